@@ -1,0 +1,66 @@
+//! A call as every reader sees it: decoded, with names, free of any library's numbers.
+
+use crate::{Class, Function};
+
+/// One call of one rank, as it happened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    pub function: &'static Function,
+    /// One value for each parameter, in order.
+    pub args: Vec<Value>,
+    /// The returned error code or `MPI_Aint`; `Unset` for clocks.
+    pub result: Value,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// An output the call did not write, or an argument that is not significant on this rank.
+    Unset,
+    Int(i64),
+    Bool(bool),
+    /// A constant of MPI: `MPI_INT`, `MPI_PROC_NULL`, `MPI_IN_PLACE`.
+    Name(&'static str),
+    /// Several bits of one mask, by name.
+    Mask(Vec<&'static str>),
+    Text(String),
+    /// An object made at run time, by its symbolic id.
+    Object(Class, u32),
+    /// A communicator, by the name all its members know it by: `world`, `self`, `world.0`, ...
+    Comm(String),
+    Address(Address),
+    Status(Status),
+    List(Vec<Value>),
+}
+
+/// A place in the program's memory: which segment, and how far into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address {
+    pub area: Area,
+    pub segment: u32,
+    pub offset: i64,
+}
+
+/// The numbers are in trace files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Area {
+    Heap = 0,
+    Static = 1,
+    Stack = 2,
+    /// Memory that no hook saw being allocated.
+    Other = 3,
+    /// Not an address at all: the number itself is in `offset`.
+    Number = 4,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Status {
+    /// A rank, or MPI_ANY_SOURCE / MPI_PROC_NULL.
+    pub source: Box<Value>,
+    /// A tag, or MPI_ANY_TAG.
+    pub tag: Box<Value>,
+    /// Bytes received.
+    pub bytes: i64,
+    pub cancelled: bool,
+    pub error: i64,
+}

@@ -1,0 +1,17 @@
+//! The vocabulary of MPI that every other part of Refrain speaks.
+//!
+//! Owns: the call table (names, stable ids, parameters), the names of MPI's constants, and what a decoded call
+//! looks like. Does not own: bytes on disk, symbolic ids, any MPI library.
+//!
+//! ```
+//! let send = refrain_model::function("MPI_Send").unwrap();
+//! assert_eq!(send.params[3].name, "dest");
+//! ```
+
+mod call;
+mod table;
+
+pub use call::{Address, Area, Call, Status, Value};
+pub use table::{
+    CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, function, function_by_id, functions,
+};

@@ -10,6 +10,9 @@ pub struct Call {
     pub args: Vec<Value>,
     /// The returned error code or `MPI_Aint`; `Unset` for clocks.
     pub result: Value,
+    /// What was observed beside the arguments: the group (in world ranks) of a new communicator, the size and extent
+    /// of a new datatype.
+    pub facts: Vec<(&'static str, Value)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +33,8 @@ pub enum Value {
     Address(Address),
     Status(Status),
     List(Vec<Value>),
+    /// A number the call read and wrote: its value before and after.
+    InOut(Box<Value>, Box<Value>),
 }
 
 /// A place in the program's memory: which segment, and how far into it.

@@ -61,9 +61,6 @@ impl Comms {
         self.known.contains_key(&handle)
     }
 
-    pub(crate) fn get(&self, handle: u64) -> Option<&Comm> {
-        self.known.get(&handle)
-    }
 
     pub(crate) fn get_mut(&mut self, handle: u64) -> Option<&mut Comm> {
         self.known.get_mut(&handle)

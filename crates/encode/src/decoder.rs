@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use refrain_model::{
-    Address, Area, Call, Class, Cond, Dir, Effect, Function, Kind, Scope, Status, Value, constant_by_id, constants_of,
+    Address, Area, Call, Class, Cond, Dir, Effect, Function, Kind, Scope, Status, Value, constant_by_id,
+    constant_of_bit,
 };
 
 use crate::error::Error;
@@ -168,7 +169,8 @@ impl Decoder {
 
     fn code(&self, f: &'static Function, i: usize, number: i64) -> Result<Value, Error> {
         let Kind::Handle(class) = f.params[i].kind else { return Err(bad_value(f, i, number)) };
-        let code = u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
+        let code =
+            u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
         match code {
             Code::Id(id) if class == Class::Comm => Ok(self.comm_value(id)),
             Code::Id(id) => Ok(Value::Object(class, id)),
@@ -218,8 +220,9 @@ impl Decoder {
         let order = next(new.order);
         let members = new.members.map(&mut *next);
         let rank = new.rank.map(&mut *next);
-        let code = u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
-        let mut ranks = |lane: u16, next: Next<'_>| {
+        let code =
+            u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
+        let ranks = |lane: u16, next: Next<'_>| {
             let n = next(lane);
             let n = usize::try_from(n).map_err(|_| bad_value(f, i, n))?;
             many(n, || Ok(next(lane + 1)))
@@ -332,9 +335,8 @@ fn number(kind: Kind, value: i64, base: i64) -> Value {
         Kind::Undefinable | Kind::Rank if value == -32766 => Value::Name("MPI_UNDEFINED"),
         Kind::Mask(set) => {
             let named = value & 0xffff_ffff;
-            let mut names: Vec<&'static str> =
-                constants_of(set).enumerate().filter(|(k, _)| named >> k & 1 == 1).map(|(_, c)| c.name).collect();
-            names.sort_unstable();
+            let bits = (0..32).filter(|bit| named >> bit & 1 == 1);
+            let names = bits.filter_map(|bit| constant_of_bit(set, bit)).map(|c| c.name).collect();
             if value >> 32 != 0 { Value::Int(value) } else { Value::Mask(names) }
         }
         _ => Value::Int(value),

@@ -1,13 +1,16 @@
 //! The writing side: an observed call becomes a [`Record`].
 
-use refrain_model::{Area, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, constant, constant_by_id};
+use refrain_model::{
+    Area, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, constant, constant_by_id,
+};
 
 use crate::comms::{Comm, Comms, Later};
 use crate::hash::{FastMap, hash_bytes, mix};
 use crate::host::{Host, RawStatus};
 use crate::objects::{Code, Objects};
 use crate::params::{
-    comm_param, dynamic_condition, has_datatype_facts, is_number, is_wide, known_length, object_in_lane, untagged,
+    comm_param, dynamic_condition, has_datatype_facts, is_number, is_wide, known_length, object_in_lane,
+    untagged,
 };
 use crate::record::Record;
 use crate::requests::Requests;
@@ -46,6 +49,7 @@ pub struct Encoder {
     numbers: Numbers,
     names: Names,
     enums: FastMap<(&'static str, i64), u16>,
+    /// Of each set: a name's bits in the running library, and its bit with us.
     masks: FastMap<&'static str, Vec<(i64, u32)>>,
     /// Addresses that are names: of buffers, of integer arrays, of callback functions.
     buffers: Vec<(usize, u16)>,
@@ -124,23 +128,26 @@ impl Encoder {
                 (_, "function") => e.functions.push((value as usize, id)),
                 (_, "address") => e.address(c.name, id, value as usize),
                 (_, "rank" | "tag" | "undefined") => {}
-                (_, set) => match class_of(set) {
-                    Some(class) => e.objects.predefine(class, value as u64, id),
-                    None => {
-                        e.enums.entry((c.set, value)).or_insert(id);
-                        let bits = e.masks.entry(c.set).or_default();
-                        bits.push((value, 0));
+                (_, set) => {
+                    if let Some(class) = class_of(set) {
+                        e.objects.predefine(class, value as u64, id);
                     }
-                },
+                }
             }
-            e.number(c.name, id, value);
+            e.number(c.name, value);
         }
-        for (set, bits) in &mut e.masks {
-            for bit in bits.iter_mut() {
-                let position = refrain_model::constants_of(set).position(|c| {
-                    constants.iter().any(|&(id, value)| id == c.id && value == bit.0)
-                });
-                bit.1 = position.unwrap_or(0) as u32;
+        let value_of: FastMap<u16, i64> = constants.iter().copied().collect();
+        for kind in refrain_model::functions().iter().flat_map(|f| f.params).map(|p| p.kind) {
+            let (Kind::Enum(set) | Kind::Mask(set)) = kind else { continue };
+            if e.masks.contains_key(set) {
+                continue;
+            }
+            let named = refrain_model::constants_of(set).filter_map(|c| Some((c, *value_of.get(&c.id)?)));
+            let bits = e.masks.entry(set).or_default();
+            for (position, (c, value)) in named.enumerate() {
+                // Where two names have one value the first is canonical.
+                e.enums.entry((set, value)).or_insert(c.id);
+                bits.push((value, if matches!(kind, Kind::Mask(_)) { c.bit() } else { position as u32 }));
             }
         }
         let id = |name| constant(name).map_or(0, |c| c.id);
@@ -165,7 +172,7 @@ impl Encoder {
         }
     }
 
-    fn number(&mut self, name: &str, _id: u16, value: i64) {
+    fn number(&mut self, name: &str, value: i64) {
         let n = &mut self.numbers;
         match name {
             "MPI_ANY_SOURCE" => n.any_source = value,
@@ -480,7 +487,8 @@ impl Encoder {
         };
         let length = if known_length(call.f, i).is_none() { Some(record.reserve(1)) } else { None };
         let before = if p.dir == Dir::InOut { Some(record.reserve(1)) } else { None };
-        let lane = if p.dir == Dir::InOut && call.end != End::Success { None } else { Some(record.reserve(1)) };
+        let lane =
+            if p.dir == Dir::InOut && call.end != End::Success { None } else { Some(record.reserve(1)) };
         if !live {
             return;
         }
@@ -521,8 +529,11 @@ impl Encoder {
         }
         record.tag(wire::LANE);
         let base = comm_param(call.f).map_or(self.world_rank, |j| self.base_rank(call, j));
-        let length =
-            if !p.len.is_empty() && known_length(call.f, i).is_none() { Some(record.reserve(1)) } else { None };
+        let length = if !p.len.is_empty() && known_length(call.f, i).is_none() {
+            Some(record.reserve(1))
+        } else {
+            None
+        };
         // The error field is written only where the call says so; elsewhere it holds what was there before.
         let with_error = call.end == End::FailedWithStatuses;
         let first = record.reserve(if with_error { 5 } else { 4 });
@@ -670,8 +681,11 @@ impl Encoder {
             return;
         }
         record.tag(wire::LANE);
-        let length =
-            if !p.len.is_empty() && known_length(call.f, i).is_none() { Some(record.reserve(1)) } else { None };
+        let length = if !p.len.is_empty() && known_length(call.f, i).is_none() {
+            Some(record.reserve(1))
+        } else {
+            None
+        };
         let lane = record.reserve(1);
         let facts = if has_datatype_facts(p) { Some(record.reserve(3)) } else { None };
         if !live {
@@ -792,7 +806,9 @@ impl Encoder {
         let handle = call.host.handle_at(Class::Comm, pointer, 0);
         let null = self.comms.null(handle);
         let parent = match scope {
-            Scope::Parent(j) | Scope::ParentLater(j, _) => call.host.handle(Class::Comm, call.args[usize::from(j)]),
+            Scope::Parent(j) | Scope::ParentLater(j, _) => {
+                call.host.handle(Class::Comm, call.args[usize::from(j)])
+            }
             _ => 0,
         };
         let by_members = matches!(scope, Scope::Members | Scope::Inter);
@@ -860,7 +876,10 @@ fn list(record: &mut Record, ranks: &[i32]) {
 
 /// A hash of everything about a call that creates a request, but the request.
 fn signature(record: &Record) -> u64 {
-    record.values.iter().fold(hash_bytes(&record.symbol), |h, &(lane, v)| mix(mix(h, u64::from(lane)), v as u64))
+    record
+        .values
+        .iter()
+        .fold(hash_bytes(&record.symbol), |h, &(lane, v)| mix(mix(h, u64::from(lane)), v as u64))
 }
 
 /// The sets of constants that are handles.

@@ -26,19 +26,44 @@ pub enum Slot {
     Fixed(Value),
     /// An object of ours; communicators become names when the call is decoded.
     Object(Class, u32),
-    Number { lane: u16 },
-    InOut { before: u16, after: Option<u16> },
+    Number {
+        lane: u16,
+    },
+    InOut {
+        before: u16,
+        after: Option<u16>,
+    },
     /// An array; its length is in a lane of its own unless another parameter says it.
-    List { len: Option<u16>, lane: u16 },
-    ListInOut { len: Option<u16>, before: u16, after: Option<u16> },
+    List {
+        len: Option<u16>,
+        lane: u16,
+    },
+    ListInOut {
+        len: Option<u16>,
+        before: u16,
+        after: Option<u16>,
+    },
     /// An object's code: twice its id, or twice a constant's number plus one.
-    Code { lane: u16 },
-    Codes { len: Option<u16>, lane: u16 },
+    Code {
+        lane: u16,
+    },
+    Codes {
+        len: Option<u16>,
+        lane: u16,
+    },
     /// Source, tag, bytes, cancelled (and error, after a call that failed) in lanes from this one on.
-    Status { lane: u16 },
-    Statuses { len: Option<u16>, lane: u16 },
+    Status {
+        lane: u16,
+    },
+    Statuses {
+        len: Option<u16>,
+        lane: u16,
+    },
     /// Segment and offset in two lanes; for [`Area::Number`] the number in one.
-    Address { area: Area, lane: u16 },
+    Address {
+        area: Area,
+        lane: u16,
+    },
     /// A new communicator.
     NewComm(NewComm),
 }
@@ -89,7 +114,8 @@ impl Layout {
     pub fn parse(symbol: &[u8]) -> Result<Layout, Error> {
         let mut bytes = Bytes::new(symbol);
         let id = bytes.get().ok_or(Error::BadSymbol { function: "?", at: 0 })?;
-        let function = u16::try_from(id).ok().and_then(function_by_id).ok_or(Error::UnknownFunction { id })?;
+        let function =
+            u16::try_from(id).ok().and_then(function_by_id).ok_or(Error::UnknownFunction { id })?;
         let mut parser = Parser { bytes, f: function, outcome: Outcome::Success, lanes: 0, facts: None };
         parser.whole(function)
     }
@@ -165,7 +191,8 @@ impl Parser<'_> {
 
     fn named(&mut self) -> Result<Slot, Error> {
         let id = self.get()?;
-        let constant = u16::try_from(id).ok().and_then(constant_by_id).ok_or(Error::UnknownConstant { id })?;
+        let constant =
+            u16::try_from(id).ok().and_then(constant_by_id).ok_or(Error::UnknownConstant { id })?;
         Ok(Slot::Fixed(Value::Name(constant.name)))
     }
 
@@ -311,8 +338,7 @@ impl Parser<'_> {
         let code = self.reserve(1)?;
         let order = self.reserve(1)?;
         let by_members = matches!(scope, Scope::Members | Scope::Inter);
-        let mut new =
-            NewComm { scope, code, order, members: None, rank: None, group: NewGroup::None };
+        let mut new = NewComm { scope, code, order, members: None, rank: None, group: NewGroup::None };
         if group == wire::GROUP_NONE {
             return Ok(Slot::NewComm(new));
         }

@@ -21,7 +21,9 @@ fn in_lanes(p: &Param) -> bool {
 pub(crate) fn dynamic_condition(f: &Function, i: usize) -> Option<Cond> {
     let p = &f.params[i];
     p.when.iter().copied().find(|c| match c {
-        Cond::Flag(j) | Cond::Defined(j) => usize::from(*j) < i && in_lanes(p) && f.params[usize::from(*j)].when.is_empty(),
+        Cond::Flag(j) | Cond::Defined(j) => {
+            usize::from(*j) < i && in_lanes(p) && f.params[usize::from(*j)].when.is_empty()
+        }
         _ => false,
     })
 }

@@ -39,7 +39,7 @@ impl<'a> Calls<'a> {
         let group = bundle.group_of(rank, thread).ok_or(Error::NoSuchRank { rank, thread })?;
         Ok(Calls {
             bundle,
-            walk: Walk::new(bundle, group),
+            walk: Walk::new(bundle, group).map_err(Error::Trace)?,
             decoder,
             layouts: vec![None; bundle.symbols.len()],
             digest: Digest::default(),
@@ -66,11 +66,19 @@ impl<'a> Calls<'a> {
         }
         let (digest, walk) = (&mut self.digest, &mut self.walk);
         digest.symbol(*hash);
-        self.decoder.call(layout, &mut |lane| {
-            let value = walk.value(lane);
+        let mut missing = false;
+        let call = self.decoder.call(layout, &mut |lane| {
+            let value = walk.value(lane).unwrap_or_else(|| {
+                missing = true;
+                0
+            });
             digest.value(value);
             value
-        })
+        })?;
+        if missing {
+            return Err(Error::BadSymbol { function: call.function.name, at: 0 });
+        }
+        Ok(call)
     }
 }
 

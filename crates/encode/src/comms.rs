@@ -61,7 +61,6 @@ impl Comms {
         self.known.contains_key(&handle)
     }
 
-
     pub(crate) fn get_mut(&mut self, handle: u64) -> Option<&mut Comm> {
         self.known.get_mut(&handle)
     }

@@ -64,14 +64,16 @@ pub struct Encoder {
     scratch: Scratch,
 }
 
-/// Reused from call to call, so that a call whose signature is known allocates nothing.
+/// What a call was about to overwrite, from its [`Encoder::before`] to its [`Encoder::after`]. One for each thread,
+/// reused from call to call: a call whose signature is known allocates nothing.
 #[derive(Debug, Default)]
-struct Scratch {
-    /// What InOut parameters held before the call.
+pub struct Before {
     handles: Vec<u64>,
     numbers: Vec<i64>,
-    handle_at: usize,
-    number_at: usize,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
     codes: Vec<Code>,
     text: Vec<u8>,
     pending: Option<Box<Later>>,
@@ -91,6 +93,10 @@ struct Call<'a, H> {
     f: &'static Function,
     args: &'a [usize],
     end: End,
+    before: &'a Before,
+    /// How far `before` has been used.
+    handle_at: usize,
+    number_at: usize,
 }
 
 impl<H: Host> Call<'_, H> {
@@ -200,10 +206,18 @@ impl Encoder {
     }
 
     /// Keeps what the call is about to overwrite. Runs before it.
-    pub fn before<H: Host>(&mut self, host: &mut H, f: &'static Function, args: &[usize]) {
-        self.scratch.handles.clear();
-        self.scratch.numbers.clear();
-        let mut call = Call { host, f, args, end: End::Success };
+    pub fn before<H: Host>(
+        &mut self,
+        host: &mut H,
+        f: &'static Function,
+        args: &[usize],
+        before: &mut Before,
+    ) {
+        before.handles.clear();
+        before.numbers.clear();
+        let nothing = Before::default();
+        let mut call =
+            Call { host, f, args, end: End::Success, before: &nothing, handle_at: 0, number_at: 0 };
         for (i, p) in f.params.iter().enumerate() {
             if p.dir != Dir::InOut || args[i] == 0 {
                 continue;
@@ -211,12 +225,12 @@ impl Encoder {
             match p.kind {
                 Kind::Handle(class) => {
                     for k in 0..self.count(&mut call, i) {
-                        self.scratch.handles.push(call.host.handle_at(class, args[i], k));
+                        before.handles.push(call.host.handle_at(class, args[i], k));
                     }
                 }
                 kind if is_number(kind) => {
                     for k in 0..self.count(&mut call, i) {
-                        self.scratch.numbers.push(call.element(i, k));
+                        before.numbers.push(call.element(i, k));
                     }
                 }
                 _ => {}
@@ -231,6 +245,7 @@ impl Encoder {
         f: &'static Function,
         args: &[usize],
         result: i64,
+        before: &Before,
         record: &mut Record,
     ) {
         let end = match f.returns {
@@ -245,10 +260,8 @@ impl Encoder {
             End::FailedWithStatuses => wire::FAILED_WITH_STATUSES,
         };
         record.begin(f.id, outcome);
-        self.scratch.handle_at = 0;
-        self.scratch.number_at = 0;
         self.requests.next_call();
-        let mut call = Call { host, f, args, end };
+        let mut call = Call { host, f, args, end, before, handle_at: 0, number_at: 0 };
         for i in 0..f.params.len() {
             self.parameter(&mut call, i, record);
         }
@@ -322,7 +335,7 @@ impl Encoder {
     fn comm_of<H: Host>(&mut self, call: &mut Call<'_, H>, j: usize) -> Option<&mut Comm> {
         let handle = match call.f.params[j].dir {
             Dir::In => call.host.handle(Class::Comm, call.args[j]),
-            _ => *self.scratch.handles.get(self.scratch.handle_at)?,
+            _ => *call.before.handles.get(call.handle_at)?,
         };
         self.adopt(call, handle)
     }
@@ -443,8 +456,8 @@ impl Encoder {
         };
         if p.dir == Dir::InOut && p.kind != Kind::ArgCount {
             record.tag(wire::LANE);
-            let before = self.scratch.numbers.get(self.scratch.number_at).copied().unwrap_or(0);
-            self.scratch.number_at += 1;
+            let before = call.before.numbers.get(call.number_at).copied().unwrap_or(0);
+            call.number_at += 1;
             record.lane(before);
             if call.end == End::Success {
                 record.lane(call.element(i, 0));
@@ -499,8 +512,8 @@ impl Encoder {
         let value = |e: &Self, v| e.relative(p.kind, v, base).unwrap_or_else(wire::named_value);
         if let Some(before) = before {
             for _ in 0..n {
-                let v = self.scratch.numbers.get(self.scratch.number_at).copied().unwrap_or(0);
-                self.scratch.number_at += 1;
+                let v = call.before.numbers.get(call.number_at).copied().unwrap_or(0);
+                call.number_at += 1;
                 record.push(before, value(self, v));
             }
         }
@@ -695,7 +708,7 @@ impl Encoder {
         if let Some(length) = length {
             record.push(length, n as i64);
         }
-        let first_handle = self.scratch.handle_at;
+        let first_handle = call.handle_at;
         self.scratch.codes.clear();
         for k in 0..n {
             let handle = self.given(call, i, class, k);
@@ -743,12 +756,12 @@ impl Encoder {
     }
 
     /// The handle the program gave (for InOut: before the call) or the call returned.
-    fn given<H: Host>(&mut self, call: &Call<'_, H>, i: usize, class: Class, k: usize) -> u64 {
+    fn given<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, class: Class, k: usize) -> u64 {
         let p = &call.f.params[i];
         match p.dir {
             Dir::InOut => {
-                let handle = self.scratch.handles.get(self.scratch.handle_at).copied();
-                self.scratch.handle_at += 1;
+                let handle = call.before.handles.get(call.handle_at).copied();
+                call.handle_at += 1;
                 handle.unwrap_or(0)
             }
             Dir::In if p.len.is_empty() => call.host.handle(class, call.args[i]),
@@ -785,7 +798,7 @@ impl Encoder {
     fn release<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, class: Class, first_handle: usize) {
         let freed = call.f.params[i].effect == Effect::Free;
         for k in 0..self.scratch.codes.len() {
-            let before = self.scratch.handles.get(first_handle + k).copied().unwrap_or(0);
+            let before = call.before.handles.get(first_handle + k).copied().unwrap_or(0);
             let Code::Id(id) = self.scratch.codes[k] else { continue };
             if class != Class::Request {
                 if call.end == End::Success {

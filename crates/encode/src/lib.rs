@@ -33,7 +33,7 @@ mod wire;
 
 pub use decoder::Decoder;
 pub use digest::Digest;
-pub use encoder::Encoder;
+pub use encoder::{Before, Encoder};
 pub use error::Error;
 pub use hash::{FastMap, hash_bytes};
 pub use host::{CommInfo, DatatypeInfo, Host, RawStatus, Topology};

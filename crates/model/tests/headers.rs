@@ -12,7 +12,8 @@ type Shape = (String, usize);
 
 struct Prototype {
     result: String,
-    params: Vec<Shape>,
+    /// Each with whether it is `const`.
+    params: Vec<(Shape, bool)>,
 }
 
 #[test]
@@ -89,7 +90,7 @@ fn prototypes(text: &str, found: &mut BTreeMap<String, Prototype>) {
         let inside = statement[open + 1..close].trim();
         let params = match inside {
             "" | "void" => Vec::new(),
-            _ => inside.split(',').map(shape).collect(),
+            _ => inside.split(',').map(|param| (shape(param), param.contains("const "))).collect(),
         };
         // MPICH declares some twice; the first, in mpi_proto.h, is the one compilers see.
         found.entry(name.into()).or_insert(Prototype { result: result.into(), params });
@@ -135,7 +136,13 @@ fn differences(f: &Function, prototype: &Prototype) -> Vec<String> {
         wrong.push(format!("{} has {} parameters, not {}", f.name, prototype.params.len(), f.params.len()));
         return wrong;
     }
-    for (param, header) in f.params.iter().zip(&prototype.params) {
+    for (param, (header, constant)) in f.params.iter().zip(&prototype.params) {
+        if *constant && param.dir != Dir::In {
+            wrong.push(format!(
+                "{}({}): const in the header, {:?} in the table",
+                f.name, param.name, param.dir
+            ));
+        }
         let mut ours = c_type(param);
         let mut theirs = header.clone();
         if let CType::Function(_) = param.ctype {

@@ -86,6 +86,7 @@ fn bad_references() {
     check("1 F 3.1 (a: int if sometimes(a))", 1, "known: at_root()");
     check("1 F 3.1 (a: int[some(a)])", 1, "unknown length `some(a)`");
     check("1 F 3.1 (a: enum(colours))", 1, "no set `colours` in constants.txt");
+    check("1 F 3.1 like G\n2 G 3.1 (a: int[n])", 2, "`n` is no parameter");
     check("1 F 3.1 like G", 1, "`like G`: no such function");
     check("1 F 3.1 like F", 1, "round in a circle");
     check("1 F 3.1 (a: int)\n2 G 3.1 like F - b", 2, "F has no such parameter");

@@ -1,4 +1,7 @@
 //! Holds `abi.txt` against the `mpi.h` of the MPI libraries installed here, by a C program that knows them all.
+//!
+//! `REFRAIN_TEST_MPICH5` names the folder an MPICH 5 is installed in (with `bin/mpicc`, `bin/mpicc_abi`), for the
+//! MPI 5 ABI; without it that case is skipped.
 
 use refrain_mpi::{Class, Family, Kind, Source, constants, handle_size};
 use std::collections::HashSet;
@@ -85,7 +88,7 @@ impl Drop for Folder {
 }
 
 fn check(compiler: &str, family: Family, at_least: usize) {
-    let folder = Folder::new(compiler);
+    let folder = Folder::new(&compiler.replace('/', "-"));
     let header = folder.0.join("header.c");
     fs::write(&header, "#include <mpi.h>\n").expect("written");
     // Constants are macros or members of enumerations, so names come from both; a removed one is a macro that says so.
@@ -181,4 +184,14 @@ fn mpich() {
 #[test]
 fn openmpi() {
     check("mpicc.openmpi", Family::OpenMpi, 300);
+}
+
+#[test]
+fn mpich5() {
+    let Ok(prefix) = env::var("REFRAIN_TEST_MPICH5") else {
+        println!("skipped: REFRAIN_TEST_MPICH5 is not set");
+        return;
+    };
+    check(&format!("{prefix}/bin/mpicc"), Family::Mpich, 340);
+    check(&format!("{prefix}/bin/mpicc_abi"), Family::Mpi5, 340);
 }

@@ -1,5 +1,8 @@
 //! Finds and uses real MPI libraries. Each case runs in a process of its own, which is this test's executable again
 //! with `REFRAIN_MPI_CASE` set: an MPI library is loaded and initialised at most once in a process.
+//!
+//! `REFRAIN_TEST_MPICH5` names the folder an MPICH 5 is installed in (with `lib/libmpi_abi.so.1`, `bin/mpiexec`), for
+//! the MPI 5 ABI; without it those cases are skipped.
 
 use libc::{RTLD_GLOBAL, RTLD_LAZY, RTLD_LOCAL, c_int, c_void};
 use refrain_mpi::{Class, Family, Library, MpiTransport, Neighbours, Pmpi, Transport, TransportError};
@@ -86,7 +89,7 @@ fn single(family: Family) {
     assert_eq!(pmpi.status_layout_holds(), Ok(true));
     assert!(pmpi.version().is_ok_and(|(version, _)| version >= 3));
     let name = pmpi.library_version().expect("it has one");
-    assert!(name.contains(if family == Family::Mpich { "MPICH" } else { "Open MPI" }), "{name}");
+    assert!(name.contains(if family == Family::OpenMpi { "Open MPI" } else { "MPICH" }), "{name}");
     assert!(!name.contains('\0'));
     assert_eq!(pmpi.is_thread_main(), Ok(true));
     assert!(pmpi.thread_level().is_ok());
@@ -248,13 +251,20 @@ fn child() {
     let Ok(case) = env::var(CASE) else { return };
     let (library, case) = case.split_once(' ').expect("library, case");
     let scope = if case == "global" { RTLD_GLOBAL } else { RTLD_LOCAL };
-    let family = if library == MPICH { Family::Mpich } else { Family::OpenMpi };
+    let family = match library {
+        MPICH => Family::Mpich,
+        OPENMPI => Family::OpenMpi,
+        path if path.ends_with("libmpi_abi.so.1") => Family::Mpi5,
+        path if path.ends_with("lib/libmpi.so.12") => Family::Mpich,
+        path => panic!("no such library: {path}"),
+    };
     if !open(library, scope) {
         return;
     }
     match (case, family) {
-        ("find" | "global", Family::Mpich) => finds(family, library, "MPI_Type_create_f90_none"),
-        ("find" | "global", _) => finds(family, library, "MPI_Isend_c"),
+        ("find" | "global", Family::Mpich) => finds(family, library, "MPI_Isend_d"),
+        ("find" | "global", Family::OpenMpi) => finds(family, library, "MPI_Isend_c"),
+        ("find" | "global", Family::Mpi5) => finds(family, library, "MPIR_Dup_fn"),
         ("single", _) => single(family),
         ("ranks", _) => ranks(),
         _ => panic!("no such case: {case}"),
@@ -333,6 +343,21 @@ fn mpich_ranks() {
 #[test]
 fn openmpi_ranks() {
     check(OPENMPI, "ranks", &["mpiexec.openmpi", "--oversubscribe", "-n", "3"], "done", 6);
+}
+
+#[test]
+fn mpich5() {
+    let Ok(prefix) = env::var("REFRAIN_TEST_MPICH5") else {
+        println!("skipped: REFRAIN_TEST_MPICH5 is not set");
+        return;
+    };
+    let launcher = format!("{prefix}/bin/mpiexec");
+    for library in [format!("{prefix}/lib/libmpi_abi.so.1"), format!("{prefix}/lib/libmpi.so.12")] {
+        check(&library, "find", &[], "case done", 1);
+        check(&library, "global", &[], "case done", 1);
+        check(&library, "single", &[], "case done", 1);
+        check(&library, "ranks", &[&launcher, "-n", "3"], "done", 6);
+    }
 }
 
 #[test]

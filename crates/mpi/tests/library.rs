@@ -26,14 +26,6 @@ fn open(name: &str, scope: c_int) -> bool {
     !handle.is_null()
 }
 
-fn call0(library: &Library, name: &str) {
-    let address = library.symbol(name).expect(name);
-    // SAFETY: only given names of functions that take nothing.
-    let function = unsafe { std::mem::transmute::<*const c_void, unsafe extern "C" fn() -> c_int>(address) };
-    // SAFETY: as above.
-    assert_eq!(unsafe { function() }, 0, "{name}");
-}
-
 /// A function of MPI by name, called with these arguments and zeros behind them, which it does not look at.
 fn call(library: &Library, name: &str, args: &[usize]) {
     type Fn8 = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> c_int;
@@ -131,7 +123,7 @@ fn single(family: Family) {
     let code = pmpi.send(b"x", 17, 0, copy).expect_err("there is no rank 17");
     assert_eq!(pmpi.error_class(code).ok().map(i64::from), abi.constant_int("MPI_ERR_RANK"));
     assert_eq!(pmpi.comm_free(copy), Ok(()));
-    call0(&library, "PMPI_Finalize");
+    call(&library, "PMPI_Finalize", &[]);
     assert_eq!(pmpi.finalized(), Ok(true));
 }
 
@@ -241,7 +233,7 @@ fn ranks() {
         }
     }
     transport.close().expect("all ranks close it");
-    call0(&library, "PMPI_Finalize");
+    call(&library, "PMPI_Finalize", &[]);
     println!("rank {rank} done");
 }
 

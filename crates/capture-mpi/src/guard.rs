@@ -1,7 +1,7 @@
 //! The path of every call: who is let through, what is observed, and what happens when we fail.
 
 use std::any::Any;
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -45,11 +45,11 @@ fn look_up(name: &str) -> *const () {
         let name = std::ffi::CString::new(name).ok()?;
         // SAFETY: a terminated string; `RTLD_NEXT` is seen from this library, which is the one that calls.
         let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
-        (!found.is_null()).then_some(found)
+        (!found.is_null()).then_some(found.cast_const())
     };
     let profiling = format!("P{name}");
     let found = own(&profiling).or_else(|| own(name)).or_else(|| next(&profiling)).or_else(|| next(name));
-    found.map_or(std::ptr::null(), |found| found.cast_const().cast())
+    found.map_or(std::ptr::null(), <*const c_void>::cast)
 }
 
 extern "C" fn missing() -> usize {

@@ -68,6 +68,13 @@ impl Bitmap {
         }
     }
 
+    /// One on the heap, made there: it is too large for a thread's stack.
+    #[cfg(test)]
+    pub fn boxed() -> Box<Self> {
+        // SAFETY: all zeroes are an empty bitmap, and the memory is the global allocator's, of this layout.
+        unsafe { Box::from_raw(std::alloc::alloc_zeroed(std::alloc::Layout::new::<Self>()).cast()) }
+    }
+
     /// A segment of `size` bytes now begins at `start`.
     #[inline]
     pub fn insert(&self, start: usize, size: usize) {
@@ -385,7 +392,7 @@ mod tests {
 
     /// Words: `+start:size` inserts, `-start` removes, `?pointer` looks up. Numbers are hexadecimal.
     fn check(steps: &str, expected: &str) {
-        let bitmap: Box<Bitmap> = Box::new(Bitmap::new());
+        let bitmap = Bitmap::boxed();
         let number = |text: &str| usize::from_str_radix(text, 16).unwrap();
         let mut found = Vec::new();
         for step in steps.split(' ') {
@@ -431,7 +438,7 @@ mod tests {
 
     #[test]
     fn names_are_told_once() {
-        let bitmap: Box<Bitmap> = Box::new(Bitmap::new());
+        let bitmap = Bitmap::boxed();
         bitmap.insert(0x1000, 64);
         bitmap.set_named(0x1000);
         assert!(bitmap.is_named(0x1000) && !bitmap.is_named(0x1010));
@@ -442,7 +449,7 @@ mod tests {
 
     #[test]
     fn lengths_are_whole_granules() {
-        let bitmap: Box<Bitmap> = Box::new(Bitmap::new());
+        let bitmap = Bitmap::boxed();
         for (start, size, length) in
             [(0x1000, 1, 16), (0x2000, 16, 16), (0x3000, 17, 32), (GIB - 16, 3 * GIB, 3 * GIB)]
         {
@@ -462,7 +469,7 @@ mod tests {
             seed ^= seed << 17;
             (seed >> 11) as usize % below
         };
-        let bitmap: Box<Bitmap> = Box::new(Bitmap::new());
+        let bitmap = Bitmap::boxed();
         let mut model: BTreeMap<usize, usize> = BTreeMap::new();
         let base = GIB - 0x40000;
         for _ in 0..40_000 {

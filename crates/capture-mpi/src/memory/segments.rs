@@ -239,7 +239,7 @@ mod tests {
     impl Process {
         fn new() -> Self {
             let sources = Sources {
-                heap: Box::leak(Box::new(Bitmap::new())),
+                heap: Box::leak(Bitmap::boxed()),
                 mappings: Box::leak(Box::new(Mappings::new())),
                 freed: Box::leak(Box::new(Freed::new())),
             };

@@ -1,7 +1,8 @@
 //! The writing side: an observed call becomes a [`Record`].
 
 use refrain_model::{
-    Area, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, constant, constant_by_id,
+    Area, CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, constant,
+    constant_by_id,
 };
 
 use crate::comms::{Comm, Comms, Later};
@@ -110,6 +111,17 @@ impl<H: Host> Call<'_, H> {
             _ if arg == 0 => 0,
             _ => self.element(i, 0),
         }
+    }
+
+    /// A number as a length. Where the call changes it, the smaller of before and after: room given and room used.
+    fn length(&self, i: usize) -> i64 {
+        let now = self.number(i);
+        if self.f.params[i].dir != Dir::InOut {
+            return now;
+        }
+        let earlier = self.f.params[..i].iter().zip(self.args);
+        let at = earlier.filter(|(p, arg)| p.dir == Dir::InOut && **arg != 0 && is_number(p.kind)).count();
+        self.before.numbers.get(at).map_or(now, |&before| now.min(before))
     }
 
     /// Element `k` of an array or output parameter, which is not null.
@@ -377,7 +389,7 @@ impl Encoder {
         let mut shortest = usize::MAX;
         for &rule in p.len {
             let n = match rule {
-                Len::Param(j) => call.number(usize::from(j)),
+                Len::Param(j) => call.length(usize::from(j)),
                 Len::Triple(j) => call.number(usize::from(j)).saturating_mul(3),
                 Len::Fixed(n) => i64::from(n),
                 Len::Size(j) | Len::LocalSize(j) => self.comm_of(call, usize::from(j)).map_or(0, |c| {
@@ -651,7 +663,9 @@ impl Encoder {
 
     fn function<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, record: &mut Record) {
         let pointer = call.args[i];
-        if let Some(&(_, id)) = self.functions.iter().find(|&&(address, _)| address == pointer) {
+        if let CType::Function(typedef) = call.f.params[i].ctype
+            && let Some(id) = self.predefined_function(typedef, pointer)
+        {
             record.named(id);
             return;
         }
@@ -662,6 +676,27 @@ impl Encoder {
         let name = call.host.function_name(pointer);
         record.tag(wire::TEXT);
         record.text(name.as_bytes());
+    }
+
+    /// Libraries use one address for many predefined callbacks (and null for most): the parameter's type tells which.
+    fn predefined_function(&self, typedef: &str, pointer: usize) -> Option<u16> {
+        let wanted = typedef.to_ascii_uppercase();
+        let object =
+            ["MPI_COMM_", "MPI_WIN_", "MPI_TYPE_"].into_iter().find(|prefix| wanted.starts_with(prefix));
+        let deletes = wanted.contains("DELETE");
+        let fits = |name: &str| {
+            let copies = name.contains("COPY") || name.contains("DUP");
+            let same_object = match object {
+                Some(prefix) => name.starts_with(prefix),
+                None => !["MPI_COMM_", "MPI_WIN_", "MPI_TYPE_"].iter().any(|prefix| name.starts_with(prefix)),
+            };
+            if wanted.contains("CONVERSION") {
+                return name.contains("CONVERSION");
+            }
+            same_object && if deletes { name.contains("DELETE") } else { wanted.contains("COPY") && copies }
+        };
+        let mut named = self.functions.iter().filter(|&&(address, _)| address == pointer);
+        named.find(|&&(_, id)| constant_by_id(id).is_some_and(|c| fits(c.name))).map(|&(_, id)| id)
     }
 
     fn handle<H: Host>(

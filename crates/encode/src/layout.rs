@@ -102,7 +102,7 @@ pub struct Layout {
     pub outcome: Outcome,
     /// One for each parameter.
     pub slots: Vec<Slot>,
-    pub datatype_facts: Option<DatatypeFacts>,
+    pub datatype_facts: Vec<DatatypeFacts>,
     /// The lane of the returned value: an error code after a failure, an address sum.
     pub result: Option<u16>,
     /// Where the split is off: the values of all lanes, in reading order. The symbol then has no lanes.
@@ -116,7 +116,8 @@ impl Layout {
         let id = bytes.get().ok_or(Error::BadSymbol { function: "?", at: 0 })?;
         let function =
             u16::try_from(id).ok().and_then(function_by_id).ok_or(Error::UnknownFunction { id })?;
-        let mut parser = Parser { bytes, f: function, outcome: Outcome::Success, lanes: 0, facts: None };
+        let mut parser =
+            Parser { bytes, f: function, outcome: Outcome::Success, lanes: 0, facts: Vec::new() };
         parser.whole(function)
     }
 }
@@ -126,7 +127,7 @@ struct Parser<'a> {
     f: &'static Function,
     outcome: Outcome,
     lanes: u16,
-    facts: Option<DatatypeFacts>,
+    facts: Vec<DatatypeFacts>,
 }
 
 impl Parser<'_> {
@@ -156,7 +157,7 @@ impl Parser<'_> {
             function,
             outcome: self.outcome,
             slots,
-            datatype_facts: self.facts,
+            datatype_facts: std::mem::take(&mut self.facts),
             result,
             inline,
             lanes,
@@ -301,7 +302,7 @@ impl Parser<'_> {
                 let lane = self.reserve(1)?;
                 if has_datatype_facts(p) {
                     let first = self.reserve(3)?;
-                    self.facts = Some(DatatypeFacts {
+                    self.facts.push(DatatypeFacts {
                         code_lane: lane,
                         size_lane: first,
                         lb_lane: first + 1,

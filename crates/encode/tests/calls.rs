@@ -157,7 +157,7 @@ fn inter_communicators_and_their_roots() {
     let new = 700usize;
     let call = w.call("MPI_Intercomm_create", &[world, 0, world, 1, 5, at(&new)], 0, || {});
     let shown = show(&call);
-    assert!(shown.starts_with("world 0 world 1 5 inter-"), "{shown}");
+    assert!(shown.starts_with("world 0 - - 5 inter-"), "{shown}");
     assert!(shown.ends_with("{group [0,2]} {remote_group [1,3,4]}"), "{shown}");
     let (counts, displs) = ([1i32, 2, 3], [0i32, 1, 3]);
     let recv = [start(&counts), start(&displs)];
@@ -239,7 +239,11 @@ fn strings_numbers_both_ways_and_names() {
     let mut w = world();
     let (world, info) = (handle("MPI_COMM_WORLD"), 12usize);
     w.check("MPI_Info_create", &[at(&info)], "info#0");
-    w.check("MPI_Info_set", &[info, c"key".as_ptr() as usize, c"value".as_ptr() as usize], "info#0 'key' 'value'");
+    w.check(
+        "MPI_Info_set",
+        &[info, c"key".as_ptr() as usize, c"value".as_ptr() as usize],
+        "info#0 'key' 'value'",
+    );
     let dims = [Cell::new(0i32), Cell::new(0)];
     let call = w.call("MPI_Dims_create", &[6, 2, start(&dims)], 0, || {
         dims[0].set(3);

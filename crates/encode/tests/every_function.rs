@@ -27,8 +27,8 @@ fn every_function_reads_back_whatever_its_arguments() {
     let mut random = Random(0x1234_5678_9abc_def1);
     let mut calls = 0;
     for f in functions() {
+        let mut w = world();
         for round in 0..40 {
-            let mut w = world();
             w.split = round % 4 != 3;
             let blocks: Vec<Vec<u64>> = f.params.iter().map(|_| memory(&mut random)).collect();
             let strings: Vec<usize> = vec![c"one".as_ptr() as usize, c"two".as_ptr() as usize, 0];

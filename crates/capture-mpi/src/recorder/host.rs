@@ -15,6 +15,8 @@ pub struct Process {
     /// `None` where addresses are not kept.
     segments: Option<Segments>,
     handle_sizes: [u8; CLASSES],
+    /// The library's statuses are not laid out as its family's are known to be: it has to be asked.
+    ask_for_statuses: bool,
 }
 
 const CLASSES: usize = Class::ToolEventInstance as usize + 1;
@@ -31,7 +33,12 @@ impl Process {
                 *size = pmpi.abi().handle_size(class) as u8;
             }
         }
-        Process { pmpi, segments: pointers.then(Segments::new), handle_sizes }
+        Process { pmpi, segments: pointers.then(Segments::new), handle_sizes, ask_for_statuses: false }
+    }
+
+    /// MPI is up: what can only be tried now.
+    pub fn start(&mut self) {
+        self.ask_for_statuses = !self.pmpi.status_layout_holds().unwrap_or(true);
     }
 
     fn abi(&self) -> &Abi {
@@ -59,8 +66,14 @@ impl Host for Process {
 
     fn status_at(&self, pointer: usize, index: usize) -> RawStatus {
         let at = pointer + index * self.abi().status_size();
+        let known = if self.ask_for_statuses {
+            // SAFETY: the struct's invariant.
+            unsafe { self.pmpi.read_status(at as *const u8) }.ok()
+        } else {
+            None
+        };
         // SAFETY: the struct's invariant.
-        let raw = unsafe { self.abi().read_status(at as *const u8) };
+        let raw = known.unwrap_or_else(|| unsafe { self.abi().read_status(at as *const u8) });
         RawStatus {
             source: raw.source,
             tag: raw.tag,

@@ -85,6 +85,7 @@ impl Recorder for Real {
     fn init(_: Observed<'_>) {
         state::with_recorder(State::new, |state| {
             let State { host, encoder, .. } = state;
+            host.start();
             encoder.start(host);
             let world = host.pmpi.abi().comm_world;
             if let Ok(rank) = host.pmpi.comm_rank(world) {

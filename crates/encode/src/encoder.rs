@@ -85,6 +85,7 @@ struct Scratch {
 enum End {
     Success,
     Failed,
+    /// Some of several operations failed: everything was written, and the statuses tell which.
     FailedWithStatuses,
 }
 
@@ -286,7 +287,7 @@ impl Encoder {
 
     fn parameter<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, record: &mut Record) {
         let p = &call.f.params[i];
-        if p.dir == Dir::Out && !written(call.end, p) {
+        if p.dir == Dir::Out && call.end == End::Failed {
             return;
         }
         if p.kind == Kind::Skip {
@@ -471,7 +472,7 @@ impl Encoder {
             let before = call.before.numbers.get(call.number_at).copied().unwrap_or(0);
             call.number_at += 1;
             record.lane(before);
-            if call.end == End::Success {
+            if call.end != End::Failed {
                 record.lane(call.element(i, 0));
             }
             return;
@@ -513,7 +514,7 @@ impl Encoder {
         let length = if known_length(call.f, i).is_none() { Some(record.reserve(1)) } else { None };
         let before = if p.dir == Dir::InOut { Some(record.reserve(1)) } else { None };
         let lane =
-            if p.dir == Dir::InOut && call.end != End::Success { None } else { Some(record.reserve(1)) };
+            if p.dir == Dir::InOut && call.end == End::Failed { None } else { Some(record.reserve(1)) };
         if !live {
             return;
         }
@@ -907,11 +908,6 @@ impl Encoder {
             self.comms.bind(handle, comm);
         }
     }
-}
-
-/// Which outputs a call that failed has still written.
-fn written(end: End, p: &Param) -> bool {
-    end == End::Success || (end == End::FailedWithStatuses && p.kind == Kind::Status)
 }
 
 fn list(record: &mut Record, ranks: &[i32]) {

@@ -13,7 +13,7 @@ use crate::wire::{self, Bytes};
 pub enum Outcome {
     Success,
     Failed,
-    /// `MPI_ERR_IN_STATUS`: the statuses were written all the same.
+    /// `MPI_ERR_IN_STATUS`: the outputs were written all the same.
     FailedWithStatuses,
 }
 
@@ -212,9 +212,7 @@ impl Parser<'_> {
 
     fn slot(&mut self, i: usize) -> Result<Slot, Error> {
         let p = &self.f.params[i];
-        let written = self.outcome == Outcome::Success
-            || (self.outcome == Outcome::FailedWithStatuses && p.kind == Kind::Status);
-        if p.kind == Kind::Skip || (p.dir == Dir::Out && !written) {
+        if p.kind == Kind::Skip || (p.dir == Dir::Out && self.outcome == Outcome::Failed) {
             return Ok(Slot::Absent);
         }
         let scalar = p.len.is_empty();
@@ -292,7 +290,7 @@ impl Parser<'_> {
         let p = &self.f.params[i];
         let scalar = p.len.is_empty();
         let in_out = p.dir == Dir::InOut;
-        let success = self.outcome == Outcome::Success;
+        let wrote = self.outcome != Outcome::Failed;
         Ok(match p.kind {
             Kind::Handle(_) => {
                 if let Effect::CreateComm(scope) = p.effect {
@@ -319,13 +317,13 @@ impl Parser<'_> {
             Kind::ArgCount => Slot::Number { lane: self.reserve(1)? },
             _ if scalar && in_out => {
                 let before = self.reserve(1)?;
-                Slot::InOut { before, after: if success { Some(self.reserve(1)?) } else { None } }
+                Slot::InOut { before, after: if wrote { Some(self.reserve(1)?) } else { None } }
             }
             _ if scalar => Slot::Number { lane: self.reserve(1)? },
             _ if in_out => {
                 let len = self.length(i)?;
                 let before = self.reserve(1)?;
-                Slot::ListInOut { len, before, after: if success { Some(self.reserve(1)?) } else { None } }
+                Slot::ListInOut { len, before, after: if wrote { Some(self.reserve(1)?) } else { None } }
             }
             _ => {
                 let len = self.length(i)?;

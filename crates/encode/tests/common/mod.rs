@@ -169,7 +169,12 @@ impl World {
         assert_eq!(layout.lanes, self.record.lanes(), "{}", layout.function.name);
         let mut values = self.record.values.iter();
         let call = self.decoder.call(&layout, &mut |lane| {
-            let &(written, value) = values.next().unwrap_or_else(|| panic!("{}: the reader asks for more than was written: {:?}", layout.function.name, layout.slots));
+            let &(written, value) = values.next().unwrap_or_else(|| {
+                panic!(
+                    "{}: the reader asks for more than was written: {:?}",
+                    layout.function.name, layout.slots
+                )
+            });
             assert_eq!(lane, written, "{}", layout.function.name);
             value
         });

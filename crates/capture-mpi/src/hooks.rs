@@ -37,15 +37,4 @@ pub trait Recorder {
 #[cfg(feature = "count-calls")]
 pub type Active = crate::counting::Counting;
 #[cfg(not(feature = "count-calls"))]
-pub type Active = Nothing;
-
-/// Records nothing.
-#[derive(Debug)]
-pub struct Nothing;
-
-impl Recorder for Nothing {
-    fn init(_: Observed<'_>) {}
-    fn before(_: Observed<'_>) {}
-    fn after(_: Observed<'_>, _: i64, _: u64, _: u64) {}
-    fn finalize(_: Observed<'_>, _: bool) {}
-}
+pub type Active = crate::recorder::Real;

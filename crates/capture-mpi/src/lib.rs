@@ -31,6 +31,8 @@ mod counting;
 mod guard;
 pub mod hooks;
 pub mod memory;
+#[cfg(not(feature = "count-calls"))]
+mod recorder;
 mod start;
 pub mod state;
 pub mod symbols;

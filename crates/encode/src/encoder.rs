@@ -1,7 +1,7 @@
 //! The writing side: an observed call becomes a [`Record`].
 
 use refrain_model::{
-    Area, CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, constant,
+    Area, CType, Class, Cond, Dir, Effect, Function, Kind, Len, Returns, Scope, constant,
     constant_by_id,
 };
 

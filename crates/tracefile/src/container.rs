@@ -193,7 +193,8 @@ impl Entry {
 impl Header {
     /// The rules that hold between header fields.
     fn check(&self, len: usize) -> Result<(), Error> {
-        let malformed = |what: &str| Error::Malformed { section: "header", start: 0, end: len, what: what.into() };
+        let malformed =
+            |what: &str| Error::Malformed { section: "header", start: 0, end: len, what: what.into() };
         if self.flags & !(COMPLETE | SPLIT | TIMED) != 0 {
             return Err(malformed("unknown flags"));
         }

@@ -17,9 +17,9 @@ trait Coder {
 /// Codes one token; `value` is ignored when reading.
 fn code(coder: &mut impl Coder, model: &mut Model, field: Field, hint: u32, value: u64) -> u64 {
     if field.coding() == Coding::Plain {
-        return (0..hint.min(64)).rev().fold(0, |sum, i| {
-            sum << 1 | u64::from(coder.bit(value >> i & 1 == 1, 1 << 15))
-        });
+        return (0..hint.min(64))
+            .rev()
+            .fold(0, |sum, i| sum << 1 | u64::from(coder.bit(value >> i & 1 == 1, 1 << 15)));
     }
     model.start(field, hint);
     let mut decide = |node: u64, bit: bool| {

@@ -34,7 +34,8 @@ fn read_ranks(get: &mut Get, near: u32) -> Result<(RankList, u32), Bad> {
     let mut parts = Vec::new();
     for _ in 0..count {
         let start = get.signed(Field::RankStart, count.min(9) as u32)?.checked_add(near);
-        let start = start.and_then(|s| u32::try_from(s).ok()).ok_or_else(|| Bad::new("a rank out of range"))?;
+        let start =
+            start.and_then(|s| u32::try_from(s).ok()).ok_or_else(|| Bad::new("a rank out of range"))?;
         near = start.into();
         let dims = get.count(Field::RankDims, 0)?;
         let hint = dims as u32;

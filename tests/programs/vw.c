@@ -16,8 +16,9 @@ static void within(void)
     MPI_Datatype *types = malloc(sizeof(MPI_Datatype) * size);
     int most = size * (size + 3);
     int *send = malloc(sizeof(int) * most), *receive = calloc(most, sizeof(int));
-    for (int i = 0, at = 0; i < size; i++) {
+    for (int i = 0; i < size; i++)
         counts[i] = 1 + i % 3;
+    for (int i = 0, at = 0; i < size; i++) {
         places[i] = at;
         at += counts[i];
         ones[i] = counts[rank];
@@ -26,7 +27,7 @@ static void within(void)
         types[i] = i % 2 ? MPI_INT : MPI_UNSIGNED;
     }
     for (int i = 0; i < most; i++)
-        send[i] = rank * 50 + i;
+        send[i] = rank * 50 + i + 1;
 
     for (int root = 0; root < size; root += size > 1 ? size - 1 : 1) {
         int mine = rank == root;
@@ -53,7 +54,6 @@ static void within(void)
         byte_places[i] = places[i] * (int)sizeof(int);
         same[i] = rank % 2 ? MPI_INT : MPI_UNSIGNED;
     }
-    (void)types;
     MPI_Alltoallw(send, counts, byte_places, same, receive, ones, bytes, types, MPI_COMM_WORLD);
     see(receive, size * counts[rank]);
     for (int i = 0; i < size; i++) {

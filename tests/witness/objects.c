@@ -83,7 +83,7 @@ static const char *constant(enum kind kind, uintptr_t handle)
         enum kind kind;
         uintptr_t handle;
         const char *name;
-    } names[16];
+    } names[24];
     if (!names[0].name) {
         int n = 0;
 #define NAMED(kind_, handle_, name_) names[n].kind = kind_, names[n].handle = HANDLE(handle_), names[n++].name = name_
@@ -95,6 +95,13 @@ static const char *constant(enum kind kind, uintptr_t handle)
         NAMED(INFO, MPI_INFO_NULL, "MPI_INFO_NULL");
         NAMED(INFO, MPI_INFO_ENV, "MPI_INFO_ENV");
         NAMED(KEYVAL, MPI_KEYVAL_INVALID, "MPI_KEYVAL_INVALID");
+        NAMED(KEYVAL, MPI_TAG_UB, "MPI_TAG_UB");
+        NAMED(KEYVAL, MPI_HOST, "MPI_HOST");
+        NAMED(KEYVAL, MPI_IO, "MPI_IO");
+        NAMED(KEYVAL, MPI_WTIME_IS_GLOBAL, "MPI_WTIME_IS_GLOBAL");
+        NAMED(KEYVAL, MPI_APPNUM, "MPI_APPNUM");
+        NAMED(KEYVAL, MPI_UNIVERSE_SIZE, "MPI_UNIVERSE_SIZE");
+        NAMED(KEYVAL, MPI_LASTUSEDCODE, "MPI_LASTUSEDCODE");
         NAMED(MESSAGE, MPI_MESSAGE_NULL, "MPI_MESSAGE_NULL");
         NAMED(MESSAGE, MPI_MESSAGE_NO_PROC, "MPI_MESSAGE_NO_PROC");
         NAMED(REQUEST, MPI_REQUEST_NULL, "MPI_REQUEST_NULL");

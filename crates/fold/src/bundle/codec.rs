@@ -1,0 +1,227 @@
+//! Bytes for transport between the ranks of one run: plain varints, no entropy coding, no versions (both ends are the
+//! same build). Files have a format of their own.
+
+use crate::grammar::{Grammar, Item, Symbol};
+use crate::ranks::{Part, RankList};
+use crate::stream::{Stream, Term};
+
+use super::Error;
+
+/// Appends values to a byte string.
+#[derive(Debug, Default)]
+pub struct Out {
+    pub bytes: Vec<u8>,
+}
+
+impl Out {
+    /// Seven bits a byte, lowest first, the top bit set on all but the last.
+    pub fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.bytes.push(number as u8);
+    }
+
+    pub fn signed(&mut self, number: i64) {
+        self.number(zigzag(number));
+    }
+
+    pub fn wide(&mut self, number: u128) {
+        self.bytes.extend_from_slice(&number.to_le_bytes());
+    }
+
+    pub fn block(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    pub fn list<T>(&mut self, list: &[T], mut each: impl FnMut(&mut Out, &T)) {
+        self.number(list.len() as u64);
+        for entry in list {
+            each(self, entry);
+        }
+    }
+
+    /// Numbers that tend to grow by one: each as its distance from the one expected.
+    pub fn indices(&mut self, list: &[u32]) {
+        let mut expected = 0;
+        self.list(list, |out, &index| {
+            out.signed(i64::from(index) - expected);
+            expected = i64::from(index) + 1;
+        });
+    }
+
+    pub fn grammar(&mut self, grammar: &Grammar) {
+        self.list(&grammar.rules, |out, rule| {
+            out.list(rule, |out, item| {
+                let (kind, index) = match item.symbol {
+                    Symbol::Terminal(t) => (0, t),
+                    Symbol::Rule(r) => (1, r),
+                };
+                out.number(u64::from(index) << 1 | kind);
+                out.number(item.count);
+            });
+        });
+    }
+
+    pub fn stream(&mut self, stream: &Stream) {
+        self.list(&stream.terms, |out, term| match *term {
+            Term::Value(value) => {
+                out.number(0);
+                out.signed(value);
+            }
+            Term::Stride { start, step, count } => {
+                out.number(1);
+                out.signed(start);
+                out.signed(step);
+                out.number(count);
+            }
+        });
+        self.grammar(&stream.shape);
+    }
+
+    pub fn ranks(&mut self, ranks: &RankList) {
+        self.list(&ranks.parts, |out, part| {
+            out.number(part.start.into());
+            out.list(&part.dims, |out, &(count, stride)| {
+                out.number(count.into());
+                out.number(stride.into());
+            });
+        });
+    }
+}
+
+/// Reads them back; safe on any bytes.
+#[derive(Debug)]
+pub struct In<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> In<'a> {
+    pub fn new(bytes: &'a [u8]) -> In<'a> {
+        In { bytes, at: 0 }
+    }
+
+    pub fn end(self) -> Result<(), Error> {
+        if self.at == self.bytes.len() { Ok(()) } else { Err(Error::Trailing { at: self.at }) }
+    }
+
+    fn take(&mut self, len: usize) -> Result<&'a [u8], Error> {
+        let end = self.at.checked_add(len).filter(|&end| end <= self.bytes.len());
+        let end = end.ok_or(Error::Truncated { at: self.bytes.len() })?;
+        let taken = &self.bytes[self.at..end];
+        self.at = end;
+        Ok(taken)
+    }
+
+    pub fn number(&mut self) -> Result<u64, Error> {
+        let at = self.at;
+        let mut number = 0u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.take(1)?[0];
+            let bits = u64::from(byte & 0x7f);
+            if bits << shift >> shift != bits {
+                return Err(Error::Number { at });
+            }
+            number |= bits << shift;
+            if byte < 0x80 {
+                return Ok(number);
+            }
+        }
+        Err(Error::Number { at })
+    }
+
+    pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Error> {
+        let at = self.at;
+        T::try_from(self.number()?).map_err(|_| Error::Number { at })
+    }
+
+    pub fn signed(&mut self) -> Result<i64, Error> {
+        self.number().map(unzigzag)
+    }
+
+    pub fn wide(&mut self) -> Result<u128, Error> {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(self.take(16)?);
+        Ok(u128::from_le_bytes(bytes))
+    }
+
+    pub fn block(&mut self) -> Result<&'a [u8], Error> {
+        let len = self.count(1)?;
+        self.take(len)
+    }
+
+    /// How many elements follow, at least `least` bytes each: never more than can be there.
+    fn count(&mut self, least: usize) -> Result<usize, Error> {
+        let at = self.at;
+        let count = self.number()?;
+        match usize::try_from(count) {
+            Ok(n) if n <= (self.bytes.len() - self.at) / least => Ok(n),
+            _ => Err(Error::Count { at, count }),
+        }
+    }
+
+    pub fn list<T>(
+        &mut self,
+        mut each: impl FnMut(&mut In<'a>) -> Result<T, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let count = self.count(1)?;
+        (0..count).map(|_| each(self)).collect()
+    }
+
+    pub fn indices(&mut self) -> Result<Vec<u32>, Error> {
+        let mut expected = 0i64;
+        self.list(|from| {
+            let at = from.at;
+            let index = from.signed()?.checked_add(expected).and_then(|i| u32::try_from(i).ok());
+            let index = index.ok_or(Error::Number { at })?;
+            expected = i64::from(index) + 1;
+            Ok(index)
+        })
+    }
+
+    pub fn grammar(&mut self) -> Result<Grammar, Error> {
+        let rules = self.list(|from| {
+            from.list(|from| {
+                let at = from.at;
+                let head = from.number()?;
+                let index = u32::try_from(head >> 1).map_err(|_| Error::Number { at })?;
+                let symbol = if head & 1 == 0 { Symbol::Terminal(index) } else { Symbol::Rule(index) };
+                Ok(Item { symbol, count: from.number()? })
+            })
+        })?;
+        Ok(Grammar { rules })
+    }
+
+    pub fn stream(&mut self) -> Result<Stream, Error> {
+        let terms = self.list(|from| {
+            let at = from.at;
+            match from.number()? {
+                0 => Ok(Term::Value(from.signed()?)),
+                1 => Ok(Term::Stride { start: from.signed()?, step: from.signed()?, count: from.number()? }),
+                other => Err(Error::Variant { at, byte: other as u8 }),
+            }
+        })?;
+        Ok(Stream { terms, shape: self.grammar()? })
+    }
+
+    pub fn ranks(&mut self) -> Result<RankList, Error> {
+        let parts = self.list(|from| {
+            let start = from.small()?;
+            let dims = from.list(|from| Ok((from.small()?, from.small()?)))?;
+            Ok(Part { start, dims })
+        })?;
+        Ok(RankList { parts })
+    }
+}
+
+/// Small numbers of either sign as small numbers: 0, -1, 1, -2, 2, ...
+pub fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+pub fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}

@@ -1,0 +1,72 @@
+//! Bringing the bundles of all ranks together on rank 0 in log2(P) pairwise phases (paper 3.5).
+
+use super::{Bundle, Error, Manifest, Parcel, Want};
+
+/// How bytes get from rank to rank: in order, whole, one partner at a time.
+pub trait Link {
+    type Error;
+    fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), Self::Error>;
+    fn recv(&mut self, from: u32) -> Result<Vec<u8>, Self::Error>;
+}
+
+/// What one rank is left with.
+#[derive(Debug, PartialEq)]
+pub struct Gathered {
+    /// Everything, on rank 0; nothing elsewhere.
+    pub bundle: Option<Bundle>,
+    /// Partners whose data could not be used, and why. What they (and those behind them) recorded is missing.
+    pub lost: Vec<(u32, Error)>,
+}
+
+/// To be called by all `size` ranks. In phase k a rank whose bit k is set gives its bundle to the rank that lacks only
+/// that bit and is done. A rank that recorded nothing takes part with an empty bundle. Bad data from a partner costs
+/// that partner's part, not the exchange: the three messages are exchanged in any case, so that nobody is left waiting.
+pub fn gather<L: Link>(link: &mut L, rank: u32, size: u32, mut bundle: Bundle) -> Result<Gathered, L::Error> {
+    let mut lost = Vec::new();
+    let mut bit = 1u32;
+    while bit < size {
+        if rank & bit != 0 {
+            give(link, rank - bit, &bundle, &mut lost)?;
+            return Ok(Gathered { bundle: None, lost });
+        }
+        // Also right where rank + bit does not fit: there is no such partner.
+        if let Some(from) = rank.checked_add(bit).filter(|&from| from < size) {
+            take(link, from, &mut bundle, &mut lost)?;
+        }
+        match bit.checked_mul(2) {
+            Some(next) => bit = next,
+            None => break,
+        }
+    }
+    Ok(Gathered { bundle: Some(bundle), lost })
+}
+
+fn give<L: Link>(
+    link: &mut L,
+    to: u32,
+    bundle: &Bundle,
+    lost: &mut Vec<(u32, Error)>,
+) -> Result<(), L::Error> {
+    link.send(to, &bundle.manifest().to_bytes())?;
+    let answer = link.recv(to)?;
+    let parcel = Want::from_bytes(&answer).and_then(|want| bundle.parcel(&want)).unwrap_or_else(|error| {
+        lost.push((to, error));
+        Parcel::default()
+    });
+    link.send(to, &parcel.to_bytes())
+}
+
+fn take<L: Link>(
+    link: &mut L,
+    from: u32,
+    bundle: &mut Bundle,
+    lost: &mut Vec<(u32, Error)>,
+) -> Result<(), L::Error> {
+    let manifest = Manifest::from_bytes(&link.recv(from)?);
+    let want = manifest.as_ref().map(|m| bundle.missing(m)).unwrap_or_default();
+    link.send(from, &want.to_bytes())?;
+    let parcel = link.recv(from)?;
+    let taken = manifest.and_then(|manifest| bundle.absorb(manifest, Parcel::from_bytes(&parcel)?));
+    lost.extend(taken.err().map(|error| (from, error)));
+    Ok(())
+}

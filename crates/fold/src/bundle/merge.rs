@@ -1,0 +1,315 @@
+//! Merging two bundles so that only what the other side lacks is handed over.
+//!
+//! The giver shows a [`Manifest`] (hashes and groups), the taker answers with what it [`Want`]s, the giver packs a
+//! [`Parcel`]. In one process [`merge`] does the same three steps on the spot.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::grammar::{Grammar, Symbol};
+use crate::stream::Stream;
+
+use super::codec::{In, Out};
+use super::hash::{self, Hash};
+#[allow(unused_imports)]
+use super::interim::{G as _, R as _, S as _};
+use super::{Bundle, Error, Group, SymbolEntry, Tally, get, lanes_of};
+
+/// A bundle by hashes. Groups refer to the lists here, which are in the giver's order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Manifest {
+    pub symbols: Vec<(Hash, Tally)>,
+    /// Hashes of the expansions, so they depend on no rank's numbering.
+    pub structures: Vec<Hash>,
+    pub streams: Vec<Hash>,
+    pub groups: Vec<Group>,
+}
+
+/// What the taker of a manifest lacks, as indices into it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Want {
+    pub symbols: Vec<u32>,
+    pub structures: Vec<u32>,
+    pub streams: Vec<u32>,
+}
+
+/// What was wanted, in the same order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Parcel {
+    pub symbols: Vec<(Box<[u8]>, u16)>,
+    /// Terminals are the giver's: indices into the manifest's symbols.
+    pub structures: Vec<Grammar>,
+    pub streams: Vec<Stream>,
+}
+
+/// One bundle out of two of the same run. No rank's expansion depends on the order of merging.
+pub fn merge(mut a: Bundle, b: Bundle) -> Result<Bundle, Error> {
+    let manifest = b.manifest();
+    let parcel = b.parcel(&a.missing(&manifest))?;
+    a.absorb(manifest, parcel)?;
+    Ok(a)
+}
+
+impl Bundle {
+    pub fn manifest(&self) -> Manifest {
+        let hashes = Hashes::of(self);
+        Manifest {
+            symbols: hashes.symbols.into_iter().zip(self.symbols.iter().map(|s| s.tally)).collect(),
+            structures: hashes.structures,
+            streams: hashes.streams,
+            groups: self.groups.clone(),
+        }
+    }
+
+    /// What of `manifest` this bundle does not have yet.
+    pub fn missing(&self, manifest: &Manifest) -> Want {
+        let mine = Hashes::of(self);
+        Want {
+            symbols: absent(manifest.symbols.iter().map(|s| s.0), &mine.symbols),
+            structures: absent(manifest.structures.iter().copied(), &mine.structures),
+            streams: absent(manifest.streams.iter().copied(), &mine.streams),
+        }
+    }
+
+    pub fn parcel(&self, want: &Want) -> Result<Parcel, Error> {
+        let symbols = want.symbols.iter().map(|&i| {
+            let entry = get(&self.symbols, "symbol", i)?;
+            Ok((entry.bytes.clone(), entry.lanes))
+        });
+        let structures = want.structures.iter().map(|&i| get(&self.structures, "structure", i).cloned());
+        let streams = want.streams.iter().map(|&i| get(&self.streams, "stream", i).cloned());
+        Ok(Parcel {
+            symbols: symbols.collect::<Result<_, Error>>()?,
+            structures: structures.collect::<Result<_, _>>()?,
+            streams: streams.collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Takes in what `manifest` describes; `parcel` holds what [`Bundle::missing`] named. On an error this bundle is
+    /// as it was.
+    pub fn absorb(&mut self, manifest: Manifest, parcel: Parcel) -> Result<(), Error> {
+        let mine = Hashes::of(self);
+        let want = self.missing(&manifest);
+        same_count("symbols", parcel.symbols.len(), want.symbols.len())?;
+        same_count("structures", parcel.structures.len(), want.structures.len())?;
+        same_count("streams", parcel.streams.len(), want.streams.len())?;
+
+        let symbol_hashes: Vec<Hash> = manifest.symbols.iter().map(|s| s.0).collect();
+        let symbol_of = targets(&symbol_hashes, &mine.symbols, &want.symbols);
+        let structure_of = targets(&manifest.structures, &mine.structures, &want.structures);
+        let stream_of = targets(&manifest.streams, &mine.streams, &want.streams);
+
+        let mut symbols = self.symbols.clone();
+        symbols.extend(parcel.symbols.into_iter().zip(&want.symbols).map(|((bytes, lanes), &from)| {
+            SymbolEntry { bytes, lanes, tally: manifest.symbols[from as usize].1 }
+        }));
+        let brought: HashSet<u32> = want.symbols.iter().copied().collect();
+        for (from, (_, tally)) in manifest.symbols.iter().enumerate() {
+            if !brought.contains(&(from as u32)) {
+                symbols[symbol_of[from] as usize].tally.add(*tally);
+            }
+        }
+
+        let mut structures = Vec::with_capacity(parcel.structures.len());
+        for (index, mut structure) in parcel.structures.into_iter().enumerate() {
+            structure.validate().map_err(|_| Error::Structure { index })?;
+            for item in structure.rules.iter().flatten() {
+                if let Symbol::Terminal(t) = item.symbol {
+                    get(&symbol_of, "symbol", t)?;
+                }
+            }
+            structure.map_terminals(|t| symbol_of[t as usize]);
+            structures.push(structure);
+        }
+        for (index, stream) in parcel.streams.iter().enumerate() {
+            stream.validate().map_err(|_| Error::Stream { index })?;
+        }
+
+        let mut groups = self.groups.clone();
+        let mut known: HashMap<(u32, u32, u64, Vec<u32>), usize> = HashMap::new();
+        for (index, group) in groups.iter().enumerate() {
+            known.insert((group.thread, group.structure, group.digest, group.lanes.clone()), index);
+        }
+        let needed = |target: u32| match structures.get((target as usize).wrapping_sub(self.structures.len()))
+        {
+            Some(new) => lanes_of(new, &symbols),
+            None => lanes_of(&self.structures[target as usize], &symbols),
+        };
+        let needs: HashMap<u32, usize> =
+            structure_of.iter().map(|&target| (target, needed(target))).collect();
+        for (index, mut group) in manifest.groups.into_iter().enumerate() {
+            group.ranks.validate().map_err(|_| Error::Ranks { group: index })?;
+            group.structure = *get(&structure_of, "structure", group.structure)?;
+            for lane in &mut group.lanes {
+                *lane = *get(&stream_of, "stream", *lane)?;
+            }
+            let need = needs[&group.structure];
+            if group.lanes.len() != need {
+                return Err(Error::Lanes { group: index, have: group.lanes.len(), need });
+            }
+            match known.get(&(group.thread, group.structure, group.digest, group.lanes.clone())) {
+                Some(&same) => groups[same].ranks = groups[same].ranks.union(&group.ranks),
+                None => {
+                    known.insert(
+                        (group.thread, group.structure, group.digest, group.lanes.clone()),
+                        groups.len(),
+                    );
+                    groups.push(group);
+                }
+            }
+        }
+
+        self.symbols = symbols;
+        self.structures.extend(structures);
+        self.streams.extend(parcel.streams);
+        self.groups = groups;
+        Ok(())
+    }
+
+    /// The whole bundle for transport or a spool: a manifest and a parcel of everything in it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let all = |len: usize| (0..len as u32).collect();
+        let want = Want {
+            symbols: all(self.symbols.len()),
+            structures: all(self.structures.len()),
+            streams: all(self.streams.len()),
+        };
+        let mut out = Out::default();
+        out.block(&self.manifest().to_bytes());
+        // Indices up to each length always exist.
+        out.block(&self.parcel(&want).unwrap_or_default().to_bytes());
+        out.bytes
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Bundle, Error> {
+        let mut from = In::new(bytes);
+        let manifest = Manifest::from_bytes(from.block()?)?;
+        let parcel = Parcel::from_bytes(from.block()?)?;
+        from.end()?;
+        let mut bundle = Bundle::default();
+        bundle.absorb(manifest, parcel)?;
+        bundle.validate()?;
+        Ok(bundle)
+    }
+}
+
+struct Hashes {
+    symbols: Vec<Hash>,
+    structures: Vec<Hash>,
+    streams: Vec<Hash>,
+}
+
+impl Hashes {
+    fn of(bundle: &Bundle) -> Hashes {
+        let symbols: Vec<Hash> = bundle.symbols.iter().map(hash::of_symbol).collect();
+        Hashes {
+            structures: bundle.structures.iter().map(|s| hash::of_structure(s, &symbols)).collect(),
+            streams: bundle.streams.iter().map(hash::of_stream).collect(),
+            symbols,
+        }
+    }
+}
+
+/// Where in `theirs` something first appears that `mine` lacks.
+fn absent(theirs: impl Iterator<Item = Hash>, mine: &[Hash]) -> Vec<u32> {
+    let mut seen: HashSet<Hash> = mine.iter().copied().collect();
+    theirs.enumerate().filter(|(_, hash)| seen.insert(*hash)).map(|(i, _)| i as u32).collect()
+}
+
+/// For each of `theirs` its index once the `wanted` ones are appended to `mine`.
+fn targets(theirs: &[Hash], mine: &[Hash], wanted: &[u32]) -> Vec<u32> {
+    let mut index_of: HashMap<Hash, u32> = HashMap::new();
+    for (index, hash) in mine.iter().copied().chain(wanted.iter().map(|&w| theirs[w as usize])).enumerate() {
+        index_of.entry(hash).or_insert(index as u32);
+    }
+    theirs.iter().map(|hash| index_of[hash]).collect()
+}
+
+fn same_count(what: &'static str, have: usize, need: usize) -> Result<(), Error> {
+    if have == need { Ok(()) } else { Err(Error::Parcel { what, have, need }) }
+}
+
+impl Manifest {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Out::default();
+        out.list(&self.symbols, |out, (hash, tally)| {
+            out.wide(*hash);
+            out.number(tally.total);
+            out.number(tally.min);
+            out.number(tally.max);
+        });
+        out.list(&self.structures, |out, hash| out.wide(*hash));
+        out.list(&self.streams, |out, hash| out.wide(*hash));
+        out.list(&self.groups, |out, group| {
+            out.number(group.thread.into());
+            out.ranks(&group.ranks);
+            out.number(group.structure.into());
+            out.indices(&group.lanes);
+            out.number(group.digest);
+        });
+        out.bytes
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Manifest, Error> {
+        let mut from = In::new(bytes);
+        let manifest = Manifest {
+            symbols: from.list(|from| {
+                let hash = from.wide()?;
+                Ok((hash, Tally { total: from.number()?, min: from.number()?, max: from.number()? }))
+            })?,
+            structures: from.list(In::wide)?,
+            streams: from.list(In::wide)?,
+            groups: from.list(|from| {
+                Ok(Group {
+                    thread: from.small()?,
+                    ranks: from.ranks()?,
+                    structure: from.small()?,
+                    lanes: from.indices()?,
+                    digest: from.number()?,
+                })
+            })?,
+        };
+        from.end()?;
+        Ok(manifest)
+    }
+}
+
+impl Want {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Out::default();
+        out.indices(&self.symbols);
+        out.indices(&self.structures);
+        out.indices(&self.streams);
+        out.bytes
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Want, Error> {
+        let mut from = In::new(bytes);
+        let want = Want { symbols: from.indices()?, structures: from.indices()?, streams: from.indices()? };
+        from.end()?;
+        Ok(want)
+    }
+}
+
+impl Parcel {
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Out::default();
+        out.list(&self.symbols, |out, (bytes, lanes)| {
+            out.block(bytes);
+            out.number((*lanes).into());
+        });
+        out.list(&self.structures, Out::grammar);
+        out.list(&self.streams, Out::stream);
+        out.bytes
+    }
+
+    pub fn from_bytes(bytes: &[u8]) -> Result<Parcel, Error> {
+        let mut from = In::new(bytes);
+        let parcel = Parcel {
+            symbols: from.list(|from| Ok((from.block()?.into(), from.small()?)))?,
+            structures: from.list(In::grammar)?,
+            streams: from.list(In::stream)?,
+        };
+        from.end()?;
+        Ok(parcel)
+    }
+}

@@ -6,12 +6,17 @@
 //! ```
 //! let send = refrain_model::function("MPI_Send").unwrap();
 //! assert_eq!(send.params[3].name, "dest");
+//! assert_eq!(send.params[3].kind, refrain_model::Kind::Peer(5));
+//! assert_eq!(refrain_model::constant("MPI_INT").unwrap().size, Some(4));
 //! ```
 
 mod call;
+mod constants;
 mod table;
 
 pub use call::{Address, Area, Call, Status, Value};
+pub use constants::{Constant, constant, constant_by_id, constant_of_bit, constants, constants_of};
 pub use table::{
-    CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, function, function_by_id, functions,
+    CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, function, function_by_id,
+    functions,
 };

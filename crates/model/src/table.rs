@@ -148,7 +148,8 @@ pub enum Kind {
 /// How long an array is. Indices name other parameters of the same function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Len {
-    /// The value of that parameter (behind its pointer where it is an output); below zero counts as zero.
+    /// The value of that parameter (behind its pointer where it is an output); below zero counts as zero. Of an InOut
+    /// parameter the smaller of what it was before and after the call; a string then counts its NUL.
     Param(u8),
     /// Three times that parameter's value.
     Triple(u8),
@@ -231,4 +232,11 @@ pub fn function(name: &str) -> Option<&'static Function> {
 
 pub fn function_by_id(id: u16) -> Option<&'static Function> {
     BY_ID.get(usize::from(id)).copied().filter(|&i| i != u16::MAX).map(|i| &FUNCTIONS[usize::from(i)])
+}
+
+impl Function {
+    /// Where that parameter stands.
+    pub fn index_of(&self, param: &str) -> Option<usize> {
+        self.params.iter().position(|p| p.name == param)
+    }
 }

@@ -1,1 +1,42 @@
-//! (being written)
+//! A call as observed -> a rank-neutral symbol and the numbers that hang off it, and back.
+//!
+//! Owns: symbolic ids, request pools, communicator names, relative ranks, the split of a call into *symbol* (function,
+//! communicator, datatype, operation, named sentinels, which arrays are there) and *values* (counts, peers, tags,
+//! displacements, statuses, results). Does not own: any MPI library (see [`Host`]), folding, files.
+//!
+//! The writing side is [`Encoder`], the reading side [`Layout`] (what a symbol's bytes say) and [`Decoder`] (a symbol
+//! and its numbers as a call); [`Calls`] walks a rank of a folded trace. Both sides are driven by the call table, parameter
+//! by parameter, in the same order.
+//!
+//! ```no_run
+//! # fn bundle() -> refrain_fold::bundle::Bundle { unimplemented!() }
+//! let bundle = bundle();
+//! for call in refrain_encode::Calls::new(&bundle, 0, 0).unwrap() {
+//!     println!("{}", call.unwrap().function.name);
+//! }
+//! ```
+
+mod comms;
+mod decoder;
+mod digest;
+mod encoder;
+mod error;
+mod hash;
+mod host;
+mod layout;
+mod objects;
+mod params;
+mod reader;
+mod record;
+mod requests;
+mod wire;
+
+pub use decoder::Decoder;
+pub use digest::Digest;
+pub use encoder::{Before, Encoder};
+pub use error::Error;
+pub use hash::{FastMap, hash_bytes};
+pub use host::{CommInfo, DatatypeInfo, Host, RawStatus, Topology};
+pub use layout::{DatatypeFacts, Layout, Outcome, Slot};
+pub use reader::Calls;
+pub use record::Record;

@@ -16,5 +16,9 @@ pub struct Stream {
 pub enum Term {
     Value(i64),
     /// `start, start + step, ...`, `count` numbers of them (endless where it is the last item of the stream).
-    Stride { start: i64, step: i64, count: u64 },
+    Stride {
+        start: i64,
+        step: i64,
+        count: u64,
+    },
 }

@@ -1,0 +1,371 @@
+//! The reading side: a symbol's layout and its numbers become a call again.
+
+use std::rc::Rc;
+
+use refrain_model::{
+    Address, Area, Call, Class, Cond, Dir, Effect, Function, Kind, Scope, Status, Value, constant_by_id,
+    constant_of_bit,
+};
+
+use crate::error::Error;
+use crate::hash::FastMap;
+use crate::layout::{Layout, NewComm, NewGroup, Outcome, Slot};
+use crate::objects::Code;
+use crate::params::{comm_param, dynamic_condition, known_length};
+use crate::wire;
+
+/// What is known of a communicator while a rank's calls are read in order.
+#[derive(Debug, Clone)]
+struct Known {
+    name: Rc<str>,
+    /// The reader's rank in it.
+    rank: i64,
+}
+
+/// Decodes the calls of one rank, in order: communicators get their names, relative ranks become absolute.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    world_rank: i64,
+    comms: FastMap<u32, Known>,
+    wins: FastMap<u32, i64>,
+}
+
+/// The numbers of one call, asked for lane by lane in the order in which they were written.
+type Next<'n> = &'n mut dyn FnMut(u16) -> i64;
+
+impl Decoder {
+    pub fn new(world_rank: u32) -> Decoder {
+        Decoder { world_rank: i64::from(world_rank), comms: FastMap::default(), wins: FastMap::default() }
+    }
+
+    pub fn call(&mut self, layout: &Layout, next: Next<'_>) -> Result<Call, Error> {
+        match &layout.inline {
+            None => self.values(layout, next),
+            Some(values) => {
+                let mut values = values.iter();
+                let mut missing = false;
+                let call = self.values(layout, &mut |_| {
+                    values.next().copied().unwrap_or_else(|| {
+                        missing = true;
+                        0
+                    })
+                })?;
+                if missing || values.next().is_some() {
+                    return Err(Error::BadSymbol { function: layout.function.name, at: 0 });
+                }
+                Ok(call)
+            }
+        }
+    }
+
+    fn values(&mut self, layout: &Layout, next: Next<'_>) -> Result<Call, Error> {
+        let f = layout.function;
+        let mut args: Vec<Value> = Vec::with_capacity(f.params.len());
+        let mut facts = Vec::new();
+        for i in 0..f.params.len() {
+            let written = match dynamic_condition(f, i) {
+                Some(Cond::Flag(j)) => !matches!(args[usize::from(j)], Value::Bool(false) | Value::Int(0)),
+                Some(Cond::Defined(j)) => args[usize::from(j)] != Value::Name("MPI_UNDEFINED"),
+                _ => true,
+            };
+            let in_lanes = !matches!(layout.slots[i], Slot::Absent | Slot::Fixed(_));
+            let value = if in_lanes && !written {
+                Value::Unset
+            } else {
+                self.slot(layout, i, &args, &mut facts, next)?
+            };
+            args.push(value);
+        }
+        let result = match layout.result {
+            Some(lane) => Value::Int(next(lane)),
+            None if f.returns == refrain_model::Returns::Clock => Value::Unset,
+            None => Value::Int(0),
+        };
+        self.after(layout, &args);
+        Ok(Call { function: f, args, result, facts })
+    }
+
+    fn slot(
+        &mut self,
+        layout: &Layout,
+        i: usize,
+        args: &[Value],
+        facts: &mut Vec<(&'static str, Value)>,
+        next: Next<'_>,
+    ) -> Result<Value, Error> {
+        let f = layout.function;
+        let p = &f.params[i];
+        let base = match p.kind {
+            Kind::Peer(j) => self.base_rank(layout, usize::from(j)),
+            _ => 0,
+        };
+        let number = |v: i64| number(p.kind, v, base);
+        Ok(match &layout.slots[i] {
+            Slot::Absent => Value::Unset,
+            Slot::Fixed(value) => fixed_comm(p.kind, value),
+            Slot::Object(Class::Comm, id) => self.comm_value(*id),
+            Slot::Object(class, id) => Value::Object(*class, *id),
+            Slot::Number { lane } => number(next(*lane)),
+            Slot::InOut { before, after } => {
+                let before = number(next(*before));
+                match after {
+                    Some(lane) => Value::InOut(Box::new(before), Box::new(number(next(*lane)))),
+                    None => before,
+                }
+            }
+            Slot::List { len, lane } => {
+                let n = length(f, i, *len, args, next)?;
+                Value::List(many(n, || Ok(number(next(*lane))))?)
+            }
+            Slot::ListInOut { len, before, after } => {
+                let n = length(f, i, *len, args, next)?;
+                let before = Value::List(many(n, || Ok(number(next(*before))))?);
+                match after {
+                    Some(lane) => {
+                        let after = Value::List(many(n, || Ok(number(next(*lane))))?);
+                        Value::InOut(Box::new(before), Box::new(after))
+                    }
+                    None => before,
+                }
+            }
+            Slot::Code { lane } => {
+                let value = self.code(f, i, next(*lane))?;
+                if let Some(d) = layout.datatype_facts.filter(|d| d.code_lane == *lane) {
+                    let lanes = [("size", d.size_lane), ("lb", d.lb_lane), ("extent", d.extent_lane)];
+                    let made = matches!(value, Value::Object(..));
+                    for (name, lane) in lanes {
+                        let v = next(lane);
+                        if made {
+                            facts.push((name, Value::Int(v)));
+                        }
+                    }
+                }
+                value
+            }
+            Slot::Codes { len, lane } => {
+                let n = length(f, i, *len, args, next)?;
+                Value::List(many(n, || self.code(f, i, next(*lane)))?)
+            }
+            Slot::Status { lane } => {
+                let base = self.status_base(layout);
+                status(layout.outcome, *lane, base, next)
+            }
+            Slot::Statuses { len, lane } => {
+                let base = self.status_base(layout);
+                let n = length(f, i, *len, args, next)?;
+                Value::List(many(n, || Ok(status(layout.outcome, *lane, base, next)))?)
+            }
+            Slot::Address { area: Area::Number, lane } => {
+                Value::Address(Address { area: Area::Number, segment: 0, offset: next(*lane) })
+            }
+            Slot::Address { area, lane } => {
+                let segment = next(*lane);
+                let segment = u32::try_from(segment).map_err(|_| bad_value(f, i, segment))?;
+                Value::Address(Address { area: *area, segment, offset: next(lane + 1) })
+            }
+            Slot::NewComm(new) => self.new_comm(layout, i, new, facts, next)?,
+        })
+    }
+
+    fn code(&self, f: &'static Function, i: usize, number: i64) -> Result<Value, Error> {
+        let Kind::Handle(class) = f.params[i].kind else { return Err(bad_value(f, i, number)) };
+        let code =
+            u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
+        match code {
+            Code::Id(id) if class == Class::Comm => Ok(self.comm_value(id)),
+            Code::Id(id) => Ok(Value::Object(class, id)),
+            Code::Constant(c) => {
+                let constant = constant_by_id(c).ok_or(Error::UnknownConstant { id: u64::from(c) })?;
+                Ok(fixed_comm(Kind::Handle(class), &Value::Name(constant.name)))
+            }
+        }
+    }
+
+    fn comm_value(&self, id: u32) -> Value {
+        // Made before the recording began, or on another thread.
+        self.comms.get(&id).map_or(Value::Object(Class::Comm, id), |c| Value::Comm(c.name.to_string()))
+    }
+
+    fn comm_name(&self, slot: &Slot) -> Option<Rc<str>> {
+        match slot {
+            Slot::Object(Class::Comm, id) => self.comms.get(id).map(|c| c.name.clone()),
+            Slot::Fixed(Value::Name(name)) => predefined_comm(name).map(Rc::from),
+            _ => None,
+        }
+    }
+
+    fn base_rank(&self, layout: &Layout, j: usize) -> i64 {
+        match &layout.slots[j] {
+            Slot::Object(Class::Comm, id) => self.comms.get(id).map_or(0, |c| c.rank),
+            Slot::Object(Class::Win, id) => self.wins.get(id).copied().unwrap_or(0),
+            Slot::Fixed(Value::Name("MPI_COMM_WORLD")) => self.world_rank,
+            _ => 0,
+        }
+    }
+
+    fn status_base(&self, layout: &Layout) -> i64 {
+        comm_param(layout.function).map_or(self.world_rank, |j| self.base_rank(layout, j))
+    }
+
+    fn new_comm(
+        &mut self,
+        layout: &Layout,
+        i: usize,
+        new: &NewComm,
+        facts: &mut Vec<(&'static str, Value)>,
+        next: Next<'_>,
+    ) -> Result<Value, Error> {
+        let f = layout.function;
+        let number = next(new.code);
+        let order = next(new.order);
+        let members = new.members.map(&mut *next);
+        let rank = new.rank.map(&mut *next);
+        let code =
+            u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
+        let ranks = |lane: u16, next: Next<'_>| {
+            let n = next(lane);
+            let n = usize::try_from(n).map_err(|_| bad_value(f, i, n))?;
+            many(n, || Ok(next(lane + 1)))
+        };
+        let parent = match new.scope {
+            Scope::Parent(j) | Scope::ParentLater(j, _) => {
+                let j = usize::from(j);
+                self.comm_name(&layout.slots[j]).map(|name| (name, self.base_rank(layout, j)))
+            }
+            _ => None,
+        };
+        let index_of = |world: &[i64], me: i64| world.iter().position(|&r| r == me).map(|p| p as i64);
+        let to_value = |world: &[i64]| Value::List(world.iter().map(|&r| Value::Int(r)).collect());
+        let rank = match new.group {
+            NewGroup::None => 0,
+            NewGroup::SameAsParent => {
+                let (name, rank) = parent.clone().unwrap_or_else(|| (Rc::from("?"), 0));
+                facts.push(("group", Value::Text(format!("as {name}"))));
+                rank
+            }
+            NewGroup::List(lane) => {
+                let world = ranks(lane, next)?;
+                facts.push(("group", to_value(&world)));
+                rank.or_else(|| index_of(&world, self.world_rank)).unwrap_or(0)
+            }
+            NewGroup::Inter(local, remote) => {
+                let world = ranks(local, next)?;
+                facts.push(("group", to_value(&world)));
+                let remote = ranks(remote, next)?;
+                facts.push(("remote_group", to_value(&remote)));
+                rank.or_else(|| index_of(&world, self.world_rank)).unwrap_or(0)
+            }
+        };
+        let id = match code {
+            Code::Id(id) => id,
+            Code::Constant(c) => {
+                let constant = constant_by_id(c).ok_or(Error::UnknownConstant { id: u64::from(c) })?;
+                return Ok(Value::Name(constant.name));
+            }
+        };
+        let name: Rc<str> = match new.scope {
+            Scope::Parent(_) | Scope::ParentLater(..) => {
+                let parent = parent.map_or_else(|| Rc::from("?"), |(name, _)| name);
+                format!("{parent}.{order}").into()
+            }
+            Scope::Members => format!("group-{:08x}.{order}", members.unwrap_or(0)).into(),
+            Scope::Inter => format!("inter-{:08x}.{order}", members.unwrap_or(0)).into(),
+            Scope::Process => format!("process.{order}").into(),
+        };
+        self.comms.insert(id, Known { name: name.clone(), rank });
+        Ok(Value::Comm(name.to_string()))
+    }
+
+    /// A new window counts ranks as its communicator does.
+    fn after(&mut self, layout: &Layout, args: &[Value]) {
+        for (p, value) in layout.function.params.iter().zip(args) {
+            if p.kind == Kind::Handle(Class::Win)
+                && p.effect == Effect::Create
+                && p.dir == Dir::Out
+                && let Value::Object(Class::Win, id) = value
+            {
+                let rank = comm_param(layout.function).map_or(0, |j| self.base_rank(layout, j));
+                self.wins.insert(*id, rank);
+            }
+        }
+    }
+}
+
+fn bad_value(f: &'static Function, i: usize, value: i64) -> Error {
+    Error::BadValue { function: f.name, parameter: f.params[i].name, value }
+}
+
+/// Grows as numbers come: a length read from a damaged file allocates nothing by itself.
+fn many<T>(n: usize, mut one: impl FnMut() -> Result<T, Error>) -> Result<Vec<T>, Error> {
+    /// No array of a call has more elements than a program could hold in memory.
+    const LIMIT: usize = 1 << 32;
+    let mut out = Vec::new();
+    for _ in 0..n.min(LIMIT) {
+        out.push(one()?);
+    }
+    Ok(out)
+}
+
+fn length(
+    f: &'static Function,
+    i: usize,
+    lane: Option<u16>,
+    args: &[Value],
+    next: Next<'_>,
+) -> Result<usize, Error> {
+    if let Some(lane) = lane {
+        let n = next(lane);
+        return usize::try_from(n).map_err(|_| bad_value(f, i, n));
+    }
+    // Negative counts and MPI_UNDEFINED are lengths of nothing.
+    Ok(known_length(f, i).map_or(0, |j| match args[j] {
+        Value::Int(n) => usize::try_from(n).unwrap_or(0),
+        _ => 0,
+    }))
+}
+
+fn number(kind: Kind, value: i64, base: i64) -> Value {
+    if let Some(id) = wire::as_named(value) {
+        return constant_by_id(id).map_or(Value::Int(value), |c| Value::Name(c.name));
+    }
+    match kind {
+        Kind::Peer(_) => Value::Int(value.wrapping_add(base)),
+        Kind::Logical => Value::Bool(value != 0),
+        // The one value all ABIs agree on.
+        Kind::Undefinable | Kind::Rank if value == -32766 => Value::Name("MPI_UNDEFINED"),
+        Kind::Mask(set) => {
+            let named = value & 0xffff_ffff;
+            let bits = (0..32).filter(|bit| named >> bit & 1 == 1);
+            let names = bits.filter_map(|bit| constant_of_bit(set, bit)).map(|c| c.name).collect();
+            if value >> 32 != 0 { Value::Int(value) } else { Value::Mask(names) }
+        }
+        _ => Value::Int(value),
+    }
+}
+
+fn status(outcome: Outcome, lane: u16, base: i64, next: Next<'_>) -> Value {
+    let source = number(Kind::Peer(0), next(lane), base);
+    let tag = number(Kind::Tag, next(lane + 1), 0);
+    let bytes = next(lane + 2);
+    let cancelled = next(lane + 3) != 0;
+    let error = if outcome == Outcome::FailedWithStatuses { next(lane + 4) } else { 0 };
+    Value::Status(Status { source: Box::new(source), tag: Box::new(tag), bytes, cancelled, error })
+}
+
+fn predefined_comm(name: &str) -> Option<&'static str> {
+    match name {
+        "MPI_COMM_WORLD" => Some("world"),
+        "MPI_COMM_SELF" => Some("self"),
+        _ => None,
+    }
+}
+
+fn fixed_comm(kind: Kind, value: &Value) -> Value {
+    if kind == Kind::Handle(Class::Comm)
+        && let Value::Name(name) = value
+        && let Some(short) = predefined_comm(name)
+    {
+        return Value::Comm(short.to_string());
+    }
+    value.clone()
+}

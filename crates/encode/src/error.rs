@@ -1,0 +1,54 @@
+//! What can be wrong with an encoded call.
+
+use std::fmt;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Error {
+    /// The folded form itself is malformed.
+    Trace(refrain_fold::bundle::Error),
+    /// The trace has no such rank or thread.
+    NoSuchRank { rank: u32, thread: u32 },
+    /// A symbol names a function this version does not know.
+    UnknownFunction { id: u64 },
+    /// A symbol names a constant this version does not know.
+    UnknownConstant { id: u64 },
+    /// A symbol's bytes end early or do not follow the call table; the position is in bytes from its start.
+    BadSymbol { function: &'static str, at: usize },
+    /// A number that cannot be what its place says it is (a length below zero, say).
+    BadValue { function: &'static str, parameter: &'static str, value: i64 },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Trace(error) => write!(f, "the trace is damaged: {error}"),
+            Error::NoSuchRank { rank, thread: 0 } => write!(f, "the trace has no rank {rank}"),
+            Error::NoSuchRank { rank, thread } => {
+                write!(f, "the trace has no thread {thread} on rank {rank}")
+            }
+            Error::UnknownFunction { id } => {
+                write!(
+                    f,
+                    "function number {id} is unknown: the trace was written by a newer Refrain; use that one"
+                )
+            }
+            Error::UnknownConstant { id } => {
+                write!(
+                    f,
+                    "constant number {id} is unknown: the trace was written by a newer Refrain; use that one"
+                )
+            }
+            Error::BadSymbol { function, at } => {
+                write!(
+                    f,
+                    "the symbol of a call of {function} is malformed at byte {at}: the trace is damaged"
+                )
+            }
+            Error::BadValue { function, parameter, value } => {
+                write!(f, "{value} cannot be parameter {parameter} of {function}: the trace is damaged")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

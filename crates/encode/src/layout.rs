@@ -1,0 +1,359 @@
+//! What a symbol's bytes say: the function, what is fixed about the call, and which lane holds what.
+
+use refrain_model::{
+    Area, Class, Dir, Effect, Function, Kind, Returns, Scope, Value, constant_by_id, function_by_id,
+};
+
+use crate::error::Error;
+use crate::objects::Code;
+use crate::params::{has_datatype_facts, known_length, object_in_lane, untagged};
+use crate::wire::{self, Bytes};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Success,
+    Failed,
+    /// `MPI_ERR_IN_STATUS`: the statuses were written all the same.
+    FailedWithStatuses,
+}
+
+/// Where a parameter's value is. Lanes are numbered from 0 within the symbol.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Slot {
+    /// Not significant on this rank, or not written.
+    Absent,
+    /// The same in every occurrence of the symbol.
+    Fixed(Value),
+    /// An object of ours; communicators become names when the call is decoded.
+    Object(Class, u32),
+    Number {
+        lane: u16,
+    },
+    InOut {
+        before: u16,
+        after: Option<u16>,
+    },
+    /// An array; its length is in a lane of its own unless another parameter says it.
+    List {
+        len: Option<u16>,
+        lane: u16,
+    },
+    ListInOut {
+        len: Option<u16>,
+        before: u16,
+        after: Option<u16>,
+    },
+    /// An object's code: twice its id, or twice a constant's number plus one.
+    Code {
+        lane: u16,
+    },
+    Codes {
+        len: Option<u16>,
+        lane: u16,
+    },
+    /// Source, tag, bytes, cancelled (and error, after a call that failed) in lanes from this one on.
+    Status {
+        lane: u16,
+    },
+    Statuses {
+        len: Option<u16>,
+        lane: u16,
+    },
+    /// Segment and offset in two lanes; for [`Area::Number`] the number in one.
+    Address {
+        area: Area,
+        lane: u16,
+    },
+    /// A new communicator.
+    NewComm(NewComm),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewComm {
+    pub(crate) scope: Scope,
+    pub(crate) code: u16,
+    pub(crate) order: u16,
+    pub(crate) members: Option<u16>,
+    pub(crate) rank: Option<u16>,
+    pub(crate) group: NewGroup,
+}
+
+/// Lists are (length lane, element lane).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NewGroup {
+    None,
+    SameAsParent,
+    List(u16),
+    Inter(u16, u16),
+}
+
+/// Lanes of a datatype constructor: the new type's code, and what it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatatypeFacts {
+    pub code_lane: u16,
+    pub size_lane: u16,
+    pub lb_lane: u16,
+    pub extent_lane: u16,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layout {
+    pub function: &'static Function,
+    pub outcome: Outcome,
+    /// One for each parameter.
+    pub slots: Vec<Slot>,
+    pub datatype_facts: Option<DatatypeFacts>,
+    /// The lane of the returned value: an error code after a failure, an address sum.
+    pub result: Option<u16>,
+    /// Where the split is off: the values of all lanes, in reading order. The symbol then has no lanes.
+    pub inline: Option<Vec<i64>>,
+    pub lanes: u16,
+}
+
+impl Layout {
+    pub fn parse(symbol: &[u8]) -> Result<Layout, Error> {
+        let mut bytes = Bytes::new(symbol);
+        let id = bytes.get().ok_or(Error::BadSymbol { function: "?", at: 0 })?;
+        let function =
+            u16::try_from(id).ok().and_then(function_by_id).ok_or(Error::UnknownFunction { id })?;
+        let mut parser = Parser { bytes, f: function, outcome: Outcome::Success, lanes: 0, facts: None };
+        parser.whole(function)
+    }
+}
+
+struct Parser<'a> {
+    bytes: Bytes<'a>,
+    f: &'static Function,
+    outcome: Outcome,
+    lanes: u16,
+    facts: Option<DatatypeFacts>,
+}
+
+impl Parser<'_> {
+    fn whole(&mut self, function: &'static Function) -> Result<Layout, Error> {
+        let head = self.byte()?;
+        self.outcome = match head & wire::OUTCOME {
+            wire::SUCCESS => Outcome::Success,
+            wire::FAILED => Outcome::Failed,
+            wire::FAILED_WITH_STATUSES => Outcome::FailedWithStatuses,
+            _ => return Err(self.bad()),
+        };
+        let mut slots = Vec::with_capacity(function.params.len());
+        for i in 0..function.params.len() {
+            slots.push(self.slot(i)?);
+        }
+        let result = match function.returns {
+            Returns::Code if self.outcome != Outcome::Success => Some(self.reserve(1)?),
+            Returns::Aint => Some(self.reserve(1)?),
+            _ => None,
+        };
+        let inline = if head & wire::INLINE != 0 { Some(self.inline()?) } else { None };
+        if !self.bytes.is_empty() {
+            return Err(self.bad());
+        }
+        let lanes = if inline.is_some() { 0 } else { self.lanes };
+        Ok(Layout {
+            function,
+            outcome: self.outcome,
+            slots,
+            datatype_facts: self.facts,
+            result,
+            inline,
+            lanes,
+        })
+    }
+
+    fn inline(&mut self) -> Result<Vec<i64>, Error> {
+        let n = self.get()?;
+        let mut values = Vec::new();
+        for _ in 0..n {
+            values.push(wire::unzigzag(self.get()?));
+        }
+        Ok(values)
+    }
+
+    fn bad(&self) -> Error {
+        Error::BadSymbol { function: self.f.name, at: self.bytes.at }
+    }
+
+    fn byte(&mut self) -> Result<u8, Error> {
+        self.bytes.byte().ok_or_else(|| self.bad())
+    }
+
+    fn get(&mut self) -> Result<u64, Error> {
+        self.bytes.get().ok_or_else(|| self.bad())
+    }
+
+    fn text(&mut self) -> Result<Value, Error> {
+        let text = self.bytes.text().ok_or(Error::BadSymbol { function: self.f.name, at: self.bytes.at })?;
+        Ok(Value::Text(String::from_utf8_lossy(text).into_owned()))
+    }
+
+    fn named(&mut self) -> Result<Slot, Error> {
+        let id = self.get()?;
+        let constant =
+            u16::try_from(id).ok().and_then(constant_by_id).ok_or(Error::UnknownConstant { id })?;
+        Ok(Slot::Fixed(Value::Name(constant.name)))
+    }
+
+    fn reserve(&mut self, n: u16) -> Result<u16, Error> {
+        let first = self.lanes;
+        self.lanes = first.checked_add(n).ok_or_else(|| self.bad())?;
+        Ok(first)
+    }
+
+    fn length(&mut self, i: usize) -> Result<Option<u16>, Error> {
+        if self.f.params[i].len.is_empty() || known_length(self.f, i).is_some() {
+            return Ok(None);
+        }
+        self.reserve(1).map(Some)
+    }
+
+    fn slot(&mut self, i: usize) -> Result<Slot, Error> {
+        let p = &self.f.params[i];
+        let written = self.outcome == Outcome::Success
+            || (self.outcome == Outcome::FailedWithStatuses && p.kind == Kind::Status);
+        if p.kind == Kind::Skip || (p.dir == Dir::Out && !written) {
+            return Ok(Slot::Absent);
+        }
+        let scalar = p.len.is_empty();
+        if let Kind::Handle(class) = p.kind
+            && scalar
+            && p.dir != Dir::Out
+            && !object_in_lane(class)
+        {
+            return self.object(class);
+        }
+        if scalar && untagged(p) {
+            return Ok(Slot::Number { lane: self.reserve(1)? });
+        }
+        match self.byte()? {
+            wire::ABSENT => Ok(Slot::Absent),
+            wire::NULL => Ok(Slot::Fixed(Value::Name("NULL"))),
+            wire::NAMED => self.named(),
+            wire::UNKEPT => Ok(Slot::Absent),
+            wire::TEXT => self.texts(p.kind),
+            wire::LANE => self.lanes_of(i),
+            tag => {
+                let area = match tag.wrapping_sub(wire::AREA) {
+                    0 => Area::Heap,
+                    1 => Area::Static,
+                    2 => Area::Stack,
+                    3 => Area::Other,
+                    4 => Area::Number,
+                    _ => return Err(self.bad()),
+                };
+                let lane = self.reserve(if area == Area::Number { 1 } else { 2 })?;
+                Ok(Slot::Address { area, lane })
+            }
+        }
+    }
+
+    /// Codes start at one; zero is the absent mark.
+    fn object(&mut self, class: Class) -> Result<Slot, Error> {
+        let number = self.get()?;
+        let Some(number) = number.checked_sub(1) else { return Ok(Slot::Absent) };
+        match Code::from_number(number).ok_or_else(|| self.bad())? {
+            Code::Id(id) => Ok(Slot::Object(class, id)),
+            Code::Constant(c) => {
+                let constant = constant_by_id(c).ok_or(Error::UnknownConstant { id: u64::from(c) })?;
+                Ok(Slot::Fixed(Value::Name(constant.name)))
+            }
+        }
+    }
+
+    fn texts(&mut self, kind: Kind) -> Result<Slot, Error> {
+        let value = match kind {
+            Kind::Strings | Kind::ArgVector => self.text_list()?,
+            Kind::StringsOfStrings => {
+                let n = self.get()?;
+                let mut lists = Vec::new();
+                for _ in 0..n {
+                    lists.push(self.text_list()?);
+                }
+                Value::List(lists)
+            }
+            _ => self.text()?,
+        };
+        Ok(Slot::Fixed(value))
+    }
+
+    fn text_list(&mut self) -> Result<Value, Error> {
+        let n = self.get()?;
+        let mut texts = Vec::new();
+        for _ in 0..n {
+            texts.push(self.text()?);
+        }
+        Ok(Value::List(texts))
+    }
+
+    fn lanes_of(&mut self, i: usize) -> Result<Slot, Error> {
+        let p = &self.f.params[i];
+        let scalar = p.len.is_empty();
+        let in_out = p.dir == Dir::InOut;
+        let success = self.outcome == Outcome::Success;
+        Ok(match p.kind {
+            Kind::Handle(_) => {
+                if let Effect::CreateComm(scope) = p.effect {
+                    return self.new_comm(scope);
+                }
+                let len = self.length(i)?;
+                let lane = self.reserve(1)?;
+                if has_datatype_facts(p) {
+                    let first = self.reserve(3)?;
+                    self.facts = Some(DatatypeFacts {
+                        code_lane: lane,
+                        size_lane: first,
+                        lb_lane: first + 1,
+                        extent_lane: first + 2,
+                    });
+                }
+                if scalar { Slot::Code { lane } } else { Slot::Codes { len, lane } }
+            }
+            Kind::Status => {
+                let len = self.length(i)?;
+                let lane = self.reserve(if self.outcome == Outcome::FailedWithStatuses { 5 } else { 4 })?;
+                if scalar { Slot::Status { lane } } else { Slot::Statuses { len, lane } }
+            }
+            Kind::ArgCount => Slot::Number { lane: self.reserve(1)? },
+            _ if scalar && in_out => {
+                let before = self.reserve(1)?;
+                Slot::InOut { before, after: if success { Some(self.reserve(1)?) } else { None } }
+            }
+            _ if scalar => Slot::Number { lane: self.reserve(1)? },
+            _ if in_out => {
+                let len = self.length(i)?;
+                let before = self.reserve(1)?;
+                Slot::ListInOut { len, before, after: if success { Some(self.reserve(1)?) } else { None } }
+            }
+            _ => {
+                let len = self.length(i)?;
+                Slot::List { len, lane: self.reserve(1)? }
+            }
+        })
+    }
+
+    fn new_comm(&mut self, scope: Scope) -> Result<Slot, Error> {
+        let group = self.byte()?;
+        let code = self.reserve(1)?;
+        let order = self.reserve(1)?;
+        let by_members = matches!(scope, Scope::Members | Scope::Inter);
+        let mut new = NewComm { scope, code, order, members: None, rank: None, group: NewGroup::None };
+        if group == wire::GROUP_NONE {
+            return Ok(Slot::NewComm(new));
+        }
+        if by_members {
+            new.members = Some(self.reserve(1)?);
+        }
+        if by_members || scope == Scope::Process {
+            new.rank = Some(self.reserve(1)?);
+        }
+        new.group = match group {
+            wire::GROUP_SAME => NewGroup::SameAsParent,
+            wire::GROUP_LIST => NewGroup::List(self.reserve(2)?),
+            wire::GROUP_INTER => NewGroup::Inter(self.reserve(2)?, self.reserve(2)?),
+            _ => return Err(self.bad()),
+        };
+        Ok(Slot::NewComm(new))
+    }
+}

@@ -1,0 +1,186 @@
+//! The MPI library in this process: finding it, telling its family, looking functions up in it.
+
+use crate::abi::{Abi, MissingConstant};
+use crate::constants::Family;
+use crate::objects::{Object, objects};
+use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NOLOAD, c_char, c_void};
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// How the files of MPI's C libraries are named, up to their version. Any library that defines MPI functions is found
+/// also without its name; a known name only takes precedence over, say, another tool that defines PMPI functions.
+const FILE_NAMES: [&str; 10] = [
+    "libmpi.so",     // MPICH, Intel MPI, MVAPICH, Open MPI
+    "libmpich.so",   // Debian's MPICH
+    "libmpi_abi.so", // the MPI 5 ABI
+    "libmpi_abi-",   // the same in a Python wheel that carries its libraries
+    "libmpi-",
+    "libmpich-",
+    "libmpi_cray.so", // Cray MPICH, by compiler
+    "libmpi_intel.so",
+    "libmpi_gnu_", // with the compiler's version behind
+    "libmpi_ibm.so",
+];
+
+/// A function that every MPI library defines itself, and that its Fortran and C++ layers only use.
+const SIGNATURE: &str = "PMPI_Comm_rank";
+
+/// `dlsym` of the C library.
+pub type Dlsym = unsafe extern "C" fn(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+
+/// The MPI library loaded in this process.
+///
+/// Functions are looked up in that library and what it depends on, never in the global scope, where a preloaded
+/// library that defines `MPI_X` and `PMPI_X` would find itself.
+#[derive(Debug)]
+pub struct Library {
+    handle: *mut c_void,
+    dlsym: Dlsym,
+    object: Object,
+    family: Family,
+    /// Where the object this code is part of lies: the preloaded library, or a tool's executable.
+    own: Range<usize>,
+}
+
+// SAFETY: a handle of `dlopen` may be used by any thread, and it is never closed.
+unsafe impl Send for Library {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for Library {}
+
+impl Library {
+    /// The MPI library this process uses, also where it was opened with `RTLD_LOCAL`. None where there is none (yet).
+    ///
+    /// Of several, the one loaded first: a program linked with `libmpi_abi.so.1` has that before whatever it is
+    /// built upon. A library that is linked statically into the executable cannot be found.
+    pub fn find() -> Option<Library> {
+        // SAFETY: it is what it must be.
+        unsafe { Library::find_with(libc::dlsym) }
+    }
+
+    /// As `find`, for a preloaded library that answers the program's own calls of `dlsym`.
+    ///
+    /// # Safety
+    /// `dlsym` is the C library's, or does what it does.
+    pub unsafe fn find_with(dlsym: Dlsym) -> Option<Library> {
+        let all = objects();
+        let here = Library::find as fn() -> Option<Library> as *const c_void;
+        let own =
+            all.iter().find(|object| object.contains(here)).map_or(0..0, |object| object.memory.clone());
+        let (known, unknown): (Vec<Object>, Vec<Object>) =
+            all.into_iter().partition(|object| FILE_NAMES.iter().any(|n| object.file_name().starts_with(n)));
+        known.into_iter().chain(unknown).find_map(|object| Library::open(object, &own, dlsym))
+    }
+
+    /// The object as an MPI library, if it is one: it defines MPI's functions itself, and it is not us.
+    fn open(object: Object, own: &Range<usize>, dlsym: Dlsym) -> Option<Library> {
+        if object.path.is_empty() || object.memory == *own {
+            return None;
+        }
+        // SAFETY: NOLOAD only looks among the loaded objects; no code of the object runs.
+        let handle = unsafe { libc::dlopen(object.path.as_ptr(), RTLD_NOLOAD | RTLD_LAZY) };
+        if handle.is_null() {
+            return None;
+        }
+        let defines = look_up(dlsym, handle, SIGNATURE).is_some_and(|address| object.contains(address));
+        if !defines {
+            // SAFETY: the reference taken just above is given back.
+            unsafe { libc::dlclose(handle) };
+            return None;
+        }
+        let family = family_of(&object, handle, dlsym);
+        // From here on the library stays open: function pointers into it must not dangle.
+        Some(Library { handle, dlsym, object, family, own: own.clone() })
+    }
+
+    pub fn kind(&self) -> Family {
+        self.family
+    }
+
+    pub fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.object.path.to_bytes()))
+    }
+
+    /// The address of what the library exports under that name; never one inside the object this code is part of.
+    pub fn symbol(&self, name: &str) -> Option<*const c_void> {
+        look_up(self.dlsym, self.handle, name).filter(|&address| !self.own.contains(&(address as usize)))
+    }
+
+    /// Whether the library offers that function to programs. A few hundred nanoseconds.
+    pub fn exports(&self, name: &str) -> bool {
+        self.symbol(name).is_some()
+    }
+
+    /// The library's constants and layouts, as the program sees them.
+    pub fn abi(&self) -> Result<Abi, MissingConstant> {
+        // An executable has copies of a library's data, and may have its own addresses for functions, so the global
+        // scope comes first; a library opened with RTLD_LOCAL is not in it.
+        let address = |name| {
+            let found =
+                look_up(self.dlsym, RTLD_DEFAULT, name).or_else(|| look_up(self.dlsym, self.handle, name));
+            found.map(|address| address as usize)
+        };
+        // SAFETY: the variables named in the table are pointers in every library of their family.
+        unsafe { Abi::new(self.family, address) }
+    }
+}
+
+fn look_up(dlsym: Dlsym, handle: *mut c_void, name: &str) -> Option<*const c_void> {
+    // The longest name in MPI 5.0 has 46 characters.
+    let mut buffer = [0u8; 128];
+    if name.len() >= buffer.len() || name.as_bytes().contains(&0) {
+        return None;
+    }
+    buffer[..name.len()].copy_from_slice(name.as_bytes());
+    // SAFETY: the handle is open or RTLD_DEFAULT, and the name ends in at least one NUL.
+    let address = unsafe { dlsym(handle, buffer.as_ptr().cast::<c_char>()) };
+    (!address.is_null()).then_some(address.cast_const())
+}
+
+fn family_of(object: &Object, handle: *mut c_void, dlsym: Dlsym) -> Family {
+    let defines = |name| look_up(dlsym, handle, name).is_some_and(|address| object.contains(address));
+    // The name comes first: libraries of the MPI 5 ABI are built upon, or along with, those of the other families,
+    // and MPICH 5 exports MPI_Abi_get_version from its MPICH-ABI library too.
+    if object.file_name().starts_with("libmpi_abi") {
+        Family::Mpi5
+    } else if defines("ompi_mpi_int") {
+        Family::OpenMpi
+    } else if defines("MPIR_Dup_fn") || !defines("MPI_Abi_get_version") {
+        Family::Mpich
+    } else {
+        Family::Mpi5
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_no_mpi_library_here() {
+        assert!(Library::find().is_none());
+    }
+
+    fn check_name(name: &str, known: bool) {
+        assert_eq!(FILE_NAMES.iter().any(|n| name.starts_with(n)), known, "{name}");
+    }
+
+    #[test]
+    fn file_names() {
+        check_name("libmpi.so.12", true);
+        check_name("libmpi.so.40.30.4", true);
+        check_name("libmpich.so.12", true);
+        check_name("libmpi_abi.so.1", true);
+        check_name("libmpi_cray.so.12", true);
+        check_name("libmpi_intel.so.12", true);
+        check_name("libmpi_gnu_91.so.12", true);
+        check_name("libmpi-f1bd3a2c.so.40.40.7", true);
+        check_name("libmpifort.so.12", false);
+        check_name("libmpichfort.so.12", false);
+        check_name("libmpi_mpifh.so.40", false);
+        check_name("libmpi_usempif08.so.40", false);
+        check_name("libmpi_cxx.so.40", false);
+        check_name("libmpicxx.so.12", false);
+    }
+}

@@ -1,0 +1,45 @@
+//! What the tests of this crate share.
+
+/// A xorshift generator: the same numbers on every run.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, limit: u64) -> u64 {
+        (self.next() >> 11) % limit
+    }
+}
+
+/// A program-like sequence: nested loops over few symbols, with now and then a disturbance.
+pub fn loops(random: &mut Random, symbols: u64, limit: usize) -> Vec<u32> {
+    let mut out = Vec::new();
+    while out.len() < limit {
+        let block = nest(random, symbols, 3);
+        for _ in 0..1 + random.below(4) {
+            out.extend(&block);
+            if random.below(8) == 0 {
+                out.push(random.below(symbols) as u32);
+            }
+        }
+    }
+    out.truncate(limit);
+    out
+}
+
+fn nest(random: &mut Random, symbols: u64, depth: u32) -> Vec<u32> {
+    let mut body = Vec::new();
+    for _ in 0..1 + random.below(4) {
+        if depth > 0 && random.below(2) == 0 {
+            body.extend(nest(random, symbols, depth - 1));
+        } else {
+            body.push(random.below(symbols) as u32);
+        }
+    }
+    body.repeat(1 + random.below(6) as usize)
+}

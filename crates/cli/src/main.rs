@@ -1,6 +1,35 @@
+//! The command `refrain`: arguments, exit codes, progress, launching. What a trace says comes from `refrain-views`.
+
+mod args;
 mod failure;
+mod progress;
+mod reading;
 mod run;
 #[cfg(test)]
 mod testing;
-mod reading { pub fn closing_line(_: &std::path::Path, _: &std::path::Path) -> String { String::new() } }
-fn main() {}
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use failure::Failure;
+
+/// It could not be done.
+const COULD_NOT: u8 = 2;
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Run { flags, words } => run::run(&flags, &words),
+        Command::Info { file, json } => reading::info(&file, json),
+        Command::Dump { file, rank, thread, calls, only, format } => {
+            reading::dump(&file, rank, thread, calls, &only, format)
+        }
+        Command::Stats { file, per, json } => reading::stats(&file, per, json),
+        Command::Verify { file, quiet } => reading::verify(&file, quiet),
+    };
+    done.unwrap_or_else(|failure: Failure| {
+        eprintln!("refrain: {failure}");
+        ExitCode::from(COULD_NOT)
+    })
+}

@@ -57,6 +57,24 @@ fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
     format!("{value:.digits$} {}", units[unit])
 }
 
+/// `0,3-5`, of numbers in order.
+pub fn ranks(sorted: &[u32]) -> String {
+    let mut out = String::new();
+    let mut rest = sorted;
+    while let Some(&first) = rest.first() {
+        let run = rest.iter().zip(first..).take_while(|(have, next)| **have == *next).count();
+        if !out.is_empty() {
+            out.push(',');
+        }
+        match run {
+            1 => out.push_str(&first.to_string()),
+            _ => out.push_str(&format!("{first}-{}", rest[run - 1])),
+        }
+        rest = &rest[run..];
+    }
+    out
+}
+
 /// `2026-03-14T15:09:26Z`, from seconds since 1970.
 pub fn date(unix: i64) -> String {
     let (days, seconds) = (unix.div_euclid(86_400), unix.rem_euclid(86_400));
@@ -125,6 +143,15 @@ mod tests {
             (3_600_000_000_000, "1 h 00 min 00 s"),
         ] {
             assert_eq!(duration(n), text);
+        }
+    }
+
+    #[test]
+    fn rank_lists() {
+        for (numbers, text) in
+            [(&[][..], ""), (&[0], "0"), (&[0, 1], "0-1"), (&[0, 3, 4, 5, 9], "0,3-5,9"), (&[u32::MAX], "4294967295")]
+        {
+            assert_eq!(ranks(numbers), text);
         }
     }
 

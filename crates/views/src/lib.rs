@@ -17,6 +17,7 @@ pub mod info;
 mod json;
 pub mod select;
 pub mod stats;
+mod table;
 mod value;
 pub mod verify;
 

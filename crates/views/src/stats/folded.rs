@@ -1,9 +1,10 @@
 //! The payload of a group's calls from their folded form: sums over streams, without looking at any call.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
 use refrain_encode::{Decoder, Layout, Outcome, Slot};
 use refrain_fold::bundle::{Bundle, Group};
+use refrain_fold::bundle::interim::S as _;
 use refrain_fold::stream::{Stream, Term};
 use refrain_model::{Value, constant};
 
@@ -55,57 +56,69 @@ pub(super) fn occurrences<'a>(
     counts.iter().filter_map(one).collect()
 }
 
-/// The sizes of the datatypes a group makes, by id; `None` for an id that had several sizes.
-pub(super) fn types(occurrences: &[Occurrence<'_>], rank: u32) -> HashMap<u32, Option<u64>> {
-    /// Pairs of (type, size) that are read one by one before the group is walked instead.
-    const MOST_PAIRS: u64 = 1 << 16;
-    let mut sizes: HashMap<u32, Option<u64>> = HashMap::new();
-    let mut add = |code: i64, size: Option<i64>| {
-        // Odd codes are constants: the call returned a type that was there already.
-        let Some(id) = u64::try_from(code).ok().filter(|c| c % 2 == 0).and_then(|c| u32::try_from(c / 2).ok()) else {
-            return;
-        };
-        let size = size.map(|s| u64::try_from(s).unwrap_or(0));
-        sizes.entry(id).and_modify(|known| *known = known.filter(|k| Some(*k) == size)).or_insert(size);
-    };
-    for occurrence in occurrences {
-        let Some(facts) = occurrence.layout.datatype_facts else { continue };
-        if let Some(call) = occurrence.inline_call(rank) {
-            let mut made = Made::default();
-            made.take_in(&call);
-            for (id, size) in made.types {
-                add(i64::from(id) * 2, i64::try_from(size).ok());
-            }
-            continue;
-        }
-        let (Ok(codes), Ok(lane)) = (occurrence.lane(facts.code_lane), occurrence.lane(facts.size_lane)) else { continue };
-        let n = occurrence.times;
-        match (constant_of(codes, n), constant_of(lane, n)) {
-            (Some(code), Some(size)) => add(code, Some(size)),
-            (_, Some(size)) => distinct(codes, n).into_iter().for_each(|code| add(code, Some(size))),
-            (_, None) if n <= MOST_PAIRS => {
-                let n = usize::try_from(n).unwrap_or(usize::MAX);
-                codes.iter().zip(lane.iter()).take(n).for_each(|(code, size)| add(code, Some(size)));
-            }
-            _ => distinct(codes, n).into_iter().for_each(|code| add(code, None)),
-        }
+/// The sizes of the datatypes that a group makes, by id.
+#[derive(Debug, Default)]
+pub(super) struct Types {
+    /// `None` for an id that had several sizes.
+    sizes: HashMap<u32, Option<u64>>,
+    /// More were made, and which is not known without reading the calls.
+    more: bool,
+}
+
+impl Types {
+    pub(super) fn get(&self, id: u32) -> Option<Option<u64>> {
+        if self.more { Some(None) } else { self.sizes.get(&id).copied() }
     }
-    sizes
+
+    fn add(&mut self, id: u32, size: u64) {
+        let known = self.sizes.entry(id).or_insert(Some(size));
+        *known = known.filter(|k| *k == size);
+    }
+
+    pub(super) fn of(occurrences: &[Occurrence<'_>], rank: u32) -> Types {
+        /// Pairs of type and size that are read one by one before the group is walked instead.
+        const MOST_PAIRS: u64 = 1 << 16;
+        let mut types = Types::default();
+        for occurrence in occurrences {
+            let Some(facts) = occurrence.layout.datatype_facts else { continue };
+            if let Some(call) = occurrence.inline_call(rank) {
+                let mut made = Made::default();
+                made.take_in(&call);
+                made.types.into_iter().for_each(|(id, size)| types.add(id, size));
+                continue;
+            }
+            let (Ok(codes), Ok(sizes)) = (occurrence.lane(facts.code_lane), occurrence.lane(facts.size_lane)) else {
+                continue;
+            };
+            let n = occurrence.times;
+            let same = constant_of(codes, n).is_some() && constant_of(sizes, n).is_some();
+            types.more |= !same && n > MOST_PAIRS;
+            let pairs = usize::try_from(if same { n.min(1) } else { n.min(MOST_PAIRS) }).unwrap_or(0);
+            for (code, size) in codes.iter().zip(sizes.iter()).take(pairs) {
+                // Odd codes are constants: the call returned a type that was there already.
+                let id = u64::try_from(code).ok().filter(|c| c % 2 == 0).and_then(|c| u32::try_from(c / 2).ok());
+                if let Some(id) = id {
+                    types.add(id, u64::try_from(size).unwrap_or(0));
+                }
+            }
+        }
+        types
+    }
 }
 
 pub(super) struct Context<'a> {
     pub(super) rank: u32,
     pub(super) world: u32,
     /// Of this group.
-    pub(super) types: &'a HashMap<u32, Option<u64>>,
+    pub(super) types: &'a Types,
     /// Of types that other threads made.
     pub(super) elsewhere: &'a dyn Fn(u32) -> Option<u64>,
 }
 
 impl Context<'_> {
     fn datatype(&self, id: u32) -> Result<Option<u64>, NeedWalk> {
-        match self.types.get(&id) {
-            Some(Some(size)) => Ok(Some(*size)),
+        match self.types.get(id) {
+            Some(Some(size)) => Ok(Some(size)),
             Some(None) => Err(NeedWalk),
             None => Ok((self.elsewhere)(id)),
         }
@@ -214,22 +227,4 @@ fn constant_of(stream: &Stream, n: u64) -> Option<i64> {
         Term::Stride { start, step, count } => start == first && (step == 0 || count == 1 || n == 1),
     };
     (n == 1 || stream.terms.iter().all(same)).then_some(first)
-}
-
-/// All numbers that may be among the first `n`: too many rather than too few, which at worst means a walk.
-fn distinct(stream: &Stream, n: u64) -> BTreeSet<i64> {
-    let mut all = BTreeSet::new();
-    for term in &stream.terms {
-        match *term {
-            Term::Value(value) => {
-                all.insert(value);
-            }
-            Term::Stride { start, step, count } => {
-                let count = if std::ptr::eq(term, stream.terms.last().unwrap_or(term)) { n } else { count.min(n) };
-                let count = i64::try_from(count).unwrap_or(i64::MAX);
-                all.extend((0..count).map(|i| start.wrapping_add(step.wrapping_mul(i))));
-            }
-        }
-    }
-    all
 }

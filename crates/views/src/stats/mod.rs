@@ -92,7 +92,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
         .map(|g| folded::occurrences(bundle, g, counts_of(g.structure), &layouts))
         .collect();
     let types: Vec<_> =
-        occurrences.iter().zip(&bundle.groups).map(|(o, g)| folded::types(o, first_rank(g))).collect();
+        occurrences.iter().zip(&bundle.groups).map(|(o, g)| folded::Types::of(o, first_rank(g))).collect();
 
     let mut rows: BTreeMap<u16, FunctionRow> = BTreeMap::new();
     let mut ranks = vec![RankRow::default(); world as usize];
@@ -101,7 +101,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
         // A type that another thread made has one size, or none that we can tell.
         let elsewhere = |id: u32| {
             let others = bundle.groups.iter().zip(&types).filter(|(g, _)| g.thread != group.thread);
-            let mut sizes = others.filter_map(|(_, types)| types.get(&id).copied());
+            let mut sizes = others.filter_map(|(_, types)| types.get(id));
             let first = sizes.next()??;
             sizes.all(|size| size == Some(first)).then_some(first)
         };
@@ -116,7 +116,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
                 walked::walk(calls, rank, group.thread, world, &elsewhere)?
             }
         };
-        let members = u64::from(group.ranks.len());
+        let members = group.ranks.len();
         let mut of_rank = RankRow::default();
         for occurrence in occurrences {
             of_rank.calls = of_rank.calls.saturating_add(occurrence.times);

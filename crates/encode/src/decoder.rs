@@ -64,7 +64,7 @@ impl Decoder {
         let mut facts = Vec::new();
         for i in 0..f.params.len() {
             let written = match dynamic_condition(f, i) {
-                Some(Cond::Flag(j)) => !matches!(args[usize::from(j)], Value::Bool(false) | Value::Int(0)),
+                Some(Cond::Flag(j)) => args[usize::from(j)] == Value::Bool(true),
                 Some(Cond::Defined(j)) => args[usize::from(j)] != Value::Name("MPI_UNDEFINED"),
                 _ => true,
             };
@@ -130,7 +130,7 @@ impl Decoder {
             }
             Slot::Code { lane } => {
                 let value = self.code(f, i, next(*lane))?;
-                if let Some(d) = layout.datatype_facts.filter(|d| d.code_lane == *lane) {
+                if let Some(d) = layout.datatype_facts.iter().find(|d| d.code_lane == *lane) {
                     let lanes = [("size", d.size_lane), ("lb", d.lb_lane), ("extent", d.extent_lane)];
                     let made = matches!(value, Value::Object(..));
                     for (name, lane) in lanes {

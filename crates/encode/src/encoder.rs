@@ -1,7 +1,8 @@
 //! The writing side: an observed call becomes a [`Record`].
 
 use refrain_model::{
-    Area, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, constant, constant_by_id,
+    Area, CType, Class, Cond, Dir, Effect, Function, Kind, Len, Returns, Scope, constant,
+    constant_by_id,
 };
 
 use crate::comms::{Comm, Comms, Later};
@@ -84,6 +85,7 @@ struct Scratch {
 enum End {
     Success,
     Failed,
+    /// Some of several operations failed: everything was written, and the statuses tell which.
     FailedWithStatuses,
 }
 
@@ -110,6 +112,17 @@ impl<H: Host> Call<'_, H> {
             _ if arg == 0 => 0,
             _ => self.element(i, 0),
         }
+    }
+
+    /// A number as a length. Where the call changes it, the smaller of before and after: room given and room used.
+    fn length(&self, i: usize) -> i64 {
+        let now = self.number(i);
+        if self.f.params[i].dir != Dir::InOut {
+            return now;
+        }
+        let earlier = self.f.params[..i].iter().zip(self.args);
+        let at = earlier.filter(|(p, arg)| p.dir == Dir::InOut && **arg != 0 && is_number(p.kind)).count();
+        self.before.numbers.get(at).map_or(now, |&before| now.min(before))
     }
 
     /// Element `k` of an array or output parameter, which is not null.
@@ -274,7 +287,7 @@ impl Encoder {
 
     fn parameter<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, record: &mut Record) {
         let p = &call.f.params[i];
-        if p.dir == Dir::Out && !written(call.end, p) {
+        if p.dir == Dir::Out && call.end == End::Failed {
             return;
         }
         if p.kind == Kind::Skip {
@@ -377,7 +390,7 @@ impl Encoder {
         let mut shortest = usize::MAX;
         for &rule in p.len {
             let n = match rule {
-                Len::Param(j) => call.number(usize::from(j)),
+                Len::Param(j) => call.length(usize::from(j)),
                 Len::Triple(j) => call.number(usize::from(j)).saturating_mul(3),
                 Len::Fixed(n) => i64::from(n),
                 Len::Size(j) | Len::LocalSize(j) => self.comm_of(call, usize::from(j)).map_or(0, |c| {
@@ -459,7 +472,7 @@ impl Encoder {
             let before = call.before.numbers.get(call.number_at).copied().unwrap_or(0);
             call.number_at += 1;
             record.lane(before);
-            if call.end == End::Success {
+            if call.end != End::Failed {
                 record.lane(call.element(i, 0));
             }
             return;
@@ -501,7 +514,7 @@ impl Encoder {
         let length = if known_length(call.f, i).is_none() { Some(record.reserve(1)) } else { None };
         let before = if p.dir == Dir::InOut { Some(record.reserve(1)) } else { None };
         let lane =
-            if p.dir == Dir::InOut && call.end != End::Success { None } else { Some(record.reserve(1)) };
+            if p.dir == Dir::InOut && call.end == End::Failed { None } else { Some(record.reserve(1)) };
         if !live {
             return;
         }
@@ -651,7 +664,9 @@ impl Encoder {
 
     fn function<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, record: &mut Record) {
         let pointer = call.args[i];
-        if let Some(&(_, id)) = self.functions.iter().find(|&&(address, _)| address == pointer) {
+        if let CType::Function(typedef) = call.f.params[i].ctype
+            && let Some(id) = self.predefined_function(typedef, pointer)
+        {
             record.named(id);
             return;
         }
@@ -662,6 +677,27 @@ impl Encoder {
         let name = call.host.function_name(pointer);
         record.tag(wire::TEXT);
         record.text(name.as_bytes());
+    }
+
+    /// Libraries use one address for many predefined callbacks (and null for most): the parameter's type tells which.
+    fn predefined_function(&self, typedef: &str, pointer: usize) -> Option<u16> {
+        let wanted = typedef.to_ascii_uppercase();
+        let object =
+            ["MPI_COMM_", "MPI_WIN_", "MPI_TYPE_"].into_iter().find(|prefix| wanted.starts_with(prefix));
+        let deletes = wanted.contains("DELETE");
+        let fits = |name: &str| {
+            let copies = name.contains("COPY") || name.contains("DUP");
+            let same_object = match object {
+                Some(prefix) => name.starts_with(prefix),
+                None => !["MPI_COMM_", "MPI_WIN_", "MPI_TYPE_"].iter().any(|prefix| name.starts_with(prefix)),
+            };
+            if wanted.contains("CONVERSION") {
+                return name.contains("CONVERSION");
+            }
+            same_object && if deletes { name.contains("DELETE") } else { wanted.contains("COPY") && copies }
+        };
+        let mut named = self.functions.iter().filter(|&&(address, _)| address == pointer);
+        named.find(|&&(_, id)| constant_by_id(id).is_some_and(|c| fits(c.name))).map(|&(_, id)| id)
     }
 
     fn handle<H: Host>(
@@ -872,11 +908,6 @@ impl Encoder {
             self.comms.bind(handle, comm);
         }
     }
-}
-
-/// Which outputs a call that failed has still written.
-fn written(end: End, p: &Param) -> bool {
-    end == End::Success || (end == End::FailedWithStatuses && p.kind == Kind::Status)
 }
 
 fn list(record: &mut Record, ranks: &[i32]) {

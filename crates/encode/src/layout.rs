@@ -13,7 +13,7 @@ use crate::wire::{self, Bytes};
 pub enum Outcome {
     Success,
     Failed,
-    /// `MPI_ERR_IN_STATUS`: the statuses were written all the same.
+    /// `MPI_ERR_IN_STATUS`: the outputs were written all the same.
     FailedWithStatuses,
 }
 
@@ -102,7 +102,7 @@ pub struct Layout {
     pub outcome: Outcome,
     /// One for each parameter.
     pub slots: Vec<Slot>,
-    pub datatype_facts: Option<DatatypeFacts>,
+    pub datatype_facts: Vec<DatatypeFacts>,
     /// The lane of the returned value: an error code after a failure, an address sum.
     pub result: Option<u16>,
     /// Where the split is off: the values of all lanes, in reading order. The symbol then has no lanes.
@@ -116,7 +116,8 @@ impl Layout {
         let id = bytes.get().ok_or(Error::BadSymbol { function: "?", at: 0 })?;
         let function =
             u16::try_from(id).ok().and_then(function_by_id).ok_or(Error::UnknownFunction { id })?;
-        let mut parser = Parser { bytes, f: function, outcome: Outcome::Success, lanes: 0, facts: None };
+        let mut parser =
+            Parser { bytes, f: function, outcome: Outcome::Success, lanes: 0, facts: Vec::new() };
         parser.whole(function)
     }
 }
@@ -126,7 +127,7 @@ struct Parser<'a> {
     f: &'static Function,
     outcome: Outcome,
     lanes: u16,
-    facts: Option<DatatypeFacts>,
+    facts: Vec<DatatypeFacts>,
 }
 
 impl Parser<'_> {
@@ -156,7 +157,7 @@ impl Parser<'_> {
             function,
             outcome: self.outcome,
             slots,
-            datatype_facts: self.facts,
+            datatype_facts: std::mem::take(&mut self.facts),
             result,
             inline,
             lanes,
@@ -211,9 +212,7 @@ impl Parser<'_> {
 
     fn slot(&mut self, i: usize) -> Result<Slot, Error> {
         let p = &self.f.params[i];
-        let written = self.outcome == Outcome::Success
-            || (self.outcome == Outcome::FailedWithStatuses && p.kind == Kind::Status);
-        if p.kind == Kind::Skip || (p.dir == Dir::Out && !written) {
+        if p.kind == Kind::Skip || (p.dir == Dir::Out && self.outcome == Outcome::Failed) {
             return Ok(Slot::Absent);
         }
         let scalar = p.len.is_empty();
@@ -291,7 +290,7 @@ impl Parser<'_> {
         let p = &self.f.params[i];
         let scalar = p.len.is_empty();
         let in_out = p.dir == Dir::InOut;
-        let success = self.outcome == Outcome::Success;
+        let wrote = self.outcome != Outcome::Failed;
         Ok(match p.kind {
             Kind::Handle(_) => {
                 if let Effect::CreateComm(scope) = p.effect {
@@ -301,7 +300,7 @@ impl Parser<'_> {
                 let lane = self.reserve(1)?;
                 if has_datatype_facts(p) {
                     let first = self.reserve(3)?;
-                    self.facts = Some(DatatypeFacts {
+                    self.facts.push(DatatypeFacts {
                         code_lane: lane,
                         size_lane: first,
                         lb_lane: first + 1,
@@ -318,13 +317,13 @@ impl Parser<'_> {
             Kind::ArgCount => Slot::Number { lane: self.reserve(1)? },
             _ if scalar && in_out => {
                 let before = self.reserve(1)?;
-                Slot::InOut { before, after: if success { Some(self.reserve(1)?) } else { None } }
+                Slot::InOut { before, after: if wrote { Some(self.reserve(1)?) } else { None } }
             }
             _ if scalar => Slot::Number { lane: self.reserve(1)? },
             _ if in_out => {
                 let len = self.length(i)?;
                 let before = self.reserve(1)?;
-                Slot::ListInOut { len, before, after: if success { Some(self.reserve(1)?) } else { None } }
+                Slot::ListInOut { len, before, after: if wrote { Some(self.reserve(1)?) } else { None } }
             }
             _ => {
                 let len = self.length(i)?;

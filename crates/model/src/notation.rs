@@ -152,7 +152,12 @@ pub fn functions(text: &str, sets: &[Set]) -> Result<Vec<Function>, Error> {
             params,
         })
     };
-    lines.iter().map(|line| resolve(line).map_err(|message| Error { line: line.number, message })).collect()
+    let resolve = |line: &Line| resolve(line).map_err(|message| Error { line: line.number, message });
+    // First those that are like no other, so that a mistake is reported where it was made.
+    for line in lines.iter().filter(|line| line.like.is_none()) {
+        resolve(line)?;
+    }
+    lines.iter().map(resolve).collect()
 }
 
 /// All sets of `constants.txt`, in its order.

@@ -47,11 +47,11 @@ unsafe extern "C" fn collect(info: *mut dl_phdr_info, _size: size_t, data: *mut 
         unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) }
     };
     let base = info.dlpi_addr as usize;
-    let mut memory = usize::MAX..0;
+    let mut memory = 0..0;
     for header in headers.iter().filter(|h| h.p_type == libc::PT_LOAD) {
         let start = base.wrapping_add(header.p_vaddr as usize);
-        memory.start = memory.start.min(start);
-        memory.end = memory.end.max(start.wrapping_add(header.p_memsz as usize));
+        let end = start.wrapping_add(header.p_memsz as usize);
+        memory = if memory.is_empty() { start..end } else { memory.start.min(start)..memory.end.max(end) };
     }
     let path = if info.dlpi_name.is_null() {
         CString::default()

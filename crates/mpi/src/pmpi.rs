@@ -4,7 +4,6 @@
 //! at the low half of a register that holds an `int`.
 
 use crate::abi::Abi;
-use crate::constants::Class;
 use crate::library::Library;
 use crate::status::RawStatus;
 use libc::{c_int, c_void};
@@ -519,10 +518,5 @@ impl Pmpi {
         let error =
             || self.abi.constant_int("MPI_ERR_COUNT").and_then(|e| Code::try_from(e).ok()).unwrap_or(-1);
         i32::try_from(length).map_err(|_| error())
-    }
-
-    /// Bytes of one handle in C.
-    pub fn handle_size(&self, class: Class) -> usize {
-        self.abi.handle_size(class)
     }
 }

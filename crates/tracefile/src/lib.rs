@@ -1,1 +1,221 @@
-//! (being written)
+//! `.rfn` files: the only code that knows bytes on disk. The format is described in FORMAT.md.
+//!
+//! Owns: container, sections, checksums, versions, packing, writing under a temporary name.
+//! Does not own: what a symbol's bytes mean, folding, merging.
+//!
+//! ```
+//! use refrain_tracefile::{Meta, Trace, read, write};
+//! let trace = Trace { meta: Meta { ranks: 4, ..Meta::default() }, bundle: Default::default() };
+//! assert_eq!(read(&write(&trace)).unwrap(), trace);
+//! ```
+
+mod container;
+mod crc;
+mod disk;
+mod error;
+mod get;
+mod model;
+mod pack;
+mod sections;
+mod token;
+
+use refrain_fold::bundle::Bundle;
+use refrain_fold::ranks::RankList;
+
+use container::{COMPLETE, KINDS, Kind, SPLIT, TIMED};
+use get::{Bad, Get};
+use model::Model;
+use pack::{Decoder, Encoder};
+use token::{Put, Token};
+
+pub use disk::{open, save};
+pub use error::Error;
+
+pub const MAGIC: [u8; 4] = *b"\x93RFN";
+pub const FORMAT_VERSION: u8 = 1;
+
+/// Packed sections unpack to at most `RATIO` times their size and `MARGIN` bytes: what a small file can make a reader
+/// do is bounded.
+const RATIO: usize = 256;
+const MARGIN: usize = 1 << 20;
+
+/// A whole recording.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Trace {
+    pub meta: Meta,
+    pub bundle: Bundle,
+}
+
+/// What ran, where, when, and how it was traced.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Meta {
+    pub refrain_version: String,
+    pub command: Vec<String>,
+    /// The MPI library, in its own words.
+    pub library: String,
+    pub abi: String,
+    pub ranks: u32,
+    pub hosts: Vec<(String, RankList)>,
+    /// Unix seconds.
+    pub started: u64,
+    pub wall_ns: u64,
+    /// What was asked for, where it differs from what one gets without asking.
+    pub options: Vec<(String, String)>,
+    /// Values are kept apart from symbols.
+    pub split: bool,
+    /// Tallies are times.
+    pub timed: bool,
+    /// The program ended by itself and every rank is there.
+    pub complete: bool,
+    pub notes: Vec<String>,
+    pub mpi_time: Option<RankTime>,
+}
+
+/// Time spent in MPI, over ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RankTime {
+    pub total_ns: u64,
+    /// (rank, nanoseconds)
+    pub min: (u32, u64),
+    pub max: (u32, u64),
+}
+
+/// Where the bytes of a file go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SectionInfo {
+    pub name: &'static str,
+    pub offset: usize,
+    pub stored: usize,
+    /// Before packing.
+    pub raw: usize,
+}
+
+/// The file's bytes. Rules and terms are renumbered in the order in which a reader meets them, which is how
+/// [`Bundle::canonical`] leaves them; nothing else changes between `write` and [`read`].
+///
+/// The bundle must be valid ([`Bundle::validate`]).
+pub fn write(trace: &Trace) -> Vec<u8> {
+    let sections: Vec<Vec<Token>> = KINDS.iter().map(|&kind| tokens(trace, kind)).collect();
+    let plain: Vec<Vec<u8>> = sections.iter().map(|tokens| plain(tokens)).collect();
+    let plain_len: usize = plain.iter().map(Vec::len).sum();
+    let (packed, ends) = pack(&sections, plain_len);
+    let meta = &trace.meta;
+    let flag = |on: bool, flag: u8| if on { flag } else { 0 };
+    let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
+    if packed.len() < plain_len {
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let bodies: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &packed[start..end]).collect();
+        container::assemble(flags, true, plain_len, &bodies)
+    } else {
+        container::assemble(flags, false, 0, &plain.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+}
+
+/// Safe on any bytes.
+pub fn read(bytes: &[u8]) -> Result<Trace, Error> {
+    Ok(read_all(bytes)?.0)
+}
+
+/// The sections of a file and what they cost; the first is the header.
+pub fn sections(bytes: &[u8]) -> Result<Vec<SectionInfo>, Error> {
+    Ok(read_all(bytes)?.1)
+}
+
+fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
+    let mut put = Put::default();
+    let bundle = &trace.bundle;
+    match kind {
+        Kind::Meta => sections::meta::write(&mut put, &trace.meta),
+        Kind::Symbols => sections::symbols::write(&mut put, &bundle.symbols),
+        Kind::Structure => sections::structure::write(&mut put, &bundle.structures),
+        Kind::Groups => sections::groups::write(&mut put, bundle),
+        Kind::Streams => sections::streams::write(&mut put, bundle),
+        Kind::Tallies => sections::tallies::write(&mut put, bundle),
+    }
+    put.tokens
+}
+
+fn plain(tokens: &[Token]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    tokens.iter().for_each(|token| token::plain(token, &mut bytes));
+    bytes
+}
+
+/// All sections as one packed stream, and where in it each ends.
+fn pack(sections: &[Vec<Token>], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
+    let mut encoder = Encoder::new(Model::new(plain_len));
+    let mut ends = Vec::new();
+    for tokens in sections {
+        tokens.iter().for_each(|token| encoder.token(token));
+        ends.push(encoder.len());
+    }
+    let mut bytes = encoder.finish();
+    let least = plain_len.saturating_sub(MARGIN).div_ceil(RATIO);
+    bytes.resize(bytes.len().max(least), 0);
+    if let Some(last) = ends.last_mut() {
+        *last = bytes.len();
+    }
+    (bytes, ends)
+}
+
+fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
+    let header = container::parse(bytes)?;
+    let packed: Vec<u8> =
+        header.entries.iter().filter(|e| e.packed).flat_map(|e| &bytes[e.start..e.end]).copied().collect();
+    let mut stream = Get::packed(Decoder::new(Model::new(header.plain_len), packed), header.plain_len);
+    let mut trace = Trace::default();
+    let first = header.entries.iter().map(|e| e.start).min().unwrap_or(bytes.len());
+    let mut infos = vec![SectionInfo { name: "header", offset: 0, stored: first, raw: first }];
+    for entry in &header.entries {
+        let stored = entry.end - entry.start;
+        let mut alone = Get::plain(&bytes[entry.start..entry.end]);
+        let get = if entry.packed { &mut stream } else { &mut alone };
+        let before = get.left();
+        let malformed = |what: String| Error::Malformed {
+            section: entry.name(),
+            start: entry.start,
+            end: entry.end,
+            what,
+        };
+        if let Some(kind) = entry.known() {
+            read_section(&mut trace, kind, get).map_err(|bad| malformed(bad.0))?;
+            if !entry.packed && get.left() > 0 {
+                return Err(malformed("it goes on after its end".into()));
+            }
+        }
+        let raw = if entry.known().is_some() { before - get.left() } else { stored };
+        infos.push(SectionInfo { name: entry.name(), offset: entry.start, stored, raw });
+    }
+    let whole = |what: String| Error::Malformed { section: "groups", start: first, end: bytes.len(), what };
+    if stream.left() > 0 {
+        return Err(whole("the packed sections are shorter than announced".into()));
+    }
+    trace.bundle.validate().map_err(|error| whole(error.to_string()))?;
+    trace.meta.complete = header.flags & COMPLETE != 0;
+    trace.meta.split = header.flags & SPLIT != 0;
+    trace.meta.timed = header.flags & TIMED != 0;
+    Ok((trace, infos))
+}
+
+fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get) -> Result<(), Bad> {
+    let bundle = &mut trace.bundle;
+    match kind {
+        Kind::Meta => trace.meta = sections::meta::read(get)?,
+        Kind::Symbols => bundle.symbols = sections::symbols::read(get)?,
+        Kind::Structure => {
+            bundle.structures = sections::structure::read(get, bundle.symbols.len())?;
+            for structure in &bundle.structures {
+                structure.validate().map_err(|_| Bad::new("a structure that is not well formed"))?;
+            }
+        }
+        Kind::Groups => bundle.groups = sections::groups::read(get, &bundle.structures, &bundle.symbols)?,
+        Kind::Streams => {
+            bundle.streams =
+                sections::streams::read(get, &bundle.groups, &bundle.structures, &bundle.symbols)?;
+        }
+        Kind::Tallies => {
+            sections::tallies::read(get, &mut bundle.symbols, &bundle.groups, &bundle.structures)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,42 @@
+# Two commands do everything: `make demo` and `make test`. Both install what is missing (see scripts/setup).
+
+CARGO  ?= cargo
+PREFIX ?= /usr/local
+RANKS  ?= 9
+
+.PHONY: demo test lint unit e2e bench build setup install clean
+
+build: setup
+	$(CARGO) build --release --workspace
+
+setup:
+	@./scripts/setup
+
+# Traces a bundled program on several ranks and shows what came out.
+demo: build
+	@./scripts/demo $(RANKS)
+
+# Everything that must hold: formatting, lints, unit tests, and real programs on both MPI libraries.
+test: setup lint unit e2e
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+unit:
+	$(CARGO) test --workspace
+
+e2e: build
+	REFRAIN_E2E=1 $(CARGO) test --release -p refrain-e2e -- --include-ignored
+
+# Speed and size, as ratios within one run. Never asserted.
+bench: build
+	@./scripts/bench
+
+install: build
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/refrain
+	install -m 755 target/release/refrain $(DESTDIR)$(PREFIX)/bin/refrain
+	install -m 755 target/release/librefrain_capture_mpi.so $(DESTDIR)$(PREFIX)/lib/refrain/
+
+clean:
+	$(CARGO) clean

@@ -1,0 +1,131 @@
+//! What the user asked for: the `REFRAIN_...` variables, read once, before the program's `main`.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Config {
+    /// `REFRAIN_OUT`: the trace to write. Without it there is no `Config`, and the library does nothing.
+    pub out: PathBuf,
+    /// `REFRAIN_POINTERS=on|off`: record where buffers lie.
+    pub pointers: bool,
+    /// `REFRAIN_TIME=mean|off`
+    pub time: Time,
+    /// `REFRAIN_SPLIT=on|off`: values in streams beside the symbols, or all in the symbol.
+    pub split: bool,
+    /// `REFRAIN_FORCE=on|off`: replace an existing trace.
+    pub force: bool,
+    /// `REFRAIN_SUMMARY=on|off`: one closing line on stderr.
+    pub summary: bool,
+    /// `REFRAIN_TEST_PANIC=n`: a fault inside the tracer at the n-th observed call, for tests. 0: none.
+    pub test_panic: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Time {
+    /// Count, mean, minimum, maximum and total of every signature's duration.
+    Mean,
+    /// No clock is read.
+    Off,
+}
+
+/// A variable whose value means nothing to us.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    pub variable: &'static str,
+    pub value: String,
+    pub known: &'static str,
+}
+
+impl fmt::Display for Unknown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {:?}, which is none of: {}", self.variable, self.value, self.known)
+    }
+}
+
+impl Config {
+    /// `None` where tracing was not asked for. `look_up` gives a variable's value.
+    pub fn read(look_up: impl Fn(&str) -> Option<OsString>) -> Result<Option<Config>, Unknown> {
+        let Some(out) = look_up("REFRAIN_OUT").filter(|out| !out.is_empty()) else {
+            return Ok(None);
+        };
+        let text = |variable: &str| look_up(variable).map(|value| value.to_string_lossy().into_owned());
+        let switch = |variable: &'static str, default: bool| match text(variable).as_deref() {
+            None => Ok(default),
+            Some("on" | "1") => Ok(true),
+            Some("off" | "0" | "") => Ok(false),
+            Some(value) => Err(Unknown { variable, value: value.to_owned(), known: "on, off, 1, 0" }),
+        };
+        Ok(Some(Config {
+            out: PathBuf::from(out),
+            pointers: switch("REFRAIN_POINTERS", true)?,
+            time: match text("REFRAIN_TIME").as_deref() {
+                None | Some("mean") => Time::Mean,
+                Some("off") => Time::Off,
+                Some(value) => {
+                    let value = value.to_owned();
+                    return Err(Unknown { variable: "REFRAIN_TIME", value, known: "mean, off" });
+                }
+            },
+            split: switch("REFRAIN_SPLIT", true)?,
+            force: switch("REFRAIN_FORCE", false)?,
+            summary: switch("REFRAIN_SUMMARY", false)?,
+            test_panic: match text("REFRAIN_TEST_PANIC") {
+                None => 0,
+                Some(value) => value.parse().map_err(|_| Unknown {
+                    variable: "REFRAIN_TEST_PANIC",
+                    value,
+                    known: "a number of calls",
+                })?,
+            },
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Variables as `NAME=value` words, against what was understood, in one line.
+    fn check(variables: &str, expected: &str) {
+        let look_up = |name: &str| {
+            let mut words = variables.split(' ').filter_map(|word| word.split_once('='));
+            words.find(|(n, _)| *n == name.trim_start_matches("REFRAIN_")).map(|(_, v)| OsString::from(v))
+        };
+        let said = match Config::read(look_up) {
+            Ok(None) => "inert".to_owned(),
+            Err(unknown) => unknown.to_string(),
+            Ok(Some(c)) => format!(
+                "{} pointers={} time={:?} split={} force={} summary={} panic={}",
+                c.out.display(),
+                c.pointers,
+                c.time,
+                c.split,
+                c.force,
+                c.summary,
+                c.test_panic
+            ),
+        };
+        assert_eq!(said, expected, "for {variables:?}");
+    }
+
+    #[test]
+    fn variables_are_understood_or_refused() {
+        check("", "inert");
+        check("OUT=", "inert");
+        check("TIME=sometimes", "inert");
+        check("OUT=a.rfn", "a.rfn pointers=true time=Mean split=true force=false summary=false panic=0");
+        check(
+            "OUT=/t/b POINTERS=off TIME=off SPLIT=off FORCE=1 SUMMARY=1 TEST_PANIC=7",
+            "/t/b pointers=false time=Off split=false force=true summary=true panic=7",
+        );
+        check(
+            "OUT=a TIME=mean FORCE=0",
+            "a pointers=true time=Mean split=true force=false summary=false panic=0",
+        );
+        check("OUT=a TIME=exact", "REFRAIN_TIME is \"exact\", which is none of: mean, off");
+        check("OUT=a SPLIT=maybe", "REFRAIN_SPLIT is \"maybe\", which is none of: on, off, 1, 0");
+        check("OUT=a TEST_PANIC=-1", "REFRAIN_TEST_PANIC is \"-1\", which is none of: a number of calls");
+    }
+}

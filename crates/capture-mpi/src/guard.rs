@@ -1,0 +1,417 @@
+//! The path of every call: who is let through, what is observed, and what happens when we fail.
+
+use std::any::Any;
+use std::ffi::{c_int, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use refrain_model::Returns;
+use refrain_mpi::Library;
+
+use crate::clock;
+use crate::hooks::{Active, Observed, Recorder};
+use crate::state::{self, Mode};
+
+/// `MPI_ERR_OTHER` of Open MPI, `MPI_ERR_INTERN` of the MPICH ABI: an error everywhere, and in no ABI a success.
+const MISSING: usize = 16;
+
+/// The real function, looked up on its first use. Never null.
+#[inline]
+pub fn real(index: usize) -> *const () {
+    let known = state::REAL[index].load(Relaxed);
+    if known.is_null() { resolve(index) } else { known }
+}
+
+#[cold]
+#[inline(never)]
+fn resolve(index: usize) -> *const () {
+    let function = &refrain_model::functions()[index];
+    let mut found = look_up(function.name);
+    if found.is_null() {
+        say(&format!("the MPI library has no {}; the call fails", function.name));
+        found = match function.returns {
+            Returns::Clock => missing_clock as *const (),
+            _ => missing as *const (),
+        };
+    }
+    state::REAL[index].store(found.cast_mut(), Relaxed);
+    found
+}
+
+/// `PMPI_X` of the program's MPI library, else its `MPI_X`, else what comes after us in the look-up order.
+fn look_up(name: &str) -> *const () {
+    let own = |name: &str| state::library().and_then(|library: &Library| library.symbol(name));
+    let next = |name: &str| {
+        let name = std::ffi::CString::new(name).ok()?;
+        // SAFETY: a terminated string; `RTLD_NEXT` is seen from this library, which is the one that calls.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+        (!found.is_null()).then_some(found.cast_const())
+    };
+    let profiling = format!("P{name}");
+    let found = own(&profiling).or_else(|| own(name)).or_else(|| next(&profiling)).or_else(|| next(name));
+    found.map_or(std::ptr::null(), <*const c_void>::cast)
+}
+
+extern "C" fn missing() -> usize {
+    MISSING
+}
+
+extern "C" fn missing_clock() -> f64 {
+    0.0
+}
+
+/// One line on stderr, in one write, so that ranks do not interleave.
+pub fn say(message: &str) {
+    let line = format!("refrain: {message}\n");
+    // SAFETY: the bytes live through the call; where stderr is closed the line is lost, as it should be.
+    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+}
+
+/// Whether a call goes straight to MPI: tracing is off, or the call comes from inside MPI or from us.
+#[inline]
+pub fn passing() -> bool {
+    !state::watching() || state::depth() != 0
+}
+
+/// Marks the thread as inside MPI until dropped, also where a C++ exception or a cancellation unwinds through.
+struct Inside;
+
+impl Inside {
+    fn enter() -> Self {
+        state::set_depth(1);
+        Self
+    }
+}
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        state::set_depth(0);
+    }
+}
+
+/// Runs what observes. A panic in it ends tracing, with one line; `errno` stays what it was.
+fn observe(look: impl FnOnce()) {
+    // SAFETY: the thread's own errno, valid as long as the thread lives.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let kept: c_int = unsafe { *errno };
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(look)) {
+        stop(panic);
+    }
+    // SAFETY: as above.
+    unsafe { *errno = kept };
+}
+
+#[cold]
+fn stop(panic: Box<dyn Any + Send>) {
+    let reason = match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => text,
+        (_, Some(text)) => text.as_str(),
+        _ => "an internal error",
+    };
+    // Another thread may fail at the same time: one of them speaks.
+    if state::MODE.compare_exchange(Mode::On as u8, Mode::Stopped as u8, AcqRel, Acquire).is_ok() {
+        state::TRACKING.store(false, Relaxed);
+        match state::rank() {
+            Some(rank) => {
+                say(&format!("tracing stopped on rank {rank}: {reason}; the program is not affected"))
+            }
+            None => say(&format!("tracing stopped: {reason}; the program is not affected")),
+        }
+    }
+    // What a payload's destructor does is not ours to know.
+    std::mem::forget(panic);
+}
+
+/// Runs `look` unless tracing stopped in the meantime.
+fn observe_if_on(look: impl FnOnce()) {
+    if state::mode() == Mode::On {
+        observe(look);
+    }
+}
+
+fn observed_call(index: usize, args: &[usize]) -> Observed<'_> {
+    Observed { index, function: &refrain_model::functions()[index], args }
+}
+
+/// The fault that tests ask for.
+#[inline]
+fn fail_if_told() {
+    let at = state::PANIC_AT.load(Relaxed);
+    if at != 0 && state::OBSERVED.fetch_add(1, Relaxed) + 1 == at {
+        panic!("a test asked for a fault at call {at}");
+    }
+}
+
+#[inline]
+fn ticks() -> u64 {
+    if state::TIMED.load(Relaxed) { clock::now() } else { 0 }
+}
+
+/// An error code is an `int`, whose upper half in the register means nothing.
+fn as_result(returns: Returns, word: usize) -> i64 {
+    match returns {
+        Returns::Code => i64::from(word as i32),
+        Returns::Aint | Returns::Converted => word as i64,
+        Returns::Clock => 0,
+    }
+}
+
+/// An ordinary function.
+///
+/// # Safety
+/// `args` are the arguments the program passed to function `index`.
+#[inline(never)]
+pub unsafe fn plain(index: usize, args: &[usize]) -> usize {
+    let _inside = Inside::enter();
+    let call = observed_call(index, args);
+    observe(|| {
+        fail_if_told();
+        Active::before(call);
+    });
+    let real = real(index);
+    let start = ticks();
+    // SAFETY: the program's own call, passed on.
+    let word = unsafe { invoke(real, args) };
+    let end = ticks();
+    observe_if_on(|| Active::after(call, as_result(call.function.returns, word), start, end));
+    word
+}
+
+/// A clock of MPI, which returns in a floating-point register.
+///
+/// # Safety
+/// Function `index` takes nothing and returns a `double`.
+#[inline(never)]
+pub unsafe fn clock(index: usize) -> f64 {
+    let _inside = Inside::enter();
+    let call = observed_call(index, &[]);
+    observe(|| {
+        fail_if_told();
+        Active::before(call);
+    });
+    let real = real(index);
+    let start = ticks();
+    // SAFETY: as the caller says.
+    let value = unsafe { pass_clock(real) };
+    let end = ticks();
+    observe_if_on(|| Active::after(call, 0, start, end));
+    value
+}
+
+/// # Safety
+/// `real` takes nothing and returns a `double`.
+#[inline]
+pub unsafe fn pass_clock(real: *const ()) -> f64 {
+    // SAFETY: as the caller says.
+    let real: unsafe extern "C-unwind" fn() -> f64 = unsafe { std::mem::transmute(real) };
+    // SAFETY: as the caller says.
+    unsafe { real() }
+}
+
+/// `MPI_Init` and its like: the recorder starts when it has returned.
+///
+/// # Safety
+/// As for `plain`.
+#[inline(never)]
+pub unsafe fn init(index: usize, args: &[usize]) -> usize {
+    let _inside = Inside::enter();
+    let call = observed_call(index, args);
+    let real = real(index);
+    let start = ticks();
+    // SAFETY: the program's own call, passed on.
+    let word = unsafe { invoke(real, args) };
+    let end = ticks();
+    observe_if_on(|| {
+        fail_if_told();
+        let result = as_result(call.function.returns, word);
+        if result == 0 && !state::STARTED.swap(true, AcqRel) {
+            Active::init(call);
+        }
+        Active::after(call, result, start, end);
+    });
+    word
+}
+
+/// `MPI_Finalize`: the recorder ends before it, while it can still communicate.
+///
+/// # Safety
+/// As for `plain`.
+#[inline(never)]
+pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
+    let real = real(index);
+    if state::depth() != 0 || !matches!(state::mode(), Mode::On | Mode::Stopped) {
+        // SAFETY: the program's own call, passed on.
+        return unsafe { invoke(real, args) };
+    }
+    let _inside = Inside::enter();
+    if state::STARTED.load(Acquire) {
+        observe_if_on(fail_if_told);
+        let whole = state::mode() == Mode::On;
+        observe(|| Active::finalize(observed_call(index, args), whole));
+    }
+    state::MODE.store(Mode::Done as u8, Release);
+    state::TRACKING.store(false, Relaxed);
+    // SAFETY: the program's own call, passed on.
+    unsafe { invoke(real, args) }
+}
+
+/// Where `enter_variadic` keeps what `leave_variadic` needs, in the shim's stack frame.
+#[repr(C)]
+pub struct Variadic {
+    observing: usize,
+    args: [usize; 2],
+    start: u64,
+}
+
+/// The real function and how many words of the caller's stack it may be given; comes back in two registers.
+#[repr(C)]
+pub struct Forward {
+    real: *const (),
+    words: usize,
+}
+
+/// More variadic arguments on the stack than anybody passes to `MPI_Pcontrol`: eight floating-point and five integer
+/// ones travel in registers.
+const MOST_WORDS: usize = 16;
+
+/// The first half of a call of a variadic function, before its registers are restored.
+///
+/// # Safety
+/// `frame` is a writable place; `stack` is where the caller's stack arguments begin.
+pub unsafe extern "C" fn enter_variadic(
+    index: usize,
+    level: usize,
+    stack: *const usize,
+    frame: *mut Variadic,
+) -> Forward {
+    let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
+    if !passing() {
+        state::set_depth(1);
+        observe(|| {
+            fail_if_told();
+            Active::before(observed_call(index, &begun.args));
+        });
+        begun.observing = 1;
+        begun.start = ticks();
+    }
+    let forward = Forward { real: real(index), words: readable_words(stack as usize) };
+    // SAFETY: as the caller says.
+    unsafe { frame.write(begun) };
+    forward
+}
+
+/// The second half, after the real function returned.
+///
+/// # Safety
+/// `frame` was filled in by `enter_variadic`.
+pub unsafe extern "C" fn leave_variadic(index: usize, word: usize, frame: *const Variadic) -> usize {
+    // SAFETY: as the caller says.
+    let begun = unsafe { frame.read() };
+    if begun.observing != 0 {
+        let end = ticks();
+        let call = observed_call(index, &begun.args);
+        let result = as_result(call.function.returns, word);
+        observe_if_on(|| Active::after(call, result, begun.start, end));
+        state::set_depth(0);
+    }
+    word
+}
+
+/// How many words from `address` on are certainly mapped: to the end of the page the caller's frame is in, and on as
+/// far as the thread's stack is known to go.
+fn readable_words(address: usize) -> usize {
+    const PAGE: usize = 4096;
+    let mut end = (address | (PAGE - 1)) + 1;
+    if state::watching() {
+        let stack = crate::memory::stack::current();
+        if stack.contains(&address) {
+            end = stack.end;
+        }
+    }
+    ((end - address) / size_of::<usize>()).min(MOST_WORDS)
+}
+
+/// Calls `real` with as many words as it has parameters.
+///
+/// # Safety
+/// `real` takes exactly these arguments, all of them integers or pointers, and returns one.
+unsafe fn invoke(real: *const (), args: &[usize]) -> usize {
+    macro_rules! by_arity {
+        ($($pattern:pat => ($($a:ident)*),)*) => {
+            match *args {
+                $($pattern => {
+                    // SAFETY: as the caller says; in the C calling convention a word carries any of these types.
+                    let real: unsafe extern "C-unwind" fn($(by_arity!(@word $a)),*) -> usize =
+                        unsafe { std::mem::transmute(real) };
+                    // SAFETY: as the caller says.
+                    unsafe { real($($a),*) }
+                })*
+                _ => unreachable!("no MPI function has more than 13 parameters"),
+            }
+        };
+        (@word $a:ident) => { usize };
+    }
+    by_arity! {
+        [] => (),
+        [a] => (a),
+        [a, b] => (a b),
+        [a, b, c] => (a b c),
+        [a, b, c, d] => (a b c d),
+        [a, b, c, d, e] => (a b c d e),
+        [a, b, c, d, e, f] => (a b c d e f),
+        [a, b, c, d, e, f, g] => (a b c d e f g),
+        [a, b, c, d, e, f, g, h] => (a b c d e f g h),
+        [a, b, c, d, e, f, g, h, i] => (a b c d e f g h i),
+        [a, b, c, d, e, f, g, h, i, j] => (a b c d e f g h i j),
+        [a, b, c, d, e, f, g, h, i, j, k] => (a b c d e f g h i j k),
+        [a, b, c, d, e, f, g, h, i, j, k, l] => (a b c d e f g h i j k l),
+        [a, b, c, d, e, f, g, h, i, j, k, l, m] => (a b c d e f g h i j k l m),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern "C" fn digits(
+        a: usize,
+        b: usize,
+        c: usize,
+        d: usize,
+        e: usize,
+        f: usize,
+        g: usize,
+        h: usize,
+    ) -> usize {
+        [a, b, c, d, e, f, g, h].iter().fold(0, |number, digit| number * 10 + digit)
+    }
+
+    #[test]
+    fn arguments_arrive_in_order_in_registers_and_on_the_stack() {
+        // SAFETY: eight words, as `digits` takes.
+        let number = unsafe { invoke(digits as *const (), &[1, 2, 3, 4, 5, 6, 7, 8]) };
+        assert_eq!(number, 12_345_678);
+    }
+
+    #[test]
+    fn an_int_result_is_signed_and_an_aint_is_whole() {
+        assert_eq!(as_result(Returns::Code, 0xdead_beef_ffff_ffff), -1);
+        assert_eq!(as_result(Returns::Aint, usize::MAX - 1), -2);
+    }
+
+    #[test]
+    fn every_function_fits_the_widest_call() {
+        assert!(refrain_model::functions().iter().all(|function| function.params.len() <= 13));
+    }
+
+    #[test]
+    fn errno_survives_observing() {
+        // SAFETY: this thread's errno.
+        unsafe { *libc::__errno_location() = 77 };
+        // SAFETY: this thread's errno.
+        observe(|| unsafe { *libc::__errno_location() = 5 });
+        // SAFETY: this thread's errno.
+        assert_eq!(unsafe { *libc::__errno_location() }, 77);
+    }
+}

@@ -1,0 +1,40 @@
+//! What the wrappers tell a recorder. All of it is called under the guard: with the thread marked as ours, so that MPI
+//! calls made from here are not observed, and behind a panic guard that ends tracing and nothing else.
+
+use refrain_model::Function;
+
+/// One call of the program.
+#[derive(Debug, Clone, Copy)]
+pub struct Observed<'a> {
+    /// The function's position in `refrain_model::functions()`.
+    pub index: usize,
+    pub function: &'static Function,
+    /// The arguments as they lie in registers and on the stack: the upper half of an `int` is undefined.
+    pub args: &'a [usize],
+}
+
+/// The moments at which a recorder is called. Several threads may be in it at once.
+pub trait Recorder {
+    /// The program's first successful `MPI_Init`, `MPI_Init_thread` or `MPI_Session_init` has returned.
+    /// Its `after` follows.
+    fn init(call: Observed<'_>);
+
+    /// The program is about to enter MPI. Not called for the functions of `init` and `finalize`; may be called before
+    /// `init`, for what MPI allows then.
+    fn before(call: Observed<'_>);
+
+    /// MPI has returned `result` (0 for clocks). `start` and `end` are ticks of `crate::clock`, 0 with the clock off.
+    /// Not called for `MPI_Finalize`, and for none that never returns.
+    fn after(call: Observed<'_>, result: i64, start: u64, end: u64);
+
+    /// `MPI_Finalize` is about to be entered: the last moment to communicate. Nothing is observed afterwards. Called
+    /// wherever `init` was, also after tracing stopped on this process (`whole` is false then): the other ranks may
+    /// be waiting for this one.
+    fn finalize(call: Observed<'_>, whole: bool);
+}
+
+/// The recorder this library is built with.
+#[cfg(feature = "count-calls")]
+pub type Active = crate::counting::Counting;
+#[cfg(not(feature = "count-calls"))]
+pub type Active = crate::recorder::Real;

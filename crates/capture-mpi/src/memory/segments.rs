@@ -1,0 +1,349 @@
+//! From an address to a name: which segment, and how far into it.
+//!
+//! Names are small numbers, given to a segment when an MPI call first mentions it and taken back when it is freed, the
+//! smallest first. Ranks that do the same thing so use the same names, whatever their addresses.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+
+pub use refrain_model::Address as Place;
+use refrain_model::Area;
+
+use crate::memory::freed::{Freed, Reader};
+use crate::memory::modules::Modules;
+use crate::memory::{bitmap::Bitmap, mappings::Mappings, stack};
+use crate::state;
+
+const CACHED: usize = 1024;
+/// Addresses outside any segment that get a name of their own; later ones are recorded as numbers.
+const MOST_STRAYS: usize = 1 << 16;
+
+/// A heap segment's key. Mappings have another, since an allocator's first piece may lie where its mapping begins.
+pub fn heap_key(start: usize) -> usize {
+    start & !15
+}
+
+pub fn mapping_key(start: usize) -> usize {
+    start | 1
+}
+
+/// Where allocations are looked up; the process's own, or a test's.
+#[derive(Clone, Copy)]
+struct Sources {
+    heap: &'static Bitmap,
+    mappings: &'static Mappings,
+    freed: &'static Freed,
+}
+
+/// The names in use. One caller at a time.
+pub struct Segments {
+    sources: Sources,
+    reader: Reader,
+    cache: Box<[Cached; CACHED]>,
+    /// Cached places of other generations are stale.
+    generation: u32,
+    names: Map,
+    pool: Pool,
+    modules: Modules,
+    stack: Map,
+    strays: Map,
+}
+
+#[derive(Clone, Copy)]
+struct Cached {
+    pointer: usize,
+    generation: u32,
+    place: Place,
+}
+
+impl Default for Segments {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Segments {
+    pub fn new() -> Self {
+        Self::over(Sources { heap: &state::HEAP, mappings: &state::MAPPINGS, freed: &state::FREED })
+    }
+
+    fn over(sources: Sources) -> Self {
+        let nothing = Cached { pointer: 0, generation: 0, place: number(0) };
+        Self {
+            sources,
+            reader: Reader::default(),
+            cache: Box::new([nothing; CACHED]),
+            generation: 1,
+            names: Map::default(),
+            pool: Pool::default(),
+            modules: Modules::default(),
+            stack: Map::default(),
+            strays: Map::default(),
+        }
+    }
+
+    /// Where `pointer` points, by name.
+    #[inline]
+    pub fn locate(&mut self, pointer: usize) -> Place {
+        if self.sources.freed.news(&self.reader) {
+            self.take_back();
+        }
+        let cached = &self.cache[slot(pointer)];
+        if cached.pointer == pointer && cached.generation == self.generation {
+            return cached.place;
+        }
+        self.search(pointer)
+    }
+
+    #[inline(never)]
+    fn search(&mut self, pointer: usize) -> Place {
+        const FIRST_PAGE: usize = 4096;
+        if pointer < FIRST_PAGE {
+            return number(pointer);
+        }
+        if stack::current().contains(&pointer) {
+            return stray(&mut self.stack, Area::Stack, pointer);
+        }
+        let Sources { heap, mappings, .. } = self.sources;
+        if let Some(start) = heap.find(pointer) {
+            let place = self.named(heap_key(start), start, pointer, || heap.set_named(start));
+            // One past a segment's end another may begin later: not for keeping.
+            return if heap.length(start).is_some_and(|length| pointer < start + length) {
+                self.keep(pointer, place)
+            } else {
+                place
+            };
+        }
+        if let Some(start) = mappings.find(pointer) {
+            let place = self.named(mapping_key(start), start, pointer, || mappings.set_named(start));
+            return self.keep(pointer, place);
+        }
+        if let Some((segment, offset)) = self.modules.find(pointer) {
+            return self.keep(pointer, Place { area: Area::Static, segment, offset });
+        }
+        // Not kept either: an allocation may cover it next time.
+        stray(&mut self.strays, Area::Other, pointer)
+    }
+
+    fn keep(&mut self, pointer: usize, place: Place) -> Place {
+        self.cache[slot(pointer)] = Cached { pointer, generation: self.generation, place };
+        place
+    }
+
+    fn named(&mut self, key: usize, start: usize, pointer: usize, mark: impl FnOnce()) -> Place {
+        let segment = *self.names.entry(key).or_insert_with(|| {
+            mark();
+            self.pool.take()
+        });
+        Place { area: Area::Heap, segment, offset: pointer.wrapping_sub(start) as i64 }
+    }
+
+    /// Puts the names of freed segments back into the pool.
+    #[cold]
+    fn take_back(&mut self) {
+        let Self { names, pool, .. } = self;
+        let whole = self.sources.freed.drain(&mut self.reader, |key| {
+            if let Some(name) = names.remove(&key) {
+                pool.give(name);
+            }
+        });
+        if !whole {
+            let Sources { heap, mappings, .. } = self.sources;
+            names.retain(|&key, &mut name| {
+                let alive = if key & 1 == 0 { heap.is_named(key) } else { mappings.is_named(key - 1) };
+                if !alive {
+                    pool.give(name);
+                }
+                alive
+            });
+        }
+        self.generation = self.generation.wrapping_add(1);
+    }
+}
+
+fn number(pointer: usize) -> Place {
+    Place { area: Area::Number, segment: 0, offset: pointer as i64 }
+}
+
+/// Each address outside any segment is a segment of its own, as long as there are not too many.
+fn stray(known: &mut Map, area: Area, pointer: usize) -> Place {
+    let count = known.len();
+    if count >= MOST_STRAYS && !known.contains_key(&pointer) {
+        return number(pointer);
+    }
+    Place { area, segment: *known.entry(pointer).or_insert(count as u32), offset: 0 }
+}
+
+fn slot(pointer: usize) -> usize {
+    mix(pointer as u64) as usize % CACHED
+}
+
+/// Numbers that are not in use, smallest first.
+#[derive(Debug, Default)]
+struct Pool {
+    free: BinaryHeap<Reverse<u32>>,
+    next: u32,
+}
+
+impl Pool {
+    fn take(&mut self) -> u32 {
+        match self.free.pop() {
+            Some(Reverse(name)) => name,
+            None => {
+                self.next += 1;
+                self.next - 1
+            }
+        }
+    }
+
+    fn give(&mut self, name: u32) {
+        self.free.push(Reverse(name));
+    }
+}
+
+/// Addresses differ in the middle bits; a multiplication carries them to the top.
+#[inline]
+fn mix(value: u64) -> u64 {
+    value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 29
+}
+
+type Map = HashMap<usize, u32, BuildHasherDefault<Mix>>;
+
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_usize(self.0 as usize ^ usize::from(byte)));
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.0 = (value as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Process {
+        sources: Sources,
+        segments: Segments,
+    }
+
+    impl Process {
+        fn new() -> Self {
+            let sources = Sources {
+                heap: Box::leak(Bitmap::boxed()),
+                mappings: Box::leak(Box::new(Mappings::new())),
+                freed: Box::leak(Box::new(Freed::new())),
+            };
+            Self { sources, segments: Segments::over(sources) }
+        }
+
+        /// `+a:size` allocate, `-a` free, `m a:size` map, `u a:size` unmap, `?a` locate.
+        fn step(&mut self, step: &str) -> Option<String> {
+            let number = |text: &str| usize::from_str_radix(text, 16).unwrap();
+            let (what, rest) = step.split_at(1);
+            let (start, size) = rest.split_once(':').unwrap_or((rest, "0"));
+            let (start, size) = (number(start), number(size));
+            let Sources { heap, mappings, freed } = self.sources;
+            match what {
+                "+" => heap.insert(start, size),
+                "-" if heap.remove(start) => freed.push(heap_key(start)),
+                "-" => {}
+                "m" => mappings.insert(start, size),
+                "u" => mappings.remove(start, size, |gone| freed.push(mapping_key(gone))),
+                _ => {
+                    let Place { area, segment, offset } = self.segments.locate(start);
+                    return Some(format!("{area:?}#{segment}+{offset:x}"));
+                }
+            }
+            None
+        }
+    }
+
+    fn check(steps: &str, expected: &str) {
+        let mut process = Process::new();
+        let said: Vec<String> = steps.split(' ').filter_map(|step| process.step(step)).collect();
+        assert_eq!(said.join(" "), expected, "for {steps:?}");
+    }
+
+    #[test]
+    fn names_follow_use_not_allocation() {
+        check("?0 ?1 ?fff", "Number#0+0 Number#0+1 Number#0+fff");
+        check("+10000:40 +20000:40 ?20010 ?10000 ?2003f", "Heap#0+10 Heap#1+0 Heap#0+3f");
+        check("+10000:40 ?10000 ?10000 -10000 ?10000", "Heap#0+0 Heap#0+0 Other#0+0");
+        check("+10000:40 ?10010 -10000 +10000:40 ?10010", "Heap#0+10 Heap#0+10");
+        check("+10000:40 +20000:40 ?10000 ?20000 -10000 +30000:8 ?30000", "Heap#0+0 Heap#1+0 Heap#0+0");
+        check("?50000 ?60000 ?50000", "Other#0+0 Other#1+0 Other#0+0");
+        check("?50000 +50000:10 ?50000", "Other#0+0 Heap#0+0");
+    }
+
+    #[test]
+    fn the_smallest_free_name_comes_first() {
+        check(
+            "+10000:8 +20000:8 +30000:8 ?10000 ?20000 ?30000 -20000 -10000 +40000:8 +50000:8 +60000:8 ?40000 ?50000 ?60000",
+            "Heap#0+0 Heap#1+0 Heap#2+0 Heap#0+0 Heap#1+0 Heap#3+0",
+        );
+    }
+
+    #[test]
+    fn the_end_of_a_segment_is_its_own_until_another_begins_there() {
+        check("+10000:40 ?10040 +10040:10 ?10040 ?10041", "Heap#0+40 Heap#1+0 Heap#1+1");
+    }
+
+    #[test]
+    fn mappings_are_segments_and_allocations_in_them_are_nearer() {
+        check("m100000:2000 ?100010 ?101fff ?102000", "Heap#0+10 Heap#0+1fff Other#0+0");
+        check("m100000:2000 +100000:20 ?100000 ?101000", "Heap#0+0 Heap#1+1000");
+        check("m100000:2000 ?100010 u100000:1000 ?100010 ?101010", "Heap#0+10 Other#0+0 Heap#0+10");
+    }
+
+    #[test]
+    fn stack_and_static_memory_have_names_of_their_own() {
+        static STATIC: [u64; 4] = [1; 4];
+        let local = [2_u64; 4];
+        let mut process = Process::new();
+        let mut at = |pointer: usize| process.segments.locate(pointer);
+        let first = at(&raw const STATIC as usize);
+        assert_eq!((first.area, first.segment), (Area::Static, 0));
+        assert_eq!(at(&raw const STATIC as usize + 8).offset, first.offset + 8);
+        for (i, value) in local.iter().enumerate() {
+            let place = Place { area: Area::Stack, segment: i as u32, offset: 0 };
+            assert_eq!(at(value as *const u64 as usize), place);
+        }
+    }
+
+    #[test]
+    fn more_strays_than_names_are_numbers() {
+        let mut process = Process::new();
+        for i in 0..MOST_STRAYS + 2 {
+            let place = process.segments.locate(0x10_0000 + i * 8);
+            assert_eq!(place.area == Area::Other, i < MOST_STRAYS, "{i}");
+        }
+        assert_eq!(process.segments.locate(0x10_0000).area, Area::Other);
+    }
+
+    /// Many named segments freed at once, more than the queue holds.
+    #[test]
+    fn names_survive_a_flood_of_frees() {
+        let mut process = Process::new();
+        for round in 0..3 {
+            for i in 0..3000 {
+                process.step(&format!("+{:x}:20", 0x10_0000 + i * 64));
+                assert_eq!(
+                    process.step(&format!("?{:x}", 0x10_0000 + i * 64)),
+                    Some(format!("Heap#{i}+0")),
+                    "{round}"
+                );
+            }
+            (0..3000).for_each(|i| drop(process.step(&format!("-{:x}", 0x10_0000 + i * 64))));
+        }
+    }
+}

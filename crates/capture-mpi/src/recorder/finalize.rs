@@ -1,0 +1,153 @@
+//! The end of a recording: merge over MPI, write on rank 0. Runs before the program's `MPI_Finalize` is passed on.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use refrain_fold::bundle::{Bundle, Link, gather};
+use refrain_mpi::{MpiTransport, Transport, TransportError};
+use refrain_tracefile::{Meta, RankTime, Trace};
+
+use super::State;
+use super::summary::{self, Summary};
+use crate::config::{Config, Time};
+use crate::guard::say;
+use crate::state;
+
+struct Wire<'a>(MpiTransport<'a>);
+
+impl Link for Wire<'_> {
+    type Error = TransportError;
+
+    fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
+        self.0.send(to, bytes)
+    }
+
+    fn recv(&mut self, from: u32) -> Result<Vec<u8>, TransportError> {
+        self.0.recv(from)
+    }
+}
+
+/// Called on every rank that reached MPI's end, also where tracing stopped (`whole` is false): the others wait for it.
+pub fn finalize(recorder: Option<Box<State>>, whole: bool) {
+    let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
+    let State { host, tape, calibration, started, .. } = *state;
+    let rate = calibration.finish();
+    let wall_ns = calibration.elapsed();
+    let pmpi = &host.pmpi;
+    let transport = match MpiTransport::new(pmpi, pmpi.abi().comm_world) {
+        Ok(transport) => transport,
+        Err(error) => {
+            say(&format!("no trace: the ranks cannot be brought together: {error}"));
+            return;
+        }
+    };
+    let (rank, size) = (transport.rank(), transport.size());
+    let mut link = Wire(transport);
+
+    let mut own = Summary { hosts: vec![(host_name(), single(rank))], ..Summary::default() };
+    if config.time != Time::Off {
+        let ns = rate.nanoseconds(tape.ticks());
+        own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
+    }
+    // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
+    let bundle = match catch_unwind(AssertUnwindSafe(|| tape.finish(rank, rate))) {
+        Ok(Ok(bundle)) if whole => bundle,
+        Ok(Ok(_)) => {
+            own.notes.push(format!("rank {rank}: tracing stopped, its calls are missing"));
+            Bundle::default()
+        }
+        Ok(Err(error)) => {
+            own.notes.push(format!("rank {rank}: its recording does not hold together ({error})"));
+            Bundle::default()
+        }
+        Err(_) => {
+            own.notes.push(format!("rank {rank}: tracing failed at the end, its calls are missing"));
+            Bundle::default()
+        }
+    };
+    let merged = gather(&mut link, rank, size, bundle).and_then(|gathered| {
+        for (from, error) in &gathered.lost {
+            own.notes.push(format!("what rank {from} merged was lost ({error})"));
+        }
+        let summary = summary::gather(&mut link, rank, size, own)?;
+        Ok((gathered.bundle, summary))
+    });
+    // An error here leaks a communicator in a program that is about to end.
+    let _ = link.0.close();
+    match merged {
+        Ok((Some(bundle), summary)) => {
+            let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
+            write(config, Trace { meta, bundle });
+        }
+        Ok((None, _)) => {}
+        Err(error) => say(&format!("no trace: merging failed on rank {rank}: {error}")),
+    }
+}
+
+fn single(rank: u32) -> refrain_fold::ranks::RankList {
+    refrain_fold::ranks::RankList::single(rank)
+}
+
+fn meta(
+    config: &Config,
+    pmpi: &refrain_mpi::Pmpi,
+    ranks: u32,
+    summary: Summary,
+    started: u64,
+    wall_ns: u64,
+) -> Meta {
+    let version = pmpi.library_version().unwrap_or_default();
+    let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
+    Meta {
+        refrain_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: config.command.clone(),
+        library: library_name(&version),
+        abi: pmpi.abi().family.name().to_owned(),
+        ranks,
+        hosts: summary.hosts,
+        started,
+        wall_ns,
+        options: vec![("pointers".to_owned(), switch(config.pointers))],
+        split: config.split,
+        timed: config.time != Time::Off,
+        complete: summary.notes.is_empty(),
+        notes: summary.notes,
+        mpi_time: summary.time,
+    }
+}
+
+/// The first line of a library's own description, without the padding: MPICH's goes on for a kilobyte about its build.
+fn library_name(version: &str) -> String {
+    let line = version.lines().next().unwrap_or("").split(", package:").next().unwrap_or("");
+    line.split_whitespace().collect::<Vec<_>>().join(" ").replace("MPICH Version: ", "MPICH ")
+}
+
+fn write(config: &Config, mut trace: Trace) {
+    if let Err(error) = trace.bundle.canonical() {
+        say(&format!("no trace: what was merged does not hold together: {error}"));
+        return;
+    }
+    let ranks = trace.meta.ranks;
+    let calls: u64 = calls(&trace.bundle);
+    match refrain_tracefile::save(&trace, &config.out, config.force) {
+        Ok(bytes) if config.summary => {
+            say(&format!("{ranks} ranks, {calls} calls, {bytes} bytes -> {}", config.out.display()));
+        }
+        Ok(_) => {}
+        Err(error) => say(&format!("no trace: {error}")),
+    }
+}
+
+fn calls(bundle: &Bundle) -> u64 {
+    let of = |group: &refrain_fold::bundle::Group| {
+        bundle.structures.get(group.structure as usize).map_or(0, |s| s.len()) * group.ranks.len()
+    };
+    bundle.groups.iter().map(of).sum()
+}
+
+fn host_name() -> String {
+    let mut name = [0u8; 256];
+    // SAFETY: the buffer is as long as said; one byte less, so that it ends in a zero whatever happens.
+    let code = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let end = name.iter().position(|&b| b == 0).unwrap_or(0);
+    if code == 0 { String::from_utf8_lossy(&name[..end]).into_owned() } else { "?".to_owned() }
+}

@@ -1,0 +1,159 @@
+//! This process as the encoder sees it: the program's memory in the library's layout, and local questions to MPI.
+
+use std::ffi::CStr;
+
+use refrain_encode::{CommInfo, DatatypeInfo, Host, RawStatus, Topology};
+use refrain_model::{Address, Class};
+use refrain_mpi::{Abi, Pmpi};
+
+use crate::memory::Segments;
+
+/// Invariant: methods are called with pointers that the program passed to a call of MPI that returned, for what the
+/// call table says lies there. MPI itself has read or written the same bytes.
+pub struct Process {
+    pub pmpi: Pmpi,
+    /// `None` where addresses are not kept.
+    segments: Option<Segments>,
+    handle_sizes: [u8; CLASSES],
+    /// The library's statuses are not laid out as its family's are known to be: it has to be asked.
+    ask_for_statuses: bool,
+}
+
+const CLASSES: usize = Class::ToolEventInstance as usize + 1;
+
+fn mpi_class(class: Class) -> Option<refrain_mpi::Class> {
+    refrain_mpi::Class::from_number(class as u8)
+}
+
+impl Process {
+    pub fn new(pmpi: Pmpi, pointers: bool) -> Process {
+        let mut handle_sizes = [8; CLASSES];
+        for (number, size) in (0u8..).zip(&mut handle_sizes) {
+            if let Some(class) = refrain_mpi::Class::from_number(number) {
+                *size = pmpi.abi().handle_size(class) as u8;
+            }
+        }
+        Process { pmpi, segments: pointers.then(Segments::new), handle_sizes, ask_for_statuses: false }
+    }
+
+    /// MPI is up: what can only be tried now.
+    pub fn start(&mut self) {
+        self.ask_for_statuses = !self.pmpi.status_layout_holds().unwrap_or(true);
+    }
+
+    fn abi(&self) -> &Abi {
+        self.pmpi.abi()
+    }
+}
+
+impl Host for Process {
+    fn handle(&self, class: Class, raw: usize) -> u64 {
+        match self.handle_sizes[class as usize] {
+            4 => u64::from(raw as u32),
+            _ => raw as u64,
+        }
+    }
+
+    fn handle_size(&self, class: Class) -> usize {
+        usize::from(self.handle_sizes[class as usize])
+    }
+
+    fn handle_at(&self, class: Class, pointer: usize, index: usize) -> u64 {
+        let Some(class) = mpi_class(class) else { return 0 };
+        // SAFETY: the struct's invariant.
+        unsafe { self.abi().read_handle(class, pointer as *const u8, index) }
+    }
+
+    fn status_at(&self, pointer: usize, index: usize) -> RawStatus {
+        let at = pointer + index * self.abi().status_size();
+        let known = if self.ask_for_statuses {
+            // SAFETY: the struct's invariant.
+            unsafe { self.pmpi.read_status(at as *const u8) }.ok()
+        } else {
+            None
+        };
+        // SAFETY: the struct's invariant.
+        let raw = known.unwrap_or_else(|| unsafe { self.abi().read_status(at as *const u8) });
+        RawStatus {
+            source: raw.source,
+            tag: raw.tag,
+            error: raw.error,
+            bytes: raw.bytes,
+            cancelled: raw.cancelled,
+        }
+    }
+
+    fn int_at(&self, pointer: usize, index: usize) -> i64 {
+        // SAFETY: the struct's invariant. Fortran and packed structures need not be aligned.
+        i64::from(unsafe { (pointer as *const i32).add(index).read_unaligned() })
+    }
+
+    fn wide_at(&self, pointer: usize, index: usize) -> i64 {
+        // SAFETY: as above.
+        unsafe { (pointer as *const i64).add(index).read_unaligned() }
+    }
+
+    fn pointer_at(&self, pointer: usize, index: usize) -> usize {
+        // SAFETY: as above.
+        unsafe { (pointer as *const usize).add(index).read_unaligned() }
+    }
+
+    fn text_at(&self, pointer: usize, max: usize, out: &mut Vec<u8>) {
+        if max == usize::MAX {
+            // SAFETY: the struct's invariant: a terminated string.
+            out.extend_from_slice(unsafe { CStr::from_ptr(pointer as *const libc::c_char) }.to_bytes());
+            return;
+        }
+        for k in 0..max {
+            // SAFETY: at most as many bytes as the call said it wrote.
+            match unsafe { (pointer as *const u8).add(k).read() } {
+                0 => break,
+                byte => out.push(byte),
+            }
+        }
+    }
+
+    fn locate(&mut self, pointer: usize) -> Option<Address> {
+        self.segments.as_mut().map(|segments| segments.locate(pointer))
+    }
+
+    fn function_name(&mut self, pointer: usize) -> String {
+        crate::memory::modules::name_of(pointer)
+    }
+
+    fn comm(&mut self, handle: u64) -> CommInfo {
+        let inter = self.pmpi.comm_is_inter(handle).unwrap_or(false);
+        CommInfo {
+            rank: self.pmpi.comm_rank(handle).unwrap_or(0),
+            size: self.pmpi.comm_size(handle).unwrap_or(0),
+            remote_size: if inter { self.pmpi.comm_remote_size(handle).ok() } else { None },
+            world: self.pmpi.comm_world_ranks(handle).unwrap_or_default(),
+            remote_world: if inter {
+                self.pmpi.comm_remote_world_ranks(handle).unwrap_or_default()
+            } else {
+                Vec::new()
+            },
+        }
+    }
+
+    fn topology(&mut self, handle: u64) -> Topology {
+        let neighbours = self.pmpi.neighbours(handle).unwrap_or_default();
+        let dims = self.pmpi.cart_dimensions(handle).ok().flatten().unwrap_or(0);
+        Topology { indegree: neighbours.incoming, outdegree: neighbours.outgoing, dims }
+    }
+
+    fn win_rank(&mut self, handle: u64) -> i32 {
+        let Ok(group) = self.pmpi.win_group(handle) else { return 0 };
+        let rank = self.pmpi.group_rank(group).unwrap_or(0);
+        // A group that cannot be freed is lost memory, not a fault of the program's.
+        let _ = self.pmpi.group_free(group);
+        rank
+    }
+
+    fn datatype(&mut self, handle: u64) -> DatatypeInfo {
+        let size = self.pmpi.type_size(handle).unwrap_or(0);
+        let (lb, extent) = self.pmpi.type_extent(handle).unwrap_or((0, 0));
+        DatatypeInfo { size, lb, extent }
+    }
+}
+

@@ -1,0 +1,122 @@
+//! The recorder: every observed call is encoded, folded, and at the end merged and written.
+
+mod finalize;
+mod host;
+mod summary;
+mod tape;
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use refrain_encode::{Before, Encoder, Record};
+use refrain_mpi::{Pmpi, ThreadLevel};
+
+use crate::clock::Calibration;
+use crate::hooks::{Observed, Recorder};
+use crate::state;
+use host::Process;
+use tape::Tape;
+
+/// Everything that is kept from call to call. Lives in `state::RECORDER`.
+pub struct State {
+    host: Process,
+    encoder: Encoder,
+    tape: Tape,
+    record: Record,
+    threads: Vec<Before>,
+    split: bool,
+    calibration: Calibration,
+    /// Seconds since 1970.
+    started: u64,
+}
+
+impl State {
+    /// What is needed before the first call can be encoded. MPI need not be up yet.
+    fn new() -> Option<State> {
+        let library = state::library()?;
+        let config = state::CONFIG.get()?;
+        let abi = library.abi().unwrap_or_else(|missing| panic!("{missing}"));
+        let constants: Vec<(u16, i64)> = {
+            let named = abi.iter().filter_map(|(c, value)| Some((refrain_model::constant(c.name)?.id, value)));
+            let mut list: Vec<(u16, i64)> = named.map(|(id, value)| (id, value as i64)).collect();
+            // Of several names for one value the lowest number is the canonical one.
+            list.sort_unstable();
+            list
+        };
+        // SAFETY: `abi` is this library's. Its methods that need MPI are called between init and finalize only: the
+        // recorder asks about handles the program used in calls that succeeded.
+        let pmpi = unsafe { Pmpi::new(library, &abi) }.unwrap_or_else(|missing| panic!("{missing}"));
+        Some(State {
+            host: Process::new(pmpi, config.pointers),
+            encoder: Encoder::new(&constants),
+            tape: Tape::default(),
+            record: Record::default(),
+            threads: Vec::new(),
+            split: config.split,
+            calibration: Calibration::start(),
+            started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
+        })
+    }
+
+    fn before(&mut self, thread: usize, call: Observed<'_>) {
+        if self.threads.len() <= thread {
+            self.threads.resize_with(thread + 1, Before::default);
+        }
+        self.encoder.before(&mut self.host, call.function, call.args, &mut self.threads[thread]);
+    }
+
+    fn after(&mut self, thread: usize, call: Observed<'_>, result: i64, ticks: u64) {
+        if self.threads.len() <= thread {
+            self.threads.resize_with(thread + 1, Before::default);
+        }
+        let before = &self.threads[thread];
+        self.encoder.after(&mut self.host, call.function, call.args, result, before, &mut self.record);
+        if !self.split {
+            self.record.inline_values();
+        }
+        self.tape.push(thread, &self.record, ticks);
+    }
+}
+
+/// The recorder of real traces.
+#[derive(Debug)]
+pub struct Real;
+
+impl Recorder for Real {
+    fn init(_: Observed<'_>) {
+        state::with_recorder(State::new, |state| {
+            let State { host, encoder, .. } = state;
+            host.start();
+            encoder.start(host);
+            let world = host.pmpi.abi().comm_world;
+            if let Ok(rank) = host.pmpi.comm_rank(world) {
+                state::set_rank(rank);
+            }
+            // Below this level the program itself sees to it that no two threads are in MPI at once.
+            let alone = host.pmpi.thread_level().is_ok_and(|level| level < ThreadLevel::Multiple);
+            state::set_one_at_a_time(alone);
+        });
+    }
+
+    fn before(call: Observed<'_>) {
+        let thread = state::thread();
+        state::with_recorder(State::new, |state| state.before(thread, call));
+    }
+
+    fn after(call: Observed<'_>, result: i64, start: u64, end: u64) {
+        let thread = state::thread();
+        let ticks = end.saturating_sub(start);
+        state::with_recorder(State::new, |state| state.after(thread, call, result, ticks));
+    }
+
+    fn finalize(call: Observed<'_>, whole: bool) {
+        if whole {
+            let thread = state::thread();
+            // Its result is not known before it has returned, when nothing can be merged any more.
+            state::with_recorder(State::new, |state| {
+                state.before(thread, call);
+                state.after(thread, call, 0, 0);
+            });
+        }
+        finalize::finalize(state::take_recorder(), whole);
+    }
+}

@@ -1,0 +1,56 @@
+//! The library's constructor: the one moment, before `main`, at which it decides what to be in this process.
+
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use refrain_mpi::Library;
+
+use crate::config::{Config, Time};
+use crate::guard::say;
+use crate::state::{self, Mode};
+use crate::{clock, symbols};
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = construct;
+
+/// Runs after the constructors of the libraries we depend on, before `main`.
+#[cfg_attr(test, expect(dead_code))]
+extern "C" fn construct() {
+    // A panic must not leave: there is a C runtime below us.
+    if std::panic::catch_unwind(start).is_err() {
+        state::MODE.store(Mode::Inert as u8, Release);
+        state::TRACKING.store(false, Relaxed);
+    }
+}
+
+fn start() {
+    let library = Library::find();
+    symbols::offer(library.as_ref());
+    let asked = Config::read(|variable| std::env::var_os(variable));
+    let config = match (library, asked) {
+        (Some(library), Ok(Some(config))) => {
+            let _ = state::LIBRARY.set(library);
+            config
+        }
+        (library, asked) => {
+            // A launcher or a shell says nothing: the program it starts will.
+            if let (Some(_), Err(unknown)) = (&library, &asked) {
+                say(&format!("not tracing: {unknown}"));
+            }
+            state::TRACKING.store(false, Relaxed);
+            if let Some(library) = library {
+                let _ = state::LIBRARY.set(library);
+            }
+            return;
+        }
+    };
+    // Our own copy of the standard library, so a Rust program's hook stays its own. `guard` says what happened.
+    std::panic::set_hook(Box::new(|_| {}));
+    clock::choose();
+    state::TIMED.store(config.time != Time::Off, Relaxed);
+    state::PANIC_AT.store(config.test_panic, Relaxed);
+    state::TRACKING.store(config.pointers, Relaxed);
+    let _ = state::CONFIG.set(config);
+    state::MODE.store(Mode::On as u8, Release);
+}

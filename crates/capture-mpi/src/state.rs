@@ -1,0 +1,202 @@
+//! Every static of the library, so that what it keeps in someone else's process can be read in one place. All of it is
+//! usable before any constructor has run: the first allocations come from the dynamic linker.
+
+use std::cell::Cell;
+#[cfg(not(feature = "count-calls"))]
+use std::cell::UnsafeCell;
+use std::ptr::null_mut;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64};
+#[cfg(not(feature = "count-calls"))]
+use std::sync::atomic::{AtomicU32, Ordering::{Acquire, Release}};
+
+
+use refrain_mpi::Library;
+
+use crate::config::Config;
+#[cfg(not(feature = "count-calls"))]
+use crate::recorder::State;
+use crate::memory::{bitmap::Bitmap, freed::Freed, mappings::Mappings, real::Real};
+use crate::wrappers::FUNCTIONS;
+
+/// What the library does in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Mode {
+    /// Nothing: tracing was not asked for, or this is no MPI program.
+    Inert = 0,
+    /// Calls are observed.
+    On = 1,
+    /// A fault of ours ended tracing; `MPI_Finalize` is still met, for the other ranks' sake.
+    Stopped = 2,
+    /// `MPI_Finalize` has been reached.
+    Done = 3,
+}
+
+pub static MODE: AtomicU8 = AtomicU8::new(Mode::Inert as u8);
+/// The recorder's `init` was called.
+pub static STARTED: AtomicBool = AtomicBool::new(false);
+/// Written once, in the constructor.
+pub static CONFIG: OnceLock<Config> = OnceLock::new();
+/// Written once, in the constructor. Empty where the program has no MPI library.
+pub static LIBRARY: OnceLock<Library> = OnceLock::new();
+/// This process's rank in the world, or -1.
+static RANK: AtomicI64 = AtomicI64::new(-1);
+
+/// The real functions, by position in the call table; null until first used.
+pub static REAL: [AtomicPtr<()>; FUNCTIONS] = [const { AtomicPtr::new(null_mut()) }; FUNCTIONS];
+
+/// A clock is read around every call.
+pub static TIMED: AtomicBool = AtomicBool::new(false);
+/// That clock is the processor's time stamp counter.
+pub static TSC: AtomicBool = AtomicBool::new(false);
+
+/// For tests: the observed call at which to fail (0: none), and how many there were.
+pub static PANIC_AT: AtomicU64 = AtomicU64::new(0);
+pub static OBSERVED: AtomicU64 = AtomicU64::new(0);
+
+/// Allocations are followed. On from the first instruction until somebody can say that nobody asked for it.
+pub static TRACKING: AtomicBool = AtomicBool::new(true);
+/// The allocator behind ours.
+pub static ALLOCATOR: Real = Real::new();
+/// Where allocations begin and end.
+pub static HEAP: Bitmap = Bitmap::new();
+/// What the program mapped itself.
+pub static MAPPINGS: Mappings = Mappings::new();
+/// Segments with an id that are gone.
+pub static FREED: Freed = Freed::new();
+
+#[cfg(feature = "count-calls")]
+pub static COUNTS: [AtomicU64; FUNCTIONS] = [const { AtomicU64::new(0) }; FUNCTIONS];
+
+/// The recorder's state. Invariant: touched only by whoever holds `RECORDER_BUSY`, or, once `ONE_AT_A_TIME` is set, by
+/// the one thread that the program lets into MPI.
+#[cfg(not(feature = "count-calls"))]
+static RECORDER: Shared<Option<Box<State>>> = Shared(UnsafeCell::new(None));
+#[cfg(not(feature = "count-calls"))]
+static RECORDER_BUSY: AtomicBool = AtomicBool::new(false);
+/// The thread level is below `MPI_THREAD_MULTIPLE`: no lock is taken.
+#[cfg(not(feature = "count-calls"))]
+static ONE_AT_A_TIME: AtomicBool = AtomicBool::new(false);
+/// Threads that have called MPI.
+#[cfg(not(feature = "count-calls"))]
+static THREADS: AtomicU32 = AtomicU32::new(0);
+
+#[cfg(not(feature = "count-calls"))]
+struct Shared<T>(UnsafeCell<T>);
+
+// SAFETY: the invariant of `RECORDER`, its only instance; its content is moved between threads, never shared.
+#[cfg(not(feature = "count-calls"))]
+unsafe impl<T> Sync for Shared<T> {}
+
+thread_local! {
+    /// This thread's number among those that have called MPI, or none yet.
+    #[cfg(not(feature = "count-calls"))]
+    static THREAD: Cell<u32> = const { Cell::new(u32::MAX) };
+    /// 1 while this thread is inside a wrapped call. Const and without a destructor: it may be read from `malloc`.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+    /// The bounds of this thread's stack, or (0, 0) until asked for.
+    pub static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+}
+
+#[inline]
+pub fn depth() -> u32 {
+    DEPTH.with(Cell::get)
+}
+
+#[inline]
+pub fn set_depth(depth: u32) {
+    DEPTH.with(|cell| cell.set(depth));
+}
+
+#[inline]
+pub fn watching() -> bool {
+    MODE.load(Relaxed) == Mode::On as u8
+}
+
+pub fn mode() -> Mode {
+    match MODE.load(Relaxed) {
+        1 => Mode::On,
+        2 => Mode::Stopped,
+        3 => Mode::Done,
+        _ => Mode::Inert,
+    }
+}
+
+/// The program's MPI library, if it has one.
+pub fn library() -> Option<&'static Library> {
+    LIBRARY.get()
+}
+
+pub fn rank() -> Option<i64> {
+    Some(RANK.load(Relaxed)).filter(|&rank| rank >= 0)
+}
+
+/// For messages; the recorder knows it once MPI is up.
+pub fn set_rank(rank: i64) {
+    RANK.store(rank, Relaxed);
+}
+
+/// The calling thread's number, in the order in which threads first called MPI.
+#[cfg(not(feature = "count-calls"))]
+pub fn thread() -> usize {
+    THREAD.with(|cell| {
+        if cell.get() == u32::MAX {
+            cell.set(THREADS.fetch_add(1, Relaxed));
+        }
+        cell.get() as usize
+    })
+}
+
+/// From here on the program sees to it that no two threads are in MPI at once, or no longer.
+#[cfg(not(feature = "count-calls"))]
+pub fn set_one_at_a_time(alone: bool) {
+    ONE_AT_A_TIME.store(alone, Relaxed);
+}
+
+/// Gives the lock back, also when a panic passes through.
+#[cfg(not(feature = "count-calls"))]
+struct Held(bool);
+
+#[cfg(not(feature = "count-calls"))]
+impl Held {
+    fn take() -> Held {
+        let needed = !ONE_AT_A_TIME.load(Relaxed);
+        while needed && RECORDER_BUSY.swap(true, Acquire) {
+            std::thread::yield_now();
+        }
+        Held(needed)
+    }
+}
+
+#[cfg(not(feature = "count-calls"))]
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.0 {
+            RECORDER_BUSY.store(false, Release);
+        }
+    }
+}
+
+/// Runs `use_it` on the recorder's state, which `make` makes on first use.
+#[cfg(not(feature = "count-calls"))]
+pub fn with_recorder(make: impl FnOnce() -> Option<State>, use_it: impl FnOnce(&mut State)) {
+    let _held = Held::take();
+    // SAFETY: the invariant of `RECORDER`. `use_it` does not come back here: hooks run with the thread marked as ours.
+    let slot = unsafe { &mut *RECORDER.0.get() };
+    if slot.is_none() {
+        *slot = make().map(Box::new);
+    }
+    if let Some(state) = slot {
+        use_it(state);
+    }
+}
+
+/// The recording is over.
+#[cfg(not(feature = "count-calls"))]
+pub fn take_recorder() -> Option<Box<State>> {
+    let _held = Held::take();
+    // SAFETY: the invariant of `RECORDER`.
+    unsafe { &mut *RECORDER.0.get() }.take()
+}

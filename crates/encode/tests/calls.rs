@@ -1,0 +1,289 @@
+//! Calls as a program makes them, encoded and decoded again, case by case.
+
+mod common;
+
+use std::cell::Cell;
+
+use common::*;
+use refrain_encode::CommInfo;
+
+fn at<T>(value: &T) -> usize {
+    std::ptr::from_ref(value) as usize
+}
+
+fn start<T>(values: &[T]) -> usize {
+    values.as_ptr() as usize
+}
+
+#[test]
+fn ranks_are_relative_inside_and_absolute_outside() {
+    let mut w = world();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let data = [0u8; 8];
+    w.check("MPI_Send", &[start(&data), 3, int, 4, 7, world], "@8 3 INT 4 7 world");
+    let first = w.record.clone();
+    w.check("MPI_Send", &[start(&data), 3, int, 3, 7, world], "@8 3 INT 3 7 world");
+    assert_eq!(first.symbol, w.record.symbol);
+    let peers: Vec<i64> = [&first, &w.record].map(|r| r.values[3].1).to_vec();
+    assert_eq!(peers, [2, 1]);
+    w.check("MPI_Send", &[0, 0, int, PROC_NULL, 7, world], "BOTTOM 0 INT PROC_NULL 7 world");
+    let rank = 2i32;
+    w.check("MPI_Comm_rank", &[world, at(&rank)], "world 2");
+    assert_eq!(w.record.values, [(0, 0)]);
+}
+
+#[test]
+fn garbage_above_an_int_is_not_seen() {
+    let mut w = world();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let dirty = 0xdead_beef_0000_0000;
+    w.check("MPI_Send", &[0, dirty | 3, int, dirty | 4, dirty | 7, world], "BOTTOM 3 INT 4 7 world");
+}
+
+#[test]
+fn statuses() {
+    let mut w = world();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let s = FakeStatus { source: 4, tag: 7, bytes: 12, error: 99, cancelled: 0 };
+    let args = [0, 3, int, ANY_SOURCE, ANY_TAG, world, at(&s)];
+    // The error field is whatever was there before, and so no part of the call.
+    w.check("MPI_Recv", &args, "BOTTOM 3 INT ANY_SOURCE ANY_TAG world <4 7 12 false 0>");
+    w.check("MPI_Recv", &[0, 3, int, 1, 5, world, STATUS_IGNORE], "BOTTOM 3 INT 1 5 world STATUS_IGNORE");
+    let null = FakeStatus { source: PROC_NULL as i32, tag: ANY_TAG as i32, bytes: 0, error: 0, cancelled: 1 };
+    let flag = Cell::new(0i32);
+    let iprobe = [1, 5, world, at(&flag), at(&null)];
+    w.check("MPI_Iprobe", &iprobe, "1 5 world false -");
+    let polls = w.record.symbol.clone();
+    flag.set(1);
+    w.check("MPI_Iprobe", &iprobe, "1 5 world true <PROC_NULL ANY_TAG 0 true 0>");
+    assert_eq!(polls, w.record.symbol, "a poll that fails and one that succeeds are one symbol");
+}
+
+#[test]
+fn requests_keep_their_ids_whatever_order_they_complete_in() {
+    let mut w = world();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
+        let requests = [Cell::new(0usize), Cell::new(0), Cell::new(0)];
+        for (k, request) in requests.iter().enumerate() {
+            request.set(500 + k);
+            let shown = format!("BOTTOM 1 INT {k} 9 world request#{k}");
+            w.check("MPI_Irecv", &[0, 1, int, k, 9, world, at(request)], &shown);
+        }
+        for done in order {
+            let index = done as i32;
+            let names: Vec<String> = requests
+                .iter()
+                .enumerate()
+                .map(|(k, r)| if r.get() == null { "REQUEST_NULL".into() } else { format!("request#{k}") })
+                .collect();
+            let args = [3, start(&requests), at(&index), STATUS_IGNORE];
+            let call = w.call("MPI_Waitany", &args, 0, || requests[done].set(null));
+            assert_eq!(show(&call), format!("3 [{}] {index} STATUS_IGNORE", names.join(",")));
+        }
+    }
+}
+
+#[test]
+fn one_handle_for_many_operations() {
+    let mut w = world();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let requests = [Cell::new(77usize), Cell::new(77), Cell::new(77)];
+    for (k, request) in requests.iter().enumerate() {
+        w.check(
+            "MPI_Isend",
+            &[0, 1, int, k, 9, world, at(request)],
+            &format!("BOTTOM 1 INT {k} 9 world request#{k}"),
+        );
+    }
+    let call = w.call("MPI_Wait", &[at(&requests[1]), STATUS_IGNORE], 0, || requests[1].set(null));
+    assert_eq!(show(&call), "request#1 STATUS_IGNORE");
+    let call = w.call("MPI_Waitall", &[3, start(&requests), STATUS_IGNORE], 0, || {
+        requests.iter().for_each(|r| r.set(null));
+    });
+    assert_eq!(show(&call), "3 [request#0,REQUEST_NULL,request#2] STATUSES_IGNORE");
+}
+
+#[test]
+fn persistent_requests_live_until_freed() {
+    let mut w = world();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let request = Cell::new(60usize);
+    w.check("MPI_Send_init", &[0, 1, int, 3, 9, world, at(&request)], "BOTTOM 1 INT 3 9 world request#0");
+    for _ in 0..2 {
+        w.check("MPI_Start", &[at(&request)], "request#0");
+        w.check("MPI_Wait", &[at(&request), STATUS_IGNORE], "request#0 STATUS_IGNORE");
+    }
+    let call = w.call("MPI_Request_free", &[at(&request)], 0, || request.set(null));
+    assert_eq!(show(&call), "request#0");
+}
+
+#[test]
+fn communicators_are_named_by_parent_and_order() {
+    let mut w = world();
+    let (world, null) = (handle("MPI_COMM_WORLD"), handle("MPI_COMM_NULL"));
+    let all = w.host.comms[&(world as u64)].clone();
+    w.host.comms.insert(900, all.clone());
+    let row = CommInfo { rank: 1, size: 2, remote_size: None, world: vec![0, 2], remote_world: vec![] };
+    w.host.comms.insert(901, row);
+    let new = Cell::new(900usize);
+    w.check("MPI_Comm_dup", &[world, at(&new)], "world world.0 {group 'as world'}");
+    new.set(901);
+    w.check("MPI_Comm_split", &[900, 0, 5, at(&new)], "world.0 0 5 world.0.0 {group [0,2]}");
+    new.set(null);
+    let undefined = UNDEFINED as u32 as usize;
+    w.check("MPI_Comm_split", &[900, undefined, 5, at(&new)], "world.0 UNDEFINED 5 COMM_NULL");
+    // Rank 2 of the world is rank 1 there.
+    w.check("MPI_Send", &[0, 1, handle("MPI_INT"), 0, 3, 901], "BOTTOM 1 INT 0 3 world.0.0");
+    assert_eq!(w.record.values[1], (1, -1));
+    // A freed communicator's id comes back; its name does not.
+    let symbol = w.record.symbol.clone();
+    new.set(901);
+    let call = w.call("MPI_Comm_free", &[at(&new)], 0, || new.set(null));
+    assert_eq!(show(&call), "world.0.0");
+    new.set(901);
+    w.check("MPI_Comm_split", &[900, 0, 5, at(&new)], "world.0 0 5 world.0.2 {group [0,2]}");
+    w.check("MPI_Send", &[0, 1, handle("MPI_INT"), 0, 3, 901], "BOTTOM 1 INT 0 3 world.0.2");
+    assert_eq!(symbol, w.record.symbol);
+}
+
+#[test]
+fn inter_communicators_and_their_roots() {
+    let mut w = world();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let inter =
+        CommInfo { rank: 1, size: 2, remote_size: Some(3), world: vec![0, 2], remote_world: vec![1, 3, 4] };
+    w.host.comms.insert(700, inter);
+    let new = 700usize;
+    let call = w.call("MPI_Intercomm_create", &[world, 0, world, 1, 5, at(&new)], 0, || {});
+    let shown = show(&call);
+    assert!(shown.starts_with("world 0 - - 5 inter-"), "{shown}");
+    assert!(shown.ends_with("{group [0,2]} {remote_group [1,3,4]}"), "{shown}");
+    let (counts, displs) = ([1i32, 2, 3], [0i32, 1, 3]);
+    let recv = [start(&counts), start(&displs)];
+    let gatherv = |root| [0, 4, int, 0, recv[0], recv[1], int, root, new];
+    let name = shown.split(' ').find(|word| word.starts_with("inter-")).unwrap().to_owned();
+    w.check("MPI_Gatherv", &gatherv(ROOT), &format!("- - - BOTTOM [1,2,3] [0,1,3] INT ROOT {name}"));
+    w.check("MPI_Gatherv", &gatherv(PROC_NULL), &format!("- - - - - - - PROC_NULL {name}"));
+    w.check("MPI_Gatherv", &gatherv(2), &format!("BOTTOM 4 INT - - - - 2 {name}"));
+}
+
+#[test]
+fn only_what_is_significant_is_looked_at() {
+    let mut w = world();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let (counts, displs) = ([1i32, 2, 3, 4, 5], [0i32, 1, 3, 6, 10]);
+    let rubbish = 0xbad0_0000_0001usize;
+    w.check(
+        "MPI_Gatherv",
+        &[0, 4, int, rubbish, rubbish, rubbish, rubbish, 1, world],
+        "BOTTOM 4 INT - - - - 1 world",
+    );
+    w.check(
+        "MPI_Gatherv",
+        &[IN_PLACE, rubbish, rubbish, 0, start(&counts), start(&displs), int, 2, world],
+        "IN_PLACE - - BOTTOM [1,2,3,4,5] [0,1,3,6,10] INT 2 world",
+    );
+}
+
+#[test]
+fn calls_that_fail() {
+    let mut w = world();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let new = 0xbad0usize;
+    let call = w.call("MPI_Comm_dup", &[0x5555, at(&new)], 5, || {});
+    assert_eq!(show(&call), "- - = 5");
+    let call = w.call("MPI_Isend", &[0, 1, int, 99, 9, world, at(&new)], 6, || {});
+    assert_eq!(show(&call), "BOTTOM 1 INT 99 9 world - = 6");
+    let null = handle("MPI_REQUEST_NULL");
+    let requests = [Cell::new(31usize), Cell::new(32)];
+    for (k, request) in requests.iter().enumerate() {
+        w.check(
+            "MPI_Irecv",
+            &[0, 1, int, k, 9, world, at(request)],
+            &format!("BOTTOM 1 INT {k} 9 world request#{k}"),
+        );
+    }
+    let statuses = [
+        FakeStatus { source: 0, tag: 9, bytes: 4, error: 0, cancelled: 0 },
+        FakeStatus { source: 1, tag: 9, bytes: 8, error: 15, cancelled: 0 },
+    ];
+    let call = w.call("MPI_Waitall", &[2, start(&requests), start(&statuses)], 17, || {
+        requests.iter().for_each(|r| r.set(null));
+    });
+    assert_eq!(show(&call), "2 [request#0,request#1] [<0 9 4 false 0>,<1 9 8 false 15>] = 17");
+}
+
+#[test]
+fn datatypes_say_what_they_are() {
+    let mut w = world();
+    let new = Cell::new(40usize);
+    let int = handle("MPI_INT");
+    w.check("MPI_Type_contiguous", &[6, int, at(&new)], "6 INT datatype#0 {size 24} {lb 0} {extent 32}");
+    w.check("MPI_Type_commit", &[at(&new)], "datatype#0");
+    let lengths = [1i32, 2];
+    let displs = [0i64, 8];
+    let types = [int, 40];
+    let other = 41usize;
+    w.check(
+        "MPI_Type_create_struct",
+        &[2, start(&lengths), start(&displs), start(&types), at(&other)],
+        "2 [1,2] [0,8] [INT,datatype#0] datatype#1 {size 24} {lb 0} {extent 32}",
+    );
+    let call = w.call("MPI_Type_free", &[at(&new)], 0, || new.set(handle("MPI_DATATYPE_NULL")));
+    assert_eq!(show(&call), "datatype#0");
+}
+
+#[test]
+fn strings_numbers_both_ways_and_names() {
+    let mut w = world();
+    let (world, info) = (handle("MPI_COMM_WORLD"), 12usize);
+    w.check("MPI_Info_create", &[at(&info)], "info#0");
+    w.check(
+        "MPI_Info_set",
+        &[info, c"key".as_ptr() as usize, c"value".as_ptr() as usize],
+        "info#0 'key' 'value'",
+    );
+    let dims = [Cell::new(0i32), Cell::new(0)];
+    let call = w.call("MPI_Dims_create", &[6, 2, start(&dims)], 0, || {
+        dims[0].set(3);
+        dims[1].set(2);
+    });
+    assert_eq!(show(&call), "6 2 [0,0]->[3,2]");
+    let level = handle("MPI_THREAD_FUNNELED") as u32;
+    let argc = 2i32;
+    let argv = [c"app".as_ptr(), c"-x".as_ptr(), std::ptr::null()];
+    let pointer = start(&argv);
+    let args = [at(&argc), at(&pointer), level as usize, at(&level)];
+    w.check("MPI_Init_thread", &args, "2 ['app','-x'] THREAD_FUNNELED THREAD_FUNNELED");
+    w.check("MPI_Init", &[0, 0], "NULL NULL");
+    let ranks = [4i32, 0];
+    let (group, new) = (handle("MPI_GROUP_EMPTY"), 71usize);
+    w.check("MPI_Group_incl", &[group, 2, start(&ranks), at(&new)], "GROUP_EMPTY 2 [4,0] group#0");
+    w.check("MPI_Op_create", &[0x1234, 1, at(&new)], "'app+0x10' true op#0");
+    w.check("MPI_Barrier", &[world], "world");
+    let file = 55usize;
+    let mode = 1usize << 4 | 1 << 7;
+    let name = c"out.dat".as_ptr() as usize;
+    w.check(
+        "MPI_File_open",
+        &[world, name, mode, handle("MPI_INFO_NULL"), at(&file)],
+        "world 'out.dat' MODE_CREATE|MODE_RDWR INFO_NULL file#0",
+    );
+}
+
+#[test]
+fn without_pointers_and_without_the_split() {
+    let mut w = world();
+    w.host.keep_pointers = false;
+    w.split = false;
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    w.check("MPI_Send", &[0x9990, 3, int, 4, 7, world], "- 3 INT 4 7 world");
+    assert!(w.record.values.is_empty() && w.record.lanes() == 0);
+    let counts = [1i32, 2, 3, 4, 5];
+    w.check(
+        "MPI_Reduce_scatter",
+        &[0x9990, 0x9990, start(&counts), int, handle("MPI_SUM"), world],
+        "- - [1,2,3,4,5] INT SUM world",
+    );
+}

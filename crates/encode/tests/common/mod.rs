@@ -1,0 +1,221 @@
+//! A process that exists only in tests: eight-byte handles, constants with numbers of its own, no MPI library.
+#![allow(dead_code)] // Each test file uses its part.
+
+use std::collections::HashMap;
+use std::ffi::CStr;
+
+use refrain_encode::{
+    Before, CommInfo, DatatypeInfo, Decoder, Encoder, Host, Layout, RawStatus, Record, Topology,
+};
+use refrain_model::{Address, Area, Call, Class, Value, constant, constants, function};
+
+/// Handles of predefined objects: far from what tests use for their own.
+pub fn handle(name: &str) -> usize {
+    0x10_0000 + usize::from(constant(name).unwrap().id)
+}
+
+pub const ANY_SOURCE: usize = -101i32 as u32 as usize;
+pub const PROC_NULL: usize = -102i32 as u32 as usize;
+pub const ROOT: usize = -103i32 as u32 as usize;
+pub const ANY_TAG: usize = -104i32 as u32 as usize;
+pub const UNDEFINED: i32 = -32766;
+pub const IN_PLACE: usize = 1;
+pub const STATUS_IGNORE: usize = 2;
+
+pub struct Fake {
+    pub comms: HashMap<u64, CommInfo>,
+    pub topology: Topology,
+    pub keep_pointers: bool,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FakeStatus {
+    pub source: i32,
+    pub tag: i32,
+    pub bytes: i64,
+    pub error: i32,
+    pub cancelled: i32,
+}
+
+// Every pointer that reaches the host in these tests was made from a live allocation of the test's own.
+impl Host for Fake {
+    fn handle(&self, class: Class, raw: usize) -> u64 {
+        if class == Class::Keyval { u64::from(raw as u32) } else { raw as u64 }
+    }
+    fn handle_size(&self, _: Class) -> usize {
+        8
+    }
+    fn handle_at(&self, _: Class, pointer: usize, index: usize) -> u64 {
+        // SAFETY: see above.
+        unsafe { (pointer as *const u64).add(index).read_unaligned() }
+    }
+    fn status_at(&self, pointer: usize, index: usize) -> RawStatus {
+        // SAFETY: see above.
+        let s = unsafe { (pointer as *const FakeStatus).add(index).read_unaligned() };
+        let FakeStatus { source, tag, bytes, error, cancelled } = s;
+        RawStatus { source, tag, error, bytes, cancelled: cancelled != 0 }
+    }
+    fn int_at(&self, pointer: usize, index: usize) -> i64 {
+        // SAFETY: see above.
+        i64::from(unsafe { (pointer as *const i32).add(index).read_unaligned() })
+    }
+    fn wide_at(&self, pointer: usize, index: usize) -> i64 {
+        // SAFETY: see above.
+        unsafe { (pointer as *const i64).add(index).read_unaligned() }
+    }
+    fn pointer_at(&self, pointer: usize, index: usize) -> usize {
+        // SAFETY: see above.
+        unsafe { (pointer as *const usize).add(index).read_unaligned() }
+    }
+    fn text_at(&self, pointer: usize, max: usize, out: &mut Vec<u8>) {
+        // SAFETY: see above; the tests' strings are terminated.
+        let text = unsafe { CStr::from_ptr(pointer as *const _) }.to_bytes();
+        out.extend_from_slice(&text[..text.len().min(max)]);
+    }
+    fn locate(&mut self, pointer: usize) -> Option<Address> {
+        let address = Address { area: Area::Heap, segment: (pointer >> 12) as u32 & 0xff, offset: 8 };
+        self.keep_pointers.then_some(address)
+    }
+    fn function_name(&mut self, _: usize) -> String {
+        "app+0x10".into()
+    }
+    fn comm(&mut self, handle: u64) -> CommInfo {
+        self.comms.get(&handle).cloned().unwrap_or_default()
+    }
+    fn topology(&mut self, _: u64) -> Topology {
+        self.topology
+    }
+    fn win_rank(&mut self, _: u64) -> i32 {
+        1
+    }
+    fn datatype(&mut self, _: u64) -> DatatypeInfo {
+        DatatypeInfo { size: 24, lb: 0, extent: 32 }
+    }
+}
+
+/// Rank 2 of 5, with its encoder and a decoder that reads what the encoder writes.
+pub struct World {
+    pub host: Fake,
+    pub encoder: Encoder,
+    pub before: Before,
+    pub record: Record,
+    pub decoder: Decoder,
+    pub split: bool,
+}
+
+pub fn world() -> World {
+    let mut values: Vec<(u16, i64)> = constants()
+        .iter()
+        .map(|c| {
+            let value = match c.name {
+                "MPI_ANY_SOURCE" => i64::from(ANY_SOURCE as i32),
+                "MPI_PROC_NULL" => i64::from(PROC_NULL as i32),
+                "MPI_ROOT" => i64::from(ROOT as i32),
+                "MPI_ANY_TAG" => i64::from(ANY_TAG as i32),
+                "MPI_UNDEFINED" => i64::from(UNDEFINED),
+                "MPI_IN_PLACE" => IN_PLACE as i64,
+                "MPI_BOTTOM" | "MPI_ARGV_NULL" | "MPI_ARGVS_NULL" | "MPI_ERRCODES_IGNORE" => 0,
+                "MPI_STATUS_IGNORE" | "MPI_STATUSES_IGNORE" => STATUS_IGNORE as i64,
+                "MPI_UNWEIGHTED" => 3,
+                "MPI_WEIGHTS_EMPTY" => 4,
+                "MPI_SUCCESS" => 0,
+                "MPI_ERR_IN_STATUS" => 17,
+                "MPI_MODE_NOCHECK" => 1 << 10,
+                "MPI_MODE_CREATE" => 1 << 4,
+                "MPI_MODE_RDWR" => 1 << 7,
+                name => handle(name) as i64,
+            };
+            (c.id, value)
+        })
+        .collect();
+    values.sort_unstable();
+    let all =
+        CommInfo { rank: 2, size: 5, remote_size: None, world: vec![0, 1, 2, 3, 4], remote_world: vec![] };
+    let me = CommInfo { rank: 0, size: 1, remote_size: None, world: vec![2], remote_world: vec![] };
+    let comms =
+        [(handle("MPI_COMM_WORLD") as u64, all), (handle("MPI_COMM_SELF") as u64, me)].into_iter().collect();
+    let mut host =
+        Fake { comms, topology: Topology { indegree: 2, outdegree: 3, dims: 2 }, keep_pointers: true };
+    let mut encoder = Encoder::new(&values);
+    encoder.start(&mut host);
+    World {
+        host,
+        encoder,
+        before: Before::default(),
+        record: Record::default(),
+        decoder: Decoder::new(2),
+        split: true,
+    }
+}
+
+impl World {
+    /// Lets the encoder see a call: `mpi` does what the library would do in between.
+    pub fn call(&mut self, name: &str, args: &[usize], result: i64, mpi: impl FnOnce()) -> Call {
+        let f = function(name).unwrap();
+        assert_eq!(f.params.len(), args.len(), "{name}");
+        self.encoder.before(&mut self.host, f, args, &mut self.before);
+        mpi();
+        self.encoder.after(&mut self.host, f, args, result, &self.before, &mut self.record);
+        if !self.split {
+            self.record.inline_values();
+        }
+        self.read()
+    }
+
+    /// Decodes the record; everything written must be asked for, in the same order.
+    pub fn read(&mut self) -> Call {
+        let layout = Layout::parse(&self.record.symbol).unwrap();
+        assert_eq!(layout.lanes, self.record.lanes(), "{}", layout.function.name);
+        let mut values = self.record.values.iter();
+        let call = self.decoder.call(&layout, &mut |lane| {
+            let &(written, value) = values.next().unwrap_or_else(|| {
+                panic!(
+                    "{}: the reader asks for more than was written: {:?}",
+                    layout.function.name, layout.slots
+                )
+            });
+            assert_eq!(lane, written, "{}", layout.function.name);
+            value
+        });
+        assert_eq!(values.next(), None, "{}: the reader asks for all that was written", layout.function.name);
+        call.unwrap()
+    }
+
+    pub fn check(&mut self, name: &str, args: &[usize], expected: &str) {
+        let call = self.call(name, args, 0, || {});
+        assert_eq!(show(&call), expected);
+    }
+}
+
+/// A call on one line, without its function's name.
+pub fn show(call: &Call) -> String {
+    let args: Vec<String> = call.args.iter().map(value).collect();
+    let mut line = args.join(" ");
+    if call.result != Value::Int(0) {
+        line += &format!(" = {}", value(&call.result));
+    }
+    for (name, fact) in &call.facts {
+        line += &format!(" {{{name} {}}}", value(fact));
+    }
+    line
+}
+
+fn value(v: &Value) -> String {
+    match v {
+        Value::Unset => "-".into(),
+        Value::Int(v) => v.to_string(),
+        Value::Bool(v) => v.to_string(),
+        Value::Name(v) => v.trim_start_matches("MPI_").into(),
+        Value::Mask(v) => v.join("|").replace("MPI_", ""),
+        Value::Text(v) => format!("'{v}'"),
+        Value::Object(class, id) => format!("{class:?}#{id}").to_lowercase(),
+        Value::Comm(v) => v.clone(),
+        Value::Address(a) => format!("@{}", a.offset),
+        Value::Status(s) => {
+            format!("<{} {} {} {} {}>", value(&s.source), value(&s.tag), s.bytes, s.cancelled, s.error)
+        }
+        Value::List(v) => format!("[{}]", v.iter().map(value).collect::<Vec<_>>().join(",")),
+        Value::InOut(a, b) => format!("{}->{}", value(a), value(b)),
+    }
+}

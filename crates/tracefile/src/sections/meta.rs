@@ -1,0 +1,103 @@
+//! Section `meta`: what ran, where, when and how it was traced.
+
+use crate::get::{Bad, Get};
+use crate::sections::{read_ranks, write_ranks};
+use crate::token::{Field, Put};
+use crate::{Meta, RankTime};
+
+// Hints: what a text is about.
+const VERSION: u32 = 1;
+const COMMAND: u32 = 2;
+const LIBRARY: u32 = 3;
+const ABI: u32 = 4;
+const HOST: u32 = 5;
+const OPTION: u32 = 6;
+const SETTING: u32 = 7;
+const NOTE: u32 = 8;
+
+// Hints: what a quantity is.
+const STARTED: u32 = 1;
+const WALL: u32 = 2;
+const TIME: u32 = 3;
+const RANKS: u32 = 4;
+
+/// The three truth values of `Meta` are flags of the header.
+pub fn write(put: &mut Put, meta: &Meta) {
+    put.text(VERSION, &meta.refrain_version);
+    put.put(Field::Count, 10, meta.command.len() as u64);
+    meta.command.iter().for_each(|word| put.text(COMMAND, word));
+    put.text(LIBRARY, &meta.library);
+    put.text(ABI, &meta.abi);
+    put.put(Field::Count, 11, meta.ranks.into());
+    put.put(Field::Count, 12, meta.hosts.len() as u64);
+    for (host, ranks) in &meta.hosts {
+        put.text(HOST, host);
+        write_ranks(put, ranks, 0);
+    }
+    put.measure(Field::Magnitude, STARTED, meta.started);
+    put.measure(Field::Magnitude, WALL, meta.wall_ns);
+    put.put(Field::Count, 13, meta.options.len() as u64);
+    for (option, setting) in &meta.options {
+        put.text(OPTION, option);
+        put.text(SETTING, setting);
+    }
+    put.put(Field::Count, 14, meta.notes.len() as u64);
+    meta.notes.iter().for_each(|note| put.text(NOTE, note));
+    put.put(Field::Count, 15, meta.mpi_time.is_some().into());
+    if let Some(time) = &meta.mpi_time {
+        put.measure(Field::Magnitude, TIME, time.total_ns);
+        for (rank, ns) in [time.min, time.max] {
+            put.measure(Field::Magnitude, RANKS, rank.into());
+            put.measure(Field::Magnitude, TIME, ns);
+        }
+    }
+}
+
+pub fn read(get: &mut Get) -> Result<Meta, Bad> {
+    let refrain_version = get.text(VERSION)?;
+    let command = texts(get, 10, COMMAND)?;
+    let library = get.text(LIBRARY)?;
+    let abi = get.text(ABI)?;
+    let ranks = get.small(Field::Count, 11)?;
+    let mut hosts = Vec::new();
+    for _ in 0..get.count(Field::Count, 12)? {
+        hosts.push((get.text(HOST)?, read_ranks(get, 0)?.0));
+    }
+    let started = get.measure(Field::Magnitude, STARTED)?;
+    let wall_ns = get.measure(Field::Magnitude, WALL)?;
+    let mut options = Vec::new();
+    for _ in 0..get.count(Field::Count, 13)? {
+        options.push((get.text(OPTION)?, get.text(SETTING)?));
+    }
+    let notes = texts(get, 14, NOTE)?;
+    let mpi_time = match get.get(Field::Count, 15)? {
+        0 => None,
+        1 => {
+            let total_ns = get.measure(Field::Magnitude, TIME)?;
+            let mut extreme = || {
+                let rank = u32::try_from(get.measure(Field::Magnitude, RANKS)?);
+                Ok((rank.map_err(|_| Bad::new("a rank out of range"))?, get.measure(Field::Magnitude, TIME)?))
+            };
+            Some(RankTime { total_ns, min: extreme()?, max: extreme()? })
+        }
+        _ => return Err(Bad::new("neither with nor without a time")),
+    };
+    Ok(Meta {
+        refrain_version,
+        command,
+        library,
+        abi,
+        ranks,
+        hosts,
+        started,
+        wall_ns,
+        options,
+        notes,
+        mpi_time,
+        ..Meta::default()
+    })
+}
+
+fn texts(get: &mut Get, count: u32, hint: u32) -> Result<Vec<String>, Bad> {
+    (0..get.count(Field::Count, count)?).map(|_| get.text(hint)).collect()
+}

@@ -1,0 +1,150 @@
+//! What sections are made of: a sequence of numbers, each in a *field* that says what it means and with a *hint* at
+//! what it depends on. Stored plainly a token is a byte or a varint; packed, field and hint choose its statistics.
+
+/// The numbers choose contexts, so they are part of the format: append, never renumber.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Field {
+    /// Bits that nothing predicts; the hint is how many, at most 64.
+    Plain = 0,
+    /// How many elements follow.
+    Count = 1,
+    /// A byte of text.
+    Text = 2,
+    /// How many bits a measured quantity has.
+    Magnitude = 3,
+    SymbolLength = 4,
+    SymbolByte = 5,
+    SymbolLanes = 6,
+    /// A step of a structure rule.
+    Item = 7,
+    ItemCount = 8,
+    Thread = 9,
+    RankParts = 10,
+    RankStart = 11,
+    RankDims = 12,
+    RankCount = 13,
+    RankStride = 14,
+    /// Which structure a group has.
+    GroupStructure = 15,
+    /// How a lane's stream is told.
+    Lane = 16,
+    LaneStream = 17,
+    /// A step of a stream's shape.
+    Shape = 18,
+    ShapeCount = 19,
+    Value = 20,
+    Step = 21,
+    StrideCount = 22,
+    /// How the tallies are stored.
+    Tallies = 23,
+    TallyMinimum = 24,
+    TallySpread = 25,
+    TallyTotal = 26,
+}
+
+pub const FIELDS: usize = 27;
+
+/// How a field's values become binary decisions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coding {
+    /// As many plain bits as the hint says.
+    Plain,
+    /// Eight decisions, highest bit first.
+    Byte,
+    /// The length in bits, then the bits below the highest.
+    Number,
+}
+
+impl Field {
+    pub fn coding(self) -> Coding {
+        match self {
+            Field::Plain => Coding::Plain,
+            Field::Text | Field::SymbolByte => Coding::Byte,
+            _ => Coding::Number,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token {
+    pub field: Field,
+    pub hint: u32,
+    pub value: u64,
+}
+
+/// A sink for tokens.
+#[derive(Debug, Default)]
+pub struct Put {
+    pub tokens: Vec<Token>,
+}
+
+impl Put {
+    pub fn put(&mut self, field: Field, hint: u32, value: u64) {
+        self.tokens.push(Token { field, hint, value });
+    }
+
+    pub fn signed(&mut self, field: Field, hint: u32, value: i64) {
+        self.put(field, hint, zigzag(value));
+    }
+
+    /// A quantity whose size can be guessed and whose digits cannot: `field` tells how many bits it has.
+    pub fn measure(&mut self, field: Field, hint: u32, value: u64) {
+        let bits = bits(value);
+        self.put(field, hint, bits.into());
+        if bits > 1 {
+            self.put(Field::Plain, bits - 1, value ^ 1 << (bits - 1));
+        }
+    }
+
+    /// Ends with a zero; a zero or a one in the text itself has a one before it.
+    pub fn text(&mut self, hint: u32, text: &str) {
+        for &byte in text.as_bytes() {
+            if byte < 2 {
+                self.put(Field::Text, hint, 1);
+            }
+            self.put(Field::Text, hint, byte.into());
+        }
+        self.put(Field::Text, hint, 0);
+    }
+}
+
+/// The length of a number in bits; none for zero.
+pub fn bits(value: u64) -> u32 {
+    64 - value.leading_zeros()
+}
+
+/// The token's plain form: a byte, or a varint of seven bits a byte, lowest first.
+pub fn plain(token: &Token, out: &mut Vec<u8>) {
+    let mut value = token.value;
+    if token.field.coding() == Coding::Byte {
+        out.push(value as u8);
+        return;
+    }
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// How many bytes the plain form takes.
+pub fn plain_len(field: Field, value: u64) -> usize {
+    match field.coding() {
+        Coding::Byte => 1,
+        _ => (bits(value).max(1) as usize).div_ceil(7),
+    }
+}
+
+pub fn zigzag(number: i64) -> u64 {
+    (number << 1 ^ number >> 63) as u64
+}
+
+pub fn unzigzag(number: u64) -> i64 {
+    (number >> 1) as i64 ^ -((number & 1) as i64)
+}
+
+/// A hint out of two numbers.
+pub fn pair(a: u32, b: u32) -> u32 {
+    (a.wrapping_mul(0x9e37_79b1) ^ b).wrapping_mul(0x85eb_ca6b) ^ a >> 7
+}

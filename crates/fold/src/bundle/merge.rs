@@ -11,7 +11,7 @@ use crate::stream::Stream;
 use super::codec::{In, Out};
 use super::hash::{self, Hash};
 #[allow(unused_imports)]
-use super::interim::{G as _, R as _, S as _};
+use super::interim::S as _;
 use super::{Bundle, Error, Group, SymbolEntry, Tally, get, lanes_of};
 
 /// A bundle by hashes. Groups refer to the lists here, which are in the giver's order.
@@ -110,15 +110,14 @@ impl Bundle {
         }
 
         let mut structures = Vec::with_capacity(parcel.structures.len());
-        for (index, mut structure) in parcel.structures.into_iter().enumerate() {
+        for (index, structure) in parcel.structures.into_iter().enumerate() {
             structure.validate().map_err(|_| Error::Structure { index })?;
             for item in structure.rules.iter().flatten() {
                 if let Symbol::Terminal(t) = item.symbol {
                     get(&symbol_of, "symbol", t)?;
                 }
             }
-            structure.map_terminals(|t| symbol_of[t as usize]);
-            structures.push(structure);
+            structures.push(structure.map_terminals(|t| symbol_of[t as usize]));
         }
         for (index, stream) in parcel.streams.iter().enumerate() {
             stream.validate().map_err(|_| Error::Stream { index })?;

@@ -13,11 +13,11 @@ mod walk;
 
 use std::collections::{HashMap, HashSet};
 
-use crate::grammar::{Grammar, Item, Symbol};
+use crate::grammar::{self, Grammar, Item, Symbol};
 use crate::ranks::RankList;
-use crate::stream::Stream;
+use crate::stream::{Stream, Term};
 #[allow(unused_imports)]
-use interim::{self as grammar, G as _, R as _, S as _};
+use interim::S as _;
 
 pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
@@ -191,6 +191,7 @@ impl Bundle {
                     return Err(Error::Lanes { group, have: streams.len(), need: entry.lanes.into() });
                 }
                 for stream in streams {
+                    let stream = normal(&stream);
                     let next = bundle.streams.len() as u32;
                     lanes.push(*seen_streams.entry(stream).or_insert_with_key(|stream| {
                         bundle.streams.push(stream.clone());
@@ -253,7 +254,7 @@ impl Bundle {
             for &stream in &group.lanes {
                 get(&self.streams, "stream", stream)?;
             }
-            total = total.saturating_add(size(&group.ranks));
+            total = total.saturating_add(group.ranks.len());
             if group.ranks.parts.is_empty() || total > MOST_RANKS {
                 return Err(Error::Ranks { group: index });
             }
@@ -296,7 +297,7 @@ impl Bundle {
         order.extend(rest);
         self.symbols = pick(std::mem::take(&mut self.symbols), &order);
         for structure in &mut self.structures {
-            structure.map_terminals(|t| new_of[&t]);
+            *structure = structure.map_terminals(|t| new_of[&t]);
         }
         if self.structures.len() > 1 {
             self.structures = grammar::join(&self.structures).split();
@@ -317,12 +318,6 @@ fn lanes_of(structure: &Grammar, symbols: &[SymbolEntry]) -> usize {
     structure.counts().iter().filter_map(|c| symbols.get(c.0 as usize)).map(|s| usize::from(s.lanes)).sum()
 }
 
-fn size(ranks: &RankList) -> u64 {
-    ranks.parts.iter().fold(0, |sum, part| {
-        sum.saturating_add(part.dims.iter().fold(1u64, |n, dim| n.saturating_mul(dim.0.into())))
-    })
-}
-
 /// Numbers what the slices refer to by first appearance, in place; returns the old number of each new one.
 fn renumber<'a>(uses: impl Iterator<Item = &'a mut [u32]>, len: usize) -> Vec<u32> {
     let mut new_of: Vec<Option<u32>> = vec![None; len];
@@ -341,6 +336,22 @@ fn renumber<'a>(uses: impl Iterator<Item = &'a mut [u32]>, len: usize) -> Vec<u3
 fn pick<T>(list: Vec<T>, order: &[u32]) -> Vec<T> {
     let mut list: Vec<Option<T>> = list.into_iter().map(Some).collect();
     order.iter().filter_map(|&i| list[i as usize].take()).collect()
+}
+
+/// The same stream with its rules and terms numbered as a reader meets them, depth first, and without unused ones.
+pub fn normal(stream: &Stream) -> Stream {
+    let shape = preorder(&stream.shape);
+    let mut new_of: HashMap<u32, u32> = HashMap::new();
+    let mut terms: Vec<Term> = Vec::new();
+    for (old, _) in shape.counts() {
+        if let Some(&term) = stream.terms.get(old as usize) {
+            new_of.insert(old, terms.len() as u32);
+            terms.push(term);
+        }
+    }
+    // An index without a term stays out of range and is found by `validate`.
+    let shape = shape.map_terminals(|old| new_of.get(&old).copied().unwrap_or(u32::MAX));
+    Stream { terms, shape }
 }
 
 /// The same grammar with its rules numbered as a reader meets them, depth first, and without unused ones.

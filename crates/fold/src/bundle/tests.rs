@@ -2,20 +2,10 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 #[allow(unused_imports)]
-use super::interim::{G as _, R as _, S as _};
+use super::interim::S as _;
 use super::*;
 use crate::grammar::Item;
-
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
+use crate::testing::Random;
 
 /// `prefix rest^count`, as a program with a start-up and a loop would give.
 fn grammar(random: &mut Random, symbols: u64) -> Grammar {
@@ -53,9 +43,8 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
             let structure = match same {
                 0 => grammar(random, kinds),
                 _ => {
-                    let mut fixed = grammar(&mut Random(77 + u64::from(thread)), kinds);
-                    fixed.map_terminals(|t| (u64::from(t) + kinds - offset) as u32 % kinds as u32);
-                    fixed
+                    let fixed = grammar(&mut Random(77 + u64::from(thread)), kinds);
+                    fixed.map_terminals(|t| (u64::from(t) + kinds - offset) as u32 % kinds as u32)
                 }
             };
             let mut stream = || Stream::constant(random.below(3) as i64 - 1);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 #[allow(unused_imports)]
-use super::interim::{G as _, R as _, S as _};
+use super::interim::S as _;
 use super::{Bundle, Error, Group, get};
 
 /// The calls of one group's ranks: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.

@@ -1,0 +1,188 @@
+//! A trace as a 2D five-point stencil on a grid of ranks without wrap-around would give it: nine groups (corners,
+//! edges, interior), a start-up, a loop of receives, sends, Waitall and Allreduce, times with noise.
+
+use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, merge};
+use refrain_fold::grammar::{Grammar, Item, Symbol};
+use refrain_fold::ranks::RankList;
+use refrain_fold::stream::{Stream, Term};
+use refrain_tracefile::{Meta, RankTime, Trace};
+
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % limit
+    }
+}
+
+/// These numbers over and over.
+pub fn cycle(values: &[i64]) -> Stream {
+    let step = |a: &[i64]| a[1].wrapping_sub(a[0]);
+    let item = |symbol| Item { symbol, count: 1 };
+    if values.iter().all(|v| *v == values[0]) {
+        return Stream {
+            terms: vec![Term::Value(values[0])],
+            shape: Grammar { rules: vec![vec![item(Symbol::Terminal(0))]] },
+        };
+    }
+    if values.len() > 2 && values.windows(2).all(|w| step(w) == step(values)) {
+        let (start, count) = (values[0], values.len() as u64);
+        return Stream {
+            terms: vec![Term::Stride { start, step: step(values), count }],
+            shape: Grammar { rules: vec![vec![item(Symbol::Rule(1))], vec![item(Symbol::Terminal(0)); 1]] },
+        };
+    }
+    let mut terms: Vec<Term> = Vec::new();
+    let mut body: Vec<Item> = Vec::new();
+    for &value in values {
+        let known = terms.iter().position(|t| *t == Term::Value(value)).unwrap_or(terms.len());
+        if known == terms.len() {
+            terms.push(Term::Value(value));
+        }
+        body.push(item(Symbol::Terminal(known as u32)));
+    }
+    Stream { terms, shape: Grammar { rules: vec![vec![item(Symbol::Rule(1))], body] } }
+}
+
+/// (function id, communicator, datatype, operation, bits of what is null): the kind of thing symbols are made of.
+struct Calls {
+    symbols: Vec<SymbolEntry>,
+    sequence: Vec<u32>,
+    values: Vec<Vec<Vec<i64>>>,
+    random: Random,
+}
+
+impl Calls {
+    fn call(&mut self, bytes: &[u8], values: &[i64]) {
+        let symbol = match self.symbols.iter().position(|s| *s.bytes == *bytes) {
+            Some(known) => known,
+            None => {
+                let tally = Tally { total: 0, min: u64::MAX, max: 0 };
+                self.symbols.push(SymbolEntry { bytes: bytes.into(), lanes: values.len() as u16, tally });
+                self.values.push(vec![Vec::new(); values.len()]);
+                self.symbols.len() - 1
+            }
+        };
+        self.sequence.push(symbol as u32);
+        for (lane, &value) in self.values[symbol].iter_mut().zip(values) {
+            lane.push(value);
+        }
+        let scale = 1 << (7 + u32::from(bytes[0]) % 9);
+        let time = scale + self.random.below(scale / 2) + self.random.below(20) / 19 * self.random.below(9 * scale);
+        self.symbols[symbol].tally.add(Tally { total: time, min: time, max: time });
+    }
+}
+
+pub fn rank(rank: u32, width: u32, steps: u64) -> Bundle {
+    let mut calls = Calls {
+        symbols: Vec::new(),
+        sequence: Vec::new(),
+        values: Vec::new(),
+        random: Random(88172645463325252 + u64::from(rank)),
+    };
+    let (x, y) = (rank % width, rank / width);
+    let n = i64::from(width);
+    calls.call(&[149, 1], &[1, 0]);
+    calls.call(&[62, 0, 0], &[n * n, 0]);
+    calls.call(&[59, 0, 0], &[0, 0]);
+    calls.call(&[100, 1], &[n * n, 2, n, n, 0]);
+    calls.call(&[24, 0, 2, 0], &[2, n, n, 0, 0, 0, 0]);
+    calls.call(&[59, 0, 2], &[0, 0]);
+    calls.call(&[23, 0, 2], &[0, 2, i64::from(y), i64::from(x), 0]);
+    calls.call(&[12, 0, 2, 3], &[0, 0, 8, 1, 0]);
+    for direction in [0, 1] {
+        let edges = [x > 0, x + 1 < width, y > 0, y + 1 < width];
+        let (low, high) = (edges[2 - 2 * direction], edges[3 - 2 * direction]);
+        let bits = u8::from(low) | u8::from(high) << 1;
+        let far = if direction == 0 { n } else { 1 };
+        let peers: Vec<i64> = [(low, -far), (high, far)].iter().filter(|p| p.0).map(|p| p.1).collect();
+        calls.call(&[27, 0, 2, bits], &[&[direction as i64, 1][..], &peers, &[0]].concat());
+    }
+    calls.call(&[141, 0, 5, 3], &[1024, 1, 1026, 0]);
+    calls.call(&[139, 0, 5], &[0]);
+    let peers = [(x > 0, -1, 0i64), (x + 1 < width, 1, 1), (y > 0, -n, 2), (y + 1 < width, n, 3)];
+    for step in 0..steps.min(40) {
+        for (function, base) in [(172u8, 0), (177, 4)] {
+            for (there, peer, side) in peers {
+                let null = u8::from(!there);
+                let datatype = if side < 2 { 5 } else { 3 };
+                let length = if side < 2 { 1 } else { 1024 };
+                let offset = [8192 + 8, 8192 + 16 * 511, 8, 1026 * 8 * 1024][side as usize] + 64 * base;
+                let request = side + base;
+                if there {
+                    calls.call(
+                        &[function, 0, 2, datatype, null],
+                        &[1 + step as i64 % 2, offset, length, peer, side ^ (base / 4), request, 0],
+                    );
+                } else {
+                    calls.call(
+                        &[function, 0, 2, datatype, null],
+                        &[1 + step as i64 % 2, offset, length, side ^ (base / 4), request, 0],
+                    );
+                }
+            }
+        }
+        calls.call(&[220, 1, 8], &[8, 0, 1, 2, 3, 4, 5, 6, 7, 0]);
+        if step % 10 == 9 {
+            calls.call(&[5, 0, 2, 3, 1], &[2, 0, 3, 0, 1, 0]);
+        }
+    }
+    calls.call(&[180, 0, 2, 3, 2], &[2, 0, 3, 0, 1, 0, 0]);
+    calls.call(&[8, 0, 2], &[0]);
+    calls.call(&[140, 5], &[0]);
+    calls.call(&[35, 2], &[0]);
+    calls.call(&[110, 0], &[0]);
+
+    let mut structure: Grammar = calls.sequence.iter().copied().collect();
+    // The loop as often as asked for, without spelling it out.
+    for item in structure.rules.iter_mut().flatten() {
+        if item.count == 4 {
+            item.count = (steps / 10).max(1);
+        }
+    }
+    let lanes = calls.values.iter().map(|lanes| lanes.iter().map(|values| shortest(values)).collect()).collect();
+    let digest = (0..8).fold(u64::from(x.min(1) + y.min(1) * 2), |d, _| d << 8 | calls.random.below(256));
+    let edge = |at: u32| u64::from(u8::from(at > 0) + u8::from(at + 1 == width));
+    let digest = digest.wrapping_mul(0) | (edge(x) * 3 + edge(y) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    Bundle::of_rank(rank, calls.symbols, vec![ThreadPart { thread: 0, structure, lanes, digest }]).unwrap()
+}
+
+/// The shortest period of the values.
+fn shortest(values: &[i64]) -> Stream {
+    let fits = |len: usize| values.iter().zip(&values[len..]).all(|(a, b)| a == b);
+    cycle(&values[..(1..values.len()).find(|&len| fits(len)).unwrap_or(values.len())])
+}
+
+pub fn trace(width: u32, steps: u64) -> Trace {
+    let ranks = width * width;
+    let mut bundle =
+        (0..ranks).fold(Bundle::default(), |all, r| merge(all, rank(r, width, steps)).unwrap());
+    bundle.canonical().unwrap();
+    let words = ["mpiexec", "-n", &ranks.to_string(), "./stencil", &steps.to_string()].map(String::from);
+    Trace {
+        meta: Meta {
+            refrain_version: "0.1.0".into(),
+            command: words.into(),
+            library: "MPICH Version: 4.2.1".into(),
+            abi: "mpich".into(),
+            ranks,
+            hosts: vec![("node0017".into(), RankList::from_sorted(&(0..ranks).collect::<Vec<_>>()))],
+            started: 1_794_711_073,
+            wall_ns: 1_294_558_112,
+            options: vec![("time".into(), "mean".into()), ("pointers".into(), "on".into())],
+            split: true,
+            timed: true,
+            complete: true,
+            notes: Vec::new(),
+            mpi_time: Some(RankTime {
+                total_ns: 812_334_556,
+                min: (3 % ranks, 39_225_124),
+                max: (11 % ranks, 61_882_120),
+            }),
+        },
+        bundle,
+    }
+}

@@ -157,12 +157,16 @@ mod tests {
     #[test]
     fn everything_after_the_dashes_is_the_command() {
         let words_of = |line: &str| match parse(line) {
-            Ok(Command::Run { words, flags }) => {
-                (words.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "), flags.force)
-            }
+            Ok(Command::Run { words, flags }) => (
+                words.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
+                flags.force,
+            ),
             other => panic!("{line}: {other:?}"),
         };
-        assert_eq!(words_of("refrain run -- mpiexec -n 4 ./app --force"), ("mpiexec -n 4 ./app --force".into(), false));
+        assert_eq!(
+            words_of("refrain run -- mpiexec -n 4 ./app --force"),
+            ("mpiexec -n 4 ./app --force".into(), false)
+        );
         assert_eq!(words_of("refrain run --force -- ./app -- x"), ("./app -- x".into(), true));
         assert_eq!(words_of("refrain run --force ./app --out y"), ("./app --out y".into(), true));
     }

@@ -8,6 +8,7 @@ mod run;
 #[cfg(test)]
 mod testing;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -17,6 +18,11 @@ use failure::Failure;
 
 /// It could not be done.
 const COULD_NOT: u8 = 2;
+
+/// A line on stderr; a closed stderr is no reason to fail.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "refrain: {line}");
+}
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
@@ -29,7 +35,7 @@ fn main() -> ExitCode {
         Command::Verify { file, quiet } => reading::verify(&file, quiet),
     };
     done.unwrap_or_else(|failure: Failure| {
-        eprintln!("refrain: {failure}");
+        say(&failure.to_string());
         ExitCode::from(COULD_NOT)
     })
 }

@@ -70,7 +70,8 @@ pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Writ
                     break;
                 }
                 let call = call.map_err(failed(position))?;
-                let wanted = which.only.as_ref().is_none_or(|only| only.iter().any(|f| f.id == call.function.id));
+                let wanted =
+                    which.only.as_ref().is_none_or(|only| only.iter().any(|f| f.id == call.function.id));
                 if position < which.calls.start || !wanted {
                     continue;
                 }
@@ -193,7 +194,8 @@ mod tests {
     #[test]
     fn facts_only_where_there_are_some() {
         let mut call = send();
-        call.facts = vec![("size", Value::Int(16)), ("group", Value::List(vec![Value::Int(0), Value::Int(2)]))];
+        call.facts =
+            vec![("size", Value::Int(16)), ("group", Value::List(vec![Value::Int(0), Value::Int(2)]))];
         let mut line = String::new();
         as_json(&call, 0, 0, &mut line);
         assert!(line.ends_with(r#","result":0,"facts":{"size":16,"group":[0,2]}}"#), "{line}");

@@ -60,15 +60,19 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     lines.push(("hosts", hosts(trace)));
     let each = format!("{:.3} bytes a call", bytes_per_call(file, calls));
     lines.push(("calls", if calls == 0 { "0".into() } else { format!("{}, {each}", thousands(calls)) }));
-    lines.push(("folded into", format!(
-        "{}, {} in {}, {}, {}",
-        plural(bundle.symbols.len() as u64, "symbol"),
-        plural(rules(bundle), "rule"),
-        plural(bundle.structures.len() as u64, "structure"),
-        plural(bundle.streams.len() as u64, "stream"),
-        plural(bundle.groups.len() as u64, "group"),
-    )));
-    let sections: Vec<String> = file.sections.iter().map(|(name, n)| format!("{name} {}", thousands(*n))).collect();
+    lines.push((
+        "folded into",
+        format!(
+            "{}, {} in {}, {}, {}",
+            plural(bundle.symbols.len() as u64, "symbol"),
+            plural(rules(bundle), "rule"),
+            plural(bundle.structures.len() as u64, "structure"),
+            plural(bundle.streams.len() as u64, "stream"),
+            plural(bundle.groups.len() as u64, "group"),
+        ),
+    ));
+    let sections: Vec<String> =
+        file.sections.iter().map(|(name, n)| format!("{name} {}", thousands(*n))).collect();
     lines.push(("bytes", sections.join(", ")));
     for (i, kept) in kept(trace).into_iter().enumerate() {
         lines.push((if i == 0 { "kept" } else { "" }, kept));
@@ -167,7 +171,10 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     object.plain("wall_ns", meta.wall_ns).plain("calls", calls);
     object.plain("bytes_per_call", format_args!("{:.6}", bytes_per_call(file, calls)));
     object.plain("symbols", bundle.symbols.len()).plain("structures", bundle.structures.len());
-    object.plain("rules", rules(bundle)).plain("streams", bundle.streams.len()).plain("groups", bundle.groups.len());
+    object
+        .plain("rules", rules(bundle))
+        .plain("streams", bundle.streams.len())
+        .plain("groups", bundle.groups.len());
     let mut sections = json::Object::new(object.key("sections"));
     for (name, bytes) in file.sections {
         sections.plain(name, bytes);
@@ -185,4 +192,3 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
-

@@ -62,7 +62,11 @@ impl<'a> Object<'a> {
 }
 
 /// `[a,b,...]`, each element written by the closure.
-pub(crate) fn array<T>(items: impl IntoIterator<Item = T>, out: &mut String, mut write: impl FnMut(T, &mut String)) {
+pub(crate) fn array<T>(
+    items: impl IntoIterator<Item = T>,
+    out: &mut String,
+    mut write: impl FnMut(T, &mut String),
+) {
     out.push('[');
     for (i, item) in items.into_iter().enumerate() {
         if i > 0 {

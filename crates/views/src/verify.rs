@@ -42,7 +42,9 @@ impl fmt::Display for Problem {
         match self {
             Problem::Bundle(error) => write!(f, "the trace's parts do not fit: {error}"),
             Problem::Missing(ranks) => write!(f, "nothing is recorded of rank {}", rank_list(ranks)),
-            Problem::Extra(ranks) => write!(f, "rank {} is recorded, but was not in the run", rank_list(ranks)),
+            Problem::Extra(ranks) => {
+                write!(f, "rank {} is recorded, but was not in the run", rank_list(ranks))
+            }
             Problem::Call { rank, thread, position, error } => {
                 write!(f, "call {position} of rank {rank}, thread {thread} cannot be read: {error}")
             }
@@ -61,7 +63,8 @@ impl fmt::Display for Problem {
 /// `progress` is told how many of how many calls have been read, from time to time.
 pub fn verify(trace: &Trace, progress: &mut dyn FnMut(u64, u64)) -> Report {
     let bundle = &trace.bundle;
-    let mut report = Report { complete: trace.meta.complete, groups: bundle.groups.len(), ..Report::default() };
+    let mut report =
+        Report { complete: trace.meta.complete, groups: bundle.groups.len(), ..Report::default() };
     if let Err(error) = bundle.validate() {
         report.problems.push(Problem::Bundle(error));
         return report;
@@ -145,4 +148,32 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
         )?;
     }
     Ok(out.flush()?)
+}
+
+/// Where a file that does not look like one of ours would be one but for a single byte at its very beginning: a flipped
+/// mark, version or section count makes a file unrecognisable, not foreign.
+pub fn damaged_byte(bytes: &[u8]) -> Option<usize> {
+    /// Mark, version, flags, count and length: what has to be right before the header's checksum can be found.
+    const BEGINNING: usize = 16;
+    let mark = refrain_tracefile::MAGIC;
+    let wrong = bytes.iter().zip(&mark).filter(|(have, want)| have != want).count();
+    if bytes.len() <= mark.len() || wrong > 1 {
+        return None;
+    }
+    let mut copy = bytes.to_vec();
+    for at in 0..BEGINNING.min(bytes.len()) {
+        let mut candidates = match mark.get(at) {
+            Some(byte) => *byte..=*byte,
+            None => 0..=u8::MAX,
+        };
+        let found = candidates.any(|byte| {
+            copy[at] = byte;
+            byte != bytes[at] && refrain_tracefile::read(&copy).is_ok()
+        });
+        if found {
+            return Some(at);
+        }
+        copy[at] = bytes[at];
+    }
+    None
 }

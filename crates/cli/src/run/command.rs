@@ -179,7 +179,16 @@ fn prefix(name: &str) -> Option<Prefix> {
         "nice" => wrapper(&[("n", 1), ("adjustment", 1)], 0),
         "stdbuf" => wrapper(&[("i", 1), ("o", 1), ("e", 1)], 0),
         "numactl" => wrapper(
-            &[("N", 1), ("m", 1), ("C", 1), ("i", 1), ("p", 1), ("cpunodebind", 1), ("membind", 1), ("physcpubind", 1)],
+            &[
+                ("N", 1),
+                ("m", 1),
+                ("C", 1),
+                ("i", 1),
+                ("p", 1),
+                ("cpunodebind", 1),
+                ("membind", 1),
+                ("physcpubind", 1),
+            ],
             0,
         ),
         "taskset" => wrapper(&[], 1),
@@ -204,7 +213,12 @@ pub fn analyse(words: &[String], is_program: impl Fn(&str) -> bool) -> Analysis 
 }
 
 /// The first word after a launcher's or wrapper's own.
-fn skip_own_words(prefix: &Prefix, words: &[String], mut at: usize, is_program: impl Fn(&str) -> bool) -> usize {
+fn skip_own_words(
+    prefix: &Prefix,
+    words: &[String],
+    mut at: usize,
+    is_program: impl Fn(&str) -> bool,
+) -> usize {
     let mut operands = prefix.operands;
     let mut after_unknown_option = false;
     while let Some(word) = words.get(at) {
@@ -282,7 +296,9 @@ mod tests {
 
     fn run(line: &str) -> Analysis {
         let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        analyse(&words, |word| word.starts_with("./") || word.starts_with("/bin/") || word == "app" || word == "python3")
+        analyse(&words, |word| {
+            word.starts_with("./") || word.starts_with("/bin/") || word == "app" || word == "python3"
+        })
     }
 
     #[track_caller]

@@ -60,7 +60,10 @@ mod tests {
         let binary = bin.join("refrain");
 
         let missing = find(&binary, None).unwrap_err().to_string();
-        assert!(missing.contains("bin/librefrain_capture_mpi.so") && missing.contains("lib/refrain"), "{missing}");
+        assert!(
+            missing.contains("bin/librefrain_capture_mpi.so") && missing.contains("lib/refrain"),
+            "{missing}"
+        );
 
         std::fs::write(lib.join(FILE), "").unwrap();
         assert_eq!(find(&binary, None).unwrap(), lib.join(FILE).canonicalize().unwrap());

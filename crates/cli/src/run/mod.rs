@@ -16,6 +16,7 @@ use std::process::{Command, ExitCode};
 pub use settings::{Flags, Settings};
 
 use crate::failure::Failure;
+use crate::say;
 
 /// Set by launchers in the processes they start, one rank's number each.
 const RANK_VARIABLES: &[&str] = &[
@@ -78,7 +79,8 @@ fn plan(
     let path = env("PATH").unwrap_or_default();
     let text: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let analysis = command::analyse(&text, |word| find_program(OsStr::new(word), &path).is_some());
-    let place = if analysis.launcher.is_none() && inside_launcher(&env) { Place::Inside } else { Place::Outside };
+    let place =
+        if analysis.launcher.is_none() && inside_launcher(&env) { Place::Inside } else { Place::Outside };
 
     let shown = settings.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.rfn", analysis.name)));
     let out = writable_place(&shown, settings.force)?;
@@ -117,7 +119,8 @@ fn inside_launcher(env: impl Fn(&str) -> Option<OsString>) -> bool {
 
 /// The output's absolute path, if a file can be written there.
 fn writable_place(shown: &Path, force: bool) -> Result<PathBuf, Failure> {
-    let cannot = |why: String| Failure::new(format!("the trace cannot be written to {}: {why}", shown.display()));
+    let cannot =
+        |why: String| Failure::new(format!("the trace cannot be written to {}: {why}", shown.display()));
     let out = std::path::absolute(shown).map_err(|e| cannot(e.to_string()))?;
     if out.file_name().is_none() || out.is_dir() {
         return Err(cannot("it is a directory".into()).help("name a file: --out FILE"));
@@ -209,10 +212,12 @@ fn report(plan: &Plan, before: Option<(u64, i64, i64)>) {
     let after = stamp(&plan.out);
     if after.is_none() || after == before {
         let old = if after.is_some() { "; the file that is there is from before" } else { "" };
-        eprintln!("refrain: no trace was written to {}{old}", plan.shown.display());
-        eprintln!("  That is so when the program makes no MPI call, is linked statically or is set-user-id,");
-        eprintln!("  or ended before MPI_Finalize.");
+        say(&format!(
+            "no trace was written to {}{old}\n  That is so when the program makes no MPI call, is linked statically \
+             or is set-user-id,\n  or ended before MPI_Finalize.",
+            plan.shown.display()
+        ));
     } else if !plan.quiet {
-        eprintln!("{}", crate::reading::closing_line(&plan.out, &plan.shown));
+        say(&crate::reading::closing_line(&plan.out, &plan.shown));
     }
 }

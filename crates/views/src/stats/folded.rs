@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use refrain_encode::{Decoder, Layout, Outcome, Slot};
 use refrain_fold::bundle::{Bundle, Group};
-use refrain_fold::bundle::interim::S as _;
-use refrain_fold::stream::{Stream, Term};
+use refrain_fold::stream::Stream;
 use refrain_model::{Value, constant};
 
 use super::Amount;
@@ -19,7 +18,6 @@ pub(super) struct NeedWalk;
 
 /// One symbol of a group: how often it happened, and where its streams are.
 pub(super) struct Occurrence<'a> {
-    pub(super) symbol: u32,
     pub(super) times: u64,
     pub(super) layout: &'a Layout,
     lanes: Vec<&'a Stream>,
@@ -50,7 +48,7 @@ pub(super) fn occurrences<'a>(
         let lanes = group.lanes.get(next..next + count)?;
         next += count;
         let lanes = lanes.iter().map(|&s| bundle.streams.get(s as usize)).collect::<Option<_>>()?;
-        Some(Occurrence { symbol, times, layout: layouts.get(symbol as usize)?, lanes })
+        Some(Occurrence { times, layout: layouts.get(symbol as usize)?, lanes })
     };
     // What is missing cannot be here: a bundle is validated when it is read.
     counts.iter().filter_map(one).collect()
@@ -79,26 +77,32 @@ impl Types {
         /// Pairs of type and size that are read one by one before the group is walked instead.
         const MOST_PAIRS: u64 = 1 << 16;
         let mut types = Types::default();
-        for occurrence in occurrences {
-            let Some(facts) = occurrence.layout.datatype_facts else { continue };
+        for occurrence in occurrences.iter().filter(|o| !o.layout.datatype_facts.is_empty()) {
             if let Some(call) = occurrence.inline_call(rank) {
                 let mut made = Made::default();
                 made.take_in(&call);
                 made.types.into_iter().for_each(|(id, size)| types.add(id, size));
                 continue;
             }
-            let (Ok(codes), Ok(sizes)) = (occurrence.lane(facts.code_lane), occurrence.lane(facts.size_lane)) else {
-                continue;
-            };
-            let n = occurrence.times;
-            let same = constant_of(codes, n).is_some() && constant_of(sizes, n).is_some();
-            types.more |= !same && n > MOST_PAIRS;
-            let pairs = usize::try_from(if same { n.min(1) } else { n.min(MOST_PAIRS) }).unwrap_or(0);
-            for (code, size) in codes.iter().zip(sizes.iter()).take(pairs) {
-                // Odd codes are constants: the call returned a type that was there already.
-                let id = u64::try_from(code).ok().filter(|c| c % 2 == 0).and_then(|c| u32::try_from(c / 2).ok());
-                if let Some(id) = id {
-                    types.add(id, u64::try_from(size).unwrap_or(0));
+            for facts in &occurrence.layout.datatype_facts {
+                let (Ok(codes), Ok(sizes)) =
+                    (occurrence.lane(facts.code_lane), occurrence.lane(facts.size_lane))
+                else {
+                    continue;
+                };
+                let n = occurrence.times;
+                let same = constant_of(codes, n).is_some() && constant_of(sizes, n).is_some();
+                types.more |= !same && n > MOST_PAIRS;
+                let pairs = usize::try_from(if same { n.min(1) } else { n.min(MOST_PAIRS) }).unwrap_or(0);
+                for (code, size) in codes.iter().zip(sizes.iter()).take(pairs) {
+                    // Odd codes are constants: the call returned a type that was there already.
+                    let id = u64::try_from(code)
+                        .ok()
+                        .filter(|c| c % 2 == 0)
+                        .and_then(|c| u32::try_from(c / 2).ok());
+                    if let Some(id) = id {
+                        types.add(id, u64::try_from(size).unwrap_or(0));
+                    }
                 }
             }
         }
@@ -135,7 +139,11 @@ impl Sizes for Context<'_> {
 }
 
 /// What all occurrences of a symbol gave on one rank.
-pub(super) fn of_symbol(o: &Occurrence<'_>, rule: &Payload, context: &Context<'_>) -> Result<Amount, NeedWalk> {
+pub(super) fn of_symbol(
+    o: &Occurrence<'_>,
+    rule: &Payload,
+    context: &Context<'_>,
+) -> Result<Amount, NeedWalk> {
     if o.layout.outcome != Outcome::Success {
         return Ok(Amount::NOTHING);
     }
@@ -161,13 +169,18 @@ pub(super) fn of_symbol(o: &Occurrence<'_>, rule: &Payload, context: &Context<'_
     of_side(o, side, rule.comm, context)
 }
 
-fn of_side(o: &Occurrence<'_>, side: Side, comm: Option<usize>, context: &Context<'_>) -> Result<Amount, NeedWalk> {
+fn of_side(
+    o: &Occurrence<'_>,
+    side: Side,
+    comm: Option<usize>,
+    context: &Context<'_>,
+) -> Result<Amount, NeedWalk> {
     let (count, elements) = match side.count.map(|i| &o.layout.slots[i]) {
         None => (i128::from(o.times), o.times),
-        Some(Slot::Number { lane }) => (sum(o.lane(*lane)?, o.times), o.times),
+        Some(Slot::Number { lane }) => (o.lane(*lane)?.sum(o.times), o.times),
         Some(Slot::List { len: Some(len), lane }) => {
-            let elements = u64::try_from(sum(o.lane(*len)?, o.times)).map_err(|_| NeedWalk)?;
-            (sum(o.lane(*lane)?, elements), elements)
+            let elements = u64::try_from(o.lane(*len)?.sum(o.times)).map_err(|_| NeedWalk)?;
+            (o.lane(*lane)?.sum(elements), elements)
         }
         Some(Slot::Absent | Slot::Fixed(_)) => return Ok(Amount::NOTHING),
         Some(_) => return Err(NeedWalk),
@@ -214,17 +227,7 @@ fn of_side(o: &Occurrence<'_>, side: Side, comm: Option<usize>, context: &Contex
     })
 }
 
-/// Of the first `n` numbers.
-fn sum(stream: &Stream, n: u64) -> i128 {
-    stream.iter().take(usize::try_from(n).unwrap_or(usize::MAX)).map(i128::from).sum()
-}
-
-/// The number that all of the first `n` are. May miss a constant that is written in a strange way.
+/// The number that all of the first `n` are.
 fn constant_of(stream: &Stream, n: u64) -> Option<i64> {
-    let first = stream.iter().next()?;
-    let same = |term: &Term| match *term {
-        Term::Value(value) => value == first,
-        Term::Stride { start, step, count } => start == first && (step == 0 || count == 1 || n == 1),
-    };
-    (n == 1 || stream.terms.iter().all(same)).then_some(first)
+    stream.min_max(n).filter(|(min, max)| min == max).map(|(value, _)| value)
 }

@@ -111,8 +111,12 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
             Ok(given) => given,
             Err(folded::NeedWalk) => {
                 walked += 1;
-                let calls = Calls::new(bundle, rank, group.thread)
-                    .map_err(|error| Error::Call { rank, thread: group.thread, position: 0, error })?;
+                let calls = Calls::new(bundle, rank, group.thread).map_err(|error| Error::Call {
+                    rank,
+                    thread: group.thread,
+                    position: 0,
+                    error,
+                })?;
                 walked::walk(calls, rank, group.thread, world, &elsewhere)?
             }
         };

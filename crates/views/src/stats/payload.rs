@@ -74,8 +74,8 @@ fn rule(function: &Function, base: &str) -> Option<Payload> {
     let sendbuf = || index("sendbuf");
     let receive = |side: Option<Side>| Some(InPlace::Receive { buffer: sendbuf()?, side: side? });
     let (send, in_place) = match base {
-        "send" | "bsend" | "ssend" | "rsend" | "sendrecv_replace" | "bcast" | "reduce" | "allreduce" | "scan"
-        | "exscan" => (side("count", "datatype", Times::Once), Some(InPlace::Same)),
+        "send" | "bsend" | "ssend" | "rsend" | "sendrecv_replace" | "bcast" | "reduce" | "allreduce"
+        | "scan" | "exscan" => (side("count", "datatype", Times::Once), Some(InPlace::Same)),
         "psend" => (side("count", "datatype", Times::Param(index("partitions")?)), Some(InPlace::Same)),
         "sendrecv" | "neighbor_allgather" | "neighbor_allgatherv" => {
             (side("sendcount", "sendtype", Times::Once), Some(InPlace::Same))
@@ -95,9 +95,10 @@ fn rule(function: &Function, base: &str) -> Option<Payload> {
             side("sendcount", "sendtype", Times::CommSize),
             receive(side("recvcount", "recvtype", Times::CommSize)),
         ),
-        "alltoallv" => {
-            (side("sendcounts", "sendtype", Times::Once), receive(side("recvcounts", "recvtype", Times::Once)))
-        }
+        "alltoallv" => (
+            side("sendcounts", "sendtype", Times::Once),
+            receive(side("recvcounts", "recvtype", Times::Once)),
+        ),
         "alltoallw" => (
             side("sendcounts", "sendtypes", Times::Once),
             receive(side("recvcounts", "recvtypes", Times::Once)),
@@ -129,7 +130,7 @@ fn rule(function: &Function, base: &str) -> Option<Payload> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refrain_model::{functions, function};
+    use refrain_model::{function, functions};
 
     #[track_caller]
     fn check(name: &str, expected: &str) {
@@ -207,11 +208,28 @@ mod tests {
     #[test]
     fn no_sender_is_forgotten() {
         let gives_nothing = [
-            "recv", "get", "read", "type_", "pack", "mrecv", "status_", "op_", "reduce_local", "file_set_view",
-            "file_get", "probe", "sizeof", "register_datarep", "elements", "size", "external32", "address",
+            "recv",
+            "get",
+            "read",
+            "type_",
+            "pack",
+            "mrecv",
+            "status_",
+            "op_",
+            "reduce_local",
+            "file_set_view",
+            "file_get",
+            "probe",
+            "sizeof",
+            "register_datarep",
+            "elements",
+            "size",
+            "external32",
+            "address",
         ];
         for function in functions().iter().filter(|f| !f.silent) {
-            let has_datatype = function.params.iter().any(|p| p.name.contains("datatype") || p.name.contains("sendtype"));
+            let has_datatype =
+                function.params.iter().any(|p| p.name.contains("datatype") || p.name.contains("sendtype"));
             let name = function.name.to_ascii_lowercase();
             if has_datatype && payload(function).is_none() {
                 assert!(gives_nothing.iter().any(|mark| name.contains(mark)), "{}", function.name);

@@ -49,13 +49,15 @@ impl Made {
 
     pub(super) fn take_in(&mut self, call: &Call) {
         let fact = |name: &str| call.facts.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
+        // One for each new type, in the order of the parameters.
+        let mut sizes = call.facts.iter().filter(|(name, _)| *name == "size").map(|(_, value)| value);
         for (param, value) in call.function.params.iter().zip(&call.args) {
             if param.dir == Dir::In {
                 continue;
             }
             match (param.kind, value) {
                 (Kind::Handle(Class::Datatype), Value::Object(_, id)) => {
-                    if let Some(Value::Int(size)) = fact("size") {
+                    if let Some(Value::Int(size)) = sizes.next() {
                         self.types.insert(*id, u64::try_from(*size).unwrap_or(0));
                     }
                 }

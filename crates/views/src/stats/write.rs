@@ -33,7 +33,9 @@ pub fn write_text(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -
     text.push_str(DEFINITION);
     text.push('\n');
     if stats.functions.iter().any(|row| row.payload.is_some_and(|p| !p.exact)) {
-        text.push_str("A payload with a + is at least that: the trace does not say how large some of it was.\n");
+        text.push_str(
+            "A payload with a + is at least that: the trace does not say how large some of it was.\n",
+        );
     }
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
@@ -42,7 +44,8 @@ pub fn write_text(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -
 fn functions(trace: &Trace, stats: &Stats, text: &mut String) {
     let mut table = Table::new(["function", "calls", "payload", "time", "mean", "min", "max", "share"]);
     let timed = trace.meta.timed;
-    let all = stats.functions.iter().filter_map(|row| row.time).fold(0u64, |sum, t| sum.saturating_add(t.total));
+    let all =
+        stats.functions.iter().filter_map(|row| row.time).fold(0u64, |sum, t| sum.saturating_add(t.total));
     for row in &stats.functions {
         let payload = row.payload.map_or("-".into(), shown);
         let [time, mean, min, max, share] = match row.time {
@@ -60,7 +63,16 @@ fn functions(trace: &Trace, stats: &Stats, text: &mut String) {
     let total = total(&stats.ranks);
     let time = if timed { duration(all) } else { "-".into() };
     let dash = || "-".to_string();
-    table.row(["all".into(), thousands(total.calls), shown(total.payload), time, dash(), dash(), dash(), dash()]);
+    table.row([
+        "all".into(),
+        thousands(total.calls),
+        shown(total.payload),
+        time,
+        dash(),
+        dash(),
+        dash(),
+        dash(),
+    ]);
     text.push_str(&table.render());
     if !timed {
         text.push_str("\nTime was not kept (--time off).\n");

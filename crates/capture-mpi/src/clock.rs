@@ -57,6 +57,11 @@ impl Calibration {
         best.1
     }
 
+    /// Nanoseconds since `self` was taken.
+    pub fn elapsed(self) -> u64 {
+        nanoseconds().saturating_sub(self.nanoseconds)
+    }
+
     /// Nanoseconds a tick lasted, on average, since `self` was taken.
     pub fn finish(self) -> Rate {
         let end = Self::start();

@@ -18,6 +18,8 @@ pub struct Config {
     pub force: bool,
     /// `REFRAIN_SUMMARY=on|off`: one closing line on stderr.
     pub summary: bool,
+    /// `REFRAIN_COMMAND`: the command line that was traced, its words separated by the unit separator (0x1f).
+    pub command: Vec<String>,
     /// `REFRAIN_TEST_PANIC=n`: a fault inside the tracer at the n-th observed call, for tests. 0: none.
     pub test_panic: u64,
 }
@@ -71,6 +73,9 @@ impl Config {
             split: switch("REFRAIN_SPLIT", true)?,
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
+            command: text("REFRAIN_COMMAND").map_or_else(Vec::new, |words| {
+                words.split('\u{1f}').map(str::to_owned).collect()
+            }),
             test_panic: match text("REFRAIN_TEST_PANIC") {
                 None => 0,
                 Some(value) => value.parse().map_err(|_| Unknown {

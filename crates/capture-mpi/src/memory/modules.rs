@@ -53,6 +53,26 @@ impl Modules {
     }
 }
 
+/// A function or other static address, by its module's file name and the offset in it: the same in every process that
+/// runs the same program.
+pub fn name_of(pointer: usize) -> String {
+    let mut info = libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: std::ptr::null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: std::ptr::null_mut(),
+    };
+    // SAFETY: any address may be asked about, and `info` is a valid place for the answer.
+    let found = unsafe { libc::dladdr(pointer as *const c_void, &mut info) } != 0;
+    if !found || info.dli_fname.is_null() {
+        return format!("{pointer:#x}");
+    }
+    // SAFETY: a terminated string, valid while the module is loaded, as it is: the program just passed its function.
+    let path = unsafe { std::ffi::CStr::from_ptr(info.dli_fname) }.to_string_lossy();
+    let file = path.rsplit('/').next().unwrap_or(&path);
+    format!("{file}+{:#x}", pointer.wrapping_sub(info.dli_fbase as usize))
+}
+
 /// Adds one module; stops with 1 where the loader's counters say that nothing changed.
 unsafe extern "C" fn each(info: *mut dl_phdr_info, _size: usize, modules: *mut c_void) -> c_int {
     // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer back.

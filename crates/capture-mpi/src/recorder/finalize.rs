@@ -96,7 +96,6 @@ fn meta(
     wall_ns: u64,
 ) -> Meta {
     let version = pmpi.library_version().unwrap_or_default();
-    let switch = |on: bool| if on { "on" } else { "off" }.to_owned();
     Meta {
         refrain_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: config.command.clone(),
@@ -106,7 +105,7 @@ fn meta(
         hosts: summary.hosts,
         started,
         wall_ns,
-        options: vec![("pointers".to_owned(), switch(config.pointers))],
+        options: if config.pointers { Vec::new() } else { vec![("pointers".to_owned(), "off".to_owned())] },
         split: config.split,
         timed: config.time != Time::Off,
         complete: summary.notes.is_empty(),

@@ -89,7 +89,7 @@ impl Recorder for Real {
             encoder.start(host);
             let world = host.pmpi.abi().comm_world;
             if let Ok(rank) = host.pmpi.comm_rank(world) {
-                state::set_rank(rank);
+                state::set_rank(rank.into());
             }
             // Below this level the program itself sees to it that no two threads are in MPI at once.
             let alone = host.pmpi.thread_level().is_ok_and(|level| level < ThreadLevel::Multiple);

@@ -1,0 +1,186 @@
+/* Lines, slots, and where the next function is. */
+#include "witness.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 16 };
+
+__thread int witness_depth, witness_entry, witness_significant, witness_ok;
+
+struct slot {
+    const char *name;
+    size_t start;
+};
+
+static __thread struct {
+    char *text;
+    size_t used, room;
+    struct slot slots[SLOTS];
+    int count;
+    int thread; /* 1 + the thread's number, in order of first call */
+} line;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static FILE *file;
+static char *pending; /* lines from before the rank was known */
+static size_t pending_size;
+static FILE *pending_file;
+static int rank = -1, threads;
+
+static void die(const char *what, const char *which)
+{
+    fprintf(stderr, "witness: %s: %s\n", what, which);
+    abort();
+}
+
+void *next_function(const char *name)
+{
+    void *found = dlsym(RTLD_NEXT, name);
+    if (!found)
+        die("no such function in the next library", name);
+    return found;
+}
+
+void *library_function(const char *name)
+{
+    static void *library;
+    static const char *const names[] = {
+#ifdef OPEN_MPI
+        "libmpi.so.40", "libmpi.so.80",
+#else
+        "libmpich.so.12", "libmpi.so.12",
+#endif
+    };
+    for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
+        library = dlopen(names[i], RTLD_LAZY | RTLD_NOLOAD);
+    if (!library)
+        die("the MPI library is not loaded", name);
+    void *found = dlsym(library, name);
+    if (!found)
+        die("not in the MPI library", name);
+    return found;
+}
+
+void put(const char *format, ...)
+{
+    for (;;) {
+        va_list arguments;
+        va_start(arguments, format);
+        size_t room = line.room - line.used;
+        int length = vsnprintf(line.text ? line.text + line.used : NULL, room, format, arguments);
+        va_end(arguments);
+        if (length < 0)
+            die("cannot format", format);
+        if ((size_t)length < room) {
+            line.used += (size_t)length;
+            return;
+        }
+        line.room = 2 * line.room + (size_t)length + 256;
+        line.text = realloc(line.text, line.room);
+        if (!line.text)
+            die("out of memory", format);
+    }
+}
+
+void put_string(const char *text, int length)
+{
+    if (!text) {
+        put("null");
+        return;
+    }
+    put("\"");
+    for (int i = 0; length < 0 ? text[i] != 0 : i < length; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            put("\\%c", c);
+        else if (c < 0x20)
+            put("\\u%04x", c);
+        else
+            put("%c", c);
+    }
+    put("\"");
+}
+
+void line_begin(void)
+{
+    line.used = 0;
+    line.count = 0;
+    witness_significant = 1;
+    witness_ok = 1;
+}
+
+void slot(const char *name)
+{
+    if (line.count == SLOTS)
+        die("too many slots", name);
+    put("%c", 0);
+    line.slots[line.count++] = (struct slot){name, line.used};
+}
+
+/* The file is opened as soon as the rank in MPI_COMM_WORLD is known; lines wait in memory until then. */
+static FILE *sink(void)
+{
+    if (file)
+        return file;
+    int initialized = 0, finalized = 0;
+    ASK(MPI_Initialized, &initialized);
+    ASK(MPI_Finalized, &finalized);
+    if (!initialized || finalized) {
+        if (!pending_file)
+            pending_file = open_memstream(&pending, &pending_size);
+        return pending_file;
+    }
+    const char *folder = getenv("WITNESS_DIR");
+    if (!folder)
+        die("not set", "WITNESS_DIR");
+    ASK(MPI_Comm_rank, MPI_COMM_WORLD, &rank);
+    char path[4096];
+    snprintf(path, sizeof path, "%s/rank.%d.jsonl", folder, rank);
+    file = fopen(path, "w");
+    if (!file)
+        die("cannot write", path);
+    if (pending_file) {
+        fclose(pending_file);
+        for (char *at = pending, *end; (end = strchr(at, '\n')); at = end + 1)
+            fprintf(file, "{\"rank\":%d,%.*s\n", rank, (int)(end - at), at);
+        free(pending);
+    }
+    return file;
+}
+
+/* `params` is the parenthesised list of parameter names, as the source has it. */
+void line_end(const char *call, const char *params, int has_result, int result)
+{
+    put("%c", 0);
+    pthread_mutex_lock(&lock);
+    if (!line.thread)
+        line.thread = ++threads;
+    FILE *out = sink();
+    if (out == file)
+        fprintf(out, "{\"rank\":%d,", rank);
+    fprintf(out, "\"thread\":%d,\"call\":\"%s\",\"args\":{", line.thread - 1, call);
+    int written = 0;
+    for (const char *at = params + strspn(params, "( "); *at && *at != ')'; at += strspn(at, ", ")) {
+        size_t length = strcspn(at, ", )");
+        int i = 0;
+        while (i < line.count && (strlen(line.slots[i].name) != length || memcmp(line.slots[i].name, at, length)))
+            i++;
+        if (i == line.count)
+            die("an argument was not logged", at);
+        fprintf(out, "%s\"%.*s\":%s", written++ ? "," : "", (int)length, at, line.text + line.slots[i].start);
+        at += length;
+    }
+    if (written != line.count)
+        die("an argument was logged twice", call);
+    if (has_result)
+        fprintf(out, "},\"result\":%d}\n", result);
+    else
+        fprintf(out, "},\"result\":null}\n");
+    fflush(out);
+    pthread_mutex_unlock(&lock);
+}

@@ -1,1 +1,41 @@
-fn main() {}
+//! The command `refrain`: arguments, exit codes, progress, launching. What a trace says comes from `refrain-views`.
+
+mod args;
+mod failure;
+mod progress;
+mod reading;
+mod run;
+#[cfg(test)]
+mod testing;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Arguments, Command};
+use failure::Failure;
+
+/// It could not be done.
+const COULD_NOT: u8 = 2;
+
+/// A line on stderr; a closed stderr is no reason to fail.
+fn say(line: &str) {
+    let _ = writeln!(std::io::stderr(), "refrain: {line}");
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Run { flags, words } => run::run(&flags, &words),
+        Command::Info { file, json } => reading::info(&file, json),
+        Command::Dump { file, rank, thread, calls, only, format } => {
+            reading::dump(&file, rank, thread, calls, &only, format)
+        }
+        Command::Stats { file, per, json } => reading::stats(&file, per, json),
+        Command::Verify { file, quiet } => reading::verify(&file, quiet),
+    };
+    done.unwrap_or_else(|failure: Failure| {
+        say(&failure.to_string());
+        ExitCode::from(COULD_NOT)
+    })
+}

@@ -1,1 +1,24 @@
-//! (being written)
+//! What a trace says: every call as text or JSON, statistics, an overview, a check.
+//!
+//! Owns: turning a trace into words, as pure functions from a trace to a `Write`. Does not own: opening files,
+//! arguments, terminals, exit codes; nothing here prints by itself.
+//!
+//! ```no_run
+//! # fn trace() -> refrain_tracefile::Trace { unimplemented!() }
+//! use refrain_views::dump::{Format, Selection, dump};
+//! let first_ten = Selection { calls: 0..10, ..Selection::default() };
+//! dump(&trace(), &first_ten, Format::Json, &mut std::io::stdout()).unwrap();
+//! ```
+
+pub mod dump;
+mod error;
+pub mod human;
+pub mod info;
+mod json;
+pub mod select;
+pub mod stats;
+mod table;
+mod value;
+pub mod verify;
+
+pub use error::Error;

@@ -1,0 +1,170 @@
+//! The commands that read a trace: open it, hand it to a view, turn the outcome into an exit code.
+
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::path::Path;
+use std::process::ExitCode;
+
+use refrain_model::Function;
+use refrain_tracefile::{Error, Trace};
+use refrain_views::dump::Selection;
+use refrain_views::human::{plural, thousands};
+use refrain_views::select::Numbers;
+use refrain_views::{dump, info, stats, verify};
+
+use crate::args::{Format, Per};
+use crate::failure::Failure;
+use crate::progress::Bar;
+
+/// The answer is no.
+const NO: u8 = 1;
+
+/// A file's bytes and what they mean.
+struct Opened {
+    bytes: Vec<u8>,
+    trace: Trace,
+}
+
+fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path).map_err(|e| Failure::new(format!("{} cannot be read: {e}", path.display())))
+}
+
+fn open(path: &Path) -> Result<Opened, Failure> {
+    let bytes = bytes(path)?;
+    let trace = refrain_tracefile::read(&bytes).map_err(|error| unreadable(path, &error))?;
+    Ok(Opened { bytes, trace })
+}
+
+fn unreadable(path: &Path, error: &Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
+}
+
+/// A reader that has seen enough (`| head`) is no error.
+fn finish(path: &Path, done: Result<(), refrain_views::Error>) -> Result<ExitCode, Failure> {
+    match done {
+        Err(error) if !error.is_broken_pipe() => Err(Failure::new(format!("{}: {error}", path.display()))),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn output() -> BufWriter<std::io::StdoutLock<'static>> {
+    BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
+}
+
+pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let Opened { bytes, trace } = open(path)?;
+    let sections = refrain_tracefile::sections(&bytes).map_err(|error| unreadable(path, &error))?;
+    let sections: Vec<(&str, u64)> = sections.iter().map(|s| (s.name, s.stored as u64)).collect();
+    let name = path.to_string_lossy();
+    let file = info::File { name: &name, bytes: bytes.len() as u64, sections: &sections };
+    let mut out = output();
+    finish(
+        path,
+        if json {
+            info::write_json(&trace, &file, &mut out)
+        } else {
+            info::write_text(&trace, &file, &mut out)
+        },
+    )
+}
+
+pub fn dump(
+    path: &Path,
+    ranks: Option<Numbers>,
+    threads: Option<Numbers>,
+    calls: Option<Range<u64>>,
+    only: &[String],
+    format: Format,
+) -> Result<ExitCode, Failure> {
+    let only = if only.is_empty() { None } else { Some(functions(only)?) };
+    let trace = open(path)?.trace;
+    let selection = Selection { ranks, threads, calls: calls.unwrap_or(0..u64::MAX), only };
+    let format = match format {
+        Format::Text => dump::Format::Text,
+        Format::Json => dump::Format::Json,
+    };
+    finish(path, dump::dump(&trace, &selection, format, &mut output()))
+}
+
+fn functions(names: &[String]) -> Result<Vec<&'static Function>, Failure> {
+    let find = |name: &String| {
+        refrain_model::function(name.trim()).ok_or_else(|| {
+            let failure = Failure::new(format!("--only names {name}, which is not a function of MPI"));
+            let wanted = format!("mpi_{}", name.trim().to_ascii_lowercase());
+            let meant = refrain_model::functions().iter().find(|f| {
+                let have = f.name.to_ascii_lowercase();
+                have == wanted || have == wanted["mpi_".len()..]
+            });
+            match meant {
+                Some(function) => failure.help(format!("did you mean {}?", function.name)),
+                None => failure.help("write names as in C, with commas between them: MPI_Send,MPI_Recv"),
+            }
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+pub fn stats(path: &Path, per: Option<Per>, json: bool) -> Result<ExitCode, Failure> {
+    let trace = open(path)?.trace;
+    let stats = stats::stats(&trace).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    let per = match per {
+        None => stats::Per::Both,
+        Some(Per::Function) => stats::Per::Function,
+        Some(Per::Rank) => stats::Per::Rank,
+    };
+    let mut out = output();
+    finish(
+        path,
+        if json {
+            stats::write_json(&trace, &stats, per, &mut out)
+        } else {
+            stats::write_text(&trace, &stats, per, &mut out)
+        },
+    )
+}
+
+pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
+    let bytes = bytes(path)?;
+    let no = |why: &str| {
+        // Who does not listen has the exit code.
+        let _ = writeln!(output(), "no: {why}");
+        Ok(ExitCode::from(NO))
+    };
+    let trace = match refrain_tracefile::read(&bytes) {
+        Ok(trace) => trace,
+        Err(
+            error
+            @ (Error::Foreign { .. } | Error::Newer { .. } | Error::Truncated { .. } | Error::Io { .. }),
+        ) => {
+            return match verify::damaged_byte(&bytes) {
+                Some(at) => no(&format!(
+                    "the file is damaged: the byte at offset {at}, in section `header`, is wrong"
+                )),
+                None => Err(unreadable(path, &error)),
+            };
+        }
+        Err(error) => return no(&error.to_string()),
+    };
+    let mut bar = Bar::new("reading");
+    let report = verify::verify(&trace, &mut |done, all| bar.show(done, all));
+    bar.clear();
+    if !(quiet && report.problems.is_empty()) {
+        finish(path, verify::write_text(&report, &mut output()))?;
+    }
+    Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO) })
+}
+
+/// What `run` says last.
+pub fn closing_line(out: &Path, shown: &Path) -> String {
+    match open(out) {
+        Ok(Opened { bytes, trace }) => format!(
+            "{}, {}, {} bytes -> {}{}",
+            plural(trace.meta.ranks.into(), "rank"),
+            plural(info::calls(&trace.bundle), "call"),
+            thousands(bytes.len() as u64),
+            shown.display(),
+            if trace.meta.complete { "" } else { " (partial, see `refrain info`)" },
+        ),
+        Err(failure) => format!("the trace that was written cannot be read: {failure}"),
+    }
+}

@@ -1,0 +1,223 @@
+//! `refrain run`: prepare the environment, start the program, say what came of it.
+
+mod command;
+mod library;
+mod settings;
+mod wait;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+pub use settings::{Flags, Settings};
+
+use crate::failure::Failure;
+use crate::say;
+
+/// Set by launchers in the processes they start, one rank's number each.
+const RANK_VARIABLES: &[&str] = &[
+    "PMI_RANK",
+    "PMIX_RANK",
+    "OMPI_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_RANK",
+    "PALS_RANKID",
+    "ALPS_APP_PE",
+    "JSM_NAMESPACE_RANK",
+    "FLUX_TASK_RANK",
+];
+
+/// Where Refrain stands in the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// `refrain run -- mpiexec ./app`: one process that starts them all, waits, and has the last word.
+    Outside,
+    /// `mpiexec refrain run -- ./app`: one process for each rank, which becomes the program.
+    Inside,
+}
+
+/// All that is needed to start the program, decided before anything is started.
+#[derive(Debug)]
+struct Plan {
+    place: Place,
+    words: Vec<OsString>,
+    env: Vec<(&'static str, OsString)>,
+    /// Absolute.
+    out: PathBuf,
+    /// As the user would write it.
+    shown: PathBuf,
+    quiet: bool,
+}
+
+pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
+    let settings = Settings::resolve(flags, |name| std::env::var_os(name))?;
+    let binary = std::env::current_exe()
+        .map_err(|e| Failure::new(format!("the path of this program is not known: {e}")))?;
+    let library = library::find(&binary, std::env::var_os("REFRAIN_LIBRARY"))?;
+    let plan = plan(&settings, words, &library, |name| std::env::var_os(name))?;
+    let before = stamp(&plan.out);
+
+    let mut command = Command::new(&plan.words[0]);
+    command.args(&plan.words[1..]).envs(plan.env.iter().map(|(name, value)| (name, value)));
+    if plan.place == Place::Inside {
+        return Err(not_started(&plan.words[0], &command.exec()));
+    }
+    let status = wait::run(&mut command).map_err(|e| not_started(&plan.words[0], &e))?;
+    report(&plan, before);
+    Ok(ExitCode::from(wait::exit_code(status)))
+}
+
+fn plan(
+    settings: &Settings,
+    words: &[OsString],
+    library: &Path,
+    env: impl Fn(&str) -> Option<OsString>,
+) -> Result<Plan, Failure> {
+    let path = env("PATH").unwrap_or_default();
+    let text: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let analysis = command::analyse(&text, |word| find_program(OsStr::new(word), &path).is_some());
+    let place =
+        if analysis.launcher.is_none() && inside_launcher(&env) { Place::Inside } else { Place::Outside };
+
+    let shown = settings.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.rfn", analysis.name)));
+    let out = writable_place(&shown, settings.force)?;
+
+    let mut variables: Vec<(&'static str, OsString)> = vec![
+        ("LD_PRELOAD", preload(env("LD_PRELOAD"), library)),
+        ("REFRAIN_OUT", out.clone().into_os_string()),
+        ("REFRAIN_POINTERS", settings.pointers.to_string().into()),
+        ("REFRAIN_TIME", settings.time.to_string().into()),
+        ("REFRAIN_SPLIT", settings.split.to_string().into()),
+        ("REFRAIN_COMMAND", joined(words)),
+    ];
+    if settings.force {
+        variables.push(("REFRAIN_FORCE", "1".into()));
+    }
+    // Nobody is left to print the closing line when this process has become the program.
+    if place == Place::Inside && !settings.quiet {
+        variables.push(("REFRAIN_SUMMARY", "1".into()));
+    }
+
+    let mut words = words.to_vec();
+    if let Some(at) = analysis.launcher
+        && find_program(&words[at], &path).is_some_and(|launcher| is_open_mpi(&launcher))
+    {
+        let exports = variables.iter().flat_map(|(name, _)| ["-x".into(), (*name).into()]);
+        words.splice(at + 1..at + 1, exports);
+    }
+    Ok(Plan { place, words, env: variables, out, shown, quiet: settings.quiet })
+}
+
+fn inside_launcher(env: impl Fn(&str) -> Option<OsString>) -> bool {
+    RANK_VARIABLES.iter().any(|name| env(name).is_some())
+        // Batch scripts have a SLURM_PROCID too, but are no step.
+        || (env("SLURM_PROCID").is_some() && env("SLURM_STEP_ID").is_some())
+}
+
+/// The output's absolute path, if a file can be written there.
+fn writable_place(shown: &Path, force: bool) -> Result<PathBuf, Failure> {
+    let cannot =
+        |why: String| Failure::new(format!("the trace cannot be written to {}: {why}", shown.display()));
+    let out = std::path::absolute(shown).map_err(|e| cannot(e.to_string()))?;
+    if out.file_name().is_none() || out.is_dir() {
+        return Err(cannot("it is a directory".into()).help("name a file: --out FILE"));
+    }
+    let directory = out.parent().unwrap_or(Path::new("/"));
+    if !directory.is_dir() {
+        return Err(cannot(format!("there is no directory {}", directory.display()))
+            .help("make the directory, or write elsewhere with --out FILE"));
+    }
+    if !may_write(directory) {
+        return Err(cannot(format!("the directory {} is not writable", directory.display()))
+            .help("write elsewhere with --out FILE"));
+    }
+    // Also a link to nowhere would be replaced.
+    if !force && out.symlink_metadata().is_ok() {
+        return Err(cannot("it exists already".into())
+            .help("replace it with --force, or write elsewhere with --out FILE"));
+    }
+    Ok(out)
+}
+
+fn may_write(directory: &Path) -> bool {
+    let Ok(path) = std::ffi::CString::new(directory.as_os_str().as_bytes()) else { return false };
+    // SAFETY: the path is a NUL-terminated string that outlives the call.
+    unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
+}
+
+/// What the program had preloaded before stays in front of us.
+fn preload(before: Option<OsString>, library: &Path) -> OsString {
+    let mut value = before.unwrap_or_default();
+    if value.as_bytes().split(|&b| b == b':' || b == b' ').any(|p| p == library.as_os_str().as_bytes()) {
+        return value;
+    }
+    if !value.is_empty() {
+        value.push(":");
+    }
+    value.push(library);
+    value
+}
+
+/// Words with an unlikely byte between them, so that the reader in the program needs no parser.
+fn joined(words: &[OsString]) -> OsString {
+    OsString::from_vec(words.iter().map(|w| w.as_bytes()).collect::<Vec<_>>().join(&0x1f))
+}
+
+fn find_program(word: &OsStr, path: &OsStr) -> Option<PathBuf> {
+    if word.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(word)).filter(|p| is_executable(p));
+    }
+    std::env::split_paths(path).map(|directory| directory.join(word)).find(|p| is_executable(p))
+}
+
+fn is_executable(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0)
+}
+
+/// Open MPI's launcher passes no environment to other nodes unless told to. It goes by many names: a link to orterun
+/// (4), or a small program of its own that starts prterun (5).
+fn is_open_mpi(launcher: &Path) -> bool {
+    let Ok(real) = launcher.canonicalize() else { return false };
+    let name = real.to_string_lossy();
+    if ["orterun", "prterun", "openmpi"].iter().any(|mark| name.contains(mark)) {
+        return true;
+    }
+    const SMALL: u64 = 1 << 20;
+    if real.metadata().map_or(true, |m| m.len() > SMALL) {
+        return false;
+    }
+    let bytes = std::fs::read(&real).unwrap_or_default();
+    bytes.windows(7).any(|w| w == b"prterun")
+}
+
+/// What tells one file from the next under the same name.
+fn stamp(path: &Path) -> Option<(u64, i64, i64)> {
+    path.metadata().ok().map(|m| (m.ino(), m.mtime(), m.mtime_nsec()))
+}
+
+fn not_started(program: &OsStr, error: &io::Error) -> Failure {
+    let program = program.to_string_lossy();
+    let failure = Failure::new(format!("{program} could not be started: {error}"));
+    match error.kind() {
+        io::ErrorKind::NotFound => failure.help("check the name; the command follows the options after `--`"),
+        io::ErrorKind::PermissionDenied => failure.help("is it executable?"),
+        _ => failure,
+    }
+}
+
+fn report(plan: &Plan, before: Option<(u64, i64, i64)>) {
+    let after = stamp(&plan.out);
+    if after.is_none() || after == before {
+        let old = if after.is_some() { "; the file that is there is from before" } else { "" };
+        say(&format!(
+            "no trace was written to {}{old}\n  That is so when the program makes no MPI call, is linked statically \
+             or is set-user-id,\n  or ended before MPI_Finalize.",
+            plan.shown.display()
+        ));
+    } else if !plan.quiet {
+        say(&crate::reading::closing_line(&plan.out, &plan.shown));
+    }
+}

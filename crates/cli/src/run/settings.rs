@@ -1,0 +1,184 @@
+//! The options of a run, from the command line and the environment, parsed once.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::failure::Failure;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Time {
+    /// Per kind of call: total, mean, minimum, maximum.
+    Mean,
+    Off,
+}
+
+/// The capture library reads these very words from the environment.
+impl fmt::Display for Switch {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Switch::On => "on",
+            Switch::Off => "off",
+        })
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Time::Mean => "mean",
+            Time::Off => "off",
+        })
+    }
+}
+
+/// As given on the command line; what is not given is looked up in the environment.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Flags {
+    /// Write the trace here [default: the program's name + .rfn; env: REFRAIN_OUT]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Replace the trace if it is there already [env: REFRAIN_FORCE=on]
+    #[arg(long)]
+    pub force: bool,
+    /// Keep buffer addresses, as allocation and offset [default: on; env: REFRAIN_POINTERS]
+    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    pub pointers: Option<Switch>,
+    /// Keep time: per kind of call its total, mean, shortest and longest, or none [default: mean; env: REFRAIN_TIME]
+    #[arg(long, value_name = "mean|off", hide_possible_values = true)]
+    pub time: Option<Time>,
+    /// Fold numbers apart from the calls they belong to; off is for comparison, and larger [default: on;
+    /// env: REFRAIN_SPLIT]
+    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    pub split: Option<Switch>,
+    /// No closing line
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    pub out: Option<PathBuf>,
+    pub force: bool,
+    pub pointers: Switch,
+    pub time: Time,
+    pub split: Switch,
+    pub quiet: bool,
+}
+
+impl Settings {
+    /// The command line wins over the environment, an empty variable is no variable.
+    pub fn resolve(flags: &Flags, env: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Failure> {
+        let env = |name: &str| env(name).filter(|value| !value.is_empty());
+        Ok(Settings {
+            out: flags.out.clone().or_else(|| env("REFRAIN_OUT").map(PathBuf::from)),
+            force: flags.force || truth("REFRAIN_FORCE", env("REFRAIN_FORCE"))?,
+            pointers: choice(flags.pointers, "REFRAIN_POINTERS", env("REFRAIN_POINTERS"), Switch::On)?,
+            time: choice(flags.time, "REFRAIN_TIME", env("REFRAIN_TIME"), Time::Mean)?,
+            split: choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?,
+            quiet: flags.quiet,
+        })
+    }
+}
+
+fn choice<T: ValueEnum>(
+    flag: Option<T>,
+    name: &str,
+    value: Option<OsString>,
+    otherwise: T,
+) -> Result<T, Failure> {
+    match (flag, value) {
+        (Some(flag), _) => Ok(flag),
+        (None, None) => Ok(otherwise),
+        (None, Some(value)) => {
+            let text = value.to_string_lossy();
+            T::from_str(&text, false).map_err(|_| {
+                let known: Vec<String> = T::value_variants()
+                    .iter()
+                    .filter_map(|v| v.to_possible_value())
+                    .map(|v| v.get_name().to_string())
+                    .collect();
+                Failure::new(format!("the environment variable {name} is '{text}'"))
+                    .help(format!("set it to one of: {}", known.join(", ")))
+            })
+        }
+    }
+}
+
+fn truth(name: &str, value: Option<OsString>) -> Result<bool, Failure> {
+    let Some(value) = value else { return Ok(false) };
+    match value.to_string_lossy().as_ref() {
+        "on" | "1" | "yes" | "true" => Ok(true),
+        "off" | "0" | "no" | "false" => Ok(false),
+        other => Err(Failure::new(format!("the environment variable {name} is '{other}'"))
+            .help("set it to one of: on, off, 1, 0, yes, no, true, false")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resolve(flags: Flags, env: &[(&str, &str)]) -> Result<Settings, String> {
+        let look_up = |name: &str| env.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
+        Settings::resolve(&flags, look_up).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn defaults() {
+        let s = resolve(Flags::default(), &[]).unwrap();
+        assert_eq!((s.pointers, s.time, s.split), (Switch::On, Time::Mean, Switch::On));
+        assert_eq!((s.out, s.force, s.quiet), (None, false, false));
+    }
+
+    #[test]
+    fn the_environment_says_the_same_as_the_options() {
+        let one = |name, value| resolve(Flags::default(), &[(name, value)]).unwrap();
+        assert_eq!(one("REFRAIN_POINTERS", "off").pointers, Switch::Off);
+        assert_eq!(one("REFRAIN_TIME", "off").time, Time::Off);
+        assert_eq!(one("REFRAIN_SPLIT", "off").split, Switch::Off);
+        assert_eq!(one("REFRAIN_OUT", "x/y.rfn").out, Some(PathBuf::from("x/y.rfn")));
+        assert!(one("REFRAIN_FORCE", "1").force);
+        assert!(one("REFRAIN_FORCE", "on").force);
+        assert!(!one("REFRAIN_FORCE", "0").force);
+        assert!(!one("REFRAIN_FORCE", "").force);
+        assert_eq!(one("REFRAIN_TIME", "").time, Time::Mean);
+    }
+
+    #[test]
+    fn the_command_line_wins() {
+        let flags = Flags { time: Some(Time::Mean), out: Some("a.rfn".into()), ..Flags::default() };
+        let s = resolve(flags, &[("REFRAIN_TIME", "off"), ("REFRAIN_OUT", "b.rfn")]).unwrap();
+        assert_eq!((s.time, s.out), (Time::Mean, Some("a.rfn".into())));
+    }
+
+    #[test]
+    fn an_unknown_value_is_an_error_that_lists_the_known_ones() {
+        let error = |name, value| resolve(Flags::default(), &[(name, value)]).unwrap_err();
+        assert_eq!(
+            error("REFRAIN_TIME", "all"),
+            "the environment variable REFRAIN_TIME is 'all'\n  set it to one of: mean, off"
+        );
+        assert!(error("REFRAIN_POINTERS", "ON").contains("on, off"));
+        assert!(error("REFRAIN_SPLIT", "1").contains("on, off"));
+        assert!(error("REFRAIN_FORCE", "maybe").contains("on, off"));
+    }
+
+    #[test]
+    fn what_is_shown_is_what_is_read() {
+        for value in Switch::value_variants() {
+            assert_eq!(Switch::from_str(&value.to_string(), false), Ok(*value));
+        }
+        for value in Time::value_variants() {
+            assert_eq!(Time::from_str(&value.to_string(), false), Ok(*value));
+        }
+    }
+}

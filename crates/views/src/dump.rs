@@ -1,0 +1,206 @@
+//! Every call of the ranks asked for, with every argument by name, one a line.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::ops::Range;
+
+use refrain_encode::Calls;
+use refrain_fold::bundle::Bundle;
+use refrain_model::{Call, Function};
+use refrain_tracefile::Trace;
+
+use crate::error::Error;
+use crate::json;
+use crate::select::Numbers;
+use crate::value;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// `[rank] number  MPI_Send(buf=heap#3+0, ...) = 0`
+    Text,
+    /// `{"rank":0,"thread":0,"call":"MPI_Send","args":{...},"result":0}`
+    Json,
+}
+
+/// Which calls; by default all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    pub ranks: Option<Numbers>,
+    pub threads: Option<Numbers>,
+    /// Positions in a thread's sequence of calls, from 0.
+    pub calls: Range<u64>,
+    /// Only calls of these functions; they keep their positions.
+    pub only: Option<Vec<&'static Function>>,
+}
+
+impl Default for Selection {
+    fn default() -> Self {
+        Selection { ranks: None, threads: None, calls: 0..u64::MAX, only: None }
+    }
+}
+
+/// Rank by rank, thread by thread, in the order in which the calls happened.
+pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Write) -> Result<(), Error> {
+    let bundle = &trace.bundle;
+    let ranks = trace.meta.ranks;
+    if let Some(rank) = which.ranks.as_ref().and_then(|r| r.beyond(ranks)) {
+        let have = format!("0 to {}", ranks.saturating_sub(1));
+        return Err(Error::NoSuch { what: "rank", number: rank, have });
+    }
+    let threads = bundle.groups.iter().map(|g| g.thread).max().map_or(0, |t| t.saturating_add(1));
+    if let Some(thread) = which.threads.as_ref().and_then(|t| t.beyond(threads)) {
+        let have = format!("0 to {}", threads.saturating_sub(1));
+        return Err(Error::NoSuch { what: "thread", number: thread, have });
+    }
+    let columns = Columns {
+        rank: ranks.saturating_sub(1).to_string().len(),
+        number: longest(bundle).saturating_sub(1).to_string().len(),
+        threads: threads > 1,
+    };
+    let mut line = String::new();
+    for rank in (0..ranks).filter(|r| which.ranks.as_ref().is_none_or(|w| w.contains(*r))) {
+        for thread in bundle.threads(rank) {
+            if which.threads.as_ref().is_some_and(|w| !w.contains(thread)) {
+                continue;
+            }
+            let failed = |position| move |error| Error::Call { rank, thread, position, error };
+            let calls = Calls::new(bundle, rank, thread).map_err(failed(0))?;
+            for (position, call) in (0u64..).zip(calls) {
+                if position >= which.calls.end {
+                    break;
+                }
+                let call = call.map_err(failed(position))?;
+                let wanted =
+                    which.only.as_ref().is_none_or(|only| only.iter().any(|f| f.id == call.function.id));
+                if position < which.calls.start || !wanted {
+                    continue;
+                }
+                line.clear();
+                match format {
+                    Format::Text => as_text(&call, rank, thread, position, &columns, &mut line),
+                    Format::Json => as_json(&call, rank, thread, &mut line),
+                }
+                line.push('\n');
+                out.write_all(line.as_bytes())?;
+            }
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+struct Columns {
+    rank: usize,
+    number: usize,
+    threads: bool,
+}
+
+/// The most calls that any thread made.
+fn longest(bundle: &Bundle) -> u64 {
+    let length = |g: &refrain_fold::bundle::Group| {
+        let structure = bundle.structures.get(g.structure as usize);
+        structure.map_or(0, |s| s.counts().iter().fold(0u64, |sum, c| sum.saturating_add(c.1)))
+    };
+    bundle.groups.iter().map(length).max().unwrap_or(0)
+}
+
+fn as_text(call: &Call, rank: u32, thread: u32, position: u64, columns: &Columns, line: &mut String) {
+    let (rank_width, width) = (columns.rank, columns.number);
+    let _ = match columns.threads {
+        true => write!(line, "[{rank:>rank_width$}.{thread}] {position:>width$}  "),
+        false => write!(line, "[{rank:>rank_width$}] {position:>width$}  "),
+    };
+    line.push_str(call.function.name);
+    line.push('(');
+    for (i, (param, value)) in call.function.params.iter().zip(&call.args).enumerate() {
+        if i > 0 {
+            line.push_str(", ");
+        }
+        line.push_str(param.name);
+        line.push('=');
+        value::text(value, line);
+    }
+    line.push_str(") = ");
+    value::text(&call.result, line);
+    for (i, (name, value)) in call.facts.iter().enumerate() {
+        line.push_str(if i == 0 { " {" } else { ", " });
+        line.push_str(name);
+        line.push('=');
+        value::text(value, line);
+    }
+    if !call.facts.is_empty() {
+        line.push('}');
+    }
+}
+
+fn as_json(call: &Call, rank: u32, thread: u32, line: &mut String) {
+    let mut object = json::Object::new(line);
+    object.plain("rank", rank).plain("thread", thread).text("call", call.function.name);
+    let mut args = json::Object::new(object.key("args"));
+    for (param, value) in call.function.params.iter().zip(&call.args) {
+        value::json(value, args.key(param.name));
+    }
+    args.end();
+    value::json(&call.result, object.key("result"));
+    if !call.facts.is_empty() {
+        let mut facts = json::Object::new(object.key("facts"));
+        for (name, value) in &call.facts {
+            value::json(value, facts.key(name));
+        }
+        facts.end();
+    }
+    object.end();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_model::{Address, Area, Value, function};
+
+    fn send() -> Call {
+        Call {
+            function: function("MPI_Send").unwrap(),
+            args: vec![
+                Value::Address(Address { area: Area::Heap, segment: 3, offset: 0 }),
+                Value::Int(1),
+                Value::Name("MPI_INT"),
+                Value::Int(1),
+                Value::Int(9),
+                Value::Comm("world".into()),
+            ],
+            result: Value::Int(0),
+            facts: vec![],
+        }
+    }
+
+    #[test]
+    fn one_call_as_in_the_design() {
+        let mut line = String::new();
+        as_json(&send(), 0, 0, &mut line);
+        assert_eq!(
+            line,
+            r#"{"rank":0,"thread":0,"call":"MPI_Send","args":{"buf":"heap#3+0","count":1,"datatype":"MPI_INT","dest":1,"tag":9,"comm":"world"},"result":0}"#
+        );
+        let text = |columns: Columns, thread| {
+            let mut line = String::new();
+            as_text(&send(), 3, thread, 12, &columns, &mut line);
+            line
+        };
+        let call = "MPI_Send(buf=heap#3+0, count=1, datatype=MPI_INT, dest=1, tag=9, comm=world) = 0";
+        assert_eq!(text(Columns { rank: 1, number: 2, threads: false }, 0), format!("[3] 12  {call}"));
+        assert_eq!(text(Columns { rank: 2, number: 5, threads: true }, 1), format!("[ 3.1]    12  {call}"));
+    }
+
+    #[test]
+    fn facts_only_where_there_are_some() {
+        let mut call = send();
+        call.facts =
+            vec![("size", Value::Int(16)), ("group", Value::List(vec![Value::Int(0), Value::Int(2)]))];
+        let mut line = String::new();
+        as_json(&call, 0, 0, &mut line);
+        assert!(line.ends_with(r#","result":0,"facts":{"size":16,"group":[0,2]}}"#), "{line}");
+        line.clear();
+        as_text(&call, 0, 0, 0, &Columns { rank: 1, number: 1, threads: false }, &mut line);
+        assert!(line.ends_with(" = 0 {size=16, group=[0, 2]}"), "{line}");
+    }
+}

@@ -1,0 +1,194 @@
+//! A trace on one screen: what ran, what was kept, where the bytes are.
+
+use std::io::Write;
+
+use refrain_fold::bundle::Bundle;
+use refrain_tracefile::Trace;
+
+use crate::error::Error;
+use crate::human::{date, duration, plural, ranks as rank_list, thousands};
+use crate::json;
+
+/// What is known of the file beside its content.
+#[derive(Debug, Clone, Default)]
+pub struct File<'a> {
+    pub name: &'a str,
+    pub bytes: u64,
+    /// Name and length of each section, in the order of the file.
+    pub sections: &'a [(&'a str, u64)],
+}
+
+/// Calls of all ranks.
+pub fn calls(bundle: &Bundle) -> u64 {
+    bundle.groups.iter().fold(0u64, |sum, group| {
+        let length = bundle.structures.get(group.structure as usize).map_or(0, |s| s.len());
+        sum.saturating_add(length.saturating_mul(group.ranks.len()))
+    })
+}
+
+fn rules(bundle: &Bundle) -> u64 {
+    bundle.structures.iter().map(|s| s.rules.len() as u64).sum()
+}
+
+fn threads(bundle: &Bundle) -> u32 {
+    bundle.groups.iter().map(|g| g.thread).max().map_or(0, |t| t.saturating_add(1))
+}
+
+fn bytes_per_call(file: &File<'_>, calls: u64) -> f64 {
+    if calls == 0 { 0.0 } else { file.bytes as f64 / calls as f64 }
+}
+
+fn option<'a>(trace: &'a Trace, name: &str) -> Option<&'a str> {
+    trace.meta.options.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+}
+
+pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    let (meta, bundle) = (&trace.meta, &trace.bundle);
+    let calls = calls(bundle);
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    let state = if meta.complete { "complete" } else { "partial: the run did not finish" };
+    lines.push(("file", format!("{}, {}, {state}", file.name, plural(file.bytes, "byte"))));
+    lines.push(("command", meta.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
+    lines.push(("MPI library", format!("{} ({})", first_line(&meta.library), meta.abi)));
+    lines.push(("written by", format!("Refrain {}", meta.refrain_version)));
+    lines.push(("started", date(i64::try_from(meta.started).unwrap_or(i64::MAX))));
+    lines.push(("wall time", duration(meta.wall_ns)));
+    lines.push(("ranks", thousands(meta.ranks.into())));
+    if threads(bundle) > 1 {
+        lines.push(("threads", format!("up to {} a rank", threads(bundle))));
+    }
+    lines.push(("hosts", hosts(trace)));
+    let each = format!("{:.3} bytes a call", bytes_per_call(file, calls));
+    lines.push(("calls", if calls == 0 { "0".into() } else { format!("{}, {each}", thousands(calls)) }));
+    lines.push((
+        "folded into",
+        format!(
+            "{}, {} in {}, {}, {}",
+            plural(bundle.symbols.len() as u64, "symbol"),
+            plural(rules(bundle), "rule"),
+            plural(bundle.structures.len() as u64, "structure"),
+            plural(bundle.streams.len() as u64, "stream"),
+            plural(bundle.groups.len() as u64, "group"),
+        ),
+    ));
+    let sections: Vec<String> =
+        file.sections.iter().map(|(name, n)| format!("{name} {}", thousands(*n))).collect();
+    lines.push(("bytes", sections.join(", ")));
+    for (i, kept) in kept(trace).into_iter().enumerate() {
+        lines.push((if i == 0 { "kept" } else { "" }, kept));
+    }
+    for (i, note) in meta.notes.iter().enumerate() {
+        lines.push((if i == 0 { "notes" } else { "" }, note.clone()));
+    }
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, text) in &lines {
+        writeln!(out, "{name:<width$}  {text}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// What can be had from the trace, and what cannot.
+fn kept(trace: &Trace) -> Vec<String> {
+    let pointers = match option(trace, "pointers") {
+        Some("off") => "buffer addresses: not kept (--pointers off)",
+        _ => "buffer addresses: as allocation and offset",
+    };
+    let time = if trace.meta.timed {
+        "time: total, mean, shortest and longest for each kind of call"
+    } else {
+        "time: not kept (--time off)"
+    };
+    let split = if trace.meta.split {
+        "numbers: folded apart from the calls they belong to"
+    } else {
+        "numbers: as part of their calls (--split off)"
+    };
+    let mut kept: Vec<String> = vec![
+        "calls: every call of every rank, all arguments and results".into(),
+        pointers.into(),
+        time.into(),
+        split.into(),
+    ];
+    let told = ["pointers", "time", "split"];
+    let others = trace.meta.options.iter().filter(|(name, _)| !told.contains(&name.as_str()));
+    kept.extend(others.map(|(name, value)| format!("option {name}: {value}")));
+    kept
+}
+
+fn hosts(trace: &Trace) -> String {
+    /// More than this does not fit on one screen.
+    const MOST: usize = 4;
+    let hosts = &trace.meta.hosts;
+    let show = |(name, ranks): &(String, refrain_fold::ranks::RankList)| {
+        let ranks: Vec<u32> = ranks.iter().collect();
+        format!("{name} (rank {})", rank_list(&ranks))
+    };
+    match hosts.as_slice() {
+        [] => "not known".into(),
+        [(name, _)] => name.clone(),
+        many => {
+            let mut shown: Vec<String> = many.iter().take(MOST).map(show).collect();
+            if many.len() > MOST {
+                shown.push(format!("and {} more", many.len() - MOST));
+            }
+            format!("{}: {}", many.len(), shown.join(", "))
+        }
+    }
+}
+
+/// As one would type it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%^".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_string()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// Version strings of MPI libraries go on for a page.
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or("").trim_end()
+}
+
+pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    let (meta, bundle) = (&trace.meta, &trace.bundle);
+    let calls = calls(bundle);
+    let mut text = String::new();
+    let mut object = json::Object::new(&mut text);
+    object.text("file", file.name).plain("bytes", file.bytes).plain("complete", meta.complete);
+    object.text("refrain_version", &meta.refrain_version);
+    json::array(&meta.command, object.key("command"), |word, out| json::string(word, out));
+    object.text("library", &meta.library).text("abi", &meta.abi).plain("ranks", meta.ranks);
+    object.plain("threads", threads(bundle));
+    json::array(&meta.hosts, object.key("hosts"), |(name, ranks), out| {
+        let mut host = json::Object::new(out);
+        let ranks: Vec<u32> = ranks.iter().collect();
+        host.text("name", name).text("ranks", &rank_list(&ranks));
+        host.end();
+    });
+    object.text("started", &date(i64::try_from(meta.started).unwrap_or(i64::MAX)));
+    object.plain("wall_ns", meta.wall_ns).plain("calls", calls);
+    object.plain("bytes_per_call", format_args!("{:.6}", bytes_per_call(file, calls)));
+    object.plain("symbols", bundle.symbols.len()).plain("structures", bundle.structures.len());
+    object
+        .plain("rules", rules(bundle))
+        .plain("streams", bundle.streams.len())
+        .plain("groups", bundle.groups.len());
+    let mut sections = json::Object::new(object.key("sections"));
+    for (name, bytes) in file.sections {
+        sections.plain(name, bytes);
+    }
+    sections.end();
+    object.plain("split", meta.split).plain("timed", meta.timed);
+    let mut options = json::Object::new(object.key("options"));
+    for (name, value) in &meta.options {
+        options.text(name, value);
+    }
+    options.end();
+    json::array(&meta.notes, object.key("notes"), |note, out| json::string(note, out));
+    object.end();
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}

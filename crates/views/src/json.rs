@@ -1,0 +1,113 @@
+//! Writing JSON, in the order we choose, without building it first. We never read any, and a line a call leaves no
+//! room for a tree of values, so this is all we need of it.
+
+use std::fmt::Write;
+
+pub(crate) fn string(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            // U+2028 and U+2029 are legal JSON but end a line for some readers of "one object a line".
+            c if u32::from(c) < 0x20 || c == '\u{7f}' || c == '\u{2028}' || c == '\u{2029}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// An object being written: `{"key":value,...}`.
+pub(crate) struct Object<'a> {
+    out: &'a mut String,
+    first: bool,
+}
+
+impl<'a> Object<'a> {
+    pub(crate) fn new(out: &'a mut String) -> Object<'a> {
+        out.push('{');
+        Object { out, first: true }
+    }
+
+    /// Writes the key; the value is up to the caller.
+    pub(crate) fn key(&mut self, key: &str) -> &mut String {
+        if !self.first {
+            self.out.push(',');
+        }
+        self.first = false;
+        string(key, self.out);
+        self.out.push(':');
+        self.out
+    }
+
+    pub(crate) fn text(&mut self, key: &str, value: &str) -> &mut Self {
+        string(value, self.key(key));
+        self
+    }
+
+    /// For what JSON writes as Rust does: integers, booleans, finite floats.
+    pub(crate) fn plain(&mut self, key: &str, value: impl std::fmt::Display) -> &mut Self {
+        let _ = write!(self.key(key), "{value}");
+        self
+    }
+
+    pub(crate) fn end(self) {
+        self.out.push('}');
+    }
+}
+
+/// `[a,b,...]`, each element written by the closure.
+pub(crate) fn array<T>(
+    items: impl IntoIterator<Item = T>,
+    out: &mut String,
+    mut write: impl FnMut(T, &mut String),
+) {
+    out.push('[');
+    for (i, item) in items.into_iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        write(item, out);
+    }
+    out.push(']');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        let mut out = String::new();
+        string(text, &mut out);
+        assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn strings() {
+        check("", r#""""#);
+        check("MPI_INT", r#""MPI_INT""#);
+        check("a\"b\\c", r#""a\"b\\c""#);
+        check("a\nb\r\tc", r#""a\nb\r\tc""#);
+        check("\0\x1f\x7f", r#""\u0000\u001f\u007f""#);
+        check("Käse\u{2028}", "\"Käse\\u2028\"");
+    }
+
+    #[test]
+    fn objects_and_arrays() {
+        let mut out = String::new();
+        let mut object = Object::new(&mut out);
+        object.plain("a", 1).text("b", "x").plain("c", true);
+        array([1, 2, 3], object.key("d"), |n, out| out.push_str(&n.to_string()));
+        object.end();
+        assert_eq!(out, r#"{"a":1,"b":"x","c":true,"d":[1,2,3]}"#);
+        let mut out = String::new();
+        Object::new(&mut out).end();
+        assert_eq!(out, "{}");
+    }
+}

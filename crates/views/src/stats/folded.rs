@@ -1,0 +1,233 @@
+//! The payload of a group's calls from their folded form: sums over streams, without looking at any call.
+
+use std::collections::HashMap;
+
+use refrain_encode::{Decoder, Layout, Outcome, Slot};
+use refrain_fold::bundle::{Bundle, Group};
+use refrain_fold::stream::Stream;
+use refrain_model::{Value, constant};
+
+use super::Amount;
+use super::payload::{InPlace, Payload, Side, Times};
+use super::sizes::{CommSize, Made, named_comm, named_type};
+use super::walked::{Sizes, of_call, size_of_code};
+
+/// The folded form does not say it; the calls have to be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct NeedWalk;
+
+/// One symbol of a group: how often it happened, and where its streams are.
+pub(super) struct Occurrence<'a> {
+    pub(super) times: u64,
+    pub(super) layout: &'a Layout,
+    lanes: Vec<&'a Stream>,
+}
+
+impl Occurrence<'_> {
+    fn lane(&self, lane: u16) -> Result<&Stream, NeedWalk> {
+        self.lanes.get(usize::from(lane)).copied().ok_or(NeedWalk)
+    }
+
+    /// The call itself, where all its values stand in the symbol.
+    fn inline_call(&self, rank: u32) -> Option<refrain_model::Call> {
+        self.layout.inline.as_ref()?;
+        Decoder::new(rank).call(self.layout, &mut |_| 0).ok()
+    }
+}
+
+/// The symbols of a group in their order of first appearance, which is the order of the group's lanes.
+pub(super) fn occurrences<'a>(
+    bundle: &'a Bundle,
+    group: &Group,
+    counts: &[(u32, u64)],
+    layouts: &'a [Layout],
+) -> Vec<Occurrence<'a>> {
+    let mut next = 0;
+    let one = |&(symbol, times): &(u32, u64)| {
+        let count = usize::from(bundle.symbols.get(symbol as usize)?.lanes);
+        let lanes = group.lanes.get(next..next + count)?;
+        next += count;
+        let lanes = lanes.iter().map(|&s| bundle.streams.get(s as usize)).collect::<Option<_>>()?;
+        Some(Occurrence { times, layout: layouts.get(symbol as usize)?, lanes })
+    };
+    // What is missing cannot be here: a bundle is validated when it is read.
+    counts.iter().filter_map(one).collect()
+}
+
+/// The sizes of the datatypes that a group makes, by id.
+#[derive(Debug, Default)]
+pub(super) struct Types {
+    /// `None` for an id that had several sizes.
+    sizes: HashMap<u32, Option<u64>>,
+    /// More were made, and which is not known without reading the calls.
+    more: bool,
+}
+
+impl Types {
+    pub(super) fn get(&self, id: u32) -> Option<Option<u64>> {
+        if self.more { Some(None) } else { self.sizes.get(&id).copied() }
+    }
+
+    fn add(&mut self, id: u32, size: u64) {
+        let known = self.sizes.entry(id).or_insert(Some(size));
+        *known = known.filter(|k| *k == size);
+    }
+
+    pub(super) fn of(occurrences: &[Occurrence<'_>], rank: u32) -> Types {
+        /// Pairs of type and size that are read one by one before the group is walked instead.
+        const MOST_PAIRS: u64 = 1 << 16;
+        let mut types = Types::default();
+        for occurrence in occurrences.iter().filter(|o| !o.layout.datatype_facts.is_empty()) {
+            if let Some(call) = occurrence.inline_call(rank) {
+                let mut made = Made::default();
+                made.take_in(&call);
+                made.types.into_iter().for_each(|(id, size)| types.add(id, size));
+                continue;
+            }
+            for facts in &occurrence.layout.datatype_facts {
+                let (Ok(codes), Ok(sizes)) =
+                    (occurrence.lane(facts.code_lane), occurrence.lane(facts.size_lane))
+                else {
+                    continue;
+                };
+                let n = occurrence.times;
+                let same = constant_of(codes, n).is_some() && constant_of(sizes, n).is_some();
+                types.more |= !same && n > MOST_PAIRS;
+                let pairs = usize::try_from(if same { n.min(1) } else { n.min(MOST_PAIRS) }).unwrap_or(0);
+                for (code, size) in codes.iter().zip(sizes.iter()).take(pairs) {
+                    // Odd codes are constants: the call returned a type that was there already.
+                    let id = u64::try_from(code)
+                        .ok()
+                        .filter(|c| c % 2 == 0)
+                        .and_then(|c| u32::try_from(c / 2).ok());
+                    if let Some(id) = id {
+                        types.add(id, u64::try_from(size).unwrap_or(0));
+                    }
+                }
+            }
+        }
+        types
+    }
+}
+
+pub(super) struct Context<'a> {
+    pub(super) rank: u32,
+    pub(super) world: u32,
+    /// Of this group.
+    pub(super) types: &'a Types,
+    /// Of types that other threads made.
+    pub(super) elsewhere: &'a dyn Fn(u32) -> Option<u64>,
+}
+
+impl Context<'_> {
+    fn datatype(&self, id: u32) -> Result<Option<u64>, NeedWalk> {
+        match self.types.get(id) {
+            Some(Some(size)) => Ok(Some(size)),
+            Some(None) => Err(NeedWalk),
+            None => Ok((self.elsewhere)(id)),
+        }
+    }
+}
+
+impl Sizes for Context<'_> {
+    fn datatype(&self, id: u32) -> Option<u64> {
+        Context::datatype(self, id).unwrap_or(None)
+    }
+    fn comm(&self, value: &Value) -> Option<CommSize> {
+        if let Value::Comm(name) = value { named_comm(name, self.world) } else { None }
+    }
+}
+
+/// What all occurrences of a symbol gave on one rank.
+pub(super) fn of_symbol(
+    o: &Occurrence<'_>,
+    rule: &Payload,
+    context: &Context<'_>,
+) -> Result<Amount, NeedWalk> {
+    if o.layout.outcome != Outcome::Success {
+        return Ok(Amount::NOTHING);
+    }
+    if o.layout.inline.is_some() {
+        let call = o.inline_call(context.rank).ok_or(NeedWalk)?;
+        let amount = of_call(&call, rule, context);
+        // Communicators that calls made are known only to a reader of all calls, and so are types that changed.
+        return if amount.exact { Ok(amount.times(o.times)) } else { Err(NeedWalk) };
+    }
+    let is = |index: Option<usize>, name: &str| {
+        let wanted = constant(name).map(|c| c.name);
+        matches!(index.map(|i| &o.layout.slots[i]), Some(Slot::Fixed(Value::Name(have))) if Some(*have) == wanted)
+    };
+    if is(rule.peer, "MPI_PROC_NULL") || is(rule.op, "MPI_NO_OP") {
+        return Ok(Amount::NOTHING);
+    }
+    let side = match rule.in_place {
+        InPlace::Nothing { buffer } if is(Some(buffer), "MPI_IN_PLACE") => return Ok(Amount::NOTHING),
+        InPlace::Unknown { buffer } if is(Some(buffer), "MPI_IN_PLACE") => return Ok(Amount::UNKNOWN),
+        InPlace::Receive { buffer, side } if is(Some(buffer), "MPI_IN_PLACE") => side,
+        _ => rule.send,
+    };
+    of_side(o, side, rule.comm, context)
+}
+
+fn of_side(
+    o: &Occurrence<'_>,
+    side: Side,
+    comm: Option<usize>,
+    context: &Context<'_>,
+) -> Result<Amount, NeedWalk> {
+    let (count, elements) = match side.count.map(|i| &o.layout.slots[i]) {
+        None => (i128::from(o.times), o.times),
+        Some(Slot::Number { lane }) => (o.lane(*lane)?.sum(o.times), o.times),
+        Some(Slot::List { len: Some(len), lane }) => {
+            let elements = u64::try_from(o.lane(*len)?.sum(o.times)).map_err(|_| NeedWalk)?;
+            (o.lane(*lane)?.sum(elements), elements)
+        }
+        Some(Slot::Absent | Slot::Fixed(_)) => return Ok(Amount::NOTHING),
+        Some(_) => return Err(NeedWalk),
+    };
+    let count = u128::try_from(count).map_err(|_| NeedWalk)?;
+    if count == 0 {
+        return Ok(Amount::NOTHING);
+    }
+    let size = match &o.layout.slots[side.datatype] {
+        Slot::Fixed(Value::Name(name)) => Some(named_type(name)),
+        Slot::Object(_, id) => context.datatype(*id)?,
+        Slot::Codes { lane, .. } => {
+            // Counts and types go in pairs; unless the types are all one, only their order tells which.
+            let code = constant_of(o.lane(*lane)?, elements).ok_or(NeedWalk)?;
+            size_of_code(code, |id| context.datatype(id).unwrap_or(None))
+        }
+        Slot::Absent => Some(0),
+        _ => return Err(NeedWalk),
+    };
+    let comm = || -> Result<CommSize, NeedWalk> {
+        match comm.map(|i| &o.layout.slots[i]) {
+            Some(Slot::Fixed(Value::Name(name))) => named_comm(name, context.world).ok_or(NeedWalk),
+            _ => Err(NeedWalk),
+        }
+    };
+    let times = match side.times {
+        Times::Once => 1,
+        Times::CommSize | Times::LocalSize => comm()?.local,
+        Times::OutDegree => return Err(NeedWalk),
+        Times::Param(i) => match &o.layout.slots[i] {
+            Slot::Number { lane } => {
+                let partitions = constant_of(o.lane(*lane)?, o.times).ok_or(NeedWalk)?;
+                u64::try_from(partitions).map_err(|_| NeedWalk)?
+            }
+            _ => return Err(NeedWalk),
+        },
+    };
+    Ok(match size {
+        Some(size) => {
+            let bytes = count.saturating_mul(u128::from(size)).saturating_mul(u128::from(times));
+            Amount { bytes, exact: true }
+        }
+        None => Amount::UNKNOWN,
+    })
+}
+
+/// The number that all of the first `n` are.
+fn constant_of(stream: &Stream, n: u64) -> Option<i64> {
+    stream.min_max(n).filter(|(min, max)| min == max).map(|(value, _)| value)
+}

@@ -1,0 +1,179 @@
+//! The tables of `stats`, for people and for programs.
+
+use std::io::Write;
+
+use refrain_tracefile::Trace;
+
+use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats};
+use crate::error::Error;
+use crate::human::{duration, plural, ranks as rank_list, size, thousands};
+use crate::json;
+use crate::table::Table;
+
+/// Which tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Per {
+    Function,
+    Rank,
+    Both,
+}
+
+pub fn write_text(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -> Result<(), Error> {
+    let mut text = String::new();
+    if per != Per::Rank {
+        functions(trace, stats, &mut text);
+    }
+    if per == Per::Both {
+        text.push('\n');
+    }
+    if per != Per::Function {
+        ranks(trace, stats, &mut text);
+    }
+    text.push('\n');
+    text.push_str(DEFINITION);
+    text.push('\n');
+    if stats.functions.iter().any(|row| row.payload.is_some_and(|p| !p.exact)) {
+        text.push_str(
+            "A payload with a + is at least that: the trace does not say how large some of it was.\n",
+        );
+    }
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn functions(trace: &Trace, stats: &Stats, text: &mut String) {
+    let mut table = Table::new(["function", "calls", "payload", "time", "mean", "min", "max", "share"]);
+    let timed = trace.meta.timed;
+    let all =
+        stats.functions.iter().filter_map(|row| row.time).fold(0u64, |sum, t| sum.saturating_add(t.total));
+    for row in &stats.functions {
+        let payload = row.payload.map_or("-".into(), shown);
+        let [time, mean, min, max, share] = match row.time {
+            Some(t) => [
+                duration(t.total),
+                duration(mean(row).unwrap_or(0)),
+                duration(t.min),
+                duration(t.max),
+                format!("{:.1}%", if all == 0 { 0.0 } else { t.total as f64 / all as f64 * 100.0 }),
+            ],
+            None => std::array::from_fn(|_| "-".into()),
+        };
+        table.row([row.name.into(), thousands(row.calls), payload, time, mean, min, max, share]);
+    }
+    let total = total(&stats.ranks);
+    let time = if timed { duration(all) } else { "-".into() };
+    let dash = || "-".to_string();
+    table.row([
+        "all".into(),
+        thousands(total.calls),
+        shown(total.payload),
+        time,
+        dash(),
+        dash(),
+        dash(),
+        dash(),
+    ]);
+    text.push_str(&table.render());
+    if !timed {
+        text.push_str("\nTime was not kept (--time off).\n");
+    }
+}
+
+/// Ranks that made as many calls and gave as much share a line.
+fn ranks(trace: &Trace, stats: &Stats, text: &mut String) {
+    let mut alike: Vec<(RankRow, Vec<u32>)> = Vec::new();
+    for (rank, row) in (0u32..).zip(&stats.ranks) {
+        match alike.iter_mut().find(|(other, _)| other == row) {
+            Some((_, ranks)) => ranks.push(rank),
+            None => alike.push((*row, vec![rank])),
+        }
+    }
+    let mut table = Table::new(["ranks", "number", "calls each", "payload each"]);
+    for (row, ranks) in &alike {
+        let number = thousands(ranks.len() as u64);
+        table.row([rank_list(ranks), number, thousands(row.calls), shown(row.payload)]);
+    }
+    text.push_str(&table.render());
+    match &trace.meta.mpi_time {
+        Some(time) => {
+            let mean = time.total_ns / u64::from(trace.meta.ranks.max(1));
+            text.push_str(&format!(
+                "\nTime in MPI over {}: {} in all, {} a rank; least {} (rank {}), most {} (rank {}).\n\
+                 Time is kept by rank only as this summary.\n",
+                plural(trace.meta.ranks.into(), "rank"),
+                duration(time.total_ns),
+                duration(mean),
+                duration(time.min.1),
+                time.min.0,
+                duration(time.max.1),
+                time.max.0,
+            ));
+        }
+        None => text.push_str("\nTime by rank was not kept.\n"),
+    }
+}
+
+/// One object: exact numbers, nanoseconds and bytes.
+pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -> Result<(), Error> {
+    let mut text = String::new();
+    let mut object = json::Object::new(&mut text);
+    let total = total(&stats.ranks);
+    object.plain("ranks", trace.meta.ranks).plain("calls", total.calls);
+    amount(total.payload, &mut object);
+    if per != Per::Rank {
+        json::array(&stats.functions, object.key("functions"), |row, out| {
+            let mut object = json::Object::new(out);
+            object.text("function", row.name).plain("calls", row.calls);
+            if let Some(payload) = row.payload {
+                amount(payload, &mut object);
+            }
+            if let Some(time) = row.time {
+                object.plain("time_ns", time.total).plain("mean_ns", mean(row).unwrap_or(0));
+                object.plain("min_ns", time.min).plain("max_ns", time.max);
+            }
+            object.end();
+        });
+    }
+    if per != Per::Function {
+        json::array((0u32..).zip(&stats.ranks), object.key("by_rank"), |(rank, row), out| {
+            let mut object = json::Object::new(out);
+            object.plain("rank", rank).plain("calls", row.calls);
+            amount(row.payload, &mut object);
+            object.end();
+        });
+    }
+    if let Some(time) = &trace.meta.mpi_time {
+        let mut summary = json::Object::new(object.key("mpi_time"));
+        summary.plain("total_ns", time.total_ns);
+        summary.plain("min_ns", time.min.1).plain("min_rank", time.min.0);
+        summary.plain("max_ns", time.max.1).plain("max_rank", time.max.0);
+        summary.end();
+    }
+    object.end();
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn amount(amount: Amount, object: &mut json::Object<'_>) {
+    object.plain("payload", amount.bytes);
+    if !amount.exact {
+        object.plain("payload_exact", false);
+    }
+}
+
+fn shown(amount: Amount) -> String {
+    size(amount.bytes) + if amount.exact { "" } else { "+" }
+}
+
+fn mean(row: &FunctionRow) -> Option<u64> {
+    row.time?.total.checked_div(row.calls)
+}
+
+fn total(rows: &[RankRow]) -> RankRow {
+    rows.iter().fold(RankRow::default(), |mut sum, row| {
+        sum.calls = sum.calls.saturating_add(row.calls);
+        sum.payload.add(row.payload, 1);
+        sum
+    })
+}

@@ -62,6 +62,9 @@ pub static FREED: Freed = Freed::new();
 
 #[cfg(feature = "count-calls")]
 pub static COUNTS: [AtomicU64; FUNCTIONS] = [const { AtomicU64::new(0) }; FUNCTIONS];
+#[cfg(feature = "count-calls")]
+pub static PLACES: std::sync::Mutex<Option<(crate::memory::Segments, Vec<crate::memory::Place>)>> =
+    std::sync::Mutex::new(None);
 
 thread_local! {
     /// 1 while this thread is inside a wrapped call. Const and without a destructor: it may be read from `malloc`.

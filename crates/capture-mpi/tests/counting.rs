@@ -55,3 +55,22 @@ fn a_stopped_process_still_comes_to_the_end() {
         "whole false MPI_Comm_rank 1 MPI_Finalize 1 MPI_Init 1",
     );
 }
+
+/// Names follow use; a freed segment's name is used again; static memory keeps its distances.
+#[test]
+fn pointers_are_placed() {
+    for mpi in installed() {
+        let ranks = counts(mpi, "places.c", 1, &[]);
+        let places: Vec<&str> = ranks[0].split(' ').filter(|word| word.contains('#')).collect();
+        let heap: Vec<&&str> = places.iter().filter(|place| !place.starts_with("Static")).collect();
+        let expected = "Heap#0+0 Heap#0+999 Heap#1+7 Heap#2+2097152 Heap#0+0 \
+                        Stack#0+0 Stack#1+0 Stack#0+0 \
+                        Heap#0+8191 Heap#1+0 Heap#2+0 Heap#2+5242879 \
+                        Heap#3+9999 Heap#3+1 \
+                        Heap#1+0 Heap#1+0 Heap#1+0 Number#0+0";
+        assert_eq!(heap, expected.split(' ').collect::<Vec<_>>().iter().collect::<Vec<_>>(), "{mpi:?}");
+        let offset = |place: &str| place.strip_prefix("Static#0+").and_then(|n| n.parse::<i64>().ok());
+        let (first, second) = (offset(places[5]).unwrap(), offset(places[6]).unwrap());
+        assert_eq!(second - first, 8, "{mpi:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! The programs of `tests/programs`, the witness and the yield preload, built once for each MPI library.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -146,6 +147,14 @@ pub fn witness(library: Library) -> PathBuf {
         commands
     });
     target
+}
+
+/// The functions a library of ours defines.
+pub fn defined(library: &Path) -> HashSet<String> {
+    let listing = Command::new("nm").arg("-D").arg("--defined-only").arg(library).output();
+    let listing = listing.unwrap_or_else(|e| missing(&format!("nm: {e}")));
+    let text = String::from_utf8_lossy(&listing.stdout).into_owned();
+    text.lines().filter_map(|line| line.split_whitespace().nth(2)).map(String::from).collect()
 }
 
 /// The preload that makes waiting MPICH ranks give up their core.

@@ -67,20 +67,79 @@ pub static PLACES: std::sync::Mutex<Option<(crate::memory::Segments, Vec<crate::
     std::sync::Mutex::new(None);
 
 thread_local! {
-    /// 1 while this thread is inside a wrapped call. Const and without a destructor: it may be read from `malloc`.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The bounds of this thread's stack, or (0, 0) until asked for.
     pub static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-#[inline]
-pub fn depth() -> u32 {
-    DEPTH.with(Cell::get)
+/// 1 while this thread is inside a wrapped call, otherwise 0.
+pub use depth::{depth, set_depth};
+
+/// Read and written on every call. A library's thread-locals cost a function call each time, since it might be loaded
+/// late; a preloaded library never is, so this one lies at a fixed distance from the thread pointer.
+#[cfg(target_arch = "x86_64")]
+mod depth {
+    use std::arch::{asm, global_asm};
+
+    global_asm!(
+        ".pushsection .tbss.refrain_depth, \"awT\", @nobits",
+        ".globl refrain_depth",
+        ".hidden refrain_depth",
+        ".type refrain_depth, @object",
+        ".size refrain_depth, 4",
+        ".balign 4",
+        "refrain_depth:",
+        ".zero 4",
+        ".popsection",
+    );
+
+    #[inline]
+    pub fn depth() -> u32 {
+        let depth: u32;
+        // SAFETY: reads this thread's own variable, defined above; the loader put its distance into our table.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_depth@GOTTPOFF]",
+                "mov {depth:e}, dword ptr fs:[{at}]",
+                at = out(reg) _,
+                depth = out(reg) depth,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        depth
+    }
+
+    #[inline]
+    pub fn set_depth(depth: u32) {
+        // SAFETY: as above, and nobody but this thread refers to it.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_depth@GOTTPOFF]",
+                "mov dword ptr fs:[{at}], {depth:e}",
+                at = out(reg) _,
+                depth = in(reg) depth,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
 }
 
-#[inline]
-pub fn set_depth(depth: u32) {
-    DEPTH.with(|cell| cell.set(depth));
+#[cfg(not(target_arch = "x86_64"))]
+mod depth {
+    use std::cell::Cell;
+
+    thread_local! {
+        static DEPTH: Cell<u32> = const { Cell::new(0) };
+    }
+
+    #[inline]
+    pub fn depth() -> u32 {
+        DEPTH.with(Cell::get)
+    }
+
+    #[inline]
+    pub fn set_depth(depth: u32) {
+        DEPTH.with(|cell| cell.set(depth));
+    }
 }
 
 #[inline]
@@ -109,4 +168,17 @@ pub fn rank() -> Option<i64> {
 /// For messages; the recorder knows it once MPI is up.
 pub fn set_rank(rank: i64) {
     RANK.store(rank, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_its_own_depth() {
+        set_depth(1);
+        assert_eq!((depth(), std::thread::spawn(depth).join().unwrap()), (1, 0));
+        set_depth(0);
+        assert_eq!(depth(), 0);
+    }
 }

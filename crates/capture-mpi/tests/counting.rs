@@ -46,6 +46,16 @@ fn fortran_is_seen_by_every_binding() {
     check("f08.f90", &[], &format!("whole true {FORTRAN}"));
 }
 
+/// Calls that an exception left have no end, and those after them are seen again.
+#[test]
+fn exceptions_pass_through() {
+    check(
+        "throwing.cpp",
+        &[],
+        "whole true MPI_Comm_create_errhandler 1 MPI_Comm_rank 3 MPI_Comm_set_errhandler 1 MPI_Finalize 1 MPI_Init 1",
+    );
+}
+
 /// After a fault nothing is recorded, but `MPI_Finalize` is still met: other ranks may be waiting there.
 #[test]
 fn a_stopped_process_still_comes_to_the_end() {
@@ -54,6 +64,7 @@ fn a_stopped_process_still_comes_to_the_end() {
         &[("REFRAIN_TEST_PANIC", "3"), ("REFRAIN_SPLIT", "on"), ("REFRAIN_SUMMARY", "0")],
         "whole false MPI_Comm_rank 1 MPI_Finalize 1 MPI_Init 1",
     );
+    check("ring.c", &[("REFRAIN_TEST_PANIC", "1")], "whole false MPI_Finalize 1");
 }
 
 /// Names follow use; a freed segment's name is used again; static memory keeps its distances.

@@ -73,9 +73,8 @@ impl Config {
             split: switch("REFRAIN_SPLIT", true)?,
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
-            command: text("REFRAIN_COMMAND").map_or_else(Vec::new, |words| {
-                words.split('\u{1f}').map(str::to_owned).collect()
-            }),
+            command: text("REFRAIN_COMMAND")
+                .map_or_else(Vec::new, |words| words.split('\u{1f}').map(str::to_owned).collect()),
             test_panic: match text("REFRAIN_TEST_PANIC") {
                 None => 0,
                 Some(value) => value.parse().map_err(|_| Unknown {

@@ -73,6 +73,11 @@ pub fn passing() -> bool {
     !state::watching() || state::depth() != 0
 }
 
+/// As `passing`, for the calls at which a rank whose tracing has stopped still meets the others.
+pub fn passing_by() -> bool {
+    state::depth() != 0 || !matches!(state::mode(), Mode::On | Mode::Stopped)
+}
+
 /// Marks the thread as inside MPI until dropped, also where a C++ exception or a cancellation unwinds through.
 struct Inside;
 
@@ -222,10 +227,12 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
     // SAFETY: the program's own call, passed on.
     let word = unsafe { invoke(real, args) };
     let end = ticks();
+    let result = as_result(call.function.returns, word);
+    // Known also where tracing has stopped before: this rank is one of those that meet at the end.
+    let first = result == 0 && !state::STARTED.swap(true, AcqRel);
     observe_if_on(|| {
         fail_if_told();
-        let result = as_result(call.function.returns, word);
-        if result == 0 && !state::STARTED.swap(true, AcqRel) {
+        if first {
             Active::init(call);
         }
         Active::after(call, result, start, end);
@@ -239,11 +246,6 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
 /// As for `plain`.
 #[inline(never)]
 pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
-    let real = real(index);
-    if state::depth() != 0 || !matches!(state::mode(), Mode::On | Mode::Stopped) {
-        // SAFETY: the program's own call, passed on.
-        return unsafe { invoke(real, args) };
-    }
     let _inside = Inside::enter();
     if state::STARTED.load(Acquire) {
         observe_if_on(fail_if_told);
@@ -252,6 +254,7 @@ pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
     }
     state::MODE.store(Mode::Done as u8, Release);
     state::TRACKING.store(false, Relaxed);
+    let real = real(index);
     // SAFETY: the program's own call, passed on.
     unsafe { invoke(real, args) }
 }

@@ -24,17 +24,14 @@ pub trait Recorder {
     fn before(call: Observed<'_>);
 
     /// MPI has returned `result` (0 for clocks). `start` and `end` are ticks of `crate::clock`, 0 with the clock off.
-    /// Not called for `MPI_Finalize`, and for none that never returns.
+    /// Not called for `MPI_Finalize`, nor where a call never returns: `MPI_Abort`, or an error handler that throws.
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64);
 
     /// `MPI_Finalize` is about to be entered: the last moment to communicate. Nothing is observed afterwards. Called
-    /// wherever `init` was, also after tracing stopped on this process (`whole` is false then): the other ranks may
-    /// be waiting for this one.
+    /// wherever MPI was initialised, also after tracing stopped on this process (`whole` is false then, and `init` may
+    /// not have been called): the other ranks may be waiting for this one.
     fn finalize(call: Observed<'_>, whole: bool);
 }
 
 /// The recorder this library is built with.
-#[cfg(feature = "count-calls")]
-pub type Active = crate::counting::Counting;
-#[cfg(not(feature = "count-calls"))]
 pub type Active = crate::recorder::Real;

@@ -26,13 +26,10 @@
 
 pub mod clock;
 pub mod config;
-#[cfg(feature = "count-calls")]
-mod counting;
 mod elf;
 mod guard;
 pub mod hooks;
 pub mod memory;
-#[cfg(not(feature = "count-calls"))]
 mod recorder;
 mod start;
 pub mod state;

@@ -1,23 +1,17 @@
 //! Every static of the library, so that what it keeps in someone else's process can be read in one place. All of it is
 //! usable before any constructor has run: the first allocations come from the dynamic linker.
 
-use std::cell::Cell;
-#[cfg(not(feature = "count-calls"))]
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU64};
-#[cfg(not(feature = "count-calls"))]
-use std::sync::atomic::{AtomicU32, Ordering::{Acquire, Release}};
-
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
 use refrain_mpi::Library;
 
 use crate::config::Config;
-#[cfg(not(feature = "count-calls"))]
-use crate::recorder::State;
 use crate::memory::{bitmap::Bitmap, freed::Freed, mappings::Mappings, real::Real};
+use crate::recorder::State;
 use crate::wrappers::FUNCTIONS;
 
 /// What the library does in this process.
@@ -67,50 +61,96 @@ pub static MAPPINGS: Mappings = Mappings::new();
 /// Segments with an id that are gone.
 pub static FREED: Freed = Freed::new();
 
-#[cfg(feature = "count-calls")]
-pub static COUNTS: [AtomicU64; FUNCTIONS] = [const { AtomicU64::new(0) }; FUNCTIONS];
-#[cfg(feature = "count-calls")]
-pub static PLACES: std::sync::Mutex<Option<(crate::memory::Segments, Vec<crate::memory::Place>)>> =
-    std::sync::Mutex::new(None);
-
 /// The recorder's state. Invariant: touched only by whoever holds `RECORDER_BUSY`, or, once `ONE_AT_A_TIME` is set, by
 /// the one thread that the program lets into MPI.
-#[cfg(not(feature = "count-calls"))]
 static RECORDER: Shared<Option<Box<State>>> = Shared(UnsafeCell::new(None));
-#[cfg(not(feature = "count-calls"))]
 static RECORDER_BUSY: AtomicBool = AtomicBool::new(false);
 /// The thread level is below `MPI_THREAD_MULTIPLE`: no lock is taken.
-#[cfg(not(feature = "count-calls"))]
 static ONE_AT_A_TIME: AtomicBool = AtomicBool::new(false);
 /// Threads that have called MPI.
-#[cfg(not(feature = "count-calls"))]
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
-#[cfg(not(feature = "count-calls"))]
 struct Shared<T>(UnsafeCell<T>);
 
 // SAFETY: the invariant of `RECORDER`, its only instance; its content is moved between threads, never shared.
-#[cfg(not(feature = "count-calls"))]
 unsafe impl<T> Sync for Shared<T> {}
 
 thread_local! {
     /// This thread's number among those that have called MPI, or none yet.
-    #[cfg(not(feature = "count-calls"))]
     static THREAD: Cell<u32> = const { Cell::new(u32::MAX) };
-    /// 1 while this thread is inside a wrapped call. Const and without a destructor: it may be read from `malloc`.
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
     /// The bounds of this thread's stack, or (0, 0) until asked for.
     pub static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-#[inline]
-pub fn depth() -> u32 {
-    DEPTH.with(Cell::get)
+/// 1 while this thread is inside a wrapped call, otherwise 0.
+pub use depth::{depth, set_depth};
+
+/// Read and written on every call. A library's thread-locals cost a function call each time, since it might be loaded
+/// late; a preloaded library never is, so this one lies at a fixed distance from the thread pointer.
+#[cfg(target_arch = "x86_64")]
+mod depth {
+    use std::arch::{asm, global_asm};
+
+    global_asm!(
+        ".pushsection .tbss.refrain_depth, \"awT\", @nobits",
+        ".globl refrain_depth",
+        ".hidden refrain_depth",
+        ".type refrain_depth, @object",
+        ".size refrain_depth, 4",
+        ".balign 4",
+        "refrain_depth:",
+        ".zero 4",
+        ".popsection",
+    );
+
+    #[inline]
+    pub fn depth() -> u32 {
+        let depth: u32;
+        // SAFETY: reads this thread's own variable, defined above; the loader put its distance into our table.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_depth@GOTTPOFF]",
+                "mov {depth:e}, dword ptr fs:[{at}]",
+                at = out(reg) _,
+                depth = out(reg) depth,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        depth
+    }
+
+    #[inline]
+    pub fn set_depth(depth: u32) {
+        // SAFETY: as above, and nobody but this thread refers to it.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_depth@GOTTPOFF]",
+                "mov dword ptr fs:[{at}], {depth:e}",
+                at = out(reg) _,
+                depth = in(reg) depth,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
 }
 
-#[inline]
-pub fn set_depth(depth: u32) {
-    DEPTH.with(|cell| cell.set(depth));
+#[cfg(not(target_arch = "x86_64"))]
+mod depth {
+    use std::cell::Cell;
+
+    thread_local! {
+        static DEPTH: Cell<u32> = const { Cell::new(0) };
+    }
+
+    #[inline]
+    pub fn depth() -> u32 {
+        DEPTH.with(Cell::get)
+    }
+
+    #[inline]
+    pub fn set_depth(depth: u32) {
+        DEPTH.with(|cell| cell.set(depth));
+    }
 }
 
 #[inline]
@@ -141,8 +181,20 @@ pub fn set_rank(rank: i64) {
     RANK.store(rank, Relaxed);
 }
 
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_its_own_depth() {
+        set_depth(1);
+        assert_eq!((depth(), std::thread::spawn(depth).join().unwrap()), (1, 0));
+        set_depth(0);
+        assert_eq!(depth(), 0);
+    }
+}
+
 /// The calling thread's number, in the order in which threads first called MPI.
-#[cfg(not(feature = "count-calls"))]
 pub fn thread() -> usize {
     THREAD.with(|cell| {
         if cell.get() == u32::MAX {
@@ -153,16 +205,13 @@ pub fn thread() -> usize {
 }
 
 /// From here on the program sees to it that no two threads are in MPI at once, or no longer.
-#[cfg(not(feature = "count-calls"))]
 pub fn set_one_at_a_time(alone: bool) {
     ONE_AT_A_TIME.store(alone, Relaxed);
 }
 
 /// Gives the lock back, also when a panic passes through.
-#[cfg(not(feature = "count-calls"))]
 struct Held(bool);
 
-#[cfg(not(feature = "count-calls"))]
 impl Held {
     fn take() -> Held {
         let needed = !ONE_AT_A_TIME.load(Relaxed);
@@ -173,7 +222,6 @@ impl Held {
     }
 }
 
-#[cfg(not(feature = "count-calls"))]
 impl Drop for Held {
     fn drop(&mut self) {
         if self.0 {
@@ -183,7 +231,6 @@ impl Drop for Held {
 }
 
 /// Runs `use_it` on the recorder's state, which `make` makes on first use.
-#[cfg(not(feature = "count-calls"))]
 pub fn with_recorder(make: impl FnOnce() -> Option<State>, use_it: impl FnOnce(&mut State)) {
     let _held = Held::take();
     // SAFETY: the invariant of `RECORDER`. `use_it` does not come back here: hooks run with the thread marked as ours.
@@ -197,7 +244,6 @@ pub fn with_recorder(make: impl FnOnce() -> Option<State>, use_it: impl FnOnce(&
 }
 
 /// The recording is over.
-#[cfg(not(feature = "count-calls"))]
 pub fn take_recorder() -> Option<Box<State>> {
     let _held = Held::take();
     // SAFETY: the invariant of `RECORDER`.

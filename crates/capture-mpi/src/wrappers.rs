@@ -29,17 +29,19 @@ macro_rules! wrap {
     (silent, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, { wrap!(@pass $index, ($($a)*)) });
     };
-    // Met also where tracing has stopped: the other ranks wait for this one.
-    (finalize, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
-        wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
-            // SAFETY: these are the program's arguments for this function.
-            unsafe { guard::finalize($index, &[$($a),*]) }
-        });
+    (plain, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
+        wrap!(@observed plain, passing, $index, $mpi, $pmpi, ($($a)*));
     };
-    // `plain` and `init` are functions of `guard`.
-    ($path:ident, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
+    // Met also where tracing has stopped: other ranks may be waiting for this one.
+    (init, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
+        wrap!(@observed init, passing_by, $index, $mpi, $pmpi, ($($a)*));
+    };
+    (finalize, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
+        wrap!(@observed finalize, passing_by, $index, $mpi, $pmpi, ($($a)*));
+    };
+    (@observed $path:ident, $passing:ident, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
-            if guard::passing() {
+            if guard::$passing() {
                 return wrap!(@pass $index, ($($a)*));
             }
             // SAFETY: these are the program's arguments for this function.

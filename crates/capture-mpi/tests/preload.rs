@@ -74,7 +74,7 @@ fn mpi_programs_give_the_same_output_and_exit_code() {
     let out = scratch().join("same");
     let out = out.to_str().unwrap();
     for mpi in installed() {
-        for program in ["ring.c", "old.f90", "f08.f90"] {
+        for program in ["ring.c", "throwing.cpp", "old.f90", "f08.f90"] {
             let compiled = mpi.compile(program);
             let plain = mpi.run(3, &compiled, &[], &[]);
             assert!(!plain.stdout.is_empty());

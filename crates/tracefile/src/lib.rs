@@ -19,9 +19,9 @@ mod pack;
 mod sections;
 mod token;
 
+use refrain_fold::bundle::Bundle;
 #[allow(unused_imports)]
 use refrain_fold::bundle::interim::S as _;
-use refrain_fold::bundle::Bundle;
 use refrain_fold::ranks::RankList;
 
 use container::{COMPLETE, KINDS, Kind, SPLIT, TIMED};

@@ -156,4 +156,3 @@ impl Host for Process {
         DatatypeInfo { size, lb, extent }
     }
 }
-

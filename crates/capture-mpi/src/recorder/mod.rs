@@ -36,7 +36,8 @@ impl State {
         let config = state::CONFIG.get()?;
         let abi = library.abi().unwrap_or_else(|missing| panic!("{missing}"));
         let constants: Vec<(u16, i64)> = {
-            let named = abi.iter().filter_map(|(c, value)| Some((refrain_model::constant(c.name)?.id, value)));
+            let named =
+                abi.iter().filter_map(|(c, value)| Some((refrain_model::constant(c.name)?.id, value)));
             let mut list: Vec<(u16, i64)> = named.map(|(id, value)| (id, value as i64)).collect();
             // Of several names for one value the lowest number is the canonical one.
             list.sort_unstable();
@@ -117,6 +118,8 @@ impl Recorder for Real {
                 state.after(thread, call, 0, 0);
             });
         }
-        finalize::finalize(state::take_recorder(), whole);
+        // Where tracing stopped before it began, the other ranks wait for this one all the same.
+        let state = state::take_recorder().or_else(|| State::new().map(Box::new));
+        finalize::finalize(state, whole);
     }
 }

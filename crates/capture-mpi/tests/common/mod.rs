@@ -21,11 +21,15 @@ pub fn installed() -> Vec<Mpi> {
 
 impl Mpi {
     pub fn compile(self, program: &str) -> PathBuf {
-        let fortran = program.ends_with(".f90");
-        compile(&format!("{}.{}", if fortran { "mpif90" } else { "mpicc" }, self.0), program, &[], self.0)
+        let compiler = match program.rsplit_once('.') {
+            Some((_, "f90")) => "mpif90",
+            Some((_, "cpp")) => "mpicxx",
+            _ => "mpicc",
+        };
+        compile(&format!("{compiler}.{}", self.0), program, &[], self.0)
     }
 
-    /// What `words` do on `ranks` ranks.
+    /// What the program does with `words` on `ranks` ranks.
     pub fn run(self, ranks: usize, program: &Path, words: &[&str], variables: &[(&str, &str)]) -> Output {
         let mut command = Command::new("timeout");
         command.args(["60", &format!("mpiexec.{}", self.0), "-n", &ranks.to_string()]);

@@ -71,7 +71,8 @@ impl Calls {
             lane.push(value);
         }
         let scale = 1 << (7 + u32::from(bytes[0]) % 9);
-        let time = scale + self.random.below(scale / 2) + self.random.below(20) / 19 * self.random.below(9 * scale);
+        let time =
+            scale + self.random.below(scale / 2) + self.random.below(20) / 19 * self.random.below(9 * scale);
         self.symbols[symbol].tally.add(Tally { total: time, min: time, max: time });
     }
 }
@@ -143,7 +144,8 @@ pub fn rank(rank: u32, width: u32, steps: u64) -> Bundle {
             item.count = (steps / 10).max(1);
         }
     }
-    let lanes = calls.values.iter().map(|lanes| lanes.iter().map(|values| shortest(values)).collect()).collect();
+    let lanes =
+        calls.values.iter().map(|lanes| lanes.iter().map(|values| shortest(values)).collect()).collect();
     let digest = (0..8).fold(u64::from(x.min(1) + y.min(1) * 2), |d, _| d << 8 | calls.random.below(256));
     let edge = |at: u32| u64::from(u8::from(at > 0) + u8::from(at + 1 == width));
     let digest = digest.wrapping_mul(0) | (edge(x) * 3 + edge(y) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -158,8 +160,7 @@ fn shortest(values: &[i64]) -> Stream {
 
 pub fn trace(width: u32, steps: u64) -> Trace {
     let ranks = width * width;
-    let mut bundle =
-        (0..ranks).fold(Bundle::default(), |all, r| merge(all, rank(r, width, steps)).unwrap());
+    let mut bundle = (0..ranks).fold(Bundle::default(), |all, r| merge(all, rank(r, width, steps)).unwrap());
     bundle.canonical().unwrap();
     let words = ["mpiexec", "-n", &ranks.to_string(), "./stencil", &steps.to_string()].map(String::from);
     Trace {

@@ -83,6 +83,27 @@ fn collectives() {
     check(4, &[block], "MPI_Reduce_scatter_block", 4 * 4 * 16, false);
 }
 
+#[test]
+fn neighbours() {
+    let exchange = |comm: &str| {
+        let sent = call("MPI_Neighbor_alltoall").buffer().number(3).object("MPI_INT");
+        sent.buffer().number(3).object("MPI_INT").object(comm)
+    };
+    let cart = call("MPI_Cart_create").object("MPI_COMM_WORLD").number(2).elements(&[2, 2]).elements(&[1, 0]);
+    let cart = cart.number(0).comm_as_parent(0, 0);
+    check(4, &[cart.clone(), exchange("#0")], "MPI_Neighbor_alltoall", 4 * 4 * 12, true);
+    let copy = call("MPI_Comm_dup").object("#0").comm_as_parent(1, 0);
+    check(4, &[cart, copy, exchange("#1")], "MPI_Neighbor_alltoall", 4 * 4 * 12, true);
+    let graph =
+        call("MPI_Dist_graph_create").object("MPI_COMM_WORLD").number(1).elements(&[0]).elements(&[1]);
+    let graph =
+        graph.list(&[1]).named("MPI_UNWEIGHTED").object("MPI_INFO_NULL").number(0).comm_as_parent(0, 0);
+    let unasked = stats(&alike(2, &[graph.clone(), exchange("#0")])).unwrap();
+    assert_eq!(payload_of(&unasked, "MPI_Neighbor_alltoall"), Amount { bytes: 0, exact: false });
+    let ask = call("MPI_Dist_graph_neighbors_count").object("#0").tagged(1).tagged(5).tagged(0);
+    check(2, &[graph, ask, exchange("#0")], "MPI_Neighbor_alltoall", 2 * 5 * 12, true);
+}
+
 fn alltoallw(counts: &[i64], types: &[&str]) -> Encoded {
     let zeros = vec![0; counts.len()];
     let sent = call("MPI_Alltoallw").buffer().list(counts).list(&zeros).types(types);

@@ -11,6 +11,7 @@ use refrain_tracefile::{Meta, RankTime, Trace};
 const LANE: u8 = 1;
 const NAMED: u8 = 3;
 const UNKEPT: u8 = 4;
+const GROUP_SAME: u8 = 1;
 const GROUP_LIST: u8 = 2;
 
 /// One call as it is encoded: what is fixed in `symbol`, the numbers beside it.
@@ -71,6 +72,13 @@ impl Encoded {
         self
     }
 
+    /// A list whose length another parameter says.
+    pub fn elements(mut self, values: &[i64]) -> Self {
+        self.symbol.push(LANE);
+        self.lane(values);
+        self
+    }
+
     pub fn types(self, names: &[&str]) -> Self {
         let codes: Vec<i64> = names.iter().map(|n| code(n)).collect();
         self.list(&codes)
@@ -110,6 +118,12 @@ impl Encoded {
         self.lane(&[group.len() as i64]);
         self.lane(group);
         self
+    }
+
+    /// A new communicator of its parent's members.
+    pub fn comm_as_parent(mut self, id: i64, order: i64) -> Self {
+        self.symbol.extend([LANE, GROUP_SAME]);
+        self.number(id * 2).number(order)
     }
 
     /// Everything in the symbol, as with `--split off`.

@@ -68,7 +68,7 @@ static void splits(void)
 
 static void groups(void)
 {
-    MPI_Group world, same, even, odd, both, range, none, common;
+    MPI_Group world, same, even, odd, both, range, rest, none, common;
     MPI_Comm comm;
     int ranks[64], where[64], n = 0, value, result;
     for (int i = 0; i < size && n < 64; i += 2)
@@ -79,6 +79,8 @@ static void groups(void)
     MPI_Group_incl(world, n, ranks, &even);
     MPI_Group_excl(world, n, ranks, &odd);
     MPI_Group_range_incl(world, 1, span, &range);
+    MPI_Group_range_excl(world, 1, span, &rest);
+    MPI_Group_compare(rest, odd, &result);
     MPI_Group_union(odd, even, &both);
     MPI_Group_intersection(odd, even, &none);
     MPI_Group_difference(world, odd, &common);
@@ -108,6 +110,8 @@ static void groups(void)
     MPI_Group_free(&common);
     MPI_Group_free(&both);
     MPI_Group_free(&range);
+    if (rest != MPI_GROUP_EMPTY)
+        MPI_Group_free(&rest);
     if (odd != MPI_GROUP_EMPTY)
         MPI_Group_free(&odd);
     MPI_Group_free(&even);

@@ -341,9 +341,9 @@ unsafe fn invoke(real: *const (), args: &[usize]) -> usize {
         ($($pattern:pat => ($($a:ident)*),)*) => {
             match *args {
                 $($pattern => {
+                    type Real = unsafe extern "C-unwind" fn($(by_arity!(@word $a)),*) -> usize;
                     // SAFETY: as the caller says; in the C calling convention a word carries any of these types.
-                    let real: unsafe extern "C-unwind" fn($(by_arity!(@word $a)),*) -> usize =
-                        unsafe { std::mem::transmute(real) };
+                    let real = unsafe { std::mem::transmute::<*const (), Real>(real) };
                     // SAFETY: as the caller says.
                     unsafe { real($($a),*) }
                 })*

@@ -28,6 +28,7 @@ pub mod clock;
 pub mod config;
 #[cfg(feature = "count-calls")]
 mod counting;
+mod elf;
 mod guard;
 pub mod hooks;
 pub mod memory;

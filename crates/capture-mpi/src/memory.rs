@@ -9,6 +9,7 @@
 
 pub mod bitmap;
 pub mod freed;
+pub mod imports;
 pub mod mappings;
 pub mod modules;
 pub mod real;
@@ -163,7 +164,6 @@ pub unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
 
 /// # Safety
 /// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn mmap(
     address: *mut c_void,
     length: usize,
@@ -178,28 +178,8 @@ pub unsafe extern "C" fn mmap(
     memory
 }
 
-/// The same on 64-bit machines, by another name.
-///
 /// # Safety
 /// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn mmap64(
-    address: *mut c_void,
-    length: usize,
-    protection: c_int,
-    flags: c_int,
-    file: c_int,
-    offset: libc::off_t,
-) -> *mut c_void {
-    // SAFETY: the program's own call, passed on.
-    let memory = unsafe { ALLOCATOR.mmap(address, length, protection, flags, file, offset) };
-    mapped(memory, length);
-    memory
-}
-
-/// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     unmapped(address, length);
     // SAFETY: the program's own call, passed on.
@@ -210,7 +190,6 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
 ///
 /// # Safety
 /// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C" fn mremap(
     address: *mut c_void,
     length: usize,

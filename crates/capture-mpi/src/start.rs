@@ -6,6 +6,7 @@ use refrain_mpi::Library;
 
 use crate::config::{Config, Time};
 use crate::guard::say;
+use crate::memory::imports;
 use crate::state::{self, Mode};
 use crate::{clock, symbols};
 
@@ -51,6 +52,9 @@ fn start() {
     state::TIMED.store(config.time != Time::Off, Relaxed);
     state::PANIC_AT.store(config.test_panic, Relaxed);
     state::TRACKING.store(config.pointers, Relaxed);
+    if config.pointers {
+        imports::redirect();
+    }
     let _ = state::CONFIG.set(config);
     state::MODE.store(Mode::On as u8, Release);
 }

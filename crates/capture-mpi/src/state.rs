@@ -69,6 +69,9 @@ pub static FREED: Freed = Freed::new();
 
 #[cfg(feature = "count-calls")]
 pub static COUNTS: [AtomicU64; FUNCTIONS] = [const { AtomicU64::new(0) }; FUNCTIONS];
+#[cfg(feature = "count-calls")]
+pub static PLACES: std::sync::Mutex<Option<(crate::memory::Segments, Vec<crate::memory::Place>)>> =
+    std::sync::Mutex::new(None);
 
 /// The recorder's state. Invariant: touched only by whoever holds `RECORDER_BUSY`, or, once `ONE_AT_A_TIME` is set, by
 /// the one thread that the program lets into MPI.

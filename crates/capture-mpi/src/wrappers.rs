@@ -48,9 +48,9 @@ macro_rules! wrap {
     };
     (@pass $index:literal, ($($a:ident)*)) => {{
         let real = guard::real($index);
+        type Real = unsafe extern "C-unwind" fn($(wrap!(@word $a)),*) -> usize;
         // SAFETY: the program believes it calls a function of this signature, and `real` is that function.
-        let real: unsafe extern "C-unwind" fn($(wrap!(@word $a)),*) -> usize =
-            unsafe { std::mem::transmute(real) };
+        let real = unsafe { std::mem::transmute::<*const (), Real>(real) };
         // SAFETY: as above.
         unsafe { real($($a),*) }
     }};

@@ -5,10 +5,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 const K: u64 = 0x9e37_79b9_7f4a_7c15;
 
+/// Another odd number, so that a value that happens to be a multiple of one constant does not cancel the other.
+const C: u64 = 0xd6e8_feb8_6659_fd93;
+
 /// One multiply-and-fold step; every input bit reaches every output bit after two of them.
 #[inline]
 pub(crate) fn mix(state: u64, value: u64) -> u64 {
-    let product = u128::from(state ^ value.wrapping_mul(K)) * u128::from(K | 1);
+    let sum = (state ^ (state >> 29)).wrapping_add(value.wrapping_mul(C)).wrapping_add(1);
+    let product = u128::from(sum) * u128::from(K);
     (product as u64) ^ ((product >> 64) as u64)
 }
 
@@ -63,3 +67,40 @@ impl Hasher for FastHasher {
 
 /// A map for keys we make ourselves; nobody can choose them to collide.
 pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_lists_of_small_numbers_do_not_collide() {
+        let mut seen = std::collections::HashSet::new();
+        let mut lists = 0;
+        for a in 0..40u64 {
+            for b in 0..40 {
+                for c in 0..40 {
+                    let hash = [a, b, c].iter().fold(3, |h, &v| mix(h, v));
+                    assert_ne!(hash >> 32, 0);
+                    seen.insert(hash);
+                    lists += 1;
+                }
+            }
+        }
+        assert_eq!(seen.len(), lists);
+    }
+
+    #[test]
+    fn strings_that_differ_in_a_byte_or_in_length_differ() {
+        let mut seen = std::collections::HashSet::new();
+        for n in 0..40 {
+            for at in 0..n {
+                for byte in 1..=255u8 {
+                    let mut text = vec![0u8; n];
+                    text[at] = byte;
+                    assert!(seen.insert(hash_bytes(&text)));
+                }
+            }
+            assert!(seen.insert(hash_bytes(&vec![0; n])));
+        }
+    }
+}

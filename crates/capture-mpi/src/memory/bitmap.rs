@@ -11,7 +11,7 @@
 
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 /// What allocators align to. Two smaller objects within one granule (some allocators have them) count as one.
 const GRANULE_BITS: u32 = 4;
@@ -34,6 +34,9 @@ struct Region {
     used: [AtomicU64; WORDS / 64],
     used2: [AtomicU64; WORDS / 64 / 64],
     used3: [AtomicU64; WORDS / 64 / 64 / 64],
+    /// For every word, how many granules the segment has that begins in it and ends beyond it: there is at most one.
+    /// 0 where it has too many for the number; its end is searched for then.
+    lengths: [AtomicU32; WORDS],
     /// One bit for every granule: a segment that begins here has a name.
     named: [AtomicU64; WORDS / 2],
 }
@@ -89,22 +92,23 @@ impl Bitmap {
         } else {
             // The end first: a begin without an end would reach into whatever comes after it.
             self.set(last, end);
-            self.set(start, begin);
+            let granules = (last >> GRANULE_BITS) - (start >> GRANULE_BITS) + 1;
+            if let Some(region) = self.set(start, begin) {
+                region.lengths[word(start)].store(u32::try_from(granules).unwrap_or(0), Relaxed);
+            }
         }
     }
 
     #[inline]
-    fn set(&self, address: usize, bits: u64) {
-        let Some(region) =
-            self.region(address >> REGION_BITS).or_else(|| self.create(address >> REGION_BITS))
-        else {
-            return;
-        };
+    fn set(&self, address: usize, bits: u64) -> Option<&Region> {
+        let number = address >> REGION_BITS;
+        let region = self.region(number).or_else(|| self.create(number))?;
         let word = word(address);
         if region.used[word >> 6].load(Relaxed) & 1 << (word & 63) == 0 {
             region.mark_used(word);
         }
         region.marks[word].fetch_or(bits, AcqRel);
+        Some(region)
     }
 
     /// The segment at `start` is about to be released. True if it had a name.
@@ -121,13 +125,22 @@ impl Bitmap {
         if ends != 0 {
             marks.fetch_and(!(begin | 1 << ends.trailing_zeros()), AcqRel);
         } else {
+            let end = self.end_beyond(region, start);
             marks.fetch_and(!begin, AcqRel);
-            if let Some(end) = self.next(position_of(start) + 1).filter(|&p| !begins(p)) {
+            if let Some(end) = end {
                 self.clear(end);
             }
         }
         let (names, name) = region.name(start);
         names.load(Relaxed) & name != 0 && names.fetch_and(!name, AcqRel) & name != 0
+    }
+
+    /// Where the segment ends that begins at `start` and leaves its word.
+    fn end_beyond(&self, region: &Region, start: usize) -> Option<Position> {
+        match region.lengths[word(start)].load(Relaxed) as usize {
+            0 => self.next(position_of(start) + 1).filter(|&p| !begins(p)),
+            granules => Some(position_of(start) + 2 * (granules - 1) + 1),
+        }
     }
 
     fn clear(&self, position: Position) {
@@ -147,7 +160,8 @@ impl Bitmap {
             mark
         } else {
             // An end in this very granule, or in the one before a pointer just past it; else it lies outside.
-            let touches = mark == end_here || (mark + 2 == end_here && pointer % (1 << GRANULE_BITS) == 0);
+            let touches =
+                mark == end_here || (mark + 2 == end_here && pointer.is_multiple_of(1 << GRANULE_BITS));
             touches.then_some(())?;
             self.previous(mark - 1).filter(|&p| begins(p))?
         };
@@ -157,10 +171,15 @@ impl Bitmap {
     /// The length of the segment at `start`, in whole granules.
     pub fn length(&self, start: usize) -> Option<usize> {
         let region = self.region(start >> REGION_BITS)?;
-        if region.marks[word(start)].load(Acquire) & BEGIN << bit(start) == 0 {
+        let begin = BEGIN << bit(start);
+        let seen = region.marks[word(start)].load(Acquire);
+        if seen & begin == 0 {
             return None;
         }
-        let end = self.next(position_of(start) + 1).filter(|&p| !begins(p))?;
+        let end = match seen & ENDS & !(begin - 1) {
+            0 => self.end_beyond(region, start)?,
+            ends => (position_of(start) & !63) + ends.trailing_zeros() as usize,
+        };
         Some(address(end) + (1 << GRANULE_BITS) - start)
     }
 

@@ -31,9 +31,12 @@ impl Default for Mappings {
 
 impl Mappings {
     pub const fn new() -> Self {
-        const FREE: Entry =
-            Entry { start: AtomicUsize::new(0), end: AtomicUsize::new(0), named: AtomicBool::new(false) };
-        Self { entries: [FREE; ENTRIES], used: AtomicUsize::new(0) }
+        Self {
+            entries: [const {
+                Entry { start: AtomicUsize::new(0), end: AtomicUsize::new(0), named: AtomicBool::new(false) }
+            }; ENTRIES],
+            used: AtomicUsize::new(0),
+        }
     }
 
     fn live(&self) -> &[Entry] {

@@ -33,7 +33,7 @@ pub struct Real {
     arena: Arena,
 }
 
-/// The function in slot `$slot` as a `$type`, or `$otherwise` (evaluated) where there is none yet.
+/// The function in slot `$slot` as a `$type`, or else `$otherwise`, which leaves the function.
 macro_rules! real {
     ($self:ident . $slot:ident as fn($($arg:ty),*) $(-> $result:ty)?, else $otherwise:expr) => {{
         let mut found = $self.$slot.load(Relaxed);
@@ -42,7 +42,7 @@ macro_rules! real {
             found = $self.$slot.load(Relaxed);
         }
         if found.is_null() {
-            return $otherwise;
+            $otherwise
         }
         // SAFETY: `resolve` stored the function of that name, which has this signature in every C library.
         unsafe { std::mem::transmute::<*mut (), unsafe extern "C" fn($($arg),*) $(-> $result)?>(found) }
@@ -60,20 +60,19 @@ impl Default for Real {
 #[expect(clippy::missing_safety_doc, reason = "said once, above")]
 impl Real {
     pub const fn new() -> Self {
-        const UNKNOWN: AtomicPtr<()> = AtomicPtr::new(null_mut());
         Self {
-            malloc: UNKNOWN,
-            calloc: UNKNOWN,
-            realloc: UNKNOWN,
-            free: UNKNOWN,
-            posix_memalign: UNKNOWN,
-            aligned_alloc: UNKNOWN,
-            memalign: UNKNOWN,
-            valloc: UNKNOWN,
-            pvalloc: UNKNOWN,
-            mmap: UNKNOWN,
-            munmap: UNKNOWN,
-            mremap: UNKNOWN,
+            malloc: AtomicPtr::new(null_mut()),
+            calloc: AtomicPtr::new(null_mut()),
+            realloc: AtomicPtr::new(null_mut()),
+            free: AtomicPtr::new(null_mut()),
+            posix_memalign: AtomicPtr::new(null_mut()),
+            aligned_alloc: AtomicPtr::new(null_mut()),
+            memalign: AtomicPtr::new(null_mut()),
+            valloc: AtomicPtr::new(null_mut()),
+            pvalloc: AtomicPtr::new(null_mut()),
+            mmap: AtomicPtr::new(null_mut()),
+            munmap: AtomicPtr::new(null_mut()),
+            mremap: AtomicPtr::new(null_mut()),
             resolving: AtomicBool::new(false),
             arena: Arena::new(),
         }
@@ -111,14 +110,14 @@ impl Real {
 
     #[inline]
     pub unsafe fn malloc(&self, size: usize) -> Memory {
-        let real = real!(self.malloc as fn(usize) -> Memory, else self.arena.allocate(16, size));
+        let real = real!(self.malloc as fn(usize) -> Memory, else return self.arena.allocate(16, size));
         // SAFETY: as the caller says.
         unsafe { real(size) }
     }
 
     #[inline]
     pub unsafe fn calloc(&self, count: usize, size: usize) -> Memory {
-        let real = real!(self.calloc as fn(usize, usize) -> Memory, else match count.checked_mul(size) {
+        let real = real!(self.calloc as fn(usize, usize) -> Memory, else return match count.checked_mul(size) {
             Some(size) => self.arena.allocate(16, size),
             None => null_mut(),
         });
@@ -133,7 +132,7 @@ impl Real {
             return unsafe { self.move_out(old, size) };
         }
         let real = real!(self.realloc as fn(Memory, usize) -> Memory, else {
-            if old.is_null() { self.arena.allocate(16, size) } else { null_mut() }
+            return if old.is_null() { self.arena.allocate(16, size) } else { null_mut() };
         });
         // SAFETY: as the caller says.
         unsafe { real(old, size) }
@@ -157,7 +156,7 @@ impl Real {
             return;
         }
         // Memory that the allocator we have not found yet cannot have given out: it stays.
-        let real = real!(self.free as fn(Memory), else ());
+        let real = real!(self.free as fn(Memory), else return);
         // SAFETY: as the caller says.
         unsafe { real(memory) }
     }
@@ -170,33 +169,38 @@ impl Real {
             }
             // SAFETY: the caller's place for the result.
             unsafe { *memory = found };
-            0
+            return 0;
         });
         // SAFETY: as the caller says.
         unsafe { real(memory, alignment, size) }
     }
 
     pub unsafe fn aligned_alloc(&self, alignment: usize, size: usize) -> Memory {
-        let real = real!(self.aligned_alloc as fn(usize, usize) -> Memory, else self.arena.allocate(alignment, size));
+        let real = real!(
+            self.aligned_alloc as fn(usize, usize) -> Memory,
+            else return self.arena.allocate(alignment, size)
+        );
         // SAFETY: as the caller says.
         unsafe { real(alignment, size) }
     }
 
     pub unsafe fn memalign(&self, alignment: usize, size: usize) -> Memory {
-        let real =
-            real!(self.memalign as fn(usize, usize) -> Memory, else self.arena.allocate(alignment, size));
+        let real = real!(
+            self.memalign as fn(usize, usize) -> Memory,
+            else return self.arena.allocate(alignment, size)
+        );
         // SAFETY: as the caller says.
         unsafe { real(alignment, size) }
     }
 
     pub unsafe fn valloc(&self, size: usize) -> Memory {
-        let real = real!(self.valloc as fn(usize) -> Memory, else self.arena.allocate(4096, size));
+        let real = real!(self.valloc as fn(usize) -> Memory, else return self.arena.allocate(4096, size));
         // SAFETY: as the caller says.
         unsafe { real(size) }
     }
 
     pub unsafe fn pvalloc(&self, size: usize) -> Memory {
-        let real = real!(self.pvalloc as fn(usize) -> Memory, else self.arena.allocate(4096, size));
+        let real = real!(self.pvalloc as fn(usize) -> Memory, else return self.arena.allocate(4096, size));
         // SAFETY: as the caller says.
         unsafe { real(size) }
     }
@@ -213,7 +217,7 @@ impl Real {
         let real = real!(
             self.mmap as fn(Memory, usize, c_int, c_int, c_int, off_t) -> Memory,
             // SAFETY: what the C library would do.
-            else unsafe { libc::syscall(libc::SYS_mmap, a, length, prot, flags, file, at) as Memory }
+            else return unsafe { libc::syscall(libc::SYS_mmap, a, length, prot, flags, file, at) as Memory }
         );
         // SAFETY: as the caller says.
         unsafe { real(a, length, prot, flags, file, at) }
@@ -223,7 +227,7 @@ impl Real {
         let real = real!(
             self.munmap as fn(Memory, usize) -> c_int,
             // SAFETY: what the C library would do.
-            else unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
+            else return unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
         );
         // SAFETY: as the caller says.
         unsafe { real(address, length) }
@@ -234,7 +238,7 @@ impl Real {
             // The last argument is variadic in C; it travels in the same register.
             self.mremap as fn(Memory, usize, usize, c_int, Memory) -> Memory,
             // SAFETY: what the C library would do.
-            else unsafe { libc::syscall(libc::SYS_mremap, address, old, new, flags, to) as Memory }
+            else return unsafe { libc::syscall(libc::SYS_mremap, address, old, new, flags, to) as Memory }
         );
         // SAFETY: as the caller says.
         unsafe { real(address, old, new, flags, to) }

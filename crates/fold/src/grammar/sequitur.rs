@@ -53,6 +53,8 @@ pub(super) struct Sequitur {
     digrams: Vec<u32>,
     /// Rules that may have become useless.
     suspects: Vec<u32>,
+    /// Scratch for `expand_tail`: nodes and how often each is still to come.
+    stack: Vec<(u32, u64)>,
 }
 
 impl Sequitur {
@@ -93,15 +95,15 @@ impl Sequitur {
     }
 
     /// Appends one repetition of the first start's last item to `out`.
-    pub fn expand_tail(&self, out: &mut Vec<u32>) {
+    pub fn expand_tail(&mut self, out: &mut Vec<u32>) {
         let Some(&start) = self.starts.first() else { return };
         let last = self.node(self.rules[start as usize].guard).prev;
         if self.node(last).symbol < RULE {
             out.push(self.node(last).symbol as u32);
             return;
         }
-        // (node, repetitions of it that are left)
-        let mut stack = vec![(last, 1)];
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push((last, 1));
         while let Some((node, left)) = stack.pop() {
             let Node { symbol, next, .. } = *self.node(node);
             if symbol >= GUARD {
@@ -120,6 +122,7 @@ impl Sequitur {
             let first = self.first(symbol as u32);
             stack.push((first, self.node(first).count));
         }
+        self.stack = stack;
     }
 
     /// A new rule with this body, neither used nor pinned yet; nothing is settled.

@@ -1,0 +1,99 @@
+//! The arrows between the crates run one way. The picture of them is in ARCHITECTURE.md; this test holds both to it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Who may use whom, of our own crates. A crate that is not listed is forbidden, so is an arrow that is not.
+const ALLOWED: [(&str, &[&str]); 9] = [
+    ("fold", &[]),
+    ("model", &[]),
+    ("mpi", &[]),
+    ("encode", &["model", "fold"]),
+    ("tracefile", &["model", "fold"]),
+    ("capture-mpi", &["model", "fold", "encode", "tracefile", "mpi"]),
+    ("views", &["model", "fold", "encode", "tracefile"]),
+    ("cli", &["model", "fold", "encode", "tracefile", "views"]),
+    ("e2e", &[]),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Our crates in the tables of a manifest that decide what is linked: not what only tests use.
+fn arrows_of(manifest: &str) -> BTreeSet<String> {
+    let mut table = "";
+    let mut found = BTreeSet::new();
+    for line in manifest.lines().map(str::trim) {
+        if line.starts_with('[') {
+            table = line;
+        } else if table.contains("dependencies]") && !table.contains("dev-dependencies") {
+            let name = line.split(['=', '.', ' ']).next().unwrap_or("");
+            if let Some(ours) = name.strip_prefix("refrain-") {
+                found.insert(ours.to_owned());
+            }
+        }
+    }
+    found
+}
+
+fn all_arrows() -> BTreeMap<String, BTreeSet<String>> {
+    let mut arrows = BTreeMap::new();
+    for entry in fs::read_dir(root().join("crates")).unwrap() {
+        let folder = entry.unwrap().path();
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        arrows.insert(name, arrows_of(&manifest));
+    }
+    arrows
+}
+
+#[test]
+fn arrows_run_only_where_the_map_says() {
+    for (from, to) in all_arrows() {
+        let (_, allowed) = ALLOWED.iter().find(|(name, _)| *name == from).unwrap_or_else(|| {
+            panic!("crate {from} is not on the map: add it here and to ARCHITECTURE.md, with what it may use")
+        });
+        for used in to {
+            assert!(allowed.contains(&used.as_str()), "{from} uses {used}, which the map forbids");
+        }
+    }
+}
+
+#[test]
+fn the_map_itself_has_no_circle() {
+    // Crates that use only crates already placed are placed; in a circle none ever is.
+    let mut placed: BTreeSet<&str> = BTreeSet::new();
+    while let Some((name, _)) = ALLOWED
+        .iter()
+        .find(|(name, uses)| !placed.contains(name) && uses.iter().all(|used| placed.contains(used)))
+    {
+        placed.insert(name);
+    }
+    assert_eq!(placed.len(), ALLOWED.len(), "a circle among those left out of {placed:?}");
+}
+
+#[test]
+fn the_picture_shows_the_arrows_there_are() {
+    let text = fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let drawn: BTreeSet<(String, String)> = text
+        .lines()
+        .skip_while(|line| !line.starts_with("```mermaid"))
+        .take_while(|line| *line != "```")
+        .filter_map(|line| line.split_once("-->"))
+        .map(|(from, to)| (from.trim().to_owned(), to.trim().to_owned()))
+        .collect();
+    let mut there = BTreeSet::new();
+    for (from, to) in all_arrows() {
+        there.extend(to.into_iter().map(|to| (from.clone(), to)));
+    }
+    assert_eq!(drawn, there, "the picture in ARCHITECTURE.md and the manifests differ");
+}
+
+#[test]
+fn a_manifest_is_understood() {
+    let manifest = "[package]\nname = \"refrain-x\"\n[dependencies]\nrefrain-fold.workspace = true\nlibc = \"0.2\"\n\
+                    [dev-dependencies]\nrefrain-views = { path = \"..\" }\n[build-dependencies]\nrefrain-model = \"1\"\n";
+    assert_eq!(arrows_of(manifest), ["fold", "model"].map(str::to_owned).into());
+}

@@ -1,0 +1,221 @@
+//! The programs of `tests/programs`, the witness and the yield preload, built once for each MPI library.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::SystemTime;
+
+use crate::compare::Rules;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Library {
+    Mpich,
+    OpenMpi,
+}
+
+impl Library {
+    pub const ALL: [Library; 2] = [Library::Mpich, Library::OpenMpi];
+
+    /// As Debian's alternatives call it.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Library::Mpich => "mpich",
+            Library::OpenMpi => "openmpi",
+        }
+    }
+
+    fn compiler(self, source: &Path) -> String {
+        let kind = match source.extension().and_then(OsStr::to_str) {
+            Some("cpp") => "mpicxx",
+            Some("f" | "f90") => "mpifort",
+            _ => "mpicc",
+        };
+        format!("{kind}.{}", self.suffix())
+    }
+}
+
+/// A program of `tests/programs`.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    pub source: &'static str,
+    pub args: &'static [&'static str],
+    pub ranks: &'static [u32],
+    pub rules: Rules,
+}
+
+const STILL: Rules = Rules { heap_moves: false, tag_is_offset: false };
+const MOVING: Rules = Rules { heap_moves: true, tag_is_offset: false };
+
+const fn program(source: &'static str, ranks: &'static [u32], rules: Rules) -> Program {
+    Program { source, args: &[], ranks, rules }
+}
+
+impl Program {
+    pub const ALL: &'static [Program] = &[
+        program("ring.c", &[1, 2, 5], STILL),
+        program("p2p.c", &[1, 2, 3, 4], STILL),
+        program("completion.c", &[2, 3, 5], STILL),
+        program("persistent.c", &[2, 3, 4], STILL),
+        program("collectives.c", &[2, 3, 4, 5], STILL),
+        program("icollectives.c", &[2, 3, 4], STILL),
+        program("vw.c", &[2, 3, 4, 5], MOVING),
+        program("comms.c", &[1, 2, 3, 4, 5], MOVING),
+        program("types.c", &[2, 3, 4], STILL),
+        program("misc.c", &[2, 3], STILL),
+        program("heap.c", &[2, 3], Rules { heap_moves: true, tag_is_offset: true }),
+        program("stencil2d.c", &[4, 5], STILL),
+        program("cxx.cpp", &[2, 3], MOVING),
+        program("f_mpifh.f", &[2, 3, 4], STILL),
+        program("f_usempi.f90", &[2, 3, 4], STILL),
+        program("f_f08.f90", &[2, 3, 4], STILL),
+    ];
+
+    /// By its name without extension; panics where there is none.
+    pub fn named(name: &str) -> Program {
+        *Program::ALL
+            .iter()
+            .find(|p| p.name() == name)
+            .unwrap_or_else(|| panic!("no program is called {name}"))
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.source.split('.').next().unwrap_or(self.source)
+    }
+
+    pub fn with(self, args: &'static [&'static str]) -> Program {
+        Program { args, ..self }
+    }
+
+    pub fn is_fortran(&self) -> bool {
+        self.source.ends_with(".f") || self.source.ends_with(".f90")
+    }
+
+    /// The executable, built if it is not there or older than its source.
+    pub fn build(&self, library: Library) -> PathBuf {
+        let folder = sources().join("programs");
+        let source = folder.join(self.source);
+        let target = folder_for(library).join(self.name());
+        let common = folder.join("common.h");
+        make(&target, &[&source, &common], |part| {
+            let mut command = Command::new(library.compiler(&source));
+            command.arg("-O1").arg("-g").arg("-o").arg(part).arg(&source);
+            if self.is_fortran() {
+                // mpif.h has no interfaces, so one routine takes buffers of many types.
+                command.arg("-fallow-argument-mismatch").arg("-w").arg("-J").arg(folder_for(library));
+            }
+            vec![command]
+        });
+        target
+    }
+}
+
+/// The witness for that library: compiled against its mpi.h, linked against nothing of it.
+pub fn witness(library: Library) -> PathBuf {
+    let folder = sources().join("witness");
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(&folder).expect("tests/witness is there").filter_map(|e| Some(e.ok()?.path())).collect();
+    files.sort();
+    let target = folder_for(library).join("witness.so");
+    let inputs: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    make(&target, &inputs, |part| {
+        let mut commands = Vec::new();
+        let mut link = Command::new("cc");
+        link.arg("-shared").arg("-o").arg(part);
+        for source in files.iter().filter(|f| f.extension() == Some(OsStr::new("c"))) {
+            let object =
+                part.with_extension(format!("{}.o", source.file_stem().unwrap_or_default().display()));
+            let mut compile = Command::new(library.compiler(source));
+            compile.args([
+                "-c",
+                "-fPIC",
+                "-O1",
+                "-g",
+                "-Wall",
+                "-Wextra",
+                "-Wno-unused-parameter",
+                "-Werror",
+            ]);
+            compile.arg("-fvisibility=hidden").arg("-o").arg(&object).arg(source);
+            commands.push(compile);
+            link.arg(object);
+        }
+        link.args(["-ldl", "-lpthread"]);
+        commands.push(link);
+        commands
+    });
+    target
+}
+
+/// The functions a library of ours defines.
+pub fn defined(library: &Path) -> HashSet<String> {
+    let listing = Command::new("nm").arg("-D").arg("--defined-only").arg(library).output();
+    let listing = listing.unwrap_or_else(|e| missing(&format!("nm: {e}")));
+    let text = String::from_utf8_lossy(&listing.stdout).into_owned();
+    text.lines().filter_map(|line| line.split_whitespace().nth(2)).map(String::from).collect()
+}
+
+/// The preload that makes waiting MPICH ranks give up their core.
+pub fn yielding() -> PathBuf {
+    let source = sources().join("yield/yield.c");
+    let target = folder_for(Library::Mpich).join("yield.so");
+    make(&target, &[&source], |part| {
+        let mut command = Command::new("cc");
+        command.args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o"]).arg(part).arg(&source);
+        vec![command]
+    });
+    target
+}
+
+/// Builds under another name and renames, so that no other process ever runs half a file.
+fn make(target: &Path, inputs: &[&Path], commands: impl Fn(&Path) -> Vec<Command>) {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _held = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
+    let changed = |path: &Path| path.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+    if target.exists() && inputs.iter().all(|input| changed(input) <= changed(target)) {
+        return;
+    }
+    let part = target.with_extension(format!("part{}", std::process::id()));
+    for mut command in commands(&part) {
+        let shown = format!("{command:?}");
+        let done = command.output().unwrap_or_else(|e| missing(&format!("{shown}: {e}")));
+        let problem = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.success(), "{shown}\n{problem}");
+    }
+    fs::rename(&part, target).unwrap_or_else(|e| panic!("{}: {e}", target.display()));
+}
+
+/// What these tests need is not on this machine.
+pub fn missing(what: &str) -> ! {
+    panic!("{what}\nrun `make test`, which installs what is missing")
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
+}
+
+/// `target` of this build: the test's executable lies in `target/<profile>/deps`.
+pub fn target() -> PathBuf {
+    let own = std::env::current_exe().expect("the test's own path");
+    own.ancestors().nth(3).expect("target/<profile>/deps/<test>").to_path_buf()
+}
+
+fn folder_for(library: Library) -> PathBuf {
+    let folder = target().join("e2e").join(library.suffix());
+    fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    folder
+}
+
+/// The command under test: `REFRAIN_BIN`, or the one of this build, or of the other profile.
+pub fn refrain() -> PathBuf {
+    if let Some(path) = std::env::var_os("REFRAIN_BIN") {
+        return path.into();
+    }
+    let own = std::env::current_exe().expect("the test's own path");
+    let beside = own.ancestors().nth(2).expect("target/<profile>/deps").join("refrain");
+    let candidates = [beside, target().join("release/refrain"), target().join("debug/refrain")];
+    let found = candidates.iter().find(|c| c.exists()).cloned();
+    found.unwrap_or_else(|| missing(&format!("{} is not there", candidates[0].display())))
+}

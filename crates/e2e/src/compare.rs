@@ -1,0 +1,413 @@
+//! Holds what `refrain dump` says against what the witness saw, call by call.
+//!
+//! Both name the same things differently: where Refrain says `type#1`, `world.0` and `heap#3+16`, the witness says
+//! `type:7`, `comm:2` and `@7f30`. So names are bound to serial numbers where an object is made, and every later use
+//! must agree with the binding; a name may only be given again once its object is gone. A segment of memory is bound
+//! to the address of its start, and stays there as long as nothing can have been freed.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::json::Json;
+
+/// What may be expected of a program's use of memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Rules {
+    /// Heap memory is freed and made again while the program communicates, so heap names may move.
+    pub heap_moves: bool,
+    /// Every MPI_Sendrecv whose tags are not 1 sends from `tag` bytes into one heap block to the start of another.
+    pub tag_is_offset: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Report {
+    pub ranks: usize,
+    pub calls: usize,
+    pub arguments: usize,
+}
+
+/// Every difference found (at most a few per rank), or how much was equal. One list of lines per rank.
+pub fn compare(dump: &[Vec<Json>], witness: &[Vec<Json>], rules: Rules) -> Result<Report, String> {
+    let mut report = Report { ranks: witness.len(), ..Report::default() };
+    let mut wrong = Vec::new();
+    if dump.len() != witness.len() {
+        wrong.push(format!("the dump has {} ranks, the witness {}", dump.len(), witness.len()));
+    }
+    for (rank, (dump, witness)) in dump.iter().zip(witness).enumerate() {
+        let mut state = Rank { rules, ..Rank::default() };
+        for (i, (d, w)) in dump.iter().zip(witness).enumerate() {
+            if let Err(problem) = state.call(d, w) {
+                wrong.push(format!("rank {rank}, call {i}: {problem}\n  witness {w}\n  refrain {d}"));
+                if wrong.len() > 4 {
+                    break;
+                }
+            }
+        }
+        report.calls += witness.len();
+        report.arguments += state.arguments;
+        if dump.len() != witness.len() {
+            let next = |list: &[Json], i: usize| list.get(i).map_or("nothing".into(), Json::to_string);
+            let i = dump.len().min(witness.len());
+            wrong.push(format!(
+                "rank {rank}: the dump has {} calls, the witness {}; call {i}:\n  witness {}\n  refrain {}",
+                dump.len(),
+                witness.len(),
+                next(witness, i),
+                next(dump, i)
+            ));
+        }
+    }
+    wrong.extend(communicators_agree(dump).err());
+    if wrong.is_empty() { Ok(report) } else { Err(wrong.join("\n")) }
+}
+
+/// Calls that are collective over one communicator and make another, and how they name the two.
+const MAKERS: &[(&str, &str, &str)] = &[
+    ("MPI_Comm_dup", "comm", "newcomm"),
+    ("MPI_Comm_dup_with_info", "comm", "newcomm"),
+    ("MPI_Comm_idup", "comm", "newcomm"),
+    ("MPI_Comm_split", "comm", "newcomm"),
+    ("MPI_Comm_split_type", "comm", "newcomm"),
+    ("MPI_Comm_create", "comm", "newcomm"),
+    ("MPI_Cart_create", "comm_old", "comm_cart"),
+    ("MPI_Cart_sub", "comm", "newcomm"),
+    ("MPI_Graph_create", "comm_old", "comm_graph"),
+    ("MPI_Dist_graph_create", "comm_old", "comm_dist_graph"),
+    ("MPI_Dist_graph_create_adjacent", "comm_old", "comm_dist_graph"),
+    ("MPI_Intercomm_merge", "intercomm", "newintracomm"),
+];
+
+/// The members of a communicator must call it by one name: the k-th communicator made from a parent is the same one
+/// on every rank that takes part.
+fn communicators_agree(dump: &[Vec<Json>]) -> Result<(), String> {
+    let mut names: HashMap<(String, usize), (String, usize)> = HashMap::new();
+    for (rank, calls) in dump.iter().enumerate() {
+        let mut made: HashMap<&str, usize> = HashMap::new();
+        for call in calls {
+            let Some(maker) = MAKERS.iter().find(|m| call.get("call").text() == Some(m.0)) else { continue };
+            let Some(parent) = call.get("args").get(maker.1).text() else { continue };
+            let k = made.entry(parent).or_default();
+            *k += 1;
+            // MPI_COMM_SELF and what is made of it is each rank's own.
+            let Some(name) = call.get("args").get(maker.2).text() else { continue };
+            if name == "MPI_COMM_NULL" || parent.starts_with("self") {
+                continue;
+            }
+            let (known, by) = names.entry((parent.into(), *k)).or_insert_with(|| (name.into(), rank));
+            if known != name {
+                return Err(format!(
+                    "communicator {k} of {parent} is {known} on rank {by}, {name} on rank {rank}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[derive(Debug, Default)]
+struct Rank {
+    rules: Rules,
+    arguments: usize,
+    /// By Refrain's name: the witness's serial.
+    bound: HashMap<String, String>,
+    /// By serial: how often it was made and not freed.
+    live: HashMap<String, usize>,
+    /// By serial of a request: the number of its handle, and whether it outlives completion.
+    requests: HashMap<String, (String, bool)>,
+    /// By segment: the address it starts at.
+    segments: HashMap<String, i64>,
+    /// By address, the place that Refrain says it is. Heap places only where the heap does not move.
+    places: HashMap<i64, String>,
+    functions: HashMap<String, String>,
+}
+
+/// One argument of one call.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    call: &'a str,
+    name: &'a str,
+}
+
+impl Rank {
+    fn call(&mut self, d: &Json, w: &Json) -> Result<(), String> {
+        for key in ["rank", "thread", "call", "result"] {
+            if !d.has(key) || d.get(key) != w.get(key) {
+                return Err(format!("{key} is {} and should be {}", d.get(key), w.get(key)));
+            }
+        }
+        let call = w.get("call").text().unwrap_or("");
+        let (d_args, w_args) = (d.get("args"), w.get("args"));
+        let names = |args: &Json| args.members().iter().map(|m| m.0.clone()).collect::<Vec<_>>();
+        if names(d_args) != names(w_args) {
+            return Err(format!("the parameters are {:?} and should be {:?}", names(d_args), names(w_args)));
+        }
+        if self.rules.heap_moves {
+            // Nothing is freed within a call: its own buffers must still agree among themselves.
+            self.segments.retain(|name, _| !name.starts_with("heap"));
+        }
+        for (name, value) in w_args.members() {
+            self.arguments += 1;
+            let place = Place { call, name };
+            self.value(place, value, d_args.get(name)).map_err(|e| format!("{name}: {e}"))?;
+        }
+        if self.rules.tag_is_offset && call == "MPI_Sendrecv" {
+            offsets(d_args)?;
+        }
+        self.after(call, w, d_args);
+        Ok(())
+    }
+
+    fn value(&mut self, place: Place<'_>, w: &Json, d: &Json) -> Result<(), String> {
+        let differ = || Err(format!("is {d} and should be {w}"));
+        match w {
+            Json::Object(_) if w.has("maybe") => match d {
+                Json::Null => Ok(()),
+                _ => self.value(place, w.get("maybe"), d),
+            },
+            // A number that is read and written: both, or what it became.
+            Json::Object(_) if w.has("in") && d.has("in") => {
+                self.value(place, w.get("in"), d.get("in"))?;
+                self.value(place, w.get("out"), d.get("out"))
+            }
+            Json::Object(_) if w.has("in") => self.value(place, w.get("out"), d),
+            Json::Object(members) => {
+                if d.members().is_empty() {
+                    return differ();
+                }
+                for (key, value) in members {
+                    self.value(place, value, d.get(key)).map_err(|e| format!("{key} {e}"))?;
+                }
+                Ok(())
+            }
+            Json::List(list) if list.is_empty() && *d == Json::Null => Ok(()),
+            Json::List(list) => {
+                if !matches!(d, Json::List(_)) || d.list().len() != list.len() {
+                    return differ();
+                }
+                list.iter().zip(d.list()).try_for_each(|(w, d)| self.value(place, w, d))
+            }
+            Json::Text(text) => self.text(place, text, d),
+            // An absolute address among displacements.
+            Json::Int(number) if segment(d).is_some() => self.address(*number, d),
+            Json::Null if place.name == "argc" || place.name == "argv" => match d {
+                Json::Null => Ok(()),
+                Json::List(list) if list.is_empty() => Ok(()),
+                Json::Text(text) if text == "NULL" => Ok(()),
+                _ => differ(),
+            },
+            _ if w == d => Ok(()),
+            _ => differ(),
+        }
+    }
+
+    fn text(&mut self, place: Place<'_>, w: &str, d: &Json) -> Result<(), String> {
+        if let Some(address) = w.strip_prefix('@').and_then(|hex| i64::from_str_radix(hex, 16).ok()) {
+            return self.address(address, d);
+        }
+        let Some(found) = d.text() else { return Err(format!("is {d} and should be {w:?}")) };
+        if let Some(function) = w.strip_prefix("fn:") {
+            // Predefined ones have names of their own, several for one address.
+            let known = self.functions.entry(function.into()).or_insert_with(|| found.into());
+            return match known == found || found.starts_with("MPI_") {
+                true => Ok(()),
+                false => Err(format!("the function was {known} before and is {found} now")),
+            };
+        }
+        const KINDS: [&str; 9] = ["comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg"];
+        match w.split_once(':').filter(|(kind, _)| KINDS.contains(kind)) {
+            Some((kind, serial)) => self.object(place, kind, serial, found),
+            None if plain(w) == plain(found) => Ok(()),
+            None => Err(format!("is {found:?} and should be {w:?}")),
+        }
+    }
+
+    fn object(&mut self, place: Place<'_>, kind: &str, serial: &str, found: &str) -> Result<(), String> {
+        let right_kind = match kind {
+            "comm" => !found.contains('#') && !found.starts_with("MPI_"),
+            _ => {
+                found.split_once('#').is_some_and(|(prefix, id)| prefix == kind && id.parse::<u32>().is_ok())
+            }
+        };
+        if !right_kind {
+            return Err(format!("{found:?} does not name a {kind}"));
+        }
+        let (own, handle) = serial.split_once('@').unwrap_or((serial, ""));
+        let id = format!("{kind}:{own}");
+        if (kind == "req" && !own.is_empty() && !handle.is_empty()) || (kind != "req" && creates(place)) {
+            if let Some(other) = self.bound.get(found).filter(|o| **o != id && self.live.contains_key(*o)) {
+                return Err(format!("{found} is a new object, and still the name of {other}"));
+            }
+            self.bound.insert(found.into(), id.clone());
+            *self.live.entry(id.clone()).or_default() += 1;
+            if kind == "req" {
+                self.requests.insert(id, (handle.into(), place.call.ends_with("_init")));
+            }
+            return Ok(());
+        }
+        let Some(known) = self.bound.get(found) else {
+            return Err(format!("{found} names nothing yet and should be {kind}:{serial}"));
+        };
+        // One of several with the same handle: which one, the program's own variable alone could say.
+        let agrees = match own.is_empty() {
+            true => self.requests.get(known).is_some_and(|r| r.0 == handle) && self.live.contains_key(known),
+            false => *known == id,
+        };
+        match agrees {
+            true => Ok(()),
+            false => Err(format!("{found} is {known} and should be {kind}:{serial}")),
+        }
+    }
+
+    fn address(&mut self, address: i64, d: &Json) -> Result<(), String> {
+        if d.int() == Some(address) {
+            return Ok(());
+        }
+        let Some((segment, offset)) = segment(d) else {
+            return Err(format!("is {d} and should be a place in memory, @{address:x}"));
+        };
+        let start = address - offset;
+        let known = *self.segments.entry(segment.into()).or_insert(start);
+        if known != start {
+            return Err(format!("{segment} started at @{known:x} before and starts at @{start:x} now"));
+        }
+        if self.rules.heap_moves && segment.starts_with("heap") {
+            return Ok(());
+        }
+        let shown = format!("{segment}+{offset}");
+        let before = self.places.entry(address).or_insert_with(|| shown.clone());
+        match *before == shown {
+            true => Ok(()),
+            false => Err(format!("@{address:x} was {before} before and is {shown} now")),
+        }
+    }
+
+    /// Which objects the call ended, going by what the witness saw.
+    fn after(&mut self, call: &str, w: &Json, d_args: &Json) {
+        let args = w.get("args");
+        let flag = *args.get("flag") != Json::Bool(false);
+        let all: Vec<usize> = (0..args.get("array_of_requests").list().len()).collect();
+        let index = |i: &Json| i.int().and_then(|i| usize::try_from(i).ok());
+        let done: Vec<usize> = match call {
+            // A wait that failed in one of its requests has ended them all, or leaves them never to be used again.
+            "MPI_Waitall" => all,
+            "MPI_Testall" if flag => all,
+            "MPI_Waitany" => index(args.get("indx")).into_iter().collect(),
+            "MPI_Testany" if flag => index(args.get("indx")).into_iter().collect(),
+            "MPI_Waitsome" | "MPI_Testsome" => {
+                args.get("array_of_indices").list().iter().filter_map(index).collect()
+            }
+            _ => Vec::new(),
+        };
+        let named = |args: &Json, i: usize| {
+            args.get("array_of_requests").list().get(i).and_then(Json::text).map(String::from)
+        };
+        let mut ended: Vec<(Option<String>, Option<String>)> =
+            done.into_iter().map(|i| (named(args, i), named(d_args, i))).collect();
+        if call == "MPI_Wait" || (call == "MPI_Test" && flag) {
+            let one = |args: &Json| args.get("request").text().map(String::from);
+            ended.push((one(args), one(d_args)));
+        }
+        for (serial, found) in ended {
+            let (Some(serial), Some(found)) = (serial, found) else { continue };
+            // One of several with the same handle: it is the one that Refrain took.
+            let serial = match serial.starts_with("req:@") {
+                true => self.bound.get(&found).cloned().unwrap_or_default(),
+                false => serial,
+            };
+            if self.requests.get(&serial).is_some_and(|r| !r.1) {
+                self.gone(&serial);
+            }
+        }
+        if w.get("result").int() != Some(0) {
+            return;
+        }
+        let freed = match call {
+            "MPI_Mrecv" | "MPI_Imrecv" => args.get("message"),
+            "MPI_Comm_free_keyval" => args.get("comm_keyval"),
+            _ if call.ends_with("_free") => args.members().first().map_or(&Json::Null, |m| &m.1),
+            _ => &Json::Null,
+        };
+        if let Some(serial) = freed.text() {
+            self.gone(serial);
+        }
+    }
+
+    fn gone(&mut self, serial: &str) {
+        let Some(count) = self.live.get_mut(serial) else { return };
+        *count -= 1;
+        if *count == 0 {
+            self.live.remove(serial);
+            self.bound.retain(|_, bound| bound != serial);
+        }
+    }
+}
+
+/// Whether that argument is an object the call makes.
+fn creates(place: Place<'_>) -> bool {
+    let Place { call, name } = place;
+    name.starts_with("new")
+        || ["comm_cart", "comm_graph", "comm_dist_graph"].contains(&name)
+        || [
+            ("MPI_Comm_group", "group"),
+            ("MPI_Comm_remote_group", "group"),
+            ("MPI_Op_create", "op"),
+            ("MPI_Info_create", "info"),
+            ("MPI_Comm_create_keyval", "comm_keyval"),
+            ("MPI_Mprobe", "message"),
+            ("MPI_Improbe", "message"),
+        ]
+        .contains(&(call, name))
+}
+
+/// MPI has two names for some types.
+fn plain(name: &str) -> &str {
+    match name {
+        "MPI_LONG_LONG" => "MPI_LONG_LONG_INT",
+        "MPI_C_COMPLEX" => "MPI_C_FLOAT_COMPLEX",
+        _ => name,
+    }
+}
+
+/// `heap#3+16` as (`heap#3`, 16).
+fn segment(d: &Json) -> Option<(&str, i64)> {
+    let text = d.text()?;
+    let hash = text.find('#')?;
+    if !["heap", "static", "stack", "other"].contains(&&text[..hash]) {
+        return None;
+    }
+    let sign = hash + text[hash..].find(['+', '-'])?;
+    let offset = text[sign..].trim_start_matches('+').parse().ok()?;
+    text[hash + 1..sign].parse::<u32>().ok()?;
+    Some((&text[..sign], offset))
+}
+
+/// The rule `tag_is_offset`.
+fn offsets(args: &Json) -> Result<(), String> {
+    // Tag 32 is memory of the MPI library's own allocator, which may put something before it.
+    if matches!(args.get("sendtag"), Json::Int(1 | 32)) {
+        return Ok(());
+    }
+    let (send, receive) = (args.get("sendbuf"), args.get("recvbuf"));
+    match (segment(send), segment(receive)) {
+        (Some((from, offset)), Some((to, 0)))
+            if from != to
+                && from.starts_with("heap#")
+                && to.starts_with("heap#")
+                && Some(offset) == args.get("sendtag").int() =>
+        {
+            Ok(())
+        }
+        _ => Err(format!(
+            "sendbuf is {send}, recvbuf {receive}: they should be {} bytes into a heap block and another's start",
+            args.get("sendtag")
+        )),
+    }
+}
+
+/// The functions that a witness's log contains.
+pub fn functions(witness: &[Vec<Json>]) -> HashSet<String> {
+    witness.iter().flatten().filter_map(|call| call.get("call").text()).map(String::from).collect()
+}
+
+#[cfg(test)]
+#[path = "compare_tests.rs"]
+mod tests;

@@ -1,0 +1,221 @@
+//! Programs run with and without Refrain, each in a folder of its own and within a time limit.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::build::{self, Library, Program};
+use crate::json::Json;
+
+/// No program of ours takes more than a second or two; a machine under load may take ten times that.
+const SECONDS: u32 = 60;
+
+/// What a command left behind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Outcome {
+    /// Lines on stderr that start so.
+    pub fn lines(&self, start: &str) -> Vec<&str> {
+        self.stderr.lines().filter(|l| l.starts_with(start)).collect()
+    }
+}
+
+/// A traced run: its outcome, its trace, and the witness's logs.
+#[derive(Debug)]
+pub struct Traced {
+    pub outcome: Outcome,
+    pub trace: PathBuf,
+    folder: PathBuf,
+    ranks: u32,
+}
+
+impl Traced {
+    /// `refrain dump`, rank by rank.
+    pub fn dump(&self) -> Vec<Vec<Json>> {
+        let shown = refrain(&["dump", &self.trace.to_string_lossy(), "--format", "json"]);
+        assert_eq!(shown.code, 0, "refrain dump: {}\nthe run said: {}", shown.stderr, self.outcome.stderr);
+        let mut ranks = vec![Vec::new(); self.ranks as usize];
+        for line in parse(&shown.stdout) {
+            let rank = line.get("rank").int().and_then(|r| usize::try_from(r).ok()).unwrap_or(usize::MAX);
+            ranks.get_mut(rank).unwrap_or_else(|| panic!("a call of rank {rank}: {line}")).push(line);
+        }
+        ranks
+    }
+
+    /// What the witness saw, rank by rank.
+    pub fn witness(&self) -> Vec<Vec<Json>> {
+        let log =
+            |rank| {
+                let path = self.folder.join(format!("witness/rank.{rank}.jsonl"));
+                let text = fs::read_to_string(&path);
+                parse(&text.unwrap_or_else(|e| {
+                    panic!("{}: {e}; the run said: {}", path.display(), self.outcome.stderr)
+                }))
+            };
+        (0..self.ranks).map(log).collect()
+    }
+}
+
+fn parse(lines: &str) -> Vec<Json> {
+    lines.lines().map(|line| Json::parse(line).unwrap_or_else(|e| panic!("{e} in {line}"))).collect()
+}
+
+/// The launcher and its arguments, up to the program.
+pub fn launcher(library: Library, ranks: u32) -> Vec<String> {
+    let options: &[&str] = match library {
+        Library::Mpich => &[],
+        Library::OpenMpi => &["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
+    };
+    let mut words = vec![format!("mpiexec.{}", library.suffix())];
+    words.extend(options.iter().map(|o| o.to_string()));
+    words.extend(["-n".into(), ranks.to_string()]);
+    words
+}
+
+fn program_words(library: Library, program: &Program) -> Vec<String> {
+    let mut words = vec![program.build(library).to_string_lossy().into_owned()];
+    words.extend(program.args.iter().map(|a| a.to_string()));
+    words
+}
+
+/// A fresh folder under `target/e2e/runs`.
+pub fn folder(name: &str) -> PathBuf {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let folder = build::target().join(format!("e2e/runs/{name}.{}.{number}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    folder
+}
+
+/// Runs a command in that folder; killed with all its children when the time is up.
+pub fn command(folder: &Path, words: &[String], environment: &[(&str, String)]) -> Outcome {
+    let (out, err) = (folder.join("stdout"), folder.join("stderr"));
+    let open = |path: &Path| File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let status = Command::new("timeout")
+        .args(["-k", "3", &SECONDS.to_string()])
+        .args(words)
+        .envs(environment.iter().map(|(k, v)| (k, v)))
+        .current_dir(folder)
+        .stdin(std::process::Stdio::null())
+        .stdout(open(&out))
+        .stderr(open(&err))
+        .status()
+        .unwrap_or_else(|e| build::missing(&format!("timeout {words:?}: {e}")));
+    let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
+    let outcome = Outcome { code: status.code().unwrap_or(-1), stdout: read(&out), stderr: read(&err) };
+    assert_ne!(
+        outcome.code, 124,
+        "{words:?} took more than {SECONDS} s\n{}\n{}",
+        outcome.stdout, outcome.stderr
+    );
+    // What the launcher itself is told when it is not there; 127 is also what a shell would say.
+    if outcome.code == 127 && outcome.stderr.contains("failed to run command") {
+        build::missing(&outcome.stderr);
+    }
+    outcome
+}
+
+/// `refrain` with these arguments, away from any MPI.
+pub fn refrain(args: &[&str]) -> Outcome {
+    let mut words = vec![build::refrain().to_string_lossy().into_owned()];
+    words.extend(args.iter().map(|a| a.to_string()));
+    command(&folder("refrain"), &words, &[])
+}
+
+fn preloads(library: Library, witness: bool) -> String {
+    let mut libraries = Vec::new();
+    if witness {
+        libraries.push(build::witness(library).to_string_lossy().into_owned());
+    }
+    if library == Library::Mpich {
+        libraries.push(build::yielding().to_string_lossy().into_owned());
+    }
+    libraries.join(":")
+}
+
+/// Without Refrain and without witness.
+pub fn plain(library: Library, program: &Program, ranks: u32) -> Outcome {
+    let words = [launcher(library, ranks), program_words(library, program)].concat();
+    command(&folder(program.name()), &words, &[("LD_PRELOAD", preloads(library, false))])
+}
+
+/// With the witness alone; its logs are checked to be there.
+pub fn witnessed(library: Library, program: &Program, ranks: u32) -> (Outcome, Vec<Vec<Json>>) {
+    let folder = folder(program.name());
+    let words = [launcher(library, ranks), program_words(library, program)].concat();
+    let outcome = command(&folder, &words, &witness_environment(&folder, library, program));
+    let traced = Traced { outcome, trace: PathBuf::new(), folder, ranks };
+    let witness = traced.witness();
+    (traced.outcome, witness)
+}
+
+fn witness_environment(folder: &Path, library: Library, program: &Program) -> Vec<(&'static str, String)> {
+    let logs = folder.join("witness");
+    fs::create_dir_all(&logs).unwrap_or_else(|e| panic!("{}: {e}", logs.display()));
+    let mut environment =
+        vec![("LD_PRELOAD", preloads(library, true)), ("WITNESS_DIR", logs.to_string_lossy().into_owned())];
+    if program.is_fortran() {
+        environment.push(("WITNESS_TEMPORARY_REQUESTS", "1".into()));
+    }
+    environment
+}
+
+/// With both: `refrain run -- mpiexec -n RANKS program`, the witness in front of Refrain's library.
+pub fn traced(library: Library, program: &Program, ranks: u32) -> Traced {
+    let folder = folder(program.name());
+    let environment = witness_environment(&folder, library, program);
+    traced_in(folder, library, program, ranks, &environment)
+}
+
+/// With Refrain alone, and more in the environment.
+pub fn traced_with(library: Library, program: &Program, ranks: u32, more: &[(&'static str, &str)]) -> Traced {
+    let mut environment = vec![("LD_PRELOAD", preloads(library, false))];
+    environment.extend(more.iter().map(|(k, v)| (*k, v.to_string())));
+    traced_in(folder(program.name()), library, program, ranks, &environment)
+}
+
+fn traced_in(
+    folder: PathBuf,
+    library: Library,
+    program: &Program,
+    ranks: u32,
+    environment: &[(&'static str, String)],
+) -> Traced {
+    let trace = folder.join("trace.rfn");
+    let mut words: Vec<String> = vec![build::refrain().to_string_lossy().into_owned()];
+    words.extend([
+        "run".into(),
+        "--out".into(),
+        trace.to_string_lossy().into_owned(),
+        "--force".into(),
+        "--".into(),
+    ]);
+    words.extend(launcher(library, ranks));
+    words.extend(program_words(library, program));
+    let outcome = command(&folder, &words, environment);
+    Traced { outcome, trace, folder, ranks }
+}
+
+/// The other way round: `mpiexec -n RANKS refrain run -- program`.
+pub fn traced_inside(library: Library, program: &Program, ranks: u32) -> Traced {
+    let folder = folder(program.name());
+    let trace = folder.join("trace.rfn");
+    let mut words = launcher(library, ranks);
+    words.push(build::refrain().to_string_lossy().into_owned());
+    words.extend([
+        "run".into(),
+        "--out".into(),
+        trace.to_string_lossy().into_owned(),
+        "--force".into(),
+        "--".into(),
+    ]);
+    words.extend(program_words(library, program));
+    let outcome = command(&folder, &words, &witness_environment(&folder, library, program));
+    Traced { outcome, trace, folder, ranks }
+}

@@ -1,0 +1,114 @@
+//! What a user of `refrain run` can rely on: the program's output and exit code, the file, and what happens when
+//! Refrain itself fails. Ignored in a plain `cargo test`: needs the MPI libraries and the built command.
+
+use std::fs;
+
+use refrain_e2e::{Library, Program, build, compare, run};
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn the_exit_code_is_the_program_s() {
+    for library in Library::ALL {
+        let program = Program::named("ring").with(&["3"]);
+        let plain = run::plain(library, &program, 2);
+        assert_eq!(plain.code, 3, "{}", plain.stderr);
+        let traced = run::traced_with(library, &program, 2, &[]);
+        assert_eq!((traced.outcome.code, traced.outcome.stdout.as_str()), (3, plain.stdout.as_str()));
+        assert!(traced.trace.exists(), "{}", traced.outcome.stderr);
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn more_iterations_and_named_neighbours() {
+    for library in Library::ALL {
+        let program = Program::named("stencil2d").with(&["40", "4", "null"]);
+        let plain = run::plain(library, &program, 4);
+        let traced = run::traced(library, &program, 4);
+        assert_eq!(traced.outcome.stdout, plain.stdout);
+        let report = compare::compare(&traced.dump(), &traced.witness(), program.rules)
+            .unwrap_or_else(|e| panic!("{e}"));
+        assert!(report.calls >= 4 * 40 * 10, "{report:?}");
+        println!("stencil2d with PROC_NULL, {}: {} calls equal", library.suffix(), report.calls);
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_panic_inside_the_tracer_leaves_the_program_alone() {
+    for library in Library::ALL {
+        for (ranks, lines) in [(1, 1..=1), (3, 1..=3)] {
+            let program = Program::named("p2p");
+            let plain = run::plain(library, &program, ranks);
+            let traced = run::traced_with(library, &program, ranks, &[("REFRAIN_TEST_PANIC", "5")]);
+            assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+            assert_eq!(traced.outcome.stdout, plain.stdout);
+            let said = traced.outcome.lines("refrain: tracing stopped");
+            assert!(lines.contains(&said.len()), "{}", traced.outcome.stderr);
+            assert!(!traced.outcome.stderr.contains("panicked at"), "{}", traced.outcome.stderr);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_trace_is_never_overwritten_without_force() {
+    let library = Library::Mpich;
+    let folder = run::folder("overwrite");
+    let mut words = vec![build::refrain().to_string_lossy().into_owned(), "run".into(), "--".into()];
+    words.extend(run::launcher(library, 2));
+    words.push(Program::named("ring").build(library).to_string_lossy().into_owned());
+    let first = run::command(&folder, &words, &[]);
+    assert_eq!(first.code, 0, "{}", first.stderr);
+    // The default name is the program's.
+    let trace = folder.join("ring.rfn");
+    let before = fs::read(&trace).unwrap_or_else(|e| panic!("{}: {e}; {}", trace.display(), first.stderr));
+
+    let second = run::command(&folder, &words, &[]);
+    assert_eq!(second.code, 2, "{}", second.stderr);
+    assert!(second.stderr.contains("ring.rfn") && second.stderr.contains("--force"), "{}", second.stderr);
+    assert_eq!(second.stdout, "", "the program must not have run");
+    assert_eq!(fs::read(&trace).unwrap(), before);
+
+    words.insert(2, "--force".into());
+    let third = run::command(&folder, &words, &[]);
+    assert_eq!((third.code, third.stdout), (0, first.stdout), "{}", third.stderr);
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 3, "stdout, stderr and the trace, but there is {left:?}");
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn inside_the_launcher() {
+    for library in Library::ALL {
+        let program = Program::named("ring");
+        let plain = run::plain(library, &program, 4);
+        let traced = run::traced_inside(library, &program, 4);
+        assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+        assert_eq!(traced.outcome.stdout, plain.stdout);
+        assert!(traced.outcome.lines("refrain:").len() <= 1, "{}", traced.outcome.stderr);
+        compare::compare(&traced.dump(), &traced.witness(), program.rules).unwrap_or_else(|e| panic!("{e}"));
+        let failing = run::traced_inside(library, &program.with(&["3"]), 2);
+        assert_eq!(failing.outcome.code, 3, "{}", failing.outcome.stderr);
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_program_without_mpi_is_left_alone() {
+    let folder = run::folder("no-mpi");
+    let refrain = build::refrain().to_string_lossy().into_owned();
+    let words =
+        |rest: &[&str]| [vec![refrain.clone()], rest.iter().map(|w| w.to_string()).collect()].concat();
+    let done = run::command(
+        &folder,
+        &words(&["run", "--out", "x.rfn", "--", "sh", "-c", "echo hello; exit 7"]),
+        &[],
+    );
+    assert_eq!((done.code, done.stdout.as_str()), (7, "hello\n"), "{}", done.stderr);
+    assert!(!folder.join("x.rfn").exists());
+    let done =
+        run::command(&folder, &words(&["run", "--out", "x.rfn", "--", "./there-is-no-such-program"]), &[]);
+    assert_eq!(done.code, 2, "{}", done.stderr);
+    assert!(done.stderr.contains("there-is-no-such-program"), "{}", done.stderr);
+}

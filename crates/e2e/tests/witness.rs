@@ -1,0 +1,118 @@
+//! Every program, traced on both MPI libraries: the dump equals the witness, the program does not notice, and the
+//! trace verifies. Ignored in a plain `cargo test`, because it needs the MPI libraries and the built command.
+
+use refrain_e2e::{Library, Program, build, compare, run};
+
+fn check(library: Library, name: &str) {
+    let program = Program::named(name);
+    for &ranks in program.ranks {
+        let what = format!("{name} on {ranks} ranks of {}", library.suffix());
+        let plain = run::plain(library, &program, ranks);
+        assert_eq!(plain.code, 0, "{what}, untraced: {}{}", plain.stdout, plain.stderr);
+        let traced = run::traced(library, &program, ranks);
+        assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
+        assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
+        let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
+        assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
+        match compare::compare(&traced.dump(), &traced.witness(), program.rules) {
+            Ok(report) => println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments),
+            Err(difference) => panic!("{what}:\n{difference}"),
+        }
+    }
+}
+
+macro_rules! programs {
+    ($($name:ident),*) => {
+        const NAMES: &[&str] = &[$(stringify!($name)),*];
+        mod mpich { $(#[test] #[ignore = "needs MPI: `make test`"]
+            fn $name() { super::check(super::Library::Mpich, stringify!($name)) })* }
+        mod openmpi { $(#[test] #[ignore = "needs MPI: `make test`"]
+            fn $name() { super::check(super::Library::OpenMpi, stringify!($name)) })* }
+    };
+}
+
+programs!(
+    ring,
+    p2p,
+    completion,
+    persistent,
+    collectives,
+    icollectives,
+    vw,
+    comms,
+    types,
+    misc,
+    heap,
+    stencil2d,
+    cxx,
+    f_mpifh,
+    f_usempi,
+    f_f08
+);
+
+#[test]
+fn no_program_is_forgotten() {
+    let mut listed: Vec<_> = Program::ALL.iter().map(Program::name).collect();
+    let mut tested = NAMES.to_vec();
+    listed.sort();
+    tested.sort();
+    assert_eq!(listed, tested);
+}
+
+/// The witness alone: programs run as without it, and it knows every object it is shown.
+fn alone(library: Library) {
+    let mut calls = 0;
+    let mut seen = std::collections::HashSet::new();
+    for program in Program::ALL {
+        let ranks = program.ranks[program.ranks.len() - 1];
+        let plain = run::plain(library, program, ranks);
+        let (outcome, witness) = run::witnessed(library, program, ranks);
+        assert_eq!(outcome.code, plain.code, "{}: {}", program.name(), outcome.stderr);
+        assert_eq!(outcome.stdout, plain.stdout);
+        for line in witness.iter().flatten() {
+            assert!(!line.to_string().contains(":unknown\""), "{}: {line}", program.name());
+        }
+        assert_eq!(
+            witness[0].last().and_then(|l| l.get("call").text()),
+            Some("MPI_Finalize"),
+            "{}",
+            program.name()
+        );
+        calls += witness.iter().map(Vec::len).sum::<usize>();
+        seen.extend(compare::functions(&witness));
+    }
+    println!("{}: {calls} calls of {} functions", library.suffix(), seen.len());
+    let unused: Vec<_> = build::defined(&build::witness(library)).into_iter().filter(is_plain).collect();
+    let unused: Vec<_> = unused.into_iter().filter(|f| !seen.contains(f)).collect();
+    assert!(unused.is_empty(), "no program calls {unused:?}");
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn witness_alone_mpich() {
+    alone(Library::Mpich);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn witness_alone_openmpi() {
+    alone(Library::OpenMpi);
+}
+
+fn is_plain(name: &String) -> bool {
+    name.starts_with("MPI_")
+}
+
+/// What the witness defines, it defines under both names: Fortran enters through either.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn witness_defines_both_names() {
+    for library in Library::ALL {
+        let defined = build::defined(&build::witness(library));
+        let plain: Vec<_> = defined.iter().filter(|f| is_plain(f)).collect();
+        assert!(plain.len() > 190, "{plain:?}");
+        for name in plain {
+            assert!(defined.contains(&format!("P{name}")), "P{name} is not there");
+        }
+    }
+}

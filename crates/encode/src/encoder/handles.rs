@@ -1,0 +1,239 @@
+//! Handles: objects that are used, made, completed and freed.
+
+use refrain_model::{Class, Dir, Effect, Scope};
+
+use super::{Call, Encoder, End};
+use crate::comms::Later;
+use crate::hash::{hash_bytes, mix};
+use crate::host::{DatatypeInfo, Host};
+use crate::objects::Code;
+use crate::params::{comm_param, has_datatype_facts, known_length, object_in_lane};
+use crate::record::Record;
+use crate::wire;
+
+impl Encoder {
+    pub(super) fn handle<H: Host>(
+        &mut self,
+        call: &mut Call<'_, H>,
+        i: usize,
+        class: Class,
+        live: bool,
+        record: &mut Record,
+    ) {
+        let p = &call.f.params[i];
+        let in_symbol = p.len.is_empty() && p.dir != Dir::Out && !object_in_lane(class);
+        if p.dir != Dir::In || !p.len.is_empty() {
+            if call.args[i] == 0 {
+                record.tag(if in_symbol { wire::ABSENT } else { wire::NULL });
+                return;
+            }
+            if let Effect::CreateComm(scope) = p.effect {
+                self.new_comm(call, i, scope, record);
+                return;
+            }
+        }
+        if in_symbol {
+            let handle = self.given(call, i, class, 0);
+            let code = self.code(call, class, handle, 0);
+            record.number(code.map_or(0, |c| c.number() + 1));
+            if p.effect == Effect::Free && call.end == End::Success {
+                self.free(class, handle);
+            }
+            return;
+        }
+        record.tag(wire::LANE);
+        let length = if !p.len.is_empty() && known_length(call.f, i).is_none() {
+            Some(record.reserve(1))
+        } else {
+            None
+        };
+        let lane = record.reserve(1);
+        let facts = if has_datatype_facts(p) { Some(record.reserve(3)) } else { None };
+        if !live {
+            return;
+        }
+        let n = self.count(call, i);
+        if let Some(length) = length {
+            record.push(length, n as i64);
+        }
+        let first_handle = call.handle_at;
+        self.scratch.codes.clear();
+        for k in 0..n {
+            let handle = self.given(call, i, class, k);
+            let code = match (p.dir, p.effect) {
+                (Dir::Out, Effect::Alias) => Some(self.objects.alias(class, handle)),
+                (Dir::Out, _) if class == Class::Request => {
+                    let signature = signature(record);
+                    let later = self.scratch.pending.take();
+                    let address = call.args[i];
+                    let (function, persistent) = (call.f.id, call.f.persistent);
+                    Some(self.requests.create(handle, address, signature, function, persistent, later))
+                }
+                (Dir::Out, _) => Some(self.objects.create(class, handle)),
+                _ => self.code(call, class, handle, self.element_address(call, i, class, k)),
+            };
+            let code = code.unwrap_or(Code::Constant(0));
+            self.scratch.codes.push(code);
+            record.push(lane, code.number() as i64);
+        }
+        if let Some(facts) = facts {
+            let handle = call.host.handle_at(class, call.args[i], 0);
+            let made = match self.scratch.codes.first() {
+                Some(Code::Id(_)) => call.host.datatype(handle),
+                _ => DatatypeInfo::default(),
+            };
+            for (k, v) in (0u16..).zip([made.size, made.lb, made.extent]) {
+                record.push(facts + k, v);
+            }
+        }
+        if p.dir == Dir::Out && class == Class::Win {
+            let rank = comm_param(call.f).map_or(0, |j| self.base_rank(call, j));
+            self.wins.insert(call.host.handle_at(class, call.args[i], 0), rank);
+        }
+        if matches!(p.effect, Effect::Free | Effect::Complete) {
+            self.release(call, i, class, first_handle);
+        }
+    }
+
+    /// Where element `k` of a handle parameter is kept by the program.
+    fn element_address<H: Host>(&self, call: &Call<'_, H>, i: usize, class: Class, k: usize) -> usize {
+        match call.f.params[i].dir {
+            Dir::In if call.f.params[i].len.is_empty() => 0,
+            _ => call.args[i] + k * call.host.handle_size(class),
+        }
+    }
+
+    /// The handle the program gave (for InOut: before the call) or the call returned.
+    fn given<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, class: Class, k: usize) -> u64 {
+        let p = &call.f.params[i];
+        match p.dir {
+            Dir::InOut => {
+                let handle = call.before.handles.get(call.handle_at).copied();
+                call.handle_at += 1;
+                handle.unwrap_or(0)
+            }
+            Dir::In if p.len.is_empty() => call.host.handle(class, call.args[i]),
+            _ => call.host.handle_at(class, call.args[i], k),
+        }
+    }
+
+    fn code<H: Host>(
+        &mut self,
+        call: &mut Call<'_, H>,
+        class: Class,
+        handle: u64,
+        address: usize,
+    ) -> Option<Code> {
+        match class {
+            Class::Comm => self.comms.null(handle).or_else(|| self.adopt(call, handle).map(|c| c.code)),
+            Class::Request => Some(self.requests.code(handle, address)),
+            _ => Some(self.objects.code(class, handle)),
+        }
+    }
+
+    fn free(&mut self, class: Class, handle: u64) {
+        match class {
+            Class::Comm => self.comms.free(handle),
+            Class::Win => {
+                self.wins.remove(&handle);
+                self.objects.free(class, handle);
+            }
+            _ => self.objects.free(class, handle),
+        }
+    }
+
+    /// After the call, requests that became null are over, and freed objects give their ids back.
+    fn release<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, class: Class, first_handle: usize) {
+        let freed = call.f.params[i].effect == Effect::Free;
+        for k in 0..self.scratch.codes.len() {
+            let before = call.before.handles.get(first_handle + k).copied().unwrap_or(0);
+            let Code::Id(id) = self.scratch.codes[k] else { continue };
+            if class != Class::Request {
+                if call.end == End::Success {
+                    self.free(class, before);
+                }
+                continue;
+            }
+            let gone = self.requests.is_null(call.host.handle_at(class, call.args[i], k));
+            if gone && let Some(later) = self.requests.complete(before, id, freed) {
+                let handle = call.host.handle_at(Class::Comm, later.pointer, 0);
+                self.comms.bind(handle, later.comm);
+            }
+        }
+    }
+
+    fn new_comm<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, scope: Scope, record: &mut Record) {
+        let pointer = call.args[i];
+        let handle = call.host.handle_at(Class::Comm, pointer, 0);
+        let null = self.comms.null(handle);
+        let parent = match scope {
+            Scope::Parent(j) | Scope::ParentLater(j, _) => {
+                call.host.handle(Class::Comm, call.args[usize::from(j)])
+            }
+            _ => 0,
+        };
+        let by_members = matches!(scope, Scope::Members | Scope::Inter);
+        let later = matches!(scope, Scope::ParentLater(..));
+        record.tag(wire::LANE);
+        if let Some(code) = null
+            && !later
+        {
+            let naming = self.comms.name(scope, parent, None);
+            record.tag(wire::GROUP_NONE);
+            record.lane(code.number() as i64);
+            record.lane(naming.order as i64);
+            return;
+        }
+        let parent_info = match scope {
+            Scope::Parent(_) | Scope::ParentLater(..) => self.adopt(call, parent).map(|c| c.info.clone()),
+            _ => None,
+        };
+        let info = match &parent_info {
+            Some(info) if later => info.clone(),
+            _ => call.host.comm(handle),
+        };
+        let naming = self.comms.name(scope, parent, Some(&info));
+        let comm = self.comms.make(info.clone());
+        let group = match &parent_info {
+            Some(parent) if *parent == info => wire::GROUP_SAME,
+            _ if info.remote_size.is_some() => wire::GROUP_INTER,
+            _ => wire::GROUP_LIST,
+        };
+        record.tag(group);
+        record.lane(comm.code.number() as i64);
+        record.lane(naming.order as i64);
+        if by_members {
+            record.lane(i64::from(naming.members));
+        }
+        if by_members || scope == Scope::Process {
+            record.lane(i64::from(info.rank));
+        }
+        if group != wire::GROUP_SAME {
+            list(record, &info.world);
+        }
+        if group == wire::GROUP_INTER {
+            list(record, &info.remote_world);
+        }
+        if null.is_some() {
+            self.scratch.pending = Some(Box::new(Later { pointer, comm }));
+        } else {
+            self.comms.bind(handle, comm);
+        }
+    }
+}
+
+fn list(record: &mut Record, ranks: &[i32]) {
+    record.lane(ranks.len() as i64);
+    let lane = record.reserve(1);
+    for &rank in ranks {
+        record.push(lane, i64::from(rank));
+    }
+}
+
+/// A hash of everything about a call that creates a request, but the request.
+fn signature(record: &Record) -> u64 {
+    record
+        .values
+        .iter()
+        .fold(hash_bytes(&record.symbol), |h, &(lane, v)| mix(mix(h, u64::from(lane)), v as u64))
+}

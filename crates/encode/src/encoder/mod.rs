@@ -1,0 +1,444 @@
+//! The writing side: an observed call becomes a [`Record`].
+
+mod handles;
+mod numbers;
+mod texts;
+
+use refrain_model::{Class, Cond, Dir, Function, Kind, Len, Returns, constant, constant_by_id};
+
+use crate::comms::{Comm, Comms, Later};
+use crate::hash::FastMap;
+use crate::host::{Host, Topology};
+use crate::objects::{Code, Objects};
+use crate::params::{dynamic_condition, is_number, is_wide};
+use crate::record::Record;
+use crate::requests::Requests;
+use crate::wire;
+
+/// Numbers of the running library that the encoder compares with on every call.
+#[derive(Debug, Default, Clone, Copy)]
+struct Numbers {
+    any_source: i64,
+    proc_null: i64,
+    root: i64,
+    any_tag: i64,
+    undefined: i64,
+    in_place: usize,
+    status_ignore: usize,
+    statuses_ignore: usize,
+    err_in_status: i64,
+}
+
+/// Constant ids of the same, as they go into symbols.
+#[derive(Debug, Default, Clone, Copy)]
+struct Names {
+    any_source: u16,
+    proc_null: u16,
+    root: u16,
+    any_tag: u16,
+    status_ignore: u16,
+    statuses_ignore: u16,
+    argv_null: u16,
+    argvs_null: u16,
+}
+
+/// Turns the calls of one process into records. Holds the process's objects; knows no library but through a [`Host`].
+#[derive(Debug, Default)]
+pub struct Encoder {
+    numbers: Numbers,
+    names: Names,
+    enums: FastMap<(&'static str, i64), u16>,
+    /// Of each set: a name's bits in the running library, and its bit with us.
+    masks: FastMap<&'static str, Vec<(i64, u32)>>,
+    /// Addresses that are names: of buffers, of integer arrays, of callback functions.
+    buffers: Vec<(usize, u16)>,
+    arrays: Vec<(usize, u16)>,
+    functions: Vec<(usize, u16)>,
+    predefined_comms: Vec<(u64, u16)>,
+    objects: Objects,
+    comms: Comms,
+    requests: Requests,
+    wins: FastMap<u64, i64>,
+    world_rank: i64,
+    scratch: Scratch,
+}
+
+/// What a call was about to overwrite, from its [`Encoder::before`] to its [`Encoder::after`]. One for each thread,
+/// reused from call to call: a call whose signature is known allocates nothing.
+#[derive(Debug, Default)]
+pub struct Before {
+    handles: Vec<u64>,
+    numbers: Vec<i64>,
+}
+
+#[derive(Debug, Default)]
+struct Scratch {
+    codes: Vec<Code>,
+    text: Vec<u8>,
+    pending: Option<Box<Later>>,
+}
+
+/// How a call ended, and so which of its outputs mean something.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Success,
+    Failed,
+    /// Some of several operations failed: everything was written, and the statuses tell which.
+    FailedWithStatuses,
+}
+
+/// The call at hand: everything the parameter rules look at.
+struct Call<'a, H> {
+    host: &'a mut H,
+    f: &'static Function,
+    args: &'a [usize],
+    end: End,
+    before: &'a Before,
+    /// How far `before` has been used.
+    handle_at: usize,
+    number_at: usize,
+}
+
+impl<H: Host> Call<'_, H> {
+    /// A scalar number, from its register or from behind its pointer.
+    fn number(&self, i: usize) -> i64 {
+        let p = &self.f.params[i];
+        let arg = self.args[i];
+        match (p.dir, is_wide(p.ctype)) {
+            (Dir::In, true) => arg as i64,
+            (Dir::In, false) => i64::from(arg as u32 as i32),
+            _ if arg == 0 => 0,
+            _ => self.element(i, 0),
+        }
+    }
+
+    /// A number as a length. Where the call changes it, the smaller of before and after: room given and room used.
+    fn length(&self, i: usize) -> i64 {
+        let now = self.number(i);
+        if self.f.params[i].dir != Dir::InOut {
+            return now;
+        }
+        let earlier = self.f.params[..i].iter().zip(self.args);
+        let at = earlier.filter(|(p, arg)| p.dir == Dir::InOut && **arg != 0 && is_number(p.kind)).count();
+        self.before.numbers.get(at).map_or(now, |&before| now.min(before))
+    }
+
+    /// Element `k` of an array or output parameter, which is not null.
+    fn element(&self, i: usize, k: usize) -> i64 {
+        let p = &self.f.params[i];
+        if is_wide(p.ctype) { self.host.wide_at(self.args[i], k) } else { self.host.int_at(self.args[i], k) }
+    }
+}
+
+impl Encoder {
+    /// `constants` are MPI's constants by our number and their value in the running library: integers, handles and
+    /// addresses alike.
+    pub fn new(constants: &[(u16, i64)]) -> Encoder {
+        let mut e = Encoder::default();
+        let class_of = |set: &str| CLASSES.iter().find(|(name, _)| *name == set).map(|&(_, class)| class);
+        for &(id, value) in constants {
+            let Some(c) = constant_by_id(id) else { continue };
+            match (c.name, c.set) {
+                ("MPI_COMM_NULL", _) => e.comms.set_null(value as u64, id),
+                ("MPI_REQUEST_NULL", _) => e.requests.set_null(value as u64, id),
+                (_, "comm") => e.predefined_comms.push((value as u64, id)),
+                (_, "function") => e.functions.push((value as usize, id)),
+                (_, "address") => e.address(c.name, id, value as usize),
+                (_, "rank" | "tag" | "undefined") => {}
+                (_, set) => {
+                    if let Some(class) = class_of(set) {
+                        e.objects.predefine(class, value as u64, id);
+                    }
+                }
+            }
+            e.number(c.name, value);
+        }
+        let value_of: FastMap<u16, i64> = constants.iter().copied().collect();
+        for kind in refrain_model::functions().iter().flat_map(|f| f.params).map(|p| p.kind) {
+            let (Kind::Enum(set) | Kind::Mask(set)) = kind else { continue };
+            if e.masks.contains_key(set) {
+                continue;
+            }
+            let named = refrain_model::constants_of(set).filter_map(|c| Some((c, *value_of.get(&c.id)?)));
+            let bits = e.masks.entry(set).or_default();
+            for (position, (c, value)) in named.enumerate() {
+                // Where two names have one value the first is canonical.
+                e.enums.entry((set, value)).or_insert(c.id);
+                bits.push((value, if matches!(kind, Kind::Mask(_)) { c.bit() } else { position as u32 }));
+            }
+        }
+        let id = |name| constant(name).map_or(0, |c| c.id);
+        e.names = Names {
+            any_source: id("MPI_ANY_SOURCE"),
+            proc_null: id("MPI_PROC_NULL"),
+            root: id("MPI_ROOT"),
+            any_tag: id("MPI_ANY_TAG"),
+            status_ignore: id("MPI_STATUS_IGNORE"),
+            statuses_ignore: id("MPI_STATUSES_IGNORE"),
+            argv_null: id("MPI_ARGV_NULL"),
+            argvs_null: id("MPI_ARGVS_NULL"),
+        };
+        e
+    }
+
+    fn address(&mut self, name: &str, id: u16, value: usize) {
+        match name {
+            "MPI_BOTTOM" | "MPI_IN_PLACE" | "MPI_BUFFER_AUTOMATIC" => self.buffers.push((value, id)),
+            "MPI_UNWEIGHTED" | "MPI_WEIGHTS_EMPTY" | "MPI_ERRCODES_IGNORE" => self.arrays.push((value, id)),
+            _ => {}
+        }
+    }
+
+    fn number(&mut self, name: &str, value: i64) {
+        let n = &mut self.numbers;
+        match name {
+            "MPI_ANY_SOURCE" => n.any_source = value,
+            "MPI_PROC_NULL" => n.proc_null = value,
+            "MPI_ROOT" => n.root = value,
+            "MPI_ANY_TAG" => n.any_tag = value,
+            "MPI_UNDEFINED" => n.undefined = value,
+            "MPI_IN_PLACE" => n.in_place = value as usize,
+            "MPI_STATUS_IGNORE" => n.status_ignore = value as usize,
+            "MPI_STATUSES_IGNORE" => n.statuses_ignore = value as usize,
+            "MPI_ERR_IN_STATUS" => n.err_in_status = value,
+            _ => {}
+        }
+    }
+
+    /// MPI is up: the predefined communicators can be asked about.
+    pub fn start<H: Host>(&mut self, host: &mut H) {
+        for (handle, id) in std::mem::take(&mut self.predefined_comms) {
+            let info = host.comm(handle);
+            if constant_by_id(id).is_some_and(|c| c.name == "MPI_COMM_WORLD") {
+                self.world_rank = i64::from(info.rank);
+            }
+            self.comms.predefine(handle, id, info);
+        }
+    }
+
+    /// Keeps what the call is about to overwrite. Runs before it.
+    pub fn before<H: Host>(
+        &mut self,
+        host: &mut H,
+        f: &'static Function,
+        args: &[usize],
+        before: &mut Before,
+    ) {
+        before.handles.clear();
+        before.numbers.clear();
+        let nothing = Before::default();
+        let mut call =
+            Call { host, f, args, end: End::Success, before: &nothing, handle_at: 0, number_at: 0 };
+        for (i, p) in f.params.iter().enumerate() {
+            if p.dir != Dir::InOut || args[i] == 0 {
+                continue;
+            }
+            match p.kind {
+                Kind::Handle(class) => {
+                    for k in 0..self.count(&mut call, i) {
+                        before.handles.push(call.host.handle_at(class, args[i], k));
+                    }
+                }
+                kind if is_number(kind) => {
+                    for k in 0..self.count(&mut call, i) {
+                        before.numbers.push(call.element(i, k));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Encodes a finished call. `result` is what it returned.
+    pub fn after<H: Host>(
+        &mut self,
+        host: &mut H,
+        f: &'static Function,
+        args: &[usize],
+        result: i64,
+        before: &Before,
+        record: &mut Record,
+    ) {
+        let end = match f.returns {
+            Returns::Code if result == 0 => End::Success,
+            Returns::Code if result == self.numbers.err_in_status => End::FailedWithStatuses,
+            Returns::Code => End::Failed,
+            _ => End::Success,
+        };
+        let outcome = match end {
+            End::Success => wire::SUCCESS,
+            End::Failed => wire::FAILED,
+            End::FailedWithStatuses => wire::FAILED_WITH_STATUSES,
+        };
+        record.begin(f.id, outcome);
+        self.requests.next_call();
+        let mut call = Call { host, f, args, end, before, handle_at: 0, number_at: 0 };
+        for i in 0..f.params.len() {
+            self.parameter(&mut call, i, record);
+        }
+        match f.returns {
+            Returns::Code if end != End::Success => record.lane(result),
+            Returns::Aint => record.lane(result),
+            _ => {}
+        }
+    }
+
+    fn parameter<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, record: &mut Record) {
+        let p = &call.f.params[i];
+        if p.dir == Dir::Out && call.end == End::Failed {
+            return;
+        }
+        if p.kind == Kind::Skip {
+            return;
+        }
+        let dynamic = dynamic_condition(call.f, i);
+        let fixed = p.when.iter().filter(|&&c| Some(c) != dynamic).all(|&c| self.holds(call, c));
+        if !fixed {
+            record.tag(wire::ABSENT);
+            return;
+        }
+        let live = dynamic.is_none_or(|c| self.holds(call, c));
+        match p.kind {
+            Kind::Handle(class) => self.handle(call, i, class, live, record),
+            Kind::Status => self.status(call, i, live, record),
+            Kind::Buffer => self.buffer(call, call.args[i], record),
+            Kind::OutPointer | Kind::OutAttribute => match call.args[i] {
+                0 => record.tag(wire::NULL),
+                pointer => self.buffer(call, call.host.pointer_at(pointer, 0), record),
+            },
+            Kind::String => self.string(call, i, record),
+            Kind::Strings | Kind::StringsOfStrings | Kind::ArgVector => self.strings(call, i, record),
+            Kind::Function => self.function(call, i, record),
+            Kind::Skip => {}
+            _ if p.len.is_empty() => self.scalar(call, i, live, record),
+            _ => self.array(call, i, live, record),
+        }
+    }
+
+    /// Whether a condition of the call table holds for this call, on this rank.
+    fn holds<H: Host>(&mut self, call: &mut Call<'_, H>, condition: Cond) -> bool {
+        let rooted = |e: &mut Self, call: &mut Call<'_, H>, j: u8| {
+            let root = call.number(usize::from(j));
+            let comm = match call.f.params[usize::from(j)].kind {
+                Kind::Root(c) => e.comm_of(call, usize::from(c)),
+                _ => None,
+            };
+            comm.map_or((root, 0, false), |c| (root, i64::from(c.info.rank), c.info.remote_size.is_some()))
+        };
+        match condition {
+            Cond::AtRoot(j) => {
+                let (root, rank, inter) = rooted(self, call, j);
+                if inter { root == self.numbers.root } else { root == rank }
+            }
+            Cond::AtLeaf(j) => {
+                let (root, _, inter) = rooted(self, call, j);
+                !inter || (root != self.numbers.root && root != self.numbers.proc_null)
+            }
+            Cond::NotNull(j) => call.number(usize::from(j)) != self.numbers.proc_null,
+            Cond::NotInPlace(j) => call.args[usize::from(j)] != self.numbers.in_place,
+            Cond::Flag(j) => call.number(usize::from(j)) != 0,
+            Cond::Defined(j) => call.number(usize::from(j)) != self.numbers.undefined,
+        }
+    }
+
+    /// The communicator in parameter `j`; one that nobody saw being made is asked about now, unless the call failed,
+    /// when the handle may be rubbish.
+    fn comm_of<H: Host>(&mut self, call: &mut Call<'_, H>, j: usize) -> Option<&mut Comm> {
+        let handle = match call.f.params[j].dir {
+            Dir::In => call.host.handle(Class::Comm, call.args[j]),
+            _ => *call.before.handles.get(call.handle_at)?,
+        };
+        self.adopt(call, handle)
+    }
+
+    fn adopt<H: Host>(&mut self, call: &mut Call<'_, H>, handle: u64) -> Option<&mut Comm> {
+        if !self.comms.is_known(handle) {
+            if call.end != End::Success || self.comms.null(handle).is_some() {
+                return None;
+            }
+            let info = call.host.comm(handle);
+            let comm = self.comms.make(info);
+            self.comms.bind(handle, comm);
+        }
+        self.comms.get_mut(handle)
+    }
+
+    /// The caller's rank in the communicator or window of parameter `j`.
+    fn base_rank<H: Host>(&mut self, call: &mut Call<'_, H>, j: usize) -> i64 {
+        match call.f.params[j].kind {
+            Kind::Handle(Class::Win) => {
+                let win = call.host.handle(Class::Win, call.args[j]);
+                if let Some(&rank) = self.wins.get(&win) {
+                    return rank;
+                }
+                let rank = if call.end == End::Success { i64::from(call.host.win_rank(win)) } else { 0 };
+                self.wins.insert(win, rank);
+                rank
+            }
+            _ => self.comm_of(call, j).map_or(0, |c| i64::from(c.info.rank)),
+        }
+    }
+
+    /// How many elements an array has: the smallest of its rules.
+    fn count<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize) -> usize {
+        let p = &call.f.params[i];
+        if p.len.is_empty() {
+            return 1;
+        }
+        let mut shortest = usize::MAX;
+        for &rule in p.len {
+            let n = match rule {
+                Len::Param(j) => call.length(usize::from(j)),
+                Len::Triple(j) => call.number(usize::from(j)).saturating_mul(3),
+                Len::Fixed(n) => i64::from(n),
+                Len::Size(j) | Len::LocalSize(j) => self.comm_of(call, usize::from(j)).map_or(0, |c| {
+                    let remote = c.info.remote_size.filter(|_| matches!(rule, Len::Size(_)));
+                    i64::from(remote.unwrap_or(c.info.size))
+                }),
+                Len::InDegree(j) => self.topology(call, usize::from(j)).indegree as i64,
+                Len::OutDegree(j) => self.topology(call, usize::from(j)).outdegree as i64,
+                Len::CartDims(j) => self.topology(call, usize::from(j)).dims as i64,
+                Len::Sum(j) => {
+                    let j = usize::from(j);
+                    let n = if call.args[j] == 0 { 0 } else { self.count(call, j) };
+                    (0..n).map(|k| call.element(j, k)).sum()
+                }
+                Len::Last(j) => {
+                    let j = usize::from(j);
+                    let n = if call.args[j] == 0 { 0 } else { self.count(call, j) };
+                    if n == 0 { 0 } else { call.element(j, n - 1) }
+                }
+            };
+            shortest = shortest.min(usize::try_from(n).unwrap_or(0));
+        }
+        shortest
+    }
+
+    fn topology<H: Host>(&mut self, call: &mut Call<'_, H>, j: usize) -> Topology {
+        let handle = call.host.handle(Class::Comm, call.args[j]);
+        let Some(known) = self.adopt(call, handle) else { return Topology::default() };
+        if let Some(topology) = known.topology {
+            return topology;
+        }
+        let topology = call.host.topology(handle);
+        if let Some(comm) = self.comms.get_mut(handle) {
+            comm.topology = Some(topology);
+        }
+        topology
+    }
+}
+
+/// The sets of constants that are handles.
+const CLASSES: [(&str, Class); 11] = [
+    ("group", Class::Group),
+    ("datatype", Class::Datatype),
+    ("op", Class::Op),
+    ("win", Class::Win),
+    ("file", Class::File),
+    ("info", Class::Info),
+    ("errhandler", Class::Errhandler),
+    ("keyval", Class::Keyval),
+    ("message", Class::Message),
+    ("session", Class::Session),
+    ("request", Class::Request),
+];

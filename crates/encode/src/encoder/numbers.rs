@@ -1,0 +1,200 @@
+//! Numbers, statuses and addresses: what goes into lanes.
+
+use refrain_model::{Area, Dir, Kind};
+
+use super::{Call, Encoder, End};
+use crate::host::{Host, RawStatus};
+use crate::params::{comm_param, known_length, untagged};
+use crate::record::Record;
+use crate::wire;
+
+impl Encoder {
+    /// A number as it stands in a lane, or the constant it is.
+    pub(super) fn relative(&self, kind: Kind, value: i64, base: i64) -> Result<i64, u16> {
+        let n = &self.numbers;
+        match kind {
+            Kind::Peer(_) if value == n.any_source => Err(self.names.any_source),
+            Kind::Peer(_) | Kind::Root(_) | Kind::Rank if value == n.proc_null => Err(self.names.proc_null),
+            Kind::Peer(_) | Kind::Root(_) if value == n.root => Err(self.names.root),
+            Kind::Peer(_) => Ok(value - base),
+            Kind::Tag if value == n.any_tag => Err(self.names.any_tag),
+            Kind::Enum(set) => self.enums.get(&(set, value)).map_or(Ok(value), |&id| Err(id)),
+            Kind::Mask(set) => Ok(self.mask(set, value)),
+            _ => Ok(value),
+        }
+    }
+
+    /// Bits by our numbering; those without a name above it.
+    pub(super) fn mask(&self, set: &str, value: i64) -> i64 {
+        let mut rest = value;
+        let mut out = 0i64;
+        for &(bits, position) in self.masks.get(set).map_or(&[][..], Vec::as_slice) {
+            if bits != 0 && value & bits == bits {
+                out |= 1 << position;
+                rest &= !bits;
+            }
+        }
+        out | rest << 32
+    }
+
+    pub(super) fn scalar<H: Host>(
+        &mut self,
+        call: &mut Call<'_, H>,
+        i: usize,
+        live: bool,
+        record: &mut Record,
+    ) {
+        let p = &call.f.params[i];
+        if p.dir != Dir::In && call.args[i] == 0 {
+            record.tag(wire::NULL);
+            return;
+        }
+        let base = match p.kind {
+            Kind::Peer(j) => self.base_rank(call, usize::from(j)),
+            _ => 0,
+        };
+        if p.dir == Dir::InOut && p.kind != Kind::ArgCount {
+            record.tag(wire::LANE);
+            let before = call.before.numbers.get(call.number_at).copied().unwrap_or(0);
+            call.number_at += 1;
+            record.lane(before);
+            if call.end != End::Failed {
+                record.lane(call.element(i, 0));
+            }
+            return;
+        }
+        if untagged(p) {
+            record.lane(call.number(i));
+            return;
+        }
+        if !live {
+            record.tag(wire::LANE);
+            record.reserve(1);
+            return;
+        }
+        match self.relative(p.kind, call.number(i), base) {
+            Err(id) => record.named(id),
+            Ok(value) => {
+                record.tag(wire::LANE);
+                record.lane(value);
+            }
+        }
+    }
+
+    pub(super) fn array<H: Host>(
+        &mut self,
+        call: &mut Call<'_, H>,
+        i: usize,
+        live: bool,
+        record: &mut Record,
+    ) {
+        let p = &call.f.params[i];
+        let pointer = call.args[i];
+        if let Some(&(_, id)) = self.arrays.iter().find(|&&(address, _)| address == pointer && address != 0) {
+            record.named(id);
+            return;
+        }
+        if pointer == 0 {
+            record.tag(wire::NULL);
+            return;
+        }
+        record.tag(wire::LANE);
+        let base = match p.kind {
+            Kind::Peer(j) => self.base_rank(call, usize::from(j)),
+            _ => 0,
+        };
+        let length = if known_length(call.f, i).is_none() { Some(record.reserve(1)) } else { None };
+        let before = if p.dir == Dir::InOut { Some(record.reserve(1)) } else { None };
+        let lane =
+            if p.dir == Dir::InOut && call.end == End::Failed { None } else { Some(record.reserve(1)) };
+        if !live {
+            return;
+        }
+        let n = self.count(call, i);
+        if let Some(length) = length {
+            record.push(length, n as i64);
+        }
+        let value = |e: &Self, v| e.relative(p.kind, v, base).unwrap_or_else(wire::named_value);
+        if let Some(before) = before {
+            for _ in 0..n {
+                let v = call.before.numbers.get(call.number_at).copied().unwrap_or(0);
+                call.number_at += 1;
+                record.push(before, value(self, v));
+            }
+        }
+        if let Some(lane) = lane {
+            for k in 0..n {
+                record.push(lane, value(self, call.element(i, k)));
+            }
+        }
+    }
+
+    pub(super) fn status<H: Host>(
+        &mut self,
+        call: &mut Call<'_, H>,
+        i: usize,
+        live: bool,
+        record: &mut Record,
+    ) {
+        let p = &call.f.params[i];
+        let pointer = call.args[i];
+        let (ignore, name) = if p.len.is_empty() {
+            (self.numbers.status_ignore, self.names.status_ignore)
+        } else {
+            (self.numbers.statuses_ignore, self.names.statuses_ignore)
+        };
+        if pointer == ignore {
+            record.named(name);
+            return;
+        }
+        if pointer == 0 {
+            record.tag(wire::NULL);
+            return;
+        }
+        record.tag(wire::LANE);
+        let base = comm_param(call.f).map_or(self.world_rank, |j| self.base_rank(call, j));
+        let length = if !p.len.is_empty() && known_length(call.f, i).is_none() {
+            Some(record.reserve(1))
+        } else {
+            None
+        };
+        // The error field is written only where the call says so; elsewhere it holds what was there before.
+        let with_error = call.end == End::FailedWithStatuses;
+        let first = record.reserve(if with_error { 5 } else { 4 });
+        if !live {
+            return;
+        }
+        let n = self.count(call, i);
+        if let Some(length) = length {
+            record.push(length, n as i64);
+        }
+        for k in 0..n {
+            let RawStatus { source, tag, error, bytes, cancelled } = call.host.status_at(pointer, k);
+            let source = self.relative(Kind::Peer(0), i64::from(source), base);
+            let tag = self.relative(Kind::Tag, i64::from(tag), 0);
+            record.push(first, source.unwrap_or_else(wire::named_value));
+            record.push(first + 1, tag.unwrap_or_else(wire::named_value));
+            record.push(first + 2, bytes);
+            record.push(first + 3, i64::from(cancelled));
+            if with_error {
+                record.push(first + 4, i64::from(error));
+            }
+        }
+    }
+
+    pub(super) fn buffer<H: Host>(&mut self, call: &mut Call<'_, H>, pointer: usize, record: &mut Record) {
+        if let Some(&(_, id)) = self.buffers.iter().find(|&&(address, _)| address == pointer) {
+            record.named(id);
+            return;
+        }
+        let Some(address) = call.host.locate(pointer) else {
+            record.tag(wire::UNKEPT);
+            return;
+        };
+        record.tag(wire::AREA + address.area as u8);
+        if address.area != Area::Number {
+            record.lane(i64::from(address.segment));
+        }
+        record.lane(address.offset);
+    }
+}

@@ -56,6 +56,7 @@ Examples:
   refrain info app.rfn
   refrain info app.rfn --json | jq .sections")]
     Info {
+        /// The trace
         file: PathBuf,
         /// One JSON object with exact numbers
         #[arg(long)]
@@ -71,8 +72,9 @@ Examples:
 
 A line is [rank] number call(argument=value, ...) = result; with several threads [rank.thread]. Numbers count a
 thread's calls from 0. `-` (null in JSON) is what the call did not write, or what does not count on that rank.
-Buffers are heap#3+16: 16 bytes into the third allocation; before->after is a number the call read and wrote.")]
+Buffers are heap#3+16: 16 bytes into heap segment 3; before->after is a number the call read and wrote.")]
     Dump {
+        /// The trace
         file: PathBuf,
         /// Only these ranks: 0,3-5
         #[arg(long, value_name = "RANKS")]
@@ -93,6 +95,7 @@ Buffers are heap#3+16: 16 bytes into the third allocation; before->after is a nu
     /// Tables: calls, payload and time per function and per rank
     #[command(after_help = stats_help())]
     Stats {
+        /// The trace
         file: PathBuf,
         /// Only this table
         #[arg(long, value_enum)]
@@ -107,6 +110,7 @@ Says yes (exit code 0) or no (1) and where; 2 if the file cannot be read or is n
 
   refrain verify app.rfn && echo all of it is there")]
     Verify {
+        /// The trace
         file: PathBuf,
         /// Say nothing but no
         #[arg(long, short)]

@@ -199,7 +199,7 @@ impl Stream {
             let mut cut = None;
             for item in items {
                 let (left, part) = (n - total.len, one(&whole, item.symbol));
-                let fits = if part.len == 0 { item.count } else { (left / part.len).min(item.count) };
+                let fits = left.checked_div(part.len).unwrap_or(u64::MAX).min(item.count);
                 total = total.then(part.times(fits));
                 if fits < item.count {
                     cut = Some(item.symbol);

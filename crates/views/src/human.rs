@@ -62,7 +62,7 @@ pub fn ranks(sorted: &[u32]) -> String {
     let mut out = String::new();
     let mut rest = sorted;
     while let Some(&first) = rest.first() {
-        let run = rest.iter().zip(first..).take_while(|(have, next)| **have == *next).count();
+        let run = rest.iter().zip(first..=u32::MAX).take_while(|(have, next)| **have == *next).count();
         if !out.is_empty() {
             out.push(',');
         }

@@ -180,17 +180,19 @@ fn is_executable(path: &Path) -> bool {
 /// Open MPI's launcher passes no environment to other nodes unless told to. It goes by many names: a link to orterun
 /// (4), or a small program of its own that starts prterun (5).
 fn is_open_mpi(launcher: &Path) -> bool {
+    /// Larger than any of these programs.
+    const SMALL: u64 = 1 << 20;
+    const NAMES: [&str; 2] = ["orterun", "prterun"];
     let Ok(real) = launcher.canonicalize() else { return false };
-    let name = real.to_string_lossy();
-    if ["orterun", "prterun", "openmpi"].iter().any(|mark| name.contains(mark)) {
+    let name = real.file_name().unwrap_or_default().to_string_lossy();
+    if NAMES.iter().any(|mark| name.contains(mark)) {
         return true;
     }
-    const SMALL: u64 = 1 << 20;
     if real.metadata().map_or(true, |m| m.len() > SMALL) {
         return false;
     }
     let bytes = std::fs::read(&real).unwrap_or_default();
-    bytes.windows(7).any(|w| w == b"prterun")
+    NAMES.iter().any(|mark| bytes.windows(mark.len()).any(|w| w == mark.as_bytes()))
 }
 
 /// What tells one file from the next under the same name.

@@ -1,7 +1,7 @@
 //! From what was seen to an endless stream: which item goes on for ever, and the one way to write it down.
 
 use super::{MIN_STRIDE, Stream, Term};
-use crate::grammar::{Grammar, Item, Runs, Symbol, bottom_up, renumber};
+use crate::grammar::{Grammar, Item, Renumber, Runs, Symbol, bottom_up};
 
 /// How many of the last items are tried as the one that goes on. Longer tails are kept as they are.
 const CANDIDATES: usize = 32;
@@ -21,39 +21,31 @@ impl Term {
     }
 }
 
-/// Numbers that may be the beginning of something.
-pub(super) struct Tail<I> {
-    stretches: I,
-}
-
-impl<I: Iterator<Item = Stretch>> Tail<I> {
-    pub fn new(stretches: I) -> Tail<I> {
-        Tail { stretches }
-    }
-
-    /// Whether `whole` begins with these numbers; stretches are compared as such, however long they are.
-    pub fn is_prefix_of(self, mut whole: impl Iterator<Item = Stretch>) -> bool {
-        let mut steps = 0;
-        let mut theirs = (0, 0, 0);
-        for mut ours in self.stretches {
-            while ours.2 > 0 {
-                if theirs.2 == 0 {
-                    match whole.next() {
-                        Some(next) => theirs = next,
-                        None => return false,
-                    }
+/// Whether `whole` begins with the numbers of `part`; stretches are compared as such, however long they are.
+pub(super) fn begins_with(
+    mut whole: impl Iterator<Item = Stretch>,
+    part: impl Iterator<Item = Stretch>,
+) -> bool {
+    let mut steps = 0;
+    let mut theirs = (0, 0, 0);
+    for mut ours in part {
+        while ours.2 > 0 {
+            if theirs.2 == 0 {
+                match whole.next() {
+                    Some(next) => theirs = next,
+                    None => return false,
                 }
-                let common = ours.2.min(theirs.2);
-                steps += 1;
-                if ours.0 != theirs.0 || common > 1 && ours.1 != theirs.1 || steps > COMPARED {
-                    return false;
-                }
-                advance(&mut ours, common);
-                advance(&mut theirs, common);
             }
+            let common = ours.2.min(theirs.2);
+            steps += 1;
+            if ours.0 != theirs.0 || common > 1 && ours.1 != theirs.1 || steps > COMPARED {
+                return false;
+            }
+            advance(&mut ours, common);
+            advance(&mut theirs, common);
         }
-        true
     }
+    true
 }
 
 fn advance(stretch: &mut Stretch, by: u64) {
@@ -78,13 +70,13 @@ pub(super) fn open_item(grammar: &Grammar, terms: &[Term], held: Option<Stretch>
         if rest.is_empty() && held.is_none() {
             return true;
         }
-        let tail = Tail::new(stretches(terms, Runs::over(&grammar.rules, rest)).chain(held));
+        let tail = stretches(terms, Runs::over(&grammar.rules, rest)).chain(held);
         match start[at].symbol {
             Symbol::Terminal(t) => match terms[t as usize] {
                 Term::Value(_) => false,
-                stride => tail.is_prefix_of([stride.run(1)].into_iter()),
+                stride => begins_with([stride.run(1)].into_iter(), tail),
             },
-            rule => tail.is_prefix_of(stretches(terms, Runs::of(&grammar.rules, rule))),
+            rule => begins_with(stretches(terms, Runs::of(&grammar.rules, rule)), tail),
         }
     })
 }
@@ -146,5 +138,5 @@ fn inline_single_uses(rules: &[Vec<Item>]) -> Vec<Vec<Item>> {
     if let Some(last) = bodies[0].last_mut() {
         last.count = 1;
     }
-    renumber(&bodies, 0)
+    Renumber::default().from(&bodies, 0)
 }

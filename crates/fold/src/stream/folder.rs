@@ -3,7 +3,7 @@
 //! Three levels, each handing on only what surprises it: the *cycle* compares numbers with the round that is expected,
 //! the *run* joins numbers into constants and strides, and the *shape* folds the resulting terms into a grammar.
 
-use super::finish::{Tail, close, open_item};
+use super::finish::{begins_with, close, open_item};
 use super::{MIN_STRIDE, Stream, Term};
 use crate::grammar;
 use std::collections::HashMap;
@@ -79,7 +79,7 @@ impl Folder {
         let run = (self.run.count > 0).then_some((self.run.start, self.run.step, self.run.count));
         let in_cycle = !self.cycle.is_empty()
             || !rest.is_empty()
-                && Tail::new(run.into_iter()).is_prefix_of(rest.iter().map(|&t| terms[t as usize].run(1)));
+                && begins_with(rest.iter().map(|&t| terms[t as usize].run(1)), run.into_iter());
         if in_cycle {
             return close(self.shape.core_grammar(), terms.clone(), true);
         }
@@ -99,7 +99,7 @@ impl Folder {
         close(grammar, whole.terms, repeats)
     }
 
-    #[cold]
+    #[inline(never)]
     fn push_unexpected(&mut self, value: i64) {
         self.credit = self.credit.saturating_add(2);
         self.tell_shape();

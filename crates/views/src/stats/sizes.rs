@@ -48,6 +48,9 @@ impl Made {
     }
 
     pub(super) fn take_in(&mut self, call: &Call) {
+        if call.function.name == "MPI_Dist_graph_neighbors_count" {
+            self.neighbours_asked_for(call);
+        }
         let fact = |name: &str| call.facts.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
         // One for each new type, in the order of the parameters.
         let mut sizes = call.facts.iter().filter(|(name, _)| *name == "size").map(|(_, value)| value);
@@ -71,18 +74,30 @@ impl Made {
         }
     }
 
+    /// The distributed constructor does not say how many neighbours a rank gets, but many programs ask.
+    fn neighbours_asked_for(&mut self, call: &Call) {
+        let comm = call.function.index_of("comm").and_then(|i| call.args.get(i));
+        if let Some(Value::Comm(name)) = comm
+            && let Some(known) = self.comms.get_mut(name)
+        {
+            known.out_degree = number(call, "outdegree").or(known.out_degree);
+        }
+    }
+
     fn new_comm(&self, call: &Call, group: Option<&Value>, remote: Option<&Value>) -> Option<CommSize> {
         let length = |value: &Value| match value {
             Value::List(members) => u64::try_from(members.len()).ok(),
             _ => None,
         };
-        let parent = call.function.index_of("comm").and_then(|i| self.comm(&call.args[i]));
-        // Where the members are those of the parent, the group is told by its name instead of a list.
-        let local = group.and_then(length).or(parent.map(|p| p.local))?;
-        let number = |name: &str| {
-            let value = call.function.index_of(name).and_then(|i| call.args.get(i))?;
-            if let Value::Int(n) = value { u64::try_from(*n).ok() } else { None }
+        // Where the members are those of the parent, its name stands for them.
+        let parent = match group? {
+            Value::Text(text) => {
+                text.strip_prefix("as ").and_then(|name| self.comm(&Value::Comm(name.into())))
+            }
+            _ => None,
         };
+        let local = group.and_then(length).or(parent.map(|p| p.local))?;
+        let number = |name| number(call, name);
         let (inherited, out_degree) = match call.function.name {
             "MPI_Cart_create" => (None, number("ndims").map(|n| n.saturating_mul(2))),
             "MPI_Dist_graph_create_adjacent" => (None, number("outdegree")),
@@ -94,4 +109,9 @@ impl Made {
         };
         Some(CommSize { local, remote: remote.and_then(length).or(inherited), out_degree })
     }
+}
+
+fn number(call: &Call, parameter: &str) -> Option<u64> {
+    let value = call.function.index_of(parameter).and_then(|i| call.args.get(i))?;
+    if let Value::Int(n) = value { u64::try_from(*n).ok() } else { None }
 }

@@ -1,0 +1,306 @@
+//! The command as a user meets it: exit codes, refusals, what the program is given.
+
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use refrain_tracefile::{Meta, Trace};
+
+/// A directory of its own for each test, with a stand-in for the capture library.
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let dir = std::env::temp_dir().join(format!("refrain-commands-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        // The dynamic linker says that it is no library and goes on.
+        std::fs::write(dir.join("library.so"), "").unwrap();
+        Place(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+
+    fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.file(name, format!("#!/bin/sh\n{text}\n"));
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        path
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_refrain"));
+        command.args(args).current_dir(&self.0).stdin(Stdio::null());
+        // Tests may themselves run under a launcher, or under Refrain.
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if ["REFRAIN_", "PMI", "OMPI_", "SLURM_", "LD_PRELOAD"].iter().any(|mark| text.starts_with(mark))
+            {
+                command.env_remove(&name);
+            }
+        }
+        command.env("REFRAIN_LIBRARY", self.path("library.so"));
+        command
+    }
+
+    fn refrain(&self, args: &[&str]) -> Done {
+        Done::of(self.command(args).output().unwrap())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Debug)]
+struct Done {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Done {
+    fn of(output: Output) -> Done {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Done { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+
+    #[track_caller]
+    fn check(&self, code: i32, err: &str) -> &Done {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.err.contains(err), "{err:?} is not in {self:?}");
+        self
+    }
+}
+
+fn small_trace() -> Vec<u8> {
+    refrain_tracefile::write(&Trace {
+        meta: Meta { complete: true, library: "none".into(), ..Meta::default() },
+        ..Trace::default()
+    })
+}
+
+#[test]
+fn the_programs_exit_code_is_passed_on() {
+    let place = Place::new("exit");
+    let run = |words: &[&str]| place.refrain(&[&["run", "--out", "x.rfn", "--"], words].concat());
+    run(&["true"]).check(0, "no trace was written to x.rfn");
+    run(&["/bin/false"]).check(1, "no trace was written");
+    run(&["sh", "-c", "exit 3"]).check(3, "");
+    run(&["sh", "-c", "exit 255"]).check(255, "");
+    run(&["sh", "-c", "kill -9 $$"]).check(137, "");
+    run(&["sh", "-c", "kill -TERM $$"]).check(143, "");
+    run(&["./no-such-program"]).check(2, "./no-such-program could not be started");
+    let plain = place.file("plain.txt", "text");
+    run(&[plain.to_str().unwrap()]).check(2, "is it executable?");
+}
+
+#[test]
+fn the_closing_line() {
+    let place = Place::new("closing");
+    place.file("ready.rfn", small_trace());
+    let copy = "cp ready.rfn \"$REFRAIN_OUT\"";
+    let size = small_trace().len();
+    place
+        .refrain(&["run", "--out", "new.rfn", "--", "sh", "-c", copy])
+        .check(0, &format!("refrain: 0 ranks, 0 calls, {size} bytes -> new.rfn"));
+    let quiet = place.refrain(&["run", "--quiet", "--out", "q.rfn", "--", "sh", "-c", copy]);
+    assert!(!quiet.check(0, "").err.contains("-> q.rfn"));
+    // The program's exit code stands also when there is a trace, and when there is rubbish.
+    place
+        .refrain(&["run", "--out", "a.rfn", "--", "sh", "-c", &format!("{copy}; exit 5")])
+        .check(5, "-> a.rfn");
+    place
+        .refrain(&["run", "--out", "b.rfn", "--", "sh", "-c", "echo rubbish > \"$REFRAIN_OUT\""])
+        .check(0, "cannot be read");
+}
+
+#[test]
+fn nothing_is_overwritten_or_started_without_leave() {
+    let place = Place::new("overwrite");
+    place.file("app.rfn", "old");
+    place.script("app", "touch started");
+    let refused = place.refrain(&["run", "--", "./app"]);
+    refused.check(2, "the trace cannot be written to app.rfn: it exists already").check(2, "--force");
+    assert!(!place.path("started").exists());
+    symlink("nowhere", place.path("link.rfn")).unwrap();
+    place.refrain(&["run", "--out", "link.rfn", "--", "./app"]).check(2, "exists already");
+    place.refrain(&["run", "--out", "no/dir.rfn", "--", "./app"]).check(2, "there is no directory");
+    place.refrain(&["run", "--out", ".", "--", "./app"]).check(2, "it is a directory");
+    assert!(!place.path("started").exists());
+
+    place.refrain(&["run", "--force", "--", "./app"]).check(0, "the file that is there is from before");
+    assert!(place.path("started").exists());
+    assert_eq!(std::fs::read(place.path("app.rfn")).unwrap(), b"old");
+    let mut by_variable = place.command(&["run", "--", "./app"]);
+    Done::of(by_variable.env("REFRAIN_FORCE", "1").output().unwrap()).check(0, "from before");
+}
+
+#[test]
+fn what_the_program_is_given() {
+    let place = Place::new("given");
+    let mut command = place.command(&["run", "--out", "x.rfn", "--time", "off", "--force", "--", "env"]);
+    let done = Done::of(command.env("LD_PRELOAD", "/other.so").env("REFRAIN_SPLIT", "off").output().unwrap());
+    let library = place.path("library.so").canonicalize().unwrap();
+    for line in [
+        format!("LD_PRELOAD=/other.so:{}", library.display()),
+        format!("REFRAIN_OUT={}", place.path("x.rfn").display()),
+        "REFRAIN_TIME=off".into(),
+        "REFRAIN_SPLIT=off".into(),
+        "REFRAIN_POINTERS=on".into(),
+        "REFRAIN_FORCE=1".into(),
+        "REFRAIN_COMMAND=env".into(),
+    ] {
+        assert!(done.out.lines().any(|l| l == line), "{line} in {}", done.out);
+    }
+    assert!(!done.out.contains("REFRAIN_SUMMARY"), "{}", done.out);
+}
+
+#[test]
+fn unknown_values_stop_before_the_program_starts() {
+    let place = Place::new("unknown");
+    place.script("app", "touch started");
+    for (name, value, known) in [
+        ("REFRAIN_TIME", "all", "mean, off"),
+        ("REFRAIN_POINTERS", "1", "on, off"),
+        ("REFRAIN_FORCE", "perhaps", "on, off"),
+    ] {
+        let mut command = place.command(&["run", "--", "./app"]);
+        let done = Done::of(command.env(name, value).output().unwrap());
+        done.check(2, name).check(2, known);
+    }
+    let mut command = place.command(&["run", "--", "./app"]);
+    Done::of(command.env("REFRAIN_LIBRARY", "/no/library.so").output().unwrap()).check(2, "/no/library.so");
+    assert!(!place.path("started").exists());
+}
+
+#[test]
+fn inside_a_launcher_it_becomes_the_program() {
+    let place = Place::new("inside");
+    for variable in ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"] {
+        let mut command =
+            place.command(&["run", "--out", "x.rfn", "--", "sh", "-c", "echo $REFRAIN_SUMMARY $$; exit 4"]);
+        let child = command.env(variable, "1").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let id = child.id();
+        let done = Done::of(child.wait_with_output().unwrap());
+        assert_eq!(done.check(4, "").out, format!("1 {id}\n"), "{variable}");
+        assert!(!done.err.contains("no trace"), "{}", done.err);
+    }
+    // A batch script has a rank of its own and is still outside; so is a launcher named on the command line.
+    place.script("mpiexec", "echo \"$REFRAIN_SUMMARY.\"");
+    let mut batch = place.command(&["run", "--out", "x.rfn", "--", "sh", "-c", "echo \"$REFRAIN_SUMMARY.\""]);
+    assert_eq!(Done::of(batch.env("SLURM_PROCID", "0").output().unwrap()).check(0, "no trace").out, ".\n");
+    let mut nested = place.command(&["run", "--out", "x.rfn", "--", "./mpiexec", "./app"]);
+    assert_eq!(Done::of(nested.env("PMIX_RANK", "0").output().unwrap()).check(0, "no trace").out, ".\n");
+    let mut step = place.command(&["run", "--out", "x.rfn", "--", "sh", "-c", "echo \"$REFRAIN_SUMMARY.\""]);
+    let step = step.env("SLURM_PROCID", "0").env("SLURM_STEP_ID", "0").output().unwrap();
+    assert_eq!(Done::of(step).check(0, "").out, "1.\n");
+}
+
+#[test]
+fn open_mpi_is_told_which_variables_to_pass_on() {
+    let place = Place::new("openmpi");
+    let echo = "echo : \"$@\"";
+    place.script("orterun", echo);
+    place.script("hydra", echo);
+    std::fs::create_dir(place.path("a")).unwrap();
+    std::fs::create_dir(place.path("b")).unwrap();
+    symlink("../orterun", place.path("a/mpiexec")).unwrap();
+    symlink("../hydra", place.path("b/mpiexec")).unwrap();
+    // Version 5 brings a launcher that starts prterun.
+    place.script("mpirun", "echo : \"$@\" # and then exec prterun");
+    let words =
+        |launcher: &str| place.refrain(&["run", "--out", "x.rfn", "--", launcher, "-n", "2", "./app"]).out;
+    let exported = ": -x LD_PRELOAD -x REFRAIN_OUT -x REFRAIN_POINTERS -x REFRAIN_TIME -x REFRAIN_SPLIT -x REFRAIN_COMMAND -n 2 ./app\n";
+    assert_eq!(words("a/mpiexec"), exported);
+    assert_eq!(words("./mpirun"), exported);
+    assert_eq!(words("b/mpiexec"), ": -n 2 ./app\n");
+}
+
+#[test]
+fn a_signal_for_refrain_reaches_the_program() {
+    let place = Place::new("signal");
+    let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut command = place.command(&["run", "--out", "x.rfn", "--", "sh", "-c", script]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    assert_eq!(line, "ready\n");
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    assert_eq!(child.wait().unwrap().code(), Some(7));
+}
+
+fn readers(file: &Path) -> Vec<Vec<String>> {
+    let file = file.to_str().unwrap();
+    ["info", "dump", "stats", "verify"].iter().map(|c| vec![c.to_string(), file.to_string()]).collect()
+}
+
+#[test]
+fn files_that_cannot_be_read() {
+    let place = Place::new("unreadable");
+    let good = small_trace();
+    for (name, bytes, why) in [
+        ("empty.rfn", &b""[..], "empty"),
+        ("short.rfn", &good[..6], "truncated"),
+        ("cut.rfn", &good[..good.len() - 1], "truncated"),
+        ("foreign.rfn", &b"#!/bin/sh\nexit 0\n"[..], "not a Refrain file"),
+    ] {
+        for args in readers(&place.file(name, bytes)) {
+            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            place.refrain(&args).check(2, why).check(2, name);
+        }
+    }
+    for args in readers(&place.path("missing.rfn")) {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        place.refrain(&args).check(2, "missing.rfn cannot be read");
+    }
+    for args in readers(&place.0) {
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        place.refrain(&args).check(2, "cannot be read");
+    }
+}
+
+#[test]
+fn a_flipped_byte_is_a_no() {
+    let place = Place::new("flipped");
+    let good = small_trace();
+    place.file("good.rfn", &good);
+    let yes = place.refrain(&["verify", "good.rfn"]);
+    assert!(yes.check(0, "").out.starts_with("yes: "), "{yes:?}");
+    assert_eq!(place.refrain(&["verify", "--quiet", "good.rfn"]).check(0, "").out, "");
+    for at in 0..good.len() {
+        let mut flipped = good.clone();
+        flipped[at] ^= 0x04;
+        place.file("bad.rfn", &flipped);
+        let no = place.refrain(&["verify", "bad.rfn"]);
+        assert_eq!(no.code, Some(1), "byte {at}: {no:?}");
+        assert!(
+            no.out.starts_with("no: ") && no.out.contains("section") && no.out.contains("offset"),
+            "{no:?}"
+        );
+    }
+    place.refrain(&["info", "bad.rfn"]).check(2, "bad.rfn: ");
+}
+
+#[test]
+fn what_cannot_be_asked_for() {
+    let place = Place::new("asked");
+    place.file("good.rfn", small_trace());
+    place.refrain(&["dump", "good.rfn", "--rank", "7"]).check(2, "no rank 7");
+    place.refrain(&["dump", "good.rfn", "--only", "send"]).check(2, "did you mean MPI_Send?");
+    place.refrain(&["dump", "good.rfn", "--only", "nonsense"]).check(2, "not a function of MPI");
+    place.refrain(&["dump", "good.rfn", "--only", "MPI_Send,MPI_Recv"]).check(0, "");
+    place.refrain(&["nonsense"]).check(2, "unrecognized");
+    let version = place.refrain(&["--version"]);
+    assert_eq!(version.check(0, "").out, format!("refrain {}\n", env!("CARGO_PKG_VERSION")));
+}

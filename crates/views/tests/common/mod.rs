@@ -1,0 +1,228 @@
+//! A recorder for tests: calls are written down field by field, folded and merged as in a real run.
+
+#![allow(dead_code)]
+
+use refrain_encode::{Digest, hash_bytes};
+use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, merge};
+use refrain_fold::{grammar, stream};
+use refrain_model::{constant, function};
+use refrain_tracefile::{Meta, RankTime, Trace};
+
+const LANE: u8 = 1;
+const NAMED: u8 = 3;
+const UNKEPT: u8 = 4;
+const GROUP_SAME: u8 = 1;
+const GROUP_LIST: u8 = 2;
+
+/// One call as it is encoded: what is fixed in `symbol`, the numbers beside it.
+#[derive(Clone)]
+pub struct Encoded {
+    symbol: Vec<u8>,
+    values: Vec<(u16, i64)>,
+    lanes: u16,
+}
+
+fn varint(mut n: u64, out: &mut Vec<u8>) {
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn number_of(name: &str) -> u64 {
+    constant(name).unwrap_or_else(|| panic!("no constant {name}")).id.into()
+}
+
+pub fn call(name: &str) -> Encoded {
+    let mut symbol = Vec::new();
+    varint(function(name).unwrap().id.into(), &mut symbol);
+    symbol.push(0);
+    Encoded { symbol, values: vec![], lanes: 0 }
+}
+
+impl Encoded {
+    /// After the function's number: the call failed, so it has a result lane and no outputs.
+    pub fn failed(mut self) -> Self {
+        *self.symbol.last_mut().unwrap() = 1;
+        self
+    }
+
+    fn lane(&mut self, values: &[i64]) {
+        self.values.extend(values.iter().map(|v| (self.lanes, *v)));
+        self.lanes += 1;
+    }
+
+    /// A number that is always there.
+    pub fn number(mut self, value: i64) -> Self {
+        self.lane(&[value]);
+        self
+    }
+
+    /// A number that could have been something else.
+    pub fn tagged(mut self, value: i64) -> Self {
+        self.symbol.push(LANE);
+        self.number(value)
+    }
+
+    pub fn list(mut self, values: &[i64]) -> Self {
+        self.symbol.push(LANE);
+        self.lane(&[values.len() as i64]);
+        self.lane(values);
+        self
+    }
+
+    /// A list whose length another parameter says.
+    pub fn elements(mut self, values: &[i64]) -> Self {
+        self.symbol.push(LANE);
+        self.lane(values);
+        self
+    }
+
+    pub fn types(self, names: &[&str]) -> Self {
+        let codes: Vec<i64> = names.iter().map(|n| code(n)).collect();
+        self.list(&codes)
+    }
+
+    pub fn named(mut self, name: &str) -> Self {
+        self.symbol.push(NAMED);
+        varint(number_of(name), &mut self.symbol);
+        self
+    }
+
+    pub fn buffer(mut self) -> Self {
+        self.symbol.push(UNKEPT);
+        self
+    }
+
+    pub fn absent(mut self) -> Self {
+        self.symbol.push(0);
+        self
+    }
+
+    /// A constant by its name, an object of ours by its id: `#3`.
+    pub fn object(mut self, name: &str) -> Self {
+        varint(code(name) as u64 + 1, &mut self.symbol);
+        self
+    }
+
+    pub fn new_type(self, id: i64, size: i64) -> Self {
+        self.tagged(id * 2).number(size).number(0).number(size)
+    }
+
+    /// A new communicator: id, which of its parent's, the members.
+    pub fn new_comm(mut self, id: i64, order: i64, group: &[i64]) -> Self {
+        self.symbol.extend([LANE, GROUP_LIST]);
+        self.lane(&[id * 2]);
+        self.lane(&[order]);
+        self.lane(&[group.len() as i64]);
+        self.lane(group);
+        self
+    }
+
+    /// A new communicator of its parent's members.
+    pub fn comm_as_parent(mut self, id: i64, order: i64) -> Self {
+        self.symbol.extend([LANE, GROUP_SAME]);
+        self.number(id * 2).number(order)
+    }
+
+    /// Everything in the symbol, as with `--split off`.
+    pub fn inline(mut self) -> Self {
+        let at = self.symbol.iter().position(|b| b & 0x80 == 0).unwrap() + 1;
+        self.symbol[at] |= 4;
+        varint(self.values.len() as u64, &mut self.symbol);
+        for (_, value) in self.values.drain(..) {
+            varint(((value << 1) ^ (value >> 63)) as u64, &mut self.symbol);
+        }
+        self.lanes = 0;
+        self
+    }
+}
+
+fn code(name: &str) -> i64 {
+    match name.strip_prefix('#') {
+        Some(id) => id.parse::<i64>().unwrap() * 2,
+        None => number_of(name) as i64 * 2 + 1,
+    }
+}
+
+pub fn send(count: i64, datatype: &str) -> Encoded {
+    call("MPI_Send").buffer().number(count).object(datatype).tagged(1).tagged(9).object("MPI_COMM_WORLD")
+}
+
+pub fn contiguous(count: i64, id: i64, size: i64) -> Encoded {
+    call("MPI_Type_contiguous").number(count).object("MPI_INT").new_type(id, size)
+}
+
+pub fn alltoall(count: i64, datatype: &str, comm: &str) -> Encoded {
+    let sent = call("MPI_Alltoall").buffer().tagged(count).object(datatype);
+    sent.buffer().number(count).object(datatype).object(comm)
+}
+
+pub fn split(id: i64, order: i64, group: &[i64]) -> Encoded {
+    call("MPI_Comm_split").object("MPI_COMM_WORLD").number(0).number(0).new_comm(id, order, group)
+}
+
+/// What one thread did, as one rank's recording.
+pub fn rank_bundle(rank: u32, threads: &[Vec<Encoded>]) -> Bundle {
+    let mut symbols: Vec<SymbolEntry> = Vec::new();
+    let mut parts = Vec::new();
+    for (thread, calls) in (0u32..).zip(threads) {
+        let mut structure = grammar::Folder::new();
+        let mut lanes: Vec<Vec<stream::Folder>> = Vec::new();
+        let mut digest = Digest::default();
+        for call in calls {
+            let known = symbols.iter().position(|s| *s.bytes == *call.symbol);
+            let index = known.unwrap_or_else(|| {
+                let tally = Tally { total: 0, min: u64::MAX, max: 0 };
+                symbols.push(SymbolEntry { bytes: call.symbol.clone().into(), lanes: call.lanes, tally });
+                symbols.len() - 1
+            });
+            lanes.resize_with(symbols.len(), Vec::new);
+            lanes[index].resize_with(call.lanes.into(), stream::Folder::new);
+            symbols[index].tally.add(Tally { total: 100, min: 100, max: 100 });
+            structure.push(index as u32);
+            digest.symbol(hash_bytes(&call.symbol));
+            for &(lane, value) in &call.values {
+                lanes[index][usize::from(lane)].push(value);
+                digest.value(value);
+            }
+        }
+        parts.push(ThreadPart {
+            thread,
+            structure: structure.finish(),
+            lanes: lanes.iter().map(|l| l.iter().map(|f| f.finish()).collect()).collect(),
+            digest: digest.get(),
+        });
+    }
+    Bundle::of_rank(rank, symbols, parts).unwrap()
+}
+
+/// By rank, by thread, the calls.
+pub fn trace_of(ranks: &[Vec<Vec<Encoded>>]) -> Trace {
+    let mut bundle = Bundle::default();
+    for (rank, threads) in (0u32..).zip(ranks) {
+        bundle = merge(bundle, rank_bundle(rank, threads)).unwrap();
+    }
+    bundle.canonical().unwrap();
+    let meta = Meta {
+        refrain_version: "0.1.0".into(),
+        command: vec!["mpiexec".into(), "./my app".into()],
+        library: "Fake MPI 1.0\nbuilt yesterday".into(),
+        abi: "none".into(),
+        ranks: ranks.len() as u32,
+        started: 951_782_400,
+        wall_ns: 1_500_000_000,
+        split: true,
+        timed: true,
+        complete: true,
+        mpi_time: Some(RankTime { total_ns: 1000, min: (1, 100), max: (0, 900) }),
+        ..Meta::default()
+    };
+    Trace { meta, bundle }
+}
+
+/// One thread a rank, all ranks doing the same.
+pub fn alike(ranks: usize, calls: &[Encoded]) -> Trace {
+    trace_of(&vec![vec![calls.to_vec()]; ranks])
+}

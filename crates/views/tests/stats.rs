@@ -1,0 +1,226 @@
+//! Statistics from the folded form are those of the calls.
+
+mod common;
+
+use common::{Encoded, alike, alltoall, call, contiguous, send, split, trace_of};
+use refrain_tracefile::Trace;
+use refrain_views::stats::{Amount, Per, Stats, stats, write_json, write_text};
+
+fn payload_of(stats: &Stats, function: &str) -> Amount {
+    let row = stats.functions.iter().find(|r| r.name == function).unwrap_or_else(|| panic!("no {function}"));
+    row.payload.unwrap_or_else(|| panic!("{function} gives no data"))
+}
+
+/// The payload of the last call's function over `ranks` ranks, and whether it took reading the calls.
+#[track_caller]
+fn check(ranks: usize, calls: &[Encoded], function: &str, bytes: u128, walked: bool) {
+    let trace = alike(ranks, calls);
+    let folded = stats(&trace).unwrap();
+    assert_eq!(payload_of(&folded, function), Amount { bytes, exact: true }, "{function}");
+    assert_eq!(folded.walked > 0, walked, "{function}: walked");
+    let inline: Vec<Encoded> = calls.iter().cloned().map(Encoded::inline).collect();
+    let inline = stats(&alike(ranks, &inline)).unwrap();
+    assert_eq!(payload_of(&inline, function), Amount { bytes, exact: true }, "{function}, split off");
+    assert_eq!(inline.ranks, folded.ranks);
+}
+
+#[test]
+fn point_to_point() {
+    check(1, &[send(10, "MPI_INT")], "MPI_Send", 40, false);
+    check(3, &[send(10, "MPI_INT"), send(1, "MPI_DOUBLE")], "MPI_Send", 3 * 48, false);
+    let growing: Vec<Encoded> = (0..100).map(|i| send(i, "MPI_CHAR")).collect();
+    check(2, &growing, "MPI_Send", 2 * 4950, false);
+    let nobody = call("MPI_Send").buffer().number(10).object("MPI_INT").named("MPI_PROC_NULL").tagged(9);
+    check(1, &[nobody.object("MPI_COMM_WORLD")], "MPI_Send", 0, false);
+    let failed = call("MPI_Send").failed().buffer().number(10).object("MPI_INT").tagged(1).tagged(9);
+    check(1, &[failed.object("MPI_COMM_WORLD").number(5)], "MPI_Send", 0, false);
+}
+
+#[test]
+fn derived_types_by_their_size() {
+    check(2, &[contiguous(3, 0, 12), send(5, "#0")], "MPI_Send", 2 * 60, false);
+    let loops: Vec<Encoded> = (0..50).flat_map(|_| [contiguous(3, 0, 12), send(5, "#0")]).collect();
+    check(2, &loops, "MPI_Send", 2 * 50 * 60, false);
+    // The same id, another size: only the order of the calls tells.
+    let reused = [contiguous(3, 0, 12), send(5, "#0"), contiguous(4, 0, 16), send(5, "#0")];
+    check(2, &reused, "MPI_Send", 2 * (60 + 80), true);
+    // Ids and sizes that go together.
+    let many: Vec<Encoded> = (0..20).map(|i| contiguous(i, i, 4 * i)).chain([send(1, "#7")]).collect();
+    check(1, &many, "MPI_Send", 28, false);
+}
+
+#[test]
+fn a_type_nobody_saw_being_made() {
+    let unseen = stats(&alike(2, &[send(1, "MPI_INT"), send(5, "#9")])).unwrap();
+    assert_eq!(payload_of(&unseen, "MPI_Send"), Amount { bytes: 8, exact: false });
+}
+
+#[test]
+fn types_made_by_another_thread() {
+    let threads = vec![vec![contiguous(3, 0, 12)], vec![send(5, "#0")]];
+    let stats = stats(&trace_of(&[threads.clone(), threads])).unwrap();
+    assert_eq!(payload_of(&stats, "MPI_Send"), Amount { bytes: 120, exact: true });
+    assert_eq!(stats.ranks[1].calls, 2);
+}
+
+#[test]
+fn collectives() {
+    check(4, &[alltoall(3, "MPI_INT", "MPI_COMM_WORLD")], "MPI_Alltoall", 4 * 4 * 12, false);
+    check(4, &[alltoall(3, "MPI_INT", "MPI_COMM_SELF")], "MPI_Alltoall", 4 * 12, false);
+    check(4, &[split(0, 0, &[0, 1, 2]), alltoall(3, "MPI_INT", "#0")], "MPI_Alltoall", 4 * 3 * 12, true);
+    let in_place = call("MPI_Alltoall").named("MPI_IN_PLACE").absent().absent();
+    check(
+        4,
+        &[in_place.buffer().number(3).object("MPI_INT").object("MPI_COMM_WORLD")],
+        "MPI_Alltoall",
+        4 * 4 * 12,
+        false,
+    );
+    let bcast = call("MPI_Bcast").buffer().tagged(8).object("MPI_BYTE").tagged(0).object("MPI_COMM_WORLD");
+    check(3, &[bcast], "MPI_Bcast", 24, false);
+    let block = call("MPI_Reduce_scatter_block").buffer().buffer().number(2).object("MPI_DOUBLE");
+    let block = block.object("MPI_SUM").object("MPI_COMM_WORLD");
+    check(4, &[block], "MPI_Reduce_scatter_block", 4 * 4 * 16, false);
+}
+
+#[test]
+fn neighbours() {
+    let exchange = |comm: &str| {
+        let sent = call("MPI_Neighbor_alltoall").buffer().number(3).object("MPI_INT");
+        sent.buffer().number(3).object("MPI_INT").object(comm)
+    };
+    let cart = call("MPI_Cart_create").object("MPI_COMM_WORLD").number(2).elements(&[2, 2]).elements(&[1, 0]);
+    let cart = cart.number(0).comm_as_parent(0, 0);
+    check(4, &[cart.clone(), exchange("#0")], "MPI_Neighbor_alltoall", 4 * 4 * 12, true);
+    let copy = call("MPI_Comm_dup").object("#0").comm_as_parent(1, 0);
+    check(4, &[cart, copy, exchange("#1")], "MPI_Neighbor_alltoall", 4 * 4 * 12, true);
+    let graph =
+        call("MPI_Dist_graph_create").object("MPI_COMM_WORLD").number(1).elements(&[0]).elements(&[1]);
+    let graph =
+        graph.list(&[1]).named("MPI_UNWEIGHTED").object("MPI_INFO_NULL").number(0).comm_as_parent(0, 0);
+    let unasked = stats(&alike(2, &[graph.clone(), exchange("#0")])).unwrap();
+    assert_eq!(payload_of(&unasked, "MPI_Neighbor_alltoall"), Amount { bytes: 0, exact: false });
+    let ask = call("MPI_Dist_graph_neighbors_count").object("#0").tagged(1).tagged(5).tagged(0);
+    check(2, &[graph, ask, exchange("#0")], "MPI_Neighbor_alltoall", 2 * 5 * 12, true);
+}
+
+fn alltoallw(counts: &[i64], types: &[&str]) -> Encoded {
+    let zeros = vec![0; counts.len()];
+    let sent = call("MPI_Alltoallw").buffer().list(counts).list(&zeros).types(types);
+    sent.buffer().list(counts).list(&zeros).types(types).object("MPI_COMM_WORLD")
+}
+
+#[test]
+fn counts_in_arrays() {
+    let v = |counts: &[i64]| {
+        let zeros = vec![0; counts.len()];
+        let sent = call("MPI_Alltoallv").buffer().list(counts).list(&zeros).object("MPI_INT");
+        sent.buffer().list(counts).list(&zeros).object("MPI_INT").object("MPI_COMM_WORLD")
+    };
+    check(3, &[v(&[1, 2, 3]), v(&[5, 5, 5])], "MPI_Alltoallv", 3 * 4 * 21, false);
+    check(2, &[alltoallw(&[3, 4], &["MPI_INT", "MPI_INT"])], "MPI_Alltoallw", 2 * 28, false);
+    let mixed =
+        [alltoallw(&[3, 4], &["MPI_INT", "MPI_DOUBLE"]), alltoallw(&[1, 1], &["MPI_CHAR", "MPI_CHAR"])];
+    check(2, &mixed, "MPI_Alltoallw", 2 * (12 + 32 + 2), true);
+}
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % n
+    }
+}
+
+/// Random programs: what the folded form says is what a counter beside the program says, on every rank.
+#[test]
+fn random_programs() {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    for _ in 0..60 {
+        let ranks = 1 + random.below(4) as usize;
+        let mut expected = vec![(0u64, 0u128); ranks];
+        let mut programs = Vec::new();
+        for (calls, bytes) in &mut expected {
+            let mut sizes = [0u128; 3];
+            let mut program = Vec::new();
+            for _ in 0..random.below(40) {
+                let id = random.below(3) as usize;
+                let count = random.below(5) as i64;
+                match random.below(4) {
+                    0 => {
+                        sizes[id] = u128::from(4 * random.below(3));
+                        program.push(contiguous(1, id as i64, sizes[id] as i64));
+                    }
+                    // A type that was never made has no size to expect.
+                    1 if sizes[id] > 0 => {
+                        program.push(send(count, &format!("#{id}")));
+                        *bytes += count as u128 * sizes[id];
+                    }
+                    2 => {
+                        program.push(alltoall(count, "MPI_INT", "MPI_COMM_WORLD"));
+                        *bytes += count as u128 * 4 * ranks as u128;
+                    }
+                    _ => {
+                        program.push(send(count, "MPI_DOUBLE"));
+                        *bytes += count as u128 * 8;
+                    }
+                }
+            }
+            *calls = program.len() as u64;
+            programs.push(vec![program]);
+        }
+        let stats = stats(&trace_of(&programs)).unwrap();
+        let found: Vec<_> = stats.ranks.iter().map(|r| (r.calls, r.payload.bytes)).collect();
+        assert_eq!(found, expected);
+        assert_eq!(stats.functions.iter().map(|f| f.calls).sum::<u64>(), expected.iter().map(|e| e.0).sum());
+        let by_function: u128 = stats.functions.iter().filter_map(|f| f.payload).map(|p| p.bytes).sum();
+        assert_eq!(by_function, expected.iter().map(|e| e.1).sum());
+    }
+}
+
+fn text(trace: &Trace, per: Per) -> String {
+    let mut out = Vec::new();
+    write_text(trace, &stats(trace).unwrap(), per, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn the_tables() {
+    let calls: Vec<Encoded> = (0..300).map(|_| send(256, "MPI_INT")).chain([contiguous(1, 0, 4)]).collect();
+    let mut trace = alike(4, &calls);
+    let functions = text(&trace, Per::Function);
+    let mut lines = functions.lines();
+    assert_eq!(
+        lines.next(),
+        Some("function             calls   payload    time    mean     min     max  share")
+    );
+    assert_eq!(
+        lines.next(),
+        Some("MPI_Send             1,200  1.17 MiB  120 us  100 ns  100 ns  100 ns  99.7%")
+    );
+    let ranks = text(&trace, Per::Rank);
+    assert!(ranks.contains("0-3         4         301       300 KiB\n"), "{ranks}");
+    assert!(ranks.contains("least 100 ns (rank 1), most 900 ns (rank 0)"), "{ranks}");
+
+    trace.meta.timed = false;
+    let untimed = text(&trace, Per::Function);
+    assert!(untimed.contains("Time was not kept"), "{untimed}");
+
+    let mut out = Vec::new();
+    write_json(&trace, &stats(&trace).unwrap(), Per::Both, &mut out).unwrap();
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        concat!(
+            r#"{"ranks":4,"calls":1204,"payload":1228800,"#,
+            r#""functions":[{"function":"MPI_Send","calls":1200,"payload":1228800},"#,
+            r#"{"function":"MPI_Type_contiguous","calls":4}],"#,
+            r#""by_rank":[{"rank":0,"calls":301,"payload":307200},{"rank":1,"calls":301,"payload":307200},"#,
+            r#"{"rank":2,"calls":301,"payload":307200},{"rank":3,"calls":301,"payload":307200}],"#,
+            r#""mpi_time":{"total_ns":1000,"min_ns":100,"min_rank":1,"max_ns":900,"max_rank":0}}"#,
+            "\n"
+        )
+    );
+}

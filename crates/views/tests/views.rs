@@ -1,0 +1,200 @@
+//! Dump, verify and info on traces that were recorded, folded and merged for the test.
+
+mod common;
+
+use common::{alike, alltoall, contiguous, send, split, trace_of};
+use refrain_model::function;
+use refrain_tracefile::Trace;
+use refrain_views::dump::{Format, Selection, dump};
+use refrain_views::verify::{Problem, damaged_byte, verify};
+use refrain_views::{Error, info};
+
+fn lines(trace: &Trace, which: Selection, format: Format) -> Vec<String> {
+    let mut out = Vec::new();
+    dump(trace, &which, format, &mut out).unwrap();
+    String::from_utf8(out).unwrap().lines().map(str::to_string).collect()
+}
+
+#[test]
+fn every_call_in_order() {
+    let trace =
+        alike(2, &[contiguous(3, 0, 12), send(5, "#0"), split(0, 0, &[0, 1]), alltoall(1, "MPI_INT", "#0")]);
+    assert_eq!(
+        lines(&trace, Selection::default(), Format::Text)[4..],
+        [
+            "[1] 0  MPI_Type_contiguous(count=3, oldtype=MPI_INT, newtype=type#0) = 0 {size=12, lb=0, extent=12}",
+            "[1] 1  MPI_Send(buf=-, count=5, datatype=type#0, dest=2, tag=9, comm=world) = 0",
+            "[1] 2  MPI_Comm_split(comm=world, color=0, key=0, newcomm=world.0) = 0 {group=[0, 1]}",
+            "[1] 3  MPI_Alltoall(sendbuf=-, sendcount=1, sendtype=MPI_INT, recvbuf=-, recvcount=1, \
+             recvtype=MPI_INT, comm=world.0) = 0",
+        ]
+    );
+    assert_eq!(
+        lines(&trace, Selection::default(), Format::Json)[1],
+        r#"{"rank":0,"thread":0,"call":"MPI_Send","args":{"buf":null,"count":5,"datatype":"type#0","dest":1,"tag":9,"comm":"world"},"result":0}"#
+    );
+}
+
+#[test]
+fn any_rank_thread_range_or_function() {
+    let thread = |n: i64| vec![send(n, "MPI_INT"), contiguous(n, 0, 4 * n), send(n + 1, "MPI_INT")];
+    let trace = trace_of(&[vec![thread(10), thread(20)], vec![thread(30)], vec![thread(40)]]);
+    let counts = |which: Selection| {
+        let count = |line: String| {
+            let (place, rest) = line.split_once("  ").unwrap();
+            let count = rest.split_once("count=").unwrap().1.split(',').next().unwrap().to_string();
+            format!("{place}:{count}")
+        };
+        lines(&trace, which, Format::Text).into_iter().map(count).collect::<Vec<_>>().join(" ")
+    };
+    let all = Selection::default();
+    let ranks = |text: &str| Some(text.parse().unwrap());
+    assert_eq!(
+        counts(Selection { ranks: ranks("0,2"), calls: 2..3, ..all.clone() }),
+        "[0.0] 2:11 [0.1] 2:21 [2.0] 2:41"
+    );
+    assert_eq!(counts(Selection { threads: ranks("1"), ..all.clone() }), "[0.1] 0:20 [0.1] 1:20 [0.1] 2:21");
+    let only = Some(vec![function("MPI_Type_contiguous").unwrap()]);
+    assert_eq!(counts(Selection { ranks: ranks("1-2"), only, ..all.clone() }), "[1.0] 1:30 [2.0] 1:40");
+    assert_eq!(counts(Selection { calls: 7..9, ..all.clone() }), "");
+
+    let missing = |which: Selection| match dump(&trace, &which, Format::Text, &mut Vec::new()) {
+        Err(Error::NoSuch { what, number, have }) => format!("{what} {number} of {have}"),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(missing(Selection { ranks: ranks("1-9"), ..all.clone() }), "rank 3 of 0 to 2");
+    assert_eq!(missing(Selection { threads: ranks("2"), ..all }), "thread 2 of 0 to 1");
+}
+
+#[test]
+fn a_reader_that_goes_away() {
+    struct Gone;
+    impl std::io::Write for Gone {
+        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
+            Err(std::io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let error =
+        dump(&alike(1, &[send(1, "MPI_INT")]), &Selection::default(), Format::Text, &mut Gone).unwrap_err();
+    assert!(error.is_broken_pipe());
+}
+
+fn problems(trace: &Trace) -> Vec<String> {
+    verify(trace, &mut |_, _| {}).problems.iter().map(Problem::to_string).collect()
+}
+
+#[test]
+fn yes() {
+    let trace = alike(9, &[send(1, "MPI_INT"), send(2, "MPI_INT")]);
+    let mut last = (0, 0);
+    let report = verify(&trace, &mut |done, all| last = (done, all));
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    assert_eq!((report.ranks, report.calls, report.groups), (9, 18, 1));
+    assert_eq!(last, (2, 2));
+}
+
+#[test]
+fn no_if_a_digest_differs() {
+    let mut trace = alike(3, &[send(1, "MPI_INT"), send(2, "MPI_INT")]);
+    trace.bundle.groups[0].digest ^= 1;
+    assert_eq!(
+        problems(&trace),
+        [
+            "the 2 calls of rank 0, thread 0 (and of 2 ranks that did the same) are not those that happened: their \
+          digest differs"
+        ]
+    );
+}
+
+#[test]
+fn no_if_a_value_or_a_symbol_changed() {
+    let calls = [send(1, "MPI_INT"), send(2, "MPI_INT"), send(7, "MPI_INT")];
+    for stream in 0..alike(1, &calls).bundle.streams.len() {
+        let mut trace = alike(1, &calls);
+        trace.bundle.streams[stream] = refrain_fold::stream::Stream::constant(3);
+        assert_eq!(problems(&trace).len(), 1, "stream {stream}");
+    }
+    let mut trace = alike(1, &calls);
+    let last = trace.bundle.symbols[0].bytes.len() - 1;
+    trace.bundle.symbols[0].bytes[last] ^= 0x10;
+    assert_eq!(problems(&trace).len(), 1);
+}
+
+#[test]
+fn no_if_a_rank_is_missing_or_too_much() {
+    let mut trace = alike(3, &[send(1, "MPI_INT")]);
+    trace.meta.ranks = 6;
+    assert_eq!(problems(&trace), ["nothing is recorded of rank 3-5"]);
+    trace.meta.complete = false;
+    assert!(problems(&trace).is_empty());
+    trace.meta.ranks = 2;
+    assert_eq!(problems(&trace), ["rank 2 is recorded, but was not in the run"]);
+}
+
+#[test]
+fn no_if_the_parts_do_not_fit() {
+    let mut trace = alike(3, &[send(1, "MPI_INT")]);
+    trace.bundle.groups[0].structure = 7;
+    assert!(problems(&trace)[0].starts_with("the trace's parts do not fit"));
+}
+
+/// A flipped byte is told from a foreign file, wherever it is; a cut file is not taken for a damaged one.
+#[test]
+fn flipped_and_foreign() {
+    let bytes = refrain_tracefile::write(&alike(3, &[send(1, "MPI_INT"), send(2, "MPI_INT")]));
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << bit;
+            let error = refrain_tracefile::read(&flipped).expect_err("a flipped bit goes unseen");
+            let looks_foreign = !matches!(
+                error,
+                refrain_tracefile::Error::Damaged { .. }
+                    | refrain_tracefile::Error::Malformed { .. }
+                    | refrain_tracefile::Error::Trailing { .. }
+            );
+            if looks_foreign {
+                assert_eq!(damaged_byte(&flipped), Some(at), "bit {bit} of byte {at}: {error}");
+            }
+        }
+    }
+    for len in 0..bytes.len() {
+        assert_eq!(damaged_byte(&bytes[..len]), None, "cut at {len}");
+    }
+    assert_eq!(damaged_byte(b"#!/bin/sh\nexit 0\n"), None);
+}
+
+#[test]
+fn one_screen() {
+    let mut trace = alike(3, &[send(1, "MPI_INT"), send(2, "MPI_INT")]);
+    trace.meta.notes = vec!["rank 2: something odd".into()];
+    trace.meta.options = vec![("pointers".into(), "off".into())];
+    let file = info::File { name: "x.rfn", bytes: 3, sections: &[("meta", 1), ("streams", 2)] };
+    let mut out = Vec::new();
+    info::write_text(&trace, &file, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    for part in [
+        "file         x.rfn, 3 bytes, complete\n",
+        "command      mpiexec './my app'\n",
+        "MPI library  Fake MPI 1.0 (none)\n",
+        "started      2000-02-29T00:00:00Z\n",
+        "wall time    1.50 s\n",
+        "calls        6, 0.500 bytes a call\n",
+        "1 symbol, 1 rule in 1 structure",
+        "bytes        meta 1, streams 2\n",
+        "not kept (--pointers off)",
+        "notes        rank 2: something odd\n",
+    ] {
+        assert!(text.contains(part), "{part:?} in:\n{text}");
+    }
+    assert!(text.lines().count() <= 24, "more than a screen");
+    let mut out = Vec::new();
+    info::write_json(&trace, &file, &mut out).unwrap();
+    let json = String::from_utf8(out).unwrap();
+    for part in [r#""calls":6,"#, r#""sections":{"meta":1,"streams":2}"#, r#""options":{"pointers":"off"}"#] {
+        assert!(json.contains(part), "{part} in {json}");
+    }
+}

@@ -267,21 +267,47 @@ pub(crate) fn walk(rules: &[Vec<Item>], start: u32, mut visit: impl FnMut(u32, &
     }
 }
 
-/// The rules reachable from `start`, which becomes the first, numbered by first use.
-pub(crate) fn renumber(rules: &[Vec<Item>], start: u32) -> Vec<Vec<Item>> {
-    let mut number: HashMap<u32, u32> = HashMap::from([(start, 0)]);
-    let mut bodies = vec![Vec::new()];
-    walk(rules, start, |rule, item| {
-        let symbol = match item.symbol {
-            Symbol::Rule(inner) => Symbol::Rule(*number.entry(inner).or_insert_with(|| {
-                bodies.push(Vec::new());
-                bodies.len() as u32 - 1
-            })),
-            terminal => terminal,
+/// The rules reachable from a start, which becomes the first, numbered by first use. Keeps its table between calls, so
+/// that each costs only what it reaches.
+#[derive(Default)]
+pub(crate) struct Renumber {
+    number: Vec<Option<u32>>,
+}
+
+impl Renumber {
+    pub fn from(&mut self, rules: &[Vec<Item>], start: u32) -> Vec<Vec<Item>> {
+        self.number.resize(rules.len(), None);
+        let mut bodies = Vec::new();
+        let mut reached = Vec::new();
+        let mut enter = |rule: u32, bodies: &mut Vec<Vec<Item>>, stack: &mut Vec<(u32, u32, usize)>| {
+            let number = self.number.get_mut(rule as usize)?;
+            Some(*number.get_or_insert_with(|| {
+                let new = bodies.len() as u32;
+                bodies.push(Vec::with_capacity(rules[rule as usize].len()));
+                reached.push(rule);
+                stack.push((rule, new, 0));
+                new
+            }))
         };
-        bodies[number[&rule] as usize].push(Item { symbol, count: item.count });
-    });
-    bodies
+        let mut stack = Vec::new();
+        enter(start, &mut bodies, &mut stack);
+        while let Some((rule, new, at)) = stack.pop() {
+            let Some(item) = rules[rule as usize].get(at) else { continue };
+            stack.push((rule, new, at + 1));
+            let symbol = match item.symbol {
+                Symbol::Rule(inner) => enter(inner, &mut bodies, &mut stack).map(Symbol::Rule),
+                terminal => Some(terminal),
+            };
+            bodies[new as usize].extend(symbol.map(|symbol| Item { symbol, count: item.count }));
+        }
+        for rule in reached {
+            self.number[rule as usize] = None;
+        }
+        if bodies.is_empty() {
+            bodies.push(Vec::new());
+        }
+        bodies
+    }
 }
 
 #[cfg(test)]

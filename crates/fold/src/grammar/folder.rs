@@ -111,7 +111,7 @@ impl Folder {
         Grammar { rules }
     }
 
-    #[cold]
+    #[inline(never)]
     fn push_unexpected(&mut self, symbol: u32, count: u64) {
         self.tell_core();
         self.core.append(symbol, count);

@@ -1,7 +1,7 @@
 //! Many grammars as one: what they have in common is stored once.
 
 use super::sequitur::Sequitur;
-use super::{Grammar, Item, Symbol, bottom_up, renumber};
+use super::{Cursor, Grammar, Item, Renumber, Runs, Symbol, bottom_up};
 use std::collections::HashMap;
 
 /// Several grammars over one set of rules. Each start reaches only what it needs.
@@ -56,7 +56,14 @@ pub fn join(structures: &[Grammar]) -> Forest {
 impl Forest {
     /// The grammars again, each with its own copy of the rules it reaches. Joining them gives this forest.
     pub fn split(&self) -> Vec<Grammar> {
-        self.starts.iter().map(|&start| Grammar { rules: renumber(&self.rules, start) }).collect()
+        let mut renumber = Renumber::default();
+        self.starts.iter().map(|&start| Grammar { rules: renumber.from(&self.rules, start) }).collect()
+    }
+
+    /// The expanded sequence of one of the grammars, straight from the shared rules.
+    pub fn iter(&self, grammar: usize) -> Cursor<'_> {
+        let start = self.starts.get(grammar).and_then(|&start| self.rules.get(start as usize));
+        Cursor::new(Runs::over(&self.rules, start.map_or(&[], |body| body)))
     }
 
     /// Rule numbers in range, no circles, no zero counts, every length within `u64`: what a forest from a file must

@@ -97,13 +97,11 @@ fn node(slot: u64) -> u32 {
     slot as u32 - 1
 }
 
-/// A hash of a digram's two symbols and counts.
-pub(super) fn digram_hash(words: [u64; 4]) -> u32 {
-    let mut hash = 0u64;
-    for word in words {
-        hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        hash ^= hash >> 29;
-    }
+/// A hash of a digram's two symbols and counts. The four products do not wait for each other.
+pub(super) fn digram_hash([a, n, b, m]: [u64; 4]) -> u32 {
+    let left = a.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ n.wrapping_mul(0xc2b2_ae3d_27d4_eb4f).rotate_left(31);
+    let right = b.wrapping_mul(0xd6e8_feb8_6659_fd93) ^ m.wrapping_mul(0xa076_1d64_78bd_642f).rotate_left(31);
+    let hash = (left ^ right.rotate_left(23)).wrapping_mul(0x9fb2_1c65_1e98_df25);
     (hash >> 32) as u32 ^ hash as u32
 }
 

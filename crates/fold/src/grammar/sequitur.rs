@@ -53,6 +53,8 @@ pub(super) struct Sequitur {
     digrams: Vec<u32>,
     /// Rules that may have become useless.
     suspects: Vec<u32>,
+    /// Scratch for `expand_tail`: nodes and how often each is still to come.
+    stack: Vec<(u32, u64)>,
 }
 
 impl Sequitur {
@@ -93,15 +95,15 @@ impl Sequitur {
     }
 
     /// Appends one repetition of the first start's last item to `out`.
-    pub fn expand_tail(&self, out: &mut Vec<u32>) {
+    pub fn expand_tail(&mut self, out: &mut Vec<u32>) {
         let Some(&start) = self.starts.first() else { return };
         let last = self.node(self.rules[start as usize].guard).prev;
         if self.node(last).symbol < RULE {
             out.push(self.node(last).symbol as u32);
             return;
         }
-        // (node, repetitions of it that are left)
-        let mut stack = vec![(last, 1)];
+        let mut stack = std::mem::take(&mut self.stack);
+        stack.push((last, 1));
         while let Some((node, left)) = stack.pop() {
             let Node { symbol, next, .. } = *self.node(node);
             if symbol >= GUARD {
@@ -120,6 +122,7 @@ impl Sequitur {
             let first = self.first(symbol as u32);
             stack.push((first, self.node(first).count));
         }
+        self.stack = stack;
     }
 
     /// A new rule with this body, neither used nor pinned yet; nothing is settled.
@@ -241,6 +244,8 @@ impl Sequitur {
         } else if let Some(rule) = self.whole_body(new) {
             self.substitute(old, rule);
             self.digrams.push(new);
+        } else if let Some(rule) = self.used_only_in(old) {
+            self.lengthen(rule, old, new);
         } else {
             let rule = self.add_rule();
             let guard = self.rules[rule as usize].guard;
@@ -268,6 +273,37 @@ impl Sequitur {
         self.digrams.push(left);
         self.digrams.push(prev);
         self.suspect_if_short(left);
+    }
+
+    /// The rule that two equal digrams begin with, if it is used nowhere else.
+    fn used_only_in(&self, digram: u32) -> Option<u32> {
+        let Node { symbol, count, .. } = *self.node(digram);
+        if symbol < RULE || count != 1 || self.rules[symbol as u32 as usize].pins > 0 {
+            return None;
+        }
+        let first = self.rules[symbol as u32 as usize].first_use;
+        let second = self.node(first).use_next;
+        (second != NIL && self.node(second).use_next == NIL).then_some(symbol as u32)
+    }
+
+    /// What follows both uses of a rule becomes part of it. A new rule would swallow the old one anyway; this is the
+    /// short way, and the common one: every symbol of a round that has been seen before but once comes along here.
+    fn lengthen(&mut self, rule: u32, old: u32, new: u32) {
+        let Rule { guard, length, .. } = self.rules[rule as usize];
+        let Node { symbol, count, .. } = *self.node(self.node(old).next);
+        let more = count.saturating_mul(self.symbol_length(symbol));
+        self.rules[rule as usize].length = length.saturating_add(more);
+        let last = self.node(guard).prev;
+        self.push_node(guard, symbol, count);
+        self.digrams.push(last);
+        for left in [old, new] {
+            let right = self.node(left).next;
+            self.forget(left);
+            self.forget(right);
+            self.unlink(right);
+            self.digrams.push(left);
+            self.suspect_if_short(left);
+        }
     }
 
     fn check_rule(&mut self, rule: u32) {

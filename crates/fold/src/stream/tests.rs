@@ -1,0 +1,267 @@
+use super::*;
+use crate::testing::{Random, loops};
+
+fn fold(values: &[i64]) -> Stream {
+    let mut folder = Folder::new();
+    values.iter().for_each(|&v| folder.push(v));
+    assert_eq!(folder.len(), values.len() as u64);
+    folder.finish()
+}
+
+/// `3x2 (0..8:4)...`: strides as first..last:step, rules in brackets, dots behind what goes on for ever.
+fn render(stream: &Stream) -> String {
+    fn body(stream: &Stream, rule: usize) -> String {
+        let items = &stream.shape.rules[rule];
+        let parts = items.iter().enumerate().map(|(at, item)| {
+            let open = rule == 0 && at + 1 == items.len();
+            let one = match item.symbol {
+                Symbol::Rule(r) => format!("({})", body(stream, r as usize)),
+                Symbol::Terminal(t) => match stream.terms[t as usize] {
+                    Term::Value(v) => v.to_string(),
+                    Term::Stride { start, step, .. } if open => format!("{start}..:{step}"),
+                    Term::Stride { start, step, count } => {
+                        format!("{start}..{}:{step}", start + step * (count as i64 - 1))
+                    }
+                },
+            };
+            match (open, item.count) {
+                (true, _) => one + "...",
+                (_, 1) => one,
+                (_, n) => format!("{one}x{n}"),
+            }
+        });
+        parts.collect::<Vec<_>>().join(" ")
+    }
+    body(stream, 0)
+}
+
+fn check(values: &[i64], text: &str) {
+    let stream = fold(values);
+    assert_eq!(render(&stream), text, "{values:?}");
+    assert_sound(&stream, values);
+}
+
+fn assert_sound(stream: &Stream, values: &[i64]) {
+    assert_eq!(stream.validate(), Ok(()));
+    assert!(stream.iter().take(values.len()).eq(values.iter().copied()), "{values:?} -> {stream:?}");
+    // Beyond what was seen, sums still agree with the numbers the stream goes on with.
+    let more = values.len() + 40;
+    let (mut sum, mut range) = (0i128, None::<(i64, i64)>);
+    let probes = [0, 1, 2, 3, values.len() / 2, values.len(), more];
+    for (n, value) in stream.iter().take(more + 1).enumerate() {
+        if probes.contains(&n) {
+            assert_eq!(stream.sum(n as u64), sum, "{n} of {stream:?}");
+            assert_eq!(stream.min_max(n as u64), range, "{n} of {stream:?}");
+        }
+        sum += i128::from(value);
+        range = Some(range.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
+    }
+    let used = stream.shape.counts();
+    assert!(used.iter().map(|&(t, _)| t).eq(0..stream.terms.len() as u32), "terms by first use: {stream:?}");
+    assert_eq!(stream.split().1.map(|last| last.count), Some(1));
+}
+
+#[test]
+fn small_streams() {
+    check(&[], "0...");
+    check(&[5], "5...");
+    check(&[5, 5, 5], "5...");
+    check(&[5, 6], "5 6...");
+    check(&[0, 1, 2], "0..:1...");
+    check(&[0, 1, 2, 3, 4, 5], "0..:1...");
+    check(&[9, 0, 8, 16, 24], "9 0..:8...");
+    check(&[0, 1, 2, 0, 1, 2], "(0..2:1)...");
+    check(&[0, 1, 2, 0], "(0..2:1)...");
+    check(&[0, 1, 2, 0, 1, 2, 0, 1], "(0..2:1)...");
+    check(&[5, 5, 5, 7, 5, 5, 5, 7], "(5x3 7)...");
+    check(&[5, 5, 5, 7, 5, 5, 5, 7, 5, 5], "(5x3 7)...");
+    check(&[0, 4, 8, 0, 4, 8], "(0..8:4)...");
+    check(&[1, 2, 5, 1, 2, 5], "(1 2 5)...");
+    check(&[1, 2, 5, 1, 2, 5, 1], "(1 2 5)...");
+    check(&[1, 2, 3, 9, 1, 2, 3, 9, 1], "(1..3:1 9)...");
+    check(&[3, 1, 4, 1, 5, 8], "3 1 4 1 5 8...");
+    check(&[3, 1, 4, 1, 5, 9], "3 1 4 1..:4...");
+    check(&[7, 7, 7, 1, 1], "7x3 1...");
+    check(&[1, 2, 2, 3, 1, 2, 2, 3, 8, 1, 2, 2, 3, 1, 2, 2, 3, 8], "((1 2x2 3)x2 8)...");
+    check(&[i64::MIN, i64::MAX, i64::MIN, i64::MAX], "(-9223372036854775808 9223372036854775807)...");
+}
+
+/// Equal but for how long they were watched: equal streams.
+#[test]
+fn length_does_not_matter() {
+    for (prefix, cycle, from) in [
+        (&[][..], &[4][..], 1),
+        (&[], &[0, 1, 2], 4),
+        (&[], &[1, 5, 2, 9], 8),
+        (&[], &[5, 5, 5, 7], 8),
+        (&[8, 1], &[0, 4, 8, 12], 10),
+        (&[8, 1], &[3, 3, 9, 9, 9, 1, 2, 3, 4, 7, 6], 24),
+        // 7 5 3 is taken for a stride that ends in the next round, which therefore begins later.
+        (&[8, 1], &[3, 3, 9, 9, 9, 1, 2, 3, 4, 7, 5], 26),
+        (&[100], &[1, 5, 2, 9, 1, 5, 2, 9, 6, 6, 0], 23),
+    ] {
+        let values: Vec<i64> = [prefix, &cycle.repeat(40)].concat();
+        let first = fold(&values[..from]);
+        for n in from..values.len() {
+            let stream = fold(&values[..n]);
+            assert_sound(&stream, &values[..n]);
+            assert_eq!(render(&stream), render(&first), "{n} of {cycle:?}");
+            assert_eq!(stream, first);
+        }
+    }
+    let up: Vec<i64> = (0..100).map(|i| 8 * i - 50).collect();
+    assert!((3..100).all(|n| fold(&up[..n]) == fold(&up)));
+}
+
+/// Longer rounds than are kept expanded, and long strides inside them.
+#[test]
+fn long_rounds() {
+    let round: Vec<i64> = (0..15_000).chain([5; 20_000]).chain([7, 1]).collect();
+    let values = round.repeat(5);
+    let stream = fold(&values);
+    assert_eq!(render(&stream), "(0..29999:1 5x20000 7 1)...");
+    assert_sound(&stream, &values);
+    for cut in [110_000, 130_000, 140_001, 150_003, 150_006] {
+        assert_eq!(fold(&values[..cut]), stream, "{cut}");
+    }
+    let mut random = Random(21);
+    let round: Vec<i64> = (0..10_000).map(|_| random.next() as i64).collect();
+    let stream = fold(&round.repeat(4)[..35_000]);
+    assert_eq!(stream, fold(&round.repeat(4)));
+    assert_eq!(stream.shape.items(), 10_001);
+    assert_sound(&stream, &round.repeat(4));
+}
+
+#[test]
+fn agrees_with_every_prefix() {
+    let mut random = Random(22);
+    for round in 0..60u64 {
+        let scale = [1, 3, -5, i64::MAX / 5, i64::MIN][round as usize % 5];
+        let values: Vec<i64> = match round % 3 {
+            0 => loops(&mut random, 6, 150).iter().map(|&v| scale.wrapping_mul(v.into())).collect(),
+            1 => (0..100).map(|_| scale.wrapping_mul(random.below(5) as i64)).collect(),
+            _ => strides(&mut random, 150, scale),
+        };
+        let (mut folder, mut watched) = (Folder::new(), Folder::new());
+        for (n, &value) in values.iter().enumerate() {
+            folder.push(value);
+            watched.push(value);
+            assert_sound(&watched.finish(), &values[..=n]);
+        }
+        assert_eq!(folder.finish(), watched.finish());
+    }
+}
+
+/// Nested loops over strides and constants.
+fn strides(random: &mut Random, limit: usize, scale: i64) -> Vec<i64> {
+    let mut values = Vec::new();
+    while values.len() < limit {
+        let mut round = Vec::new();
+        for _ in 0..1 + random.below(3) {
+            let (start, step) = (random.below(5) as i64, random.below(5) as i64 - 2);
+            round.extend((0..1 + random.below(8) as i64).map(|i| scale.wrapping_mul(start + i * step)));
+        }
+        values.extend(round.repeat(1 + random.below(5) as usize));
+    }
+    values.truncate(limit);
+    values
+}
+
+#[test]
+fn long_and_mixed() {
+    let mut random = Random(23);
+    for round in 0..15 {
+        let values = match round % 3 {
+            0 => strides(&mut random, 30_000, 7),
+            1 => loops(&mut random, 50, 15_000).iter().map(|&v| v.into()).collect(),
+            _ => (0..15_000).map(|_| random.below(1 << (4 * round)) as i64).collect(),
+        };
+        assert_sound(&fold(&values), &values);
+    }
+}
+
+#[test]
+fn extremes() {
+    let mut random = Random(24);
+    let pool = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX, 1 << 62, -(1 << 62)];
+    for _ in 0..3000 {
+        let values: Vec<i64> = (0..random.below(12)).map(|_| pool[random.below(9) as usize]).collect();
+        assert_sound(&fold(&values), &values);
+    }
+    // A stride stays at the end of the numbers.
+    let near: Vec<i64> = (0..5).map(|i| i64::MAX - 10 + 2 * i).collect();
+    assert_sound(&fold(&near), &near);
+    assert_eq!(fold(&near).iter().nth(100), Some(i64::MAX));
+    // Sums of as many numbers as there can be.
+    assert_eq!(Stream::constant(i64::MIN).sum(u64::MAX), i128::from(i64::MIN) * i128::from(u64::MAX));
+    let down = fold(&[0, i64::MIN / 2, i64::MIN]);
+    assert_eq!(
+        down.sum(u64::MAX),
+        i128::from(i64::MIN) * i128::from(u64::MAX - 2) + i128::from(i64::MIN / 2)
+    );
+    let up = fold(&[i64::MIN, i64::MIN + 1, i64::MIN + 2]);
+    assert_eq!(
+        (up.sum(u64::MAX), up.min_max(u64::MAX)),
+        (-i128::from(u64::MAX), Some((i64::MIN, i64::MAX - 1)))
+    );
+}
+
+/// About one term and one item for each number: nothing is gained, and next to nothing is lost.
+#[test]
+fn random_numbers_cost_a_literal_each() {
+    let mut random = Random(25);
+    let values: Vec<i64> = (0..10_000).map(|_| random.next() as i64).collect();
+    let stream = fold(&values);
+    assert_eq!((stream.terms.len(), stream.shape.items()), (10_000, 10_000));
+    let values: Vec<i64> = (0..10_000).map(|_| random.below(100) as i64).collect();
+    let stream = fold(&values);
+    assert!(stream.shape.items() < 10_000, "{}", stream.shape.items());
+    assert!(stream.terms.len() < 300, "{}", stream.terms.len());
+}
+
+#[test]
+fn size_is_independent_of_the_trip_count() {
+    let nest = |outer: usize, inner: usize| -> Vec<i64> {
+        let step = [vec![100], [1, 9, 4].repeat(inner), vec![7; inner], (0..20).collect()].concat();
+        step.repeat(outer)
+    };
+    let size = |values: &[i64]| (fold(values).shape.items(), fold(values).terms.len());
+    for (outer, inner) in [(3, 10), (10, 100), (100, 10)] {
+        assert_eq!(size(&nest(outer, inner)), size(&nest(10, 10)));
+    }
+}
+
+#[test]
+fn constants() {
+    assert_eq!(fold(&[]), Stream::constant(0));
+    assert_eq!(fold(&[-3; 7]), Stream::constant(-3));
+    assert_eq!(Stream::constant(9).as_constant(), Some(9));
+    assert_eq!(fold(&[1, 2, 3]).as_constant(), None);
+    assert_eq!(fold(&[1, 2]).as_constant(), None);
+}
+
+#[test]
+fn bad_streams_are_refused() {
+    let item = |symbol, count| Item { symbol, count };
+    let stream = |terms: &[Term], start: &[Item]| Stream {
+        terms: terms.to_vec(),
+        shape: Grammar { rules: vec![start.to_vec()] },
+    };
+    let t = Symbol::Terminal;
+    let stride = |start, step, count| Term::Stride { start, step, count };
+    let error = |terms: &[Term], start: &[Item]| stream(terms, start).validate();
+    assert_eq!(error(&[], &[]), Err(Error::NoItems));
+    assert_eq!(error(&[], &[item(t(0), 1)]), Err(Error::NoSuchTerm { term: 0, terms: 0 }));
+    for bad in [stride(0, 0, 3), stride(0, 1, 2), stride(i64::MAX - 1, 1, 3), stride(0, i64::MIN, u64::MAX)] {
+        assert_eq!(error(&[bad], &[item(t(0), 1)]), Err(Error::BadStride { term: 0 }));
+    }
+    let long = stride(0, 1, 1 << 40);
+    assert_eq!(error(&[long], &[item(t(0), 1 << 24), item(t(0), 1)]), Err(Error::TooLong));
+    assert!(matches!(error(&[], &[item(Symbol::Rule(0), 1)]), Err(Error::Shape(_))));
+    // Not valid, yet harmless.
+    assert_eq!(stream(&[], &[]).iter().next(), None);
+    assert_eq!(stream(&[], &[item(t(0), 1)]).iter().next(), None);
+    assert_eq!(stream(&[], &[item(Symbol::Rule(0), 1)]).iter().next(), None);
+    assert_eq!(stream(&[], &[]).sum(5), 0);
+    assert_eq!(stream(&[], &[item(Symbol::Rule(0), 1), item(t(3), 2)]).sum(5), 0);
+}

@@ -19,8 +19,6 @@ mod pack;
 mod sections;
 mod token;
 
-#[allow(unused_imports)]
-use refrain_fold::bundle::interim::S as _;
 use refrain_fold::bundle::Bundle;
 use refrain_fold::ranks::RankList;
 

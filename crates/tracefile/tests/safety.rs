@@ -5,7 +5,7 @@ mod stencil;
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_tracefile::{Error, Meta, Trace, open, read, save, sections, write, write_plain};
-use stencil::{Random, cycle};
+use stencil::Random;
 
 fn small() -> Trace {
     stencil::trace(3, 20)
@@ -194,7 +194,11 @@ fn any_trace(random: &mut Random) -> Trace {
         let lanes = |i: u64| (i % 3) as u16;
         let symbols = (0..1 + random.below(6)).map(|i| {
             let tally = Tally { total: any_number(random), min: any_number(random), max: any_number(random) };
-            SymbolEntry { bytes: any_text(random).into_bytes().into_iter().chain([i as u8]).collect(), lanes: lanes(i), tally }
+            SymbolEntry {
+                bytes: any_text(random).into_bytes().into_iter().chain([i as u8]).collect(),
+                lanes: lanes(i),
+                tally,
+            }
         });
         let symbols: Vec<SymbolEntry> = symbols.collect();
         let count = symbols.len() as u64;
@@ -203,10 +207,11 @@ fn any_trace(random: &mut Random) -> Trace {
         structure.rules[0][0].count += random.below(2) * any_number(random) % (1 << 50);
         let mut stream = || {
             let values: Vec<i64> = (0..1 + random.below(6)).map(|_| any_number(random) as i64).collect();
-            cycle(&values)
+            stencil::stream(&values)
         };
         let lanes = (0..count).map(|i| (0..lanes(i)).map(|_| stream()).collect()).collect();
-        let part = ThreadPart { thread: random.below(3) as u32, structure, lanes, digest: any_number(random) };
+        let part =
+            ThreadPart { thread: random.below(3) as u32, structure, lanes, digest: any_number(random) };
         let one = Bundle::of_rank(rank * 3, symbols, vec![part]).unwrap();
         bundle = refrain_fold::bundle::merge(bundle, one).unwrap();
     }

@@ -69,7 +69,9 @@ impl Past {
         let expected = self.expected(place).map_or(0, |s| s.wrapping_add(1));
         match self.last.contains_key(&(place.symbol, place.lane)) {
             true => (two(pair(here, 1), 1), two(pair(here, 1), expected)),
-            false => (two(pair(pair(place.head, place.lane.into()), 2), 2 + to_go), two(pair(to_go, 3), expected)),
+            false => {
+                (two(pair(pair(place.head, place.lane.into()), 2), 2 + to_go), two(pair(to_go, 3), expected))
+            }
         }
     }
 

@@ -2,9 +2,9 @@
 //! edges, interior), a start-up, a loop of receives, sends, Waitall and Allreduce, times with noise.
 
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, merge};
-use refrain_fold::grammar::{Grammar, Item, Symbol};
+use refrain_fold::grammar::Grammar;
 use refrain_fold::ranks::RankList;
-use refrain_fold::stream::{Stream, Term};
+use refrain_fold::stream::{Folder, Stream};
 use refrain_tracefile::{Meta, RankTime, Trace};
 
 pub struct Random(pub u64);
@@ -18,33 +18,10 @@ impl Random {
     }
 }
 
-/// These numbers over and over.
-pub fn cycle(values: &[i64]) -> Stream {
-    let step = |a: &[i64]| a[1].wrapping_sub(a[0]);
-    let item = |symbol| Item { symbol, count: 1 };
-    if values.iter().all(|v| *v == values[0]) {
-        return Stream {
-            terms: vec![Term::Value(values[0])],
-            shape: Grammar { rules: vec![vec![item(Symbol::Terminal(0))]] },
-        };
-    }
-    if values.len() > 2 && values.windows(2).all(|w| step(w) == step(values)) {
-        let (start, count) = (values[0], values.len() as u64);
-        return Stream {
-            terms: vec![Term::Stride { start, step: step(values), count }],
-            shape: Grammar { rules: vec![vec![item(Symbol::Rule(1))], vec![item(Symbol::Terminal(0)); 1]] },
-        };
-    }
-    let mut terms: Vec<Term> = Vec::new();
-    let mut body: Vec<Item> = Vec::new();
-    for &value in values {
-        let known = terms.iter().position(|t| *t == Term::Value(value)).unwrap_or(terms.len());
-        if known == terms.len() {
-            terms.push(Term::Value(value));
-        }
-        body.push(item(Symbol::Terminal(known as u32)));
-    }
-    Stream { terms, shape: Grammar { rules: vec![vec![item(Symbol::Rule(1))], body] } }
+pub fn stream(values: &[i64]) -> Stream {
+    let mut folder = Folder::new();
+    values.iter().for_each(|&value| folder.push(value));
+    folder.finish()
 }
 
 /// (function id, communicator, datatype, operation, bits of what is null): the kind of thing symbols are made of.
@@ -70,7 +47,7 @@ impl Calls {
             }
         }
         let lanes =
-            self.values.iter().map(|lanes| lanes.iter().map(|values| shortest(values)).collect()).collect();
+            self.values.iter().map(|lanes| lanes.iter().map(|values| stream(values)).collect()).collect();
         let digest = digest.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Bundle::of_rank(rank, self.symbols, vec![ThreadPart { thread: 0, structure, lanes, digest }]).unwrap()
     }
@@ -90,7 +67,8 @@ impl Calls {
             lane.push(value);
         }
         let scale = 1 << (7 + u32::from(bytes[0]) % 9);
-        let time = scale + self.random.below(scale / 2) + self.random.below(20) / 19 * self.random.below(9 * scale);
+        let time =
+            scale + self.random.below(scale / 2) + self.random.below(20) / 19 * self.random.below(9 * scale);
         self.symbols[symbol].tally.add(Tally { total: time, min: time, max: time });
     }
 }
@@ -162,16 +140,9 @@ fn edges_byte(peers: [(bool, i64, i64); 4]) -> u8 {
     peers.iter().fold(0, |bits, peer| bits << 1 | u8::from(!peer.0))
 }
 
-/// The shortest period of the values.
-fn shortest(values: &[i64]) -> Stream {
-    let fits = |len: usize| values.iter().zip(&values[len..]).all(|(a, b)| a == b);
-    cycle(&values[..(1..values.len()).find(|&len| fits(len)).unwrap_or(values.len())])
-}
-
 pub fn trace(width: u32, steps: u64) -> Trace {
     let ranks = width * width;
-    let mut bundle =
-        (0..ranks).fold(Bundle::default(), |all, r| merge(all, rank(r, width, steps)).unwrap());
+    let mut bundle = (0..ranks).fold(Bundle::default(), |all, r| merge(all, rank(r, width, steps)).unwrap());
     bundle.canonical().unwrap();
     let words = ["mpiexec", "-n", &ranks.to_string(), "./stencil", &steps.to_string()].map(String::from);
     Trace {
@@ -203,8 +174,27 @@ pub fn trace(width: u32, steps: u64) -> Trace {
 pub fn line(ranks: u32) -> Trace {
     let mut bundle = (0..ranks).fold(Bundle::default(), |all, r| merge(all, line_rank(r, ranks)).unwrap());
     bundle.canonical().unwrap();
-    let command = ["mpiexec", "-n", "4", "./a.out", "mpirun", "-np", "64", "./app", "mpiexec.mpich", "1000",
-        "mpiexec.openmpi", "--oversubscribe", "srun", "-n", "128", "python3", "./solver.py", "input.txt", "./"];
+    let command = [
+        "mpiexec",
+        "-n",
+        "4",
+        "./a.out",
+        "mpirun",
+        "-np",
+        "64",
+        "./app",
+        "mpiexec.mpich",
+        "1000",
+        "mpiexec.openmpi",
+        "--oversubscribe",
+        "srun",
+        "-n",
+        "128",
+        "python3",
+        "./solver.py",
+        "input.txt",
+        "./",
+    ];
     Trace {
         meta: Meta {
             refrain_version: "0.1.0".into(),

@@ -37,12 +37,12 @@ impl<'a> Get<'a> {
         self.left
     }
 
-    pub fn get(&mut self, field: Field, hint: u32) -> Result<u64, Bad> {
+    pub fn get(&mut self, field: Field, hint: u64) -> Result<u64, Bad> {
         let value = match &mut self.source {
             Source::Packed(decoder) => decoder.token(field, hint),
             Source::Plain(bytes) => take(bytes, field)?,
         };
-        if field == Field::Plain && crate::token::bits(value) > hint {
+        if field == Field::Plain && u64::from(crate::token::bits(value)) > hint {
             return Err(Bad::new("a number is too large for its field"));
         }
         let len = crate::token::plain_len(field, value);
@@ -50,16 +50,16 @@ impl<'a> Get<'a> {
         Ok(value)
     }
 
-    pub fn small<T: TryFrom<u64>>(&mut self, field: Field, hint: u32) -> Result<T, Bad> {
+    pub fn small<T: TryFrom<u64>>(&mut self, field: Field, hint: u64) -> Result<T, Bad> {
         T::try_from(self.get(field, hint)?).map_err(|_| Bad::new("a number is too large for its field"))
     }
 
-    pub fn signed(&mut self, field: Field, hint: u32) -> Result<i64, Bad> {
+    pub fn signed(&mut self, field: Field, hint: u64) -> Result<i64, Bad> {
         self.get(field, hint).map(unzigzag)
     }
 
     /// How many elements follow; each takes at least one plain byte.
-    pub fn count(&mut self, field: Field, hint: u32) -> Result<usize, Bad> {
+    pub fn count(&mut self, field: Field, hint: u64) -> Result<usize, Bad> {
         let count = self.get(field, hint)?;
         match usize::try_from(count) {
             Ok(count) if count <= self.left => Ok(count),
@@ -67,16 +67,16 @@ impl<'a> Get<'a> {
         }
     }
 
-    pub fn measure(&mut self, field: Field, hint: u32) -> Result<u64, Bad> {
+    pub fn measure(&mut self, field: Field, hint: u64) -> Result<u64, Bad> {
         let bits: u32 = self.small(field, hint)?;
         match bits {
             0 | 1 => Ok(bits.into()),
-            2..=64 => Ok(1 << (bits - 1) | self.get(Field::Plain, bits - 1)?),
+            2..=64 => Ok(1 << (bits - 1) | self.get(Field::Plain, u64::from(bits) - 1)?),
             _ => Err(Bad::new("a number of more than 64 bits")),
         }
     }
 
-    pub fn text(&mut self, hint: u32) -> Result<String, Bad> {
+    pub fn text(&mut self, hint: u64) -> Result<String, Bad> {
         let mut bytes = Vec::new();
         loop {
             match self.small(Field::Text, hint)? {

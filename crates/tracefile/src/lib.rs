@@ -20,8 +20,6 @@ mod sections;
 mod token;
 
 use refrain_fold::bundle::Bundle;
-#[allow(unused_imports)]
-use refrain_fold::bundle::interim::S as _;
 use refrain_fold::ranks::RankList;
 
 use container::{COMPLETE, KINDS, Kind, SPLIT, TIMED};
@@ -40,6 +38,9 @@ pub const FORMAT_VERSION: u8 = 1;
 /// do is bounded.
 const RATIO: usize = 256;
 const MARGIN: usize = 1 << 20;
+
+/// Part of the format, like the model's constants. Its sections are stored plainly.
+const PRIME: &[u8] = include_bytes!("prime.rfn");
 
 /// A whole recording.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -97,14 +98,23 @@ pub struct SectionInfo {
 ///
 /// The bundle must be valid ([`Bundle::validate`]).
 pub fn write(trace: &Trace) -> Vec<u8> {
+    write_as(trace, true)
+}
+
+/// The same without packing: larger, but its bytes can be read with nothing but FORMAT.md's tables.
+pub fn write_plain(trace: &Trace) -> Vec<u8> {
+    write_as(trace, false)
+}
+
+fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     let sections: Vec<Vec<Token>> = KINDS.iter().map(|&kind| tokens(trace, kind)).collect();
     let plain: Vec<Vec<u8>> = sections.iter().map(|tokens| plain(tokens)).collect();
     let plain_len: usize = plain.iter().map(Vec::len).sum();
-    let (packed, ends) = pack(&sections, plain_len);
     let meta = &trace.meta;
     let flag = |on: bool, flag: u8| if on { flag } else { 0 };
     let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
-    if packed.len() < plain_len {
+    let (packed, ends) = if may_pack { pack(&sections, plain_len) } else { Default::default() };
+    if may_pack && packed.len() < plain_len {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let bodies: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &packed[start..end]).collect();
         container::assemble(flags, true, plain_len, &bodies)
@@ -145,7 +155,7 @@ fn plain(tokens: &[Token]) -> Vec<u8> {
 
 /// All sections as one packed stream, and where in it each ends.
 fn pack(sections: &[Vec<Token>], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
-    let mut encoder = Encoder::new(Model::new(plain_len));
+    let mut encoder = Encoder::new(primed(plain_len));
     let mut ends = Vec::new();
     for tokens in sections {
         tokens.iter().for_each(|token| encoder.token(token));
@@ -160,11 +170,25 @@ fn pack(sections: &[Vec<Token>], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
     (bytes, ends)
 }
 
+/// A model that has seen a typical small trace: what is the same in all files need not be learnt from each.
+fn primed(plain_len: usize) -> Model {
+    let mut encoder = Encoder::new(Model::new(plain_len));
+    // A unit test holds that the prime can be read.
+    if let Ok(prime) = read(PRIME) {
+        for kind in KINDS {
+            tokens(&prime, kind).iter().for_each(|token| encoder.token(token));
+        }
+    }
+    encoder.into_model()
+}
+
 fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
     let header = container::parse(bytes)?;
     let packed: Vec<u8> =
         header.entries.iter().filter(|e| e.packed).flat_map(|e| &bytes[e.start..e.end]).copied().collect();
-    let mut stream = Get::packed(Decoder::new(Model::new(header.plain_len), packed), header.plain_len);
+    // Without packed sections no model is needed; this also ends the recursion of priming.
+    let model = if packed.is_empty() { Model::new(0) } else { primed(header.plain_len) };
+    let mut stream = Get::packed(Decoder::new(model, packed), header.plain_len);
     let mut trace = Trace::default();
     let first = header.entries.iter().map(|e| e.start).min().unwrap_or(bytes.len());
     let mut infos = vec![SectionInfo { name: "header", offset: 0, stored: first, raw: first }];

@@ -1,12 +1,12 @@
 //! The probability model behind the packed form: for every binary decision of every token, how likely is a one?
 //!
-//! Nine contexts each look their own counter up in one hashed table; two small mixers weigh the counters' opinions
+//! Eleven contexts each look their own counter up in one hashed table; two small mixers weigh the counters' opinions
 //! in the logistic domain, and their outputs are averaged. All arithmetic is in integers, so that every machine
 //! decodes the same. Every constant here is part of the file format.
 
 use crate::token::{FIELDS, Field};
 
-const CONTEXTS: usize = 9;
+const CONTEXTS: usize = 11;
 /// Contexts and a constant.
 const INPUTS: usize = CONTEXTS + 1;
 /// Counters stop slowing down after this many observations.
@@ -91,11 +91,11 @@ impl Model {
     }
 
     /// Begins a token.
-    pub fn start(&mut self, field: Field, hint: u32) {
+    pub fn start(&mut self, field: Field, hint: u64) {
         self.field = field as usize;
         let [h1, h2, h3] = self.of_field[self.field];
         let [g1, g2] = self.of_all;
-        let hint = u64::from(hint);
+        let (hint, other) = (hint & 0xffff_ffff, hint >> 32);
         let base = hash(0, self.field as u64);
         let one = hash(hash(base, 1), h1);
         let two = hash(hash(one, 2), h2);
@@ -111,6 +111,8 @@ impl Model {
             hinted,
             hash(hash(hinted, 7), h1),
             hash(hash(hinted, 8), g1),
+            hash(hash(base, 9), other),
+            hash(hash(hinted, 10), other),
         ];
     }
 
@@ -170,7 +172,7 @@ impl Model {
     }
 }
 
-const START_WEIGHT: i32 = 20000;
-const LEARNING: i32 = 6;
+const START_WEIGHT: i32 = 10000;
+const LEARNING: i32 = 24;
 const DELAY: i32 = 3;
 const CONFIDENCE: [i32; 8] = [0, 256, 256, 256, 256, 256, 256, 256];

@@ -15,7 +15,7 @@ trait Coder {
 }
 
 /// Codes one token; `value` is ignored when reading.
-fn code(coder: &mut impl Coder, model: &mut Model, field: Field, hint: u32, value: u64) -> u64 {
+fn code(coder: &mut impl Coder, model: &mut Model, field: Field, hint: u64, value: u64) -> u64 {
     if field.coding() == Coding::Plain {
         return (0..hint.min(64))
             .rev()
@@ -197,7 +197,7 @@ impl Decoder {
         Decoder { model, source }
     }
 
-    pub fn token(&mut self, field: Field, hint: u32) -> u64 {
+    pub fn token(&mut self, field: Field, hint: u64) -> u64 {
         code(&mut self.source, &mut self.model, field, hint, 0)
     }
 }

@@ -69,7 +69,7 @@ impl Field {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token {
     pub field: Field,
-    pub hint: u32,
+    pub hint: u64,
     pub value: u64,
 }
 
@@ -80,25 +80,25 @@ pub struct Put {
 }
 
 impl Put {
-    pub fn put(&mut self, field: Field, hint: u32, value: u64) {
+    pub fn put(&mut self, field: Field, hint: u64, value: u64) {
         self.tokens.push(Token { field, hint, value });
     }
 
-    pub fn signed(&mut self, field: Field, hint: u32, value: i64) {
+    pub fn signed(&mut self, field: Field, hint: u64, value: i64) {
         self.put(field, hint, zigzag(value));
     }
 
     /// A quantity whose size can be guessed and whose digits cannot: `field` tells how many bits it has.
-    pub fn measure(&mut self, field: Field, hint: u32, value: u64) {
+    pub fn measure(&mut self, field: Field, hint: u64, value: u64) {
         let bits = bits(value);
         self.put(field, hint, bits.into());
         if bits > 1 {
-            self.put(Field::Plain, bits - 1, value ^ 1 << (bits - 1));
+            self.put(Field::Plain, u64::from(bits) - 1, value ^ 1 << (bits - 1));
         }
     }
 
     /// Ends with a zero; a zero or a one in the text itself has a one before it.
-    pub fn text(&mut self, hint: u32, text: &str) {
+    pub fn text(&mut self, hint: u64, text: &str) {
         for &byte in text.as_bytes() {
             if byte < 2 {
                 self.put(Field::Text, hint, 1);
@@ -144,7 +144,12 @@ pub fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }
 
-/// A hint out of two numbers.
+/// A hint at two things: statistics are kept for each and for both together.
+pub fn two(a: u32, b: u32) -> u64 {
+    u64::from(b) << 32 | u64::from(a)
+}
+
+/// One number that stands for two.
 pub fn pair(a: u32, b: u32) -> u32 {
     (a.wrapping_mul(0x9e37_79b1) ^ b).wrapping_mul(0x85eb_ca6b) ^ a >> 7
 }

@@ -10,8 +10,6 @@ use crate::stream::Stream;
 
 use super::codec::{In, Out};
 use super::hash::{self, Hash};
-#[allow(unused_imports)]
-use super::interim::S as _;
 use super::{Bundle, Error, Group, SymbolEntry, Tally, get, lanes_of};
 
 /// A bundle by hashes. Groups refer to the lists here, which are in the giver's order.

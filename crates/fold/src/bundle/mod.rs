@@ -6,8 +6,6 @@
 pub mod codec;
 mod gather;
 mod hash;
-#[doc(hidden)]
-pub mod interim;
 mod merge;
 mod walk;
 
@@ -16,16 +14,14 @@ use std::collections::{HashMap, HashSet};
 use crate::grammar::{self, Grammar, Item, Symbol};
 use crate::ranks::RankList;
 use crate::stream::{Stream, Term};
-#[allow(unused_imports)]
-use interim::S as _;
 
 pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
 pub use merge::{Manifest, Parcel, Want, merge};
 pub use walk::Walk;
 
-/// More ranks than any machine has; a larger list can only come from a damaged or hostile file.
-const MOST_RANKS: u64 = 1 << 26;
+/// Ranks times threads: more than any machine has, so that a longer list can only come from a hostile file.
+const MOST_RANKS: u64 = 1 << 24;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bundle {
@@ -243,7 +239,7 @@ impl Bundle {
             stream.validate().map_err(|_| Error::Stream { index })?;
         }
         let needed: Vec<usize> = self.structures.iter().map(|s| lanes_of(s, &self.symbols)).collect();
-        let mut members: HashMap<u32, HashSet<u32>> = HashMap::new();
+        let mut members: HashMap<u32, Vec<u32>> = HashMap::new();
         let mut total = 0u64;
         for (index, group) in self.groups.iter().enumerate() {
             group.ranks.validate().map_err(|_| Error::Ranks { group: index })?;
@@ -258,11 +254,12 @@ impl Bundle {
             if group.ranks.parts.is_empty() || total > MOST_RANKS {
                 return Err(Error::Ranks { group: index });
             }
-            let members = members.entry(group.thread).or_default();
-            for rank in group.ranks.iter() {
-                if !members.insert(rank) {
-                    return Err(Error::Overlap { thread: group.thread, rank });
-                }
+            members.entry(group.thread).or_default().extend(group.ranks.iter());
+        }
+        for (thread, mut ranks) in members {
+            ranks.sort_unstable();
+            if let Some(twice) = ranks.windows(2).find(|pair| pair[0] == pair[1]) {
+                return Err(Error::Overlap { thread, rank: twice[0] });
             }
         }
         Ok(())

@@ -1,8 +1,6 @@
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-#[allow(unused_imports)]
-use super::interim::S as _;
 use super::*;
 use crate::grammar::Item;
 use crate::testing::Random;

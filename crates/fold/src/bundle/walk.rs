@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-#[allow(unused_imports)]
-use super::interim::S as _;
 use super::{Bundle, Error, Group, get};
 
 /// The calls of one group's ranks: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.

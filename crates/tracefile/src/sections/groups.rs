@@ -6,11 +6,12 @@ use refrain_fold::bundle::{Bundle, Group, SymbolEntry};
 use refrain_fold::grammar::Grammar;
 
 use crate::get::{Bad, Get};
+use crate::sections::symbols::head;
 use crate::sections::{read_ranks, write_ranks};
-use crate::token::{Field, Put, pair};
+use crate::token::{Field, Put, pair, two};
 
 // How a lane's stream is told.
-/// The one the last group with this symbol has there.
+/// The expected one: that of the last group with this symbol, or else of the last symbol that begins alike.
 const SAME: u64 = 0;
 /// The first that no lane had yet.
 const NEXT: u64 = 1;
@@ -32,14 +33,52 @@ struct Past {
     first: u32,
     structures: u32,
     streams: u32,
+    /// What the last group with the symbol has in each lane.
     last: HashMap<(u32, u16), u32>,
-    differs: u32,
+    /// The same for any symbol that begins alike: often another call of the same function.
+    alike: HashMap<(u32, u16), u32>,
+}
+
+/// A lane's place: its symbol's number and head, and which of how many.
+#[derive(Clone, Copy)]
+struct Place {
+    symbol: u32,
+    head: u32,
+    lane: u16,
+    lanes: u16,
+}
+
+impl Place {
+    fn new((symbol, lane): (u32, u16), symbols: &[SymbolEntry]) -> Place {
+        let entry = &symbols[symbol as usize];
+        Place { symbol, head: head(&entry.bytes), lane, lanes: entry.lanes }
+    }
 }
 
 impl Past {
-    /// Whether the last groups agreed there, and where "there" is.
-    fn hint(&self, (symbol, lane): (u32, u16)) -> u32 {
-        pair(pair(symbol, lane.into()), u32::from(self.last.contains_key(&(symbol, lane))))
+    /// The stream to expect.
+    fn expected(&self, place: Place) -> Option<u32> {
+        let same = self.last.get(&(place.symbol, place.lane));
+        same.or_else(|| self.alike.get(&(place.head, place.lane))).copied()
+    }
+
+    /// Hints for how the stream is told, and for which it is.
+    fn hints(&self, place: Place) -> (u64, u64) {
+        let here = pair(place.symbol, place.lane.into());
+        let to_go = u32::from(place.lanes - place.lane);
+        let expected = self.expected(place).map_or(0, |s| s.wrapping_add(1));
+        match self.last.contains_key(&(place.symbol, place.lane)) {
+            true => (two(pair(here, 1), 1), two(pair(here, 1), expected)),
+            false => {
+                (two(pair(pair(place.head, place.lane.into()), 2), 2 + to_go), two(pair(to_go, 3), expected))
+            }
+        }
+    }
+
+    fn note(&mut self, place: Place, stream: u32) {
+        self.streams = self.streams.max(stream.saturating_add(1));
+        self.last.insert((place.symbol, place.lane), stream);
+        self.alike.insert((place.head, place.lane), stream);
     }
 }
 
@@ -53,21 +92,20 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         put.signed(Field::GroupStructure, 0, i64::from(past.structures) - i64::from(group.structure));
         past.structures = past.structures.max(group.structure.saturating_add(1));
         for (&place, &stream) in layouts[group.structure as usize].iter().zip(&group.lanes) {
-            let same = past.last.get(&place).copied();
-            let how = if same == Some(stream) {
+            let place = Place::new(place, &bundle.symbols);
+            let how = if past.expected(place) == Some(stream) {
                 SAME
             } else if stream == past.streams {
                 NEXT
             } else {
                 OTHER
             };
-            put.put(Field::Lane, past.hint(place), how);
+            let (how_hint, which_hint) = past.hints(place);
+            put.put(Field::Lane, how_hint, how);
             if how == OTHER {
-                put.put(Field::LaneStream, same.map_or(0, |s| s.wrapping_add(1)), stream.into());
+                put.put(Field::LaneStream, which_hint, stream.into());
             }
-            past.streams = past.streams.max(stream.saturating_add(1));
-            past.last.insert(place, stream);
-            past.differs = past.differs << 1 | u32::from(how != SAME);
+            past.note(place, stream);
         }
         put.put(Field::Plain, 64, group.digest);
     }
@@ -89,17 +127,15 @@ pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> R
         past.structures = past.structures.max(structure.saturating_add(1));
         let mut lanes = Vec::new();
         for &place in layout {
-            let same = past.last.get(&place).copied();
-            let how = get.get(Field::Lane, past.hint(place))?;
-            let stream = match (how, same) {
+            let place = Place::new(place, symbols);
+            let (how_hint, which_hint) = past.hints(place);
+            let stream = match (get.get(Field::Lane, how_hint)?, past.expected(place)) {
                 (SAME, Some(same)) => same,
                 (NEXT, _) => past.streams,
-                (OTHER, _) => get.small(Field::LaneStream, same.map_or(0, |s| s.wrapping_add(1)))?,
+                (OTHER, _) => get.small(Field::LaneStream, which_hint)?,
                 _ => return Err(Bad::new("a lane like one that is not there")),
             };
-            past.streams = past.streams.max(stream.saturating_add(1));
-            past.last.insert(place, stream);
-            past.differs = past.differs << 1 | u32::from(how != SAME);
+            past.note(place, stream);
             lanes.push(stream);
         }
         groups.push(Group { thread, ranks, structure, lanes, digest: get.get(Field::Plain, 64)? });

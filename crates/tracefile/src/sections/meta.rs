@@ -6,20 +6,20 @@ use crate::token::{Field, Put};
 use crate::{Meta, RankTime};
 
 // Hints: what a text is about.
-const VERSION: u32 = 1;
-const COMMAND: u32 = 2;
-const LIBRARY: u32 = 3;
-const ABI: u32 = 4;
-const HOST: u32 = 5;
-const OPTION: u32 = 6;
-const SETTING: u32 = 7;
-const NOTE: u32 = 8;
+const VERSION: u64 = 1;
+const COMMAND: u64 = 2;
+const LIBRARY: u64 = 3;
+const ABI: u64 = 4;
+const HOST: u64 = 5;
+const OPTION: u64 = 6;
+const SETTING: u64 = 7;
+const NOTE: u64 = 8;
 
 // Hints: what a quantity is.
-const STARTED: u32 = 1;
-const WALL: u32 = 2;
-const TIME: u32 = 3;
-const RANKS: u32 = 4;
+const STARTED: u64 = 1;
+const WALL: u64 = 2;
+const TIME: u64 = 3;
+const RANKS: u64 = 4;
 
 /// The three truth values of `Meta` are flags of the header.
 pub fn write(put: &mut Put, meta: &Meta) {
@@ -98,6 +98,6 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     })
 }
 
-fn texts(get: &mut Get, count: u32, hint: u32) -> Result<Vec<String>, Bad> {
+fn texts(get: &mut Get, count: u64, hint: u64) -> Result<Vec<String>, Bad> {
     (0..get.count(Field::Count, count)?).map(|_| get.text(hint)).collect()
 }

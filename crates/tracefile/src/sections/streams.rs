@@ -7,7 +7,7 @@ use refrain_fold::stream::{Stream, Term};
 use crate::get::{Bad, Get};
 use crate::sections::groups::layouts;
 use crate::sections::symbols::head;
-use crate::token::{Field, Put, pair};
+use crate::token::{Field, Put, pair, two};
 
 // Steps. Known terms and rules take turns from `KNOWN` on.
 const END: u64 = 0;
@@ -17,14 +17,15 @@ const NEW_RULE: u64 = 3;
 const KNOWN: u64 = 4;
 
 /// For each stream, what it is: a hint made of the first place that uses it.
-fn uses(count: usize, groups: &[Group], structures: &[Grammar], symbols: &[SymbolEntry]) -> Vec<u32> {
+fn uses(count: usize, groups: &[Group], structures: &[Grammar], symbols: &[SymbolEntry]) -> Vec<u64> {
     let layouts = layouts(structures, symbols);
     let mut uses = vec![0; count];
     for group in groups {
         let layout = layouts.get(group.structure as usize).map_or(&[][..], Vec::as_slice);
         for (&(symbol, lane), &stream) in layout.iter().zip(&group.lanes) {
             if let Some(slot) = uses.get_mut(stream as usize).filter(|slot| **slot == 0) {
-                *slot = pair(head(&symbols[symbol as usize].bytes), lane.into());
+                let head = head(&symbols[symbol as usize].bytes);
+                *slot = two(pair(head, lane.into()), head);
             }
         }
     }
@@ -50,7 +51,7 @@ pub fn read(
     uses.into_iter().map(|hint| read_one(get, hint)).collect()
 }
 
-fn write_one(put: &mut Put, stream: &Stream, hint: u32) {
+fn write_one(put: &mut Put, stream: &Stream, hint: u64) {
     let (mut terms, mut rules) = (0, 1);
     let mut open = vec![(0usize, 0usize)];
     while let Some((rule, at)) = open.last_mut() {
@@ -92,7 +93,7 @@ fn write_one(put: &mut Put, stream: &Stream, hint: u32) {
     }
 }
 
-fn read_one(get: &mut Get, hint: u32) -> Result<Stream, Bad> {
+fn read_one(get: &mut Get, hint: u64) -> Result<Stream, Bad> {
     let mut terms = Vec::new();
     let mut rules: Vec<Vec<Item>> = vec![Vec::new()];
     let mut open = vec![0usize];

@@ -64,7 +64,7 @@ pub fn write(put: &mut Put, structures: &[Grammar]) {
                 },
             };
             put.put(Field::Item, hint, step);
-            put.put(Field::ItemCount, step.min(u64::from(u32::MAX)) as u32, item.count.wrapping_sub(1));
+            put.put(Field::ItemCount, step.min(u64::from(u32::MAX)), item.count.wrapping_sub(1));
             if let Some(rule) = inner {
                 open.push((rule, 0));
             }
@@ -94,7 +94,7 @@ pub fn read(get: &mut Get, symbols: usize) -> Result<Vec<Grammar>, Bad> {
                 open.pop();
                 continue;
             }
-            let count = get.get(Field::ItemCount, step.min(u64::from(u32::MAX)) as u32)?.wrapping_add(1);
+            let count = get.get(Field::ItemCount, step.min(u64::from(u32::MAX)))?.wrapping_add(1);
             let symbol = match step {
                 NEW_RULE => {
                     rules.push((Vec::new(), false));
@@ -130,8 +130,8 @@ pub fn read(get: &mut Get, symbols: usize) -> Result<Vec<Grammar>, Bad> {
 }
 
 /// Start rules look different from loop bodies, and beginnings from what follows.
-fn open_hint(start: bool, at: usize) -> u32 {
-    u32::from(start) << 1 | u32::from(at == 0)
+fn open_hint(start: bool, at: usize) -> u64 {
+    u64::from(start) << 1 | u64::from(at == 0)
 }
 
 /// One structure with the rules it needs, numbered as they are met.

@@ -3,7 +3,7 @@
 use refrain_fold::bundle::{SymbolEntry, Tally};
 
 use crate::get::{Bad, Get};
-use crate::token::{Field, Put, pair};
+use crate::token::{Field, Put, pair, two};
 
 pub fn write(put: &mut Put, symbols: &[SymbolEntry]) {
     put.put(Field::Count, 2, symbols.len() as u64);
@@ -12,7 +12,7 @@ pub fn write(put: &mut Put, symbols: &[SymbolEntry]) {
         for (at, &byte) in symbol.bytes.iter().enumerate() {
             put.put(Field::SymbolByte, place(at, &symbol.bytes), byte.into());
         }
-        put.put(Field::SymbolLanes, head(&symbol.bytes), symbol.lanes.into());
+        put.put(Field::SymbolLanes, head(&symbol.bytes).into(), symbol.lanes.into());
     }
 }
 
@@ -26,15 +26,15 @@ pub fn read(get: &mut Get) -> Result<Vec<SymbolEntry>, Bad> {
         for at in 0..len {
             bytes.push(get.small(Field::SymbolByte, place(at, &bytes))?);
         }
-        let lanes = get.small(Field::SymbolLanes, head(&bytes))?;
+        let lanes = get.small(Field::SymbolLanes, head(&bytes).into())?;
         symbols.push(SymbolEntry { bytes: bytes.into(), lanes, tally: Tally { total: 0, min: 0, max: 0 } });
     }
     Ok(symbols)
 }
 
 /// Symbols that begin alike tend to go on alike: a byte depends on how far in it is, and on the first one.
-fn place(at: usize, before: &[u8]) -> u32 {
-    pair(at.min(0xffff) as u32, if at == 0 { 0 } else { before[0].into() })
+fn place(at: usize, before: &[u8]) -> u64 {
+    two(pair(at.min(0xffff) as u32, if at == 0 { 0 } else { before[0].into() }), at.min(0xffff) as u32)
 }
 
 pub fn head(bytes: &[u8]) -> u32 {

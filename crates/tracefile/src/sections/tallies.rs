@@ -66,22 +66,22 @@ pub fn read(
 fn write_one(put: &mut Put, tally: Tally, count: u64) {
     put.measure(Field::TallyMinimum, 0, tally.min);
     let spread = tally.max.wrapping_sub(tally.min);
-    put.measure(Field::TallySpread, bits(tally.min), spread);
+    put.measure(Field::TallySpread, bits(tally.min).into(), spread);
     let above = tally.total.wrapping_sub(tally.min.wrapping_mul(count));
     let most = bits(spread.wrapping_mul(count));
     put.signed(Field::TallyTotal, 0, i64::from(most) - i64::from(bits(above)));
     if bits(above) > 1 {
-        put.put(Field::Plain, bits(above) - 1, above ^ 1 << (bits(above) - 1));
+        put.put(Field::Plain, u64::from(bits(above)) - 1, above ^ 1 << (bits(above) - 1));
     }
 }
 
 fn read_one(get: &mut Get, count: u64) -> Result<Tally, Bad> {
     let min = get.measure(Field::TallyMinimum, 0)?;
-    let spread = get.measure(Field::TallySpread, bits(min))?;
+    let spread = get.measure(Field::TallySpread, bits(min).into())?;
     let most = i64::from(bits(spread.wrapping_mul(count)));
     let above = match most.checked_sub(get.signed(Field::TallyTotal, 0)?) {
         Some(bits @ 0..=1) => bits as u64,
-        Some(bits @ 2..=64) => 1 << (bits - 1) | get.get(Field::Plain, bits as u32 - 1)?,
+        Some(bits @ 2..=64) => 1 << (bits - 1) | get.get(Field::Plain, bits as u64 - 1)?,
         _ => return Err(Bad::new("a total of impossible size")),
     };
     Ok(Tally { total: min.wrapping_mul(count).wrapping_add(above), min, max: min.wrapping_add(spread) })

@@ -2,9 +2,9 @@
 //! edges, interior), a start-up, a loop of receives, sends, Waitall and Allreduce, times with noise.
 
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, merge};
-use refrain_fold::grammar::{Grammar, Item, Symbol};
+use refrain_fold::grammar::Grammar;
 use refrain_fold::ranks::RankList;
-use refrain_fold::stream::{Stream, Term};
+use refrain_fold::stream::{Folder, Stream};
 use refrain_tracefile::{Meta, RankTime, Trace};
 
 pub struct Random(pub u64);
@@ -18,33 +18,10 @@ impl Random {
     }
 }
 
-/// These numbers over and over.
-pub fn cycle(values: &[i64]) -> Stream {
-    let step = |a: &[i64]| a[1].wrapping_sub(a[0]);
-    let item = |symbol| Item { symbol, count: 1 };
-    if values.iter().all(|v| *v == values[0]) {
-        return Stream {
-            terms: vec![Term::Value(values[0])],
-            shape: Grammar { rules: vec![vec![item(Symbol::Terminal(0))]] },
-        };
-    }
-    if values.len() > 2 && values.windows(2).all(|w| step(w) == step(values)) {
-        let (start, count) = (values[0], values.len() as u64);
-        return Stream {
-            terms: vec![Term::Stride { start, step: step(values), count }],
-            shape: Grammar { rules: vec![vec![item(Symbol::Rule(1))], vec![item(Symbol::Terminal(0)); 1]] },
-        };
-    }
-    let mut terms: Vec<Term> = Vec::new();
-    let mut body: Vec<Item> = Vec::new();
-    for &value in values {
-        let known = terms.iter().position(|t| *t == Term::Value(value)).unwrap_or(terms.len());
-        if known == terms.len() {
-            terms.push(Term::Value(value));
-        }
-        body.push(item(Symbol::Terminal(known as u32)));
-    }
-    Stream { terms, shape: Grammar { rules: vec![vec![item(Symbol::Rule(1))], body] } }
+pub fn stream(values: &[i64]) -> Stream {
+    let mut folder = Folder::new();
+    values.iter().for_each(|&value| folder.push(value));
+    folder.finish()
 }
 
 /// (function id, communicator, datatype, operation, bits of what is null): the kind of thing symbols are made of.
@@ -56,6 +33,25 @@ struct Calls {
 }
 
 impl Calls {
+    fn new(rank: u32) -> Calls {
+        let random = Random(88172645463325252 + u64::from(rank));
+        Calls { symbols: Vec::new(), sequence: Vec::new(), values: Vec::new(), random }
+    }
+
+    /// A loop that was recorded four times is turned into as many as asked for, without spelling it out.
+    fn finish(self, rank: u32, steps: u64, digest: u64) -> Bundle {
+        let mut structure: Grammar = self.sequence.iter().copied().collect();
+        for item in structure.rules.iter_mut().flatten() {
+            if item.count == 4 {
+                item.count = (steps / 10).max(1);
+            }
+        }
+        let lanes =
+            self.values.iter().map(|lanes| lanes.iter().map(|values| stream(values)).collect()).collect();
+        let digest = digest.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Bundle::of_rank(rank, self.symbols, vec![ThreadPart { thread: 0, structure, lanes, digest }]).unwrap()
+    }
+
     fn call(&mut self, bytes: &[u8], values: &[i64]) {
         let symbol = match self.symbols.iter().position(|s| *s.bytes == *bytes) {
             Some(known) => known,
@@ -78,12 +74,7 @@ impl Calls {
 }
 
 pub fn rank(rank: u32, width: u32, steps: u64) -> Bundle {
-    let mut calls = Calls {
-        symbols: Vec::new(),
-        sequence: Vec::new(),
-        values: Vec::new(),
-        random: Random(88172645463325252 + u64::from(rank)),
-    };
+    let mut calls = Calls::new(rank);
     let (x, y) = (rank % width, rank / width);
     let n = i64::from(width);
     calls.call(&[149, 1], &[1, 0]);
@@ -92,7 +83,6 @@ pub fn rank(rank: u32, width: u32, steps: u64) -> Bundle {
     calls.call(&[100, 1], &[n * n, 2, n, n, 0]);
     calls.call(&[24, 0, 2, 0], &[2, n, n, 0, 0, 0, 0]);
     calls.call(&[59, 0, 2], &[0, 0]);
-    calls.call(&[23, 0, 2], &[0, 2, i64::from(y), i64::from(x), 0]);
     calls.call(&[12, 0, 2, 3], &[0, 0, 8, 1, 0]);
     for direction in [0, 1] {
         let edges = [x > 0, x + 1 < width, y > 0, y + 1 < width];
@@ -126,7 +116,12 @@ pub fn rank(rank: u32, width: u32, steps: u64) -> Bundle {
                 }
             }
         }
-        calls.call(&[220, 1, 8], &[8, 0, 1, 2, 3, 4, 5, 6, 7, 0]);
+        // Requests, and of each the status: source, tag, bytes; a receive from nobody has fewer.
+        let mut values = vec![8, 0, 1, 2, 3, 4, 5, 6, 7, 0];
+        for (there, peer, side) in peers {
+            values.extend(if there { [peer, side, 8192 >> (side / 2)] } else { [-3, -2, 0] });
+        }
+        calls.call(&[220, 1, 8, edges_byte(peers)], &values);
         if step % 10 == 9 {
             calls.call(&[5, 0, 2, 3, 1], &[2, 0, 3, 0, 1, 0]);
         }
@@ -137,25 +132,12 @@ pub fn rank(rank: u32, width: u32, steps: u64) -> Bundle {
     calls.call(&[35, 2], &[0]);
     calls.call(&[110, 0], &[0]);
 
-    let mut structure: Grammar = calls.sequence.iter().copied().collect();
-    // The loop as often as asked for, without spelling it out.
-    for item in structure.rules.iter_mut().flatten() {
-        if item.count == 4 {
-            item.count = (steps / 10).max(1);
-        }
-    }
-    let lanes =
-        calls.values.iter().map(|lanes| lanes.iter().map(|values| shortest(values)).collect()).collect();
-    let digest = (0..8).fold(u64::from(x.min(1) + y.min(1) * 2), |d, _| d << 8 | calls.random.below(256));
-    let edge = |at: u32| u64::from(u8::from(at > 0) + u8::from(at + 1 == width));
-    let digest = digest.wrapping_mul(0) | (edge(x) * 3 + edge(y) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    Bundle::of_rank(rank, calls.symbols, vec![ThreadPart { thread: 0, structure, lanes, digest }]).unwrap()
+    let edge = |at: u32| if at == 0 { 0 } else { 1 + u64::from(at + 1 == width) };
+    calls.finish(rank, steps, edge(x) * 3 + edge(y) + 1)
 }
 
-/// The shortest period of the values.
-fn shortest(values: &[i64]) -> Stream {
-    let fits = |len: usize| values.iter().zip(&values[len..]).all(|(a, b)| a == b);
-    cycle(&values[..(1..values.len()).find(|&len| fits(len)).unwrap_or(values.len())])
+fn edges_byte(peers: [(bool, i64, i64); 4]) -> u8 {
+    peers.iter().fold(0, |bits, peer| bits << 1 | u8::from(!peer.0))
 }
 
 pub fn trace(width: u32, steps: u64) -> Trace {
@@ -186,4 +168,83 @@ pub fn trace(width: u32, steps: u64) -> Trace {
         },
         bundle,
     }
+}
+
+/// A line of ranks that pass messages to the right, with collectives: what the packed form is primed with.
+pub fn line(ranks: u32) -> Trace {
+    let mut bundle = (0..ranks).fold(Bundle::default(), |all, r| merge(all, line_rank(r, ranks)).unwrap());
+    bundle.canonical().unwrap();
+    let command = [
+        "mpiexec",
+        "-n",
+        "4",
+        "./a.out",
+        "mpirun",
+        "-np",
+        "64",
+        "./app",
+        "mpiexec.mpich",
+        "1000",
+        "mpiexec.openmpi",
+        "--oversubscribe",
+        "srun",
+        "-n",
+        "128",
+        "python3",
+        "./solver.py",
+        "input.txt",
+        "./",
+    ];
+    Trace {
+        meta: Meta {
+            refrain_version: "0.1.0".into(),
+            command: command.map(String::from).into(),
+            library: "MPICH Version: 4.0.2; Open MPI v4.1.4, package: Debian OpenMPI, ident: 4.1.4, repo rev: \
+                      v4.1.4, May 26, 2022; Open MPI v5.0.3; Intel(R) MPI Library 2021.11 for Linux* OS; MPICH \
+                      Version: 4.2.1"
+                .into(),
+            abi: "openmpi mpi5 mpich".into(),
+            ranks,
+            hosts: vec![
+                ("localhost".into(), RankList::from_sorted(&[0, 1])),
+                ("node001".into(), RankList::from_sorted(&[2, 3])),
+                ("n0002".into(), RankList::from_sorted(&(4..ranks).collect::<Vec<_>>())),
+            ],
+            started: 1_794_000_000,
+            wall_ns: 4_294_558_112,
+            options: [("time", "mean"), ("pointers", "on"), ("split", "off"), ("time", "off"), ("pointers", "off")]
+                .map(|(a, b)| (a.into(), b.into()))
+                .into(),
+            split: true,
+            timed: true,
+            complete: true,
+            notes: vec!["rank 3 was killed by signal 9".into()],
+            mpi_time: Some(RankTime { total_ns: 2_812_334_556, min: (1, 139_225_124), max: (2, 261_882_120) }),
+        },
+        bundle,
+    }
+}
+
+fn line_rank(rank: u32, ranks: u32) -> Bundle {
+    let mut calls = Calls::new(rank);
+    let (first, last) = (rank == 0, rank + 1 == ranks);
+    calls.call(&[149, 1], &[1, 0]);
+    calls.call(&[59, 0, 0], &[0, 0]);
+    calls.call(&[62, 0, 0], &[ranks.into(), 0]);
+    calls.call(&[11, 0, 0, 1], &[1, 8, 1, 0, 0]);
+    for step in 0..40 {
+        if !first {
+            calls.call(&[192, 0, 0, 3], &[1, 64, 512, -1, 7, -1, 7, 4096, 0]);
+        }
+        if !last {
+            calls.call(&[199, 0, 0, 3], &[1, 4160, 512, 1, 7, 0]);
+        }
+        if step % 10 == 9 {
+            calls.call(&[5, 0, 0, 4, 1], &[2, 0, 2, 8, 1, 0]);
+            calls.call(&[8, 0, 0], &[0]);
+        }
+    }
+    calls.call(&[117, 0, 0, 3, u8::from(first)], &[3, 0, 1, 0, 0]);
+    calls.call(&[110, 0], &[0]);
+    calls.finish(rank, 1000, u64::from(first) + 2 * u64::from(last) + 20)
 }

@@ -1,0 +1,286 @@
+//! Reading is safe on any bytes, and damage is always found and named.
+
+mod stencil;
+
+use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
+use refrain_fold::grammar::{Grammar, Item, Symbol};
+use refrain_tracefile::{Error, Meta, Trace, open, read, save, sections, write, write_plain};
+use stencil::Random;
+
+fn small() -> Trace {
+    stencil::trace(3, 20)
+}
+
+#[test]
+fn every_flipped_byte_is_found_in_its_section() {
+    for good in [write(&small()), write_plain(&small())] {
+        let sections = sections(&good).unwrap();
+        for at in 0..good.len() {
+            for flip in [0x01, 0x80, 0xff] {
+                let mut bad = good.clone();
+                bad[at] ^= flip;
+                let error = read(&bad).unwrap_err();
+                let place = sections.iter().find(|s| (s.offset..s.offset + s.stored).contains(&at)).unwrap();
+                let message = error.to_string();
+                assert!(message.contains("offset"), "{message}");
+                match error {
+                    Error::Damaged { section, start, end } => {
+                        assert_eq!(section, place.name);
+                        assert!((start..end).contains(&at));
+                    }
+                    Error::Foreign { .. } => assert!(at < 4),
+                    Error::Newer { .. } => assert_eq!(at, 4),
+                    Error::Truncated { .. } => assert_eq!(place.name, "header"),
+                    other => panic!("byte {at}: {other}"),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_cut_is_found() {
+    let good = write(&small());
+    for len in 0..good.len() {
+        match read(&good[..len]) {
+            Err(Error::Foreign { len: 0 }) => assert_eq!(len, 0),
+            Err(Error::Truncated { len: at, need }) => assert!(at == len && need > len),
+            other => panic!("cut at {len}: {other:?}"),
+        }
+    }
+    let longer = [&good[..], b"x"].concat();
+    assert!(matches!(read(&longer), Err(Error::Trailing { start, end }) if start + 1 == end));
+}
+
+#[test]
+fn foreign_files_are_named_as_such() {
+    for bytes in [&b""[..], b"x", b"\x7fELF\x02\x01\x01", b"RFN", &[0; 1000]] {
+        assert!(matches!(read(bytes), Err(Error::Foreign { .. })));
+    }
+}
+
+/// CRC-32 bit by bit, so that damage can be covered up.
+fn crc(bytes: &[u8]) -> [u8; 4] {
+    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+    let sum = bytes.iter().fold(!0u32, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), step));
+    (!sum).to_le_bytes()
+}
+
+/// A file with these flags, announced plain length and sections (head bytes, content), and right checksums.
+fn file(flags: u8, plain_len: &[u8], sections: &[(&[u8], &[u8])]) -> Vec<u8> {
+    let mut bytes = [&b"\x93RFN\x01"[..], &[flags, sections.len() as u8], plain_len].concat();
+    for (head, content) in sections {
+        assert!(content.len() < 0x80);
+        bytes.extend_from_slice(head);
+        bytes.push(content.len() as u8);
+        bytes.extend(crc(content));
+    }
+    let sum = crc(&bytes);
+    bytes.extend(sum);
+    sections.iter().for_each(|(_, content)| bytes.extend_from_slice(content));
+    bytes
+}
+
+/// The sections of an empty trace, stored plainly.
+const EMPTY: [(&[u8], &[u8]); 6] = [
+    (&[1], &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
+    (&[2], &[0]),
+    (&[3], &[0]),
+    (&[4], &[0]),
+    (&[5], &[0]),
+    (&[6], &[0, 0, 0, 0]),
+];
+
+#[test]
+fn a_file_made_by_hand_from_the_format_document() {
+    let trace = read(&file(0, &[0], &EMPTY)).unwrap();
+    assert_eq!(trace, Trace::default());
+    assert_eq!(write_plain(&trace), file(0, &[0], &EMPTY));
+    assert!(read(&file(7, &[0], &EMPTY)).unwrap().meta.complete);
+}
+
+#[test]
+fn unknown_sections() {
+    let with = |extra: (&'static [u8], &'static [u8])| file(0, &[0], &[&EMPTY[..], &[extra]].concat());
+    assert!(read(&with((&[0x40 | 9], b"whatever"))).is_ok(), "optional: passed over");
+    assert!(sections(&with((&[0x40 | 9], b"whatever"))).unwrap().iter().any(|s| s.name == "unknown"));
+    let error = read(&with((&[9], b"whatever"))).unwrap_err();
+    assert!(matches!(error, Error::Unknown { kind: 9, version: 1, .. }), "{error}");
+    let error = read(&with((&[0x80 | 2, 5], b""))).unwrap_err();
+    assert!(matches!(error, Error::Unknown { kind: 2, version: 5, .. }), "{error}");
+    let error = read(&with((&[0x60 | 9], b""))).unwrap_err();
+    assert!(matches!(error, Error::Unknown { kind: 9, .. }), "packed, so it cannot be passed over: {error}");
+}
+
+#[test]
+fn headers_that_make_no_sense() {
+    let malformed = |bytes: Vec<u8>| matches!(read(&bytes), Err(Error::Malformed { section: "header", .. }));
+    assert!(malformed(file(0x80, &[0], &EMPTY)), "unknown flag");
+    assert!(malformed(file(0, &[0xff, 0xff, 0xff, 0x7f], &EMPTY)), "a huge plain length");
+    let mut swapped = EMPTY;
+    swapped.swap(2, 3);
+    assert!(malformed(file(0, &[0], &swapped)), "out of order");
+    assert!(matches!(read(&file(0, &[0], &EMPTY[..5])), Err(Error::Missing { section: "tallies" })));
+}
+
+/// Damage under a right checksum, as a hostile writer would do it.
+#[test]
+fn nonsense_under_a_right_checksum() {
+    let mut random = Random(17);
+    let mut refused = 0;
+    let traces = [small(), stencil::line(3)];
+    for round in 0..3000 {
+        let trace = &traces[round % 2];
+        let good = if round % 3 == 0 { write(trace) } else { write_plain(trace) };
+        let places = sections(&good).unwrap();
+        let mut bad = good.clone();
+        for _ in 0..1 + random.below(3) {
+            let at = places[0].stored as u64 + random.below((good.len() - places[0].stored) as u64);
+            bad[at as usize] = random.below(256) as u8;
+        }
+        reseal(&mut bad, &places);
+        match read(&bad) {
+            Ok(trace) => trace.bundle.validate().unwrap(),
+            Err(Error::Malformed { .. }) => refused += 1,
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(refused > 1000);
+}
+
+/// Writes right checksums into a file whose sections were changed.
+fn reseal(bytes: &mut [u8], places: &[refrain_tracefile::SectionInfo]) {
+    let number = |bytes: &[u8], mut at: usize| {
+        while bytes[at] >= 0x80 {
+            at += 1;
+        }
+        at + 1
+    };
+    let mut at = number(bytes, 7);
+    for place in &places[1..] {
+        at = number(bytes, at + 1);
+        let sum = crc(&bytes[place.offset..place.offset + place.stored]);
+        bytes[at..at + 4].copy_from_slice(&sum);
+        at += 4;
+    }
+    let sum = crc(&bytes[..at]);
+    bytes[at..at + 4].copy_from_slice(&sum);
+}
+
+#[test]
+fn random_bytes_after_a_good_start() {
+    let mut random = Random(5);
+    for _ in 0..20_000 {
+        let mut bytes = b"\x93RFN\x01".to_vec();
+        bytes.extend((0..random.below(80)).map(|_| random.below(256) as u8));
+        assert!(read(&bytes).is_err());
+    }
+}
+
+fn any_text(random: &mut Random) -> String {
+    let letters = ['a', 'Z', ' ', '\0', '\u{1}', '/', 'é', '日', '\u{10ffff}', '0'];
+    (0..random.below(12)).map(|_| letters[random.below(letters.len() as u64) as usize]).collect()
+}
+
+fn any_number(random: &mut Random) -> u64 {
+    let bits = random.below(65) as u32;
+    random.below(u64::MAX).checked_shr(64 - bits).unwrap_or(0) | u64::from(bits == 64) << 63
+}
+
+fn any_trace(random: &mut Random) -> Trace {
+    let texts = |random: &mut Random| (0..random.below(4)).map(|_| any_text(random)).collect::<Vec<_>>();
+    let mut bundle = Bundle::default();
+    for rank in 0..random.below(6) as u32 {
+        let lanes = |i: u64| (i % 3) as u16;
+        let symbols = (0..1 + random.below(6)).map(|i| {
+            let tally = Tally { total: any_number(random), min: any_number(random), max: any_number(random) };
+            SymbolEntry {
+                bytes: any_text(random).into_bytes().into_iter().chain([i as u8]).collect(),
+                lanes: lanes(i),
+                tally,
+            }
+        });
+        let symbols: Vec<SymbolEntry> = symbols.collect();
+        let count = symbols.len() as u64;
+        let calls = 1 + random.below(50);
+        let mut structure: Grammar = (0..calls).map(|_| random.below(count) as u32).collect();
+        structure.rules[0][0].count += random.below(2) * any_number(random) % (1 << 50);
+        let mut stream = || {
+            let values: Vec<i64> = (0..1 + random.below(6)).map(|_| any_number(random) as i64).collect();
+            stencil::stream(&values)
+        };
+        let lanes = (0..count).map(|i| (0..lanes(i)).map(|_| stream()).collect()).collect();
+        let part =
+            ThreadPart { thread: random.below(3) as u32, structure, lanes, digest: any_number(random) };
+        let one = Bundle::of_rank(rank * 3, symbols, vec![part]).unwrap();
+        bundle = refrain_fold::bundle::merge(bundle, one).unwrap();
+    }
+    bundle.canonical().unwrap();
+    let meta = Meta {
+        refrain_version: any_text(random),
+        command: texts(random),
+        library: any_text(random),
+        abi: any_text(random),
+        ranks: any_number(random) as u32,
+        hosts: texts(random).into_iter().zip(bundle.groups.iter().map(|g| g.ranks.clone())).collect(),
+        started: any_number(random),
+        wall_ns: any_number(random),
+        options: texts(random).into_iter().zip(texts(random)).collect(),
+        split: random.below(2) == 0,
+        timed: random.below(2) == 0,
+        complete: random.below(2) == 0,
+        notes: texts(random),
+        mpi_time: (random.below(2) == 0).then(|| refrain_tracefile::RankTime {
+            total_ns: any_number(random),
+            min: (any_number(random) as u32, any_number(random)),
+            max: (any_number(random) as u32, any_number(random)),
+        }),
+    };
+    Trace { meta, bundle }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let mut random = Random(2024);
+    for _ in 0..300 {
+        let trace = any_trace(&mut random);
+        assert_eq!(read(&write(&trace)).unwrap(), trace);
+        assert_eq!(read(&write_plain(&trace)).unwrap(), trace);
+        assert_eq!(write(&read(&write(&trace)).unwrap()), write(&trace));
+    }
+}
+
+/// Nesting as deep as a megabyte of rules: nothing may recurse.
+#[test]
+fn deep_rules_do_not_overflow_the_stack() {
+    let depth = 200_000u32;
+    let item = |symbol| Item { symbol, count: 1 };
+    let mut rules: Vec<Vec<Item>> =
+        (1..depth).map(|r| vec![item(Symbol::Rule(r)), item(Symbol::Terminal(0))]).collect();
+    rules.push(vec![item(Symbol::Terminal(0))]);
+    let mut trace = Trace::default();
+    trace.bundle.symbols =
+        vec![SymbolEntry { bytes: [1].into(), lanes: 0, tally: Tally { total: 0, min: 0, max: 0 } }];
+    trace.bundle.structures = vec![Grammar { rules }];
+    let bytes = write(&trace);
+    assert_eq!(read(&bytes).unwrap(), trace);
+    assert!(bytes.len() < 10_000, "{}", bytes.len());
+}
+
+#[test]
+fn files_are_never_overwritten_unasked() {
+    let directory = std::env::temp_dir().join(format!("refrain-tracefile-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let path = directory.join("a.rfn");
+    let (one, two) = (small(), Trace::default());
+    let size = save(&one, &path, false).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), size);
+    assert!(matches!(save(&two, &path, false), Err(Error::Exists { .. })));
+    assert_eq!(open(&path).unwrap(), one);
+    save(&two, &path, true).unwrap();
+    assert_eq!(open(&path).unwrap(), two);
+    assert_eq!(std::fs::read_dir(&directory).unwrap().count(), 1, "no temporary file is left");
+    assert!(matches!(open(directory.join("b.rfn")), Err(Error::Io { action: "read", .. })));
+    assert!(matches!(save(&one, directory.join("no/such/b.rfn"), false), Err(Error::Io { .. })));
+    std::fs::remove_dir_all(&directory).unwrap();
+}

@@ -165,12 +165,7 @@ impl Rank {
                 Json::Null => Ok(()),
                 _ => self.value(place, w.get("maybe"), d),
             },
-            // A number that is read and written: both, or what it became.
-            Json::Object(_) if w.has("in") && d.has("in") => {
-                self.value(place, w.get("in"), d.get("in"))?;
-                self.value(place, w.get("out"), d.get("out"))
-            }
-            Json::Object(_) if w.has("in") => self.value(place, w.get("out"), d),
+            // A status, or a number that is read and written. Which error a status has is told only where MPI says so.
             Json::Object(members) => {
                 if d.members().is_empty() {
                     return differ();

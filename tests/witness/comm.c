@@ -99,7 +99,8 @@ W(Comm_set_name, (MPI_Comm comm, const char *comm_name),
 W(Intercomm_create, (MPI_Comm local_comm, int local_leader, MPI_Comm peer_comm, int remote_leader, int tag,
  MPI_Comm *newintercomm),
   (local_comm, local_leader, peer_comm, remote_leader, tag, newintercomm),
-  COMM(local_comm) PEER(local_leader) COMM(peer_comm) PEER(remote_leader) TAG(tag),
+  COMM(local_comm) PEER(local_leader) TAG(tag) IF(at_root(local_leader, local_comm)) COMM(peer_comm)
+   PEER(remote_leader) ALWAYS,
   NEW_COMM(newintercomm))
 
 W(Intercomm_merge, (MPI_Comm intercomm, int high, MPI_Comm *newintracomm),

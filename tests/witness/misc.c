@@ -134,7 +134,7 @@ W(Errhandler_free, (MPI_Errhandler *errhandler),
 W(Error_class, (int errorcode, int *errorclass),
   (errorcode, errorclass),
   INT(errorcode),
-  OUT_INT(errorclass))
+  OUT_ENUM(errorclass, ERROR_CLASSES))
 
 W(Error_string, (int errorcode, char *string, int *resultlen),
   (errorcode, string, resultlen),

@@ -82,7 +82,7 @@ void forget_completed(const MPI_Request *requests, int n);
 /* values.c: how each kind of value is written. */
 struct constant { long value; const char *name; };
 extern const struct constant THREAD_LEVELS[], COMPARISONS[], TOPOLOGIES[], ORDERS[], SPLIT_TYPES[], COMBINERS[],
-    DISTRIBUTIONS[], DISTRIBUTION_ARGS[];
+    DISTRIBUTIONS[], DISTRIBUTION_ARGS[], ERROR_CLASSES[];
 void put_int(long value);
 void put_bool(int value);
 void put_undefinable(int value);

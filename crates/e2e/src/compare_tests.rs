@@ -60,8 +60,11 @@ fn statuses_and_lists() {
     differs(&failed, &failed.replace("15", "0"), "error is 0");
     differs("A {\"x\":[1,2]}", "A {\"x\":[1]}", "is [1] and should be [1,2]");
     differs("A {\"x\":[1,2]}", "A {\"x\":[2,1]}", "is 2 and should be 1");
-    same("Dims_create {\"dims\":{\"in\":[0],\"out\":[4]}}", "Dims_create {\"dims\":[4]}");
-    differs("Dims_create {\"dims\":{\"in\":[0],\"out\":[4]}}", "Dims_create {\"dims\":[0]}", "should be 4");
+    let dims = "Dims_create {\"dims\":{\"in\":[0],\"out\":[4]}}";
+    same(dims, dims);
+    differs(dims, &dims.replace("4", "3"), "out is 3 and should be 4");
+    differs(dims, &dims.replace("0", "1"), "in is 1 and should be 0");
+    differs(dims, "Dims_create {\"dims\":[4]}", "is [4] and should be");
 }
 
 const MAKE_TWO: &str = "Type_dup {\"newtype\":\"type:0\"}\nType_dup {\"newtype\":\"type:1\"}\n";

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::build::{self, Library, Program};
@@ -84,13 +85,28 @@ fn program_words(library: Library, program: &Program) -> Vec<String> {
     words
 }
 
-/// A fresh folder under `target/e2e/runs`.
+/// A fresh folder under `target/e2e/runs`, kept for a look until the next time the tests run.
 pub fn folder(name: &str) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
+    static SWEPT: Once = Once::new();
+    SWEPT.call_once(sweep);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let folder = build::target().join(format!("e2e/runs/{name}.{}.{number}", std::process::id()));
     fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     folder
+}
+
+/// Removes what earlier processes left.
+fn sweep() {
+    let runs = build::target().join("e2e/runs");
+    for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.rsplit('.').nth(1).unwrap_or("0");
+        if !Path::new("/proc").join(owner).exists() {
+            // Another test may sweep at the same time; what is gone is gone.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Runs a command in that folder; killed with all its children when the time is up.
@@ -125,7 +141,10 @@ pub fn command(folder: &Path, words: &[String], environment: &[(&str, String)]) 
 pub fn refrain(args: &[&str]) -> Outcome {
     let mut words = vec![build::refrain().to_string_lossy().into_owned()];
     words.extend(args.iter().map(|a| a.to_string()));
-    command(&folder("refrain"), &words, &[])
+    let folder = folder("refrain");
+    let outcome = command(&folder, &words, &[]);
+    let _ = fs::remove_dir_all(folder);
+    outcome
 }
 
 fn preloads(library: Library, witness: bool) -> String {

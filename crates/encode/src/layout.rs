@@ -6,7 +6,7 @@ use refrain_model::{
 
 use crate::error::Error;
 use crate::objects::Code;
-use crate::params::{has_datatype_facts, known_length, object_in_lane, untagged};
+use crate::params::{has_datatype_facts, known_length, object_in_lane, output_only, untagged};
 use crate::wire::{self, Bytes};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,7 +212,7 @@ impl Parser<'_> {
 
     fn slot(&mut self, i: usize) -> Result<Slot, Error> {
         let p = &self.f.params[i];
-        if p.kind == Kind::Skip || (p.dir == Dir::Out && self.outcome == Outcome::Failed) {
+        if p.kind == Kind::Skip || (self.outcome == Outcome::Failed && output_only(p)) {
             return Ok(Slot::Absent);
         }
         let scalar = p.len.is_empty();

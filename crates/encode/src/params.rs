@@ -79,3 +79,8 @@ pub(crate) fn comm_param(f: &Function) -> Option<usize> {
 pub(crate) fn is_wide(ctype: CType) -> bool {
     matches!(ctype, CType::Aint | CType::Count | CType::Offset)
 }
+
+/// A call that fails leaves nothing to read here. A buffer's address is the caller's, whichever way the data go.
+pub(crate) fn output_only(p: &Param) -> bool {
+    p.dir == Dir::Out && p.kind != Kind::Buffer
+}

@@ -195,6 +195,8 @@ fn calls_that_fail() {
     assert_eq!(show(&call), "- - = 5");
     let call = w.call("MPI_Isend", &[0, 1, int, 99, 9, world, at(&new)], 6, || {});
     assert_eq!(show(&call), "BOTTOM 1 INT 99 9 world - = 6");
+    let call = w.call("MPI_Recv", &[start(&[0u8; 4]), 1, int, 0, 9, world, STATUS_IGNORE], 15, || {});
+    assert_eq!(show(&call), "@8 1 INT 0 9 world - = 15");
     let null = handle("MPI_REQUEST_NULL");
     let requests = [Cell::new(31usize), Cell::new(32)];
     for (k, request) in requests.iter().enumerate() {

@@ -10,7 +10,7 @@ use crate::comms::{Comm, Comms, Later};
 use crate::hash::FastMap;
 use crate::host::{Host, Topology};
 use crate::objects::{Code, Objects};
-use crate::params::{dynamic_condition, is_number, is_wide};
+use crate::params::{dynamic_condition, is_number, is_wide, output_only};
 use crate::record::Record;
 use crate::requests::Requests;
 use crate::wire;
@@ -285,7 +285,7 @@ impl Encoder {
 
     fn parameter<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, record: &mut Record) {
         let p = &call.f.params[i];
-        if p.dir == Dir::Out && call.end == End::Failed {
+        if call.end == End::Failed && output_only(p) {
             return;
         }
         if p.kind == Kind::Skip {

@@ -116,7 +116,7 @@ fn length_does_not_matter() {
 /// Longer rounds than are kept expanded, and long strides inside them.
 #[test]
 fn long_rounds() {
-    let round: Vec<i64> = (0..15_000).chain([5; 20_000]).chain([7, 1]).collect();
+    let round: Vec<i64> = (0..30_000).chain([5; 20_000]).chain([7, 1]).collect();
     let values = round.repeat(5);
     let stream = fold(&values);
     assert_eq!(render(&stream), "(0..29999:1 5x20000 7 1)...");

@@ -1,5 +1,5 @@
-//! Turns a trace file into its plain form, which is what `src/prime.rfn` holds:
-//! `cargo run -p refrain-tracefile --example prime -- typical.rfn src/prime.rfn`
+//! Turns a trace file into its plain form, which is what `src/prime.bin` holds:
+//! `cargo run -p refrain-tracefile --example prime -- typical.rfn src/prime.bin`
 //!
 //! A new prime changes what every packed file means: it needs a new format version.
 

@@ -40,7 +40,7 @@ const RATIO: usize = 256;
 const MARGIN: usize = 1 << 20;
 
 /// Part of the format, like the model's constants. Its sections are stored plainly.
-const PRIME: &[u8] = include_bytes!("prime.rfn");
+const PRIME: &[u8] = include_bytes!("prime.bin");
 
 /// A whole recording.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -244,4 +244,18 @@ fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get) -> Result<(), Bad>
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_prime_is_a_plain_trace() {
+        let prime = super::read(super::PRIME).unwrap();
+        assert_eq!(super::write_plain(&prime), super::PRIME);
+        assert_eq!(
+            (super::PRIME.len(), super::crc::crc32(super::PRIME)),
+            (1029, 0x3685_A37D),
+            "FORMAT.md names both"
+        );
+    }
 }

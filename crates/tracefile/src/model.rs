@@ -12,6 +12,12 @@ const INPUTS: usize = CONTEXTS + 1;
 /// Counters stop slowing down after this many observations.
 const LIMIT: u8 = 60;
 
+/// What a new mixer believes of each input, and how fast it changes its mind; weights are of 65536.
+const START_WEIGHT: i32 = 10000;
+const LEARNING: i32 = 24;
+/// Weights stay within 16 either way, so that no input, however odd, can make them overflow.
+const MOST_WEIGHT: i32 = 16 << 16;
+
 /// 65536 / (1 + e^-x) for x = -8, -7.5, ... 8.
 const LOGISTIC: [u16; 33] = [
     22, 36, 60, 98, 162, 267, 439, 720, 1179, 1921, 3108, 4971, 7812, 11955, 17625, 24743, 32768, 40793,
@@ -135,8 +141,7 @@ impl Model {
                 *slot = Slot { p: 1 << 15, n: 0, check };
             }
             self.at[i] = at;
-            let stretched = i32::from(self.stretch[usize::from(slot.p >> 4)]);
-            self.inputs[i] = stretched * CONFIDENCE[usize::from(slot.n.min(7))] >> 8;
+            self.inputs[i] = i32::from(self.stretch[usize::from(slot.p >> 4)]);
             known += usize::from(slot.n > 0);
         }
         self.inputs[CONTEXTS] = 256;
@@ -157,22 +162,18 @@ impl Model {
         for (weights, mixed) in both.into_iter().zip(self.mixed) {
             let error = (target - squash(mixed)) * LEARNING;
             for (weight, input) in weights.iter_mut().zip(self.inputs) {
-                *weight += ((i64::from(input) * i64::from(error) + (1 << 17)) >> 18) as i32;
+                let change = (i64::from(input) * i64::from(error) + (1 << 17)) >> 18;
+                *weight = (*weight + change as i32).clamp(-MOST_WEIGHT, MOST_WEIGHT);
             }
         }
         for at in self.at {
             let slot = &mut self.slots[at];
             let p = i32::from(slot.p);
             // 1 / (n + 1.5) of the way.
-            slot.p = (p + (target - p) * 2 / (2 * i32::from(slot.n) + DELAY)) as u16;
+            slot.p = (p + (target - p) * 2 / (2 * i32::from(slot.n) + 3)) as u16;
             if slot.n < LIMIT {
                 slot.n += 1;
             }
         }
     }
 }
-
-const START_WEIGHT: i32 = 10000;
-const LEARNING: i32 = 24;
-const DELAY: i32 = 3;
-const CONFIDENCE: [i32; 8] = [0, 256, 256, 256, 256, 256, 256, 256];

@@ -83,7 +83,7 @@ impl Interval {
 
     /// The last number that means a one.
     fn middle(&self, p: u32) -> u32 {
-        self.low + (u64::from(self.high - self.low) * u64::from(p) >> 16) as u32
+        self.low + ((u64::from(self.high - self.low) * u64::from(p)) >> 16) as u32
     }
 
     fn narrow(&mut self, bit: bool, middle: u32) {

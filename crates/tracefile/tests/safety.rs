@@ -129,23 +129,24 @@ fn nonsense_under_a_right_checksum() {
     let mut random = Random(17);
     let mut refused = 0;
     let traces = [small(), stencil::line(3)];
-    for round in 0..3000 {
-        let trace = &traces[round % 2];
-        let good = if round % 3 == 0 { write(trace) } else { write_plain(trace) };
-        let places = sections(&good).unwrap();
+    let files: Vec<Vec<u8>> =
+        traces.iter().flat_map(|t| [write(t), write_plain(t), write_plain(t)]).collect();
+    let places: Vec<_> = files.iter().map(|file| sections(file).unwrap()).collect();
+    for round in 0..900 {
+        let (good, places) = (&files[round % 6], &places[round % 6]);
         let mut bad = good.clone();
         for _ in 0..1 + random.below(3) {
             let at = places[0].stored as u64 + random.below((good.len() - places[0].stored) as u64);
             bad[at as usize] = random.below(256) as u8;
         }
-        reseal(&mut bad, &places);
+        reseal(&mut bad, places);
         match read(&bad) {
             Ok(trace) => trace.bundle.validate().unwrap(),
             Err(Error::Malformed { .. }) => refused += 1,
             Err(other) => panic!("{other}"),
         }
     }
-    assert!(refused > 1000);
+    assert!(refused > 300);
 }
 
 /// Writes right checksums into a file whose sections were changed.
@@ -242,7 +243,7 @@ fn any_trace(random: &mut Random) -> Trace {
 #[test]
 fn what_is_written_is_read() {
     let mut random = Random(2024);
-    for _ in 0..300 {
+    for _ in 0..120 {
         let trace = any_trace(&mut random);
         assert_eq!(read(&write(&trace)).unwrap(), trace);
         assert_eq!(read(&write_plain(&trace)).unwrap(), trace);

@@ -1,6 +1,8 @@
 //! A trace as a 2D five-point stencil on a grid of ranks without wrap-around would give it: nine groups (corners,
 //! edges, interior), a start-up, a loop of receives, sends, Waitall and Allreduce, times with noise.
 
+#![allow(dead_code)] // Not every test needs all of it.
+
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, merge};
 use refrain_fold::grammar::Grammar;
 use refrain_fold::ranks::RankList;

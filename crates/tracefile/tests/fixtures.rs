@@ -1,0 +1,40 @@
+//! Files written by earlier versions must stay readable. After a change of the format add a fixture; keep the old.
+
+mod stencil;
+
+use refrain_tracefile::{read, write, write_plain};
+
+const STENCIL: &[u8] = include_bytes!("fixtures/stencil-v1.rfn");
+const STENCIL_PLAIN: &[u8] = include_bytes!("fixtures/stencil-v1-plain.rfn");
+
+#[test]
+fn version_1_is_read() {
+    let trace = read(STENCIL).unwrap();
+    assert_eq!(trace, read(STENCIL_PLAIN).unwrap());
+    assert_eq!(trace.meta.command, ["mpiexec", "-n", "9", "./stencil", "100"]);
+    assert_eq!((trace.bundle.groups.len(), trace.bundle.symbols.len()), (9, 35));
+    let group = trace.bundle.group_of(4, 0).unwrap();
+    let mut walk = refrain_fold::bundle::Walk::new(&trace.bundle, group).unwrap();
+    let mut calls = 0;
+    while walk.next_symbol().is_some() {
+        calls += 1;
+    }
+    assert_eq!(calls, trace.bundle.structures[group.structure as usize].len());
+}
+
+#[test]
+fn rewriting_version_1_changes_nothing() {
+    assert_eq!(write(&read(STENCIL).unwrap()), STENCIL);
+    assert_eq!(write_plain(&read(STENCIL).unwrap()), STENCIL_PLAIN);
+}
+
+/// `cargo test -p refrain-tracefile --test fixtures -- --ignored`, for a new version of the format only.
+#[test]
+#[ignore = "writes the fixtures"]
+fn write_fixtures() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
+    let trace = stencil::trace(3, 100);
+    std::fs::write(folder.join("stencil-v1.rfn"), write(&trace)).unwrap();
+    std::fs::write(folder.join("stencil-v1-plain.rfn"), write_plain(&trace)).unwrap();
+    std::fs::write(folder.join("../../src/prime.bin"), write_plain(&stencil::line(8))).unwrap();
+}

@@ -132,7 +132,7 @@ fn nonsense_under_a_right_checksum() {
     let files: Vec<Vec<u8>> =
         traces.iter().flat_map(|t| [write(t), write_plain(t), write_plain(t)]).collect();
     let places: Vec<_> = files.iter().map(|file| sections(file).unwrap()).collect();
-    for round in 0..900 {
+    for round in 0..300 {
         let (good, places) = (&files[round % 6], &places[round % 6]);
         let mut bad = good.clone();
         for _ in 0..1 + random.below(3) {
@@ -146,7 +146,7 @@ fn nonsense_under_a_right_checksum() {
             Err(other) => panic!("{other}"),
         }
     }
-    assert!(refused > 300);
+    assert!(refused > 100);
 }
 
 /// Writes right checksums into a file whose sections were changed.
@@ -243,7 +243,7 @@ fn any_trace(random: &mut Random) -> Trace {
 #[test]
 fn what_is_written_is_read() {
     let mut random = Random(2024);
-    for _ in 0..120 {
+    for _ in 0..30 {
         let trace = any_trace(&mut random);
         assert_eq!(read(&write(&trace)).unwrap(), trace);
         assert_eq!(read(&write_plain(&trace)).unwrap(), trace);
@@ -251,10 +251,10 @@ fn what_is_written_is_read() {
     }
 }
 
-/// Nesting as deep as a megabyte of rules: nothing may recurse.
+/// Nesting fifty thousand rules deep: nothing may recurse.
 #[test]
 fn deep_rules_do_not_overflow_the_stack() {
-    let depth = 200_000u32;
+    let depth = 50_000u32;
     let item = |symbol| Item { symbol, count: 1 };
     let mut rules: Vec<Vec<Item>> =
         (1..depth).map(|r| vec![item(Symbol::Rule(r)), item(Symbol::Terminal(0))]).collect();

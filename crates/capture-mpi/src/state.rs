@@ -181,19 +181,6 @@ pub fn set_rank(rank: i64) {
     RANK.store(rank, Relaxed);
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_thread_has_its_own_depth() {
-        set_depth(1);
-        assert_eq!((depth(), std::thread::spawn(depth).join().unwrap()), (1, 0));
-        set_depth(0);
-        assert_eq!(depth(), 0);
-    }
-}
-
 /// The calling thread's number, in the order in which threads first called MPI.
 pub fn thread() -> usize {
     THREAD.with(|cell| {
@@ -248,4 +235,17 @@ pub fn take_recorder() -> Option<Box<State>> {
     let _held = Held::take();
     // SAFETY: the invariant of `RECORDER`.
     unsafe { &mut *RECORDER.0.get() }.take()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_has_its_own_depth() {
+        set_depth(1);
+        assert_eq!((depth(), std::thread::spawn(depth).join().unwrap()), (1, 0));
+        set_depth(0);
+        assert_eq!(depth(), 0);
+    }
 }

@@ -36,5 +36,4 @@ fn write_fixtures() {
     let trace = stencil::trace(3, 100);
     std::fs::write(folder.join("stencil-v1.rfn"), write(&trace)).unwrap();
     std::fs::write(folder.join("stencil-v1-plain.rfn"), write_plain(&trace)).unwrap();
-    std::fs::write(folder.join("../../src/prime.bin"), write_plain(&stencil::line(8))).unwrap();
 }

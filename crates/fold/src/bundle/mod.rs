@@ -56,18 +56,6 @@ impl Tally {
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
-
-    /// The same to `bits` significant binary digits, each number rounded to the nearest. Clocks are not better than
-    /// that, and a file need not pay for digits that mean nothing: 10 bits are a tenth of a percent.
-    pub fn rounded(self, bits: u32) -> Tally {
-        let round = |value: u64| {
-            let drop = (64 - value.leading_zeros()).saturating_sub(bits.max(1));
-            let half = if drop == 0 { 0 } else { 1 << (drop - 1) };
-            // At the top there is no room to round up.
-            (value.checked_add(half).unwrap_or(value) >> drop) << drop
-        };
-        Tally { total: round(self.total), min: round(self.min), max: round(self.max) }
-    }
 }
 
 /// Ranks (of one thread number) that did exactly the same.

@@ -298,21 +298,3 @@ fn preorder_follows_the_reader() {
     let expected = Grammar { rules: vec![vec![rule(1), rule(2)], vec![rule(2), leaf(2)], vec![leaf(1)]] };
     assert_eq!(preorder(&grammar), expected);
 }
-
-#[test]
-fn tallies_are_rounded_to_the_nearest() {
-    let check = |value: u64, bits: u32, expected: u64| {
-        assert_eq!(
-            Tally { total: value, min: value, max: 3 }.rounded(bits).total,
-            expected,
-            "{value} to {bits}"
-        );
-    };
-    check(0, 10, 0);
-    check(1023, 10, 1023);
-    check(1025, 10, 1026);
-    check(0b1011, 3, 0b1100);
-    check(0b1111, 3, 0b1_0000);
-    check(u64::MAX, 64, u64::MAX);
-    check(u64::MAX, 10, !0 << 54);
-}

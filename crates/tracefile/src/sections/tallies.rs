@@ -9,10 +9,6 @@ use crate::token::{Field, Put, bits};
 // How the tallies are stored.
 const ALL_EQUAL: u64 = 0;
 const EACH: u64 = 1;
-/// All numbers are rounded to as many significant bits as the next token says.
-const ROUNDED: u64 = 2;
-/// With more significant bits the exact form is smaller.
-const MOST_SIGNIFICANT: u32 = 16;
 
 /// How often each symbol occurs on all ranks together (wrapping: it only serves as a prediction).
 fn occurrences(symbols: usize, groups: &[Group], structures: &[Grammar]) -> Vec<u64> {
@@ -38,16 +34,6 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         return;
     }
     let counts = occurrences(bundle.symbols.len(), &bundle.groups, &bundle.structures);
-    let numbers = bundle.symbols.iter().flat_map(|s| [s.tally.total, s.tally.min, s.tally.max]);
-    let precision = numbers.map(significant).max().unwrap_or(0);
-    if precision <= MOST_SIGNIFICANT {
-        put.put(Field::Tallies, 0, ROUNDED);
-        put.put(Field::Tallies, 1, precision.into());
-        for (symbol, count) in bundle.symbols.iter().zip(counts) {
-            write_rounded(put, symbol.tally, count, precision);
-        }
-        return;
-    }
     put.put(Field::Tallies, 0, EACH);
     for (symbol, count) in bundle.symbols.iter().zip(counts) {
         write_one(put, symbol.tally, count);
@@ -69,16 +55,6 @@ pub fn read(
             let counts = occurrences(symbols.len(), groups, structures);
             for (symbol, count) in symbols.iter_mut().zip(counts) {
                 symbol.tally = read_one(get, count)?;
-            }
-        }
-        ROUNDED => {
-            let precision = get.small(Field::Tallies, 1)?;
-            if precision > MOST_SIGNIFICANT {
-                return Err(Bad::new("tallies are too precise"));
-            }
-            let counts = occurrences(symbols.len(), groups, structures);
-            for (symbol, count) in symbols.iter_mut().zip(counts) {
-                symbol.tally = read_rounded(get, count, precision)?;
             }
         }
         other => return Err(Bad(format!("unknown kind of tallies {other}"))),
@@ -109,40 +85,4 @@ fn read_one(get: &mut Get, count: u64) -> Result<Tally, Bad> {
         _ => return Err(Bad::new("a total of impossible size")),
     };
     Ok(Tally { total: min.wrapping_mul(count).wrapping_add(above), min, max: min.wrapping_add(spread) })
-}
-
-/// From the highest bit that is set to the lowest.
-fn significant(value: u64) -> u32 {
-    if value == 0 { 0 } else { bits(value) - value.trailing_zeros() }
-}
-
-/// Each length in bits against one that is known already, then the significant bits below the highest.
-fn write_rounded(put: &mut Put, tally: Tally, count: u64, precision: u32) {
-    let mut one = |field, known: u32, value: u64| {
-        let bits = bits(value);
-        put.signed(field, 0, i64::from(bits) - i64::from(known));
-        let kept = bits.min(precision).saturating_sub(1);
-        if kept > 0 {
-            put.put(Field::Plain, kept.into(), value >> (bits - 1 - kept) & ((1 << kept) - 1));
-        }
-    };
-    one(Field::TallyMinimum, 0, tally.min);
-    one(Field::TallySpread, bits(tally.min), tally.max);
-    one(Field::TallyTotal, bits(tally.max.wrapping_mul(count)), tally.total);
-}
-
-fn read_rounded(get: &mut Get, count: u64, precision: u32) -> Result<Tally, Bad> {
-    let mut one = |field, known: u32| match get.signed(field, 0)?.checked_add(known.into()) {
-        Some(0) => Ok(0),
-        Some(bits @ 1..=64) => {
-            let bits = bits as u32;
-            let kept = bits.min(precision).saturating_sub(1);
-            let mantissa = if kept > 0 { get.get(Field::Plain, kept.into())? } else { 0 };
-            Ok((1 << kept | mantissa) << (bits - 1 - kept))
-        }
-        _ => Err(Bad::new("a number of impossible size")),
-    };
-    let min = one(Field::TallyMinimum, 0)?;
-    let max = one(Field::TallySpread, bits(min))?;
-    Ok(Tally { total: one(Field::TallyTotal, bits(max.wrapping_mul(count)))?, min, max })
 }

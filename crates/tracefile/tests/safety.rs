@@ -128,7 +128,7 @@ fn headers_that_make_no_sense() {
 fn nonsense_under_a_right_checksum() {
     let mut random = Random(17);
     let mut refused = 0;
-    let traces = [small(), stencil::line(3)];
+    let traces = [small(), stencil::trace(3, 2)];
     let files: Vec<Vec<u8>> =
         traces.iter().flat_map(|t| [write(t), write_plain(t), write_plain(t)]).collect();
     let places: Vec<_> = files.iter().map(|file| sections(file).unwrap()).collect();

@@ -4,7 +4,7 @@
 //! communicator, datatype, operation, named sentinels, which arrays are there) and *values* (counts, peers, tags,
 //! displacements, statuses, results). Does not own: any MPI library (see [`Host`]), folding, files.
 //!
-//! The writing side is [`Encoder`], the reading side [`Layout`] (what a symbol's bytes say) and [`Decoder`] (a symbol
+//! The writing side is [`Encoder`] with [`Tape`], which folds what it writes; the reading side [`Layout`] (what a symbol's bytes say) and [`Decoder`] (a symbol
 //! and its numbers as a call); [`Calls`] walks a rank of a folded trace. Both sides are driven by the call table, parameter
 //! by parameter, in the same order.
 //!
@@ -29,6 +29,7 @@ mod params;
 mod reader;
 mod record;
 mod requests;
+mod tape;
 mod wire;
 
 pub use decoder::Decoder;
@@ -40,3 +41,4 @@ pub use host::{CommInfo, DatatypeInfo, Host, RawStatus, Topology};
 pub use layout::{DatatypeFacts, Layout, Outcome, Slot};
 pub use reader::Calls;
 pub use record::Record;
+pub use tape::Tape;

@@ -49,7 +49,7 @@ pub fn finalize(recorder: Option<Box<State>>, whole: bool) {
         own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
     }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
-    let bundle = match catch_unwind(AssertUnwindSafe(|| tape.finish(rank, rate))) {
+    let bundle = match catch_unwind(AssertUnwindSafe(|| tape.finish(rank, |ticks| rate.nanoseconds(ticks)))) {
         Ok(Ok(bundle)) if whole => bundle,
         Ok(Ok(_)) => {
             own.notes.push(format!("rank {rank}: tracing stopped, its calls are missing"));

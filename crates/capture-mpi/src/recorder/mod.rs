@@ -3,18 +3,16 @@
 mod finalize;
 mod host;
 mod summary;
-mod tape;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use refrain_encode::{Before, Encoder, Record};
+use refrain_encode::{Before, Encoder, Record, Tape};
 use refrain_mpi::{Pmpi, ThreadLevel};
 
 use crate::clock::Calibration;
 use crate::hooks::{Observed, Recorder};
 use crate::state;
 use host::Process;
-use tape::Tape;
 
 /// Everything that is kept from call to call. Lives in `state::RECORDER`.
 pub struct State {

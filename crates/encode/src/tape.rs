@@ -1,11 +1,13 @@
-//! What this process has recorded so far: its symbols, and per thread the folded structure, streams and digest.
+//! What one process has recorded so far: its symbols, and per thread the folded structure, streams and digest.
 
-use refrain_encode::{Digest, FastMap, Record, hash_bytes};
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::{grammar, stream};
 
-use crate::clock::Rate;
+use crate::digest::Digest;
+use crate::hash::{FastMap, hash_bytes};
+use crate::record::Record;
 
+/// Folds records as they come.
 #[derive(Default)]
 pub struct Tape {
     symbols: Vec<Symbol>,
@@ -89,16 +91,20 @@ impl Tape {
         self.symbols.iter().map(|symbol| symbol.tally.total).sum()
     }
 
-    /// Everything, as this rank's part of the trace.
-    pub fn finish(self, rank: u32, rate: Rate) -> Result<Bundle, refrain_fold::bundle::Error> {
+    /// Everything, as this rank's part of the trace. `nanoseconds` turns ticks into time.
+    pub fn finish(
+        self,
+        rank: u32,
+        nanoseconds: impl Fn(u64) -> u64,
+    ) -> Result<Bundle, refrain_fold::bundle::Error> {
         let lanes_of: Vec<usize> = self.symbols.iter().map(|symbol| usize::from(symbol.lanes)).collect();
         let symbols = self.symbols.into_iter().map(|symbol| SymbolEntry {
             bytes: symbol.bytes,
             lanes: symbol.lanes,
             tally: Tally {
-                total: rate.nanoseconds(symbol.tally.total),
-                min: rate.nanoseconds(symbol.tally.min),
-                max: rate.nanoseconds(symbol.tally.max),
+                total: nanoseconds(symbol.tally.total),
+                min: nanoseconds(symbol.tally.min),
+                max: nanoseconds(symbol.tally.max),
             },
         });
         let threads = self.threads.into_iter().zip(0u32..).map(|(thread, number)| {

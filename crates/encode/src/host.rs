@@ -60,6 +60,10 @@ pub trait Host {
     fn text_at(&self, pointer: usize, max: usize, out: &mut Vec<u8>);
     /// Which segment an address lies in; `None` where addresses are not kept.
     fn locate(&mut self, pointer: usize) -> Option<Address>;
+    /// Changes whenever an address may have come to lie in another segment.
+    fn places(&mut self) -> u64;
+    /// Whether an address that was just located stays in its segment until `places` changes.
+    fn lasting(&mut self, pointer: usize) -> bool;
     /// A function of the program, named so that it means the same in every process.
     fn function_name(&mut self, pointer: usize) -> String;
     fn comm(&mut self, handle: u64) -> CommInfo;

@@ -42,6 +42,7 @@ pub(crate) struct Requests {
     next: u32,
     null: Option<(u64, u16)>,
     call: u64,
+    last_pool: Option<u32>,
 }
 
 impl Requests {
@@ -84,9 +85,28 @@ impl Requests {
         if let Some((null, constant)) = self.null
             && null == handle
         {
+            self.last_pool = None;
             return Code::Constant(constant);
         }
         let pool = self.pool(signature, function);
+        self.create_in(pool, handle, address, persistent, later)
+    }
+
+    /// The pool of the request that was made last.
+    pub(crate) fn last_pool(&self) -> Option<u32> {
+        self.last_pool
+    }
+
+    /// As `create`, where the pool is known already and the handle is not null.
+    pub(crate) fn create_in(
+        &mut self,
+        pool: u32,
+        handle: u64,
+        address: usize,
+        persistent: bool,
+        later: Option<Box<Later>>,
+    ) -> Code {
+        self.last_pool = Some(pool);
         let index = self.pools[pool as usize].take();
         let ids = &mut self.ids[pool as usize];
         if index as usize == ids.len() {

@@ -34,12 +34,18 @@ struct Thread {
 }
 
 impl Tape {
-    /// Adds a finished call. `ticks` is how long it took.
-    pub fn push(&mut self, thread: usize, record: &Record, ticks: u64) {
+    /// Adds a finished call, and gives its symbol's number. `ticks` is how long it took.
+    pub fn push(&mut self, thread: usize, record: &Record, ticks: u64) -> u32 {
         while self.threads.len() <= thread {
             self.threads.push(Thread::default());
         }
         let symbol = self.symbol(thread, record);
+        self.push_known(thread, symbol, &record.values, ticks);
+        symbol
+    }
+
+    /// Adds a call whose symbol has been pushed before, on a thread that has pushed before.
+    pub fn push_known(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)], ticks: u64) {
         let entry = &mut self.symbols[symbol as usize];
         entry.tally.add(Tally { total: ticks, min: ticks, max: ticks });
         let thread = &mut self.threads[thread];
@@ -52,7 +58,7 @@ impl Tape {
         if streams.len() < usize::from(entry.lanes) {
             streams.resize_with(usize::from(entry.lanes), stream::Folder::new);
         }
-        for &(lane, value) in &record.values {
+        for &(lane, value) in values {
             streams[usize::from(lane)].push(value);
             thread.digest.value(value);
         }

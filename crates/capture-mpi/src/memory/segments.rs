@@ -96,6 +96,22 @@ impl Segments {
         self.search(pointer)
     }
 
+    /// Changes whenever a segment that has a name is released.
+    #[inline]
+    pub fn generation(&mut self) -> u32 {
+        if self.sources.freed.news(&self.reader) {
+            self.take_back();
+        }
+        self.generation
+    }
+
+    /// Whether a place stays what it is until the generation changes.
+    pub fn keeps(&self, pointer: usize) -> bool {
+        let cached = &self.cache[slot(pointer)];
+        (cached.pointer == pointer && cached.generation == self.generation)
+            || self.stack.contains_key(&pointer)
+    }
+
     #[inline(never)]
     fn search(&mut self, pointer: usize) -> Place {
         const FIRST_PAGE: usize = 4096;

@@ -117,6 +117,14 @@ impl Host for Process {
         self.segments.as_mut().map(|segments| segments.locate(pointer))
     }
 
+    fn places(&mut self) -> u64 {
+        self.segments.as_mut().map_or(0, |segments| u64::from(segments.generation()))
+    }
+
+    fn lasting(&mut self, pointer: usize) -> bool {
+        self.segments.as_mut().is_none_or(|segments| segments.keeps(pointer))
+    }
+
     fn function_name(&mut self, pointer: usize) -> String {
         crate::memory::modules::name_of(pointer)
     }

@@ -6,7 +6,7 @@ mod summary;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use refrain_encode::{Before, Encoder, Record, Tape};
+use refrain_encode::{Before, Encoder, Memo, Record, Tape};
 use refrain_mpi::{Pmpi, ThreadLevel};
 
 use crate::clock::Calibration;
@@ -20,7 +20,7 @@ pub struct State {
     encoder: Encoder,
     tape: Tape,
     record: Record,
-    threads: Vec<Before>,
+    threads: Vec<(Before, Memo)>,
     split: bool,
     calibration: Calibration,
     /// Seconds since 1970.
@@ -57,22 +57,36 @@ impl State {
     }
 
     fn before(&mut self, thread: usize, call: Observed<'_>) {
-        if self.threads.len() <= thread {
-            self.threads.resize_with(thread + 1, Before::default);
+        if !self.encoder.overwrites(call.function) {
+            return;
         }
-        self.encoder.before(&mut self.host, call.function, call.args, &mut self.threads[thread]);
+        if self.threads.len() <= thread {
+            self.threads.resize_with(thread + 1, Default::default);
+        }
+        self.encoder.before(&mut self.host, call.function, call.args, &mut self.threads[thread].0);
     }
 
     fn after(&mut self, thread: usize, call: Observed<'_>, result: i64, ticks: u64) {
         if self.threads.len() <= thread {
-            self.threads.resize_with(thread + 1, Before::default);
+            self.threads.resize_with(thread + 1, Default::default);
         }
-        let before = &self.threads[thread];
-        self.encoder.after(&mut self.host, call.function, call.args, result, before, &mut self.record);
+        let Observed { function, args, .. } = call;
+        let (before, memo) = &mut self.threads[thread];
+        let known = self.split && result == 0;
+        if known
+            && let Some((symbol, values)) = memo.recall(&mut self.encoder, &mut self.host, function, args)
+        {
+            self.tape.push_known(thread, symbol, values, ticks);
+            return;
+        }
+        self.encoder.after(&mut self.host, function, args, result, before, &mut self.record);
         if !self.split {
             self.record.inline_values();
         }
-        self.tape.push(thread, &self.record, ticks);
+        let symbol = self.tape.push(thread, &self.record, ticks);
+        if known {
+            memo.remember(&mut self.encoder, &mut self.host, function, args, &self.record, symbol);
+        }
     }
 }
 

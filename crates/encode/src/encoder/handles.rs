@@ -61,7 +61,10 @@ impl Encoder {
         for k in 0..n {
             let handle = self.given(call, i, class, k);
             let code = match (p.dir, p.effect) {
-                (Dir::Out, Effect::Alias) => Some(self.objects.alias(class, handle)),
+                (Dir::Out, Effect::Alias) => {
+                    self.generation += 1;
+                    Some(self.objects.alias(class, handle))
+                }
                 (Dir::Out, _) if class == Class::Request => {
                     let signature = signature(record);
                     let later = self.scratch.pending.take();
@@ -69,7 +72,10 @@ impl Encoder {
                     let (function, persistent) = (call.f.id, call.f.persistent);
                     Some(self.requests.create(handle, address, signature, function, persistent, later))
                 }
-                (Dir::Out, _) => Some(self.objects.create(class, handle)),
+                (Dir::Out, _) => {
+                    self.generation += 1;
+                    Some(self.objects.create(class, handle))
+                }
                 _ => self.code(call, class, handle, self.element_address(call, i, class, k)),
             };
             let code = code.unwrap_or(Code::Constant(0));
@@ -132,6 +138,7 @@ impl Encoder {
     }
 
     fn free(&mut self, class: Class, handle: u64) {
+        self.generation += 1;
         match class {
             Class::Comm => self.comms.free(handle),
             Class::Win => {
@@ -157,6 +164,7 @@ impl Encoder {
             let gone = self.requests.is_null(call.host.handle_at(class, call.args[i], k));
             if gone && let Some(later) = self.requests.complete(before, id, freed) {
                 let handle = call.host.handle_at(Class::Comm, later.pointer, 0);
+                self.generation += 1;
                 self.comms.bind(handle, later.comm);
             }
         }
@@ -174,6 +182,7 @@ impl Encoder {
         };
         let by_members = matches!(scope, Scope::Members | Scope::Inter);
         let later = matches!(scope, Scope::ParentLater(..));
+        self.generation += 1;
         record.tag(wire::LANE);
         if let Some(code) = null
             && !later

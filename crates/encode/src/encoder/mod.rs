@@ -9,6 +9,7 @@ use refrain_model::{Class, Cond, Dir, Function, Kind, Len, Returns, constant, co
 use crate::comms::{Comm, Comms, Later};
 use crate::hash::FastMap;
 use crate::host::{Host, Topology};
+use crate::memo::Plans;
 use crate::objects::{Code, Objects};
 use crate::params::{dynamic_condition, is_number, is_wide, output_only};
 use crate::record::Record;
@@ -57,9 +58,14 @@ pub struct Encoder {
     predefined_comms: Vec<(u64, u16)>,
     objects: Objects,
     comms: Comms,
-    requests: Requests,
+    pub(crate) requests: Requests,
     wins: FastMap<u64, i64>,
     world_rank: i64,
+    /// Changes whenever an object other than a request is made or freed.
+    pub(crate) generation: u64,
+    /// The rank that the sources of the last statuses are relative to.
+    pub(crate) status_base: i64,
+    pub(crate) plans: Plans,
     scratch: Scratch,
 }
 
@@ -207,6 +213,7 @@ impl Encoder {
 
     /// MPI is up: the predefined communicators can be asked about.
     pub fn start<H: Host>(&mut self, host: &mut H) {
+        self.plans = Plans::new(host);
         for (handle, id) in std::mem::take(&mut self.predefined_comms) {
             let info = host.comm(handle);
             if constant_by_id(id).is_some_and(|c| c.name == "MPI_COMM_WORLD") {
@@ -214,6 +221,12 @@ impl Encoder {
             }
             self.comms.predefine(handle, id, info);
         }
+    }
+
+    /// Whether `before` has anything to do for this function.
+    #[inline]
+    pub fn overwrites(&self, f: &Function) -> bool {
+        self.plans.get(f).is_none()
     }
 
     /// Keeps what the call is about to overwrite. Runs before it.
@@ -359,6 +372,7 @@ impl Encoder {
             let info = call.host.comm(handle);
             let comm = self.comms.make(info);
             self.comms.bind(handle, comm);
+            self.generation += 1;
         }
         self.comms.get_mut(handle)
     }

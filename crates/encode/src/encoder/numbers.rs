@@ -153,6 +153,7 @@ impl Encoder {
         }
         record.tag(wire::LANE);
         let base = comm_param(call.f).map_or(self.world_rank, |j| self.base_rank(call, j));
+        self.status_base = base;
         let length = if !p.len.is_empty() && known_length(call.f, i).is_none() {
             Some(record.reserve(1))
         } else {
@@ -169,17 +170,40 @@ impl Encoder {
             record.push(length, n as i64);
         }
         for k in 0..n {
-            let RawStatus { source, tag, error, bytes, cancelled } = call.host.status_at(pointer, k);
-            let source = self.relative(Kind::Peer(0), i64::from(source), base);
-            let tag = self.relative(Kind::Tag, i64::from(tag), 0);
-            record.push(first, source.unwrap_or_else(wire::named_value));
-            record.push(first + 1, tag.unwrap_or_else(wire::named_value));
-            record.push(first + 2, bytes);
-            record.push(first + 3, i64::from(cancelled));
+            let raw = call.host.status_at(pointer, k);
+            for (lane, value) in (first..).zip(self.status_values(&raw, base)) {
+                record.push(lane, value);
+            }
             if with_error {
-                record.push(first + 4, i64::from(error));
+                record.push(first + 4, i64::from(raw.error));
             }
         }
+    }
+
+    /// Source, tag, bytes, cancelled, as they stand in lanes.
+    fn status_values(&self, raw: &RawStatus, base: i64) -> [i64; 4] {
+        let source = self.relative(Kind::Peer(0), i64::from(raw.source), base);
+        let tag = self.relative(Kind::Tag, i64::from(raw.tag), 0);
+        let named = wire::named_value;
+        [source.unwrap_or_else(named), tag.unwrap_or_else(named), raw.bytes, i64::from(raw.cancelled)]
+    }
+
+    /// Writes a status over the values of an earlier one.
+    pub(crate) fn fill_status<H: Host>(
+        &self,
+        host: &H,
+        pointer: usize,
+        base: i64,
+        values: &mut [(u16, i64)],
+    ) {
+        let raw = host.status_at(pointer, 0);
+        for (slot, value) in values.iter_mut().zip(self.status_values(&raw, base)) {
+            slot.1 = value;
+        }
+    }
+
+    pub(crate) fn status_was_written(&self, pointer: usize) -> bool {
+        pointer != 0 && pointer != self.numbers.status_ignore
     }
 
     pub(super) fn buffer<H: Host>(&mut self, call: &mut Call<'_, H>, pointer: usize, record: &mut Record) {

@@ -26,6 +26,7 @@ pub struct Fake {
     pub comms: HashMap<u64, CommInfo>,
     pub topology: Topology,
     pub keep_pointers: bool,
+    pub places: u64,
 }
 
 #[repr(C)]
@@ -76,6 +77,12 @@ impl Host for Fake {
     fn locate(&mut self, pointer: usize) -> Option<Address> {
         let address = Address { area: Area::Heap, segment: (pointer >> 12) as u32 & 0xff, offset: 8 };
         self.keep_pointers.then_some(address)
+    }
+    fn places(&mut self) -> u64 {
+        self.places
+    }
+    fn lasting(&mut self, _: usize) -> bool {
+        true
     }
     fn function_name(&mut self, _: usize) -> String {
         "app+0x10".into()
@@ -135,8 +142,12 @@ pub fn world() -> World {
     let me = CommInfo { rank: 0, size: 1, remote_size: None, world: vec![2], remote_world: vec![] };
     let comms =
         [(handle("MPI_COMM_WORLD") as u64, all), (handle("MPI_COMM_SELF") as u64, me)].into_iter().collect();
-    let mut host =
-        Fake { comms, topology: Topology { indegree: 2, outdegree: 3, dims: 2 }, keep_pointers: true };
+    let mut host = Fake {
+        comms,
+        topology: Topology { indegree: 2, outdegree: 3, dims: 2 },
+        keep_pointers: true,
+        places: 0,
+    };
     let mut encoder = Encoder::new(&values);
     encoder.start(&mut host);
     World {

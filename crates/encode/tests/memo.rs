@@ -1,0 +1,129 @@
+//! What the memo recalls is what encoding would have given: two encoders see the same calls, one of them with a memo.
+
+mod common;
+
+use std::cell::Cell;
+
+use common::*;
+use refrain_encode::{Memo, Tape};
+use refrain_model::function;
+
+/// Two processes that see the same calls; the first may recall them.
+struct Pair {
+    recalling: World,
+    encoding: World,
+    memo: Memo,
+    tape: Tape,
+    symbols: Vec<Vec<u8>>,
+    recalled: u32,
+}
+
+impl Pair {
+    fn new() -> Pair {
+        Pair {
+            recalling: world(),
+            encoding: world(),
+            memo: Memo::default(),
+            tape: Tape::default(),
+            symbols: Vec::new(),
+            recalled: 0,
+        }
+    }
+
+    fn call(&mut self, name: &str, args: &[usize], mpi: impl FnOnce()) {
+        let f = function(name).unwrap();
+        let (w, e) = (&mut self.recalling, &mut self.encoding);
+        w.encoder.before(&mut w.host, f, args, &mut w.before);
+        e.encoder.before(&mut e.host, f, args, &mut e.before);
+        mpi();
+        e.encoder.after(&mut e.host, f, args, 0, &e.before, &mut e.record);
+        let (symbol, values) = match self.memo.recall(&mut w.encoder, &mut w.host, f, args) {
+            Some((symbol, values)) => {
+                self.recalled += 1;
+                (self.symbols[symbol as usize].clone(), values.to_vec())
+            }
+            None => {
+                w.encoder.after(&mut w.host, f, args, 0, &w.before, &mut w.record);
+                let symbol = self.tape.push(0, &w.record, 1);
+                if symbol as usize == self.symbols.len() {
+                    self.symbols.push(w.record.symbol.clone());
+                }
+                self.memo.remember(&mut w.encoder, &mut w.host, f, args, &w.record, symbol);
+                (w.record.symbol.clone(), w.record.values.clone())
+            }
+        };
+        assert_eq!(symbol, e.record.symbol, "{name} {args:x?}");
+        assert_eq!(values, e.record.values, "{name} {args:x?}");
+    }
+}
+
+fn at<T>(value: &T) -> usize {
+    std::ptr::from_ref(value) as usize
+}
+
+#[test]
+fn what_is_recalled_is_what_encoding_gives() {
+    let mut p = Pair::new();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let rank = Cell::new(2i32);
+    let flag = Cell::new(0i32);
+    let status = Cell::new(FakeStatus { source: 1, tag: 7, bytes: 4, error: 0, cancelled: 0 });
+    let requests = [Cell::new(0usize), Cell::new(0), Cell::new(0)];
+    let mut seed = 12345u64;
+    let mut below = |n: u64| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 33) % n
+    };
+    let datatype = Cell::new(70usize);
+    for step in 0..2000usize {
+        // The upper half of an int argument is rubbish, another each time.
+        let dirt = step << 32;
+        p.call("MPI_Comm_rank", &[world, at(&rank)], || {});
+        p.call("MPI_Send", &[0, 3 | dirt, int, 4 | dirt, 7, world], || {});
+        flag.set(i32::from(below(3) == 0));
+        p.call("MPI_Iprobe", &[ANY_SOURCE, 7, world, at(&flag), at(&status)], || {
+            status.set(FakeStatus { source: below(5) as i32, ..status.get() });
+        });
+        p.call("MPI_Recv", &[0, 3, int, ANY_SOURCE, ANY_TAG, world, at(&status)], || {
+            let source = if below(10) == 0 { PROC_NULL as i32 } else { below(5) as i32 };
+            status.set(FakeStatus { source, bytes: below(100) as i64, ..status.get() });
+        });
+        for (k, request) in requests.iter().enumerate() {
+            let handle = if below(4) == 0 { 600 } else { 500 + k };
+            p.call("MPI_Irecv", &[0, 1, int, k, 9, world, at(request)], || request.set(handle));
+        }
+        let order = below(3) as usize;
+        for k in 0..3 {
+            let index = ((k + order) % 3) as i32;
+            p.call("MPI_Waitany", &[3, at(&requests), at(&index), STATUS_IGNORE], || {
+                requests[index as usize].set(null);
+            });
+        }
+        if below(50) == 0 {
+            // Objects come and go: what was remembered may mean something else now.
+            p.call("MPI_Type_contiguous", &[2, int, at(&datatype)], || {});
+            p.call("MPI_Send", &[0, 1, 70, 3, 7, world], || {});
+            p.call("MPI_Type_free", &[at(&datatype)], || datatype.set(handle("MPI_DATATYPE_NULL")));
+            datatype.set(70);
+        }
+        if below(50) == 0 {
+            p.recalling.host.places += 1;
+        }
+        rank.set(if below(100) == 0 { 3 } else { 2 });
+    }
+    assert!(p.recalled > 8000, "{}", p.recalled);
+}
+
+#[test]
+fn calls_that_differ_in_one_word_are_told_apart() {
+    let mut p = Pair::new();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    for round in 0..3 {
+        for count in 0..300 {
+            for tag in 0..3 {
+                p.call("MPI_Send", &[0, count, int, 4, tag, world], || {});
+            }
+        }
+        assert!(round == 0 || p.recalled > 0);
+    }
+}

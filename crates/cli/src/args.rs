@@ -37,7 +37,7 @@ The program needs no rebuilding. Refrain goes before the launcher, or between th
   refrain run -- mpiexec -n 16 ./app          writes app.rfn
   mpiexec -n 16 refrain run -- ./app          the same, from inside
   refrain run --out big.rfn --force -- mpirun -np 64 ./app input.txt
-  refrain run --time off -- mpiexec -n 4 python3 solve.py
+  refrain run --time off -- mpiexec -n 4 ./run.sh     the program may be started by a script
   REFRAIN_POINTERS=off refrain run -- srun -n 128 ./app
 
 The exit code is the program's own; 128 + the signal's number if a signal ended it; 2 if it could not be started.
@@ -106,7 +106,7 @@ Buffers are heap#3+16: 16 bytes into heap segment 3; before->after is a number t
     },
     /// Check a trace: its checksums, and every rank's calls against the digest taken while it ran
     #[command(after_help = "\
-Says yes (exit code 0) or no (1) and where; 2 if the file cannot be read or is not one of Refrain's.
+Says yes (exit code 0) or no (1) and where; 2 if the file cannot be read, is cut short or is not one of Refrain's.
 
   refrain verify app.rfn && echo all of it is there")]
     Verify {

@@ -31,7 +31,7 @@ fn every_call_in_order() {
     );
     assert_eq!(
         lines(&trace, Selection::default(), Format::Json)[1],
-        r#"{"rank":0,"thread":0,"call":"MPI_Send","args":{"buf":null,"count":5,"datatype":"type#0","dest":1,"tag":9,"comm":"world"},"result":0}"#
+        r#"{"rank":0,"thread":0,"number":1,"call":"MPI_Send","args":{"buf":null,"count":5,"datatype":"type#0","dest":1,"tag":9,"comm":"world"},"result":0}"#
     );
 }
 

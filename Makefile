@@ -4,16 +4,20 @@ CARGO  ?= cargo
 PREFIX ?= /usr/local
 RANKS  ?= 9
 
+# Packages first, then what needs them.
+.NOTPARALLEL:
+
 .PHONY: demo test lint unit e2e bench build setup install clean
 
-build: setup
+# Needs Rust and a C linker, nothing of MPI.
+build:
 	$(CARGO) build --release --workspace
 
 setup:
 	@./scripts/setup
 
 # Traces a bundled program on several ranks and shows what came out.
-demo: build
+demo: setup build
 	@./scripts/demo $(RANKS)
 
 # Everything that must hold: formatting, lints, unit tests, and real programs on both MPI libraries.
@@ -26,17 +30,21 @@ lint:
 unit:
 	$(CARGO) test --workspace
 
-e2e: build
+e2e: setup build
 	REFRAIN_E2E=1 $(CARGO) test --release -p refrain-e2e -- --include-ignored
 
 # Speed and size, as ratios within one run. Never asserted.
-bench: build
+bench: setup build
 	@./scripts/bench
 
-install: build
+# Builds only where nothing is built yet, so that `sudo make install` needs no cargo.
+install: target/release/refrain
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/refrain
 	install -m 755 target/release/refrain $(DESTDIR)$(PREFIX)/bin/refrain
 	install -m 755 target/release/librefrain_capture_mpi.so $(DESTDIR)$(PREFIX)/lib/refrain/
+
+target/release/refrain:
+	@$(MAKE) build
 
 clean:
 	$(CARGO) clean

@@ -37,7 +37,7 @@ The program needs no rebuilding. Refrain goes before the launcher, or between th
   refrain run -- mpiexec -n 16 ./app          writes app.rfn
   mpiexec -n 16 refrain run -- ./app          the same, from inside
   refrain run --out big.rfn --force -- mpirun -np 64 ./app input.txt
-  refrain run --time off -- mpiexec -n 4 python3 solve.py
+  refrain run --time off -- mpiexec -n 4 ./run.sh     the program may be started by a script
   REFRAIN_POINTERS=off refrain run -- srun -n 128 ./app
 
 The exit code is the program's own; 128 + the signal's number if a signal ended it; 2 if it could not be started.
@@ -68,11 +68,13 @@ Examples:
   refrain dump app.rfn                                everything, rank by rank
   refrain dump app.rfn --rank 0,3-5 --calls 100..200  the second hundred of four ranks
   refrain dump app.rfn --only MPI_Send,MPI_Recv
-  refrain dump app.rfn --format json | jq 'select(.args.dest==1)'
+  refrain dump app.rfn --json | jq 'select(.args.dest==1)'
 
 A line is [rank] number call(argument=value, ...) = result; with several threads [rank.thread]. Numbers count a
 thread's calls from 0. `-` (null in JSON) is what the call did not write, or what does not count on that rank.
-Buffers are heap#3+16: 16 bytes into heap segment 3; before->after is a number the call read and wrote.")]
+Buffers are heap#3+16: 16 bytes into heap segment 3; before->after is a number the call read and wrote.
+type#0, req#4 are the rank's own objects, numbers are used again after they are freed; world.0 is a communicator made
+from world. source and dest are ranks in the call's comm. {size=256, ...} is what a new object is; JSON calls it facts.")]
     Dump {
         /// The trace
         file: PathBuf,
@@ -91,6 +93,9 @@ Buffers are heap#3+16: 16 bytes into heap segment 3; before->after is a number t
         /// text for people, json for programs: one object a line
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
+        /// The same as --format json
+        #[arg(long, conflicts_with = "format")]
+        json: bool,
     },
     /// Tables: calls, payload and time per function and per rank
     #[command(after_help = stats_help())]
@@ -106,7 +111,7 @@ Buffers are heap#3+16: 16 bytes into heap segment 3; before->after is a number t
     },
     /// Check a trace: its checksums, and every rank's calls against the digest taken while it ran
     #[command(after_help = "\
-Says yes (exit code 0) or no (1) and where; 2 if the file cannot be read or is not one of Refrain's.
+Says yes (exit code 0) or no (1) and where; 2 if the file cannot be read, is cut short or is not one of Refrain's.
 
   refrain verify app.rfn && echo all of it is there")]
     Verify {
@@ -205,6 +210,7 @@ mod tests {
         assert_eq!(calls, Some(10..u64::MAX));
         assert_eq!(only, ["MPI_Send", "MPI_Recv"]);
         assert_eq!(format, Format::Json);
+        assert!(matches!(parse("refrain dump f --json"), Ok(Command::Dump { json: true, .. })));
     }
 
     #[test]

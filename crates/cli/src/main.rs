@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Arguments, Command};
+use args::{Arguments, Command, Format};
 use failure::Failure;
 
 /// It could not be done.
@@ -28,7 +28,8 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run { flags, words } => run::run(&flags, &words),
         Command::Info { file, json } => reading::info(&file, json),
-        Command::Dump { file, rank, thread, calls, only, format } => {
+        Command::Dump { file, rank, thread, calls, only, format, json } => {
+            let format = if json { Format::Json } else { format };
             reading::dump(&file, rank, thread, calls, &only, format)
         }
         Command::Stats { file, per, json } => reading::stats(&file, per, json),

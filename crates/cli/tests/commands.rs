@@ -92,8 +92,8 @@ fn small_trace() -> Vec<u8> {
 fn the_programs_exit_code_is_passed_on() {
     let place = Place::new("exit");
     let run = |words: &[&str]| place.refrain(&[&["run", "--out", "x.rfn", "--"], words].concat());
-    run(&["true"]).check(0, "no trace was written to x.rfn");
-    run(&["/bin/false"]).check(1, "no trace was written");
+    run(&["true"]).check(0, "no trace was written to x.rfn").check(0, "made no MPI call");
+    run(&["/bin/false"]).check(1, "no trace was written").check(1, "the program failed");
     run(&["sh", "-c", "exit 3"]).check(3, "");
     run(&["sh", "-c", "exit 255"]).check(255, "");
     run(&["sh", "-c", "kill -9 $$"]).check(137, "");

@@ -18,7 +18,7 @@ use crate::value;
 pub enum Format {
     /// `[rank] number  MPI_Send(buf=heap#3+0, ...) = 0`
     Text,
-    /// `{"rank":0,"thread":0,"call":"MPI_Send","args":{...},"result":0}`
+    /// `{"rank":0,"thread":0,"number":12,"call":"MPI_Send","args":{...},"result":0}`
     Json,
 }
 
@@ -78,7 +78,7 @@ pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Writ
                 line.clear();
                 match format {
                     Format::Text => as_text(&call, rank, thread, position, &columns, &mut line),
-                    Format::Json => as_json(&call, rank, thread, &mut line),
+                    Format::Json => as_json(&call, rank, thread, position, &mut line),
                 }
                 line.push('\n');
                 out.write_all(line.as_bytes())?;
@@ -133,9 +133,10 @@ fn as_text(call: &Call, rank: u32, thread: u32, position: u64, columns: &Columns
     }
 }
 
-fn as_json(call: &Call, rank: u32, thread: u32, line: &mut String) {
+fn as_json(call: &Call, rank: u32, thread: u32, position: u64, line: &mut String) {
     let mut object = json::Object::new(line);
-    object.plain("rank", rank).plain("thread", thread).text("call", call.function.name);
+    object.plain("rank", rank).plain("thread", thread).plain("number", position);
+    object.text("call", call.function.name);
     let mut args = json::Object::new(object.key("args"));
     for (param, value) in call.function.params.iter().zip(&call.args) {
         value::json(value, args.key(param.name));
@@ -176,10 +177,10 @@ mod tests {
     #[test]
     fn one_call_as_in_the_design() {
         let mut line = String::new();
-        as_json(&send(), 0, 0, &mut line);
+        as_json(&send(), 0, 0, 12, &mut line);
         assert_eq!(
             line,
-            r#"{"rank":0,"thread":0,"call":"MPI_Send","args":{"buf":"heap#3+0","count":1,"datatype":"MPI_INT","dest":1,"tag":9,"comm":"world"},"result":0}"#
+            r#"{"rank":0,"thread":0,"number":12,"call":"MPI_Send","args":{"buf":"heap#3+0","count":1,"datatype":"MPI_INT","dest":1,"tag":9,"comm":"world"},"result":0}"#
         );
         let text = |columns: Columns, thread| {
             let mut line = String::new();
@@ -197,7 +198,7 @@ mod tests {
         call.facts =
             vec![("size", Value::Int(16)), ("group", Value::List(vec![Value::Int(0), Value::Int(2)]))];
         let mut line = String::new();
-        as_json(&call, 0, 0, &mut line);
+        as_json(&call, 0, 0, 0, &mut line);
         assert!(line.ends_with(r#","result":0,"facts":{"size":16,"group":[0,2]}}"#), "{line}");
         line.clear();
         as_text(&call, 0, 0, 0, &Columns { rank: 1, number: 1, threads: false }, &mut line);

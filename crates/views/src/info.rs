@@ -52,7 +52,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     lines.push(("MPI library", format!("{} ({})", first_line(&meta.library), meta.abi)));
     lines.push(("written by", format!("Refrain {}", meta.refrain_version)));
     lines.push(("started", date(i64::try_from(meta.started).unwrap_or(i64::MAX))));
-    lines.push(("wall time", duration(meta.wall_ns)));
+    lines.push(("wall time", format!("{} after MPI_Init", duration(meta.wall_ns))));
     lines.push(("ranks", thousands(meta.ranks.into())));
     if threads(bundle) > 1 {
         lines.push(("threads", format!("up to {} a rank", threads(bundle))));

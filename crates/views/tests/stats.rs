@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Encoded, alike, alltoall, call, contiguous, send, split, trace_of};
+use refrain_fold::bundle::Tally;
 use refrain_tracefile::Trace;
 use refrain_views::stats::{Amount, Per, Stats, stats, write_json, write_text};
 
@@ -204,6 +205,16 @@ fn the_tables() {
     let ranks = text(&trace, Per::Rank);
     assert!(ranks.contains("0-3         4         301       300 KiB\n"), "{ranks}");
     assert!(ranks.contains("least 100 ns (rank 1), most 900 ns (rank 0)"), "{ranks}");
+
+    let mut unfinished = alike(4, &[send(1, "MPI_INT"), call("MPI_Finalize")]);
+    unfinished.bundle.symbols[1].tally = Tally { total: 0, min: 0, max: 0 };
+    let functions = text(&unfinished, Per::Function);
+    let row = functions.lines().find(|l| l.starts_with("MPI_Finalize")).unwrap();
+    assert_eq!(
+        row.split_whitespace().collect::<Vec<_>>(),
+        ["MPI_Finalize", "4", "-", "-", "-", "-", "-", "-"]
+    );
+    assert!(functions.contains("MPI_Finalize has no time"), "{functions}");
 
     trace.meta.timed = false;
     let untimed = text(&trace, Per::Function);

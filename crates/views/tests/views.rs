@@ -31,7 +31,7 @@ fn every_call_in_order() {
     );
     assert_eq!(
         lines(&trace, Selection::default(), Format::Json)[1],
-        r#"{"rank":0,"thread":0,"call":"MPI_Send","args":{"buf":null,"count":5,"datatype":"type#0","dest":1,"tag":9,"comm":"world"},"result":0}"#
+        r#"{"rank":0,"thread":0,"number":1,"call":"MPI_Send","args":{"buf":null,"count":5,"datatype":"type#0","dest":1,"tag":9,"comm":"world"},"result":0}"#
     );
 }
 
@@ -181,7 +181,7 @@ fn one_screen() {
         "command      mpiexec './my app'\n",
         "MPI library  Fake MPI 1.0 (none)\n",
         "started      2000-02-29T00:00:00Z\n",
-        "wall time    1.50 s\n",
+        "wall time    1.50 s after MPI_Init\n",
         "calls        6, 0.500 bytes a call\n",
         "1 symbol, 1 rule in 1 structure",
         "bytes        meta 1, streams 2\n",

@@ -66,7 +66,7 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
         return Err(not_started(&plan.words[0], &command.exec()));
     }
     let status = wait::run(&mut command).map_err(|e| not_started(&plan.words[0], &e))?;
-    report(&plan, before);
+    report(&plan, before, status.success());
     Ok(ExitCode::from(wait::exit_code(status)))
 }
 
@@ -210,15 +210,17 @@ fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     }
 }
 
-fn report(plan: &Plan, before: Option<(u64, i64, i64)>) {
+fn report(plan: &Plan, before: Option<(u64, i64, i64)>, success: bool) {
     let after = stamp(&plan.out);
     if after.is_none() || after == before {
         let old = if after.is_some() { "; the file that is there is from before" } else { "" };
-        say(&format!(
-            "no trace was written to {}{old}\n  That is so when the program makes no MPI call, is linked statically \
-             or is set-user-id,\n  or ended before MPI_Finalize.",
-            plan.shown.display()
-        ));
+        let why = if success {
+            "Unless a line above says why: the program made no MPI call, ended before MPI_Finalize, where the trace is\n  \
+             written, loads MPI while it runs (as mpi4py does), is linked statically, or is set-user-id."
+        } else {
+            "The trace is written in MPI_Finalize, and the program failed; most likely it did not get there."
+        };
+        say(&format!("no trace was written to {}{old}\n  {why}", plan.shown.display()));
     } else if !plan.quiet {
         say(&crate::reading::closing_line(&plan.out, &plan.shown));
     }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use refrain_fold::bundle::Tally;
 use refrain_tracefile::Trace;
 
 use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats};
@@ -48,7 +49,7 @@ fn functions(trace: &Trace, stats: &Stats, text: &mut String) {
         stats.functions.iter().filter_map(|row| row.time).fold(0u64, |sum, t| sum.saturating_add(t.total));
     for row in &stats.functions {
         let payload = row.payload.map_or("-".into(), shown);
-        let [time, mean, min, max, share] = match row.time {
+        let [time, mean, min, max, share] = match measured(row) {
             Some(t) => [
                 duration(t.total),
                 duration(mean(row).unwrap_or(0)),
@@ -76,6 +77,8 @@ fn functions(trace: &Trace, stats: &Stats, text: &mut String) {
     text.push_str(&table.render());
     if !timed {
         text.push_str("\nTime was not kept (--time off).\n");
+    } else if stats.functions.iter().any(|row| row.name == "MPI_Finalize") {
+        text.push_str("\nMPI_Finalize has no time: the trace is written in it.\n");
     }
 }
 
@@ -127,7 +130,7 @@ pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -
             if let Some(payload) = row.payload {
                 amount(payload, &mut object);
             }
-            if let Some(time) = row.time {
+            if let Some(time) = measured(row) {
                 object.plain("time_ns", time.total).plain("mean_ns", mean(row).unwrap_or(0));
                 object.plain("min_ns", time.min).plain("max_ns", time.max);
             }
@@ -164,6 +167,11 @@ fn amount(amount: Amount, object: &mut json::Object<'_>) {
 
 fn shown(amount: Amount) -> String {
     size(amount.bytes) + if amount.exact { "" } else { "+" }
+}
+
+/// `MPI_Finalize` has not ended when the trace is written, so its time is not known.
+fn measured(row: &FunctionRow) -> Option<Tally> {
+    row.time.filter(|time| time.max > 0)
 }
 
 fn mean(row: &FunctionRow) -> Option<u64> {

@@ -155,7 +155,7 @@ impl Encoder {
                 continue;
             }
             let gone = self.requests.is_null(call.host.handle_at(class, call.args[i], k));
-            if gone && let Some(later) = self.requests.complete(before, id, freed) {
+            if gone && let Some(later) = self.requests.complete(id, freed) {
                 let handle = call.host.handle_at(Class::Comm, later.pointer, 0);
                 self.comms.bind(handle, later.comm);
             }

@@ -34,6 +34,9 @@ impl Encoder {
         }
         if in_symbol {
             let handle = self.given(call, i, class, 0);
+            if class == Class::Comm && p.effect == Effect::Free {
+                self.comms.know(handle);
+            }
             let code = self.code(call, class, handle, 0);
             record.number(code.map_or(0, |c| c.number() + 1));
             if p.effect == Effect::Free && call.end == End::Success {

@@ -7,9 +7,11 @@ use refrain_mpi::{MpiTransport, Transport, TransportError};
 use refrain_tracefile::{Meta, RankTime, Trace};
 
 use super::State;
+use super::meeting::meet;
 use super::summary::{self, Summary};
 use crate::config::{Config, Time};
 use crate::guard::say;
+use crate::hooks::Ending;
 use crate::state;
 
 struct Wire<'a>(MpiTransport<'a>);
@@ -26,8 +28,8 @@ impl Link for Wire<'_> {
     }
 }
 
-/// Called on every rank that reached MPI's end, also where tracing stopped (`whole` is false): the others wait for it.
-pub fn finalize(recorder: Option<Box<State>>, whole: bool) {
+/// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
+pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
     let State { host, tape, calibration, started, .. } = *state;
     let rate = calibration.finish();
@@ -50,7 +52,11 @@ pub fn finalize(recorder: Option<Box<State>>, whole: bool) {
     }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
     let bundle = match catch_unwind(AssertUnwindSafe(|| tape.finish(rank, rate))) {
-        Ok(Ok(bundle)) if whole => bundle,
+        Ok(Ok(bundle)) if ending == Ending::Whole => bundle,
+        Ok(Ok(bundle)) if ending == Ending::LeftByJump => {
+            own.notes.push(format!("rank {rank}: left an MPI call by a jump, calls after it are missing"));
+            bundle
+        }
         Ok(Ok(_)) => {
             own.notes.push(format!("rank {rank}: tracing stopped, its calls are missing"));
             Bundle::default()
@@ -64,22 +70,24 @@ pub fn finalize(recorder: Option<Box<State>>, whole: bool) {
             Bundle::default()
         }
     };
-    let merged = gather(&mut link, rank, size, bundle).and_then(|gathered| {
+    let merged = meet(&mut link, rank, size, |link| {
+        let gathered = gather(link, rank, size, bundle)?;
         for (from, error) in &gathered.lost {
             own.notes.push(format!("what rank {from} merged was lost ({error})"));
         }
-        let summary = summary::gather(&mut link, rank, size, own)?;
+        let summary = summary::gather(link, rank, size, own)?;
         Ok((gathered.bundle, summary))
     });
     // An error here leaks a communicator in a program that is about to end.
     let _ = link.0.close();
     match merged {
-        Ok((Some(bundle), summary)) => {
+        Some(Ok((Some(bundle), summary))) => {
             let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
             write(config, Trace { meta, bundle });
         }
-        Ok((None, _)) => {}
-        Err(error) => say(&format!("no trace: merging failed on rank {rank}: {error}")),
+        Some(Ok((None, _))) => {}
+        Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
+        None => say(&format!("merging failed on rank {rank}, an internal error; its calls are missing")),
     }
 }
 

@@ -160,3 +160,19 @@ fn a_program_of_sessions_alone_is_left_alone() {
     // Open MPI has sessions since 5.0.
     same(Library::Mpich, &unwitnessed("sessions.c"), 2);
 }
+
+/// Both are worlds of their own, and both end up with a trace.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_spawned_program_has_a_trace_of_its_own() {
+    // Debian's MPICH cannot spawn.
+    let traced = same(Library::OpenMpi, &unwitnessed("spawn.c"), 3);
+    let folder = traced.trace.parent().unwrap();
+    let names = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let spawned: Vec<String> = names.filter(|name| name.starts_with("trace.spawned-")).collect();
+    assert_eq!(spawned.len(), 1, "{spawned:?}: {}", traced.outcome.stderr);
+    for (trace, ranks) in [(traced.trace.clone(), "3 ranks"), (folder.join(&spawned[0]), "2 ranks")] {
+        let verified = run::refrain(&["verify", &trace.to_string_lossy()]);
+        assert!(verified.code == 0 && verified.stdout.contains(ranks), "{ranks}: {}", verified.stdout);
+    }
+}

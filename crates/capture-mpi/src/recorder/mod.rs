@@ -26,6 +26,8 @@ pub struct State {
     threads: Vec<Before>,
     split: bool,
     calibration: Calibration,
+    /// Another MPI program started this one.
+    spawned: bool,
     /// Seconds since 1970.
     started: u64,
 }
@@ -55,6 +57,7 @@ impl State {
             threads: Vec::new(),
             split: config.split,
             calibration: Calibration::start(),
+            spawned: false,
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
         })
     }
@@ -86,13 +89,15 @@ pub struct Real;
 impl Recorder for Real {
     fn init(_: Observed<'_>) {
         state::with_recorder(State::new, |state, _| {
-            let State { host, encoder, .. } = state;
+            let State { host, encoder, spawned, .. } = state;
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.
             if !host.pmpi.initialized().unwrap_or(false) {
                 return;
             }
             encoder.start(host);
+            // Known only now: the program may let go of its parent before it ends.
+            *spawned |= host.pmpi.has_parent().unwrap_or(false);
             let world = host.pmpi.abi().comm_world;
             if let Ok(rank) = host.pmpi.comm_rank(world) {
                 state::set_rank(rank.into());

@@ -9,7 +9,7 @@ use refrain_model::Returns;
 use refrain_mpi::Library;
 
 use crate::clock;
-use crate::hooks::{Active, Observed, Recorder};
+use crate::hooks::{Active, Ending, Observed, Recorder};
 use crate::state::{self, Mode};
 
 /// `MPI_ERR_OTHER` of Open MPI, `MPI_ERR_INTERN` of the MPICH ABI: an error everywhere, and in no ABI a success.
@@ -76,6 +76,12 @@ pub fn passing() -> bool {
 /// As `passing`, for the calls at which a rank whose tracing has stopped still meets the others.
 pub fn passing_by() -> bool {
     state::depth() != 0 || !matches!(state::mode(), Mode::On | Mode::Stopped)
+}
+
+/// As `passing_by`, for `MPI_Finalize`: nothing in MPI calls it, so a thread that is marked as inside MPI has left it by
+/// a jump, or finalizes from a callback. The other ranks wait for this one either way.
+pub fn passing_finalize() -> bool {
+    !matches!(state::mode(), Mode::On | Mode::Stopped)
 }
 
 /// Marks the thread as inside MPI until dropped, also where a C++ exception or a cancellation unwinds through.
@@ -229,10 +235,12 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
     let end = ticks();
     let result = as_result(call.function.returns, word);
     // Known also where tracing has stopped before: this rank is one of those that meet at the end.
-    let first = result == 0 && !state::STARTED.swap(true, AcqRel);
+    if result == 0 {
+        state::STARTED.store(true, Release);
+    }
     observe_if_on(|| {
         fail_if_told();
-        if first {
+        if result == 0 {
             Active::init(call);
         }
         Active::after(call, result, start, end);
@@ -246,11 +254,16 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
 /// As for `plain`.
 #[inline(never)]
 pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
+    let left_by_jump = state::depth() != 0;
     let _inside = Inside::enter();
     if state::STARTED.load(Acquire) {
         observe_if_on(fail_if_told);
-        let whole = state::mode() == Mode::On;
-        observe(|| Active::finalize(observed_call(index, args), whole));
+        let ending = match state::mode() {
+            Mode::On if left_by_jump => Ending::LeftByJump,
+            Mode::On => Ending::Whole,
+            _ => Ending::Stopped,
+        };
+        observe(|| Active::finalize(observed_call(index, args), ending));
     }
     state::MODE.store(Mode::Done as u8, Release);
     state::TRACKING.store(false, Relaxed);

@@ -13,10 +13,21 @@ pub struct Observed<'a> {
     pub args: &'a [usize],
 }
 
+/// What became of the recording by the time of `MPI_Finalize`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Whole,
+    /// The thread never came back from an MPI call it had entered: a `longjmp` out of an error handler or a signal
+    /// handler. What it called since could not be told from what MPI calls itself, and was not observed.
+    LeftByJump,
+    /// A fault of ours.
+    Stopped,
+}
+
 /// The moments at which a recorder is called. Several threads may be in it at once.
 pub trait Recorder {
-    /// The program's first successful `MPI_Init`, `MPI_Init_thread` or `MPI_Session_init` has returned.
-    /// Its `after` follows.
+    /// An `MPI_Init`, `MPI_Init_thread` or `MPI_Session_init` of the program has returned with success. Its `after`
+    /// follows.
     fn init(call: Observed<'_>);
 
     /// The program is about to enter MPI. Not called for the functions of `init` and `finalize`; may be called before
@@ -28,9 +39,9 @@ pub trait Recorder {
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64);
 
     /// `MPI_Finalize` is about to be entered: the last moment to communicate. Nothing is observed afterwards. Called
-    /// wherever MPI was initialised, also after tracing stopped on this process (`whole` is false then, and `init` may
-    /// not have been called): the other ranks may be waiting for this one.
-    fn finalize(call: Observed<'_>, whole: bool);
+    /// wherever MPI was initialised, also after tracing stopped on this process (`init` may not have been called then):
+    /// the other ranks may be waiting for this one.
+    fn finalize(call: Observed<'_>, ending: Ending);
 }
 
 /// The recorder this library is built with.

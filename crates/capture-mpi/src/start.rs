@@ -49,6 +49,7 @@ fn start() {
     // Our own copy of the standard library, so a Rust program's hook stays its own. `guard` says what happened.
     std::panic::set_hook(Box::new(|_| {}));
     clock::choose();
+    state::prepare_threads();
     state::TIMED.store(config.time != Time::Off, Relaxed);
     state::PANIC_AT.store(config.test_panic, Relaxed);
     state::TRACKING.store(config.pointers, Relaxed);

@@ -4,8 +4,8 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, compiler_fence};
 
 use refrain_mpi::Library;
 
@@ -61,12 +61,15 @@ pub static MAPPINGS: Mappings = Mappings::new();
 /// Segments with an id that are gone.
 pub static FREED: Freed = Freed::new();
 
-/// The recorder's state. Invariant: touched only by whoever holds `RECORDER_BUSY`, or, once `ONE_AT_A_TIME` is set, by
-/// the one thread that the program lets into MPI.
+/// The recorder's state. Invariant: touched only by whoever holds `RECORDER_BUSY`, or, until a second thread calls MPI,
+/// by the first one, which takes no lock. MPI's thread level says nothing here: some functions may be called by any
+/// thread at every level, and programs read `MPI_Wtime` in all of their threads.
 static RECORDER: Shared<Option<Box<State>>> = Shared(UnsafeCell::new(None));
 static RECORDER_BUSY: AtomicBool = AtomicBool::new(false);
-/// The thread level is below `MPI_THREAD_MULTIPLE`: no lock is taken.
-static ONE_AT_A_TIME: AtomicBool = AtomicBool::new(false);
+/// The first thread is in, without the lock. Written by that thread only.
+static FIRST_IN: AtomicBool = AtomicBool::new(false);
+/// Whether all take the lock: 0 no, 1 another thread is about to make it so, 2 yes. Never goes down.
+static CROWDED: AtomicU8 = AtomicU8::new(0);
 /// Threads that have called MPI.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
@@ -182,7 +185,7 @@ pub fn set_rank(rank: i64) {
 }
 
 /// The calling thread's number, in the order in which threads first called MPI.
-pub fn thread() -> usize {
+fn thread() -> usize {
     THREAD.with(|cell| {
         if cell.get() == u32::MAX {
             cell.set(THREADS.fetch_add(1, Relaxed));
@@ -191,48 +194,98 @@ pub fn thread() -> usize {
     })
 }
 
-/// From here on the program sees to it that no two threads are in MPI at once, or no longer.
-pub fn set_one_at_a_time(alone: bool) {
-    ONE_AT_A_TIME.store(alone, Relaxed);
+/// The kernel's barrier on all cores that run this process, on behalf of the one thread that asks.
+mod membarrier {
+    const REGISTER_PRIVATE_EXPEDITED: libc::c_int = 1 << 4;
+    const PRIVATE_EXPEDITED: libc::c_int = 1 << 3;
+
+    fn ask(command: libc::c_int) -> bool {
+        // SAFETY: takes two numbers, touches no memory of ours.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0) == 0 }
+    }
+
+    pub fn register() -> bool {
+        ask(REGISTER_PRIVATE_EXPEDITED)
+    }
+
+    pub fn run() -> bool {
+        ask(PRIVATE_EXPEDITED)
+    }
 }
 
-/// Gives the lock back, also when a panic passes through.
-struct Held(bool);
+/// Before any thread calls MPI: where the kernel has no such barrier, everybody takes the lock from the start.
+pub fn prepare_threads() {
+    if !membarrier::register() {
+        CROWDED.store(2, SeqCst);
+    }
+}
+
+/// Gives the recorder back, also when a panic passes through.
+enum Held {
+    Alone,
+    Locked,
+}
 
 impl Held {
-    fn take() -> Held {
-        let needed = !ONE_AT_A_TIME.load(Relaxed);
-        while needed && RECORDER_BUSY.swap(true, Acquire) {
+    #[inline]
+    fn take(thread: usize) -> Held {
+        if thread == 0 {
+            FIRST_IN.store(true, Relaxed);
+            // `make_room` sees the store above, or the load below sees its mark: its barrier orders the two for us.
+            compiler_fence(SeqCst);
+            if CROWDED.load(Acquire) == 0 {
+                return Held::Alone;
+            }
+            FIRST_IN.store(false, Release);
+        } else if CROWDED.load(Acquire) != 2 {
+            make_room();
+        }
+        while RECORDER_BUSY.swap(true, Acquire) {
             std::thread::yield_now();
         }
-        Held(needed)
+        Held::Locked
     }
+}
+
+/// Another thread than the first one calls MPI: from here on all take the lock.
+#[cold]
+#[inline(never)]
+fn make_room() {
+    CROWDED.fetch_max(1, SeqCst);
+    assert!(membarrier::run(), "the kernel refuses a barrier it has offered");
+    while FIRST_IN.load(Acquire) {
+        std::thread::yield_now();
+    }
+    CROWDED.store(2, SeqCst);
 }
 
 impl Drop for Held {
+    #[inline]
     fn drop(&mut self) {
-        if self.0 {
-            RECORDER_BUSY.store(false, Release);
+        match self {
+            Held::Alone => FIRST_IN.store(false, Release),
+            Held::Locked => RECORDER_BUSY.store(false, Release),
         }
     }
 }
 
-/// Runs `use_it` on the recorder's state, which `make` makes on first use.
-pub fn with_recorder(make: impl FnOnce() -> Option<State>, use_it: impl FnOnce(&mut State)) {
-    let _held = Held::take();
+/// Runs `use_it` on the recorder's state, which `make` makes on first use, and the calling thread's number.
+pub fn with_recorder(make: impl FnOnce() -> Option<State>, use_it: impl FnOnce(&mut State, usize)) {
+    let thread = thread();
+    let _held = Held::take(thread);
     // SAFETY: the invariant of `RECORDER`. `use_it` does not come back here: hooks run with the thread marked as ours.
     let slot = unsafe { &mut *RECORDER.0.get() };
     if slot.is_none() {
         *slot = make().map(Box::new);
     }
     if let Some(state) = slot {
-        use_it(state);
+        use_it(state, thread);
     }
 }
 
 /// The recording is over.
 pub fn take_recorder() -> Option<Box<State>> {
-    let _held = Held::take();
+    let _held = Held::take(thread());
     // SAFETY: the invariant of `RECORDER`.
     unsafe { &mut *RECORDER.0.get() }.take()
 }

@@ -37,7 +37,7 @@ macro_rules! wrap {
         wrap!(@observed init, passing_by, $index, $mpi, $pmpi, ($($a)*));
     };
     (finalize, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
-        wrap!(@observed finalize, passing_by, $index, $mpi, $pmpi, ($($a)*));
+        wrap!(@observed finalize, passing_finalize, $index, $mpi, $pmpi, ($($a)*));
     };
     (@observed $path:ident, $passing:ident, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {

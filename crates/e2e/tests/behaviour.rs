@@ -5,6 +5,21 @@ use std::fs;
 
 use refrain_e2e::{Library, Program, build, compare, run};
 
+/// A program that is not compared with the witness: its calls race, or never return.
+fn unwitnessed(source: &'static str) -> Program {
+    Program { source, args: &[], ..Program::named("ring") }
+}
+
+/// Untraced and traced: the same output and exit code.
+fn same(library: Library, program: &Program, ranks: u32) -> run::Traced {
+    let plain = run::plain(library, program, ranks);
+    assert_eq!(plain.code, 0, "{}", plain.stderr);
+    let traced = run::traced_with(library, program, ranks, &[]);
+    let (code, stdout) = (traced.outcome.code, traced.outcome.stdout.as_str());
+    assert_eq!((code, stdout), (plain.code, plain.stdout.as_str()), "{}", traced.outcome.stderr);
+    traced
+}
+
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn the_exit_code_is_the_program_s() {
@@ -111,4 +126,53 @@ fn a_program_without_mpi_is_left_alone() {
         run::command(&folder, &words(&["run", "--out", "x.rfn", "--", "./there-is-no-such-program"]), &[]);
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains("there-is-no-such-program"), "{}", done.stderr);
+}
+
+/// MPI's thread level says nothing about `MPI_Initialized` and its like.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn threads_that_ask_mpi_at_any_level() {
+    for library in Library::ALL {
+        let traced = same(library, &unwitnessed("threads.c"), 1);
+        assert!(!traced.outcome.stderr.contains("tracing stopped"), "{}", traced.outcome.stderr);
+        let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
+        assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+        // Init, Finalize, one Bcast in ten and two calls of three threads a time.
+        assert!(verified.stdout.contains("610,002 calls"), "{}", verified.stdout);
+    }
+}
+
+/// The other ranks wait for this one in `MPI_Finalize`, and the trace says what it lacks.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_jump_out_of_a_call_keeps_nobody_waiting() {
+    for library in Library::ALL {
+        let traced = same(library, &unwitnessed("jump.c"), 3);
+        let info = run::refrain(&["info", &traced.trace.to_string_lossy()]);
+        assert!(info.stdout.contains("rank 0: left an MPI call by a jump"), "{}", info.stdout);
+    }
+}
+
+/// There is no world to ask about; and no `MPI_Finalize`, so no trace either.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_program_of_sessions_alone_is_left_alone() {
+    // Open MPI has sessions since 5.0.
+    same(Library::Mpich, &unwitnessed("sessions.c"), 2);
+}
+
+/// Both are worlds of their own, and both end up with a trace.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_spawned_program_has_a_trace_of_its_own() {
+    // Debian's MPICH cannot spawn.
+    let traced = same(Library::OpenMpi, &unwitnessed("spawn.c"), 3);
+    let folder = traced.trace.parent().unwrap();
+    let names = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let spawned: Vec<String> = names.filter(|name| name.starts_with("trace.spawned-")).collect();
+    assert_eq!(spawned.len(), 1, "{spawned:?}: {}", traced.outcome.stderr);
+    for (trace, ranks) in [(traced.trace.clone(), "3 ranks"), (folder.join(&spawned[0]), "2 ranks")] {
+        let verified = run::refrain(&["verify", &trace.to_string_lossy()]);
+        assert!(verified.code == 0 && verified.stdout.contains(ranks), "{ranks}: {}", verified.stdout);
+    }
 }

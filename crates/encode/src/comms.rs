@@ -84,6 +84,15 @@ impl Comms {
         }
     }
 
+    /// One that nobody saw being made is already gone when its end is seen: MPI cannot be asked about it any more, and
+    /// would end the program for it.
+    pub(crate) fn know(&mut self, handle: u64) {
+        if !self.is_known(handle) && self.null(handle).is_none() {
+            let comm = self.make(CommInfo::default());
+            self.bind(handle, comm);
+        }
+    }
+
     pub(crate) fn free(&mut self, handle: u64) {
         let Some(comm) = self.known.get(&handle) else { return };
         let Code::Id(id) = comm.code else { return };

@@ -115,12 +115,13 @@ impl Objects {
         }
     }
 
-    /// A call returned a handle that may be known already.
+    /// A call returned a handle that may be known already, as `MPI_Type_get_contents` does. It is one more reference,
+    /// and will be freed by itself.
     pub(crate) fn alias(&mut self, class: Class, handle: u64) -> Code {
         match self.known.get_mut(&(class, handle)) {
             Some(object) => {
-                if shares_handles(class) && matches!(object.code, Code::Id(_)) {
-                    object.references += 1;
+                if matches!(object.code, Code::Id(_)) {
+                    object.references = object.references.saturating_add(1);
                 }
                 object.code
             }

@@ -1,8 +1,6 @@
 //! Request ids: a pool for each creating signature, so that the order of completion leaves no mark on the ids
 //! (Pilgrim, 3.4.3).
 
-use std::collections::VecDeque;
-
 use crate::comms::Later;
 use crate::hash::FastMap;
 use crate::objects::{Code, Pool};
@@ -11,9 +9,36 @@ use crate::objects::{Code, Pool};
 /// after that, which costs compression and bounds memory.
 const MAX_POOLS: usize = 1 << 16;
 
+/// Entries of one handle, or of one handle in one variable: oldest first, linked through the entries themselves.
+#[derive(Debug, Clone, Copy)]
+struct List {
+    head: u32,
+    tail: u32,
+    /// Where the next look-up of the same call starts: all before it are claimed. [`NONE`] at the end.
+    cursor: u32,
+    cursor_call: u64,
+}
+
+/// No entry.
+const NONE: u32 = u32::MAX;
+
+impl Default for List {
+    fn default() -> Self {
+        List { head: NONE, tail: NONE, cursor: NONE, cursor_call: 0 }
+    }
+}
+
+/// The two lists an entry is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum By {
+    Handle = 0,
+    Place = 1,
+}
+
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) id: u32,
+struct Entry {
+    id: u32,
+    handle: u64,
     /// Where the program keeps the handle: tells operations apart to which the library gave one handle.
     address: usize,
     pool: u32,
@@ -21,20 +46,23 @@ pub(crate) struct Entry {
     /// The call that last claimed this entry.
     claimed: u64,
     persistent: bool,
-    pub(crate) later: Option<Box<Later>>,
+    /// In the list of its place too: only where its handle stands for several operations at once.
+    placed: bool,
+    later: Option<Box<Later>>,
+    /// Neighbours in the lists, by [`By`].
+    older: [u32; 2],
+    newer: [u32; 2],
 }
 
-#[derive(Debug, Default)]
-struct Outstanding {
-    entries: VecDeque<Entry>,
-    /// Where the next look-up in the same call starts.
-    cursor: usize,
-    cursor_call: u64,
-}
-
+/// Every look-up, creation and completion takes the same time, however many operations share one handle.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
-    by_handle: FastMap<u64, Outstanding>,
+    entries: Vec<Option<Entry>>,
+    vacant: Vec<u32>,
+    by_handle: FastMap<u64, List>,
+    by_place: FastMap<(u64, usize), List>,
+    /// By id: where its entry is.
+    entry_of: Vec<u32>,
     pool_of: FastMap<u64, u32>,
     pools: Vec<Pool>,
     /// Ids are unique over all pools: each pool hands out indices, this maps (pool, index) to an id.
@@ -114,9 +142,112 @@ impl Requests {
             self.next += 1;
         }
         let id = ids[index as usize];
-        let entry = Entry { id, address, pool, index, claimed: 0, persistent, later };
-        self.by_handle.entry(handle).or_default().entries.push_back(entry);
+        self.insert(Entry {
+            id,
+            handle,
+            address,
+            pool,
+            index,
+            claimed: 0,
+            persistent,
+            placed: false,
+            later,
+            older: [NONE; 2],
+            newer: [NONE; 2],
+        });
         Code::Id(id)
+    }
+
+    fn insert(&mut self, entry: Entry) {
+        let (id, handle) = (entry.id as usize, entry.handle);
+        let slot = self.vacant.pop().unwrap_or_else(|| {
+            self.entries.push(None);
+            (self.entries.len() - 1) as u32
+        });
+        self.entries[slot as usize] = Some(entry);
+        if self.entry_of.len() <= id {
+            self.entry_of.resize(id + 1, NONE);
+        }
+        self.entry_of[id] = slot;
+        let first = self.by_handle.get(&handle).map_or(NONE, |list| list.head);
+        self.link(By::Handle, slot);
+        if first != NONE {
+            // The handle is not alone any more: from here on variables tell its operations apart.
+            self.place(first);
+            self.place(slot);
+        }
+    }
+
+    fn place(&mut self, slot: u32) {
+        if let Some(entry) = self.entries[slot as usize].as_mut().filter(|entry| !entry.placed) {
+            entry.placed = true;
+            self.link(By::Place, slot);
+        }
+    }
+
+    fn list(&mut self, by: By, handle: u64, address: usize) -> &mut List {
+        match by {
+            By::Handle => self.by_handle.entry(handle).or_default(),
+            By::Place => self.by_place.entry((handle, address)).or_default(),
+        }
+    }
+
+    fn link(&mut self, by: By, slot: u32) {
+        let Some(entry) = &self.entries[slot as usize] else { return };
+        let list = self.list(by, entry.handle, entry.address);
+        let last = std::mem::replace(&mut list.tail, slot);
+        if last == NONE {
+            list.head = slot;
+        }
+        if list.cursor == NONE {
+            // It had come to the end, and there is more now.
+            list.cursor = slot;
+        }
+        if let Some(last) = self.entries.get_mut(last as usize).and_then(Option::as_mut) {
+            last.newer[by as usize] = slot;
+        }
+        if let Some(entry) = &mut self.entries[slot as usize] {
+            entry.older[by as usize] = last;
+        }
+    }
+
+    fn unlink(&mut self, by: By, entry: &Entry, slot: u32) {
+        let (older, newer) = (entry.older[by as usize], entry.newer[by as usize]);
+        let list = self.list(by, entry.handle, entry.address);
+        if list.head == slot {
+            list.head = newer;
+        }
+        if list.tail == slot {
+            list.tail = older;
+        }
+        if list.cursor == slot {
+            list.cursor = newer;
+        }
+        if list.head == NONE && by == By::Place {
+            // Variables come and go; handles come back.
+            self.by_place.remove(&(entry.handle, entry.address));
+        }
+        if let Some(older) = self.entries.get_mut(older as usize).and_then(Option::as_mut) {
+            older.newer[by as usize] = newer;
+        }
+        if let Some(newer) = self.entries.get_mut(newer as usize).and_then(Option::as_mut) {
+            newer.older[by as usize] = older;
+        }
+    }
+
+    /// The oldest entry of a list that this call has not claimed yet.
+    fn unclaimed(entries: &[Option<Entry>], list: &mut List, by: By, call: u64) -> Option<u32> {
+        if list.cursor_call != call {
+            list.cursor = list.head;
+            list.cursor_call = call;
+        }
+        while let Some(entry) = entries.get(list.cursor as usize).and_then(Option::as_ref) {
+            if entry.claimed != call {
+                return Some(list.cursor);
+            }
+            list.cursor = entry.newer[by as usize];
+        }
+        None
     }
 
     /// Which operation a handle stands for here: the one whose handle was stored at this address, otherwise the oldest
@@ -127,41 +258,41 @@ impl Requests {
         {
             return Code::Constant(constant);
         }
-        let call = self.call;
-        let found = self.by_handle.get_mut(&handle).and_then(|o| {
-            let n = o.entries.len();
-            if o.cursor_call != call || o.cursor >= n {
-                o.cursor = 0;
-                o.cursor_call = call;
-            }
-            let at = (0..n).map(|k| (o.cursor + k) % n);
-            let free = |&i: &usize| o.entries[i].claimed != call;
-            let index = at
-                .clone()
-                .find(|i| free(i) && o.entries[*i].address == address)
-                .or_else(|| at.clone().find(free))
-                .or(if n > 0 { Some(0) } else { None })?;
-            o.cursor = index + 1;
-            o.entries[index].claimed = call;
-            Some(o.entries[index].id)
+        let Requests { entries, by_handle, by_place, call, .. } = self;
+        let found = by_handle.get_mut(&handle).and_then(|list| {
+            // Alone: its place is not asked for.
+            let placed = if list.head == list.tail { None } else { by_place.get_mut(&(handle, address)) };
+            placed
+                .and_then(|list| Self::unclaimed(entries, list, By::Place, *call))
+                .or_else(|| Self::unclaimed(entries, list, By::Handle, *call))
+                .or(Some(list.head).filter(|&head| head != NONE))
         });
-        match found {
-            Some(id) => Code::Id(id),
+        match found.and_then(|slot| entries[slot as usize].as_mut()) {
+            Some(entry) => {
+                entry.claimed = *call;
+                Code::Id(entry.id)
+            }
             // Made by a call that was not seen (a generalised request of another language, say).
             None => self.create(handle, address, handle, 0, false, None),
         }
     }
 
     /// The operation is over: its id goes back. Persistent requests live until they are freed.
-    pub(crate) fn complete(&mut self, handle: u64, id: u32, freed: bool) -> Option<Box<Later>> {
-        let outstanding = self.by_handle.get_mut(&handle)?;
-        let index = outstanding.entries.iter().position(|e| e.id == id)?;
-        if outstanding.entries[index].persistent && !freed {
-            return outstanding.entries[index].later.take();
+    pub(crate) fn complete(&mut self, id: u32, freed: bool) -> Option<Box<Later>> {
+        let slot = self.entry_of.get(id as usize).copied().filter(|&slot| slot != NONE)?;
+        let entry = self.entries[slot as usize].as_mut()?;
+        if entry.persistent && !freed {
+            return entry.later.take();
         }
-        let entry = outstanding.entries.remove(index)?;
+        let mut entry = self.entries[slot as usize].take()?;
+        self.entry_of[id as usize] = NONE;
+        self.unlink(By::Handle, &entry, slot);
+        if entry.placed {
+            self.unlink(By::Place, &entry, slot);
+        }
+        self.vacant.push(slot);
         self.pools[entry.pool as usize].give_back(entry.index);
-        entry.later
+        entry.later.take()
     }
 }
 
@@ -176,7 +307,7 @@ mod tests {
     fn finish(r: &mut Requests, handle: u64, address: usize) -> u64 {
         r.next_call();
         let Code::Id(id) = r.code(handle, address) else { panic!("null") };
-        r.complete(handle, id, false);
+        r.complete(id, false);
         u64::from(id)
     }
 
@@ -229,10 +360,65 @@ mod tests {
     fn persistent_requests_stay_until_freed() {
         let mut r = Requests::default();
         let Code::Id(id) = r.create(9, 0, 1, 1, true, None) else { panic!() };
-        r.complete(9, id, false);
+        r.complete(id, false);
         r.next_call();
         assert_eq!(r.code(9, 0), Code::Id(id));
-        r.complete(9, id, true);
+        r.complete(id, true);
         assert_eq!(r.create(9, 0, 1, 1, true, None), Code::Id(id));
+    }
+
+    /// Against a plain list of operations: those stored at the address first, then the oldest; each once in a call.
+    #[test]
+    fn shared_handles_agree_with_a_plain_list() {
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut random = |n: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            state % n
+        };
+        let mut r = Requests::default();
+        let mut plain: Vec<(u64, usize, u32)> = Vec::new();
+        for _ in 0..20_000 {
+            if plain.len() < 30 && random(2) == 0 {
+                let (handle, address) = (random(3), random(4) as usize);
+                let Code::Id(id) = r.create(handle, address, random(5), 1, false, None) else { panic!() };
+                assert!(plain.iter().all(|&(_, _, other)| other != id));
+                plain.push((handle, address, id));
+                continue;
+            }
+            r.next_call();
+            let mut claimed = Vec::new();
+            for _ in 0..random(6) {
+                let (handle, address) = (random(3), random(4) as usize);
+                let free = |(h, _, id): &&(u64, usize, u32)| *h == handle && !claimed.contains(id);
+                let here = plain.iter().filter(free).find(|(_, a, _)| *a == address);
+                let Some(&(_, _, id)) = here.or_else(|| plain.iter().find(free)) else { continue };
+                assert_eq!(r.code(handle, address), Code::Id(id));
+                claimed.push(id);
+            }
+            for id in claimed {
+                if random(3) != 0 {
+                    r.complete(id, false);
+                    plain.retain(|&(_, _, other)| other != id);
+                }
+            }
+        }
+    }
+
+    /// A million operations of one handle, looked up where they were copied to and completed from the last to the first:
+    /// within a test's patience only where each takes the same time.
+    #[test]
+    fn many_operations_of_one_handle_cost_the_same_each() {
+        let mut r = Requests::default();
+        let n = 1_000_000;
+        for s in 0..n {
+            start(&mut r, 7, 0x10, s % 5);
+        }
+        r.next_call();
+        let mut ids: Vec<u64> = (0..n as usize).map(|k| r.code(7, 0x1000 + 8 * k).number() / 2).collect();
+        ids.reverse();
+        ids.iter().for_each(|&id| drop(r.complete(id as u32, false)));
+        assert_eq!((r.by_place.len(), r.vacant.len()), (0, n as usize));
     }
 }

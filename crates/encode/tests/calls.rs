@@ -289,3 +289,49 @@ fn without_pointers_and_without_the_split() {
         "- - [1,2,3,4,5] INT SUM world",
     );
 }
+
+/// MPICH gives back the very handle the outer type was made from.
+#[test]
+fn an_inner_type_that_is_asked_for_and_freed_lives_on() {
+    let mut w = world();
+    let int = handle("MPI_INT");
+    let null = handle("MPI_DATATYPE_NULL");
+    let free = |w: &mut World, handle: usize, shown: &str| {
+        let place = Cell::new(handle);
+        let call = w.call("MPI_Type_free", &[at(&place)], 0, || place.set(null));
+        assert_eq!(show(&call), shown);
+    };
+    let (first, inner, outer) = (70usize, 71usize, 72usize);
+    w.check("MPI_Type_contiguous", &[1, int, at(&first)], "1 INT datatype#0 {size 24} {lb 0} {extent 32}");
+    w.check("MPI_Type_contiguous", &[3, int, at(&inner)], "3 INT datatype#1 {size 24} {lb 0} {extent 32}");
+    w.check(
+        "MPI_Type_contiguous",
+        &[2, inner, at(&outer)],
+        "2 datatype#1 datatype#2 {size 24} {lb 0} {extent 32}",
+    );
+    free(&mut w, first, "datatype#0");
+    let (integers, types) = ([2i32], [inner]);
+    let args = [outer, 1, 0, 1, start(&integers), start(&integers), start(&types)];
+    w.check("MPI_Type_get_contents", &args, "datatype#2 1 0 1 [2] [] [datatype#1]");
+    free(&mut w, inner, "datatype#1");
+    w.check("MPI_Type_commit", &[at(&inner)], "datatype#1");
+    let other = 73usize;
+    w.check(
+        "MPI_Type_contiguous",
+        &[5, inner, at(&other)],
+        "5 datatype#1 datatype#0 {size 24} {lb 0} {extent 32}",
+    );
+}
+
+/// It may have been made in a callback, which is not observed. After its end it must not be asked about.
+#[test]
+fn a_communicator_that_is_seen_for_the_first_time_when_it_is_freed() {
+    let mut w = world();
+    let null = handle("MPI_COMM_NULL");
+    w.host.untouchable = Some(90);
+    for _ in 0..2 {
+        let comm = Cell::new(90usize);
+        let call = w.call("MPI_Comm_free", &[at(&comm)], 0, || comm.set(null));
+        assert_eq!(show(&call), "comm#0");
+    }
+}

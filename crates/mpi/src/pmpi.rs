@@ -56,6 +56,7 @@ table! {
     comm_size: Fn2 = "PMPI_Comm_size",
     comm_remote_size: Fn2 = "PMPI_Comm_remote_size",
     comm_test_inter: Fn2 = "PMPI_Comm_test_inter",
+    comm_get_parent: Fn1 = "PMPI_Comm_get_parent",
     comm_group: Fn2 = "PMPI_Comm_group",
     comm_remote_group: Fn2 = "PMPI_Comm_remote_group",
     comm_create: Fn3 = "PMPI_Comm_create",
@@ -82,6 +83,8 @@ table! {
     recv: Fn7 = "PMPI_Recv",
     probe: Fn4 = "PMPI_Probe",
     bcast: Fn5 = "PMPI_Bcast",
+    ibarrier: Fn2 = "PMPI_Ibarrier",
+    test: Fn3 = "PMPI_Test",
 }
 
 /// A function of MPI 3.0 that the library lacks.
@@ -261,6 +264,12 @@ impl Pmpi {
     pub fn comm_is_inter(&self, comm: u64) -> Result<bool, Code> {
         // SAFETY: invariants 1 and 2, and the place for an int.
         flag_out(|flag| unsafe { (self.table.comm_test_inter)(comm as usize, flag) })
+    }
+
+    /// Whether another MPI program started this one (`MPI_Comm_spawn`), and is still connected with it.
+    pub fn has_parent(&self) -> Result<bool, Code> {
+        // SAFETY: invariant 1, and the place for a handle.
+        handle_out(|parent| unsafe { (self.table.comm_get_parent)(parent) }).map(|p| p != self.abi.comm_null)
     }
 
     /// The caller's own group; to be freed.
@@ -511,6 +520,19 @@ impl Pmpi {
         let (data, byte) = (bytes.as_mut_ptr() as usize, self.abi.byte as usize);
         // SAFETY: invariants 1 and 2, and that many bytes.
         ok(unsafe { (self.table.bcast)(data, int(length), byte, int(root), comm as usize) })
+    }
+
+    /// Collective over the communicator: a request that is complete when all have begun.
+    pub fn ibarrier(&self, comm: u64) -> Result<u64, Code> {
+        // SAFETY: invariants 1 and 2, and the place for a handle.
+        handle_out(|request| unsafe { (self.table.ibarrier)(comm as usize, request) })
+    }
+
+    /// Whether a request is complete; it is gone then.
+    pub fn test(&self, request: &mut u64) -> Result<bool, Code> {
+        let (place, ignore) = (std::ptr::from_mut(request) as usize, self.abi.status_ignore);
+        // SAFETY: invariants 1 and 2, the place of a handle, and for an int.
+        flag_out(|flag| unsafe { (self.table.test)(place, flag, ignore) })
     }
 
     /// A length as MPI's `int`, or MPI's own error for one that is none.

@@ -135,6 +135,10 @@ impl Segments {
             let place = self.named(mapping_key(start), start, pointer, || mappings.set_named(start));
             return self.keep(pointer, place);
         }
+        // What was in no module before is not looked for again: that would take the loader's lock in every call.
+        if let Some(&segment) = self.strays.get(&pointer) {
+            return Place { area: Area::Other, segment, offset: 0 };
+        }
         if let Some((segment, offset)) = self.modules.find(pointer) {
             return self.keep(pointer, Place { area: Area::Static, segment, offset });
         }

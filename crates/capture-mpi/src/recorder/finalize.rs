@@ -1,15 +1,19 @@
 //! The end of a recording: merge over MPI, write on rank 0. Runs before the program's `MPI_Finalize` is passed on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use refrain_fold::bundle::{Bundle, Link, gather};
-use refrain_mpi::{MpiTransport, Transport, TransportError};
+use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
 use refrain_tracefile::{Meta, RankTime, Trace};
 
 use super::State;
+use super::meeting::meet;
 use super::summary::{self, Summary};
 use crate::config::{Config, Time};
 use crate::guard::say;
+use crate::hooks::Ending;
 use crate::state;
 
 struct Wire<'a>(MpiTransport<'a>);
@@ -26,13 +30,14 @@ impl Link for Wire<'_> {
     }
 }
 
-/// Called on every rank that reached MPI's end, also where tracing stopped (`whole` is false): the others wait for it.
-pub fn finalize(recorder: Option<Box<State>>, whole: bool) {
+/// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
+pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
-    let State { host, tape, calibration, started, .. } = *state;
+    let State { host, tape, calibration, started, spawned, .. } = *state;
     let rate = calibration.finish();
     let wall_ns = calibration.elapsed();
     let pmpi = &host.pmpi;
+    wait_for_all(pmpi);
     let transport = match MpiTransport::new(pmpi, pmpi.abi().comm_world) {
         Ok(transport) => transport,
         Err(error) => {
@@ -50,7 +55,11 @@ pub fn finalize(recorder: Option<Box<State>>, whole: bool) {
     }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
     let bundle = match catch_unwind(AssertUnwindSafe(|| tape.finish(rank, |ticks| rate.nanoseconds(ticks)))) {
-        Ok(Ok(bundle)) if whole => bundle,
+        Ok(Ok(bundle)) if ending == Ending::Whole => bundle,
+        Ok(Ok(bundle)) if ending == Ending::LeftByJump => {
+            own.notes.push(format!("rank {rank}: left an MPI call by a jump, calls after it are missing"));
+            bundle
+        }
         Ok(Ok(_)) => {
             own.notes.push(format!("rank {rank}: tracing stopped, its calls are missing"));
             Bundle::default()
@@ -64,22 +73,24 @@ pub fn finalize(recorder: Option<Box<State>>, whole: bool) {
             Bundle::default()
         }
     };
-    let merged = gather(&mut link, rank, size, bundle).and_then(|gathered| {
+    let merged = meet(&mut link, rank, size, |link| {
+        let gathered = gather(link, rank, size, bundle)?;
         for (from, error) in &gathered.lost {
             own.notes.push(format!("what rank {from} merged was lost ({error})"));
         }
-        let summary = summary::gather(&mut link, rank, size, own)?;
+        let summary = summary::gather(link, rank, size, own)?;
         Ok((gathered.bundle, summary))
     });
     // An error here leaks a communicator in a program that is about to end.
     let _ = link.0.close();
     match merged {
-        Ok((Some(bundle), summary)) => {
+        Some(Ok((Some(bundle), summary))) => {
             let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
-            write(config, Trace { meta, bundle });
+            write(config, spawned, Trace { meta, bundle });
         }
-        Ok((None, _)) => {}
-        Err(error) => say(&format!("no trace: merging failed on rank {rank}: {error}")),
+        Some(Ok((None, _))) => {}
+        Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
+        None => say(&format!("merging failed on rank {rank}, an internal error; its calls are missing")),
     }
 }
 
@@ -87,14 +98,7 @@ fn single(rank: u32) -> refrain_fold::ranks::RankList {
     refrain_fold::ranks::RankList::single(rank)
 }
 
-fn meta(
-    config: &Config,
-    pmpi: &refrain_mpi::Pmpi,
-    ranks: u32,
-    summary: Summary,
-    started: u64,
-    wall_ns: u64,
-) -> Meta {
+fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64, wall_ns: u64) -> Meta {
     let version = pmpi.library_version().unwrap_or_default();
     Meta {
         refrain_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -120,16 +124,54 @@ fn library_name(version: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ").replace("MPICH Version: ", "MPICH ")
 }
 
-fn write(config: &Config, mut trace: Trace) {
+/// Waits until every rank is here. One that is not traced never comes: then somebody says so.
+fn wait_for_all(pmpi: &Pmpi) {
+    const PATIENCE: Duration = Duration::from_secs(30);
+    const NAP: Duration = Duration::from_millis(1);
+    let world = pmpi.abi().comm_world;
+    // Where this fails, so will what comes next, and say it.
+    let Ok(mut request) = pmpi.ibarrier(world) else { return };
+    let begun = Instant::now();
+    let mut said = false;
+    while let Ok(false) = pmpi.test(&mut request) {
+        let waited = begun.elapsed();
+        if waited < NAP {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(NAP);
+        }
+        // Not all ranks at once; and the first may be the one that is missing.
+        if waited > PATIENCE && !said && pmpi.comm_rank(world).is_ok_and(|rank| rank < 2) {
+            said = true;
+            say(&format!(
+                "still waiting in MPI_Finalize for all ranks after {} s; if one of them is not traced, stop the run",
+                PATIENCE.as_secs()
+            ));
+        }
+    }
+}
+
+/// A program that another one started has a world of its own, and so a trace of its own beside the other's.
+fn path(config: &Config, spawned: bool) -> PathBuf {
+    if !spawned {
+        return config.out.clone();
+    }
+    let name = config.out.file_stem().unwrap_or_default().to_string_lossy();
+    config.out.with_file_name(format!("{name}.spawned-{}.rfn", std::process::id()))
+}
+
+fn write(config: &Config, spawned: bool, mut trace: Trace) {
     if let Err(error) = trace.bundle.canonical() {
         say(&format!("no trace: what was merged does not hold together: {error}"));
         return;
     }
     let ranks = trace.meta.ranks;
     let calls: u64 = calls(&trace.bundle);
-    match refrain_tracefile::save(&trace, &config.out, config.force) {
-        Ok(bytes) if config.summary => {
-            say(&format!("{ranks} ranks, {calls} calls, {bytes} bytes -> {}", config.out.display()));
+    let path = path(config, spawned);
+    match refrain_tracefile::save(&trace, &path, config.force) {
+        // The launcher's `refrain` speaks of the file it asked for only.
+        Ok(bytes) if config.summary || spawned => {
+            say(&format!("{ranks} ranks, {calls} calls, {bytes} bytes -> {}", path.display()));
         }
         Ok(_) => {}
         Err(error) => say(&format!("no trace: {error}")),

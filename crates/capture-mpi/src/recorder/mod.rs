@@ -2,15 +2,16 @@
 
 mod finalize;
 mod host;
+mod meeting;
 mod summary;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use refrain_encode::{Before, Encoder, Memo, Record, Tape};
-use refrain_mpi::{Pmpi, ThreadLevel};
+use refrain_mpi::Pmpi;
 
 use crate::clock::Calibration;
-use crate::hooks::{Observed, Recorder};
+use crate::hooks::{Ending, Observed, Recorder};
 use crate::state;
 use host::Process;
 
@@ -23,6 +24,8 @@ pub struct State {
     threads: Vec<(Before, Memo)>,
     split: bool,
     calibration: Calibration,
+    /// Another MPI program started this one.
+    spawned: bool,
     /// Seconds since 1970.
     started: u64,
 }
@@ -52,6 +55,7 @@ impl State {
             threads: Vec::new(),
             split: config.split,
             calibration: Calibration::start(),
+            spawned: false,
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
         })
     }
@@ -96,42 +100,42 @@ pub struct Real;
 
 impl Recorder for Real {
     fn init(_: Observed<'_>) {
-        state::with_recorder(State::new, |state| {
-            let State { host, encoder, .. } = state;
+        state::with_recorder(State::new, |state, _| {
+            let State { host, encoder, spawned, .. } = state;
             host.start();
+            // A session alone has no world communicator, and asking for it is an error that ends the program.
+            if !host.pmpi.initialized().unwrap_or(false) {
+                return;
+            }
             encoder.start(host);
+            // Known only now: the program may let go of its parent before it ends.
+            *spawned |= host.pmpi.has_parent().unwrap_or(false);
             let world = host.pmpi.abi().comm_world;
             if let Ok(rank) = host.pmpi.comm_rank(world) {
                 state::set_rank(rank.into());
             }
-            // Below this level the program itself sees to it that no two threads are in MPI at once.
-            let alone = host.pmpi.thread_level().is_ok_and(|level| level < ThreadLevel::Multiple);
-            state::set_one_at_a_time(alone);
         });
     }
 
     fn before(call: Observed<'_>) {
-        let thread = state::thread();
-        state::with_recorder(State::new, |state| state.before(thread, call));
+        state::with_recorder(State::new, |state, thread| state.before(thread, call));
     }
 
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64) {
-        let thread = state::thread();
         let ticks = end.saturating_sub(start);
-        state::with_recorder(State::new, |state| state.after(thread, call, result, ticks));
+        state::with_recorder(State::new, |state, thread| state.after(thread, call, result, ticks));
     }
 
-    fn finalize(call: Observed<'_>, whole: bool) {
-        if whole {
-            let thread = state::thread();
+    fn finalize(call: Observed<'_>, ending: Ending) {
+        if ending != Ending::Stopped {
             // Its result is not known before it has returned, when nothing can be merged any more.
-            state::with_recorder(State::new, |state| {
+            state::with_recorder(State::new, |state, thread| {
                 state.before(thread, call);
                 state.after(thread, call, 0, 0);
             });
         }
         // Where tracing stopped before it began, the other ranks wait for this one all the same.
         let state = state::take_recorder().or_else(|| State::new().map(Box::new));
-        finalize::finalize(state, whole);
+        finalize::finalize(state, ending);
     }
 }

@@ -34,6 +34,9 @@ impl Encoder {
         }
         if in_symbol {
             let handle = self.given(call, i, class, 0);
+            if class == Class::Comm && p.effect == Effect::Free {
+                self.comms.know(handle);
+            }
             let code = self.code(call, class, handle, 0);
             record.number(code.map_or(0, |c| c.number() + 1));
             if p.effect == Effect::Free && call.end == End::Success {
@@ -162,7 +165,7 @@ impl Encoder {
                 continue;
             }
             let gone = self.requests.is_null(call.host.handle_at(class, call.args[i], k));
-            if gone && let Some(later) = self.requests.complete(before, id, freed) {
+            if gone && let Some(later) = self.requests.complete(id, freed) {
                 let handle = call.host.handle_at(Class::Comm, later.pointer, 0);
                 self.generation += 1;
                 self.comms.bind(handle, later.comm);

@@ -27,6 +27,8 @@ pub struct Fake {
     pub topology: Topology,
     pub keep_pointers: bool,
     pub places: u64,
+    /// A communicator about which a real library must not be asked.
+    pub untouchable: Option<u64>,
 }
 
 #[repr(C)]
@@ -88,6 +90,7 @@ impl Host for Fake {
         "app+0x10".into()
     }
     fn comm(&mut self, handle: u64) -> CommInfo {
+        assert_ne!(Some(handle), self.untouchable);
         self.comms.get(&handle).cloned().unwrap_or_default()
     }
     fn topology(&mut self, _: u64) -> Topology {
@@ -142,12 +145,8 @@ pub fn world() -> World {
     let me = CommInfo { rank: 0, size: 1, remote_size: None, world: vec![2], remote_world: vec![] };
     let comms =
         [(handle("MPI_COMM_WORLD") as u64, all), (handle("MPI_COMM_SELF") as u64, me)].into_iter().collect();
-    let mut host = Fake {
-        comms,
-        topology: Topology { indegree: 2, outdegree: 3, dims: 2 },
-        keep_pointers: true,
-        places: 0,
-    };
+    let topology = Topology { indegree: 2, outdegree: 3, dims: 2 };
+    let mut host = Fake { comms, topology, keep_pointers: true, places: 0, untouchable: None };
     let mut encoder = Encoder::new(&values);
     encoder.start(&mut host);
     World {

@@ -37,6 +37,6 @@ pub use encoder::{Before, Encoder};
 pub use error::Error;
 pub use hash::{FastMap, hash_bytes};
 pub use host::{CommInfo, DatatypeInfo, Host, RawStatus, Topology};
-pub use layout::{DatatypeFacts, Layout, Outcome, Slot};
+pub use layout::{DatatypeFacts, Layout, NewComm, Outcome, Slot};
 pub use reader::Calls;
 pub use record::Record;

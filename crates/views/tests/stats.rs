@@ -58,7 +58,7 @@ fn runs_too_long_to_read() {
         item.count = 1 << 61;
     }
     let stats = stats(&trace).unwrap();
-    assert_eq!(payload_of(&stats, "MPI_Send"), Amount { bytes: 2 * 20 << 61, exact: false });
+    assert_eq!(payload_of(&stats, "MPI_Send"), Amount { bytes: (2 * 20) << 61, exact: false });
     assert_eq!((stats.walked, stats.ranks[0].calls), (0, 1 << 63));
 }
 

@@ -172,7 +172,13 @@ fn variadic_arguments_arrive() {
     let path = folder.join("libmpi.so.99");
     let rpath = format!("-Wl,-rpath,{}", folder.display());
     let program = compile("cc", "control.c", &[path.to_str().unwrap(), &rpath], "");
-    for variables in [&[][..], &[("REFRAIN_OUT", "x"), ("REFRAIN_TIME", "off")]] {
-        plain_and_preloaded(program.to_str().unwrap(), &[], variables);
-    }
+    plain_and_preloaded(program.to_str().unwrap(), &[], &[]);
+    // The stand-in is no whole MPI library: tracing stops and says so, in the middle of the first call.
+    let run = |preload: &str| {
+        let mut command = Command::new(&program);
+        command.env("LD_PRELOAD", preload).env("REFRAIN_OUT", "x").output().unwrap()
+    };
+    let (plain, preloaded) = (run(""), run(&library()));
+    assert_eq!((plain.stdout, plain.status), (preloaded.stdout.clone(), preloaded.status));
+    assert_eq!(said(&preloaded).len(), 1, "{preloaded:?}");
 }

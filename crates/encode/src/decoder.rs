@@ -223,8 +223,7 @@ impl Decoder {
         let code =
             u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
         let ranks = |lane: u16, next: Next<'_>| {
-            let n = next(lane);
-            let n = usize::try_from(n).map_err(|_| bad_value(f, i, n))?;
+            let n = checked_length(f, i, next(lane))?;
             many(n, || Ok(next(lane + 1)))
         };
         let parent = match new.scope {
@@ -295,15 +294,21 @@ fn bad_value(f: &'static Function, i: usize, value: i64) -> Error {
     Error::BadValue { function: f.name, parameter: f.params[i].name, value }
 }
 
+/// More elements than any array of a call has; a damaged file may ask for any number.
+const MOST_ELEMENTS: usize = 1 << 26;
+
 /// Grows as numbers come: a length read from a damaged file allocates nothing by itself.
 fn many<T>(n: usize, mut one: impl FnMut() -> Result<T, Error>) -> Result<Vec<T>, Error> {
-    /// No array of a call has more elements than a program could hold in memory.
-    const LIMIT: usize = 1 << 32;
     let mut out = Vec::new();
-    for _ in 0..n.min(LIMIT) {
+    for _ in 0..n {
         out.push(one()?);
     }
     Ok(out)
+}
+
+/// A length that a lane holds.
+fn checked_length(f: &'static Function, i: usize, n: i64) -> Result<usize, Error> {
+    usize::try_from(n).ok().filter(|&n| n <= MOST_ELEMENTS).ok_or_else(|| bad_value(f, i, n))
 }
 
 fn length(
@@ -314,14 +319,13 @@ fn length(
     next: Next<'_>,
 ) -> Result<usize, Error> {
     if let Some(lane) = lane {
-        let n = next(lane);
-        return usize::try_from(n).map_err(|_| bad_value(f, i, n));
+        return checked_length(f, i, next(lane));
     }
     // Negative counts and MPI_UNDEFINED are lengths of nothing.
-    Ok(known_length(f, i).map_or(0, |j| match args[j] {
-        Value::Int(n) => usize::try_from(n).unwrap_or(0),
-        _ => 0,
-    }))
+    match known_length(f, i).map(|j| &args[j]) {
+        Some(Value::Int(n)) => checked_length(f, i, (*n).max(0)),
+        _ => Ok(0),
+    }
 }
 
 fn number(kind: Kind, value: i64, base: i64) -> Value {

@@ -87,6 +87,17 @@ pub(crate) enum NewGroup {
     Inter(u16, u16),
 }
 
+impl NewComm {
+    /// The lane of the new communicator's code, and that of its group's length where the members are listed and it is
+    /// no inter-communicator.
+    pub fn size_lanes(&self) -> (u16, Option<u16>) {
+        match self.group {
+            NewGroup::List(len) => (self.code, Some(len)),
+            _ => (self.code, None),
+        }
+    }
+}
+
 /// Lanes of a datatype constructor: the new type's code, and what it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatatypeFacts {

@@ -39,7 +39,7 @@ pub use encoder::{Before, Encoder};
 pub use error::Error;
 pub use hash::{FastMap, hash_bytes};
 pub use host::{CommInfo, DatatypeInfo, Host, RawStatus, Topology};
-pub use layout::{DatatypeFacts, Layout, Outcome, Slot};
+pub use layout::{DatatypeFacts, Layout, NewComm, Outcome, Slot};
 pub use memo::Memo;
 pub use reader::Calls;
 pub use record::Record;

@@ -22,26 +22,31 @@ fn code(coder: &mut impl Coder, model: &mut Model, field: Field, hint: u64, valu
             .fold(0, |sum, i| sum << 1 | u64::from(coder.bit(value >> i & 1 == 1, 1 << 15)));
     }
     model.start(field, hint);
-    let mut decide = |node: u64, bit: bool| {
-        let p = model.predict(node);
-        let bit = coder.bit(bit, p);
-        model.update(bit);
-        bit
-    };
-    // Codes the lowest `count` bits of `value` after the decisions that led to `node`.
+    // Codes the lowest `count` bits of `value`, highest first, three at a time; `node` tells the token's trees apart.
     let mut tree = |node: u64, count: u32, value: u64| {
-        (0..count).rev().fold((1, 0), |(prefix, sum), i| {
-            let bit = u64::from(decide(node ^ prefix, value >> i & 1 == 1));
-            (prefix << 1 | bit, sum << 1 | bit)
-        })
+        let (mut left, mut sum) = (count, 0);
+        while left > 0 {
+            let end = left.saturating_sub(3);
+            model.open(node ^ (1 << (count - left) | sum));
+            let mut path = 1;
+            while left > end {
+                left -= 1;
+                let p = model.predict(path);
+                let bit = coder.bit(value >> left & 1 == 1, p);
+                model.update(bit);
+                path = path << 1 | usize::from(bit);
+                sum = sum << 1 | u64::from(bit);
+            }
+        }
+        sum
     };
     let value = match field.coding() {
-        Coding::Byte => tree(0, 8, value).1,
+        Coding::Byte => tree(0, 8, value),
         _ => {
             let bits = crate::token::bits(value);
-            let mut length = tree(0, 3, bits.min(LONG).into()).1 as u32;
+            let mut length = tree(0, 3, bits.min(LONG).into()) as u32;
             if length == LONG {
-                length += tree(1 << 8, 6, bits.saturating_sub(LONG).into()).1 as u32;
+                length += tree(1 << 8, 6, bits.saturating_sub(LONG).into()) as u32;
             }
             // 64 is the longest there is; what a damaged file says beyond it is cut off.
             let length = length.min(64);
@@ -57,7 +62,7 @@ fn code(coder: &mut impl Coder, model: &mut Model, field: Field, hint: u64, valu
 
 /// The bits below the highest, in pieces: a decision knows the bits of its own piece only and the piece before, or
 /// long numbers would never meet the same decision twice.
-fn mantissa(tree: &mut impl FnMut(u64, u32, u64) -> (u64, u64), length: u32, value: u64) -> u64 {
+fn mantissa(tree: &mut impl FnMut(u64, u32, u64) -> u64, length: u32, value: u64) -> u64 {
     let mut left = length - 1;
     let mut sum = 0;
     let mut before = 0;
@@ -65,7 +70,7 @@ fn mantissa(tree: &mut impl FnMut(u64, u32, u64) -> (u64, u64), length: u32, val
         let piece = left.min(8);
         left -= piece;
         let node = u64::from(length) << 40 | u64::from(left) << 32 | before << 16 | 1 << 15;
-        let bits = tree(node, piece, value >> left).1;
+        let bits = tree(node, piece, value >> left);
         sum = sum << piece | bits;
         before = bits;
     }

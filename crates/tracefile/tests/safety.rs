@@ -4,6 +4,7 @@ mod stencil;
 
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
+use refrain_fold::ranks::{Part, RankList};
 use refrain_tracefile::{Error, Meta, Trace, open, read, save, sections, write, write_plain};
 use stencil::Random;
 
@@ -168,6 +169,27 @@ fn reseal(bytes: &mut [u8], places: &[refrain_tracefile::SectionInfo]) {
     bytes[at..at + 4].copy_from_slice(&sum);
 }
 
+/// A small file must not make its reader fill the memory: ranks in the run, ranks on hosts, lanes of symbols.
+#[test]
+fn giants_are_refused() {
+    let mut trace = Trace { meta: Meta { ranks: 1 << 24, ..Meta::default() }, ..Trace::default() };
+    assert!(read(&write(&trace)).is_ok());
+    trace.meta.ranks += 1;
+    assert!(matches!(read(&write(&trace)), Err(Error::Malformed { section: "meta", .. })));
+    let all = RankList { parts: vec![Part { start: 0, dims: vec![(u32::MAX, 1)] }] };
+    trace.meta = Meta { hosts: vec![("a".into(), all)], ..Meta::default() };
+    assert!(matches!(read(&write(&trace)), Err(Error::Malformed { section: "meta", .. })));
+
+    // 2000 structures that nobody has, of 200 symbols with 65535 lanes each: 26 thousand million lanes.
+    let symbol =
+        |i: u8| SymbolEntry { bytes: [i].into(), lanes: u16::MAX, tally: Tally { total: 0, min: 0, max: 0 } };
+    let start: Vec<Item> = (0..200).map(|t| Item { symbol: Symbol::Terminal(t), count: 1 }).collect();
+    trace.meta = Meta::default();
+    trace.bundle.symbols = (0..200).map(symbol).collect();
+    trace.bundle.structures = vec![Grammar { rules: vec![start] }; 2000];
+    assert_eq!(read(&write_plain(&trace)).unwrap(), trace);
+}
+
 #[test]
 fn random_bytes_after_a_good_start() {
     let mut random = Random(5);
@@ -222,7 +244,7 @@ fn any_trace(random: &mut Random) -> Trace {
         command: texts(random),
         library: any_text(random),
         abi: any_text(random),
-        ranks: any_number(random) as u32,
+        ranks: any_number(random) as u32 % (1 << 24),
         hosts: texts(random).into_iter().zip(bundle.groups.iter().map(|g| g.ranks.clone())).collect(),
         started: any_number(random),
         wall_ns: any_number(random),

@@ -50,6 +50,19 @@ fn derived_types_by_their_size() {
     check(1, &many, "MPI_Send", 28, false);
 }
 
+/// Promise: the table costs time in the size of the file. What only the calls could tell is a lower bound then.
+#[test]
+fn runs_too_long_to_read() {
+    let mut trace =
+        alike(2, &[contiguous(3, 0, 12), send(5, "#0"), contiguous(4, 0, 16), send(5, "MPI_INT")]);
+    for item in &mut trace.bundle.structures[0].rules[0] {
+        item.count = 1 << 61;
+    }
+    let stats = stats(&trace).unwrap();
+    assert_eq!(payload_of(&stats, "MPI_Send"), Amount { bytes: (2 * 20) << 61, exact: false });
+    assert_eq!((stats.walked, stats.ranks[0].calls), (0, 1 << 63));
+}
+
 #[test]
 fn a_type_nobody_saw_being_made() {
     let unseen = stats(&alike(2, &[send(1, "MPI_INT"), send(5, "#9")])).unwrap();
@@ -68,7 +81,11 @@ fn types_made_by_another_thread() {
 fn collectives() {
     check(4, &[alltoall(3, "MPI_INT", "MPI_COMM_WORLD")], "MPI_Alltoall", 4 * 4 * 12, false);
     check(4, &[alltoall(3, "MPI_INT", "MPI_COMM_SELF")], "MPI_Alltoall", 4 * 12, false);
-    check(4, &[split(0, 0, &[0, 1, 2]), alltoall(3, "MPI_INT", "#0")], "MPI_Alltoall", 4 * 3 * 12, true);
+    check(4, &[split(0, 0, &[0, 1, 2]), alltoall(3, "MPI_INT", "#0")], "MPI_Alltoall", 4 * 3 * 12, false);
+    // The same id, another size: only the order of the calls tells.
+    let small = [split(0, 0, &[0, 1, 2]), alltoall(3, "MPI_INT", "#0")];
+    let large = [split(0, 1, &[0, 1, 2, 3]), alltoall(3, "MPI_INT", "#0")];
+    check(4, &[small, large].concat(), "MPI_Alltoall", 4 * (3 + 4) * 12, true);
     let in_place = call("MPI_Alltoall").named("MPI_IN_PLACE").absent().absent();
     check(
         4,

@@ -21,7 +21,7 @@ pub use merge::{Manifest, Parcel, Want, merge};
 pub use walk::Walk;
 
 /// Ranks times threads: more than any machine has, so that a longer list can only come from a hostile file.
-const MOST_RANKS: u64 = 1 << 24;
+pub const MOST_RANKS: u64 = 1 << 24;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bundle {

@@ -18,13 +18,18 @@ const NEXT: u64 = 1;
 /// By its number.
 const OTHER: u64 = 2;
 
-/// For each structure, the lanes of its groups: (symbol, lane) in the order of `Group::lanes`.
-pub fn layouts(structures: &[Grammar], symbols: &[SymbolEntry]) -> Vec<Vec<(u32, u16)>> {
+/// For each structure, its symbols in the order of `Group::lanes`, each with how many lanes it has there.
+pub type Layouts = Vec<Vec<(u32, u16)>>;
+
+pub fn layouts(structures: &[Grammar], symbols: &[SymbolEntry]) -> Layouts {
     let lanes = |symbol: u32| symbols.get(symbol as usize).map_or(0, |s| s.lanes);
-    let of = |structure: &Grammar| {
-        structure.counts().iter().flat_map(|c| (0..lanes(c.0)).map(|lane| (c.0, lane))).collect()
-    };
+    let of = |structure: &Grammar| structure.counts().iter().map(|c| (c.0, lanes(c.0))).collect();
     structures.iter().map(of).collect()
+}
+
+/// (symbol, lane), one by one: a hostile file can announce more lanes than fit into memory.
+pub fn places(layout: &[(u32, u16)]) -> impl Iterator<Item = (u32, u16)> {
+    layout.iter().flat_map(|&(symbol, lanes)| (0..lanes).map(move |lane| (symbol, lane)))
 }
 
 /// What writer and reader both know of the groups before.
@@ -91,7 +96,7 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         past.first = write_ranks(put, &group.ranks, past.first);
         put.signed(Field::GroupStructure, 0, i64::from(past.structures) - i64::from(group.structure));
         past.structures = past.structures.max(group.structure.saturating_add(1));
-        for (&place, &stream) in layouts[group.structure as usize].iter().zip(&group.lanes) {
+        for (place, &stream) in places(&layouts[group.structure as usize]).zip(&group.lanes) {
             let place = Place::new(place, &bundle.symbols);
             let how = if past.expected(place) == Some(stream) {
                 SAME
@@ -126,7 +131,7 @@ pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> R
         let layout = layout.ok_or_else(|| Bad(format!("structure {structure} does not exist")))?;
         past.structures = past.structures.max(structure.saturating_add(1));
         let mut lanes = Vec::new();
-        for &place in layout {
+        for place in places(layout) {
             let place = Place::new(place, symbols);
             let (how_hint, which_hint) = past.hints(place);
             let stream = match (get.get(Field::Lane, how_hint)?, past.expected(place)) {

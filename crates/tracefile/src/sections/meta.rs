@@ -1,5 +1,7 @@
 //! Section `meta`: what ran, where, when and how it was traced.
 
+use refrain_fold::bundle::MOST_RANKS;
+
 use crate::get::{Bad, Get};
 use crate::sections::{read_ranks, write_ranks};
 use crate::token::{Field, Put};
@@ -58,10 +60,16 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     let command = texts(get, 10, COMMAND)?;
     let library = get.text(LIBRARY)?;
     let abi = get.text(ABI)?;
-    let ranks = get.small(Field::Count, 11)?;
+    let ranks: u32 = get.small(Field::Count, 11)?;
     let mut hosts = Vec::new();
+    let mut on_hosts = 0u64;
     for _ in 0..get.count(Field::Count, 12)? {
         hosts.push((get.text(HOST)?, read_ranks(get, 0)?.0));
+        on_hosts = on_hosts.saturating_add(hosts.last().map_or(0, |(_, ranks)| ranks.len()));
+    }
+    // Readers have a table row for each; a file of a hundred bytes must not make them fill the memory.
+    if u64::from(ranks) > MOST_RANKS || on_hosts > MOST_RANKS {
+        return Err(Bad(format!("more than {MOST_RANKS} ranks")));
     }
     let started = get.measure(Field::Magnitude, STARTED)?;
     let wall_ns = get.measure(Field::Magnitude, WALL)?;

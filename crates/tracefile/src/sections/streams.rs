@@ -5,7 +5,7 @@ use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::stream::{Stream, Term};
 
 use crate::get::{Bad, Get};
-use crate::sections::groups::layouts;
+use crate::sections::groups::{layouts, places};
 use crate::sections::symbols::head;
 use crate::token::{Field, Put, pair, two};
 
@@ -22,7 +22,7 @@ fn uses(count: usize, groups: &[Group], structures: &[Grammar], symbols: &[Symbo
     let mut uses = vec![0; count];
     for group in groups {
         let layout = layouts.get(group.structure as usize).map_or(&[][..], Vec::as_slice);
-        for (&(symbol, lane), &stream) in layout.iter().zip(&group.lanes) {
+        for ((symbol, lane), &stream) in places(layout).zip(&group.lanes) {
             if let Some(slot) = uses.get_mut(stream as usize).filter(|slot| **slot == 0) {
                 let head = head(&symbols[symbol as usize].bytes);
                 *slot = two(pair(head, lane.into()), head);

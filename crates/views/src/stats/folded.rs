@@ -110,11 +110,52 @@ impl Types {
     }
 }
 
+/// How many ranks the communicators have that a group makes, by id; `None` for an id that had several sizes.
+#[derive(Debug, Default)]
+pub(super) struct Comms {
+    sizes: HashMap<u32, Option<u64>>,
+    /// Some were made whose size only a reader of all calls knows.
+    more: bool,
+}
+
+impl Comms {
+    fn get(&self, id: u32) -> Option<u64> {
+        if self.more { None } else { self.sizes.get(&id).copied().flatten() }
+    }
+
+    pub(super) fn of(occurrences: &[Occurrence<'_>]) -> Comms {
+        let mut comms = Comms::default();
+        for o in occurrences {
+            for slot in &o.layout.slots {
+                let Slot::NewComm(new) = slot else { continue };
+                let (code, len) = new.size_lanes();
+                let constant = |lane: u16| o.lane(lane).ok().and_then(|lane| constant_of(lane, o.times));
+                let id = |code: i64| u32::try_from(code / 2).ok().filter(|_| code >= 0 && code % 2 == 0);
+                match (constant(code), len.and_then(constant)) {
+                    // Odd codes are constants: no communicator was made here.
+                    (Some(code), _) if code % 2 == 1 => {}
+                    (Some(code), Some(len)) if id(code).is_some() => {
+                        let size = u64::try_from(len).ok();
+                        let known = comms.sizes.entry(id(code).unwrap_or(0)).or_insert(size);
+                        *known = known.filter(|known| Some(*known) == size);
+                    }
+                    (Some(code), None) if id(code).is_some() => {
+                        comms.sizes.insert(id(code).unwrap_or(0), None);
+                    }
+                    _ => comms.more = true,
+                }
+            }
+        }
+        comms
+    }
+}
+
 pub(super) struct Context<'a> {
     pub(super) rank: u32,
     pub(super) world: u32,
     /// Of this group.
     pub(super) types: &'a Types,
+    pub(super) comms: &'a Comms,
     /// Of types that other threads made.
     pub(super) elsewhere: &'a dyn Fn(u32) -> Option<u64>,
 }
@@ -203,6 +244,10 @@ fn of_side(
     let comm = || -> Result<CommSize, NeedWalk> {
         match comm.map(|i| &o.layout.slots[i]) {
             Some(Slot::Fixed(Value::Name(name))) => named_comm(name, context.world).ok_or(NeedWalk),
+            Some(Slot::Object(_, id)) => {
+                let local = context.comms.get(*id).ok_or(NeedWalk)?;
+                Ok(CommSize { local, remote: None, out_degree: None })
+            }
             _ => Err(NeedWalk),
         }
     };

@@ -1,8 +1,8 @@
 //! Calls, payload and time per function and per rank, from the folded form.
 //!
-//! Costs time in the size of the file. Exact: where the folded form does not say how much data a group of ranks gave
-//! (a datatype's id that meant different sizes, blocks for each member of a communicator that a call made), one of its
-//! ranks is read call by call.
+//! Costs time in the size of the file. Where the folded form does not say how much data a group of ranks gave
+//! (a datatype's id that meant different sizes, blocks for each neighbour), one of its ranks is read call by call, unless
+//! it made more than 2^26: then the amount is a lower bound and says so.
 
 mod folded;
 mod payload;
@@ -21,8 +21,12 @@ use crate::error::Error;
 pub use payload::DEFINITION;
 pub use write::{Per, write_json, write_text};
 
+/// Calls of one rank that are read where the folded form does not say what they gave; of longer runs only a lower bound
+/// is told.
+const LONGEST_WALK: u64 = 1 << 26;
+
 /// An amount of data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Amount {
     pub bytes: u128,
     /// Otherwise it is at least this.
@@ -59,7 +63,7 @@ pub struct FunctionRow {
     pub time: Option<Tally>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RankRow {
     pub calls: u64,
     pub payload: Amount,
@@ -106,10 +110,14 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
             sizes.all(|size| size == Some(first)).then_some(first)
         };
         let rank = first_rank(group);
-        let context = folded::Context { rank, world, types: own_types, elsewhere: &elsewhere };
+        let comms = folded::Comms::of(occurrences);
+        let context = folded::Context { rank, world, types: own_types, comms: &comms, elsewhere: &elsewhere };
+        let length = occurrences.iter().fold(0u64, |sum, o| sum.saturating_add(o.times));
         let given = match folded_amounts(occurrences, &context) {
-            Ok(given) => given,
-            Err(folded::NeedWalk) => {
+            (given, true) => given,
+            // Reading this many calls takes longer than anybody waits for a table.
+            (given, false) if length > LONGEST_WALK => given,
+            _ => {
                 walked += 1;
                 let calls = Calls::new(bundle, rank, group.thread).map_err(|error| Error::Call {
                     rank,
@@ -153,19 +161,23 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     Ok(Stats { functions, ranks, walked })
 }
 
-/// By function number, what one rank of a group gave.
+/// By function number, what one rank of a group gave, and whether the folded form said it all: where it did not, the
+/// amount is not exact.
 fn folded_amounts(
     occurrences: &[folded::Occurrence<'_>],
     context: &folded::Context<'_>,
-) -> Result<HashMap<u16, Amount>, folded::NeedWalk> {
+) -> (HashMap<u16, Amount>, bool) {
     let mut given: HashMap<u16, Amount> = HashMap::new();
+    let mut all = true;
     for occurrence in occurrences {
         let function = occurrence.layout.function;
         if let Some(rule) = payload::payload(function) {
-            given.entry(function.id).or_default().add(folded::of_symbol(occurrence, &rule, context)?, 1);
+            let amount = folded::of_symbol(occurrence, &rule, context);
+            all &= amount.is_ok();
+            given.entry(function.id).or_default().add(amount.unwrap_or(Amount::UNKNOWN), 1);
         }
     }
-    Ok(given)
+    (given, all)
 }
 
 fn row<'a>(rows: &'a mut BTreeMap<u16, FunctionRow>, layout: &Layout) -> &'a mut FunctionRow {

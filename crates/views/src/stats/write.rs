@@ -1,5 +1,6 @@
 //! The tables of `stats`, for people and for programs.
 
+use std::collections::HashMap;
 use std::io::Write;
 
 use refrain_fold::bundle::Tally;
@@ -85,11 +86,13 @@ fn functions(trace: &Trace, stats: &Stats, text: &mut String) {
 /// Ranks that made as many calls and gave as much share a line.
 fn ranks(trace: &Trace, stats: &Stats, text: &mut String) {
     let mut alike: Vec<(RankRow, Vec<u32>)> = Vec::new();
+    let mut line_of: HashMap<RankRow, usize> = HashMap::new();
     for (rank, row) in (0u32..).zip(&stats.ranks) {
-        match alike.iter_mut().find(|(other, _)| other == row) {
-            Some((_, ranks)) => ranks.push(rank),
-            None => alike.push((*row, vec![rank])),
-        }
+        let line = *line_of.entry(*row).or_insert_with(|| {
+            alike.push((*row, Vec::new()));
+            alike.len() - 1
+        });
+        alike[line].1.push(rank);
     }
     let mut table = Table::new(["ranks", "number", "calls each", "payload each"]);
     for (row, ranks) in &alike {

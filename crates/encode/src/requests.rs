@@ -11,7 +11,7 @@ use crate::objects::{Code, Pool};
 /// after that, which costs compression and bounds memory.
 const MAX_POOLS: usize = 1 << 16;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) id: u32,
     /// Where the program keeps the handle: tells operations apart to which the library gave one handle.
@@ -24,7 +24,7 @@ pub(crate) struct Entry {
     pub(crate) later: Option<Box<Later>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Outstanding {
     entries: VecDeque<Entry>,
     /// Where the next look-up in the same call starts.
@@ -32,7 +32,7 @@ struct Outstanding {
     cursor_call: u64,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Requests {
     by_handle: FastMap<u64, Outstanding>,
     pool_of: FastMap<u64, u32>,

@@ -3,6 +3,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 use refrain_scale::{Meter, Options, Pattern, Report, simulate};
 
@@ -44,9 +45,16 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-struct Allocations;
+struct Measured;
 
-impl Meter for Allocations {
+impl Meter for Measured {
+    fn now(&self) -> Duration {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `time` is a place for the answer.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    }
+
     fn restart(&self) {
         PEAK.store(LIVE.load(Relaxed), Relaxed);
     }
@@ -146,7 +154,7 @@ fn main() -> ExitCode {
         "peak MiB"
     );
     for pattern in arguments.patterns {
-        let options = Options { threads: arguments.threads, meter: &Allocations };
+        let options = Options { threads: arguments.threads, meter: &Measured };
         let done = match simulate(pattern, arguments.ranks, arguments.steps, &options) {
             Ok(done) => done,
             Err(error) => {

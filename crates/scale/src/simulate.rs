@@ -1,7 +1,7 @@
 //! All ranks of a pattern, one after the other, merged as `fold::bundle::gather` would merge them, and written.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refrain_fold::bundle::{self, Bundle, merge};
 use refrain_tracefile::{Meta, Trace};
@@ -9,8 +9,10 @@ use refrain_tracefile::{Meta, Trace};
 use crate::pattern::Pattern;
 use crate::rank::{Rank, Template};
 
-/// Whoever counts allocations; see `examples/scale.rs`.
+/// Whoever counts time and allocations; see `examples/scale.rs`.
 pub trait Meter: Sync {
+    /// Time this thread has had a processor for: on a busy machine the only time that means something.
+    fn now(&self) -> Duration;
     /// From here on.
     fn restart(&self);
     /// The most bytes that were in use at once since then.
@@ -22,6 +24,10 @@ pub trait Meter: Sync {
 pub struct NoMeter;
 
 impl Meter for NoMeter {
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+
     fn restart(&self) {}
 
     fn peak(&self) -> usize {
@@ -42,6 +48,7 @@ impl Default for Options<'_> {
     }
 }
 
+/// Of processor time; 0 without a meter.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Seconds {
     /// All calls of all ranks, encoded and folded.
@@ -125,11 +132,16 @@ struct Job<'a> {
 
 impl Job<'_> {
     fn leaf(&self, rank: u32) -> Result<Branch, Error> {
-        let start = Instant::now();
+        let start = self.meter.now();
         let mut process = Rank::new(self.template, rank, self.size);
         self.pattern.run(&mut process, self.steps);
         let done = process.finish()?;
-        Ok(Branch { bundle: done.bundle, calls: done.calls, ranks: start.elapsed(), ..Branch::default() })
+        Ok(Branch {
+            bundle: done.bundle,
+            calls: done.calls,
+            ranks: self.meter.now() - start,
+            ..Branch::default()
+        })
     }
 
     /// `left` takes `right` in.
@@ -137,9 +149,9 @@ impl Job<'_> {
         if at_root {
             self.meter.restart();
         }
-        let start = Instant::now();
+        let start = self.meter.now();
         let bundle = merge(left.bundle, right.bundle)?;
-        let took = start.elapsed();
+        let took = self.meter.now() - start;
         let peak = if at_root { self.meter.peak() } else { 0 };
         Ok(Branch {
             bundle,
@@ -197,7 +209,7 @@ pub fn simulate(
     let job = Job { pattern, size: ranks, steps, template: &template, meter: options.meter };
     let Branch { mut bundle, calls, ranks: in_ranks, merge, path, peak } = job.all(options.threads)?;
     options.meter.restart();
-    let start = Instant::now();
+    let start = options.meter.now();
     bundle.canonical()?;
     let meta = Meta {
         refrain_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -210,7 +222,7 @@ pub fn simulate(
     };
     let trace = Trace { meta, bundle };
     let bytes = refrain_tracefile::write(&trace);
-    let write = start.elapsed();
+    let write = options.meter.now() - start;
     let peak = peak.max(options.meter.peak());
     let sections = refrain_tracefile::sections(&bytes).map_err(Error::File)?;
     let report = Report {

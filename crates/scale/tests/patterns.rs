@@ -18,7 +18,7 @@ fn verify(name: &str, ranks: u32, steps: u32) {
         pattern.run(&mut rank, steps);
         let expected = rank.finish().unwrap();
         let mut calls = Calls::new(&trace.bundle, number, 0).unwrap();
-        let count = (&mut calls).map(|call| call.unwrap()).count() as u64;
+        let count = (&mut calls).inspect(|call| assert!(call.is_ok(), "{call:?}")).count() as u64;
         assert_eq!(count, expected.calls, "{name}, rank {number} of {ranks}");
         assert_eq!(Some(calls.digest()), expected.digest, "{name}, rank {number} of {ranks}");
         total += count;

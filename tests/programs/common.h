@@ -25,6 +25,21 @@ static inline void see(const int *values, int n)
         checksum = (checksum * 31 + values[i]) % 1000003;
 }
 
+/* A number below `most` that looks random and depends on nothing but its arguments: every rank can work out what
+ * another one draws, and every C library gives the same. */
+static inline int drawn(int most, int a, int b, int c)
+{
+    unsigned x = 2463534242u;
+    int words[3] = {a, b, c};
+    for (int i = 0; i < 3; i++) {
+        x = (x ^ (unsigned)words[i]) * 2654435761u;
+        x ^= x >> 15;
+        x = (x + 374761393u) * 2246822519u;
+        x ^= x >> 13;
+    }
+    return (int)(x % (unsigned)most);
+}
+
 static inline void finish(const char *name)
 {
     long total = 0;

@@ -67,6 +67,18 @@ impl Program {
         program("misc.c", &[2, 3], STILL),
         program("heap.c", &[2, 3], Rules { heap_moves: true, tag_is_offset: true }),
         program("stencil2d.c", &[4, 5], STILL),
+        program("random_sizes.c", &[3], STILL).with(&["8"]),
+        program("random_partners.c", &[2, 4], STILL).with(&["6"]),
+        program("amr.c", &[4], STILL).with(&["8", "3"]),
+        program("alltoallv.c", &[3], STILL).with(&["4", "100"]),
+        program("new_objects.c", &[3], STILL).with(&["12"]),
+        program("stencil3d.c", &[4], STILL).with(&["3", "cart"]),
+        program("butterfly.c", &[5], STILL).with(&["3"]),
+        program("transpose.c", &[4], STILL).with(&["3"]),
+        program("pipeline.c", &[3], STILL).with(&["3"]),
+        program("tree.c", &[5], STILL).with(&["3"]),
+        program("masterworker.c", &[3], STILL).with(&["3"]),
+        program("rowcol.c", &[4], STILL).with(&["3"]),
         program("cxx.cpp", &[2, 3], MOVING),
         program("f_mpifh.f", &[2, 3, 4], STILL),
         program("f_usempi.f90", &[2, 3, 4], STILL),
@@ -85,7 +97,7 @@ impl Program {
         self.source.split('.').next().unwrap_or(self.source)
     }
 
-    pub fn with(self, args: &'static [&'static str]) -> Program {
+    pub const fn with(self, args: &'static [&'static str]) -> Program {
         Program { args, ..self }
     }
 

@@ -4,7 +4,11 @@
 use refrain_e2e::{Library, Program, build, compare, run};
 
 fn check(library: Library, name: &str) {
-    let program = Program::named(name);
+    check_program(library, Program::named(name));
+}
+
+fn check_program(library: Library, program: Program) {
+    let name = program.name();
     for &ranks in program.ranks {
         let what = format!("{name} on {ranks} ranks of {}", library.suffix());
         let plain = run::plain(library, &program, ranks);
@@ -44,11 +48,31 @@ programs!(
     misc,
     heap,
     stencil2d,
+    random_sizes,
+    random_partners,
+    amr,
+    alltoallv,
+    new_objects,
+    stencil3d,
+    butterfly,
+    transpose,
+    pipeline,
+    tree,
+    masterworker,
+    rowcol,
     cxx,
     f_mpifh,
     f_usempi,
     f_f08
 );
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn neighbours_worked_out_by_hand() {
+    for library in Library::ALL {
+        check_program(library, Program::named("stencil3d").with(&["3", "hand"]));
+    }
+}
 
 #[test]
 fn no_program_is_forgotten() {

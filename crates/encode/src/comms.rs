@@ -23,7 +23,7 @@ pub(crate) struct Comm {
 }
 
 /// A communicator whose handle is valid only when a request completes (`MPI_Comm_idup`).
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Later {
     pub(crate) pointer: usize,
     pub(crate) comm: Comm,
@@ -38,7 +38,7 @@ pub(crate) struct Naming {
     pub(crate) members: u32,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Comms {
     known: FastMap<u64, Comm>,
     null: Option<(u64, u16)>,

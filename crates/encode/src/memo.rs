@@ -98,7 +98,7 @@ pub struct Memo {
 }
 
 /// Made once for a process: by function id.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Plans(Vec<Option<Plan>>);
 
 impl Plans {

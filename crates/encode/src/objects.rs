@@ -32,7 +32,7 @@ impl Code {
 }
 
 /// Lowest number first.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Pool {
     free: BinaryHeap<Reverse<u32>>,
     next: u32,
@@ -54,7 +54,7 @@ impl Pool {
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Object {
     code: Code,
     /// Some calls hand out one handle many times (`MPI_Comm_group`), and each is freed.
@@ -62,7 +62,7 @@ struct Object {
 }
 
 /// All objects but communicators and requests, which have rules of their own.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Objects {
     known: FastMap<(Class, u64), Object>,
     pools: FastMap<Class, Pool>,

@@ -35,7 +35,7 @@ enum By {
     Place = 1,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Entry {
     id: u32,
     handle: u64,
@@ -55,7 +55,7 @@ struct Entry {
 }
 
 /// Every look-up, creation and completion takes the same time, however many operations share one handle.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Requests {
     entries: Vec<Option<Entry>>,
     vacant: Vec<u32>,

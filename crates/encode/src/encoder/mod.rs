@@ -44,7 +44,8 @@ struct Names {
 }
 
 /// Turns the calls of one process into records. Holds the process's objects; knows no library but through a [`Host`].
-#[derive(Debug, Default)]
+/// A clone of one that has seen no call is a cheap start for another process of the same library.
+#[derive(Debug, Default, Clone)]
 pub struct Encoder {
     numbers: Numbers,
     names: Names,
@@ -77,7 +78,7 @@ pub struct Before {
     numbers: Vec<i64>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Scratch {
     codes: Vec<Code>,
     text: Vec<u8>,

@@ -1,0 +1,205 @@
+//! How much information is in the numbers of a trace: `entropy [--parameters] FILE`.
+//!
+//! Of each parameter of each function the Shannon entropy of order 0, with the numbers of all ranks in one pool: what a
+//! perfect coder would need that knows how often each number occurs, and nothing else. Numbers that follow a pattern
+//! are no information, so a parameter counts as it stands, relative to the rank (also modulo the ranks), or as the
+//! difference to the number 1 to 64 before it on the same rank, whichever is least. Requests are not counted: their ids
+//! are the tracer's names.
+//!
+//! `distinct` counts parameters that say the same only once: those whose numbers are a times another's plus b,
+//! throughout (the bytes of a status and the count asked from it). `polls` are the calls that found nothing.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::process::ExitCode;
+
+use refrain_encode::{Calls, hash_bytes};
+use refrain_model::{Call, Class, Kind, Value};
+
+const DISTANCES: usize = 64;
+
+/// A parameter's numbers, in order, rank by rank.
+#[derive(Default)]
+struct Numbers {
+    ranks: Vec<(i64, Vec<i64>)>,
+}
+
+impl Numbers {
+    fn push(&mut self, rank: i64, value: i64) {
+        if self.ranks.last().is_none_or(|(last, _)| *last != rank) {
+            self.ranks.push((rank, Vec::new()));
+        }
+        if let Some((_, values)) = self.ranks.last_mut() {
+            values.push(value);
+        }
+    }
+
+    /// Equal for parameters that differ by a factor and a sum only.
+    fn content(&self) -> u64 {
+        let all =
+            || self.ranks.iter().flat_map(|(rank, values)| values.iter().map(move |value| (*rank, *value)));
+        let first = all().next().map_or(0, |(_, value)| value);
+        let unit = all().fold(0, |unit, (_, value)| gcd(unit, value.wrapping_sub(first).unsigned_abs()));
+        let down = all()
+            .map(|(_, value)| value.wrapping_sub(first))
+            .find(|away| *away != 0)
+            .is_some_and(|away| away < 0);
+        let unit = i128::from(unit.max(1)) * if down { -1 } else { 1 };
+        let mut bytes = Vec::new();
+        for (rank, value) in all() {
+            bytes.extend(rank.to_le_bytes());
+            bytes.extend(((i128::from(value) - i128::from(first)) / unit).to_le_bytes());
+        }
+        hash_bytes(&bytes)
+    }
+
+    fn len(&self) -> usize {
+        self.ranks.iter().map(|(_, values)| values.len()).sum()
+    }
+
+    /// In bits, over all numbers.
+    fn entropy(&self, ranks: i64) -> f64 {
+        let views: [&dyn Fn(i64, i64) -> i64; 3] =
+            [&|_, value| value, &|rank, value| value - rank, &|rank, value| (value - rank).rem_euclid(ranks)];
+        let mut least = f64::INFINITY;
+        for (number, view) in views.iter().enumerate() {
+            // What is taken modulo the ranks must have been a rank.
+            let rank_like = |(_, values): &(i64, Vec<i64>)| values.iter().all(|v| (-1..ranks).contains(v));
+            if number == 2 && !self.ranks.iter().all(rank_like) {
+                continue;
+            }
+            for distance in 0..=DISTANCES {
+                least = least.min(self.entropy_of(view, distance));
+                if least == 0.0 {
+                    return 0.0;
+                }
+            }
+        }
+        least
+    }
+
+    fn entropy_of(&self, view: &dyn Fn(i64, i64) -> i64, distance: usize) -> f64 {
+        let mut counts: HashMap<i64, u64> = HashMap::new();
+        let mut total = 0u64;
+        for (rank, values) in &self.ranks {
+            for (at, &value) in values.iter().enumerate() {
+                let before =
+                    if distance == 0 || at < distance { 0 } else { view(*rank, values[at - distance]) };
+                *counts.entry(view(*rank, value).wrapping_sub(before)).or_default() += 1;
+                total += 1;
+            }
+        }
+        counts.values().map(|&n| n as f64 * (total as f64 / n as f64).log2()).sum()
+    }
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+type Pools = BTreeMap<String, Numbers>;
+
+fn add(pools: &mut Pools, name: &str, rank: i64, value: &Value) {
+    let mut push = |part: &str, number: i64| {
+        let key = format!("{name}{part}");
+        pools.entry(key).or_default().push(rank, number);
+    };
+    match value {
+        Value::Unset => {}
+        Value::Int(number) => push("", *number),
+        Value::Bool(truth) => push("", i64::from(*truth)),
+        // Names are few; below any number that a program uses.
+        Value::Name(text) => push("", i64::MIN / 2 + (hash_bytes(text.as_bytes()) >> 40) as i64),
+        Value::Mask(names) => push("", hash_bytes(names.join("|").as_bytes()) as i64 >> 8),
+        Value::Text(text) | Value::Comm(text) => push("", hash_bytes(text.as_bytes()) as i64 >> 8),
+        Value::Object(_, id) => push("", i64::from(*id)),
+        Value::Address(a) => {
+            push(".segment", i64::from(a.segment) * 8 + a.area as i64);
+            push(".offset", a.offset);
+        }
+        Value::Status(s) => {
+            push(".bytes", s.bytes);
+            push(".cancelled", i64::from(s.cancelled));
+            push(".error", s.error);
+            add(pools, &format!("{name}.source"), rank, &s.source);
+            add(pools, &format!("{name}.tag"), rank, &s.tag);
+        }
+        Value::List(values) => {
+            push(".length", values.len() as i64);
+            values.iter().for_each(|value| add(pools, &format!("{name}[]"), rank, value));
+        }
+        Value::InOut(before, after) => {
+            add(pools, &format!("{name}.in"), rank, before);
+            add(pools, &format!("{name}.out"), rank, after);
+        }
+    }
+}
+
+fn collect(pools: &mut Pools, rank: i64, call: &Call) {
+    for (parameter, value) in call.function.params.iter().zip(&call.args) {
+        if parameter.kind != Kind::Handle(Class::Request) {
+            add(pools, &format!("{}.{}", call.function.name, parameter.name), rank, value);
+        }
+    }
+    for (fact, value) in &call.facts {
+        add(pools, &format!("{}.{fact}", call.function.name), rank, value);
+    }
+}
+
+/// A test or probe that found nothing.
+fn in_vain(call: &Call) -> bool {
+    call.function.params.iter().zip(&call.args).any(|(parameter, value)| {
+        matches!((parameter.name, value), ("flag", Value::Bool(false)) | ("outcount", Value::Int(0)))
+    })
+}
+
+fn measure(file: &str, parameters: bool) -> Result<(), String> {
+    let bytes = std::fs::read(file).map_err(|error| format!("{file}: {error}"))?;
+    let trace = refrain_tracefile::read(&bytes).map_err(|error| format!("{file}: {error}"))?;
+    let mut pools = Pools::new();
+    let (mut calls, mut polls) = (0u64, 0u64);
+    for rank in 0..trace.meta.ranks {
+        for thread in trace.bundle.threads(rank) {
+            for call in Calls::new(&trace.bundle, rank, thread).map_err(|error| error.to_string())? {
+                let call = call.map_err(|error| error.to_string())?;
+                collect(&mut pools, rank.into(), &call);
+                calls += 1;
+                polls += u64::from(in_vain(&call));
+            }
+        }
+    }
+    let ranks = i64::from(trace.meta.ranks.max(1));
+    let (mut total, mut distinct, mut seen) = (0.0, 0.0, HashSet::new());
+    for (name, numbers) in &pools {
+        let bits = numbers.entropy(ranks);
+        total += bits;
+        let new = seen.insert(numbers.content());
+        if new {
+            distinct += bits;
+        }
+        if parameters && bits > 0.0 {
+            let again = if new { "" } else { " (as another)" };
+            println!("{name} {} numbers {:.1} bytes{again}", numbers.len(), bits / 8.0);
+        }
+    }
+    println!("calls {calls} polls {polls} entropy {:.1} distinct {:.1}", total / 8.0, distinct / 8.0);
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let (file, parameters) = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [file] => (file, false),
+        ["--parameters", file] => (file, true),
+        _ => {
+            eprintln!("usage: entropy [--parameters] FILE");
+            return ExitCode::from(2);
+        }
+    };
+    match measure(file, parameters) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => {
+            eprintln!("{problem}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,472 @@
+//! One simulated process: its calls as a program writes them, encoded and folded as the preloaded library does.
+
+use refrain_encode::{Before, CommInfo, Digest, Encoder, Record, Tape, Topology, hash_bytes};
+use refrain_fold::bundle;
+use refrain_model::{Function, function};
+
+use crate::grid::Grid;
+use crate::memory::Memory;
+use crate::process::{self, ANY_SOURCE, PROC_NULL, Process, STATUS_IGNORE, UNDEFINED};
+
+/// The program's array of requests comes first in memory, then what calls need for the moment.
+const REQUESTS: usize = Memory::BASE;
+const MOST_REQUESTS: usize = 4096;
+const SCRATCH: usize = REQUESTS + 8 * MOST_REQUESTS;
+
+macro_rules! functions {
+    ($($field:ident $name:literal),* $(,)?) => {
+        #[derive(Debug, Clone, Copy)]
+        struct Functions { $($field: &'static Function),* }
+
+        impl Functions {
+            fn new() -> Functions {
+                Functions { $($field: function($name).expect("the call table has every function named here")),* }
+            }
+        }
+    };
+}
+
+functions! {
+    init "MPI_Init", finalize "MPI_Finalize", comm_rank "MPI_Comm_rank", comm_size "MPI_Comm_size",
+    send "MPI_Send", ssend "MPI_Ssend", recv "MPI_Recv", sendrecv "MPI_Sendrecv",
+    isend "MPI_Isend", irecv "MPI_Irecv", waitall "MPI_Waitall",
+    barrier "MPI_Barrier", bcast "MPI_Bcast", reduce "MPI_Reduce", allreduce "MPI_Allreduce",
+    alltoall "MPI_Alltoall", alltoallv "MPI_Alltoallv",
+    dup "MPI_Comm_dup", split "MPI_Comm_split", free "MPI_Comm_free",
+    cart_create "MPI_Cart_create", cart_coords "MPI_Cart_coords", cart_shift "MPI_Cart_shift",
+    cart_rank "MPI_Cart_rank",
+}
+
+/// What all ranks start from: reading the call table and the constants for each of a million would take longer than
+/// everything else.
+#[derive(Debug)]
+pub struct Template {
+    encoder: Encoder,
+    functions: Functions,
+    world: Comm,
+    double: usize,
+    sum: usize,
+    comm_null: i64,
+    request_null: i64,
+}
+
+impl Default for Template {
+    fn default() -> Self {
+        Template::new()
+    }
+}
+
+impl Template {
+    pub fn new() -> Template {
+        Template {
+            encoder: Encoder::new(&process::library()),
+            functions: Functions::new(),
+            world: Comm(process::predefined("MPI_COMM_WORLD")),
+            double: process::predefined("MPI_DOUBLE"),
+            sum: process::predefined("MPI_SUM"),
+            comm_null: process::predefined("MPI_COMM_NULL") as i64,
+            request_null: process::predefined("MPI_REQUEST_NULL") as i64,
+        }
+    }
+}
+
+/// A communicator's handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comm(usize);
+
+/// Who a message goes to or comes from. A neighbour that is not there is `Null`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Peer {
+    Rank(u32),
+    Any,
+    Null,
+}
+
+impl From<u32> for Peer {
+    fn from(rank: u32) -> Peer {
+        Peer::Rank(rank)
+    }
+}
+
+impl From<Option<u32>> for Peer {
+    fn from(rank: Option<u32>) -> Peer {
+        rank.map_or(Peer::Null, Peer::Rank)
+    }
+}
+
+impl Peer {
+    fn number(self) -> i32 {
+        match self {
+            Peer::Rank(rank) => rank as i32,
+            Peer::Any => ANY_SOURCE,
+            Peer::Null => PROC_NULL,
+        }
+    }
+
+    fn word(self) -> usize {
+        word(self.number())
+    }
+}
+
+/// So many doubles at a place in a block of the heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Data {
+    pub block: u32,
+    pub offset: u32,
+    pub count: i32,
+}
+
+impl Data {
+    pub fn new(block: u32, offset: u32, count: i32) -> Data {
+        Data { block, offset, count }
+    }
+
+    fn address(self) -> usize {
+        process::heap(self.block, self.offset)
+    }
+}
+
+/// An `int` in a register.
+fn word(value: i32) -> usize {
+    value as u32 as usize
+}
+
+/// What is left of a rank.
+#[derive(Debug)]
+pub struct Finished {
+    pub bundle: bundle::Bundle,
+    pub calls: u64,
+    /// Of the calls as they were made; only where [`Rank::with_digest`] asked for it.
+    pub digest: Option<u64>,
+}
+
+pub struct Rank<'a> {
+    template: &'a Template,
+    pub rank: u32,
+    pub size: u32,
+    process: Process,
+    encoder: Encoder,
+    before: Before,
+    record: Record,
+    tape: Tape,
+    pending: usize,
+    handles: usize,
+    calls: u64,
+    digest: Option<Digest>,
+}
+
+impl<'a> Rank<'a> {
+    /// After `MPI_Init`.
+    pub fn new(template: &'a Template, rank: u32, size: u32) -> Rank<'a> {
+        let mut process = Process::default();
+        // The world's members are never recorded, so they need not be listed: a million ranks times four megabytes.
+        let world = info(rank, size, Vec::new());
+        process.comms.insert(template.world.0 as u64, (world, Topology::default()));
+        let alone = info(0, 1, vec![rank as i32]);
+        process.comms.insert(process::predefined("MPI_COMM_SELF") as u64, (alone, Topology::default()));
+        let mut encoder = template.encoder.clone();
+        encoder.start(&mut process);
+        let mut rank = Rank {
+            template,
+            rank,
+            size,
+            process,
+            encoder,
+            before: Before::default(),
+            record: Record::default(),
+            tape: Tape::default(),
+            pending: 0,
+            handles: 0x5000_0000,
+            calls: 0,
+            digest: None,
+        };
+        rank.call(template.functions.init, &[0, 0], |_| {});
+        rank
+    }
+
+    /// The same, with a digest of our own beside the recorder's: every call is hashed once more.
+    pub fn with_digest(template: &'a Template, rank: u32, size: u32) -> Rank<'a> {
+        let mut rank = Rank::new(template, rank, size);
+        let mut digest = Digest::default();
+        // The one call made so far.
+        feed(&mut digest, &rank.record);
+        rank.digest = Some(digest);
+        rank
+    }
+
+    /// `MPI_Finalize`, and what was recorded.
+    pub fn finish(mut self) -> Result<Finished, bundle::Error> {
+        self.call(self.template.functions.finalize, &[], |_| {});
+        let bundle = self.tape.finish(self.rank, |ticks| ticks)?;
+        Ok(Finished { bundle, calls: self.calls, digest: self.digest.map(Digest::get) })
+    }
+
+    pub fn world(&self) -> Comm {
+        self.template.world
+    }
+
+    fn call(&mut self, f: &'static Function, args: &[usize], mpi: impl FnOnce(&mut Memory)) {
+        self.encoder.before(&mut self.process, f, args, &mut self.before);
+        mpi(&mut self.process.memory);
+        self.encoder.after(&mut self.process, f, args, 0, &self.before, &mut self.record);
+        // Untimed: what a call takes here says nothing about MPI.
+        self.tape.push(0, &self.record, 0);
+        self.calls += 1;
+        if let Some(digest) = &mut self.digest {
+            feed(digest, &self.record);
+        }
+    }
+
+    fn of(&self, comm: Comm) -> (u32, u32) {
+        self.process
+            .comms
+            .get(&(comm.0 as u64))
+            .map_or((0, 0), |(info, _)| (info.rank as u32, info.size as u32))
+    }
+
+    /// Writes arrays behind one another into scratch memory; their addresses.
+    fn place<const N: usize>(&mut self, arrays: [&[i32]; N]) -> [usize; N] {
+        let mut next = SCRATCH;
+        arrays.map(|values| {
+            let at = next;
+            self.process.memory.write_ints(at, values);
+            next += (4 * values.len()).next_multiple_of(8);
+            at
+        })
+    }
+
+    pub fn comm_rank(&mut self, comm: Comm) -> u32 {
+        let (rank, _) = self.of(comm);
+        self.call(self.template.functions.comm_rank, &[comm.0, SCRATCH], |m| {
+            m.write_int(SCRATCH, 0, rank as i32)
+        });
+        rank
+    }
+
+    pub fn comm_size(&mut self, comm: Comm) -> u32 {
+        let (_, size) = self.of(comm);
+        self.call(self.template.functions.comm_size, &[comm.0, SCRATCH], |m| {
+            m.write_int(SCRATCH, 0, size as i32)
+        });
+        size
+    }
+
+    pub fn send(&mut self, data: Data, to: impl Into<Peer>, tag: i32, comm: Comm) {
+        let f = self.template.functions.send;
+        self.send_by(f, data, to.into(), tag, comm);
+    }
+
+    pub fn ssend(&mut self, data: Data, to: impl Into<Peer>, tag: i32, comm: Comm) {
+        let f = self.template.functions.ssend;
+        self.send_by(f, data, to.into(), tag, comm);
+    }
+
+    fn send_by(&mut self, f: &'static Function, data: Data, to: Peer, tag: i32, comm: Comm) {
+        let double = self.template.double;
+        self.call(f, &[data.address(), word(data.count), double, to.word(), word(tag), comm.0], |_| {});
+    }
+
+    /// With `MPI_STATUS_IGNORE`.
+    pub fn recv(&mut self, data: Data, from: impl Into<Peer>, tag: i32, comm: Comm) {
+        let double = self.template.double;
+        let args =
+            [data.address(), word(data.count), double, from.into().word(), word(tag), comm.0, STATUS_IGNORE];
+        self.call(self.template.functions.recv, &args, |_| {});
+    }
+
+    /// From `MPI_ANY_SOURCE`; the message comes from `source`.
+    pub fn recv_any(&mut self, data: Data, source: u32, tag: i32, comm: Comm) {
+        let double = self.template.double;
+        let args = [data.address(), word(data.count), double, Peer::Any.word(), word(tag), comm.0, SCRATCH];
+        self.call(self.template.functions.recv, &args, |m| {
+            process::write_status(m, SCRATCH, source as i32, tag, 8 * i64::from(data.count));
+        });
+    }
+
+    pub fn sendrecv(
+        &mut self,
+        out: Data,
+        to: impl Into<Peer>,
+        into: Data,
+        from: impl Into<Peer>,
+        tag: i32,
+        comm: Comm,
+    ) {
+        let (double, tag) = (self.template.double, word(tag));
+        let (to, from) = (to.into().word(), from.into().word());
+        let sent = [out.address(), word(out.count), double, to, tag];
+        let received = [into.address(), word(into.count), double, from, tag, comm.0, STATUS_IGNORE];
+        let args: Vec<usize> = sent.into_iter().chain(received).collect();
+        self.call(self.template.functions.sendrecv, &args, |_| {});
+    }
+
+    pub fn isend(&mut self, data: Data, to: impl Into<Peer>, tag: i32, comm: Comm) {
+        let f = self.template.functions.isend;
+        self.start(f, data, to.into(), tag, comm);
+    }
+
+    pub fn irecv(&mut self, data: Data, from: impl Into<Peer>, tag: i32, comm: Comm) {
+        let f = self.template.functions.irecv;
+        self.start(f, data, from.into(), tag, comm);
+    }
+
+    /// `&requests[pending++]` is where the program lets the handle be stored.
+    fn start(&mut self, f: &'static Function, data: Data, peer: Peer, tag: i32, comm: Comm) {
+        assert!(self.pending < MOST_REQUESTS, "a pattern waits for its requests now and then");
+        let slot = self.pending;
+        self.pending += 1;
+        let double = self.template.double;
+        let (at, count) = (REQUESTS + 8 * slot, word(data.count));
+        let args = [data.address(), count, double, peer.word(), word(tag), comm.0, at];
+        self.call(f, &args, |m| m.write_wide(at, 0, 0x6000_0000 + slot as i64));
+    }
+
+    /// For everything started since the last time, with `MPI_STATUSES_IGNORE`.
+    pub fn waitall(&mut self) {
+        let (pending, null) = (std::mem::take(&mut self.pending), self.template.request_null);
+        self.call(self.template.functions.waitall, &[pending, REQUESTS, STATUS_IGNORE], |m| {
+            (0..pending).for_each(|slot| m.write_wide(REQUESTS, slot, null));
+        });
+    }
+
+    pub fn barrier(&mut self, comm: Comm) {
+        self.call(self.template.functions.barrier, &[comm.0], |_| {});
+    }
+
+    pub fn bcast(&mut self, data: Data, root: u32, comm: Comm) {
+        let args = [data.address(), word(data.count), self.template.double, root as usize, comm.0];
+        self.call(self.template.functions.bcast, &args, |_| {});
+    }
+
+    pub fn reduce(&mut self, out: Data, into: Data, root: u32, comm: Comm) {
+        let Template { double, sum, .. } = *self.template;
+        let args = [out.address(), into.address(), word(out.count), double, sum, root as usize, comm.0];
+        self.call(self.template.functions.reduce, &args, |_| {});
+    }
+
+    pub fn allreduce(&mut self, out: Data, into: Data, comm: Comm) {
+        let Template { double, sum, .. } = *self.template;
+        let args = [out.address(), into.address(), word(out.count), double, sum, comm.0];
+        self.call(self.template.functions.allreduce, &args, |_| {});
+    }
+
+    /// The same number of doubles to and from each.
+    pub fn alltoall(&mut self, out: Data, into: Data, comm: Comm) {
+        let double = self.template.double;
+        let args = [out.address(), word(out.count), double, into.address(), word(into.count), double, comm.0];
+        self.call(self.template.functions.alltoall, &args, |_| {});
+    }
+
+    /// Packed: every displacement is the sum of the counts before it.
+    pub fn alltoallv(&mut self, out: Data, sent: &[i32], into: Data, received: &[i32], comm: Comm) {
+        let double = self.template.double;
+        let (out_at, in_at) = (packed(sent), packed(received));
+        let [s, sd, r, rd] = self.place([sent, &out_at, received, &in_at]);
+        let args = [out.address(), s, sd, double, into.address(), r, rd, double, comm.0];
+        self.call(self.template.functions.alltoallv, &args, |_| {});
+    }
+
+    fn new_comm(&mut self, info: CommInfo, topology: Topology) -> usize {
+        self.handles += 1;
+        self.process.comms.insert(self.handles as u64, (info, topology));
+        self.handles
+    }
+
+    pub fn dup(&mut self, comm: Comm) -> Comm {
+        let (info, topology) = self.process.comms.get(&(comm.0 as u64)).cloned().unwrap_or_default();
+        let new = self.new_comm(info, topology);
+        self.call(self.template.functions.dup, &[comm.0, SCRATCH], |m| m.write_wide(SCRATCH, 0, new as i64));
+        Comm(new)
+    }
+
+    /// `members`: who gives the same colour, in the order of their keys, as ranks of the world, and this rank among
+    /// them. Without a colour there is no new communicator.
+    pub fn split(&mut self, comm: Comm, colour: Option<i32>, key: i32, members: Vec<u32>) -> Option<Comm> {
+        let new = colour.map(|_| {
+            let place = members.iter().position(|&member| member == self.rank).unwrap_or(0);
+            let (size, all) = (members.len() as u32, members.len() == self.size as usize);
+            let same = all && members.iter().zip(0..).all(|(&member, place)| member == place);
+            // As the world's own list: see `new`.
+            let world = if same { Vec::new() } else { members.into_iter().map(|m| m as i32).collect() };
+            self.new_comm(info(place as u32, size, world), Topology::default())
+        });
+        let handle = new.map_or(self.template.comm_null, |new| new as i64);
+        let args = [comm.0, word(colour.unwrap_or(UNDEFINED)), word(key), SCRATCH];
+        self.call(self.template.functions.split, &args, |m| m.write_wide(SCRATCH, 0, handle));
+        new.map(Comm)
+    }
+
+    pub fn free(&mut self, comm: Comm) {
+        let null = self.template.comm_null;
+        self.process.memory.write_wide(SCRATCH, 0, comm.0 as i64);
+        self.call(self.template.functions.free, &[SCRATCH], |m| m.write_wide(SCRATCH, 0, null));
+        self.process.comms.remove(&(comm.0 as u64));
+    }
+
+    /// All of `comm` on a grid of the same size, without reordering.
+    pub fn cart_create(&mut self, comm: Comm, grid: &Grid) -> Comm {
+        let (info, _) = self.process.comms.get(&(comm.0 as u64)).cloned().unwrap_or_default();
+        let n = grid.dims.len();
+        let new = self.new_comm(info, Topology { dims: n, indegree: 2 * n, outdegree: 2 * n });
+        let dims: Vec<i32> = grid.dims.iter().map(|&dim| dim as i32).collect();
+        let [dims, periods, out] = self.place([&dims, &vec![i32::from(grid.periodic); n], &[0, 0]]);
+        self.call(self.template.functions.cart_create, &[comm.0, n, dims, periods, 0, out], |m| {
+            m.write_wide(out, 0, new as i64);
+        });
+        Comm(new)
+    }
+
+    pub fn cart_coords(&mut self, comm: Comm, grid: &Grid, rank: u32) -> Vec<u32> {
+        let coords = grid.coords(rank);
+        let out: Vec<i32> = coords.iter().map(|&at| at as i32).collect();
+        let args = [comm.0, rank as usize, coords.len(), SCRATCH];
+        self.call(self.template.functions.cart_coords, &args, |m| m.write_ints(SCRATCH, &out));
+        coords
+    }
+
+    pub fn cart_rank(&mut self, comm: Comm, grid: &Grid, coords: &[u32]) -> u32 {
+        let rank = grid.rank(coords);
+        let given: Vec<i32> = coords.iter().map(|&at| at as i32).collect();
+        let [given, out] = self.place([&given, &[0]]);
+        self.call(self.template.functions.cart_rank, &[comm.0, given, out], |m| {
+            m.write_int(out, 0, rank as i32)
+        });
+        rank
+    }
+
+    /// Source and destination of a shift by one along a dimension.
+    pub fn cart_shift(&mut self, comm: Comm, grid: &Grid, dimension: usize) -> (Peer, Peer) {
+        let (rank, _) = self.of(comm);
+        let step = |by: i32| {
+            let by: Vec<i32> = (0..grid.dims.len()).map(|d| if d == dimension { by } else { 0 }).collect();
+            Peer::from(grid.neighbour(rank, &by))
+        };
+        let (source, dest) = (step(-1), step(1));
+        let args = [comm.0, dimension, 1, SCRATCH, SCRATCH + 4];
+        self.call(self.template.functions.cart_shift, &args, |m| {
+            m.write_ints(SCRATCH, &[source.number(), dest.number()]);
+        });
+        (source, dest)
+    }
+}
+
+fn info(rank: u32, size: u32, world: Vec<i32>) -> CommInfo {
+    CommInfo { rank: rank as i32, size: size as i32, remote_size: None, world, remote_world: Vec::new() }
+}
+
+fn feed(digest: &mut Digest, record: &Record) {
+    digest.symbol(hash_bytes(&record.symbol));
+    record.values.iter().for_each(|&(_, value)| digest.value(value));
+}
+
+fn packed(counts: &[i32]) -> Vec<i32> {
+    let mut next = 0i32;
+    counts
+        .iter()
+        .map(|count| {
+            let at = next;
+            next = next.wrapping_add(*count);
+            at
+        })
+        .collect()
+}

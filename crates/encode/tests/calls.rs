@@ -3,6 +3,7 @@
 mod common;
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use common::*;
 use refrain_encode::CommInfo;
@@ -333,5 +334,17 @@ fn a_communicator_that_is_seen_for_the_first_time_when_it_is_freed() {
         let comm = Cell::new(90usize);
         let call = w.call("MPI_Comm_free", &[at(&comm)], 0, || comm.set(null));
         assert_eq!(show(&call), "comm#0");
+    }
+}
+
+/// Afterwards the memory is nobody's, or somebody else's.
+#[test]
+fn memory_that_a_call_frees_is_located_before_it() {
+    let mut w = world();
+    for _ in 0..2 {
+        w.host.offset = Rc::new(Cell::new(8));
+        let offset = w.host.offset.clone();
+        let call = w.call("MPI_Free_mem", &[0x7000], 0, || offset.set(99));
+        assert_eq!(show(&call), "@8");
     }
 }

@@ -97,6 +97,7 @@ fn bad_references() {
 fn bad_effects() {
     check("1 F 3.1 (r: out Request)", 1, "says `new` or `known`");
     check("1 F 3.1 (a: out int new)", 1, "only handles have effects");
+    check("1 F 3.1 (a: buffer new)", 1, "memory may be freed");
     check("1 F 3.1 (c: out Comm new)", 1, "says who makes it");
     check("1 F 3.1 (r: out Request new members)", 1, "only a new communicator has a scope");
     check("1 F 3.1 (t: tool(MPI_T_enum))", 1, "needs a meaning");

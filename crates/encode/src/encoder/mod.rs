@@ -4,7 +4,9 @@ mod handles;
 mod numbers;
 mod texts;
 
-use refrain_model::{Class, Cond, Dir, Function, Kind, Len, Returns, constant, constant_by_id};
+use refrain_model::{
+    Address, Class, Cond, Dir, Effect, Function, Kind, Len, Returns, constant, constant_by_id,
+};
 
 use crate::comms::{Comm, Comms, Later};
 use crate::hash::FastMap;
@@ -76,6 +78,8 @@ pub struct Encoder {
 pub struct Before {
     handles: Vec<u64>,
     numbers: Vec<i64>,
+    /// Where memory lay that the call gives back.
+    place: Option<Address>,
 }
 
 #[derive(Debug, Default, Clone)]
@@ -240,10 +244,14 @@ impl Encoder {
     ) {
         before.handles.clear();
         before.numbers.clear();
+        before.place = None;
         let nothing = Before::default();
         let mut call =
             Call { host, f, args, end: End::Success, before: &nothing, handle_at: 0, number_at: 0 };
         for (i, p) in f.params.iter().enumerate() {
+            if p.kind == Kind::Buffer && p.effect == Effect::Free {
+                before.place = call.host.locate(args[i]);
+            }
             if p.dir != Dir::InOut || args[i] == 0 {
                 continue;
             }
@@ -315,6 +323,9 @@ impl Encoder {
         match p.kind {
             Kind::Handle(class) => self.handle(call, i, class, live, record),
             Kind::Status => self.status(call, i, live, record),
+            Kind::Buffer if p.effect == Effect::Free => {
+                self.place(call.args[i], record, || call.before.place)
+            }
             Kind::Buffer => self.buffer(call, call.args[i], record),
             Kind::OutPointer | Kind::OutAttribute => match call.args[i] {
                 0 => record.tag(wire::NULL),

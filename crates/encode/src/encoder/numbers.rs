@@ -1,6 +1,6 @@
 //! Numbers, statuses and addresses: what goes into lanes.
 
-use refrain_model::{Area, Dir, Kind};
+use refrain_model::{Address, Area, Dir, Kind};
 
 use super::{Call, Encoder, End};
 use crate::host::{Host, RawStatus};
@@ -207,11 +207,21 @@ impl Encoder {
     }
 
     pub(super) fn buffer<H: Host>(&mut self, call: &mut Call<'_, H>, pointer: usize, record: &mut Record) {
+        self.place(pointer, record, || call.host.locate(pointer));
+    }
+
+    /// An address by name, or else where it is found to lie.
+    pub(super) fn place(
+        &self,
+        pointer: usize,
+        record: &mut Record,
+        locate: impl FnOnce() -> Option<Address>,
+    ) {
         if let Some(&(_, id)) = self.buffers.iter().find(|&&(address, _)| address == pointer) {
             record.named(id);
             return;
         }
-        let Some(address) = call.host.locate(pointer) else {
+        let Some(address) = locate() else {
             record.tag(wire::UNKEPT);
             return;
         };

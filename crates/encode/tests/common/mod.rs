@@ -1,8 +1,10 @@
 //! A process that exists only in tests: eight-byte handles, constants with numbers of its own, no MPI library.
 #![allow(dead_code)] // Each test file uses its part.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ffi::CStr;
+use std::rc::Rc;
 
 use refrain_encode::{
     Before, CommInfo, DatatypeInfo, Decoder, Encoder, Host, Layout, RawStatus, Record, Topology,
@@ -26,6 +28,8 @@ pub struct Fake {
     pub comms: HashMap<u64, CommInfo>,
     pub topology: Topology,
     pub keep_pointers: bool,
+    /// Where in its segment every address lies.
+    pub offset: Rc<Cell<i64>>,
     pub places: u64,
     /// A communicator about which a real library must not be asked.
     pub untouchable: Option<u64>,
@@ -77,7 +81,8 @@ impl Host for Fake {
         out.extend_from_slice(&text[..text.len().min(max)]);
     }
     fn locate(&mut self, pointer: usize) -> Option<Address> {
-        let address = Address { area: Area::Heap, segment: (pointer >> 12) as u32 & 0xff, offset: 8 };
+        let address =
+            Address { area: Area::Heap, segment: (pointer >> 12) as u32 & 0xff, offset: self.offset.get() };
         self.keep_pointers.then_some(address)
     }
     fn places(&mut self) -> u64 {
@@ -146,7 +151,14 @@ pub fn world() -> World {
     let comms =
         [(handle("MPI_COMM_WORLD") as u64, all), (handle("MPI_COMM_SELF") as u64, me)].into_iter().collect();
     let topology = Topology { indegree: 2, outdegree: 3, dims: 2 };
-    let mut host = Fake { comms, topology, keep_pointers: true, places: 0, untouchable: None };
+    let mut host = Fake {
+        comms,
+        topology,
+        keep_pointers: true,
+        offset: Rc::new(Cell::new(8)),
+        places: 0,
+        untouchable: None,
+    };
     let mut encoder = Encoder::new(&values);
     encoder.start(&mut host);
     World {

@@ -35,8 +35,9 @@ impl Resolver<'_> {
             return Err(format!("`{}` needs a meaning: enum(SET)", p.narrow));
         }
         let handle = kind.starts_with("Kind::Handle(");
-        if p.effect.is_some() && !handle {
-            return Err("only handles have effects".into());
+        let frees_memory = kind == "Kind::Buffer" && p.effect.as_ref().is_some_and(|e| e.word == "freed");
+        if p.effect.is_some() && !handle && !frees_memory {
+            return Err("only handles have effects, and memory may be freed".into());
         }
         if handle
             && p.dir == "Dir::Out"

@@ -3,9 +3,9 @@
 //! Three levels, each handing on only what surprises it: the *cycle* compares numbers with the round that is expected,
 //! the *run* joins numbers into constants and strides, and the *shape* folds the resulting terms into a grammar.
 
-use super::finish::{begins_with, close, open_item};
+use super::finish::{Stretch, begins_with, close, open_item};
 use super::{Block, MIN_STRIDE, Stream, Term};
-use crate::grammar;
+use crate::grammar::{self, Runs};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -62,6 +62,8 @@ pub(super) struct Look {
     pub cost: usize,
     /// What came last folds no better than what was before.
     pub growing: bool,
+    /// It is not only more of the same that came.
+    pub changing: bool,
 }
 
 /// Numbers that are held back until it is clear what they are.
@@ -119,7 +121,8 @@ impl Core {
         // Half of the growth must be in what came since the last look.
         let growing = (items - self.window.items_then.min(items)) * 8 > seen - before;
         (self.window.looked, self.window.items_then) = (seen, items);
-        (before > 0).then(|| Look { cost: self.cost(), growing })
+        let changing = items > self.window.items + 16;
+        (before > 0).then(|| Look { cost: self.cost(), growing, changing })
     }
 
     /// What the window costs as it is folded, in bits.
@@ -131,6 +134,43 @@ impl Core {
             Term::Block(_) => 0,
         });
         (self.shape.size().saturating_sub(self.window.items)) * ITEM + terms.sum::<usize>()
+    }
+
+    /// What all of it costs, in bits.
+    pub fn total_cost(&self) -> usize {
+        self.shape.size() * ITEM + self.terms.len() * 2 * ITEM
+    }
+
+    /// Everything as stretches, if there are no more than that and no blocks.
+    pub fn stretches(&self, most: usize) -> Option<Vec<Stretch>> {
+        if !self.blocks.is_empty() {
+            return None;
+        }
+        let grammar = self.shape.finish();
+        let mut stretches: Vec<Stretch> = Vec::new();
+        for (t, count) in Runs::over(&grammar.rules, grammar.rules.first()?) {
+            let term = self.terms[t as usize];
+            let times = if matches!(term, Term::Value(_)) { 1 } else { count };
+            if times > (most - stretches.len()) as u64 {
+                return None;
+            }
+            stretches.extend((0..times).map(|_| term.run(count)));
+        }
+        let held = (self.run.count > 0).then_some((self.run.start, self.run.step, self.run.count));
+        stretches.extend(held);
+        Some(stretches)
+    }
+
+    /// The same value several times.
+    pub fn push_n(&mut self, value: i64, mut count: u64) {
+        while count > 0 {
+            self.push(value);
+            count -= 1;
+            if self.run.live && self.run.step == 0 && self.run.next == value {
+                self.run.count += count;
+                return;
+            }
+        }
     }
 
     /// Size of the shape.

@@ -6,11 +6,14 @@
 //! streams wherever they are folded.
 
 use super::core::{Core, WINDOW};
+use super::finish::Stretch;
 use super::{Block, Stream};
 use crate::entropy;
 
 /// Fewer numbers than this are not packed.
 const FEWEST_PACKED: usize = 256;
+/// So many constants and strides are looked at again at the end.
+const MOST_STRETCHES: usize = 1 << 16;
 /// Shortest block.
 const SHORTEST: usize = 1 << 10;
 
@@ -86,7 +89,12 @@ impl Folder {
         if self.core.items() < 8 || self.core.in_cycle() {
             return None;
         }
-        let all = self.core.all()?;
+        let Some(all) = self.core.all() else {
+            let running = Running::of_stretches(&self.core.stretches(MOST_STRETCHES)?)?;
+            let better = running.steps.total_cost() * 2 < self.core.total_cost();
+            let other = Folder { mode: Mode::Running(Box::new(running)), ..Folder::new() };
+            return better.then(|| other.finish());
+        };
         let cost = self.core.cost();
         let mut other = Folder::new();
         if let Some(running) = Running::of(&all).filter(|running| running.steps.cost() * 2 < cost) {
@@ -130,7 +138,7 @@ impl Folder {
     /// The window is full: is there a better way?
     #[cold]
     fn look(&mut self) {
-        if let Some(look) = self.core.look().filter(|look| look.growing) {
+        if let Some(look) = self.core.look().filter(|look| look.growing || look.changing) {
             let all = self.core.all();
             let numbers = all.as_deref().unwrap_or(self.core.recent());
             if let Some(running) = Running::of(numbers).filter(|running| running.steps.cost() * 2 < look.cost)
@@ -144,7 +152,7 @@ impl Folder {
                 }
                 return;
             }
-            if packed_cost(numbers) * 10 < look.cost * 9 {
+            if look.growing && packed_cost(numbers) * 10 < look.cost * 9 {
                 match all {
                     Some(all) => {
                         self.core = Core::default();
@@ -274,6 +282,20 @@ impl Running {
         for &value in numbers {
             running.push(value)?;
             if running.steps.items() > small(numbers.len()) {
+                return None;
+            }
+        }
+        Some(running)
+    }
+
+    fn of_stretches(stretches: &[Stretch]) -> Option<Running> {
+        let mut running = Running::default();
+        for &(start, step, count) in stretches {
+            running.push(start)?;
+            running.steps.push_n(step, count - 1);
+            running.count += count - 1;
+            running.last = start.wrapping_add(step.wrapping_mul(count as i64 - 1));
+            if running.steps.items() > small(stretches.len()) {
                 return None;
             }
         }

@@ -166,7 +166,8 @@ fn nested_strides() {
     };
     let two = nest(&[(3, 1), (40, 10)]);
     check(&two, "+{7 (1x2 8)...}...");
-    assert!((18..120).all(|n| fold(&two[..n]) == fold(&two)));
+    let other: Vec<usize> = (30..120).filter(|&n| fold(&two[..n]) != fold(&two)).collect();
+    assert_eq!(other, []);
     check(&nest(&[(2, 1), (40, 10)]), "+{7 (1 9)...}...");
     let literals: Vec<i64> = (0..300).map(|i| [5, 7, 1][i as usize % 3] + i / 3 * 10).collect();
     check(&literals, "+{5 (2 -6 14)...}...");
@@ -175,12 +176,14 @@ fn nested_strides() {
         (&[(3, 1), (4, 10), (5, 100), (6, 1000)], 20),
         (&[(8, 8), (16, 1000), (32, 100_000), (50, 5_000_000)], 20),
         (&[(8, 8), (16, 1000), (32, 100_000), (3, -5), (40, 77)], 26),
+        (&[(10_000, 8), (100, 1_000_000)], 5),
+        (&[(100, 8), (1000, 1_000_000)], 5),
     ] {
         let values = nest(dims);
         let stream = fold(&values);
         assert_sound(&stream, &values);
-        let Some(Block::Running { steps, .. }) = stream.blocks.first() else { panic!("{}", render(&stream)) };
-        assert!(steps.shape.items() <= most && stream.shape.items() == 1, "{}", render(&stream));
+        let Some(Block::Running { steps, .. }) = stream.blocks.first() else { panic!("{dims:?}") };
+        assert!(steps.shape.items() <= most && stream.shape.items() == 1, "{dims:?} {}", steps.shape.items());
     }
 }
 
@@ -412,7 +415,7 @@ fn bad_streams_are_refused() {
         Block::Running { count: 5, steps: Box::new(fold(&[1, 2, 3])) },
         packed(0, &[]),
         packed(1 << 20, &[]),
-        packed(2, &[9; 100]),
+        packed(2, &[&crate::entropy::encode(&[1, 2])[..], &[7; 50]].concat()),
     ] {
         let stream = with(bad, Term::Value(0));
         assert_eq!(stream.validate(), Err(Error::BadBlock), "{stream:?}");

@@ -46,6 +46,7 @@ impl Taped {
         assert_eq!(read, self.said);
         assert_eq!(calls.digest(), bundle.groups[0].digest);
         assert_eq!(calls_of(&bundle, &bundle.groups[0]), self.said.len() as u64);
+        drop(calls);
         let ticks: u64 = bundle.symbols.iter().map(|s| s.tally.total).sum();
         assert_eq!(ticks, 7 * self.said.len() as u64);
         bundle

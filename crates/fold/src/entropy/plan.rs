@@ -5,7 +5,7 @@ use super::{bits, unzigzag, zigzag};
 /// Longest distance at which a number is compared with an earlier one.
 const LONGEST_LAG: usize = 64;
 /// How many numbers are looked at to find that distance.
-const SAMPLE: usize = 512;
+const SAMPLE: usize = 256;
 /// The most numbers with a place in the list.
 const LONGEST_LIST: usize = 255;
 /// With more symbols than this the one before is no help: there are too few numbers to learn from.
@@ -176,10 +176,16 @@ fn unguessed(values: &[i64]) -> Option<(Vec<usize>, bool)> {
 fn best_lag(values: &[i64], rest: &[usize]) -> Option<usize> {
     let sample = &rest[..rest.len().min(SAMPLE)];
     let apart = |&lag: &usize| -> u64 {
-        let distance = |i: usize| values[i].wrapping_sub(if i < lag { 0 } else { values[i - lag] });
-        // A distance that comes again and again is as good as none.
-        let again = |i: usize| i > 0 && distance(i) == distance(i - 1);
-        sample.iter().filter(|&&i| !again(i)).map(|&i| u64::from(bits(zigzag(distance(i))))).sum()
+        let (mut sum, mut before) = (0, 0);
+        for &i in sample {
+            let distance = values[i].wrapping_sub(if i < lag { 0 } else { values[i - lag] });
+            // A distance that comes again and again is as good as none.
+            if distance != before {
+                sum += u64::from(bits(zigzag(distance)));
+            }
+            before = distance;
+        }
+        sum
     };
     (1..=LONGEST_LAG.min(values.len() / 8)).min_by_key(apart)
 }
@@ -196,7 +202,7 @@ fn lg(x: u64) -> u64 {
     let Some(whole) = x.checked_ilog2() else { return 0 };
     let part = if whole > 16 { x >> (whole - 16) } else { x << (16 - whole) } & 0xffff;
     // log2(1 + f) is close to f + 0.344 f (1 - f).
-    let bend = (part * (65536 - part) >> 16) * 22_545 >> 16;
+    let bend = (((part * (65536 - part)) >> 16) * 22_545) >> 16;
     (u64::from(whole) << 16) + part + bend
 }
 

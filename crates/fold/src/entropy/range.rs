@@ -34,7 +34,8 @@ impl Bit {
     #[inline]
     fn learn(&mut self, bit: bool) {
         let target = if bit { i64::from(u32::MAX) } else { 0 };
-        let change = (target - i64::from(self.p)) * i64::from(RATES[usize::from(self.seen)]) >> 16;
+        let rate = i64::from(RATES[usize::from(self.seen)]);
+        let change = ((target - i64::from(self.p)) * rate) >> 16;
         self.p = (i64::from(self.p) + change) as u32;
         self.seen += u8::from(self.seen < LIMIT);
     }

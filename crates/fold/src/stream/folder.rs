@@ -174,11 +174,11 @@ impl Folder {
     #[cold]
     fn look_running(&mut self) {
         let Mode::Running(running) = &mut self.mode else { return };
-        if let Some(look) = running.steps.look().filter(|look| look.growing) {
-            if packed_cost(running.steps.recent()) * 10 < look.cost * 9 {
-                self.end_running();
-                return;
-            }
+        if let Some(look) = running.steps.look().filter(|look| look.growing)
+            && packed_cost(running.steps.recent()) * 10 < look.cost * 9
+        {
+            self.end_running();
+            return;
         }
         if running.steps.recent().len() >= WINDOW {
             running.steps.begin_window();

@@ -38,8 +38,9 @@ fn calls(mut functions: Vec<notation::Function>) -> String {
         line(
             &mut text,
             format_args!(
-                "Function {{ id: {}, name: {:?}, since: {}, returns: {}, persistent: {}, silent: {}, params: &[",
-                f.id, f.name, f.since, f.returns, f.persistent, f.silent
+                "Function {{ id: {}, name: {:?}, since: {}, returns: {}, persistent: {}, silent: {}, poll: {}, \
+                 params: &[",
+                f.id, f.name, f.since, f.returns, f.persistent, f.silent, f.poll
             ),
         );
         for p in &f.params {

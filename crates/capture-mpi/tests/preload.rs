@@ -22,9 +22,11 @@ fn plain_and_preloaded(program: &str, words: &[&str], variables: &[(&str, &str)]
 
 #[test]
 fn ordinary_programs_do_not_notice() {
-    for variables in
-        [&[][..], &[("REFRAIN_OUT", "/nowhere/x.rfn")], &[("REFRAIN_OUT", "x"), ("REFRAIN_TIME", "?")]]
-    {
+    for variables in [
+        &[][..],
+        &[("REFRAIN_OUT", "/nowhere/x.rfn")],
+        &[("REFRAIN_OUT", "/nowhere/x.rfn"), ("REFRAIN_TIME", "?")],
+    ] {
         plain_and_preloaded("/bin/ls", &["-l", "/usr"], variables);
         plain_and_preloaded(
             "bash",
@@ -43,7 +45,7 @@ fn every_way_to_allocate_works() {
     let heap = compile("cc", "heap.c", &["-pthread", "-fno-builtin"], "");
     let objects = compile("c++", "objects.cpp", &["-std=c++17"], "");
     for program in [heap, objects] {
-        plain_and_preloaded(program.to_str().unwrap(), &[], &[("REFRAIN_OUT", "x")]);
+        plain_and_preloaded(program.to_str().unwrap(), &[], &[("REFRAIN_OUT", "/nowhere/x.rfn")]);
     }
 }
 
@@ -59,11 +61,11 @@ fn every_way_to_allocate_works_while_it_is_followed() {
         );
         let objects = compile(&format!("mpicxx.{}", mpi.0), "objects.cpp", &["-Wl,--no-as-needed"], mpi.0);
         for program in [heap, objects] {
-            plain_and_preloaded(program.to_str().unwrap(), &[], &[("REFRAIN_OUT", "x")]);
+            plain_and_preloaded(program.to_str().unwrap(), &[], &[("REFRAIN_OUT", "/nowhere/x.rfn")]);
             plain_and_preloaded(
                 program.to_str().unwrap(),
                 &[],
-                &[("REFRAIN_OUT", "x"), ("REFRAIN_POINTERS", "off")],
+                &[("REFRAIN_OUT", "/nowhere/x.rfn"), ("REFRAIN_POINTERS", "off")],
             );
         }
     }
@@ -128,7 +130,8 @@ fn a_fault_of_ours_ends_tracing_and_nothing_else() {
 fn a_variable_we_do_not_understand_is_named() {
     for mpi in installed() {
         let ring = mpi.compile("ring.c");
-        let variables = [("LD_PRELOAD", &*library()), ("REFRAIN_OUT", "x"), ("REFRAIN_TIME", "exact")];
+        let variables =
+            [("LD_PRELOAD", &*library()), ("REFRAIN_OUT", "/nowhere/x.rfn"), ("REFRAIN_TIME", "exact")];
         let traced = mpi.run(1, &ring, &[], &variables);
         let line = "refrain: not tracing: REFRAIN_TIME is \"exact\", which is none of: mean, off";
         assert_eq!(said(&traced), [line], "{mpi:?}");
@@ -151,7 +154,8 @@ fn only_functions_of_the_library_are_offered() {
     for mpi in installed() {
         let symbols = mpi.compile("symbols.c");
         let plain = mpi.run(1, &symbols, &names, &[]);
-        let traced = mpi.run(1, &symbols, &names, &[("LD_PRELOAD", &library()), ("REFRAIN_OUT", "x")]);
+        let traced =
+            mpi.run(1, &symbols, &names, &[("LD_PRELOAD", &library()), ("REFRAIN_OUT", "/nowhere/x.rfn")]);
         assert_eq!(text(&plain.stdout), text(&traced.stdout), "{mpi:?}");
         assert!(text(&traced.stdout).contains("MPI_Send yes") && text(&traced.stdout).contains(" no"));
     }
@@ -176,7 +180,7 @@ fn variadic_arguments_arrive() {
     // The stand-in is no whole MPI library: tracing stops and says so, in the middle of the first call.
     let run = |preload: &str| {
         let mut command = Command::new(&program);
-        command.env("LD_PRELOAD", preload).env("REFRAIN_OUT", "x").output().unwrap()
+        command.env("LD_PRELOAD", preload).env("REFRAIN_OUT", "/nowhere/x.rfn").output().unwrap()
     };
     let (plain, preloaded) = (run(""), run(&library()));
     assert_eq!((plain.stdout, plain.status), (preloaded.stdout.clone(), preloaded.status));

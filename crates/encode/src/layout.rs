@@ -118,6 +118,8 @@ pub struct Layout {
     pub result: Option<u16>,
     /// Where the split is off: the values of all lanes, in reading order. The symbol then has no lanes.
     pub inline: Option<Vec<i64>>,
+    /// The lane, always the last, with how many polls came back empty-handed directly before the call.
+    pub polls: Option<u16>,
     pub lanes: u16,
 }
 
@@ -163,6 +165,8 @@ impl Parser<'_> {
         if !self.bytes.is_empty() {
             return Err(self.bad());
         }
+        let counts_polls = function.poll && self.outcome == Outcome::Success && inline.is_none();
+        let polls = if counts_polls { Some(self.reserve(1)?) } else { None };
         let lanes = if inline.is_some() { 0 } else { self.lanes };
         Ok(Layout {
             function,
@@ -171,6 +175,7 @@ impl Parser<'_> {
             datatype_facts: std::mem::take(&mut self.facts),
             result,
             inline,
+            polls,
             lanes,
         })
     }

@@ -211,12 +211,12 @@ impl Memo {
         };
         let status = match plan.status {
             Some(at) if written(at) => {
-                // It is the last thing in a record, or there is no telling which of the values it is.
-                if plan.request.is_some() || usize::from(at) + 1 != f.params.len() || record.values.len() < 4
-                {
+                // It is the last thing in a record (but for the count of polls), or there is no telling where it is.
+                let Some(first) = record.values.len().checked_sub(4 + usize::from(f.poll)) else { return };
+                if plan.request.is_some() || usize::from(at) + 1 != f.params.len() {
                     return;
                 }
-                Some((record.values.len() - 4, encoder.status_base))
+                Some((first, encoder.status_base))
             }
             _ => None,
         };

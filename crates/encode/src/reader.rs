@@ -8,6 +8,7 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::hash::hash_bytes;
 use crate::layout::Layout;
+use crate::polls::Waiting;
 
 pub struct Calls<'a> {
     bundle: &'a Bundle,
@@ -17,6 +18,7 @@ pub struct Calls<'a> {
     layouts: Vec<Option<(Layout, u64)>>,
     digest: Digest,
     failed: bool,
+    waiting: Waiting,
 }
 
 impl<'a> Calls<'a> {
@@ -44,6 +46,7 @@ impl<'a> Calls<'a> {
             layouts: vec![None; bundle.symbols.len()],
             digest: Digest::default(),
             failed: false,
+            waiting: Waiting::default(),
         })
     }
 
@@ -67,14 +70,24 @@ impl<'a> Calls<'a> {
         let (digest, walk) = (&mut self.digest, &mut self.walk);
         digest.symbol(*hash);
         let mut missing = false;
-        let call = self.decoder.call(layout, &mut |lane| {
+        let mut values = Vec::new();
+        let mut next = |lane| {
             let value = walk.value(lane).unwrap_or_else(|| {
                 missing = true;
                 0
             });
             digest.value(value);
+            if layout.polls.is_some() {
+                values.push((lane, value));
+            }
             value
-        })?;
+        };
+        let mut call = self.decoder.call(layout, &mut next)?;
+        if let Some(lane) = layout.polls {
+            let polls = next(lane);
+            self.waiting = Waiting::expand(&mut self.decoder, layout, &values, polls, call)?;
+            call = self.waiting.next().ok_or(Error::BadSymbol { function: layout.function.name, at: 0 })?;
+        }
         if missing {
             return Err(Error::BadSymbol { function: call.function.name, at: 0 });
         }
@@ -88,6 +101,9 @@ impl Iterator for Calls<'_> {
     fn next(&mut self) -> Option<Self::Item> {
         if self.failed {
             return None;
+        }
+        if let Some(call) = self.waiting.next() {
+            return Some(Ok(call));
         }
         let symbol = self.walk.next_symbol()?;
         let call = self.decode(symbol);

@@ -9,6 +9,8 @@ pub struct Record {
     /// `(lane, value)`, in the order in which a reader asks for them.
     pub values: Vec<(u16, i64)>,
     lanes: u16,
+    /// The last lane counts polls.
+    polls: bool,
 }
 
 impl Record {
@@ -16,6 +18,7 @@ impl Record {
         self.symbol.clear();
         self.values.clear();
         self.lanes = 0;
+        self.polls = false;
         wire::put(&mut self.symbol, u64::from(function));
         self.symbol.push(outcome);
     }
@@ -60,10 +63,19 @@ impl Record {
         self.push(lane, value);
     }
 
+    /// A last lane for how many polls failed before; [`crate::Tape`] knows.
+    pub(crate) fn count_polls(&mut self) {
+        self.lane(0);
+        self.polls = true;
+    }
+
     /// Moves the values into the symbol, as Pilgrim does: one symbol for each distinct call with all its arguments.
     pub fn inline_values(&mut self) {
         let at = wire::outcome_at(&self.symbol);
         self.symbol[at] |= wire::INLINE;
+        if std::mem::take(&mut self.polls) {
+            self.values.pop();
+        }
         wire::put(&mut self.symbol, self.values.len() as u64);
         for &(_, value) in &self.values {
             wire::put(&mut self.symbol, wire::zigzag(value));

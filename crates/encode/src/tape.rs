@@ -5,6 +5,8 @@ use refrain_fold::{grammar, stream};
 
 use crate::digest::Digest;
 use crate::hash::{FastMap, hash_bytes};
+use crate::layout::Layout;
+use crate::polls::{Failed, Pending};
 use crate::record::Record;
 
 /// Folds records as they come.
@@ -23,6 +25,8 @@ struct Symbol {
     same_hash: Option<u32>,
     /// Ticks.
     tally: Tally,
+    /// Where its calls may be failed polls: how those look.
+    failed: Option<Box<Failed>>,
 }
 
 #[derive(Default)]
@@ -31,6 +35,7 @@ struct Thread {
     /// By symbol, by lane.
     streams: Vec<Vec<stream::Folder>>,
     digest: Digest,
+    pending: Pending,
 }
 
 impl Tape {
@@ -48,7 +53,20 @@ impl Tape {
     pub fn push_known(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)], ticks: u64) {
         let entry = &mut self.symbols[symbol as usize];
         entry.tally.add(Tally { total: ticks, min: ticks, max: ticks });
-        let thread = &mut self.threads[thread];
+        let polls = entry.failed.is_some();
+        let pending = &self.threads[thread].pending;
+        if pending.count > 0 {
+            if pending.symbol == symbol {
+                self.poll_again(thread, symbol, values);
+                return;
+            }
+            self.flush(thread);
+        }
+        if polls { self.poll(thread, symbol, values) } else { self.event(thread, symbol, values) }
+    }
+
+    fn event(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)]) {
+        let (entry, thread) = (&self.symbols[symbol as usize], &mut self.threads[thread]);
         thread.structure.push(symbol);
         thread.digest.symbol(entry.hash);
         if thread.streams.len() <= symbol as usize {
@@ -62,6 +80,62 @@ impl Tape {
             streams[usize::from(lane)].push(value);
             thread.digest.value(value);
         }
+    }
+
+    /// A poll, with no other before it.
+    fn poll(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)]) {
+        if self.is_failed_before(symbol, values, values) {
+            let pending = &mut self.threads[thread].pending;
+            (pending.symbol, pending.count) = (symbol, 1);
+            pending.values.clear();
+            pending.values.extend_from_slice(values);
+        } else {
+            self.event(thread, symbol, values);
+        }
+    }
+
+    /// A call with the symbol of the failed polls that are waiting.
+    fn poll_again(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)]) {
+        let mut pending = std::mem::take(&mut self.threads[thread].pending);
+        if pending.values == values {
+            pending.count += 1;
+            self.threads[thread].pending = pending;
+        } else if self.is_failed_before(symbol, &pending.values, values) {
+            // It tells how they looked: all that is left of them is their number.
+            pending.values.clear();
+            pending.values.extend_from_slice(values);
+            if let Some((_, polls)) = pending.values.last_mut() {
+                *polls = pending.count as i64;
+            }
+            self.event(thread, symbol, &pending.values);
+            pending.count = 0;
+            self.threads[thread].pending = pending;
+        } else {
+            self.threads[thread].pending = pending;
+            self.flush(thread);
+            self.poll(thread, symbol, values);
+        }
+    }
+
+    /// Whether `values` are those of a failed poll that may stand before a call with the values `next`.
+    fn is_failed_before(&self, symbol: u32, values: &[(u16, i64)], next: &[(u16, i64)]) -> bool {
+        // The last value counts polls and is zero in both.
+        let all_but_last = &values[..values.len().saturating_sub(1)];
+        let failed = self.symbols[symbol as usize].failed.as_ref();
+        failed.is_some_and(|failed| failed.before(next).eq(all_but_last.iter().copied()))
+    }
+
+    /// Failed polls that are followed by something else are an event of their own.
+    fn flush(&mut self, thread: usize) {
+        let mut pending = std::mem::take(&mut self.threads[thread].pending);
+        if pending.count > 0 {
+            if let Some((_, polls)) = pending.values.last_mut() {
+                *polls = (pending.count - 1) as i64;
+            }
+            self.event(thread, pending.symbol, &pending.values);
+        }
+        pending.count = 0;
+        self.threads[thread].pending = pending;
     }
 
     /// The symbol's number. In a loop the structure already expects it, and its bytes are compared only.
@@ -88,6 +162,7 @@ impl Tape {
             lanes: record.lanes(),
             same_hash,
             tally: Tally { total: 0, min: u64::MAX, max: 0 },
+            failed: Layout::parse(&record.symbol).ok().and_then(|l| Failed::of(&l)).map(Box::new),
         });
         number
     }
@@ -99,10 +174,11 @@ impl Tape {
 
     /// Everything, as this rank's part of the trace. `nanoseconds` turns ticks into time.
     pub fn finish(
-        self,
+        mut self,
         rank: u32,
         nanoseconds: impl Fn(u64) -> u64,
     ) -> Result<Bundle, refrain_fold::bundle::Error> {
+        (0..self.threads.len()).for_each(|thread| self.flush(thread));
         let lanes_of: Vec<usize> = self.symbols.iter().map(|symbol| usize::from(symbol.lanes)).collect();
         let symbols = self.symbols.into_iter().map(|symbol| SymbolEntry {
             bytes: symbol.bytes,

@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release -p refrain-fold --example fold_speed
 
+use refrain_fold::stream::Block;
 use refrain_fold::{grammar, stream};
 use std::time::{Duration, Instant};
 
@@ -36,6 +37,19 @@ fn main() {
     });
     numbers("random over 1000", |i| (noise(i) % 1000) as i64);
     numbers("random", |i| noise(i) as i64);
+    numbers("random over 2", |i| (noise(i) % 2) as i64);
+    numbers("geometric", |i| noise(i).trailing_zeros().into());
+    let mut walk: Vec<i64> = Vec::new();
+    for i in 0..PUSHES {
+        walk.push(walk.last().unwrap_or(&0) + (noise(i) % 17) as i64 - 8);
+    }
+    numbers("walk of -8..8", |i| walk[i as usize]);
+    numbers("four odd numbers", |i| [7, 1 << 40, -3, 9_999_999][noise(i) as usize % 4]);
+    numbers("mostly one number", |i| if noise(i) % 10 == 0 { noise(i) as i64 >> 47 } else { 1024 });
+    numbers("list of 5000, over and over", |i| noise(i % 5000) as i64 >> 44);
+    numbers("nest of 10 x 20 x 30 x ...", |i| {
+        (i % 10 + i / 10 % 20 * 100 + i / 200 % 30 * 5000 + i / 6000 * 1_000_000) as i64
+    });
 }
 
 /// How often the golden ratio's square fits below `n`; its differences spell a word in which squares end everywhere.
@@ -55,12 +69,30 @@ fn structure(name: &str, symbol: impl Fn(u64) -> u64) {
 
 fn numbers(name: &str, value: impl Fn(u64) -> i64) {
     let values: Vec<i64> = (0..PUSHES).map(value).collect();
+    let mut folder = stream::Folder::new();
     report("stream", name, || {
         let mut folder = stream::Folder::new();
         let begin = Instant::now();
         values.iter().for_each(|&value| folder.push(value));
         (begin.elapsed(), folder.finish().shape.items())
     });
+    values.iter().for_each(|&value| folder.push(value));
+    let begin = Instant::now();
+    let stream = folder.finish();
+    let finish = begin.elapsed();
+    let begin = Instant::now();
+    assert!(stream.iter().take(values.len()).eq(values.iter().copied()));
+    let read = begin.elapsed().as_nanos() as f64 / PUSHES as f64;
+    let packed: usize = stream
+        .blocks
+        .iter()
+        .map(|block| match block {
+            Block::Packed { bytes, .. } => bytes.len(),
+            Block::Running { steps, .. } => 4 * steps.shape.items(),
+        })
+        .sum();
+    let bits = packed as f64 * 8.0 / PUSHES as f64;
+    println!("{:46} finish {finish:9.1?}  read {read:6.1} ns  blocks {bits:7.3} bits a number", "");
 }
 
 /// The best of a few, as other work on the machine only ever adds.

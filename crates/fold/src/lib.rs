@@ -13,6 +13,7 @@
 //! ```
 
 pub mod bundle;
+pub mod entropy;
 pub mod grammar;
 pub mod ranks;
 pub mod stream;

@@ -9,21 +9,26 @@
 //! assert_eq!((stream.terms.len(), stream.sum(10)), (2, 34));
 //! ```
 
+mod block;
+mod core;
 mod finish;
 mod folder;
+mod summary;
 mod term;
 
+pub use block::Block;
 pub use folder::Folder;
 
 use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, walk};
+use block::Play;
 use std::collections::HashMap;
 use std::fmt;
-use term::Summary;
+use summary::Summary;
 
 /// A finished stream: an *endless* sequence that agrees with the numbers seen. How many of them count is known
 /// elsewhere (from the structure), so a constant is the same stream whether it was seen ten times or a million.
 ///
-/// Terms are numbered by first use, and the last item has a count of one.
+/// Terms and blocks are numbered by first use, and the last item has a count of one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stream {
     /// What the shape's terminals stand for.
@@ -31,11 +36,15 @@ pub struct Stream {
     /// The order of the terms. The last item of the start rule goes on for ever, whatever its count: a value or a rule
     /// over and over, a stride without end. (A stride over and over is therefore a rule of that one term.)
     pub shape: Grammar,
+    /// What `Term::Block` stands for; most streams have none.
+    pub blocks: Vec<Block>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Term {
     Value(i64),
+    /// An index into `Stream::blocks`.
+    Block(u32),
     /// `start, start + step, ...`, `count` numbers of them (endless where it is the last item of the stream, and then
     /// `count` is `MIN_STRIDE`). At the ends of `i64` an endless one stays where it is.
     Stride {
@@ -62,6 +71,12 @@ pub enum Error {
     BadStride {
         term: usize,
     },
+    NoSuchBlock {
+        block: u32,
+        blocks: usize,
+    },
+    /// A block that does not decode to its numbers, or leaves 64 bits.
+    BadBlock,
     /// More than 2^64 numbers.
     TooLong,
 }
@@ -77,6 +92,10 @@ impl fmt::Display for Error {
             Error::BadStride { term } => {
                 write!(f, "term {term} of a stream is a stride without a step, too short, or beyond 64 bits")
             }
+            Error::NoSuchBlock { block, blocks } => {
+                write!(f, "a stream names block {block}, but has only {blocks}")
+            }
+            Error::BadBlock => write!(f, "a block of a stream is not what was packed, or leaves 64 bits"),
             Error::TooLong => write!(f, "a stream has more than 2^64 numbers before it repeats"),
         }
     }
@@ -93,7 +112,11 @@ impl From<grammar::Error> for Error {
 impl Stream {
     pub fn constant(value: i64) -> Stream {
         let item = Item { symbol: Symbol::Terminal(0), count: 1 };
-        Stream { terms: vec![Term::Value(value)], shape: Grammar { rules: vec![vec![item]] } }
+        Stream {
+            terms: vec![Term::Value(value)],
+            shape: Grammar { rules: vec![vec![item]] },
+            blocks: Vec::new(),
+        }
     }
 
     /// The value, if the stream is one value for ever.
@@ -116,6 +139,7 @@ impl Stream {
             at: 0,
             last,
             endless,
+            play: None,
         }
     }
 
@@ -138,15 +162,24 @@ impl Stream {
                 return Err(Error::BadStride { term: at });
             }
         }
-        if self.split().1.is_none() {
-            return Err(Error::NoItems);
+        for block in &self.blocks {
+            block.check()?;
         }
+        let Some(last) = self.split().1 else { return Err(Error::NoItems) };
         let mut length = vec![0u64; self.shape.rules.len()];
         for rule in bottom_up(&self.shape.rules, 0..self.shape.rules.len() as u32) {
             for item in &self.shape.rules[rule as usize] {
                 let one = match item.symbol {
                     Symbol::Rule(inner) => length[inner as usize],
                     Symbol::Terminal(t) => match self.terms.get(t as usize) {
+                        Some(&Term::Block(block)) => match self.blocks.get(block as usize) {
+                            // A block without numbers would be walked through in vain, perhaps 2^64 times.
+                            Some(block) if block.is_empty() && (rule != 0 || *item != last) => {
+                                return Err(Error::BadBlock);
+                            }
+                            Some(block) => block.len(),
+                            None => return Err(Error::NoSuchBlock { block, blocks: self.blocks.len() }),
+                        },
                         Some(term) => term.len(),
                         None => return Err(Error::NoSuchTerm { term: t, terms: self.terms.len() }),
                     },
@@ -166,71 +199,47 @@ impl Stream {
         }
     }
 
-    /// A last item that is a stride without end.
+    /// A last item that is a stride without end, or running sums without end.
     fn endless(&self, last: Item) -> Option<Term> {
         match last.symbol {
-            Symbol::Terminal(t) => {
-                self.terms.get(t as usize).copied().filter(|term| matches!(term, Term::Stride { .. }))
-            }
+            Symbol::Terminal(t) => self.terms.get(t as usize).copied().filter(|term| match *term {
+                Term::Value(_) => false,
+                Term::Stride { .. } => true,
+                Term::Block(block) => matches!(self.block(block), Some(Block::Running { .. })),
+            }),
             Symbol::Rule(_) => None,
         }
     }
 
-    fn summary(&self, n: u64) -> Summary {
-        let rules = &self.shape.rules;
-        let (before, Some(last)) = self.split() else { return Summary::default() };
-        let mut whole = vec![Summary::default(); rules.len()];
-        let term =
-            |t: u32| self.terms.get(t as usize).map(|term| term.summary(term.len())).unwrap_or_default();
-        let one = |whole: &[Summary], symbol| match symbol {
-            Symbol::Terminal(t) => term(t),
-            Symbol::Rule(r) => whole.get(r as usize).copied().unwrap_or_default(),
-        };
-        for rule in bottom_up(rules, [0]) {
-            let body = rules[rule as usize].iter();
-            whole[rule as usize] = body
-                .fold(Summary::default(), |sum, item| sum.then(one(&whole, item.symbol).times(item.count)));
-        }
-        let mut total = Summary::default();
-        let mut items = before;
-        let mut open = Some(last);
-        // Each round takes all that fits whole and goes one level down into what does not.
-        while total.len < n {
-            let mut cut = None;
-            for item in items {
-                let (left, part) = (n - total.len, one(&whole, item.symbol));
-                let fits = left.checked_div(part.len).unwrap_or(u64::MAX).min(item.count);
-                total = total.then(part.times(fits));
-                if fits < item.count {
-                    cut = Some(item.symbol);
-                    break;
-                }
-            }
-            if let (None, Some(last)) = (cut, open) {
-                let (left, part) = (n - total.len, one(&whole, last.symbol));
-                if let Some(stride) = self.endless(last) {
-                    return total.then(stride.summary(left));
-                }
-                if part.len == 0 {
-                    return total;
-                }
-                total = total.then(part.times(left / part.len));
-                cut = Some(last.symbol);
-            }
-            open = None;
-            match cut {
-                Some(Symbol::Rule(r)) => items = &rules[r as usize],
-                Some(Symbol::Terminal(t)) => {
-                    let term = self.terms.get(t as usize).map(|term| term.summary(n - total.len));
-                    return total.then(term.unwrap_or_default());
-                }
-                None => return total,
-            }
-        }
-        total
+    fn block(&self, block: u32) -> Option<&Block> {
+        self.blocks.get(block as usize)
     }
 
-    /// Numbers terms by first use and drops those that are not used.
+    fn summary(&self, n: u64) -> Summary {
+        let part = |t: u32, n: u64| match self.terms.get(t as usize) {
+            Some(&Term::Block(block)) => self.block(block).map(|block| block.summary(n)).unwrap_or_default(),
+            Some(term) => term.summary(n),
+            None => Summary::default(),
+        };
+        // A packed block is looked into once, however often it stands there.
+        let whole: Vec<Summary> =
+            (0..).zip(&self.terms).map(|(t, term)| part(t, self.term_len(term))).collect();
+        let endless = |t: u32, n: u64| {
+            let item = Item { symbol: Symbol::Terminal(t), count: 1 };
+            self.endless(item).map(|_| part(t, n))
+        };
+        let whole = |t: u32| whole.get(t as usize).copied().unwrap_or_default();
+        summary::summary(&self.shape.rules, n, whole, part, endless)
+    }
+
+    fn term_len(&self, term: &Term) -> u64 {
+        match *term {
+            Term::Block(block) => self.block(block).map_or(0, Block::len),
+            _ => term.len(),
+        }
+    }
+
+    /// Numbers terms and blocks by first use and drops those that are not used.
     fn tidy_terms(&mut self) {
         let mut number: HashMap<u32, u32> = HashMap::new();
         let mut terms: Vec<Term> = Vec::new();
@@ -244,6 +253,23 @@ impl Stream {
         });
         self.shape = self.shape.map_terminals(|t| number[&t]);
         self.terms = terms;
+        self.tidy_blocks();
+    }
+
+    /// Numbers blocks in the order of the terms and drops those that are not used.
+    pub(crate) fn tidy_blocks(&mut self) {
+        let mut old: Vec<Option<Block>> = std::mem::take(&mut self.blocks).into_iter().map(Some).collect();
+        let mut number: HashMap<u32, u32> = HashMap::new();
+        for term in &mut self.terms {
+            let Term::Block(block) = term else { continue };
+            let next = self.blocks.len() as u32;
+            let Some(slot) = old.get_mut(*block as usize) else { continue };
+            if let Some(content) = slot.take() {
+                self.blocks.push(content);
+                number.insert(*block, next);
+            }
+            *block = number[block];
+        }
     }
 }
 
@@ -258,6 +284,8 @@ pub struct Iter<'a> {
     at: u64,
     last: Option<Item>,
     endless: Option<Term>,
+    /// The block being walked, instead of a term.
+    play: Option<Play<'a>>,
 }
 
 impl Iterator for Iter<'_> {
@@ -277,6 +305,9 @@ impl Iterator for Iter<'_> {
                 }
                 return Some(value);
             }
+            if let Some(value) = self.play.as_mut().and_then(Play::next) {
+                return Some(value);
+            }
             self.advance()?;
         }
     }
@@ -284,13 +315,17 @@ impl Iterator for Iter<'_> {
 
 impl Iter<'_> {
     fn advance(&mut self) -> Option<()> {
+        // The block that has just ended may come again.
+        if let Some(play) = self.play.as_mut().filter(|_| self.left > 1) {
+            self.left -= 1;
+            play.again();
+            return Some(());
+        }
+        self.play = None;
         let mut fresh = false;
         loop {
             if let Some((t, count)) = self.runs.next() {
-                self.term = Some(*self.stream.terms.get(t as usize)?);
-                self.left = count.min(u64::MAX - 1);
-                self.at = 0;
-                return Some(());
+                return self.begin(t, count.min(u64::MAX - 1), false);
             }
             let last = self.last?;
             if fresh {
@@ -300,14 +335,24 @@ impl Iter<'_> {
             match last.symbol {
                 Symbol::Rule(_) => self.runs = Runs::of(&self.stream.shape.rules, last.symbol),
                 Symbol::Terminal(t) => {
-                    self.term = Some(*self.stream.terms.get(t as usize)?);
                     // The mark of a stride that never starts again.
-                    self.left = if self.endless.is_some() { u64::MAX } else { u64::MAX - 1 };
-                    self.at = 0;
-                    return Some(());
+                    let times = if self.endless.is_some() { u64::MAX } else { u64::MAX - 1 };
+                    return self.begin(t, times, self.endless.is_some());
                 }
             }
         }
+    }
+
+    /// A term that is to come that many times.
+    fn begin(&mut self, t: u32, times: u64, endless: bool) -> Option<()> {
+        let term = *self.stream.terms.get(t as usize)?;
+        (self.left, self.at) = (times, 0);
+        if let Term::Block(block) = term {
+            (self.term, self.play) = (None, Some(Play::new(self.stream.block(block)?, endless)?));
+        } else {
+            self.term = Some(term);
+        }
+        Some(())
     }
 }
 

@@ -31,6 +31,7 @@ pub struct Function {
     pub returns: &'static str,
     pub persistent: bool,
     pub silent: bool,
+    pub poll: bool,
     pub params: Vec<Param>,
 }
 
@@ -113,6 +114,7 @@ struct Line {
     returns: Option<&'static str>,
     persistent: bool,
     silent: bool,
+    poll: bool,
 }
 
 /// All functions of `calls.txt`, in its order. `sets` are the sets of `constants.txt`.
@@ -149,6 +151,7 @@ pub fn functions(text: &str, sets: &[Set]) -> Result<Vec<Function>, Error> {
             returns: whole.returns.unwrap_or("Returns::Code"),
             persistent: whole.persistent,
             silent: whole.silent,
+            poll: whole.poll,
             params,
         })
     };
@@ -247,6 +250,7 @@ fn parse_line(number: usize, line: &str) -> Result<Line, String> {
         returns: None,
         persistent: false,
         silent: false,
+        poll: false,
     };
     let mut tokens = Tokens::new(rest)?;
     if tokens.take("like") {
@@ -271,11 +275,12 @@ fn parse_line(number: usize, line: &str) -> Result<Line, String> {
     }
     line.persistent = tokens.take("persistent");
     line.silent = tokens.take("silent");
+    line.poll = tokens.take("poll");
     match tokens.next() {
         None => Ok(line),
-        Some(left) => {
-            Err(format!("did not expect `{left}` here; known at the end: -> RESULT, persistent, silent"))
-        }
+        Some(left) => Err(format!(
+            "did not expect `{left}` here; known at the end: -> RESULT, persistent, silent, poll"
+        )),
     }
 }
 
@@ -300,6 +305,7 @@ fn expand(line: &Line, lines: &[Line], by_name: &HashMap<String, usize>, depth: 
     base.large |= line.large;
     base.persistent |= line.persistent;
     base.silent |= line.silent;
+    base.poll |= line.poll;
     base.returns = line.returns.or(base.returns);
     Ok(base)
 }

@@ -13,6 +13,9 @@ pub struct Function {
     pub persistent: bool,
     /// Handle conversions and the like, which Fortran layers call on their own: passed through, never recorded.
     pub silent: bool,
+    /// Asks whether something has happened and returns at once (`MPI_Test*`, `MPI_Iprobe`, ...): programs call it again
+    /// and again.
+    pub poll: bool,
     pub params: &'static [Param],
 }
 

@@ -14,9 +14,11 @@ pub enum Kind {
     Groups = 4,
     Streams = 5,
     Tallies = 6,
+    /// Entropy-coded numbers, as they are; only where there are any.
+    Blocks = 7,
 }
 
-/// In the order in which they are written: each may be read with the help of those before.
+/// Those that every file has, in the order in which they are written: each may be read with the help of those before.
 pub const KINDS: [Kind; 6] =
     [Kind::Meta, Kind::Symbols, Kind::Structure, Kind::Groups, Kind::Streams, Kind::Tallies];
 
@@ -29,6 +31,7 @@ impl Kind {
             Kind::Groups => "groups",
             Kind::Streams => "streams",
             Kind::Tallies => "tallies",
+            Kind::Blocks => "blocks",
         }
     }
 }
@@ -75,19 +78,27 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The whole file. `bodies` are the sections' stored bytes in the order of [`KINDS`].
-pub fn assemble(flags: u8, packed: bool, plain_len: usize, bodies: &[&[u8]]) -> Vec<u8> {
+/// The whole file. `bodies` are the sections' stored bytes in the order of [`KINDS`], `blocks` what is never packed.
+pub fn assemble(
+    flags: u8,
+    packed: bool,
+    plain_len: usize,
+    bodies: &[&[u8]],
+    blocks: Option<&[u8]>,
+) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.extend([FORMAT_VERSION, flags, bodies.len() as u8]);
+    out.extend([FORMAT_VERSION, flags, bodies.len() as u8 + u8::from(blocks.is_some())]);
     number(&mut out, plain_len as u64);
-    for (kind, body) in KINDS.iter().zip(bodies) {
-        out.push(*kind as u8 | if packed { PACKED } else { 0 });
+    let mark = if packed { PACKED } else { 0 };
+    let entries = KINDS.iter().zip(bodies).map(|(&kind, &body)| (kind as u8 | mark, body));
+    for (head, body) in entries.chain(blocks.map(|blocks| (Kind::Blocks as u8, blocks))) {
+        out.push(head);
         number(&mut out, body.len() as u64);
         out.extend(crc32(body).to_le_bytes());
     }
     let crc = crc32(&out);
     out.extend(crc.to_le_bytes());
-    bodies.iter().for_each(|body| out.extend_from_slice(body));
+    bodies.iter().copied().chain(blocks).for_each(|body| out.extend_from_slice(body));
     out
 }
 
@@ -182,7 +193,8 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
 
 impl Entry {
     pub fn known(&self) -> Option<Kind> {
-        KINDS.iter().copied().find(|&kind| kind as u8 == self.kind && self.version == 1)
+        let mut kinds = KINDS.into_iter().chain([Kind::Blocks]);
+        kinds.find(|&kind| kind as u8 == self.kind && self.version == 1)
     }
 
     pub fn name(&self) -> &'static str {
@@ -191,6 +203,10 @@ impl Entry {
 }
 
 impl Header {
+    pub fn blocks(&self) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.known() == Some(Kind::Blocks))
+    }
+
     /// The rules that hold between header fields.
     fn check(&self, len: usize) -> Result<(), Error> {
         let malformed =
@@ -209,8 +225,15 @@ impl Header {
         if let Some(missing) = KINDS.iter().find(|kind| !known.contains(kind)) {
             return Err(Error::Missing { section: missing.name() });
         }
-        if known != KINDS {
+        let ordered = match known.split_last() {
+            Some((Kind::Blocks, before)) => before == KINDS,
+            _ => known == KINDS,
+        };
+        if !ordered {
             return Err(malformed("its sections are out of order"));
+        }
+        if self.blocks().is_some_and(|blocks| blocks.packed) {
+            return Err(malformed("its blocks are packed twice"));
         }
         let packed = self.entries.iter().filter(|e| e.packed);
         let stored: usize = packed.map(|e| e.end - e.start).sum();

@@ -114,13 +114,15 @@ fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     let meta = &trace.meta;
     let flag = |on: bool, flag: u8| if on { flag } else { 0 };
     let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
+    let blocks = sections::streams::blocks(&trace.bundle);
     let (packed, ends) = if may_pack { pack(&sections, plain_len) } else { Default::default() };
     if may_pack && packed.len() < plain_len {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let bodies: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &packed[start..end]).collect();
-        container::assemble(flags, true, plain_len, &bodies)
+        container::assemble(flags, true, plain_len, &bodies, blocks.as_deref())
     } else {
-        container::assemble(flags, false, 0, &plain.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        let bodies: Vec<&[u8]> = plain.iter().map(Vec::as_slice).collect();
+        container::assemble(flags, false, 0, &bodies, blocks.as_deref())
     }
 }
 
@@ -144,6 +146,8 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         Kind::Groups => sections::groups::write(&mut put, bundle),
         Kind::Streams => sections::streams::write(&mut put, bundle),
         Kind::Tallies => sections::tallies::write(&mut put, bundle),
+        // Not made of tokens.
+        Kind::Blocks => {}
     }
     put.tokens
 }
@@ -191,6 +195,7 @@ fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
     let model = if packed.is_empty() { Model::new(0) } else { primed(header.plain_len) };
     let mut stream = Get::packed(Decoder::new(model, packed), header.plain_len);
     let mut trace = Trace::default();
+    let mut blocks = header.blocks().map(|entry| &bytes[entry.start..entry.end]);
     let first = header.entries.iter().map(|e| e.start).min().unwrap_or(bytes.len());
     let mut infos = vec![SectionInfo { name: "header", offset: 0, stored: first, raw: first }];
     for entry in &header.entries {
@@ -204,16 +209,20 @@ fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
             end: entry.end,
             what,
         };
-        if let Some(kind) = entry.known() {
-            read_section(&mut trace, kind, get).map_err(|bad| malformed(bad.0))?;
+        if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks) {
+            read_section(&mut trace, kind, get, &mut blocks).map_err(|bad| malformed(bad.0))?;
             if !entry.packed && get.left() > 0 {
                 return Err(malformed("it goes on after its end".into()));
             }
         }
-        let raw = if entry.known().is_some() { before - get.left() } else { stored };
+        let read = before - get.left();
+        let raw = if entry.known().is_some_and(|kind| kind != Kind::Blocks) { read } else { stored };
         infos.push(SectionInfo { name: entry.name(), offset: entry.start, stored, raw });
     }
     let whole = |what: String| Error::Malformed { section: "groups", start: first, end: bytes.len(), what };
+    if blocks.is_some_and(|left| !left.is_empty()) {
+        return Err(whole("there are more blocks than its streams have".into()));
+    }
     if stream.left() > 0 {
         return Err(whole("the packed sections are shorter than announced".into()));
     }
@@ -224,7 +233,7 @@ fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
     Ok((trace, infos))
 }
 
-fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get) -> Result<(), Bad> {
+fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get, blocks: &mut Option<&[u8]>) -> Result<(), Bad> {
     let bundle = &mut trace.bundle;
     match kind {
         Kind::Meta => trace.meta = sections::meta::read(get)?,
@@ -238,8 +247,9 @@ fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get) -> Result<(), Bad>
         Kind::Groups => bundle.groups = sections::groups::read(get, &bundle.structures, &bundle.symbols)?,
         Kind::Streams => {
             bundle.streams =
-                sections::streams::read(get, &bundle.groups, &bundle.structures, &bundle.symbols)?;
+                sections::streams::read(get, blocks, &bundle.groups, &bundle.structures, &bundle.symbols)?;
         }
+        Kind::Blocks => {}
         Kind::Tallies => {
             sections::tallies::read(get, &mut bundle.symbols, &bundle.groups, &bundle.structures)?;
         }

@@ -124,17 +124,50 @@ fn headers_that_make_no_sense() {
     assert!(matches!(read(&file(0, &[0], &EMPTY[..5])), Err(Error::Missing { section: "tallies" })));
 }
 
+/// A trace of one rank whose only lane holds these numbers.
+fn of_numbers(values: &[i64]) -> Trace {
+    let tally = Tally { total: 0, min: 0, max: 0 };
+    let symbols = vec![SymbolEntry { bytes: [7].into(), lanes: 1, tally }];
+    let structure =
+        Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: values.len() as u64 }]] };
+    let lanes = vec![vec![stencil::stream(values)]];
+    let part = ThreadPart { thread: 0, structure, lanes, digest: 1 };
+    Trace { bundle: Bundle::of_rank(0, symbols, vec![part]).unwrap(), ..Trace::default() }
+}
+
+/// Numbers without a shape are stored as they were packed: nothing is gained by packing them again.
+#[test]
+fn irregular_numbers_are_a_section_of_their_own() {
+    let mut random = Random(31);
+    let values: Vec<i64> = (0..100_000).map(|_| random.below(1000) as i64).collect();
+    let trace = of_numbers(&values);
+    let bytes = write(&trace);
+    let blocks = sections(&bytes).unwrap().into_iter().find(|s| s.name == "blocks").unwrap();
+    assert_eq!(blocks.stored, blocks.raw);
+    assert!(bytes.len() - blocks.stored < 400, "{} {}", bytes.len(), blocks.stored);
+    assert!(bytes.len() * 8 < 100_000 * 1025 / 100, "{}", bytes.len());
+    assert_eq!(read(&bytes).unwrap(), trace);
+    assert_eq!(read(&write_plain(&trace)).unwrap(), trace);
+    for values in [(0..300).map(|i| i % 9 + i / 9 * 100).collect(), vec![5; 9]] {
+        let bytes = write(&of_numbers(&values));
+        assert!(bytes.len() < 130, "{}", bytes.len());
+        assert!(read(&bytes).unwrap().bundle.streams[0].iter().take(values.len()).eq(values));
+    }
+}
+
 /// Damage under a right checksum, as a hostile writer would do it.
 #[test]
 fn nonsense_under_a_right_checksum() {
     let mut random = Random(17);
     let mut refused = 0;
-    let traces = [small(), stencil::trace(3, 2)];
+    let noise: Vec<i64> = (0..600).map(|_| random.below(99) as i64).collect();
+    let nest: Vec<i64> = (0..300).map(|i| i % 9 + i / 9 * 100).collect();
+    let traces = [small(), stencil::trace(3, 2), of_numbers(&noise), of_numbers(&nest)];
     let files: Vec<Vec<u8>> =
         traces.iter().flat_map(|t| [write(t), write_plain(t), write_plain(t)]).collect();
     let places: Vec<_> = files.iter().map(|file| sections(file).unwrap()).collect();
-    for round in 0..300 {
-        let (good, places) = (&files[round % 6], &places[round % 6]);
+    for round in 0..600 {
+        let (good, places) = (&files[round % 12], &places[round % 12]);
         let mut bad = good.clone();
         for _ in 0..1 + random.below(3) {
             let at = places[0].stored as u64 + random.below((good.len() - places[0].stored) as u64);
@@ -229,7 +262,11 @@ fn any_trace(random: &mut Random) -> Trace {
         let mut structure: Grammar = (0..calls).map(|_| random.below(count) as u32).collect();
         structure.rules[0][0].count += random.below(2) * any_number(random) % (1 << 50);
         let mut stream = || {
-            let values: Vec<i64> = (0..1 + random.below(6)).map(|_| any_number(random) as i64).collect();
+            let values: Vec<i64> = match random.below(4) {
+                0 => (0..1 + random.below(6000)).map(|_| any_number(random) as i64).collect(),
+                1 => (0..300 + random.below(50) as i64).map(|i| i % 9 + i / 9 * 100).collect(),
+                _ => (0..1 + random.below(6)).map(|_| any_number(random) as i64).collect(),
+            };
             stencil::stream(&values)
         };
         let lanes = (0..count).map(|i| (0..lanes(i)).map(|_| stream()).collect()).collect();

@@ -97,11 +97,7 @@ struct Columns {
 
 /// The most calls that any thread made.
 fn longest(bundle: &Bundle) -> u64 {
-    let length = |g: &refrain_fold::bundle::Group| {
-        let structure = bundle.structures.get(g.structure as usize);
-        structure.map_or(0, |s| s.counts().iter().fold(0u64, |sum, c| sum.saturating_add(c.1)))
-    };
-    bundle.groups.iter().map(length).max().unwrap_or(0)
+    bundle.groups.iter().map(|group| refrain_encode::calls_of(bundle, group)).max().unwrap_or(0)
 }
 
 fn as_text(call: &Call, rank: u32, thread: u32, position: u64, columns: &Columns, line: &mut String) {

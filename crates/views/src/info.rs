@@ -21,8 +21,7 @@ pub struct File<'a> {
 /// Calls of all ranks.
 pub fn calls(bundle: &Bundle) -> u64 {
     bundle.groups.iter().fold(0u64, |sum, group| {
-        let length = bundle.structures.get(group.structure as usize).map_or(0, |s| s.len());
-        sum.saturating_add(length.saturating_mul(group.ranks.len()))
+        sum.saturating_add(refrain_encode::calls_of(bundle, group).saturating_mul(group.ranks.len()))
     })
 }
 

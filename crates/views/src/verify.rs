@@ -4,7 +4,7 @@
 use std::fmt;
 use std::io::Write;
 
-use refrain_encode::Calls;
+use refrain_encode::{Calls, calls_of};
 use refrain_fold::bundle;
 use refrain_tracefile::Trace;
 
@@ -71,8 +71,7 @@ pub fn verify(trace: &Trace, progress: &mut dyn FnMut(u64, u64)) -> Report {
     }
     presence(trace, &mut report);
 
-    let length = |structure: u32| bundle.structures.get(structure as usize).map_or(0, |s| s.len());
-    let all = bundle.groups.iter().fold(0u64, |sum, g| sum.saturating_add(length(g.structure)));
+    let all = bundle.groups.iter().fold(0u64, |sum, g| sum.saturating_add(calls_of(bundle, g)));
     let mut done = 0u64;
     for group in &bundle.groups {
         let Some(rank) = group.ranks.iter().next() else { continue };

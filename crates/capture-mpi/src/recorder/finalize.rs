@@ -180,7 +180,7 @@ fn write(config: &Config, spawned: bool, mut trace: Trace) {
 
 fn calls(bundle: &Bundle) -> u64 {
     let of = |group: &refrain_fold::bundle::Group| {
-        bundle.structures.get(group.structure as usize).map_or(0, |s| s.len()) * group.ranks.len()
+        refrain_encode::calls_of(bundle, group).saturating_mul(group.ranks.len())
     };
     bundle.groups.iter().map(of).sum()
 }

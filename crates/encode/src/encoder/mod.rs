@@ -303,6 +303,9 @@ impl Encoder {
             Returns::Aint => record.lane(result),
             _ => {}
         }
+        if f.poll && end == End::Success {
+            record.count_polls();
+        }
     }
 
     fn parameter<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, record: &mut Record) {

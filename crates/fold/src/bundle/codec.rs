@@ -3,7 +3,7 @@
 
 use crate::grammar::{Grammar, Item, Symbol};
 use crate::ranks::{Part, RankList};
-use crate::stream::{Stream, Term};
+use crate::stream::{Block, Stream, Term};
 
 use super::Error;
 
@@ -77,8 +77,23 @@ impl Out {
                 out.signed(step);
                 out.number(count);
             }
+            Term::Block(block) => {
+                out.number(2);
+                out.number(block.into());
+            }
         });
         self.grammar(&stream.shape);
+        self.list(&stream.blocks, |out, block| match block {
+            Block::Packed { count, bytes } => {
+                out.number(u64::from(*count) << 1);
+                out.block(bytes);
+            }
+            Block::Running { count, steps } => {
+                out.number(1);
+                out.number(*count);
+                out.stream(steps);
+            }
+        });
     }
 
     pub fn ranks(&mut self, ranks: &RankList) {
@@ -196,15 +211,34 @@ impl<'a> In<'a> {
     }
 
     pub fn stream(&mut self) -> Result<Stream, Error> {
+        self.nested_stream(true)
+    }
+
+    /// Running sums are made of a stream without blocks, so that there is no deep nest to walk into.
+    fn nested_stream(&mut self, outermost: bool) -> Result<Stream, Error> {
         let terms = self.list(|from| {
             let at = from.at;
             match from.number()? {
                 0 => Ok(Term::Value(from.signed()?)),
                 1 => Ok(Term::Stride { start: from.signed()?, step: from.signed()?, count: from.number()? }),
+                2 => Ok(Term::Block(from.small()?)),
                 other => Err(Error::Variant { at, byte: other as u8 }),
             }
         })?;
-        Ok(Stream { terms, shape: self.grammar()? })
+        let shape = self.grammar()?;
+        let blocks = self.list(|from| {
+            let at = from.at;
+            let head = from.number()?;
+            if head & 1 == 0 {
+                let count = u32::try_from(head >> 1).map_err(|_| Error::Number { at })?;
+                return Ok(Block::Packed { count, bytes: from.block()?.into() });
+            }
+            if head != 1 || !outermost {
+                return Err(Error::Variant { at, byte: head as u8 });
+            }
+            Ok(Block::Running { count: from.number()?, steps: Box::new(from.nested_stream(false)?) })
+        })?;
+        Ok(Stream { terms, shape, blocks })
     }
 
     pub fn ranks(&mut self) -> Result<RankList, Error> {

@@ -2,7 +2,7 @@
 //! each other, and what is read from a file is validated, not hashed.
 
 use crate::grammar::{Grammar, Symbol};
-use crate::stream::{Stream, Term};
+use crate::stream::{Block, Stream, Term};
 
 use super::SymbolEntry;
 
@@ -58,8 +58,17 @@ pub fn of_symbol(symbol: &SymbolEntry) -> Hash {
 
 pub fn of_stream(stream: &Stream) -> Hash {
     let mut mixer = Mixer::new(2);
+    hash_stream(&mut mixer, stream);
+    mixer.finish()
+}
+
+fn hash_stream(mixer: &mut Mixer, stream: &Stream) {
     for term in &stream.terms {
         match *term {
+            Term::Block(block) => {
+                mixer.word(3);
+                mixer.word(block.into());
+            }
             Term::Value(v) => {
                 mixer.word(0);
                 mixer.word(v as u64);
@@ -84,7 +93,18 @@ pub fn of_stream(stream: &Stream) -> Hash {
         }
         mixer.word(u64::MAX);
     }
-    mixer.finish()
+    for block in &stream.blocks {
+        match block {
+            Block::Packed { count, bytes } => {
+                mixer.word((*count).into());
+                mixer.bytes(bytes);
+            }
+            Block::Running { count, steps } => {
+                mixer.word(!*count);
+                hash_stream(mixer, steps);
+            }
+        }
+    }
 }
 
 /// A hash of the *expansion*: two grammars for the same sequence of symbols agree, however they are numbered or cut

@@ -348,7 +348,9 @@ pub fn normal(stream: &Stream) -> Stream {
     }
     // An index without a term stays out of range and is found by `validate`.
     let shape = shape.map_terminals(|old| new_of.get(&old).copied().unwrap_or(u32::MAX));
-    Stream { terms, shape }
+    let mut normal = Stream { terms, shape, blocks: stream.blocks.clone() };
+    normal.tidy_blocks();
+    normal
 }
 
 /// The same grammar with its rules numbered as a reader meets them, depth first, and without unused ones.

@@ -84,6 +84,11 @@ impl Folder {
         self.core_grammar()
     }
 
+    /// Size of the grammar so far.
+    pub(crate) fn size(&self) -> usize {
+        self.core.size()
+    }
+
     /// The round that is expected, when it is about to begin.
     pub(crate) fn next_cycle(&self) -> Option<&[u32]> {
         (self.at == 0 && !self.cycle.is_empty()).then_some(&self.cycle)

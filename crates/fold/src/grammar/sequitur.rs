@@ -58,6 +58,11 @@ pub(super) struct Sequitur {
 }
 
 impl Sequitur {
+    /// Items, and one for each rule.
+    pub fn size(&self) -> usize {
+        self.nodes.len() - self.free_nodes.len()
+    }
+
     /// Puts a symbol at the end of the first start.
     pub fn append(&mut self, terminal: u32, count: u64) {
         if self.starts.is_empty() {

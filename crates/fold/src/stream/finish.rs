@@ -1,6 +1,6 @@
 //! From what was seen to an endless stream: which item goes on for ever, and the one way to write it down.
 
-use super::{MIN_STRIDE, Stream, Term};
+use super::{Block, MIN_STRIDE, Stream, Term};
 use crate::grammar::{Grammar, Item, Renumber, Runs, Symbol, bottom_up};
 
 /// How many of the last items are tried as the one that goes on. Longer tails are kept as they are.
@@ -12,11 +12,12 @@ const COMPARED: usize = 1 << 16;
 pub(super) type Stretch = (i64, i64, u64);
 
 impl Term {
-    /// The term as a stretch; a value may stand several times in a row.
+    /// The term as a stretch; a value may stand several times in a row. A block is none.
     pub(super) fn run(&self, times: u64) -> Stretch {
         match *self {
             Term::Value(value) => (value, 0, times),
             Term::Stride { start, step, count } => (start, step, count),
+            Term::Block(_) => (0, 0, 0),
         }
     }
 }
@@ -82,7 +83,7 @@ pub(super) fn open_item(grammar: &Grammar, terms: &[Term], held: Option<Stretch>
 }
 
 /// Makes the last item endless: what `repeats` starts over and over, a stride that does not runs on.
-pub(super) fn close(mut shape: Grammar, mut terms: Vec<Term>, repeats: bool) -> Stream {
+pub(super) fn close(mut shape: Grammar, mut terms: Vec<Term>, blocks: Vec<Block>, repeats: bool) -> Stream {
     let rules = shape.rules.len() as u32;
     let Some(last) = shape.rules[0].last_mut() else { return Stream::constant(0) };
     last.count = 1;
@@ -100,7 +101,7 @@ pub(super) fn close(mut shape: Grammar, mut terms: Vec<Term>, repeats: bool) -> 
             terms.push(endless);
         }
     }
-    let mut stream = Stream { terms, shape: Grammar { rules: inline_single_uses(&shape.rules) } };
+    let mut stream = Stream { terms, blocks, shape: Grammar { rules: inline_single_uses(&shape.rules) } };
     stream.tidy_terms();
     stream
 }

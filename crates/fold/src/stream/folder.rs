@@ -1,44 +1,46 @@
-//! Folding a sequence of numbers as it comes.
+//! Folding a sequence of numbers as it comes: by its shape, as running sums, or packed.
 //!
-//! Three levels, each handing on only what surprises it: the *cycle* compares numbers with the round that is expected,
-//! the *run* joins numbers into constants and strides, and the *shape* folds the resulting terms into a grammar.
+//! All begins with the shape. When a window of numbers shows that it does not help, what follows (and what was before,
+//! if that was all) becomes running sums, if their steps have a shape, or blocks of entropy-coded numbers. A block that
+//! turns out to be regular leads back. Everything is decided by the numbers alone, so that equal numbers give equal
+//! streams wherever they are folded.
 
-use super::finish::{begins_with, close, open_item};
-use super::{MIN_STRIDE, Stream, Term};
-use crate::grammar;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use super::core::{Core, WINDOW};
+use super::finish::Stretch;
+use super::{Block, Stream};
+use crate::entropy;
 
-/// Longest cycle that is kept expanded for comparison, in numbers.
-const LONGEST_CYCLE: u64 = 1 << 13;
+/// Fewer numbers than this are not packed.
+const FEWEST_PACKED: usize = 256;
+/// So many constants and strides are looked at again at the end.
+const MOST_STRETCHES: usize = 1 << 16;
+/// Shortest block.
+const SHORTEST: usize = 1 << 10;
 
 /// Builds a [`Stream`] number by number.
 #[derive(Debug, Clone, Default)]
 pub struct Folder {
     len: u64,
-    run: Run,
-    terms: Vec<Term>,
-    ids: HashMap<Term, u32, BuildHasherDefault<Mix>>,
-    shape: grammar::Folder,
-    /// One round of what the shape expects, as numbers; empty while nothing is expected. Only then is there a run.
-    cycle: Vec<i64>,
-    /// How far into the round we are.
-    at: usize,
-    /// Rounds seen that the shape does not know of.
-    laps: u64,
-    /// What expanding cycles may cost: earned by pushes, so that it stays linear in them.
-    credit: u64,
+    core: Core,
+    mode: Mode,
 }
 
-/// Numbers that are held back until it is clear what they are.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Run {
-    pub start: i64,
-    pub step: i64,
-    pub count: u64,
-    next: i64,
-    /// Whether `next` continues the run: there are two numbers or more, and it is within `i64`.
-    live: bool,
+#[derive(Debug, Clone, Default)]
+enum Mode {
+    /// Numbers go to the core.
+    #[default]
+    Shape,
+    /// Numbers are collected for the next block, which will follow what is in the core.
+    Packed(Vec<i64>),
+    Running(Box<Running>),
+}
+
+/// Numbers by their differences.
+#[derive(Debug, Clone)]
+struct Running {
+    steps: Core,
+    last: i64,
+    count: u64,
 }
 
 impl Folder {
@@ -58,207 +60,265 @@ impl Folder {
     #[inline]
     pub fn push(&mut self, value: i64) {
         self.len += 1;
-        if self.cycle.get(self.at) == Some(&value) {
-            self.at += 1;
-            if self.at == self.cycle.len() {
-                self.at = 0;
-                self.laps += 1;
+        if let Mode::Shape = self.mode {
+            if self.core.push(value) {
+                self.look();
             }
-        } else if !self.run.extend(value) {
-            self.push_unexpected(value);
+        } else {
+            self.push_shapeless(value);
         }
     }
 
     /// The stream of what was pushed so far. Folding can go on afterwards.
     pub fn finish(&self) -> Stream {
-        if self.len == 0 {
-            return Stream::constant(0);
+        let with = |block: Option<Block>| {
+            let mut core = self.core.clone();
+            block.into_iter().for_each(|block| core.push_block(block));
+            core.finish()
+        };
+        match &self.mode {
+            Mode::Shape => self.in_hindsight().unwrap_or_else(|| self.core.finish()),
+            Mode::Packed(open) if open.is_empty() => self.core.finish(),
+            Mode::Packed(open) => with(Some(Block::pack(open))),
+            Mode::Running(running) => with(Some(running.block(0))),
         }
-        // In the middle of a round: the item that repeats is last, and how often does not matter.
-        let (rest, terms) = (self.shape.rest_of_cycle(), &self.terms);
-        let run = (self.run.count > 0).then_some((self.run.start, self.run.step, self.run.count));
-        let in_cycle = !self.cycle.is_empty()
-            || !rest.is_empty()
-                && begins_with(rest.iter().map(|&t| terms[t as usize].run(1)), run.into_iter());
-        if in_cycle {
-            return close(self.shape.core_grammar(), terms.clone(), true);
+    }
+
+    /// A better way to say it, now that all is known and it is not much.
+    fn in_hindsight(&self) -> Option<Stream> {
+        if self.core.items() < 8 || self.core.in_cycle() {
+            return None;
         }
-        // The numbers held back may continue what is there; if not, they are terms of their own.
-        let mut grammar = self.shape.finish();
-        if let Some(open) = open_item(&grammar, terms, run) {
-            grammar.rules[0].truncate(open + 1);
-            return close(grammar, terms.clone(), true);
+        let Some(all) = self.core.all() else {
+            let running = Running::of_stretches(&self.core.stretches(MOST_STRETCHES)?)?;
+            let better = running.steps.total_cost() * 2 < self.core.total_cost();
+            let other = Folder { mode: Mode::Running(Box::new(running)), ..Folder::new() };
+            return better.then(|| other.finish());
+        };
+        let cost = self.core.cost();
+        let mut other = Folder::new();
+        if let Some(running) = Running::of(&all).filter(|running| running.steps.cost() * 2 < cost) {
+            other.mode = Mode::Running(Box::new(running));
+        } else if all.len() >= FEWEST_PACKED
+            && self.core.items() * 8 > all.len()
+            && packed_cost(&all) * 10 < cost * 9
+        {
+            other.pack(all);
+        } else {
+            return None;
         }
-        let mut whole = self.clone();
-        whole.flush();
-        let mut grammar = whole.shape.into_grammar();
-        let open = open_item(&grammar, &whole.terms, None).unwrap_or(usize::MAX - 1);
-        let start = &mut grammar.rules[0];
-        let repeats = open + 1 < start.len() || start.last().is_some_and(|last| last.count > 1);
-        start.truncate(open + 1);
-        close(grammar, whole.terms, repeats)
+        Some(other.finish())
     }
 
     #[inline(never)]
-    fn push_unexpected(&mut self, value: i64) {
-        self.credit = self.credit.saturating_add(2);
-        self.tell_shape();
-        if self.take(value) {
-            self.expect();
-        }
-    }
-
-    /// Ends the expectation: what was only counted goes into the shape.
-    fn tell_shape(&mut self) {
-        if self.cycle.is_empty() {
-            return;
-        }
-        let matched = self.laps.saturating_mul(self.cycle.len() as u64).saturating_add(self.at as u64);
-        self.credit = self.credit.saturating_add(matched);
-        self.shape.add_laps(self.laps);
-        let mut cycle = std::mem::take(&mut self.cycle);
-        for &value in &cycle[..self.at] {
-            self.take(value);
-        }
-        cycle.clear();
-        self.cycle = cycle;
-        self.at = 0;
-        self.laps = 0;
-    }
-
-    /// Adds to the run or, if the number does not fit, begins a new one. Says whether terms went to the shape.
-    fn take(&mut self, value: i64) -> bool {
-        if self.run.extend(value) {
-            return false;
-        }
-        let Run { start, step, count, .. } = self.run;
-        match count {
-            0 | 1 => {}
-            // Two numbers are no stride: the first stands alone, the second may begin one.
-            2 if step != 0 => {
-                self.emit(Term::Value(start), 1);
-                self.run = Run::new(start.wrapping_add(step));
-                self.pair(value);
-                return true;
+    fn push_shapeless(&mut self, value: i64) {
+        match &mut self.mode {
+            Mode::Shape => {
+                if self.core.push(value) {
+                    self.look();
+                }
             }
-            _ => {
-                self.flush();
-                self.run = Run::new(value);
-                return true;
+            Mode::Packed(open) => {
+                open.push(value);
+                if open.len() >= WINDOW {
+                    self.cut();
+                }
             }
+            Mode::Running(running) => match running.push(value) {
+                Some(false) => {}
+                Some(true) => self.look_running(),
+                None => {
+                    self.end_running();
+                    self.push_shapeless(value);
+                }
+            },
         }
-        if count == 0 {
-            self.run = Run::new(value);
-            return false;
-        }
-        self.pair(value)
     }
 
-    /// The second number of a run. Says whether the first had to go.
-    fn pair(&mut self, value: i64) -> bool {
-        let start = self.run.start;
-        match value.checked_sub(start) {
-            Some(step) => {
-                let (next, beyond) = value.overflowing_add(step);
-                self.run = Run { start, step, count: 2, next, live: !beyond };
-                false
+    /// The window is full: is there a better way?
+    #[cold]
+    fn look(&mut self) {
+        if let Some(look) = self.core.look().filter(|look| look.growing || look.changing) {
+            let all = self.core.all();
+            let numbers = all.as_deref().unwrap_or(self.core.recent());
+            if let Some(running) = Running::of(numbers).filter(|running| running.steps.cost() * 2 < look.cost)
+            {
+                if all.is_some() {
+                    self.core = Core::default();
+                    self.mode = Mode::Running(Box::new(running));
+                } else {
+                    self.core.rest();
+                    self.mode = Mode::Running(Box::default());
+                }
+                return;
             }
-            None => {
-                self.emit(Term::Value(start), 1);
-                self.run = Run::new(value);
-                true
-            }
-        }
-    }
-
-    /// The run goes to the shape as it is.
-    fn flush(&mut self) {
-        let Run { start, step, count, .. } = std::mem::take(&mut self.run);
-        if step == 0 && count > 0 {
-            self.emit(Term::Value(start), count);
-        } else if count >= MIN_STRIDE {
-            self.emit(Term::Stride { start, step, count }, 1);
-        } else {
-            (0..count)
-                .for_each(|i| self.emit(Term::Value(start.wrapping_add(step.wrapping_mul(i as i64))), 1));
-        }
-    }
-
-    fn emit(&mut self, term: Term, count: u64) {
-        let id = *self.ids.entry(term).or_insert_with(|| {
-            self.terms.push(term);
-            self.terms.len() as u32 - 1
-        });
-        self.shape.push_n(id, count);
-    }
-
-    /// Expects another round if the shape does and the numbers held back are its beginning.
-    fn expect(&mut self) {
-        let Some(round) = self.shape.next_cycle() else { return };
-        let limit = LONGEST_CYCLE.min(self.credit);
-        let mut length = 0u64;
-        for &t in round {
-            length = length.saturating_add(self.terms[t as usize].len());
-            if length > limit {
+            if look.growing && packed_cost(numbers) * 10 < look.cost * 9 {
+                match all {
+                    Some(all) => {
+                        self.core = Core::default();
+                        self.pack(all);
+                    }
+                    None => {
+                        self.core.rest();
+                        self.pack(Vec::new());
+                    }
+                }
                 return;
             }
         }
-        let Run { start, step, count, .. } = self.run;
-        if count >= length {
+        if self.core.recent().len() >= WINDOW {
+            self.core.begin_window();
+        }
+    }
+
+    #[cold]
+    fn look_running(&mut self) {
+        let Mode::Running(running) = &mut self.mode else { return };
+        if let Some(look) = running.steps.look().filter(|look| look.growing)
+            && packed_cost(running.steps.recent()) * 10 < look.cost * 9
+        {
+            self.end_running();
             return;
         }
-        self.credit -= length;
-        for &t in round {
-            let term = self.terms[t as usize];
-            self.cycle.extend((0..term.len()).map(|i| term.at(i)));
+        if running.steps.recent().len() >= WINDOW {
+            running.steps.begin_window();
         }
-        let held = (0..count as i64).map(|i| start.wrapping_add(step.wrapping_mul(i)));
-        if held.eq(self.cycle[..count as usize].iter().copied()) {
-            self.at = count as usize;
-            self.laps = 0;
-            self.run = Run::default();
-        } else {
-            self.cycle.clear();
+    }
+
+    /// What was running sums becomes a block; or, if it was bad from the beginning, is packed.
+    fn end_running(&mut self) {
+        let Mode::Running(running) = std::mem::take(&mut self.mode) else { return };
+        match running.steps.all().filter(|_| running.steps.items() > 64) {
+            Some(steps) => {
+                let sums = steps.iter().scan(0i64, |sum, step| {
+                    *sum = sum.wrapping_add(*step);
+                    Some(*sum)
+                });
+                self.pack(sums.collect());
+            }
+            None => {
+                if running.count > 0 {
+                    self.core.push_block(running.block(running.count));
+                }
+                self.pack(Vec::new());
+            }
         }
+    }
+
+    fn pack(&mut self, numbers: Vec<i64>) {
+        self.mode = Mode::Packed(Vec::new());
+        numbers.into_iter().for_each(|value| self.push_shapeless(value));
+    }
+
+    /// Enough numbers for a block. If there is a shape in them after all, they go back where shapes are seen.
+    fn cut(&mut self) {
+        let Mode::Packed(open) = &mut self.mode else { return };
+        let end = boundary(open);
+        let block = Block::pack(&open[..end]);
+        if let Block::Packed { bytes, .. } = &block
+            && bytes.len() * 8 < end / 16 + 512
+        {
+            let again = if folds(&open[..end]) {
+                Some(Mode::Shape)
+            } else {
+                Running::of(&open[..end]).map(|_| Mode::Running(Box::new(Running::after_something())))
+            };
+            if let Some(mode) = again {
+                let numbers = std::mem::take(open);
+                self.mode = mode;
+                self.core.begin_window();
+                numbers.into_iter().for_each(|value| self.push_shapeless(value));
+                return;
+            }
+        }
+        open.drain(..end);
+        self.core.push_block(block);
     }
 }
 
-impl Run {
-    fn new(start: i64) -> Run {
-        Run { start, count: 1, ..Run::default() }
+/// Bits the numbers take as blocks.
+fn packed_cost(numbers: &[i64]) -> usize {
+    numbers.chunks(WINDOW).map(|block| 8 * entropy::encode(block).len() + 64).sum()
+}
+
+/// How large the folded form of that many numbers may be to be called regular.
+fn small(count: usize) -> usize {
+    24 + count / 64
+}
+
+fn folds(numbers: &[i64]) -> bool {
+    let mut core = Core::default();
+    numbers.iter().all(|&value| {
+        core.push(value);
+        core.items() <= small(numbers.len())
+    })
+}
+
+/// Where a block ends: behind the 16 numbers whose hash is least, so that the same numbers, whenever they come again,
+/// are cut into the same blocks. The last of several; so what is regular is cut into long blocks.
+fn boundary(numbers: &[i64]) -> usize {
+    let (mut hash, mut least, mut end) = (0u64, u64::MAX, numbers.len());
+    for (i, &value) in numbers.iter().enumerate().skip(SHORTEST - 16) {
+        let mixed = (value as u64 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93);
+        // After sixteen shifts by four a number has left the hash.
+        hash = (hash << 4).wrapping_add(mixed ^ mixed >> 32);
+        if i >= SHORTEST && hash <= least {
+            (least, end) = (hash, i + 1);
+        }
+    }
+    end
+}
+
+impl Default for Running {
+    fn default() -> Running {
+        Running { steps: Core::flat(), last: 0, count: 0 }
+    }
+}
+
+impl Running {
+    /// Of numbers whose steps have a shape.
+    fn of(numbers: &[i64]) -> Option<Running> {
+        let mut running = Running::default();
+        for &value in numbers {
+            running.push(value)?;
+            if running.steps.items() > small(numbers.len()) {
+                return None;
+            }
+        }
+        Some(running)
     }
 
+    fn of_stretches(stretches: &[Stretch]) -> Option<Running> {
+        let mut running = Running::default();
+        for &(start, step, count) in stretches {
+            running.push(start)?;
+            running.steps.push_n(step, count - 1);
+            running.count += count - 1;
+            running.last = start.wrapping_add(step.wrapping_mul(count as i64 - 1));
+            if running.steps.items() > small(stretches.len()) {
+                return None;
+            }
+        }
+        Some(running)
+    }
+
+    /// Of what follows a block. If it turns bad it is not given up from the beginning: that would lead to the same
+    /// block again.
+    fn after_something() -> Running {
+        let mut running = Running::default();
+        running.steps.begin_window();
+        running
+    }
+
+    /// Says whether it is time to look; `None` if the step is beyond 64 bits, and then nothing has happened.
     #[inline]
-    fn extend(&mut self, value: i64) -> bool {
-        if !self.live || value != self.next {
-            return false;
-        }
-        self.count += 1;
-        let (next, beyond) = self.next.overflowing_add(self.step);
-        (self.next, self.live) = (next, !beyond);
-        true
-    }
-}
-
-/// A hasher for a few integers: terms come from the program, not from an adversary.
-#[derive(Debug, Clone, Copy, Default)]
-struct Mix(u64);
-
-impl Hasher for Mix {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    fn push(&mut self, value: i64) -> Option<bool> {
+        let step = value.checked_sub(self.last)?;
+        (self.last, self.count) = (value, self.count + 1);
+        Some(self.steps.push(step))
     }
 
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 ^= self.0 >> 29;
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
+    fn block(&self, count: u64) -> Block {
+        Block::Running { count, steps: Box::new(self.steps.finish()) }
     }
 }

@@ -1,19 +1,21 @@
 //! What one term holds.
 
+use super::summary::{Join, Summary};
 use super::{MIN_STRIDE, Term};
 
 impl Term {
-    /// How many numbers.
+    /// How many numbers; a block knows for itself.
     pub(super) fn len(&self) -> u64 {
         match *self {
             Term::Value(_) => 1,
             Term::Stride { count, .. } => count,
+            Term::Block(_) => 0,
         }
     }
 
     pub(super) fn is_sound(&self) -> bool {
         match *self {
-            Term::Value(_) => true,
+            Term::Value(_) | Term::Block(_) => true,
             Term::Stride { start, step, count } => {
                 let end = i128::from(count.saturating_sub(1)).checked_mul(step.into());
                 let end = end.and_then(|end| end.checked_add(start.into()));
@@ -27,6 +29,7 @@ impl Term {
     pub(super) fn at(&self, place: u64) -> i64 {
         match *self {
             Term::Value(value) => value,
+            Term::Block(_) => 0,
             Term::Stride { start, step, .. } => {
                 // |place * step| is at most 2^127 - 2^63, so the sum is within i128.
                 let exact = i128::from(start) + i128::from(place) * i128::from(step);
@@ -41,6 +44,7 @@ impl Term {
             return Summary::default();
         }
         match *self {
+            Term::Block(_) => Summary::default(),
             Term::Value(value) => Summary { len: 1, sum: value.into(), min: value, max: value }.times(n),
             Term::Stride { start, step, .. } => {
                 // Beyond `climbing` numbers it stays at the end of i64.
@@ -54,38 +58,5 @@ impl Term {
                 Summary { len: n, sum, min: start.min(last), max: start.max(last) }
             }
         }
-    }
-}
-
-/// What is asked of a stretch of numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Summary {
-    pub len: u64,
-    pub sum: i128,
-    pub min: i64,
-    pub max: i64,
-}
-
-impl Default for Summary {
-    fn default() -> Summary {
-        Summary { len: 0, sum: 0, min: i64::MAX, max: i64::MIN }
-    }
-}
-
-impl Summary {
-    pub fn then(self, next: Summary) -> Summary {
-        Summary {
-            len: self.len.saturating_add(next.len),
-            sum: self.sum.saturating_add(next.sum),
-            min: self.min.min(next.min),
-            max: self.max.max(next.max),
-        }
-    }
-
-    pub fn times(self, count: u64) -> Summary {
-        if count == 0 {
-            return Summary::default();
-        }
-        Summary { len: self.len.saturating_mul(count), sum: self.sum.saturating_mul(count.into()), ..self }
     }
 }

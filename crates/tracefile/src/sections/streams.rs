@@ -2,19 +2,22 @@
 
 use refrain_fold::bundle::{Bundle, Group, SymbolEntry, normal};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
-use refrain_fold::stream::{Stream, Term};
+use refrain_fold::stream::{Block, Stream, Term};
 
 use crate::get::{Bad, Get};
 use crate::sections::groups::{layouts, places};
 use crate::sections::symbols::head;
 use crate::token::{Field, Put, pair, two};
 
-// Steps. Known terms and rules take turns from `KNOWN` on.
+// Steps. Known terms and rules take turns from `KNOWN` on, or from `KNOWN_WITH_BLOCKS` if the file has blocks.
 const END: u64 = 0;
 const NEW_VALUE: u64 = 1;
 const NEW_STRIDE: u64 = 2;
 const NEW_RULE: u64 = 3;
 const KNOWN: u64 = 4;
+const NEW_PACKED: u64 = 4;
+const NEW_RUNNING: u64 = 5;
+const KNOWN_WITH_BLOCKS: u64 = 6;
 
 /// For each stream, what it is: a hint made of the first place that uses it.
 fn uses(count: usize, groups: &[Group], structures: &[Grammar], symbols: &[SymbolEntry]) -> Vec<u64> {
@@ -32,26 +35,51 @@ fn uses(count: usize, groups: &[Group], structures: &[Grammar], symbols: &[Symbo
     uses
 }
 
+fn known(with_blocks: bool) -> u64 {
+    if with_blocks { KNOWN_WITH_BLOCKS } else { KNOWN }
+}
+
+fn has_blocks(bundle: &Bundle) -> bool {
+    bundle.streams.iter().any(|stream| !stream.blocks.is_empty())
+}
+
+/// Section `blocks`: the packed numbers of all streams in the order in which the streams mention them.
+pub fn blocks(bundle: &Bundle) -> Option<Vec<u8>> {
+    has_blocks(bundle).then(|| {
+        let mut bytes = Vec::new();
+        for stream in &bundle.streams {
+            for block in normal(stream).blocks {
+                if let Block::Packed { bytes: packed, .. } = block {
+                    bytes.extend(packed);
+                }
+            }
+        }
+        bytes
+    })
+}
+
 pub fn write(put: &mut Put, bundle: &Bundle) {
     put.put(Field::Count, 5, bundle.streams.len() as u64);
+    let known = known(has_blocks(bundle));
     let uses = uses(bundle.streams.len(), &bundle.groups, &bundle.structures, &bundle.symbols);
     for (stream, hint) in bundle.streams.iter().zip(uses) {
-        write_one(put, &normal(stream), hint);
+        write_one(put, &normal(stream), hint, known);
     }
 }
 
 pub fn read(
     get: &mut Get,
+    blocks: &mut Option<&[u8]>,
     groups: &[Group],
     structures: &[Grammar],
     symbols: &[SymbolEntry],
 ) -> Result<Vec<Stream>, Bad> {
     let count = get.count(Field::Count, 5)?;
     let uses = uses(count, groups, structures, symbols);
-    uses.into_iter().map(|hint| read_one(get, hint)).collect()
+    uses.into_iter().map(|hint| read_one(get, hint, blocks, true)).collect()
 }
 
-fn write_one(put: &mut Put, stream: &Stream, hint: u64) {
+fn write_one(put: &mut Put, stream: &Stream, hint: u64, known: u64) {
     let (mut terms, mut rules) = (0, 1);
     let mut open = vec![(0usize, 0usize)];
     while let Some((rule, at)) = open.last_mut() {
@@ -76,15 +104,27 @@ fn write_one(put: &mut Put, stream: &Stream, hint: u64) {
                         put.signed(Field::Step, hint, step);
                         put.put(Field::StrideCount, hint, count);
                     }
+                    Term::Block(block) => match &stream.blocks[block as usize] {
+                        Block::Packed { count, bytes } => {
+                            put.put(Field::Shape, hint, NEW_PACKED);
+                            put.put(Field::Count, 6, (*count).into());
+                            put.put(Field::Count, 7, bytes.len() as u64);
+                        }
+                        Block::Running { count, steps } => {
+                            put.put(Field::Shape, hint, NEW_RUNNING);
+                            put.put(Field::Count, 8, *count);
+                            write_one(put, &normal(steps), hint, known);
+                        }
+                    },
                 }
             }
-            Symbol::Terminal(t) => put.put(Field::Shape, hint, KNOWN + 2 * u64::from(t)),
+            Symbol::Terminal(t) => put.put(Field::Shape, hint, known + 2 * u64::from(t)),
             Symbol::Rule(r) if r == rules => {
                 rules += 1;
                 put.put(Field::Shape, hint, NEW_RULE);
                 inner = Some(r as usize);
             }
-            Symbol::Rule(r) => put.put(Field::Shape, hint, KNOWN + 1 + 2 * u64::from(r)),
+            Symbol::Rule(r) => put.put(Field::Shape, hint, known + 1 + 2 * u64::from(r)),
         }
         put.put(Field::ShapeCount, hint, item.count.wrapping_sub(1));
         if let Some(rule) = inner {
@@ -93,8 +133,10 @@ fn write_one(put: &mut Put, stream: &Stream, hint: u64) {
     }
 }
 
-fn read_one(get: &mut Get, hint: u64) -> Result<Stream, Bad> {
-    let mut terms = Vec::new();
+/// Running sums are made of a stream without blocks, so that there is no deep nest to walk into.
+fn read_one(get: &mut Get, hint: u64, packed: &mut Option<&[u8]>, outermost: bool) -> Result<Stream, Bad> {
+    let known = known(packed.is_some());
+    let (mut terms, mut blocks) = (Vec::new(), Vec::new());
     let mut rules: Vec<Vec<Item>> = vec![Vec::new()];
     let mut open = vec![0usize];
     while let Some(&rule) = open.last() {
@@ -120,9 +162,28 @@ fn read_one(get: &mut Get, hint: u64) -> Result<Stream, Bad> {
                 open.push(rules.len() - 1);
                 Symbol::Rule(rules.len() as u32 - 1)
             }
+            NEW_PACKED | NEW_RUNNING if packed.is_some() && !outermost => {
+                return Err(Bad::new("a block inside a block"));
+            }
+            NEW_PACKED if packed.is_some() => {
+                let count = get.small(Field::Count, 6)?;
+                let length = get.small(Field::Count, 7)?;
+                let taken = packed.as_mut().and_then(|bytes| bytes.split_off(..length));
+                let bytes = taken.ok_or_else(|| Bad::new("a stream has more blocks than there are"))?.into();
+                blocks.push(Block::Packed { count, bytes });
+                terms.push(Term::Block(blocks.len() as u32 - 1));
+                Symbol::Terminal(terms.len() as u32 - 1)
+            }
+            NEW_RUNNING if packed.is_some() => {
+                let count = get.get(Field::Count, 8)?;
+                let steps = Box::new(read_one(get, hint, packed, false)?);
+                blocks.push(Block::Running { count, steps });
+                terms.push(Term::Block(blocks.len() as u32 - 1));
+                Symbol::Terminal(terms.len() as u32 - 1)
+            }
             step => {
-                let number = (step - KNOWN) / 2;
-                let (list, symbol) = match (step - KNOWN) % 2 {
+                let number = (step - known) / 2;
+                let (list, symbol) = match (step - known) % 2 {
                     0 => (terms.len(), Symbol::Terminal(number as u32)),
                     _ => (rules.len(), Symbol::Rule(number as u32)),
                 };
@@ -135,5 +196,5 @@ fn read_one(get: &mut Get, hint: u64) -> Result<Stream, Bad> {
         let count = get.get(Field::ShapeCount, hint)?.wrapping_add(1);
         rules[rule].push(Item { symbol, count });
     }
-    Ok(Stream { terms, shape: Grammar { rules } })
+    Ok(Stream { terms, shape: Grammar { rules }, blocks })
 }

@@ -28,6 +28,12 @@ impl Occurrence<'_> {
         self.lanes.get(usize::from(lane)).copied().ok_or(NeedWalk)
     }
 
+    /// With the failed polls that are counted in a lane.
+    pub(super) fn calls(&self) -> u64 {
+        let polls = self.layout.polls.and_then(|lane| self.lane(lane).ok()).map_or(0, |l| l.sum(self.times));
+        self.times.saturating_add(u64::try_from(polls).unwrap_or(0))
+    }
+
     /// The call itself, where all its values stand in the symbol.
     fn inline_call(&self, rank: u32) -> Option<refrain_model::Call> {
         self.layout.inline.as_ref()?;

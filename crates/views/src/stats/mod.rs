@@ -131,9 +131,10 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
         let members = group.ranks.len();
         let mut of_rank = RankRow::default();
         for occurrence in occurrences {
-            of_rank.calls = of_rank.calls.saturating_add(occurrence.times);
+            let calls = occurrence.calls();
+            of_rank.calls = of_rank.calls.saturating_add(calls);
             let row = row(&mut rows, occurrence.layout);
-            row.calls = row.calls.saturating_add(occurrence.times.saturating_mul(members));
+            row.calls = row.calls.saturating_add(calls.saturating_mul(members));
         }
         for (function, amount) in given {
             of_rank.payload.add(amount, 1);

@@ -1,0 +1,107 @@
+use super::*;
+use crate::testing::Random;
+
+fn check(values: &[i64]) -> usize {
+    let bytes = encode(values);
+    assert_eq!(decode(&bytes, values.len()).as_deref(), Ok(values), "{values:?}");
+    bytes.len()
+}
+
+#[test]
+fn numbers_come_back() {
+    let mut random = Random(31);
+    let extremes = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX, 1 << 62, -(1 << 62)];
+    check(&[]);
+    for &value in &extremes {
+        check(&[value]);
+        check(&[value; 100]);
+    }
+    for round in 0..600u64 {
+        let count = random.below(if round % 50 == 0 { 8000 } else { 300 });
+        let scale = random.below(63);
+        let mut at = 0i64;
+        let values: Vec<i64> = (0..count as i64)
+            .map(|i| match round % 6 {
+                0 => extremes[random.below(9) as usize],
+                1 => random.next() as i64,
+                2 => (random.next() >> scale) as i64,
+                3 => [7, 1 << 40, -3, 9][random.below(4) as usize],
+                4 => (i % 37).wrapping_mul(i64::MAX / 11),
+                _ => {
+                    at = at.wrapping_add(random.below(9) as i64 - 4);
+                    if random.below(10) == 0 { random.next() as i64 } else { at }
+                }
+            })
+            .collect();
+        check(&values);
+    }
+}
+
+/// Bits a number against what is needed, in percent over.
+#[test]
+fn costs_what_it_says() {
+    let mut random = Random(32);
+    let mut report = Vec::new();
+    let mut over = |name: &str, bits: f64, percent: f64, next: &mut dyn FnMut(&mut Random) -> i64| {
+        let values: Vec<i64> = (0..40_960).map(|_| next(&mut random)).collect();
+        let bytes: usize = values.chunks(2560).map(check).sum();
+        let each = bytes as f64 * 8.0 / values.len() as f64;
+        let extra = (each / bits - 1.0) * 100.0;
+        report.push(format!("{name:28} {bits:7.3} {each:7.3} {extra:6.2}%"));
+        assert!(extra < percent, "{}", report.join("\n"));
+    };
+    over("uniform below 1000", 1000f64.log2(), 2.0, &mut |r| r.below(1000) as i64);
+    over("uniform below 100", 100f64.log2(), 4.0, &mut |r| r.below(100) as i64);
+    over("uniform of 64 bits", 64.0, 0.5, &mut |r| r.next() as i64);
+    over("uniform 1 MiB to 2 MiB", 20.0, 1.0, &mut |r| (1 << 20) + r.below(1 << 20) as i64);
+    over("coin", 1.0, 3.0, &mut |r| r.below(2) as i64);
+    over("die", 6f64.log2(), 3.0, &mut |r| r.below(6) as i64);
+    over("four odd numbers", 2.0, 4.0, &mut |r| [7, 1 << 40, -3, 9_999_999][r.below(4) as usize]);
+    over("geometric 1/2", 2.0, 4.0, &mut |r| r.next().trailing_zeros().into());
+    let mut at = 1i64 << 30;
+    over("walk of -8..8", 17f64.log2(), 4.0, &mut |r| {
+        at += r.below(17) as i64 - 8;
+        at
+    });
+    // 0.9 and 0.1: 0.469 bits, and 17 for one in ten.
+    over("mostly one number", 0.469 + 1.7, 5.0, &mut |r| {
+        if r.below(10) == 0 { r.below(1 << 17) as i64 } else { 1024 }
+    });
+    let mut i = 0;
+    over("period of 7 with noise", 3.0, 28.0, &mut |r| {
+        i += 1;
+        [100, 90_000, 5, 7_000_000, 81, 3, 40_404][i % 7] + r.below(8) as i64
+    });
+    let mut state = 0;
+    over("symbols in a chain", 0.469 + 0.1, 12.0, &mut |r| {
+        if r.below(10) == 0 {
+            state = (state + 1 + r.below(2) as usize) % 3;
+        }
+        [5, 900, 44][state]
+    });
+    println!("{}", report.join("\n"));
+}
+
+#[test]
+fn regular_blocks_cost_next_to_nothing() {
+    let period: Vec<i64> = (0..4000).map(|i| [3, 1, 4, 1, 5, 9, 2, 6][i % 8]).collect();
+    assert!(check(&[77; 4000]) < 24, "{}", check(&[77; 4000]));
+    assert!(check(&period) < 40, "{}", check(&period));
+    let stride: Vec<i64> = (0..4000).map(|i| 1000 * i).collect();
+    assert!(check(&stride) < 64, "{}", check(&stride));
+}
+
+#[test]
+fn any_bytes_are_safe() {
+    let mut random = Random(33);
+    for _ in 0..3000 {
+        let bytes: Vec<u8> = (0..random.below(60)).map(|_| random.next() as u8).collect();
+        if let Ok(values) = decode(&bytes, random.below(200) as usize) {
+            assert!(values.len() < 200);
+        }
+    }
+    assert_eq!(decode(&[], LONGEST + 1), Err(Damaged));
+    let mut long = encode(&[1, 5, 2, 9]);
+    long.extend([1; 20]);
+    assert_eq!(decode(&long, 4), Err(Damaged));
+}

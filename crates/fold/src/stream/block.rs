@@ -1,0 +1,170 @@
+//! Parts of a stream that are written down another way.
+
+use super::core::Mix;
+use super::summary::{Climb, Summary, summary};
+use super::{Error, Iter, Stream, Term};
+use crate::entropy;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+/// Numbers that are not told by values and strides.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum Block {
+    /// Numbers without a shape, entropy coded ([`entropy::encode`]). At most [`entropy::LONGEST`].
+    Packed { count: u32, bytes: Box<[u8]> },
+    /// Running sums: each number is the one before (zero at first) and the next of `steps`, a stream of values without
+    /// strides or blocks. Nested strides are of this kind: 0 1 2 10 11 12 20 21 22 are steps of 0, then 1 1 8 over and
+    /// over. `count` numbers; where it is the last item of the stream it goes on for ever, and `count` is zero.
+    Running { count: u64, steps: Box<Stream> },
+}
+
+impl fmt::Debug for Block {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Block::Packed { count, bytes } => write!(f, "Packed({count} in {} bytes)", bytes.len()),
+            Block::Running { count, steps } => write!(f, "Running({count} of {steps:?})"),
+        }
+    }
+}
+
+impl Block {
+    pub fn pack(values: &[i64]) -> Block {
+        debug_assert!(values.len() <= entropy::LONGEST);
+        Block::Packed { count: values.len() as u32, bytes: entropy::encode(values).into() }
+    }
+
+    /// How many numbers.
+    pub fn len(&self) -> u64 {
+        match *self {
+            Block::Packed { count, .. } => count.into(),
+            Block::Running { count, .. } => count,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn hash(&self) -> u64 {
+        let mut mix = Mix::default();
+        match self {
+            Block::Packed { count, bytes } => {
+                mix.write_u64((*count).into());
+                for word in bytes.chunks(8) {
+                    let word = word.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
+                    mix.write_u64(word);
+                }
+            }
+            Block::Running { .. } => Hash::hash(self, &mut mix),
+        }
+        mix.finish()
+    }
+
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self {
+            Block::Packed { count, bytes } => {
+                let numbers = entropy::decode(bytes, *count as usize);
+                if *count == 0 || numbers.is_err() { Err(Error::BadBlock) } else { Ok(()) }
+            }
+            Block::Running { count, steps } => {
+                let plain = steps.terms.iter().all(|term| matches!(term, Term::Value(_)));
+                if !plain || !steps.blocks.is_empty() {
+                    return Err(Error::BadBlock);
+                }
+                steps.validate()?;
+                let climb = climb(steps, *count);
+                let beyond = |x: i128| i64::try_from(x).is_err();
+                if *count > 0 && (beyond(climb.min) || beyond(climb.max)) {
+                    return Err(Error::BadBlock);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Of its first `n` numbers; a running one goes on beyond its count.
+    pub(super) fn summary(&self, n: u64) -> Summary {
+        match self {
+            Block::Packed { .. } => {
+                let numbers = self.unpack();
+                let n = usize::try_from(n).unwrap_or(usize::MAX).min(numbers.len());
+                Summary::of(&numbers[..n])
+            }
+            Block::Running { steps, .. } => climb(steps, n).summary(),
+        }
+    }
+
+    fn unpack(&self) -> Vec<i64> {
+        match self {
+            Block::Packed { count, bytes } => entropy::decode(bytes, *count as usize).unwrap_or_default(),
+            Block::Running { .. } => Vec::new(),
+        }
+    }
+}
+
+fn climb(steps: &Stream, n: u64) -> Climb {
+    let whole = |t: u32| match steps.terms.get(t as usize) {
+        Some(&Term::Value(step)) => Climb::of(step),
+        _ => Climb::default(),
+    };
+    summary(&steps.shape.rules, n, whole, |_, _| Climb::default(), |_, _| None)
+}
+
+/// The numbers of a block, one after the other.
+#[derive(Debug, Clone)]
+pub(super) enum Play<'a> {
+    Packed { numbers: Vec<i64>, at: usize },
+    Running { count: u64, start: &'a Stream, steps: Box<Iter<'a>>, sum: i64, left: u64 },
+}
+
+impl<'a> Play<'a> {
+    /// `endless` lets a running one go on beyond its count. `None` if no number would come.
+    pub fn new(block: &'a Block, endless: bool) -> Option<Play<'a>> {
+        match block {
+            Block::Packed { .. } => {
+                let numbers = block.unpack();
+                (!numbers.is_empty()).then_some(Play::Packed { numbers, at: 0 })
+            }
+            Block::Running { count, steps } => {
+                let start: &Stream = steps;
+                start.iter().next()?;
+                let count = if endless { u64::MAX } else { *count };
+                (count > 0).then(|| Play::Running {
+                    count,
+                    start,
+                    steps: Box::new(start.iter()),
+                    sum: 0,
+                    left: count,
+                })
+            }
+        }
+    }
+
+    /// From the beginning.
+    pub fn again(&mut self) {
+        match self {
+            Play::Packed { at, .. } => *at = 0,
+            Play::Running { count, start, steps, sum, left } => {
+                (*sum, *left) = (0, *count);
+                **steps = start.iter();
+            }
+        }
+    }
+
+    #[inline]
+    pub fn next(&mut self) -> Option<i64> {
+        match self {
+            Play::Packed { numbers, at } => {
+                let value = numbers.get(*at).copied();
+                *at += 1;
+                value
+            }
+            Play::Running { steps, sum, left, .. } => {
+                *left = left.checked_sub(1)?;
+                // What was recorded never leaves i64; beyond it a sum stays at the end.
+                *sum = sum.saturating_add(steps.next()?);
+                Some(*sum)
+            }
+        }
+    }
+}

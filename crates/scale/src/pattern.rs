@@ -87,8 +87,9 @@ impl FromStr for Pattern {
             };
         }
         let (cart, rest) = name.strip_prefix("cart-").map_or((false, name), |rest| (true, rest));
-        let (shape, dimensions) =
-            rest.strip_suffix('d').and_then(|r| r.split_at_checked(r.len() - 1)).ok_or_else(unknown)?;
+        let rest = rest.strip_suffix('d').ok_or_else(unknown)?;
+        let last = rest.len().checked_sub(1).ok_or_else(unknown)?;
+        let (shape, dimensions) = rest.split_at_checked(last).ok_or_else(unknown)?;
         let dimensions = dimensions.parse().ok().filter(|d| (1..=4).contains(d)).ok_or_else(unknown)?;
         let (periodic, corners) = match shape {
             "stencil" => (false, false),

@@ -12,14 +12,14 @@ fn version_1_is_read() {
     let trace = read(STENCIL).unwrap();
     assert_eq!(trace, read(STENCIL_PLAIN).unwrap());
     assert_eq!(trace.meta.command, ["mpiexec", "-n", "9", "./stencil", "100"]);
-    assert_eq!((trace.bundle.groups.len(), trace.bundle.symbols.len()), (9, 35));
-    let group = trace.bundle.group_of(4, 0).unwrap();
-    let mut walk = refrain_fold::bundle::Walk::new(&trace.bundle, group).unwrap();
+    assert_eq!((trace.bundle.cohorts.len(), trace.bundle.symbols.len()), (9, 35));
+    let cohort = trace.bundle.cohort_of(4, 0).unwrap();
+    let mut walk = refrain_fold::bundle::Walk::new(&trace.bundle, 4, 0).unwrap().unwrap();
     let mut calls = 0;
     while walk.next_symbol().is_some() {
         calls += 1;
     }
-    assert_eq!(calls, trace.bundle.structures[group.structure as usize].len());
+    assert_eq!(calls, trace.bundle.structures[cohort.structure as usize].len());
 }
 
 #[test]

@@ -211,8 +211,13 @@ fn any_trace(random: &mut Random) -> Trace {
             stencil::stream(&values)
         };
         let lanes = (0..count).map(|i| (0..lanes(i)).map(|_| stream()).collect()).collect();
-        let part =
-            ThreadPart { thread: random.below(3) as u32, structure, lanes, digest: any_number(random) };
+        let part = ThreadPart {
+            thread: random.below(3) as u32,
+            structure,
+            lanes,
+            lengths: Vec::new(),
+            digest: any_number(random),
+        };
         let one = Bundle::of_rank(rank * 3, symbols, vec![part]).unwrap();
         bundle = refrain_fold::bundle::merge(bundle, one).unwrap();
     }
@@ -223,7 +228,7 @@ fn any_trace(random: &mut Random) -> Trace {
         library: any_text(random),
         abi: any_text(random),
         ranks: any_number(random) as u32,
-        hosts: texts(random).into_iter().zip(bundle.groups.iter().map(|g| g.ranks.clone())).collect(),
+        hosts: texts(random).into_iter().zip(bundle.cohorts.iter().map(|c| c.ranks.clone())).collect(),
         started: any_number(random),
         wall_ns: any_number(random),
         options: texts(random).into_iter().zip(texts(random)).collect(),

@@ -92,14 +92,14 @@ fn yes() {
     let mut last = (0, 0);
     let report = verify(&trace, &mut |done, all| last = (done, all));
     assert!(report.problems.is_empty(), "{:?}", report.problems);
-    assert_eq!((report.ranks, report.calls, report.groups), (9, 18, 1));
+    assert_eq!((report.ranks, report.calls, report.cohorts), (9, 18, 1));
     assert_eq!(last, (2, 2));
 }
 
 #[test]
 fn no_if_a_digest_differs() {
     let mut trace = alike(3, &[send(1, "MPI_INT"), send(2, "MPI_INT")]);
-    trace.bundle.groups[0].digest ^= 1;
+    trace.bundle.cohorts[0].digest ^= 1;
     assert_eq!(
         problems(&trace),
         [
@@ -137,7 +137,7 @@ fn no_if_a_rank_is_missing_or_too_much() {
 #[test]
 fn no_if_the_parts_do_not_fit() {
     let mut trace = alike(3, &[send(1, "MPI_INT")]);
-    trace.bundle.groups[0].structure = 7;
+    trace.bundle.cohorts[0].structure = 7;
     assert!(problems(&trace)[0].starts_with("the trace's parts do not fit"));
 }
 

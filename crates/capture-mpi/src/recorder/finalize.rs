@@ -137,10 +137,10 @@ fn write(config: &Config, mut trace: Trace) {
 }
 
 fn calls(bundle: &Bundle) -> u64 {
-    let of = |group: &refrain_fold::bundle::Group| {
-        bundle.structures.get(group.structure as usize).map_or(0, |s| s.len()) * group.ranks.len()
+    let of = |cohort: &refrain_fold::bundle::Cohort| {
+        bundle.structures.get(cohort.structure as usize).map_or(0, |s| s.len()) * cohort.ranks.len()
     };
-    bundle.groups.iter().map(of).sum()
+    bundle.cohorts.iter().map(of).sum()
 }
 
 fn host_name() -> String {

@@ -183,7 +183,10 @@ impl Lane {
         match self {
             Lane::Same { stream, .. } => Some((*stream, Vec::new())),
             Lane::Varied(variants) => {
-                let variant = variants.iter().find(|v| v.ranks.contains(rank))?;
+                // They go by their first rank, so the last that may hold the rank mostly does.
+                let first = |v: &Variant| v.ranks.parts.first().map_or(0, |part| part.start);
+                let may = variants.partition_point(|v| first(v) <= rank);
+                let variant = variants[..may].iter().rev().find(|v| v.ranks.contains(rank))?;
                 let own = variant.numbers.iter().map(|n| Some((n.place, n.values.get(rank)?)));
                 Some((variant.stream, own.collect::<Option<_>>()?))
             }

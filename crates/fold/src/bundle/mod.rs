@@ -27,7 +27,7 @@ pub use walk::Walk;
 use lanes::Table;
 
 /// Ranks times threads: more than any machine has, so that a longer list can only come from a hostile file.
-const MOST_RANKS: u64 = 1 << 24;
+pub const MOST_RANKS: u64 = 1 << 24;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bundle {
@@ -321,13 +321,16 @@ impl Bundle {
         Ok(())
     }
 
-    /// Every rank is in one variant, and every number told by rank has its place in the stream.
+    /// Every rank is in one variant, these go by their first rank, and every number told by rank has its place in the stream.
     fn are_sound(&self, variants: &[Variant], ranks: &RankList) -> bool {
         if variants.iter().any(|v| v.ranks.validate().is_err() || v.ranks.len() > ranks.len()) {
             return false;
         }
         let all: u64 = variants.iter().map(|v| v.ranks.len()).fold(0, u64::saturating_add);
         if all != ranks.len() || variants.is_empty() {
+            return false;
+        }
+        if !variants.is_sorted_by_key(|v| v.ranks.parts.first().map(|part| part.start)) {
             return false;
         }
         let whole = match variants {

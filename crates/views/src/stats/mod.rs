@@ -1,8 +1,8 @@
 //! Calls, payload and time per function and per rank, from the folded form.
 //!
-//! Costs time in the size of the file. Exact: where the folded form does not say how much data a group of ranks gave
-//! (a datatype's id that meant different sizes, blocks for each member of a communicator that a call made), one of its
-//! ranks is read call by call.
+//! Costs time in the size of the file. Exact: where the folded form does not say how much data a rank gave
+//! (a datatype's id that meant different sizes, blocks for each member of a communicator that a call made), its
+//! calls are read one by one.
 
 mod folded;
 mod payload;
@@ -13,7 +13,7 @@ mod write;
 use std::collections::{BTreeMap, HashMap};
 
 use refrain_encode::{Calls, Layout};
-use refrain_fold::bundle::Tally;
+use refrain_fold::bundle::{Cohort, Tally};
 use refrain_model::function_by_id;
 use refrain_tracefile::Trace;
 
@@ -71,7 +71,7 @@ pub struct Stats {
     pub functions: Vec<FunctionRow>,
     /// One for each rank.
     pub ranks: Vec<RankRow>,
-    /// Groups that had to be read call by call.
+    /// Ranks that had to be read call by call: one for all that did the same.
     pub walked: usize,
 }
 
@@ -85,58 +85,67 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     let counts: Vec<Vec<(u32, u64)>> = bundle.structures.iter().map(|s| s.counts()).collect();
     let counts_of = |structure: u32| counts.get(structure as usize).map_or(&[][..], Vec::as_slice);
 
-    let first_rank = |g: &refrain_fold::bundle::Group| g.ranks.iter().next().unwrap_or(0);
-    let occurrences: Vec<_> = bundle
-        .groups
+    let first_rank = |c: &Cohort| c.ranks.iter().next().unwrap_or(0);
+    let occurrences =
+        |c, rank| folded::occurrences(bundle, c, rank, counts_of(c.structure), &layouts);
+    let types: Vec<_> = bundle
+        .cohorts
         .iter()
-        .map(|g| folded::occurrences(bundle, g, counts_of(g.structure), &layouts))
+        .map(|c| folded::Types::of_all(&occurrences(c, first_rank(c)), first_rank(c)))
         .collect();
-    let types: Vec<_> =
-        occurrences.iter().zip(&bundle.groups).map(|(o, g)| folded::Types::of(o, first_rank(g))).collect();
 
     let mut rows: BTreeMap<u16, FunctionRow> = BTreeMap::new();
     let mut ranks = vec![RankRow::default(); world as usize];
     let mut walked = 0;
-    for ((group, occurrences), own_types) in bundle.groups.iter().zip(&occurrences).zip(&types) {
+    for cohort in &bundle.cohorts {
         // A type that another thread made has one size, or none that we can tell.
         let elsewhere = |id: u32| {
-            let others = bundle.groups.iter().zip(&types).filter(|(g, _)| g.thread != group.thread);
+            let others = bundle.cohorts.iter().zip(&types).filter(|(c, _)| c.thread != cohort.thread);
             let mut sizes = others.filter_map(|(_, types)| types.get(id));
             let first = sizes.next()??;
             sizes.all(|size| size == Some(first)).then_some(first)
         };
-        let rank = first_rank(group);
-        let context = folded::Context { rank, world, types: own_types, elsewhere: &elsewhere };
-        let given = match folded_amounts(occurrences, &context) {
-            Ok(given) => given,
-            Err(folded::NeedWalk) => {
-                walked += 1;
-                let calls = Calls::new(bundle, rank, group.thread).map_err(|error| Error::Call {
-                    rank,
-                    thread: group.thread,
-                    position: 0,
-                    error,
-                })?;
-                walked::walk(calls, rank, group.thread, world, &elsewhere)?
+        // What a rank gave, and whether all others of the cohort gave the same.
+        let mut given = |rank: u32| -> Result<(HashMap<u16, Amount>, bool), Error> {
+            let occurrences = occurrences(cohort, rank);
+            let own_types = folded::Types::of(&occurrences, rank);
+            let context = folded::Context { rank, world, types: &own_types, elsewhere: &elsewhere };
+            match folded_amounts(&occurrences, &context) {
+                Ok(given) => Ok((given, !occurrences.iter().any(|o| o.varied.get()))),
+                Err(folded::NeedWalk) => {
+                    walked += 1;
+                    let failed = |error| Error::Call { rank, thread: cohort.thread, position: 0, error };
+                    let calls = Calls::new(bundle, rank, cohort.thread).map_err(failed)?;
+                    Ok((walked::walk(calls, rank, cohort.thread, world, &elsewhere)?, cohort.is_uniform()))
+                }
             }
         };
-        let members = group.ranks.len();
-        let mut of_rank = RankRow::default();
-        for occurrence in occurrences {
-            of_rank.calls = of_rank.calls.saturating_add(occurrence.times);
+        let first = first_rank(cohort);
+        let members = cohort.ranks.len();
+        let mut calls = 0u64;
+        for occurrence in occurrences(cohort, first) {
+            calls = calls.saturating_add(occurrence.times);
             let row = row(&mut rows, occurrence.layout);
             row.calls = row.calls.saturating_add(occurrence.times.saturating_mul(members));
         }
-        for (function, amount) in given {
-            of_rank.payload.add(amount, 1);
-            if let Some(payload) = rows.get_mut(&function).and_then(|row| row.payload.as_mut()) {
-                payload.add(amount, members);
+        let mut amounts = given(first)?;
+        for rank in cohort.ranks.iter() {
+            if rank != first && !amounts.1 {
+                amounts = (given(rank)?.0, false);
             }
-        }
-        for rank in group.ranks.iter() {
+            let mut payload = Amount::NOTHING;
+            for (function, amount) in &amounts.0 {
+                payload.add(*amount, 1);
+                let of_all = if amounts.1 { members } else { 1 };
+                if (rank == first || !amounts.1)
+                    && let Some(payload) = rows.get_mut(function).and_then(|row| row.payload.as_mut())
+                {
+                    payload.add(*amount, of_all);
+                }
+            }
             if let Some(row) = ranks.get_mut(rank as usize) {
-                row.calls = row.calls.saturating_add(of_rank.calls);
-                row.payload.add(of_rank.payload, 1);
+                row.calls = row.calls.saturating_add(calls);
+                row.payload.add(payload, 1);
             }
         }
     }
@@ -153,7 +162,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     Ok(Stats { functions, ranks, walked })
 }
 
-/// By function number, what one rank of a group gave.
+/// By function number, what one rank gave.
 fn folded_amounts(
     occurrences: &[folded::Occurrence<'_>],
     context: &folded::Context<'_>,

@@ -51,7 +51,11 @@ fn cohorts_cost_little_beyond_their_digest() {
     for i in 0..48 {
         let mut cohort = trace.bundle.cohorts[4].clone();
         cohort.ranks = refrain_fold::ranks::RankList::single(16 + i);
-        cohort.lanes = cohort.lanes.iter().map(|l| refrain_fold::bundle::Lane::same(l.streams().next().unwrap())).collect();
+        cohort.lanes = cohort
+            .lanes
+            .iter()
+            .map(|l| refrain_fold::bundle::Lane::same(l.streams().next().unwrap()))
+            .collect();
         cohort.digest = u64::from(i).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ 0x9e37_79b9;
         trace.bundle.cohorts.push(cohort);
     }

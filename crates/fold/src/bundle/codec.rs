@@ -235,9 +235,8 @@ impl In<'_> {
     pub fn rank_map(&mut self) -> Result<RankMap, Error> {
         let parts = self.list(|from| {
             let (start, value) = (from.small()?, from.signed()?);
-            let dim = |from: &mut In| {
-                Ok(Dim { count: from.small()?, stride: from.small()?, step: from.signed()? })
-            };
+            let dim =
+                |from: &mut In| Ok(Dim { count: from.small()?, stride: from.small()?, step: from.signed()? });
             Ok(MapPart { start, value, dims: from.list(dim)? })
         })?;
         Ok(RankMap { parts })

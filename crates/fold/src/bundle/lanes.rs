@@ -352,7 +352,8 @@ fn flatten(variants: &[Variant], once: usize, again: usize, table: &mut Table) -
         ranks.extend(&columns.ranks);
     }
     let numbers = (0u32..).zip(numbers);
-    let numbers = numbers.map(|(place, pairs)| Number { place, values: RankMap::from_pairs(pairs) }).collect();
+    let numbers =
+        numbers.map(|(place, pairs)| Number { place, values: RankMap::from_pairs(pairs) }).collect();
     let stream = table.add(template::flat(once, again));
     let whole = Variant { ranks: ranks.into_iter().collect(), stream, used: 0, numbers };
     Some(vec![whole.folded(table)])
@@ -366,7 +367,8 @@ fn apart(variants: &[Variant], table: &mut Table) -> Vec<Variant> {
             None => of_stream.entry(variant.stream).or_default().extend(variant.ranks.iter()),
             Some(columns) => {
                 for (at, &rank) in columns.ranks.iter().enumerate() {
-                    let own = template::with_numbers(table.get(variant.stream), |place, _| columns.get(place, at));
+                    let own =
+                        template::with_numbers(table.get(variant.stream), |place, _| columns.get(place, at));
                     of_stream.entry(table.add(own)).or_default().push(rank);
                 }
             }

@@ -249,7 +249,9 @@ fn irregular_numbers_stay_streams() {
     for length in [1, 5, 40, 200] {
         check_patterns(24, 1, 24 * 4 + 40, |rank| vec![(0..length).map(|at| noise(rank, at)).collect()]);
     }
-    check_patterns(24, 2, 24 * 4 + 40, |rank| vec![(0..1 + u64::from(rank % 5)).map(|at| noise(rank, at)).collect()]);
+    check_patterns(24, 2, 24 * 4 + 40, |rank| {
+        vec![(0..1 + u64::from(rank % 5)).map(|at| noise(rank, at)).collect()]
+    });
 }
 
 #[test]

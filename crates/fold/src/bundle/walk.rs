@@ -26,7 +26,8 @@ impl std::fmt::Debug for Walk<'_> {
 impl<'a> Walk<'a> {
     /// `None` where nothing is recorded of that thread of that rank.
     pub fn new(bundle: &'a Bundle, rank: u32, thread: u32) -> Result<Option<Walk<'a>>, Error> {
-        let Some(index) = bundle.cohorts.iter().position(|c| c.thread == thread && c.ranks.contains(rank)) else {
+        let Some(index) = bundle.cohorts.iter().position(|c| c.thread == thread && c.ranks.contains(rank))
+        else {
             return Ok(None);
         };
         let cohort = &bundle.cohorts[index];

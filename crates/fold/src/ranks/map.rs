@@ -198,7 +198,8 @@ struct Run {
 /// Where a row ends is not always plain: the last of one and the first of the next may look like two in a row. So the
 /// distances that occur are tried as ends of rows, and the way that gives the least is kept.
 fn nest(points: &[Point], depth: usize) -> Vec<MapPart> {
-    let singles = || points.iter().map(|&(start, value)| MapPart { start, value, dims: Vec::new() }).collect();
+    let singles =
+        || points.iter().map(|&(start, value)| MapPart { start, value, dims: Vec::new() }).collect();
     if points.len() < 2 || depth >= MOST_DIMENSIONS {
         return singles();
     }
@@ -244,7 +245,8 @@ fn nest(points: &[Point], depth: usize) -> Vec<MapPart> {
         for ((count, stride, step), starts) in rows {
             // Points that found no neighbour may find some among themselves, unless they are most: so each step down
             // has far fewer points to look at.
-            let depth = if count == 1 && starts.len() > points.len() / 2 { MOST_DIMENSIONS } else { depth + 1 };
+            let depth =
+                if count == 1 && starts.len() > points.len() / 2 { MOST_DIMENSIONS } else { depth + 1 };
             for mut part in nest(&starts, depth) {
                 if count > 1 {
                     part.dims.push(Dim { count: count as u32, stride, step });

@@ -7,7 +7,7 @@ use refrain_fold::grammar::Grammar;
 use refrain_fold::ranks::{RankList, RankMap};
 
 use crate::get::{Bad, Get};
-use crate::sections::maps::{self, Shapes};
+use crate::sections::maps;
 use crate::sections::symbols::head;
 use crate::sections::{read_ranks, write_ranks};
 use crate::token::{Field, Put, pair, two};
@@ -41,7 +41,7 @@ struct Past {
     last: HashMap<(u32, u16), u32>,
     /// The same for any symbol that begins alike: often another call of the same function.
     alike: HashMap<(u32, u16), u32>,
-    shapes: Shapes,
+    maps: maps::Past,
 }
 
 /// A lane's place: its symbol's number and head, and which of how many.
@@ -103,7 +103,7 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
     for cohort in &bundle.cohorts {
         put.put(Field::Thread, 0, cohort.thread.into());
         past.first = write_ranks(put, &cohort.ranks, past.first);
-        past.shapes.note(cohort.ranks.clone());
+        past.maps.note_ranks(&cohort.ranks);
         put.signed(Field::GroupStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
         past.structures = past.structures.max(cohort.structure.saturating_add(1));
         for (&place, lane) in layouts[cohort.structure as usize].iter().zip(&cohort.lanes) {
@@ -139,7 +139,7 @@ fn write_stream(put: &mut Put, past: &mut Past, place: Place, stream: u32) {
 fn write_variants(put: &mut Put, past: &mut Past, place: Place, variants: &[Variant]) {
     put.put(Field::Variants, varied_hint(place, 0), variants.len() as u64 - 1);
     if variants.len() > 1 {
-        maps::write(put, &choice(variants), varied_hint(place, 1), past.first, &mut past.shapes);
+        maps::write(put, &choice(variants), varied_hint(place, 1), past.first, &mut past.maps);
     }
     for variant in variants {
         write_stream(put, past, place, variant.stream);
@@ -149,7 +149,7 @@ fn write_variants(put: &mut Put, past: &mut Past, place: Place, variants: &[Vari
             let hint = number_hint(place, number.place);
             put.put(Field::NumberPlace, varied_hint(place, 3), u64::from(number.place - next));
             next = number.place + 1;
-            maps::write(put, &number.values, hint, past.first, &mut past.shapes);
+            maps::write(put, &number.values, hint, past.first, &mut past.maps);
         }
     }
 }
@@ -163,7 +163,7 @@ pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> R
         let thread = get.small(Field::Thread, 0)?;
         let (ranks, first) = read_ranks(get, past.first)?;
         past.first = first;
-        past.shapes.note(ranks.clone());
+        past.maps.note_ranks(&ranks);
         let structure = i64::from(past.structures).checked_sub(get.signed(Field::GroupStructure, 0)?);
         let structure = structure.and_then(|s| u32::try_from(s).ok()).unwrap_or(u32::MAX);
         let layout = layouts.get(structure as usize);
@@ -205,7 +205,7 @@ fn read_variants(
     let count = get.count(Field::Variants, varied_hint(place, 0))?;
     let mut members = vec![ranks.clone()];
     if count > 0 {
-        let choice = maps::read(get, varied_hint(place, 1), past.first, &mut past.shapes)?;
+        let choice = maps::read(get, varied_hint(place, 1), past.first, &mut past.maps)?;
         members = choose(&choice, count + 1, ranks)?;
     }
     let mut variants = Vec::with_capacity(members.len());
@@ -219,7 +219,7 @@ fn read_variants(
             let number = next.checked_add(skipped).filter(|n| *n < u32::MAX);
             let number = number.ok_or_else(|| Bad::new("a number at no place"))?;
             next = number + 1;
-            let values = maps::read(get, number_hint(place, number), past.first, &mut past.shapes)?;
+            let values = maps::read(get, number_hint(place, number), past.first, &mut past.maps)?;
             numbers.push(Number { place: number, values });
         }
         variants.push(Variant { ranks, stream, used: 0, numbers });

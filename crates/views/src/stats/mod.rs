@@ -86,8 +86,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     let counts_of = |structure: u32| counts.get(structure as usize).map_or(&[][..], Vec::as_slice);
 
     let first_rank = |c: &Cohort| c.ranks.iter().next().unwrap_or(0);
-    let occurrences =
-        |c, rank| folded::occurrences(bundle, c, rank, counts_of(c.structure), &layouts);
+    let occurrences = |c, rank| folded::occurrences(bundle, c, rank, counts_of(c.structure), &layouts);
     let types: Vec<_> = bundle
         .cohorts
         .iter()

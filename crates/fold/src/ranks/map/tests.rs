@@ -78,14 +78,17 @@ fn transposes() {
     for (rows, columns) in [(2, 2), (3, 3), (4, 4), (5, 3), (3, 7), (16, 16), (30, 20), (64, 64)] {
         let ranks = rows * columns;
         check(1, ranks, "transpose", |rank| i64::from(rank % columns * rows + rank / columns));
-        check(1, ranks, "relative", |rank| i64::from(rank % columns * rows + rank / columns) - i64::from(rank));
+        check(1, ranks, "relative", |rank| {
+            i64::from(rank % columns * rows + rank / columns) - i64::from(rank)
+        });
     }
 }
 
 #[test]
 fn the_interior_of_a_grid() {
     for side in 3..20 {
-        let inside = |rank: &u32| (1..side - 1).contains(&(rank % side)) && (1..side - 1).contains(&(rank / side));
+        let inside =
+            |rank: &u32| (1..side - 1).contains(&(rank % side)) && (1..side - 1).contains(&(rank / side));
         let column = map((0..side * side).filter(inside), |rank| i64::from(rank % side));
         assert_eq!(column.parts.len(), 1, "{side}");
     }

@@ -1,6 +1,7 @@
 //! Reading is safe on any bytes, and damage is always found and named.
 
 mod stencil;
+mod torus;
 
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
@@ -13,7 +14,8 @@ fn small() -> Trace {
 
 #[test]
 fn every_flipped_byte_is_found_in_its_section() {
-    for good in [write(&small()), write_plain(&small())] {
+    let torus = torus::trace(&[3, 3], 4);
+    for good in [write(&small()), write_plain(&small()), write(&torus)] {
         let sections = sections(&good).unwrap();
         for at in 0..good.len() {
             for flip in [0x01, 0x80, 0xff] {
@@ -128,7 +130,7 @@ fn headers_that_make_no_sense() {
 fn nonsense_under_a_right_checksum() {
     let mut random = Random(17);
     let mut refused = 0;
-    let traces = [small(), stencil::trace(3, 2)];
+    let traces = [small(), torus::trace(&[3, 4], 5)];
     let files: Vec<Vec<u8>> =
         traces.iter().flat_map(|t| [write(t), write_plain(t), write_plain(t)]).collect();
     let places: Vec<_> = files.iter().map(|file| sections(file).unwrap()).collect();

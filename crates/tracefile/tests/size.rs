@@ -1,6 +1,7 @@
 //! How large a file is, which is what this project is about.
 
 mod stencil;
+mod torus;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -62,4 +63,24 @@ fn cohorts_cost_little_beyond_their_digest() {
     let after = refrain_tracefile::write(&trace).len();
     println!("48 cohorts more: {before} -> {after} bytes");
     assert!(after - before < 48 * 11, "{before} -> {after}");
+}
+
+/// Numbers grow by a digit now and then; nothing else grows with the ranks.
+#[test]
+fn functions_of_the_rank_do_not_grow_with_the_ranks() {
+    let size = |sides: &[u32]| {
+        let trace = torus::trace(sides, 0);
+        let bytes = refrain_tracefile::write(&trace);
+        assert_eq!(refrain_tracefile::read(&bytes).unwrap(), trace);
+        assert_eq!(trace.bundle.cohorts.len(), 1);
+        println!("{sides:?}: {} bytes", bytes.len());
+        bytes.len()
+    };
+    let check = |grids: &[&[u32]]| {
+        let sizes: Vec<usize> = grids.iter().map(|sides| size(sides)).collect();
+        assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() < 30, "{sizes:?}");
+    };
+    check(&[&[3, 4], &[4, 4], &[5, 4], &[7, 9], &[16, 16], &[32, 8], &[40, 25]]);
+    check(&[&[3, 4, 5], &[4, 4, 4], &[3, 3, 3], &[5, 7, 6], &[8, 8, 8], &[10, 9, 11]]);
+    check(&[&[3, 4, 3, 5], &[4, 4, 4, 4], &[6, 5, 3, 7]]);
 }

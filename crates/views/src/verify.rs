@@ -6,7 +6,7 @@ use std::fmt;
 use std::io::Write;
 
 use refrain_encode::Calls;
-use refrain_fold::bundle::{self, Cohort, Lane, blend};
+use refrain_fold::bundle::{self, Cohort, Lane, Own, blend};
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -100,7 +100,7 @@ fn verify_cohort(trace: &Trace, cohort: &Cohort, report: &mut Report, step: &mut
     let thread = cohort.thread;
     let varied: Vec<&Lane> = cohort.lanes.iter().filter(|lane| matches!(lane, Lane::Varied(_))).collect();
     // By what is a rank's own: calls and digest.
-    let mut known: HashMap<Vec<Option<(u32, Vec<(u32, i64)>)>>, (u64, u64)> = HashMap::new();
+    let mut known: HashMap<Vec<Option<Own>>, (u64, u64)> = HashMap::new();
     let (mut sum, mut calls, mut readable) = (0u64, 0u64, true);
     for rank in cohort.ranks.iter() {
         let own: Vec<_> = varied.iter().map(|lane| lane.of_rank(rank)).collect();

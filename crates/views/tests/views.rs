@@ -109,6 +109,28 @@ fn no_if_a_digest_differs() {
     );
 }
 
+/// Ranks with numbers of their own are read one by one, and held against the sum of their digests.
+#[test]
+fn ranks_with_other_numbers() {
+    let rank = |r: i64| vec![vec![send(10 + r, "MPI_INT"), send(2 * r, "MPI_INT")]];
+    let mut trace = trace_of(&(0..6).map(rank).collect::<Vec<_>>());
+    assert_eq!(trace.bundle.cohorts.len(), 1);
+    assert!(!trace.bundle.cohorts[0].is_uniform());
+    let report = verify(&trace, &mut |_, _| {});
+    assert!(report.problems.is_empty() && report.calls == 12, "{:?}", report.problems);
+    trace = refrain_tracefile::read(&refrain_tracefile::write(&trace)).unwrap();
+    assert!(problems(&trace).is_empty());
+    let stats = refrain_views::stats::stats(&trace).unwrap();
+    let payload: Vec<u128> = stats.ranks.iter().map(|r| r.payload.bytes).collect();
+    assert_eq!(payload, [40, 52, 64, 76, 88, 100]);
+    assert_eq!(stats.functions[0].payload.unwrap().bytes, payload.iter().sum());
+    trace.bundle.cohorts[0].digest ^= 1;
+    assert_eq!(
+        problems(&trace),
+        ["the calls of one of ranks 0-5, thread 0 are not those that happened: their digest differs"]
+    );
+}
+
 #[test]
 fn no_if_a_value_or_a_symbol_changed() {
     let calls = [send(1, "MPI_INT"), send(2, "MPI_INT"), send(7, "MPI_INT")];

@@ -37,42 +37,49 @@ pub struct Number {
     pub values: RankMap,
 }
 
+/// The stream of one rank, and by place the numbers in it that are the rank's own.
+pub type Own = (u32, Vec<(u32, i64)>);
+
 /// Streams by content.
 #[derive(Debug, Default)]
 pub struct Table {
     pub streams: Vec<Stream>,
     known: HashMap<Hash, u32>,
-    /// By stream: what it has in common with those that differ in numbers only.
-    forms: Vec<Hash>,
+    /// By stream, once asked for: what it has in common with those that differ in numbers only.
+    forms: Vec<Option<Hash>>,
 }
 
 impl Table {
     pub fn new(streams: Vec<Stream>) -> Table {
-        let mut table = Table::default();
-        for stream in streams {
-            let (hash, index) = (hash::of_stream(&stream), table.streams.len() as u32);
-            table.known.entry(hash).or_insert(index);
-            table.push(stream, hash);
+        let hashes: Vec<Hash> = streams.iter().map(hash::of_stream).collect();
+        Table::with_hashes(streams, hashes)
+    }
+
+    /// For streams whose hashes are known.
+    pub fn with_hashes(streams: Vec<Stream>, hashes: impl IntoIterator<Item = Hash>) -> Table {
+        let mut known = HashMap::new();
+        for (index, hash) in (0u32..).zip(hashes) {
+            known.entry(hash).or_insert(index);
         }
-        table
+        Table { forms: vec![None; streams.len()], streams, known }
     }
 
     pub fn add(&mut self, stream: Stream) -> u32 {
         let (hash, next) = (hash::of_stream(&stream), self.streams.len() as u32);
         let index = *self.known.entry(hash).or_insert(next);
         if index == next {
-            self.push(stream, hash);
+            self.forms.push(None);
+            self.streams.push(stream);
         }
         index
     }
 
-    fn push(&mut self, stream: Stream, hash: Hash) {
-        let form = match template::numbers(&stream) {
-            Some(_) => hash::of_stream(&template::without(&stream, |_| true)),
-            None => hash,
-        };
-        self.forms.push(form);
-        self.streams.push(stream);
+    fn form(&mut self, index: u32) -> Hash {
+        let stream = &self.streams[index as usize];
+        *self.forms[index as usize].get_or_insert_with(|| match template::numbers(stream) {
+            Some(_) => hash::of_stream(&template::without(stream, |_| true)),
+            None => hash::of_stream(stream),
+        })
     }
 
     fn get(&self, index: u32) -> &Stream {
@@ -136,14 +143,14 @@ impl Lane {
             return Lane::Same { stream: *a, used: both_used(*used, *more) };
         }
         let mut variants = self.into_variants(ranks);
-        let forms = |v: &Variant, table: &Table| table.forms[v.stream as usize];
         let mut known: HashMap<Hash, usize> =
-            variants.iter().enumerate().map(|(at, v)| (forms(v, table), at)).collect();
+            variants.iter().enumerate().map(|(at, v)| (table.form(v.stream), at)).collect();
         for variant in other.into_variants(others) {
-            match known.get(&forms(&variant, table)) {
+            let form = table.form(variant.stream);
+            match known.get(&form) {
                 Some(&at) => variants[at].take_in(variant, table),
                 None => {
-                    known.insert(forms(&variant, table), variants.len());
+                    known.insert(form, variants.len());
                     variants.push(variant);
                 }
             }
@@ -179,7 +186,7 @@ impl Lane {
     }
 
     /// The stream of one rank: which, and the numbers that are its own.
-    pub fn of_rank(&self, rank: u32) -> Option<(u32, Vec<(u32, i64)>)> {
+    pub fn of_rank(&self, rank: u32) -> Option<Own> {
         match self {
             Lane::Same { stream, .. } => Some((*stream, Vec::new())),
             Lane::Varied(variants) => {

@@ -61,12 +61,7 @@ impl Bundle {
 
     /// What of `manifest` this bundle does not have yet.
     pub fn missing(&self, manifest: &Manifest) -> Want {
-        let mine = Hashes::of(self);
-        Want {
-            symbols: absent(manifest.symbols.iter().map(|s| s.0), &mine.symbols),
-            structures: absent(manifest.structures.iter().copied(), &mine.structures),
-            streams: absent(manifest.streams.iter().copied(), &mine.streams),
-        }
+        Hashes::of(self).missing(manifest)
     }
 
     pub fn parcel(&self, want: &Want) -> Result<Parcel, Error> {
@@ -87,7 +82,7 @@ impl Bundle {
     /// as it was.
     pub fn absorb(&mut self, manifest: Manifest, parcel: Parcel) -> Result<(), Error> {
         let mine = Hashes::of(self);
-        let want = self.missing(&manifest);
+        let want = mine.missing(&manifest);
         same_count("symbols", parcel.symbols.len(), want.symbols.len())?;
         same_count("structures", parcel.structures.len(), want.structures.len())?;
         same_count("streams", parcel.streams.len(), want.streams.len())?;
@@ -148,7 +143,8 @@ impl Bundle {
         }
         let mut streams = std::mem::take(&mut self.streams);
         streams.extend(parcel.streams);
-        let mut table = Table::new(streams);
+        let brought = want.streams.iter().map(|&from| manifest.streams[from as usize]);
+        let mut table = Table::with_hashes(streams, mine.streams.iter().copied().chain(brought));
         for cohort in theirs {
             match known.get(&(cohort.thread, cohort.structure)) {
                 Some(&same) => self.cohorts[same].take_in(cohort, &mut table),
@@ -217,6 +213,14 @@ impl Hashes {
             structures: bundle.structures.iter().map(|s| hash::of_structure(s, &symbols)).collect(),
             streams: bundle.streams.iter().map(hash::of_stream).collect(),
             symbols,
+        }
+    }
+
+    fn missing(&self, manifest: &Manifest) -> Want {
+        Want {
+            symbols: absent(manifest.symbols.iter().map(|s| s.0), &self.symbols),
+            structures: absent(manifest.structures.iter().copied(), &self.structures),
+            streams: absent(manifest.streams.iter().copied(), &self.streams),
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::stream::{Stream, Term};
 
 pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
-pub use lanes::{Lane, Number, Variant, choice};
+pub use lanes::{Lane, Number, Own, Variant, choice};
 pub use merge::{Manifest, Parcel, Want, merge};
 pub use walk::Walk;
 

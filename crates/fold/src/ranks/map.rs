@@ -47,6 +47,8 @@ const FOLLOWED: [usize; 3] = [4, 3, 2];
 const MOST_DIMENSIONS: usize = 12;
 
 type Point = (u32, i64);
+/// The first points of rows, by how many points a row has and how far apart.
+type Rows = HashMap<(usize, u32, i64), Vec<Point>>;
 
 impl RankMap {
     /// The same number for all.
@@ -209,13 +211,13 @@ fn nest(points: &[Point], depth: usize) -> Vec<MapPart> {
         let dim = Dim { count, stride: stride(points, 0), step: step(points, 0) };
         return vec![MapPart { start: points[0].0, value: points[0].1, dims: vec![dim] }];
     }
-    let mut ways: Vec<(u64, HashMap<(usize, u32, i64), Vec<Point>>)> = Vec::new();
+    let mut ways: Vec<(u64, Rows)> = Vec::new();
     let mut add = |cut: &dyn Fn(u32) -> bool| {
         let runs = runs(&distance, cut);
         if runs.len() == points.len() {
             return;
         }
-        let mut rows: HashMap<(usize, u32, i64), Vec<Point>> = HashMap::new();
+        let mut rows = Rows::new();
         for run in &runs {
             let form = match run.count {
                 1 => (1, 0, 0),

@@ -93,7 +93,10 @@ pub fn read(get: &mut Get, hint: u64, near: u32, past: &mut Past) -> Result<Rank
     let how = get.get(Field::MapShape, hint)?;
     let missing = || Bad::new("a function of the rank like one that is not there");
     let map = match how {
-        NEW => read_numbers(get, hint, read_parts(get, near)?, past)?,
+        NEW => {
+            let shape = read_parts(get, near)?;
+            read_numbers(get, hint, shape, past)?
+        }
         how if how % 2 == RANKS => {
             let shape = past.shapes.at(how / 2 + 1).ok_or_else(missing)?.clone();
             read_numbers(get, hint, shape, past)?

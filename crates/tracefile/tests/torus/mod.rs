@@ -19,8 +19,8 @@ fn rank(rank: u32, sides: &[u32], irregular: u32) -> Bundle {
         vec![vec![n(at(0))], vec![n(rank)], vec![2], vec![n(sides[last])], row],
         vec![vec![n(at(last))], vec![n(rank)], vec![4], vec![n(sides[0])], column],
     ];
-    for d in 0..sides.len() {
-        let (side, far) = (n(sides[d]), n(far(d)));
+    for (d, &side) in sides.iter().enumerate() {
+        let (side, far) = (n(side), n(far(d)));
         let up = if n(at(d)) + 1 == side { far * (1 - side) } else { far };
         let down = if at(d) == 0 { far * (side - 1) } else { -far };
         calls.push(vec![vec![64], vec![up], vec![n(rank) + 100], vec![64], vec![down], vec![9]]);

@@ -42,7 +42,7 @@ pub use hash::{FastMap, hash_bytes};
 pub use host::{CommInfo, DatatypeInfo, Host, RawStatus, Topology};
 pub use layout::{DatatypeFacts, Layout, NewComm, Outcome, Slot};
 pub use memo::Memo;
-pub use polls::calls_of;
+pub use polls::{calls_of, calls_of_all};
 pub use reader::Calls;
 pub use record::Record;
 pub use tape::Tape;

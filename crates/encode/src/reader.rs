@@ -38,10 +38,10 @@ impl<'a> Calls<'a> {
     }
 
     fn with(bundle: &'a Bundle, rank: u32, thread: u32, decoder: Decoder) -> Result<Calls<'a>, Error> {
-        let group = bundle.group_of(rank, thread).ok_or(Error::NoSuchRank { rank, thread })?;
+        let walk = Walk::new(bundle, rank, thread).map_err(Error::Trace)?;
         Ok(Calls {
             bundle,
-            walk: Walk::new(bundle, group).map_err(Error::Trace)?,
+            walk: walk.ok_or(Error::NoSuchRank { rank, thread })?,
             decoder,
             layouts: vec![None; bundle.symbols.len()],
             digest: Digest::default(),

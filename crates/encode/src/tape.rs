@@ -190,6 +190,8 @@ impl Tape {
             },
         });
         let threads = self.threads.into_iter().zip(0u32..).map(|(thread, number)| {
+            let lengths = thread.streams.iter().map(|lanes| lanes.iter().map(stream::Folder::len).collect());
+            let lengths = lengths.collect();
             let lanes = thread.streams.into_iter().zip(&lanes_of).map(|(mut streams, &lanes)| {
                 if !streams.is_empty() {
                     streams.resize_with(lanes, stream::Folder::new);
@@ -200,6 +202,7 @@ impl Tape {
                 thread: number,
                 structure: thread.structure.finish(),
                 lanes: lanes.collect(),
+                lengths,
                 digest: thread.digest.get(),
             }
         });

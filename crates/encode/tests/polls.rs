@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use common::*;
 use refrain_encode::{Calls, Layout, Tape, calls_of};
-use refrain_fold::bundle::Bundle;
+use refrain_fold::bundle::{Bundle, blend};
 
 fn at<T>(value: &T) -> usize {
     std::ptr::from_ref(value) as usize
@@ -44,8 +44,8 @@ impl Taped {
             .map(|call| call.map(|c| format!("{} {}", c.function.name, show(&c))).unwrap())
             .collect();
         assert_eq!(read, self.said);
-        assert_eq!(calls.digest(), bundle.groups[0].digest);
-        assert_eq!(calls_of(&bundle, &bundle.groups[0]), self.said.len() as u64);
+        assert_eq!(blend(2, calls.digest()), bundle.cohorts[0].digest);
+        assert_eq!(calls_of(&bundle, &bundle.cohorts[0], 2), self.said.len() as u64);
         drop(calls);
         let ticks: u64 = bundle.symbols.iter().map(|s| s.tally.total).sum();
         assert_eq!(ticks, 7 * self.said.len() as u64);
@@ -72,7 +72,7 @@ fn how_often_a_poll_fails_leaves_no_mark_in_the_structure() {
         // Only the last lane of the poll tells.
         let polls = Layout::parse(&bundle.symbols[0].bytes).unwrap().polls.unwrap();
         for lane in 0..usize::from(polls) {
-            let stream = |b: &Bundle| b.streams[b.groups[0].lanes[lane] as usize].clone();
+            let stream = |b: &Bundle| b.stream_of(&b.cohorts[0].lanes[lane], 2).unwrap().into_owned();
             assert_eq!(stream(&bundle), stream(&never), "{lane}");
         }
     }

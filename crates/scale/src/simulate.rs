@@ -235,7 +235,7 @@ pub fn simulate(
         symbols: trace.bundle.symbols.len(),
         structures: trace.bundle.structures.len(),
         streams: trace.bundle.streams.len(),
-        groups: trace.bundle.groups.len(),
+        groups: trace.bundle.cohorts.len(),
         seconds: Seconds {
             ranks: in_ranks.as_secs_f64(),
             merge: merge.as_secs_f64(),

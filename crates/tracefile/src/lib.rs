@@ -244,14 +244,14 @@ fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get, blocks: &mut Optio
                 structure.validate().map_err(|_| Bad::new("a structure that is not well formed"))?;
             }
         }
-        Kind::Groups => bundle.groups = sections::groups::read(get, &bundle.structures, &bundle.symbols)?,
+        Kind::Groups => bundle.cohorts = sections::groups::read(get, &bundle.structures, &bundle.symbols)?,
         Kind::Streams => {
             bundle.streams =
-                sections::streams::read(get, blocks, &bundle.groups, &bundle.structures, &bundle.symbols)?;
+                sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
         }
         Kind::Blocks => {}
         Kind::Tallies => {
-            sections::tallies::read(get, &mut bundle.symbols, &bundle.groups, &bundle.structures)?;
+            sections::tallies::read(get, &mut bundle.symbols, &bundle.cohorts, &bundle.structures)?;
         }
     }
     Ok(())

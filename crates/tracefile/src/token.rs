@@ -41,9 +41,16 @@ pub enum Field {
     TallyMinimum = 24,
     TallySpread = 25,
     TallyTotal = 26,
+    /// How many variants a lane has, and how many numbers of each are told by rank.
+    Variants = 27,
+    NumberPlace = 28,
+    /// Which ranks the parts of a function of the rank hold.
+    MapShape = 29,
+    MapValue = 30,
+    MapStep = 31,
 }
 
-pub const FIELDS: usize = 27;
+pub const FIELDS: usize = 32;
 
 /// How a field's values become binary decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

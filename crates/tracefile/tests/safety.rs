@@ -1,6 +1,7 @@
 //! Reading is safe on any bytes, and damage is always found and named.
 
 mod stencil;
+mod torus;
 
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
@@ -14,7 +15,8 @@ fn small() -> Trace {
 
 #[test]
 fn every_flipped_byte_is_found_in_its_section() {
-    for good in [write(&small()), write_plain(&small())] {
+    let torus = torus::trace(&[3, 3], 4);
+    for good in [write(&small()), write_plain(&small()), write(&torus)] {
         let sections = sections(&good).unwrap();
         for at in 0..good.len() {
             for flip in [0x01, 0x80, 0xff] {
@@ -131,7 +133,7 @@ fn of_numbers(values: &[i64]) -> Trace {
     let structure =
         Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: values.len() as u64 }]] };
     let lanes = vec![vec![stencil::stream(values)]];
-    let part = ThreadPart { thread: 0, structure, lanes, digest: 1 };
+    let part = ThreadPart { thread: 0, structure, lanes, lengths: Vec::new(), digest: 1 };
     Trace { bundle: Bundle::of_rank(0, symbols, vec![part]).unwrap(), ..Trace::default() }
 }
 
@@ -162,7 +164,7 @@ fn nonsense_under_a_right_checksum() {
     let mut refused = 0;
     let noise: Vec<i64> = (0..600).map(|_| random.below(99) as i64).collect();
     let nest: Vec<i64> = (0..300).map(|i| i % 9 + i / 9 * 100).collect();
-    let traces = [small(), stencil::trace(3, 2), of_numbers(&noise), of_numbers(&nest)];
+    let traces = [small(), torus::trace(&[3, 4], 5), of_numbers(&noise), of_numbers(&nest)];
     let files: Vec<Vec<u8>> =
         traces.iter().flat_map(|t| [write(t), write_plain(t), write_plain(t)]).collect();
     let places: Vec<_> = files.iter().map(|file| sections(file).unwrap()).collect();
@@ -270,8 +272,13 @@ fn any_trace(random: &mut Random) -> Trace {
             stencil::stream(&values)
         };
         let lanes = (0..count).map(|i| (0..lanes(i)).map(|_| stream()).collect()).collect();
-        let part =
-            ThreadPart { thread: random.below(3) as u32, structure, lanes, digest: any_number(random) };
+        let part = ThreadPart {
+            thread: random.below(3) as u32,
+            structure,
+            lanes,
+            lengths: Vec::new(),
+            digest: any_number(random),
+        };
         let one = Bundle::of_rank(rank * 3, symbols, vec![part]).unwrap();
         bundle = refrain_fold::bundle::merge(bundle, one).unwrap();
     }
@@ -282,7 +289,7 @@ fn any_trace(random: &mut Random) -> Trace {
         library: any_text(random),
         abi: any_text(random),
         ranks: any_number(random) as u32 % (1 << 24),
-        hosts: texts(random).into_iter().zip(bundle.groups.iter().map(|g| g.ranks.clone())).collect(),
+        hosts: texts(random).into_iter().zip(bundle.cohorts.iter().map(|c| c.ranks.clone())).collect(),
         started: any_number(random),
         wall_ns: any_number(random),
         options: texts(random).into_iter().zip(texts(random)).collect(),

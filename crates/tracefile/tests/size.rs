@@ -1,6 +1,7 @@
 //! How large a file is, which is what this project is about.
 
 mod stencil;
+mod torus;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -18,13 +19,13 @@ fn size(width: u32, steps: u64) -> usize {
     assert_eq!(refrain_tracefile::read(&bytes).unwrap(), trace);
     let b = &trace.bundle;
     println!(
-        "{} ranks, {steps} steps: {} bytes, after xz -9 {:?}; {} symbols, {} structures, {} groups, {} streams",
+        "{} ranks, {steps} steps: {} bytes, after xz -9 {:?}; {} symbols, {} structures, {} cohorts, {} streams",
         width * width,
         bytes.len(),
         xz(&bytes),
         b.symbols.len(),
         b.structures.len(),
-        b.groups.len(),
+        b.cohorts.len(),
         b.streams.len(),
     );
     for section in refrain_tracefile::sections(&bytes).unwrap() {
@@ -45,17 +46,41 @@ fn a_stencil_takes_less_than_a_thousand_bytes() {
 }
 
 #[test]
-fn groups_cost_little_beyond_their_digest() {
+fn cohorts_cost_little_beyond_their_digest() {
     let mut trace = stencil::trace(4, 100);
     let before = refrain_tracefile::write(&trace).len();
-    // Every rank of the grid's interior in 48 more columns for itself.
     for i in 0..48 {
-        let mut group = trace.bundle.groups[4].clone();
-        group.ranks = refrain_fold::ranks::RankList::single(16 + i);
-        group.digest = u64::from(i).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ 0x9e37_79b9;
-        trace.bundle.groups.push(group);
+        let mut cohort = trace.bundle.cohorts[4].clone();
+        cohort.ranks = refrain_fold::ranks::RankList::single(16 + i);
+        cohort.lanes = cohort
+            .lanes
+            .iter()
+            .map(|l| refrain_fold::bundle::Lane::same(l.streams().next().unwrap()))
+            .collect();
+        cohort.digest = u64::from(i).wrapping_mul(0xd6e8_feb8_6659_fd93) ^ 0x9e37_79b9;
+        trace.bundle.cohorts.push(cohort);
     }
     let after = refrain_tracefile::write(&trace).len();
-    println!("48 groups more: {before} -> {after} bytes");
+    println!("48 cohorts more: {before} -> {after} bytes");
     assert!(after - before < 48 * 11, "{before} -> {after}");
+}
+
+/// Numbers grow by a digit now and then; nothing else grows with the ranks.
+#[test]
+fn functions_of_the_rank_do_not_grow_with_the_ranks() {
+    let size = |sides: &[u32]| {
+        let trace = torus::trace(sides, 0);
+        let bytes = refrain_tracefile::write(&trace);
+        assert_eq!(refrain_tracefile::read(&bytes).unwrap(), trace);
+        assert_eq!(trace.bundle.cohorts.len(), 1);
+        println!("{sides:?}: {} bytes", bytes.len());
+        bytes.len()
+    };
+    let check = |grids: &[&[u32]]| {
+        let sizes: Vec<usize> = grids.iter().map(|sides| size(sides)).collect();
+        assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() < 30, "{sizes:?}");
+    };
+    check(&[&[3, 4], &[4, 4], &[5, 4], &[7, 9], &[16, 16], &[32, 8], &[40, 25]]);
+    check(&[&[3, 4, 5], &[4, 4, 4], &[3, 3, 3], &[5, 7, 6], &[8, 8, 8], &[10, 9, 11]]);
+    check(&[&[3, 4, 3, 5], &[4, 4, 4, 4], &[6, 5, 3, 7]]);
 }

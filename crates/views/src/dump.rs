@@ -47,7 +47,7 @@ pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Writ
         let have = format!("0 to {}", ranks.saturating_sub(1));
         return Err(Error::NoSuch { what: "rank", number: rank, have });
     }
-    let threads = bundle.groups.iter().map(|g| g.thread).max().map_or(0, |t| t.saturating_add(1));
+    let threads = bundle.cohorts.iter().map(|c| c.thread).max().map_or(0, |t| t.saturating_add(1));
     if let Some(thread) = which.threads.as_ref().and_then(|t| t.beyond(threads)) {
         let have = format!("0 to {}", threads.saturating_sub(1));
         return Err(Error::NoSuch { what: "thread", number: thread, have });
@@ -97,7 +97,11 @@ struct Columns {
 
 /// The most calls that any thread made.
 fn longest(bundle: &Bundle) -> u64 {
-    bundle.groups.iter().map(|group| refrain_encode::calls_of(bundle, group)).max().unwrap_or(0)
+    let most = |cohort: &refrain_fold::bundle::Cohort| {
+        let calls = cohort.ranks.iter().map(|rank| refrain_encode::calls_of(bundle, cohort, rank));
+        if cohort.is_uniform() { calls.take(1).max() } else { calls.max() }.unwrap_or(0)
+    };
+    bundle.cohorts.iter().map(most).max().unwrap_or(0)
 }
 
 fn as_text(call: &Call, rank: u32, thread: u32, position: u64, columns: &Columns, line: &mut String) {

@@ -20,9 +20,10 @@ pub struct File<'a> {
 
 /// Calls of all ranks.
 pub fn calls(bundle: &Bundle) -> u64 {
-    bundle.groups.iter().fold(0u64, |sum, group| {
-        sum.saturating_add(refrain_encode::calls_of(bundle, group).saturating_mul(group.ranks.len()))
-    })
+    bundle
+        .cohorts
+        .iter()
+        .fold(0u64, |sum, cohort| sum.saturating_add(refrain_encode::calls_of_all(bundle, cohort)))
 }
 
 fn rules(bundle: &Bundle) -> u64 {
@@ -30,7 +31,7 @@ fn rules(bundle: &Bundle) -> u64 {
 }
 
 fn threads(bundle: &Bundle) -> u32 {
-    bundle.groups.iter().map(|g| g.thread).max().map_or(0, |t| t.saturating_add(1))
+    bundle.cohorts.iter().map(|c| c.thread).max().map_or(0, |t| t.saturating_add(1))
 }
 
 fn bytes_per_call(file: &File<'_>, calls: u64) -> f64 {
@@ -67,7 +68,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
             plural(rules(bundle), "rule"),
             plural(bundle.structures.len() as u64, "structure"),
             plural(bundle.streams.len() as u64, "stream"),
-            plural(bundle.groups.len() as u64, "group"),
+            plural(bundle.cohorts.len() as u64, "group"),
         ),
     ));
     let sections: Vec<String> =
@@ -173,7 +174,7 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     object
         .plain("rules", rules(bundle))
         .plain("streams", bundle.streams.len())
-        .plain("groups", bundle.groups.len());
+        .plain("groups", bundle.cohorts.len());
     let mut sections = json::Object::new(object.key("sections"));
     for (name, bytes) in file.sections {
         sections.plain(name, bytes);

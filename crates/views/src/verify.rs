@@ -1,11 +1,12 @@
 //! Is what a trace gives back what happened? Every thread's calls are decoded and held against the digest that was
 //! taken while the program ran.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
 
-use refrain_encode::{Calls, calls_of};
-use refrain_fold::bundle;
+use refrain_encode::{Calls, calls_of_all};
+use refrain_fold::bundle::{self, Cohort, Lane, Own, blend};
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -18,8 +19,8 @@ pub struct Report {
     pub ranks: u64,
     /// On all ranks.
     pub calls: u64,
-    /// Groups of ranks that did the same.
-    pub groups: usize,
+    /// Sets of ranks that made the same calls.
+    pub cohorts: usize,
     pub complete: bool,
 }
 
@@ -35,6 +36,8 @@ pub enum Problem {
     Call { rank: u32, thread: u32, position: u64, error: refrain_encode::Error },
     /// The calls are not those that happened.
     Digest { rank: u32, thread: u32, calls: u64, others: u64 },
+    /// The calls of at least one of these ranks are not; only their digests' sum is kept.
+    OneOf { ranks: Vec<u32>, thread: u32 },
 }
 
 impl fmt::Display for Problem {
@@ -55,58 +58,102 @@ impl fmt::Display for Problem {
                 }
                 write!(f, " are not those that happened: their digest differs")
             }
+            Problem::OneOf { ranks, thread } => {
+                let ranks = rank_list(ranks);
+                write!(f, "the calls of one of ranks {ranks}, thread {thread}")?;
+                write!(f, " are not those that happened: their digest differs")
+            }
         }
     }
 }
 
-/// Ranks of one group share structure, streams and digest, so reading one of them is reading all.
+/// Ranks of a cohort that have the same streams in all lanes did the same, so reading one of them is reading all.
 /// `progress` is told how many of how many calls have been read, from time to time.
 pub fn verify(trace: &Trace, progress: &mut dyn FnMut(u64, u64)) -> Report {
     let bundle = &trace.bundle;
     let mut report =
-        Report { complete: trace.meta.complete, groups: bundle.groups.len(), ..Report::default() };
+        Report { complete: trace.meta.complete, cohorts: bundle.cohorts.len(), ..Report::default() };
     if let Err(error) = bundle.validate() {
         report.problems.push(Problem::Bundle(error));
         return report;
     }
     presence(trace, &mut report);
 
-    let all = bundle.groups.iter().fold(0u64, |sum, g| sum.saturating_add(calls_of(bundle, g)));
+    let cost = |c: &Cohort| {
+        let all = calls_of_all(bundle, c);
+        if c.is_uniform() { all / c.ranks.len().max(1) } else { all }
+    };
+    let all = bundle.cohorts.iter().fold(0u64, |sum, c| sum.saturating_add(cost(c)));
     let mut done = 0u64;
-    for group in &bundle.groups {
-        let Some(rank) = group.ranks.iter().next() else { continue };
-        let thread = group.thread;
-        let members = group.ranks.len();
-        let mut calls = match Calls::new(bundle, rank, thread) {
-            Ok(calls) => calls,
-            Err(error) => {
-                report.problems.push(Problem::Call { rank, thread, position: 0, error });
-                continue;
-            }
+    for cohort in &bundle.cohorts {
+        let mut step = |calls: u64| {
+            done = done.saturating_add(calls);
+            progress(done, all);
         };
-        let mut position = 0u64;
-        let mut readable = true;
-        for call in &mut calls {
-            if let Err(error) = call {
-                report.problems.push(Problem::Call { rank, thread, position, error });
-                readable = false;
-                break;
-            }
-            position += 1;
-            done += 1;
-            // Often enough for a bar that moves, seldom enough to cost nothing.
-            if done.is_multiple_of(1 << 14) {
-                progress(done, all);
-            }
-        }
-        report.calls = report.calls.saturating_add(position.saturating_mul(members));
-        if readable && calls.digest() != group.digest {
-            let others = members.saturating_sub(1);
-            report.problems.push(Problem::Digest { rank, thread, calls: position, others });
-        }
+        verify_cohort(trace, cohort, &mut report, &mut step);
     }
     progress(all, all);
     report
+}
+
+/// `step` is told how many calls more have been read (or need not be).
+fn verify_cohort(trace: &Trace, cohort: &Cohort, report: &mut Report, step: &mut dyn FnMut(u64)) {
+    let thread = cohort.thread;
+    let varied: Vec<&Lane> = cohort.lanes.iter().filter(|lane| matches!(lane, Lane::Varied(_))).collect();
+    // By what is a rank's own: calls and digest.
+    let mut known: HashMap<Vec<Option<Own>>, (u64, u64)> = HashMap::new();
+    let (mut sum, mut calls, mut readable) = (0u64, 0u64, true);
+    for rank in cohort.ranks.iter() {
+        let own: Vec<_> = varied.iter().map(|lane| lane.of_rank(rank)).collect();
+        let (count, digest) = match known.get(&own) {
+            Some(same) => {
+                if !varied.is_empty() {
+                    step(same.0);
+                }
+                *same
+            }
+            None => match read(trace, rank, thread, step) {
+                Ok(read) => {
+                    known.insert(own, read);
+                    read
+                }
+                Err(problem) => {
+                    report.problems.push(problem);
+                    readable = false;
+                    break;
+                }
+            },
+        };
+        calls = count;
+        sum = sum.wrapping_add(blend(rank, digest));
+        report.calls = report.calls.saturating_add(count);
+    }
+    if !readable || sum == cohort.digest {
+        return;
+    }
+    let mut ranks = cohort.ranks.iter();
+    report.problems.push(match (known.len(), ranks.next()) {
+        (1, Some(rank)) => Problem::Digest { rank, thread, calls, others: ranks.count() as u64 },
+        _ => Problem::OneOf { ranks: cohort.ranks.iter().collect(), thread },
+    });
+}
+
+/// How many calls a thread made, and their digest.
+fn read(trace: &Trace, rank: u32, thread: u32, step: &mut dyn FnMut(u64)) -> Result<(u64, u64), Problem> {
+    /// Often enough for a bar that moves, seldom enough to cost nothing.
+    const OFTEN: u64 = 1 << 14;
+    let mut position = 0u64;
+    let unreadable = |position| move |error| Problem::Call { rank, thread, position, error };
+    let mut calls = Calls::new(&trace.bundle, rank, thread).map_err(unreadable(0))?;
+    for call in &mut calls {
+        call.map_err(unreadable(position))?;
+        position += 1;
+        if position.is_multiple_of(OFTEN) {
+            step(OFTEN);
+        }
+    }
+    step(position % OFTEN);
+    Ok((position, calls.digest()))
 }
 
 /// Every rank of the run is there; that none is there twice is the bundle's own rule.
@@ -114,7 +161,7 @@ fn presence(trace: &Trace, report: &mut Report) {
     let ranks = trace.meta.ranks;
     let mut seen = vec![false; ranks as usize];
     let mut extra = Vec::new();
-    for rank in trace.bundle.groups.iter().flat_map(|g| g.ranks.iter()) {
+    for rank in trace.bundle.cohorts.iter().flat_map(|c| c.ranks.iter()) {
         match seen.get_mut(rank as usize) {
             Some(seen) => *seen = true,
             None => extra.push(rank),

@@ -92,20 +92,42 @@ fn yes() {
     let mut last = (0, 0);
     let report = verify(&trace, &mut |done, all| last = (done, all));
     assert!(report.problems.is_empty(), "{:?}", report.problems);
-    assert_eq!((report.ranks, report.calls, report.groups), (9, 18, 1));
+    assert_eq!((report.ranks, report.calls, report.cohorts), (9, 18, 1));
     assert_eq!(last, (2, 2));
 }
 
 #[test]
 fn no_if_a_digest_differs() {
     let mut trace = alike(3, &[send(1, "MPI_INT"), send(2, "MPI_INT")]);
-    trace.bundle.groups[0].digest ^= 1;
+    trace.bundle.cohorts[0].digest ^= 1;
     assert_eq!(
         problems(&trace),
         [
             "the 2 calls of rank 0, thread 0 (and of 2 ranks that did the same) are not those that happened: their \
           digest differs"
         ]
+    );
+}
+
+/// Ranks with numbers of their own are read one by one, and held against the sum of their digests.
+#[test]
+fn ranks_with_other_numbers() {
+    let rank = |r: i64| vec![vec![send(10 + r, "MPI_INT"), send(2 * r, "MPI_INT")]];
+    let mut trace = trace_of(&(0..6).map(rank).collect::<Vec<_>>());
+    assert_eq!(trace.bundle.cohorts.len(), 1);
+    assert!(!trace.bundle.cohorts[0].is_uniform());
+    let report = verify(&trace, &mut |_, _| {});
+    assert!(report.problems.is_empty() && report.calls == 12, "{:?}", report.problems);
+    trace = refrain_tracefile::read(&refrain_tracefile::write(&trace)).unwrap();
+    assert!(problems(&trace).is_empty());
+    let stats = refrain_views::stats::stats(&trace).unwrap();
+    let payload: Vec<u128> = stats.ranks.iter().map(|r| r.payload.bytes).collect();
+    assert_eq!(payload, [40, 52, 64, 76, 88, 100]);
+    assert_eq!(stats.functions[0].payload.unwrap().bytes, payload.iter().sum());
+    trace.bundle.cohorts[0].digest ^= 1;
+    assert_eq!(
+        problems(&trace),
+        ["the calls of one of ranks 0-5, thread 0 are not those that happened: their digest differs"]
     );
 }
 
@@ -137,7 +159,7 @@ fn no_if_a_rank_is_missing_or_too_much() {
 #[test]
 fn no_if_the_parts_do_not_fit() {
     let mut trace = alike(3, &[send(1, "MPI_INT")]);
-    trace.bundle.groups[0].structure = 7;
+    trace.bundle.cohorts[0].structure = 7;
     assert!(problems(&trace)[0].starts_with("the trace's parts do not fit"));
 }
 

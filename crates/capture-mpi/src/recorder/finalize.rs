@@ -179,10 +179,8 @@ fn write(config: &Config, spawned: bool, mut trace: Trace) {
 }
 
 fn calls(bundle: &Bundle) -> u64 {
-    let of = |group: &refrain_fold::bundle::Group| {
-        refrain_encode::calls_of(bundle, group).saturating_mul(group.ranks.len())
-    };
-    bundle.groups.iter().map(of).sum()
+    let of = |cohort: &refrain_fold::bundle::Cohort| refrain_encode::calls_of_all(bundle, cohort);
+    bundle.cohorts.iter().map(of).sum()
 }
 
 fn host_name() -> String {

@@ -121,8 +121,13 @@ mod tests {
     fn recording(rank: u32) -> Bundle {
         let mut structure = Folder::default();
         structure.push(0);
-        let part =
-            ThreadPart { thread: 0, structure: structure.finish(), lanes: vec![vec![]], digest: rank.into() };
+        let part = ThreadPart {
+            thread: 0,
+            structure: structure.finish(),
+            lanes: vec![vec![]],
+            lengths: vec![vec![]],
+            digest: rank.into(),
+        };
         let tally = Tally { total: 1, min: 1, max: 1 };
         let symbol = SymbolEntry { bytes: Box::from([7u8, rank as u8]), lanes: 0, tally };
         Bundle::of_rank(rank, vec![symbol], vec![part]).unwrap()
@@ -140,7 +145,7 @@ mod tests {
                     summary::gather(link, rank, size, Summary::default())?;
                     Ok(gathered.bundle)
                 });
-                met.and_then(Result::ok).flatten().map(|b| b.groups.iter().map(|g| g.ranks.len()).sum())
+                met.and_then(Result::ok).flatten().map(|b| b.cohorts.iter().map(|c| c.ranks.len()).sum())
             })
         });
         let ranks: Vec<_> = ranks.collect();

@@ -2,7 +2,7 @@
 //! same build). Files have a format of their own.
 
 use crate::grammar::{Grammar, Item, Symbol};
-use crate::ranks::{Part, RankList};
+use crate::ranks::{Dim, MapPart, Part, RankList, RankMap};
 use crate::stream::{Block, Stream, Term};
 
 use super::Error;
@@ -102,6 +102,20 @@ impl Out {
             out.list(&part.dims, |out, &(count, stride)| {
                 out.number(count.into());
                 out.number(stride.into());
+            });
+        });
+    }
+}
+
+impl Out {
+    pub fn rank_map(&mut self, map: &RankMap) {
+        self.list(&map.parts, |out, part| {
+            out.number(part.start.into());
+            out.signed(part.value);
+            out.list(&part.dims, |out, dim| {
+                out.number(dim.count.into());
+                out.number(dim.stride.into());
+                out.signed(dim.step);
             });
         });
     }
@@ -248,6 +262,18 @@ impl<'a> In<'a> {
             Ok(Part { start, dims })
         })?;
         Ok(RankList { parts })
+    }
+}
+
+impl In<'_> {
+    pub fn rank_map(&mut self) -> Result<RankMap, Error> {
+        let parts = self.list(|from| {
+            let (start, value) = (from.small()?, from.signed()?);
+            let dim =
+                |from: &mut In| Ok(Dim { count: from.small()?, stride: from.small()?, step: from.signed()? });
+            Ok(MapPart { start, value, dims: from.list(dim)? })
+        })?;
+        Ok(RankMap { parts })
     }
 }
 

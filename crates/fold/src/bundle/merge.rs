@@ -1,6 +1,6 @@
 //! Merging two bundles so that only what the other side lacks is handed over.
 //!
-//! The giver shows a [`Manifest`] (hashes and groups), the taker answers with what it [`Want`]s, the giver packs a
+//! The giver shows a [`Manifest`] (hashes and cohorts), the taker answers with what it [`Want`]s, the giver packs a
 //! [`Parcel`]. In one process [`merge`] does the same three steps on the spot.
 
 use std::collections::{HashMap, HashSet};
@@ -10,16 +10,17 @@ use crate::stream::Stream;
 
 use super::codec::{In, Out};
 use super::hash::{self, Hash};
-use super::{Bundle, Error, Group, SymbolEntry, Tally, get, lanes_of};
+use super::lanes::{Number, Table, Variant};
+use super::{Bundle, Cohort, Error, Lane, SymbolEntry, Tally, get, lanes_of};
 
-/// A bundle by hashes. Groups refer to the lists here, which are in the giver's order.
+/// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     pub symbols: Vec<(Hash, Tally)>,
     /// Hashes of the expansions, so they depend on no rank's numbering.
     pub structures: Vec<Hash>,
     pub streams: Vec<Hash>,
-    pub groups: Vec<Group>,
+    pub cohorts: Vec<Cohort>,
 }
 
 /// What the taker of a manifest lacks, as indices into it.
@@ -54,18 +55,13 @@ impl Bundle {
             symbols: hashes.symbols.into_iter().zip(self.symbols.iter().map(|s| s.tally)).collect(),
             structures: hashes.structures,
             streams: hashes.streams,
-            groups: self.groups.clone(),
+            cohorts: self.cohorts.clone(),
         }
     }
 
     /// What of `manifest` this bundle does not have yet.
     pub fn missing(&self, manifest: &Manifest) -> Want {
-        let mine = Hashes::of(self);
-        Want {
-            symbols: absent(manifest.symbols.iter().map(|s| s.0), &mine.symbols),
-            structures: absent(manifest.structures.iter().copied(), &mine.structures),
-            streams: absent(manifest.streams.iter().copied(), &mine.streams),
-        }
+        Hashes::of(self).missing(manifest)
     }
 
     pub fn parcel(&self, want: &Want) -> Result<Parcel, Error> {
@@ -86,7 +82,7 @@ impl Bundle {
     /// as it was.
     pub fn absorb(&mut self, manifest: Manifest, parcel: Parcel) -> Result<(), Error> {
         let mine = Hashes::of(self);
-        let want = self.missing(&manifest);
+        let want = mine.missing(&manifest);
         same_count("symbols", parcel.symbols.len(), want.symbols.len())?;
         same_count("structures", parcel.structures.len(), want.structures.len())?;
         same_count("streams", parcel.streams.len(), want.streams.len())?;
@@ -121,11 +117,6 @@ impl Bundle {
             stream.validate().map_err(|_| Error::Stream { index })?;
         }
 
-        let mut groups = self.groups.clone();
-        let mut known: HashMap<(u32, u32, u64, Vec<u32>), usize> = HashMap::new();
-        for (index, group) in groups.iter().enumerate() {
-            known.insert((group.thread, group.structure, group.digest, group.lanes.clone()), index);
-        }
         let needed = |target: u32| match structures.get((target as usize).wrapping_sub(self.structures.len()))
         {
             Some(new) => lanes_of(new, &symbols),
@@ -133,32 +124,41 @@ impl Bundle {
         };
         let needs: HashMap<u32, usize> =
             structure_of.iter().map(|&target| (target, needed(target))).collect();
-        for (index, mut group) in manifest.groups.into_iter().enumerate() {
-            group.ranks.validate().map_err(|_| Error::Ranks { group: index })?;
-            group.structure = *get(&structure_of, "structure", group.structure)?;
-            for lane in &mut group.lanes {
-                *lane = *get(&stream_of, "stream", *lane)?;
+        let mut theirs = manifest.cohorts;
+        for (index, cohort) in theirs.iter_mut().enumerate() {
+            cohort.ranks.validate().map_err(|_| Error::Ranks { cohort: index })?;
+            cohort.structure = *get(&structure_of, "structure", cohort.structure)?;
+            for stream in cohort.lanes.iter_mut().flat_map(Lane::streams_mut) {
+                *stream = *get(&stream_of, "stream", *stream)?;
             }
-            let need = needs[&group.structure];
-            if group.lanes.len() != need {
-                return Err(Error::Lanes { group: index, have: group.lanes.len(), need });
+            let need = needs[&cohort.structure];
+            if cohort.lanes.len() != need {
+                return Err(Error::Lanes { cohort: index, have: cohort.lanes.len(), need });
             }
-            match known.get(&(group.thread, group.structure, group.digest, group.lanes.clone())) {
-                Some(&same) => groups[same].ranks = groups[same].ranks.union(&group.ranks),
+        }
+        // From here on nothing fails: what is wrong with functions of the rank is found by `validate`.
+        let mut known: HashMap<(u32, u32), usize> = HashMap::new();
+        for (index, cohort) in self.cohorts.iter().enumerate() {
+            known.insert((cohort.thread, cohort.structure), index);
+        }
+        let mut streams = std::mem::take(&mut self.streams);
+        streams.extend(parcel.streams);
+        let brought = want.streams.iter().map(|&from| manifest.streams[from as usize]);
+        let mut table = Table::with_hashes(streams, mine.streams.iter().copied().chain(brought));
+        for cohort in theirs {
+            match known.get(&(cohort.thread, cohort.structure)) {
+                Some(&same) => self.cohorts[same].take_in(cohort, &mut table),
                 None => {
-                    known.insert(
-                        (group.thread, group.structure, group.digest, group.lanes.clone()),
-                        groups.len(),
-                    );
-                    groups.push(group);
+                    known.insert((cohort.thread, cohort.structure), self.cohorts.len());
+                    self.cohorts.push(cohort);
                 }
             }
         }
-
         self.symbols = symbols;
         self.structures.extend(structures);
-        self.streams.extend(parcel.streams);
-        self.groups = groups;
+        self.streams = table.streams;
+        // Streams that have become one with others are not kept: what is held follows the distinct behaviours.
+        self.number_streams();
         Ok(())
     }
 
@@ -189,6 +189,17 @@ impl Bundle {
     }
 }
 
+impl Cohort {
+    /// Other ranks that made the same calls.
+    fn take_in(&mut self, other: Cohort, table: &mut Table) {
+        let lanes = std::mem::take(&mut self.lanes);
+        let joined = lanes.into_iter().zip(other.lanes);
+        self.lanes = joined.map(|(a, b)| a.join(&self.ranks, b, &other.ranks, table)).collect();
+        self.ranks = self.ranks.union(&other.ranks);
+        self.digest = self.digest.wrapping_add(other.digest);
+    }
+}
+
 struct Hashes {
     symbols: Vec<Hash>,
     structures: Vec<Hash>,
@@ -202,6 +213,14 @@ impl Hashes {
             structures: bundle.structures.iter().map(|s| hash::of_structure(s, &symbols)).collect(),
             streams: bundle.streams.iter().map(hash::of_stream).collect(),
             symbols,
+        }
+    }
+
+    fn missing(&self, manifest: &Manifest) -> Want {
+        Want {
+            symbols: absent(manifest.symbols.iter().map(|s| s.0), &self.symbols),
+            structures: absent(manifest.structures.iter().copied(), &self.structures),
+            streams: absent(manifest.streams.iter().copied(), &self.streams),
         }
     }
 }
@@ -236,12 +255,12 @@ impl Manifest {
         });
         out.list(&self.structures, |out, hash| out.wide(*hash));
         out.list(&self.streams, |out, hash| out.wide(*hash));
-        out.list(&self.groups, |out, group| {
-            out.number(group.thread.into());
-            out.ranks(&group.ranks);
-            out.number(group.structure.into());
-            out.indices(&group.lanes);
-            out.number(group.digest);
+        out.list(&self.cohorts, |out, cohort| {
+            out.number(cohort.thread.into());
+            out.ranks(&cohort.ranks);
+            out.number(cohort.structure.into());
+            out.list(&cohort.lanes, write_lane);
+            out.number(cohort.digest);
         });
         out.bytes
     }
@@ -255,18 +274,53 @@ impl Manifest {
             })?,
             structures: from.list(In::wide)?,
             streams: from.list(In::wide)?,
-            groups: from.list(|from| {
-                Ok(Group {
+            cohorts: from.list(|from| {
+                Ok(Cohort {
                     thread: from.small()?,
                     ranks: from.ranks()?,
                     structure: from.small()?,
-                    lanes: from.indices()?,
+                    lanes: from.list(read_lane)?,
                     digest: from.number()?,
                 })
             })?,
         };
         from.end()?;
         Ok(manifest)
+    }
+}
+
+/// The number of variants, none for one stream on all ranks.
+fn write_lane(out: &mut Out, lane: &Lane) {
+    match lane {
+        Lane::Same { stream, used } => {
+            out.number(0);
+            out.number((*stream).into());
+            out.number(*used);
+        }
+        Lane::Varied(variants) => out.list(variants, |out, variant| {
+            out.ranks(&variant.ranks);
+            out.number(variant.stream.into());
+            out.number(variant.used);
+            out.list(&variant.numbers, |out, number| {
+                out.number(number.place.into());
+                out.rank_map(&number.values);
+            });
+        }),
+    }
+}
+
+fn read_lane(from: &mut In) -> Result<Lane, Error> {
+    let variants = from.list(|from| {
+        Ok(Variant {
+            ranks: from.ranks()?,
+            stream: from.small()?,
+            used: from.number()?,
+            numbers: from.list(|from| Ok(Number { place: from.small()?, values: from.rank_map()? }))?,
+        })
+    })?;
+    match variants.is_empty() {
+        true => Ok(Lane::Same { stream: from.small()?, used: from.number()? }),
+        false => Ok(Lane::Varied(variants)),
     }
 }
 

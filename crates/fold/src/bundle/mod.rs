@@ -6,9 +6,12 @@
 pub mod codec;
 mod gather;
 mod hash;
+mod lanes;
 mod merge;
+mod template;
 mod walk;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::grammar::{self, Grammar, Item, Symbol};
@@ -17,8 +20,11 @@ use crate::stream::{Stream, Term};
 
 pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
+pub use lanes::{Lane, Number, Own, Variant, choice};
 pub use merge::{Manifest, Parcel, Want, merge};
 pub use walk::Walk;
+
+use lanes::Table;
 
 /// Ranks times threads: more than any machine has, so that a longer list can only come from a hostile file.
 pub const MOST_RANKS: u64 = 1 << 24;
@@ -30,7 +36,7 @@ pub struct Bundle {
     pub structures: Vec<Grammar>,
     /// Distinct streams.
     pub streams: Vec<Stream>,
-    pub groups: Vec<Group>,
+    pub cohorts: Vec<Cohort>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -58,18 +64,35 @@ impl Tally {
     }
 }
 
-/// Ranks (of one thread number) that did exactly the same.
+/// Ranks (of one thread number) that made the same calls in the same order, if with other numbers.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Group {
+pub struct Cohort {
     pub thread: u32,
     pub ranks: RankList,
     /// Index into `structures`.
     pub structure: u32,
     /// For each distinct terminal of the structure in order of first appearance in its expansion, for each of that
-    /// symbol's lanes: an index into `streams`.
-    pub lanes: Vec<u32>,
-    /// Digest of the encoded calls, taken while they happened.
+    /// symbol's lanes: its streams.
+    pub lanes: Vec<Lane>,
+    /// Sum (modulo 2^64) of [`blend`] over the ranks.
     pub digest: u64,
+}
+
+impl Cohort {
+    /// All ranks have the same streams, so that what one did all did.
+    pub fn is_uniform(&self) -> bool {
+        self.lanes.iter().all(|lane| matches!(lane, Lane::Same { .. }))
+    }
+}
+
+/// A rank's digest as its share of the cohort's: neither a rank with another's digest nor two that changed places go
+/// unnoticed in the sum.
+pub fn blend(rank: u32, digest: u64) -> u64 {
+    let mut x = digest ^ (u64::from(rank) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    for _ in 0..2 {
+        x = (x ^ x >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    }
+    x ^ x >> 32
 }
 
 /// What one thread of one rank recorded.
@@ -80,6 +103,9 @@ pub struct ThreadPart {
     pub structure: Grammar,
     /// By symbol: its streams, one a lane. Left empty (or off the end) for symbols this thread never used.
     pub lanes: Vec<Vec<Stream>>,
+    /// How many numbers of each of them count; may be left empty where it is not known.
+    pub lengths: Vec<Vec<u64>>,
+    /// Of the encoded calls, taken while they happened.
     pub digest: u64,
 }
 
@@ -121,13 +147,18 @@ pub enum Error {
         index: usize,
     },
     Ranks {
-        group: usize,
+        cohort: usize,
     },
-    /// A group whose streams do not match its symbols' lanes.
+    /// A cohort whose streams do not match its symbols' lanes.
     Lanes {
-        group: usize,
+        cohort: usize,
         have: usize,
         need: usize,
+    },
+    /// Functions of the rank that are not over the ranks they should be, or for numbers that are not there.
+    Numbers {
+        cohort: usize,
+        lane: usize,
     },
     /// The same thread of the same rank was recorded twice.
     Overlap {
@@ -155,9 +186,12 @@ impl std::fmt::Display for Error {
             Error::Index { what, index, len } => write!(f, "{what} {index} of {len} does not exist"),
             Error::Structure { index } => write!(f, "structure {index} is not a grammar that ends"),
             Error::Stream { index } => write!(f, "stream {index} is not well formed"),
-            Error::Ranks { group } => write!(f, "the rank list of group {group} is not well formed"),
-            Error::Lanes { group, have, need } => {
-                write!(f, "group {group} has {have} streams where its symbols need {need}")
+            Error::Ranks { cohort } => write!(f, "the rank list of cohort {cohort} is not well formed"),
+            Error::Lanes { cohort, have, need } => {
+                write!(f, "cohort {cohort} has {have} streams where its symbols need {need}")
+            }
+            Error::Numbers { cohort, lane } => {
+                write!(f, "what depends on the rank in lane {lane} of cohort {cohort} is not well formed")
             }
             Error::Overlap { thread, rank } => write!(f, "thread {thread} of rank {rank} is recorded twice"),
             Error::Parcel { what, have, need } => write!(f, "{have} {what} came where {need} were asked for"),
@@ -174,25 +208,28 @@ impl Bundle {
         let mut seen_streams: HashMap<Stream, u32> = HashMap::new();
         let mut seen_threads = HashSet::new();
         for mut part in threads {
-            let group = bundle.groups.len();
+            let cohort = bundle.cohorts.len();
             if !seen_threads.insert(part.thread) {
                 return Err(Error::Overlap { thread: part.thread, rank });
             }
-            part.structure.validate().map_err(|_| Error::Structure { index: group })?;
+            part.structure.validate().map_err(|_| Error::Structure { index: cohort })?;
             let mut lanes = Vec::new();
             for (symbol, _) in part.structure.counts() {
                 let entry = get(&bundle.symbols, "symbol", symbol)?;
                 let streams = part.lanes.get_mut(symbol as usize).map(std::mem::take).unwrap_or_default();
                 if streams.len() != usize::from(entry.lanes) {
-                    return Err(Error::Lanes { group, have: streams.len(), need: entry.lanes.into() });
+                    return Err(Error::Lanes { cohort, have: streams.len(), need: entry.lanes.into() });
                 }
-                for stream in streams {
+                let lengths = part.lengths.get(symbol as usize);
+                for (lane, stream) in streams.into_iter().enumerate() {
                     let stream = normal(&stream);
                     let next = bundle.streams.len() as u32;
-                    lanes.push(*seen_streams.entry(stream).or_insert_with_key(|stream| {
+                    let stream = *seen_streams.entry(stream).or_insert_with_key(|stream| {
                         bundle.streams.push(stream.clone());
                         next
-                    }));
+                    });
+                    let used = lengths.and_then(|lengths| lengths.get(lane)).copied().unwrap_or(0);
+                    lanes.push(Lane::Same { stream, used });
                 }
             }
             let structure = match bundle.structures.iter().position(|s| *s == part.structure) {
@@ -202,25 +239,37 @@ impl Bundle {
                     bundle.structures.len() - 1
                 }
             };
-            bundle.groups.push(Group {
+            bundle.cohorts.push(Cohort {
                 thread: part.thread,
                 ranks: RankList::single(rank),
                 structure: structure as u32,
                 lanes,
-                digest: part.digest,
+                digest: blend(rank, part.digest),
             });
         }
         Ok(bundle)
     }
 
-    pub fn group_of(&self, rank: u32, thread: u32) -> Option<&Group> {
-        self.groups.iter().find(|g| g.thread == thread && g.ranks.contains(rank))
+    pub fn cohort_of(&self, rank: u32, thread: u32) -> Option<&Cohort> {
+        self.cohorts.iter().find(|c| c.thread == thread && c.ranks.contains(rank))
+    }
+
+    /// The stream that a rank has in a lane. Where it is the same for all of the cohort it is only lent.
+    pub fn stream_of(&self, lane: &Lane, rank: u32) -> Option<Cow<'_, Stream>> {
+        let (stream, own) = lane.of_rank(rank)?;
+        let stream = self.streams.get(stream as usize)?;
+        if own.is_empty() {
+            return Some(Cow::Borrowed(stream));
+        }
+        let own: HashMap<u32, i64> = own.into_iter().collect();
+        let number = |place, number| own.get(&place).copied().unwrap_or(number);
+        Some(Cow::Owned(template::with_numbers(stream, number)))
     }
 
     /// The threads of a rank, lowest first.
     pub fn threads(&self, rank: u32) -> Vec<u32> {
         let mut threads: Vec<u32> =
-            self.groups.iter().filter(|g| g.ranks.contains(rank)).map(|g| g.thread).collect();
+            self.cohorts.iter().filter(|c| c.ranks.contains(rank)).map(|c| c.thread).collect();
         threads.sort_unstable();
         threads
     }
@@ -241,20 +290,27 @@ impl Bundle {
         let needed: Vec<usize> = self.structures.iter().map(|s| lanes_of(s, &self.symbols)).collect();
         let mut members: HashMap<u32, Vec<u32>> = HashMap::new();
         let mut total = 0u64;
-        for (index, group) in self.groups.iter().enumerate() {
-            group.ranks.validate().map_err(|_| Error::Ranks { group: index })?;
-            let need = *get(&needed, "structure", group.structure)?;
-            if group.lanes.len() != need {
-                return Err(Error::Lanes { group: index, have: group.lanes.len(), need });
+        for (index, cohort) in self.cohorts.iter().enumerate() {
+            cohort.ranks.validate().map_err(|_| Error::Ranks { cohort: index })?;
+            let need = *get(&needed, "structure", cohort.structure)?;
+            if cohort.lanes.len() != need {
+                return Err(Error::Lanes { cohort: index, have: cohort.lanes.len(), need });
             }
-            for &stream in &group.lanes {
-                get(&self.streams, "stream", stream)?;
+            total = total.saturating_add(cohort.ranks.len());
+            if cohort.ranks.parts.is_empty() || total > MOST_RANKS {
+                return Err(Error::Ranks { cohort: index });
             }
-            total = total.saturating_add(group.ranks.len());
-            if group.ranks.parts.is_empty() || total > MOST_RANKS {
-                return Err(Error::Ranks { group: index });
+            for (at, lane) in cohort.lanes.iter().enumerate() {
+                for stream in lane.streams() {
+                    get(&self.streams, "stream", stream)?;
+                }
+                if let Lane::Varied(variants) = lane
+                    && !self.are_sound(variants, &cohort.ranks)
+                {
+                    return Err(Error::Numbers { cohort: index, lane: at });
+                }
             }
-            members.entry(group.thread).or_default().extend(group.ranks.iter());
+            members.entry(cohort.thread).or_default().extend(cohort.ranks.iter());
         }
         for (thread, mut ranks) in members {
             ranks.sort_unstable();
@@ -265,24 +321,56 @@ impl Bundle {
         Ok(())
     }
 
+    /// Every rank is in one variant, these go by their first rank, and every number told by rank has its place in the stream.
+    fn are_sound(&self, variants: &[Variant], ranks: &RankList) -> bool {
+        if variants.iter().any(|v| v.ranks.validate().is_err() || v.ranks.len() > ranks.len()) {
+            return false;
+        }
+        let all: u64 = variants.iter().map(|v| v.ranks.len()).fold(0, u64::saturating_add);
+        if all != ranks.len() || variants.is_empty() {
+            return false;
+        }
+        if !variants.is_sorted_by_key(|v| v.ranks.parts.first().map(|part| part.start)) {
+            return false;
+        }
+        let whole = match variants {
+            [only] => only.ranks == *ranks,
+            _ => {
+                let mut members: Vec<u32> = variants.iter().flat_map(|v| v.ranks.iter()).collect();
+                members.sort_unstable();
+                members.into_iter().eq(ranks.iter())
+            }
+        };
+        whole
+            && variants.iter().all(|v| {
+                let places = self.streams.get(v.stream as usize).and_then(template::numbers);
+                let places = places.map_or(0, |numbers| numbers.len() as u32);
+                v.numbers.is_sorted_by(|a, b| a.place < b.place)
+                    && v.numbers.iter().all(|n| n.place < places && n.values.is_over(&v.ranks))
+            })
+    }
+
     /// The final form: one numbering whatever the order of merging, unused entries gone, and rules that several
     /// structures have in common made equal in all of them, so that a file stores them once (paper 3.5.2).
     ///
-    /// Groups go by lowest rank, then thread; structures, symbols and streams by first use in that order.
+    /// Cohorts go by lowest rank, then thread; structures, symbols and streams by first use in that order.
     pub fn canonical(&mut self) -> Result<(), Error> {
         self.validate()?;
-        self.groups.sort_by_key(|g| (g.ranks.iter().next(), g.thread));
-        let groups = self.groups.iter_mut();
-        let structures =
-            renumber(groups.map(|g| std::slice::from_mut(&mut g.structure)), self.structures.len());
+        self.cohorts.sort_by_key(|c| (c.ranks.iter().next(), c.thread, c.structure));
+        let cohorts = self.cohorts.iter_mut();
+        let structures = renumber(cohorts.map(|c| &mut c.structure), self.structures.len());
         self.structures = pick(std::mem::take(&mut self.structures), &structures);
-        let streams = renumber(self.groups.iter_mut().map(|g| g.lanes.as_mut_slice()), self.streams.len());
-        self.streams = pick(std::mem::take(&mut self.streams), &streams);
+        let mut table = Table::new(std::mem::take(&mut self.streams));
+        for lane in self.cohorts.iter_mut().flat_map(|c| &mut c.lanes) {
+            *lane = std::mem::replace(lane, Lane::same(0)).canonical(&mut table);
+        }
+        self.streams = table.streams;
+        self.number_streams();
 
         let mut used: Vec<Vec<u32>> =
             self.structures.iter().map(|s| s.counts().iter().map(|c| c.0).collect()).collect();
         let old: Vec<Vec<u32>> = used.clone();
-        let mut order = renumber(used.iter_mut().map(Vec::as_mut_slice), self.symbols.len());
+        let mut order = renumber(used.iter_mut().flatten(), self.symbols.len());
         let new_of: HashMap<u32, u32> = old.into_iter().flatten().zip(used.into_iter().flatten()).collect();
         // A symbol that no structure uses still carries a tally.
         let kept: HashSet<u32> = order.iter().copied().collect();
@@ -306,20 +394,29 @@ impl Bundle {
     }
 }
 
+impl Bundle {
+    /// Numbers streams by first use and drops those without.
+    fn number_streams(&mut self) {
+        let lanes = self.cohorts.iter_mut().flat_map(|c| &mut c.lanes);
+        let streams = renumber(lanes.flat_map(Lane::streams_mut), self.streams.len());
+        self.streams = pick(std::mem::take(&mut self.streams), &streams);
+    }
+}
+
 fn get<'a, T>(list: &'a [T], what: &'static str, index: u32) -> Result<&'a T, Error> {
     list.get(index as usize).ok_or(Error::Index { what, index: index.into(), len: list.len() })
 }
 
-/// How many streams a group with this structure refers to.
+/// How many lanes a cohort with this structure has.
 fn lanes_of(structure: &Grammar, symbols: &[SymbolEntry]) -> usize {
     structure.counts().iter().filter_map(|c| symbols.get(c.0 as usize)).map(|s| usize::from(s.lanes)).sum()
 }
 
-/// Numbers what the slices refer to by first appearance, in place; returns the old number of each new one.
-fn renumber<'a>(uses: impl Iterator<Item = &'a mut [u32]>, len: usize) -> Vec<u32> {
+/// Numbers what the slots refer to by first appearance, in place; returns the old number of each new one.
+fn renumber<'a>(uses: impl Iterator<Item = &'a mut u32>, len: usize) -> Vec<u32> {
     let mut new_of: Vec<Option<u32>> = vec![None; len];
     let mut order = Vec::new();
-    for slot in uses.flatten() {
+    for slot in uses {
         let new = new_of[*slot as usize].get_or_insert_with(|| {
             order.push(*slot);
             order.len() as u32 - 1

@@ -3,6 +3,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::*;
 use crate::grammar::Item;
+use crate::ranks::RankMap;
 use crate::testing::Random;
 
 /// `prefix rest^count`, as a program with a start-up and a loop would give.
@@ -48,7 +49,7 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
             let mut stream = || Stream::constant(random.below(3) as i64 - 1);
             let lanes: Vec<Vec<Stream>> =
                 symbols.iter().map(|s| (0..s.lanes).map(|_| stream()).collect()).collect();
-            ThreadPart { thread, structure, lanes, digest: random.below(2) }
+            ThreadPart { thread, structure, lanes, lengths: Vec::new(), digest: random.below(2) }
         })
         .collect();
     Bundle::of_rank(rank, symbols, parts).unwrap()
@@ -57,13 +58,13 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
 type Calls = Vec<(Vec<u8>, Vec<i64>)>;
 
 /// Everything every thread of every rank did, written out.
-fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), (Calls, u64)> {
+fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), Calls> {
     let mut all = BTreeMap::new();
-    for group in &bundle.groups {
-        for rank in group.ranks.iter() {
-            assert!(bundle.threads(rank).contains(&group.thread));
-            assert_eq!(bundle.group_of(rank, group.thread), Some(group));
-            let mut walk = Walk::new(bundle, group).unwrap();
+    for cohort in &bundle.cohorts {
+        for rank in cohort.ranks.iter() {
+            assert!(bundle.threads(rank).contains(&cohort.thread));
+            assert_eq!(bundle.cohort_of(rank, cohort.thread), Some(cohort));
+            let mut walk = Walk::new(bundle, rank, cohort.thread).unwrap().unwrap();
             let mut calls = Vec::new();
             while let Some(symbol) = walk.next_symbol() {
                 let entry = &bundle.symbols[symbol as usize];
@@ -71,10 +72,19 @@ fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), (Calls, u64)> {
                 let values = (0..entry.lanes).map(|lane| walk.value(lane).unwrap()).collect();
                 calls.push((entry.bytes.to_vec(), values));
             }
-            assert_eq!(all.insert((rank, group.thread), (calls, group.digest)), None);
+            // The stream of a lane says the same as a walk.
+            for lane in &cohort.lanes {
+                assert_eq!(bundle.stream_of(lane, rank).unwrap().validate(), Ok(()));
+            }
+            assert_eq!(all.insert((rank, cohort.thread), calls), None);
         }
     }
     all
+}
+
+/// Of all cohorts together.
+fn digest(bundle: &Bundle) -> u64 {
+    bundle.cohorts.iter().fold(0, |sum, cohort| sum.wrapping_add(cohort.digest))
 }
 
 fn shuffled(random: &mut Random, len: usize) -> Vec<usize> {
@@ -104,6 +114,7 @@ fn the_order_of_merging_changes_nothing() {
         let all = merged(ranks.iter().cloned());
         all.validate().unwrap();
         assert_eq!(expand(&all), expected);
+        assert_eq!(digest(&all), ranks.iter().fold(0, |sum, rank| digest(rank).wrapping_add(sum)));
         let total: u64 = ranks.iter().flat_map(|b| &b.symbols).map(|s| s.tally.total).sum();
         assert_eq!(all.symbols.iter().map(|s| s.tally.total).sum::<u64>(), total);
 
@@ -124,25 +135,123 @@ fn the_order_of_merging_changes_nothing() {
         }
         let mut again = all.clone();
         again.canonical().unwrap();
-        assert_eq!(expand(&again), expected);
+        assert_eq!(again, all);
         assert_eq!(Bundle::from_bytes(&all.to_bytes()).unwrap(), all);
     }
 }
 
 #[test]
-fn ranks_that_did_the_same_are_one_group() {
+fn ranks_that_did_the_same_are_one_cohort() {
     let mut random = Random(9);
     let one = recording(&mut random, 0);
     let like = |rank: u32| {
         let mut copy = one.clone();
-        copy.groups.iter_mut().for_each(|g| g.ranks = RankList::single(rank));
+        copy.cohorts.iter_mut().for_each(|c| c.ranks = RankList::single(rank));
         copy
     };
     let all = merged((0..20).map(like));
-    assert_eq!(all.groups.len(), one.groups.len());
-    assert_eq!(all.groups[0].ranks, RankList::from_sorted(&(0..20).collect::<Vec<_>>()));
+    assert_eq!(all.cohorts.len(), one.cohorts.len());
+    assert!(all.cohorts.iter().all(Cohort::is_uniform));
+    assert_eq!(all.cohorts[0].ranks, RankList::from_sorted(&(0..20).collect::<Vec<_>>()));
     assert_eq!(all.symbols.len(), one.symbols.len());
     assert_eq!(all.symbols[0].tally.total % 20, 0);
+}
+
+/// A rank that makes one call `times` times, with these numbers in its lanes each time.
+fn caller(rank: u32, times: u64, lanes: &[Vec<i64>]) -> Bundle {
+    let tally = Tally { total: 1, min: 1, max: 1 };
+    let symbol = SymbolEntry { bytes: [7].into(), lanes: lanes.len() as u16, tally };
+    let item = Item { symbol: Symbol::Terminal(0), count: times };
+    let stream = |numbers: &Vec<i64>| {
+        let mut folder = crate::stream::Folder::new();
+        numbers.iter().cycle().take(numbers.len() * times as usize).for_each(|&n| folder.push(n));
+        folder.finish()
+    };
+    let part = ThreadPart {
+        thread: 0,
+        structure: Grammar { rules: vec![vec![item]] },
+        lanes: vec![lanes.iter().map(stream).collect()],
+        lengths: vec![lanes.iter().map(|numbers| numbers.len() as u64 * times).collect()],
+        digest: u64::from(rank) * 77,
+    };
+    Bundle::of_rank(rank, vec![symbol], vec![part]).unwrap()
+}
+
+/// One cohort, whose lanes take no more than `most` in all; and everything comes back.
+fn check_patterns(ranks: u32, times: u64, most: u64, lanes: impl Fn(u32) -> Vec<Vec<i64>>) {
+    let mut parts: Vec<Bundle> = (0..ranks).map(|rank| caller(rank, times, &lanes(rank))).collect();
+    while parts.len() > 1 {
+        let mut pairs = parts.into_iter();
+        parts = Vec::new();
+        while let Some(a) = pairs.next() {
+            parts.push(pairs.next().map_or(a.clone(), |b| merge(a, b).unwrap()));
+        }
+    }
+    let mut all = parts.pop().unwrap();
+    all.canonical().unwrap();
+    all.validate().unwrap();
+    assert_eq!(merged((0..ranks).rev().map(|rank| caller(rank, times, &lanes(rank)))), all);
+    assert_eq!(all.cohorts.len(), 1);
+    let sum = (0..ranks).fold(0u64, |sum, rank| sum.wrapping_add(blend(rank, u64::from(rank) * 77)));
+    assert_eq!(all.cohorts[0].digest, sum);
+    let mut cost = all.streams.len() as u64;
+    for lane in &all.cohorts[0].lanes {
+        if let Lane::Varied(variants) = lane {
+            cost += choice(variants).cost();
+            cost += variants.iter().flat_map(|v| &v.numbers).map(|n| n.values.cost()).sum::<u64>();
+        }
+    }
+    assert!(cost <= most, "{ranks} ranks: {cost} for {:#?}", all.cohorts);
+    for rank in 0..ranks {
+        for (lane, numbers) in all.cohorts[0].lanes.iter().zip(lanes(rank)) {
+            let stream = all.stream_of(lane, rank).unwrap();
+            let count = numbers.len() * times as usize;
+            assert!(stream.iter().take(count).eq(numbers.iter().cycle().take(count).copied()));
+        }
+        let mut walk = Walk::new(&all, rank, 0).unwrap().unwrap();
+        let numbers = lanes(rank);
+        for _ in 0..times {
+            walk.next_symbol();
+            for (lane, numbers) in (0u16..).zip(&numbers) {
+                assert!(numbers.iter().all(|&number| walk.value(lane) == Some(number)));
+            }
+        }
+    }
+}
+
+#[test]
+fn functions_of_the_rank_cost_no_more_on_more_ranks() {
+    for (a, b, c) in [(2, 2, 2), (3, 3, 3), (4, 3, 5), (2, 7, 4), (6, 6, 6), (8, 4, 16)] {
+        let ranks = a * b * c;
+        let n = |x: u32| i64::from(x);
+        for times in [1, 3, 100] {
+            // Coordinates: some equal, some a stride.
+            check_patterns(ranks, times, 40, |r| vec![vec![n(r / (b * c)), n(r / c % b), n(r % c)]]);
+            // Periodic neighbours, absolute tags, a colour, the members of a row.
+            let wrap = |r: u32| if r % c + 1 == c { 1 - n(c) } else { 1 };
+            let row = |r: u32| (0..n(c)).map(|x| n(r / c * c) + x).collect();
+            check_patterns(ranks, times, 60, |r| {
+                vec![vec![wrap(r)], vec![n(r) + 100], vec![n(r / c)], row(r), vec![8, 3]]
+            });
+        }
+    }
+    for bits in 1..8 {
+        check_patterns(1 << bits, 5, 20 * bits, |r| {
+            (0..bits).map(|k| vec![i64::from(r ^ 1 << k) - i64::from(r)]).collect()
+        });
+    }
+}
+
+/// Numbers that follow nothing come back all the same, and as whole streams, not as functions.
+#[test]
+fn irregular_numbers_stay_streams() {
+    let noise = |rank: u32, at: u64| (Random(u64::from(rank) * 1000 + at + 1).next() >> 40) as i64;
+    for length in [1, 5, 40, 200] {
+        check_patterns(24, 1, 24 * 4 + 40, |rank| vec![(0..length).map(|at| noise(rank, at)).collect()]);
+    }
+    check_patterns(24, 2, 24 * 4 + 40, |rank| {
+        vec![(0..1 + u64::from(rank % 5)).map(|at| noise(rank, at)).collect()]
+    });
 }
 
 #[test]
@@ -264,6 +373,7 @@ fn check(breaking: impl FnOnce(&mut Bundle), error: Error) {
             thread: 0,
             structure: Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: 2 }]] },
             lanes: vec![vec![Stream::constant(4)]],
+            lengths: Vec::new(),
             digest: 0,
         }],
     )
@@ -276,11 +386,21 @@ fn check(breaking: impl FnOnce(&mut Bundle), error: Error) {
 #[test]
 fn validation_names_what_is_wrong() {
     let item = |symbol| Item { symbol, count: 1 };
-    check(|b| b.groups[0].structure = 1, Error::Index { what: "structure", index: 1, len: 1 });
-    check(|b| b.groups[0].lanes[0] = 7, Error::Index { what: "stream", index: 7, len: 1 });
-    check(|b| b.groups[0].lanes.push(0), Error::Lanes { group: 0, have: 2, need: 1 });
-    check(|b| b.groups.push(b.groups[0].clone()), Error::Overlap { thread: 0, rank: 3 });
-    check(|b| b.groups[0].ranks.parts.clear(), Error::Ranks { group: 0 });
+    check(|b| b.cohorts[0].structure = 1, Error::Index { what: "structure", index: 1, len: 1 });
+    check(|b| b.cohorts[0].lanes[0] = Lane::same(7), Error::Index { what: "stream", index: 7, len: 1 });
+    check(|b| b.cohorts[0].lanes.push(Lane::same(0)), Error::Lanes { cohort: 0, have: 2, need: 1 });
+    check(|b| b.cohorts.push(b.cohorts[0].clone()), Error::Overlap { thread: 0, rank: 3 });
+    check(|b| b.cohorts[0].ranks.parts.clear(), Error::Ranks { cohort: 0 });
+    let varied = |rank: u32, place: u32, over: u32| {
+        let values = RankMap::constant(&RankList::single(over), 5);
+        let numbers = vec![Number { place, values }];
+        Lane::Varied(vec![Variant { ranks: RankList::single(rank), stream: 0, used: 0, numbers }])
+    };
+    let wrong = Error::Numbers { cohort: 0, lane: 0 };
+    check(|b| b.cohorts[0].lanes[0] = Lane::Varied(Vec::new()), wrong.clone());
+    check(|b| b.cohorts[0].lanes[0] = varied(4, 0, 4), wrong.clone());
+    check(|b| b.cohorts[0].lanes[0] = varied(3, 0, 4), wrong.clone());
+    check(|b| b.cohorts[0].lanes[0] = varied(3, 1, 3), wrong);
     check(|b| b.streams[0].terms.clear(), Error::Stream { index: 0 });
     check(|b| b.structures[0].rules[0].push(item(Symbol::Rule(0))), Error::Structure { index: 0 });
     check(

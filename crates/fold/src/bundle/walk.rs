@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Bundle, Error, Group, get};
+use super::template::{self, Places};
+use super::{Bundle, Error, get};
 
-/// The calls of one group's ranks: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.
+/// The calls of one thread of one rank: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.
 pub struct Walk<'a> {
     symbols: Box<dyn Iterator<Item = u32> + 'a>,
     /// By symbol: where its lanes start in `values`, and how many there are.
@@ -23,9 +24,14 @@ impl std::fmt::Debug for Walk<'_> {
 }
 
 impl<'a> Walk<'a> {
-    /// `group` must be of this bundle.
-    pub fn new(bundle: &'a Bundle, group: &'a Group) -> Result<Walk<'a>, Error> {
-        let structure = get(&bundle.structures, "structure", group.structure)?;
+    /// `None` where nothing is recorded of that thread of that rank.
+    pub fn new(bundle: &'a Bundle, rank: u32, thread: u32) -> Result<Option<Walk<'a>>, Error> {
+        let Some(index) = bundle.cohorts.iter().position(|c| c.thread == thread && c.ranks.contains(rank))
+        else {
+            return Ok(None);
+        };
+        let cohort = &bundle.cohorts[index];
+        let structure = get(&bundle.structures, "structure", cohort.structure)?;
         let mut lanes = HashMap::new();
         let mut start = 0;
         for (symbol, _) in structure.counts() {
@@ -33,15 +39,23 @@ impl<'a> Walk<'a> {
             lanes.insert(symbol, (start, count));
             start += usize::from(count);
         }
-        if start != group.lanes.len() {
-            let index = bundle.groups.iter().position(|g| g == group).unwrap_or(0);
-            return Err(Error::Lanes { group: index, have: group.lanes.len(), need: start });
+        if start != cohort.lanes.len() {
+            return Err(Error::Lanes { cohort: index, have: cohort.lanes.len(), need: start });
         }
         let mut values: Vec<Box<dyn Iterator<Item = i64> + 'a>> = Vec::with_capacity(start);
-        for &stream in &group.lanes {
-            values.push(Box::new(get(&bundle.streams, "stream", stream)?.iter()));
+        for (at, lane) in cohort.lanes.iter().enumerate() {
+            let (stream, own) = lane.of_rank(rank).ok_or(Error::Numbers { cohort: index, lane: at })?;
+            let stream = get(&bundle.streams, "stream", stream)?;
+            values.push(match own.is_empty() {
+                true => Box::new(stream.iter()),
+                false => {
+                    let own: HashMap<u32, i64> = own.into_iter().collect();
+                    let number = |place, number| own.get(&place).copied().unwrap_or(number);
+                    Box::new(Places::new(&stream.shape, template::with_numbers(stream, number).terms))
+                }
+            });
         }
-        Ok(Walk { symbols: Box::new(structure.iter()), lanes, values, current: None })
+        Ok(Some(Walk { symbols: Box::new(structure.iter()), lanes, values, current: None }))
     }
 
     /// Steps to the next call; its index in `Bundle::symbols`.

@@ -1,11 +1,13 @@
-//! Section `groups`: which ranks did the same, and which structure and streams they have.
+//! Section `groups`: which ranks made the same calls, and which structure and streams they have.
 
 use std::collections::HashMap;
 
-use refrain_fold::bundle::{Bundle, Group, SymbolEntry};
+use refrain_fold::bundle::{Bundle, Cohort, Lane, MOST_RANKS, Number, SymbolEntry, Variant, choice};
 use refrain_fold::grammar::Grammar;
+use refrain_fold::ranks::{RankList, RankMap};
 
 use crate::get::{Bad, Get};
+use crate::sections::maps;
 use crate::sections::symbols::head;
 use crate::sections::{read_ranks, write_ranks};
 use crate::token::{Field, Put, pair, two};
@@ -17,8 +19,10 @@ const SAME: u64 = 0;
 const NEXT: u64 = 1;
 /// By its number.
 const OTHER: u64 = 2;
+/// Not one stream for all ranks.
+const VARIED: u64 = 3;
 
-/// For each structure, its symbols in the order of `Group::lanes`, each with how many lanes it has there.
+/// For each structure, its symbols in the order of `Cohort::lanes`, each with how many lanes it has there.
 pub type Layouts = Vec<Vec<(u32, u16)>>;
 
 pub fn layouts(structures: &[Grammar], symbols: &[SymbolEntry]) -> Layouts {
@@ -32,7 +36,7 @@ pub fn places(layout: &[(u32, u16)]) -> impl Iterator<Item = (u32, u16)> {
     layout.iter().flat_map(|&(symbol, lanes)| (0..lanes).map(move |lane| (symbol, lane)))
 }
 
-/// What writer and reader both know of the groups before.
+/// What writer and reader both know of the cohorts before.
 #[derive(Default)]
 struct Past {
     first: u32,
@@ -42,6 +46,7 @@ struct Past {
     last: HashMap<(u32, u16), u32>,
     /// The same for any symbol that begins alike: often another call of the same function.
     alike: HashMap<(u32, u16), u32>,
+    maps: maps::Past,
 }
 
 /// A lane's place: its symbol's number and head, and which of how many.
@@ -87,44 +92,83 @@ impl Past {
     }
 }
 
+/// Hints for what varies in a lane, by variant and number.
+fn varied_hint(place: Place, what: u32) -> u64 {
+    two(pair(pair(place.head, place.lane.into()), 4), what)
+}
+
+fn number_hint(place: Place, number: u32) -> u64 {
+    two(pair(pair(place.head, place.lane.into()), 5), number)
+}
+
 pub fn write(put: &mut Put, bundle: &Bundle) {
     let layouts = layouts(&bundle.structures, &bundle.symbols);
     let mut past = Past::default();
-    put.put(Field::Count, 4, bundle.groups.len() as u64);
-    for group in &bundle.groups {
-        put.put(Field::Thread, 0, group.thread.into());
-        past.first = write_ranks(put, &group.ranks, past.first);
-        put.signed(Field::GroupStructure, 0, i64::from(past.structures) - i64::from(group.structure));
-        past.structures = past.structures.max(group.structure.saturating_add(1));
-        for (place, &stream) in places(&layouts[group.structure as usize]).zip(&group.lanes) {
+    put.put(Field::Count, 4, bundle.cohorts.len() as u64);
+    for cohort in &bundle.cohorts {
+        put.put(Field::Thread, 0, cohort.thread.into());
+        past.first = write_ranks(put, &cohort.ranks, past.first);
+        past.maps.note_ranks(&cohort.ranks);
+        put.signed(Field::GroupStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
+        past.structures = past.structures.max(cohort.structure.saturating_add(1));
+        for (place, lane) in places(&layouts[cohort.structure as usize]).zip(&cohort.lanes) {
             let place = Place::new(place, &bundle.symbols);
-            let how = if past.expected(place) == Some(stream) {
-                SAME
-            } else if stream == past.streams {
-                NEXT
-            } else {
-                OTHER
-            };
-            let (how_hint, which_hint) = past.hints(place);
-            put.put(Field::Lane, how_hint, how);
-            if how == OTHER {
-                put.put(Field::LaneStream, which_hint, stream.into());
+            match lane {
+                Lane::Same { stream, .. } => write_stream(put, &mut past, place, *stream),
+                Lane::Varied(variants) => {
+                    put.put(Field::Lane, past.hints(place).0, VARIED);
+                    write_variants(put, &mut past, place, variants);
+                }
             }
-            past.note(place, stream);
         }
-        put.put(Field::Plain, 64, group.digest);
+        put.put(Field::Plain, 64, cohort.digest);
     }
 }
 
-pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> Result<Vec<Group>, Bad> {
+fn write_stream(put: &mut Put, past: &mut Past, place: Place, stream: u32) {
+    let how = if past.expected(place) == Some(stream) {
+        SAME
+    } else if stream == past.streams {
+        NEXT
+    } else {
+        OTHER
+    };
+    let (how_hint, which_hint) = past.hints(place);
+    put.put(Field::Lane, how_hint, how);
+    if how == OTHER {
+        put.put(Field::LaneStream, which_hint, stream.into());
+    }
+    past.note(place, stream);
+}
+
+fn write_variants(put: &mut Put, past: &mut Past, place: Place, variants: &[Variant]) {
+    put.put(Field::Variants, varied_hint(place, 0), variants.len() as u64 - 1);
+    if variants.len() > 1 {
+        maps::write(put, &choice(variants), varied_hint(place, 1), past.first, &mut past.maps);
+    }
+    for variant in variants {
+        write_stream(put, past, place, variant.stream);
+        put.put(Field::Variants, varied_hint(place, 2), variant.numbers.len() as u64);
+        let mut next = 0;
+        for number in &variant.numbers {
+            let hint = number_hint(place, number.place);
+            put.put(Field::NumberPlace, varied_hint(place, 3), u64::from(number.place - next));
+            next = number.place + 1;
+            maps::write(put, &number.values, hint, past.first, &mut past.maps);
+        }
+    }
+}
+
+pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> Result<Vec<Cohort>, Bad> {
     let layouts = layouts(structures, symbols);
     let mut past = Past::default();
     let count = get.count(Field::Count, 4)?;
-    let mut groups = Vec::new();
+    let mut cohorts = Vec::new();
     for _ in 0..count {
         let thread = get.small(Field::Thread, 0)?;
         let (ranks, first) = read_ranks(get, past.first)?;
         past.first = first;
+        past.maps.note_ranks(&ranks);
         let structure = i64::from(past.structures).checked_sub(get.signed(Field::GroupStructure, 0)?);
         let structure = structure.and_then(|s| u32::try_from(s).ok()).unwrap_or(u32::MAX);
         let layout = layouts.get(structure as usize);
@@ -133,17 +177,74 @@ pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> R
         let mut lanes = Vec::new();
         for place in places(layout) {
             let place = Place::new(place, symbols);
-            let (how_hint, which_hint) = past.hints(place);
-            let stream = match (get.get(Field::Lane, how_hint)?, past.expected(place)) {
-                (SAME, Some(same)) => same,
-                (NEXT, _) => past.streams,
-                (OTHER, _) => get.small(Field::LaneStream, which_hint)?,
-                _ => return Err(Bad::new("a lane like one that is not there")),
-            };
-            past.note(place, stream);
-            lanes.push(stream);
+            lanes.push(match read_stream(get, &mut past, place)? {
+                Some(stream) => Lane::same(stream),
+                None => Lane::Varied(read_variants(get, &mut past, place, &ranks)?),
+            });
         }
-        groups.push(Group { thread, ranks, structure, lanes, digest: get.get(Field::Plain, 64)? });
+        cohorts.push(Cohort { thread, ranks, structure, lanes, digest: get.get(Field::Plain, 64)? });
     }
-    Ok(groups)
+    Ok(cohorts)
+}
+
+/// `None` where there is not one for all ranks.
+fn read_stream(get: &mut Get, past: &mut Past, place: Place) -> Result<Option<u32>, Bad> {
+    let (how_hint, which_hint) = past.hints(place);
+    let stream = match (get.get(Field::Lane, how_hint)?, past.expected(place)) {
+        (SAME, Some(same)) => same,
+        (NEXT, _) => past.streams,
+        (OTHER, _) => get.small(Field::LaneStream, which_hint)?,
+        (VARIED, _) => return Ok(None),
+        _ => return Err(Bad::new("a lane like one that is not there")),
+    };
+    past.note(place, stream);
+    Ok(Some(stream))
+}
+
+fn read_variants(
+    get: &mut Get,
+    past: &mut Past,
+    place: Place,
+    ranks: &RankList,
+) -> Result<Vec<Variant>, Bad> {
+    let count = get.count(Field::Variants, varied_hint(place, 0))?;
+    let mut members = vec![ranks.clone()];
+    if count > 0 {
+        let choice = maps::read(get, varied_hint(place, 1), past.first, &mut past.maps)?;
+        members = choose(&choice, count + 1, ranks)?;
+    }
+    let mut variants = Vec::with_capacity(members.len());
+    for ranks in members {
+        let stream = read_stream(get, past, place)?;
+        let stream = stream.ok_or_else(|| Bad::new("a variant of variants"))?;
+        let mut numbers = Vec::new();
+        let mut next = 0u32;
+        for _ in 0..get.count(Field::Variants, varied_hint(place, 2))? {
+            let skipped: u32 = get.small(Field::NumberPlace, varied_hint(place, 3))?;
+            let number = next.checked_add(skipped).filter(|n| *n < u32::MAX);
+            let number = number.ok_or_else(|| Bad::new("a number at no place"))?;
+            next = number + 1;
+            let values = maps::read(get, number_hint(place, number), past.first, &mut past.maps)?;
+            numbers.push(Number { place: number, values });
+        }
+        variants.push(Variant { ranks, stream, used: 0, numbers });
+    }
+    Ok(variants)
+}
+
+/// The ranks of each variant. None is without, so there are no more of them than ranks.
+fn choose(choice: &RankMap, count: usize, ranks: &RankList) -> Result<Vec<RankList>, Bad> {
+    let bad = || Bad::new("variants that are not over the cohort's ranks");
+    if ranks.len() > MOST_RANKS || count as u64 > ranks.len() || !choice.is_over(ranks) {
+        return Err(bad());
+    }
+    let mut members: Vec<Vec<u32>> = vec![Vec::new(); count];
+    for (rank, variant) in choice.pairs() {
+        let variant = usize::try_from(variant).ok().and_then(|v| members.get_mut(v)).ok_or_else(bad)?;
+        variant.push(rank);
+    }
+    if members.iter().any(Vec::is_empty) {
+        return Err(bad());
+    }
+    Ok(members.iter().map(|ranks| RankList::from_sorted(ranks)).collect())
 }

@@ -1,6 +1,7 @@
 //! What each section says, as tokens. `write` and `read` of a section mirror each other line by line.
 
 pub mod groups;
+pub mod maps;
 pub mod meta;
 pub mod streams;
 pub mod structure;
@@ -29,6 +30,14 @@ fn write_ranks(put: &mut Put, ranks: &RankList, near: u32) -> u32 {
 }
 
 fn read_ranks(get: &mut Get, near: u32) -> Result<(RankList, u32), Bad> {
+    let ranks = read_parts(get, near)?;
+    ranks.validate().map_err(|_| Bad::new("a rank list that is not well formed"))?;
+    let first = ranks.parts.first().map_or(0, |part| part.start);
+    Ok((ranks, first))
+}
+
+/// A list that may yet be anything.
+fn read_parts(get: &mut Get, near: u32) -> Result<RankList, Bad> {
     let count = get.count(Field::RankParts, 0)?;
     let mut near = i64::from(near);
     let mut parts = Vec::new();
@@ -44,8 +53,5 @@ fn read_ranks(get: &mut Get, near: u32) -> Result<(RankList, u32), Bad> {
             .collect::<Result<_, Bad>>()?;
         parts.push(Part { start, dims });
     }
-    let ranks = RankList { parts };
-    ranks.validate().map_err(|_| Bad::new("a rank list that is not well formed"))?;
-    let first = ranks.parts.first().map_or(0, |part| part.start);
-    Ok((ranks, first))
+    Ok(RankList { parts })
 }

@@ -1,6 +1,6 @@
 //! Section `streams`: the distinct streams, terms where they are first met in the shape.
 
-use refrain_fold::bundle::{Bundle, Group, SymbolEntry, normal};
+use refrain_fold::bundle::{Bundle, Cohort, SymbolEntry, normal};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::stream::{Block, Stream, Term};
 
@@ -20,15 +20,17 @@ const NEW_RUNNING: u64 = 5;
 const KNOWN_WITH_BLOCKS: u64 = 6;
 
 /// For each stream, what it is: a hint made of the first place that uses it.
-fn uses(count: usize, groups: &[Group], structures: &[Grammar], symbols: &[SymbolEntry]) -> Vec<u64> {
+fn uses(count: usize, cohorts: &[Cohort], structures: &[Grammar], symbols: &[SymbolEntry]) -> Vec<u64> {
     let layouts = layouts(structures, symbols);
     let mut uses = vec![0; count];
-    for group in groups {
-        let layout = layouts.get(group.structure as usize).map_or(&[][..], Vec::as_slice);
-        for ((symbol, lane), &stream) in places(layout).zip(&group.lanes) {
-            if let Some(slot) = uses.get_mut(stream as usize).filter(|slot| **slot == 0) {
-                let head = head(&symbols[symbol as usize].bytes);
-                *slot = two(pair(head, lane.into()), head);
+    for cohort in cohorts {
+        let layout = layouts.get(cohort.structure as usize).map_or(&[][..], Vec::as_slice);
+        for ((symbol, lane), streams) in places(layout).zip(&cohort.lanes) {
+            for stream in streams.streams() {
+                if let Some(slot) = uses.get_mut(stream as usize).filter(|slot| **slot == 0) {
+                    let head = head(&symbols[symbol as usize].bytes);
+                    *slot = two(pair(head, lane.into()), head);
+                }
             }
         }
     }
@@ -61,7 +63,7 @@ pub fn blocks(bundle: &Bundle) -> Option<Vec<u8>> {
 pub fn write(put: &mut Put, bundle: &Bundle) {
     put.put(Field::Count, 5, bundle.streams.len() as u64);
     let known = known(has_blocks(bundle));
-    let uses = uses(bundle.streams.len(), &bundle.groups, &bundle.structures, &bundle.symbols);
+    let uses = uses(bundle.streams.len(), &bundle.cohorts, &bundle.structures, &bundle.symbols);
     for (stream, hint) in bundle.streams.iter().zip(uses) {
         write_one(put, &normal(stream), hint, known);
     }
@@ -70,12 +72,12 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
 pub fn read(
     get: &mut Get,
     blocks: &mut Option<&[u8]>,
-    groups: &[Group],
+    cohorts: &[Cohort],
     structures: &[Grammar],
     symbols: &[SymbolEntry],
 ) -> Result<Vec<Stream>, Bad> {
     let count = get.count(Field::Count, 5)?;
-    let uses = uses(count, groups, structures, symbols);
+    let uses = uses(count, cohorts, structures, symbols);
     uses.into_iter().map(|hint| read_one(get, hint, blocks, true)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Section `tallies`: per symbol the measured total, minimum and maximum.
 
-use refrain_fold::bundle::{Bundle, Group, SymbolEntry, Tally};
+use refrain_fold::bundle::{Bundle, Cohort, SymbolEntry, Tally};
 use refrain_fold::grammar::Grammar;
 
 use crate::get::{Bad, Get};
@@ -11,14 +11,14 @@ const ALL_EQUAL: u64 = 0;
 const EACH: u64 = 1;
 
 /// How often each symbol occurs on all ranks together (wrapping: it only serves as a prediction).
-fn occurrences(symbols: usize, groups: &[Group], structures: &[Grammar]) -> Vec<u64> {
+fn occurrences(symbols: usize, cohorts: &[Cohort], structures: &[Grammar]) -> Vec<u64> {
     let mut sums = vec![0u64; symbols];
     let counts: Vec<Vec<(u32, u64)>> = structures.iter().map(Grammar::counts).collect();
-    for group in groups {
-        let ranks = group.ranks.parts.iter().fold(0u64, |sum, part| {
+    for cohort in cohorts {
+        let ranks = cohort.ranks.parts.iter().fold(0u64, |sum, part| {
             sum.wrapping_add(part.dims.iter().fold(1u64, |n, dim| n.wrapping_mul(dim.0.into())))
         });
-        for &(symbol, count) in counts.get(group.structure as usize).map_or(&[][..], Vec::as_slice) {
+        for &(symbol, count) in counts.get(cohort.structure as usize).map_or(&[][..], Vec::as_slice) {
             let sum = &mut sums[symbol as usize];
             *sum = sum.wrapping_add(ranks.wrapping_mul(count));
         }
@@ -33,7 +33,7 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         write_one(put, first, 0);
         return;
     }
-    let counts = occurrences(bundle.symbols.len(), &bundle.groups, &bundle.structures);
+    let counts = occurrences(bundle.symbols.len(), &bundle.cohorts, &bundle.structures);
     put.put(Field::Tallies, 0, EACH);
     for (symbol, count) in bundle.symbols.iter().zip(counts) {
         write_one(put, symbol.tally, count);
@@ -43,7 +43,7 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
 pub fn read(
     get: &mut Get,
     symbols: &mut [SymbolEntry],
-    groups: &[Group],
+    cohorts: &[Cohort],
     structures: &[Grammar],
 ) -> Result<(), Bad> {
     match get.get(Field::Tallies, 0)? {
@@ -52,7 +52,7 @@ pub fn read(
             symbols.iter_mut().for_each(|symbol| symbol.tally = tally);
         }
         EACH => {
-            let counts = occurrences(symbols.len(), groups, structures);
+            let counts = occurrences(symbols.len(), cohorts, structures);
             for (symbol, count) in symbols.iter_mut().zip(counts) {
                 symbol.tally = read_one(get, count)?;
             }

@@ -1,4 +1,4 @@
-//! A trace as a 2D five-point stencil on a grid of ranks without wrap-around would give it: nine groups (corners,
+//! A trace as a 2D five-point stencil on a grid of ranks without wrap-around would give it: nine cohorts (corners,
 //! edges, interior), a start-up, a loop of receives, sends, Waitall and Allreduce, times with noise.
 
 #![allow(dead_code)] // Not every test needs all of it.
@@ -51,7 +51,8 @@ impl Calls {
         let lanes =
             self.values.iter().map(|lanes| lanes.iter().map(|values| stream(values)).collect()).collect();
         let digest = digest.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        Bundle::of_rank(rank, self.symbols, vec![ThreadPart { thread: 0, structure, lanes, digest }]).unwrap()
+        let part = ThreadPart { thread: 0, structure, lanes, lengths: Vec::new(), digest };
+        Bundle::of_rank(rank, self.symbols, vec![part]).unwrap()
     }
 
     fn call(&mut self, bytes: &[u8], values: &[i64]) {

@@ -1,9 +1,11 @@
-//! The payload of a group's calls from their folded form: sums over streams, without looking at any call.
+//! The payload of a cohort's calls from their folded form: sums over streams, without looking at any call.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use refrain_encode::{Decoder, Layout, Outcome, Slot};
-use refrain_fold::bundle::{Bundle, Group};
+use refrain_fold::bundle::{Bundle, Cohort, Lane};
 use refrain_fold::stream::Stream;
 use refrain_model::{Value, constant};
 
@@ -16,16 +18,29 @@ use super::walked::{Sizes, of_call, size_of_code};
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NeedWalk;
 
-/// One symbol of a group: how often it happened, and where its streams are.
+/// One symbol of a cohort as one rank has it: how often it happened, and where its streams are.
 pub(super) struct Occurrence<'a> {
     pub(super) times: u64,
     pub(super) layout: &'a Layout,
-    lanes: Vec<&'a Stream>,
+    lanes: &'a [Lane],
+    bundle: &'a Bundle,
+    rank: u32,
+    /// Whether something was asked for that is not the same on all ranks.
+    pub(super) varied: Cell<bool>,
 }
 
-impl Occurrence<'_> {
-    fn lane(&self, lane: u16) -> Result<&Stream, NeedWalk> {
-        self.lanes.get(usize::from(lane)).copied().ok_or(NeedWalk)
+impl<'a> Occurrence<'a> {
+    fn lane(&self, lane: u16) -> Result<Cow<'a, Stream>, NeedWalk> {
+        let lane = self.lanes.get(usize::from(lane)).ok_or(NeedWalk)?;
+        if matches!(lane, Lane::Varied(_)) {
+            self.varied.set(true);
+        }
+        self.bundle.stream_of(lane, self.rank).ok_or(NeedWalk)
+    }
+
+    /// The same symbol on another rank of the cohort.
+    pub(super) fn at(&self, rank: u32) -> Occurrence<'a> {
+        Occurrence { rank, varied: Cell::new(false), ..*self }
     }
 
     /// With the failed polls that are counted in a lane.
@@ -41,26 +56,27 @@ impl Occurrence<'_> {
     }
 }
 
-/// The symbols of a group in their order of first appearance, which is the order of the group's lanes.
+/// The symbols of a cohort in their order of first appearance, which is the order of its lanes.
 pub(super) fn occurrences<'a>(
     bundle: &'a Bundle,
-    group: &Group,
+    cohort: &'a Cohort,
+    rank: u32,
     counts: &[(u32, u64)],
     layouts: &'a [Layout],
 ) -> Vec<Occurrence<'a>> {
     let mut next = 0;
     let one = |&(symbol, times): &(u32, u64)| {
         let count = usize::from(bundle.symbols.get(symbol as usize)?.lanes);
-        let lanes = group.lanes.get(next..next + count)?;
+        let lanes = cohort.lanes.get(next..next + count)?;
         next += count;
-        let lanes = lanes.iter().map(|&s| bundle.streams.get(s as usize)).collect::<Option<_>>()?;
-        Some(Occurrence { times, layout: layouts.get(symbol as usize)?, lanes })
+        let layout = layouts.get(symbol as usize)?;
+        Some(Occurrence { times, layout, lanes, bundle, rank, varied: Cell::new(false) })
     };
     // What is missing cannot be here: a bundle is validated when it is read.
     counts.iter().filter_map(one).collect()
 }
 
-/// The sizes of the datatypes that a group makes, by id.
+/// The sizes of the datatypes that a rank makes, by id.
 #[derive(Debug, Default)]
 pub(super) struct Types {
     /// `None` for an id that had several sizes.
@@ -70,6 +86,13 @@ pub(super) struct Types {
 }
 
 impl Types {
+    /// What other threads may rely on: nothing, if it depends on the rank.
+    pub(super) fn of_all(occurrences: &[Occurrence<'_>], rank: u32) -> Types {
+        let mut types = Types::of(occurrences, rank);
+        types.more |= occurrences.iter().any(|o| o.varied.take());
+        types
+    }
+
     pub(super) fn get(&self, id: u32) -> Option<Option<u64>> {
         if self.more { Some(None) } else { self.sizes.get(&id).copied() }
     }
@@ -80,7 +103,7 @@ impl Types {
     }
 
     pub(super) fn of(occurrences: &[Occurrence<'_>], rank: u32) -> Types {
-        /// Pairs of type and size that are read one by one before the group is walked instead.
+        /// Pairs of type and size that are read one by one before the calls are read instead.
         const MOST_PAIRS: u64 = 1 << 16;
         let mut types = Types::default();
         for occurrence in occurrences.iter().filter(|o| !o.layout.datatype_facts.is_empty()) {
@@ -97,7 +120,7 @@ impl Types {
                     continue;
                 };
                 let n = occurrence.times;
-                let same = constant_of(codes, n).is_some() && constant_of(sizes, n).is_some();
+                let same = constant_of(&codes, n).is_some() && constant_of(&sizes, n).is_some();
                 types.more |= !same && n > MOST_PAIRS;
                 let pairs = usize::try_from(if same { n.min(1) } else { n.min(MOST_PAIRS) }).unwrap_or(0);
                 for (code, size) in codes.iter().zip(sizes.iter()).take(pairs) {
@@ -116,7 +139,7 @@ impl Types {
     }
 }
 
-/// How many ranks the communicators have that a group makes, by id; `None` for an id that had several sizes.
+/// How many ranks the communicators have that a rank makes, by id; `None` for an id that had several sizes.
 #[derive(Debug, Default)]
 pub(super) struct Comms {
     sizes: HashMap<u32, Option<u64>>,
@@ -135,7 +158,7 @@ impl Comms {
             for slot in &o.layout.slots {
                 let Slot::NewComm(new) = slot else { continue };
                 let (code, len) = new.size_lanes();
-                let constant = |lane: u16| o.lane(lane).ok().and_then(|lane| constant_of(lane, o.times));
+                let constant = |lane: u16| o.lane(lane).ok().and_then(|lane| constant_of(&lane, o.times));
                 let id = |code: i64| u32::try_from(code / 2).ok().filter(|_| code >= 0 && code % 2 == 0);
                 match (constant(code), len.and_then(constant)) {
                     // Odd codes are constants: no communicator was made here.
@@ -159,7 +182,7 @@ impl Comms {
 pub(super) struct Context<'a> {
     pub(super) rank: u32,
     pub(super) world: u32,
-    /// Of this group.
+    /// Of this rank's thread.
     pub(super) types: &'a Types,
     pub(super) comms: &'a Comms,
     /// Of types that other threads made.
@@ -241,7 +264,7 @@ fn of_side(
         Slot::Object(_, id) => context.datatype(*id)?,
         Slot::Codes { lane, .. } => {
             // Counts and types go in pairs; unless the types are all one, only their order tells which.
-            let code = constant_of(o.lane(*lane)?, elements).ok_or(NeedWalk)?;
+            let code = constant_of(&*o.lane(*lane)?, elements).ok_or(NeedWalk)?;
             size_of_code(code, |id| context.datatype(id).unwrap_or(None))
         }
         Slot::Absent => Some(0),
@@ -263,7 +286,7 @@ fn of_side(
         Times::OutDegree => return Err(NeedWalk),
         Times::Param(i) => match &o.layout.slots[i] {
             Slot::Number { lane } => {
-                let partitions = constant_of(o.lane(*lane)?, o.times).ok_or(NeedWalk)?;
+                let partitions = constant_of(&*o.lane(*lane)?, o.times).ok_or(NeedWalk)?;
                 u64::try_from(partitions).map_err(|_| NeedWalk)?
             }
             _ => return Err(NeedWalk),

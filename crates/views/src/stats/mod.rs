@@ -1,7 +1,7 @@
 //! Calls, payload and time per function and per rank, from the folded form.
 //!
-//! Costs time in the size of the file. Where the folded form does not say how much data a group of ranks gave
-//! (a datatype's id that meant different sizes, blocks for each neighbour), one of its ranks is read call by call, unless
+//! Costs time in the size of the file. Where the folded form does not say how much data a rank gave
+//! (a datatype's id that meant different sizes, blocks for each neighbour), its calls are read one by one, unless
 //! it made more than 2^26: then the amount is a lower bound and says so.
 
 mod folded;
@@ -13,7 +13,7 @@ mod write;
 use std::collections::{BTreeMap, HashMap};
 
 use refrain_encode::{Calls, Layout};
-use refrain_fold::bundle::Tally;
+use refrain_fold::bundle::{Cohort, Tally};
 use refrain_model::function_by_id;
 use refrain_tracefile::Trace;
 
@@ -75,7 +75,7 @@ pub struct Stats {
     pub functions: Vec<FunctionRow>,
     /// One for each rank.
     pub ranks: Vec<RankRow>,
-    /// Groups that had to be read call by call.
+    /// Ranks that had to be read call by call: one for all that did the same.
     pub walked: usize,
 }
 
@@ -89,63 +89,79 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     let counts: Vec<Vec<(u32, u64)>> = bundle.structures.iter().map(|s| s.counts()).collect();
     let counts_of = |structure: u32| counts.get(structure as usize).map_or(&[][..], Vec::as_slice);
 
-    let first_rank = |g: &refrain_fold::bundle::Group| g.ranks.iter().next().unwrap_or(0);
-    let occurrences: Vec<_> = bundle
-        .groups
+    let first_rank = |c: &Cohort| c.ranks.iter().next().unwrap_or(0);
+    let occurrences = |c, rank| folded::occurrences(bundle, c, rank, counts_of(c.structure), &layouts);
+    let types: Vec<_> = bundle
+        .cohorts
         .iter()
-        .map(|g| folded::occurrences(bundle, g, counts_of(g.structure), &layouts))
+        .map(|c| folded::Types::of_all(&occurrences(c, first_rank(c)), first_rank(c)))
         .collect();
-    let types: Vec<_> =
-        occurrences.iter().zip(&bundle.groups).map(|(o, g)| folded::Types::of(o, first_rank(g))).collect();
 
     let mut rows: BTreeMap<u16, FunctionRow> = BTreeMap::new();
     let mut ranks = vec![RankRow::default(); world as usize];
     let mut walked = 0;
-    for ((group, occurrences), own_types) in bundle.groups.iter().zip(&occurrences).zip(&types) {
+    for cohort in &bundle.cohorts {
         // A type that another thread made has one size, or none that we can tell.
         let elsewhere = |id: u32| {
-            let others = bundle.groups.iter().zip(&types).filter(|(g, _)| g.thread != group.thread);
+            let others = bundle.cohorts.iter().zip(&types).filter(|(c, _)| c.thread != cohort.thread);
             let mut sizes = others.filter_map(|(_, types)| types.get(id));
             let first = sizes.next()??;
             sizes.all(|size| size == Some(first)).then_some(first)
         };
-        let rank = first_rank(group);
-        let comms = folded::Comms::of(occurrences);
-        let context = folded::Context { rank, world, types: own_types, comms: &comms, elsewhere: &elsewhere };
-        let length = occurrences.iter().fold(0u64, |sum, o| sum.saturating_add(o.times));
-        let given = match folded_amounts(occurrences, &context) {
-            (given, true) => given,
-            // Reading this many calls takes longer than anybody waits for a table.
-            (given, false) if length > LONGEST_WALK => given,
-            _ => {
-                walked += 1;
-                let calls = Calls::new(bundle, rank, group.thread).map_err(|error| Error::Call {
-                    rank,
-                    thread: group.thread,
-                    position: 0,
-                    error,
-                })?;
-                walked::walk(calls, rank, group.thread, world, &elsewhere)?
+        // What a rank gave, and whether all others of the cohort gave the same.
+        let mut given = |rank: u32| -> Result<(HashMap<u16, Amount>, bool), Error> {
+            let occurrences = occurrences(cohort, rank);
+            let own_types = folded::Types::of(&occurrences, rank);
+            let comms = folded::Comms::of(&occurrences);
+            let context =
+                folded::Context { rank, world, types: &own_types, comms: &comms, elsewhere: &elsewhere };
+            let length = occurrences.iter().fold(0u64, |sum, o| sum.saturating_add(o.times));
+            let same = |occurrences: &[folded::Occurrence<'_>]| !occurrences.iter().any(|o| o.varied.get());
+            match folded_amounts(&occurrences, &context) {
+                (given, true) => Ok((given, same(&occurrences))),
+                // Reading this many calls takes longer than anybody waits for a table.
+                (given, false) if length > LONGEST_WALK => Ok((given, same(&occurrences))),
+                _ => {
+                    walked += 1;
+                    let failed = |error| Error::Call { rank, thread: cohort.thread, position: 0, error };
+                    let calls = Calls::new(bundle, rank, cohort.thread).map_err(failed)?;
+                    Ok((walked::walk(calls, rank, cohort.thread, world, &elsewhere)?, cohort.is_uniform()))
+                }
             }
         };
-        let members = group.ranks.len();
-        let mut of_rank = RankRow::default();
-        for occurrence in occurrences {
+        let first = first_rank(cohort);
+        let members = cohort.ranks.len();
+        for occurrence in occurrences(cohort, first) {
             let calls = occurrence.calls();
-            of_rank.calls = of_rank.calls.saturating_add(calls);
+            let of_all = match occurrence.varied.get() {
+                false => calls.saturating_mul(members),
+                // How often a poll failed is each rank's own.
+                true => cohort
+                    .ranks
+                    .iter()
+                    .fold(0u64, |sum, rank| sum.saturating_add(occurrence.at(rank).calls())),
+            };
             let row = row(&mut rows, occurrence.layout);
-            row.calls = row.calls.saturating_add(calls.saturating_mul(members));
+            row.calls = row.calls.saturating_add(of_all);
         }
-        for (function, amount) in given {
-            of_rank.payload.add(amount, 1);
-            if let Some(payload) = rows.get_mut(&function).and_then(|row| row.payload.as_mut()) {
-                payload.add(amount, members);
+        let mut amounts = given(first)?;
+        for rank in cohort.ranks.iter() {
+            if rank != first && !amounts.1 {
+                amounts = (given(rank)?.0, false);
             }
-        }
-        for rank in group.ranks.iter() {
+            let mut payload = Amount::NOTHING;
+            for (function, amount) in &amounts.0 {
+                payload.add(*amount, 1);
+                let of_all = if amounts.1 { members } else { 1 };
+                if (rank == first || !amounts.1)
+                    && let Some(payload) = rows.get_mut(function).and_then(|row| row.payload.as_mut())
+                {
+                    payload.add(*amount, of_all);
+                }
+            }
             if let Some(row) = ranks.get_mut(rank as usize) {
-                row.calls = row.calls.saturating_add(of_rank.calls);
-                row.payload.add(of_rank.payload, 1);
+                row.calls = row.calls.saturating_add(refrain_encode::calls_of(bundle, cohort, rank));
+                row.payload.add(payload, 1);
             }
         }
     }
@@ -162,8 +178,8 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     Ok(Stats { functions, ranks, walked })
 }
 
-/// By function number, what one rank of a group gave, and whether the folded form said it all: where it did not, the
-/// amount is not exact.
+/// By function number, what one rank gave, and whether the folded form said it all: where it did not, the amount is
+/// not exact.
 fn folded_amounts(
     occurrences: &[folded::Occurrence<'_>],
     context: &folded::Context<'_>,

@@ -192,6 +192,7 @@ pub fn rank_bundle(rank: u32, threads: &[Vec<Encoded>]) -> Bundle {
             thread,
             structure: structure.finish(),
             lanes: lanes.iter().map(|l| l.iter().map(|f| f.finish()).collect()).collect(),
+            lengths: lanes.iter().map(|l| l.iter().map(stream::Folder::len).collect()).collect(),
             digest: digest.get(),
         });
     }

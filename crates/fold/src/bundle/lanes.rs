@@ -1,0 +1,393 @@
+//! What the ranks of a cohort have in one lane: one stream, or one with numbers that are functions of the rank.
+
+use std::collections::HashMap;
+
+use crate::ranks::{RankList, RankMap};
+use crate::stream::Stream;
+
+use super::hash::{self, Hash};
+use super::template::{self, Formula, MOST_NUMBERS};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Lane {
+    /// All ranks have this stream (an index into `Bundle::streams`). The most common case by far, and free of ranks.
+    Same { stream: u32, used: u64 },
+    /// Every rank is in one of the variants, which go by their lowest rank once the bundle is canonical.
+    Varied(Vec<Variant>),
+}
+
+/// Ranks whose streams differ in numbers only.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Variant {
+    pub ranks: RankList,
+    /// Index into `Bundle::streams`. Numbers that are told by rank are 0 in it (1 where they are steps).
+    pub stream: u32,
+    /// How many numbers of the stream count, if it is the same on all ranks and known; otherwise 0. Only of use until
+    /// the bundle is canonical.
+    pub used: u64,
+    /// By place.
+    pub numbers: Vec<Number>,
+}
+
+/// A number of the stream that is not the same on all ranks.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Number {
+    /// Which of the stream's numbers: see [`template`](super::template).
+    pub place: u32,
+    pub values: RankMap,
+}
+
+/// The stream of one rank, and by place the numbers in it that are the rank's own.
+pub type Own = (u32, Vec<(u32, i64)>);
+
+/// Streams by content.
+#[derive(Debug, Default)]
+pub struct Table {
+    pub streams: Vec<Stream>,
+    known: HashMap<Hash, u32>,
+    /// By stream, once asked for: what it has in common with those that differ in numbers only.
+    forms: Vec<Option<Hash>>,
+}
+
+impl Table {
+    pub fn new(streams: Vec<Stream>) -> Table {
+        let hashes: Vec<Hash> = streams.iter().map(hash::of_stream).collect();
+        Table::with_hashes(streams, hashes)
+    }
+
+    /// For streams whose hashes are known.
+    pub fn with_hashes(streams: Vec<Stream>, hashes: impl IntoIterator<Item = Hash>) -> Table {
+        let mut known = HashMap::new();
+        for (index, hash) in (0u32..).zip(hashes) {
+            known.entry(hash).or_insert(index);
+        }
+        Table { forms: vec![None; streams.len()], streams, known }
+    }
+
+    pub fn add(&mut self, stream: Stream) -> u32 {
+        let (hash, next) = (hash::of_stream(&stream), self.streams.len() as u32);
+        let index = *self.known.entry(hash).or_insert(next);
+        if index == next {
+            self.forms.push(None);
+            self.streams.push(stream);
+        }
+        index
+    }
+
+    fn form(&mut self, index: u32) -> Hash {
+        let stream = &self.streams[index as usize];
+        *self.forms[index as usize].get_or_insert_with(|| match template::numbers(stream) {
+            Some(_) => hash::of_stream(&template::without(stream, |_| true)),
+            None => hash::of_stream(stream),
+        })
+    }
+
+    fn get(&self, index: u32) -> &Stream {
+        &self.streams[index as usize]
+    }
+}
+
+/// What is known of both: nothing where they disagree.
+fn both_used(a: u64, b: u64) -> u64 {
+    if a == b { a } else { 0 }
+}
+
+impl Lane {
+    /// A stream of which nothing more is known.
+    pub fn same(stream: u32) -> Lane {
+        Lane::Same { stream, used: 0 }
+    }
+
+    /// The streams it refers to.
+    pub fn streams_mut(&mut self) -> impl Iterator<Item = &mut u32> {
+        let (one, many) = match self {
+            Lane::Same { stream, .. } => (Some(stream), None),
+            Lane::Varied(variants) => (None, Some(variants.iter_mut().map(|v| &mut v.stream))),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+
+    pub fn streams(&self) -> impl Iterator<Item = u32> {
+        let (one, many) = match self {
+            Lane::Same { stream, .. } => (Some(*stream), None),
+            Lane::Varied(variants) => (None, Some(variants.iter().map(|v| v.stream))),
+        };
+        one.into_iter().chain(many.into_iter().flatten())
+    }
+
+    fn into_variants(self, ranks: &RankList) -> Vec<Variant> {
+        match self {
+            Lane::Same { stream, used } => {
+                vec![Variant { ranks: ranks.clone(), stream, used, numbers: Vec::new() }]
+            }
+            Lane::Varied(variants) => variants,
+        }
+    }
+
+    fn of_variants(mut variants: Vec<Variant>) -> Lane {
+        match &variants[..] {
+            [only] if only.numbers.is_empty() => Lane::Same { stream: only.stream, used: only.used },
+            _ => {
+                variants.sort_by_key(|v| v.ranks.parts.first().map(|part| part.start));
+                Lane::Varied(variants)
+            }
+        }
+    }
+
+    /// Both, on ranks that they have not in common. Where they are equal the ranks are not looked at; where they
+    /// differ, only the numbers that do are joined, rank by rank at worst.
+    pub fn join(self, ranks: &RankList, other: Lane, others: &RankList, table: &mut Table) -> Lane {
+        if let (Lane::Same { stream: a, used }, Lane::Same { stream: b, used: more }) = (&self, &other)
+            && a == b
+        {
+            return Lane::Same { stream: *a, used: both_used(*used, *more) };
+        }
+        let mut variants = self.into_variants(ranks);
+        let mut known: HashMap<Hash, usize> =
+            variants.iter().enumerate().map(|(at, v)| (table.form(v.stream), at)).collect();
+        for variant in other.into_variants(others) {
+            let form = table.form(variant.stream);
+            match known.get(&form) {
+                Some(&at) => variants[at].take_in(variant, table),
+                None => {
+                    known.insert(form, variants.len());
+                    variants.push(variant);
+                }
+            }
+        }
+        Lane::of_variants(variants)
+    }
+
+    /// The form that costs least, whatever way the ranks came together.
+    pub fn canonical(self, table: &mut Table) -> Lane {
+        let variants = match self {
+            Lane::Same { stream, .. } => return Lane::same(stream),
+            Lane::Varied(variants) => variants,
+        };
+        let mut best: Vec<Variant> = variants.into_iter().map(|v| v.folded(table)).collect();
+        best.sort_by_key(|v| v.ranks.parts.first().map(|part| part.start));
+        let mut least = cost(&best, table);
+        for other in [flat_by_length(&best, table), flat_by_period(&best, table)].into_iter().flatten() {
+            let price = cost(&other, table);
+            if price < least {
+                (best, least) = (other, price);
+            }
+        }
+        // Numbers that follow no rule are better off as streams, where they are side by side.
+        let ranks: u64 = best.iter().map(|v| v.ranks.len()).sum();
+        if least > 4 * ranks {
+            let other = apart(&best, table);
+            if cost(&other, table) < least {
+                best = other;
+            }
+        }
+        best.iter_mut().for_each(|v| v.used = 0);
+        Lane::of_variants(best)
+    }
+
+    /// The stream of one rank: which, and the numbers that are its own.
+    pub fn of_rank(&self, rank: u32) -> Option<Own> {
+        match self {
+            Lane::Same { stream, .. } => Some((*stream, Vec::new())),
+            Lane::Varied(variants) => {
+                // They go by their first rank, so the last that may hold the rank mostly does.
+                let first = |v: &Variant| v.ranks.parts.first().map_or(0, |part| part.start);
+                let may = variants.partition_point(|v| first(v) <= rank);
+                let variant = variants[..may].iter().rev().find(|v| v.ranks.contains(rank))?;
+                let own = variant.numbers.iter().map(|n| Some((n.place, n.values.get(rank)?)));
+                Some((variant.stream, own.collect::<Option<_>>()?))
+            }
+        }
+    }
+}
+
+/// What variants take to write down, roughly in numbers.
+fn cost(variants: &[Variant], table: &Table) -> u64 {
+    let one = |v: &Variant| {
+        let maps: u64 = v.numbers.iter().map(|n| 1 + n.values.cost()).sum();
+        2 + table.get(v.stream).terms.len() as u64 + maps
+    };
+    let choice = if variants.len() > 1 { choice(variants).cost() } else { 0 };
+    choice + variants.iter().map(one).sum::<u64>()
+}
+
+/// For each rank, which variant it is of.
+pub fn choice(variants: &[Variant]) -> RankMap {
+    let pairs = (0i64..).zip(variants).flat_map(|(at, v)| v.ranks.iter().map(move |rank| (rank, at)));
+    RankMap::from_pairs(pairs.collect())
+}
+
+impl Variant {
+    /// Other ranks with a stream of the same form.
+    fn take_in(&mut self, other: Variant, table: &mut Table) {
+        self.used = both_used(self.used, other.used);
+        if self.stream == other.stream && self.numbers.is_empty() && other.numbers.is_empty() {
+            self.ranks = self.ranks.union(&other.ranks);
+            return;
+        }
+        let (Some(mine), Some(theirs)) =
+            (template::numbers(table.get(self.stream)), template::numbers(table.get(other.stream)))
+        else {
+            return; // Streams without places for numbers are of one form only if they are equal.
+        };
+        let mut own: HashMap<u32, RankMap> = self.numbers.drain(..).map(|n| (n.place, n.values)).collect();
+        let mut their: HashMap<u32, RankMap> =
+            other.numbers.into_iter().map(|n| (n.place, n.values)).collect();
+        for (place, (mine, theirs)) in (0u32..).zip(mine.into_iter().zip(theirs)) {
+            let (a, b) = (own.remove(&place), their.remove(&place));
+            if a.is_none() && b.is_none() && mine == theirs {
+                continue;
+            }
+            let a = a.unwrap_or_else(|| RankMap::constant(&self.ranks, mine));
+            let b = b.unwrap_or_else(|| RankMap::constant(&other.ranks, theirs));
+            self.numbers.push(Number { place, values: a.union(b) });
+        }
+        self.ranks = self.ranks.union(&other.ranks);
+        let told: Vec<u32> = self.numbers.iter().map(|n| n.place).collect();
+        let rest = template::without(table.get(self.stream), |place| told.binary_search(&place).is_ok());
+        self.stream = table.add(rest);
+    }
+
+    /// Numbers in their final form; those that are the same on all ranks back in the stream.
+    fn folded(mut self, table: &mut Table) -> Variant {
+        let mut fixed: HashMap<u32, i64> = HashMap::new();
+        self.numbers.retain_mut(|number| {
+            number.values = number.values.folded();
+            match number.values.as_constant() {
+                Some(value) => fixed.insert(number.place, value).is_some(),
+                None => true,
+            }
+        });
+        if !fixed.is_empty() {
+            let filled = template::with_numbers(table.get(self.stream), |place, number| {
+                fixed.get(&place).copied().unwrap_or(number)
+            });
+            self.stream = table.add(filled);
+        }
+        self
+    }
+
+    /// For each rank (in order) the stream's numbers.
+    fn rows(&self, table: &Table) -> Option<Columns> {
+        let ranks: Vec<u32> = self.ranks.iter().collect();
+        let fixed = template::numbers(table.get(self.stream))?;
+        let mut columns: Vec<Column> = fixed.into_iter().map(Column::Fixed).collect();
+        for number in &self.numbers {
+            let values = number.values.pairs().into_iter().map(|p| p.1).collect();
+            *columns.get_mut(number.place as usize)? = Column::Each(values);
+        }
+        Some(Columns { ranks, columns })
+    }
+}
+
+/// Numbers of all ranks of a variant, place by place.
+struct Columns {
+    ranks: Vec<u32>,
+    columns: Vec<Column>,
+}
+
+enum Column {
+    Fixed(i64),
+    Each(Vec<i64>),
+}
+
+impl Columns {
+    fn get(&self, place: u32, rank: usize) -> i64 {
+        match &self.columns[place as usize] {
+            Column::Fixed(value) => *value,
+            Column::Each(values) => values[rank],
+        }
+    }
+
+    fn add(&self, formula: Formula, pairs: &mut Vec<(u32, i64)>) {
+        for (at, &rank) in self.ranks.iter().enumerate() {
+            let mut value = self.get(formula.base, at);
+            if let Some((step, times)) = formula.step {
+                value = value.wrapping_add(self.get(step, at).wrapping_mul(times));
+            }
+            pairs.push((rank, value));
+        }
+    }
+}
+
+/// Numbers that happen to be equal, or at equal distances, on some ranks make streams of another form there. Where all
+/// are as long, and short, they are taken as what they are: so many numbers.
+fn flat_by_length(variants: &[Variant], table: &mut Table) -> Option<Vec<Variant>> {
+    let used = variants.first()?.used;
+    let length = usize::try_from(used).ok().filter(|n| (1..=MOST_NUMBERS).contains(n))?;
+    if variants.len() < 2 || variants.iter().any(|v| v.used != used) {
+        return None;
+    }
+    flatten(variants, length - 1, 1, table)
+}
+
+/// The same for streams that are short rounds.
+fn flat_by_period(variants: &[Variant], table: &mut Table) -> Option<Vec<Variant>> {
+    if variants.len() < 2 {
+        return None;
+    }
+    let (mut once, mut again) = (0, 1);
+    for variant in variants {
+        let (before, period) = template::period(table.get(variant.stream))?;
+        once = once.max(before);
+        again = least_common_multiple(again, period);
+        if once + again > MOST_NUMBERS {
+            return None;
+        }
+    }
+    flatten(variants, once, again, table)
+}
+
+fn least_common_multiple(a: usize, b: usize) -> usize {
+    let (mut x, mut y) = (a, b);
+    while y > 0 {
+        (x, y) = (y, x % y);
+    }
+    a / x.max(1) * b
+}
+
+fn flatten(variants: &[Variant], once: usize, again: usize, table: &mut Table) -> Option<Vec<Variant>> {
+    let length = once + again;
+    let mut numbers: Vec<Vec<(u32, i64)>> = vec![Vec::new(); length];
+    let mut ranks: Vec<u32> = Vec::new();
+    for variant in variants {
+        let formulas = template::formulas(table.get(variant.stream), length)?;
+        let columns = variant.rows(table)?;
+        for (pairs, formula) in numbers.iter_mut().zip(formulas) {
+            columns.add(formula, pairs);
+        }
+        ranks.extend(&columns.ranks);
+    }
+    let numbers = (0u32..).zip(numbers);
+    let numbers =
+        numbers.map(|(place, pairs)| Number { place, values: RankMap::from_pairs(pairs) }).collect();
+    let stream = table.add(template::flat(once, again));
+    let whole = Variant { ranks: ranks.into_iter().collect(), stream, used: 0, numbers };
+    Some(vec![whole.folded(table)])
+}
+
+/// Every distinct stream for itself.
+fn apart(variants: &[Variant], table: &mut Table) -> Vec<Variant> {
+    let mut of_stream: HashMap<u32, Vec<u32>> = HashMap::new();
+    for variant in variants {
+        match variant.rows(table).filter(|_| !variant.numbers.is_empty()) {
+            None => of_stream.entry(variant.stream).or_default().extend(variant.ranks.iter()),
+            Some(columns) => {
+                for (at, &rank) in columns.ranks.iter().enumerate() {
+                    let own =
+                        template::with_numbers(table.get(variant.stream), |place, _| columns.get(place, at));
+                    of_stream.entry(table.add(own)).or_default().push(rank);
+                }
+            }
+        }
+    }
+    let whole = |(stream, ranks): (u32, Vec<u32>)| Variant {
+        ranks: ranks.into_iter().collect(),
+        stream,
+        used: 0,
+        numbers: Vec::new(),
+    };
+    let mut variants: Vec<Variant> = of_stream.into_iter().map(whole).collect();
+    variants.sort_by_key(|v| v.ranks.parts.first().map(|part| part.start));
+    variants
+}

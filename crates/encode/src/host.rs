@@ -58,6 +58,8 @@ pub trait Host {
     fn pointer_at(&self, pointer: usize, index: usize) -> usize;
     /// Appends a C string (at most `max` bytes of it) to `out`.
     fn text_at(&self, pointer: usize, max: usize, out: &mut Vec<u8>);
+    /// Whether all of these bytes can be read. Asked only about calls that failed.
+    fn readable(&self, pointer: usize, bytes: usize) -> bool;
     /// Which segment an address lies in; `None` where addresses are not kept.
     fn locate(&mut self, pointer: usize) -> Option<Address>;
     /// Changes whenever an address may have come to lie in another segment.

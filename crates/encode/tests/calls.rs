@@ -198,6 +198,12 @@ fn calls_that_fail() {
     assert_eq!(show(&call), "BOTTOM 1 INT 99 9 world - = 6");
     let call = w.call("MPI_Recv", &[start(&[0u8; 4]), 1, int, 0, 9, world, STATUS_IGNORE], 15, || {});
     assert_eq!(show(&call), "@8 1 INT 0 9 world - = 15");
+    // The length may be why it failed: an array is looked at only as far as there is memory.
+    let (group, ranks) = (handle("MPI_GROUP_EMPTY"), [1i32]);
+    let call = w.call("MPI_Group_incl", &[group, 1 << 30, start(&ranks), at(&new)], 8, || {});
+    assert_eq!(show(&call), "GROUP_EMPTY 1073741824 - - = 8");
+    let call = w.call("MPI_Group_incl", &[group, 1, start(&ranks), at(&new)], 8, || {});
+    assert_eq!(show(&call), "GROUP_EMPTY 1 [1] - = 8");
     let null = handle("MPI_REQUEST_NULL");
     let requests = [Cell::new(31usize), Cell::new(32)];
     for (k, request) in requests.iter().enumerate() {

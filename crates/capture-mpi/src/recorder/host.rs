@@ -113,6 +113,23 @@ impl Host for Process {
         }
     }
 
+    fn readable(&self, pointer: usize, bytes: usize) -> bool {
+        const PAGE: usize = 4096;
+        let Some(end) = pointer.checked_add(bytes) else { return false };
+        let mut at = pointer;
+        while at < end {
+            let mut byte = 0u8;
+            let to = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+            let from = libc::iovec { iov_base: at as *mut libc::c_void, iov_len: 1 };
+            // SAFETY: the kernel copies one byte, or says that it cannot; nothing is read by us.
+            if unsafe { libc::process_vm_readv(libc::getpid(), &to, 1, &from, 1, 0) } != 1 {
+                return false;
+            }
+            at = (at / PAGE + 1) * PAGE;
+        }
+        true
+    }
+
     fn locate(&mut self, pointer: usize) -> Option<Address> {
         self.segments.as_mut().map(|segments| segments.locate(pointer))
     }

@@ -322,6 +322,10 @@ impl Encoder {
             record.tag(wire::ABSENT);
             return;
         }
+        if call.end == End::Failed && !p.len.is_empty() && !self.may_read(call, i) {
+            record.tag(wire::ABSENT);
+            return;
+        }
         let live = dynamic.is_none_or(|c| self.holds(call, c));
         match p.kind {
             Kind::Handle(class) => self.handle(call, i, class, live, record),
@@ -341,6 +345,26 @@ impl Encoder {
             _ if p.len.is_empty() => self.scalar(call, i, live, record),
             _ => self.array(call, i, live, record),
         }
+    }
+
+    /// Whether an array of a call that failed is there as long as it was said to be: that may be why it failed.
+    fn may_read<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize) -> bool {
+        let p = &call.f.params[i];
+        let pointer = call.args[i];
+        if pointer == 0 || p.dir == Dir::Out || self.arrays.iter().any(|&(address, _)| address == pointer) {
+            return true;
+        }
+        // Lengths that stand in other arrays are no better than those.
+        if p.len.iter().any(|rule| matches!(rule, Len::Sum(_) | Len::Last(_))) {
+            return false;
+        }
+        let width = match p.kind {
+            Kind::Handle(class) => call.host.handle_size(class),
+            kind if is_number(kind) && !is_wide(p.ctype) => 4,
+            _ => 8,
+        };
+        let bytes = self.count(call, i).checked_mul(width);
+        bytes.is_some_and(|bytes| call.host.readable(pointer, bytes))
     }
 
     /// Whether a condition of the call table holds for this call, on this rank.

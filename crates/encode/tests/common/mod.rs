@@ -85,6 +85,9 @@ impl Host for Fake {
             Address { area: Area::Heap, segment: (pointer >> 12) as u32 & 0xff, offset: self.offset.get() };
         self.keep_pointers.then_some(address)
     }
+    fn readable(&self, _: usize, bytes: usize) -> bool {
+        bytes < 1 << 20
+    }
     fn places(&mut self) -> u64 {
         self.places
     }

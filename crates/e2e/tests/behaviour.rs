@@ -28,7 +28,8 @@ fn the_exit_code_is_the_program_s() {
         let plain = run::plain(library, &program, 2);
         assert_eq!(plain.code, 3, "{}", plain.stderr);
         let traced = run::traced_with(library, &program, 2, &[]);
-        assert_eq!((traced.outcome.code, traced.outcome.stdout.as_str()), (3, plain.stdout.as_str()));
+        // Not the output: a launcher that sees a rank fail may drop what the ranks printed, traced or not.
+        assert_eq!(traced.outcome.code, 3, "{}", traced.outcome.stderr);
         assert!(traced.trace.exists(), "{}", traced.outcome.stderr);
     }
 }

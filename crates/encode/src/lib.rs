@@ -4,9 +4,10 @@
 //! communicator, datatype, operation, named sentinels, which arrays are there) and *values* (counts, peers, tags,
 //! displacements, statuses, results). Does not own: any MPI library (see [`Host`]), folding, files.
 //!
-//! The writing side is [`Encoder`] with [`Tape`], which folds what it writes; the reading side [`Layout`] (what a symbol's bytes say) and [`Decoder`] (a symbol
-//! and its numbers as a call); [`Calls`] walks a rank of a folded trace. Both sides are driven by the call table, parameter
-//! by parameter, in the same order.
+//! The writing side is [`Encoder`], with [`Memo`] for calls it has seen before and [`Tape`], which folds what is written;
+//! the reading side is [`Layout`] (what a symbol's bytes say) and [`Decoder`] (a symbol and its numbers as a call);
+//! [`Calls`] walks a rank of a folded trace. Both sides are driven by the call table, parameter by parameter, in the same
+//! order.
 //!
 //! ```no_run
 //! # fn bundle() -> refrain_fold::bundle::Bundle { unimplemented!() }

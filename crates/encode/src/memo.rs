@@ -34,7 +34,9 @@ pub(crate) struct Plan {
 impl Plan {
     /// `None` for functions whose record depends on more than this knows about.
     fn new<H: Host>(f: &'static Function, host: &H) -> Option<Plan> {
-        if f.returns != Returns::Code || f.silent || f.params.len() > WORDS {
+        // Whether a status was written is looked up by its flag; other outputs that decide about it are not.
+        let by_index = f.params.iter().flat_map(|p| p.when).any(|c| matches!(c, Cond::Defined(_)));
+        if f.returns != Returns::Code || f.silent || f.params.len() > WORDS || by_index {
             return None;
         }
         let mut plan = Plan {
@@ -203,7 +205,7 @@ impl Memo {
         }
         let written = |at: u8| {
             let flag = match dynamic_condition(f, usize::from(at)) {
-                Some(Cond::Flag(j) | Cond::Defined(j)) => Some(usize::from(j)),
+                Some(Cond::Flag(j)) => Some(usize::from(j)),
                 _ => None,
             };
             encoder.status_was_written(args[usize::from(at)])

@@ -2,12 +2,12 @@
 
 use refrain_model::{Class, Dir, Effect, Scope};
 
-use super::{Call, Encoder, End};
+use super::{Call, Encoder, End, length_lane};
 use crate::comms::Later;
 use crate::hash::{hash_bytes, mix};
 use crate::host::{DatatypeInfo, Host};
 use crate::objects::Code;
-use crate::params::{comm_param, has_datatype_facts, known_length, object_in_lane};
+use crate::params::{comm_param, has_datatype_facts, object_in_lane};
 use crate::record::Record;
 use crate::wire;
 
@@ -45,11 +45,7 @@ impl Encoder {
             return;
         }
         record.tag(wire::LANE);
-        let length = if !p.len.is_empty() && known_length(call.f, i).is_none() {
-            Some(record.reserve(1))
-        } else {
-            None
-        };
+        let length = length_lane(call.f, i, record);
         let lane = record.reserve(1);
         let facts = if has_datatype_facts(p) { Some(record.reserve(3)) } else { None };
         if !live {

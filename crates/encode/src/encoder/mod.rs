@@ -13,7 +13,7 @@ use crate::hash::FastMap;
 use crate::host::{Host, Topology};
 use crate::memo::Plans;
 use crate::objects::{Code, Objects};
-use crate::params::{dynamic_condition, is_number, is_wide, output_only};
+use crate::params::{dynamic_condition, is_number, is_wide, known_length, output_only};
 use crate::record::Record;
 use crate::requests::Requests;
 use crate::wire;
@@ -479,6 +479,12 @@ impl Encoder {
         }
         topology
     }
+}
+
+/// A lane for an array's length, unless another parameter says it.
+fn length_lane(f: &Function, i: usize, record: &mut Record) -> Option<u16> {
+    let stored = !f.params[i].len.is_empty() && known_length(f, i).is_none();
+    stored.then(|| record.reserve(1))
 }
 
 /// The sets of constants that are handles.

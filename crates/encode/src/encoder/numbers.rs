@@ -2,9 +2,9 @@
 
 use refrain_model::{Address, Area, Dir, Kind};
 
-use super::{Call, Encoder, End};
+use super::{Call, Encoder, End, length_lane};
 use crate::host::{Host, RawStatus};
-use crate::params::{comm_param, known_length, untagged};
+use crate::params::{comm_param, untagged};
 use crate::record::Record;
 use crate::wire;
 
@@ -103,7 +103,7 @@ impl Encoder {
             Kind::Peer(j) => self.base_rank(call, usize::from(j)),
             _ => 0,
         };
-        let length = if known_length(call.f, i).is_none() { Some(record.reserve(1)) } else { None };
+        let length = length_lane(call.f, i, record);
         let before = if p.dir == Dir::InOut { Some(record.reserve(1)) } else { None };
         let lane =
             if p.dir == Dir::InOut && call.end == End::Failed { None } else { Some(record.reserve(1)) };
@@ -154,11 +154,7 @@ impl Encoder {
         record.tag(wire::LANE);
         let base = comm_param(call.f).map_or(self.world_rank, |j| self.base_rank(call, j));
         self.status_base = base;
-        let length = if !p.len.is_empty() && known_length(call.f, i).is_none() {
-            Some(record.reserve(1))
-        } else {
-            None
-        };
+        let length = length_lane(call.f, i, record);
         // The error field is written only where the call says so; elsewhere it holds what was there before.
         let with_error = call.end == End::FailedWithStatuses;
         let first = record.reserve(if with_error { 5 } else { 4 });

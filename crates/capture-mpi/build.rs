@@ -26,6 +26,7 @@ fn wrapper(index: usize, function: &Function) -> String {
         (_, Returns::Clock) if function.silent => "silent_clock",
         (_, Returns::Clock) => "clock",
         _ if function.silent => "silent",
+        _ if function.overwrites() => "overwriting",
         _ => "plain",
     };
     let args: Vec<String> = (0..function.params.len()).map(|i| format!("a{i}")).collect();

@@ -85,16 +85,18 @@ pub fn passing_finalize() -> bool {
 }
 
 /// Marks the thread as inside MPI until dropped, also where a C++ exception or a cancellation unwinds through.
-struct Inside;
+pub struct Inside;
 
 impl Inside {
-    fn enter() -> Self {
+    #[inline]
+    pub fn enter() -> Self {
         state::set_depth(1);
         Self
     }
 }
 
 impl Drop for Inside {
+    #[inline]
     fn drop(&mut self) {
         state::set_depth(0);
     }
@@ -154,8 +156,9 @@ fn fail_if_told() {
     }
 }
 
+/// The clock, or 0 where no time is kept.
 #[inline]
-fn ticks() -> u64 {
+pub fn ticks() -> u64 {
     if state::TIMED.load(Relaxed) { clock::now() } else { 0 }
 }
 
@@ -168,25 +171,20 @@ fn as_result(returns: Returns, word: usize) -> i64 {
     }
 }
 
-/// An ordinary function.
-///
-/// # Safety
-/// `args` are the arguments the program passed to function `index`.
+/// Ahead of an ordinary function that overwrites what it is given.
 #[inline(never)]
-pub unsafe fn plain(index: usize, args: &[usize]) -> usize {
-    let _inside = Inside::enter();
+pub fn before(index: usize, args: &[usize]) {
+    observe(|| Active::before(observed_call(index, args)));
+}
+
+/// An ordinary function has returned `word`.
+#[inline(never)]
+pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
     let call = observed_call(index, args);
-    observe(|| {
+    observe_if_on(|| {
         fail_if_told();
-        Active::before(call);
+        Active::after(call, as_result(call.function.returns, word), start, end);
     });
-    let real = real(index);
-    let start = ticks();
-    // SAFETY: the program's own call, passed on.
-    let word = unsafe { invoke(real, args) };
-    let end = ticks();
-    observe_if_on(|| Active::after(call, as_result(call.function.returns, word), start, end));
-    word
 }
 
 /// A clock of MPI, which returns in a floating-point register.
@@ -196,17 +194,12 @@ pub unsafe fn plain(index: usize, args: &[usize]) -> usize {
 #[inline(never)]
 pub unsafe fn clock(index: usize) -> f64 {
     let _inside = Inside::enter();
-    let call = observed_call(index, &[]);
-    observe(|| {
-        fail_if_told();
-        Active::before(call);
-    });
     let real = real(index);
     let start = ticks();
     // SAFETY: as the caller says.
     let value = unsafe { pass_clock(real) };
     let end = ticks();
-    observe_if_on(|| Active::after(call, 0, start, end));
+    after(index, &[], 0, start, end);
     value
 }
 
@@ -223,7 +216,7 @@ pub unsafe fn pass_clock(real: *const ()) -> f64 {
 /// `MPI_Init` and its like: the recorder starts when it has returned.
 ///
 /// # Safety
-/// As for `plain`.
+/// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn init(index: usize, args: &[usize]) -> usize {
     let _inside = Inside::enter();
@@ -251,7 +244,7 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
 /// `MPI_Finalize`: the recorder ends before it, while it can still communicate.
 ///
 /// # Safety
-/// As for `plain`.
+/// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
     let left_by_jump = state::depth() != 0;
@@ -304,10 +297,6 @@ pub unsafe extern "C" fn enter_variadic(
     let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
     if !passing() {
         state::set_depth(1);
-        observe(|| {
-            fail_if_told();
-            Active::before(observed_call(index, &begun.args));
-        });
         begun.observing = 1;
         begun.start = ticks();
     }
@@ -325,10 +314,7 @@ pub unsafe extern "C" fn leave_variadic(index: usize, word: usize, frame: *const
     // SAFETY: as the caller says.
     let begun = unsafe { frame.read() };
     if begun.observing != 0 {
-        let end = ticks();
-        let call = observed_call(index, &begun.args);
-        let result = as_result(call.function.returns, word);
-        observe_if_on(|| Active::after(call, result, begun.start, end));
+        after(index, &begun.args, word, begun.start, ticks());
         state::set_depth(0);
     }
     word

@@ -30,8 +30,8 @@ pub trait Recorder {
     /// follows.
     fn init(call: Observed<'_>);
 
-    /// The program is about to enter MPI. Not called for the functions of `init` and `finalize`; may be called before
-    /// `init`, for what MPI allows then.
+    /// The program is about to enter MPI. Called only for functions that overwrite something they are given; may be
+    /// called before `init`, for what MPI allows then.
     fn before(call: Observed<'_>);
 
     /// MPI has returned `result` (0 for clocks). `start` and `end` are ticks of `crate::clock`, 0 with the clock off.

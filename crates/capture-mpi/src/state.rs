@@ -79,70 +79,94 @@ struct Shared<T>(UnsafeCell<T>);
 unsafe impl<T> Sync for Shared<T> {}
 
 thread_local! {
-    /// This thread's number among those that have called MPI, or none yet.
-    static THREAD: Cell<u32> = const { Cell::new(u32::MAX) };
     /// The bounds of this thread's stack, or (0, 0) until asked for.
     pub static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
 /// 1 while this thread is inside a wrapped call, otherwise 0.
-pub use depth::{depth, set_depth};
+pub use own::{depth, set_depth};
 
 /// Read and written on every call. A library's thread-locals cost a function call each time, since it might be loaded
-/// late; a preloaded library never is, so this one lies at a fixed distance from the thread pointer.
+/// late; a preloaded library never is, so these lie at a fixed distance from the thread pointer.
 #[cfg(target_arch = "x86_64")]
-mod depth {
+mod own {
     use std::arch::{asm, global_asm};
 
     global_asm!(
-        ".pushsection .tbss.refrain_depth, \"awT\", @nobits",
-        ".globl refrain_depth",
-        ".hidden refrain_depth",
-        ".type refrain_depth, @object",
-        ".size refrain_depth, 4",
-        ".balign 4",
-        "refrain_depth:",
-        ".zero 4",
+        ".pushsection .tbss.refrain_own, \"awT\", @nobits",
+        ".globl refrain_own",
+        ".hidden refrain_own",
+        ".type refrain_own, @object",
+        ".size refrain_own, 8",
+        ".balign 8",
+        "refrain_own:",
+        ".zero 8",
         ".popsection",
     );
 
+    const DEPTH: usize = 0;
+    const NUMBER: usize = 4;
+
     #[inline]
-    pub fn depth() -> u32 {
-        let depth: u32;
+    fn read<const AT: usize>() -> u32 {
+        let word: u32;
         // SAFETY: reads this thread's own variable, defined above; the loader put its distance into our table.
         unsafe {
             asm!(
-                "mov {at}, qword ptr [rip + refrain_depth@GOTTPOFF]",
-                "mov {depth:e}, dword ptr fs:[{at}]",
+                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                "mov {word:e}, dword ptr fs:[{at} + {field}]",
                 at = out(reg) _,
-                depth = out(reg) depth,
+                word = out(reg) word,
+                field = const AT,
                 options(nostack, readonly, preserves_flags),
             );
         }
-        depth
+        word
     }
 
     #[inline]
-    pub fn set_depth(depth: u32) {
+    fn write<const AT: usize>(word: u32) {
         // SAFETY: as above, and nobody but this thread refers to it.
         unsafe {
             asm!(
-                "mov {at}, qword ptr [rip + refrain_depth@GOTTPOFF]",
-                "mov dword ptr fs:[{at}], {depth:e}",
+                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                "mov dword ptr fs:[{at} + {field}], {word:e}",
                 at = out(reg) _,
-                depth = in(reg) depth,
+                word = in(reg) word,
+                field = const AT,
                 options(nostack, preserves_flags),
             );
         }
     }
+
+    #[inline]
+    pub fn depth() -> u32 {
+        read::<DEPTH>()
+    }
+
+    #[inline]
+    pub fn set_depth(depth: u32) {
+        write::<DEPTH>(depth);
+    }
+
+    /// One more than this thread's number among those that have called MPI; 0 if it has none yet.
+    #[inline]
+    pub fn number() -> u32 {
+        read::<NUMBER>()
+    }
+
+    pub fn set_number(number: u32) {
+        write::<NUMBER>(number);
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-mod depth {
+mod own {
     use std::cell::Cell;
 
     thread_local! {
         static DEPTH: Cell<u32> = const { Cell::new(0) };
+        static NUMBER: Cell<u32> = const { Cell::new(0) };
     }
 
     #[inline]
@@ -153,6 +177,16 @@ mod depth {
     #[inline]
     pub fn set_depth(depth: u32) {
         DEPTH.with(|cell| cell.set(depth));
+    }
+
+    /// One more than this thread's number among those that have called MPI; 0 if it has none yet.
+    #[inline]
+    pub fn number() -> u32 {
+        NUMBER.with(Cell::get)
+    }
+
+    pub fn set_number(number: u32) {
+        NUMBER.with(|cell| cell.set(number));
     }
 }
 
@@ -185,13 +219,12 @@ pub fn set_rank(rank: i64) {
 }
 
 /// The calling thread's number, in the order in which threads first called MPI.
+#[inline]
 fn thread() -> usize {
-    THREAD.with(|cell| {
-        if cell.get() == u32::MAX {
-            cell.set(THREADS.fetch_add(1, Relaxed));
-        }
-        cell.get() as usize
-    })
+    if own::number() == 0 {
+        own::set_number(THREADS.fetch_add(1, Relaxed) + 1);
+    }
+    own::number() as usize - 1
 }
 
 /// The kernel's barrier on all cores that run this process, on behalf of the one thread that asks.
@@ -270,6 +303,7 @@ impl Drop for Held {
 }
 
 /// Runs `use_it` on the recorder's state, which `make` makes on first use, and the calling thread's number.
+#[inline]
 pub fn with_recorder(make: impl FnOnce() -> Option<State>, use_it: impl FnOnce(&mut State, usize)) {
     let thread = thread();
     let _held = Held::take(thread);

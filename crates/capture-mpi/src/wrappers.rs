@@ -30,7 +30,27 @@ macro_rules! wrap {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, { wrap!(@pass $index, ($($a)*)) });
     };
     (plain, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
-        wrap!(@observed plain, passing, $index, $mpi, $pmpi, ($($a)*));
+        wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |_args| {});
+    };
+    (overwriting, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
+        wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |args| guard::before($index, args));
+    };
+    (@ordinary $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $before:expr) => {
+        wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
+            if guard::passing() {
+                return wrap!(@pass $index, ($($a)*));
+            }
+            let inside = guard::Inside::enter();
+            let args = [$($a),*];
+            let before: fn(&[usize]) = $before;
+            before(&args);
+            let start = guard::ticks();
+            let word = wrap!(@pass $index, ($($a)*));
+            let end = guard::ticks();
+            guard::after($index, &args, word, start, end);
+            drop(inside);
+            word
+        });
     };
     // Met also where tracing has stopped: other ranks may be waiting for this one.
     (init, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {

@@ -242,4 +242,10 @@ impl Function {
     pub fn index_of(&self, param: &str) -> Option<usize> {
         self.params.iter().position(|p| p.name == param)
     }
+
+    /// Whether a call changes or gives back something it was given, which has to be looked at before.
+    pub fn overwrites(&self) -> bool {
+        let given_back = |p: &Param| p.kind == Kind::Buffer && p.effect == Effect::Free;
+        self.params.iter().any(|p| p.dir == Dir::InOut || given_back(p))
+    }
 }

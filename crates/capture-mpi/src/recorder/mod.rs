@@ -61,9 +61,6 @@ impl State {
     }
 
     fn before(&mut self, thread: usize, call: Observed<'_>) {
-        if !self.encoder.overwrites(call.function) {
-            return;
-        }
         if self.threads.len() <= thread {
             self.threads.resize_with(thread + 1, Default::default);
         }

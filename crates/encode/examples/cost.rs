@@ -49,7 +49,7 @@ fn main() {
         let symbol = tape.push(0, &w.record, 1);
         memo.remember(&mut w.encoder, &mut w.host, f, &args, &w.record, symbol);
         let recalling = best(|| {
-            black_box(memo.recall(&mut w.encoder, &mut w.host, f, &args));
+            black_box(memo.recall(&mut w.encoder, &mut w.host, f, &args, &w.before));
         });
         let folding = best(|| tape.push_known(0, symbol, &w.record.values, 1));
         println!("{name:<14} {encoding:>9.1} {recalling:>9.1} {folding:>9.1}");

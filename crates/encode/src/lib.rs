@@ -18,6 +18,7 @@
 //! ```
 
 mod comms;
+mod completions;
 mod decoder;
 mod digest;
 mod encoder;

@@ -7,7 +7,8 @@
 
 use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, functions};
 
-use crate::encoder::Encoder;
+use crate::completions::{Completion, SHAPES};
+use crate::encoder::{Before, Encoder};
 use crate::hash::mix;
 use crate::host::Host;
 use crate::objects::Code;
@@ -75,7 +76,7 @@ impl Plan {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Entry {
     function: u16,
     words: [u64; WORDS],
@@ -88,46 +89,67 @@ struct Entry {
     status: Option<(usize, i64)>,
     /// The pool of the request's ids; the id is the last of `values`.
     pool: Option<u32>,
-    /// The slot that came after this one last time.
+    /// The entry that came after this one last time.
     next: usize,
 }
 
 /// One for each thread.
 #[derive(Debug, Default)]
 pub struct Memo {
-    slots: Vec<Option<Entry>>,
+    entries: Vec<Entry>,
+    /// By hash of a call: one more than the place of its entry.
+    places: Vec<u16>,
     last: usize,
+    /// By function and shape: one more than the symbol of its completions.
+    completions: Vec<[u32; SHAPES]>,
+    /// Of the last completion.
+    values: Vec<(u16, i64)>,
+}
+
+/// How calls of a function are recognised.
+#[derive(Debug, Default, Clone)]
+enum Way {
+    /// Not at all: they are encoded.
+    #[default]
+    None,
+    Same(Plan),
+    Completion(Completion),
 }
 
 /// Made once for a process: by function id.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Plans(Vec<Option<Plan>>);
+pub(crate) struct Plans(Vec<Way>);
 
 impl Plans {
     pub(crate) fn new<H: Host>(host: &H) -> Plans {
         let most = functions().iter().map(|f| usize::from(f.id)).max().unwrap_or(0);
-        let mut plans = vec![None; most + 1];
+        let mut plans = vec![Way::None; most + 1];
         for f in functions() {
-            plans[usize::from(f.id)] = Plan::new(f, host);
+            let same = Plan::new(f, host).map(Way::Same);
+            let way = same.or_else(|| Completion::new(f).map(Way::Completion));
+            plans[usize::from(f.id)] = way.unwrap_or_default();
         }
         Plans(plans)
     }
 
-    pub(crate) fn get(&self, f: &Function) -> Option<&Plan> {
-        self.0.get(usize::from(f.id))?.as_ref()
+    pub(crate) fn completion(&self, f: &Function) -> Option<&Completion> {
+        match self.0.get(usize::from(f.id)) {
+            Some(Way::Completion(completion)) => Some(completion),
+            _ => None,
+        }
     }
 }
 
-fn words(plan: &Plan, args: &[usize]) -> [u64; WORDS] {
-    let mut words = [0; WORDS];
-    for ((word, &arg), mask) in words.iter_mut().zip(args).zip(&plan.masks) {
-        *word = arg as u64 & mask;
-    }
-    words
+/// Whether the words of a call are those that were remembered.
+#[inline]
+fn same(plan: &Plan, args: &[usize], words: &[u64; WORDS]) -> bool {
+    let words = args.iter().zip(words).zip(&plan.masks);
+    words.fold(0, |differs, ((&arg, word), mask)| differs | ((arg as u64 ^ word) & mask)) == 0
 }
 
-fn slot(function: u16, words: &[u64; WORDS]) -> usize {
-    words.iter().fold(u64::from(function), |h, &word| mix(h, word)) as usize % REMEMBERED
+fn slot(plan: &Plan, function: u16, args: &[usize]) -> usize {
+    let words = args.iter().zip(&plan.masks).map(|(&arg, mask)| arg as u64 & mask);
+    words.fold(u64::from(function), mix) as usize % REMEMBERED
 }
 
 impl Memo {
@@ -139,13 +161,17 @@ impl Memo {
         host: &mut H,
         f: &'static Function,
         args: &[usize],
+        before: &Before,
     ) -> Option<(u32, &[(u16, i64)])> {
-        let plan = encoder.plans.get(f)?;
-        let words = words(plan, args);
+        let plan = match encoder.plans.0.get(usize::from(f.id))? {
+            Way::Same(plan) => plan,
+            Way::Completion(_) => return self.complete(encoder, host, f, args, before),
+            Way::None => return None,
+        };
         let (objects, places) = (encoder.generation, host.places());
         let fits = |entry: &Entry| {
             entry.function == f.id
-                && entry.words == words
+                && same(plan, args, &entry.words)
                 && entry.objects == objects
                 && entry.places == places
                 && plan
@@ -155,23 +181,16 @@ impl Memo {
                     .all(|(&(at, wide), known)| known == read(host, args[usize::from(at)], wide))
         };
         // Programs repeat themselves: what followed last time is tried before anything is hashed.
-        let followed =
-            self.slots.get(self.last).and_then(|entry| entry.as_ref()).map_or(0, |entry| entry.next);
-        let expected = self.slots.get(followed).and_then(|entry| entry.as_ref());
-        let at = if expected.is_some_and(fits) {
-            followed
-        } else {
-            let at = slot(f.id, &words);
-            if !self.slots.get(at).and_then(|entry| entry.as_ref()).is_some_and(fits) {
+        let mut at = self.entries.get(self.last)?.next;
+        if !self.entries.get(at).is_some_and(fits) {
+            at = usize::from(self.places[slot(plan, f.id, args)]).wrapping_sub(1);
+            if !self.entries.get(at).is_some_and(fits) {
                 return None;
             }
-            if let Some(entry) = self.slots.get_mut(self.last).and_then(|entry| entry.as_mut()) {
-                entry.next = at;
-            }
-            at
-        };
+            self.entries[self.last].next = at;
+        }
         self.last = at;
-        let entry = self.slots[at].as_mut()?;
+        let entry = &mut self.entries[at];
         if let (Some((first, base)), Some(status)) = (entry.status, plan.status) {
             encoder.fill_status(host, args[usize::from(status)], base, &mut entry.values[first..first + 4]);
         }
@@ -189,6 +208,26 @@ impl Memo {
         Some((entry.symbol, &entry.values))
     }
 
+    fn complete<H: Host>(
+        &mut self,
+        encoder: &mut Encoder,
+        host: &mut H,
+        f: &'static Function,
+        args: &[usize],
+        before: &Before,
+    ) -> Option<(u32, &[(u16, i64)])> {
+        let shapes = self.completions.get(usize::from(f.id))?;
+        let plans = std::mem::take(&mut encoder.plans);
+        let symbol = plans.completion(f).and_then(|completion| {
+            let shape = completion.shape(encoder, args)?;
+            let symbol = shapes[shape as usize].checked_sub(1)?;
+            completion.values(encoder, host, args, shape, before, &mut self.values);
+            Some(symbol)
+        });
+        encoder.plans = plans;
+        Some((symbol?, &self.values))
+    }
+
     /// Keeps the record of a successful call that has just been encoded, if another like it can be recognised.
     pub fn remember<H: Host>(
         &mut self,
@@ -199,7 +238,19 @@ impl Memo {
         record: &Record,
         symbol: u32,
     ) {
-        let Some(plan) = encoder.plans.get(f) else { return };
+        let plan = match encoder.plans.0.get(usize::from(f.id)) {
+            Some(Way::Same(plan)) => plan,
+            Some(Way::Completion(completion)) => {
+                if let Some(shape) = completion.shape(encoder, args) {
+                    if self.completions.len() <= usize::from(f.id) {
+                        self.completions.resize(usize::from(f.id) + 1, [0; SHAPES]);
+                    }
+                    self.completions[usize::from(f.id)][shape as usize] = symbol + 1;
+                }
+                return;
+            }
+            _ => return,
+        };
         if plan.outputs.len() > 4 || plan.buffers.iter().any(|&at| !host.lasting(args[usize::from(at)])) {
             return;
         }
@@ -233,20 +284,21 @@ impl Memo {
             },
             None => None,
         };
-        let words = words(plan, args);
+        let mut words = [0; WORDS];
+        for ((word, &arg), mask) in words.iter_mut().zip(args).zip(&plan.masks) {
+            *word = arg as u64 & mask;
+        }
         let mut outputs = [0; 4];
         for (known, &(at, wide)) in outputs.iter_mut().zip(&plan.outputs) {
             *known = read(host, args[usize::from(at)], wide);
         }
-        let at = slot(f.id, &words);
-        if self.slots.is_empty() {
-            self.slots.resize_with(REMEMBERED, || None);
+        if self.places.is_empty() {
+            self.places = vec![0; REMEMBERED];
         }
-        if let Some(entry) = &mut self.slots[self.last] {
-            entry.next = at;
-        }
-        self.last = at;
-        self.slots[at] = Some(Entry {
+        let place = &mut self.places[slot(plan, f.id, args)];
+        let known = usize::from(*place).checked_sub(1);
+        let at = known.unwrap_or(self.entries.len());
+        let entry = Entry {
             function: f.id,
             words,
             objects: encoder.generation,
@@ -257,7 +309,16 @@ impl Memo {
             status,
             pool,
             next: at,
-        });
+        };
+        match self.entries.get_mut(at) {
+            Some(old) => *old = entry,
+            None => {
+                self.entries.push(entry);
+                *place = self.entries.len() as u16;
+            }
+        }
+        self.entries[self.last].next = at;
+        self.last = at;
     }
 }
 

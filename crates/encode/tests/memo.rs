@@ -37,7 +37,7 @@ impl Pair {
         e.encoder.before(&mut e.host, f, args, &mut e.before);
         mpi();
         e.encoder.after(&mut e.host, f, args, 0, &e.before, &mut e.record);
-        let (symbol, values) = match self.memo.recall(&mut w.encoder, &mut w.host, f, args) {
+        let (symbol, values) = match self.memo.recall(&mut w.encoder, &mut w.host, f, args, &w.before) {
             Some((symbol, values)) => {
                 self.recalled += 1;
                 (self.symbols[symbol as usize].clone(), values.to_vec())

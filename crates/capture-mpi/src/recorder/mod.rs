@@ -75,12 +75,14 @@ impl State {
         let (before, memo) = &mut self.threads[thread];
         let known = self.split && result == 0;
         if known
-            && let Some((symbol, values)) = memo.recall(&mut self.encoder, &mut self.host, function, args)
+            && let Some((symbol, values)) =
+                memo.recall(&mut self.encoder, &mut self.host, function, args, before)
         {
             self.tape.push_known(thread, symbol, values, ticks);
             return;
         }
         self.encoder.after(&mut self.host, function, args, result, before, &mut self.record);
+        before.clear();
         if !self.split {
             self.record.inline_values();
         }

@@ -160,12 +160,24 @@ impl Encoder {
                 }
                 continue;
             }
-            let gone = self.requests.is_null(call.host.handle_at(class, call.args[i], k));
-            if gone && let Some(later) = self.requests.complete(id, freed) {
-                let handle = call.host.handle_at(Class::Comm, later.pointer, 0);
-                self.generation += 1;
-                self.comms.bind(handle, later.comm);
-            }
+            self.release_request(call.host, call.args[i], k, id, freed);
+        }
+    }
+
+    /// After a call: if element `k` of an array of requests, which was request `id`, is null now, that one is over.
+    pub(crate) fn release_request<H: Host>(
+        &mut self,
+        host: &H,
+        array: usize,
+        k: usize,
+        id: u32,
+        freed: bool,
+    ) {
+        let gone = self.requests.is_null(host.handle_at(Class::Request, array, k));
+        if gone && let Some(later) = self.requests.complete(id, freed) {
+            let handle = host.handle_at(Class::Comm, later.pointer, 0);
+            self.generation += 1;
+            self.comms.bind(handle, later.comm);
         }
     }
 

@@ -82,6 +82,19 @@ pub struct Before {
     place: Option<Address>,
 }
 
+impl Before {
+    /// Nothing is being overwritten.
+    pub fn clear(&mut self) {
+        self.handles.clear();
+        self.numbers.clear();
+        self.place = None;
+    }
+
+    pub(crate) fn handle(&self, k: usize) -> u64 {
+        self.handles.get(k).copied().unwrap_or(0)
+    }
+}
+
 #[derive(Debug, Default, Clone)]
 struct Scratch {
     codes: Vec<Code>,
@@ -228,13 +241,8 @@ impl Encoder {
         }
     }
 
-    /// Whether `before` has anything to do for this function.
+    /// Keeps what the call is about to overwrite. Runs before it; need not for functions that overwrite nothing.
     #[inline]
-    pub fn overwrites(&self, f: &Function) -> bool {
-        self.plans.get(f).is_none()
-    }
-
-    /// Keeps what the call is about to overwrite. Runs before it.
     pub fn before<H: Host>(
         &mut self,
         host: &mut H,
@@ -242,9 +250,20 @@ impl Encoder {
         args: &[usize],
         before: &mut Before,
     ) {
-        before.handles.clear();
-        before.numbers.clear();
-        before.place = None;
+        before.clear();
+        match self.plans.completion(f) {
+            Some(completion) => completion.before(host, args, &mut before.handles),
+            None => self.before_any(host, f, args, before),
+        }
+    }
+
+    fn before_any<H: Host>(
+        &mut self,
+        host: &mut H,
+        f: &'static Function,
+        args: &[usize],
+        before: &mut Before,
+    ) {
         let nothing = Before::default();
         let mut call =
             Call { host, f, args, end: End::Success, before: &nothing, handle_at: 0, number_at: 0 };

@@ -198,6 +198,21 @@ impl Encoder {
         }
     }
 
+    /// The values of a status of a call that names no communicator.
+    pub(crate) fn world_status<H: Host>(&self, host: &H, pointer: usize, k: usize) -> [i64; 4] {
+        self.status_values(&host.status_at(pointer, k), self.world_rank)
+    }
+
+    pub(crate) fn ignores_status(&self, pointer: usize, several: bool) -> bool {
+        let n = &self.numbers;
+        pointer == if several { n.statuses_ignore } else { n.status_ignore }
+    }
+
+    /// Whether an address stands for something else than an array.
+    pub(crate) fn names_an_array(&self, pointer: usize) -> bool {
+        self.arrays.iter().any(|&(address, _)| address == pointer && address != 0)
+    }
+
     pub(crate) fn status_was_written(&self, pointer: usize) -> bool {
         pointer != 0 && pointer != self.numbers.status_ignore
     }

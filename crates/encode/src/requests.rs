@@ -39,6 +39,8 @@ enum By {
 struct Entry {
     id: u32,
     handle: u64,
+    /// Its handle's list.
+    list: u32,
     /// Where the program keeps the handle: tells operations apart to which the library gave one handle.
     address: usize,
     pool: u32,
@@ -59,7 +61,9 @@ struct Entry {
 pub(crate) struct Requests {
     entries: Vec<Option<Entry>>,
     vacant: Vec<u32>,
-    by_handle: FastMap<u64, List>,
+    lists: Vec<List>,
+    /// Where in `lists` a handle's is. Never removed: handles come back.
+    by_handle: FastMap<u64, u32>,
     by_place: FastMap<(u64, usize), List>,
     /// By id: where its entry is.
     entry_of: Vec<u32>,
@@ -135,6 +139,11 @@ impl Requests {
         later: Option<Box<Later>>,
     ) -> Code {
         self.last_pool = Some(pool);
+        let lists = &mut self.lists;
+        let list = *self.by_handle.entry(handle).or_insert_with(|| {
+            lists.push(List::default());
+            (lists.len() - 1) as u32
+        });
         let index = self.pools[pool as usize].take();
         let ids = &mut self.ids[pool as usize];
         if index as usize == ids.len() {
@@ -145,6 +154,7 @@ impl Requests {
         self.insert(Entry {
             id,
             handle,
+            list,
             address,
             pool,
             index,
@@ -159,7 +169,7 @@ impl Requests {
     }
 
     fn insert(&mut self, entry: Entry) {
-        let (id, handle) = (entry.id as usize, entry.handle);
+        let (id, list) = (entry.id as usize, entry.list);
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.entries.push(None);
             (self.entries.len() - 1) as u32
@@ -169,7 +179,7 @@ impl Requests {
             self.entry_of.resize(id + 1, NONE);
         }
         self.entry_of[id] = slot;
-        let first = self.by_handle.get(&handle).map_or(NONE, |list| list.head);
+        let first = self.lists[list as usize].head;
         self.link(By::Handle, slot);
         if first != NONE {
             // The handle is not alone any more: from here on variables tell its operations apart.
@@ -185,16 +195,12 @@ impl Requests {
         }
     }
 
-    fn list(&mut self, by: By, handle: u64, address: usize) -> &mut List {
-        match by {
-            By::Handle => self.by_handle.entry(handle).or_default(),
-            By::Place => self.by_place.entry((handle, address)).or_default(),
-        }
-    }
-
     fn link(&mut self, by: By, slot: u32) {
         let Some(entry) = &self.entries[slot as usize] else { return };
-        let list = self.list(by, entry.handle, entry.address);
+        let list = match by {
+            By::Handle => &mut self.lists[entry.list as usize],
+            By::Place => self.by_place.entry((entry.handle, entry.address)).or_default(),
+        };
         let last = std::mem::replace(&mut list.tail, slot);
         if last == NONE {
             list.head = slot;
@@ -213,7 +219,10 @@ impl Requests {
 
     fn unlink(&mut self, by: By, entry: &Entry, slot: u32) {
         let (older, newer) = (entry.older[by as usize], entry.newer[by as usize]);
-        let list = self.list(by, entry.handle, entry.address);
+        let list = match by {
+            By::Handle => &mut self.lists[entry.list as usize],
+            By::Place => self.by_place.entry((entry.handle, entry.address)).or_default(),
+        };
         if list.head == slot {
             list.head = newer;
         }
@@ -224,7 +233,7 @@ impl Requests {
             list.cursor = newer;
         }
         if list.head == NONE && by == By::Place {
-            // Variables come and go; handles come back.
+            // Variables come and go.
             self.by_place.remove(&(entry.handle, entry.address));
         }
         if let Some(older) = self.entries.get_mut(older as usize).and_then(Option::as_mut) {
@@ -258,8 +267,9 @@ impl Requests {
         {
             return Code::Constant(constant);
         }
-        let Requests { entries, by_handle, by_place, call, .. } = self;
-        let found = by_handle.get_mut(&handle).and_then(|list| {
+        let Requests { entries, lists, by_handle, by_place, call, .. } = self;
+        let found = by_handle.get(&handle).and_then(|&list| {
+            let list = &mut lists[list as usize];
             // Alone: its place is not asked for.
             let placed = if list.head == list.tail { None } else { by_place.get_mut(&(handle, address)) };
             placed

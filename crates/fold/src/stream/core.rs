@@ -379,7 +379,8 @@ impl Core {
             }
         }
         let Run { start, step, count, .. } = self.run;
-        if count >= length {
+        // A whole round may be held back: two numbers in turn are never less than that.
+        if count > length {
             return;
         }
         self.credit -= length;
@@ -389,8 +390,7 @@ impl Core {
         }
         let held = (0..count as i64).map(|i| start.wrapping_add(step.wrapping_mul(i)));
         if held.eq(self.cycle[..count as usize].iter().copied()) {
-            self.at = count as usize;
-            self.laps = 0;
+            (self.at, self.laps) = if count == length { (0, 1) } else { (count as usize, 0) };
             self.run = Run::default();
         } else {
             self.cycle.clear();

@@ -56,6 +56,9 @@ struct Entry {
     newer: [u32; 2],
 }
 
+/// Handles whose lists are found without hashing them properly.
+const RECENT: usize = 64;
+
 /// Every look-up, creation and completion takes the same time, however many operations share one handle.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Requests {
@@ -64,6 +67,8 @@ pub(crate) struct Requests {
     lists: Vec<List>,
     /// Where in `lists` a handle's is. Never removed: handles come back.
     by_handle: FastMap<u64, u32>,
+    /// Some of them again, each where a quick look finds it: a handle, and one more than its list.
+    recent: Vec<(u64, u32)>,
     by_place: FastMap<(u64, usize), List>,
     /// By id: where its entry is.
     entry_of: Vec<u32>,
@@ -139,10 +144,11 @@ impl Requests {
         later: Option<Box<Later>>,
     ) -> Code {
         self.last_pool = Some(pool);
-        let lists = &mut self.lists;
-        let list = *self.by_handle.entry(handle).or_insert_with(|| {
-            lists.push(List::default());
-            (lists.len() - 1) as u32
+        let list = self.list_of(handle).unwrap_or_else(|| {
+            self.lists.push(List::default());
+            let list = (self.lists.len() - 1) as u32;
+            self.by_handle.insert(handle, list);
+            list
         });
         let index = self.pools[pool as usize].take();
         let ids = &mut self.ids[pool as usize];
@@ -166,6 +172,21 @@ impl Requests {
             newer: [NONE; 2],
         });
         Code::Id(id)
+    }
+
+    /// The list of a handle that was seen before.
+    #[inline]
+    fn list_of(&mut self, handle: u64) -> Option<u32> {
+        if self.recent.is_empty() {
+            self.recent = vec![(0, 0); RECENT];
+        }
+        let recent = &mut self.recent[(handle.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize];
+        if recent.0 == handle && recent.1 != 0 {
+            return Some(recent.1 - 1);
+        }
+        let list = *self.by_handle.get(&handle)?;
+        *recent = (handle, list + 1);
+        Some(list)
     }
 
     fn insert(&mut self, entry: Entry) {
@@ -217,7 +238,8 @@ impl Requests {
         }
     }
 
-    fn unlink(&mut self, by: By, entry: &Entry, slot: u32) {
+    fn unlink(&mut self, by: By, slot: u32) {
+        let Some(entry) = &self.entries[slot as usize] else { return };
         let (older, newer) = (entry.older[by as usize], entry.newer[by as usize]);
         let list = match by {
             By::Handle => &mut self.lists[entry.list as usize],
@@ -267,8 +289,9 @@ impl Requests {
         {
             return Code::Constant(constant);
         }
-        let Requests { entries, lists, by_handle, by_place, call, .. } = self;
-        let found = by_handle.get(&handle).and_then(|&list| {
+        let list = self.list_of(handle);
+        let Requests { entries, lists, by_place, call, .. } = self;
+        let found = list.and_then(|list| {
             let list = &mut lists[list as usize];
             // Alone: its place is not asked for.
             let placed = if list.head == list.tail { None } else { by_place.get_mut(&(handle, address)) };
@@ -294,15 +317,16 @@ impl Requests {
         if entry.persistent && !freed {
             return entry.later.take();
         }
-        let mut entry = self.entries[slot as usize].take()?;
+        let (pool, index, placed, later) = (entry.pool, entry.index, entry.placed, entry.later.take());
         self.entry_of[id as usize] = NONE;
-        self.unlink(By::Handle, &entry, slot);
-        if entry.placed {
-            self.unlink(By::Place, &entry, slot);
+        self.unlink(By::Handle, slot);
+        if placed {
+            self.unlink(By::Place, slot);
         }
+        self.entries[slot as usize] = None;
         self.vacant.push(slot);
-        self.pools[entry.pool as usize].give_back(entry.index);
-        entry.later.take()
+        self.pools[pool as usize].give_back(index);
+        later
     }
 }
 

@@ -50,6 +50,7 @@ impl Tape {
     }
 
     /// Adds a call whose symbol has been pushed before, on a thread that has pushed before.
+    #[inline]
     pub fn push_known(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)], ticks: u64) {
         let entry = &mut self.symbols[symbol as usize];
         entry.tally.add(Tally { total: ticks, min: ticks, max: ticks });
@@ -65,6 +66,7 @@ impl Tape {
         if polls { self.poll(thread, symbol, values) } else { self.event(thread, symbol, values) }
     }
 
+    #[inline]
     fn event(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)]) {
         let (entry, thread) = (&self.symbols[symbol as usize], &mut self.threads[thread]);
         thread.structure.push(symbol);

@@ -201,6 +201,7 @@ impl Abi {
     }
 
     /// Bytes of one handle in C.
+    #[inline]
     pub fn handle_size(&self, class: Class) -> usize {
         handle_size(self.family, class)
     }
@@ -209,6 +210,7 @@ impl Abi {
     ///
     /// # Safety
     /// `array` holds more than `index` initialised handles of that class, in this library's width.
+    #[inline]
     pub unsafe fn read_handle(&self, class: Class, array: *const u8, index: usize) -> u64 {
         if self.handle_size(class) == 4 {
             // SAFETY: promised by the caller. Unaligned, because nothing says where the program's arrays begin.
@@ -235,6 +237,7 @@ impl Abi {
 }
 
 /// Bytes of one handle in C.
+#[inline]
 pub fn handle_size(family: Family, class: Class) -> usize {
     match class {
         Class::Keyval => 4,

@@ -67,6 +67,7 @@ impl State {
         self.encoder.before(&mut self.host, call.function, call.args, &mut self.threads[thread].0);
     }
 
+    #[inline]
     fn after(&mut self, thread: usize, call: Observed<'_>, result: i64, ticks: u64) {
         if self.threads.len() <= thread {
             self.threads.resize_with(thread + 1, Default::default);
@@ -120,6 +121,7 @@ impl Recorder for Real {
         state::with_recorder(State::new, |state, thread| state.before(thread, call));
     }
 
+    #[inline]
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64) {
         let ticks = end.saturating_sub(start);
         state::with_recorder(State::new, |state, thread| state.after(thread, call, result, ticks));

@@ -57,6 +57,7 @@ pub struct Tally {
 
 impl Tally {
     /// Neither counter wraps: a sum that does not fit stays at the largest number.
+    #[inline]
     pub fn add(&mut self, other: Tally) {
         self.total = self.total.saturating_add(other.total);
         self.min = self.min.min(other.min);

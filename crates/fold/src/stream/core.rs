@@ -19,21 +19,22 @@ const FIRST_LOOK: usize = 1 << 9;
 /// What an item of a shape costs in a file, roughly, in bits.
 const ITEM: usize = 12;
 
-/// Folds numbers, and keeps an eye on what that brings.
+/// Folds numbers, and keeps an eye on what that brings. What every number touches comes first.
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub(super) struct Core {
     run: Run,
-    pub terms: Vec<Term>,
-    pub blocks: Vec<Block>,
-    ids: HashMap<Term, u32, BuildHasherDefault<Mix>>,
-    block_ids: HashMap<u64, u32, BuildHasherDefault<Mix>>,
-    shape: grammar::Folder,
     /// One round of what the shape expects, as numbers; empty while nothing is expected. Only then is there a run.
     cycle: Vec<i64>,
     /// How far into the round we are.
     at: usize,
     /// Rounds seen that the shape does not know of.
     laps: u64,
+    pub terms: Vec<Term>,
+    pub blocks: Vec<Block>,
+    ids: HashMap<Term, u32, BuildHasherDefault<Mix>>,
+    block_ids: HashMap<u64, u32, BuildHasherDefault<Mix>>,
+    shape: grammar::Folder,
     /// What expanding cycles may cost: earned by pushes, so that it stays linear in them.
     credit: u64,
     /// Whether strides are left alone.

@@ -18,11 +18,14 @@ const MOST_STRETCHES: usize = 1 << 16;
 const SHORTEST: usize = 1 << 10;
 
 /// Builds a [`Stream`] number by number.
+///
+/// What every number touches lies together.
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub struct Folder {
     len: u64,
-    core: Core,
     mode: Mode,
+    core: Core,
 }
 
 #[derive(Debug, Clone, Default)]

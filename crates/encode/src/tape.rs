@@ -78,10 +78,12 @@ impl Tape {
         if streams.len() < usize::from(entry.lanes) {
             streams.resize_with(usize::from(entry.lanes), stream::Folder::new);
         }
+        let (streams, mut digest) = (streams.as_mut_slice(), thread.digest);
         for &(lane, value) in values {
             streams[usize::from(lane)].push(value);
-            thread.digest.value(value);
+            digest.value(value);
         }
+        thread.digest = digest;
     }
 
     /// A poll, with no other before it.

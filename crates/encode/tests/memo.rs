@@ -114,6 +114,117 @@ fn what_is_recalled_is_what_encoding_gives() {
     assert!(p.recalled > 8000, "{}", p.recalled);
 }
 
+/// Every call that completes requests, with whatever may happen in it: nothing, some, all; requests that were null
+/// already, that are persistent, that share a handle, that nobody saw being made; statuses that are kept or not.
+#[test]
+fn completions_are_what_encoding_gives() {
+    const MANY: usize = 4;
+    let mut p = Pair::new();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let requests: [Cell<usize>; MANY] = [const { Cell::new(0) }; MANY];
+    let persistent: [Cell<bool>; MANY] = [const { Cell::new(false) }; MANY];
+    let status = FakeStatus { source: 1, tag: 7, bytes: 4, error: 0, cancelled: 0 };
+    let statuses: [Cell<FakeStatus>; MANY] = std::array::from_fn(|_| Cell::new(status));
+    let indices: [Cell<i32>; MANY] = [const { Cell::new(0) }; MANY];
+    let (index, flag) = (Cell::new(0i32), Cell::new(0i32));
+    let mut completed = 0;
+    requests.iter().for_each(|request| request.set(null));
+    let seed = Cell::new(99u64);
+    let below = |n: usize| {
+        seed.set(seed.get().wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407));
+        (seed.get() >> 33) as usize % n
+    };
+    let over = |k: usize| {
+        if !persistent[k].get() {
+            requests[k].set(null);
+        }
+        let source = if below(5) == 0 { PROC_NULL as i32 } else { below(5) as i32 };
+        statuses[k].set(FakeStatus { source, tag: below(3) as i32, bytes: below(9) as i64, ..status });
+    };
+    let some = || {
+        let mut done = 0;
+        for k in (0..MANY).filter(|_| below(2) == 0) {
+            over(k);
+            indices[done].set(k as i32);
+            done += 1;
+        }
+        index.set(if below(6) == 0 { UNDEFINED } else { done as i32 });
+    };
+    let one = || {
+        let k = below(MANY);
+        over(k);
+        index.set(if below(6) == 0 { UNDEFINED } else { k as i32 });
+    };
+    for step in 0..6000usize {
+        for k in (0..MANY).filter(|&k| requests[k].get() == null) {
+            let made = [500 + k, 600, 700 + below(9)][below(3)];
+            let name = ["MPI_Irecv", "MPI_Isend", "MPI_Recv_init"][below(3)];
+            persistent[k].set(name == "MPI_Recv_init");
+            match below(12) {
+                0 => requests[k].set(800 + k),
+                1 => {}
+                _ => p.call(name, &[0, 1, int, k, 9, world, at(&requests[k])], || requests[k].set(made)),
+            }
+        }
+        // Persistent requests do not stay for ever.
+        let k = below(MANY);
+        if persistent[k].get() && requests[k].get() != null && below(3) == 0 {
+            p.call("MPI_Request_free", &[at(&requests[k])], || requests[k].set(null));
+        }
+        let many = if below(9) == 0 { below(MANY) } else { MANY };
+        let count = many | step << 32;
+        let (r, s) = (at(&requests), if below(2) == 0 { STATUS_IGNORE } else { at(&statuses) });
+        let (i, f) = (at(&index), at(&flag));
+        let asked = below(2) == 0;
+        flag.set(i32::from(asked));
+        let none = || index.set(UNDEFINED);
+        let recalled = p.recalled;
+        match below(8) {
+            0 => p.call("MPI_Wait", &[at(&requests[k]), s], || over(k)),
+            1 => p.call("MPI_Waitall", &[count, r, s], || (0..many).for_each(over)),
+            2 => p.call("MPI_Waitany", &[count, r, i, s], one),
+            3 => p.call("MPI_Waitsome", &[count, r, i, at(&indices), s], some),
+            4 => p.call("MPI_Test", &[at(&requests[k]), f, s], || {
+                if asked {
+                    over(k)
+                }
+            }),
+            5 => p.call("MPI_Testall", &[count, r, f, s], || {
+                if asked {
+                    (0..many).for_each(over)
+                }
+            }),
+            6 => p.call("MPI_Testany", &[count, r, i, f, s], || if asked { one() } else { none() }),
+            _ => p.call("MPI_Testsome", &[count, r, i, at(&indices), s], some),
+        }
+        completed += p.recalled - recalled;
+    }
+    // All but the first of each function and shape.
+    assert_eq!(completed, 6000 - 16);
+}
+
+/// A pointer that is null, or stands for something, makes another symbol.
+#[test]
+fn completions_of_other_shapes_are_not_taken_for_known_ones() {
+    let mut p = Pair::new();
+    let null = handle("MPI_REQUEST_NULL");
+    let requests = [Cell::new(null), Cell::new(null)];
+    let statuses =
+        [const { Cell::new(FakeStatus { source: 1, tag: 7, bytes: 4, error: 0, cancelled: 0 }) }; 2];
+    let (flag, zero) = (Cell::new(1i32), Cell::new(0i32));
+    for _ in 0..3 {
+        for s in [STATUS_IGNORE, at(&statuses), 0] {
+            for r in [at(&requests), 0] {
+                p.call("MPI_Waitall", &[if r == 0 { 0 } else { 2 }, r, s], || {});
+                for f in [at(&flag), at(&zero)] {
+                    p.call("MPI_Testall", &[if r == 0 { 0 } else { 2 }, r, f, s], || {});
+                }
+            }
+        }
+    }
+    assert!(p.recalled > 0);
+}
+
 #[test]
 fn calls_that_differ_in_one_word_are_told_apart() {
     let mut p = Pair::new();

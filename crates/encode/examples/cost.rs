@@ -18,18 +18,19 @@ const ROUNDS: u32 = 15;
 /// A call, and what the library does in it.
 struct Call<'a> {
     f: &'static Function,
+    overwrites: bool,
     args: Vec<usize>,
     mpi: Box<dyn Fn() + 'a>,
 }
 
 fn call<'a>(name: &str, args: &[usize], mpi: impl Fn() + 'a) -> Call<'a> {
     let f = function(name).expect("the call table has it");
-    Call { f, args: args.to_vec(), mpi: Box::new(mpi) }
+    Call { f, overwrites: f.overwrites(), args: args.to_vec(), mpi: Box::new(mpi) }
 }
 
 impl Call<'_> {
     fn run(&self, w: &mut World) {
-        if self.f.overwrites() {
+        if self.overwrites {
             w.encoder.before(&mut w.host, self.f, &self.args, &mut w.before);
         }
         (self.mpi)();

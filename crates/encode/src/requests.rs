@@ -200,10 +200,13 @@ impl Requests {
             self.entry_of.resize(id + 1, NONE);
         }
         self.entry_of[id] = slot;
-        let first = self.lists[list as usize].head;
-        self.link(By::Handle, slot);
-        if first != NONE {
+        let list = &mut self.lists[list as usize];
+        let first = list.head;
+        if first == NONE {
+            *list = List { head: slot, tail: slot, cursor: slot, ..*list };
+        } else {
             // The handle is not alone any more: from here on variables tell its operations apart.
+            self.link(By::Handle, slot);
             self.place(first);
             self.place(slot);
         }
@@ -293,8 +296,11 @@ impl Requests {
         let Requests { entries, lists, by_place, call, .. } = self;
         let found = list.and_then(|list| {
             let list = &mut lists[list as usize];
-            // Alone: its place is not asked for.
-            let placed = if list.head == list.tail { None } else { by_place.get_mut(&(handle, address)) };
+            // Alone: neither its place is asked for nor whether it is claimed.
+            if list.head == list.tail {
+                return Some(list.head).filter(|&head| head != NONE);
+            }
+            let placed = by_place.get_mut(&(handle, address));
             placed
                 .and_then(|list| Self::unclaimed(entries, list, By::Place, *call))
                 .or_else(|| Self::unclaimed(entries, list, By::Handle, *call))
@@ -319,7 +325,12 @@ impl Requests {
         }
         let (pool, index, placed, later) = (entry.pool, entry.index, entry.placed, entry.later.take());
         self.entry_of[id as usize] = NONE;
-        self.unlink(By::Handle, slot);
+        let list = &mut self.lists[entry.list as usize];
+        if list.head == list.tail {
+            *list = List { head: NONE, tail: NONE, cursor: NONE, ..*list };
+        } else {
+            self.unlink(By::Handle, slot);
+        }
         if placed {
             self.unlink(By::Place, slot);
         }

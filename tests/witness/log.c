@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { SLOTS = 16, LEVELS = 8 };
 
@@ -156,7 +157,13 @@ static FILE *sink(void)
         die("not set", "WITNESS_DIR");
     ASK(MPI_Comm_rank, MPI_COMM_WORLD, &rank);
     char path[4096];
-    snprintf(path, sizeof path, "%s/rank.%d.jsonl", folder, rank);
+    /* A world that another one started has ranks of its own. */
+    MPI_Comm parent;
+    ASK(MPI_Comm_get_parent, &parent);
+    if (parent == MPI_COMM_NULL)
+        snprintf(path, sizeof path, "%s/rank.%d.jsonl", folder, rank);
+    else
+        snprintf(path, sizeof path, "%s/spawned.%d.%d.jsonl", folder, (int)getpid(), rank);
     file = fopen(path, "w");
     if (!file)
         die("cannot write", path);

@@ -50,6 +50,9 @@ programs!(
     types,
     misc,
     callbacks,
+    types_more,
+    processes,
+    odds,
     heap,
     stencil2d,
     random_sizes,
@@ -69,7 +72,7 @@ programs!(
     f_usempi,
     f_f08;
     // What MPI 4.0 added.
-    mpich: large_p2p, partitioned, coll_forms
+    mpich: large_p2p, partitioned, coll_forms, large_types, sessions4
 );
 
 #[test]

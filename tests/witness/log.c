@@ -1,4 +1,5 @@
 /* Lines, slots, and where the next function is. */
+#define _GNU_SOURCE
 #include "witness.h"
 
 #include <dlfcn.h>
@@ -7,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { SLOTS = 16 };
+enum { SLOTS = 16, LEVELS = 8 };
 
 __thread int witness_depth, witness_entry, witness_significant, witness_ok;
+__thread void *witness_caller;
 
 struct slot {
     const char *name;
@@ -22,8 +25,10 @@ static __thread struct {
     size_t used, room;
     struct slot slots[SLOTS];
     int count;
-    int thread; /* 1 + the thread's number, in order of first call */
-} line;
+} lines[LEVELS]; /* one for each call the thread is in */
+#define line lines[witness_depth - 1]
+
+static __thread int thread; /* 1 + the thread's number, in order of first call */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *file;
@@ -106,8 +111,20 @@ void put_string(const char *text, int length)
     put("\"");
 }
 
+int from_library(void *caller)
+{
+    Dl_info info;
+    if (!dladdr(caller, &info) || !info.dli_fname)
+        return 0;
+    const char *slash = strrchr(info.dli_fname, '/');
+    const char *name = slash ? slash + 1 : info.dli_fname;
+    return !strncmp(name, "libmpich.so", 11) || !strncmp(name, "libmpi.so", 9) || !strncmp(name, "mca_", 4);
+}
+
 void line_begin(void)
 {
+    if (++witness_depth > LEVELS)
+        die("too deep", "callbacks in callbacks");
     line.used = 0;
     line.count = 0;
     witness_significant = 1;
@@ -140,7 +157,13 @@ static FILE *sink(void)
         die("not set", "WITNESS_DIR");
     ASK(MPI_Comm_rank, MPI_COMM_WORLD, &rank);
     char path[4096];
-    snprintf(path, sizeof path, "%s/rank.%d.jsonl", folder, rank);
+    /* A world that another one started has ranks of its own. */
+    MPI_Comm parent;
+    ASK(MPI_Comm_get_parent, &parent);
+    if (parent == MPI_COMM_NULL)
+        snprintf(path, sizeof path, "%s/rank.%d.jsonl", folder, rank);
+    else
+        snprintf(path, sizeof path, "%s/spawned.%d.%d.jsonl", folder, (int)getpid(), rank);
     file = fopen(path, "w");
     if (!file)
         die("cannot write", path);
@@ -154,16 +177,16 @@ static FILE *sink(void)
 }
 
 /* `params` is the parenthesised list of parameter names, as the source has it. */
-void line_end(const char *call, const char *params, int has_result, int result)
+void line_end(const char *call, const char *params, int has_result, long result)
 {
     put("%c", 0);
     pthread_mutex_lock(&lock);
-    if (!line.thread)
-        line.thread = ++threads;
+    if (!thread)
+        thread = ++threads;
     FILE *out = sink();
     if (out == file)
         fprintf(out, "{\"rank\":%d,", rank);
-    fprintf(out, "\"thread\":%d,\"call\":\"%s\",\"args\":{", line.thread - 1, call);
+    fprintf(out, "\"thread\":%d,\"call\":\"%s\",\"args\":{", thread - 1, call);
     int written = 0;
     for (const char *at = params + strspn(params, "( "); *at && *at != ')'; at += strspn(at, ", ")) {
         size_t length = strcspn(at, ", )");
@@ -178,9 +201,10 @@ void line_end(const char *call, const char *params, int has_result, int result)
     if (written != line.count)
         die("an argument was logged twice", call);
     if (has_result)
-        fprintf(out, "},\"result\":%d}\n", result);
+        fprintf(out, "},\"result\":%ld}\n", result);
     else
         fprintf(out, "},\"result\":null}\n");
     fflush(out);
     pthread_mutex_unlock(&lock);
+    witness_depth--;
 }

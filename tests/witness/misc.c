@@ -119,7 +119,7 @@ W(Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler),
 W(Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler *errhandler),
   (comm, errhandler),
   COMM(comm),
-  OUT_ERRH(errhandler))
+  NEW_ERRH(errhandler))
 
 W(Comm_call_errhandler, (MPI_Comm comm, int errorcode),
   (comm, errorcode),
@@ -177,5 +177,5 @@ W(Comm_delete_attr, (MPI_Comm comm, int comm_keyval),
   COMM(comm) KEYVAL(comm_keyval),
   )
 
-WATCH(double, Wtime, (void), (), , , 0)
-WATCH(double, Wtick, (void), (), , , 0)
+WATCH(double, Wtime, (void), (), , , NOTHING)
+WATCH(double, Wtick, (void), (), , , NOTHING)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const NAMES[KINDS] = {"comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg"};
+static const char *const NAMES[KINDS] = {"comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg", "session"};
 
 struct entry {
     uintptr_t handle;
@@ -25,11 +25,12 @@ static __thread struct {
     int count, room, made;
 } tables[KINDS];
 
-/* Requests as they stood before the call. */
+/* Requests as they stood before each call the thread is in. */
 static __thread struct {
     MPI_Request *handles;
     int count, room;
-} before;
+} requests_before[8];
+#define before requests_before[witness_depth - 1]
 
 /* Communicators under construction by MPI_Comm_idup. */
 static __thread struct later {
@@ -83,7 +84,7 @@ static const char *constant(enum kind kind, uintptr_t handle)
         enum kind kind;
         uintptr_t handle;
         const char *name;
-    } names[24];
+    } names[32];
     if (!names[0].name) {
         int n = 0;
 #define NAMED(kind_, handle_, name_) names[n].kind = kind_, names[n].handle = HANDLE(handle_), names[n++].name = name_
@@ -108,12 +109,17 @@ static const char *constant(enum kind kind, uintptr_t handle)
         NAMED(TYPE, MPI_DATATYPE_NULL, "MPI_DATATYPE_NULL");
         NAMED(OP, MPI_OP_NULL, "MPI_OP_NULL");
         NAMED(ERRHANDLER, MPI_ERRHANDLER_NULL, "MPI_ERRHANDLER_NULL");
+#if MPI_VERSION >= 4
+        NAMED(SESSION, MPI_SESSION_NULL, "MPI_SESSION_NULL");
+#endif
     }
     for (int i = 0; names[i].name; i++)
         if (names[i].kind == kind && names[i].handle == handle)
             return names[i].name;
     return NULL;
 }
+
+int known_object(enum kind kind, uintptr_t handle) { return find(kind, handle) != NULL; }
 
 void put_object(enum kind kind, uintptr_t handle)
 {

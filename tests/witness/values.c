@@ -80,7 +80,7 @@ void put_function(void *function) { put("\"fn:%lx\"", (unsigned long)(uintptr_t)
 /* A predefined type has no construction to tell and knows its own name. */
 void put_type(MPI_Datatype type)
 {
-    if (type != MPI_DATATYPE_NULL) {
+    if (type != MPI_DATATYPE_NULL && !known_object(TYPE, HANDLE(type))) {
         int integers, addresses, types, combiner, length;
         ASK(MPI_Type_get_envelope, type, &integers, &addresses, &types, &combiner);
         if (combiner == MPI_COMBINER_NAMED) {
@@ -116,6 +116,14 @@ void put_errhandler(MPI_Errhandler handler)
         put("\"MPI_ERRORS_ARE_FATAL\"");
     else
         put_object(ERRHANDLER, HANDLE(handler));
+}
+
+void put_new_errhandler(MPI_Errhandler handler)
+{
+    if (handler == MPI_ERRORS_RETURN || handler == MPI_ERRORS_ARE_FATAL)
+        put_errhandler(handler);
+    else
+        put_new_object(ERRHANDLER, HANDLE(handler));
 }
 
 void put_status(const MPI_Status *status, int with_error)

@@ -53,12 +53,14 @@
 
 /* log.c: one line per call. Arguments are put into named slots in any order (inputs before the call, outputs after
  * it) and written in the order of the function's parameter list. */
-extern __thread int witness_depth;        /* > 0 inside an MPI call: calls made there are not the program's */
+extern __thread int witness_depth;        /* how many calls of the program this thread is in: callbacks make more */
 extern __thread int witness_entry;        /* 0: called as MPI_X, 1: as PMPI_X */
+extern __thread void *witness_caller;     /* where the call returns to */
 extern __thread int witness_significant;  /* 0: the next slots are not significant on this rank: null */
 extern __thread int witness_ok;           /* the call succeeded, so its outputs were written */
+int from_library(void *caller);           /* that code is the MPI library's own */
 void line_begin(void);
-void line_end(const char *call, const char *params, int has_result, int result);
+void line_end(const char *call, const char *params, int has_result, long result);
 void slot(const char *name);
 void put(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void put_string(const char *text, int length);
@@ -69,7 +71,8 @@ void *library_function(const char *name); /* of the MPI library itself */
 #define ASK(name, ...) ((__typeof__(&P##name))library_function("P" #name))(__VA_ARGS__)
 
 /* objects.c: serial numbers for handles. */
-enum kind { COMM, TYPE, REQUEST, GROUP, OP, INFO, ERRHANDLER, KEYVAL, MESSAGE, KINDS };
+enum kind { COMM, TYPE, REQUEST, GROUP, OP, INFO, ERRHANDLER, KEYVAL, MESSAGE, SESSION, KINDS };
+int known_object(enum kind kind, uintptr_t handle); /* made, and not freed yet */
 void put_object(enum kind kind, uintptr_t handle);
 void put_new_object(enum kind kind, uintptr_t handle);
 void forget_object(enum kind kind, uintptr_t handle);
@@ -95,6 +98,7 @@ void put_function(void *function);
 void put_type(MPI_Datatype type);
 void put_op(MPI_Op op);
 void put_errhandler(MPI_Errhandler handler);
+void put_new_errhandler(MPI_Errhandler handler);
 void put_status(const MPI_Status *status, int with_error);
 void put_arguments(int *argc, char ***argv);
 
@@ -113,40 +117,46 @@ int takes_part(int root, MPI_Comm comm);  /* neither of the two, in an inter-com
 
 /* W(name, parameters, arguments, before, after): a function to watch. `before` fills the slots of inputs, `after`
  * those of outputs. Both MPI_X and PMPI_X are defined and go on to the same name of the next library, so that a
- * call that enters as PMPI_X (Open MPI's Fortran) stays one. */
-#define WATCH(type, name, params, args, before, after, result_is_code)                                              \
+ * call that enters as PMPI_X (Open MPI's Fortran) stays one. What the MPI library calls inside a call goes straight back
+ * to it; what a callback of the program calls there is the program's, and its line comes before the outer one's.
+ * `result` is NUMBER, CODE (an error code) or NOTHING (not logged). */
+enum result { NOTHING, CODE, NUMBER };
+#define WATCH(type, name, params, args, before, after, result)                                                      \
     static type witness_##name params                                                                               \
     {                                                                                                               \
-        static type(*next_mpi) params, (*next_pmpi) params;                                                         \
+        static type(*next_mpi) params, (*next_pmpi) params, (*library) params;                                      \
         int profiled = witness_entry;                                                                               \
+        if (witness_depth && from_library(witness_caller)) {                                                        \
+            if (!library)                                                                                           \
+                library = library_function("PMPI_" #name);                                                          \
+            return library args;                                                                                    \
+        }                                                                                                           \
         if (profiled && !next_pmpi)                                                                                 \
             next_pmpi = next_function("PMPI_" #name);                                                               \
         if (!profiled && !next_mpi)                                                                                 \
             next_mpi = next_function("MPI_" #name);                                                                 \
-        if (witness_depth)                                                                                          \
-            return (profiled ? next_pmpi : next_mpi)args;                                                           \
-        witness_depth = 1;                                                                                          \
         line_begin();                                                                                               \
         before;                                                                                                     \
         type witness_result = (profiled ? next_pmpi : next_mpi)args;                                                \
         witness_significant = 1;                                                                                    \
-        witness_ok = !result_is_code || witness_result == MPI_SUCCESS;                                              \
+        witness_ok = result != CODE || witness_result == MPI_SUCCESS;                                               \
         after;                                                                                                      \
-        line_end("MPI_" #name, #args, result_is_code, (int)witness_result);                                         \
-        witness_depth = 0;                                                                                          \
+        line_end("MPI_" #name, #args, result != NOTHING, (long)witness_result);                                     \
         return witness_result;                                                                                      \
     }                                                                                                               \
     __attribute__((visibility("default"))) type MPI_##name params                                                   \
     {                                                                                                               \
         witness_entry = 0;                                                                                          \
+        witness_caller = __builtin_return_address(0);                                                               \
         return witness_##name args;                                                                                 \
     }                                                                                                               \
     __attribute__((visibility("default"))) type PMPI_##name params                                                  \
     {                                                                                                               \
         witness_entry = 1;                                                                                          \
+        witness_caller = __builtin_return_address(0);                                                               \
         return witness_##name args;                                                                                 \
     }
-#define W(name, params, args, before, after) WATCH(int, name, params, args, before, after, 1)
+#define W(name, params, args, before, after) WATCH(int, name, params, args, before, after, CODE)
 
 /* Slots of inputs. */
 /* No bare commas in these macros: they travel as arguments of other macros. */
@@ -165,6 +175,7 @@ int takes_part(int root, MPI_Comm comm);  /* neither of the two, in an inter-com
 #define COMM(x) SLOT(x, put_object(COMM, HANDLE(x)))
 #define GROUP(x) SLOT(x, put_object(GROUP, HANDLE(x)))
 #define INFO(x) SLOT(x, put_object(INFO, HANDLE(x)))
+#define SESSION(x) SLOT(x, put_object(SESSION, HANDLE(x)))
 #define KEYVAL(x) SLOT(x, put_object(KEYVAL, HANDLE(x)))
 #define ERRH(x) SLOT(x, put_errhandler(x))
 #define STRING(x) SLOT(x, put_string(x, -1))
@@ -232,7 +243,8 @@ int takes_part(int root, MPI_Comm comm);  /* neither of the two, in an inter-com
 #define OUT_ADDRESS(x) OUT(x, put_address((uintptr_t)*(x)))
 #define OUT_POINTER(x) OUT(x, put_address((uintptr_t) * (void **)(x)))
 #define OUT_TYPE(x) OUT(x, put_type(*(x)))
-#define OUT_ERRH(x) OUT(x, put_errhandler(*(x)))
+/* One more reference, to be freed by itself. */
+#define NEW_ERRH(x) OUT(x, put_new_errhandler(*(x)))
 #define NEW_COMM(x) OUT(x, put_new_object(COMM, HANDLE(*(x))))
 #define NEW_COMM_LATER(x) OUT(x, put_comm_later(x))
 #define NEW_GROUP(x) OUT(x, put_new_object(GROUP, HANDLE(*(x))))
@@ -240,6 +252,7 @@ int takes_part(int root, MPI_Comm comm);  /* neither of the two, in an inter-com
 #define NEW_OP(x) OUT(x, put_new_object(OP, HANDLE(*(x))))
 #define NEW_INFO(x) OUT(x, put_new_object(INFO, HANDLE(*(x))))
 #define NEW_KEYVAL(x) OUT(x, put_new_object(KEYVAL, HANDLE(*(x))))
+#define NEW_SESSION(x) OUT(x, put_new_object(SESSION, HANDLE(*(x))))
 #define NEW_MESSAGE(x) OUT(x, put_new_object(MESSAGE, HANDLE(*(x))))
 #define NEW_REQ(x) OUT(x, put_new_request(x))
 /* A handle read before the call and freed by it. */
@@ -257,7 +270,7 @@ int takes_part(int root, MPI_Comm comm);  /* neither of the two, in an inter-com
 /* Numbers that a call reads and writes: both are logged, the earlier one from `x##_before`. */
 #define INOUT_INT(x)                                                                                                \
     slot(#x);                                                                                                       \
-    put("{\"in\":%d,\"out\":", x##_before);                                                                         \
+    put("{\"in\":%ld,\"out\":", (long)x##_before);                                                                         \
     witness_ok ? put_int(*(x)) : put("null");                                                                       \
     put("}");
 #define INOUT_INTS(x, n)                                                                                            \

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::ffi::{c_int, c_void};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
@@ -67,15 +68,42 @@ pub fn say(message: &str) {
     unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }
 
+/// Callbacks in callbacks, and calls left by a jump, up to which calls are observed.
+const DEEPEST: u32 = 64;
+
 /// Whether a call goes straight to MPI: tracing is off, or the call comes from inside MPI or from us.
 #[inline]
 pub fn passing() -> bool {
-    !state::watching() || state::depth() != 0
+    !state::watching() || (state::depth() != 0 && !from_callback())
 }
 
 /// As `passing`, for the calls at which a rank whose tracing has stopped still meets the others.
 pub fn passing_by() -> bool {
-    state::depth() != 0 || !matches!(state::mode(), Mode::On | Mode::Stopped)
+    !matches!(state::mode(), Mode::On | Mode::Stopped) || (state::depth() != 0 && !from_callback())
+}
+
+/// Inside a call, but made by the program: MPI has called one of its functions.
+#[cold]
+#[inline(never)]
+fn from_callback() -> bool {
+    state::depth() < DEEPEST && !is_mpi(state::caller())
+}
+
+/// Whether that code is MPI's own, or ours.
+fn is_mpi(address: usize) -> bool {
+    let known = |table: *mut Vec<(Range<usize>, bool)>| {
+        // SAFETY: null, or a table that was leaked below.
+        let table = unsafe { table.as_ref() }?;
+        table.iter().find(|(memory, _)| memory.contains(&address)).map(|&(_, mpi)| mpi)
+    };
+    known(state::CODE.load(Acquire)).unwrap_or_else(|| {
+        let Some(library) = state::library() else { return true };
+        // Leaked, since another thread may be reading it: one for each time that new code calls from a callback.
+        let table = Box::into_raw(Box::new(library.code()));
+        state::CODE.store(table, Release);
+        // Code in no object was made at run time, and not by MPI.
+        known(table).unwrap_or(false)
+    })
 }
 
 /// As `passing_by`, for `MPI_Finalize`: nothing in MPI calls it, so a thread that is marked as inside MPI has left it by
@@ -84,21 +112,23 @@ pub fn passing_finalize() -> bool {
     !matches!(state::mode(), Mode::On | Mode::Stopped)
 }
 
-/// Marks the thread as inside MPI until dropped, also where a C++ exception or a cancellation unwinds through.
-pub struct Inside;
+/// Marks the thread as inside MPI until dropped, also where a C++ exception or a cancellation unwinds through. Keeps the
+/// depth outside.
+pub struct Inside(u32);
 
 impl Inside {
     #[inline]
     pub fn enter() -> Self {
-        state::set_depth(1);
-        Self
+        let outside = state::depth();
+        state::set_depth(outside + 1);
+        Self(outside)
     }
 }
 
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        state::set_depth(0);
+        state::set_depth(self.0);
     }
 }
 
@@ -108,9 +138,12 @@ fn observe(look: impl FnOnce()) {
     let errno = unsafe { libc::__errno_location() };
     // SAFETY: as above.
     let kept: c_int = unsafe { *errno };
+    let depth = state::depth();
+    state::set_depth(depth | state::BUSY);
     if let Err(panic) = catch_unwind(AssertUnwindSafe(look)) {
         stop(panic);
     }
+    state::set_depth(depth);
     // SAFETY: as above.
     unsafe { *errno = kept };
 }
@@ -144,7 +177,8 @@ fn observe_if_on(look: impl FnOnce()) {
 }
 
 fn observed_call(index: usize, args: &[usize]) -> Observed<'_> {
-    Observed { index, function: &refrain_model::functions()[index], args }
+    let level = (state::depth() & !state::BUSY).saturating_sub(1) as usize;
+    Observed { index, function: &refrain_model::functions()[index], args, level }
 }
 
 /// The fault that tests ask for.
@@ -296,7 +330,7 @@ pub unsafe extern "C" fn enter_variadic(
 ) -> Forward {
     let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
     if !passing() {
-        state::set_depth(1);
+        state::set_depth(state::depth() + 1);
         begun.observing = 1;
         begun.start = ticks();
     }
@@ -315,7 +349,7 @@ pub unsafe extern "C" fn leave_variadic(index: usize, word: usize, frame: *const
     let begun = unsafe { frame.read() };
     if begun.observing != 0 {
         after(index, &begun.args, word, begun.start, ticks());
-        state::set_depth(0);
+        state::set_depth(state::depth() - 1);
     }
     word
 }

@@ -11,6 +11,8 @@ pub struct Observed<'a> {
     pub function: &'static Function,
     /// The arguments as they lie in registers and on the stack: the upper half of an `int` is undefined.
     pub args: &'a [usize],
+    /// 0, or the number of calls of this thread that it is inside of: a callback of the program made it.
+    pub level: usize,
 }
 
 /// What became of the recording by the time of `MPI_Finalize`.
@@ -18,7 +20,7 @@ pub struct Observed<'a> {
 pub enum Ending {
     Whole,
     /// The thread never came back from an MPI call it had entered: a `longjmp` out of an error handler or a signal
-    /// handler. What it called since could not be told from what MPI calls itself, and was not observed.
+    /// handler. That call is missing.
     LeftByJump,
     /// A fault of ours.
     Stopped,

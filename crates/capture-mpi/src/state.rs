@@ -2,6 +2,7 @@
 //! usable before any constructor has run: the first allocations come from the dynamic linker.
 
 use std::cell::{Cell, UnsafeCell};
+use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -83,8 +84,15 @@ thread_local! {
     pub static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
 }
 
-/// 1 while this thread is inside a wrapped call, otherwise 0.
-pub use own::{depth, set_depth};
+/// How many observed calls this thread is in: 1 in a call of the program, 2 in one that a callback makes inside it; and
+/// `BUSY` while we look at one.
+pub use own::{caller, depth, set_depth};
+
+/// Added to the depth while the thread runs our own code, which no call may enter again.
+pub const BUSY: u32 = 1 << 31;
+
+/// The loaded code, and which of it is MPI's: made when first needed, and again when a caller is in none of it.
+pub static CODE: AtomicPtr<Vec<(Range<usize>, bool)>> = AtomicPtr::new(null_mut());
 
 /// Read and written on every call. A library's thread-locals cost a function call each time, since it might be loaded
 /// late; a preloaded library never is, so these lie at a fixed distance from the thread pointer.
@@ -101,11 +109,34 @@ mod own {
         ".balign 8",
         "refrain_own:",
         ".zero 8",
+        ".globl refrain_caller",
+        ".hidden refrain_caller",
+        ".type refrain_caller, @object",
+        ".size refrain_caller, 8",
+        ".balign 8",
+        "refrain_caller:",
+        ".zero 8",
         ".popsection",
     );
 
     const DEPTH: usize = 0;
     const NUMBER: usize = 4;
+
+    /// Where the wrapper that this thread entered last returns to. `wrappers::entry` writes it.
+    pub fn caller() -> usize {
+        let caller: usize;
+        // SAFETY: as below.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_caller@GOTTPOFF]",
+                "mov {caller}, qword ptr fs:[{at}]",
+                at = out(reg) _,
+                caller = out(reg) caller,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        caller
+    }
 
     #[inline]
     fn read<const AT: usize>() -> u32 {
@@ -167,6 +198,11 @@ mod own {
     thread_local! {
         static DEPTH: Cell<u32> = const { Cell::new(0) };
         static NUMBER: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// Not known here: every call inside another one is taken for MPI's own.
+    pub fn caller() -> usize {
+        super::depth as *const () as usize
     }
 
     #[inline]

@@ -82,18 +82,41 @@ macro_rules! wrap {
             #[inline(never)]
             unsafe extern "C-unwind" fn shared($($a: usize),*) -> $result $body
 
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C-unwind" fn $mpi($($a: usize),*) -> $result {
-                // SAFETY: the same function by another name.
-                unsafe { shared($($a),*) }
-            }
-
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C-unwind" fn $pmpi($($a: usize),*) -> $result {
-                // SAFETY: the same function by another name.
-                unsafe { shared($($a),*) }
-            }
+            entry!($mpi, shared, ($($a)*), $result);
+            entry!($pmpi, shared, ($($a)*), $result);
         };
+    };
+}
+
+/// An exported name of `shared`: notes who calls, and goes on there with every argument where it was.
+#[cfg(target_arch = "x86_64")]
+macro_rules! entry {
+    ($name:ident, $shared:ident, ($($a:ident)*), $result:ty) => {
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C-unwind" fn $name($($a: usize),*) -> $result {
+            // Neither r10 nor r11 carries an argument in C, and both may be overwritten.
+            core::arch::naked_asm!(
+                ".cfi_startproc",
+                "mov r11, qword ptr [rip + refrain_caller@GOTTPOFF]",
+                "mov r10, qword ptr [rsp]",
+                "mov qword ptr fs:[r11], r10",
+                "jmp {shared}",
+                ".cfi_endproc",
+                shared = sym $shared,
+            )
+        }
+    };
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+macro_rules! entry {
+    ($name:ident, $shared:ident, ($($a:ident)*), $result:ty) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C-unwind" fn $name($($a: usize),*) -> $result {
+            // SAFETY: the same function by another name.
+            unsafe { $shared($($a),*) }
+        }
     };
 }
 
@@ -179,17 +202,8 @@ macro_rules! variadic {
                 )
             }
 
-            #[unsafe(no_mangle)]
-            #[unsafe(naked)]
-            pub unsafe extern "C-unwind" fn $mpi() -> usize {
-        core::arch::naked_asm!("jmp {shared}", shared = sym shared)
-            }
-
-            #[unsafe(no_mangle)]
-            #[unsafe(naked)]
-            pub unsafe extern "C-unwind" fn $pmpi() -> usize {
-        core::arch::naked_asm!("jmp {shared}", shared = sym shared)
-            }
+            entry!($mpi, shared, (), usize);
+            entry!($pmpi, shared, (), usize);
         };
     };
 }

@@ -44,13 +44,15 @@ pub struct Program {
     pub args: &'static [&'static str],
     pub ranks: &'static [u32],
     pub rules: Rules,
+    /// The one library that offers what it uses.
+    pub only: Option<Library>,
 }
 
 const STILL: Rules = Rules { heap_moves: false, tag_is_offset: false };
 const MOVING: Rules = Rules { heap_moves: true, tag_is_offset: false };
 
 const fn program(source: &'static str, ranks: &'static [u32], rules: Rules) -> Program {
-    Program { source, args: &[], ranks, rules }
+    Program { source, args: &[], ranks, rules, only: None }
 }
 
 impl Program {
@@ -65,6 +67,15 @@ impl Program {
         program("comms.c", &[1, 2, 3, 4, 5], MOVING),
         program("types.c", &[2, 3, 4], STILL),
         program("misc.c", &[2, 3], STILL),
+        program("callbacks.c", &[1, 2, 3], STILL),
+        program("large_p2p.c", &[2, 3], STILL).only(Library::Mpich),
+        program("partitioned.c", &[2, 3], STILL).only(Library::Mpich),
+        program("coll_forms.c", &[2, 3, 4], STILL).only(Library::Mpich),
+        program("types_more.c", &[1, 2], STILL),
+        program("large_types.c", &[1, 2], STILL).only(Library::Mpich),
+        program("sessions4.c", &[1, 2, 3], STILL).only(Library::Mpich),
+        program("processes.c", &[1, 2, 3], STILL),
+        program("odds.c", &[1, 3], MOVING),
         program("heap.c", &[2, 3], Rules { heap_moves: true, tag_is_offset: true }),
         program("stencil2d.c", &[4, 5], STILL),
         program("random_sizes.c", &[3], STILL).with(&["8"]),
@@ -99,6 +110,14 @@ impl Program {
 
     pub const fn with(self, args: &'static [&'static str]) -> Program {
         Program { args, ..self }
+    }
+
+    const fn only(self, library: Library) -> Program {
+        Program { only: Some(library), ..self }
+    }
+
+    pub fn runs_on(&self, library: Library) -> bool {
+        self.only.is_none_or(|only| only == library)
     }
 
     pub fn is_fortran(&self) -> bool {

@@ -209,7 +209,8 @@ impl Rank {
                 false => Err(format!("the function was {known} before and is {found} now")),
             };
         }
-        const KINDS: [&str; 9] = ["comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg"];
+        const KINDS: [&str; 10] =
+            ["comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg", "session"];
         match w.split_once(':').filter(|(kind, _)| KINDS.contains(kind)) {
             Some((kind, serial)) => self.object(place, kind, serial, found),
             None if plain(w) == plain(found) => Ok(()),
@@ -236,7 +237,7 @@ impl Rank {
             self.bound.insert(found.into(), id.clone());
             *self.live.entry(id.clone()).or_default() += 1;
             if kind == "req" {
-                self.requests.insert(id, (handle.into(), place.call.ends_with("_init")));
+                self.requests.insert(id, (handle.into(), place.call.ends_with("_init") || place.call.ends_with("_init_c")));
             }
             return Ok(());
         }
@@ -318,8 +319,10 @@ impl Rank {
             return;
         }
         let freed = match call {
-            "MPI_Mrecv" | "MPI_Imrecv" => args.get("message"),
-            "MPI_Comm_free_keyval" => args.get("comm_keyval"),
+            "MPI_Mrecv" | "MPI_Imrecv" | "MPI_Mrecv_c" | "MPI_Imrecv_c" => args.get("message"),
+            "MPI_Comm_disconnect" => args.get("comm"),
+            "MPI_Session_finalize" => args.get("session"),
+            _ if call.ends_with("_free_keyval") => args.members().first().map_or(&Json::Null, |m| &m.1),
             _ if call.ends_with("_free") => args.members().first().map_or(&Json::Null, |m| &m.1),
             _ => &Json::Null,
         };
@@ -343,12 +346,27 @@ fn creates(place: Place<'_>) -> bool {
     let Place { call, name } = place;
     name.starts_with("new")
         || ["comm_cart", "comm_graph", "comm_dist_graph"].contains(&name)
+        || ["info_used", "array_of_datatypes"].contains(&name)
+        || (call.ends_with("_create_keyval") && name.ends_with("keyval"))
+        || (call.ends_with("_create_errhandler") && name == "errhandler")
+        // One more reference to what may be known or not.
+        || (call.ends_with("_get_errhandler") && name == "errhandler")
         || [
+            ("MPI_Keyval_create", "keyval"),
+            ("MPI_Errhandler_create", "errhandler"),
+            ("MPI_Errhandler_get", "errhandler"),
+            ("MPI_Comm_spawn", "intercomm"),
+            ("MPI_Comm_spawn_multiple", "intercomm"),
+            ("MPI_Comm_join", "intercomm"),
+            ("MPI_Comm_get_parent", "parent"),
+            ("MPI_Info_create_env", "info"),
+            ("MPI_Session_get_pset_info", "info"),
+            ("MPI_Session_init", "session"),
             ("MPI_Comm_group", "group"),
             ("MPI_Comm_remote_group", "group"),
             ("MPI_Op_create", "op"),
+            ("MPI_Op_create_c", "op"),
             ("MPI_Info_create", "info"),
-            ("MPI_Comm_create_keyval", "comm_keyval"),
             ("MPI_Mprobe", "message"),
             ("MPI_Improbe", "message"),
         ]

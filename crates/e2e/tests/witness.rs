@@ -26,10 +26,13 @@ fn check_program(library: Library, program: Program) {
 }
 
 macro_rules! programs {
-    ($($name:ident),*) => {
+    ($($name:ident),*; mpich: $($mpich:ident),*) => {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
+        const OF_MPICH: &[&str] = &[$(stringify!($mpich)),*];
         mod mpich { $(#[test] #[ignore = "needs MPI: `make test`"]
-            fn $name() { super::check(super::Library::Mpich, stringify!($name)) })* }
+            fn $name() { super::check(super::Library::Mpich, stringify!($name)) })*
+            $(#[test] #[ignore = "needs MPI: `make test`"]
+            fn $mpich() { super::check(super::Library::Mpich, stringify!($mpich)) })* }
         mod openmpi { $(#[test] #[ignore = "needs MPI: `make test`"]
             fn $name() { super::check(super::Library::OpenMpi, stringify!($name)) })* }
     };
@@ -46,6 +49,10 @@ programs!(
     comms,
     types,
     misc,
+    callbacks,
+    types_more,
+    processes,
+    odds,
     heap,
     stencil2d,
     random_sizes,
@@ -63,7 +70,9 @@ programs!(
     cxx,
     f_mpifh,
     f_usempi,
-    f_f08
+    f_f08;
+    // What MPI 4.0 added.
+    mpich: large_p2p, partitioned, coll_forms, large_types, sessions4
 );
 
 #[test]
@@ -77,7 +86,8 @@ fn neighbours_worked_out_by_hand() {
 #[test]
 fn no_program_is_forgotten() {
     let mut listed: Vec<_> = Program::ALL.iter().map(Program::name).collect();
-    let mut tested = NAMES.to_vec();
+    let mut tested = [NAMES, OF_MPICH].concat();
+    assert!(Program::ALL.iter().all(|p| OF_MPICH.contains(&p.name()) == (p.only == Some(Library::Mpich))));
     listed.sort();
     tested.sort();
     assert_eq!(listed, tested);
@@ -87,7 +97,7 @@ fn no_program_is_forgotten() {
 fn alone(library: Library) {
     let mut calls = 0;
     let mut seen = std::collections::HashSet::new();
-    for program in Program::ALL {
+    for program in Program::ALL.iter().filter(|p| p.runs_on(library)) {
         let ranks = program.ranks[program.ranks.len() - 1];
         let plain = run::plain(library, program, ranks);
         let (outcome, witness) = run::witnessed(library, program, ranks);

@@ -112,6 +112,17 @@ impl Library {
         self.symbol(name).is_some()
     }
 
+    /// Where every object loaded now lies, and whether its code is MPI's own: the library, a component of Open MPI,
+    /// and the object this code is part of. Layers for other languages are not: what they call, the program calls.
+    pub fn code(&self) -> Vec<(Range<usize>, bool)> {
+        let own = |object: &Object| {
+            object.memory == self.object.memory
+                || object.memory == self.own
+                || object.file_name().starts_with("mca_")
+        };
+        objects().into_iter().map(|object| (object.memory.clone(), own(&object))).collect()
+    }
+
     /// The library's constants and layouts, as the program sees them.
     pub fn abi(&self) -> Result<Abi, MissingConstant> {
         // An executable has copies of a library's data, and may have its own addresses for functions, so the global

@@ -57,7 +57,7 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     let bundle = match catch_unwind(AssertUnwindSafe(|| tape.finish(rank, |ticks| rate.nanoseconds(ticks)))) {
         Ok(Ok(bundle)) if ending == Ending::Whole => bundle,
         Ok(Ok(bundle)) if ending == Ending::LeftByJump => {
-            own.notes.push(format!("rank {rank}: left an MPI call by a jump, calls after it are missing"));
+            own.notes.push(format!("rank {rank}: left an MPI call by a jump, that call is missing"));
             bundle
         }
         Ok(Ok(_)) => {

@@ -21,13 +21,20 @@ pub struct State {
     encoder: Encoder,
     tape: Tape,
     record: Record,
-    threads: Vec<(Before, Memo)>,
+    threads: Vec<Thread>,
     split: bool,
     calibration: Calibration,
     /// Another MPI program started this one.
     spawned: bool,
     /// Seconds since 1970.
     started: u64,
+}
+
+#[derive(Default)]
+struct Thread {
+    /// By level: a call that a callback makes begins and ends between the two ends of another one.
+    before: Vec<Before>,
+    memo: Memo,
 }
 
 impl State {
@@ -61,19 +68,26 @@ impl State {
     }
 
     fn before(&mut self, thread: usize, call: Observed<'_>) {
-        if self.threads.len() <= thread {
-            self.threads.resize_with(thread + 1, Default::default);
+        self.make_room(thread, call.level);
+        let before = &mut self.threads[thread].before[call.level];
+        self.encoder.before(&mut self.host, call.function, call.args, before);
+    }
+
+    #[inline]
+    fn make_room(&mut self, thread: usize, level: usize) {
+        if self.threads.get(thread).is_none_or(|thread| thread.before.len() <= level) {
+            let threads = self.threads.len().max(thread + 1);
+            self.threads.resize_with(threads, Default::default);
+            self.threads[thread].before.resize_with(level + 1, Default::default);
         }
-        self.encoder.before(&mut self.host, call.function, call.args, &mut self.threads[thread].0);
     }
 
     #[inline]
     fn after(&mut self, thread: usize, call: Observed<'_>, result: i64, ticks: u64) {
-        if self.threads.len() <= thread {
-            self.threads.resize_with(thread + 1, Default::default);
-        }
-        let Observed { function, args, .. } = call;
-        let (before, memo) = &mut self.threads[thread];
+        self.make_room(thread, call.level);
+        let Observed { function, args, level, .. } = call;
+        let Thread { before, memo } = &mut self.threads[thread];
+        let before = &mut before[level];
         let known = self.split && result == 0;
         if known
             && let Some((symbol, values)) =

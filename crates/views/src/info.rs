@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use refrain_fold::bundle::Bundle;
+use refrain_model::Numbers;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -54,6 +55,12 @@ fn pointers_kept(options: &[(String, String)]) -> &'static str {
         Some("off") => "buffer addresses: not kept (--pointers off)",
         _ => "buffer addresses: as allocation and offset",
     }
+}
+
+/// The ranks that were to be recorded; all where nothing else was said.
+pub fn chosen_ranks(trace: &Trace) -> impl Iterator<Item = u32> {
+    let chosen: Option<Numbers> = option(&trace.meta.options, "ranks").and_then(|ranks| ranks.parse().ok());
+    (0..trace.meta.ranks).filter(move |&rank| chosen.as_ref().is_none_or(|chosen| chosen.contains(rank)))
 }
 
 /// Which calls were asked for.

@@ -265,7 +265,7 @@ mod tests {
         for length in [0, 3, 63, 64, 100, 1000, whole.len() / 2] {
             look(&whole[..length]);
         }
-        for at in 0..2000 {
+        for at in (0..2000).step_by(7) {
             let mut bytes = whole.clone();
             bytes[at] ^= 0xff;
             look(&bytes);

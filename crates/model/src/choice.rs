@@ -202,8 +202,9 @@ fn known(name: &str) -> Result<String, String> {
         return Ok(name.to_owned());
     }
     let families = families();
-    let all = families.iter().copied().chain(functions().iter().map(|f| f.name));
-    Err(match suggest::nearest(name, all) {
+    let all = || families.iter().copied().chain(functions().iter().map(|f| f.name));
+    let near = suggest::nearest(name, all()).or_else(|| suggest::nearest(&format!("MPI_{name}"), all()));
+    Err(match near {
         Some(near) => {
             format!("'{name}' is neither a function nor a family of functions; did you mean {near}?")
         }
@@ -284,6 +285,8 @@ mod tests {
         check(only("MPI_AllReduce"), "only: 'MPI_AllReduce' is neither");
         check(only("MPI_AllReduce"), "did you mean MPI_Allreduce?");
         check(only("p2p,colls"), "did you mean coll?");
+        check(only("allreduce"), "did you mean MPI_Allreduce?");
+        check(only("sned"), "did you mean MPI_Send?");
         check(only("everything"), "the families are MPI_T, attr, coll");
         check(only("MPI_Nothing*"), "neither");
         check(only("p2p,"), "'' is neither");

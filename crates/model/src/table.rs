@@ -239,9 +239,10 @@ pub fn function_by_id(id: u16) -> Option<&'static Function> {
     BY_ID.get(usize::from(id)).copied().filter(|&i| i != u16::MAX).map(|i| &FUNCTIONS[usize::from(i)])
 }
 
-/// All families, by name.
+/// All families that something is recorded of, by name.
 pub fn families() -> Vec<&'static str> {
-    let mut all: Vec<&str> = FUNCTIONS.iter().flat_map(|f| f.families).copied().collect();
+    let mut all: Vec<&str> =
+        FUNCTIONS.iter().filter(|f| !f.silent).flat_map(|f| f.families).copied().collect();
     all.sort_unstable();
     all.dedup();
     all

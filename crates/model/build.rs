@@ -39,8 +39,8 @@ fn calls(mut functions: Vec<notation::Function>) -> String {
             &mut text,
             format_args!(
                 "Function {{ id: {}, name: {:?}, since: {}, returns: {}, persistent: {}, silent: {}, poll: {}, \
-                 params: &[",
-                f.id, f.name, f.since, f.returns, f.persistent, f.silent, f.poll
+                 families: &{:?}, params: &[",
+                f.id, f.name, f.since, f.returns, f.persistent, f.silent, f.poll, f.families
             ),
         );
         for p in &f.params {

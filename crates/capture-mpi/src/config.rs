@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+use refrain_model::choice::{BadChoice, Choice, Words};
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// `REFRAIN_OUT`: the trace to write. Without it there is no `Config`, and the library does nothing.
@@ -20,6 +22,10 @@ pub struct Config {
     pub summary: bool,
     /// `REFRAIN_COMMAND`: the command line that was traced, its words separated by the unit separator (0x1f).
     pub command: Vec<String>,
+    /// `REFRAIN_RANKS`, `REFRAIN_ONLY`, `REFRAIN_SKIP`, `REFRAIN_WINDOW`, `REFRAIN_PCONTROL`: what is recorded at all.
+    pub choice: Choice,
+    /// What the launcher says of this process.
+    pub launched: Option<Launched>,
     /// `REFRAIN_TEST_PANIC=n`: a fault inside the tracer at the n-th observed call, for tests. 0: none.
     pub test_panic: u64,
 }
@@ -32,17 +38,28 @@ pub enum Time {
     Off,
 }
 
+/// One of several processes that a launcher started together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Launched {
+    pub rank: u32,
+    pub size: u32,
+}
+
 /// A variable whose value means nothing to us.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unknown {
-    pub variable: &'static str,
-    pub value: String,
-    pub known: &'static str,
+pub enum Unknown {
+    Value { variable: &'static str, value: String, known: &'static str },
+    Choice(BadChoice),
 }
 
 impl fmt::Display for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {:?}, which is none of: {}", self.variable, self.value, self.known)
+        match self {
+            Unknown::Value { variable, value, known } => {
+                write!(f, "{variable} is {value:?}, which is none of: {known}")
+            }
+            Unknown::Choice(bad) => write!(f, "REFRAIN_{}: {}", bad.option.to_uppercase(), bad.why),
+        }
     }
 }
 
@@ -57,8 +74,12 @@ impl Config {
             None => Ok(default),
             Some("on" | "1") => Ok(true),
             Some("off" | "0" | "") => Ok(false),
-            Some(value) => Err(Unknown { variable, value: value.to_owned(), known: "on, off, 1, 0" }),
+            Some(value) => Err(Unknown::Value { variable, value: value.to_owned(), known: "on, off, 1, 0" }),
         };
+        let choice =
+            ["RANKS", "ONLY", "SKIP", "WINDOW", "PCONTROL"].map(|name| text(&format!("REFRAIN_{name}")));
+        let [ranks, only, skip, window, pcontrol] = choice.each_ref().map(Option::as_deref);
+        let words = Words { ranks, only, skip, window, pcontrol };
         Ok(Some(Config {
             out: PathBuf::from(out),
             pointers: switch("REFRAIN_POINTERS", true)?,
@@ -67,7 +88,7 @@ impl Config {
                 Some("off") => Time::Off,
                 Some(value) => {
                     let value = value.to_owned();
-                    return Err(Unknown { variable: "REFRAIN_TIME", value, known: "mean, off" });
+                    return Err(Unknown::Value { variable: "REFRAIN_TIME", value, known: "mean, off" });
                 }
             },
             split: switch("REFRAIN_SPLIT", true)?,
@@ -75,9 +96,11 @@ impl Config {
             summary: switch("REFRAIN_SUMMARY", false)?,
             command: text("REFRAIN_COMMAND")
                 .map_or_else(Vec::new, |words| words.split('\u{1f}').map(str::to_owned).collect()),
+            choice: Choice::read(words).map_err(Unknown::Choice)?,
+            launched: launched(&look_up),
             test_panic: match text("REFRAIN_TEST_PANIC") {
                 None => 0,
-                Some(value) => value.parse().map_err(|_| Unknown {
+                Some(value) => value.parse().map_err(|_| Unknown::Value {
                     variable: "REFRAIN_TEST_PANIC",
                     value,
                     known: "a number of calls",
@@ -87,9 +110,45 @@ impl Config {
     }
 }
 
+/// How many there are, and which one this is, as launchers tell the processes they start. Not those of batch systems,
+/// whose variables every command of a script inherits.
+const LAUNCHERS: [(&str, &str); 5] = [
+    ("PMI_SIZE", "PMI_RANK"),
+    ("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"),
+    ("MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"),
+    ("JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK"),
+    ("FLUX_JOB_SIZE", "FLUX_TASK_RANK"),
+];
+
+/// `None` also where two launchers, one inside the other, do not agree.
+fn launched(look_up: impl Fn(&str) -> Option<OsString>) -> Option<Launched> {
+    let number = |variable: &str| look_up(variable)?.to_str()?.parse::<u32>().ok();
+    let told = |&(size, rank): &(&str, &str)| Some(Launched { size: number(size)?, rank: number(rank)? });
+    let mut all = LAUNCHERS.iter().filter_map(told);
+    let first = all.next()?;
+    all.all(|other| other == first).then_some(first)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_launchers_say() {
+        let told = |variables: &[(&str, &str)]| {
+            launched(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
+        };
+        let second_of_four = Some(Launched { rank: 1, size: 4 });
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&[("PMI_SIZE", "4"), ("PMI_RANK", "1")]), second_of_four);
+        assert_eq!(told(&[("OMPI_COMM_WORLD_SIZE", "4"), ("OMPI_COMM_WORLD_RANK", "1")]), second_of_four);
+        assert_eq!(told(&[("PMI_SIZE", "4")]), None);
+        let both = |size| {
+            let inner = [("OMPI_COMM_WORLD_SIZE", size), ("OMPI_COMM_WORLD_RANK", "1")];
+            told(&[[("PMI_SIZE", "4"), ("PMI_RANK", "1")], inner].concat())
+        };
+        assert_eq!((both("4"), both("2")), (second_of_four, None));
+    }
 
     /// Variables as `NAME=value` words, against what was understood, in one line.
     fn check(variables: &str, expected: &str) {
@@ -130,6 +189,15 @@ mod tests {
         );
         check("OUT=a TIME=exact", "REFRAIN_TIME is \"exact\", which is none of: mean, off");
         check("OUT=a SPLIT=maybe", "REFRAIN_SPLIT is \"maybe\", which is none of: on, off, 1, 0");
+        check(
+            "OUT=a ONLY=p2q",
+            "REFRAIN_ONLY: 'p2q' is neither a function nor a family of functions; did you mean p2p?",
+        );
+        check("OUT=a WINDOW=2s..1s", "REFRAIN_WINDOW: '2s..1s' is empty");
+        check(
+            "OUT=a ONLY=coll RANKS=0-3 SKIP=MPI_T",
+            "a pointers=true time=Mean split=true force=false summary=false panic=0",
+        );
         check("OUT=a TEST_PANIC=-1", "REFRAIN_TEST_PANIC is \"-1\", which is none of: a number of calls");
     }
 }

@@ -27,6 +27,7 @@
 pub mod clock;
 pub mod config;
 mod elf;
+pub mod filter;
 mod guard;
 pub mod hooks;
 pub mod memory;

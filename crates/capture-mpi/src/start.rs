@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use refrain_mpi::Library;
 
 use crate::config::{Config, Time};
+use crate::filter::Gate;
 use crate::guard::say;
 use crate::memory::imports;
 use crate::state::{self, Mode};
@@ -51,6 +52,7 @@ fn start() {
     clock::choose();
     state::prepare_threads();
     state::TIMED.store(config.time != Time::Off, Relaxed);
+    state::GATE.get_or_init(|| Gate::new(&config.choice)).open(&state::FATES);
     state::PANIC_AT.store(config.test_panic, Relaxed);
     state::TRACKING.store(config.pointers, Relaxed);
     if config.pointers {

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, A
 use refrain_mpi::Library;
 
 use crate::config::Config;
+use crate::filter::{Fates, Gate};
 use crate::memory::{bitmap::Bitmap, freed::Freed, mappings::Mappings, real::Real};
 use crate::recorder::State;
 use crate::wrappers::FUNCTIONS;
@@ -41,6 +42,11 @@ static RANK: AtomicI64 = AtomicI64::new(-1);
 
 /// The real functions, by position in the call table; null until first used.
 pub static REAL: [AtomicPtr<()>; FUNCTIONS] = [const { AtomicPtr::new(null_mut()) }; FUNCTIONS];
+
+/// What becomes of each function's calls, by the same position; see `filter`.
+pub static FATES: Fates = [const { AtomicU8::new(0) }; FUNCTIONS];
+/// What decides that. Written once, in the constructor.
+pub static GATE: OnceLock<Gate> = OnceLock::new();
 
 /// A clock is read around every call.
 pub static TIMED: AtomicBool = AtomicBool::new(false);

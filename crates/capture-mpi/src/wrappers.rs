@@ -6,7 +6,7 @@
 
 #![allow(non_snake_case)]
 
-use crate::guard;
+use crate::{filter, guard};
 
 /// One function, under both names. The first word says how it is treated.
 macro_rules! wrap {
@@ -41,6 +41,11 @@ macro_rules! wrap {
                 return wrap!(@pass $index, ($($a)*));
             }
             let inside = guard::Inside::enter();
+            if filter::passes($index) {
+                let word = wrap!(@pass $index, ($($a)*));
+                drop(inside);
+                return word;
+            }
             let args = [$($a),*];
             let before: fn(&[usize]) = $before;
             before(&args);

@@ -16,6 +16,7 @@ use crate::run::Flags;
     after_help = "\
 Examples:
   refrain run -- mpiexec -n 16 ./app    trace a run into app.rfn
+  refrain doctor -- mpiexec -n 16 ./app what would be traced, and what would be in the way?
   refrain info app.rfn                  what ran, what was kept
   refrain dump app.rfn --rank 0         every call of rank 0
   refrain stats app.rfn                 calls, payload and time
@@ -31,22 +32,46 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Trace a run into one file
-    #[command(after_help = "\
-The program needs no rebuilding. Refrain goes before the launcher, or between the launcher and the program:
-
-  refrain run -- mpiexec -n 16 ./app          writes app.rfn
-  mpiexec -n 16 refrain run -- ./app          the same, from inside
-  refrain run --out big.rfn --force -- mpirun -np 64 ./app input.txt
-  refrain run --time off -- mpiexec -n 4 ./run.sh     the program may be started by a script
-  REFRAIN_POINTERS=off refrain run -- srun -n 128 ./app
-
-The exit code is the program's own; 128 + the signal's number if a signal ended it; 2 if it could not be started.
-An option on the command line wins over its environment variable. REFRAIN_LIBRARY names the capture library where it
-is neither beside this binary nor in ../lib/refrain.")]
+    #[command(after_help = run_help())]
     Run {
         #[command(flatten)]
         flags: Flags,
         /// The command to run, with its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        words: Vec<OsString>,
+    },
+    /// Print the environment in which programs are traced, for batch scripts
+    #[command(after_help = "\
+Prints lines for a shell of the Bourne family. What is started after them is traced, whatever starts it:
+
+  eval \"$(refrain env --out app.rfn --only p2p)\"
+  mpiexec -n 64 ./app
+  REFRAIN_OUT=$PWD/second.rfn mpiexec -n 64 ./second     each run needs a file of its own
+
+The default file is trace.rfn in this directory. Open MPI's launcher takes no variables to other nodes: add
+`-x LD_PRELOAD -x REFRAIN_OUT` and so on for those that are printed; `refrain run` does this by itself.")]
+    Env {
+        #[command(flatten)]
+        flags: Flags,
+    },
+    /// Say what would be traced, and what would be in the way, without running anything
+    #[command(after_help = "\
+Examples:
+  refrain doctor ./app
+  refrain doctor -- mpiexec -n 4 ./app       also: does the launcher belong to the program's MPI library?
+  refrain doctor --json ./app | jq .library
+
+Says which MPI library the program would load and through which interfaces it calls it, whether it can be preloaded
+into (not if it is linked statically, is set-user-id or is for another machine), which launcher this is, where the
+capture library is, and what would be recorded with the options and variables as they are.
+Exit code 0: all is well; 1: a problem was found; 2: there was nothing to look at.")]
+    Doctor {
+        #[command(flatten)]
+        flags: Flags,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+        /// A program, or a whole command
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
         words: Vec<OsString>,
     },
@@ -123,6 +148,36 @@ Says yes (exit code 0) or no (1) and where; 2 if the file cannot be read, is cut
     },
 }
 
+fn run_help() -> String {
+    format!(
+        "\
+The program needs no rebuilding. Refrain goes before the launcher, or between the launcher and the program:
+
+  refrain run -- mpiexec -n 16 ./app          writes app.rfn
+  mpiexec -n 16 refrain run -- ./app          the same, from inside
+  refrain run --out big.rfn --force -- mpirun -np 64 ./app input.txt
+  refrain run --time off -- mpiexec -n 4 ./run.sh     the program may be started by a script
+  REFRAIN_POINTERS=off refrain run -- srun -n 128 ./app
+
+Less than everything, in any combination:
+
+  refrain run --ranks 0-7,63 -- mpiexec -n 64 ./app
+  refrain run --only p2p,MPI_Allreduce -- mpiexec -n 64 ./app
+  refrain run --skip tool,MPI_Wtime,MPI_Comm_* -- mpiexec -n 64 ./app
+  refrain run --window 10s..2m -- mpiexec -n 64 ./app
+
+Families: {}.
+MPI_Wait and its kin are both in wait and in p2p; MPI_T is another name of tool.
+Recorded in any case are MPI_Init, MPI_Finalize and MPI_Pcontrol, and the calls that make the communicators, windows and
+datatypes which recorded calls use: without them nobody could say whom a message goes to, and how large it is.
+
+The exit code is the program's own; 128 + the signal's number if a signal ended it; 2 if it could not be started.
+An option on the command line wins over its environment variable. REFRAIN_LIBRARY names the capture library where it
+is neither beside this binary nor in ../lib/refrain.",
+        refrain_model::families().join(", ")
+    )
+}
+
 fn stats_help() -> String {
     format!(
         "\
@@ -187,6 +242,9 @@ mod tests {
             ("refrain run --", "required"),
             ("refrain run --time all -- ./app", "mean, off"),
             ("refrain run --pointers yes -- ./app", "on, off"),
+            ("refrain run --pcontrol yes -- ./app", "on, off"),
+            ("refrain doctor", "required"),
+            ("refrain env ./app", "unexpected"),
             ("refrain dump", "required"),
             ("refrain dump a --rank x", "0,3-5"),
             ("refrain dump a --calls 5..2", "10..20"),

@@ -1,6 +1,7 @@
 //! The command `refrain`: arguments, exit codes, progress, launching. What a trace says comes from `refrain-views`.
 
 mod args;
+mod doctor;
 mod failure;
 mod progress;
 mod reading;
@@ -24,9 +25,17 @@ fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "refrain: {line}");
 }
 
+/// On stdout, all at once.
+fn print(text: &str) -> Result<(), Failure> {
+    let written = std::io::stdout().write_all(text.as_bytes());
+    written.map_err(|e| Failure::new(format!("the output could not be written: {e}")))
+}
+
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run { flags, words } => run::run(&flags, &words),
+        Command::Env { flags } => run::env(&flags),
+        Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
         Command::Info { file, json } => reading::info(&file, json),
         Command::Dump { file, rank, thread, calls, only, format, json } => {
             let format = if json { Format::Json } else { format };

@@ -158,7 +158,11 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
 pub fn closing_line(out: &Path, shown: &Path) -> String {
     match open(out) {
         Ok(Opened { bytes, trace }) => format!(
-            "{}, {}, {} bytes -> {}{}",
+            "{}{}, {}, {} bytes -> {}{}",
+            match info::chosen_ranks(&trace).count() as u64 {
+                all if all == u64::from(trace.meta.ranks) => String::new(),
+                some => format!("{} of ", thousands(some)),
+            },
             plural(trace.meta.ranks.into(), "rank"),
             plural(info::calls(&trace.bundle), "call"),
             thousands(bytes.len() as u64),

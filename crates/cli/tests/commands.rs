@@ -305,3 +305,86 @@ fn what_cannot_be_asked_for() {
     let version = place.refrain(&["--version"]);
     assert_eq!(version.check(0, "").out, format!("refrain {}\n", env!("CARGO_PKG_VERSION")));
 }
+
+#[test]
+fn what_to_record_is_passed_on_and_checked_first() {
+    let place = Place::new("choice");
+    place.script("app", "touch started");
+    let mut command =
+        place.command(&["run", "--out", "x.rfn", "--only", "p2p", "--window", "1s..2s", "--", "env"]);
+    let done = Done::of(command.env("REFRAIN_RANKS", "0-3").env("REFRAIN_ONLY", "coll").output().unwrap());
+    for line in ["REFRAIN_RANKS=0-3", "REFRAIN_ONLY=p2p", "REFRAIN_WINDOW=1s..2s"] {
+        assert!(done.out.lines().any(|l| l == line), "{line} in {}", done.out);
+    }
+    assert!(!done.out.contains("REFRAIN_SKIP"), "{}", done.out);
+    for (option, value, why) in [
+        ("--only", "MPI_Alreduce", "did you mean MPI_Allreduce?"),
+        ("--only", "nothing", "the families are"),
+        ("--only", "MPI_Comm_c2f", "no call is left"),
+        ("--skip", "MPI_Finalize", "always recorded"),
+        ("--ranks", "3-1", "'3-1' is neither a number nor a range"),
+        ("--window", "5s..5s", "'5s..5s' is empty"),
+        ("--window", "5s", "write 10s..2m"),
+    ] {
+        place.refrain(&["run", option, value, "--", "./app"]).check(2, &format!("{option}: ")).check(2, why);
+    }
+    place.refrain(&["run", "--only", "coll", "--skip", "coll", "--", "./app"]).check(2, "no call is left");
+    assert!(!place.path("started").exists());
+}
+
+#[test]
+fn variables_for_a_shell() {
+    let place = Place::new("env it's");
+    let script = "eval \"$(\"$0\" env --out a.rfn --only p2p --ranks 0)\" && env";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_refrain")]).current_dir(&place.0);
+    // The path of a library that is preloaded has neither spaces nor quotes; that of the trace may.
+    let library = Place::new("env-library");
+    command.env("REFRAIN_LIBRARY", library.path("library.so")).env_remove("LD_PRELOAD");
+    let done = Done::of(command.output().unwrap());
+    for line in [
+        format!("LD_PRELOAD={}", library.path("library.so").canonicalize().unwrap().display()),
+        format!("REFRAIN_OUT={}", place.path("a.rfn").display()),
+        "REFRAIN_ONLY=p2p".into(),
+        "REFRAIN_RANKS=0".into(),
+        "REFRAIN_SUMMARY=on".into(),
+    ] {
+        assert!(done.out.lines().any(|l| l == line), "{line} in {done:?}");
+    }
+    let refused = library.refrain(&["env", "--skip", "sned"]);
+    assert_eq!(refused.check(2, "--skip: 'sned' is neither").out, "");
+}
+
+#[test]
+fn the_doctor_looks_without_running() {
+    let place = Place::new("doctor");
+    let doctor = |args: &[&str]| place.refrain(&[&["doctor"], args].concat());
+    let no_mpi = doctor(&["/bin/sh"]);
+    assert!(no_mpi.check(1, "").out.contains("is not linked with an MPI library"), "{no_mpi:?}");
+    doctor(&["./no-such-program"]).check(2, "there is no program ./no-such-program");
+    place.script("job", "touch started; exec mpiexec ./app");
+    let script = doctor(&["--json", "./job"]);
+    assert!(script.check(0, "").out.contains(r#""kind":"script""#), "{script:?}");
+    assert!(script.out.contains(r#""problems":[]"#), "{script:?}");
+    assert!(!place.path("started").exists());
+
+    let mut bytes = std::fs::read("/bin/sh").unwrap();
+    bytes[18] = 183;
+    let other = place.file("other", &bytes);
+    let set_user_id = place.path("setuid");
+    std::fs::copy("/bin/sh", &set_user_id).unwrap();
+    std::fs::set_permissions(&other, PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::set_permissions(&set_user_id, PermissionsExt::from_mode(0o4755)).unwrap();
+    let other = doctor(&["./other"]);
+    assert!(other.check(1, "").out.contains("for another machine: ARM 64, not x86-64"), "{other:?}");
+    let set_user_id = doctor(&["./setuid"]);
+    assert!(set_user_id.check(1, "").out.contains("set-user-id"), "{set_user_id:?}");
+
+    let launched = doctor(&["--only", "coll", "--", "./no-mpiexec.sh", "-n", "4"]);
+    launched.check(2, "there is no program");
+    let missing = doctor(&["--", "mpiexec.hydra.none", "-n", "2", "/bin/sh"]);
+    missing.check(2, "there is no program mpiexec.hydra.none");
+    let mut command = place.command(&["doctor", "/bin/sh"]);
+    let no_library = Done::of(command.env("REFRAIN_LIBRARY", "/no/library.so").output().unwrap());
+    assert!(no_library.check(1, "").out.contains("/no/library.so"), "{no_library:?}");
+}

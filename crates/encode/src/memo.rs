@@ -245,7 +245,7 @@ impl Memo {
                     if self.completions.len() <= usize::from(f.id) {
                         self.completions.resize(usize::from(f.id) + 1, [0; SHAPES]);
                     }
-                    self.completions[usize::from(f.id)][shape as usize] = symbol + 1;
+                    self.completions[usize::from(f.id)][shape as usize] = symbol.wrapping_add(1);
                 }
                 return;
             }

@@ -1,7 +1,7 @@
 //! The vocabulary of MPI that every other part of Refrain speaks.
 //!
 //! Owns: the call table (names, stable ids, parameters), the names of MPI's constants, and what a decoded call
-//! looks like. Does not own: bytes on disk, symbolic ids, any MPI library.
+//! looks like, and how a user says which calls to record. Does not own: bytes on disk, symbolic ids, any MPI library.
 //!
 //! ```
 //! let send = refrain_model::function("MPI_Send").unwrap();
@@ -11,12 +11,15 @@
 //! ```
 
 mod call;
+pub mod choice;
 mod constants;
+mod numbers;
 mod table;
 
 pub use call::{Address, Area, Call, Status, Value};
 pub use constants::{Constant, constant, constant_by_id, constant_of_bit, constants, constants_of};
+pub use numbers::{BadNumbers, Numbers};
 pub use table::{
-    CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, function, function_by_id,
-    functions,
+    CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, families, function,
+    function_by_id, functions,
 };

@@ -32,6 +32,7 @@ pub struct Function {
     pub persistent: bool,
     pub silent: bool,
     pub poll: bool,
+    pub families: Vec<String>,
     pub params: Vec<Param>,
 }
 
@@ -117,6 +118,13 @@ struct Line {
     poll: bool,
 }
 
+/// The families of the section that a line stands in.
+fn families_at(text: &str, number: usize) -> Vec<String> {
+    let heads = text.lines().take(number).filter_map(|line| line.strip_prefix("## "));
+    let named = heads.last().and_then(|head| head.split_once('[')?.1.strip_suffix(']'));
+    named.unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
 /// All functions of `calls.txt`, in its order. `sets` are the sets of `constants.txt`.
 pub fn functions(text: &str, sets: &[Set]) -> Result<Vec<Function>, Error> {
     let mut lines = Vec::new();
@@ -152,6 +160,7 @@ pub fn functions(text: &str, sets: &[Set]) -> Result<Vec<Function>, Error> {
             persistent: whole.persistent,
             silent: whole.silent,
             poll: whole.poll,
+            families: families_at(text, line.number),
             params,
         })
     };

@@ -16,6 +16,8 @@ pub struct Function {
     /// Asks whether something has happened and returns at once (`MPI_Test*`, `MPI_Iprobe`, ...): programs call it again
     /// and again.
     pub poll: bool,
+    /// The kinds of call it is one of, as users choose them (`p2p`, `coll`, `rma`, ...).
+    pub families: &'static [&'static str],
     pub params: &'static [Param],
 }
 
@@ -235,6 +237,15 @@ pub fn function(name: &str) -> Option<&'static Function> {
 
 pub fn function_by_id(id: u16) -> Option<&'static Function> {
     BY_ID.get(usize::from(id)).copied().filter(|&i| i != u16::MAX).map(|i| &FUNCTIONS[usize::from(i)])
+}
+
+/// All families that something is recorded of, by name.
+pub fn families() -> Vec<&'static str> {
+    let mut all: Vec<&str> =
+        FUNCTIONS.iter().filter(|f| !f.silent).flat_map(|f| f.families).copied().collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 impl Function {

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use refrain_fold::bundle::Bundle;
+use refrain_model::Numbers;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -38,8 +39,55 @@ fn bytes_per_call(file: &File<'_>, calls: u64) -> f64 {
     if calls == 0 { 0.0 } else { file.bytes as f64 / calls as f64 }
 }
 
-fn option<'a>(trace: &'a Trace, name: &str) -> Option<&'a str> {
-    trace.meta.options.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+fn option<'a>(options: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    options.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+}
+
+/// What a run with these options records.
+pub fn recorded(options: &[(String, String)]) -> Vec<String> {
+    let mut lines = calls_kept(options);
+    lines.push(pointers_kept(options).into());
+    lines
+}
+
+fn pointers_kept(options: &[(String, String)]) -> &'static str {
+    match option(options, "pointers") {
+        Some("off") => "buffer addresses: not kept (--pointers off)",
+        _ => "buffer addresses: as allocation and offset",
+    }
+}
+
+/// The ranks that were to be recorded; all where nothing else was said.
+pub fn chosen_ranks(trace: &Trace) -> impl Iterator<Item = u32> {
+    let chosen: Option<Numbers> = option(&trace.meta.options, "ranks").and_then(|ranks| ranks.parse().ok());
+    (0..trace.meta.ranks).filter(move |&rank| chosen.as_ref().is_none_or(|chosen| chosen.contains(rank)))
+}
+
+/// Which calls were asked for.
+fn calls_kept(options: &[(String, String)]) -> Vec<String> {
+    let option = |name| option(options, name);
+    let (only, skip, window) = (option("only"), option("skip"), option("window"));
+    let which = only.map_or("every call".into(), |only| format!("only {only}"));
+    let ranks = option("ranks").map_or("every rank".into(), |ranks| format!("rank {ranks}"));
+    let skip = skip.map_or(String::new(), |skip| format!(" but {skip}"));
+    let window = window.map_or(String::new(), |window| format!(", {window} after MPI_Init"));
+    let mut lines = vec![format!("calls: {which}{skip} of {ranks}{window}, all arguments and results")];
+    if only.is_some() || option("skip").is_some() || !window.is_empty() {
+        lines.push(
+            "calls: also MPI_Init, MPI_Finalize, MPI_Pcontrol, and what makes the objects of these calls"
+                .into(),
+        );
+    }
+    lines
+}
+
+/// Whether the program switched recording itself.
+fn switched(trace: &Trace) -> bool {
+    let control = |symbol: &refrain_fold::bundle::SymbolEntry| {
+        refrain_encode::Layout::parse(&symbol.bytes)
+            .is_ok_and(|layout| layout.function.name == "MPI_Pcontrol")
+    };
+    option(&trace.meta.options, "pcontrol") != Some("off") && trace.bundle.symbols.iter().any(control)
 }
 
 pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result<(), Error> {
@@ -89,10 +137,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
 
 /// What can be had from the trace, and what cannot.
 fn kept(trace: &Trace) -> Vec<String> {
-    let pointers = match option(trace, "pointers") {
-        Some("off") => "buffer addresses: not kept (--pointers off)",
-        _ => "buffer addresses: as allocation and offset",
-    };
+    let pointers = pointers_kept(&trace.meta.options);
     let time = if trace.meta.timed {
         "time: total, mean, shortest and longest for each kind of call"
     } else {
@@ -103,13 +148,12 @@ fn kept(trace: &Trace) -> Vec<String> {
     } else {
         "numbers: as part of their calls (--split off)"
     };
-    let mut kept: Vec<String> = vec![
-        "calls: every call of every rank, all arguments and results".into(),
-        pointers.into(),
-        time.into(),
-        split.into(),
-    ];
-    let told = ["pointers", "time", "split"];
+    let mut kept = calls_kept(&trace.meta.options);
+    if switched(trace) {
+        kept.push("calls: not those between MPI_Pcontrol(0) and MPI_Pcontrol of another level".into());
+    }
+    kept.extend([pointers.into(), time.into(), split.into()]);
+    let told = ["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol"];
     let others = trace.meta.options.iter().filter(|(name, _)| !told.contains(&name.as_str()));
     kept.extend(others.map(|(name, value)| format!("option {name}: {value}")));
     kept

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-pub(crate) fn string(text: &str, out: &mut String) {
+pub fn string(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {
@@ -23,19 +23,19 @@ pub(crate) fn string(text: &str, out: &mut String) {
 }
 
 /// An object being written: `{"key":value,...}`.
-pub(crate) struct Object<'a> {
+pub struct Object<'a> {
     out: &'a mut String,
     first: bool,
 }
 
 impl<'a> Object<'a> {
-    pub(crate) fn new(out: &'a mut String) -> Object<'a> {
+    pub fn new(out: &'a mut String) -> Object<'a> {
         out.push('{');
         Object { out, first: true }
     }
 
     /// Writes the key; the value is up to the caller.
-    pub(crate) fn key(&mut self, key: &str) -> &mut String {
+    pub fn key(&mut self, key: &str) -> &mut String {
         if !self.first {
             self.out.push(',');
         }
@@ -45,28 +45,24 @@ impl<'a> Object<'a> {
         self.out
     }
 
-    pub(crate) fn text(&mut self, key: &str, value: &str) -> &mut Self {
+    pub fn text(&mut self, key: &str, value: &str) -> &mut Self {
         string(value, self.key(key));
         self
     }
 
     /// For what JSON writes as Rust does: integers, booleans, finite floats.
-    pub(crate) fn plain(&mut self, key: &str, value: impl std::fmt::Display) -> &mut Self {
+    pub fn plain(&mut self, key: &str, value: impl std::fmt::Display) -> &mut Self {
         let _ = write!(self.key(key), "{value}");
         self
     }
 
-    pub(crate) fn end(self) {
+    pub fn end(self) {
         self.out.push('}');
     }
 }
 
 /// `[a,b,...]`, each element written by the closure.
-pub(crate) fn array<T>(
-    items: impl IntoIterator<Item = T>,
-    out: &mut String,
-    mut write: impl FnMut(T, &mut String),
-) {
+pub fn array<T>(items: impl IntoIterator<Item = T>, out: &mut String, mut write: impl FnMut(T, &mut String)) {
     out.push('[');
     for (i, item) in items.into_iter().enumerate() {
         if i > 0 {

@@ -14,7 +14,7 @@ pub mod dump;
 mod error;
 pub mod human;
 pub mod info;
-mod json;
+pub mod json;
 pub mod select;
 pub mod stats;
 mod table;

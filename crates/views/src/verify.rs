@@ -11,6 +11,7 @@ use refrain_tracefile::Trace;
 
 use crate::error::Error;
 use crate::human::{plural, ranks as rank_list};
+use crate::info::chosen_ranks;
 
 /// What was found; nothing in `problems` is a yes.
 #[derive(Debug, Default)]
@@ -168,7 +169,7 @@ fn presence(trace: &Trace, report: &mut Report) {
         }
     }
     report.ranks = seen.iter().filter(|s| **s).count() as u64;
-    let missing: Vec<u32> = (0u32..).zip(&seen).filter(|(_, seen)| !**seen).map(|(rank, _)| rank).collect();
+    let missing: Vec<u32> = chosen_ranks(trace).filter(|&rank| !seen[rank as usize]).collect();
     // A partial trace holds those whose recording could be saved.
     if trace.meta.complete && !missing.is_empty() {
         report.problems.push(Problem::Missing(missing));

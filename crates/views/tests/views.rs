@@ -157,6 +157,21 @@ fn no_if_a_rank_is_missing_or_too_much() {
 }
 
 #[test]
+fn ranks_that_were_not_chosen_are_not_missing() {
+    let mut trace = alike(4, &[send(1, "MPI_INT")]);
+    trace.meta.ranks = 5;
+    assert_eq!(problems(&trace), ["nothing is recorded of rank 4"]);
+    trace.meta.options.push(("ranks".into(), "0-3".into()));
+    assert!(problems(&trace).is_empty());
+    let told = info::recorded(&trace.meta.options).join("\n");
+    assert!(told.contains("every call of rank 0-3, all arguments"), "{told}");
+    trace.meta.options.extend([("only".into(), "p2p".into()), ("window".into(), "1s..2s".into())]);
+    let told = info::recorded(&trace.meta.options).join("\n");
+    assert!(told.contains("only p2p of rank 0-3, 1s..2s after MPI_Init"), "{told}");
+    assert!(told.contains("also MPI_Init"), "{told}");
+}
+
+#[test]
 fn no_if_the_parts_do_not_fit() {
     let mut trace = alike(3, &[send(1, "MPI_INT")]);
     trace.bundle.cohorts[0].structure = 7;

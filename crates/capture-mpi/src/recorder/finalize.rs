@@ -33,7 +33,7 @@ impl Link for Wire<'_> {
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
 pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
-    let State { host, tape, calibration, started, spawned, .. } = *state;
+    let State { host, tape, calibration, started, spawned, alone, .. } = *state;
     let rate = calibration.finish();
     let wall_ns = calibration.elapsed();
     let pmpi = &host.pmpi;
@@ -49,12 +49,15 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     let mut link = Wire(transport);
 
     let mut own = Summary { hosts: vec![(host_name(), single(rank))], ..Summary::default() };
-    if config.time != Time::Off {
+    let chosen = config.choice.has_rank(rank);
+    if config.time != Time::Off && chosen {
         let ns = rate.nanoseconds(tape.ticks());
         own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
     }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
     let bundle = match catch_unwind(AssertUnwindSafe(|| tape.finish(rank, |ticks| rate.nanoseconds(ticks)))) {
+        // What it may have recorded before it knew its rank does not count.
+        Ok(Ok(_)) if !chosen => Bundle::default(),
         Ok(Ok(bundle)) if ending == Ending::Whole => bundle,
         Ok(Ok(bundle)) if ending == Ending::LeftByJump => {
             own.notes.push(format!("rank {rank}: left an MPI call by a jump, that call is missing"));
@@ -86,7 +89,7 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     match merged {
         Some(Ok((Some(bundle), summary))) => {
             let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
-            write(config, spawned, Trace { meta, bundle });
+            write(config, spawned, alone, Trace { meta, bundle });
         }
         Some(Ok((None, _))) => {}
         Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
@@ -109,13 +112,20 @@ fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64
         hosts: summary.hosts,
         started,
         wall_ns,
-        options: if config.pointers { Vec::new() } else { vec![("pointers".to_owned(), "off".to_owned())] },
+        options: options(config),
         split: config.split,
         timed: config.time != Time::Off,
         complete: summary.notes.is_empty(),
         notes: summary.notes,
         mpi_time: summary.time,
     }
+}
+
+/// What is not as it is by default.
+fn options(config: &Config) -> Vec<(String, String)> {
+    let pointers = (!config.pointers).then(|| ("pointers".to_owned(), "off".to_owned()));
+    let said = config.choice.said().iter().map(|(option, text)| ((*option).to_owned(), text.clone()));
+    pointers.into_iter().chain(said).collect()
 }
 
 /// The first line of a library's own description, without the padding: MPICH's goes on for a kilobyte about its build.
@@ -152,22 +162,31 @@ fn wait_for_all(pmpi: &Pmpi) {
 }
 
 /// A program that another one started has a world of its own, and so a trace of its own beside the other's.
-fn path(config: &Config, spawned: bool) -> PathBuf {
-    if !spawned {
-        return config.out.clone();
+fn path(config: &Config, spawned: bool, alone: Option<u32>) -> PathBuf {
+    match alone {
+        Some(rank) => path_alone(config, rank),
+        None if spawned => path_beside(config, &format!("spawned-{}", std::process::id())),
+        None => config.out.clone(),
     }
-    let name = config.out.file_stem().unwrap_or_default().to_string_lossy();
-    config.out.with_file_name(format!("{name}.spawned-{}.rfn", std::process::id()))
 }
 
-fn write(config: &Config, spawned: bool, mut trace: Trace) {
+pub fn path_alone(config: &Config, rank: u32) -> PathBuf {
+    path_beside(config, &format!("process-{rank}"))
+}
+
+fn path_beside(config: &Config, mark: &str) -> PathBuf {
+    let name = config.out.file_stem().unwrap_or_default().to_string_lossy();
+    config.out.with_file_name(format!("{name}.{mark}.rfn"))
+}
+
+fn write(config: &Config, spawned: bool, alone: Option<u32>, mut trace: Trace) {
     if let Err(error) = trace.bundle.canonical() {
         say(&format!("no trace: what was merged does not hold together: {error}"));
         return;
     }
     let ranks = trace.meta.ranks;
     let calls: u64 = calls(&trace.bundle);
-    let path = path(config, spawned);
+    let path = path(config, spawned, alone);
     match refrain_tracefile::save(&trace, &path, config.force) {
         // The launcher's `refrain` speaks of the file it asked for only.
         Ok(bytes) if config.summary || spawned => {

@@ -11,6 +11,8 @@ use refrain_encode::{Before, Encoder, Memo, Record, Tape};
 use refrain_mpi::Pmpi;
 
 use crate::clock::Calibration;
+use crate::filter::{self, Fate};
+use crate::guard::say;
 use crate::hooks::{Ending, Observed, Recorder};
 use crate::state;
 use host::Process;
@@ -26,6 +28,8 @@ pub struct State {
     calibration: Calibration,
     /// Another MPI program started this one.
     spawned: bool,
+    /// The launcher's number of this process, where MPI knows of no other although the launcher started several.
+    alone: Option<u32>,
     /// Seconds since 1970.
     started: u64,
 }
@@ -63,6 +67,7 @@ impl State {
             split: config.split,
             calibration: Calibration::start(),
             spawned: false,
+            alone: None,
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
         })
     }
@@ -84,6 +89,11 @@ impl State {
 
     #[inline]
     fn after(&mut self, thread: usize, call: Observed<'_>, result: i64, ticks: u64) {
+        match filter::fate(call) {
+            Fate::Record => {}
+            Fate::Follow { always } => return self.follow(thread, call, result, always),
+            Fate::Pass => return,
+        }
         self.make_room(thread, call.level);
         let Observed { function, args, level, .. } = call;
         let Thread { before, memo } = &mut self.threads[thread];
@@ -106,6 +116,24 @@ impl State {
             memo.remember(&mut self.encoder, &mut self.host, function, args, &self.record, symbol);
         }
     }
+
+    /// Keeps up with the objects of a call that is not recorded.
+    fn follow(&mut self, thread: usize, call: Observed<'_>, result: i64, always: bool) {
+        self.make_room(thread, call.level);
+        let Observed { function, args, level, .. } = call;
+        let Thread { before, memo } = &mut self.threads[thread];
+        let before = &mut before[level];
+        let known = self.split && result == 0;
+        if known && memo.recall(&mut self.encoder, &mut self.host, function, args, before).is_some() {
+            return;
+        }
+        self.encoder.after(&mut self.host, function, args, result, before, &mut self.record);
+        before.clear();
+        if known && always {
+            // It has no symbol, and nobody will ask for one: no call of this function is ever pushed.
+            memo.remember(&mut self.encoder, &mut self.host, function, args, &self.record, u32::MAX);
+        }
+    }
 }
 
 /// The recorder of real traces.
@@ -115,7 +143,7 @@ pub struct Real;
 impl Recorder for Real {
     fn init(_: Observed<'_>) {
         state::with_recorder(State::new, |state, _| {
-            let State { host, encoder, spawned, .. } = state;
+            let State { host, encoder, spawned, alone, .. } = state;
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.
             if !host.pmpi.initialized().unwrap_or(false) {
@@ -125,8 +153,12 @@ impl Recorder for Real {
             // Known only now: the program may let go of its parent before it ends.
             *spawned |= host.pmpi.has_parent().unwrap_or(false);
             let world = host.pmpi.abi().comm_world;
-            if let Ok(rank) = host.pmpi.comm_rank(world) {
+            if let (Ok(rank), Ok(size)) = (host.pmpi.comm_rank(world), host.pmpi.comm_size(world)) {
                 state::set_rank(rank.into());
+                if size == 1 && !*spawned {
+                    *alone = alone_among_others();
+                }
+                filter::start(u32::try_from(rank).unwrap_or(0), u32::try_from(size).unwrap_or(0));
             }
         });
     }
@@ -153,4 +185,23 @@ impl Recorder for Real {
         let state = state::take_recorder().or_else(|| State::new().map(Box::new));
         finalize::finalize(state, ending);
     }
+}
+
+/// A launcher that this MPI library does not understand starts programs of one rank each, all of which would write the
+/// same file.
+fn alone_among_others() -> Option<u32> {
+    let config = state::CONFIG.get()?;
+    let launched = config.launched.filter(|launched| launched.size > 1)?;
+    if launched.rank == 0 {
+        let library =
+            state::library().map_or_else(Default::default, |library| library.path().display().to_string());
+        say(&format!(
+            "the launcher started {} processes, but to the MPI library ({library}) each of them is alone: launcher and \
+             library do not belong together; `refrain doctor` names the right one. Each process has a trace of its \
+             own: {}",
+            launched.size,
+            finalize::path_alone(config, launched.rank).display(),
+        ));
+    }
+    Some(launched.rank)
 }

@@ -9,6 +9,8 @@ use std::path::Path;
 pub struct Analysis {
     /// The word that is `mpiexec` or one of its kin.
     pub launcher: Option<usize>,
+    /// The word that is the program; the interpreter where it is a script's.
+    pub program: Option<usize>,
     /// The traced program's name, without directories; `trace` where none was found.
     pub name: String,
 }
@@ -209,7 +211,8 @@ pub fn analyse(words: &[String], is_program: impl Fn(&str) -> bool) -> Analysis 
         at = skip_own_words(&prefix, words, at + 1, &is_program);
     }
     let name = words.get(at..).and_then(program_name).unwrap_or_else(|| "trace".to_string());
-    Analysis { launcher, name }
+    let program = (at < words.len()).then_some(at);
+    Analysis { launcher, program, name }
 }
 
 /// The first word after a launcher's or wrapper's own.
@@ -378,6 +381,13 @@ mod tests {
         check("sh run.sh", "run");
         check("sh -c exit", "sh");
         check("julia solve.jl", "solve");
+    }
+
+    #[test]
+    fn the_program_s_word() {
+        assert_eq!(run("mpiexec -n 2 ./app 3").program, Some(3));
+        assert_eq!(run("env A=1 python3 solve.py").program, Some(2));
+        assert_eq!(run("mpiexec -n").program, None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `refrain run`: prepare the environment, start the program, say what came of it.
 
 mod command;
+mod env;
 mod library;
 mod settings;
 mod wait;
@@ -13,8 +14,11 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
+pub use command::analyse;
+pub use env::env;
 pub use settings::{Flags, Settings};
 
+use crate::doctor::{self, launcher::Launcher, library::Family};
 use crate::failure::Failure;
 use crate::say;
 
@@ -54,11 +58,15 @@ struct Plan {
 
 pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let settings = Settings::resolve(flags, |name| std::env::var_os(name))?;
-    let binary = std::env::current_exe()
-        .map_err(|e| Failure::new(format!("the path of this program is not known: {e}")))?;
-    let library = library::find(&binary, std::env::var_os("REFRAIN_LIBRARY"))?;
+    let library = capture_library()?;
     let plan = plan(&settings, words, &library, |name| std::env::var_os(name))?;
     let before = stamp(&plan.out);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if plan.place == Place::Outside
+        && let Some(mismatch) = doctor::mismatch(words, &path)
+    {
+        say(&format!("warning: {mismatch}"));
+    }
 
     let mut command = Command::new(&plan.words[0]);
     command.args(&plan.words[1..]).envs(plan.env.iter().map(|(name, value)| (name, value)));
@@ -68,6 +76,33 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let status = wait::run(&mut command).map_err(|e| not_started(&plan.words[0], &e))?;
     report(&plan, before, status.success());
     Ok(ExitCode::from(wait::exit_code(status)))
+}
+
+pub fn capture_library() -> Result<PathBuf, Failure> {
+    let binary = std::env::current_exe()
+        .map_err(|e| Failure::new(format!("the path of this program is not known: {e}")))?;
+    library::find(&binary, std::env::var_os("REFRAIN_LIBRARY"))
+}
+
+/// What the capture library is told, and how it gets into the program.
+fn variables(
+    settings: &Settings,
+    library: &Path,
+    out: &Path,
+    preloaded: Option<OsString>,
+) -> Vec<(&'static str, OsString)> {
+    let mut variables: Vec<(&'static str, OsString)> = vec![
+        ("LD_PRELOAD", preload(preloaded, library)),
+        ("REFRAIN_OUT", out.as_os_str().to_owned()),
+        ("REFRAIN_POINTERS", settings.pointers.to_string().into()),
+        ("REFRAIN_TIME", settings.time.to_string().into()),
+        ("REFRAIN_SPLIT", settings.split.to_string().into()),
+    ];
+    variables.extend(settings.choice.iter().map(|(name, value)| (*name, value.into())));
+    if settings.force {
+        variables.push(("REFRAIN_FORCE", "1".into()));
+    }
+    variables
 }
 
 fn plan(
@@ -85,30 +120,35 @@ fn plan(
     let shown = settings.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.rfn", analysis.name)));
     let out = writable_place(&shown, settings.force)?;
 
-    let mut variables: Vec<(&'static str, OsString)> = vec![
-        ("LD_PRELOAD", preload(env("LD_PRELOAD"), library)),
-        ("REFRAIN_OUT", out.clone().into_os_string()),
-        ("REFRAIN_POINTERS", settings.pointers.to_string().into()),
-        ("REFRAIN_TIME", settings.time.to_string().into()),
-        ("REFRAIN_SPLIT", settings.split.to_string().into()),
-        ("REFRAIN_COMMAND", joined(words)),
-    ];
-    if settings.force {
-        variables.push(("REFRAIN_FORCE", "1".into()));
-    }
+    let mut variables = variables(settings, library, &out, env("LD_PRELOAD"));
+    variables.push(("REFRAIN_COMMAND", joined(words)));
     // Nobody is left to print the closing line when this process has become the program.
     if place == Place::Inside && !settings.quiet {
         variables.push(("REFRAIN_SUMMARY", "1".into()));
     }
 
     let mut words = words.to_vec();
+    // Open MPI's launcher passes no environment to other nodes unless told to.
     if let Some(at) = analysis.launcher
-        && find_program(&words[at], &path).is_some_and(|launcher| is_open_mpi(&launcher))
+        && find_program(&words[at], &path)
+            .is_some_and(|launcher| Launcher::of(launcher).family == Some(Family::OpenMpi))
     {
         let exports = variables.iter().flat_map(|(name, _)| ["-x".into(), (*name).into()]);
         words.splice(at + 1..at + 1, exports);
     }
     Ok(Plan { place, words, env: variables, out, shown, quiet: settings.quiet })
+}
+
+/// What will be recorded, in words.
+pub fn described(settings: &Settings) -> Vec<String> {
+    let option = |(variable, value): &(&str, String)| {
+        (variable.trim_start_matches("REFRAIN_").to_lowercase(), value.clone())
+    };
+    let mut options: Vec<(String, String)> = settings.choice.iter().map(option).collect();
+    if settings.pointers == settings::Switch::Off {
+        options.push(("pointers".into(), "off".into()));
+    }
+    refrain_views::info::recorded(&options)
 }
 
 fn inside_launcher(env: impl Fn(&str) -> Option<OsString>) -> bool {
@@ -166,7 +206,7 @@ fn joined(words: &[OsString]) -> OsString {
     OsString::from_vec(words.iter().map(|w| w.as_bytes()).collect::<Vec<_>>().join(&0x1f))
 }
 
-fn find_program(word: &OsStr, path: &OsStr) -> Option<PathBuf> {
+pub fn find_program(word: &OsStr, path: &OsStr) -> Option<PathBuf> {
     if word.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(word)).filter(|p| is_executable(p));
     }
@@ -175,24 +215,6 @@ fn find_program(word: &OsStr, path: &OsStr) -> Option<PathBuf> {
 
 fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0)
-}
-
-/// Open MPI's launcher passes no environment to other nodes unless told to. It goes by many names: a link to orterun
-/// (4), or a small program of its own that starts prterun (5).
-fn is_open_mpi(launcher: &Path) -> bool {
-    /// Larger than any of these programs.
-    const SMALL: u64 = 1 << 20;
-    const NAMES: [&str; 2] = ["orterun", "prterun"];
-    let Ok(real) = launcher.canonicalize() else { return false };
-    let name = real.file_name().unwrap_or_default().to_string_lossy();
-    if NAMES.iter().any(|mark| name.contains(mark)) {
-        return true;
-    }
-    if real.metadata().map_or(true, |m| m.len() > SMALL) {
-        return false;
-    }
-    let bytes = std::fs::read(&real).unwrap_or_default();
-    NAMES.iter().any(|mark| bytes.windows(mark.len()).any(|w| w == mark.as_bytes()))
 }
 
 /// What tells one file from the next under the same name.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use refrain_model::choice::{Choice, Words};
 
 use crate::failure::Failure;
 
@@ -40,6 +41,8 @@ impl fmt::Display for Time {
     }
 }
 
+const CHOOSING: &str = "Choosing what to record";
+
 /// As given on the command line; what is not given is looked up in the environment.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Flags {
@@ -49,6 +52,22 @@ pub struct Flags {
     /// Replace the trace if it is there already [env: REFRAIN_FORCE=on]
     #[arg(long)]
     pub force: bool,
+    /// Record these ranks of MPI_COMM_WORLD only: 0-7,63 [env: REFRAIN_RANKS]
+    #[arg(long, value_name = "RANKS", help_heading = CHOOSING)]
+    pub ranks: Option<String>,
+    /// Record these calls only: families (p2p, coll, rma, ...), functions, beginnings (MPI_Win_*) [env: REFRAIN_ONLY]
+    #[arg(long, value_name = "CALLS", help_heading = CHOOSING)]
+    pub only: Option<String>,
+    /// Do not record these calls [env: REFRAIN_SKIP]
+    #[arg(long, value_name = "CALLS", help_heading = CHOOSING)]
+    pub skip: Option<String>,
+    /// Record calls that begin in this stretch of time after MPI_Init: 10s..2m, 10s.., ..500ms [env: REFRAIN_WINDOW]
+    #[arg(long, value_name = "FROM..UNTIL", help_heading = CHOOSING)]
+    pub window: Option<String>,
+    /// Let the program switch: MPI_Pcontrol(0) stops recording, any other level resumes it [default: on;
+    /// env: REFRAIN_PCONTROL]
+    #[arg(long, value_name = "on|off", hide_possible_values = true, help_heading = CHOOSING)]
+    pub pcontrol: Option<Switch>,
     /// Keep buffer addresses, as allocation and offset [default: on; env: REFRAIN_POINTERS]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub pointers: Option<Switch>,
@@ -72,6 +91,8 @@ pub struct Settings {
     pub time: Time,
     pub split: Switch,
     pub quiet: bool,
+    /// What to record, by variable, as the capture library will read it. Checked.
+    pub choice: Vec<(&'static str, String)>,
 }
 
 impl Settings {
@@ -85,8 +106,38 @@ impl Settings {
             time: choice(flags.time, "REFRAIN_TIME", env("REFRAIN_TIME"), Time::Mean)?,
             split: choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?,
             quiet: flags.quiet,
+            choice: chosen(flags, env)?,
         })
     }
+}
+
+/// The options by name, with their variables. Checked together: they may leave nothing.
+fn chosen(
+    flags: &Flags,
+    env: impl Fn(&str) -> Option<OsString>,
+) -> Result<Vec<(&'static str, String)>, Failure> {
+    let pcontrol = flags.pcontrol.map(|switch| switch.to_string());
+    let options = [
+        ("ranks", "REFRAIN_RANKS", &flags.ranks),
+        ("only", "REFRAIN_ONLY", &flags.only),
+        ("skip", "REFRAIN_SKIP", &flags.skip),
+        ("window", "REFRAIN_WINDOW", &flags.window),
+        ("pcontrol", "REFRAIN_PCONTROL", &pcontrol),
+    ];
+    let values = options.map(|(_, variable, flag)| {
+        flag.clone().or_else(|| Some(env(variable)?.to_string_lossy().into_owned()))
+    });
+    let [ranks, only, skip, window, pcontrol] = values.each_ref().map(Option::as_deref);
+    Choice::read(Words { ranks, only, skip, window, pcontrol }).map_err(|bad| {
+        let named = options.iter().find(|(option, ..)| *option == bad.option);
+        let place = match named {
+            Some((_, variable, None)) => (*variable).to_owned(),
+            _ => format!("--{}", bad.option),
+        };
+        Failure::new(format!("{place}: {}", bad.why)).help("`refrain run --help` has examples")
+    })?;
+    let given = options.into_iter().zip(values);
+    Ok(given.filter_map(|((_, variable, _), value)| Some((variable, value?))).collect())
 }
 
 fn choice<T: ValueEnum>(
@@ -170,6 +221,23 @@ mod tests {
         assert!(error("REFRAIN_POINTERS", "ON").contains("on, off"));
         assert!(error("REFRAIN_SPLIT", "1").contains("on, off"));
         assert!(error("REFRAIN_FORCE", "maybe").contains("on, off"));
+    }
+
+    #[test]
+    fn choices_come_from_both_and_are_checked_together() {
+        let flags = Flags { only: Some("coll".into()), pcontrol: Some(Switch::Off), ..Flags::default() };
+        let s = resolve(flags.clone(), &[("REFRAIN_RANKS", "0-3"), ("REFRAIN_ONLY", "p2p")]).unwrap();
+        let given: Vec<String> = s.choice.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(given, ["REFRAIN_RANKS=0-3", "REFRAIN_ONLY=coll", "REFRAIN_PCONTROL=off"]);
+
+        let error = |flags: &Flags, env: &[(&str, &str)]| resolve(flags.clone(), env).unwrap_err();
+        assert!(error(&flags, &[("REFRAIN_SKIP", "coll")]).starts_with("REFRAIN_SKIP: no call is left"));
+        assert!(error(&flags, &[("REFRAIN_RANKS", "0-")]).starts_with("REFRAIN_RANKS: '0-' is neither"));
+        let wrong = Flags { only: Some("MPI_Allreduse".into()), ..Flags::default() };
+        assert!(error(&wrong, &[]).starts_with("--only: 'MPI_Allreduse'"), "{}", error(&wrong, &[]));
+        assert!(error(&wrong, &[]).contains("did you mean MPI_Allreduce?"));
+        let wrong = Flags { window: Some("2m..10s".into()), ..Flags::default() };
+        assert!(error(&wrong, &[]).starts_with("--window: '2m..10s' is empty"));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use refrain_tracefile::Trace;
 use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats};
 use crate::error::Error;
 use crate::human::{duration, plural, ranks as rank_list, size, thousands};
+use crate::info::chosen_ranks;
 use crate::json;
 use crate::table::Table;
 
@@ -102,11 +103,12 @@ fn ranks(trace: &Trace, stats: &Stats, text: &mut String) {
     text.push_str(&table.render());
     match &trace.meta.mpi_time {
         Some(time) => {
-            let mean = time.total_ns / u64::from(trace.meta.ranks.max(1));
+            let ranks = chosen_ranks(trace).count() as u64;
+            let mean = time.total_ns / ranks.max(1);
             text.push_str(&format!(
                 "\nTime in MPI over {}: {} in all, {} a rank; least {} (rank {}), most {} (rank {}).\n\
                  Time is kept by rank only as this summary.\n",
-                plural(trace.meta.ranks.into(), "rank"),
+                plural(ranks, "rank"),
                 duration(time.total_ns),
                 duration(mean),
                 duration(time.min.1),

@@ -1,0 +1,240 @@
+//! `refrain doctor`: what would be traced, and what would be in the way. Looks at files; runs nothing.
+
+mod elf;
+pub mod launcher;
+pub mod library;
+mod linker;
+mod python;
+mod report;
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use elf::{Elf, Machine};
+use launcher::Launcher;
+use library::Library;
+use linker::Places;
+
+use crate::failure::Failure;
+use crate::run::{self, Flags, Settings, find_program};
+
+/// All that was found out about a command line.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// What would be traced; `None` where the command names no program.
+    program: Option<PathBuf>,
+    kind: Kind,
+    library: Option<Library>,
+    bindings: Vec<&'static str>,
+    launcher: Option<Launcher>,
+    /// The capture library.
+    capture: Option<PathBuf>,
+    /// What would be recorded.
+    records: Vec<String>,
+    /// What keeps it from working, and what to do about it.
+    problems: Vec<Problem>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Problem {
+    what: String,
+    help: String,
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    Unknown,
+    Dynamic,
+    /// There is no dynamic linker in it that could preload anything.
+    Static,
+    Script(String),
+    /// With what it imports MPI through.
+    Python(Option<PathBuf>),
+    OtherMachine(String),
+}
+
+pub fn doctor(flags: &Flags, words: &[OsString], json: bool) -> Result<ExitCode, Failure> {
+    let settings = Settings::resolve(flags, |name| std::env::var_os(name))?;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut findings = examine(words, &path)?;
+    match run::capture_library() {
+        Ok(capture) => findings.capture = Some(capture),
+        Err(failure) => findings.problem(failure.to_string(), String::new()),
+    }
+    findings.records = run::described(&settings);
+    let text = if json { report::json(&findings) } else { report::text(&findings) };
+    crate::print(&text)?;
+    Ok(ExitCode::from(u8::from(!findings.problems.is_empty())))
+}
+
+/// Where a launcher and a program's library can be told apart before the start: what is wrong, and what to do.
+pub fn mismatch(words: &[OsString], path: &OsStr) -> Option<String> {
+    let findings = examine(words, path).ok()?;
+    let (launcher, library) = (findings.launcher?, findings.library?);
+    if launcher.fits(&library) {
+        return None;
+    }
+    let problem = mismatched(&launcher, &library, path);
+    Some(format!("{}\n  {}", problem.what, problem.help))
+}
+
+fn mismatched(launcher: &Launcher, library: &Library, path: &OsStr) -> Problem {
+    let help = match launcher::fitting(library, path) {
+        Some(right) => format!("Start it with {}.", right.display()),
+        None => format!("Start it with the launcher that came with {}.", library.shown()),
+    };
+    Problem {
+        what: format!(
+            "the launcher {} ({}) does not belong to the program's MPI library, {} ({}): each process will be alone, \
+             a program of one rank",
+            launcher.path.display(),
+            launcher.shown(),
+            library.shown(),
+            library.path.display(),
+        ),
+        help,
+    }
+}
+
+impl Findings {
+    fn problem(&mut self, what: impl Into<String>, help: impl Into<String>) {
+        self.problems.push(Problem { what: what.into(), help: help.into() });
+    }
+}
+
+/// Fails only where nothing can be looked at.
+fn examine(words: &[OsString], path: &OsStr) -> Result<Findings, Failure> {
+    let text: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let analysis = run::analyse(&text, |word| find_program(OsStr::new(word), path).is_some());
+    let mut findings = Findings::default();
+    if let Some(at) = analysis.launcher {
+        match find_program(&words[at], path) {
+            Some(launcher) => findings.launcher = Some(Launcher::of(launcher)),
+            None => findings.problem(
+                format!("the launcher {} was not found", text[at]),
+                "Check the name, or load the module that provides it.",
+            ),
+        }
+    }
+    if let Some(at) = analysis.program {
+        let program = find_program(&words[at], path).ok_or_else(|| {
+            Failure::new(format!("there is no program {}", text[at]))
+                .help("name an executable file, or the whole command after `--`")
+        })?;
+        look_at(&mut findings, &program, path)
+            .map_err(|e| Failure::new(format!("{} could not be read: {e}", program.display())))?;
+        findings.program = Some(program);
+    }
+    if let (Some(launcher), Some(library)) = (&findings.launcher, &findings.library)
+        && !launcher.fits(library)
+    {
+        let problem = mismatched(launcher, library, path);
+        findings.problems.push(problem);
+    }
+    Ok(findings)
+}
+
+fn look_at(findings: &mut Findings, program: &Path, path: &OsStr) -> std::io::Result<()> {
+    let Some(elf) = Elf::open(program)? else {
+        return look_at_script(findings, program, path);
+    };
+    if elf.machine != Machine::OWN {
+        let name = elf.machine.name();
+        findings.problem(
+            format!("the program is for another machine: {name}, not {}", Machine::OWN.name()),
+            "Use a Refrain built for that machine.",
+        );
+        findings.kind = Kind::OtherMachine(name);
+        return Ok(());
+    }
+    if program.metadata()?.mode() & 0o6000 != 0 {
+        findings.problem(
+            "the program is set-user-id or set-group-id: the linker preloads nothing into it",
+            "Trace a copy without that bit: cp makes one.",
+        );
+    }
+    if !elf.interpreter {
+        findings.kind = Kind::Static;
+        findings.problem(
+            "the program is linked statically: nothing can be preloaded into it",
+            "Link it with the shared libraries of MPI: without -static, -static-pie.",
+        );
+        return Ok(());
+    }
+    findings.kind = Kind::Dynamic;
+    let places = Places::of_this_system();
+    let needed = linker::closure(program, &elf, &places);
+    findings.library = library::find(&needed);
+    let missing: Vec<&str> = needed.iter().filter(|n| n.found.is_none()).map(|n| n.name.as_str()).collect();
+    if !missing.is_empty() {
+        findings.problem(
+            format!("the program needs {}, which was not found", missing.join(", ")),
+            "Load the module, or set LD_LIBRARY_PATH, as for running it.",
+        );
+    }
+    let library = findings.library.as_ref().map(|library| library.path.clone());
+    // A library of the program's own may be what calls MPI; MPI's own layers call it too, but are not the program.
+    let others = needed.iter().filter_map(|needed| needed.found.as_ref()).filter(|(path, _)| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Some(path) != library.as_ref() && !name.starts_with("libmpi")
+    });
+    if findings.library.is_some() {
+        findings.bindings = library::bindings([&elf].into_iter().chain(others.map(|(_, elf)| elf)));
+    } else if python::is_python(program) {
+        look_at_python(findings, program, &places);
+    } else if library::is_inside(&elf) {
+        findings.problem(
+            "MPI is linked statically into the program: its calls go past the preloaded library",
+            "Link it with the shared library of MPI.",
+        );
+    } else if missing.is_empty() {
+        findings.problem(
+            "the program is not linked with an MPI library",
+            "Nothing is recorded where it loads one while it runs (dlopen), or only starts programs that use one.",
+        );
+    }
+    Ok(())
+}
+
+fn look_at_python(findings: &mut Findings, interpreter: &Path, places: &Places) {
+    let module = python::mpi4py(interpreter);
+    match module.as_ref().and_then(|module| Some((module, Elf::open(module).ok()??))) {
+        Some((module, elf)) => {
+            findings.library = library::find(&linker::closure(module, &elf, places));
+            findings.problem(
+                format!(
+                    "mpi4py ({}) loads MPI while the program runs: nothing is recorded",
+                    module.display()
+                ),
+                "This version of Refrain follows MPI libraries that are loaded from the start only.",
+            );
+        }
+        None => findings.problem(
+            "mpi4py was not found beside this Python",
+            "Name the interpreter of the environment that has it; `python -m pip show mpi4py` says which.",
+        ),
+    }
+    findings.kind = Kind::Python(module);
+}
+
+/// A script is traced through: what it starts inherits the environment.
+fn look_at_script(findings: &mut Findings, program: &Path, path: &OsStr) -> std::io::Result<()> {
+    let head = std::fs::read(program)?;
+    let line = head.strip_prefix(b"#!").and_then(|rest| rest.split(|&b| b == b'\n').next());
+    let Some(line) = line.map(|line| String::from_utf8_lossy(line).trim().to_owned()) else {
+        findings
+            .problem("the file is neither a program nor a script", "Is it complete, and meant to be run?");
+        return Ok(());
+    };
+    let mut words = line.split_whitespace().filter(|word| !word.starts_with('-'));
+    let first = words.next().unwrap_or_default();
+    let word = if first.ends_with("/env") { words.next().unwrap_or(first) } else { first };
+    findings.kind = Kind::Script(line.clone());
+    if let Some(interpreter) = find_program(OsStr::new(word), path).filter(|found| python::is_python(found)) {
+        look_at_python(findings, &interpreter, &Places::of_this_system());
+    }
+    Ok(())
+}

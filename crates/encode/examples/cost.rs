@@ -46,12 +46,12 @@ fn main() {
             w.encoder.after(&mut w.host, f, &args, 0, &w.before, &mut w.record);
             black_box(&w.record);
         });
-        let symbol = tape.push(0, &w.record, 1);
+        let symbol = tape.push(&w.record, 1);
         memo.remember(&mut w.encoder, &mut w.host, f, &args, &w.record, symbol);
         let recalling = best(|| {
             black_box(memo.recall(&mut w.encoder, &mut w.host, f, &args));
         });
-        let folding = best(|| tape.push_known(0, symbol, &w.record.values, 1));
+        let folding = best(|| tape.push_known(symbol, &w.record.values, 1));
         println!("{name:<14} {encoding:>9.1} {recalling:>9.1} {folding:>9.1}");
     }
 }

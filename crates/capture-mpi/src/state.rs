@@ -50,6 +50,9 @@ pub static TSC: AtomicBool = AtomicBool::new(false);
 pub static PANIC_AT: AtomicU64 = AtomicU64::new(0);
 pub static OBSERVED: AtomicU64 = AtomicU64::new(0);
 
+/// The first word of the part file that says how this process ended; null until there is one.
+pub static ENDING: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
+
 /// Allocations are followed. On from the first instruction until somebody can say that nobody asked for it.
 pub static TRACKING: AtomicBool = AtomicBool::new(true);
 /// The allocator behind ours.

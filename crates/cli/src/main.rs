@@ -4,6 +4,7 @@ mod args;
 mod failure;
 mod progress;
 mod reading;
+mod recover;
 mod run;
 #[cfg(test)]
 mod testing;
@@ -27,6 +28,7 @@ fn say(line: &str) {
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run { flags, words } => run::run(&flags, &words),
+        Command::Recover { directory, out, force } => recover::command(&directory, out, force),
         Command::Info { file, json } => reading::info(&file, json),
         Command::Dump { file, rank, thread, calls, only, format, json } => {
             let format = if json { Format::Json } else { format };

@@ -51,22 +51,21 @@ impl Out<'_> {
 }
 
 impl Journal {
-    /// A snapshot of `tape` was taken, and the bytes begin anew. What the snapshot leaves out comes first: how many
-    /// bytes of `to` it took, or `None` where they do not suffice.
-    pub fn restart(&mut self, tape: &Tape, to: &mut [u8]) -> Option<usize> {
+    /// A snapshot of `tape` was taken: entries begin anew. Comes with those for what the snapshot leaves out.
+    pub fn restart(&mut self, tape: &Tape) -> Vec<u8> {
         self.last.clear();
         self.known = tape.symbols_told();
-        let Some((symbol, values, count)) = tape.waiting() else { return Some(0) };
-        if to.len() < room(values.len(), 0) {
-            return None;
-        }
-        let mut out = Out { to, at: 0 };
+        let Some((symbol, values, count)) = tape.waiting() else { return Vec::new() };
+        let mut bytes = vec![0; room(values.len(), 0)];
+        let mut out = Out { to: &mut bytes, at: 0 };
         out.number(u64::from(symbol) << 2 | REPEATED);
         out.number(count);
         all(&mut out, values);
         // Their time is in the snapshot.
         out.number(0);
-        Some(out.at)
+        let length = out.at;
+        bytes.truncate(length);
+        bytes
     }
 
     /// Writes the call that `tape` was just given: how many bytes of `to` it took, or `None` where they do not suffice.

@@ -80,7 +80,8 @@ impl<'a> Events<'a> {
     }
 
     fn waiting(&mut self, event: Event) -> Result<Waiting, Error> {
-        let Some((Some((layout, _)), polls)) = self.layouts.get(event.symbol as usize).zip(event.polls) else {
+        let Some((Some((layout, _)), polls)) = self.layouts.get(event.symbol as usize).zip(event.polls)
+        else {
             return Ok(Waiting::only(event.call));
         };
         // The count itself is no value of the poll.

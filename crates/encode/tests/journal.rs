@@ -16,6 +16,8 @@ struct Process {
     tape: Tape,
     journal: Journal,
     snapshot: Bundle,
+    lead: Vec<u8>,
+    lead: Vec<u8>,
     tail: Vec<u8>,
     used: usize,
     snapshots: usize,
@@ -31,6 +33,8 @@ impl Process {
             tape,
             journal: Journal::default(),
             snapshot,
+            lead: Vec::new(),
+            lead: Vec::new(),
             tail: vec![0; room],
             used: 0,
             snapshots: 0,
@@ -47,7 +51,8 @@ impl Process {
             Some(bytes) => self.used += bytes,
             None => {
                 self.snapshot = self.tape.snapshot().unwrap();
-                self.used = self.journal.restart(&self.tape, &mut self.tail).unwrap();
+                self.lead = self.journal.restart(&self.tape);
+                self.used = 0;
                 self.snapshots += 1;
             }
         }
@@ -56,7 +61,7 @@ impl Process {
     /// What somebody else makes of what is left.
     fn check(&self) {
         let mut tape = Tape::resume(&Bundle::from_bytes(&self.snapshot.to_bytes()).unwrap()).unwrap();
-        replay(&self.tail[..self.used], &mut tape).unwrap();
+        replay(&[&self.lead, &self.tail[..self.used]].concat(), &mut tape).unwrap();
         assert_eq!(tape.ticks(), 3 * self.said.len() as u64);
         let bundle = Tape::bundle(2, [(0, &mut tape)], |ticks| ticks).unwrap();
         let read: Vec<String> = Calls::new(&bundle, 2, 0)

@@ -52,6 +52,8 @@ pub enum Word {
     /// How the process ended ([`End`]), and the code or signal that goes with it.
     End,
     EndCode,
+    /// Calls are missing at the end: there was no room to keep them.
+    Lost,
     /// Which of the two pairs below counts.
     Current,
     /// The snapshot's number, 0 for none, and how many bytes of the tail belong to it.
@@ -107,11 +109,15 @@ pub fn header(words: &[(Word, u64)], text: &str) -> Vec<u8> {
     bytes
 }
 
-/// A snapshot's file: its checksum, then its bytes.
-pub fn snapshot_bytes(bundle: &Bundle) -> Vec<u8> {
-    let content = bundle.to_bytes();
-    let mut bytes = crc32(&content).to_le_bytes().to_vec();
-    bytes.extend_from_slice(&content);
+/// A snapshot's file: a checksum of the rest, the length of `lead` and `lead`, which is journal that comes before the
+/// tail, then the recording.
+pub fn snapshot_bytes(bundle: &Bundle, lead: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 4];
+    bytes.extend_from_slice(&(lead.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(lead);
+    bytes.extend_from_slice(&bundle.to_bytes());
+    let sum = crc32(&bytes[4..]);
+    bytes[..4].copy_from_slice(&sum.to_le_bytes());
     bytes
 }
 
@@ -127,7 +133,8 @@ pub struct Part {
     words: Vec<u64>,
     text: String,
     pub snapshot: Option<Bundle>,
-    pub tail: Vec<u8>,
+    /// The journal of what came after it.
+    pub journal: Vec<u8>,
 }
 
 impl Part {
@@ -167,23 +174,30 @@ impl Part {
             0 => (words[Word::Snapshot as usize], words[Word::Tail as usize]),
             _ => (words[Word::OtherSnapshot as usize], words[Word::OtherTail as usize]),
         };
-        let tail = bytes[HEADER..].get(..tail as usize).ok_or("its end is missing")?.to_vec();
-        let snapshot = if snapshot == 0 { None } else { Some(read_snapshot(path, snapshot)?) };
-        Ok(Part { words, text, snapshot, tail })
+        let tail = bytes[HEADER..].get(..tail as usize).ok_or("its end is missing")?;
+        let (snapshot, mut journal) = match snapshot {
+            0 => (None, Vec::new()),
+            number => read_snapshot(path, number).map(|(snapshot, lead)| (Some(snapshot), lead))?,
+        };
+        journal.extend_from_slice(tail);
+        Ok(Part { words, text, snapshot, journal })
     }
 }
 
-fn read_snapshot(part: &Path, number: u64) -> Result<Bundle, String> {
+fn read_snapshot(part: &Path, number: u64) -> Result<(Bundle, Vec<u8>), String> {
     let path = snapshot_path(part, number);
-    let bytes = fs::read(&path).map_err(|error| format!("its snapshot {}: {error}", path.display()))?;
-    let damaged = |what: String| format!("its snapshot {}: {what}", path.display());
-    let (sum, content) = bytes.split_first_chunk::<4>().ok_or_else(|| damaged("it is empty".into()))?;
-    if crc32(content) != u32::from_le_bytes(*sum) {
-        return Err(damaged("it is damaged".into()));
-    }
-    let bundle = Bundle::from_bytes(content).map_err(|error| damaged(error.to_string()))?;
-    bundle.validate().map_err(|error| damaged(error.to_string()))?;
-    Ok(bundle)
+    let damaged = |what: &dyn std::fmt::Display| format!("its snapshot {}: {what}", path.display());
+    let bytes = fs::read(&path).map_err(|error| damaged(&error))?;
+    let whole = || {
+        let (sum, rest) = bytes.split_first_chunk::<4>()?;
+        let (lead, content) = rest.split_first_chunk::<4>()?;
+        let (lead, content) = content.split_at_checked(u32::from_le_bytes(*lead) as usize)?;
+        (crc32(rest) == u32::from_le_bytes(*sum)).then_some((lead, content))
+    };
+    let (lead, content) = whole().ok_or_else(|| damaged(&"it is damaged"))?;
+    let bundle = Bundle::from_bytes(content).map_err(|error| damaged(&error))?;
+    bundle.validate().map_err(|error| damaged(&error))?;
+    Ok((bundle, lead.to_vec()))
 }
 
 #[cfg(test)]
@@ -200,11 +214,13 @@ mod tests {
         bytes.extend_from_slice(b"abcdef");
         fs::write(&path, &bytes).unwrap();
         assert!(Part::read(&path).unwrap_err().contains("a.part.2"));
-        fs::write(snapshot_path(&path, 2), snapshot_bytes(&Bundle::default())).unwrap();
+        fs::write(snapshot_path(&path, 2), snapshot_bytes(&Bundle::default(), b"xy")).unwrap();
         let part = Part::read(&path).unwrap();
-        assert_eq!((part.rank(), part.end(), part.tail.as_slice()), (Some(3), End::Silent, &b"abc"[..]));
-        assert_eq!((part.text("host"), part.text("host here"), part.text("abi")),
-            (Some("here and there"), Some("and there"), None));
+        assert_eq!((part.rank(), part.end(), part.journal.as_slice()), (Some(3), End::Silent, &b"xyabc"[..]));
+        assert_eq!(
+            (part.text("host"), part.text("host here"), part.text("abi")),
+            (Some("here and there"), Some("and there"), None)
+        );
         for damage in [0, 8, 200] {
             let mut bytes = bytes.clone();
             bytes.truncate(damage.max(1) * 20);

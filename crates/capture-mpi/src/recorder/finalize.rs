@@ -4,13 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use refrain_encode::Tape;
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
+use refrain_tracefile::part::End;
 use refrain_tracefile::{Meta, RankTime, Trace};
 
-use super::State;
 use super::meeting::meet;
 use super::summary::{self, Summary};
+use super::{State, endings};
 use crate::config::{Config, Time};
 use crate::guard::say;
 use crate::hooks::Ending;
@@ -33,9 +35,10 @@ impl Link for Wire<'_> {
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
 pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
-    let State { host, tape, calibration, started, spawned, .. } = *state;
-    let rate = calibration.finish();
-    let wall_ns = calibration.elapsed();
+    let State { host, mut threads, start, started, spawned, place, .. } = *state;
+    endings::note(End::Finalized, 0);
+    let rate = start.finish();
+    let wall_ns = start.elapsed();
     let pmpi = &host.pmpi;
     wait_for_all(pmpi);
     let transport = match MpiTransport::new(pmpi, pmpi.abi().comm_world) {
@@ -50,11 +53,13 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
 
     let mut own = Summary { hosts: vec![(host_name(), single(rank))], ..Summary::default() };
     if config.time != Time::Off {
-        let ns = rate.nanoseconds(tape.ticks());
+        let ns = rate.nanoseconds(threads.iter().map(|thread| thread.tape.ticks()).sum());
         own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
     }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
-    let bundle = match catch_unwind(AssertUnwindSafe(|| tape.finish(rank, |ticks| rate.nanoseconds(ticks)))) {
+    let tapes = threads.iter_mut().zip(0u32..).map(|(thread, number)| (number, &mut thread.tape));
+    let finish = || Tape::bundle(rank, tapes, |ticks| rate.nanoseconds(ticks));
+    let bundle = match catch_unwind(AssertUnwindSafe(finish)) {
         Ok(Ok(bundle)) if ending == Ending::Whole => bundle,
         Ok(Ok(bundle)) if ending == Ending::LeftByJump => {
             own.notes.push(format!("rank {rank}: left an MPI call by a jump, calls after it are missing"));
@@ -86,12 +91,19 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     match merged {
         Some(Ok((Some(bundle), summary))) => {
             let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
-            write(config, spawned, Trace { meta, bundle });
+            let written = write(config, spawned, Trace { meta, bundle });
+            if let Some(place) = place.filter(|_| written) {
+                // What cannot be removed is only in the way.
+                let _ = std::fs::remove_dir_all(place.directory);
+            }
         }
         Some(Ok((None, _))) => {}
         Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
         None => say(&format!("merging failed on rank {rank}, an internal error; its calls are missing")),
     }
+    endings::over();
+    // A signal handler on another thread may be on its way to the parts: their memory stays as long as the process.
+    std::mem::forget(threads);
 }
 
 fn single(rank: u32) -> refrain_fold::ranks::RankList {
@@ -119,7 +131,7 @@ fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64
 }
 
 /// The first line of a library's own description, without the padding: MPICH's goes on for a kilobyte about its build.
-fn library_name(version: &str) -> String {
+pub fn library_name(version: &str) -> String {
     let line = version.lines().next().unwrap_or("").split(", package:").next().unwrap_or("");
     line.split_whitespace().collect::<Vec<_>>().join(" ").replace("MPICH Version: ", "MPICH ")
 }
@@ -160,15 +172,17 @@ fn path(config: &Config, spawned: bool) -> PathBuf {
     config.out.with_file_name(format!("{name}.spawned-{}.rfn", std::process::id()))
 }
 
-fn write(config: &Config, spawned: bool, mut trace: Trace) {
+/// Whether it was written.
+fn write(config: &Config, spawned: bool, mut trace: Trace) -> bool {
     if let Err(error) = trace.bundle.canonical() {
         say(&format!("no trace: what was merged does not hold together: {error}"));
-        return;
+        return false;
     }
     let ranks = trace.meta.ranks;
     let calls: u64 = calls(&trace.bundle);
     let path = path(config, spawned);
-    match refrain_tracefile::save(&trace, &path, config.force) {
+    let saved = refrain_tracefile::save(&trace, &path, config.force);
+    match &saved {
         // The launcher's `refrain` speaks of the file it asked for only.
         Ok(bytes) if config.summary || spawned => {
             say(&format!("{ranks} ranks, {calls} calls, {bytes} bytes -> {}", path.display()));
@@ -176,6 +190,7 @@ fn write(config: &Config, spawned: bool, mut trace: Trace) {
         Ok(_) => {}
         Err(error) => say(&format!("no trace: {error}")),
     }
+    saved.is_ok()
 }
 
 fn calls(bundle: &Bundle) -> u64 {
@@ -183,7 +198,7 @@ fn calls(bundle: &Bundle) -> u64 {
     bundle.cohorts.iter().map(of).sum()
 }
 
-fn host_name() -> String {
+pub fn host_name() -> String {
     let mut name = [0u8; 256];
     // SAFETY: the buffer is as long as said; one byte less, so that it ends in a zero whatever happens.
     let code = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };

@@ -1,33 +1,50 @@
 //! The recorder: every observed call is encoded, folded, and at the end merged and written.
 
+mod endings;
 mod finalize;
 mod host;
 mod meeting;
+mod safety;
 mod summary;
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use refrain_encode::{Before, Encoder, Memo, Record, Tape};
 use refrain_mpi::Pmpi;
 
-use crate::clock::Calibration;
+use refrain_tracefile::part::{self, End, Word};
+
+use crate::clock::Moment;
+use crate::config::{Config, Time};
 use crate::hooks::{Ending, Observed, Recorder};
 use crate::state;
 use host::Process;
+use safety::{Place, Safe};
 
 /// Everything that is kept from call to call. Lives in `state::RECORDER`.
 pub struct State {
     host: Process,
     encoder: Encoder,
-    tape: Tape,
     record: Record,
-    threads: Vec<(Before, Memo)>,
+    threads: Vec<Thread>,
     split: bool,
-    calibration: Calibration,
+    start: Moment,
+    /// Where parts are kept; known when MPI is up.
+    place: Option<Place>,
     /// Another MPI program started this one.
     spawned: bool,
     /// Seconds since 1970.
     started: u64,
+}
+
+/// What one thread records.
+#[derive(Default)]
+struct Thread {
+    before: Before,
+    memo: Memo,
+    tape: Tape,
+    safe: Option<Safe>,
 }
 
 impl State {
@@ -50,48 +67,128 @@ impl State {
         Some(State {
             host: Process::new(pmpi, config.pointers),
             encoder: Encoder::new(&constants),
-            tape: Tape::default(),
             record: Record::default(),
             threads: Vec::new(),
             split: config.split,
-            calibration: Calibration::start(),
+            start: Moment::now(),
+            place: None,
             spawned: false,
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
         })
     }
 
+    fn thread(&mut self, number: usize) -> &mut Thread {
+        if self.threads.len() <= number {
+            self.threads.resize_with(number + 1, Thread::default);
+            self.keep_safe();
+        }
+        &mut self.threads[number]
+    }
+
+    /// Gives every thread that has none a part, once it is known where.
+    fn keep_safe(&mut self) {
+        let Some(place) = &self.place else { return };
+        for (number, thread) in self.threads.iter_mut().enumerate().filter(|(_, t)| t.safe.is_none()) {
+            thread.safe = place.part(number, &mut thread.tape);
+            match &thread.safe {
+                Some(safe) => endings::watch(safe.word(Word::Magic)),
+                // The same would happen to all others.
+                None => {
+                    self.place = None;
+                    return;
+                }
+            }
+        }
+    }
+
     fn before(&mut self, thread: usize, call: Observed<'_>) {
-        if !self.encoder.overwrites(call.function) {
-            return;
+        let _ = self.thread(thread);
+        let thread = &mut self.threads[thread];
+        if let Some(safe) = &thread.safe {
+            safe.word(Word::Inside).store(u64::from(call.function.id) + 1, Relaxed);
         }
-        if self.threads.len() <= thread {
-            self.threads.resize_with(thread + 1, Default::default);
+        if self.encoder.overwrites(call.function) {
+            self.encoder.before(&mut self.host, call.function, call.args, &mut thread.before);
         }
-        self.encoder.before(&mut self.host, call.function, call.args, &mut self.threads[thread].0);
     }
 
     fn after(&mut self, thread: usize, call: Observed<'_>, result: i64, ticks: u64) {
-        if self.threads.len() <= thread {
-            self.threads.resize_with(thread + 1, Default::default);
-        }
         let Observed { function, args, .. } = call;
-        let (before, memo) = &mut self.threads[thread];
+        let _ = self.thread(thread);
+        let Thread { before, memo, tape, safe } = &mut self.threads[thread];
+        if let Some(safe) = safe {
+            safe.word(Word::Inside).store(0, Relaxed);
+        }
         let known = self.split && result == 0;
         if known
             && let Some((symbol, values)) = memo.recall(&mut self.encoder, &mut self.host, function, args)
         {
-            self.tape.push_known(thread, symbol, values, ticks);
+            tape.push_known(symbol, values, ticks);
+            if let Some(safe) = safe {
+                safe.call(tape, symbol, values, ticks);
+            }
             return;
         }
         self.encoder.after(&mut self.host, function, args, result, before, &mut self.record);
         if !self.split {
             self.record.inline_values();
         }
-        let symbol = self.tape.push(thread, &self.record, ticks);
+        let symbol = tape.push(&self.record, ticks);
+        if let Some(safe) = safe {
+            safe.call(tape, symbol, &self.record.values, ticks);
+        }
         if known {
             memo.remember(&mut self.encoder, &mut self.host, function, args, &self.record, symbol);
         }
     }
+
+    /// MPI is up, and with it everything that a part says of its process.
+    fn place(&self, config: &Config) -> Option<Place> {
+        let pmpi = &self.host.pmpi;
+        let world = pmpi.abi().comm_world;
+        let number = |n: Option<i32>| n.and_then(|n| u32::try_from(n).ok());
+        let (rank, size) = if pmpi.initialized().unwrap_or(false) {
+            (number(pmpi.comm_rank(world).ok()), number(pmpi.comm_size(world).ok()))
+        } else {
+            // A session alone has no world: what the launcher said.
+            (launcher_says(&RANKS), launcher_says(&SIZES))
+        };
+        let (rank, size) = (rank?, size?);
+        let parent = if self.spawned { std::os::unix::process::parent_id() } else { 0 };
+        let flags = if config.split { part::SPLIT } else { 0 };
+        let flags = flags | if config.time == Time::Off { 0 } else { part::TIMED };
+        let words = vec![
+            (Word::Rank, u64::from(rank) + 1),
+            (Word::Size, size.into()),
+            (Word::Pid, std::process::id().into()),
+            (Word::Parent, parent.into()),
+            (Word::Started, self.started),
+            (Word::Flags, flags),
+        ];
+        let text = format!(
+            "version {}\nhost {}\nlibrary {}\nabi {}\npointers {}\ncommand {}\n",
+            env!("CARGO_PKG_VERSION"),
+            finalize::host_name(),
+            finalize::library_name(&pmpi.library_version().unwrap_or_default()),
+            pmpi.abi().family.name(),
+            if config.pointers { "on" } else { "off" },
+            config.command.join("\u{1f}").replace('\n', " "),
+        );
+        // A program that another one started ends on its own.
+        let directory = if self.spawned {
+            config.parts().with_extension(format!("{parent}.parts"))
+        } else {
+            config.parts()
+        };
+        Some(Place { directory, words, text })
+    }
+}
+
+const RANKS: [&str; 3] = ["PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"];
+const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"];
+
+fn launcher_says(variables: &[&str]) -> Option<u32> {
+    variables.iter().find_map(|variable| std::env::var(variable).ok()?.parse().ok())
 }
 
 /// The recorder of real traces.
@@ -104,21 +201,31 @@ impl Recorder for Real {
             let State { host, encoder, spawned, .. } = state;
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.
-            if !host.pmpi.initialized().unwrap_or(false) {
-                return;
+            if host.pmpi.initialized().unwrap_or(false) {
+                encoder.start(host);
+                // Known only now: the program may let go of its parent before it ends.
+                *spawned |= host.pmpi.has_parent().unwrap_or(false);
+                let world = host.pmpi.abi().comm_world;
+                if let Ok(rank) = host.pmpi.comm_rank(world) {
+                    state::set_rank(rank.into());
+                }
             }
-            encoder.start(host);
-            // Known only now: the program may let go of its parent before it ends.
-            *spawned |= host.pmpi.has_parent().unwrap_or(false);
-            let world = host.pmpi.abi().comm_world;
-            if let Ok(rank) = host.pmpi.comm_rank(world) {
-                state::set_rank(rank.into());
+            if let Some(config) = state::CONFIG.get().filter(|config| config.safe && state.place.is_none()) {
+                state.place = state.place(config);
+                state.keep_safe();
             }
         });
     }
 
     fn before(call: Observed<'_>) {
-        state::with_recorder(State::new, |state, thread| state.before(thread, call));
+        state::with_recorder(State::new, |state, thread| {
+            state.before(thread, call);
+            if call.function.name == "MPI_Abort" {
+                // It does not come back.
+                state.after(thread, call, 0, 0);
+                endings::note(End::Abort, i64::from(call.args[1] as i32));
+            }
+        });
     }
 
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64) {

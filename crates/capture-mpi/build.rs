@@ -22,6 +22,7 @@ fn wrapper(index: usize, function: &Function) -> String {
     let kind = match (name, function.returns) {
         ("MPI_Init" | "MPI_Init_thread" | "MPI_Session_init", _) => "init",
         ("MPI_Finalize", _) => "finalize",
+        ("MPI_Abort", _) => "abort",
         ("MPI_Pcontrol", _) => return format!("variadic!({index}, MPI_Pcontrol, PMPI_Pcontrol);"),
         (_, Returns::Clock) if function.silent => "silent_clock",
         (_, Returns::Clock) => "clock",

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::state;
 
-/// Ticks of a clock that never runs backwards on one core. Their length is known only to a `Calibration`.
+/// Ticks of a clock that never runs backwards on one core. Their length is known only to a `Moment`.
 #[inline]
 pub fn now() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -37,13 +37,13 @@ fn nanoseconds() -> u64 {
 
 /// One moment on both clocks. Two of them, far apart, tell how long a tick is.
 #[derive(Debug, Clone, Copy)]
-pub struct Calibration {
-    ticks: u64,
-    nanoseconds: u64,
+pub struct Moment {
+    pub ticks: u64,
+    pub nanoseconds: u64,
 }
 
-impl Calibration {
-    pub fn start() -> Self {
+impl Moment {
+    pub fn now() -> Self {
         // The reading with the shortest gap around it: the process may lose its core in between.
         let mut best = (u64::MAX, Self { ticks: 0, nanoseconds: 0 });
         for _ in 0..5 {
@@ -64,7 +64,7 @@ impl Calibration {
 
     /// Nanoseconds a tick lasted, on average, since `self` was taken.
     pub fn finish(self) -> Rate {
-        let end = Self::start();
+        let end = Self::now();
         let ticks = end.ticks.wrapping_sub(self.ticks);
         let nanoseconds = end.nanoseconds.wrapping_sub(self.nanoseconds);
         let tsc = state::TSC.load(Relaxed);
@@ -89,13 +89,13 @@ mod tests {
     #[test]
     fn a_calibrated_tick_gives_back_the_wall_clock() {
         choose();
-        let calibration = Calibration::start();
+        let start = Moment::now();
         // The process may lose its core between two readings: one good try is enough.
         let good = (0..20).any(|_| {
             let (ticks, wall) = (now(), nanoseconds());
             std::thread::sleep(std::time::Duration::from_millis(20));
             let (ticks, wall) = (now() - ticks, nanoseconds() - wall);
-            calibration.finish().nanoseconds(ticks).abs_diff(wall) * 50 < wall
+            start.finish().nanoseconds(ticks).abs_diff(wall) * 50 < wall
         });
         assert!(good, "ticks and the wall clock disagree");
     }

@@ -20,6 +20,8 @@ pub struct Config {
     pub force: bool,
     /// `REFRAIN_SUMMARY=on|off`: one closing line on stderr.
     pub summary: bool,
+    /// `REFRAIN_SAFE=on|off`: keep what is recorded where it survives the process.
+    pub safe: bool,
     /// `REFRAIN_COMMAND`: the command line that was traced, its words separated by the unit separator (0x1f).
     pub command: Vec<String>,
     /// `REFRAIN_RANKS`, `REFRAIN_ONLY`, `REFRAIN_SKIP`, `REFRAIN_WINDOW`, `REFRAIN_PCONTROL`: what is recorded at all.
@@ -94,6 +96,7 @@ impl Config {
             split: switch("REFRAIN_SPLIT", true)?,
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
+            safe: switch("REFRAIN_SAFE", true)?,
             command: text("REFRAIN_COMMAND")
                 .map_or_else(Vec::new, |words| words.split('\u{1f}').map(str::to_owned).collect()),
             choice: Choice::read(words).map_err(Unknown::Choice)?,
@@ -160,13 +163,14 @@ mod tests {
             Ok(None) => "inert".to_owned(),
             Err(unknown) => unknown.to_string(),
             Ok(Some(c)) => format!(
-                "{} pointers={} time={:?} split={} force={} summary={} panic={}",
+                "{} pointers={} time={:?} split={} force={} summary={} safe={} panic={}",
                 c.out.display(),
                 c.pointers,
                 c.time,
                 c.split,
                 c.force,
                 c.summary,
+                c.safe,
                 c.test_panic
             ),
         };
@@ -178,14 +182,17 @@ mod tests {
         check("", "inert");
         check("OUT=", "inert");
         check("TIME=sometimes", "inert");
-        check("OUT=a.rfn", "a.rfn pointers=true time=Mean split=true force=false summary=false panic=0");
         check(
-            "OUT=/t/b POINTERS=off TIME=off SPLIT=off FORCE=1 SUMMARY=1 TEST_PANIC=7",
-            "/t/b pointers=false time=Off split=false force=true summary=true panic=7",
+            "OUT=a.rfn",
+            "a.rfn pointers=true time=Mean split=true force=false summary=false safe=true panic=0",
+        );
+        check(
+            "OUT=/t/b POINTERS=off TIME=off SPLIT=off FORCE=1 SUMMARY=1 SAFE=off TEST_PANIC=7",
+            "/t/b pointers=false time=Off split=false force=true summary=true safe=false panic=7",
         );
         check(
             "OUT=a TIME=mean FORCE=0",
-            "a pointers=true time=Mean split=true force=false summary=false panic=0",
+            "a pointers=true time=Mean split=true force=false summary=false safe=true panic=0",
         );
         check("OUT=a TIME=exact", "REFRAIN_TIME is \"exact\", which is none of: mean, off");
         check("OUT=a SPLIT=maybe", "REFRAIN_SPLIT is \"maybe\", which is none of: on, off, 1, 0");

@@ -119,7 +119,8 @@ pub struct Inside(u32);
 
 impl Inside {
     #[inline]
-    pub fn enter() -> Self {
+    pub fn enter(index: usize) -> Self {
+        state::note_inside(index + 1);
         let outside = state::depth();
         state::set_depth(outside + 1);
         Self(outside)
@@ -129,6 +130,7 @@ impl Inside {
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
+        state::note_inside(0);
         state::set_depth(self.0);
     }
 }
@@ -228,7 +230,7 @@ pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
 /// Function `index` takes nothing and returns a `double`.
 #[inline(never)]
 pub unsafe fn clock(index: usize) -> f64 {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(index);
     if filter::passes(index) {
         // SAFETY: as the caller says.
         return unsafe { pass_clock(real(index)) };
@@ -258,7 +260,7 @@ pub unsafe fn pass_clock(real: *const ()) -> f64 {
 /// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn init(index: usize, args: &[usize]) -> usize {
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(index);
     let call = observed_call(index, args);
     let real = real(index);
     let start = ticks();
@@ -280,6 +282,18 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
     word
 }
 
+/// `MPI_Abort`, of which nothing is heard afterwards.
+///
+/// # Safety
+/// `args` are the arguments the program passed to function `index`.
+#[inline(never)]
+pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
+    let _inside = Inside::enter(index);
+    observe(|| Active::abort(observed_call(index, args)));
+    // SAFETY: the program's own call, passed on.
+    unsafe { invoke(real(index), args) }
+}
+
 /// `MPI_Finalize`: the recorder ends before it, while it can still communicate.
 ///
 /// # Safety
@@ -287,7 +301,7 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
 #[inline(never)]
 pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
     let left_by_jump = state::depth() != 0;
-    let _inside = Inside::enter();
+    let _inside = Inside::enter(index);
     if state::STARTED.load(Acquire) {
         observe_if_on(fail_if_told);
         let ending = match state::mode() {
@@ -335,6 +349,7 @@ pub unsafe extern "C" fn enter_variadic(
 ) -> Forward {
     let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
     if !passing() {
+        state::note_inside(index + 1);
         state::set_depth(state::depth() + 1);
         begun.observing = 1;
         begun.start = ticks();
@@ -354,6 +369,7 @@ pub unsafe extern "C" fn leave_variadic(index: usize, word: usize, frame: *const
     let begun = unsafe { frame.read() };
     if begun.observing != 0 {
         after(index, &begun.args, word, begun.start, ticks());
+        state::note_inside(0);
         state::set_depth(state::depth() - 1);
     }
     word

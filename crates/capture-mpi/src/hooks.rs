@@ -37,8 +37,11 @@ pub trait Recorder {
     fn before(call: Observed<'_>);
 
     /// MPI has returned `result` (0 for clocks). `start` and `end` are ticks of `crate::clock`, 0 with the clock off.
-    /// Not called for `MPI_Finalize`, nor where a call never returns: `MPI_Abort`, or an error handler that throws.
+    /// Not called for `MPI_Finalize`, nor where a call never returns, since an error handler throws.
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64);
+
+    /// `MPI_Abort` is about to be entered, which does not return.
+    fn abort(call: Observed<'_>);
 
     /// `MPI_Finalize` is about to be entered: the last moment to communicate. Nothing is observed afterwards. Called
     /// wherever MPI was initialised, also after tracing stopped on this process (`init` may not have been called then):

@@ -57,6 +57,9 @@ pub static TSC: AtomicBool = AtomicBool::new(false);
 pub static PANIC_AT: AtomicU64 = AtomicU64::new(0);
 pub static OBSERVED: AtomicU64 = AtomicU64::new(0);
 
+/// The first word of the part file that says how this process ended; null until there is one.
+pub static ENDING: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
+
 /// Allocations are followed. On from the first instruction until somebody can say that nobody asked for it.
 pub static TRACKING: AtomicBool = AtomicBool::new(true);
 /// The allocator behind ours.
@@ -94,6 +97,9 @@ thread_local! {
 /// `BUSY` while we look at one.
 pub use own::{caller, depth, set_depth};
 
+/// Notes in the thread's part, if it has one, which function it is in: its position plus one, or 0.
+pub use own::note_inside;
+
 /// Added to the depth while the thread runs our own code, which no call may enter again.
 pub const BUSY: u32 = 1 << 31;
 
@@ -105,6 +111,7 @@ pub static CODE: AtomicPtr<Vec<(Range<usize>, bool)>> = AtomicPtr::new(null_mut(
 #[cfg(target_arch = "x86_64")]
 mod own {
     use std::arch::{asm, global_asm};
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     global_asm!(
         ".pushsection .tbss.refrain_own, \"awT\", @nobits",
@@ -121,6 +128,13 @@ mod own {
         ".size refrain_caller, 8",
         ".balign 8",
         "refrain_caller:",
+        ".zero 8",
+        ".globl refrain_inside",
+        ".hidden refrain_inside",
+        ".type refrain_inside, @object",
+        ".size refrain_inside, 8",
+        ".balign 8",
+        "refrain_inside:",
         ".zero 8",
         ".popsection",
     );
@@ -142,6 +156,38 @@ mod own {
             );
         }
         caller
+    }
+
+    #[inline]
+    pub fn note_inside(function: usize) {
+        let word: *const AtomicU64;
+        // SAFETY: as below.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_inside@GOTTPOFF]",
+                "mov {word}, qword ptr fs:[{at}]",
+                at = out(reg) _,
+                word = out(reg) word,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        // SAFETY: null, or a word of this thread's part.
+        if let Some(word) = unsafe { word.as_ref() } {
+            word.store(function as u64, Relaxed);
+        }
+    }
+
+    pub fn set_inside(word: *const AtomicU64) {
+        // SAFETY: as below.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_inside@GOTTPOFF]",
+                "mov qword ptr fs:[{at}], {word}",
+                at = out(reg) _,
+                word = in(reg) word,
+                options(nostack, preserves_flags),
+            );
+        }
     }
 
     #[inline]
@@ -200,10 +246,24 @@ mod own {
 #[cfg(not(target_arch = "x86_64"))]
 mod own {
     use std::cell::Cell;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     thread_local! {
         static DEPTH: Cell<u32> = const { Cell::new(0) };
         static NUMBER: Cell<u32> = const { Cell::new(0) };
+        static INSIDE: Cell<*const AtomicU64> = const { Cell::new(std::ptr::null()) };
+    }
+
+    #[inline]
+    pub fn note_inside(function: usize) {
+        // SAFETY: null, or a word of this thread's part.
+        if let Some(word) = unsafe { INSIDE.with(Cell::get).as_ref() } {
+            word.store(function as u64, Relaxed);
+        }
+    }
+
+    pub fn set_inside(word: *const AtomicU64) {
+        INSIDE.with(|cell| cell.set(word));
     }
 
     /// Not known here: every call inside another one is taken for MPI's own.
@@ -258,6 +318,12 @@ pub fn rank() -> Option<i64> {
 /// For messages; the recorder knows it once MPI is up.
 pub fn set_rank(rank: i64) {
     RANK.store(rank, Relaxed);
+}
+
+/// The word of the calling thread's part that says which function it is in. It stays mapped as long as the thread
+/// calls MPI.
+pub fn set_inside(word: &AtomicU64) {
+    own::set_inside(word);
 }
 
 /// The calling thread's number, in the order in which threads first called MPI.

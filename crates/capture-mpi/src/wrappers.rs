@@ -40,7 +40,7 @@ macro_rules! wrap {
             if guard::passing() {
                 return wrap!(@pass $index, ($($a)*));
             }
-            let inside = guard::Inside::enter();
+            let inside = guard::Inside::enter($index);
             if filter::passes($index) {
                 let word = wrap!(@pass $index, ($($a)*));
                 drop(inside);
@@ -63,6 +63,9 @@ macro_rules! wrap {
     };
     (finalize, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@observed finalize, passing_finalize, $index, $mpi, $pmpi, ($($a)*));
+    };
+    (abort, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
+        wrap!(@observed abort, passing, $index, $mpi, $pmpi, ($($a)*));
     };
     (@observed $path:ident, $passing:ident, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {

@@ -75,6 +75,26 @@ Exit code 0: all is well; 1: a problem was found; 2: there was nothing to look a
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
         words: Vec<OsString>,
     },
+    /// Make a trace from the parts that a run left behind when it ended too early
+    #[command(after_help = "\
+While a program runs, what was recorded lies in FILE.parts, beside where the trace will be. It is removed when the trace
+is written. When the program crashes, is killed or aborts, `refrain run` makes a partial trace of it by itself; where
+that process was killed too, or there was none, this does it by hand:
+
+  refrain recover app.rfn.parts                 writes app.rfn
+  refrain recover app.rfn.parts --out what-was.rfn
+
+All calls are there up to the last that returned; `refrain info` says how each rank ended. The parts are kept.")]
+    Recover {
+        /// The directory with the parts
+        directory: PathBuf,
+        /// Write the trace here [default: the directory's name without .parts]
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+        /// Replace the trace if it is there already
+        #[arg(long)]
+        force: bool,
+    },
     /// One screen: what ran, what was kept, where the bytes are
     #[command(after_help = "\
 Examples:

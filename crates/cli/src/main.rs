@@ -5,6 +5,7 @@ mod doctor;
 mod failure;
 mod progress;
 mod reading;
+mod recover;
 mod run;
 #[cfg(test)]
 mod testing;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Run { flags, words } => run::run(&flags, &words),
         Command::Env { flags } => run::env(&flags),
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
+        Command::Recover { directory, out, force } => recover::command(&directory, out, force),
         Command::Info { file, json } => reading::info(&file, json),
         Command::Dump { file, rank, thread, calls, only, format, json } => {
             let format = if json { Format::Json } else { format };

@@ -237,7 +237,10 @@ impl Rank {
             self.bound.insert(found.into(), id.clone());
             *self.live.entry(id.clone()).or_default() += 1;
             if kind == "req" {
-                self.requests.insert(id, (handle.into(), place.call.ends_with("_init") || place.call.ends_with("_init_c")));
+                self.requests.insert(
+                    id,
+                    (handle.into(), place.call.ends_with("_init") || place.call.ends_with("_init_c")),
+                );
             }
             return Ok(());
         }

@@ -68,7 +68,7 @@ fn measure(name: &str, calls: &[Call<'_>]) {
     for call in calls {
         call.run(&mut w);
         call.encode(&mut w);
-        let symbol = tape.push(0, &w.record, 1);
+        let symbol = tape.push(&w.record, 1);
         memo.remember(&mut w.encoder, &mut w.host, call.f, &call.args, &w.record, symbol);
         known.push((symbol, w.record.values.clone()));
     }
@@ -81,7 +81,7 @@ fn measure(name: &str, calls: &[Call<'_>]) {
     });
     let folding = best(|| {
         for (symbol, values) in &known {
-            tape.push_known(0, *symbol, values, 1);
+            tape.push_known(*symbol, values, 1);
         }
     });
     println!("{name:<20} {encoding:>9.1} {recalling:>9.1} {folding:>9.1}");

@@ -16,6 +16,10 @@ pub enum Error {
     BadSymbol { function: &'static str, at: usize },
     /// A number that cannot be what its place says it is (a length below zero, say).
     BadValue { function: &'static str, parameter: &'static str, value: i64 },
+    /// An entry of a journal that does not hold together; the position is in bytes.
+    Journal { at: usize },
+    /// What a snapshot's calls add up to is not what was recorded.
+    Digest,
 }
 
 impl fmt::Display for Error {
@@ -44,6 +48,8 @@ impl fmt::Display for Error {
                     "the symbol of a call of {function} is malformed at byte {at}: the trace is damaged"
                 )
             }
+            Error::Journal { at } => write!(f, "the journal is damaged at byte {at}"),
+            Error::Digest => write!(f, "the snapshot is damaged: its calls are not those that were recorded"),
             Error::BadValue { function, parameter, value } => {
                 write!(f, "{value} cannot be parameter {parameter} of {function}: the trace is damaged")
             }

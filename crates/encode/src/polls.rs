@@ -105,6 +105,10 @@ impl Waiting {
         }
     }
 
+    pub(crate) fn only(call: Call) -> Waiting {
+        Waiting { failed: None, last: Some(call) }
+    }
+
     /// The failed polls before a call that has these values.
     pub(crate) fn expand(
         decoder: &mut Decoder,
@@ -116,7 +120,7 @@ impl Waiting {
         let count =
             u64::try_from(polls).map_err(|_| Error::BadSymbol { function: layout.function.name, at: 0 })?;
         let Some(failed) = Failed::of(layout).filter(|_| count > 0) else {
-            return Ok(Waiting { failed: None, last: Some(call) });
+            return Ok(Waiting::only(call));
         };
         let mut values = failed.before(values);
         let failed = decoder.call(layout, &mut |_| values.next().map_or(0, |(_, value)| value))?;

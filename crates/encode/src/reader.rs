@@ -10,13 +10,88 @@ use crate::hash::hash_bytes;
 use crate::layout::Layout;
 use crate::polls::Waiting;
 
-pub struct Calls<'a> {
+/// What was folded, one symbol after the other: a call, which may stand for failed polls before it too.
+pub(crate) struct Events<'a> {
     bundle: &'a Bundle,
     walk: Walk<'a>,
     decoder: Decoder,
     /// By symbol; a layout is read once and used for every occurrence.
     layouts: Vec<Option<(Layout, u64)>>,
     digest: Digest,
+    /// Of the last event, in the order in which they were recorded.
+    pub(crate) values: Vec<(u16, i64)>,
+}
+
+pub(crate) struct Event {
+    pub(crate) symbol: u32,
+    pub(crate) call: Call,
+    /// How many polls failed before, where the symbol counts them.
+    polls: Option<i64>,
+}
+
+impl<'a> Events<'a> {
+    pub(crate) fn new(
+        bundle: &'a Bundle,
+        rank: u32,
+        thread: u32,
+        decoder: Decoder,
+    ) -> Result<Events<'a>, Error> {
+        let walk = Walk::new(bundle, rank, thread).map_err(Error::Trace)?;
+        Ok(Events {
+            bundle,
+            walk: walk.ok_or(Error::NoSuchRank { rank, thread })?,
+            decoder,
+            layouts: vec![None; bundle.symbols.len()],
+            digest: Digest::default(),
+            values: Vec::new(),
+        })
+    }
+
+    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, Error> {
+        let Some(symbol) = self.walk.next_symbol() else { return Ok(None) };
+        let index = symbol as usize;
+        if self.layouts[index].is_none() {
+            let bytes = &self.bundle.symbols[index].bytes;
+            self.layouts[index] = Some((Layout::parse(bytes)?, hash_bytes(bytes)));
+        }
+        let Some((layout, hash)) = &self.layouts[index] else {
+            return Err(Error::BadSymbol { function: "?", at: 0 });
+        };
+        let bad = Error::BadSymbol { function: layout.function.name, at: 0 };
+        if layout.lanes != self.bundle.symbols[index].lanes {
+            return Err(bad);
+        }
+        let (digest, walk, values) = (&mut self.digest, &mut self.walk, &mut self.values);
+        digest.symbol(*hash);
+        values.clear();
+        let mut missing = false;
+        let mut next = |lane| {
+            let value = walk.value(lane).unwrap_or_else(|| {
+                missing = true;
+                0
+            });
+            digest.value(value);
+            values.push((lane, value));
+            value
+        };
+        let call = self.decoder.call(layout, &mut next)?;
+        let polls = layout.polls.map(&mut next);
+        if missing { Err(bad) } else { Ok(Some(Event { symbol, call, polls })) }
+    }
+
+    fn waiting(&mut self, event: Event) -> Result<Waiting, Error> {
+        let Some((Some((layout, _)), polls)) = self.layouts.get(event.symbol as usize).zip(event.polls)
+        else {
+            return Ok(Waiting::only(event.call));
+        };
+        // The count itself is no value of the poll.
+        let values = &self.values[..self.values.len().saturating_sub(1)];
+        Waiting::expand(&mut self.decoder, layout, values, polls, event.call)
+    }
+}
+
+pub struct Calls<'a> {
+    events: Events<'a>,
     failed: bool,
     waiting: Waiting,
 }
@@ -27,71 +102,24 @@ impl<'a> Calls<'a> {
         // Communicators that other threads of the rank made have to be known by name here too.
         for other in bundle.threads(rank) {
             if other != thread {
-                let mut calls = Calls::with(bundle, rank, other, decoder)?;
-                for call in &mut calls {
-                    call?;
-                }
-                decoder = calls.decoder;
+                let mut events = Events::new(bundle, rank, other, decoder)?;
+                while events.next_event()?.is_some() {}
+                decoder = events.decoder;
             }
         }
-        Calls::with(bundle, rank, thread, decoder)
-    }
-
-    fn with(bundle: &'a Bundle, rank: u32, thread: u32, decoder: Decoder) -> Result<Calls<'a>, Error> {
-        let walk = Walk::new(bundle, rank, thread).map_err(Error::Trace)?;
-        Ok(Calls {
-            bundle,
-            walk: walk.ok_or(Error::NoSuchRank { rank, thread })?,
-            decoder,
-            layouts: vec![None; bundle.symbols.len()],
-            digest: Digest::default(),
-            failed: false,
-            waiting: Waiting::default(),
-        })
+        let events = Events::new(bundle, rank, thread, decoder)?;
+        Ok(Calls { events, failed: false, waiting: Waiting::default() })
     }
 
     /// Of the calls read so far. After the last one it equals the digest taken while the program ran.
     pub fn digest(&self) -> u64 {
-        self.digest.get()
+        self.events.digest.get()
     }
 
-    fn decode(&mut self, symbol: u32) -> Result<Call, Error> {
-        let index = symbol as usize;
-        if self.layouts[index].is_none() {
-            let bytes = &self.bundle.symbols[index].bytes;
-            self.layouts[index] = Some((Layout::parse(bytes)?, hash_bytes(bytes)));
-        }
-        let Some((layout, hash)) = &self.layouts[index] else {
-            return Err(Error::BadSymbol { function: "?", at: 0 });
-        };
-        if layout.lanes != self.bundle.symbols[index].lanes {
-            return Err(Error::BadSymbol { function: layout.function.name, at: 0 });
-        }
-        let (digest, walk) = (&mut self.digest, &mut self.walk);
-        digest.symbol(*hash);
-        let mut missing = false;
-        let mut values = Vec::new();
-        let mut next = |lane| {
-            let value = walk.value(lane).unwrap_or_else(|| {
-                missing = true;
-                0
-            });
-            digest.value(value);
-            if layout.polls.is_some() {
-                values.push((lane, value));
-            }
-            value
-        };
-        let mut call = self.decoder.call(layout, &mut next)?;
-        if let Some(lane) = layout.polls {
-            let polls = next(lane);
-            self.waiting = Waiting::expand(&mut self.decoder, layout, &values, polls, call)?;
-            call = self.waiting.next().ok_or(Error::BadSymbol { function: layout.function.name, at: 0 })?;
-        }
-        if missing {
-            return Err(Error::BadSymbol { function: call.function.name, at: 0 });
-        }
-        Ok(call)
+    fn advance(&mut self) -> Result<Option<Call>, Error> {
+        let Some(event) = self.events.next_event()? else { return Ok(None) };
+        self.waiting = self.events.waiting(event)?;
+        Ok(self.waiting.next())
     }
 }
 
@@ -105,9 +133,8 @@ impl Iterator for Calls<'_> {
         if let Some(call) = self.waiting.next() {
             return Some(Ok(call));
         }
-        let symbol = self.walk.next_symbol()?;
-        let call = self.decode(symbol);
+        let call = self.advance();
         self.failed = call.is_err();
-        Some(call)
+        call.transpose()
     }
 }

@@ -1,12 +1,17 @@
-//! What one process has recorded so far: its symbols, and per thread the folded structure, streams and digest.
+//! What one thread has recorded so far: its symbols, folded structure, streams and digest.
 
-use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
+use std::collections::HashMap;
+
+use refrain_fold::bundle::{self, Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::{grammar, stream};
 
+use crate::decoder::Decoder;
 use crate::digest::Digest;
+use crate::error::Error;
 use crate::hash::{FastMap, hash_bytes};
 use crate::layout::Layout;
 use crate::polls::{Failed, Pending};
+use crate::reader::Events;
 use crate::record::Record;
 
 /// Folds records as they come.
@@ -15,7 +20,11 @@ pub struct Tape {
     symbols: Vec<Symbol>,
     /// By hash of the bytes: the latest symbol with it. Others follow by `Symbol::same_hash`.
     by_hash: FastMap<u64, u32>,
-    threads: Vec<Thread>,
+    structure: grammar::Folder,
+    /// By symbol, by lane.
+    streams: Vec<Vec<stream::Folder>>,
+    digest: Digest,
+    pending: Pending,
 }
 
 struct Symbol {
@@ -29,95 +38,82 @@ struct Symbol {
     failed: Option<Box<Failed>>,
 }
 
-#[derive(Default)]
-struct Thread {
-    structure: grammar::Folder,
-    /// By symbol, by lane.
-    streams: Vec<Vec<stream::Folder>>,
-    digest: Digest,
-    pending: Pending,
-}
-
 impl Tape {
     /// Adds a finished call, and gives its symbol's number. `ticks` is how long it took.
-    pub fn push(&mut self, thread: usize, record: &Record, ticks: u64) -> u32 {
-        while self.threads.len() <= thread {
-            self.threads.push(Thread::default());
-        }
-        let symbol = self.symbol(thread, record);
-        self.push_known(thread, symbol, &record.values, ticks);
+    pub fn push(&mut self, record: &Record, ticks: u64) -> u32 {
+        let symbol = self.symbol(record);
+        self.push_known(symbol, &record.values, ticks);
         symbol
     }
 
-    /// Adds a call whose symbol has been pushed before, on a thread that has pushed before.
+    /// Adds a call whose symbol has been pushed before.
     #[inline]
-    pub fn push_known(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)], ticks: u64) {
+    pub fn push_known(&mut self, symbol: u32, values: &[(u16, i64)], ticks: u64) {
         let entry = &mut self.symbols[symbol as usize];
         entry.tally.add(Tally { total: ticks, min: ticks, max: ticks });
         let polls = entry.failed.is_some();
-        let pending = &self.threads[thread].pending;
-        if pending.count > 0 {
-            if pending.symbol == symbol {
-                self.poll_again(thread, symbol, values);
+        if self.pending.count > 0 {
+            if self.pending.symbol == symbol {
+                self.poll_again(symbol, values);
                 return;
             }
-            self.flush(thread);
+            self.flush();
         }
-        if polls { self.poll(thread, symbol, values) } else { self.event(thread, symbol, values) }
+        if polls { self.poll(symbol, values) } else { self.event(symbol, values) }
     }
 
     #[inline]
-    fn event(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)]) {
-        let (entry, thread) = (&self.symbols[symbol as usize], &mut self.threads[thread]);
-        thread.structure.push(symbol);
-        thread.digest.symbol(entry.hash);
-        if thread.streams.len() <= symbol as usize {
-            thread.streams.resize_with(symbol as usize + 1, Vec::new);
+    fn event(&mut self, symbol: u32, values: &[(u16, i64)]) {
+        let entry = &self.symbols[symbol as usize];
+        self.structure.push(symbol);
+        self.digest.symbol(entry.hash);
+        if self.streams.len() <= symbol as usize {
+            self.streams.resize_with(symbol as usize + 1, Vec::new);
         }
-        let streams = &mut thread.streams[symbol as usize];
+        let streams = &mut self.streams[symbol as usize];
         if streams.len() < usize::from(entry.lanes) {
             streams.resize_with(usize::from(entry.lanes), stream::Folder::new);
         }
-        let (streams, mut digest) = (streams.as_mut_slice(), thread.digest);
+        let (streams, mut digest) = (streams.as_mut_slice(), self.digest);
         for &(lane, value) in values {
             streams[usize::from(lane)].push(value);
             digest.value(value);
         }
-        thread.digest = digest;
+        self.digest = digest;
     }
 
     /// A poll, with no other before it.
-    fn poll(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)]) {
+    fn poll(&mut self, symbol: u32, values: &[(u16, i64)]) {
         if self.is_failed_before(symbol, values, values) {
-            let pending = &mut self.threads[thread].pending;
+            let pending = &mut self.pending;
             (pending.symbol, pending.count) = (symbol, 1);
             pending.values.clear();
             pending.values.extend_from_slice(values);
         } else {
-            self.event(thread, symbol, values);
+            self.event(symbol, values);
         }
     }
 
     /// A call with the symbol of the failed polls that are waiting.
-    fn poll_again(&mut self, thread: usize, symbol: u32, values: &[(u16, i64)]) {
-        let mut pending = std::mem::take(&mut self.threads[thread].pending);
-        if pending.values == values {
-            pending.count += 1;
-            self.threads[thread].pending = pending;
-        } else if self.is_failed_before(symbol, &pending.values, values) {
+    fn poll_again(&mut self, symbol: u32, values: &[(u16, i64)]) {
+        if self.pending.values == values {
+            self.pending.count += 1;
+            return;
+        }
+        if self.is_failed_before(symbol, &self.pending.values, values) {
             // It tells how they looked: all that is left of them is their number.
+            let mut pending = std::mem::take(&mut self.pending);
             pending.values.clear();
             pending.values.extend_from_slice(values);
             if let Some((_, polls)) = pending.values.last_mut() {
                 *polls = pending.count as i64;
             }
-            self.event(thread, symbol, &pending.values);
+            self.event(symbol, &pending.values);
             pending.count = 0;
-            self.threads[thread].pending = pending;
+            self.pending = pending;
         } else {
-            self.threads[thread].pending = pending;
-            self.flush(thread);
-            self.poll(thread, symbol, values);
+            self.flush();
+            self.poll(symbol, values);
         }
     }
 
@@ -130,21 +126,21 @@ impl Tape {
     }
 
     /// Failed polls that are followed by something else are an event of their own.
-    fn flush(&mut self, thread: usize) {
-        let mut pending = std::mem::take(&mut self.threads[thread].pending);
+    fn flush(&mut self) {
+        let mut pending = std::mem::take(&mut self.pending);
         if pending.count > 0 {
             if let Some((_, polls)) = pending.values.last_mut() {
                 *polls = (pending.count - 1) as i64;
             }
-            self.event(thread, pending.symbol, &pending.values);
+            self.event(pending.symbol, &pending.values);
         }
         pending.count = 0;
-        self.threads[thread].pending = pending;
+        self.pending = pending;
     }
 
     /// The symbol's number. In a loop the structure already expects it, and its bytes are compared only.
-    fn symbol(&mut self, thread: usize, record: &Record) -> u32 {
-        if let Some(expected) = self.threads[thread].structure.predicted()
+    fn symbol(&mut self, record: &Record) -> u32 {
+        if let Some(expected) = self.structure.predicted()
             && *self.symbols[expected as usize].bytes == *record.symbol
         {
             return expected;
@@ -158,15 +154,19 @@ impl Tape {
             }
             candidate = symbol.same_hash;
         }
+        self.new_symbol(&record.symbol, hash, record.lanes())
+    }
+
+    fn new_symbol(&mut self, bytes: &[u8], hash: u64, lanes: u16) -> u32 {
         let number = u32::try_from(self.symbols.len()).expect("fewer than 2^32 distinct symbols");
         let same_hash = self.by_hash.insert(hash, number);
         self.symbols.push(Symbol {
-            bytes: record.symbol.as_slice().into(),
+            bytes: bytes.into(),
             hash,
-            lanes: record.lanes(),
+            lanes,
             same_hash,
             tally: Tally { total: 0, min: u64::MAX, max: 0 },
-            failed: Layout::parse(&record.symbol).ok().and_then(|l| Failed::of(&l)).map(Box::new),
+            failed: Layout::parse(bytes).ok().and_then(|l| Failed::of(&l)).map(Box::new),
         });
         number
     }
@@ -176,40 +176,123 @@ impl Tape {
         self.symbols.iter().map(|symbol| symbol.tally.total).sum()
     }
 
-    /// Everything, as this rank's part of the trace. `nanoseconds` turns ticks into time.
-    pub fn finish(
-        mut self,
-        rank: u32,
-        nanoseconds: impl Fn(u64) -> u64,
-    ) -> Result<Bundle, refrain_fold::bundle::Error> {
-        (0..self.threads.len()).for_each(|thread| self.flush(thread));
-        let lanes_of: Vec<usize> = self.symbols.iter().map(|symbol| usize::from(symbol.lanes)).collect();
-        let symbols = self.symbols.into_iter().map(|symbol| SymbolEntry {
-            bytes: symbol.bytes,
-            lanes: symbol.lanes,
-            tally: Tally {
-                total: nanoseconds(symbol.tally.total),
-                min: nanoseconds(symbol.tally.min),
-                max: nanoseconds(symbol.tally.max),
-            },
-        });
-        let threads = self.threads.into_iter().zip(0u32..).map(|(thread, number)| {
-            let lengths = thread.streams.iter().map(|lanes| lanes.iter().map(stream::Folder::len).collect());
-            let lengths = lengths.collect();
-            let lanes = thread.streams.into_iter().zip(&lanes_of).map(|(mut streams, &lanes)| {
-                if !streams.is_empty() {
-                    streams.resize_with(lanes, stream::Folder::new);
-                }
-                streams.into_iter().map(|stream| stream.finish()).collect()
-            });
-            ThreadPart {
-                thread: number,
-                structure: thread.structure.finish(),
-                lanes: lanes.collect(),
-                lengths,
-                digest: thread.digest.get(),
+    /// Everything but polls that still wait, as part of a process whose symbols are `symbols`; new ones are added.
+    fn part(&mut self, thread: u32, symbols: &mut Union, nanoseconds: impl Fn(u64) -> u64) -> ThreadPart {
+        let mut lanes = Vec::new();
+        let mut lengths = Vec::new();
+        let mut numbers = Vec::with_capacity(self.symbols.len());
+        for (index, symbol) in self.symbols.iter().enumerate() {
+            let number = symbols.add(symbol, &nanoseconds);
+            numbers.push(number);
+            let number = number as usize;
+            if lanes.len() <= number {
+                lanes.resize_with(number + 1, Vec::new);
+                lengths.resize_with(number + 1, Vec::new);
             }
+            let Some(streams) = self.streams.get_mut(index).filter(|streams| !streams.is_empty()) else {
+                continue;
+            };
+            streams.resize_with(symbol.lanes.into(), stream::Folder::new);
+            lengths[number] = streams.iter().map(stream::Folder::len).collect();
+            lanes[number] = streams.iter().map(stream::Folder::finish).collect();
+        }
+        let structure = self.structure.finish().map_terminals(|symbol| numbers[symbol as usize]);
+        ThreadPart { thread, structure, lanes, lengths, digest: self.digest.get() }
+    }
+
+    /// How things stand, with times in ticks, and what to [`Tape::resume`] from. The failed polls that still wait for
+    /// what follows them are not in it: see [`Tape::waiting`].
+    pub fn snapshot(&mut self) -> Result<Bundle, bundle::Error> {
+        let mut symbols = Union::default();
+        let part = self.part(0, &mut symbols, |ticks| ticks);
+        Bundle::of_rank(0, symbols.entries, vec![part])
+    }
+
+    /// The failed polls that are not folded yet: symbol, values, how many.
+    pub fn waiting(&self) -> Option<(u32, &[(u16, i64)], u64)> {
+        let Pending { symbol, values, count } = &self.pending;
+        (*count > 0).then_some((*symbol, values, *count))
+    }
+
+    /// Goes on where a [`Tape::snapshot`] was taken.
+    pub fn resume(snapshot: &Bundle) -> Result<Tape, Error> {
+        let mut tape = Tape::default();
+        for symbol in &snapshot.symbols {
+            let number = tape.define(&symbol.bytes, symbol.lanes);
+            tape.symbols[number as usize].tally = symbol.tally;
+        }
+        let mut events = Events::new(snapshot, 0, 0, Decoder::new(0))?;
+        while let Some(event) = events.next_event()? {
+            tape.event(event.symbol, &events.values);
+        }
+        let digest = snapshot.cohorts.first().map_or(0, |cohort| cohort.digest);
+        if digest != bundle::blend(0, tape.digest.get()) {
+            return Err(Error::Digest);
+        }
+        Ok(tape)
+    }
+
+    /// Failed polls that a snapshot left out.
+    pub(crate) fn wait_again(&mut self, symbol: u32, values: &[(u16, i64)], count: u64) {
+        self.pending = Pending { symbol, values: values.to_vec(), count };
+    }
+
+    /// How many symbols there are.
+    pub(crate) fn symbols_told(&self) -> u32 {
+        self.symbols.len() as u32
+    }
+
+    /// A symbol that is told before its first call.
+    pub(crate) fn define(&mut self, bytes: &[u8], lanes: u16) -> u32 {
+        self.new_symbol(bytes, hash_bytes(bytes), lanes)
+    }
+
+    /// The bytes and lanes of a symbol, of those that were pushed.
+    pub(crate) fn symbol_of(&self, number: u32) -> Option<(&[u8], u16)> {
+        self.symbols.get(number as usize).map(|symbol| (&*symbol.bytes, symbol.lanes))
+    }
+
+    /// What the threads of one rank recorded, as the rank's part of the trace. `nanoseconds` turns ticks into time.
+    pub fn bundle<'a>(
+        rank: u32,
+        tapes: impl IntoIterator<Item = (u32, &'a mut Tape)>,
+        nanoseconds: impl Fn(u64) -> u64,
+    ) -> Result<Bundle, bundle::Error> {
+        let mut symbols = Union::default();
+        let parts = tapes.into_iter().map(|(thread, tape)| {
+            tape.flush();
+            tape.part(thread, &mut symbols, &nanoseconds)
         });
-        Bundle::of_rank(rank, symbols.collect(), threads.collect())
+        let parts = parts.collect();
+        Bundle::of_rank(rank, symbols.entries, parts)
+    }
+}
+
+/// The symbols of several threads, each once.
+#[derive(Default)]
+struct Union {
+    entries: Vec<SymbolEntry>,
+    known: HashMap<Box<[u8]>, u32>,
+}
+
+impl Union {
+    fn add(&mut self, symbol: &Symbol, nanoseconds: impl Fn(u64) -> u64) -> u32 {
+        let tally = Tally {
+            total: nanoseconds(symbol.tally.total),
+            min: nanoseconds(symbol.tally.min),
+            max: nanoseconds(symbol.tally.max),
+        };
+        match self.known.get(&symbol.bytes) {
+            Some(&number) => {
+                self.entries[number as usize].tally.add(tally);
+                number
+            }
+            None => {
+                let number = self.entries.len() as u32;
+                self.known.insert(symbol.bytes.clone(), number);
+                self.entries.push(SymbolEntry { bytes: symbol.bytes.clone(), lanes: symbol.lanes, tally });
+                number
+            }
+        }
     }
 }

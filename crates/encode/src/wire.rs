@@ -77,6 +77,12 @@ impl<'a> Bytes<'a> {
         Some(b)
     }
 
+    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let bytes = self.bytes.get(self.at..)?.first_chunk::<N>()?;
+        self.at += N;
+        Some(*bytes)
+    }
+
     pub(crate) fn get(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {

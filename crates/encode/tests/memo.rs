@@ -44,7 +44,7 @@ impl Pair {
             }
             None => {
                 w.encoder.after(&mut w.host, f, args, 0, &w.before, &mut w.record);
-                let symbol = self.tape.push(0, &w.record, 1);
+                let symbol = self.tape.push(&w.record, 1);
                 if symbol as usize == self.symbols.len() {
                     self.symbols.push(w.record.symbol.clone());
                 }

@@ -27,7 +27,7 @@ impl Taped {
     fn call(&mut self, name: &str, args: &[usize]) {
         let call = self.world.call(name, args, 0, || {});
         self.said.push(format!("{name} {}", show(&call)));
-        self.tape.push(0, &self.world.record, 7);
+        self.tape.push(&self.world.record, 7);
     }
 
     fn probe(&mut self, tag: usize, found: bool) {
@@ -37,8 +37,8 @@ impl Taped {
     }
 
     /// Everything reads back as it was, and so does its digest.
-    fn check(self) -> Bundle {
-        let bundle = self.tape.finish(2, |ticks| ticks).unwrap();
+    fn check(mut self) -> Bundle {
+        let bundle = Tape::bundle(2, [(0, &mut self.tape)], |ticks| ticks).unwrap();
         let mut calls = Calls::new(&bundle, 2, 0).unwrap();
         let read: Vec<String> = (&mut calls)
             .map(|call| call.map(|c| format!("{} {}", c.function.name, show(&c))).unwrap())

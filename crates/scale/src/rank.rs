@@ -197,7 +197,7 @@ impl<'a> Rank<'a> {
     /// `MPI_Finalize`, and what was recorded.
     pub fn finish(mut self) -> Result<Finished, bundle::Error> {
         self.call(self.template.functions.finalize, &[], |_| {});
-        let bundle = self.tape.finish(self.rank, |ticks| ticks)?;
+        let bundle = Tape::bundle(self.rank, [(0, &mut self.tape)], |ticks| ticks)?;
         Ok(Finished { bundle, calls: self.calls, digest: self.digest.map(Digest::get) })
     }
 
@@ -210,7 +210,7 @@ impl<'a> Rank<'a> {
         mpi(&mut self.process.memory);
         self.encoder.after(&mut self.process, f, args, 0, &self.before, &mut self.record);
         // Untimed: what a call takes here says nothing about MPI.
-        self.tape.push(0, &self.record, 0);
+        self.tape.push(&self.record, 0);
         self.calls += 1;
         if let Some(digest) = &mut self.digest {
             feed(digest, &self.record);

@@ -16,6 +16,7 @@ mod error;
 mod get;
 mod model;
 mod pack;
+pub mod part;
 mod sections;
 mod token;
 

@@ -4,13 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use refrain_encode::Tape;
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
+use refrain_tracefile::part::End;
 use refrain_tracefile::{Meta, RankTime, Trace};
 
-use super::State;
 use super::meeting::meet;
 use super::summary::{self, Summary};
+use super::{State, endings};
 use crate::config::{Config, Time};
 use crate::guard::say;
 use crate::hooks::Ending;
@@ -33,9 +35,10 @@ impl Link for Wire<'_> {
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
 pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
-    let State { host, tape, calibration, started, spawned, alone, .. } = *state;
-    let rate = calibration.finish();
-    let wall_ns = calibration.elapsed();
+    let State { host, mut threads, start, started, spawned, alone, place, .. } = *state;
+    endings::note(End::Finalized, 0);
+    let rate = start.finish();
+    let wall_ns = start.elapsed();
     let pmpi = &host.pmpi;
     wait_for_all(pmpi);
     let transport = match MpiTransport::new(pmpi, pmpi.abi().comm_world) {
@@ -51,11 +54,13 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     let mut own = Summary { hosts: vec![(host_name(), single(rank))], ..Summary::default() };
     let chosen = config.choice.has_rank(rank);
     if config.time != Time::Off && chosen {
-        let ns = rate.nanoseconds(tape.ticks());
+        let ns = rate.nanoseconds(threads.iter().map(|thread| thread.tape.ticks()).sum());
         own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
     }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
-    let bundle = match catch_unwind(AssertUnwindSafe(|| tape.finish(rank, |ticks| rate.nanoseconds(ticks)))) {
+    let tapes = threads.iter_mut().zip(0u32..).map(|(thread, number)| (number, &mut thread.tape));
+    let finish = || Tape::bundle(rank, tapes, |ticks| rate.nanoseconds(ticks));
+    let bundle = match catch_unwind(AssertUnwindSafe(finish)) {
         // What it may have recorded before it knew its rank does not count.
         Ok(Ok(_)) if !chosen => Bundle::default(),
         Ok(Ok(bundle)) if ending == Ending::Whole => bundle,
@@ -89,12 +94,19 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     match merged {
         Some(Ok((Some(bundle), summary))) => {
             let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
-            write(config, spawned, alone, Trace { meta, bundle });
+            let written = write(config, spawned, alone, Trace { meta, bundle });
+            if let Some(place) = place.filter(|_| written) {
+                // What cannot be removed is only in the way.
+                let _ = std::fs::remove_dir_all(place.directory);
+            }
         }
         Some(Ok((None, _))) => {}
         Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
         None => say(&format!("merging failed on rank {rank}, an internal error; its calls are missing")),
     }
+    endings::over();
+    // A signal handler on another thread may be on its way to the parts: their memory stays as long as the process.
+    std::mem::forget(threads);
 }
 
 fn single(rank: u32) -> refrain_fold::ranks::RankList {
@@ -122,14 +134,14 @@ fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64
 }
 
 /// What is not as it is by default.
-fn options(config: &Config) -> Vec<(String, String)> {
+pub fn options(config: &Config) -> Vec<(String, String)> {
     let pointers = (!config.pointers).then(|| ("pointers".to_owned(), "off".to_owned()));
     let said = config.choice.said().iter().map(|(option, text)| ((*option).to_owned(), text.clone()));
     pointers.into_iter().chain(said).collect()
 }
 
 /// The first line of a library's own description, without the padding: MPICH's goes on for a kilobyte about its build.
-fn library_name(version: &str) -> String {
+pub fn library_name(version: &str) -> String {
     let line = version.lines().next().unwrap_or("").split(", package:").next().unwrap_or("");
     line.split_whitespace().collect::<Vec<_>>().join(" ").replace("MPICH Version: ", "MPICH ")
 }
@@ -179,15 +191,30 @@ fn path_beside(config: &Config, mark: &str) -> PathBuf {
     config.out.with_file_name(format!("{name}.{mark}.rfn"))
 }
 
-fn write(config: &Config, spawned: bool, alone: Option<u32>, mut trace: Trace) {
+/// Where parts are kept until that file is written. The ranks of a program that another one started do not know which
+/// of them will write it, but which process started them all.
+pub fn parts(config: &Config, spawned: bool, alone: Option<u32>) -> PathBuf {
+    let trace = match alone {
+        Some(rank) => path_alone(config, rank),
+        None if spawned => {
+            path_beside(config, &format!("spawned-by-{}", std::os::unix::process::parent_id()))
+        }
+        None => config.out.clone(),
+    };
+    refrain_tracefile::part::directory(&trace)
+}
+
+/// Whether it was written.
+fn write(config: &Config, spawned: bool, alone: Option<u32>, mut trace: Trace) -> bool {
     if let Err(error) = trace.bundle.canonical() {
         say(&format!("no trace: what was merged does not hold together: {error}"));
-        return;
+        return false;
     }
     let ranks = trace.meta.ranks;
     let calls: u64 = calls(&trace.bundle);
     let path = path(config, spawned, alone);
-    match refrain_tracefile::save(&trace, &path, config.force) {
+    let saved = refrain_tracefile::save(&trace, &path, config.force);
+    match &saved {
         // The launcher's `refrain` speaks of the file it asked for only.
         Ok(bytes) if config.summary || spawned => {
             say(&format!("{ranks} ranks, {calls} calls, {bytes} bytes -> {}", path.display()));
@@ -195,6 +222,7 @@ fn write(config: &Config, spawned: bool, alone: Option<u32>, mut trace: Trace) {
         Ok(_) => {}
         Err(error) => say(&format!("no trace: {error}")),
     }
+    saved.is_ok()
 }
 
 fn calls(bundle: &Bundle) -> u64 {
@@ -202,7 +230,7 @@ fn calls(bundle: &Bundle) -> u64 {
     bundle.cohorts.iter().map(of).sum()
 }
 
-fn host_name() -> String {
+pub fn host_name() -> String {
     let mut name = [0u8; 256];
     // SAFETY: the buffer is as long as said; one byte less, so that it ends in a zero whatever happens.
     let code = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };

@@ -1,8 +1,10 @@
 //! The recorder: every observed call is encoded, folded, and at the end merged and written.
 
+mod endings;
 mod finalize;
 mod host;
 mod meeting;
+mod safety;
 mod summary;
 
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -10,22 +12,27 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use refrain_encode::{Before, Encoder, Memo, Record, Tape};
 use refrain_mpi::Pmpi;
 
-use crate::clock::Calibration;
+use refrain_tracefile::part::{self, End, Word};
+
+use crate::clock::Moment;
+use crate::config::{Config, Time};
 use crate::filter::{self, Fate};
 use crate::guard::say;
 use crate::hooks::{Ending, Observed, Recorder};
 use crate::state;
 use host::Process;
+use safety::{Place, Safe};
 
 /// Everything that is kept from call to call. Lives in `state::RECORDER`.
 pub struct State {
     host: Process,
     encoder: Encoder,
-    tape: Tape,
     record: Record,
     threads: Vec<Thread>,
     split: bool,
-    calibration: Calibration,
+    start: Moment,
+    /// Where parts are kept; known when MPI is up.
+    place: Option<Place>,
     /// Another MPI program started this one.
     spawned: bool,
     /// The launcher's number of this process, where MPI knows of no other although the launcher started several.
@@ -34,11 +41,14 @@ pub struct State {
     started: u64,
 }
 
+/// What one thread records.
 #[derive(Default)]
 struct Thread {
     /// By level: a call that a callback makes begins and ends between the two ends of another one.
     before: Vec<Before>,
     memo: Memo,
+    tape: Tape,
+    safe: Option<Safe>,
 }
 
 impl State {
@@ -61,11 +71,11 @@ impl State {
         Some(State {
             host: Process::new(pmpi, config.pointers),
             encoder: Encoder::new(&constants),
-            tape: Tape::default(),
             record: Record::default(),
             threads: Vec::new(),
             split: config.split,
-            calibration: Calibration::start(),
+            start: Moment::now(),
+            place: None,
             spawned: false,
             alone: None,
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
@@ -80,10 +90,28 @@ impl State {
 
     #[inline]
     fn make_room(&mut self, thread: usize, level: usize) {
-        if self.threads.get(thread).is_none_or(|thread| thread.before.len() <= level) {
-            let threads = self.threads.len().max(thread + 1);
-            self.threads.resize_with(threads, Default::default);
-            self.threads[thread].before.resize_with(level + 1, Default::default);
+        let unsafe_yet = |thread: &Thread| self.place.is_some() && thread.safe.is_none();
+        let ready = |thread: &Thread| thread.before.len() > level && !unsafe_yet(thread);
+        if !self.threads.get(thread).is_some_and(ready) {
+            self.make_more_room(thread, level);
+        }
+    }
+
+    /// The calling thread is `thread`.
+    #[cold]
+    fn make_more_room(&mut self, number: usize, level: usize) {
+        let threads = self.threads.len().max(number + 1);
+        self.threads.resize_with(threads, Thread::default);
+        let thread = &mut self.threads[number];
+        let levels = thread.before.len().max(level + 1);
+        thread.before.resize_with(levels, Default::default);
+        if let (Some(place), None) = (&self.place, &thread.safe) {
+            thread.safe = place.part(number, &mut thread.tape);
+            match &thread.safe {
+                Some(safe) => endings::watch(safe.word(Word::Magic)),
+                // The same would happen to all others.
+                None => self.place = None,
+            }
         }
     }
 
@@ -96,14 +124,17 @@ impl State {
         }
         self.make_room(thread, call.level);
         let Observed { function, args, level, .. } = call;
-        let Thread { before, memo } = &mut self.threads[thread];
+        let Thread { before, memo, tape, safe } = &mut self.threads[thread];
         let before = &mut before[level];
         let known = self.split && result == 0;
         if known
             && let Some((symbol, values)) =
                 memo.recall(&mut self.encoder, &mut self.host, function, args, before)
         {
-            self.tape.push_known(thread, symbol, values, ticks);
+            tape.push_known(symbol, values, ticks);
+            if let Some(safe) = safe {
+                safe.call(tape, symbol, values, ticks);
+            }
             return;
         }
         self.encoder.after(&mut self.host, function, args, result, before, &mut self.record);
@@ -111,7 +142,10 @@ impl State {
         if !self.split {
             self.record.inline_values();
         }
-        let symbol = self.tape.push(thread, &self.record, ticks);
+        let symbol = tape.push(&self.record, ticks);
+        if let Some(safe) = safe {
+            safe.call(tape, symbol, &self.record.values, ticks);
+        }
         if known {
             memo.remember(&mut self.encoder, &mut self.host, function, args, &self.record, symbol);
         }
@@ -121,7 +155,7 @@ impl State {
     fn follow(&mut self, thread: usize, call: Observed<'_>, result: i64, always: bool) {
         self.make_room(thread, call.level);
         let Observed { function, args, level, .. } = call;
-        let Thread { before, memo } = &mut self.threads[thread];
+        let Thread { before, memo, .. } = &mut self.threads[thread];
         let before = &mut before[level];
         let known = self.split && result == 0;
         if known && memo.recall(&mut self.encoder, &mut self.host, function, args, before).is_some() {
@@ -133,6 +167,44 @@ impl State {
             // It has no symbol, and nobody will ask for one: no call of this function is ever pushed.
             memo.remember(&mut self.encoder, &mut self.host, function, args, &self.record, u32::MAX);
         }
+    }
+
+    /// MPI is up, and with it everything that a part says of its process.
+    fn place(&self, config: &Config) -> Option<Place> {
+        let pmpi = &self.host.pmpi;
+        let world = pmpi.abi().comm_world;
+        let (rank, size) = if pmpi.initialized().unwrap_or(false) {
+            let number = |n: Result<i32, _>| n.ok().and_then(|n| u32::try_from(n).ok());
+            (number(pmpi.comm_rank(world))?, number(pmpi.comm_size(world))?)
+        } else {
+            // A session alone has no world: what the launcher said.
+            let launched = config.launched?;
+            (launched.rank, launched.size)
+        };
+        if !config.choice.has_rank(rank) {
+            return None;
+        }
+        let flags = if config.split { part::SPLIT } else { 0 };
+        let flags = flags | if config.time == Time::Off { 0 } else { part::TIMED };
+        let words = vec![
+            (Word::Rank, u64::from(rank) + 1),
+            (Word::Size, size.into()),
+            (Word::Pid, std::process::id().into()),
+            (Word::Started, self.started),
+            (Word::Flags, flags),
+        ];
+        let mut text = format!(
+            "version {}\nhost {}\nlibrary {}\nabi {}\n",
+            env!("CARGO_PKG_VERSION"),
+            finalize::host_name(),
+            finalize::library_name(&pmpi.library_version().unwrap_or_default()),
+            pmpi.abi().family.name(),
+        );
+        for (option, value) in finalize::options(config) {
+            text += &format!("option {option} {}\n", value.replace('\n', " "));
+        }
+        text += &format!("command {}\n", config.command.join("\u{1f}").replace('\n', " "));
+        Some(Place { directory: finalize::parts(config, self.spawned, self.alone), words, text })
     }
 }
 
@@ -146,25 +218,32 @@ impl Recorder for Real {
             let State { host, encoder, spawned, alone, .. } = state;
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.
-            if !host.pmpi.initialized().unwrap_or(false) {
-                return;
-            }
-            encoder.start(host);
-            // Known only now: the program may let go of its parent before it ends.
-            *spawned |= host.pmpi.has_parent().unwrap_or(false);
-            let world = host.pmpi.abi().comm_world;
-            if let (Ok(rank), Ok(size)) = (host.pmpi.comm_rank(world), host.pmpi.comm_size(world)) {
-                state::set_rank(rank.into());
-                if size == 1 && !*spawned {
-                    *alone = alone_among_others();
+            if host.pmpi.initialized().unwrap_or(false) {
+                encoder.start(host);
+                // Known only now: the program may let go of its parent before it ends.
+                *spawned |= host.pmpi.has_parent().unwrap_or(false);
+                let world = host.pmpi.abi().comm_world;
+                if let (Ok(rank), Ok(size)) = (host.pmpi.comm_rank(world), host.pmpi.comm_size(world)) {
+                    state::set_rank(rank.into());
+                    if size == 1 && !*spawned {
+                        *alone = alone_among_others();
+                    }
+                    filter::start(u32::try_from(rank).unwrap_or(0), u32::try_from(size).unwrap_or(0));
                 }
-                filter::start(u32::try_from(rank).unwrap_or(0), u32::try_from(size).unwrap_or(0));
+            }
+            if let Some(config) = state::CONFIG.get().filter(|config| config.safe && state.place.is_none()) {
+                state.place = state.place(config);
             }
         });
     }
 
     fn before(call: Observed<'_>) {
         state::with_recorder(State::new, |state, thread| state.before(thread, call));
+    }
+
+    fn abort(call: Observed<'_>) {
+        state::with_recorder(State::new, |state, thread| state.after(thread, call, 0, 0));
+        endings::note(End::Abort, call.args.get(1).map_or(0, |&code| i64::from(code as i32)));
     }
 
     #[inline]

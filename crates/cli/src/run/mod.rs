@@ -19,8 +19,10 @@ pub use env::env;
 pub use settings::{Flags, Settings};
 
 use crate::doctor::{self, launcher::Launcher, library::Family};
+use refrain_tracefile::part;
+
 use crate::failure::Failure;
-use crate::say;
+use crate::{recover, say};
 
 /// Set by launchers in the processes they start, one rank's number each.
 const RANK_VARIABLES: &[&str] = &[
@@ -54,12 +56,16 @@ struct Plan {
     /// As the user would write it.
     shown: PathBuf,
     quiet: bool,
+    force: bool,
 }
 
 pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let settings = Settings::resolve(flags, |name| std::env::var_os(name))?;
     let library = capture_library()?;
     let plan = plan(&settings, words, &library, |name| std::env::var_os(name))?;
+    if plan.place == Place::Outside {
+        clear_parts(&plan.out, settings.force)?;
+    }
     let before = stamp(&plan.out);
     let path = std::env::var_os("PATH").unwrap_or_default();
     if plan.place == Place::Outside
@@ -97,6 +103,7 @@ fn variables(
         ("REFRAIN_POINTERS", settings.pointers.to_string().into()),
         ("REFRAIN_TIME", settings.time.to_string().into()),
         ("REFRAIN_SPLIT", settings.split.to_string().into()),
+        ("REFRAIN_SAFE", settings.safe.to_string().into()),
     ];
     variables.extend(settings.choice.iter().map(|(name, value)| (*name, value.into())));
     if settings.force {
@@ -136,7 +143,7 @@ fn plan(
         let exports = variables.iter().flat_map(|(name, _)| ["-x".into(), (*name).into()]);
         words.splice(at + 1..at + 1, exports);
     }
-    Ok(Plan { place, words, env: variables, out, shown, quiet: settings.quiet })
+    Ok(Plan { place, words, env: variables, out, shown, quiet: settings.quiet, force: settings.force })
 }
 
 /// What will be recorded, in words.
@@ -232,15 +239,39 @@ fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     }
 }
 
+/// What an earlier run left is not for this one to lose.
+fn clear_parts(out: &Path, force: bool) -> Result<(), Failure> {
+    let parts = part::directory(out);
+    if !parts.is_dir() {
+        return Ok(());
+    }
+    let shown = parts.display();
+    if !force {
+        return Err(Failure::new(format!("{shown} is there: an earlier run did not end well"))
+            .help(format!("make a trace of it with `refrain recover {shown}`, or drop it with --force")));
+    }
+    std::fs::remove_dir_all(&parts).map_err(|e| Failure::new(format!("{shown} cannot be removed: {e}")))
+}
+
 fn report(plan: &Plan, before: Option<(u64, i64, i64)>, success: bool) {
+    let parts = part::directory(&plan.out);
+    if stamp(&plan.out) == before && parts.is_dir() {
+        match recover::recover(&parts, &plan.out, plan.force) {
+            Ok(()) => {
+                say("the run ended before its trace was written; this is what it had recorded until then:");
+                let _ = std::fs::remove_dir_all(&parts);
+            }
+            Err(failure) => say(&failure.to_string()),
+        }
+    }
     let after = stamp(&plan.out);
     if after.is_none() || after == before {
         let old = if after.is_some() { "; the file that is there is from before" } else { "" };
         let why = if success {
-            "Unless a line above says why: the program made no MPI call, ended before MPI_Finalize, where the trace is\n  \
-             written, loads MPI while it runs (as mpi4py does), is linked statically, or is set-user-id."
+            "Unless a line above says why: the program made no MPI call, loads MPI while it runs (as mpi4py does), is\n  \
+             linked statically, or is set-user-id."
         } else {
-            "The trace is written in MPI_Finalize, and the program failed; most likely it did not get there."
+            "Unless a line above says why: the program failed before MPI_Init."
         };
         say(&format!("no trace was written to {}{old}\n  {why}", plan.shown.display()));
     } else if !plan.quiet {

@@ -78,6 +78,9 @@ pub struct Flags {
     /// env: REFRAIN_SPLIT]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub split: Option<Switch>,
+    /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]
+    #[arg(long, value_name = "on|off", hide_possible_values = true)]
+    pub safe: Option<Switch>,
     /// No closing line
     #[arg(long, short)]
     pub quiet: bool,
@@ -90,6 +93,7 @@ pub struct Settings {
     pub pointers: Switch,
     pub time: Time,
     pub split: Switch,
+    pub safe: Switch,
     pub quiet: bool,
     /// What to record, by variable, as the capture library will read it. Checked.
     pub choice: Vec<(&'static str, String)>,
@@ -105,6 +109,7 @@ impl Settings {
             pointers: choice(flags.pointers, "REFRAIN_POINTERS", env("REFRAIN_POINTERS"), Switch::On)?,
             time: choice(flags.time, "REFRAIN_TIME", env("REFRAIN_TIME"), Time::Mean)?,
             split: choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?,
+            safe: choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?,
             quiet: flags.quiet,
             choice: chosen(flags, env)?,
         })

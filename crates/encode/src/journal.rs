@@ -1,0 +1,235 @@
+//! Calls since the last snapshot, written as they come, so that they survive the process.
+//!
+//! A call is written against the last one with the same symbol: a bit for each number that changed, and those numbers.
+//! Nothing is folded or packed: the bytes are read back only after a crash, and written over after the next snapshot.
+
+use crate::error::Error;
+use crate::tape::Tape;
+use crate::wire::Bytes;
+
+/// What follows the symbol's number, in its two lowest bits.
+const CHANGES: u64 = 0;
+const ALL: u64 = 1;
+const NEW_SYMBOL: u64 = 2;
+const REPEATED: u64 = 3;
+
+/// So many numbers fit a mask of changes.
+const MASKED: usize = 64;
+/// A varint's longest form.
+const VARINT: usize = 10;
+
+/// Writes entries; remembers what the reader will know.
+#[derive(Debug, Default)]
+pub struct Journal {
+    /// By symbol: the values of its last call since the snapshot, if there was one.
+    last: Vec<Option<Vec<(u16, i64)>>>,
+    /// Symbols that a reader knows: those of the snapshot, and those told since.
+    known: u32,
+}
+
+/// A place for bytes that is known to be large enough.
+struct Out<'a> {
+    to: &'a mut [u8],
+    at: usize,
+}
+
+impl Out<'_> {
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.to[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
+    }
+
+    #[inline]
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.bytes(&[number as u8 | 0x80]);
+            number >>= 7;
+        }
+        self.bytes(&[number as u8]);
+    }
+}
+
+impl Journal {
+    /// A snapshot of `tape` was taken: entries begin anew. Comes with those for what the snapshot leaves out.
+    pub fn restart(&mut self, tape: &Tape) -> Vec<u8> {
+        self.last.clear();
+        self.known = tape.symbols_told();
+        let Some((symbol, values, count)) = tape.waiting() else { return Vec::new() };
+        let mut bytes = vec![0; room(values.len(), 0)];
+        let mut out = Out { to: &mut bytes, at: 0 };
+        out.number(u64::from(symbol) << 2 | REPEATED);
+        out.number(count);
+        all(&mut out, values);
+        // Their time is in the snapshot.
+        out.number(0);
+        let length = out.at;
+        bytes.truncate(length);
+        bytes
+    }
+
+    /// Writes the call that `tape` was just given: how many bytes of `to` it took, or `None` where they do not suffice.
+    #[inline]
+    pub fn write(
+        &mut self,
+        to: &mut [u8],
+        tape: &Tape,
+        symbol: u32,
+        values: &[(u16, i64)],
+        ticks: u64,
+    ) -> Option<usize> {
+        let last = self.last.get_mut(symbol as usize).and_then(Option::as_mut);
+        let Some(last) = last.filter(|last| last.len() == values.len() && last.len() <= MASKED) else {
+            return self.write_all(to, tape, symbol, values, ticks);
+        };
+        if to.len() < room(values.len(), 0) {
+            return None;
+        }
+        let mut out = Out { to, at: 0 };
+        out.number(u64::from(symbol) << 2 | CHANGES);
+        let mask_at = out.at;
+        let width = values.len().div_ceil(8);
+        out.at += width;
+        let mut mask = 0u64;
+        for (k, (known, now)) in last.iter_mut().zip(values).enumerate() {
+            if known.0 != now.0 {
+                // Lists of other lengths that add up to the same: all of it again.
+                return self.write_all(to, tape, symbol, values, ticks);
+            }
+            if known.1 != now.1 {
+                mask |= 1 << k;
+                out.bytes(&now.1.to_le_bytes());
+                known.1 = now.1;
+            }
+        }
+        out.to[mask_at..mask_at + width].copy_from_slice(&mask.to_le_bytes()[..width]);
+        out.number(ticks);
+        Some(out.at)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn write_all(
+        &mut self,
+        to: &mut [u8],
+        tape: &Tape,
+        symbol: u32,
+        values: &[(u16, i64)],
+        ticks: u64,
+    ) -> Option<usize> {
+        let new = if symbol >= self.known { tape.symbol_of(symbol) } else { None };
+        if to.len() < room(values.len(), new.map_or(0, |(bytes, _)| bytes.len())) {
+            return None;
+        }
+        let mut out = Out { to, at: 0 };
+        match new {
+            Some((bytes, lanes)) => {
+                out.number(u64::from(symbol) << 2 | NEW_SYMBOL);
+                out.number(lanes.into());
+                out.number(bytes.len() as u64);
+                out.bytes(bytes);
+                self.known = symbol + 1;
+            }
+            None => out.number(u64::from(symbol) << 2 | ALL),
+        }
+        all(&mut out, values);
+        out.number(ticks);
+        let at = out.at;
+        if self.last.len() <= symbol as usize {
+            self.last.resize(symbol as usize + 1, None);
+        }
+        let last = self.last[symbol as usize].get_or_insert_default();
+        last.clear();
+        last.extend_from_slice(values);
+        Some(at)
+    }
+}
+
+/// The most bytes that an entry takes.
+fn room(values: usize, symbol: usize) -> usize {
+    4 * VARINT + symbol + values * (size_of::<u16>() + size_of::<i64>()) + VARINT + MASKED / 8
+}
+
+fn all(out: &mut Out<'_>, values: &[(u16, i64)]) {
+    out.number(values.len() as u64);
+    for (lane, value) in values {
+        out.bytes(&lane.to_le_bytes());
+        out.bytes(&value.to_le_bytes());
+    }
+}
+
+/// Gives the calls of a journal's bytes to the tape whose snapshot came before them.
+pub fn replay(bytes: &[u8], tape: &mut Tape) -> Result<(), Error> {
+    let mut read = Reading { bytes: Bytes::new(bytes), last: Vec::new() };
+    while read.bytes.at < bytes.len() {
+        let at = read.bytes.at;
+        read.entry(tape).ok_or(Error::Journal { at })?;
+    }
+    Ok(())
+}
+
+struct Reading<'a> {
+    bytes: Bytes<'a>,
+    last: Vec<Vec<(u16, i64)>>,
+}
+
+impl Reading<'_> {
+    fn entry(&mut self, tape: &mut Tape) -> Option<()> {
+        let head = self.bytes.get()?;
+        let symbol = u32::try_from(head >> 2).ok()?;
+        let mut repeat = 1;
+        match head & 3 {
+            CHANGES => self.changes(symbol)?,
+            ALL => self.all(symbol, tape)?,
+            NEW_SYMBOL => {
+                let lanes = u16::try_from(self.bytes.get()?).ok()?;
+                let text = self.bytes.text()?;
+                (tape.define(text, lanes) == symbol).then_some(())?;
+                self.all(symbol, tape)?;
+            }
+            _ => {
+                repeat = self.bytes.get()?;
+                self.all(symbol, tape)?;
+            }
+        }
+        let ticks = self.bytes.get()?;
+        let values = self.last.get(symbol as usize)?;
+        if head & 3 == REPEATED {
+            tape.wait_again(symbol, values, repeat);
+        } else {
+            tape.push_known(symbol, values, ticks);
+        }
+        Some(())
+    }
+
+    fn changes(&mut self, symbol: u32) -> Option<()> {
+        let last = self.last.get_mut(symbol as usize)?;
+        let mut mask = 0u64;
+        for k in 0..last.len().div_ceil(8) {
+            mask |= u64::from(self.bytes.byte()?).checked_shl(8 * k as u32)?;
+        }
+        for (k, (_, value)) in last.iter_mut().enumerate() {
+            if k < MASKED && mask >> k & 1 != 0 {
+                *value = i64::from_le_bytes(self.bytes.array()?);
+            }
+        }
+        Some(())
+    }
+
+    fn all(&mut self, symbol: u32, tape: &Tape) -> Option<()> {
+        let (_, lanes) = tape.symbol_of(symbol)?;
+        if self.last.len() <= symbol as usize {
+            self.last.resize_with(symbol as usize + 1, Vec::new);
+        }
+        let count = self.bytes.get()?;
+        let last = &mut self.last[symbol as usize];
+        last.clear();
+        for _ in 0..count {
+            let lane = u16::from_le_bytes(self.bytes.array()?);
+            let value = i64::from_le_bytes(self.bytes.array()?);
+            (lane < lanes).then_some(())?;
+            last.push((lane, value));
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,114 @@
+//! A snapshot and the journal after it are the whole recording, wherever the process died.
+
+mod common;
+
+use common::*;
+use refrain_encode::{Calls, Journal, Tape, replay};
+use refrain_fold::bundle::Bundle;
+
+fn at<T>(value: &T) -> usize {
+    std::ptr::from_ref(value) as usize
+}
+
+/// Records into a tape and a journal of limited size, as a process would.
+struct Process {
+    world: World,
+    tape: Tape,
+    journal: Journal,
+    snapshot: Bundle,
+    lead: Vec<u8>,
+    lead: Vec<u8>,
+    tail: Vec<u8>,
+    used: usize,
+    snapshots: usize,
+    said: Vec<String>,
+}
+
+impl Process {
+    fn new(room: usize) -> Process {
+        let mut tape = Tape::default();
+        let snapshot = tape.snapshot().unwrap();
+        Process {
+            world: world(),
+            tape,
+            journal: Journal::default(),
+            snapshot,
+            lead: Vec::new(),
+            lead: Vec::new(),
+            tail: vec![0; room],
+            used: 0,
+            snapshots: 0,
+            said: Vec::new(),
+        }
+    }
+
+    fn call(&mut self, name: &str, args: &[usize]) {
+        let call = self.world.call(name, args, 0, || {});
+        self.said.push(format!("{name} {}", show(&call)));
+        let symbol = self.tape.push(&self.world.record, 3);
+        let room = &mut self.tail[self.used..];
+        match self.journal.write(room, &self.tape, symbol, &self.world.record.values, 3) {
+            Some(bytes) => self.used += bytes,
+            None => {
+                self.snapshot = self.tape.snapshot().unwrap();
+                self.lead = self.journal.restart(&self.tape);
+                self.used = 0;
+                self.snapshots += 1;
+            }
+        }
+    }
+
+    /// What somebody else makes of what is left.
+    fn check(&self) {
+        let mut tape = Tape::resume(&Bundle::from_bytes(&self.snapshot.to_bytes()).unwrap()).unwrap();
+        replay(&[&self.lead, &self.tail[..self.used]].concat(), &mut tape).unwrap();
+        assert_eq!(tape.ticks(), 3 * self.said.len() as u64);
+        let bundle = Tape::bundle(2, [(0, &mut tape)], |ticks| ticks).unwrap();
+        let read: Vec<String> = Calls::new(&bundle, 2, 0)
+            .unwrap()
+            .map(|call| call.map(|c| format!("{} {}", c.function.name, show(&c))).unwrap())
+            .collect();
+        assert_eq!(read, self.said);
+    }
+}
+
+fn run(room: usize, steps: usize) -> Process {
+    let mut p = Process::new(room);
+    let comm = handle("MPI_COMM_WORLD");
+    let int = handle("MPI_INT");
+    let (flag, status) = ([0i32], [0u8; 64]);
+    let mut state = 12345u64;
+    let mut random = |n: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) % n
+    };
+    for step in 0..steps {
+        p.call("MPI_Barrier", &[comm]);
+        p.call("MPI_Send", &[0, random(1 << 20) as usize, int, 1, step % 3, comm]);
+        for _ in 0..random(4) {
+            p.call("MPI_Iprobe", &[1, 7, comm, at(&flag), at(&status)]);
+        }
+        if step % 5 == 0 {
+            p.check();
+        }
+    }
+    p.check();
+    p
+}
+
+#[test]
+fn whatever_is_left_is_everything() {
+    assert_eq!(run(1 << 20, 60).snapshots, 0);
+    assert!(run(400, 60).snapshots > 5);
+}
+
+#[test]
+fn a_damaged_journal_is_refused_or_read_never_worse() {
+    let p = run(1 << 20, 20);
+    for at in 0..p.used {
+        let mut bytes = p.tail[..p.used].to_vec();
+        bytes[at] ^= 0x41;
+        let _ = replay(&bytes, &mut Tape::resume(&p.snapshot).unwrap());
+        let _ = replay(&bytes[..at], &mut Tape::resume(&p.snapshot).unwrap());
+    }
+}

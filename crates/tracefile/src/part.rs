@@ -1,0 +1,244 @@
+//! Part files: what one thread of a running process has recorded so far, kept where it survives the process.
+//!
+//! A part is a file of [`HEADER`] bytes, which is a table of little-endian words ([`Word`]) and a text, and after it the
+//! *tail*: the journal of the calls since the last snapshot. Snapshots are files beside it (`NAME.1`, `NAME.2`, ...).
+//! The process writes through a shared mapping; every change that counts is one aligned store of a word, so that what is
+//! there at any moment is whole: an entry counts when the tail's length does, a snapshot and the tail that begins with
+//! it count when [`Word::Current`] points to their pair of words.
+//!
+//! Parts are read by the build that wrote them, and live as long as a run: this is no format for keeping.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use refrain_fold::bundle::Bundle;
+
+use crate::crc::crc32;
+
+/// Bytes before the tail.
+pub const HEADER: usize = 4096;
+/// Where the text begins, to the header's end.
+const TEXT: usize = 1024;
+const MAGIC: u64 = u64::from_le_bytes(*b"\x93RFNpart");
+/// How the words, the journal and the snapshots are written. Changes with any of them.
+const VERSION: u64 = 1;
+/// File names end so.
+pub const EXTENSION: &str = "part";
+
+/// Positions in the header's table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Word {
+    Magic,
+    Version,
+    /// In the world, plus one; 0 until MPI is up.
+    Rank,
+    /// Of the world.
+    Size,
+    Thread,
+    Pid,
+    /// Unix seconds.
+    Started,
+    Flags,
+    /// One moment on the clock of the ticks, and the same in nanoseconds; and a later one.
+    Ticks,
+    Nanoseconds,
+    LaterTicks,
+    LaterNanoseconds,
+    /// The function that the thread has entered and not left: its position in the call table plus one.
+    Inside,
+    /// How the process ended ([`End`]), and the code or signal that goes with it.
+    End,
+    EndCode,
+    /// Calls are missing at the end: there was no room to keep them.
+    Lost,
+    /// Which of the two pairs below counts.
+    Current,
+    /// The snapshot's number, 0 for none, and how many bytes of the tail belong to it.
+    Snapshot,
+    Tail,
+    OtherSnapshot,
+    OtherTail,
+    TextLength,
+}
+
+/// Bits of [`Word::Flags`].
+pub const SPLIT: u64 = 1;
+pub const TIMED: u64 = 2;
+
+/// How a process ended, as far as it could still say so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u64)]
+pub enum End {
+    /// It said nothing: it still runs, or it was killed.
+    #[default]
+    Silent = 0,
+    /// `exit`, with its code.
+    Exit = 1,
+    /// `MPI_Abort`, with its code.
+    Abort = 2,
+    /// A signal that ended it.
+    Signal = 3,
+    /// `MPI_Finalize` was reached, and what was recorded handed over.
+    Finalized = 4,
+}
+
+impl End {
+    fn from_word(word: u64) -> End {
+        [End::Exit, End::Abort, End::Signal, End::Finalized]
+            .into_iter()
+            .find(|end| *end as u64 == word)
+            .unwrap_or_default()
+    }
+}
+
+/// The directory for the parts of a trace that is being recorded: beside it, and named after it.
+pub fn directory(trace: &Path) -> PathBuf {
+    let mut name = trace.file_name().unwrap_or_default().to_owned();
+    name.push(".parts");
+    trace.with_file_name(name)
+}
+
+/// The header of a new part. `text` is lines of `key value`, cut where it is too long.
+pub fn header(words: &[(Word, u64)], text: &str) -> Vec<u8> {
+    let mut bytes = vec![0; HEADER];
+    let mut length = text.len().min(HEADER - TEXT);
+    while !text.is_char_boundary(length) {
+        length -= 1;
+    }
+    bytes[TEXT..TEXT + length].copy_from_slice(&text.as_bytes()[..length]);
+    let own = [(Word::Magic, MAGIC), (Word::Version, VERSION), (Word::TextLength, length as u64)];
+    for (word, value) in own.iter().chain(words) {
+        bytes[*word as usize * 8..][..8].copy_from_slice(&value.to_le_bytes());
+    }
+    bytes
+}
+
+/// A snapshot's file: a checksum of the rest, the length of `lead` and `lead`, which is journal that comes before the
+/// tail, then the recording.
+pub fn snapshot_bytes(bundle: &Bundle, lead: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![0; 4];
+    bytes.extend_from_slice(&(lead.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(lead);
+    bytes.extend_from_slice(&bundle.to_bytes());
+    let sum = crc32(&bytes[4..]);
+    bytes[..4].copy_from_slice(&sum.to_le_bytes());
+    bytes
+}
+
+pub fn snapshot_path(part: &Path, number: u64) -> PathBuf {
+    let mut name = part.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    part.with_file_name(name)
+}
+
+/// A part as it was found.
+#[derive(Debug, Clone)]
+pub struct Part {
+    words: Vec<u64>,
+    text: String,
+    pub snapshot: Option<Bundle>,
+    /// The journal of what came after it.
+    pub journal: Vec<u8>,
+}
+
+impl Part {
+    pub fn word(&self, word: Word) -> u64 {
+        self.words[word as usize]
+    }
+
+    /// The rank in the world, once MPI was up.
+    pub fn rank(&self) -> Option<u32> {
+        self.word(Word::Rank).checked_sub(1).and_then(|rank| u32::try_from(rank).ok())
+    }
+
+    pub fn end(&self) -> End {
+        End::from_word(self.word(Word::End))
+    }
+
+    /// The rest of the text's line that begins with this word.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        self.text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' '))
+    }
+
+    /// What was asked for, where it differs from what one gets without asking.
+    pub fn options(&self) -> Vec<(String, String)> {
+        let options = self.text.lines().filter_map(|line| line.strip_prefix("option ")?.split_once(' '));
+        options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    }
+
+    /// Reads a part and the snapshot that counts.
+    pub fn read(path: &Path) -> Result<Part, String> {
+        let bytes = fs::read(path).map_err(|error| error.to_string())?;
+        let header = bytes.get(..HEADER).ok_or("it is too short")?;
+        let words: Vec<u64> =
+            header[..TEXT].as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        if words[Word::Magic as usize] != MAGIC {
+            return Err("it is no part of a trace".into());
+        }
+        if words[Word::Version as usize] != VERSION {
+            return Err("it was written by another version of Refrain; recover it with that one".into());
+        }
+        let text = header[TEXT..].get(..words[Word::TextLength as usize] as usize).unwrap_or_default();
+        let text = String::from_utf8_lossy(text).into_owned();
+        let (snapshot, tail) = match words[Word::Current as usize] {
+            0 => (words[Word::Snapshot as usize], words[Word::Tail as usize]),
+            _ => (words[Word::OtherSnapshot as usize], words[Word::OtherTail as usize]),
+        };
+        let tail = bytes[HEADER..].get(..tail as usize).ok_or("its end is missing")?;
+        let (snapshot, mut journal) = match snapshot {
+            0 => (None, Vec::new()),
+            number => read_snapshot(path, number).map(|(snapshot, lead)| (Some(snapshot), lead))?,
+        };
+        journal.extend_from_slice(tail);
+        Ok(Part { words, text, snapshot, journal })
+    }
+}
+
+fn read_snapshot(part: &Path, number: u64) -> Result<(Bundle, Vec<u8>), String> {
+    let path = snapshot_path(part, number);
+    let damaged = |what: &dyn std::fmt::Display| format!("its snapshot {}: {what}", path.display());
+    let bytes = fs::read(&path).map_err(|error| damaged(&error))?;
+    let whole = || {
+        let (sum, rest) = bytes.split_first_chunk::<4>()?;
+        let (lead, content) = rest.split_first_chunk::<4>()?;
+        let (lead, content) = content.split_at_checked(u32::from_le_bytes(*lead) as usize)?;
+        (crc32(rest) == u32::from_le_bytes(*sum)).then_some((lead, content))
+    };
+    let (lead, content) = whole().ok_or_else(|| damaged(&"it is damaged"))?;
+    let bundle = Bundle::from_bytes(content).map_err(|error| damaged(&error))?;
+    bundle.validate().map_err(|error| damaged(&error))?;
+    Ok((bundle, lead.to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_is_read_as_it_was_written() {
+        let directory = std::env::temp_dir().join(format!("refrain-part-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let path = directory.join("a.part");
+        let words = [(Word::Rank, 4), (Word::Current, 1), (Word::OtherSnapshot, 2), (Word::OtherTail, 3)];
+        let mut bytes = header(&words, "host here and there\nlibrary L\n");
+        bytes.extend_from_slice(b"abcdef");
+        fs::write(&path, &bytes).unwrap();
+        assert!(Part::read(&path).unwrap_err().contains("a.part.2"));
+        fs::write(snapshot_path(&path, 2), snapshot_bytes(&Bundle::default(), b"xy")).unwrap();
+        let part = Part::read(&path).unwrap();
+        assert_eq!((part.rank(), part.end(), part.journal.as_slice()), (Some(3), End::Silent, &b"xyabc"[..]));
+        assert_eq!(
+            (part.text("host"), part.text("host here"), part.text("abi")),
+            (Some("here and there"), Some("and there"), None)
+        );
+        for damage in [0, 8, 200] {
+            let mut bytes = bytes.clone();
+            bytes.truncate(damage.max(1) * 20);
+            bytes[0] ^= 1;
+            fs::write(&path, &bytes).unwrap();
+            assert!(Part::read(&path).is_err());
+        }
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -9,7 +9,7 @@ use refrain_fold::ranks::{RankList, RankMap};
 use crate::get::{Bad, Get};
 use crate::sections::maps;
 use crate::sections::symbols::head;
-use crate::sections::{read_ranks, write_ranks};
+use crate::sections::{Told, read_ranks, write_ranks};
 use crate::token::{Field, Put, pair, two};
 
 // How a lane's stream is told.
@@ -107,8 +107,9 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
     put.put(Field::Count, 4, bundle.cohorts.len() as u64);
     for cohort in &bundle.cohorts {
         put.put(Field::Thread, 0, cohort.thread.into());
-        past.first = write_ranks(put, &cohort.ranks, past.first);
-        past.maps.note_ranks(&cohort.ranks);
+        let told = write_ranks(put, &cohort.ranks, past.first);
+        past.first = told.first;
+        past.maps.note_ranks(&told.whole);
         put.signed(Field::GroupStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
         past.structures = past.structures.max(cohort.structure.saturating_add(1));
         for (place, lane) in places(&layouts[cohort.structure as usize]).zip(&cohort.lanes) {
@@ -164,11 +165,12 @@ pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> R
     let mut past = Past::default();
     let count = get.count(Field::Count, 4)?;
     let mut cohorts = Vec::new();
+    let mut left = MOST_RANKS;
     for _ in 0..count {
         let thread = get.small(Field::Thread, 0)?;
-        let (ranks, first) = read_ranks(get, past.first)?;
+        let Told { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
         past.first = first;
-        past.maps.note_ranks(&ranks);
+        past.maps.note_ranks(&whole);
         let structure = i64::from(past.structures).checked_sub(get.signed(Field::GroupStructure, 0)?);
         let structure = structure.and_then(|s| u32::try_from(s).ok()).unwrap_or(u32::MAX);
         let layout = layouts.get(structure as usize);
@@ -235,11 +237,11 @@ fn read_variants(
 /// The ranks of each variant. None is without, so there are no more of them than ranks.
 fn choose(choice: &RankMap, count: usize, ranks: &RankList) -> Result<Vec<RankList>, Bad> {
     let bad = || Bad::new("variants that are not over the cohort's ranks");
-    if ranks.len() > MOST_RANKS || count as u64 > ranks.len() || !choice.is_over(ranks) {
+    if count as u64 > ranks.len() || !choice.is_over(ranks) {
         return Err(bad());
     }
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); count];
-    for (rank, variant) in choice.pairs() {
+    for (rank, variant) in choice.pairs_of(ranks) {
         let variant = usize::try_from(variant).ok().and_then(|v| members.get_mut(v)).ok_or_else(bad)?;
         variant.push(rank);
     }

@@ -5,6 +5,8 @@
 //! an object is made or freed or a segment is released, and outputs are compared or filled in anew. So a hit yields
 //! exactly the record that encoding would.
 
+use std::sync::Arc;
+
 use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, functions};
 
 use crate::encoder::Encoder;
@@ -101,7 +103,7 @@ pub struct Memo {
 
 /// Made once for a process: by function id.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Plans(Vec<Option<Plan>>);
+pub(crate) struct Plans(Arc<[Option<Plan>]>);
 
 impl Plans {
     pub(crate) fn new<H: Host>(host: &H) -> Plans {
@@ -110,7 +112,11 @@ impl Plans {
         for f in functions() {
             plans[usize::from(f.id)] = Plan::new(f, host);
         }
-        Plans(plans)
+        Plans(plans.into())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     pub(crate) fn get(&self, f: &Function) -> Option<&Plan> {

@@ -98,7 +98,8 @@ fn a_set_with_holes_costs_no_more_when_it_is_larger() {
         cohort.ranks = refrain_fold::ranks::RankList::from_sorted(&ranks);
         assert!(cohort.ranks.parts.len() > side as usize / 2, "{}", cohort.ranks);
         for lane in &mut cohort.lanes {
-            *lane = refrain_fold::bundle::Lane::same(lane.streams().next().unwrap());
+            let stream = lane.streams().next().unwrap();
+            *lane = refrain_fold::bundle::Lane::same(stream);
         }
         let first = trace.bundle.cohorts[4].clone();
         trace.bundle.cohorts = vec![first];

@@ -90,8 +90,8 @@ fn around(points: &[Point], origin: u32, periods: &[u32]) -> Option<Part> {
     let mut part = Part { start: origin, dims: Vec::new() };
     for (at, period) in periods.iter().copied().chain([1]).enumerate() {
         part.start = part.start.checked_add(low[at].checked_mul(period)?)?;
-        if unit[at] > 0 {
-            part.dims.push(((high[at] - low[at]) / unit[at] + 1, unit[at].checked_mul(period)?));
+        if let Some(more) = (high[at] - low[at]).checked_div(unit[at]) {
+            part.dims.push((more + 1, unit[at].checked_mul(period)?));
         }
     }
     // The far corner may be no rank at all.

@@ -1,6 +1,6 @@
 //! What each section says, as tokens. `write` and `read` of a section mirror each other line by line.
 
-pub mod groups;
+pub mod cohorts;
 pub mod maps;
 pub mod meta;
 pub mod streams;

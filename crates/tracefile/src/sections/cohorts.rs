@@ -1,4 +1,4 @@
-//! Section `groups`: which ranks made the same calls, and which structure and streams they have.
+//! Section `ranks`: which ranks made the same calls, and which structure and streams they have.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::sections::{Told, read_ranks, write_ranks};
 use crate::token::{Field, Put, pair, two};
 
 // How a lane's stream is told.
-/// The expected one: that of the last group with this symbol, or else of the last symbol that begins alike.
+/// The expected one: that of the last cohort with this symbol, or else of the last symbol that begins alike.
 const SAME: u64 = 0;
 /// The first that no lane had yet.
 const NEXT: u64 = 1;
@@ -42,7 +42,7 @@ struct Past {
     first: u32,
     structures: u32,
     streams: u32,
-    /// What the last group with the symbol has in each lane.
+    /// What the last cohort with the symbol has in each lane.
     last: HashMap<(u32, u16), u32>,
     /// The same for any symbol that begins alike: often another call of the same function.
     alike: HashMap<(u32, u16), u32>,
@@ -110,7 +110,7 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         let told = write_ranks(put, &cohort.ranks, past.first);
         past.first = told.first;
         past.maps.note_ranks(&told.whole);
-        put.signed(Field::GroupStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
+        put.signed(Field::CohortStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
         past.structures = past.structures.max(cohort.structure.saturating_add(1));
         for (place, lane) in places(&layouts[cohort.structure as usize]).zip(&cohort.lanes) {
             let place = Place::new(place, &bundle.symbols);
@@ -171,7 +171,7 @@ pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> R
         let Told { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
         past.first = first;
         past.maps.note_ranks(&whole);
-        let structure = i64::from(past.structures).checked_sub(get.signed(Field::GroupStructure, 0)?);
+        let structure = i64::from(past.structures).checked_sub(get.signed(Field::CohortStructure, 0)?);
         let structure = structure.and_then(|s| u32::try_from(s).ok()).unwrap_or(u32::MAX);
         let layout = layouts.get(structure as usize);
         let layout = layout.ok_or_else(|| Bad(format!("structure {structure} does not exist")))?;

@@ -5,6 +5,8 @@
 //! an object is made or freed or a segment is released, and outputs are compared or filled in anew. So a hit yields
 //! exactly the record that encoding would.
 
+use std::sync::Arc;
+
 use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, functions};
 
 use crate::completions::{Completion, SHAPES};
@@ -118,7 +120,7 @@ enum Way {
 
 /// Made once for a process: by function id.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Plans(Vec<Way>);
+pub(crate) struct Plans(Option<Arc<[Way]>>);
 
 impl Plans {
     pub(crate) fn new<H: Host>(host: &H) -> Plans {
@@ -129,11 +131,20 @@ impl Plans {
             let way = same.or_else(|| Completion::new(f).map(Way::Completion));
             plans[usize::from(f.id)] = way.unwrap_or_default();
         }
-        Plans(plans)
+        Plans(Some(plans.into()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    #[inline]
+    fn way(&self, f: &Function) -> Option<&Way> {
+        self.0.as_ref()?.get(usize::from(f.id))
     }
 
     pub(crate) fn completion(&self, f: &Function) -> Option<&Completion> {
-        match self.0.get(usize::from(f.id)) {
+        match self.way(f) {
             Some(Way::Completion(completion)) => Some(completion),
             _ => None,
         }
@@ -163,7 +174,7 @@ impl Memo {
         args: &[usize],
         before: &Before,
     ) -> Option<(u32, &[(u16, i64)])> {
-        let plan = match encoder.plans.0.get(usize::from(f.id))? {
+        let plan = match encoder.plans.way(f)? {
             Way::Same(plan) => plan,
             Way::Completion(_) => return self.complete(encoder, host, f, args, before),
             Way::None => return None,
@@ -238,7 +249,7 @@ impl Memo {
         record: &Record,
         symbol: u32,
     ) {
-        let plan = match encoder.plans.0.get(usize::from(f.id)) {
+        let plan = match encoder.plans.way(f) {
             Some(Way::Same(plan)) => plan,
             Some(Way::Completion(completion)) => {
                 if let Some(shape) = completion.shape(encoder, args) {

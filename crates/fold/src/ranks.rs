@@ -7,8 +7,10 @@
 //! assert_eq!(RankList::from_iter([0, 1, 2, 3, 7, 10, 20, 30]).to_string(), "0-3,7,10-30:10");
 //! ```
 
+mod holes;
 mod map;
 
+pub use holes::MOST_HOLES;
 pub use map::{Dim, MapPart, RankMap};
 
 use std::fmt;
@@ -120,6 +122,24 @@ impl RankList {
             };
             ranks.extend(if from_a { a.next() } else { b.next() });
         }
+    }
+
+    /// Those that are not in `other`.
+    pub fn without(&self, other: &RankList) -> RankList {
+        let mut other = other.iter().peekable();
+        let mut ranks = Vec::new();
+        for rank in self {
+            while other.next_if(|o| *o < rank).is_some() {}
+            if other.peek() != Some(&rank) {
+                ranks.push(rank);
+            }
+        }
+        RankList::from_sorted(&ranks)
+    }
+
+    /// One box and what is missing from it, at most [`MOST_HOLES`] times the ranks, where that is less to say.
+    pub fn all_but(&self) -> Option<(RankList, RankList)> {
+        holes::all_but(self)
     }
 
     /// What a list from a file must satisfy before anything else is done with it.

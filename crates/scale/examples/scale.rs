@@ -109,13 +109,13 @@ fn row(report: &Report) {
         symbols,
         structures,
         streams,
-        groups,
+        kinds,
         seconds,
         peak,
         ..
     } = report;
     println!(
-        "{:<16} {ranks:>8} {steps:>6} {calls:>11} {bytes:>9} {symbols:>8} {structures:>7} {streams:>8} {groups:>7} \
+        "{:<16} {ranks:>8} {steps:>6} {calls:>11} {bytes:>9} {symbols:>8} {structures:>7} {streams:>8} {kinds:>7} \
          {:>8.2} {:>8.2} {:>8.3} {:>8.3} {:>9.2}",
         pattern.to_string(),
         seconds.ranks,
@@ -146,7 +146,7 @@ fn main() -> ExitCode {
         "symbols",
         "structs",
         "streams",
-        "groups",
+        "kinds",
         "ranks s",
         "merge s",
         "path s",

@@ -58,8 +58,10 @@ impl Default for Template {
 
 impl Template {
     pub fn new() -> Template {
+        let mut encoder = Encoder::new(&process::library());
+        encoder.prepare(&Process::default());
         Template {
-            encoder: Encoder::new(&process::library()),
+            encoder,
             functions: Functions::new(),
             world: Comm(process::predefined("MPI_COMM_WORLD")),
             double: process::predefined("MPI_DOUBLE"),

@@ -73,7 +73,8 @@ pub struct Report {
     pub symbols: usize,
     pub structures: usize,
     pub streams: usize,
-    pub groups: usize,
+    /// Kinds of ranks: cohorts.
+    pub kinds: usize,
     pub seconds: Seconds,
     /// Bytes in use at rank 0 while it merged, put in order and wrote, at most. 0 without a meter.
     pub peak: usize,
@@ -235,7 +236,7 @@ pub fn simulate(
         symbols: trace.bundle.symbols.len(),
         structures: trace.bundle.structures.len(),
         streams: trace.bundle.streams.len(),
-        groups: trace.bundle.cohorts.len(),
+        kinds: trace.bundle.cohorts.len(),
         seconds: Seconds {
             ranks: in_ranks.as_secs_f64(),
             merge: merge.as_secs_f64(),

@@ -11,7 +11,7 @@ pub enum Kind {
     Meta = 1,
     Symbols = 2,
     Structure = 3,
-    Groups = 4,
+    Ranks = 4,
     Streams = 5,
     Tallies = 6,
     /// Entropy-coded numbers, as they are; only where there are any.
@@ -20,7 +20,7 @@ pub enum Kind {
 
 /// Those that every file has, in the order in which they are written: each may be read with the help of those before.
 pub const KINDS: [Kind; 6] =
-    [Kind::Meta, Kind::Symbols, Kind::Structure, Kind::Groups, Kind::Streams, Kind::Tallies];
+    [Kind::Meta, Kind::Symbols, Kind::Structure, Kind::Ranks, Kind::Streams, Kind::Tallies];
 
 impl Kind {
     pub fn name(self) -> &'static str {
@@ -28,7 +28,7 @@ impl Kind {
             Kind::Meta => "meta",
             Kind::Symbols => "symbols",
             Kind::Structure => "structure",
-            Kind::Groups => "groups",
+            Kind::Ranks => "ranks",
             Kind::Streams => "streams",
             Kind::Tallies => "tallies",
             Kind::Blocks => "blocks",

@@ -144,7 +144,7 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         Kind::Meta => sections::meta::write(&mut put, &trace.meta),
         Kind::Symbols => sections::symbols::write(&mut put, &bundle.symbols),
         Kind::Structure => sections::structure::write(&mut put, &bundle.structures),
-        Kind::Groups => sections::groups::write(&mut put, bundle),
+        Kind::Ranks => sections::cohorts::write(&mut put, bundle),
         Kind::Streams => sections::streams::write(&mut put, bundle),
         Kind::Tallies => sections::tallies::write(&mut put, bundle),
         // Not made of tokens.
@@ -220,7 +220,7 @@ fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
         let raw = if entry.known().is_some_and(|kind| kind != Kind::Blocks) { read } else { stored };
         infos.push(SectionInfo { name: entry.name(), offset: entry.start, stored, raw });
     }
-    let whole = |what: String| Error::Malformed { section: "groups", start: first, end: bytes.len(), what };
+    let whole = |what: String| Error::Malformed { section: "ranks", start: first, end: bytes.len(), what };
     if blocks.is_some_and(|left| !left.is_empty()) {
         return Err(whole("there are more blocks than its streams have".into()));
     }
@@ -245,7 +245,7 @@ fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get, blocks: &mut Optio
                 structure.validate().map_err(|_| Bad::new("a structure that is not well formed"))?;
             }
         }
-        Kind::Groups => bundle.cohorts = sections::groups::read(get, &bundle.structures, &bundle.symbols)?,
+        Kind::Ranks => bundle.cohorts = sections::cohorts::read(get, &bundle.structures, &bundle.symbols)?,
         Kind::Streams => {
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;

@@ -26,7 +26,7 @@ pub enum Field {
     RankCount = 13,
     RankStride = 14,
     /// Which structure a group has.
-    GroupStructure = 15,
+    CohortStructure = 15,
     /// How a lane's stream is told.
     Lane = 16,
     LaneStream = 17,

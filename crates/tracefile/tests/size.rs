@@ -84,3 +84,29 @@ fn functions_of_the_rank_do_not_grow_with_the_ranks() {
     check(&[&[3, 4, 5], &[4, 4, 4], &[3, 3, 3], &[5, 7, 6], &[8, 8, 8], &[10, 9, 11]]);
     check(&[&[3, 4, 3, 5], &[4, 4, 4, 4], &[6, 5, 3, 7]]);
 }
+
+/// A cohort of the inside of a grid without its diagonal, whose boxes follow the side: as all but a line of one box they
+/// do not.
+#[test]
+fn a_set_with_holes_costs_no_more_when_it_is_larger() {
+    let sizes = [12u32, 24, 48, 96].map(|side| {
+        let mut trace = stencil::trace(3, 100);
+        let inside = |x: u32| (1..side - 1).contains(&x);
+        let there = |rank: &u32| rank / side != rank % side && inside(rank / side) && inside(rank % side);
+        let ranks: Vec<u32> = (0..side * side).filter(there).collect();
+        let cohort = &mut trace.bundle.cohorts[4];
+        cohort.ranks = refrain_fold::ranks::RankList::from_sorted(&ranks);
+        assert!(cohort.ranks.parts.len() > side as usize / 2, "{}", cohort.ranks);
+        for lane in &mut cohort.lanes {
+            let stream = lane.streams().next().unwrap();
+            *lane = refrain_fold::bundle::Lane::same(stream);
+        }
+        let first = trace.bundle.cohorts[4].clone();
+        trace.bundle.cohorts = vec![first];
+        for bytes in [refrain_tracefile::write(&trace), refrain_tracefile::write_plain(&trace)] {
+            assert_eq!(refrain_tracefile::read(&bytes).unwrap(), trace);
+        }
+        refrain_tracefile::write(&trace).len()
+    });
+    assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() < 8, "{sizes:?}");
+}

@@ -111,12 +111,13 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     lines.push((
         "folded into",
         format!(
-            "{}, {} in {}, {}, {}",
+            "{}, {} in {}, {}, for {} of {}",
             plural(bundle.symbols.len() as u64, "symbol"),
             plural(rules(bundle), "rule"),
             plural(bundle.structures.len() as u64, "structure"),
             plural(bundle.streams.len() as u64, "stream"),
-            plural(bundle.cohorts.len() as u64, "group"),
+            plural(bundle.cohorts.len() as u64, "kind"),
+            if threads(bundle) > 1 { "threads" } else { "ranks" },
         ),
     ));
     let sections: Vec<String> =
@@ -218,7 +219,7 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     object
         .plain("rules", rules(bundle))
         .plain("streams", bundle.streams.len())
-        .plain("groups", bundle.cohorts.len());
+        .plain("kinds_of_ranks", bundle.cohorts.len());
     let mut sections = json::Object::new(object.key("sections"));
     for (name, bytes) in file.sections {
         sections.plain(name, bytes);

@@ -229,9 +229,17 @@ impl Encoder {
         }
     }
 
+    /// What [`Encoder::start`] asks of the host only for how the library's handles look: for encoders that are copies of
+    /// one.
+    pub fn prepare<H: Host>(&mut self, host: &H) {
+        self.plans = Plans::new(host);
+    }
+
     /// MPI is up: the predefined communicators can be asked about.
     pub fn start<H: Host>(&mut self, host: &mut H) {
-        self.plans = Plans::new(host);
+        if self.plans.is_empty() {
+            self.prepare(host);
+        }
         for (handle, id) in std::mem::take(&mut self.predefined_comms) {
             let info = host.comm(handle);
             if constant_by_id(id).is_some_and(|c| c.name == "MPI_COMM_WORLD") {

@@ -214,7 +214,7 @@ fn cost(variants: &[Variant], table: &Table) -> u64 {
 /// For each rank, which variant it is of.
 pub fn choice(variants: &[Variant]) -> RankMap {
     let pairs = (0i64..).zip(variants).flat_map(|(at, v)| v.ranks.iter().map(move |rank| (rank, at)));
-    RankMap::from_pairs(pairs.collect())
+    RankMap::loose(pairs.collect())
 }
 
 impl Variant {
@@ -238,8 +238,8 @@ impl Variant {
             if a.is_none() && b.is_none() && mine == theirs {
                 continue;
             }
-            let a = a.unwrap_or_else(|| RankMap::constant(&self.ranks, mine));
-            let b = b.unwrap_or_else(|| RankMap::constant(&other.ranks, theirs));
+            let a = a.map_or_else(|| RankMap::constant(&self.ranks, mine), |a| a.only(&self.ranks));
+            let b = b.map_or_else(|| RankMap::constant(&other.ranks, theirs), |b| b.only(&other.ranks));
             self.numbers.push(Number { place, values: a.union(b) });
         }
         self.ranks = self.ranks.union(&other.ranks);
@@ -248,15 +248,20 @@ impl Variant {
         self.stream = table.add(rest);
     }
 
-    /// Numbers in their final form; those that are the same on all ranks back in the stream.
+    /// Numbers in their final form.
     fn folded(mut self, table: &mut Table) -> Variant {
+        for number in &mut self.numbers {
+            number.values = RankMap::loose(number.values.pairs_of(&self.ranks));
+        }
+        self.settled(table)
+    }
+
+    /// Numbers that are the same on all ranks back in the stream.
+    fn settled(mut self, table: &mut Table) -> Variant {
         let mut fixed: HashMap<u32, i64> = HashMap::new();
-        self.numbers.retain_mut(|number| {
-            number.values = number.values.folded();
-            match number.values.as_constant() {
-                Some(value) => fixed.insert(number.place, value).is_some(),
-                None => true,
-            }
+        self.numbers.retain(|number| match number.values.as_constant() {
+            Some(value) => fixed.insert(number.place, value).is_some(),
+            None => true,
         });
         if !fixed.is_empty() {
             let filled = template::with_numbers(table.get(self.stream), |place, number| {
@@ -273,7 +278,7 @@ impl Variant {
         let fixed = template::numbers(table.get(self.stream))?;
         let mut columns: Vec<Column> = fixed.into_iter().map(Column::Fixed).collect();
         for number in &self.numbers {
-            let values = number.values.pairs().into_iter().map(|p| p.1).collect();
+            let values = number.values.pairs_of(&self.ranks).into_iter().map(|p| p.1).collect();
             *columns.get_mut(number.place as usize)? = Column::Each(values);
         }
         Some(Columns { ranks, columns })
@@ -359,11 +364,10 @@ fn flatten(variants: &[Variant], once: usize, again: usize, table: &mut Table) -
         ranks.extend(&columns.ranks);
     }
     let numbers = (0u32..).zip(numbers);
-    let numbers =
-        numbers.map(|(place, pairs)| Number { place, values: RankMap::from_pairs(pairs) }).collect();
+    let numbers = numbers.map(|(place, pairs)| Number { place, values: RankMap::loose(pairs) }).collect();
     let stream = table.add(template::flat(once, again));
     let whole = Variant { ranks: ranks.into_iter().collect(), stream, used: 0, numbers };
-    Some(vec![whole.folded(table)])
+    Some(vec![whole.settled(table)])
 }
 
 /// Every distinct stream for itself.

@@ -42,9 +42,10 @@ pub struct Parcel {
 
 /// One bundle out of two of the same run. No rank's expansion depends on the order of merging.
 pub fn merge(mut a: Bundle, b: Bundle) -> Result<Bundle, Error> {
-    let manifest = b.manifest();
-    let parcel = b.parcel(&a.missing(&manifest))?;
-    a.absorb(manifest, parcel)?;
+    let (mine, manifest) = (Hashes::of(&a), b.manifest());
+    let want = mine.missing(&manifest);
+    let parcel = b.parcel(&want)?;
+    a.absorb_wanted(mine, &want, manifest, parcel)?;
     Ok(a)
 }
 
@@ -83,6 +84,16 @@ impl Bundle {
     pub fn absorb(&mut self, manifest: Manifest, parcel: Parcel) -> Result<(), Error> {
         let mine = Hashes::of(self);
         let want = mine.missing(&manifest);
+        self.absorb_wanted(mine, &want, manifest, parcel)
+    }
+
+    fn absorb_wanted(
+        &mut self,
+        mine: Hashes,
+        want: &Want,
+        manifest: Manifest,
+        parcel: Parcel,
+    ) -> Result<(), Error> {
         same_count("symbols", parcel.symbols.len(), want.symbols.len())?;
         same_count("structures", parcel.structures.len(), want.structures.len())?;
         same_count("streams", parcel.streams.len(), want.streams.len())?;

@@ -206,7 +206,7 @@ impl Bundle {
     /// One rank's recording. Equal streams are stored once, threads that never called anything are kept.
     pub fn of_rank(rank: u32, symbols: Vec<SymbolEntry>, threads: Vec<ThreadPart>) -> Result<Bundle, Error> {
         let mut bundle = Bundle { symbols, ..Bundle::default() };
-        let mut seen_streams: HashMap<Stream, u32> = HashMap::new();
+        let mut seen_streams: HashMap<Hash, u32> = HashMap::new();
         let mut seen_threads = HashSet::new();
         for mut part in threads {
             let cohort = bundle.cohorts.len();
@@ -225,8 +225,8 @@ impl Bundle {
                 for (lane, stream) in streams.into_iter().enumerate() {
                     let stream = normal(&stream);
                     let next = bundle.streams.len() as u32;
-                    let stream = *seen_streams.entry(stream).or_insert_with_key(|stream| {
-                        bundle.streams.push(stream.clone());
+                    let stream = *seen_streams.entry(hash::of_stream(&stream)).or_insert_with(|| {
+                        bundle.streams.push(stream);
                         next
                     });
                     let used = lengths.and_then(|lengths| lengths.get(lane)).copied().unwrap_or(0);
@@ -435,6 +435,10 @@ fn pick<T>(list: Vec<T>, order: &[u32]) -> Vec<T> {
 
 /// The same stream with its rules and terms numbered as a reader meets them, depth first, and without unused ones.
 pub fn normal(stream: &Stream) -> Stream {
+    // Most are one number.
+    if let Some(same) = stream.as_constant().map(Stream::constant).filter(|same| same == stream) {
+        return same;
+    }
     let shape = preorder(&stream.shape);
     let mut new_of: HashMap<u32, u32> = HashMap::new();
     let mut terms: Vec<Term> = Vec::new();

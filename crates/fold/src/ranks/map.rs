@@ -11,9 +11,10 @@
 
 use std::collections::HashMap;
 
-use super::RankList;
+use super::{MOST_HOLES, RankList, holes};
 
-/// A function from ranks to numbers. Equal functions made by [`RankMap::from_pairs`] have equal representations.
+/// A function from ranks to numbers. Equal functions made by [`RankMap::from_pairs`] have equal representations, and so
+/// have those made by [`RankMap::loose`], which may have numbers for other ranks too.
 ///
 /// Parts go by their first rank. They may interleave, but share no rank. Arithmetic on numbers wraps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -46,7 +47,7 @@ const FOLLOWED: [usize; 3] = [4, 3, 2];
 /// No machine has more dimensions; irregular numbers may seem to.
 const MOST_DIMENSIONS: usize = 12;
 
-type Point = (u32, i64);
+pub(super) type Point = (u32, i64);
 /// The first points of rows, by how many points a row has and how far apart.
 type Rows = HashMap<(usize, u32, i64), Vec<Point>>;
 
@@ -72,6 +73,19 @@ impl RankMap {
         RankMap { parts }
     }
 
+    /// The same for fewer parts, if there are fewer when ranks that are not there get numbers as well. Who asks for
+    /// their numbers gets some.
+    pub fn loose(mut pairs: Vec<(u32, i64)>) -> RankMap {
+        pairs.sort_by_key(|p| p.0);
+        let parts = if pairs.is_empty() { Vec::new() } else { nest(&pairs, 0) };
+        // Where nearly each rank is a part of its own there is no box to be found.
+        let exact = 3 > parts.len() || parts.len() > pairs.len() / 2;
+        let loose = if exact { None } else { holes::loose(&pairs, price(&parts)) };
+        let mut parts = loose.unwrap_or(parts);
+        parts.sort_by_key(|part| part.start);
+        RankMap { parts }
+    }
+
     /// All ranks and their numbers, by rank.
     pub fn pairs(&self) -> Vec<(u32, i64)> {
         let mut pairs = Vec::with_capacity(usize::try_from(self.len()).unwrap_or(0).min(1 << 24));
@@ -81,6 +95,28 @@ impl RankMap {
             pairs.sort_by_key(|p| p.0);
         }
         pairs
+    }
+
+    /// These ranks and their numbers, by rank; not those of others.
+    pub fn pairs_of(&self, ranks: &RankList) -> Vec<(u32, i64)> {
+        let mut pairs = self.pairs();
+        if self.len() > ranks.len() {
+            let mut ranks = ranks.iter().peekable();
+            pairs.retain(|(rank, _)| {
+                while ranks.next_if(|r| r < rank).is_some() {}
+                ranks.peek() == Some(rank)
+            });
+        }
+        pairs
+    }
+
+    /// Without numbers for other ranks, as [`RankMap::union`] wants it.
+    pub fn only(self, ranks: &RankList) -> RankMap {
+        let most = ranks.len().saturating_mul(MOST_HOLES);
+        match self.len() {
+            len if len > ranks.len() && len <= most => RankMap::from_pairs(self.pairs_of(ranks)),
+            _ => self,
+        }
     }
 
     pub fn get(&self, rank: u32) -> Option<i64> {
@@ -110,19 +146,20 @@ impl RankMap {
         if self.parts.len() > MANY_PARTS { self.folded() } else { self }
     }
 
-    /// The final form.
+    /// As [`RankMap::from_pairs`] makes it.
     pub fn folded(&self) -> RankMap {
         RankMap::from_pairs(self.pairs())
     }
 
     /// What it takes to write it down, roughly in numbers.
     pub fn cost(&self) -> u64 {
-        self.parts.iter().map(|part| 2 + 2 * part.dims.len() as u64).sum()
+        price(&self.parts)
     }
 
-    /// What a map from a file must satisfy: well formed parts, and a number for exactly these ranks.
+    /// What a map from a file must satisfy: well formed parts, one number for each of these ranks, and not many more.
     pub fn is_over(&self, ranks: &RankList) -> bool {
-        if self.parts.iter().any(|part| !part.is_sound()) || self.len() != ranks.len() {
+        let enough = ranks.len()..=ranks.len().saturating_mul(MOST_HOLES);
+        if self.parts.iter().any(|part| !part.is_sound()) || !enough.contains(&self.len()) {
             return false;
         }
         let alike = |(a, b): (&MapPart, &super::Part)| {
@@ -133,9 +170,18 @@ impl RankMap {
         if self.parts.len() == ranks.parts.len() && self.parts.iter().zip(&ranks.parts).all(alike) {
             return true;
         }
-        self.parts.is_sorted_by_key(|part| part.start)
-            && self.pairs().into_iter().map(|p| p.0).eq(ranks.iter())
+        if !self.parts.is_sorted_by_key(|part| part.start) {
+            return false;
+        }
+        let pairs = self.pairs();
+        let mut there = pairs.iter().map(|p| p.0);
+        pairs.is_sorted_by(|a, b| a.0 < b.0) && ranks.iter().all(|rank| there.any(|r| r == rank))
     }
+}
+
+/// What parts take to write down, roughly in numbers.
+pub(super) fn price(parts: &[MapPart]) -> u64 {
+    parts.iter().map(|part| 2 + 2 * part.dims.len() as u64).sum()
 }
 
 impl MapPart {
@@ -199,7 +245,7 @@ struct Run {
 ///
 /// Where a row ends is not always plain: the last of one and the first of the next may look like two in a row. So the
 /// distances that occur are tried as ends of rows, and the way that gives the least is kept.
-fn nest(points: &[Point], depth: usize) -> Vec<MapPart> {
+pub(super) fn nest(points: &[Point], depth: usize) -> Vec<MapPart> {
     let singles =
         || points.iter().map(|&(start, value)| MapPart { start, value, dims: Vec::new() }).collect();
     if points.len() < 2 || depth >= MOST_DIMENSIONS {
@@ -256,7 +302,7 @@ fn nest(points: &[Point], depth: usize) -> Vec<MapPart> {
                 parts.push(part);
             }
         }
-        let cost = parts.iter().map(|part| 2 + 2 * part.dims.len() as u64).sum();
+        let cost = price(&parts);
         if best.as_ref().is_none_or(|(least, _)| cost < *least) {
             best = Some((cost, parts));
         }
@@ -279,7 +325,7 @@ fn step(points: &[Point], at: usize) -> i64 {
 }
 
 /// From each point to the next, by number; and how often each occurs.
-fn distances(points: &[Point]) -> (Vec<u32>, Vec<usize>) {
+pub(super) fn distances(points: &[Point]) -> (Vec<u32>, Vec<usize>) {
     let mut known: HashMap<(u32, i64), u32> = HashMap::new();
     let mut often: Vec<usize> = Vec::new();
     let mut last = None;

@@ -230,6 +230,10 @@ impl Core {
         if self.run.count == 0 && self.shape.is_empty() {
             return Stream::constant(0);
         }
+        // Most streams are one number, and there are many streams on many ranks.
+        if self.shape.is_empty() && self.blocks.is_empty() && (self.run.count == 1 || self.run.step == 0) {
+            return Stream::constant(self.run.start);
+        }
         let blocks = || self.blocks.clone();
         // In the middle of a round: the item that repeats is last, and how often does not matter.
         let (rest, terms) = (self.shape.rest_of_cycle(), &self.terms);

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
 
 use crate::get::{Bad, Get};
-use crate::sections::{read_parts, write_ranks};
+use crate::sections::{read_parts, write_parts};
 use crate::token::{Field, Put};
 
 /// What was before, newest last: functions, and the ranks that their parts had (as rank lists whose parts may
@@ -76,7 +76,7 @@ pub fn write(put: &mut Put, map: &RankMap, hint: u64, near: u32, past: &mut Past
         Some(ago) => put.put(Field::MapShape, hint, RANKS + 2 * (ago - 1)),
         None => {
             put.put(Field::MapShape, hint, NEW);
-            write_ranks(put, &shape, near);
+            write_parts(put, &shape, near);
         }
     }
     past.shapes.note(&shape);

@@ -62,13 +62,12 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     let abi = get.text(ABI)?;
     let ranks: u32 = get.small(Field::Count, 11)?;
     let mut hosts = Vec::new();
-    let mut on_hosts = 0u64;
+    let mut left = MOST_RANKS;
     for _ in 0..get.count(Field::Count, 12)? {
-        hosts.push((get.text(HOST)?, read_ranks(get, 0)?.0));
-        on_hosts = on_hosts.saturating_add(hosts.last().map_or(0, |(_, ranks)| ranks.len()));
+        hosts.push((get.text(HOST)?, read_ranks(get, 0, &mut left)?.ranks));
     }
     // Readers have a table row for each; a file of a hundred bytes must not make them fill the memory.
-    if u64::from(ranks) > MOST_RANKS || on_hosts > MOST_RANKS {
+    if u64::from(ranks) > MOST_RANKS {
         return Err(Bad(format!("more than {MOST_RANKS} ranks")));
     }
     let started = get.measure(Field::Magnitude, STARTED)?;

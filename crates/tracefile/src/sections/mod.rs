@@ -1,6 +1,6 @@
 //! What each section says, as tokens. `write` and `read` of a section mirror each other line by line.
 
-pub mod groups;
+pub mod cohorts;
 pub mod maps;
 pub mod meta;
 pub mod streams;
@@ -8,13 +8,50 @@ pub mod structure;
 pub mod symbols;
 pub mod tallies;
 
-use refrain_fold::ranks::{Part, RankList};
+use refrain_fold::bundle::MOST_RANKS;
+use refrain_fold::ranks::{MOST_HOLES, Part, RankList};
 
 use crate::get::{Bad, Get};
 use crate::token::{Field, Put};
 
-/// `near` is where the list is expected to start; returns where it did.
-fn write_ranks(put: &mut Put, ranks: &RankList, near: u32) -> u32 {
+/// Where a list of parts would begin with how many there are: a box and the ranks missing from it follow instead.
+const ALL_BUT: u64 = 0;
+
+/// A list and its first rank, and what the file has of it: itself, or the box that some ranks are missing from.
+struct Told {
+    ranks: RankList,
+    first: u32,
+    whole: RankList,
+}
+
+impl Told {
+    fn plain(ranks: RankList) -> Told {
+        Told { first: first(&ranks), whole: ranks.clone(), ranks }
+    }
+}
+
+fn first(ranks: &RankList) -> u32 {
+    ranks.parts.first().map_or(0, |part| part.start)
+}
+
+/// `near` is where the list is expected to start.
+fn write_ranks(put: &mut Put, ranks: &RankList, near: u32) -> Told {
+    if let Some((whole, missing)) =
+        ranks.all_but().filter(|(whole, missing)| whole.without(missing) == *ranks)
+    {
+        put.put(Field::RankParts, 0, ALL_BUT);
+        write_parts(put, &whole, near);
+        write_parts(put, &missing, first(&whole));
+        return Told { ranks: ranks.clone(), first: first(ranks), whole };
+    }
+    if ranks.is_empty() {
+        put.put(Field::RankParts, 0, ALL_BUT);
+    }
+    write_parts(put, ranks, near);
+    Told::plain(ranks.clone())
+}
+
+fn write_parts(put: &mut Put, ranks: &RankList, near: u32) {
     put.put(Field::RankParts, 0, ranks.parts.len() as u64);
     let mut near = i64::from(near);
     for part in &ranks.parts {
@@ -26,14 +63,36 @@ fn write_ranks(put: &mut Put, ranks: &RankList, near: u32) -> u32 {
             put.put(Field::RankStride, part.dims.len() as u64, stride.into());
         }
     }
-    ranks.parts.first().map_or(0, |part| part.start)
 }
 
-fn read_ranks(get: &mut Get, near: u32) -> Result<(RankList, u32), Bad> {
-    let ranks = read_parts(get, near)?;
-    ranks.validate().map_err(|_| Bad::new("a rank list that is not well formed"))?;
-    let first = ranks.parts.first().map_or(0, |part| part.start);
-    Ok((ranks, first))
+/// At most `left` ranks, which become fewer.
+fn read_ranks(get: &mut Get, near: u32, left: &mut u64) -> Result<Told, Bad> {
+    let bad = || Bad::new("a rank list that is not well formed");
+    let sound = |get: &mut Get, near: u32| {
+        let list = read_parts(get, near)?;
+        list.validate().map(|()| list).map_err(|_| bad())
+    };
+    let ranks = sound(get, near)?;
+    let told = match ranks.is_empty() {
+        false => Told::plain(ranks),
+        true => {
+            let whole = sound(get, near)?;
+            if whole.is_empty() {
+                return Ok(Told::plain(whole));
+            }
+            let missing = sound(get, first(&whole))?;
+            // Most of the box is there, so that its ranks may be looked at one by one.
+            let most = left.saturating_mul(MOST_HOLES);
+            if missing.len() > whole.len() - whole.len() / MOST_HOLES || whole.len() > most {
+                return Err(bad());
+            }
+            let ranks = whole.without(&missing);
+            Told { first: first(&ranks), ranks, whole }
+        }
+    };
+    let rest = left.checked_sub(told.ranks.len());
+    *left = rest.ok_or_else(|| Bad(format!("more than {MOST_RANKS} ranks")))?;
+    Ok(told)
 }
 
 /// A list that may yet be anything.

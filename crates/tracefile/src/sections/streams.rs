@@ -5,7 +5,7 @@ use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::stream::{Block, Stream, Term};
 
 use crate::get::{Bad, Get};
-use crate::sections::groups::{layouts, places};
+use crate::sections::cohorts::{layouts, places};
 use crate::sections::symbols::head;
 use crate::token::{Field, Put, pair, two};
 

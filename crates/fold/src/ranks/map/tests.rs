@@ -132,6 +132,10 @@ fn bad_maps_are_refused() {
     assert!(!over(&[(0, &[dim(2, 1), dim(3, 1)])], &[0, 1, 2, 3, 4, 5]), "a stride too short");
     assert!(!over(&[(5, &[dim(2, u32::MAX)])], &[5, 6]), "beyond the last rank");
     assert!(!over(&[(0, &[dim(u32::MAX, 1)])], &[0, 1]), "too many");
+    assert!(over(&[(0, &[dim(4, 1)])], &[0, 3]), "others may have numbers too");
+    assert!(!over(&[(0, &[dim(5, 1)])], &[0, 3]), "but not many");
+    assert!(!over(&[(0, &[dim(3, 1)])], &[0, 3]), "and one is missing");
+    assert!(!over(&[(0, &[dim(2, 1)]), (1, &[dim(2, 2)])], &[0, 1, 3]), "one twice, another not needed");
 }
 
 /// Time is near linear: this takes about a second where it is, minutes where it is not.

@@ -1,4 +1,4 @@
-//! Section `groups`: which ranks made the same calls, and which structure and streams they have.
+//! Section `ranks`: which ranks made the same calls, and which structure and streams they have.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use refrain_fold::ranks::{RankList, RankMap};
 use crate::get::{Bad, Get};
 use crate::sections::maps;
 use crate::sections::symbols::head;
-use crate::sections::{read_ranks, write_ranks};
+use crate::sections::{Told, read_ranks, write_ranks};
 use crate::token::{Field, Put, pair, two};
 
 // How a lane's stream is told.
-/// The expected one: that of the last group with this symbol, or else of the last symbol that begins alike.
+/// The expected one: that of the last cohort with this symbol, or else of the last symbol that begins alike.
 const SAME: u64 = 0;
 /// The first that no lane had yet.
 const NEXT: u64 = 1;
@@ -42,7 +42,7 @@ struct Past {
     first: u32,
     structures: u32,
     streams: u32,
-    /// What the last group with the symbol has in each lane.
+    /// What the last cohort with the symbol has in each lane.
     last: HashMap<(u32, u16), u32>,
     /// The same for any symbol that begins alike: often another call of the same function.
     alike: HashMap<(u32, u16), u32>,
@@ -107,9 +107,10 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
     put.put(Field::Count, 4, bundle.cohorts.len() as u64);
     for cohort in &bundle.cohorts {
         put.put(Field::Thread, 0, cohort.thread.into());
-        past.first = write_ranks(put, &cohort.ranks, past.first);
-        past.maps.note_ranks(&cohort.ranks);
-        put.signed(Field::GroupStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
+        let told = write_ranks(put, &cohort.ranks, past.first);
+        past.first = told.first;
+        past.maps.note_ranks(&told.whole);
+        put.signed(Field::CohortStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
         past.structures = past.structures.max(cohort.structure.saturating_add(1));
         for (place, lane) in places(&layouts[cohort.structure as usize]).zip(&cohort.lanes) {
             let place = Place::new(place, &bundle.symbols);
@@ -164,12 +165,13 @@ pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> R
     let mut past = Past::default();
     let count = get.count(Field::Count, 4)?;
     let mut cohorts = Vec::new();
+    let mut left = MOST_RANKS;
     for _ in 0..count {
         let thread = get.small(Field::Thread, 0)?;
-        let (ranks, first) = read_ranks(get, past.first)?;
+        let Told { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
         past.first = first;
-        past.maps.note_ranks(&ranks);
-        let structure = i64::from(past.structures).checked_sub(get.signed(Field::GroupStructure, 0)?);
+        past.maps.note_ranks(&whole);
+        let structure = i64::from(past.structures).checked_sub(get.signed(Field::CohortStructure, 0)?);
         let structure = structure.and_then(|s| u32::try_from(s).ok()).unwrap_or(u32::MAX);
         let layout = layouts.get(structure as usize);
         let layout = layout.ok_or_else(|| Bad(format!("structure {structure} does not exist")))?;
@@ -235,11 +237,11 @@ fn read_variants(
 /// The ranks of each variant. None is without, so there are no more of them than ranks.
 fn choose(choice: &RankMap, count: usize, ranks: &RankList) -> Result<Vec<RankList>, Bad> {
     let bad = || Bad::new("variants that are not over the cohort's ranks");
-    if ranks.len() > MOST_RANKS || count as u64 > ranks.len() || !choice.is_over(ranks) {
+    if count as u64 > ranks.len() || !choice.is_over(ranks) {
         return Err(bad());
     }
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); count];
-    for (rank, variant) in choice.pairs() {
+    for (rank, variant) in choice.pairs_of(ranks) {
         let variant = usize::try_from(variant).ok().and_then(|v| members.get_mut(v)).ok_or_else(bad)?;
         variant.push(rank);
     }

@@ -119,7 +119,7 @@ W(Comm_set_errhandler, (MPI_Comm comm, MPI_Errhandler errhandler),
 W(Comm_get_errhandler, (MPI_Comm comm, MPI_Errhandler *errhandler),
   (comm, errhandler),
   COMM(comm),
-  OUT_ERRH(errhandler))
+  NEW_ERRH(errhandler))
 
 W(Comm_call_errhandler, (MPI_Comm comm, int errorcode),
   (comm, errorcode),

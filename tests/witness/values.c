@@ -63,6 +63,21 @@ void put_enum(int value, const struct constant *set)
         put_int(value);
 }
 
+/* In the order of the set, joined by bars. */
+void put_mask(int value, const struct constant *set)
+{
+    int written = 0;
+    put("\"");
+    for (; set->name; set++)
+        if ((value & set->value) == set->value) {
+            put("%s%s", written++ ? "|" : "", set->name);
+            value &= ~(int)set->value;
+        }
+    if (value || !written)
+        put("%s%d", written ? "|" : "", value);
+    put("\"");
+}
+
 void put_address(uintptr_t address) { put("\"@%lx\"", (unsigned long)address); }
 
 void put_buffer(const void *address)
@@ -116,6 +131,14 @@ void put_errhandler(MPI_Errhandler handler)
         put("\"MPI_ERRORS_ARE_FATAL\"");
     else
         put_object(ERRHANDLER, HANDLE(handler));
+}
+
+void put_new_errhandler(MPI_Errhandler handler)
+{
+    if (handler == MPI_ERRORS_RETURN || handler == MPI_ERRORS_ARE_FATAL)
+        put_errhandler(handler);
+    else
+        put_new_object(ERRHANDLER, HANDLE(handler));
 }
 
 void put_status(const MPI_Status *status, int with_error)

@@ -26,6 +26,7 @@
 #pragma weak ompi_mpi_errhandler_null
 #pragma weak ompi_mpi_errors_are_fatal
 #pragma weak ompi_mpi_errors_return
+#pragma weak ompi_mpi_file_null
 #pragma weak ompi_mpi_group_empty
 #pragma weak ompi_mpi_group_null
 #pragma weak ompi_mpi_info_env
@@ -45,6 +46,7 @@
 #pragma weak ompi_mpi_op_prod
 #pragma weak ompi_mpi_op_replace
 #pragma weak ompi_mpi_op_sum
+#pragma weak ompi_mpi_win_null
 #pragma weak ompi_request_null
 #else
 #pragma weak MPI_UNWEIGHTED
@@ -69,7 +71,7 @@ void *library_function(const char *name); /* of the MPI library itself */
 #define ASK(name, ...) ((__typeof__(&P##name))library_function("P" #name))(__VA_ARGS__)
 
 /* objects.c: serial numbers for handles. */
-enum kind { COMM, TYPE, REQUEST, GROUP, OP, INFO, ERRHANDLER, KEYVAL, MESSAGE, KINDS };
+enum kind { COMM, TYPE, REQUEST, GROUP, OP, INFO, ERRHANDLER, KEYVAL, MESSAGE, WIN, FILE_, KINDS };
 void put_object(enum kind kind, uintptr_t handle);
 void put_new_object(enum kind kind, uintptr_t handle);
 void forget_object(enum kind kind, uintptr_t handle);
@@ -89,12 +91,14 @@ void put_undefinable(int value);
 void put_peer(int rank);
 void put_tag(int tag);
 void put_enum(int value, const struct constant *set);
+void put_mask(int value, const struct constant *set);
 void put_buffer(const void *address);
 void put_address(uintptr_t address);
 void put_function(void *function);
 void put_type(MPI_Datatype type);
 void put_op(MPI_Op op);
 void put_errhandler(MPI_Errhandler handler);
+void put_new_errhandler(MPI_Errhandler handler);
 void put_status(const MPI_Status *status, int with_error);
 void put_arguments(int *argc, char ***argv);
 
@@ -166,6 +170,8 @@ int takes_part(int root, MPI_Comm comm);  /* neither of the two, in an inter-com
 #define GROUP(x) SLOT(x, put_object(GROUP, HANDLE(x)))
 #define INFO(x) SLOT(x, put_object(INFO, HANDLE(x)))
 #define KEYVAL(x) SLOT(x, put_object(KEYVAL, HANDLE(x)))
+#define WIN(x) SLOT(x, put_object(WIN, HANDLE(x)))
+#define FILE_HANDLE(x) SLOT(x, put_object(FILE_, HANDLE(x)))
 #define ERRH(x) SLOT(x, put_errhandler(x))
 #define STRING(x) SLOT(x, put_string(x, -1))
 #define FUNCTION(x) SLOT(x, put_function((void *)(x)))
@@ -182,6 +188,8 @@ int takes_part(int root, MPI_Comm comm);  /* neither of the two, in an inter-com
 #define INFO_AT(x) SLOT(x, put_object(INFO, HANDLE(*(x))))
 #define ERRH_AT(x) SLOT(x, put_errhandler(*(x)))
 #define KEYVAL_AT(x) SLOT(x, put_object(KEYVAL, HANDLE(*(x))))
+#define WIN_AT(x) SLOT(x, put_object(WIN, HANDLE(*(x))))
+#define FILE_AT(x) SLOT(x, put_object(FILE_, HANDLE(*(x))))
 #define MESSAGE_AT(x) SLOT(x, put_object(MESSAGE, HANDLE(*(x))))
 /* After the call: requests that became MPI_REQUEST_NULL are over. `x` was given to REQ or REQS before. */
 #define REQS_DONE(x, n) forget_completed(x, n);
@@ -230,9 +238,8 @@ int takes_part(int root, MPI_Comm comm);  /* neither of the two, in an inter-com
                                       : LIST(i, n, put_int((x)[i])))
 #define OUT_STRING(x) OUT(x, put_string(x, -1))
 #define OUT_ADDRESS(x) OUT(x, put_address((uintptr_t)*(x)))
-#define OUT_POINTER(x) OUT(x, put_address((uintptr_t) * (void **)(x)))
+#define OUT_POINTER(x) OUT(x, put_buffer(*(void **)(x)))
 #define OUT_TYPE(x) OUT(x, put_type(*(x)))
-#define OUT_ERRH(x) OUT(x, put_errhandler(*(x)))
 #define NEW_COMM(x) OUT(x, put_new_object(COMM, HANDLE(*(x))))
 #define NEW_COMM_LATER(x) OUT(x, put_comm_later(x))
 #define NEW_GROUP(x) OUT(x, put_new_object(GROUP, HANDLE(*(x))))
@@ -240,6 +247,10 @@ int takes_part(int root, MPI_Comm comm);  /* neither of the two, in an inter-com
 #define NEW_OP(x) OUT(x, put_new_object(OP, HANDLE(*(x))))
 #define NEW_INFO(x) OUT(x, put_new_object(INFO, HANDLE(*(x))))
 #define NEW_KEYVAL(x) OUT(x, put_new_object(KEYVAL, HANDLE(*(x))))
+#define NEW_WIN(x) OUT(x, put_new_object(WIN, HANDLE(*(x))))
+#define NEW_FILE(x) OUT(x, put_new_object(FILE_, HANDLE(*(x))))
+/* Also where a handler is asked for: the handle that comes back is freed by itself. */
+#define NEW_ERRH(x) OUT(x, put_new_errhandler(*(x)))
 #define NEW_MESSAGE(x) OUT(x, put_new_object(MESSAGE, HANDLE(*(x))))
 #define NEW_REQ(x) OUT(x, put_new_request(x))
 /* A handle read before the call and freed by it. */

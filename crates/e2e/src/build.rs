@@ -65,6 +65,8 @@ impl Program {
         program("comms.c", &[1, 2, 3, 4, 5], MOVING),
         program("types.c", &[2, 3, 4], STILL),
         program("misc.c", &[2, 3], STILL),
+        program("rma.c", &[1, 2, 3, 4, 5], STILL),
+        program("windows.c", &[2, 3, 4, 5], MOVING),
         program("heap.c", &[2, 3], Rules { heap_moves: true, tag_is_offset: true }),
         program("stencil2d.c", &[4, 5], STILL),
         program("random_sizes.c", &[3], STILL).with(&["8"]),

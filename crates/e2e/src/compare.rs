@@ -209,7 +209,8 @@ impl Rank {
                 false => Err(format!("the function was {known} before and is {found} now")),
             };
         }
-        const KINDS: [&str; 9] = ["comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg"];
+        const KINDS: [&str; 11] =
+            ["comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg", "win", "file"];
         match w.split_once(':').filter(|(kind, _)| KINDS.contains(kind)) {
             Some((kind, serial)) => self.object(place, kind, serial, found),
             None if plain(w) == plain(found) => Ok(()),
@@ -319,8 +320,10 @@ impl Rank {
         }
         let freed = match call {
             "MPI_Mrecv" | "MPI_Imrecv" => args.get("message"),
-            "MPI_Comm_free_keyval" => args.get("comm_keyval"),
-            _ if call.ends_with("_free") => args.members().first().map_or(&Json::Null, |m| &m.1),
+            "MPI_File_close" => args.get("fh"),
+            _ if call.ends_with("_free") || call.ends_with("_free_keyval") => {
+                args.members().first().map_or(&Json::Null, |m| &m.1)
+            }
             _ => &Json::Null,
         };
         if let Some(serial) = freed.text() {
@@ -341,14 +344,25 @@ impl Rank {
 /// Whether that argument is an object the call makes.
 fn creates(place: Place<'_>) -> bool {
     let Place { call, name } = place;
+    let windows = ["MPI_Win_create", "MPI_Win_allocate"];
     name.starts_with("new")
+        || name == "info_used"
+        || (name == "win" && windows.iter().any(|made| call.starts_with(made)))
+        // Asking gives out a handle that is freed by itself.
+        || (name == "errhandler" && ["_create_errhandler", "_get_errhandler"].iter().any(|e| call.ends_with(e)))
         || ["comm_cart", "comm_graph", "comm_dist_graph"].contains(&name)
         || [
             ("MPI_Comm_group", "group"),
             ("MPI_Comm_remote_group", "group"),
+            ("MPI_Win_get_group", "group"),
+            ("MPI_File_get_group", "group"),
+            ("MPI_File_open", "fh"),
+            ("MPI_File_get_view", "etype"),
+            ("MPI_File_get_view", "filetype"),
             ("MPI_Op_create", "op"),
             ("MPI_Info_create", "info"),
             ("MPI_Comm_create_keyval", "comm_keyval"),
+            ("MPI_Win_create_keyval", "win_keyval"),
             ("MPI_Mprobe", "message"),
             ("MPI_Improbe", "message"),
         ]

@@ -46,6 +46,8 @@ programs!(
     comms,
     types,
     misc,
+    rma,
+    windows,
     heap,
     stencil2d,
     random_sizes,

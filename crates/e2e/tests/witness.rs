@@ -48,6 +48,8 @@ programs!(
     misc,
     rma,
     windows,
+    io,
+    files,
     heap,
     stencil2d,
     random_sizes,
@@ -65,7 +67,8 @@ programs!(
     cxx,
     f_mpifh,
     f_usempi,
-    f_f08
+    f_f08,
+    f_rmaio
 );
 
 #[test]

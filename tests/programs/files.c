@@ -18,9 +18,25 @@ static void close_it(const char *name)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void sizes(void)
+/* What was written by all is read by all. */
+static void settle(void)
+{
+    MPI_File_sync(fh);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_sync(fh);
+}
+
+/* Nobody changes it again before all have seen it. */
+static void see_size(int unit)
 {
     MPI_Offset bytes;
+    MPI_File_get_size(fh, &bytes);
+    see((int[]){(int)(bytes / unit)}, 1);
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void sizes(void)
+{
     MPI_Aint extent;
     MPI_Group group, world;
     MPI_Info info, used;
@@ -30,14 +46,11 @@ static void sizes(void)
     MPI_Info_set(info, "cb_buffer_size", "65536");
     open_it("sizes.dat", MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_UNIQUE_OPEN, info);
     MPI_File_set_size(fh, 1000);
-    MPI_File_get_size(fh, &bytes);
-    see((int[]){(int)bytes}, 1);
+    see_size(1);
     MPI_File_preallocate(fh, 5000);
-    MPI_File_get_size(fh, &bytes);
-    see((int[]){(int)bytes}, 1);
+    see_size(1);
     MPI_File_set_size(fh, (MPI_Offset)5 << 30);
-    MPI_File_get_size(fh, &bytes);
-    see((int[]){(int)(bytes >> 30)}, 1);
+    see_size(1 << 20);
     MPI_File_set_size(fh, 10);
     MPI_File_get_amode(fh, &mode);
     same = mode == (MPI_MODE_CREATE | MPI_MODE_RDWR | MPI_MODE_UNIQUE_OPEN);
@@ -89,6 +102,7 @@ static void views(void)
     MPI_File_get_view(fh, &disp, &etype, &filetype, datarep);
     MPI_File_set_view(fh, HEADER + (MPI_Offset)(rank * BLOCK * sizeof(int)), MPI_INT, stripe, "native", MPI_INFO_NULL);
     MPI_File_write_all(fh, out, BLOCK * BLOCKS, MPI_INT, &status);
+    settle();
     MPI_File_get_position(fh, &place);
     see((int[]){(int)place}, 1);
     MPI_File_get_byte_offset(fh, 4, &disp);
@@ -137,6 +151,7 @@ static void sequential(void)
     MPI_File_close(&fh);
     open_it("tape.dat", MPI_MODE_WRONLY | MPI_MODE_APPEND, MPI_INFO_NULL);
     MPI_File_close(&fh);
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_File_open(MPI_COMM_SELF, "tape.dat", MPI_MODE_RDONLY, MPI_INFO_NULL, &fh);
     MPI_File_read_at(fh, (MPI_Offset)((size - 1) * sizeof(int)), &in, 1, MPI_INT, &status);
     see(&in, 1);

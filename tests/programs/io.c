@@ -203,6 +203,7 @@ static void blocks(void)
         for (int i = 0; i < 16; i++)
             cells[i] = 100 * step + i + rank;
         MPI_File_write_at_all(fh, place, cells, 1, odd, &status);
+        settle();
         MPI_File_read_at(fh, place, cells, 4, MPI_INT, &status);
         see(cells, 4);
     }

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const NAMES[KINDS] = {"comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg", "session"};
+static const char *const NAMES[KINDS] = {"comm", "type",   "req", "group",   "op",  "info",
+                                          "errh", "keyval", "msg", "session", "win", "file"};
 
 struct entry {
     uintptr_t handle;
@@ -103,6 +104,13 @@ static const char *constant(enum kind kind, uintptr_t handle)
         NAMED(KEYVAL, MPI_APPNUM, "MPI_APPNUM");
         NAMED(KEYVAL, MPI_UNIVERSE_SIZE, "MPI_UNIVERSE_SIZE");
         NAMED(KEYVAL, MPI_LASTUSEDCODE, "MPI_LASTUSEDCODE");
+        NAMED(KEYVAL, MPI_WIN_BASE, "MPI_WIN_BASE");
+        NAMED(KEYVAL, MPI_WIN_SIZE, "MPI_WIN_SIZE");
+        NAMED(KEYVAL, MPI_WIN_DISP_UNIT, "MPI_WIN_DISP_UNIT");
+        NAMED(KEYVAL, MPI_WIN_CREATE_FLAVOR, "MPI_WIN_CREATE_FLAVOR");
+        NAMED(KEYVAL, MPI_WIN_MODEL, "MPI_WIN_MODEL");
+        NAMED(WIN, MPI_WIN_NULL, "MPI_WIN_NULL");
+        NAMED(FILE_, MPI_FILE_NULL, "MPI_FILE_NULL");
         NAMED(MESSAGE, MPI_MESSAGE_NULL, "MPI_MESSAGE_NULL");
         NAMED(MESSAGE, MPI_MESSAGE_NO_PROC, "MPI_MESSAGE_NO_PROC");
         NAMED(REQUEST, MPI_REQUEST_NULL, "MPI_REQUEST_NULL");

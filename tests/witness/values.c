@@ -15,7 +15,17 @@ const struct constant DISTRIBUTIONS[] = {
     C(MPI_DISTRIBUTE_BLOCK), C(MPI_DISTRIBUTE_CYCLIC), C(MPI_DISTRIBUTE_NONE), END};
 const struct constant DISTRIBUTION_ARGS[] = {C(MPI_DISTRIBUTE_DFLT_DARG), END};
 const struct constant ERROR_CLASSES[] = {
-    C(MPI_SUCCESS), C(MPI_ERR_COUNT), C(MPI_ERR_RANK), C(MPI_ERR_TRUNCATE), C(MPI_ERR_IN_STATUS), C(MPI_ERR_OTHER), END};
+    C(MPI_SUCCESS), C(MPI_ERR_BUFFER), C(MPI_ERR_COUNT), C(MPI_ERR_TYPE), C(MPI_ERR_TAG), C(MPI_ERR_COMM),
+    C(MPI_ERR_RANK), C(MPI_ERR_REQUEST), C(MPI_ERR_ROOT), C(MPI_ERR_GROUP), C(MPI_ERR_OP), C(MPI_ERR_TOPOLOGY),
+    C(MPI_ERR_DIMS), C(MPI_ERR_ARG), C(MPI_ERR_UNKNOWN), C(MPI_ERR_TRUNCATE), C(MPI_ERR_OTHER), C(MPI_ERR_INTERN),
+    C(MPI_ERR_IN_STATUS), C(MPI_ERR_PENDING), C(MPI_ERR_ACCESS), C(MPI_ERR_AMODE), C(MPI_ERR_ASSERT),
+    C(MPI_ERR_BAD_FILE), C(MPI_ERR_BASE), C(MPI_ERR_CONVERSION), C(MPI_ERR_DISP), C(MPI_ERR_DUP_DATAREP),
+    C(MPI_ERR_FILE_EXISTS), C(MPI_ERR_FILE_IN_USE), C(MPI_ERR_FILE), C(MPI_ERR_INFO_KEY), C(MPI_ERR_INFO_NOKEY),
+    C(MPI_ERR_INFO_VALUE), C(MPI_ERR_INFO), C(MPI_ERR_IO), C(MPI_ERR_KEYVAL), C(MPI_ERR_LOCKTYPE), C(MPI_ERR_NAME),
+    C(MPI_ERR_NO_MEM), C(MPI_ERR_NOT_SAME), C(MPI_ERR_NO_SPACE), C(MPI_ERR_NO_SUCH_FILE), C(MPI_ERR_PORT),
+    C(MPI_ERR_QUOTA), C(MPI_ERR_READ_ONLY), C(MPI_ERR_RMA_CONFLICT), C(MPI_ERR_RMA_SYNC), C(MPI_ERR_SERVICE),
+    C(MPI_ERR_SIZE), C(MPI_ERR_SPAWN), C(MPI_ERR_UNSUPPORTED_DATAREP), C(MPI_ERR_UNSUPPORTED_OPERATION),
+    C(MPI_ERR_WIN), C(MPI_ERR_RMA_RANGE), C(MPI_ERR_RMA_ATTACH), C(MPI_ERR_RMA_FLAVOR), C(MPI_ERR_RMA_SHARED), END};
 const struct constant COMBINERS[] = {
     C(MPI_COMBINER_NAMED),         C(MPI_COMBINER_DUP),      C(MPI_COMBINER_CONTIGUOUS), C(MPI_COMBINER_VECTOR),
     C(MPI_COMBINER_HVECTOR),       C(MPI_COMBINER_INDEXED),  C(MPI_COMBINER_HINDEXED),   C(MPI_COMBINER_INDEXED_BLOCK),
@@ -61,6 +71,21 @@ void put_enum(int value, const struct constant *set)
         put("\"%s\"", set->name);
     else
         put_int(value);
+}
+
+/* In the order of the set, joined by bars. */
+void put_mask(int value, const struct constant *set)
+{
+    int written = 0;
+    put("\"");
+    for (; set->name; set++)
+        if ((value & set->value) == set->value) {
+            put("%s%s", written++ ? "|" : "", set->name);
+            value &= ~(int)set->value;
+        }
+    if (value || !written)
+        put("%s%d", written ? "|" : "", value);
+    put("\"");
 }
 
 void put_address(uintptr_t address) { put("\"@%lx\"", (unsigned long)address); }

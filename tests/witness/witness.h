@@ -26,6 +26,7 @@
 #pragma weak ompi_mpi_errhandler_null
 #pragma weak ompi_mpi_errors_are_fatal
 #pragma weak ompi_mpi_errors_return
+#pragma weak ompi_mpi_file_null
 #pragma weak ompi_mpi_group_empty
 #pragma weak ompi_mpi_group_null
 #pragma weak ompi_mpi_info_env
@@ -45,6 +46,7 @@
 #pragma weak ompi_mpi_op_prod
 #pragma weak ompi_mpi_op_replace
 #pragma weak ompi_mpi_op_sum
+#pragma weak ompi_mpi_win_null
 #pragma weak ompi_request_null
 #else
 #pragma weak MPI_UNWEIGHTED
@@ -71,7 +73,7 @@ void *library_function(const char *name); /* of the MPI library itself */
 #define ASK(name, ...) ((__typeof__(&P##name))library_function("P" #name))(__VA_ARGS__)
 
 /* objects.c: serial numbers for handles. */
-enum kind { COMM, TYPE, REQUEST, GROUP, OP, INFO, ERRHANDLER, KEYVAL, MESSAGE, SESSION, KINDS };
+enum kind { COMM, TYPE, REQUEST, GROUP, OP, INFO, ERRHANDLER, KEYVAL, MESSAGE, SESSION, WIN, FILE_, KINDS };
 int known_object(enum kind kind, uintptr_t handle); /* made, and not freed yet */
 void put_object(enum kind kind, uintptr_t handle);
 void put_new_object(enum kind kind, uintptr_t handle);
@@ -92,6 +94,7 @@ void put_undefinable(int value);
 void put_peer(int rank);
 void put_tag(int tag);
 void put_enum(int value, const struct constant *set);
+void put_mask(int value, const struct constant *set);
 void put_buffer(const void *address);
 void put_address(uintptr_t address);
 void put_function(void *function);
@@ -177,6 +180,8 @@ enum result { NOTHING, CODE, NUMBER };
 #define INFO(x) SLOT(x, put_object(INFO, HANDLE(x)))
 #define SESSION(x) SLOT(x, put_object(SESSION, HANDLE(x)))
 #define KEYVAL(x) SLOT(x, put_object(KEYVAL, HANDLE(x)))
+#define WIN(x) SLOT(x, put_object(WIN, HANDLE(x)))
+#define FILE_HANDLE(x) SLOT(x, put_object(FILE_, HANDLE(x)))
 #define ERRH(x) SLOT(x, put_errhandler(x))
 #define STRING(x) SLOT(x, put_string(x, -1))
 #define FUNCTION(x) SLOT(x, put_function((void *)(x)))
@@ -193,6 +198,8 @@ enum result { NOTHING, CODE, NUMBER };
 #define INFO_AT(x) SLOT(x, put_object(INFO, HANDLE(*(x))))
 #define ERRH_AT(x) SLOT(x, put_errhandler(*(x)))
 #define KEYVAL_AT(x) SLOT(x, put_object(KEYVAL, HANDLE(*(x))))
+#define WIN_AT(x) SLOT(x, put_object(WIN, HANDLE(*(x))))
+#define FILE_AT(x) SLOT(x, put_object(FILE_, HANDLE(*(x))))
 #define MESSAGE_AT(x) SLOT(x, put_object(MESSAGE, HANDLE(*(x))))
 /* After the call: requests that became MPI_REQUEST_NULL are over. `x` was given to REQ or REQS before. */
 #define REQS_DONE(x, n) forget_completed(x, n);
@@ -241,9 +248,9 @@ enum result { NOTHING, CODE, NUMBER };
                                       : LIST(i, n, put_int((x)[i])))
 #define OUT_STRING(x) OUT(x, put_string(x, -1))
 #define OUT_ADDRESS(x) OUT(x, put_address((uintptr_t)*(x)))
-#define OUT_POINTER(x) OUT(x, put_address((uintptr_t) * (void **)(x)))
+#define OUT_POINTER(x) OUT(x, put_buffer(*(void **)(x)))
 #define OUT_TYPE(x) OUT(x, put_type(*(x)))
-/* One more reference, to be freed by itself. */
+/* One more reference, to be freed by itself: also where a handler is asked for. */
 #define NEW_ERRH(x) OUT(x, put_new_errhandler(*(x)))
 #define NEW_COMM(x) OUT(x, put_new_object(COMM, HANDLE(*(x))))
 #define NEW_COMM_LATER(x) OUT(x, put_comm_later(x))
@@ -253,6 +260,8 @@ enum result { NOTHING, CODE, NUMBER };
 #define NEW_INFO(x) OUT(x, put_new_object(INFO, HANDLE(*(x))))
 #define NEW_KEYVAL(x) OUT(x, put_new_object(KEYVAL, HANDLE(*(x))))
 #define NEW_SESSION(x) OUT(x, put_new_object(SESSION, HANDLE(*(x))))
+#define NEW_WIN(x) OUT(x, put_new_object(WIN, HANDLE(*(x))))
+#define NEW_FILE(x) OUT(x, put_new_object(FILE_, HANDLE(*(x))))
 #define NEW_MESSAGE(x) OUT(x, put_new_object(MESSAGE, HANDLE(*(x))))
 #define NEW_REQ(x) OUT(x, put_new_request(x))
 /* A handle read before the call and freed by it. */

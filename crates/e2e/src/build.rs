@@ -76,6 +76,10 @@ impl Program {
         program("sessions4.c", &[1, 2, 3], STILL).only(Library::Mpich),
         program("processes.c", &[1, 2, 3], STILL),
         program("odds.c", &[1, 3], MOVING),
+        program("rma.c", &[1, 2, 3, 4, 5], STILL),
+        program("windows.c", &[2, 3, 4, 5], MOVING),
+        program("io.c", &[1, 2, 3, 4], STILL),
+        program("files.c", &[1, 2, 3, 5], STILL),
         program("heap.c", &[2, 3], Rules { heap_moves: true, tag_is_offset: true }),
         program("stencil2d.c", &[4, 5], STILL),
         program("random_sizes.c", &[3], STILL).with(&["8"]),
@@ -94,6 +98,7 @@ impl Program {
         program("f_mpifh.f", &[2, 3, 4], STILL),
         program("f_usempi.f90", &[2, 3, 4], STILL),
         program("f_f08.f90", &[2, 3, 4], STILL),
+        program("f_rmaio.f90", &[2, 3, 4], STILL),
     ];
 
     /// By its name without extension; panics where there is none.

@@ -209,8 +209,9 @@ impl Rank {
                 false => Err(format!("the function was {known} before and is {found} now")),
             };
         }
-        const KINDS: [&str; 10] =
-            ["comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg", "session"];
+        const KINDS: [&str; 12] = [
+            "comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg", "session", "win", "file",
+        ];
         match w.split_once(':').filter(|(kind, _)| KINDS.contains(kind)) {
             Some((kind, serial)) => self.object(place, kind, serial, found),
             None if plain(w) == plain(found) => Ok(()),
@@ -325,8 +326,10 @@ impl Rank {
             "MPI_Mrecv" | "MPI_Imrecv" | "MPI_Mrecv_c" | "MPI_Imrecv_c" => args.get("message"),
             "MPI_Comm_disconnect" => args.get("comm"),
             "MPI_Session_finalize" => args.get("session"),
-            _ if call.ends_with("_free_keyval") => args.members().first().map_or(&Json::Null, |m| &m.1),
-            _ if call.ends_with("_free") => args.members().first().map_or(&Json::Null, |m| &m.1),
+            "MPI_File_close" => args.get("fh"),
+            _ if call.ends_with("_free") || call.ends_with("_free_keyval") => {
+                args.members().first().map_or(&Json::Null, |m| &m.1)
+            }
             _ => &Json::Null,
         };
         if let Some(serial) = freed.text() {
@@ -347,13 +350,15 @@ impl Rank {
 /// Whether that argument is an object the call makes.
 fn creates(place: Place<'_>) -> bool {
     let Place { call, name } = place;
+    let windows = ["MPI_Win_create", "MPI_Win_allocate"];
     name.starts_with("new")
+        || name == "info_used"
+        || (name == "win" && windows.iter().any(|made| call.starts_with(made)))
+        // Asking gives out a handle that is freed by itself.
+        || (name == "errhandler" && ["_create_errhandler", "_get_errhandler"].iter().any(|e| call.ends_with(e)))
         || ["comm_cart", "comm_graph", "comm_dist_graph"].contains(&name)
-        || ["info_used", "array_of_datatypes"].contains(&name)
+        || name == "array_of_datatypes"
         || (call.ends_with("_create_keyval") && name.ends_with("keyval"))
-        || (call.ends_with("_create_errhandler") && name == "errhandler")
-        // One more reference to what may be known or not.
-        || (call.ends_with("_get_errhandler") && name == "errhandler")
         || [
             ("MPI_Keyval_create", "keyval"),
             ("MPI_Errhandler_create", "errhandler"),
@@ -367,6 +372,11 @@ fn creates(place: Place<'_>) -> bool {
             ("MPI_Session_init", "session"),
             ("MPI_Comm_group", "group"),
             ("MPI_Comm_remote_group", "group"),
+            ("MPI_Win_get_group", "group"),
+            ("MPI_File_get_group", "group"),
+            ("MPI_File_open", "fh"),
+            ("MPI_File_get_view", "etype"),
+            ("MPI_File_get_view", "filetype"),
             ("MPI_Op_create", "op"),
             ("MPI_Op_create_c", "op"),
             ("MPI_Info_create", "info"),

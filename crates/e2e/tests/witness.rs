@@ -53,6 +53,10 @@ programs!(
     types_more,
     processes,
     odds,
+    rma,
+    windows,
+    io,
+    files,
     heap,
     stencil2d,
     random_sizes,
@@ -70,7 +74,8 @@ programs!(
     cxx,
     f_mpifh,
     f_usempi,
-    f_f08;
+    f_f08,
+    f_rmaio;
     // What MPI 4.0 added.
     mpich: large_p2p, partitioned, coll_forms, large_types, sessions4
 );

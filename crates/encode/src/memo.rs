@@ -14,7 +14,7 @@ use crate::encoder::{Before, Encoder};
 use crate::hash::mix;
 use crate::host::Host;
 use crate::objects::Code;
-use crate::params::{dynamic_condition, is_number, is_wide, object_in_lane};
+use crate::params::{dynamic_condition, is_number, is_wide, object_in_lane, only_amount};
 use crate::record::Record;
 
 /// Most parameters any function of MPI has.
@@ -31,6 +31,8 @@ pub(crate) struct Plan {
     outputs: Vec<(u8, bool)>,
     buffers: Vec<u8>,
     status: Option<u8>,
+    /// The status speaks of a file.
+    file: bool,
     request: Option<u8>,
 }
 
@@ -47,6 +49,7 @@ impl Plan {
             outputs: Vec::new(),
             buffers: Vec::new(),
             status: None,
+            file: only_amount(f),
             request: None,
         };
         for (i, p) in f.params.iter().enumerate() {
@@ -203,7 +206,8 @@ impl Memo {
         self.last = at;
         let entry = &mut self.entries[at];
         if let (Some((first, base)), Some(status)) = (entry.status, plan.status) {
-            encoder.fill_status(host, args[usize::from(status)], base, &mut entry.values[first..first + 4]);
+            let values = &mut entry.values[first..first + 4];
+            encoder.fill_status(host, args[usize::from(status)], base, plan.file, values);
         }
         if let (Some(pool), Some(request)) = (entry.pool, plan.request) {
             let pointer = args[usize::from(request)];

@@ -60,6 +60,25 @@ fn statuses() {
     assert_eq!(polls, w.record.symbol, "a poll that fails and one that succeeds are one symbol");
 }
 
+/// MPI defines nothing else of it, and libraries leave the rest as it was: stack garbage in most programs.
+#[test]
+fn of_a_file_s_status_only_the_amount_counts() {
+    let mut w = world();
+    let (int, garbage) = (handle("MPI_INT"), FakeStatus { source: 56, tag: 99, bytes: 8, error: 7, cancelled: 1 });
+    let shown = "file#0 64 @8 2 INT <UNDEFINED UNDEFINED 8 false 0>";
+    let data = [0i32; 4];
+    w.check("MPI_File_write_at", &[900, 64, start(&data), 2, int, at(&garbage)], shown);
+}
+
+/// A library may say so of a request that was no message; it is no rank, and the same on all.
+#[test]
+fn an_undefined_source_is_not_relative() {
+    let mut w = world();
+    let request = handle("MPI_REQUEST_NULL");
+    let status = FakeStatus { source: -32766, tag: 3, bytes: 8, error: 0, cancelled: 0 };
+    w.check("MPI_Wait", &[at(&request), at(&status)], "REQUEST_NULL <UNDEFINED 3 8 false 0>");
+}
+
 #[test]
 fn requests_keep_their_ids_whatever_order_they_complete_in() {
     let mut w = world();

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use refrain_encode::Calls;
 use refrain_fold::bundle::Bundle;
-use refrain_model::{Call, Function};
+use refrain_model::{Call, Function, Value};
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -145,8 +145,15 @@ fn as_json(call: &Call, rank: u32, thread: u32, position: u64, line: &mut String
     value::json(&call.result, object.key("result"));
     if !call.facts.is_empty() {
         let mut facts = json::Object::new(object.key("facts"));
-        for (name, value) in &call.facts {
-            value::json(value, facts.key(name));
+        for (i, (name, _)) in call.facts.iter().enumerate() {
+            let known = call.facts[..i].iter().any(|(earlier, _)| earlier == name);
+            let all: Vec<&Value> = call.facts.iter().filter(|(n, _)| n == name).map(|(_, v)| v).collect();
+            match all.as_slice() {
+                _ if known => {}
+                [one] => value::json(one, facts.key(name)),
+                // A call that makes two types (MPI_File_get_view): in the order of its parameters.
+                several => json::array(several, facts.key(name), |v, out| value::json(v, out)),
+            }
         }
         facts.end();
     }
@@ -156,7 +163,7 @@ fn as_json(call: &Call, rank: u32, thread: u32, position: u64, line: &mut String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refrain_model::{Address, Area, Value, function};
+    use refrain_model::{Address, Area, function};
 
     fn send() -> Call {
         Call {
@@ -203,5 +210,15 @@ mod tests {
         line.clear();
         as_text(&call, 0, 0, 0, &Columns { rank: 1, number: 1, threads: false }, &mut line);
         assert!(line.ends_with(" = 0 {size=16, group=[0, 2]}"), "{line}");
+    }
+
+    #[test]
+    fn no_key_stands_twice() {
+        let mut call = send();
+        let two = [("size", 12), ("lb", 0), ("size", 4), ("lb", 0)];
+        call.facts = two.map(|(name, value)| (name, Value::Int(value))).to_vec();
+        let mut line = String::new();
+        as_json(&call, 0, 0, 0, &mut line);
+        assert!(line.ends_with(r#""facts":{"size":[12,4],"lb":[0,0]}}"#), "{line}");
     }
 }

@@ -4,7 +4,7 @@ use refrain_model::{Address, Area, Dir, Kind};
 
 use super::{Call, Encoder, End, length_lane};
 use crate::host::{Host, RawStatus};
-use crate::params::{comm_param, untagged};
+use crate::params::{comm_param, only_amount, untagged};
 use crate::record::Record;
 use crate::wire;
 
@@ -16,6 +16,8 @@ impl Encoder {
             Kind::Peer(_) if value == n.any_source => Err(self.names.any_source),
             Kind::Peer(_) | Kind::Root(_) | Kind::Rank if value == n.proc_null => Err(self.names.proc_null),
             Kind::Peer(_) | Kind::Root(_) if value == n.root => Err(self.names.root),
+            // The source of a status that no message has filled in, as after MPI_Wait for a file's request.
+            Kind::Peer(_) if value == n.undefined => Err(self.names.undefined),
             Kind::Peer(_) => Ok(value - base),
             Kind::Tag if value == n.any_tag => Err(self.names.any_tag),
             Kind::Enum(set) => self.enums.get(&(set, value)).map_or(Ok(value), |&id| Err(id)),
@@ -165,9 +167,10 @@ impl Encoder {
         if let Some(length) = length {
             record.push(length, n as i64);
         }
+        let file = only_amount(call.f);
         for k in 0..n {
             let raw = call.host.status_at(pointer, k);
-            for (lane, value) in (first..).zip(self.status_values(&raw, base)) {
+            for (lane, value) in (first..).zip(self.status_values(&raw, base, file)) {
                 record.push(lane, value);
             }
             if with_error {
@@ -177,7 +180,11 @@ impl Encoder {
     }
 
     /// Source, tag, bytes, cancelled, as they stand in lanes.
-    fn status_values(&self, raw: &RawStatus, base: i64) -> [i64; 4] {
+    fn status_values(&self, raw: &RawStatus, base: i64, file: bool) -> [i64; 4] {
+        if file {
+            let undefined = wire::named_value(self.names.undefined);
+            return [undefined, undefined, raw.bytes, 0];
+        }
         let source = self.relative(Kind::Peer(0), i64::from(raw.source), base);
         let tag = self.relative(Kind::Tag, i64::from(raw.tag), 0);
         let named = wire::named_value;
@@ -190,10 +197,11 @@ impl Encoder {
         host: &H,
         pointer: usize,
         base: i64,
+        file: bool,
         values: &mut [(u16, i64)],
     ) {
         let raw = host.status_at(pointer, 0);
-        for (slot, value) in values.iter_mut().zip(self.status_values(&raw, base)) {
+        for (slot, value) in values.iter_mut().zip(self.status_values(&raw, base, file)) {
             slot.1 = value;
         }
     }

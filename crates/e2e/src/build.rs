@@ -94,6 +94,7 @@ impl Program {
         program("f_mpifh.f", &[2, 3, 4], STILL),
         program("f_usempi.f90", &[2, 3, 4], STILL),
         program("f_f08.f90", &[2, 3, 4], STILL),
+        program("f_callbacks.f90", &[1, 2, 3], STILL),
     ];
 
     /// By its name without extension; panics where there is none.

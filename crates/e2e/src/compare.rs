@@ -230,7 +230,12 @@ impl Rank {
         }
         let (own, handle) = serial.split_once('@').unwrap_or((serial, ""));
         let id = format!("{kind}:{own}");
-        if (kind == "req" && !own.is_empty() && !handle.is_empty()) || (kind != "req" && creates(place)) {
+        // `first`: made without a call that could be seen.
+        let made = match kind {
+            "req" => !own.is_empty() && !handle.is_empty(),
+            _ => creates(place) || handle == "first",
+        };
+        if made {
             if let Some(other) = self.bound.get(found).filter(|o| **o != id && self.live.contains_key(*o)) {
                 return Err(format!("{found} is a new object, and still the name of {other}"));
             }

@@ -70,7 +70,8 @@ programs!(
     cxx,
     f_mpifh,
     f_usempi,
-    f_f08;
+    f_f08,
+    f_callbacks;
     // What MPI 4.0 added.
     mpich: large_p2p, partitioned, coll_forms, large_types, sessions4
 );

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const NAMES[KINDS] = {"comm", "type", "req",    "group", "op",
-                                         "info", "errh", "keyval", "msg",   "session"};
+static const char *const NAMES[KINDS] = {"comm",   "type", "req",     "group", "op",   "info", "errh",
+                                         "keyval", "msg",  "session", "tenum", "cvar", "pvar", "pvars"};
 
 struct entry {
     uintptr_t handle;

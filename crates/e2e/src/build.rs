@@ -75,6 +75,7 @@ impl Program {
         program("large_types.c", &[1, 2], STILL).only(Library::Mpich),
         program("sessions4.c", &[1, 2, 3], STILL).only(Library::Mpich),
         program("processes.c", &[1, 2, 3], STILL),
+        program("tool.c", &[1, 2], STILL),
         program("odds.c", &[1, 3], MOVING),
         program("heap.c", &[2, 3], Rules { heap_moves: true, tag_is_offset: true }),
         program("stencil2d.c", &[4, 5], STILL),

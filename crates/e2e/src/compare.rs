@@ -209,8 +209,10 @@ impl Rank {
                 false => Err(format!("the function was {known} before and is {found} now")),
             };
         }
-        const KINDS: [&str; 10] =
-            ["comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg", "session"];
+        const KINDS: [&str; 14] = [
+            "comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg", "session", "tenum",
+            "cvar", "pvar", "pvars",
+        ];
         match w.split_once(':').filter(|(kind, _)| KINDS.contains(kind)) {
             Some((kind, serial)) => self.object(place, kind, serial, found),
             None if plain(w) == plain(found) => Ok(()),
@@ -242,7 +244,10 @@ impl Rank {
             self.bound.insert(found.into(), id.clone());
             *self.live.entry(id.clone()).or_default() += 1;
             if kind == "req" {
-                self.requests.insert(id, (handle.into(), place.call.ends_with("_init") || place.call.ends_with("_init_c")));
+                self.requests.insert(
+                    id,
+                    (handle.into(), place.call.ends_with("_init") || place.call.ends_with("_init_c")),
+                );
             }
             return Ok(());
         }
@@ -326,6 +331,7 @@ impl Rank {
         let freed = match call {
             "MPI_Mrecv" | "MPI_Imrecv" | "MPI_Mrecv_c" | "MPI_Imrecv_c" => args.get("message"),
             "MPI_Comm_disconnect" => args.get("comm"),
+            "MPI_T_pvar_handle_free" => args.get("handle"),
             "MPI_Session_finalize" => args.get("session"),
             _ if call.ends_with("_free_keyval") => args.members().first().map_or(&Json::Null, |m| &m.1),
             _ if call.ends_with("_free") => args.members().first().map_or(&Json::Null, |m| &m.1),
@@ -352,11 +358,14 @@ fn creates(place: Place<'_>) -> bool {
     name.starts_with("new")
         || ["comm_cart", "comm_graph", "comm_dist_graph"].contains(&name)
         || ["info_used", "array_of_datatypes"].contains(&name)
+        || (call.starts_with("MPI_T_") && call.ends_with("_handle_alloc") && name == "handle")
+        || (call.starts_with("MPI_T_") && call.ends_with("_get_info") && name == "enumtype")
         || (call.ends_with("_create_keyval") && name.ends_with("keyval"))
         || (call.ends_with("_create_errhandler") && name == "errhandler")
         // One more reference to what may be known or not.
         || (call.ends_with("_get_errhandler") && name == "errhandler")
         || [
+            ("MPI_T_pvar_session_create", "session"),
             ("MPI_Keyval_create", "keyval"),
             ("MPI_Errhandler_create", "errhandler"),
             ("MPI_Errhandler_get", "errhandler"),

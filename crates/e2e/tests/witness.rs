@@ -52,6 +52,7 @@ programs!(
     callbacks,
     types_more,
     processes,
+    tool,
     odds,
     heap,
     stencil2d,

@@ -8,12 +8,13 @@ static void room(void) { name_length = sizeof name, text_length = sizeof text; }
 
 static void control(void)
 {
-    int number, verbosity, bind, scope, index, count, value[64];
+    int number, verbosity, bind, scope, index, count, value[64], read = 0, written = 0;
     MPI_Datatype type;
     MPI_T_enum kind;
     MPI_T_cvar_handle handle;
     MPI_T_cvar_get_num(&number);
-    for (int i = 0; i < number && i < 8; i++) {
+    /* The first few, and on until one of each kind was met. */
+    for (int i = 0; i < number && (i < 8 || !read || !written); i++) {
         room();
         if (MPI_T_cvar_get_info(i, name, &name_length, &verbosity, &type, &kind, text, &text_length, &bind, &scope))
             continue;
@@ -33,8 +34,11 @@ static void control(void)
             continue;
         MPI_T_cvar_handle_alloc(i, NULL, &handle, &count);
         MPI_T_cvar_read(handle, value);
-        if (scope != MPI_T_SCOPE_CONSTANT && scope != MPI_T_SCOPE_READONLY)
+        read++;
+        if (scope != MPI_T_SCOPE_CONSTANT && scope != MPI_T_SCOPE_READONLY) {
             MPI_T_cvar_write(handle, value);
+            written++;
+        }
         MPI_T_cvar_handle_free(&handle);
     }
     /* Less room than there is text. */
@@ -42,6 +46,7 @@ static void control(void)
     MPI_T_cvar_get_info(0, name, &name_length, &verbosity, &type, &kind, text, &text_length, &bind, &scope);
     checksum += name_length;
     checksum += MPI_T_cvar_get_index("no such variable", &index) != MPI_SUCCESS;
+    checksum += 100 * (read > 0) + 1000 * (written > 0);
 }
 
 static void categories(void)

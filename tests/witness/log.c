@@ -113,12 +113,16 @@ void put_string(const char *text, int length)
 
 int from_library(void *caller)
 {
-    Dl_info info;
+    Dl_info info, own;
     if (!dladdr(caller, &info) || !info.dli_fname)
         return 0;
+    /* MPI_Keyval_create ends in a jump to MPI_Comm_create_keyval, which then returns to whoever called the former. */
+    if (dladdr(&line_begin, &own) && info.dli_fbase == own.dli_fbase)
+        return 1;
     const char *slash = strrchr(info.dli_fname, '/');
     const char *name = slash ? slash + 1 : info.dli_fname;
-    return !strncmp(name, "libmpich.so", 11) || !strncmp(name, "libmpi.so", 9) || !strncmp(name, "mca_", 4);
+    return !strncmp(name, "libmpich.so", 11) || !strncmp(name, "libmpi.so", 9) || !strncmp(name, "mca_", 4)
+           || !strncmp(name, "librefrain", 10);
 }
 
 void line_begin(void)

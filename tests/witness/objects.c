@@ -4,16 +4,16 @@
  * (MPICH's MPI_Comm_group), so a handle that is made while it is live keeps its serial and is counted.
  *
  * A request handle can stand for many operations at once, so a request is known by the address of the program's
- * variable and the handle. With WITNESS_TEMPORARY_REQUESTS set (Open MPI's Fortran layer, which passes temporaries)
- * the address says nothing: a request is known by its handle where only one live request has it, and is otherwise
- * written as "req:@h", one of those with handle number h. */
+ * variable and the handle. With WITNESS_FORTRAN set (Open MPI's Fortran layer passes temporaries) the address says
+ * nothing: a request is known by its handle where only one live request has it, and is otherwise written as "req:@h",
+ * one of those with handle number h. */
 #include "witness.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const NAMES[KINDS] = {"comm", "type",   "req", "group",   "op",  "info",
-                                          "errh", "keyval", "msg", "session", "win", "file"};
+static const char *const NAMES[KINDS] = {"comm", "type",    "req", "group", "op",    "info", "errh", "keyval",
+                                         "msg",  "session", "win", "file",  "tenum", "cvar", "pvar", "pvars"};
 
 struct entry {
     uintptr_t handle;
@@ -127,6 +127,14 @@ static const char *constant(enum kind kind, uintptr_t handle)
     return NULL;
 }
 
+static int fortran(void)
+{
+    static int known; /* 1: no, 2: yes */
+    if (!known)
+        known = getenv("WITNESS_FORTRAN") ? 2 : 1;
+    return known == 2;
+}
+
 int known_object(enum kind kind, uintptr_t handle) { return find(kind, handle) != NULL; }
 
 void put_object(enum kind kind, uintptr_t handle)
@@ -139,10 +147,15 @@ void put_object(enum kind kind, uintptr_t handle)
     if (kind == COMM)
         settle_later();
     struct entry *entry = find(kind, handle);
-    if (entry)
+    if (entry) {
         put("\"%s:%d\"", NAMES[kind], entry->serial);
-    else
+    } else if (fortran() && (kind == KEYVAL || kind == ERRHANDLER || kind == OP)) {
+        /* Fortran layers make these without a call of C that could be seen. */
+        entry = add(kind, handle, NULL, tables[kind].made++);
+        put("\"%s:%d@first\"", NAMES[kind], entry->serial);
+    } else {
         put("\"%s:unknown\"", NAMES[kind]);
+    }
 }
 
 void put_new_object(enum kind kind, uintptr_t handle)
@@ -173,14 +186,6 @@ void put_comm_later(MPI_Comm *comm)
     settle_later();
 }
 
-static int temporary_requests(void)
-{
-    static int known; /* 1: no, 2: yes */
-    if (!known)
-        known = getenv("WITNESS_TEMPORARY_REQUESTS") ? 2 : 1;
-    return known == 2;
-}
-
 /* A small number for each distinct handle value. */
 static int handle_number(uintptr_t handle)
 {
@@ -200,7 +205,7 @@ static int handle_number(uintptr_t handle)
 static struct entry *find_request(const MPI_Request *at, MPI_Request handle, int addressed, int *several)
 {
     struct entry *found = NULL;
-    int by_address = addressed && !temporary_requests();
+    int by_address = addressed && !fortran();
     *several = 0;
     for (int i = tables[REQUEST].count; i-- > 0;) {
         struct entry *entry = &tables[REQUEST].entries[i];

@@ -21,13 +21,15 @@ const struct constant TYPE_CLASSES[] = {{MPI_TYPECLASS_INTEGER, "MPI_TYPECLASS_I
                                         {MPI_TYPECLASS_COMPLEX, "MPI_TYPECLASS_COMPLEX"},
                                         {0, NULL}};
 
-/* A type that may be known: one more reference if the program made it. */
+/* A type that may be known. One the program made is one more reference; it may have freed its own before. */
 static void put_found_type(MPI_Datatype type)
 {
-    if (known_object(TYPE, HANDLE(type)))
-        put_new_object(TYPE, HANDLE(type));
-    else
+    int integers, addresses, types, combiner;
+    ASK(MPI_Type_get_envelope, type, &integers, &addresses, &types, &combiner);
+    if (combiner == MPI_COMBINER_NAMED)
         put_type(type);
+    else
+        put_new_object(TYPE, HANDLE(type));
 }
 /* MPI_Type_create_f90_x returns one type for the same arguments always; it is no named one, and never freed. */
 static void put_f90_type(MPI_Datatype type)

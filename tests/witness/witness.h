@@ -73,7 +73,8 @@ void *library_function(const char *name); /* of the MPI library itself */
 #define ASK(name, ...) ((__typeof__(&P##name))library_function("P" #name))(__VA_ARGS__)
 
 /* objects.c: serial numbers for handles. */
-enum kind { COMM, TYPE, REQUEST, GROUP, OP, INFO, ERRHANDLER, KEYVAL, MESSAGE, SESSION, WIN, FILE_, KINDS };
+enum kind { COMM, TYPE, REQUEST, GROUP, OP, INFO, ERRHANDLER, KEYVAL, MESSAGE, SESSION, WIN, FILE_, TOOL_ENUM, TOOL_CVAR,
+            TOOL_PVAR, TOOL_SESSION, KINDS };
 int known_object(enum kind kind, uintptr_t handle); /* made, and not freed yet */
 void put_object(enum kind kind, uintptr_t handle);
 void put_new_object(enum kind kind, uintptr_t handle);

@@ -75,6 +75,7 @@ impl Program {
         program("large_types.c", &[1, 2], STILL).only(Library::Mpich),
         program("sessions4.c", &[1, 2, 3], STILL).only(Library::Mpich),
         program("processes.c", &[1, 2, 3], STILL),
+        program("tool.c", &[1, 2], STILL),
         program("odds.c", &[1, 3], MOVING),
         program("rma.c", &[1, 2, 3, 4, 5], STILL),
         program("windows.c", &[2, 3, 4, 5], MOVING),
@@ -99,6 +100,7 @@ impl Program {
         program("f_usempi.f90", &[2, 3, 4], STILL),
         program("f_f08.f90", &[2, 3, 4], STILL),
         program("f_rmaio.f90", &[2, 3, 4], STILL),
+        program("f_callbacks.f90", &[1, 2, 3], STILL),
     ];
 
     /// By its name without extension; panics where there is none.

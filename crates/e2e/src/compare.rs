@@ -209,8 +209,9 @@ impl Rank {
                 false => Err(format!("the function was {known} before and is {found} now")),
             };
         }
-        const KINDS: [&str; 12] = [
+        const KINDS: [&str; 16] = [
             "comm", "type", "req", "group", "op", "info", "errh", "keyval", "msg", "session", "win", "file",
+            "tenum", "cvar", "pvar", "pvars",
         ];
         match w.split_once(':').filter(|(kind, _)| KINDS.contains(kind)) {
             Some((kind, serial)) => self.object(place, kind, serial, found),
@@ -231,7 +232,12 @@ impl Rank {
         }
         let (own, handle) = serial.split_once('@').unwrap_or((serial, ""));
         let id = format!("{kind}:{own}");
-        if (kind == "req" && !own.is_empty() && !handle.is_empty()) || (kind != "req" && creates(place)) {
+        // `first`: made without a call that could be seen.
+        let made = match kind {
+            "req" => !own.is_empty() && !handle.is_empty(),
+            _ => creates(place) || handle == "first",
+        };
+        if made {
             if let Some(other) = self.bound.get(found).filter(|o| **o != id && self.live.contains_key(*o)) {
                 return Err(format!("{found} is a new object, and still the name of {other}"));
             }
@@ -325,6 +331,7 @@ impl Rank {
         let freed = match call {
             "MPI_Mrecv" | "MPI_Imrecv" | "MPI_Mrecv_c" | "MPI_Imrecv_c" => args.get("message"),
             "MPI_Comm_disconnect" => args.get("comm"),
+            "MPI_T_pvar_handle_free" => args.get("handle"),
             "MPI_Session_finalize" => args.get("session"),
             "MPI_File_close" => args.get("fh"),
             _ if call.ends_with("_free") || call.ends_with("_free_keyval") => {
@@ -358,8 +365,11 @@ fn creates(place: Place<'_>) -> bool {
         || (name == "errhandler" && ["_create_errhandler", "_get_errhandler"].iter().any(|e| call.ends_with(e)))
         || ["comm_cart", "comm_graph", "comm_dist_graph"].contains(&name)
         || name == "array_of_datatypes"
+        || (call.starts_with("MPI_T_") && call.ends_with("_handle_alloc") && name == "handle")
+        || (call.starts_with("MPI_T_") && call.ends_with("_get_info") && name == "enumtype")
         || (call.ends_with("_create_keyval") && name.ends_with("keyval"))
         || [
+            ("MPI_T_pvar_session_create", "session"),
             ("MPI_Keyval_create", "keyval"),
             ("MPI_Errhandler_create", "errhandler"),
             ("MPI_Errhandler_get", "errhandler"),

@@ -180,7 +180,7 @@ fn witness_environment(folder: &Path, library: Library, program: &Program) -> Ve
     let mut environment =
         vec![("LD_PRELOAD", preloads(library, true)), ("WITNESS_DIR", logs.to_string_lossy().into_owned())];
     if program.is_fortran() {
-        environment.push(("WITNESS_TEMPORARY_REQUESTS", "1".into()));
+        environment.push(("WITNESS_FORTRAN", "1".into()));
     }
     environment
 }

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use refrain_e2e::json::Json;
 use refrain_e2e::{Library, Program, build, compare, run};
 
 /// A program that is not compared with the witness: its calls race, or never return.
@@ -151,6 +152,43 @@ fn a_jump_out_of_a_call_keeps_nobody_waiting() {
         let traced = same(library, &unwitnessed("jump.c"), 3);
         let info = run::refrain(&["info", &traced.trace.to_string_lossy()]);
         assert!(info.stdout.contains("rank 0: left an MPI call by a jump"), "{}", info.stdout);
+    }
+}
+
+/// Every class of error, and a status that comes with one.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_is_wrong_stays_wrong_in_the_same_way() {
+    for library in Library::ALL {
+        let traced = same(library, &unwitnessed("wrong.c"), 2);
+        let told = traced.outcome.stdout.lines().filter(|line| line.contains("MPI_")).count();
+        assert_eq!(told, 34, "{}", traced.outcome.stdout);
+        let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
+        assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+    }
+}
+
+/// Away from the witness, which stands between MPI and Refrain: what MPI calls itself is not the program's, and what
+/// callbacks call is.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn callbacks_are_told_from_mpi_itself() {
+    for library in Library::ALL {
+        for name in ["callbacks", "f_callbacks", "vw", "comms"] {
+            let program = Program::named(name);
+            // In which of its calls MPI gets around to a reduction is chance, so the order is not compared.
+            let names = |calls: &[Vec<Json>]| -> Vec<Vec<String>> {
+                let sorted = |rank: &Vec<Json>| {
+                    let mut names: Vec<_> = rank.iter().map(|call| call.get("call").to_string()).collect();
+                    names.sort();
+                    names
+                };
+                calls.iter().map(sorted).collect()
+            };
+            let alone = run::traced_with(library, &program, 3, &[]);
+            let (_, witness) = run::witnessed(library, &program, 3);
+            assert_eq!(names(&alone.dump()), names(&witness), "{name}, {}", library.suffix());
+        }
     }
 }
 

@@ -52,6 +52,7 @@ programs!(
     callbacks,
     types_more,
     processes,
+    tool,
     odds,
     rma,
     windows,
@@ -75,7 +76,8 @@ programs!(
     f_mpifh,
     f_usempi,
     f_f08,
-    f_rmaio;
+    f_rmaio,
+    f_callbacks;
     // What MPI 4.0 added.
     mpich: large_p2p, partitioned, coll_forms, large_types, sessions4
 );

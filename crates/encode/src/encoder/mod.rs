@@ -517,7 +517,7 @@ fn length_lane(f: &Function, i: usize, record: &mut Record) -> Option<u16> {
 }
 
 /// The sets of constants that are handles.
-const CLASSES: [(&str, Class); 11] = [
+const CLASSES: [(&str, Class); 15] = [
     ("group", Class::Group),
     ("datatype", Class::Datatype),
     ("op", Class::Op),
@@ -529,4 +529,8 @@ const CLASSES: [(&str, Class); 11] = [
     ("message", Class::Message),
     ("session", Class::Session),
     ("request", Class::Request),
+    ("tool_enum", Class::ToolEnum),
+    ("tool_cvar", Class::ToolCvar),
+    ("tool_pvar", Class::ToolPvar),
+    ("tool_pvar_session", Class::ToolPvarSession),
 ];

@@ -208,7 +208,7 @@ impl Encoder {
 
     /// The values of a status of a call that names no communicator.
     pub(crate) fn world_status<H: Host>(&self, host: &H, pointer: usize, k: usize) -> [i64; 4] {
-        self.status_values(&host.status_at(pointer, k), self.world_rank)
+        self.status_values(&host.status_at(pointer, k), self.world_rank, false)
     }
 
     pub(crate) fn ignores_status(&self, pointer: usize, several: bool) -> bool {

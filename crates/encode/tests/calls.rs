@@ -64,7 +64,8 @@ fn statuses() {
 #[test]
 fn of_a_file_s_status_only_the_amount_counts() {
     let mut w = world();
-    let (int, garbage) = (handle("MPI_INT"), FakeStatus { source: 56, tag: 99, bytes: 8, error: 7, cancelled: 1 });
+    let (int, garbage) =
+        (handle("MPI_INT"), FakeStatus { source: 56, tag: 99, bytes: 8, error: 7, cancelled: 1 });
     let shown = "file#0 64 @8 2 INT <UNDEFINED UNDEFINED 8 false 0>";
     let data = [0i32; 4];
     w.check("MPI_File_write_at", &[900, 64, start(&data), 2, int, at(&garbage)], shown);

@@ -81,7 +81,8 @@ program f_rmaio
    call MPI_Compare_and_swap(nranks, 10*right, got, MPI_INTEGER, right, 2_MPI_ADDRESS_KIND, win)
    call MPI_Win_flush_all(win)
    total = total + got(1)
-   call MPI_Get_accumulate(mine, 2, MPI_INTEGER, got, 2, MPI_INTEGER, right, 5_MPI_ADDRESS_KIND, 2, MPI_INTEGER, MPI_SUM, win)
+   call MPI_Get_accumulate(mine, 2, MPI_INTEGER, got, 2, MPI_INTEGER, right, 5_MPI_ADDRESS_KIND, 2, &
+                           MPI_INTEGER, MPI_SUM, win)
    call MPI_Win_unlock_all(win)
    total = total + got(2)
    call MPI_Win_free(win)

@@ -3,7 +3,8 @@
 
 enum { CELLS = 32 };
 
-static int *cells; /* this rank's part of the window: cell 0 is a counter, the others are written to by one rank at a time */
+/* This rank's part of the window: cell 0 is a counter, the others are written to by one rank at a time. */
+static int *cells;
 static MPI_Win win;
 static int left, right;
 

@@ -1,8 +1,8 @@
 /* Windows and one-sided communication. `_c` forms differ from the plain ones in the type of their counts. */
 #include "witness.h"
 
-static const struct constant LOCKS[] = {{MPI_LOCK_EXCLUSIVE, "MPI_LOCK_EXCLUSIVE"}, {MPI_LOCK_SHARED, "MPI_LOCK_SHARED"},
-                                        {0, NULL}};
+static const struct constant LOCKS[] = {
+    {MPI_LOCK_EXCLUSIVE, "MPI_LOCK_EXCLUSIVE"}, {MPI_LOCK_SHARED, "MPI_LOCK_SHARED"}, {0, NULL}};
 static const struct constant ASSERTIONS[] = {{MPI_MODE_NOCHECK, "MPI_MODE_NOCHECK"},
                                              {MPI_MODE_NOSTORE, "MPI_MODE_NOSTORE"},
                                              {MPI_MODE_NOPUT, "MPI_MODE_NOPUT"},

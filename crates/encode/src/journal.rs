@@ -4,6 +4,7 @@
 //! Nothing is folded or packed: the bytes are read back only after a crash, and written over after the next snapshot.
 
 use crate::error::Error;
+use crate::polls::Pending;
 use crate::tape::Tape;
 use crate::wire::Bytes;
 
@@ -55,11 +56,11 @@ impl Journal {
     pub fn restart(&mut self, tape: &Tape) -> Vec<u8> {
         self.last.clear();
         self.known = tape.symbols_told();
-        let Some((symbol, values, count)) = tape.waiting() else { return Vec::new() };
+        let Some(Pending { symbol, values, count }) = tape.waiting() else { return Vec::new() };
         let mut bytes = vec![0; room(values.len(), 0)];
         let mut out = Out { to: &mut bytes, at: 0 };
-        out.number(u64::from(symbol) << 2 | REPEATED);
-        out.number(count);
+        out.number(u64::from(*symbol) << 2 | REPEATED);
+        out.number(*count);
         all(&mut out, values);
         // Their time is in the snapshot.
         out.number(0);

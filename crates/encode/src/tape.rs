@@ -201,17 +201,16 @@ impl Tape {
     }
 
     /// How things stand, with times in ticks, and what to [`Tape::resume`] from. The failed polls that still wait for
-    /// what follows them are not in it: see [`Tape::waiting`].
+    /// what follows them are not in it: see [`crate::Journal::restart`].
     pub fn snapshot(&mut self) -> Result<Bundle, bundle::Error> {
         let mut symbols = Union::default();
         let part = self.part(0, &mut symbols, |ticks| ticks);
         Bundle::of_rank(0, symbols.entries, vec![part])
     }
 
-    /// The failed polls that are not folded yet: symbol, values, how many.
-    pub fn waiting(&self) -> Option<(u32, &[(u16, i64)], u64)> {
-        let Pending { symbol, values, count } = &self.pending;
-        (*count > 0).then_some((*symbol, values, *count))
+    /// The failed polls that are not folded yet.
+    pub(crate) fn waiting(&self) -> Option<&Pending> {
+        Some(&self.pending).filter(|pending| pending.count > 0)
     }
 
     /// Goes on where a [`Tape::snapshot`] was taken.

@@ -158,7 +158,7 @@ impl Safe {
             None => self.make_room(tape),
         }
         self.calls += 1;
-        if self.calls.is_power_of_two() || self.calls % COMPARED == 0 {
+        if self.calls.is_power_of_two() || self.calls.is_multiple_of(COMPARED) {
             self.compare_clocks();
         }
     }

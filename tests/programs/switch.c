@@ -1,5 +1,5 @@
 /* Recording switched on and off by the program: requests, communicators and datatypes live across the switches.
-   switch sleep: no switch, but a pause of a second between two halves. */
+   switch sleep: no switch, but a pause of three seconds between two halves. */
 #include "common.h"
 
 #include <unistd.h>
@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
         if (!pause) {
             MPI_Pcontrol(step % 2);
         } else if (step == 2) {
-            sleep(1);
+            sleep(3);
         }
         /* Made while recording may be off, used when it is on again. */
         MPI_Comm half, twin;

@@ -36,4 +36,5 @@ mod recorder;
 mod start;
 pub mod state;
 pub mod symbols;
+pub mod threads;
 mod wrappers;

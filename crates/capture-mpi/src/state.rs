@@ -5,7 +5,7 @@ use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, compiler_fence};
 
 use refrain_mpi::Library;
@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::filter::{Fates, Gate};
 use crate::memory::{bitmap::Bitmap, freed::Freed, mappings::Mappings, real::Real};
 use crate::recorder::State;
+use crate::threads::{self, Threads};
 use crate::wrappers::FUNCTIONS;
 
 /// What the library does in this process.
@@ -80,8 +81,10 @@ static RECORDER_BUSY: AtomicBool = AtomicBool::new(false);
 static FIRST_IN: AtomicBool = AtomicBool::new(false);
 /// Whether all take the lock: 0 no, 1 another thread is about to make it so, 2 yes. Never goes down.
 static CROWDED: AtomicU8 = AtomicU8::new(0);
-/// Threads that have called MPI.
-static THREADS: AtomicU32 = AtomicU32::new(0);
+/// One more than the number of the first thread that called MPI, which takes no lock as long as no other one does.
+static FIRST: AtomicU32 = AtomicU32::new(0);
+/// The program's threads.
+pub static THREADS: Threads = Threads::new();
 
 struct Shared<T>(UnsafeCell<T>);
 
@@ -118,10 +121,10 @@ mod own {
         ".globl refrain_own",
         ".hidden refrain_own",
         ".type refrain_own, @object",
-        ".size refrain_own, 8",
+        ".size refrain_own, 16",
         ".balign 8",
         "refrain_own:",
-        ".zero 8",
+        ".zero 16",
         ".globl refrain_caller",
         ".hidden refrain_caller",
         ".type refrain_caller, @object",
@@ -141,6 +144,7 @@ mod own {
 
     const DEPTH: usize = 0;
     const NUMBER: usize = 4;
+    const ASSIGNED: usize = 8;
 
     /// Where the wrapper that this thread entered last returns to. `wrappers::entry` writes it.
     pub fn caller() -> usize {
@@ -232,7 +236,7 @@ mod own {
         write::<DEPTH>(depth);
     }
 
-    /// One more than this thread's number among those that have called MPI; 0 if it has none yet.
+    /// One more than this thread's number; 0 until it calls MPI.
     #[inline]
     pub fn number() -> u32 {
         read::<NUMBER>()
@@ -240,6 +244,14 @@ mod own {
 
     pub fn set_number(number: u32) {
         write::<NUMBER>(number);
+    }
+
+    pub fn assigned() -> u32 {
+        read::<ASSIGNED>()
+    }
+
+    pub fn assign(number: u32) {
+        write::<ASSIGNED>(number);
     }
 }
 
@@ -251,6 +263,7 @@ mod own {
     thread_local! {
         static DEPTH: Cell<u32> = const { Cell::new(0) };
         static NUMBER: Cell<u32> = const { Cell::new(0) };
+        static ASSIGNED: Cell<u32> = const { Cell::new(0) };
         static INSIDE: Cell<*const AtomicU64> = const { Cell::new(std::ptr::null()) };
     }
 
@@ -281,7 +294,7 @@ mod own {
         DEPTH.with(|cell| cell.set(depth));
     }
 
-    /// One more than this thread's number among those that have called MPI; 0 if it has none yet.
+    /// One more than this thread's number; 0 until it calls MPI.
     #[inline]
     pub fn number() -> u32 {
         NUMBER.with(Cell::get)
@@ -289,6 +302,14 @@ mod own {
 
     pub fn set_number(number: u32) {
         NUMBER.with(|cell| cell.set(number));
+    }
+
+    pub fn assigned() -> u32 {
+        ASSIGNED.with(Cell::get)
+    }
+
+    pub fn assign(number: u32) {
+        ASSIGNED.with(|cell| cell.set(number));
     }
 }
 
@@ -326,13 +347,33 @@ pub fn set_inside(word: &AtomicU64) {
     own::set_inside(word);
 }
 
-/// The calling thread's number, in the order in which threads first called MPI.
-#[inline]
-fn thread() -> usize {
-    if own::number() == 0 {
-        own::set_number(THREADS.fetch_add(1, Relaxed) + 1);
+/// One more than the number this thread will have if it calls MPI; 0: it has not been given one.
+pub fn assigned() -> u32 {
+    own::assigned()
+}
+
+pub fn assign(number: u32) {
+    own::assign(number);
+    if number == 0 {
+        own::set_number(0);
     }
-    own::number() as usize - 1
+}
+
+/// The calling thread's number, and whether this is its first call.
+#[inline]
+fn thread() -> (usize, bool) {
+    match own::number() {
+        0 => (first_call(), true),
+        number => (number as usize - 1, false),
+    }
+}
+
+#[cold]
+fn first_call() -> usize {
+    let number = threads::number();
+    own::set_number(number as u32 + 1);
+    let _ = FIRST.compare_exchange(0, number as u32 + 1, AcqRel, Relaxed);
+    number
 }
 
 /// The kernel's barrier on all cores that run this process, on behalf of the one thread that asks.
@@ -356,6 +397,7 @@ mod membarrier {
 
 /// Before any thread calls MPI: where the kernel has no such barrier, everybody takes the lock from the start.
 pub fn prepare_threads() {
+    threads::prepare();
     if !membarrier::register() {
         CROWDED.store(2, SeqCst);
     }
@@ -370,7 +412,7 @@ enum Held {
 impl Held {
     #[inline]
     fn take(thread: usize) -> Held {
-        if thread == 0 {
+        if FIRST.load(Relaxed) as usize == thread + 1 {
             FIRST_IN.store(true, Relaxed);
             // `make_room` sees the store above, or the load below sees its mark: its barrier orders the two for us.
             compiler_fence(SeqCst);
@@ -413,7 +455,7 @@ impl Drop for Held {
 /// Runs `use_it` on the recorder's state, which `make` makes on first use, and the calling thread's number.
 #[inline]
 pub fn with_recorder(make: impl FnOnce() -> Option<State>, use_it: impl FnOnce(&mut State, usize)) {
-    let thread = thread();
+    let (thread, first_call) = thread();
     let _held = Held::take(thread);
     // SAFETY: the invariant of `RECORDER`. `use_it` does not come back here: hooks run with the thread marked as ours.
     let slot = unsafe { &mut *RECORDER.0.get() };
@@ -421,13 +463,16 @@ pub fn with_recorder(make: impl FnOnce() -> Option<State>, use_it: impl FnOnce(&
         *slot = make().map(Box::new);
     }
     if let Some(state) = slot {
+        if first_call {
+            state.arrive(thread);
+        }
         use_it(state, thread);
     }
 }
 
 /// The recording is over.
 pub fn take_recorder() -> Option<Box<State>> {
-    let _held = Held::take(thread());
+    let _held = Held::take(thread().0);
     // SAFETY: the invariant of `RECORDER`.
     unsafe { &mut *RECORDER.0.get() }.take()
 }

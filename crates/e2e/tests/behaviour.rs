@@ -144,6 +144,27 @@ fn threads_that_ask_mpi_at_any_level() {
     }
 }
 
+/// Threads that are created and joined in every step are the same few threads to us.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn threads_that_come_and_go_cost_nothing() {
+    for library in Library::ALL {
+        let few = same(library, &unwitnessed("forkjoin.c").with(&["20"]), 2);
+        let many = same(library, &unwitnessed("forkjoin.c").with(&["200"]), 2);
+        let size = |traced: &run::Traced| traced.trace.metadata().map_or(0, |file| file.len());
+        assert!(size(&many) < size(&few) + 50, "{} bytes became {}", size(&few), size(&many));
+        let verified = run::refrain(&["verify", &many.trace.to_string_lossy()]);
+        assert!(verified.stdout.contains("1,220 calls"), "{}{}", verified.stdout, verified.stderr);
+        for call in many.dump().concat() {
+            let thread = call.get("thread").int();
+            assert!(thread.is_some_and(|thread| thread <= 3), "{call}");
+            // The thread that is made first has tag 0, the next one 1, and so on.
+            let tag = call.get("args").get("sendtag").int();
+            assert!(tag.is_none() || tag.map(|tag| tag + 1) == thread, "{call}");
+        }
+    }
+}
+
 /// The other ranks wait for this one in `MPI_Finalize`, and the trace says what it lacks.
 #[test]
 #[ignore = "needs MPI: `make test`"]

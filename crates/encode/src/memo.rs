@@ -223,6 +223,13 @@ impl Memo {
         Some((entry.symbol, &entry.values))
     }
 
+    /// Another thread goes on here: buffers on its stack are not those of the last one.
+    pub fn forget(&mut self) {
+        self.entries.clear();
+        self.places.fill(0);
+        self.last = 0;
+    }
+
     fn complete<H: Host>(
         &mut self,
         encoder: &mut Encoder,

@@ -208,6 +208,11 @@ impl Tape {
         Bundle::of_rank(0, symbols.entries, vec![part])
     }
 
+    /// Nothing was recorded.
+    pub fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
     /// The failed polls that are not folded yet.
     pub(crate) fn waiting(&self) -> Option<&Pending> {
         Some(&self.pending).filter(|pending| pending.count > 0)

@@ -59,6 +59,8 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
     let tapes = threads.iter_mut().zip(0u32..).map(|(thread, number)| (number, &mut thread.tape));
+    // A rank without any call is one all the same, but not each number that some thread had.
+    let tapes = tapes.filter(|(number, tape)| *number == 0 || !tape.is_empty());
     let finish = || Tape::bundle(rank, tapes, |ticks| rate.nanoseconds(ticks));
     let bundle = match catch_unwind(AssertUnwindSafe(finish)) {
         // What it may have recorded before it knew its rank does not count.

@@ -88,6 +88,17 @@ impl State {
         self.encoder.before(&mut self.host, call.function, call.args, before);
     }
 
+    /// A thread calls MPI for the first time. It goes on with what an earlier one of the same number recorded, but what
+    /// lay where on that one's stack means nothing any more.
+    pub fn arrive(&mut self, thread: usize) {
+        if let Some(thread) = self.threads.get_mut(thread) {
+            thread.memo.forget();
+            if let Some(safe) = &thread.safe {
+                state::set_inside(safe.word(Word::Inside));
+            }
+        }
+    }
+
     #[inline]
     fn make_room(&mut self, thread: usize, level: usize) {
         let unsafe_yet = |thread: &Thread| self.place.is_some() && thread.safe.is_none();

@@ -6,14 +6,18 @@ use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, compiler_fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, compiler_fence, fence,
+};
 
+use refrain_encode::{Now, Requests};
 use refrain_mpi::Library;
 
 use crate::config::Config;
 use crate::filter::{Fates, Gate};
 use crate::memory::{bitmap::Bitmap, freed::Freed, mappings::Mappings, real::Real};
 use crate::recorder::State;
+use crate::recorder::stream::{self, Own, Stream, Taken};
 use crate::threads::{self, Threads};
 use crate::wrappers::FUNCTIONS;
 
@@ -72,17 +76,33 @@ pub static MAPPINGS: Mappings = Mappings::new();
 /// Segments with an id that are gone.
 pub static FREED: Freed = Freed::new();
 
-/// The recorder's state. Invariant: touched only by whoever holds `RECORDER_BUSY`, or, until a second thread calls MPI,
+/// What all threads share. Invariant: touched only by whoever holds `RECORDER_BUSY`, or, until a second thread calls MPI,
 /// by the first one, which takes no lock. MPI's thread level says nothing here: some functions may be called by any
 /// thread at every level, and programs read `MPI_Wtime` in all of their threads.
 static RECORDER: Shared<Option<Box<State>>> = Shared(UnsafeCell::new(None));
 static RECORDER_BUSY: AtomicBool = AtomicBool::new(false);
-/// The first thread is in, without the lock. Written by that thread only.
-static FIRST_IN: AtomicBool = AtomicBool::new(false);
-/// Whether all take the lock: 0 no, 1 another thread is about to make it so, 2 yes. Never goes down.
-static CROWDED: AtomicU8 = AtomicU8::new(0);
+/// What each thread has for itself: the newest first.
+pub static STREAMS: AtomicPtr<Stream> = AtomicPtr::new(null_mut());
+/// How many call MPI.
+static CROWD: AtomicU8 = AtomicU8::new(ONE);
+/// Never goes down.
+const ONE: u8 = 0;
+/// A second thread is about to make it so.
+const SECOND: u8 = 1;
+const SEVERAL: u8 = 2;
+/// The recording is over, and nobody comes in any more.
+const OVER: u8 = 3;
 /// One more than the number of the first thread that called MPI, which takes no lock as long as no other one does.
 static FIRST: AtomicU32 = AtomicU32::new(0);
+/// The kernel has no barrier on behalf of one thread: all need their own.
+static FENCED: AtomicBool = AtomicBool::new(false);
+/// For threads that recognise a call without the lock: the recorder's generations of objects and of places, and how much
+/// of what was freed the latter knows of.
+static OBJECTS: AtomicU64 = AtomicU64::new(u64::MAX);
+static PLACES: AtomicU64 = AtomicU64::new(u64::MAX);
+static SEEN: AtomicUsize = AtomicUsize::new(0);
+/// Threads keep parts.
+pub static KEPT: AtomicBool = AtomicBool::new(false);
 /// The program's threads.
 pub static THREADS: Threads = Threads::new();
 
@@ -116,6 +136,8 @@ mod own {
     use std::arch::{asm, global_asm};
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+    use crate::recorder::stream::Stream;
+
     global_asm!(
         ".pushsection .tbss.refrain_own, \"awT\", @nobits",
         ".globl refrain_own",
@@ -143,8 +165,8 @@ mod own {
     );
 
     const DEPTH: usize = 0;
-    const NUMBER: usize = 4;
-    const ASSIGNED: usize = 8;
+    const ASSIGNED: usize = 4;
+    const STREAM: usize = 8;
 
     /// Where the wrapper that this thread entered last returns to. `wrappers::entry` writes it.
     pub fn caller() -> usize {
@@ -236,14 +258,36 @@ mod own {
         write::<DEPTH>(depth);
     }
 
-    /// One more than this thread's number; 0 until it calls MPI.
+    /// Null until this thread calls MPI.
     #[inline]
-    pub fn number() -> u32 {
-        read::<NUMBER>()
+    pub fn stream() -> *const Stream {
+        let stream: *const Stream;
+        // SAFETY: as above.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                "mov {stream}, qword ptr fs:[{at} + {field}]",
+                at = out(reg) _,
+                stream = out(reg) stream,
+                field = const STREAM,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        stream
     }
 
-    pub fn set_number(number: u32) {
-        write::<NUMBER>(number);
+    pub fn set_stream(stream: *const Stream) {
+        // SAFETY: as above.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                "mov qword ptr fs:[{at} + {field}], {stream}",
+                at = out(reg) _,
+                stream = in(reg) stream,
+                field = const STREAM,
+                options(nostack, preserves_flags),
+            );
+        }
     }
 
     pub fn assigned() -> u32 {
@@ -260,9 +304,11 @@ mod own {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+    use crate::recorder::stream::Stream;
+
     thread_local! {
         static DEPTH: Cell<u32> = const { Cell::new(0) };
-        static NUMBER: Cell<u32> = const { Cell::new(0) };
+        static STREAM: Cell<*const Stream> = const { Cell::new(std::ptr::null()) };
         static ASSIGNED: Cell<u32> = const { Cell::new(0) };
         static INSIDE: Cell<*const AtomicU64> = const { Cell::new(std::ptr::null()) };
     }
@@ -294,14 +340,14 @@ mod own {
         DEPTH.with(|cell| cell.set(depth));
     }
 
-    /// One more than this thread's number; 0 until it calls MPI.
+    /// Null until this thread calls MPI.
     #[inline]
-    pub fn number() -> u32 {
-        NUMBER.with(Cell::get)
+    pub fn stream() -> *const Stream {
+        STREAM.with(Cell::get)
     }
 
-    pub fn set_number(number: u32) {
-        NUMBER.with(|cell| cell.set(number));
+    pub fn set_stream(stream: *const Stream) {
+        STREAM.with(|cell| cell.set(stream));
     }
 
     pub fn assigned() -> u32 {
@@ -355,25 +401,28 @@ pub fn assigned() -> u32 {
 pub fn assign(number: u32) {
     own::assign(number);
     if number == 0 {
-        own::set_number(0);
+        own::set_stream(null_mut());
     }
 }
 
-/// The calling thread's number, and whether this is its first call.
+/// What the calling thread has for itself.
 #[inline]
-fn thread() -> (usize, bool) {
-    match own::number() {
-        0 => (first_call(), true),
-        number => (number as usize - 1, false),
+fn stream() -> &'static Stream {
+    // SAFETY: null, or a stream that was leaked.
+    match unsafe { own::stream().as_ref() } {
+        Some(stream) => stream,
+        None => first_call(),
     }
 }
 
 #[cold]
-fn first_call() -> usize {
-    let number = threads::number();
-    own::set_number(number as u32 + 1);
-    let _ = FIRST.compare_exchange(0, number as u32 + 1, AcqRel, Relaxed);
-    number
+fn first_call() -> &'static Stream {
+    let stream = Stream::of(threads::number() as u32);
+    own::set_stream(stream);
+    let _ = FIRST.compare_exchange(0, stream.number + 1, AcqRel, Relaxed);
+    // SAFETY: the calling thread's own, and it is in no call yet.
+    unsafe { stream.own() }.arrive();
+    stream
 }
 
 /// The kernel's barrier on all cores that run this process, on behalf of the one thread that asks.
@@ -395,86 +444,141 @@ mod membarrier {
     }
 }
 
-/// Before any thread calls MPI: where the kernel has no such barrier, everybody takes the lock from the start.
+/// Before any thread calls MPI.
 pub fn prepare_threads() {
     threads::prepare();
-    if !membarrier::register() {
-        CROWDED.store(2, SeqCst);
-    }
+    FENCED.store(!membarrier::register(), SeqCst);
 }
 
-/// Gives the recorder back, also when a panic passes through.
-enum Held {
-    Alone,
-    Locked,
+/// The calling thread is in the recorder, until dropped, also when a panic passes through.
+pub struct Entered {
+    stream: &'static Stream,
+    /// No other thread has called MPI: nothing is locked.
+    alone: bool,
 }
 
-impl Held {
+impl Entered {
+    /// `None`: the recording is over. Invariant: hooks do not come back here while they are in, since they run with the
+    /// thread marked as ours.
     #[inline]
-    fn take(thread: usize) -> Held {
-        if FIRST.load(Relaxed) as usize == thread + 1 {
-            FIRST_IN.store(true, Relaxed);
-            // `make_room` sees the store above, or the load below sees its mark: its barrier orders the two for us.
-            compiler_fence(SeqCst);
-            if CROWDED.load(Acquire) == 0 {
-                return Held::Alone;
+    pub fn enter() -> Option<Entered> {
+        let stream = stream();
+        loop {
+            stream.busy.store(true, Relaxed);
+            // Whoever changes `CROWD` sees the store above, or the load below sees the change: `barrier` orders the two.
+            if FENCED.load(Relaxed) {
+                fence(SeqCst);
+            } else {
+                compiler_fence(SeqCst);
             }
-            FIRST_IN.store(false, Release);
-        } else if CROWDED.load(Acquire) != 2 {
-            make_room();
+            match CROWD.load(Acquire) {
+                ONE if FIRST.load(Relaxed) == stream.number + 1 => {
+                    return Some(Entered { stream, alone: true });
+                }
+                SEVERAL => return Some(Entered { stream, alone: false }),
+                crowd => {
+                    stream.busy.store(false, Release);
+                    if crowd == OVER {
+                        return None;
+                    }
+                    make_room();
+                }
+            }
         }
-        while RECORDER_BUSY.swap(true, Acquire) {
-            std::thread::yield_now();
+    }
+
+    /// The thread's number, and what it has for itself. One at a time.
+    #[inline]
+    pub fn own(&self) -> (u32, &'static mut Own) {
+        // SAFETY: the calling thread's own, and it is marked as busy.
+        (self.stream.number, unsafe { self.stream.own() })
+    }
+
+    /// The thread's requests, where no other thread can have to do with them. One at a time.
+    #[inline]
+    pub fn requests_alone(&self) -> Option<&'static mut Requests> {
+        // SAFETY: no other thread has called MPI, and one that is about to waits until this one is out.
+        self.alone.then(|| unsafe { self.stream.requests() })
+    }
+
+    /// Runs `look` on what all threads share, which `make` makes on first use. Not called from inside itself.
+    #[inline]
+    pub fn shared<R>(
+        &self,
+        make: impl FnOnce() -> Option<State>,
+        look: impl FnOnce(&mut State) -> R,
+    ) -> Option<R> {
+        let _held = (!self.alone).then(|| Taken::take(&RECORDER_BUSY));
+        // SAFETY: the invariant of `RECORDER`.
+        let slot = unsafe { &mut *RECORDER.0.get() };
+        if slot.is_none() {
+            *slot = make().map(Box::new);
         }
-        Held::Locked
+        let state = slot.as_mut()?;
+        let result = look(state);
+        if !self.alone {
+            let (now, seen) = state.now();
+            OBJECTS.store(now.objects, Release);
+            PLACES.store(now.places, Release);
+            // Last: whoever sees this sees the others too.
+            SEEN.store(seen, Release);
+        }
+        Some(result)
     }
 }
 
-/// Another thread than the first one calls MPI: from here on all take the lock.
-#[cold]
-#[inline(never)]
-fn make_room() {
-    CROWDED.fetch_max(1, SeqCst);
-    assert!(membarrier::run(), "the kernel refuses a barrier it has offered");
-    while FIRST_IN.load(Acquire) {
-        std::thread::yield_now();
-    }
-    CROWDED.store(2, SeqCst);
-}
-
-impl Drop for Held {
+impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
-        match self {
-            Held::Alone => FIRST_IN.store(false, Release),
-            Held::Locked => RECORDER_BUSY.store(false, Release),
-        }
+        self.stream.busy.store(false, Release);
     }
 }
 
-/// Runs `use_it` on the recorder's state, which `make` makes on first use, and the calling thread's number.
+/// The recorder's generations as they were published last. Places that may be gone by now are nobody's.
 #[inline]
-pub fn with_recorder(make: impl FnOnce() -> Option<State>, use_it: impl FnOnce(&mut State, usize)) {
-    let (thread, first_call) = thread();
-    let _held = Held::take(thread);
-    // SAFETY: the invariant of `RECORDER`. `use_it` does not come back here: hooks run with the thread marked as ours.
-    let slot = unsafe { &mut *RECORDER.0.get() };
-    if slot.is_none() {
-        *slot = make().map(Box::new);
-    }
-    if let Some(state) = slot {
-        if first_call {
-            state.arrive(thread);
-        }
-        use_it(state, thread);
+pub fn now() -> Now {
+    let seen = SEEN.load(Acquire) == FREED.epoch();
+    Now { objects: OBJECTS.load(Acquire), places: if seen { PLACES.load(Acquire) } else { u64::MAX } }
+}
+
+/// What threads did before this is seen by the caller, and they see what the caller did before it.
+fn barrier() {
+    if FENCED.load(Relaxed) {
+        fence(SeqCst);
+    } else {
+        assert!(membarrier::run(), "the kernel refuses a barrier it has offered");
     }
 }
 
-/// The recording is over.
-pub fn take_recorder() -> Option<Box<State>> {
-    let _held = Held::take(thread().0);
-    // SAFETY: the invariant of `RECORDER`.
-    unsafe { &mut *RECORDER.0.get() }.take()
+fn wait_for(stream: &Stream) {
+    while stream.busy.load(Acquire) {
+        std::thread::yield_now();
+    }
+}
+
+/// Another thread than the first one calls MPI: from here on all take locks.
+#[cold]
+fn make_room() {
+    let _ = CROWD.compare_exchange(ONE, SECOND, SeqCst, SeqCst);
+    barrier();
+    let first = FIRST.load(Acquire);
+    stream::all().filter(|stream| stream.number + 1 == first).for_each(wait_for);
+    let _ = CROWD.compare_exchange(SECOND, SEVERAL, SeqCst, SeqCst);
+}
+
+/// The recording is over: what all threads shared, and what each had, by number. Waits until no thread is in.
+pub fn take_recorder() -> (Option<Box<State>>, Vec<(u32, &'static mut Own)>) {
+    if CROWD.swap(OVER, SeqCst) == OVER {
+        return (None, Vec::new());
+    }
+    barrier();
+    stream::all().for_each(wait_for);
+    // SAFETY: nobody comes in any more, and this happens once.
+    let state = unsafe { &mut *RECORDER.0.get() }.take();
+    // SAFETY: as above.
+    let mut streams: Vec<_> = stream::all().map(|stream| (stream.number, unsafe { stream.own() })).collect();
+    streams.sort_by_key(|(number, _)| *number);
+    (state, streams)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use refrain_model::Scope;
 
 use crate::hash::{FastMap, mix};
 use crate::host::{CommInfo, Topology};
-use crate::objects::{Code, Pool};
+use crate::objects::{Code, Pools, is_foreign};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Comm {
@@ -20,11 +20,14 @@ pub(crate) struct Comm {
     pub(crate) children: u64,
     /// Asked for only when a neighbourhood collective needs it.
     pub(crate) topology: Option<Topology>,
+    /// As for other objects: a call is about to free it; a thread used it that did not make it.
+    ending: bool,
+    foreign: bool,
 }
 
 /// A communicator whose handle is valid only when a request completes (`MPI_Comm_idup`).
 #[derive(Debug, Clone)]
-pub(crate) struct Later {
+pub struct Later {
     pub(crate) pointer: usize,
     pub(crate) comm: Comm,
 }
@@ -42,10 +45,18 @@ pub(crate) struct Naming {
 pub(crate) struct Comms {
     known: FastMap<u64, Comm>,
     null: Option<(u64, u16)>,
-    pool: Pool,
+    /// Freed by calls that have not returned to us yet, while their handles are others' already.
+    leaving: Vec<Comm>,
+    pools: Pools,
     /// How many were made of the same members, by their hash.
     of_members: FastMap<u32, u64>,
     processes: u64,
+}
+
+impl Comm {
+    fn new(code: Code, info: CommInfo) -> Comm {
+        Comm { code, info, children: 0, topology: None, ending: false, foreign: false }
+    }
 }
 
 impl Comms {
@@ -61,43 +72,77 @@ impl Comms {
         self.known.contains_key(&handle)
     }
 
-    pub(crate) fn get_mut(&mut self, handle: u64) -> Option<&mut Comm> {
-        self.known.get_mut(&handle)
+    /// For a thread that uses it.
+    pub(crate) fn get_mut(&mut self, handle: u64, thread: u32) -> Option<&mut Comm> {
+        let comm = self.known.get_mut(&handle)?;
+        comm.foreign |= is_foreign(comm.code, thread);
+        Some(comm)
     }
 
     pub(crate) fn predefine(&mut self, handle: u64, constant: u16, info: CommInfo) {
-        let comm = Comm { code: Code::Constant(constant), info, children: 0, topology: None };
-        self.known.insert(handle, comm);
+        self.known.insert(handle, Comm::new(Code::Constant(constant), info));
     }
 
     /// An id for a communicator that is about to be bound to a handle.
-    pub(crate) fn make(&mut self, info: CommInfo) -> Comm {
-        Comm { code: Code::Id(self.pool.take()), info, children: 0, topology: None }
+    pub(crate) fn make(&mut self, info: CommInfo, thread: u32) -> Comm {
+        Comm::new(Code::Id(self.pools.take(thread)), info)
     }
 
     pub(crate) fn bind(&mut self, handle: u64, comm: Comm) {
-        if let Some(old) = self.known.insert(handle, comm)
-            && let Code::Id(id) = old.code
+        match self.known.insert(handle, comm) {
+            // Its end will be seen in a moment, by another thread.
+            Some(old) if old.ending => self.leaving.push(old),
+            // Its end was not seen; the library has reused the handle.
+            Some(old) => self.over(&old),
+            None => {}
+        }
+    }
+
+    fn over(&mut self, comm: &Comm) {
+        if let Code::Id(id) = comm.code
+            && !comm.foreign
         {
-            // Its free was not seen; the library has reused the handle.
-            self.pool.give_back(id);
+            self.pools.give_back(id);
         }
     }
 
     /// One that nobody saw being made is already gone when its end is seen: MPI cannot be asked about it any more, and
     /// would end the program for it.
-    pub(crate) fn know(&mut self, handle: u64) {
+    pub(crate) fn know(&mut self, handle: u64, thread: u32) {
         if !self.is_known(handle) && self.null(handle).is_none() {
-            let comm = self.make(CommInfo::default());
+            let comm = self.make(CommInfo::default(), thread);
             self.bind(handle, comm);
         }
     }
 
-    pub(crate) fn free(&mut self, handle: u64) {
-        let Some(comm) = self.known.get(&handle) else { return };
-        let Code::Id(id) = comm.code else { return };
-        self.known.remove(&handle);
-        self.pool.give_back(id);
+    /// A call is about to free it. The library may give its handle to another thread before that call returns.
+    pub(crate) fn ending(&mut self, handle: u64, thread: u32) -> Option<Code> {
+        let comm = self.get_mut(handle, thread)?;
+        comm.ending = true;
+        Some(comm.code)
+    }
+
+    /// That call failed.
+    pub(crate) fn stays(&mut self, handle: u64, code: Code) {
+        if let Some(comm) = self.known.get_mut(&handle).filter(|comm| comm.code == code) {
+            comm.ending = false;
+        }
+    }
+
+    pub(crate) fn free(&mut self, handle: u64, code: Code) {
+        if !matches!(code, Code::Id(_)) {
+            return;
+        }
+        let here = self.known.get(&handle).is_some_and(|comm| comm.code == code);
+        let left = self.leaving.iter().position(|comm| comm.code == code);
+        let comm = match left {
+            _ if here => self.known.remove(&handle),
+            Some(at) => Some(self.leaving.swap_remove(at)),
+            None => None,
+        };
+        if let Some(comm) = comm {
+            self.over(&comm);
+        }
     }
 
     /// Names a communicator that is being made. Also counts one that this rank is no member of.
@@ -177,10 +222,24 @@ mod tests {
         for step in 0..3 {
             let naming = c.name(Scope::Parent(0), 1, Some(&info(&[0], &[])));
             assert_eq!(naming.order, step);
-            let comm = c.make(info(&[0], &[]));
+            let comm = c.make(info(&[0], &[]), 0);
             assert_eq!(comm.code, Code::Id(0));
             c.bind(50, comm);
-            c.free(50);
+            c.ending(50, 0);
+            c.free(50, Code::Id(0));
         }
+    }
+
+    #[test]
+    fn a_handle_that_another_thread_gets_before_its_free_returns_is_another_communicator() {
+        let mut c = Comms::default();
+        let old = c.make(info(&[0], &[]), 0);
+        c.bind(50, old.clone());
+        assert_eq!(c.ending(50, 0), Some(old.code));
+        let new = c.make(info(&[0, 1], &[]), 1);
+        c.bind(50, new.clone());
+        c.free(50, old.code);
+        assert_eq!(c.get_mut(50, 1).map(|comm| comm.code), Some(new.code));
+        assert_eq!(c.make(info(&[0], &[]), 0).code, old.code);
     }
 }

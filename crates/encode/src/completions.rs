@@ -4,10 +4,12 @@
 
 use refrain_model::{Class, Cond, Dir, Effect, Function, Kind, Len, Returns};
 
-use crate::encoder::{Before, Encoder};
-use crate::host::Host;
-use crate::objects::Code;
+use crate::comms::Later;
+use crate::encoder::Before;
+use crate::facts::Facts;
+use crate::host::Memory;
 use crate::params::{dynamic_condition, is_wide, known_length, untagged};
+use crate::tables::Tables;
 
 /// What one parameter adds to a record. Numbers are positions of other parameters.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +101,7 @@ impl Completion {
 
     /// Keeps the handles that the call is about to overwrite.
     #[inline]
-    pub(crate) fn before<H: Host>(&self, host: &H, args: &[usize], handles: &mut Vec<u64>) {
+    pub(crate) fn before<M: Memory>(&self, host: &M, args: &[usize], handles: &mut Vec<u64>) {
         let (at, count) = self.requests;
         let pointer = args[usize::from(at)];
         if pointer != 0 {
@@ -110,7 +112,7 @@ impl Completion {
 
     /// What its symbol depends on; `None` where that is more than this knows.
     #[inline]
-    pub(crate) fn shape(&self, encoder: &Encoder, args: &[usize]) -> Option<Shape> {
+    pub(crate) fn shape(&self, facts: &Facts, args: &[usize]) -> Option<Shape> {
         let mut shape = Shape::Without;
         for &step in &self.steps {
             match step {
@@ -122,13 +124,13 @@ impl Completion {
                 }
                 Step::List { at, .. } => {
                     let pointer = args[usize::from(at)];
-                    if pointer == 0 || encoder.names_an_array(pointer) {
+                    if pointer == 0 || facts.names_an_array(pointer) {
                         return None;
                     }
                 }
                 Step::Statuses { at, count, .. } => {
                     let pointer = args[usize::from(at)];
-                    shape = if encoder.ignores_status(pointer, count.is_some()) {
+                    shape = if facts.ignores_status(pointer, count.is_some()) {
                         Shape::Ignored
                     } else if pointer == 0 {
                         return None;
@@ -141,18 +143,22 @@ impl Completion {
         Some(shape)
     }
 
-    /// The values of a successful call of a known shape; requests that are over give their ids back.
-    pub(crate) fn values<H: Host>(
+    /// The values of a successful call of a known shape; requests that are over give their ids back. Communicators that
+    /// have a handle now are put into `arrived`.
+    #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
+    pub(crate) fn values<M: Memory, T: Tables + ?Sized>(
         &self,
-        encoder: &mut Encoder,
-        host: &mut H,
+        facts: &Facts,
+        host: &M,
+        tables: &mut T,
         args: &[usize],
         shape: Shape,
         before: &Before,
         values: &mut Vec<(u16, i64)>,
+        arrived: &mut Vec<Later>,
     ) {
         values.clear();
-        encoder.requests.next_call();
+        tables.next_call();
         let mut lane = 0;
         for &step in &self.steps {
             match step {
@@ -167,12 +173,16 @@ impl Completion {
                     let first = values.len();
                     for k in 0..n {
                         let handle = before.handle(k);
-                        let code = encoder.requests.code(handle, pointer + k * size);
-                        values.push((lane, code.number() as i64));
+                        let null = facts.null_request(handle);
+                        let number = null.unwrap_or_else(|| tables.number(handle, pointer + k * size));
+                        values.push((lane, number));
                     }
                     for (k, &(_, number)) in values[first..].iter().enumerate() {
-                        if let Some(Code::Id(id)) = Code::from_number(number as u64) {
-                            encoder.release_request(host, pointer, k, id, false);
+                        let now = host.handle_at(Class::Request, pointer, k);
+                        if facts.null_request(now).is_some()
+                            && let Some(later) = tables.complete(number, false)
+                        {
+                            arrived.push(*later);
                         }
                     }
                     lane += 1;
@@ -198,7 +208,7 @@ impl Completion {
                         Some(count) => self.length(host, args, count),
                     };
                     for k in 0..n {
-                        let status = encoder.world_status(host, args[usize::from(at)], k);
+                        let status = facts.world_status(host, args[usize::from(at)], k);
                         values.extend((lane..).zip(status));
                     }
                     lane += 4;
@@ -211,7 +221,7 @@ impl Completion {
     }
 
     /// The number in parameter `count`, whichever way it went.
-    fn length<H: Host>(&self, host: &H, args: &[usize], count: u8) -> usize {
+    fn length<M: Memory>(&self, host: &M, args: &[usize], count: u8) -> usize {
         let by_value = self.steps.iter().any(|step| matches!(step, Step::Given(at) if *at == count));
         if by_value { given_length(args, count) } else { written_length(host, args, count) }
     }
@@ -225,7 +235,7 @@ fn given_length(args: &[usize], at: u8) -> usize {
     usize::try_from(given(args, at)).unwrap_or(0)
 }
 
-fn written_length<H: Host>(host: &H, args: &[usize], at: u8) -> usize {
+fn written_length<M: Memory>(host: &M, args: &[usize], at: u8) -> usize {
     usize::try_from(host.int_at(args[usize::from(at)], 0)).unwrap_or(0)
 }
 

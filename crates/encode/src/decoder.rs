@@ -10,8 +10,9 @@ use refrain_model::{
 use crate::error::Error;
 use crate::hash::FastMap;
 use crate::layout::{Layout, NewComm, NewGroup, Outcome, Slot};
-use crate::objects::Code;
+use crate::objects::{Code, made_by};
 use crate::params::{comm_param, dynamic_condition, known_length};
+use crate::tables;
 use crate::wire;
 
 /// What is known of a communicator while a rank's calls are read in order.
@@ -26,6 +27,8 @@ struct Known {
 #[derive(Debug, Clone)]
 pub struct Decoder {
     world_rank: i64,
+    /// Whose calls they are.
+    pub(crate) thread: u32,
     comms: FastMap<u32, Known>,
     wins: FastMap<u32, i64>,
 }
@@ -35,7 +38,12 @@ type Next<'n> = &'n mut dyn FnMut(u16) -> i64;
 
 impl Decoder {
     pub fn new(world_rank: u32) -> Decoder {
-        Decoder { world_rank: i64::from(world_rank), comms: FastMap::default(), wins: FastMap::default() }
+        Decoder {
+            world_rank: i64::from(world_rank),
+            thread: 0,
+            comms: FastMap::default(),
+            wins: FastMap::default(),
+        }
     }
 
     pub fn call(&mut self, layout: &Layout, next: Next<'_>) -> Result<Call, Error> {
@@ -169,9 +177,15 @@ impl Decoder {
 
     fn code(&self, f: &'static Function, i: usize, number: i64) -> Result<Value, Error> {
         let Kind::Handle(class) = f.params[i].kind else { return Err(bad_value(f, i, number)) };
+        if class == Class::Request
+            && let Some((thread, id)) = tables::owner(number)
+        {
+            return Ok(Value::Object(class, made_by(thread, id)));
+        }
         let code =
             u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
         match code {
+            Code::Id(id) if class == Class::Request => Ok(Value::Object(class, made_by(self.thread, id))),
             Code::Id(id) if class == Class::Comm => Ok(self.comm_value(id)),
             Code::Id(id) => Ok(Value::Object(class, id)),
             Code::Constant(c) => {

@@ -40,11 +40,11 @@ pub struct DatatypeInfo {
     pub extent: i64,
 }
 
-/// The process under observation. Nothing here communicates with other processes.
+/// The process's memory as the library lays it out. Several threads may read at once.
 ///
 /// Implementations read through pointers the program passed to MPI; the encoder asks only for what the call table says
 /// is there.
-pub trait Host {
+pub trait Memory {
     /// A handle passed by value, without the rubbish that may stand in the upper half of its register.
     fn handle(&self, class: Class, raw: usize) -> u64;
     fn handle_at(&self, class: Class, pointer: usize, index: usize) -> u64;
@@ -60,6 +60,10 @@ pub trait Host {
     fn text_at(&self, pointer: usize, max: usize, out: &mut Vec<u8>);
     /// Whether all of these bytes can be read. Asked only about calls that failed.
     fn readable(&self, pointer: usize, bytes: usize) -> bool;
+}
+
+/// The process under observation. Nothing here communicates with other processes.
+pub trait Host: Memory {
     /// Which segment an address lies in; `None` where addresses are not kept.
     fn locate(&mut self, pointer: usize) -> Option<Address>;
     /// Changes whenever an address may have come to lie in another segment.

@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, functions};
 
+use crate::comms::Later;
 use crate::completions::{Completion, SHAPES};
 use crate::encoder::{Before, Encoder};
+use crate::facts::Facts;
 use crate::hash::mix;
-use crate::host::Host;
-use crate::objects::Code;
+use crate::host::{Host, Memory};
 use crate::params::{dynamic_condition, is_number, is_wide, object_in_lane, only_amount};
 use crate::record::Record;
+use crate::tables::Tables;
 
 /// Most parameters any function of MPI has.
 const WORDS: usize = 13;
@@ -38,7 +40,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// `None` for functions whose record depends on more than this knows about.
-    fn new<H: Host>(f: &'static Function, host: &H) -> Option<Plan> {
+    fn new<M: Memory>(f: &'static Function, host: &M) -> Option<Plan> {
         // Whether a status was written is looked up by its flag; other outputs that decide about it are not.
         let by_index = f.params.iter().flat_map(|p| p.when).any(|c| matches!(c, Cond::Defined(_)));
         if f.returns != Returns::Code || f.silent || f.params.len() > WORDS || by_index {
@@ -109,6 +111,17 @@ pub struct Memo {
     completions: Vec<[u32; SHAPES]>,
     /// Of the last completion.
     values: Vec<(u16, i64)>,
+    /// Communicators that have a handle since the last completion: the encoder does not know them yet.
+    arrived: Vec<Later>,
+}
+
+/// What changes from call to call, and with it what a call's words mean.
+#[derive(Debug, Clone, Copy)]
+pub struct Now {
+    /// [`Encoder::generation`]
+    pub objects: u64,
+    /// [`Host::places`]
+    pub places: u64,
 }
 
 /// How calls of a function are recognised.
@@ -126,7 +139,7 @@ enum Way {
 pub(crate) struct Plans(Option<Arc<[Way]>>);
 
 impl Plans {
-    pub(crate) fn new<H: Host>(host: &H) -> Plans {
+    pub(crate) fn new<M: Memory>(host: &M) -> Plans {
         let most = functions().iter().map(|f| usize::from(f.id)).max().unwrap_or(0);
         let mut plans = vec![Way::None; most + 1];
         for f in functions() {
@@ -168,7 +181,6 @@ fn slot(plan: &Plan, function: u16, args: &[usize]) -> usize {
 
 impl Memo {
     /// The symbol and values of a successful call that was seen before; `None`: it has to be encoded.
-    #[inline]
     pub fn recall<H: Host>(
         &mut self,
         encoder: &mut Encoder,
@@ -177,12 +189,39 @@ impl Memo {
         args: &[usize],
         before: &Before,
     ) -> Option<(u32, &[(u16, i64)])> {
-        let plan = match encoder.plans.way(f)? {
+        while let Some(later) = self.take_arrived() {
+            encoder.arrived(host, later);
+        }
+        let now = Now { objects: encoder.generation, places: host.places() };
+        let facts = Arc::clone(encoder.facts());
+        self.recall_in(&facts, host, &mut encoder.requests, now, f, args, before)
+    }
+
+    /// As `recall`, in a process with several threads: asks nothing of what they share. [`Memo::take_arrived`] follows.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
+    pub fn recall_in<M: Memory, T: Tables + ?Sized>(
+        &mut self,
+        facts: &Facts,
+        host: &M,
+        tables: &mut T,
+        now: Now,
+        f: &'static Function,
+        args: &[usize],
+        before: &Before,
+    ) -> Option<(u32, &[(u16, i64)])> {
+        let plan = match facts.plans.way(f)? {
             Way::Same(plan) => plan,
-            Way::Completion(_) => return self.complete(encoder, host, f, args, before),
+            Way::Completion(completion) => {
+                let shape = completion.shape(facts, args)?;
+                let symbol = self.completions.get(usize::from(f.id))?[shape as usize].checked_sub(1)?;
+                let Memo { values, arrived, .. } = self;
+                completion.values(facts, host, tables, args, shape, before, values, arrived);
+                return Some((symbol, &self.values));
+            }
             Way::None => return None,
         };
-        let (objects, places) = (encoder.generation, host.places());
+        let Now { objects, places } = now;
         let fits = |entry: &Entry| {
             entry.function == f.id
                 && same(plan, args, &entry.words)
@@ -207,17 +246,17 @@ impl Memo {
         let entry = &mut self.entries[at];
         if let (Some((first, base)), Some(status)) = (entry.status, plan.status) {
             let values = &mut entry.values[first..first + 4];
-            encoder.fill_status(host, args[usize::from(status)], base, plan.file, values);
+            facts.fill_status(host, args[usize::from(status)], base, plan.file, values);
         }
         if let (Some(pool), Some(request)) = (entry.pool, plan.request) {
             let pointer = args[usize::from(request)];
             let handle = host.handle_at(Class::Request, pointer, 0);
-            if encoder.requests.is_null(handle) {
+            if facts.null_request(handle).is_some() {
                 return None;
             }
-            let code = encoder.requests.create_in(pool, handle, pointer, f.persistent, None);
+            let number = tables.create_in(pool, handle, pointer, f.persistent);
             if let Some(last) = entry.values.last_mut() {
-                last.1 = code.number() as i64;
+                last.1 = number;
             }
         }
         Some((entry.symbol, &entry.values))
@@ -230,24 +269,10 @@ impl Memo {
         self.last = 0;
     }
 
-    fn complete<H: Host>(
-        &mut self,
-        encoder: &mut Encoder,
-        host: &mut H,
-        f: &'static Function,
-        args: &[usize],
-        before: &Before,
-    ) -> Option<(u32, &[(u16, i64)])> {
-        let shapes = self.completions.get(usize::from(f.id))?;
-        let plans = std::mem::take(&mut encoder.plans);
-        let symbol = plans.completion(f).and_then(|completion| {
-            let shape = completion.shape(encoder, args)?;
-            let symbol = shapes[shape as usize].checked_sub(1)?;
-            completion.values(encoder, host, args, shape, before, &mut self.values);
-            Some(symbol)
-        });
-        encoder.plans = plans;
-        Some((symbol?, &self.values))
+    /// Communicators that the last completion brought, for [`Encoder::arrived`].
+    #[inline]
+    pub fn take_arrived(&mut self) -> Option<Later> {
+        self.arrived.pop()
     }
 
     /// Keeps the record of a successful call that has just been encoded, if another like it can be recognised.
@@ -260,10 +285,28 @@ impl Memo {
         record: &Record,
         symbol: u32,
     ) {
-        let plan = match encoder.plans.way(f) {
+        let own = std::mem::take(&mut encoder.requests);
+        self.remember_in(encoder, host, &own, f, args, record, symbol);
+        encoder.requests = own;
+    }
+
+    /// As `remember`, in a process with several threads.
+    #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
+    pub fn remember_in<H: Host>(
+        &mut self,
+        encoder: &Encoder,
+        host: &mut H,
+        tables: &dyn Tables,
+        f: &'static Function,
+        args: &[usize],
+        record: &Record,
+        symbol: u32,
+    ) {
+        let facts = encoder.facts();
+        let plan = match facts.plans.way(f) {
             Some(Way::Same(plan)) => plan,
             Some(Way::Completion(completion)) => {
-                if let Some(shape) = completion.shape(encoder, args) {
+                if let Some(shape) = completion.shape(facts, args) {
                     if self.completions.len() <= usize::from(f.id) {
                         self.completions.resize(usize::from(f.id) + 1, [0; SHAPES]);
                     }
@@ -281,7 +324,7 @@ impl Memo {
                 Some(Cond::Flag(j)) => Some(usize::from(j)),
                 _ => None,
             };
-            encoder.status_was_written(args[usize::from(at)])
+            facts.status_was_written(args[usize::from(at)])
                 && flag.is_none_or(|j| read(host, args[j], false) != 0)
         };
         let status = match plan.status {
@@ -296,13 +339,9 @@ impl Memo {
             _ => None,
         };
         let pool = match plan.request {
-            Some(_) => match (encoder.requests.last_pool(), record.values.last()) {
-                (Some(pool), Some(&(_, code)))
-                    if matches!(Code::from_number(code as u64), Some(Code::Id(_))) =>
-                {
-                    Some(pool)
-                }
-                _ => return,
+            Some(_) => match tables.last_pool() {
+                Some(pool) => Some(pool),
+                None => return,
             },
             None => None,
         };
@@ -345,7 +384,7 @@ impl Memo {
 }
 
 /// A scalar output; a null pointer reads as nothing.
-fn read<H: Host>(host: &H, pointer: usize, wide: bool) -> i64 {
+fn read<M: Memory>(host: &M, pointer: usize, wide: bool) -> i64 {
     match (pointer, wide) {
         (0, _) => 0,
         (pointer, true) => host.wide_at(pointer, 0),

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use refrain_model::Class;
+use refrain_model::{Class, NUMBER_BITS, maker_of};
 
 use crate::hash::FastMap;
 
@@ -54,18 +54,61 @@ impl Pool {
     }
 }
 
+/// Ids of objects are numbers of the thread that made them, so that they do not depend on which thread was faster.
+pub(crate) fn made_by(thread: u32, number: u32) -> u32 {
+    maker(thread) << NUMBER_BITS | number
+}
+
+/// The numbers of each thread, lowest first.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Pools(FastMap<u32, Pool>);
+
+impl Pools {
+    pub(crate) fn take(&mut self, thread: u32) -> u32 {
+        made_by(thread, self.0.entry(maker(thread)).or_default().take())
+    }
+
+    pub(crate) fn give_back(&mut self, id: u32) {
+        let (thread, number) = maker_of(id);
+        self.0.entry(thread).or_default().give_back(number);
+    }
+}
+
+/// Many threads share the last one's numbers.
+fn maker(thread: u32) -> u32 {
+    thread.min(u32::MAX >> NUMBER_BITS)
+}
+
+/// Whether another thread than the one that made it has to do with an object.
+pub(crate) fn is_foreign(code: Code, thread: u32) -> bool {
+    matches!(code, Code::Id(id) if maker_of(id).0 != maker(thread))
+}
+
 #[derive(Debug, Clone)]
 struct Object {
     code: Code,
     /// Some calls hand out one handle many times (`MPI_Comm_group`), and each is freed.
     references: u32,
+    /// Calls that are about to free it.
+    ending: u32,
+    /// A thread used it that did not make it. Nothing in that thread's calls would tell it from another object with the
+    /// same id, so the id is not given again.
+    foreign: bool,
+}
+
+impl Object {
+    fn new(code: Code) -> Object {
+        Object { code, references: 1, ending: 0, foreign: false }
+    }
 }
 
 /// All objects but communicators and requests, which have rules of their own.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Objects {
     known: FastMap<(Class, u64), Object>,
-    pools: FastMap<Class, Pool>,
+    /// Freed by calls that have not returned to us yet, while their handles are others' already.
+    leaving: Vec<(Class, Object)>,
+    pools: FastMap<Class, Pools>,
 }
 
 /// Classes whose creators may return a handle that is already out.
@@ -76,67 +119,114 @@ fn shares_handles(class: Class) -> bool {
 impl Objects {
     pub(crate) fn predefine(&mut self, class: Class, handle: u64, constant: u16) {
         // The first name of an alias is the canonical one.
-        self.known
-            .entry((class, handle))
-            .or_insert(Object { code: Code::Constant(constant), references: u32::MAX });
+        let object = Object { references: u32::MAX, ..Object::new(Code::Constant(constant)) };
+        self.known.entry((class, handle)).or_insert(object);
     }
 
     /// The object behind a handle; one that nobody saw being made gets an id now.
-    pub(crate) fn code(&mut self, class: Class, handle: u64) -> Code {
-        match self.known.get(&(class, handle)) {
-            Some(object) => object.code,
-            None => self.create(class, handle),
+    pub(crate) fn code(&mut self, class: Class, handle: u64, thread: u32) -> Code {
+        match self.known.get_mut(&(class, handle)) {
+            Some(object) => {
+                object.foreign |= is_foreign(object.code, thread);
+                object.code
+            }
+            None => self.create(class, handle, thread),
         }
     }
 
     /// A call returned this handle as a new object.
-    pub(crate) fn create(&mut self, class: Class, handle: u64) -> Code {
-        let pool = self.pools.entry(class).or_default();
+    pub(crate) fn create(&mut self, class: Class, handle: u64, thread: u32) -> Code {
+        let pools = self.pools.entry(class).or_default();
         match self.known.get_mut(&(class, handle)) {
             Some(object) if matches!(object.code, Code::Constant(_)) => object.code,
-            Some(object) if shares_handles(class) => {
+            Some(object) if shares_handles(class) && object.ending < object.references => {
                 object.references += 1;
+                object.foreign |= is_foreign(object.code, thread);
                 object.code
             }
             Some(object) => {
-                // The old object's free was not seen; the library has reused its handle.
-                if let Code::Id(id) = object.code {
-                    pool.give_back(id);
+                match object.code {
+                    // Its end will be seen in a moment, by another thread.
+                    _ if object.ending > 0 => self.leaving.push((class, object.clone())),
+                    // Its end was not seen.
+                    Code::Id(id) if !object.foreign => pools.give_back(id),
+                    _ => {}
                 }
-                object.code = Code::Id(pool.take());
-                object.references = 1;
+                *object = Object::new(Code::Id(pools.take(thread)));
                 object.code
             }
             None => {
-                let code = Code::Id(pool.take());
-                self.known.insert((class, handle), Object { code, references: 1 });
+                let code = Code::Id(pools.take(thread));
+                self.known.insert((class, handle), Object::new(code));
                 code
             }
         }
     }
 
+    fn over(&mut self, class: Class, object: &Object) {
+        if let Code::Id(id) = object.code
+            && !object.foreign
+        {
+            self.pools.entry(class).or_default().give_back(id);
+        }
+    }
+
     /// A call returned a handle that may be known already, as `MPI_Type_get_contents` does. It is one more reference,
     /// and will be freed by itself.
-    pub(crate) fn alias(&mut self, class: Class, handle: u64) -> Code {
+    pub(crate) fn alias(&mut self, class: Class, handle: u64, thread: u32) -> Code {
         match self.known.get_mut(&(class, handle)) {
             Some(object) => {
                 if matches!(object.code, Code::Id(_)) {
                     object.references = object.references.saturating_add(1);
+                    object.foreign |= is_foreign(object.code, thread);
                 }
                 object.code
             }
-            None => self.create(class, handle),
+            None => self.create(class, handle, thread),
         }
     }
 
-    pub(crate) fn free(&mut self, class: Class, handle: u64) {
-        let Some(object) = self.known.get_mut(&(class, handle)) else { return };
-        let Code::Id(id) = object.code else { return };
-        object.references -= 1;
-        if object.references == 0 {
-            self.known.remove(&(class, handle));
-            self.pools.entry(class).or_default().give_back(id);
+    /// A call is about to free the object. The library may give its handle to another thread before that call returns.
+    pub(crate) fn ending(&mut self, class: Class, handle: u64, thread: u32) -> Option<Code> {
+        let object = self.known.get_mut(&(class, handle))?;
+        object.ending += 1;
+        object.foreign |= is_foreign(object.code, thread);
+        Some(object.code)
+    }
+
+    /// That call failed.
+    pub(crate) fn stays(&mut self, class: Class, handle: u64, code: Code) {
+        if let Some(object) = self.known.get_mut(&(class, handle)).filter(|object| object.code == code) {
+            object.ending = object.ending.saturating_sub(1);
         }
+    }
+
+    /// The call has freed it. Whether the handle stands for nothing now.
+    pub(crate) fn free(&mut self, class: Class, handle: u64, code: Code) -> bool {
+        if !matches!(code, Code::Id(_)) {
+            return false;
+        }
+        let known = self.known.get_mut(&(class, handle)).filter(|object| object.code == code);
+        let here = known.is_some();
+        let left = self.leaving.iter().position(|(c, object)| *c == class && object.code == code);
+        let object = match (known, left) {
+            (Some(object), _) => object,
+            (None, Some(at)) => &mut self.leaving[at].1,
+            (None, None) => return false,
+        };
+        object.ending = object.ending.saturating_sub(1);
+        object.references -= 1;
+        if object.references > 0 {
+            return false;
+        }
+        let object = object.clone();
+        match left {
+            _ if here => drop(self.known.remove(&(class, handle))),
+            Some(at) => drop(self.leaving.swap_remove(at)),
+            None => {}
+        }
+        self.over(class, &object);
+        here
     }
 }
 
@@ -144,44 +234,81 @@ impl Objects {
 mod tests {
     use super::*;
 
+    fn end(o: &mut Objects, class: Class, handle: u64) {
+        let code = o.ending(class, handle, 0).unwrap();
+        o.free(class, handle, code);
+    }
+
+    #[test]
+    fn a_handle_that_another_thread_gets_before_its_free_returns_is_another_object() {
+        let mut o = Objects::default();
+        let old = o.create(Class::Datatype, 7, 0);
+        assert_eq!(o.ending(Class::Datatype, 7, 0), Some(old));
+        let new = o.create(Class::Datatype, 7, 1);
+        assert_ne!(old, new);
+        assert!(!o.free(Class::Datatype, 7, old));
+        assert_eq!(o.code(Class::Datatype, 7, 1), new);
+        assert_eq!((o.create(Class::Datatype, 8, 0), o.leaving.len()), (old, 0));
+    }
+
+    #[test]
+    fn a_free_that_fails_frees_nothing() {
+        let mut o = Objects::default();
+        let code = o.create(Class::Group, 7, 0);
+        o.ending(Class::Group, 7, 0);
+        o.stays(Class::Group, 7, code);
+        assert_eq!((o.code(Class::Group, 7, 0), o.create(Class::Group, 7, 0)), (code, code));
+    }
+
+    #[test]
+    fn what_another_thread_used_keeps_its_id() {
+        let mut o = Objects::default();
+        // Used by the thread that made it, by another, and again by its own.
+        for (user, id) in [(0, 0), (1, 0), (0, 1), (0, 1)] {
+            assert_eq!(o.create(Class::Datatype, 7, 0), Code::Id(id));
+            o.code(Class::Datatype, 7, user);
+            end(&mut o, Class::Datatype, 7);
+        }
+    }
+
     #[test]
     fn ids_are_reused_lowest_first() {
         let mut o = Objects::default();
         for (handle, id) in [(10, 0), (11, 1), (12, 2)] {
-            assert_eq!(o.create(Class::Datatype, handle), Code::Id(id));
+            assert_eq!(o.create(Class::Datatype, handle, 0), Code::Id(id));
         }
-        o.free(Class::Datatype, 11);
-        o.free(Class::Datatype, 10);
-        assert_eq!(o.create(Class::Datatype, 99), Code::Id(0));
-        assert_eq!(o.create(Class::Datatype, 98), Code::Id(1));
-        assert_eq!(o.create(Class::Info, 99), Code::Id(0));
+        end(&mut o, Class::Datatype, 11);
+        end(&mut o, Class::Datatype, 10);
+        assert_eq!(o.create(Class::Datatype, 99, 0), Code::Id(0));
+        assert_eq!(o.create(Class::Datatype, 98, 0), Code::Id(1));
+        assert_eq!(o.create(Class::Info, 99, 0), Code::Id(0));
     }
 
     #[test]
     fn one_group_handle_given_out_twice_lives_until_both_are_freed() {
         let mut o = Objects::default();
-        assert_eq!(o.create(Class::Group, 7), Code::Id(0));
-        assert_eq!(o.create(Class::Group, 7), Code::Id(0));
-        o.free(Class::Group, 7);
-        assert_eq!(o.code(Class::Group, 7), Code::Id(0));
-        o.free(Class::Group, 7);
-        assert_eq!(o.create(Class::Group, 8), Code::Id(0));
+        assert_eq!(o.create(Class::Group, 7, 0), Code::Id(0));
+        assert_eq!(o.create(Class::Group, 7, 0), Code::Id(0));
+        end(&mut o, Class::Group, 7);
+        assert_eq!(o.code(Class::Group, 7, 0), Code::Id(0));
+        end(&mut o, Class::Group, 7);
+        assert_eq!(o.create(Class::Group, 8, 0), Code::Id(0));
     }
 
     #[test]
     fn a_reused_handle_is_a_new_object() {
         let mut o = Objects::default();
-        assert_eq!(o.create(Class::Win, 7), Code::Id(0));
-        assert_eq!(o.create(Class::Win, 8), Code::Id(1));
-        assert_eq!(o.create(Class::Win, 7), Code::Id(0));
+        assert_eq!(o.create(Class::Win, 7, 0), Code::Id(0));
+        assert_eq!(o.create(Class::Win, 8, 0), Code::Id(1));
+        assert_eq!(o.create(Class::Win, 7, 0), Code::Id(0));
     }
 
     #[test]
     fn constants_are_never_freed() {
         let mut o = Objects::default();
         o.predefine(Class::Op, 3, 40);
-        o.free(Class::Op, 3);
-        assert_eq!(o.code(Class::Op, 3), Code::Constant(40));
+        end(&mut o, Class::Op, 3);
+        assert_eq!(o.code(Class::Op, 3, 0), Code::Constant(40));
     }
 
     #[test]

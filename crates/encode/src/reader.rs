@@ -34,8 +34,9 @@ impl<'a> Events<'a> {
         bundle: &'a Bundle,
         rank: u32,
         thread: u32,
-        decoder: Decoder,
+        mut decoder: Decoder,
     ) -> Result<Events<'a>, Error> {
+        decoder.thread = thread;
         let walk = Walk::new(bundle, rank, thread).map_err(Error::Trace)?;
         Ok(Events {
             bundle,

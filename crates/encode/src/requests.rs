@@ -3,7 +3,7 @@
 
 use crate::comms::Later;
 use crate::hash::FastMap;
-use crate::objects::{Code, Pool};
+use crate::objects::Pool;
 
 /// Distinct signatures that get a pool of their own. A program that never repeats itself shares one pool per function
 /// after that, which costs compression and bounds memory.
@@ -59,9 +59,24 @@ struct Entry {
 /// Handles whose lists are found without hashing them properly.
 const RECENT: usize = 64;
 
-/// Every look-up, creation and completion takes the same time, however many operations share one handle.
+/// A request that a call returned.
+#[derive(Debug)]
+pub struct New {
+    pub(crate) handle: u64,
+    /// The program's variable.
+    pub(crate) address: usize,
+    /// Of the call.
+    pub(crate) signature: u64,
+    pub(crate) function: u16,
+    pub(crate) persistent: bool,
+    pub(crate) later: Option<Box<Later>>,
+}
+
+/// The requests that one thread made. Every look-up, creation and completion takes the same time, however many
+/// operations share one handle.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Requests {
+pub struct Requests {
+    pub(crate) thread: u32,
     entries: Vec<Option<Entry>>,
     vacant: Vec<u32>,
     lists: Vec<List>,
@@ -77,23 +92,24 @@ pub(crate) struct Requests {
     /// Ids are unique over all pools: each pool hands out indices, this maps (pool, index) to an id.
     ids: Vec<Vec<u32>>,
     next: u32,
-    null: Option<(u64, u16)>,
-    call: u64,
-    last_pool: Option<u32>,
+    /// The calls of its thread that looked something up, here or in another table.
+    calls: u64,
+    pub(crate) last_pool: Option<u32>,
 }
 
 impl Requests {
-    pub(crate) fn set_null(&mut self, handle: u64, constant: u16) {
-        self.null = Some((handle, constant));
+    pub fn new(thread: u32) -> Requests {
+        Requests { thread, ..Requests::default() }
     }
 
-    pub(crate) fn is_null(&self, handle: u64) -> bool {
-        self.null.is_some_and(|(null, _)| null == handle)
+    /// A number for a new call of this thread, unlike those of other threads.
+    pub(crate) fn stamp(&mut self) -> u64 {
+        self.calls += 1;
+        self.call()
     }
 
-    /// A new call looks requests up: each look-up in it claims another entry.
-    pub(crate) fn next_call(&mut self) {
-        self.call += 1;
+    fn call(&self) -> u64 {
+        self.calls << 16 | u64::from(self.thread & 0xffff)
     }
 
     fn pool(&mut self, signature: u64, function: u16) -> u32 {
@@ -110,39 +126,26 @@ impl Requests {
         })
     }
 
-    pub(crate) fn create(
-        &mut self,
-        handle: u64,
-        address: usize,
-        signature: u64,
-        function: u16,
-        persistent: bool,
-        later: Option<Box<Later>>,
-    ) -> Code {
-        if let Some((null, constant)) = self.null
-            && null == handle
-        {
-            self.last_pool = None;
-            return Code::Constant(constant);
-        }
-        let pool = self.pool(signature, function);
-        self.create_in(pool, handle, address, persistent, later)
+    /// The id of a new request.
+    pub(crate) fn create(&mut self, new: New) -> u32 {
+        let pool = self.pool(new.signature, new.function);
+        self.insert_in(pool, new.handle, new.address, new.persistent, new.later)
     }
 
-    /// The pool of the request that was made last.
-    pub(crate) fn last_pool(&self) -> Option<u32> {
-        self.last_pool
+    /// One that was made by a call that was not seen (a generalised request of another language, say).
+    pub(crate) fn unseen(&mut self, handle: u64, address: usize) -> u32 {
+        self.create(New { handle, address, signature: handle, function: 0, persistent: false, later: None })
     }
 
-    /// As `create`, where the pool is known already and the handle is not null.
-    pub(crate) fn create_in(
+    /// As `create`, where the pool is known already.
+    pub(crate) fn insert_in(
         &mut self,
         pool: u32,
         handle: u64,
         address: usize,
         persistent: bool,
         later: Option<Box<Later>>,
-    ) -> Code {
+    ) -> u32 {
         self.last_pool = Some(pool);
         let list = self.list_of(handle).unwrap_or_else(|| {
             self.lists.push(List::default());
@@ -171,7 +174,7 @@ impl Requests {
             older: [NONE; 2],
             newer: [NONE; 2],
         });
-        Code::Id(id)
+        id
     }
 
     /// The list of a handle that was seen before.
@@ -286,38 +289,54 @@ impl Requests {
 
     /// Which operation a handle stands for here: the one whose handle was stored at this address, otherwise the oldest
     /// that this call has not claimed yet.
-    pub(crate) fn code(&mut self, handle: u64, address: usize) -> Code {
-        if let Some((null, constant)) = self.null
-            && null == handle
-        {
-            return Code::Constant(constant);
-        }
-        let list = self.list_of(handle);
-        let Requests { entries, lists, by_place, call, .. } = self;
-        let found = list.and_then(|list| {
-            let list = &mut lists[list as usize];
-            // Alone: neither its place is asked for nor whether it is claimed.
-            if list.head == list.tail {
-                return Some(list.head).filter(|&head| head != NONE);
-            }
+    pub(crate) fn find(&mut self, handle: u64, address: usize) -> Option<u32> {
+        let list = self.list_of(handle)?;
+        let call = self.call();
+        let Requests { entries, lists, by_place, .. } = self;
+        let list = &mut lists[list as usize];
+        // Alone: neither its place is asked for nor whether it is claimed.
+        let slot = if list.head == list.tail {
+            list.head
+        } else {
             let placed = by_place.get_mut(&(handle, address));
             placed
-                .and_then(|list| Self::unclaimed(entries, list, By::Place, *call))
-                .or_else(|| Self::unclaimed(entries, list, By::Handle, *call))
-                .or(Some(list.head).filter(|&head| head != NONE))
-        });
-        match found.and_then(|slot| entries[slot as usize].as_mut()) {
-            Some(entry) => {
-                entry.claimed = *call;
-                Code::Id(entry.id)
-            }
-            // Made by a call that was not seen (a generalised request of another language, say).
-            None => self.create(handle, address, handle, 0, false, None),
-        }
+                .and_then(|list| Self::unclaimed(entries, list, By::Place, call))
+                .or_else(|| Self::unclaimed(entries, list, By::Handle, call))
+                .unwrap_or(list.head)
+        };
+        self.claim(slot, call)
+    }
+
+    /// The operation whose handle was stored at this address, for the call of some thread.
+    pub(crate) fn kept_at(&mut self, handle: u64, address: usize, call: u64) -> Option<u32> {
+        let list = self.list_of(handle)?;
+        let Requests { entries, lists, by_place, .. } = self;
+        let list = lists[list as usize];
+        let slot = if list.head == list.tail {
+            let only = entries.get(list.head as usize)?.as_ref();
+            only.filter(|only| only.address == address).map(|_| list.head)?
+        } else {
+            Self::unclaimed(entries, by_place.get_mut(&(handle, address))?, By::Place, call)?
+        };
+        self.claim(slot, call)
+    }
+
+    /// The oldest operation of this handle, for the call of some thread.
+    pub(crate) fn oldest(&mut self, handle: u64, call: u64) -> Option<u32> {
+        let list = self.list_of(handle)?;
+        let list = &mut self.lists[list as usize];
+        let slot = Self::unclaimed(&self.entries, list, By::Handle, call).unwrap_or(list.head);
+        self.claim(slot, call)
+    }
+
+    fn claim(&mut self, slot: u32, call: u64) -> Option<u32> {
+        let entry = self.entries.get_mut(slot as usize)?.as_mut()?;
+        entry.claimed = call;
+        Some(entry.id)
     }
 
     /// The operation is over: its id goes back. Persistent requests live until they are freed.
-    pub(crate) fn complete(&mut self, id: u32, freed: bool) -> Option<Box<Later>> {
+    pub(crate) fn end(&mut self, id: u32, freed: bool) -> Option<Box<Later>> {
         let slot = self.entry_of.get(id as usize).copied().filter(|&slot| slot != NONE)?;
         let entry = self.entries[slot as usize].as_mut()?;
         if entry.persistent && !freed {
@@ -345,14 +364,18 @@ impl Requests {
 mod tests {
     use super::*;
 
+    fn new(handle: u64, address: usize, signature: u64, persistent: bool) -> New {
+        New { handle, address, signature, function: 1, persistent, later: None }
+    }
+
     fn start(r: &mut Requests, handle: u64, address: usize, signature: u64) -> u64 {
-        r.create(handle, address, signature, 1, false, None).number() / 2
+        u64::from(r.create(new(handle, address, signature, false)))
     }
 
     fn finish(r: &mut Requests, handle: u64, address: usize) -> u64 {
-        r.next_call();
-        let Code::Id(id) = r.code(handle, address) else { panic!("null") };
-        r.complete(id, false);
+        r.stamp();
+        let id = r.find(handle, address).unwrap();
+        r.end(id, false);
         u64::from(id)
     }
 
@@ -386,8 +409,8 @@ mod tests {
         for s in 0..3u64 {
             start(&mut r, 7, 0x1000, s);
         }
-        r.next_call();
-        let ids: Vec<u64> = (0..3).map(|_| r.code(7, 0x9999).number() / 2).collect();
+        r.stamp();
+        let ids: Vec<u32> = (0..3).map(|_| r.find(7, 0x9999).unwrap()).collect();
         assert_eq!(ids, [0, 1, 2]);
     }
 
@@ -404,12 +427,12 @@ mod tests {
     #[test]
     fn persistent_requests_stay_until_freed() {
         let mut r = Requests::default();
-        let Code::Id(id) = r.create(9, 0, 1, 1, true, None) else { panic!() };
-        r.complete(id, false);
-        r.next_call();
-        assert_eq!(r.code(9, 0), Code::Id(id));
-        r.complete(id, true);
-        assert_eq!(r.create(9, 0, 1, 1, true, None), Code::Id(id));
+        let id = r.create(new(9, 0, 1, true));
+        r.end(id, false);
+        r.stamp();
+        assert_eq!(r.find(9, 0), Some(id));
+        r.end(id, true);
+        assert_eq!(r.create(new(9, 0, 1, true)), id);
     }
 
     /// Against a plain list of operations: those stored at the address first, then the oldest; each once in a call.
@@ -427,24 +450,24 @@ mod tests {
         for _ in 0..20_000 {
             if plain.len() < 30 && random(2) == 0 {
                 let (handle, address) = (random(3), random(4) as usize);
-                let Code::Id(id) = r.create(handle, address, random(5), 1, false, None) else { panic!() };
+                let id = r.create(new(handle, address, random(5), false));
                 assert!(plain.iter().all(|&(_, _, other)| other != id));
                 plain.push((handle, address, id));
                 continue;
             }
-            r.next_call();
+            r.stamp();
             let mut claimed = Vec::new();
             for _ in 0..random(6) {
                 let (handle, address) = (random(3), random(4) as usize);
                 let free = |(h, _, id): &&(u64, usize, u32)| *h == handle && !claimed.contains(id);
                 let here = plain.iter().filter(free).find(|(_, a, _)| *a == address);
                 let Some(&(_, _, id)) = here.or_else(|| plain.iter().find(free)) else { continue };
-                assert_eq!(r.code(handle, address), Code::Id(id));
+                assert_eq!(r.find(handle, address), Some(id));
                 claimed.push(id);
             }
             for id in claimed {
                 if random(3) != 0 {
-                    r.complete(id, false);
+                    r.end(id, false);
                     plain.retain(|&(_, _, other)| other != id);
                 }
             }
@@ -460,10 +483,10 @@ mod tests {
         for s in 0..n {
             start(&mut r, 7, 0x10, s % 5);
         }
-        r.next_call();
-        let mut ids: Vec<u64> = (0..n as usize).map(|k| r.code(7, 0x1000 + 8 * k).number() / 2).collect();
+        r.stamp();
+        let mut ids: Vec<u32> = (0..n as usize).map(|k| r.find(7, 0x1000 + 8 * k).unwrap()).collect();
         ids.reverse();
-        ids.iter().for_each(|&id| drop(r.complete(id as u32, false)));
+        ids.iter().for_each(|&id| drop(r.end(id, false)));
         assert_eq!((r.by_place.len(), r.vacant.len()), (0, n as usize));
     }
 }

@@ -26,7 +26,7 @@ pub enum Value {
     /// Several bits of one mask, by name.
     Mask(Vec<&'static str>),
     Text(String),
-    /// An object made at run time, by its symbolic id.
+    /// An object made at run time, by its symbolic id: see [`maker_of`].
     Object(Class, u32),
     /// A communicator, by the name all its members know it by: `world`, `self`, `world.0`, ...
     Comm(String),
@@ -35,6 +35,14 @@ pub enum Value {
     List(Vec<Value>),
     /// A number the call read and wrote: its value before and after.
     InOut(Box<Value>, Box<Value>),
+}
+
+/// The lower bits of an object's id are its number among those of the thread that made it.
+pub const NUMBER_BITS: u32 = 20;
+
+/// The thread that made an object, and the object's number among those that this thread made.
+pub fn maker_of(id: u32) -> (u32, u32) {
+    (id >> NUMBER_BITS, id & ((1 << NUMBER_BITS) - 1))
 }
 
 /// A place in the program's memory: which segment, and how far into it.

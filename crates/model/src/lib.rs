@@ -16,7 +16,7 @@ mod constants;
 mod numbers;
 mod table;
 
-pub use call::{Address, Area, Call, Status, Value};
+pub use call::{Address, Area, Call, NUMBER_BITS, Status, Value, maker_of};
 pub use constants::{Constant, constant, constant_by_id, constant_of_bit, constants, constants_of};
 pub use numbers::{BadNumbers, Numbers};
 pub use table::{

@@ -1,6 +1,6 @@
 //! The MPI library and the process that exist only here: constants and handles with numbers of their own.
 
-use refrain_encode::{CommInfo, DatatypeInfo, FastMap, Host, RawStatus, Topology};
+use refrain_encode::{self as encode, CommInfo, DatatypeInfo, FastMap, Host, RawStatus, Topology};
 use refrain_model::{Address, Area, Class, constant, constants};
 
 use crate::memory::Memory;
@@ -58,7 +58,7 @@ pub(crate) struct Process {
     pub(crate) comms: FastMap<u64, (CommInfo, Topology)>,
 }
 
-impl Host for Process {
+impl encode::Memory for Process {
     fn handle(&self, class: Class, raw: usize) -> u64 {
         if class == Class::Keyval { u64::from(raw as u32) } else { raw as u64 }
     }
@@ -83,6 +83,12 @@ impl Host for Process {
         self.memory.wide(pointer, index) as usize
     }
     fn text_at(&self, _: usize, _: usize, _: &mut Vec<u8>) {}
+    fn readable(&self, _: usize, _: usize) -> bool {
+        true
+    }
+}
+
+impl Host for Process {
     fn locate(&mut self, pointer: usize) -> Option<Address> {
         Some(match pointer.checked_sub(HEAP) {
             Some(at) => {
@@ -90,9 +96,6 @@ impl Host for Process {
             }
             None => Address { area: Area::Number, segment: 0, offset: pointer as i64 },
         })
-    }
-    fn readable(&self, _: usize, _: usize) -> bool {
-        true
     }
     fn places(&mut self) -> u64 {
         0

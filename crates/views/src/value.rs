@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use refrain_model::{Address, Area, Class, Status, Value};
+use refrain_model::{Address, Area, Class, Status, Value, maker_of};
 
 use crate::json;
 
@@ -112,7 +112,10 @@ fn object(class: Class, id: u32, out: &mut String) {
         Class::ToolEventRegistration => "tevent",
         Class::ToolEventInstance => "tinst",
     };
-    let _ = write!(out, "{name}#{id}");
+    let _ = match maker_of(id) {
+        (0, number) => write!(out, "{name}#{number}"),
+        (thread, number) => write!(out, "{name}#{thread}.{number}"),
+    };
 }
 
 fn address(address: Address, out: &mut String) {

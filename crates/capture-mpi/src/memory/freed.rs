@@ -24,6 +24,12 @@ pub struct Reader {
     head: usize,
 }
 
+impl Reader {
+    pub fn epoch(&self) -> usize {
+        self.epoch
+    }
+}
+
 impl Default for Freed {
     fn default() -> Self {
         Self::new()
@@ -54,6 +60,12 @@ impl Freed {
     #[inline]
     pub fn news(&self, reader: &Reader) -> bool {
         self.epoch.load(Acquire) != reader.epoch
+    }
+
+    /// Changes whenever something is freed.
+    #[inline]
+    pub fn epoch(&self) -> usize {
+        self.epoch.load(Acquire)
     }
 
     /// Hands over what was freed. False: that was not all, and every name must be checked.

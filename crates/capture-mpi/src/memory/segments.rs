@@ -105,6 +105,11 @@ impl Segments {
         self.generation
     }
 
+    /// How much of what was freed the generation knows of: see `Freed::epoch`.
+    pub fn seen(&self) -> usize {
+        self.reader.epoch()
+    }
+
     /// Whether a place stays what it is until the generation changes.
     pub fn keeps(&self, pointer: usize) -> bool {
         let cached = &self.cache[slot(pointer)];

@@ -11,6 +11,7 @@ use refrain_tracefile::part::End;
 use refrain_tracefile::{Meta, RankTime, Trace};
 
 use super::meeting::meet;
+use super::stream::Own;
 use super::summary::{self, Summary};
 use super::{State, endings};
 use crate::config::{Config, Time};
@@ -33,9 +34,9 @@ impl Link for Wire<'_> {
 }
 
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
-pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
+pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
-    let State { host, mut threads, start, started, spawned, alone, place, .. } = *state;
+    let State { host, start, started, spawned, alone, place, .. } = *state;
     endings::note(End::Finalized, 0);
     let rate = start.finish();
     let wall_ns = start.elapsed();
@@ -54,12 +55,12 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
     let mut own = Summary { hosts: vec![(host_name(), single(rank))], ..Summary::default() };
     let chosen = config.choice.has_rank(rank);
     if config.time != Time::Off && chosen {
-        let ns = rate.nanoseconds(threads.iter().map(|thread| thread.tape.ticks()).sum());
+        let ns = rate.nanoseconds(streams.iter().map(|(_, own)| own.tape.ticks()).sum());
         own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
     }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
-    let tapes = threads.iter_mut().zip(0u32..).map(|(thread, number)| (number, &mut thread.tape));
-    // A rank without any call is one all the same, but not each number that some thread had.
+    let tapes = streams.iter_mut().map(|(number, own)| (*number, &mut own.tape));
+    // A rank without any call is one all the same, but not every thread whose calls were left out.
     let tapes = tapes.filter(|(number, tape)| *number == 0 || !tape.is_empty());
     let finish = || Tape::bundle(rank, tapes, |ticks| rate.nanoseconds(ticks));
     let bundle = match catch_unwind(AssertUnwindSafe(finish)) {
@@ -106,9 +107,8 @@ pub fn finalize(recorder: Option<Box<State>>, ending: Ending) {
         Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
         None => say(&format!("merging failed on rank {rank}, an internal error; its calls are missing")),
     }
-    endings::over();
     // A signal handler on another thread may be on its way to the parts: their memory stays as long as the process.
-    std::mem::forget(threads);
+    endings::over();
 }
 
 fn single(rank: u32) -> refrain_fold::ranks::RankList {

@@ -1,22 +1,39 @@
 //! This process as the encoder sees it: the program's memory in the library's layout, and local questions to MPI.
 
 use std::ffi::CStr;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use refrain_encode::{CommInfo, DatatypeInfo, Host, RawStatus, Topology};
+use refrain_encode::{CommInfo, DatatypeInfo, Host, Memory, RawStatus, Topology};
 use refrain_model::{Address, Class};
 use refrain_mpi::{Abi, Pmpi};
 
 use crate::memory::Segments;
 
+/// What any thread may read at any time.
+///
 /// Invariant: methods are called with pointers that the program passed to a call of MPI that returned, for what the
 /// call table says lies there. MPI itself has read or written the same bytes.
-pub struct Process {
+pub struct Reader {
     pub pmpi: Pmpi,
-    /// `None` where addresses are not kept.
-    segments: Option<Segments>,
     handle_sizes: [u8; CLASSES],
     /// The library's statuses are not laid out as its family's are known to be: it has to be asked.
-    ask_for_statuses: bool,
+    ask_for_statuses: AtomicBool,
+}
+
+pub struct Process {
+    reader: Arc<Reader>,
+    /// `None` where addresses are not kept.
+    segments: Option<Segments>,
+}
+
+impl Deref for Process {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
 }
 
 const CLASSES: usize = Class::ToolEventInstance as usize + 1;
@@ -33,20 +50,32 @@ impl Process {
                 *size = pmpi.abi().handle_size(class) as u8;
             }
         }
-        Process { pmpi, segments: pointers.then(Segments::new), handle_sizes, ask_for_statuses: false }
+        let reader = Reader { pmpi, handle_sizes, ask_for_statuses: AtomicBool::new(false) };
+        Process { reader: Arc::new(reader), segments: pointers.then(Segments::new) }
+    }
+
+    pub fn reader(&self) -> &Arc<Reader> {
+        &self.reader
     }
 
     /// MPI is up: what can only be tried now.
     pub fn start(&mut self) {
-        self.ask_for_statuses = !self.pmpi.status_layout_holds().unwrap_or(true);
+        self.ask_for_statuses.store(!self.pmpi.status_layout_holds().unwrap_or(true), Relaxed);
     }
 
+    /// How much of what was freed `places` knows of.
+    pub fn seen(&self) -> usize {
+        self.segments.as_ref().map_or(0, Segments::seen)
+    }
+}
+
+impl Reader {
     fn abi(&self) -> &Abi {
         self.pmpi.abi()
     }
 }
 
-impl Host for Process {
+impl Memory for Reader {
     fn handle(&self, class: Class, raw: usize) -> u64 {
         match self.handle_sizes[class as usize] {
             4 => u64::from(raw as u32),
@@ -66,7 +95,7 @@ impl Host for Process {
 
     fn status_at(&self, pointer: usize, index: usize) -> RawStatus {
         let at = pointer + index * self.abi().status_size();
-        let known = if self.ask_for_statuses {
+        let known = if self.ask_for_statuses.load(Relaxed) {
             // SAFETY: the struct's invariant.
             unsafe { self.pmpi.read_status(at as *const u8) }.ok()
         } else {
@@ -129,7 +158,47 @@ impl Host for Process {
         }
         true
     }
+}
 
+impl Memory for Process {
+    fn handle(&self, class: Class, raw: usize) -> u64 {
+        self.reader.handle(class, raw)
+    }
+
+    fn handle_size(&self, class: Class) -> usize {
+        self.reader.handle_size(class)
+    }
+
+    fn handle_at(&self, class: Class, pointer: usize, index: usize) -> u64 {
+        self.reader.handle_at(class, pointer, index)
+    }
+
+    fn status_at(&self, pointer: usize, index: usize) -> RawStatus {
+        self.reader.status_at(pointer, index)
+    }
+
+    fn int_at(&self, pointer: usize, index: usize) -> i64 {
+        self.reader.int_at(pointer, index)
+    }
+
+    fn wide_at(&self, pointer: usize, index: usize) -> i64 {
+        self.reader.wide_at(pointer, index)
+    }
+
+    fn pointer_at(&self, pointer: usize, index: usize) -> usize {
+        self.reader.pointer_at(pointer, index)
+    }
+
+    fn text_at(&self, pointer: usize, max: usize, out: &mut Vec<u8>) {
+        self.reader.text_at(pointer, max, out);
+    }
+
+    fn readable(&self, pointer: usize, bytes: usize) -> bool {
+        self.reader.readable(pointer, bytes)
+    }
+}
+
+impl Host for Process {
     fn locate(&mut self, pointer: usize) -> Option<Address> {
         self.segments.as_mut().map(|segments| segments.locate(pointer))
     }

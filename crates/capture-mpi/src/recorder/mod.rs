@@ -5,11 +5,14 @@ mod finalize;
 mod host;
 mod meeting;
 mod safety;
+pub mod stream;
 mod summary;
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use refrain_encode::{Before, Encoder, Memo, Record, Tape};
+use refrain_encode::{Crowd, Encoder, Host, Now, Requests, Tables};
 use refrain_mpi::Pmpi;
 
 use refrain_tracefile::part::{self, End, Word};
@@ -19,17 +22,15 @@ use crate::config::{Config, Time};
 use crate::filter::{self, Fate};
 use crate::guard::say;
 use crate::hooks::{Ending, Observed, Recorder};
-use crate::state;
+use crate::state::{self, Entered};
 use host::Process;
-use safety::{Place, Safe};
+use safety::Place;
+use stream::{AllRequests, Own};
 
-/// Everything that is kept from call to call. Lives in `state::RECORDER`.
+/// What all threads share. Lives in `state::RECORDER`.
 pub struct State {
     host: Process,
     encoder: Encoder,
-    record: Record,
-    threads: Vec<Thread>,
-    split: bool,
     start: Moment,
     /// Where parts are kept; known when MPI is up.
     place: Option<Place>,
@@ -41,14 +42,50 @@ pub struct State {
     started: u64,
 }
 
-/// What one thread records.
-#[derive(Default)]
-struct Thread {
-    /// By level: a call that a callback makes begins and ends between the two ends of another one.
-    before: Vec<Before>,
-    memo: Memo,
-    tape: Tape,
-    safe: Option<Safe>,
+impl Own {
+    /// A thread calls MPI for the first time. It goes on with what an earlier one of the same number recorded, but what
+    /// lay where on that one's stack means nothing any more.
+    pub fn arrive(&mut self) {
+        self.memo.forget();
+        if let Some(safe) = &self.safe {
+            state::set_inside(safe.word(Word::Inside));
+        }
+    }
+
+    #[inline]
+    fn make_room(&mut self, entered: &Entered, number: u32, level: usize) {
+        let kept = self.safe.is_some() || !state::KEPT.load(Relaxed);
+        if self.before.len() <= level || !kept {
+            self.make_more_room(entered, number, level);
+        }
+    }
+
+    #[cold]
+    fn make_more_room(&mut self, entered: &Entered, number: u32, level: usize) {
+        let levels = self.before.len().max(level + 1);
+        self.before.resize_with(levels, Default::default);
+        entered.shared(State::new, |state| {
+            if let (Some(place), None) = (&state.place, &self.safe) {
+                self.safe = place.part(number as usize, &mut self.tape);
+                match &self.safe {
+                    Some(safe) => endings::watch(safe.word(Word::Magic)),
+                    // The same would happen to all others.
+                    None => state.place = None,
+                }
+            }
+            state::KEPT.store(state.place.is_some(), Relaxed);
+        });
+    }
+}
+
+/// What becomes of a call once it is encoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Record,
+    /// Only its objects count.
+    Follow,
+    /// And no call of this function is ever kept.
+    FollowAlways,
 }
 
 impl State {
@@ -71,9 +108,6 @@ impl State {
         Some(State {
             host: Process::new(pmpi, config.pointers),
             encoder: Encoder::new(&constants),
-            record: Record::default(),
-            threads: Vec::new(),
-            split: config.split,
             start: Moment::now(),
             place: None,
             spawned: false,
@@ -82,102 +116,74 @@ impl State {
         })
     }
 
-    fn before(&mut self, thread: usize, call: Observed<'_>) {
-        self.make_room(thread, call.level);
-        let before = &mut self.threads[thread].before[call.level];
-        self.encoder.before(&mut self.host, call.function, call.args, before);
+    /// The generations of what was recorded so far, and how much of what was freed they know of.
+    pub fn now(&mut self) -> (Now, usize) {
+        let now = Now { objects: self.encoder.generation(), places: self.host.places() };
+        (now, self.host.seen())
     }
 
-    /// A thread calls MPI for the first time. It goes on with what an earlier one of the same number recorded, but what
-    /// lay where on that one's stack means nothing any more.
-    pub fn arrive(&mut self, thread: usize) {
-        if let Some(thread) = self.threads.get_mut(thread) {
-            thread.memo.forget();
-            if let Some(safe) = &thread.safe {
-                state::set_inside(safe.word(Word::Inside));
-            }
-        }
-    }
-
-    #[inline]
-    fn make_room(&mut self, thread: usize, level: usize) {
-        let unsafe_yet = |thread: &Thread| self.place.is_some() && thread.safe.is_none();
-        let ready = |thread: &Thread| thread.before.len() > level && !unsafe_yet(thread);
-        if !self.threads.get(thread).is_some_and(ready) {
-            self.make_more_room(thread, level);
-        }
-    }
-
-    /// The calling thread is `thread`.
-    #[cold]
-    fn make_more_room(&mut self, number: usize, level: usize) {
-        let threads = self.threads.len().max(number + 1);
-        self.threads.resize_with(threads, Thread::default);
-        let thread = &mut self.threads[number];
-        let levels = thread.before.len().max(level + 1);
-        thread.before.resize_with(levels, Default::default);
-        if let (Some(place), None) = (&self.place, &thread.safe) {
-            thread.safe = place.part(number, &mut thread.tape);
-            match &thread.safe {
-                Some(safe) => endings::watch(safe.word(Word::Magic)),
-                // The same would happen to all others.
-                None => self.place = None,
-            }
-        }
-    }
-
-    #[inline]
-    fn after(&mut self, thread: usize, call: Observed<'_>, result: i64, ticks: u64) {
-        match filter::fate(call) {
-            Fate::Record => {}
-            Fate::Follow { always } => return self.follow(thread, call, result, always),
-            Fate::Pass => return,
-        }
-        self.make_room(thread, call.level);
+    /// Encodes a call that was not recognised, and remembers it.
+    fn encode(&mut self, own: &mut Own, tables: &mut dyn Tables, call: Observed<'_>, result: i64, way: Way) {
         let Observed { function, args, level, .. } = call;
-        let Thread { before, memo, tape, safe } = &mut self.threads[thread];
+        let Own { before, memo, record, tape, safe, known } = own;
+        let State { host, encoder, .. } = self;
         let before = &mut before[level];
-        let known = self.split && result == 0;
-        if known
-            && let Some((symbol, values)) =
-                memo.recall(&mut self.encoder, &mut self.host, function, args, before)
-        {
-            tape.push_known(symbol, values, ticks);
-            if let Some(safe) = safe {
-                safe.call(tape, symbol, values, ticks);
+        encoder.after_in(host, tables, function, args, result, before, record);
+        before.clear();
+        let symbol = match way.keep {
+            Keep::Record => {
+                if !way.split {
+                    record.inline_values();
+                }
+                let symbol = tape.push(record, way.ticks);
+                if let Some(safe) = safe {
+                    safe.call(tape, symbol, &record.values, way.ticks);
+                }
+                symbol
             }
-            return;
-        }
-        self.encoder.after(&mut self.host, function, args, result, before, &mut self.record);
-        before.clear();
-        if !self.split {
-            self.record.inline_values();
-        }
-        let symbol = tape.push(&self.record, ticks);
-        if let Some(safe) = safe {
-            safe.call(tape, symbol, &self.record.values, ticks);
-        }
-        if known {
-            memo.remember(&mut self.encoder, &mut self.host, function, args, &self.record, symbol);
-        }
-    }
-
-    /// Keeps up with the objects of a call that is not recorded.
-    fn follow(&mut self, thread: usize, call: Observed<'_>, result: i64, always: bool) {
-        self.make_room(thread, call.level);
-        let Observed { function, args, level, .. } = call;
-        let Thread { before, memo, .. } = &mut self.threads[thread];
-        let before = &mut before[level];
-        let known = self.split && result == 0;
-        if known && memo.recall(&mut self.encoder, &mut self.host, function, args, before).is_some() {
-            return;
-        }
-        self.encoder.after(&mut self.host, function, args, result, before, &mut self.record);
-        before.clear();
-        if known && always {
             // It has no symbol, and nobody will ask for one: no call of this function is ever pushed.
-            memo.remember(&mut self.encoder, &mut self.host, function, args, &self.record, u32::MAX);
+            Keep::FollowAlways => u32::MAX,
+            Keep::Follow => return,
+        };
+        if way.split && result == 0 {
+            memo.remember_in(encoder, host, tables, function, args, record, symbol);
         }
+        if !known.as_ref().is_some_and(|(facts, _)| Arc::ptr_eq(facts, encoder.facts())) {
+            *known = Some((Arc::clone(encoder.facts()), Arc::clone(host.reader())));
+        }
+    }
+
+    /// The only thread's call: nothing is locked.
+    #[inline]
+    fn after_alone(
+        &mut self,
+        own: &mut Own,
+        requests: &mut Requests,
+        call: Observed<'_>,
+        result: i64,
+        way: Way,
+    ) {
+        let State { host, encoder, .. } = self;
+        let Observed { function, args, level, .. } = call;
+        if way.split && result == 0 {
+            let now = Now { objects: encoder.generation(), places: host.places() };
+            let Own { before, memo, tape, safe, .. } = own;
+            let before = &before[level];
+            let known = memo.recall_in(encoder.facts(), &**host, requests, now, function, args, before);
+            if let Some((symbol, values)) = known {
+                if way.keep == Keep::Record {
+                    tape.push_known(symbol, values, way.ticks);
+                    if let Some(safe) = safe {
+                        safe.call(tape, symbol, values, way.ticks);
+                    }
+                }
+                while let Some(later) = memo.take_arrived() {
+                    encoder.arrived(host, later);
+                }
+                return;
+            }
+        }
+        self.encode(own, requests, call, result, way);
     }
 
     /// MPI is up, and with it everything that a part says of its process.
@@ -219,13 +225,84 @@ impl State {
     }
 }
 
+/// How a call is to be treated.
+#[derive(Clone, Copy)]
+struct Way {
+    keep: Keep,
+    split: bool,
+    ticks: u64,
+}
+
+fn before(entered: &Entered, call: Observed<'_>) {
+    let (number, own) = entered.own();
+    own.make_room(entered, number, call.level);
+    let Observed { function, args, level, .. } = call;
+    let Own { before, known, .. } = own;
+    let before = &mut before[level];
+    if let Some((facts, reader)) = known
+        && before.completes(facts, &**reader, function, args)
+    {
+        return;
+    }
+    entered.shared(State::new, |State { encoder, host, .. }| match entered.requests_alone() {
+        Some(requests) => encoder.before_in(host, requests, function, args, before),
+        None => encoder.before_in(host, &mut Crowd::new(&AllRequests, number), function, args, before),
+    });
+}
+
+#[inline]
+fn after(entered: &Entered, call: Observed<'_>, result: i64, ticks: u64) {
+    let keep = match filter::fate(call) {
+        Fate::Record => Keep::Record,
+        Fate::Follow { always: true } => Keep::FollowAlways,
+        Fate::Follow { always: false } => Keep::Follow,
+        Fate::Pass => return,
+    };
+    let split = state::CONFIG.get().is_none_or(|config| config.split);
+    let way = Way { keep, split, ticks };
+    let (number, own) = entered.own();
+    own.make_room(entered, number, call.level);
+    match entered.requests_alone() {
+        Some(requests) => {
+            entered.shared(State::new, |state| state.after_alone(own, requests, call, result, way));
+        }
+        None => after_crowded(entered, number, own, call, result, way),
+    }
+}
+
+/// One of several threads: what is shared is locked only where the call is not recognised.
+fn after_crowded(entered: &Entered, number: u32, own: &mut Own, call: Observed<'_>, result: i64, way: Way) {
+    let mut tables = Crowd::new(&AllRequests, number);
+    let Observed { function, args, level, .. } = call;
+    let Own { before, memo, tape, safe, known, .. } = &mut *own;
+    if let Some((facts, reader)) = known
+        && way.split
+        && result == 0
+        && let Some((symbol, values)) =
+            memo.recall_in(facts, &**reader, &mut tables, state::now(), function, args, &before[level])
+    {
+        if way.keep == Keep::Record {
+            tape.push_known(symbol, values, way.ticks);
+            if let Some(safe) = safe {
+                safe.call(tape, symbol, values, way.ticks);
+            }
+        }
+        while let Some(later) = memo.take_arrived() {
+            entered.shared(State::new, |state| state.encoder.arrived(&**reader, later));
+        }
+        return;
+    }
+    entered.shared(State::new, |state| state.encode(own, &mut tables, call, result, way));
+}
+
 /// The recorder of real traces.
 #[derive(Debug)]
 pub struct Real;
 
 impl Recorder for Real {
     fn init(_: Observed<'_>) {
-        state::with_recorder(State::new, |state, _| {
+        let Some(entered) = Entered::enter() else { return };
+        entered.shared(State::new, |state| {
             let State { host, encoder, spawned, alone, .. } = state;
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.
@@ -244,36 +321,43 @@ impl Recorder for Real {
             }
             if let Some(config) = state::CONFIG.get().filter(|config| config.safe && state.place.is_none()) {
                 state.place = state.place(config);
+                state::KEPT.store(state.place.is_some(), Relaxed);
             }
         });
     }
 
     fn before(call: Observed<'_>) {
-        state::with_recorder(State::new, |state, thread| state.before(thread, call));
+        if let Some(entered) = Entered::enter() {
+            before(&entered, call);
+        }
     }
 
     fn abort(call: Observed<'_>) {
-        state::with_recorder(State::new, |state, thread| state.after(thread, call, 0, 0));
+        if let Some(entered) = Entered::enter() {
+            after(&entered, call, 0, 0);
+        }
         endings::note(End::Abort, call.args.get(1).map_or(0, |&code| i64::from(code as i32)));
     }
 
     #[inline]
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64) {
-        let ticks = end.saturating_sub(start);
-        state::with_recorder(State::new, |state, thread| state.after(thread, call, result, ticks));
+        if let Some(entered) = Entered::enter() {
+            after(&entered, call, result, end.saturating_sub(start));
+        }
     }
 
     fn finalize(call: Observed<'_>, ending: Ending) {
-        if ending != Ending::Stopped {
+        if ending != Ending::Stopped
+            && let Some(entered) = Entered::enter()
+        {
             // Its result is not known before it has returned, when nothing can be merged any more.
-            state::with_recorder(State::new, |state, thread| {
-                state.before(thread, call);
-                state.after(thread, call, 0, 0);
-            });
+            before(&entered, call);
+            after(&entered, call, 0, 0);
         }
+        let (state, streams) = state::take_recorder();
         // Where tracing stopped before it began, the other ranks wait for this one all the same.
-        let state = state::take_recorder().or_else(|| State::new().map(Box::new));
-        finalize::finalize(state, ending);
+        let state = state.or_else(|| State::new().map(Box::new));
+        finalize::finalize(state, streams, ending);
     }
 }
 

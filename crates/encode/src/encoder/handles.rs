@@ -5,10 +5,11 @@ use refrain_model::{Class, Dir, Effect, Scope};
 use super::{Call, Encoder, End, length_lane};
 use crate::comms::Later;
 use crate::hash::{hash_bytes, mix};
-use crate::host::{DatatypeInfo, Host};
+use crate::host::{DatatypeInfo, Host, Memory};
 use crate::objects::Code;
 use crate::params::{comm_param, has_datatype_facts, object_in_lane};
 use crate::record::Record;
+use crate::requests::New;
 use crate::wire;
 
 impl Encoder {
@@ -35,12 +36,15 @@ impl Encoder {
         if in_symbol {
             let handle = self.given(call, i, class, 0);
             if class == Class::Comm && p.effect == Effect::Free {
-                self.comms.know(handle);
+                self.comms.know(handle, call.tables.thread());
             }
-            let code = self.code(call, class, handle, 0);
+            let code = self.code(call, class, handle);
             record.number(code.map_or(0, |c| c.number() + 1));
-            if p.effect == Effect::Free && call.end == End::Success {
-                self.free(class, handle);
+            if let Some(code) = code
+                && p.effect == Effect::Free
+                && call.end == End::Success
+            {
+                self.free(class, handle, code);
             }
             return;
         }
@@ -56,26 +60,27 @@ impl Encoder {
             record.push(length, n as i64);
         }
         let first_handle = call.handle_at;
+        if class == Class::Request {
+            self.requests(call, i, n, lane, record);
+            if matches!(p.effect, Effect::Free | Effect::Complete) {
+                self.release_requests(call, i);
+            }
+            return;
+        }
         self.scratch.codes.clear();
+        let thread = call.tables.thread();
         for k in 0..n {
             let handle = self.given(call, i, class, k);
             let code = match (p.dir, p.effect) {
                 (Dir::Out, Effect::Alias) => {
                     self.generation += 1;
-                    Some(self.objects.alias(class, handle))
-                }
-                (Dir::Out, _) if class == Class::Request => {
-                    let signature = signature(record);
-                    let later = self.scratch.pending.take();
-                    let address = call.args[i];
-                    let (function, persistent) = (call.f.id, call.f.persistent);
-                    Some(self.requests.create(handle, address, signature, function, persistent, later))
+                    Some(self.objects.alias(class, handle, thread))
                 }
                 (Dir::Out, _) => {
                     self.generation += 1;
-                    Some(self.objects.create(class, handle))
+                    Some(self.objects.create(class, handle, thread))
                 }
-                _ => self.code(call, class, handle, self.element_address(call, i, class, k)),
+                _ => self.code(call, class, handle),
             };
             let code = code.unwrap_or(Code::Constant(0));
             self.scratch.codes.push(code);
@@ -95,8 +100,43 @@ impl Encoder {
             let rank = comm_param(call.f).map_or(0, |j| self.base_rank(call, j));
             self.wins.insert(call.host.handle_at(class, call.args[i], 0), rank);
         }
-        if matches!(p.effect, Effect::Free | Effect::Complete) {
-            self.release(call, i, class, first_handle);
+        if p.effect == Effect::Free && call.end == End::Success {
+            self.release(call, class, first_handle);
+        }
+    }
+
+    /// A request, or a list of them.
+    fn requests<H: Host>(
+        &mut self,
+        call: &mut Call<'_, H>,
+        i: usize,
+        n: usize,
+        lane: u16,
+        record: &mut Record,
+    ) {
+        self.scratch.requests.clear();
+        for k in 0..n {
+            let handle = self.given(call, i, Class::Request, k);
+            let number = match self.facts.null_request(handle) {
+                Some(null) => {
+                    call.tables.forget_pool();
+                    null
+                }
+                None if call.f.params[i].dir == Dir::Out => call.tables.create(New {
+                    handle,
+                    address: call.args[i],
+                    signature: signature(record),
+                    function: call.f.id,
+                    persistent: call.f.persistent,
+                    later: self.scratch.pending.take(),
+                }),
+                None => {
+                    let address = self.element_address(call, i, Class::Request, k);
+                    call.tables.number(handle, address)
+                }
+            };
+            self.scratch.requests.push(number);
+            record.push(lane, number);
         }
     }
 
@@ -122,63 +162,68 @@ impl Encoder {
         }
     }
 
-    fn code<H: Host>(
-        &mut self,
-        call: &mut Call<'_, H>,
-        class: Class,
-        handle: u64,
-        address: usize,
-    ) -> Option<Code> {
+    fn code<H: Host>(&mut self, call: &mut Call<'_, H>, class: Class, handle: u64) -> Option<Code> {
+        if let Some(ending) = call.before.ending(class, handle) {
+            return Some(ending);
+        }
         match class {
             Class::Comm => self.comms.null(handle).or_else(|| self.adopt(call, handle).map(|c| c.code)),
-            Class::Request => Some(self.requests.code(handle, address)),
-            _ => Some(self.objects.code(class, handle)),
+            _ => Some(self.objects.code(class, handle, call.tables.thread())),
         }
     }
 
-    fn free(&mut self, class: Class, handle: u64) {
-        self.generation += 1;
+    /// A call is about to free this object.
+    pub(super) fn ending(&mut self, class: Class, handle: u64, thread: u32) -> Option<Code> {
         match class {
-            Class::Comm => self.comms.free(handle),
-            Class::Win => {
-                self.wins.remove(&handle);
-                self.objects.free(class, handle);
-            }
-            _ => self.objects.free(class, handle),
+            Class::Request => None,
+            Class::Comm => self.comms.ending(handle, thread),
+            _ => self.objects.ending(class, handle, thread),
         }
     }
 
-    /// After the call, requests that became null are over, and freed objects give their ids back.
-    fn release<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, class: Class, first_handle: usize) {
-        let freed = call.f.params[i].effect == Effect::Free;
+    /// That call failed.
+    pub(super) fn stays(&mut self, class: Class, handle: u64, code: Code) {
+        match class {
+            Class::Comm => self.comms.stays(handle, code),
+            _ => self.objects.stays(class, handle, code),
+        }
+    }
+
+    fn free(&mut self, class: Class, handle: u64, code: Code) {
+        self.generation += 1;
+        if class == Class::Comm {
+            self.comms.free(handle, code);
+        } else if self.objects.free(class, handle, code) && class == Class::Win {
+            self.wins.remove(&handle);
+        }
+    }
+
+    /// Freed objects give their ids back.
+    fn release<H: Host>(&mut self, call: &Call<'_, H>, class: Class, first_handle: usize) {
         for k in 0..self.scratch.codes.len() {
-            let before = call.before.handles.get(first_handle + k).copied().unwrap_or(0);
-            let Code::Id(id) = self.scratch.codes[k] else { continue };
-            if class != Class::Request {
-                if call.end == End::Success {
-                    self.free(class, before);
-                }
-                continue;
-            }
-            self.release_request(call.host, call.args[i], k, id, freed);
+            let handle = call.before.handles.get(first_handle + k).copied().unwrap_or(0);
+            self.free(class, handle, self.scratch.codes[k]);
         }
     }
 
-    /// After a call: if element `k` of an array of requests, which was request `id`, is null now, that one is over.
-    pub(crate) fn release_request<H: Host>(
-        &mut self,
-        host: &H,
-        array: usize,
-        k: usize,
-        id: u32,
-        freed: bool,
-    ) {
-        let gone = self.requests.is_null(host.handle_at(Class::Request, array, k));
-        if gone && let Some(later) = self.requests.complete(id, freed) {
-            let handle = host.handle_at(Class::Comm, later.pointer, 0);
-            self.generation += 1;
-            self.comms.bind(handle, later.comm);
+    /// After a call, requests that became null are over.
+    fn release_requests<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize) {
+        let freed = call.f.params[i].effect == Effect::Free;
+        for k in 0..self.scratch.requests.len() {
+            let now = call.host.handle_at(Class::Request, call.args[i], k);
+            if self.facts.null_request(now).is_some()
+                && let Some(later) = call.tables.complete(self.scratch.requests[k], freed)
+            {
+                self.arrived(call.host, *later);
+            }
         }
+    }
+
+    /// A communicator whose request is complete has a handle now.
+    pub fn arrived<M: Memory>(&mut self, memory: &M, later: Later) {
+        let handle = memory.handle_at(Class::Comm, later.pointer, 0);
+        self.generation += 1;
+        self.comms.bind(handle, later.comm);
     }
 
     fn new_comm<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, scope: Scope, record: &mut Record) {
@@ -213,7 +258,7 @@ impl Encoder {
             _ => call.host.comm(handle),
         };
         let naming = self.comms.name(scope, parent, Some(&info));
-        let comm = self.comms.make(info.clone());
+        let comm = self.comms.make(info.clone(), call.tables.thread());
         let group = match &parent_info {
             Some(parent) if *parent == info => wire::GROUP_SAME,
             _ if info.remote_size.is_some() => wire::GROUP_INTER,

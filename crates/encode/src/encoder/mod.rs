@@ -8,68 +8,41 @@ use refrain_model::{
     Address, Class, Cond, Dir, Effect, Function, Kind, Len, Returns, constant, constant_by_id,
 };
 
+use std::sync::Arc;
+
 use crate::comms::{Comm, Comms, Later};
+use crate::facts::{Facts, Names};
 use crate::hash::FastMap;
-use crate::host::{Host, Topology};
+use crate::host::{Host, Memory, Topology};
 use crate::memo::Plans;
 use crate::objects::{Code, Objects};
 use crate::params::{dynamic_condition, is_number, is_wide, known_length, output_only};
 use crate::record::Record;
 use crate::requests::Requests;
+use crate::tables::Tables;
 use crate::wire;
-
-/// Numbers of the running library that the encoder compares with on every call.
-#[derive(Debug, Default, Clone, Copy)]
-struct Numbers {
-    any_source: i64,
-    proc_null: i64,
-    root: i64,
-    any_tag: i64,
-    undefined: i64,
-    in_place: usize,
-    status_ignore: usize,
-    statuses_ignore: usize,
-    err_in_status: i64,
-}
-
-/// Constant ids of the same, as they go into symbols.
-#[derive(Debug, Default, Clone, Copy)]
-struct Names {
-    any_source: u16,
-    proc_null: u16,
-    root: u16,
-    any_tag: u16,
-    undefined: u16,
-    status_ignore: u16,
-    statuses_ignore: u16,
-    argv_null: u16,
-    argvs_null: u16,
-}
 
 /// Turns the calls of one process into records. Holds the process's objects; knows no library but through a [`Host`].
 /// A clone of one that has seen no call is a cheap start for another process of the same library.
 #[derive(Debug, Default, Clone)]
 pub struct Encoder {
-    numbers: Numbers,
-    names: Names,
+    pub(crate) facts: Arc<Facts>,
     enums: FastMap<(&'static str, i64), u16>,
     /// Of each set: a name's bits in the running library, and its bit with us.
     masks: FastMap<&'static str, Vec<(i64, u32)>>,
-    /// Addresses that are names: of buffers, of integer arrays, of callback functions.
+    /// Addresses that are names: of buffers, of callback functions.
     buffers: Vec<(usize, u16)>,
-    arrays: Vec<(usize, u16)>,
     functions: Vec<(usize, u16)>,
     predefined_comms: Vec<(u64, u16)>,
     objects: Objects,
     comms: Comms,
+    /// For processes with one thread.
     pub(crate) requests: Requests,
     wins: FastMap<u64, i64>,
-    world_rank: i64,
     /// Changes whenever an object other than a request is made or freed.
     pub(crate) generation: u64,
     /// The rank that the sources of the last statuses are relative to.
     pub(crate) status_base: i64,
-    pub(crate) plans: Plans,
     scratch: Scratch,
 }
 
@@ -81,6 +54,8 @@ pub struct Before {
     numbers: Vec<i64>,
     /// Where memory lay that the call gives back.
     place: Option<Address>,
+    /// What the call frees: its handle may be another thread's before the call returns.
+    ending: Vec<(Class, u64, Code)>,
 }
 
 impl Before {
@@ -89,6 +64,11 @@ impl Before {
         self.handles.clear();
         self.numbers.clear();
         self.place = None;
+        self.ending.clear();
+    }
+
+    fn ending(&self, class: Class, handle: u64) -> Option<Code> {
+        self.ending.iter().find(|&&(c, h, _)| (c, h) == (class, handle)).map(|&(_, _, code)| code)
     }
 
     pub(crate) fn handle(&self, k: usize) -> u64 {
@@ -99,6 +79,7 @@ impl Before {
 #[derive(Debug, Default, Clone)]
 struct Scratch {
     codes: Vec<Code>,
+    requests: Vec<i64>,
     text: Vec<u8>,
     pending: Option<Box<Later>>,
 }
@@ -115,6 +96,7 @@ enum End {
 /// The call at hand: everything the parameter rules look at.
 struct Call<'a, H> {
     host: &'a mut H,
+    tables: &'a mut dyn Tables,
     f: &'static Function,
     args: &'a [usize],
     end: End,
@@ -122,6 +104,24 @@ struct Call<'a, H> {
     /// How far `before` has been used.
     handle_at: usize,
     number_at: usize,
+}
+
+impl Before {
+    /// Keeps what a call that completes requests is about to overwrite. False: it is of another kind, and the encoder has
+    /// to look at it.
+    #[inline]
+    pub fn completes<M: Memory>(
+        &mut self,
+        facts: &Facts,
+        memory: &M,
+        f: &'static Function,
+        args: &[usize],
+    ) -> bool {
+        let Some(completion) = facts.plans.completion(f) else { return false };
+        self.clear();
+        completion.before(memory, args, &mut self.handles);
+        true
+    }
 }
 
 impl<H: Host> Call<'_, H> {
@@ -165,7 +165,7 @@ impl Encoder {
             let Some(c) = constant_by_id(id) else { continue };
             match (c.name, c.set) {
                 ("MPI_COMM_NULL", _) => e.comms.set_null(value as u64, id),
-                ("MPI_REQUEST_NULL", _) => e.requests.set_null(value as u64, id),
+                ("MPI_REQUEST_NULL", _) => e.facts_mut().null_request = Some((value as u64, id)),
                 (_, "comm") => e.predefined_comms.push((value as u64, id)),
                 (_, "function") => e.functions.push((value as usize, id)),
                 (_, "address") => e.address(c.name, id, value as usize),
@@ -193,7 +193,7 @@ impl Encoder {
             }
         }
         let id = |name| constant(name).map_or(0, |c| c.id);
-        e.names = Names {
+        e.facts_mut().names = Names {
             any_source: id("MPI_ANY_SOURCE"),
             proc_null: id("MPI_PROC_NULL"),
             root: id("MPI_ROOT"),
@@ -207,16 +207,32 @@ impl Encoder {
         e
     }
 
+    fn facts_mut(&mut self) -> &mut Facts {
+        Arc::make_mut(&mut self.facts)
+    }
+
+    /// What recognising calls needs to know. Changes when MPI starts.
+    pub fn facts(&self) -> &Arc<Facts> {
+        &self.facts
+    }
+
+    /// Changes whenever an object other than a request is made or freed.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
     fn address(&mut self, name: &str, id: u16, value: usize) {
         match name {
             "MPI_BOTTOM" | "MPI_IN_PLACE" | "MPI_BUFFER_AUTOMATIC" => self.buffers.push((value, id)),
-            "MPI_UNWEIGHTED" | "MPI_WEIGHTS_EMPTY" | "MPI_ERRCODES_IGNORE" => self.arrays.push((value, id)),
+            "MPI_UNWEIGHTED" | "MPI_WEIGHTS_EMPTY" | "MPI_ERRCODES_IGNORE" => {
+                self.facts_mut().arrays.push((value, id));
+            }
             _ => {}
         }
     }
 
     fn number(&mut self, name: &str, value: i64) {
-        let n = &mut self.numbers;
+        let n = &mut self.facts_mut().numbers;
         match name {
             "MPI_ANY_SOURCE" => n.any_source = value,
             "MPI_PROC_NULL" => n.proc_null = value,
@@ -234,18 +250,18 @@ impl Encoder {
     /// What [`Encoder::start`] asks of the host only for how the library's handles look: for encoders that are copies of
     /// one.
     pub fn prepare<H: Host>(&mut self, host: &H) {
-        self.plans = Plans::new(host);
+        self.facts_mut().plans = Plans::new(host);
     }
 
     /// MPI is up: the predefined communicators can be asked about.
     pub fn start<H: Host>(&mut self, host: &mut H) {
-        if self.plans.is_empty() {
+        if self.facts.plans.is_empty() {
             self.prepare(host);
         }
         for (handle, id) in std::mem::take(&mut self.predefined_comms) {
             let info = host.comm(handle);
             if constant_by_id(id).is_some_and(|c| c.name == "MPI_COMM_WORLD") {
-                self.world_rank = i64::from(info.rank);
+                self.facts_mut().world_rank = i64::from(info.rank);
             }
             self.comms.predefine(handle, id, info);
         }
@@ -260,23 +276,38 @@ impl Encoder {
         args: &[usize],
         before: &mut Before,
     ) {
-        before.clear();
-        match self.plans.completion(f) {
-            Some(completion) => completion.before(host, args, &mut before.handles),
-            None => self.before_any(host, f, args, before),
+        let mut own = std::mem::take(&mut self.requests);
+        self.before_in(host, &mut own, f, args, before);
+        self.requests = own;
+    }
+
+    /// As `before`, in a process with several threads.
+    #[inline]
+    pub fn before_in<H: Host>(
+        &mut self,
+        host: &mut H,
+        tables: &mut dyn Tables,
+        f: &'static Function,
+        args: &[usize],
+        before: &mut Before,
+    ) {
+        if !before.completes(&self.facts, host, f, args) {
+            before.clear();
+            self.before_any(host, tables, f, args, before);
         }
     }
 
     fn before_any<H: Host>(
         &mut self,
         host: &mut H,
+        tables: &mut dyn Tables,
         f: &'static Function,
         args: &[usize],
         before: &mut Before,
     ) {
         let nothing = Before::default();
         let mut call =
-            Call { host, f, args, end: End::Success, before: &nothing, handle_at: 0, number_at: 0 };
+            Call { host, tables, f, args, end: End::Success, before: &nothing, handle_at: 0, number_at: 0 };
         for (i, p) in f.params.iter().enumerate() {
             if p.kind == Kind::Buffer && p.effect == Effect::Free {
                 before.place = call.host.locate(args[i]);
@@ -287,7 +318,13 @@ impl Encoder {
             match p.kind {
                 Kind::Handle(class) => {
                     for k in 0..self.count(&mut call, i) {
-                        before.handles.push(call.host.handle_at(class, args[i], k));
+                        let handle = call.host.handle_at(class, args[i], k);
+                        before.handles.push(handle);
+                        if p.effect == Effect::Free
+                            && let Some(code) = self.ending(class, handle, call.tables.thread())
+                        {
+                            before.ending.push((class, handle, code));
+                        }
                     }
                 }
                 kind if is_number(kind) => {
@@ -310,9 +347,26 @@ impl Encoder {
         before: &Before,
         record: &mut Record,
     ) {
+        let mut own = std::mem::take(&mut self.requests);
+        self.after_in(host, &mut own, f, args, result, before, record);
+        self.requests = own;
+    }
+
+    /// As `after`, in a process with several threads.
+    #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
+    pub fn after_in<H: Host>(
+        &mut self,
+        host: &mut H,
+        tables: &mut dyn Tables,
+        f: &'static Function,
+        args: &[usize],
+        result: i64,
+        before: &Before,
+        record: &mut Record,
+    ) {
         let end = match f.returns {
             Returns::Code if result == 0 => End::Success,
-            Returns::Code if result == self.numbers.err_in_status => End::FailedWithStatuses,
+            Returns::Code if result == self.facts.numbers.err_in_status => End::FailedWithStatuses,
             Returns::Code => End::Failed,
             _ => End::Success,
         };
@@ -322,10 +376,15 @@ impl Encoder {
             End::FailedWithStatuses => wire::FAILED_WITH_STATUSES,
         };
         record.begin(f.id, outcome);
-        self.requests.next_call();
-        let mut call = Call { host, f, args, end, before, handle_at: 0, number_at: 0 };
+        tables.next_call();
+        let mut call = Call { host, tables, f, args, end, before, handle_at: 0, number_at: 0 };
         for i in 0..f.params.len() {
             self.parameter(&mut call, i, record);
+        }
+        if end != End::Success {
+            for &(class, handle, code) in &before.ending {
+                self.stays(class, handle, code);
+            }
         }
         match f.returns {
             Returns::Code if end != End::Success => record.lane(result),
@@ -380,7 +439,10 @@ impl Encoder {
     fn may_read<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize) -> bool {
         let p = &call.f.params[i];
         let pointer = call.args[i];
-        if pointer == 0 || p.dir == Dir::Out || self.arrays.iter().any(|&(address, _)| address == pointer) {
+        if pointer == 0
+            || p.dir == Dir::Out
+            || self.facts.arrays.iter().any(|&(address, _)| address == pointer)
+        {
             return true;
         }
         // Lengths that stand in other arrays are no better than those.
@@ -409,16 +471,16 @@ impl Encoder {
         match condition {
             Cond::AtRoot(j) => {
                 let (root, rank, inter) = rooted(self, call, j);
-                if inter { root == self.numbers.root } else { root == rank }
+                if inter { root == self.facts.numbers.root } else { root == rank }
             }
             Cond::AtLeaf(j) => {
                 let (root, _, inter) = rooted(self, call, j);
-                !inter || (root != self.numbers.root && root != self.numbers.proc_null)
+                !inter || (root != self.facts.numbers.root && root != self.facts.numbers.proc_null)
             }
-            Cond::NotNull(j) => call.number(usize::from(j)) != self.numbers.proc_null,
-            Cond::NotInPlace(j) => call.args[usize::from(j)] != self.numbers.in_place,
+            Cond::NotNull(j) => call.number(usize::from(j)) != self.facts.numbers.proc_null,
+            Cond::NotInPlace(j) => call.args[usize::from(j)] != self.facts.numbers.in_place,
             Cond::Flag(j) => call.number(usize::from(j)) != 0,
-            Cond::Defined(j) => call.number(usize::from(j)) != self.numbers.undefined,
+            Cond::Defined(j) => call.number(usize::from(j)) != self.facts.numbers.undefined,
         }
     }
 
@@ -438,11 +500,11 @@ impl Encoder {
                 return None;
             }
             let info = call.host.comm(handle);
-            let comm = self.comms.make(info);
+            let comm = self.comms.make(info, call.tables.thread());
             self.comms.bind(handle, comm);
             self.generation += 1;
         }
-        self.comms.get_mut(handle)
+        self.comms.get_mut(handle, call.tables.thread())
     }
 
     /// The caller's rank in the communicator or window of parameter `j`.
@@ -503,7 +565,7 @@ impl Encoder {
             return topology;
         }
         let topology = call.host.topology(handle);
-        if let Some(comm) = self.comms.get_mut(handle) {
+        if let Some(comm) = self.comms.get_mut(handle, call.tables.thread()) {
             comm.topology = Some(topology);
         }
         topology

@@ -3,7 +3,7 @@
 use refrain_model::{Address, Area, Dir, Kind};
 
 use super::{Call, Encoder, End, length_lane};
-use crate::host::{Host, RawStatus};
+use crate::host::Host;
 use crate::params::{comm_param, only_amount, untagged};
 use crate::record::Record;
 use crate::wire;
@@ -11,15 +11,13 @@ use crate::wire;
 impl Encoder {
     /// A number as it stands in a lane, or the constant it is.
     pub(super) fn relative(&self, kind: Kind, value: i64, base: i64) -> Result<i64, u16> {
-        let n = &self.numbers;
         match kind {
-            Kind::Peer(_) if value == n.any_source => Err(self.names.any_source),
-            Kind::Peer(_) | Kind::Root(_) | Kind::Rank if value == n.proc_null => Err(self.names.proc_null),
-            Kind::Peer(_) | Kind::Root(_) if value == n.root => Err(self.names.root),
-            // The source of a status that no message has filled in, as after MPI_Wait for a file's request.
-            Kind::Peer(_) if value == n.undefined => Err(self.names.undefined),
-            Kind::Peer(_) => Ok(value - base),
-            Kind::Tag if value == n.any_tag => Err(self.names.any_tag),
+            Kind::Root(_) | Kind::Rank if value == self.facts.numbers.proc_null => {
+                Err(self.facts.names.proc_null)
+            }
+            Kind::Root(_) if value == self.facts.numbers.root => Err(self.facts.names.root),
+            Kind::Peer(_) => self.facts.peer(value, base),
+            Kind::Tag => self.facts.tag(value),
             Kind::Enum(set) => self.enums.get(&(set, value)).map_or(Ok(value), |&id| Err(id)),
             Kind::Mask(set) => Ok(self.mask(set, value)),
             _ => Ok(value),
@@ -92,7 +90,9 @@ impl Encoder {
     ) {
         let p = &call.f.params[i];
         let pointer = call.args[i];
-        if let Some(&(_, id)) = self.arrays.iter().find(|&&(address, _)| address == pointer && address != 0) {
+        if let Some(&(_, id)) =
+            self.facts.arrays.iter().find(|&&(address, _)| address == pointer && address != 0)
+        {
             record.named(id);
             return;
         }
@@ -141,9 +141,9 @@ impl Encoder {
         let p = &call.f.params[i];
         let pointer = call.args[i];
         let (ignore, name) = if p.len.is_empty() {
-            (self.numbers.status_ignore, self.names.status_ignore)
+            (self.facts.numbers.status_ignore, self.facts.names.status_ignore)
         } else {
-            (self.numbers.statuses_ignore, self.names.statuses_ignore)
+            (self.facts.numbers.statuses_ignore, self.facts.names.statuses_ignore)
         };
         if pointer == ignore {
             record.named(name);
@@ -154,7 +154,7 @@ impl Encoder {
             return;
         }
         record.tag(wire::LANE);
-        let base = comm_param(call.f).map_or(self.world_rank, |j| self.base_rank(call, j));
+        let base = comm_param(call.f).map_or(self.facts.world_rank, |j| self.base_rank(call, j));
         self.status_base = base;
         let length = length_lane(call.f, i, record);
         // The error field is written only where the call says so; elsewhere it holds what was there before.
@@ -170,59 +170,13 @@ impl Encoder {
         let file = only_amount(call.f);
         for k in 0..n {
             let raw = call.host.status_at(pointer, k);
-            for (lane, value) in (first..).zip(self.status_values(&raw, base, file)) {
+            for (lane, value) in (first..).zip(self.facts.status_values(&raw, base, file)) {
                 record.push(lane, value);
             }
             if with_error {
                 record.push(first + 4, i64::from(raw.error));
             }
         }
-    }
-
-    /// Source, tag, bytes, cancelled, as they stand in lanes.
-    fn status_values(&self, raw: &RawStatus, base: i64, file: bool) -> [i64; 4] {
-        if file {
-            let undefined = wire::named_value(self.names.undefined);
-            return [undefined, undefined, raw.bytes, 0];
-        }
-        let source = self.relative(Kind::Peer(0), i64::from(raw.source), base);
-        let tag = self.relative(Kind::Tag, i64::from(raw.tag), 0);
-        let named = wire::named_value;
-        [source.unwrap_or_else(named), tag.unwrap_or_else(named), raw.bytes, i64::from(raw.cancelled)]
-    }
-
-    /// Writes a status over the values of an earlier one.
-    pub(crate) fn fill_status<H: Host>(
-        &self,
-        host: &H,
-        pointer: usize,
-        base: i64,
-        file: bool,
-        values: &mut [(u16, i64)],
-    ) {
-        let raw = host.status_at(pointer, 0);
-        for (slot, value) in values.iter_mut().zip(self.status_values(&raw, base, file)) {
-            slot.1 = value;
-        }
-    }
-
-    /// The values of a status of a call that names no communicator.
-    pub(crate) fn world_status<H: Host>(&self, host: &H, pointer: usize, k: usize) -> [i64; 4] {
-        self.status_values(&host.status_at(pointer, k), self.world_rank, false)
-    }
-
-    pub(crate) fn ignores_status(&self, pointer: usize, several: bool) -> bool {
-        let n = &self.numbers;
-        pointer == if several { n.statuses_ignore } else { n.status_ignore }
-    }
-
-    /// Whether an address stands for something else than an array.
-    pub(crate) fn names_an_array(&self, pointer: usize) -> bool {
-        self.arrays.iter().any(|&(address, _)| address == pointer && address != 0)
-    }
-
-    pub(crate) fn status_was_written(&self, pointer: usize) -> bool {
-        pointer != 0 && pointer != self.numbers.status_ignore
     }
 
     pub(super) fn buffer<H: Host>(&mut self, call: &mut Call<'_, H>, pointer: usize, record: &mut Record) {

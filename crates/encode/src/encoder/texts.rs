@@ -27,8 +27,8 @@ impl Encoder {
         let mut pointer = call.args[i];
         if pointer == 0 {
             match p.kind {
-                Kind::Strings => record.named(self.names.argv_null),
-                Kind::StringsOfStrings => record.named(self.names.argvs_null),
+                Kind::Strings => record.named(self.facts.names.argv_null),
+                Kind::StringsOfStrings => record.named(self.facts.names.argvs_null),
                 _ => record.tag(wire::NULL),
             }
             return;

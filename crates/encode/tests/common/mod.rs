@@ -7,7 +7,7 @@ use std::ffi::CStr;
 use std::rc::Rc;
 
 use refrain_encode::{
-    Before, CommInfo, DatatypeInfo, Decoder, Encoder, Host, Layout, RawStatus, Record, Topology,
+    Before, CommInfo, DatatypeInfo, Decoder, Encoder, Host, Layout, Memory, RawStatus, Record, Topology,
 };
 use refrain_model::{Address, Area, Call, Class, Value, constant, constants, function};
 
@@ -46,7 +46,7 @@ pub struct FakeStatus {
 }
 
 // Every pointer that reaches the host in these tests was made from a live allocation of the test's own.
-impl Host for Fake {
+impl Memory for Fake {
     fn handle(&self, class: Class, raw: usize) -> u64 {
         if class == Class::Keyval { u64::from(raw as u32) } else { raw as u64 }
     }
@@ -80,13 +80,16 @@ impl Host for Fake {
         let text = unsafe { CStr::from_ptr(pointer as *const _) }.to_bytes();
         out.extend_from_slice(&text[..text.len().min(max)]);
     }
+    fn readable(&self, _: usize, bytes: usize) -> bool {
+        bytes < 1 << 20
+    }
+}
+
+impl Host for Fake {
     fn locate(&mut self, pointer: usize) -> Option<Address> {
         let address =
             Address { area: Area::Heap, segment: (pointer >> 12) as u32 & 0xff, offset: self.offset.get() };
         self.keep_pointers.then_some(address)
-    }
-    fn readable(&self, _: usize, bytes: usize) -> bool {
-        bytes < 1 << 20
     }
     fn places(&mut self) -> u64 {
         self.places

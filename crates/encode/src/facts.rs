@@ -1,0 +1,116 @@
+//! What holds for every call of a process from the moment MPI is up: all threads read it, none writes it.
+
+use crate::host::{Memory, RawStatus};
+use crate::memo::Plans;
+use crate::objects::Code;
+use crate::wire;
+
+/// Numbers of the running library that the encoder compares with on every call.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Numbers {
+    pub(crate) any_source: i64,
+    pub(crate) proc_null: i64,
+    pub(crate) root: i64,
+    pub(crate) any_tag: i64,
+    pub(crate) undefined: i64,
+    pub(crate) in_place: usize,
+    pub(crate) status_ignore: usize,
+    pub(crate) statuses_ignore: usize,
+    pub(crate) err_in_status: i64,
+}
+
+/// Constant ids of the same, as they go into symbols.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Names {
+    pub(crate) any_source: u16,
+    pub(crate) proc_null: u16,
+    pub(crate) root: u16,
+    pub(crate) any_tag: u16,
+    pub(crate) undefined: u16,
+    pub(crate) status_ignore: u16,
+    pub(crate) statuses_ignore: u16,
+    pub(crate) argv_null: u16,
+    pub(crate) argvs_null: u16,
+}
+
+#[derive(Debug, Default, Clone)]
+pub struct Facts {
+    pub(crate) numbers: Numbers,
+    pub(crate) names: Names,
+    /// Addresses of integer arrays that are names.
+    pub(crate) arrays: Vec<(usize, u16)>,
+    pub(crate) null_request: Option<(u64, u16)>,
+    pub(crate) world_rank: i64,
+    pub(crate) plans: Plans,
+}
+
+impl Facts {
+    /// A rank as it stands in a lane, or the constant it is.
+    pub(crate) fn peer(&self, value: i64, base: i64) -> Result<i64, u16> {
+        let (n, names) = (&self.numbers, &self.names);
+        match value {
+            _ if value == n.any_source => Err(names.any_source),
+            _ if value == n.proc_null => Err(names.proc_null),
+            _ if value == n.root => Err(names.root),
+            // The source of a status that no message has filled in, as after MPI_Wait for a file's request.
+            _ if value == n.undefined => Err(names.undefined),
+            _ => Ok(value - base),
+        }
+    }
+
+    pub(crate) fn tag(&self, value: i64) -> Result<i64, u16> {
+        if value == self.numbers.any_tag { Err(self.names.any_tag) } else { Ok(value) }
+    }
+
+    /// Source, tag, bytes, cancelled, as they stand in lanes.
+    pub(crate) fn status_values(&self, raw: &RawStatus, base: i64, file: bool) -> [i64; 4] {
+        if file {
+            let undefined = wire::named_value(self.names.undefined);
+            return [undefined, undefined, raw.bytes, 0];
+        }
+        let (source, tag) = (self.peer(raw.source.into(), base), self.tag(raw.tag.into()));
+        let named = wire::named_value;
+        [source.unwrap_or_else(named), tag.unwrap_or_else(named), raw.bytes, i64::from(raw.cancelled)]
+    }
+
+    /// Writes a status over the values of an earlier one.
+    pub(crate) fn fill_status<M: Memory>(
+        &self,
+        memory: &M,
+        pointer: usize,
+        base: i64,
+        file: bool,
+        values: &mut [(u16, i64)],
+    ) {
+        let raw = memory.status_at(pointer, 0);
+        for (slot, value) in values.iter_mut().zip(self.status_values(&raw, base, file)) {
+            slot.1 = value;
+        }
+    }
+
+    /// The values of a status of a call that names no communicator.
+    pub(crate) fn world_status<M: Memory>(&self, memory: &M, pointer: usize, k: usize) -> [i64; 4] {
+        self.status_values(&memory.status_at(pointer, k), self.world_rank, false)
+    }
+
+    pub(crate) fn ignores_status(&self, pointer: usize, several: bool) -> bool {
+        let n = &self.numbers;
+        pointer == if several { n.statuses_ignore } else { n.status_ignore }
+    }
+
+    /// Whether an address stands for something else than an array.
+    pub(crate) fn names_an_array(&self, pointer: usize) -> bool {
+        self.arrays.iter().any(|&(address, _)| address == pointer && address != 0)
+    }
+
+    pub(crate) fn status_was_written(&self, pointer: usize) -> bool {
+        pointer != 0 && pointer != self.numbers.status_ignore
+    }
+
+    /// `MPI_REQUEST_NULL` as it stands in a lane, if that is what the handle is.
+    #[inline]
+    pub(crate) fn null_request(&self, handle: u64) -> Option<i64> {
+        let null = self.null_request.filter(|&(null, _)| null == handle);
+        null.map(|(_, constant)| Code::Constant(constant).number() as i64)
+    }
+}

@@ -1,0 +1,241 @@
+//! The requests of all threads of a process. Each thread has a table of its own, so that ids do not depend on which
+//! thread was faster, and threads do not wait for each other. A request that another thread made is looked for only
+//! where the own table does not have it.
+
+use crate::comms::Later;
+use crate::objects::Code;
+use crate::requests::{New, Requests};
+
+/// A request of another thread, as it stands in a lane: below zero.
+pub(crate) fn foreign(thread: u32, id: u32) -> i64 {
+    -1 - (i64::from(id) << 16 | i64::from(thread.min(0xffff)))
+}
+
+/// The thread and id behind a number below zero.
+pub(crate) fn owner(number: i64) -> Option<(u32, u32)> {
+    let bits = u64::try_from(-1 - number).ok()?;
+    Some(((bits & 0xffff) as u32, u32::try_from(bits >> 16).ok()?))
+}
+
+/// What the calling thread knows of requests. Numbers are as they stand in lanes; handles are not null.
+pub trait Tables {
+    /// The calling thread.
+    fn thread(&self) -> u32;
+    /// A new call looks requests up: each look-up in it claims another operation.
+    fn next_call(&mut self);
+    fn create(&mut self, new: New) -> i64;
+    /// As `create`, for a signature whose pool is known.
+    fn create_in(&mut self, pool: u32, handle: u64, address: usize, persistent: bool) -> i64;
+    /// The pool of the request that was made last.
+    fn last_pool(&self) -> Option<u32>;
+    fn forget_pool(&mut self);
+    /// Which operation a handle stands for that the program keeps at this address.
+    fn number(&mut self, handle: u64, address: usize) -> i64;
+    /// The operation is over.
+    fn complete(&mut self, number: i64, freed: bool) -> Option<Box<Later>>;
+}
+
+fn lane(id: u32) -> i64 {
+    Code::Id(id).number() as i64
+}
+
+fn id(number: i64) -> Option<u32> {
+    match u64::try_from(number).ok().and_then(Code::from_number) {
+        Some(Code::Id(id)) => Some(id),
+        _ => None,
+    }
+}
+
+/// As long as no other thread has called MPI.
+impl Tables for Requests {
+    fn thread(&self) -> u32 {
+        self.thread
+    }
+
+    #[inline]
+    fn next_call(&mut self) {
+        self.stamp();
+    }
+
+    fn create(&mut self, new: New) -> i64 {
+        lane(Requests::create(self, new))
+    }
+
+    #[inline]
+    fn create_in(&mut self, pool: u32, handle: u64, address: usize, persistent: bool) -> i64 {
+        lane(self.insert_in(pool, handle, address, persistent, None))
+    }
+
+    fn last_pool(&self) -> Option<u32> {
+        self.last_pool
+    }
+
+    fn forget_pool(&mut self) {
+        self.last_pool = None;
+    }
+
+    #[inline]
+    fn number(&mut self, handle: u64, address: usize) -> i64 {
+        let found = self.find(handle, address);
+        lane(found.unwrap_or_else(|| self.unseen(handle, address)))
+    }
+
+    #[inline]
+    fn complete(&mut self, number: i64, freed: bool) -> Option<Box<Later>> {
+        self.end(id(number)?, freed)
+    }
+}
+
+/// How the tables of threads are reached. One at a time: nobody waits for one table while holding another.
+pub trait Peers {
+    /// Looks at the table of `thread`, if it has one.
+    fn with(&self, thread: u32, look: &mut dyn FnMut(&mut Requests));
+    /// Looks at the tables of all but `thread`, until one look says that it is enough.
+    fn others(&self, thread: u32, look: &mut dyn FnMut(&mut Requests) -> bool);
+}
+
+/// One thread among several.
+#[derive(Debug)]
+pub struct Crowd<'a, P> {
+    peers: &'a P,
+    thread: u32,
+    stamp: u64,
+    last_pool: Option<u32>,
+}
+
+impl<'a, P: Peers> Crowd<'a, P> {
+    pub fn new(peers: &'a P, thread: u32) -> Crowd<'a, P> {
+        Crowd { peers, thread, stamp: 0, last_pool: None }
+    }
+
+    fn own<R>(&self, look: impl FnOnce(&mut Requests) -> R) -> Option<R> {
+        let (mut look, mut result) = (Some(look), None);
+        self.peers.with(self.thread, &mut |table| result = look.take().map(|look| look(table)));
+        result
+    }
+
+    fn other(&self, look: impl Fn(&mut Requests) -> Option<u32>) -> Option<i64> {
+        let mut found = None;
+        self.peers.others(self.thread, &mut |table| {
+            found = look(table).map(|id| foreign(table.thread, id));
+            found.is_some()
+        });
+        found
+    }
+}
+
+impl<P: Peers> Tables for Crowd<'_, P> {
+    fn thread(&self) -> u32 {
+        self.thread
+    }
+
+    fn next_call(&mut self) {
+        self.stamp = self.own(Requests::stamp).unwrap_or(0);
+    }
+
+    fn create(&mut self, new: New) -> i64 {
+        let made = self.own(|table| (table.create(new), table.last_pool));
+        let (id, pool) = made.unwrap_or_default();
+        self.last_pool = pool;
+        lane(id)
+    }
+
+    fn create_in(&mut self, pool: u32, handle: u64, address: usize, persistent: bool) -> i64 {
+        self.last_pool = Some(pool);
+        lane(self.own(|table| table.insert_in(pool, handle, address, persistent, None)).unwrap_or(0))
+    }
+
+    fn last_pool(&self) -> Option<u32> {
+        self.last_pool
+    }
+
+    fn forget_pool(&mut self) {
+        self.last_pool = None;
+    }
+
+    /// A library may hand one handle to operations of several threads: the one that is kept at this address comes
+    /// first, whoever made it.
+    fn number(&mut self, handle: u64, address: usize) -> i64 {
+        let stamp = self.stamp;
+        let own = |id: Option<Option<u32>>| id.flatten().map(lane);
+        own(self.own(|table| table.kept_at(handle, address, stamp)))
+            .or_else(|| self.other(|table| table.kept_at(handle, address, stamp)))
+            .or_else(|| own(self.own(|table| table.oldest(handle, stamp))))
+            .or_else(|| self.other(|table| table.oldest(handle, stamp)))
+            .unwrap_or_else(|| lane(self.own(|table| table.unseen(handle, address)).unwrap_or(0)))
+    }
+
+    fn complete(&mut self, number: i64, freed: bool) -> Option<Box<Later>> {
+        if let Some(id) = id(number) {
+            return self.own(|table| table.end(id, freed)).flatten();
+        }
+        let (thread, id) = owner(number)?;
+        let mut later = None;
+        self.peers.with(thread, &mut |table| later = table.end(id, freed));
+        later
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    struct Two([RefCell<Requests>; 2]);
+
+    impl Peers for Two {
+        fn with(&self, thread: u32, look: &mut dyn FnMut(&mut Requests)) {
+            look(&mut self.0[thread as usize].borrow_mut());
+        }
+
+        fn others(&self, thread: u32, look: &mut dyn FnMut(&mut Requests) -> bool) {
+            look(&mut self.0[1 - thread as usize].borrow_mut());
+        }
+    }
+
+    fn two() -> Two {
+        Two([0, 1].map(|thread| RefCell::new(Requests::new(thread))))
+    }
+
+    fn new(handle: u64, address: usize, signature: u64) -> New {
+        New { handle, address, signature, function: 1, persistent: false, later: None }
+    }
+
+    #[test]
+    fn what_another_thread_made_is_found_and_over() {
+        let two = two();
+        let [mut a, mut b] = [0, 1].map(|thread| Crowd::new(&two, thread));
+        assert_eq!((a.create(new(7, 0x10, 1)), b.create(new(8, 0x20, 1))), (lane(0), lane(0)));
+        b.next_call();
+        let of_a = b.number(7, 0x99);
+        assert_eq!((of_a, owner(of_a)), (foreign(0, 0), Some((0, 0))));
+        b.complete(of_a, false);
+        // Its id is free again, the other's is not.
+        assert_eq!((a.create(new(7, 0x10, 1)), b.create(new(7, 0x30, 1))), (lane(0), lane(1)));
+    }
+
+    #[test]
+    fn one_handle_in_two_threads_is_told_apart_by_its_variable() {
+        let two = two();
+        let [mut a, mut b] = [0, 1].map(|thread| Crowd::new(&two, thread));
+        a.create(new(7, 0x10, 1));
+        b.create(new(7, 0x20, 1));
+        a.next_call();
+        assert_eq!(a.number(7, 0x20), foreign(1, 0));
+        assert_eq!(a.number(7, 0x10), lane(0));
+        // Copied elsewhere: the own one is likelier.
+        a.next_call();
+        assert_eq!(a.number(7, 0x50), lane(0));
+    }
+
+    #[test]
+    fn numbers_of_others_come_back() {
+        for (thread, id) in [(0, 0), (1, 0), (3, 77), (0xffff, u32::MAX)] {
+            let number = foreign(thread, id);
+            assert!(number < 0);
+            assert_eq!(owner(number), Some((thread, id)));
+        }
+        assert_eq!(owner(0), None);
+    }
+}

@@ -50,7 +50,7 @@ macro_rules! runtime {
         /// # Safety
         /// As for the runtime's function of this name: the arguments are the program's, and go on as they are.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[expect(non_snake_case, reason = "the runtime's own name")]
+        #[allow(non_snake_case, reason = "the runtime's own name")]
         pub unsafe extern "C" fn $name($place: $places $(, $arg: $type)*) -> c_int {
             let Some(real) = Slot::$name.find() else { return NOT_INITIALISED };
             // SAFETY: the runtime's function of this name, which has this signature.
@@ -71,7 +71,7 @@ macro_rules! runtime {
         /// # Safety
         /// As for the runtime's function of this name.
         #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[expect(non_snake_case, reason = "the runtime's own name")]
+        #[allow(non_snake_case, reason = "the runtime's own name")]
         pub unsafe extern "C" fn $name($memory: $memories $(, $arg: $type)*) -> c_int {
             let Some(real) = Slot::$name.find() else { return NOT_INITIALISED };
             released($memory as usize);

@@ -66,8 +66,8 @@ impl Runtime {
 const RANKS: u32 = 4;
 const DEVICES: u32 = 2;
 
-/// Untraced and traced with these options: the same output. What `dump` says of the messages, rank by rank and by tag.
-fn places(library: Library, runtime: Runtime, options: &[&str]) -> Vec<Vec<(Json, Json)>> {
+/// Untraced and traced with these options: the same output. The trace.
+fn traced(library: Library, runtime: Runtime, options: &[&str]) -> String {
     let folder = run::folder("gpu_send");
     let mut environment = vec![("STANDIN_DEVICES", DEVICES.to_string())];
     if library == Library::Mpich {
@@ -87,8 +87,12 @@ fn places(library: Library, runtime: Runtime, options: &[&str]) -> Vec<Vec<(Json
     assert!(!traced.stderr.contains("tracing stopped"), "{}", traced.stderr);
     let verified = run::refrain(&["verify", &trace]);
     assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+    trace
+}
 
-    let shown = run::refrain(&["dump", &trace, "--format", "json"]);
+/// What `dump` says of the messages, rank by rank and by tag: where they come from and where they go.
+fn places(trace: &str) -> Vec<Vec<(Json, Json)>> {
+    let shown = run::refrain(&["dump", trace, "--format", "json"]);
     let mut ranks = vec![Vec::new(); RANKS as usize];
     for line in shown.stdout.lines().map(|line| Json::parse(line).unwrap()) {
         if line.get("call").text() == Some("MPI_Sendrecv") {
@@ -102,8 +106,8 @@ fn places(library: Library, runtime: Runtime, options: &[&str]) -> Vec<Vec<(Json
 
 /// `gpuN` is the rank's own device, `gpuM` the next one.
 fn check(library: Library, runtime: Runtime, expected: &str) {
-    let said = places(library, runtime, &[]);
-    for (rank, said) in (0..).zip(said) {
+    let trace = traced(library, runtime, &[]);
+    for (rank, said) in (0..).zip(places(&trace)) {
         let place = |json: &Json| json.text().unwrap_or_else(|| panic!("{json}")).to_owned();
         let said: Vec<String> =
             said.iter().map(|(from, to)| format!("{}>{}", place(from), place(to))).collect();
@@ -111,6 +115,9 @@ fn check(library: Library, runtime: Runtime, expected: &str) {
         let expected = expected.replace("gpuN", &format!("gpu{own}")).replace("gpuM", &format!("gpu{next}"));
         assert_eq!(said.join(" "), expected, "rank {rank}, {}, {}", library.suffix(), runtime.file());
     }
+    // The root of MPI_Reduce, and all others: their devices make no difference.
+    let info = run::refrain(&["info", &trace]);
+    assert!(info.stdout.contains(" in 2 structures,"), "{}", info.stdout);
 }
 
 #[test]
@@ -133,7 +140,7 @@ fn device_and_segment_of_every_kind_of_memory() {
 #[ignore = "needs MPI: `make test`"]
 fn nothing_of_it_without_pointers() {
     for library in Library::ALL {
-        for rank in places(library, Runtime::Cuda, &["--pointers", "off"]) {
+        for rank in places(&traced(library, Runtime::Cuda, &["--pointers", "off"])) {
             assert_eq!(rank.len(), 11);
             assert!(rank.iter().all(|(from, to)| (from, to) == (&Json::Null, &Json::Null)), "{rank:?}");
         }

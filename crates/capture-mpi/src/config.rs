@@ -203,7 +203,7 @@ mod tests {
         check("OUT=a WINDOW=2s..1s", "REFRAIN_WINDOW: '2s..1s' is empty");
         check(
             "OUT=a ONLY=coll RANKS=0-3 SKIP=MPI_T",
-            "a pointers=true time=Mean split=true force=false summary=false panic=0",
+            "a pointers=true time=Mean split=true force=false summary=false safe=true panic=0",
         );
         check("OUT=a TEST_PANIC=-1", "REFRAIN_TEST_PANIC is \"-1\", which is none of: a number of calls");
     }

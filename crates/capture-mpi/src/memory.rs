@@ -9,6 +9,7 @@
 
 pub mod bitmap;
 pub mod freed;
+pub mod gpu;
 pub mod imports;
 pub mod mappings;
 pub mod modules;

@@ -15,7 +15,7 @@ use refrain_mpi::Library;
 
 use crate::config::Config;
 use crate::filter::{Fates, Gate};
-use crate::memory::{bitmap::Bitmap, freed::Freed, mappings::Mappings, real::Real};
+use crate::memory::{bitmap::Bitmap, freed::Freed, gpu, mappings::Mappings, real::Real};
 use crate::recorder::State;
 use crate::recorder::stream::{self, Own, Stream, Taken};
 use crate::threads::{self, Threads};
@@ -73,6 +73,13 @@ pub static ALLOCATOR: Real = Real::new();
 pub static HEAP: Bitmap = Bitmap::new();
 /// What the program mapped itself.
 pub static MAPPINGS: Mappings = Mappings::new();
+/// What GPU runtimes allocated.
+pub static GPU: gpu::Table = gpu::Table::new();
+/// The GPU runtimes' functions behind ours; null until first used.
+pub static GPU_RUNTIME: [AtomicPtr<()>; gpu::FUNCTIONS] =
+    [const { AtomicPtr::new(null_mut()) }; gpu::FUNCTIONS];
+/// What CUDA's driver says about an address; null until it is there.
+pub static GPU_DRIVER: AtomicPtr<()> = AtomicPtr::new(null_mut());
 /// Segments with an id that are gone.
 pub static FREED: Freed = Freed::new();
 

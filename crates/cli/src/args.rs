@@ -117,7 +117,8 @@ Examples:
 
 A line is [rank] number call(argument=value, ...) = result; with several threads [rank.thread]. Numbers count a
 thread's calls from 0. `-` (null in JSON) is what the call did not write, or what does not count on that rank.
-Buffers are heap#3+16: 16 bytes into heap segment 3; before->after is a number the call read and wrote.
+Buffers are heap#3+16: 16 bytes into heap segment 3; gpu1#3+16: into segment 3, on device 1. before->after is a number
+the call read and wrote.
 type#0, req#4 are the rank's own objects, numbers are used again after they are freed; world.0 is a communicator made
 from world. source and dest are ranks in the call's comm. {size=256, ...} is what a new object is; JSON calls it facts.")]
     Dump {

@@ -27,7 +27,7 @@ impl Library {
         }
     }
 
-    fn compiler(self, source: &Path) -> String {
+    pub fn compiler(self, source: &Path) -> String {
         let kind = match source.extension().and_then(OsStr::to_str) {
             Some("cpp") => "mpicxx",
             Some("f" | "f90") => "mpifort",
@@ -208,7 +208,7 @@ pub fn yielding() -> PathBuf {
 }
 
 /// Builds under another name and renames, so that no other process ever runs half a file.
-fn make(target: &Path, inputs: &[&Path], commands: impl Fn(&Path) -> Vec<Command>) {
+pub fn make(target: &Path, inputs: &[&Path], commands: impl Fn(&Path) -> Vec<Command>) {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _held = ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner());
     let changed = |path: &Path| path.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
@@ -230,7 +230,8 @@ pub fn missing(what: &str) -> ! {
     panic!("{what}\nrun `make test`, which installs what is missing")
 }
 
-fn sources() -> PathBuf {
+/// The folder `tests`.
+pub fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
 }
 
@@ -240,7 +241,8 @@ pub fn target() -> PathBuf {
     own.ancestors().nth(3).expect("target/<profile>/deps/<test>").to_path_buf()
 }
 
-fn folder_for(library: Library) -> PathBuf {
+/// Where what is built for that library goes.
+pub fn folder_for(library: Library) -> PathBuf {
     let folder = target().join("e2e").join(library.suffix());
     fs::create_dir_all(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
     folder

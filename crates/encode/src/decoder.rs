@@ -164,12 +164,18 @@ impl Decoder {
                 Value::List(many(n, || Ok(status(layout.outcome, *lane, base, next)))?)
             }
             Slot::Address { area: Area::Number, lane } => {
-                Value::Address(Address { area: Area::Number, segment: 0, offset: next(*lane) })
+                Value::Address(Address { area: Area::Number, device: 0, segment: 0, offset: next(*lane) })
             }
             Slot::Address { area, lane } => {
-                let segment = next(*lane);
-                let segment = u32::try_from(segment).map_err(|_| bad_value(f, i, segment))?;
-                Value::Address(Address { area: *area, segment, offset: next(lane + 1) })
+                let mut small = |lane| {
+                    let value = next(lane);
+                    u32::try_from(value).map_err(|_| bad_value(f, i, value))
+                };
+                let on_gpu = *area == Area::Gpu;
+                let device = if on_gpu { small(*lane)? } else { 0 };
+                let lane = lane + u16::from(on_gpu);
+                let segment = small(lane)?;
+                Value::Address(Address { area: *area, device, segment, offset: next(lane + 1) })
             }
             Slot::NewComm(new) => self.new_comm(layout, i, new, facts, next)?,
         })

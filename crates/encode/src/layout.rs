@@ -59,7 +59,7 @@ pub enum Slot {
         len: Option<u16>,
         lane: u16,
     },
-    /// Segment and offset in two lanes; for [`Area::Number`] the number in one.
+    /// Segment and offset in two lanes, after the device for [`Area::Gpu`]; for [`Area::Number`] the number in one.
     Address {
         area: Area,
         lane: u16,
@@ -250,15 +250,12 @@ impl Parser<'_> {
             wire::TEXT => self.texts(p.kind),
             wire::LANE => self.lanes_of(i),
             tag => {
-                let area = match tag.wrapping_sub(wire::AREA) {
-                    0 => Area::Heap,
-                    1 => Area::Static,
-                    2 => Area::Stack,
-                    3 => Area::Other,
-                    4 => Area::Number,
-                    _ => return Err(self.bad()),
-                };
-                let lane = self.reserve(if area == Area::Number { 1 } else { 2 })?;
+                let area = Area::from_number(tag.wrapping_sub(wire::AREA)).ok_or_else(|| self.bad())?;
+                let lane = self.reserve(match area {
+                    Area::Number => 1,
+                    Area::Gpu => 3,
+                    _ => 2,
+                })?;
                 Ok(Slot::Address { area, lane })
             }
         }

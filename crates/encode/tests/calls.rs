@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use common::*;
 use refrain_encode::CommInfo;
+use refrain_model::{Address, Area, Value};
 
 fn at<T>(value: &T) -> usize {
     std::ptr::from_ref(value) as usize
@@ -373,4 +374,34 @@ fn memory_that_a_call_frees_is_located_before_it() {
         let call = w.call("MPI_Free_mem", &[0x7000], 0, || offset.set(99));
         assert_eq!(show(&call), "@8");
     }
+}
+
+#[test]
+fn buffers_lie_in_every_area() {
+    for split in [true, false] {
+        let mut w = world();
+        w.split = split;
+        for area in Area::ALL {
+            w.host.area = area;
+            w.host.device = if area == Area::Gpu { 3 } else { 0 };
+            let call = w.call("MPI_Free_mem", &[0x7000], 0, || ());
+            let segment = if area == Area::Number { 0 } else { 7 };
+            let expected = Address { area, device: w.host.device, segment, offset: 8 };
+            assert_eq!(call.args, [Value::Address(expected)]);
+        }
+    }
+}
+
+/// Ranks that share a node each use another GPU: their symbols are the same.
+#[test]
+fn the_device_is_a_value() {
+    let mut w = world();
+    w.host.area = Area::Gpu;
+    let mut symbols = Vec::new();
+    for device in [0, 1] {
+        w.host.device = device;
+        w.call("MPI_Free_mem", &[0x7000], 0, || ());
+        symbols.push(w.record.symbol.clone());
+    }
+    assert_eq!(symbols[0], symbols[1]);
 }

@@ -49,6 +49,8 @@ pub fn maker_of(id: u32) -> (u32, u32) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address {
     pub area: Area,
+    /// Which GPU, as the program numbers them, for [`Area::Gpu`]; otherwise 0.
+    pub device: u32,
     pub segment: u32,
     pub offset: i64,
 }
@@ -64,6 +66,29 @@ pub enum Area {
     Other = 3,
     /// Not an address at all: the number itself is in `offset`.
     Number = 4,
+    /// The memory of a GPU.
+    Gpu = 5,
+    /// Memory that moves between a GPU and the host.
+    Managed = 6,
+    /// Host memory that a GPU's runtime allocated and locked in place.
+    Pinned = 7,
+}
+
+impl Area {
+    pub const ALL: [Area; 8] = [
+        Area::Heap,
+        Area::Static,
+        Area::Stack,
+        Area::Other,
+        Area::Number,
+        Area::Gpu,
+        Area::Managed,
+        Area::Pinned,
+    ];
+
+    pub fn from_number(number: u8) -> Option<Area> {
+        Area::ALL.into_iter().find(|&area| area as u8 == number)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq)]

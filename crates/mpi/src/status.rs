@@ -68,12 +68,16 @@ impl Status {
             Count::Whole { count, cancelled } => {
                 // SAFETY: as above, for the one field of eight bytes.
                 let count = unsafe { status.add(count).cast::<i64>().read_unaligned() };
-                (count, int(cancelled) != 0)
+                // A status that nobody has written; who asks Open MPI about it is told so.
+                (if count < 0 { UNDEFINED } else { count }, int(cancelled) != 0)
             }
         };
         RawStatus { source: int(self.source), tag: int(self.tag), error: int(self.error), bytes, cancelled }
     }
 }
+
+/// `MPI_UNDEFINED`, the same in all ABIs.
+const UNDEFINED: i64 = -32766;
 
 #[cfg(test)]
 mod tests {

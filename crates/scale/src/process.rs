@@ -91,10 +91,13 @@ impl encode::Memory for Process {
 impl Host for Process {
     fn locate(&mut self, pointer: usize) -> Option<Address> {
         Some(match pointer.checked_sub(HEAP) {
-            Some(at) => {
-                Address { area: Area::Heap, segment: (at >> 32) as u32, offset: (at & 0xffff_ffff) as i64 }
-            }
-            None => Address { area: Area::Number, segment: 0, offset: pointer as i64 },
+            Some(at) => Address {
+                area: Area::Heap,
+                device: 0,
+                segment: (at >> 32) as u32,
+                offset: (at & 0xffff_ffff) as i64,
+            },
+            None => Address { area: Area::Number, device: 0, segment: 0, offset: pointer as i64 },
         })
     }
     fn places(&mut self) -> u64 {

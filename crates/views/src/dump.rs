@@ -169,7 +169,7 @@ mod tests {
         Call {
             function: function("MPI_Send").unwrap(),
             args: vec![
-                Value::Address(Address { area: Area::Heap, segment: 3, offset: 0 }),
+                Value::Address(Address { area: Area::Heap, device: 0, segment: 3, offset: 0 }),
                 Value::Int(1),
                 Value::Name("MPI_INT"),
                 Value::Int(1),

@@ -119,12 +119,18 @@ fn object(class: Class, id: u32, out: &mut String) {
 }
 
 fn address(address: Address, out: &mut String) {
-    let Address { area, segment, offset } = address;
+    let Address { area, device, segment, offset } = address;
     let area = match area {
         Area::Heap => "heap",
         Area::Static => "static",
         Area::Stack => "stack",
         Area::Other => "other",
+        Area::Managed => "managed",
+        Area::Pinned => "pinned",
+        Area::Gpu => {
+            let _ = write!(out, "gpu{device}#{segment}{offset:+}");
+            return;
+        }
         // The bits as they are: a pointer-sized number has no sign.
         Area::Number => {
             let _ = write!(out, "0x{offset:x}");
@@ -149,7 +155,7 @@ mod tests {
     }
 
     fn at(area: Area, segment: u32, offset: i64) -> Value {
-        Value::Address(Address { area, segment, offset })
+        Value::Address(Address { area, device: 0, segment, offset })
     }
 
     #[test]
@@ -192,6 +198,11 @@ mod tests {
         check(at(Area::Static, 0, 16448), "static#0+16448", r#""static#0+16448""#);
         check(at(Area::Stack, 2, -8), "stack#2-8", r#""stack#2-8""#);
         check(at(Area::Other, 0, 0), "other#0+0", r#""other#0+0""#);
+        check(at(Area::Gpu, 0, 0), "gpu0#0+0", r#""gpu0#0+0""#);
+        let third = Address { area: Area::Gpu, device: 3, segment: 1, offset: 16 };
+        check(Value::Address(third), "gpu3#1+16", r#""gpu3#1+16""#);
+        check(at(Area::Managed, 2, 8), "managed#2+8", r#""managed#2+8""#);
+        check(at(Area::Pinned, 0, 0), "pinned#0+0", r#""pinned#0+0""#);
         check(at(Area::Number, 0, 255), "0xff", r#""0xff""#);
         check(at(Area::Number, 0, -1), "0xffffffffffffffff", r#""0xffffffffffffffff""#);
     }

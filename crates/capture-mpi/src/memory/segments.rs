@@ -12,7 +12,7 @@ use refrain_model::Area;
 
 use crate::memory::freed::{Freed, Reader};
 use crate::memory::modules::Modules;
-use crate::memory::{bitmap::Bitmap, mappings::Mappings, stack};
+use crate::memory::{bitmap::Bitmap, gpu, mappings::Mappings, stack};
 use crate::state;
 
 const CACHED: usize = 1024;
@@ -28,11 +28,19 @@ pub fn mapping_key(start: usize) -> usize {
     start | 1
 }
 
+/// The area is in the lowest four bits, which are 0 for the heap and 1 for mappings.
+pub fn gpu_key(start: usize, area: Area) -> usize {
+    start & !15 | area as usize
+}
+
 /// Where allocations are looked up; the process's own, or a test's.
 #[derive(Clone, Copy)]
 struct Sources {
     heap: &'static Bitmap,
     mappings: &'static Mappings,
+    gpu: &'static gpu::Table,
+    /// Who else may know an address.
+    driver: fn(usize) -> Option<gpu::Segment>,
     freed: &'static Freed,
 }
 
@@ -44,7 +52,8 @@ pub struct Segments {
     /// Cached places of other generations are stale.
     generation: u32,
     names: Map,
-    pool: Pool,
+    /// By area: mappings share the heap's.
+    pools: [Pool; Area::ALL.len()],
     modules: Modules,
     stack: Map,
     strays: Map,
@@ -65,7 +74,13 @@ impl Default for Segments {
 
 impl Segments {
     pub fn new() -> Self {
-        Self::over(Sources { heap: &state::HEAP, mappings: &state::MAPPINGS, freed: &state::FREED })
+        Self::over(Sources {
+            heap: &state::HEAP,
+            mappings: &state::MAPPINGS,
+            gpu: &state::GPU,
+            driver: gpu::driver::ask,
+            freed: &state::FREED,
+        })
     }
 
     fn over(sources: Sources) -> Self {
@@ -76,7 +91,7 @@ impl Segments {
             cache: Box::new([nothing; CACHED]),
             generation: 1,
             names: Map::default(),
-            pool: Pool::default(),
+            pools: Default::default(),
             modules: Modules::default(),
             stack: Map::default(),
             strays: Map::default(),
@@ -126,9 +141,21 @@ impl Segments {
         if stack::current().contains(&pointer) {
             return stray(&mut self.stack, Area::Stack, pointer);
         }
-        let Sources { heap, mappings, .. } = self.sources;
+        let Sources { heap, mappings, gpu, driver, freed } = self.sources;
+        // First, since a runtime may take its memory from where others do.
+        if let Some(segment) = gpu.find(pointer) {
+            if segment.id == 0 {
+                let place = self.on_gpu(segment, pointer);
+                return self.keep(pointer, place);
+            }
+            // Not kept: it may be gone, and another in its place.
+            if driver(pointer) == Some(segment) {
+                return self.on_gpu(segment, pointer);
+            }
+            self.sweep_gpu();
+        }
         if let Some(start) = heap.find(pointer) {
-            let place = self.named(heap_key(start), start, pointer, || heap.set_named(start));
+            let place = self.named(heap_key(start), Area::Heap, start, pointer, || heap.set_named(start));
             // One past a segment's end another may begin later: not for keeping.
             return if heap.length(start).is_some_and(|length| pointer < start + length) {
                 self.keep(pointer, place)
@@ -137,18 +164,45 @@ impl Segments {
             };
         }
         if let Some(start) = mappings.find(pointer) {
-            let place = self.named(mapping_key(start), start, pointer, || mappings.set_named(start));
+            let place =
+                self.named(mapping_key(start), Area::Heap, start, pointer, || mappings.set_named(start));
             return self.keep(pointer, place);
         }
         // What was in no module before is not looked for again: that would take the loader's lock in every call.
         if let Some(&segment) = self.strays.get(&pointer) {
-            return Place { area: Area::Other, segment, offset: 0 };
+            return place(Area::Other, segment, 0);
         }
         if let Some((segment, offset)) = self.modules.find(pointer) {
-            return self.keep(pointer, Place { area: Area::Static, segment, offset });
+            return self.keep(pointer, place(Area::Static, segment, offset));
+        }
+        if let Some(segment) = driver(pointer) {
+            // So that names that are free again are used first, as if frees were seen.
+            self.sweep_gpu();
+            gpu.insert(segment, |old| freed.push(gpu_key(old.start, old.area)));
+            return self.on_gpu(segment, pointer);
         }
         // Not kept either: an allocation may cover it next time.
         stray(&mut self.strays, Area::Other, pointer)
+    }
+
+    fn on_gpu(&mut self, segment: gpu::Segment, pointer: usize) -> Place {
+        let gpu::Segment { start, area, device, .. } = segment;
+        let table = self.sources.gpu;
+        let place = self.named(gpu_key(start, area), area, start, pointer, || table.set_named(start));
+        Place { device, ..place }
+    }
+
+    /// Takes back the names of what the driver has freed.
+    #[cold]
+    fn sweep_gpu(&mut self) {
+        let Sources { gpu, driver, freed, .. } = self.sources;
+        gpu.sweep(
+            |segment| driver(segment.start) == Some(segment),
+            |old| freed.push(gpu_key(old.start, old.area)),
+        );
+        if freed.news(&self.reader) {
+            self.take_back();
+        }
     }
 
     fn keep(&mut self, pointer: usize, place: Place) -> Place {
@@ -156,29 +210,34 @@ impl Segments {
         place
     }
 
-    fn named(&mut self, key: usize, start: usize, pointer: usize, mark: impl FnOnce()) -> Place {
+    fn named(&mut self, key: usize, area: Area, start: usize, pointer: usize, mark: impl FnOnce()) -> Place {
         let segment = *self.names.entry(key).or_insert_with(|| {
             mark();
-            self.pool.take()
+            self.pools[area as usize].take()
         });
-        Place { area: Area::Heap, segment, offset: pointer.wrapping_sub(start) as i64 }
+        place(area, segment, pointer.wrapping_sub(start) as i64)
     }
 
     /// Puts the names of freed segments back into the pool.
     #[cold]
     fn take_back(&mut self) {
-        let Self { names, pool, .. } = self;
+        let Self { names, pools, .. } = self;
+        let mut give = |key: usize, name| pools[pool_of(key)].give(name);
         let whole = self.sources.freed.drain(&mut self.reader, |key| {
             if let Some(name) = names.remove(&key) {
-                pool.give(name);
+                give(key, name);
             }
         });
         if !whole {
-            let Sources { heap, mappings, .. } = self.sources;
+            let Sources { heap, mappings, gpu, .. } = self.sources;
             names.retain(|&key, &mut name| {
-                let alive = if key & 1 == 0 { heap.is_named(key) } else { mappings.is_named(key - 1) };
+                let alive = match key & 15 {
+                    0 => heap.is_named(key),
+                    1 => mappings.is_named(key - 1),
+                    _ => gpu.is_named(key & !15),
+                };
                 if !alive {
-                    pool.give(name);
+                    give(key, name);
                 }
                 alive
             });
@@ -187,8 +246,20 @@ impl Segments {
     }
 }
 
+/// The area whose names a segment's key draws on.
+fn pool_of(key: usize) -> usize {
+    match key & 15 {
+        0 | 1 => Area::Heap as usize,
+        area => area,
+    }
+}
+
+fn place(area: Area, segment: u32, offset: i64) -> Place {
+    Place { area, device: 0, segment, offset }
+}
+
 fn number(pointer: usize) -> Place {
-    Place { area: Area::Number, segment: 0, offset: pointer as i64 }
+    place(Area::Number, 0, pointer as i64)
 }
 
 /// Each address outside any segment is a segment of its own, as long as there are not too many.
@@ -197,7 +268,7 @@ fn stray(known: &mut Map, area: Area, pointer: usize) -> Place {
     if count >= MOST_STRAYS && !known.contains_key(&pointer) {
         return number(pointer);
     }
-    Place { area, segment: *known.entry(pointer).or_insert(count as u32), offset: 0 }
+    place(area, *known.entry(pointer).or_insert(count as u32), 0)
 }
 
 fn slot(pointer: usize) -> usize {
@@ -254,39 +325,72 @@ impl Hasher for Mix {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+
     use super::*;
+
+    thread_local! {
+        /// What the driver allocated behind our back.
+        static UNSEEN: RefCell<Vec<gpu::Segment>> = const { RefCell::new(Vec::new()) };
+    }
 
     struct Process {
         sources: Sources,
         segments: Segments,
+        /// How many the driver made.
+        allocations: u64,
     }
 
     impl Process {
         fn new() -> Self {
+            UNSEEN.take();
             let sources = Sources {
                 heap: Box::leak(Bitmap::boxed()),
                 mappings: Box::leak(Box::new(Mappings::new())),
+                gpu: Box::leak(Box::new(gpu::Table::new())),
+                driver: |pointer| {
+                    let holds = |s: &&gpu::Segment| s.start <= pointer && pointer < s.end;
+                    UNSEEN.with_borrow(|unseen| unseen.iter().find(holds).copied())
+                },
                 freed: Box::leak(Box::new(Freed::new())),
             };
-            Self { sources, segments: Segments::over(sources) }
+            Self { sources, segments: Segments::over(sources), allocations: 0 }
         }
 
-        /// `+a:size` allocate, `-a` free, `m a:size` map, `u a:size` unmap, `?a` locate.
+        /// `+a:size` allocate, `-a` free, `m a:size` map, `u a:size` unmap, `?a` locate; `d`, `v`, `h` are allocations on
+        /// device 3, managed and on the host, `f` frees any of them; `a` and `r`
+        /// are the driver's, unseen.
         fn step(&mut self, step: &str) -> Option<String> {
             let number = |text: &str| usize::from_str_radix(text, 16).unwrap();
             let (what, rest) = step.split_at(1);
             let (start, size) = rest.split_once(':').unwrap_or((rest, "0"));
             let (start, size) = (number(start), number(size));
-            let Sources { heap, mappings, freed } = self.sources;
+            let Sources { heap, mappings, gpu, freed, .. } = self.sources;
+            let gone = |old: gpu::Segment| freed.push(gpu_key(old.start, old.area));
+            let runtime = |area, device| {
+                gpu.insert(gpu::Segment { start, end: start + size, area, device, id: 0 }, gone)
+            };
             match what {
                 "+" => heap.insert(start, size),
                 "-" if heap.remove(start) => freed.push(heap_key(start)),
                 "-" => {}
                 "m" => mappings.insert(start, size),
                 "u" => mappings.remove(start, size, |gone| freed.push(mapping_key(gone))),
+                "d" => runtime(Area::Gpu, 3),
+                "v" => runtime(Area::Managed, 0),
+                "h" => runtime(Area::Pinned, 0),
+                "f" => gpu.remove(start, gone),
+                "a" => UNSEEN.with_borrow_mut(|unseen| {
+                    unseen.retain(|s| s.start != start);
+                    self.allocations += 1;
+                    let id = self.allocations;
+                    unseen.push(gpu::Segment { start, end: start + size, area: Area::Gpu, device: 7, id });
+                }),
+                "r" => UNSEEN.with_borrow_mut(|unseen| unseen.retain(|s| s.start != start)),
                 _ => {
-                    let Place { area, segment, offset } = self.segments.locate(start);
-                    return Some(format!("{area:?}#{segment}+{offset:x}"));
+                    let Place { area, device, segment, offset } = self.segments.locate(start);
+                    let device = if area == Area::Gpu { device.to_string() } else { String::new() };
+                    return Some(format!("{area:?}{device}#{segment}+{offset:x}"));
                 }
             }
             None
@@ -331,6 +435,57 @@ mod tests {
     }
 
     #[test]
+    fn each_kind_of_gpu_memory_has_names_of_its_own() {
+        check("+10000:40 d20000:40 ?20010 ?10000 ?20000", "Gpu3#0+10 Heap#0+0 Gpu3#0+0");
+        check("d20000:40 v30000:40 h40000:40 ?40008 ?30008 ?20008", "Pinned#0+8 Managed#0+8 Gpu3#0+8");
+        check("d20000:64 d20100:64 ?20100 ?20000 ?20064", "Gpu3#0+0 Gpu3#1+0 Other#0+0");
+        check(
+            "d20000:40 h30000:40 ?20000 ?30000 f20000 d50000:8 ?50000 ?30000",
+            "Gpu3#0+0 Pinned#0+0 Gpu3#0+0 Pinned#0+0",
+        );
+        check("d20000:40 ?20000 f20000 ?20000", "Gpu3#0+0 Other#0+0");
+        check("d20000:40 ?20000 f20000 h20000:40 ?20010", "Gpu3#0+0 Pinned#0+10");
+    }
+
+    /// A stand-in, or a runtime that takes host memory from the C library.
+    #[test]
+    fn a_runtime_s_allocation_is_nearer_than_what_it_is_part_of() {
+        check(
+            "+20000:1000 m40000:1000 h20100:40 v40100:40 ?20110 ?20000 ?40110",
+            "Pinned#0+10 Heap#0+0 Managed#0+10",
+        );
+    }
+
+    #[test]
+    fn the_driver_knows_what_no_hook_saw() {
+        check("a50001000:100 ?50001010 ?500010f0 ?50001100", "Gpu7#0+10 Gpu7#0+f0 Other#0+0");
+        check("a20000:40 a30000:40 ?20000 ?30000 d20000:40 ?20010", "Gpu7#0+0 Gpu7#1+0 Gpu3#0+10");
+        check("a20000:40 +20000:20 ?20000 ?20030", "Heap#0+0 Gpu7#0+30");
+    }
+
+    #[test]
+    fn the_driver_tells_allocations_apart() {
+        check("a20000:40 a30000:40 ?20000 ?30000 r20000 a40000:40 ?40000", "Gpu7#0+0 Gpu7#1+0 Gpu7#0+0");
+        check("a20000:40 a30000:40 ?20000 ?30000 r20000 a20000:40 ?20000", "Gpu7#0+0 Gpu7#1+0 Gpu7#0+0");
+        check("a20000:100 ?20080 r20000 a20040:100 ?20080 ?20100", "Gpu7#0+80 Gpu7#0+40 Gpu7#0+c0");
+        check("a20000:40 ?20000 r20000 ?20000 a20000:40 ?20010", "Gpu7#0+0 Other#0+0 Gpu7#0+10");
+    }
+
+    #[test]
+    fn gpu_names_survive_a_flood_of_frees() {
+        let mut process = Process::new();
+        for round in 0..3 {
+            let at = |i: usize| 0x10_0000 + i * 256;
+            for i in 0..2000 {
+                process.step(&format!("d{:x}:20", at(i)));
+                let said = process.step(&format!("?{:x}", at(i)));
+                assert_eq!(said, Some(format!("Gpu3#{i}+0")), "{round}");
+            }
+            (0..2000).for_each(|i| drop(process.step(&format!("f{:x}", at(i)))));
+        }
+    }
+
+    #[test]
     fn stack_and_static_memory_have_names_of_their_own() {
         static STATIC: [u64; 4] = [1; 4];
         let local = [2_u64; 4];
@@ -340,8 +495,7 @@ mod tests {
         assert_eq!((first.area, first.segment), (Area::Static, 0));
         assert_eq!(at(&raw const STATIC as usize + 8).offset, first.offset + 8);
         for (i, value) in local.iter().enumerate() {
-            let place = Place { area: Area::Stack, segment: i as u32, offset: 0 };
-            assert_eq!(at(value as *const u64 as usize), place);
+            assert_eq!(at(value as *const u64 as usize), place(Area::Stack, i as u32, 0));
         }
     }
 

@@ -199,6 +199,10 @@ impl Encoder {
             return;
         };
         record.tag(wire::AREA + address.area as u8);
+        // In a lane, not in the symbol: ranks that share a node differ in it and in nothing else.
+        if address.area == Area::Gpu {
+            record.lane(i64::from(address.device));
+        }
         if address.area != Area::Number {
             record.lane(i64::from(address.segment));
         }

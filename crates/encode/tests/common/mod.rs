@@ -29,6 +29,8 @@ pub struct Fake {
     pub topology: Topology,
     pub keep_pointers: bool,
     /// Where in its segment every address lies.
+    pub area: Area,
+    pub device: u32,
     pub offset: Rc<Cell<i64>>,
     pub places: u64,
     /// A communicator about which a real library must not be asked.
@@ -87,8 +89,12 @@ impl Memory for Fake {
 
 impl Host for Fake {
     fn locate(&mut self, pointer: usize) -> Option<Address> {
-        let address =
-            Address { area: Area::Heap, segment: (pointer >> 12) as u32 & 0xff, offset: self.offset.get() };
+        let address = Address {
+            area: self.area,
+            device: self.device,
+            segment: (pointer >> 12) as u32 & 0xff,
+            offset: self.offset.get(),
+        };
         self.keep_pointers.then_some(address)
     }
     fn places(&mut self) -> u64 {
@@ -161,6 +167,8 @@ pub fn world() -> World {
         comms,
         topology,
         keep_pointers: true,
+        area: Area::Heap,
+        device: 0,
         offset: Rc::new(Cell::new(8)),
         places: 0,
         untouchable: None,

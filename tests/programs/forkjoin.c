@@ -41,7 +41,8 @@ int main(int argc, char **argv)
     }
     for (int t = 0; t < THREADS; t++)
         MPI_Comm_free(&comms[t]);
-    puts("done");
+    if (rank == 0)
+        puts("done");
     MPI_Finalize();
     return 0;
 }

@@ -28,14 +28,14 @@ static __thread struct {
 } lines[LEVELS]; /* one for each call the thread is in */
 #define line lines[witness_depth - 1]
 
-static __thread int thread; /* 1 + the thread's number, in order of first call */
+static __thread int thread; /* 1 + the thread's number */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static FILE *file;
 static char *pending; /* lines from before the rank was known */
 static size_t pending_size;
 static FILE *pending_file;
-static int rank = -1, threads;
+static int rank = -1;
 
 static void die(const char *what, const char *which)
 {
@@ -143,6 +143,80 @@ void slot(const char *name)
     line.slots[line.count++] = (struct slot){name, line.used};
 }
 
+/* Threads have the lowest number that is free when they are created, but those that MPI makes; a joined thread's number
+ * is free again. */
+enum { THREADS = 256 };
+static struct numbered {
+    int used;
+    pthread_t id;
+    void *(*start)(void *);
+    void *argument;
+} numbered[THREADS] = {{.used = 1}};
+static pthread_mutex_t numbers = PTHREAD_MUTEX_INITIALIZER;
+
+static int free_number(void)
+{
+    for (int i = 1; i < THREADS; i++)
+        if (!numbered[i].used) {
+            numbered[i].used = 1;
+            return i;
+        }
+    die("too many threads", "at once");
+    return 0;
+}
+
+static void *begin(void *at)
+{
+    struct numbered *own = at;
+    pthread_mutex_lock(&numbers);
+    own->id = pthread_self();
+    pthread_mutex_unlock(&numbers);
+    thread = (int)(own - numbered) + 1;
+    return own->start(own->argument);
+}
+
+__attribute__((visibility("default"))) int pthread_create(pthread_t *id, const pthread_attr_t *attributes,
+                                                          void *(*start)(void *), void *argument)
+{
+    int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *) = next_function("pthread_create");
+    if (witness_depth)
+        return next(id, attributes, start, argument);
+    pthread_mutex_lock(&numbers);
+    int number = free_number();
+    numbered[number].start = start;
+    numbered[number].argument = argument;
+    pthread_mutex_unlock(&numbers);
+    int code = next(id, attributes, begin, &numbered[number]);
+    if (code)
+        numbered[number].used = 0;
+    return code;
+}
+
+__attribute__((visibility("default"))) int pthread_join(pthread_t id, void **result)
+{
+    int (*next)(pthread_t, void **) = next_function("pthread_join");
+    int code = next(id, result);
+    pthread_mutex_lock(&numbers);
+    for (int i = 1; !code && i < THREADS; i++)
+        if (numbered[i].used && numbered[i].id && pthread_equal(numbered[i].id, id))
+            numbered[i] = (struct numbered){0};
+    pthread_mutex_unlock(&numbers);
+    return code;
+}
+
+/* The calling thread's number. */
+static int own_number(void)
+{
+    if (!thread && getpid() == gettid())
+        thread = 1;
+    if (!thread) {
+        pthread_mutex_lock(&numbers);
+        thread = free_number() + 1;
+        pthread_mutex_unlock(&numbers);
+    }
+    return thread - 1;
+}
+
 /* The file is opened as soon as the rank in MPI_COMM_WORLD is known; lines wait in memory until then. */
 static FILE *sink(void)
 {
@@ -185,12 +259,10 @@ void line_end(const char *call, const char *params, int has_result, long result)
 {
     put("%c", 0);
     pthread_mutex_lock(&lock);
-    if (!thread)
-        thread = ++threads;
     FILE *out = sink();
     if (out == file)
         fprintf(out, "{\"rank\":%d,", rank);
-    fprintf(out, "\"thread\":%d,\"call\":\"%s\",\"args\":{", thread - 1, call);
+    fprintf(out, "\"thread\":%d,\"call\":\"%s\",\"args\":{", own_number(), call);
     int written = 0;
     for (const char *at = params + strspn(params, "( "); *at && *at != ')'; at += strspn(at, ", ")) {
         size_t length = strcspn(at, ", )");

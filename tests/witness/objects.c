@@ -7,8 +7,10 @@
  * variable and the handle. With WITNESS_FORTRAN set (Open MPI's Fortran layer passes temporaries) the address says
  * nothing: a request is known by its handle where only one live request has it, and is otherwise written as "req:@h",
  * one of those with handle number h. */
+#define _GNU_SOURCE
 #include "witness.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,10 +23,27 @@ struct entry {
     int serial, references, handle_number;
 };
 
-static __thread struct {
+/* What one thread makes another may use, so there is one set of tables. Whatever is called from elsewhere takes the
+ * lock. */
+static struct {
     struct entry *entries;
     int count, room, made;
 } tables[KINDS];
+static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+static void leave(int *unused)
+{
+    (void)unused;
+    pthread_mutex_unlock(&lock);
+}
+/* Held until the function returns. */
+#define LOCKED                                                                                                      \
+    __attribute__((cleanup(leave), unused)) int held = 0;                                                           \
+    pthread_mutex_lock(&lock);
+
+/* The serial of the object of each kind that this thread named last: when it has been freed, its handle may be another
+ * thread's already. */
+static __thread int named[KINDS];
 
 /* Requests as they stood before each call the thread is in. */
 static __thread struct {
@@ -34,7 +53,7 @@ static __thread struct {
 #define before requests_before[witness_depth - 1]
 
 /* Communicators under construction by MPI_Comm_idup. */
-static __thread struct later {
+static struct later {
     MPI_Comm *at;
     int serial;
     struct later *next;
@@ -135,10 +154,15 @@ static int fortran(void)
     return known == 2;
 }
 
-int known_object(enum kind kind, uintptr_t handle) { return find(kind, handle) != NULL; }
+int known_object(enum kind kind, uintptr_t handle)
+{
+    LOCKED
+    return find(kind, handle) != NULL;
+}
 
 void put_object(enum kind kind, uintptr_t handle)
 {
+    LOCKED
     const char *name = constant(kind, handle);
     if (name) {
         put("\"%s\"", name);
@@ -148,6 +172,7 @@ void put_object(enum kind kind, uintptr_t handle)
         settle_later();
     struct entry *entry = find(kind, handle);
     if (entry) {
+        named[kind] = entry->serial;
         put("\"%s:%d\"", NAMES[kind], entry->serial);
     } else if (fortran() && (kind == KEYVAL || kind == ERRHANDLER || kind == OP)) {
         /* Fortran layers make these without a call of C that could be seen. */
@@ -158,11 +183,13 @@ void put_object(enum kind kind, uintptr_t handle)
     }
 }
 
-void put_new_object(enum kind kind, uintptr_t handle)
+/* A handle that one thread is about to free may be made anew by another: `unique` where one handle is one object. */
+static void put_made(enum kind kind, uintptr_t handle, int unique)
 {
+    LOCKED
     if (!constant(kind, handle)) {
         struct entry *entry = find(kind, handle);
-        if (entry)
+        if (entry && !unique)
             entry->references++;
         else
             add(kind, handle, NULL, tables[kind].made++);
@@ -170,15 +197,29 @@ void put_new_object(enum kind kind, uintptr_t handle)
     put_object(kind, handle);
 }
 
+void put_new_object(enum kind kind, uintptr_t handle)
+{
+    put_made(kind, handle, kind == COMM || kind == INFO || kind == OP || kind == WIN || kind == FILE_);
+}
+
+void put_new_type(MPI_Datatype type) { put_made(TYPE, HANDLE(type), 1); }
+
 void forget_object(enum kind kind, uintptr_t handle)
 {
-    struct entry *entry = find(kind, handle);
-    if (entry && --entry->references == 0)
-        drop(kind, entry);
+    LOCKED
+    for (int i = tables[kind].count; i-- > 0;) {
+        struct entry *entry = &tables[kind].entries[i];
+        if (entry->handle == handle && entry->serial == named[kind]) {
+            if (--entry->references == 0)
+                drop(kind, entry);
+            return;
+        }
+    }
 }
 
 void put_comm_later(MPI_Comm *comm)
 {
+    LOCKED
     struct later *one = malloc(sizeof *one);
     *one = (struct later){comm, tables[COMM].made++, later};
     later = one;
@@ -189,8 +230,8 @@ void put_comm_later(MPI_Comm *comm)
 /* A small number for each distinct handle value. */
 static int handle_number(uintptr_t handle)
 {
-    static __thread uintptr_t *seen;
-    static __thread int count, room;
+    static uintptr_t *seen;
+    static int count, room;
     for (int i = 0; i < count; i++)
         if (seen[i] == handle)
             return i;
@@ -220,6 +261,7 @@ static struct entry *find_request(const MPI_Request *at, MPI_Request handle, int
 
 void put_request(const MPI_Request *at, MPI_Request handle, int addressed)
 {
+    LOCKED
     const char *name = constant(REQUEST, HANDLE(handle));
     int several;
     if (name) {
@@ -237,6 +279,7 @@ void put_request(const MPI_Request *at, MPI_Request handle, int addressed)
 
 void put_new_request(MPI_Request *at)
 {
+    LOCKED
     const char *name = constant(REQUEST, HANDLE(*at));
     if (name) {
         put("\"%s\"", name);
@@ -260,6 +303,7 @@ void remember_requests(const MPI_Request *requests, int n)
 
 void forget_completed(const MPI_Request *requests, int n)
 {
+    LOCKED
     for (int i = 0; i < n && i < before.count; i++) {
         if (before.handles[i] == MPI_REQUEST_NULL || requests[i] != MPI_REQUEST_NULL)
             continue;

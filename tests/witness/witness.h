@@ -78,6 +78,7 @@ enum kind { COMM, TYPE, REQUEST, GROUP, OP, INFO, ERRHANDLER, KEYVAL, MESSAGE, S
 int known_object(enum kind kind, uintptr_t handle); /* made, and not freed yet */
 void put_object(enum kind kind, uintptr_t handle);
 void put_new_object(enum kind kind, uintptr_t handle);
+void put_new_type(MPI_Datatype type); /* not one that may be known already, as those that a type was made from */
 void forget_object(enum kind kind, uintptr_t handle);
 void put_comm_later(MPI_Comm *comm);
 void put_request(const MPI_Request *at, MPI_Request handle, int addressed);
@@ -256,7 +257,7 @@ enum result { NOTHING, CODE, NUMBER };
 #define NEW_COMM(x) OUT(x, put_new_object(COMM, HANDLE(*(x))))
 #define NEW_COMM_LATER(x) OUT(x, put_comm_later(x))
 #define NEW_GROUP(x) OUT(x, put_new_object(GROUP, HANDLE(*(x))))
-#define NEW_TYPE(x) OUT(x, put_new_object(TYPE, HANDLE(*(x))))
+#define NEW_TYPE(x) OUT(x, put_new_type(*(x)))
 #define NEW_OP(x) OUT(x, put_new_object(OP, HANDLE(*(x))))
 #define NEW_INFO(x) OUT(x, put_new_object(INFO, HANDLE(*(x))))
 #define NEW_KEYVAL(x) OUT(x, put_new_object(KEYVAL, HANDLE(*(x))))

@@ -95,6 +95,8 @@ impl Program {
         program("tree.c", &[5], STILL).with(&["3"]),
         program("masterworker.c", &[3], STILL).with(&["3"]),
         program("rowcol.c", &[4], STILL).with(&["3"]),
+        program("threads4.c", &[2, 4], STILL),
+        program("forkjoin.c", &[2], STILL).with(&["10"]),
         program("cxx.cpp", &[2, 3], MOVING),
         program("f_mpifh.f", &[2, 3, 4], STILL),
         program("f_usempi.f90", &[2, 3, 4], STILL),
@@ -139,7 +141,7 @@ impl Program {
         let common = folder.join("common.h");
         make(&target, &[&source, &common], |part| {
             let mut command = Command::new(library.compiler(&source));
-            command.arg("-O1").arg("-g").arg("-o").arg(part).arg(&source);
+            command.arg("-O1").arg("-g").arg("-pthread").arg("-o").arg(part).arg(&source);
             if self.is_fortran() {
                 // mpif.h has no interfaces, so one routine takes buffers of many types.
                 command.arg("-fallow-argument-mismatch").arg("-w").arg("-J").arg(folder_for(library));

@@ -34,9 +34,20 @@ pub fn compare(dump: &[Vec<Json>], witness: &[Vec<Json>], rules: Rules) -> Resul
     }
     for (rank, (dump, witness)) in dump.iter().zip(witness).enumerate() {
         let mut state = Rank { rules, ..Rank::default() };
-        for (i, (d, w)) in dump.iter().zip(witness).enumerate() {
-            if let Err(problem) = state.call(d, w) {
-                wrong.push(format!("rank {rank}, call {i}: {problem}\n  witness {w}\n  refrain {d}"));
+        // The dump tells one thread after the other, the witness all of them as it happened: which is also the order in
+        // which objects are made and used.
+        let mut threads: HashMap<Option<i64>, Vec<&Json>> = HashMap::new();
+        for call in dump.iter().rev() {
+            threads.entry(call.get("thread").int()).or_default().push(call);
+        }
+        for (i, w) in witness.iter().enumerate() {
+            let thread = w.get("thread");
+            let found = match threads.get_mut(&thread.int()).and_then(Vec::pop) {
+                Some(d) => state.call(d, w).map_err(|problem| format!("{problem}\n  refrain {d}")),
+                None => Err(format!("the dump has no more calls of thread {thread}")),
+            };
+            if let Err(problem) = found {
+                wrong.push(format!("rank {rank}, call {i}: {problem}\n  witness {w}"));
                 if wrong.len() > 4 {
                     break;
                 }
@@ -224,7 +235,9 @@ impl Rank {
         let right_kind = match kind {
             "comm" => !found.contains('#') && !found.starts_with("MPI_"),
             _ => {
-                found.split_once('#').is_some_and(|(prefix, id)| prefix == kind && id.parse::<u32>().is_ok())
+                // A number, or a thread and the number of an object that it made.
+                let number = |id: &str| id.split('.').all(|part| part.parse::<u32>().is_ok());
+                found.split_once('#').is_some_and(|(prefix, id)| prefix == kind && number(id))
             }
         };
         if !right_kind {

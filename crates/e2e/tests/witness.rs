@@ -72,6 +72,8 @@ programs!(
     tree,
     masterworker,
     rowcol,
+    threads4,
+    forkjoin,
     cxx,
     f_mpifh,
     f_usempi,

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use refrain_model::{Class, NUMBER_BITS, maker_of};
 
-use crate::hash::FastMap;
+use crate::hash::{FastMap, mix};
 
 /// How an object is written: a constant of MPI, or an id of ours, in one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,11 @@ impl Pool {
             },
             |Reverse(id)| id,
         )
+    }
+
+    /// One that was given back, if there is any.
+    fn take_again(&mut self) -> Option<u32> {
+        self.free.pop().map(|Reverse(id)| id)
     }
 
     pub(crate) fn give_back(&mut self, id: u32) {
@@ -92,13 +97,15 @@ struct Object {
     /// Calls that are about to free it.
     ending: u32,
     /// A thread used it that did not make it. Nothing in that thread's calls would tell it from another object with the
-    /// same id, so the id is not given again.
+    /// same id, so the id is given again only to one that is made in the same way.
     foreign: bool,
+    /// A hash of how it was made.
+    signature: u64,
 }
 
 impl Object {
-    fn new(code: Code) -> Object {
-        Object { code, references: 1, ending: 0, foreign: false }
+    fn new(code: Code, signature: u64) -> Object {
+        Object { code, references: 1, ending: 0, foreign: false, signature }
     }
 }
 
@@ -109,6 +116,8 @@ pub(crate) struct Objects {
     /// Freed by calls that have not returned to us yet, while their handles are others' already.
     leaving: Vec<(Class, Object)>,
     pools: FastMap<Class, Pools>,
+    /// Ids that other threads than their makers know, by how their objects were made.
+    foreign: FastMap<(Class, u64), Pool>,
 }
 
 /// Classes whose creators may return a handle that is already out.
@@ -119,8 +128,12 @@ fn shares_handles(class: Class) -> bool {
 impl Objects {
     pub(crate) fn predefine(&mut self, class: Class, handle: u64, constant: u16) {
         // The first name of an alias is the canonical one.
-        let object = Object { references: u32::MAX, ..Object::new(Code::Constant(constant)) };
+        let object = Object { references: u32::MAX, ..Object::new(Code::Constant(constant), 0) };
         self.known.entry((class, handle)).or_insert(object);
+    }
+
+    pub(crate) fn is_constant(&self, class: Class, handle: u64) -> bool {
+        self.known.get(&(class, handle)).is_some_and(|object| matches!(object.code, Code::Constant(_)))
     }
 
     /// The object behind a handle; one that nobody saw being made gets an id now.
@@ -130,13 +143,14 @@ impl Objects {
                 object.foreign |= is_foreign(object.code, thread);
                 object.code
             }
-            None => self.create(class, handle, thread),
+            None => self.create(class, handle, thread, 0),
         }
     }
 
-    /// A call returned this handle as a new object.
-    pub(crate) fn create(&mut self, class: Class, handle: u64, thread: u32) -> Code {
-        let pools = self.pools.entry(class).or_default();
+    /// A call returned this handle as a new object; `signature` says how it was made.
+    pub(crate) fn create(&mut self, class: Class, handle: u64, thread: u32, signature: u64) -> Code {
+        // Each thread has its own.
+        let signature = mix(signature, u64::from(thread));
         match self.known.get_mut(&(class, handle)) {
             Some(object) if matches!(object.code, Code::Constant(_)) => object.code,
             Some(object) if shares_handles(class) && object.ending < object.references => {
@@ -145,29 +159,34 @@ impl Objects {
                 object.code
             }
             Some(object) => {
-                match object.code {
+                let old = object.clone();
+                if old.ending > 0 {
                     // Its end will be seen in a moment, by another thread.
-                    _ if object.ending > 0 => self.leaving.push((class, object.clone())),
+                    self.leaving.push((class, old));
+                } else {
                     // Its end was not seen.
-                    Code::Id(id) if !object.foreign => pools.give_back(id),
-                    _ => {}
+                    self.over(class, &old);
                 }
-                *object = Object::new(Code::Id(pools.take(thread)));
-                object.code
+                self.make(class, handle, thread, signature)
             }
-            None => {
-                let code = Code::Id(pools.take(thread));
-                self.known.insert((class, handle), Object::new(code));
-                code
-            }
+            None => self.make(class, handle, thread, signature),
         }
     }
 
+    fn make(&mut self, class: Class, handle: u64, thread: u32, signature: u64) -> Code {
+        let known = self.foreign.get_mut(&(class, signature)).and_then(Pool::take_again);
+        let id = known.unwrap_or_else(|| self.pools.entry(class).or_default().take(thread));
+        self.known.insert((class, handle), Object::new(Code::Id(id), signature));
+        Code::Id(id)
+    }
+
     fn over(&mut self, class: Class, object: &Object) {
-        if let Code::Id(id) = object.code
-            && !object.foreign
-        {
-            self.pools.entry(class).or_default().give_back(id);
+        match object.code {
+            Code::Id(id) if object.foreign => {
+                self.foreign.entry((class, object.signature)).or_default().give_back(id);
+            }
+            Code::Id(id) => self.pools.entry(class).or_default().give_back(id),
+            Code::Constant(_) => {}
         }
     }
 
@@ -182,7 +201,7 @@ impl Objects {
                 }
                 object.code
             }
-            None => self.create(class, handle, thread),
+            None => self.create(class, handle, thread, 0),
         }
     }
 
@@ -242,30 +261,30 @@ mod tests {
     #[test]
     fn a_handle_that_another_thread_gets_before_its_free_returns_is_another_object() {
         let mut o = Objects::default();
-        let old = o.create(Class::Datatype, 7, 0);
+        let old = o.create(Class::Datatype, 7, 0, 5);
         assert_eq!(o.ending(Class::Datatype, 7, 0), Some(old));
-        let new = o.create(Class::Datatype, 7, 1);
+        let new = o.create(Class::Datatype, 7, 1, 5);
         assert_ne!(old, new);
         assert!(!o.free(Class::Datatype, 7, old));
         assert_eq!(o.code(Class::Datatype, 7, 1), new);
-        assert_eq!((o.create(Class::Datatype, 8, 0), o.leaving.len()), (old, 0));
+        assert_eq!((o.create(Class::Datatype, 8, 0, 5), o.leaving.len()), (old, 0));
     }
 
     #[test]
     fn a_free_that_fails_frees_nothing() {
         let mut o = Objects::default();
-        let code = o.create(Class::Group, 7, 0);
+        let code = o.create(Class::Group, 7, 0, 5);
         o.ending(Class::Group, 7, 0);
         o.stays(Class::Group, 7, code);
-        assert_eq!((o.code(Class::Group, 7, 0), o.create(Class::Group, 7, 0)), (code, code));
+        assert_eq!((o.code(Class::Group, 7, 0), o.create(Class::Group, 7, 0, 5)), (code, code));
     }
 
     #[test]
     fn what_another_thread_used_keeps_its_id() {
         let mut o = Objects::default();
-        // Used by the thread that made it, by another, and again by its own.
-        for (user, id) in [(0, 0), (1, 0), (0, 1), (0, 1)] {
-            assert_eq!(o.create(Class::Datatype, 7, 0), Code::Id(id));
+        // Used by the thread that made it or another: then only one that is made alike gets its id.
+        for (user, signature, id) in [(0, 5, 0), (1, 5, 0), (0, 6, 1), (0, 6, 1), (0, 5, 0), (1, 5, 0)] {
+            assert_eq!(o.create(Class::Datatype, 7, 0, signature), Code::Id(id));
             o.code(Class::Datatype, 7, user);
             end(&mut o, Class::Datatype, 7);
         }
@@ -275,32 +294,32 @@ mod tests {
     fn ids_are_reused_lowest_first() {
         let mut o = Objects::default();
         for (handle, id) in [(10, 0), (11, 1), (12, 2)] {
-            assert_eq!(o.create(Class::Datatype, handle, 0), Code::Id(id));
+            assert_eq!(o.create(Class::Datatype, handle, 0, 5), Code::Id(id));
         }
         end(&mut o, Class::Datatype, 11);
         end(&mut o, Class::Datatype, 10);
-        assert_eq!(o.create(Class::Datatype, 99, 0), Code::Id(0));
-        assert_eq!(o.create(Class::Datatype, 98, 0), Code::Id(1));
-        assert_eq!(o.create(Class::Info, 99, 0), Code::Id(0));
+        assert_eq!(o.create(Class::Datatype, 99, 0, 5), Code::Id(0));
+        assert_eq!(o.create(Class::Datatype, 98, 0, 5), Code::Id(1));
+        assert_eq!(o.create(Class::Info, 99, 0, 5), Code::Id(0));
     }
 
     #[test]
     fn one_group_handle_given_out_twice_lives_until_both_are_freed() {
         let mut o = Objects::default();
-        assert_eq!(o.create(Class::Group, 7, 0), Code::Id(0));
-        assert_eq!(o.create(Class::Group, 7, 0), Code::Id(0));
+        assert_eq!(o.create(Class::Group, 7, 0, 5), Code::Id(0));
+        assert_eq!(o.create(Class::Group, 7, 0, 5), Code::Id(0));
         end(&mut o, Class::Group, 7);
         assert_eq!(o.code(Class::Group, 7, 0), Code::Id(0));
         end(&mut o, Class::Group, 7);
-        assert_eq!(o.create(Class::Group, 8, 0), Code::Id(0));
+        assert_eq!(o.create(Class::Group, 8, 0, 5), Code::Id(0));
     }
 
     #[test]
     fn a_reused_handle_is_a_new_object() {
         let mut o = Objects::default();
-        assert_eq!(o.create(Class::Win, 7, 0), Code::Id(0));
-        assert_eq!(o.create(Class::Win, 8, 0), Code::Id(1));
-        assert_eq!(o.create(Class::Win, 7, 0), Code::Id(0));
+        assert_eq!(o.create(Class::Win, 7, 0, 5), Code::Id(0));
+        assert_eq!(o.create(Class::Win, 8, 0, 5), Code::Id(1));
+        assert_eq!(o.create(Class::Win, 7, 0, 5), Code::Id(0));
     }
 
     #[test]

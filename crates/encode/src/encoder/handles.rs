@@ -69,6 +69,10 @@ impl Encoder {
         }
         self.scratch.codes.clear();
         let thread = call.tables.thread();
+        // Not of MPI_DATATYPE_NULL, which MPI must not be asked about.
+        let first = facts.map(|_| call.host.handle_at(class, call.args[i], 0));
+        let made = first.filter(|&first| n > 0 && !self.objects.is_constant(class, first));
+        let made = made.map(|made| call.host.datatype(made));
         for k in 0..n {
             let handle = self.given(call, i, class, k);
             let code = match (p.dir, p.effect) {
@@ -78,7 +82,9 @@ impl Encoder {
                 }
                 (Dir::Out, _) => {
                     self.generation += 1;
-                    Some(self.objects.create(class, handle, thread))
+                    let made =
+                        made.map_or(0, |made| mix(mix(made.size as u64, made.lb as u64), made.extent as u64));
+                    Some(self.objects.create(class, handle, thread, mix(signature(record), made)))
                 }
                 _ => self.code(call, class, handle),
             };
@@ -87,9 +93,8 @@ impl Encoder {
             record.push(lane, code.number() as i64);
         }
         if let Some(facts) = facts {
-            let handle = call.host.handle_at(class, call.args[i], 0);
             let made = match self.scratch.codes.first() {
-                Some(Code::Id(_)) => call.host.datatype(handle),
+                Some(Code::Id(_)) => made.unwrap_or_default(),
                 _ => DatatypeInfo::default(),
             };
             for (k, v) in (0u16..).zip([made.size, made.lb, made.extent]) {

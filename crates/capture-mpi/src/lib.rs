@@ -1,7 +1,7 @@
 //! The preloaded library: it stands between a program and its MPI library, watches, and changes nothing.
 //!
-//! Owns: the wrappers of every MPI function, the guard around what observes them, the clock, the allocations of the
-//! program, and every static Refrain has in a traced process (`state`). Does not own: what a call means (`encode`), how
+//! Owns: the wrappers of every MPI function, the guard around what observes them, the clock, the allocations and
+//! threads of the program, and every static Refrain has in a traced process (`state`). Does not own: what a call means (`encode`), how
 //! calls are folded (`fold`), bytes on disk (`tracefile`), what MPI library this is (`mpi`).
 //!
 //! ```text

@@ -58,7 +58,6 @@ impl Default for Threads {
 
 impl Threads {
     pub const fn new() -> Self {
-        const NONE: AtomicPtr<()> = AtomicPtr::new(null_mut());
         Self {
             slots: [const {
                 Slot {
@@ -70,12 +69,12 @@ impl Threads {
             }; MOST],
             beyond: AtomicU32::new(0),
             key: AtomicU32::new(0),
-            create: NONE,
-            join: NONE,
-            try_join: NONE,
-            timed_join: NONE,
-            clock_join: NONE,
-            detach: NONE,
+            create: AtomicPtr::new(null_mut()),
+            join: AtomicPtr::new(null_mut()),
+            try_join: AtomicPtr::new(null_mut()),
+            timed_join: AtomicPtr::new(null_mut()),
+            clock_join: AtomicPtr::new(null_mut()),
+            detach: AtomicPtr::new(null_mut()),
         }
     }
 

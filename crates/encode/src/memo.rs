@@ -43,7 +43,11 @@ impl Plan {
     fn new<M: Memory>(f: &'static Function, host: &M) -> Option<Plan> {
         // Whether a status was written is looked up by its flag; other outputs that decide about it are not.
         let by_index = f.params.iter().flat_map(|p| p.when).any(|c| matches!(c, Cond::Defined(_)));
-        if f.returns != Returns::Code || f.silent || f.params.len() > WORDS || by_index {
+        if !matches!(f.returns, Returns::Code | Returns::Clock)
+            || f.silent
+            || f.params.len() > WORDS
+            || by_index
+        {
             return None;
         }
         let mut plan = Plan {

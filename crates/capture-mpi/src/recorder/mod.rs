@@ -13,7 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use refrain_encode::{Before, Encoder, Memo, Record, Tape};
 use refrain_mpi::Pmpi;
 
-use refrain_tracefile::part::{self, End, Word};
+use refrain_tracefile::part::{self, End, Lost, Word};
 
 use crate::clock::Moment;
 use crate::config::{Config, Time};
@@ -91,7 +91,7 @@ impl State {
         for (number, thread) in self.threads.iter_mut().enumerate().filter(|(_, t)| t.safe.is_none()) {
             thread.safe = place.part(number, &mut thread.tape);
             match &thread.safe {
-                Some(safe) => endings::watch(safe.word(Word::Magic)),
+                Some(safe) => endings::watch(safe.words()),
                 // The same would happen to all others.
                 None => {
                     self.place = None;
@@ -166,29 +166,37 @@ impl State {
             (Word::Flags, flags),
         ];
         let text = format!(
-            "version {}\nhost {}\nlibrary {}\nabi {}\npointers {}\ncommand {}\n",
+            "version {}\nrun {}\nhost {}\nlibrary {}\nabi {}\npointers {}\ncommand {}\n",
             env!("CARGO_PKG_VERSION"),
+            config.run,
             finalize::host_name(),
             finalize::library_name(&pmpi.library_version().unwrap_or_default()),
             pmpi.abi().family.name(),
             if config.pointers { "on" } else { "off" },
             config.command.join("\u{1f}").replace('\n', " "),
         );
-        // A program that another one started ends on its own.
+        // A program that another one started ends on its own, and so does each of several.
         let directory = if self.spawned {
-            config.parts().with_extension(format!("{parent}.parts"))
+            let job = std::env::var("PMIX_NAMESPACE").unwrap_or_else(|_| parent.to_string());
+            config.parts().with_extension(format!("{}.parts", job.replace(['/', '.'], "_")))
         } else {
             config.parts()
         };
-        Some(Place { directory, words, text })
+        let room = config.test_tail.map_or(safety::ROOM, |bytes| bytes.next_multiple_of(part::HEADER));
+        Some(Place { directory, rank, room, words, text })
     }
 }
 
-const RANKS: [&str; 3] = ["PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"];
-const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"];
+const RANKS: [&str; 4] = ["PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+const SIZES: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "SLURM_NTASKS"];
 
 fn launcher_says(variables: &[&str]) -> Option<u32> {
     variables.iter().find_map(|variable| std::env::var(variable).ok()?.parse().ok())
+}
+
+/// Tracing has stopped: what is kept says that it ends there.
+pub fn stopped() {
+    endings::lose(Lost::Stopped);
 }
 
 /// The recorder of real traces.

@@ -5,7 +5,9 @@ use std::cell::{Cell, UnsafeCell};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, compiler_fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, compiler_fence,
+};
 
 use refrain_mpi::Library;
 
@@ -57,6 +59,8 @@ pub static RESERVE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 pub static ENDING: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
 /// Mapped files, whose pages may vanish under us: start and length, 0 where there is none.
 pub static SHIELDED: [Region; 256] = [const { Region(AtomicUsize::new(0), AtomicUsize::new(0)) }; 256];
+/// By signal: the handler that was there before ours; null where there was none.
+pub static BEFORE: [AtomicPtr<libc::sigaction>; 32] = [const { AtomicPtr::new(null_mut()) }; 32];
 /// One of them did.
 pub static TORN: AtomicBool = AtomicBool::new(false);
 

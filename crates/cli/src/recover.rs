@@ -88,8 +88,8 @@ pub fn paths(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
 /// All parts of a directory that can be read, and whether their process still runs; and what is to be said of those that
 /// cannot.
 fn read(directory: &Path) -> Result<(Vec<(Part, bool)>, Vec<String>), Failure> {
-    let paths = paths(directory)
-        .map_err(|e| Failure::new(format!("{} cannot be read: {e}", directory.display())))?;
+    let paths =
+        paths(directory).map_err(|e| Failure::new(format!("{} cannot be read: {e}", directory.display())))?;
     let here = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let runs = |path: &PathBuf| Part::peek(path).is_ok_and(|part| is_at_work(&part, path, here.trim()));
     let begun = Instant::now();
@@ -131,7 +131,11 @@ impl Process {
     /// The part that says how the process ended, if any does.
     fn end(&self) -> (End, i64) {
         let told = self.parts.iter().find(|part| part.end() != End::Silent).unwrap_or(self.first());
-        (told.end(), told.word(Word::EndCode) as i64)
+        let fault = self.parts.iter().map(|part| part.word(Word::Fault)).find(|signal| *signal != 0);
+        match (told.end(), fault) {
+            (End::Silent, Some(signal)) => (End::Signal, signal as i64),
+            (end, _) => (end, told.word(Word::EndCode) as i64),
+        }
     }
 
     fn how_it_ended(&self) -> String {
@@ -158,8 +162,7 @@ impl Process {
     }
 
     fn ended_well(&self) -> bool {
-        matches!(self.end(), (End::Exit, 0) | (End::Finalized, _))
-            && self.lost() == Lost::Nothing
+        matches!(self.end(), (End::Exit, 0) | (End::Finalized, _)) && self.lost() == Lost::Nothing
     }
 
     fn lost(&self) -> Lost {

@@ -82,6 +82,11 @@ impl Traced {
         parts(&self.trace)
     }
 
+    /// How a launcher whose code was to be noted has ended.
+    pub fn launchers_code(&self) -> Option<i32> {
+        fs::read_to_string(self.folder.join("code")).ok()?.trim().parse().ok()
+    }
+
     /// The same run's trace in another place.
     pub fn at(self, trace: PathBuf) -> Traced {
         Traced { trace, ..self }
@@ -253,6 +258,8 @@ pub struct Special<'a> {
     pub inside: bool,
     /// Without `--force`.
     pub careful: bool,
+    /// With a shell in between that notes the launcher's own exit code: [`Traced::launchers_code`].
+    pub code_noted: bool,
 }
 
 /// Does something to a run while it is under way: it is given the place where the ranks keep what they record.
@@ -279,6 +286,10 @@ pub fn traced_while(
     refrain.push("--".into());
     let launcher = launcher(library, ranks);
     let mut words: Vec<String> = special.before.iter().map(|w| w.to_string()).collect();
+    if special.code_noted {
+        refrain
+            .extend(["sh", "-c", "\"$@\"; code=$?; echo $code >code; exit $code", "sh"].map(str::to_owned));
+    }
     words.extend(if special.inside { [launcher, refrain] } else { [refrain, launcher] }.concat());
     words.extend(program_words(library, program));
     let parts = parts(&trace);

@@ -57,6 +57,8 @@ pub enum Word {
     /// How the process ended ([`End`]), and the code or signal that goes with it.
     End,
     EndCode,
+    /// A signal that a handler of the program, or of a library, was given and may have survived. 0: none.
+    Fault,
     /// Calls are missing at the end ([`Lost`]).
     Lost,
     /// Which of the two pairs below counts.

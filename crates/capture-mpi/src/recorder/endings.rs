@@ -1,7 +1,8 @@
 //! The ends of a process other than `MPI_Finalize`: what can still be said of them is written to its part file.
 //!
 //! One exit handler, and a handler for each signal that would end the process and that nobody else handles when MPI has
-//! started. It notes the signal and lets it have its way: the process ends as it would have.
+//! started. It notes the signal and lets it have its way: the process ends as it would have. Handlers of faults that were
+//! there before ours get them next, and have the last word.
 
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -12,7 +13,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use refrain_tracefile::part::{End, Lost, Word};
 
 use super::safety::Words;
-use crate::state::{self, ENDING, Mode, Region, SHIELDED, TORN};
+use crate::state::{self, BEFORE, ENDING, Mode, Region, SHIELDED, TORN};
 
 /// Signals that end a process unless it says otherwise.
 const DEADLY: [c_int; 17] = [
@@ -34,6 +35,9 @@ const DEADLY: [c_int; 17] = [
     libc::SIGXFSZ,
     libc::SIGSYS,
 ];
+
+/// Of these, those that a program brings upon itself. Handlers for them mostly tell of the end and let it happen.
+const FAULTS: [c_int; 5] = [libc::SIGILL, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGSEGV];
 
 /// From here on ends are noted in this header.
 pub fn watch(words: Words) {
@@ -70,6 +74,13 @@ pub fn note(end: End, code: i64) {
     let silent = End::Silent as u64;
     if word(Word::End).compare_exchange(silent, end as u64, AcqRel, Relaxed).is_ok() {
         word(Word::EndCode).store(code as u64, Release);
+    }
+}
+
+/// A fault is under way, 0: the process went on after it.
+pub fn fault(signal: c_int) {
+    if let Some(word) = ending() {
+        word(Word::Fault).store(signal as u64, Release);
     }
 }
 
@@ -139,7 +150,11 @@ fn watch_signal(signal: c_int) {
     // SAFETY: filled in by the call above, and zero before.
     let mut action = unsafe { now.assume_init() };
     if action.sa_sigaction != libc::SIG_DFL {
-        return;
+        // UCX, Open MPI and Fortran handle faults, to tell of them. They come after us.
+        if !FAULTS.contains(&signal) || action.sa_sigaction == libc::SIG_IGN {
+            return;
+        }
+        BEFORE[signal as usize].store(Box::into_raw(Box::new(action)), Release);
     }
     action.sa_sigaction = dying as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
@@ -149,15 +164,23 @@ fn watch_signal(signal: c_int) {
 
 extern "C" fn dying(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
     // SAFETY: the kernel fills it in for handlers with SA_SIGINFO.
-    let (code, address) = unsafe { info.as_ref().map_or((0, 0), |info| (info.si_code, info.si_addr() as usize)) };
+    let (code, address) =
+        unsafe { info.as_ref().map_or((0, 0), |info| (info.si_code, info.si_addr() as usize)) };
     if signal == libc::SIGBUS && code > 0 && mend(address) {
         return;
     }
-    note(End::Signal, signal.into());
+    let before = BEFORE.get(signal as usize).map_or(null_mut(), |before| before.load(Acquire));
+    if before.is_null() {
+        note(End::Signal, signal.into());
+    } else {
+        // Unless its handler knows how to go on.
+        fault(signal);
+    }
     // SAFETY: zeros are the default action with an empty mask.
     let default: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: both calls may be made in a handler.
-    unsafe { libc::sigaction(signal, &default, null_mut()) };
+    let action = if before.is_null() { &raw const default } else { before.cast_const() };
+    // SAFETY: may be called in a handler; what `BEFORE` holds stays.
+    unsafe { libc::sigaction(signal, action, null_mut()) };
     // A fault of the program's own happens again when we return; anything else has to be sent again. So has a
     // breakpoint, after which the program would go on, and a memory error that nobody has stumbled on yet.
     let by_itself = match signal {

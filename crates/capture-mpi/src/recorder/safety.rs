@@ -119,7 +119,9 @@ impl Place {
     fn complain(&self, error: &io::Error) {
         if self.rank == 0 {
             let directory = self.directory.display();
-            say(&format!("what is recorded would not survive a crash, the program goes on: {directory}: {error}"));
+            say(&format!(
+                "what is recorded would not survive a crash, the program goes on: {directory}: {error}"
+            ));
         }
     }
 }
@@ -222,6 +224,9 @@ impl Safe {
         let now = Moment::now();
         self.word(Word::LaterTicks).store(now.ticks, Relaxed);
         self.word(Word::LaterNanoseconds).store(now.nanoseconds, Relaxed);
+        if self.word(Word::Fault).load(Relaxed) != 0 {
+            endings::fault(0);
+        }
         if endings::torn() {
             // What is written from here on reaches no file, now or later.
             self.lose(u64::MAX, u64::MAX, &io::Error::from_raw_os_error(libc::EIO));
@@ -241,7 +246,9 @@ impl Safe {
     fn make_room(&mut self, tape: &mut Tape, pause: u64) {
         match self.snapshot(tape) {
             // It holds everything, also what was not kept in the meantime.
-            Ok(()) if self.waits.take().is_some() => self.word(Word::Lost).store(Lost::Nothing as u64, Release),
+            Ok(()) if self.waits.take().is_some() => {
+                self.word(Word::Lost).store(Lost::Nothing as u64, Release)
+            }
             Ok(()) => {}
             Err(error) => self.lose(self.calls.saturating_add(pause), pause, &error),
         }
@@ -252,7 +259,9 @@ impl Safe {
         self.word(Word::Lost).store(Lost::NoRoom as u64, Release);
         if !std::mem::replace(&mut self.said, true) {
             let path = self.path.display();
-            say(&format!("what is recorded from here on would not survive a crash, the program goes on: {path}: {error}"));
+            say(&format!(
+                "what is recorded from here on would not survive a crash, the program goes on: {path}: {error}"
+            ));
         }
     }
 

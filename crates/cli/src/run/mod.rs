@@ -295,13 +295,19 @@ fn take_in(parts: &Path, out: &Path, written: bool, force: bool) {
         }
     };
     say(match (written, recovered.complete) {
-        (true, _) => "the trace lacked calls that a rank had recorded; it was made anew from what the ranks kept:",
+        (true, _) => {
+            "the trace lacked calls that a rank had recorded; it was made anew from what the ranks kept:"
+        }
         (false, true) => "the run ended without writing its trace; all that it did had been kept:",
-        (false, false) => "the run ended before its trace was written; this is what it had recorded until then:",
+        (false, false) => {
+            "the run ended before its trace was written; this is what it had recorded until then:"
+        }
     });
     if recovered.running {
         let shown = parts.display();
-        say(&format!("some of its processes still run; `refrain recover {shown} --force` when they have ended"));
+        say(&format!(
+            "some of its processes still run; `refrain recover {shown} --force` when they have ended"
+        ));
     } else {
         let _ = std::fs::remove_dir_all(parts);
     }

@@ -85,9 +85,11 @@ pub fn paths(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// All parts of a directory that can be read, and whether their process still runs; and what is to be said of those that
-/// cannot.
-fn read(directory: &Path) -> Result<(Vec<(Part, bool)>, Vec<String>), Failure> {
+/// A part, and whether its process still runs.
+type Found = (Part, bool);
+
+/// All parts of a directory that can be read, and what is to be said of those that cannot.
+fn read(directory: &Path) -> Result<(Vec<Found>, Vec<String>), Failure> {
     let paths =
         paths(directory).map_err(|e| Failure::new(format!("{} cannot be read: {e}", directory.display())))?;
     let here = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
@@ -229,7 +231,7 @@ fn signal_name(number: i64) -> String {
 const MOST_RANKS: u64 = 1 << 24;
 
 /// The processes of the newest run, by rank.
-fn processes(parts: Vec<(Part, bool)>, notes: &mut Vec<String>) -> Vec<Process> {
+fn processes(parts: Vec<Found>, notes: &mut Vec<String>) -> Vec<Process> {
     let mut by_process: BTreeMap<(u64, String, u64), Process> = BTreeMap::new();
     for (part, running) in parts {
         let Some(rank) = part.rank() else { continue };
@@ -288,7 +290,7 @@ impl Merging {
     }
 }
 
-fn assemble(parts: Vec<(Part, bool)>, notes: &mut Vec<String>) -> Result<Trace, String> {
+fn assemble(parts: Vec<Found>, notes: &mut Vec<String>) -> Result<Trace, String> {
     let processes = processes(parts, notes);
     let first = processes.first().ok_or("none of them got as far as MPI_Init")?.first();
     let size = first.word(Word::Size) as u32;

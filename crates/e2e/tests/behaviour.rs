@@ -154,7 +154,7 @@ fn a_jump_out_of_a_call_keeps_nobody_waiting() {
     }
 }
 
-/// There is no world to ask about; and no `MPI_Finalize`, so no trace either.
+/// There is no world to ask about, and no `MPI_Finalize`: `endings.rs` looks at the trace.
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn a_program_of_sessions_alone_is_left_alone() {

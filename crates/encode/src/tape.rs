@@ -14,6 +14,9 @@ use crate::polls::{Failed, Pending};
 use crate::reader::Events;
 use crate::record::Record;
 
+/// Lanes and numbers of one call.
+type Values = [(u16, i64)];
+
 /// Folds records as they come.
 #[derive(Default)]
 pub struct Tape {
@@ -205,7 +208,7 @@ impl Tape {
     }
 
     /// The failed polls that are not folded yet: symbol, values, how many.
-    pub fn waiting(&self) -> Option<(u32, &[(u16, i64)], u64)> {
+    pub fn waiting(&self) -> Option<(u32, &Values, u64)> {
         let Pending { symbol, values, count } = &self.pending;
         (*count > 0).then_some((*symbol, values, *count))
     }

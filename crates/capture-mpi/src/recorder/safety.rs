@@ -214,7 +214,7 @@ impl Safe {
             }
             None => self.make_room(tape, PAUSE),
         }
-        if self.calls.is_power_of_two() || self.calls % COMPARED == 0 {
+        if self.calls.is_power_of_two() || self.calls.is_multiple_of(COMPARED) {
             self.compare_clocks();
         }
     }

@@ -1,5 +1,5 @@
-/* A program that does not end well: endings HOW STEPS [ARGUMENT]. After STEPS steps of work on every rank the last rank
- * (or, where it says so, all of them) ends as it was told. */
+/* A program that does not end well, unless HOW is "well": endings HOW STEPS [ARGUMENT]. After STEPS steps of work on
+ * every rank the last rank (or, where it says so, all of them) ends as it was told. */
 #define _GNU_SOURCE
 #include "common.h"
 

@@ -101,9 +101,12 @@ fn after_finalize_and_in_children() {
             let plain = run::plain(library, &program, RANKS);
             let traced = run::traced(library, &program, RANKS);
             assert_eq!((plain.code, traced.outcome.code), (code, code), "{}", traced.outcome.stderr);
-            assert_eq!(traced.outcome.stdout, plain.stdout);
-            let compared = compare::compare(&traced.dump(), &traced.witness(), Default::default());
-            compared.unwrap_or_else(|e| panic!("{e}"));
+            // After an error the launcher may drop output, and end ranks that are still in MPI_Finalize.
+            assert!(code != 0 || traced.outcome.stdout == plain.stdout, "{}", traced.outcome.stdout);
+            if code == 0 {
+                let compared = compare::compare(&traced.dump(), &traced.witness(), Default::default());
+                compared.unwrap_or_else(|e| panic!("{e}"));
+            }
             let (info, _) = check(&traced, args[0]);
             assert!(info.contains(", complete") && !info.contains("notes"), "{info}");
             assert!(!traced.parts().exists());
@@ -454,7 +457,7 @@ fn room_runs_out_on_the_way() {
 #[ignore = "needs MPI: `make test`"]
 fn an_unwritable_directory() {
     for library in Library::ALL {
-        let program = endings(&["finalized", "20"]);
+        let program = endings(&["well", "20"]);
         let plain = run::plain(library, &program, RANKS);
         for place in ["/proc/t.rfn", "/there/is/no/such/directory/t.rfn"] {
             let special = Special { trace: Some(place.into()), inside: true, ..Special::default() };

@@ -203,7 +203,9 @@ fn death_inside_the_merge() {
     for library in Library::ALL {
         for rank in ["0", "1", "2"] {
             let environment = [("REFRAIN_TEST_DIE_IN_MERGE", rank)];
-            let special = Special { environment: &environment, ..Special::default() };
+            // Open MPI's launcher now and then does not notice, and then has to be told.
+            let before = ["timeout", "--preserve-status", "20"];
+            let special = Special { environment: &environment, before: &before, ..Special::default() };
             let traced = run::traced_special(library, &endings(&["finalized", "20"]), RANKS, &special);
             assert_ne!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
             let (info, _) = check(&traced, &format!("{} rank {rank}", library.suffix()));

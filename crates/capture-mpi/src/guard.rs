@@ -161,6 +161,7 @@ fn stop(panic: Box<dyn Any + Send>) {
     // Another thread may fail at the same time: one of them speaks.
     if state::MODE.compare_exchange(Mode::On as u8, Mode::Stopped as u8, AcqRel, Acquire).is_ok() {
         state::TRACKING.store(false, Relaxed);
+        crate::recorder::stopped();
         match state::rank() {
             Some(rank) => {
                 say(&format!("tracing stopped on rank {rank}: {reason}; the program is not affected"))

@@ -33,6 +33,7 @@ mod guard;
 pub mod hooks;
 pub mod memory;
 mod recorder;
+mod reserve;
 mod start;
 pub mod state;
 pub mod symbols;

@@ -9,7 +9,7 @@ use crate::filter::Gate;
 use crate::guard::say;
 use crate::memory::imports;
 use crate::state::{self, Mode};
-use crate::{clock, symbols};
+use crate::{clock, reserve, symbols};
 
 #[cfg(not(test))]
 #[used]
@@ -49,6 +49,7 @@ fn start() {
     };
     // Our own copy of the standard library, so a Rust program's hook stays its own. `guard` says what happened.
     std::panic::set_hook(Box::new(|_| {}));
+    reserve::prepare();
     clock::choose();
     state::prepare_threads();
     state::TIMED.store(config.time != Time::Off, Relaxed);

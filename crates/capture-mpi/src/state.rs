@@ -6,7 +6,9 @@ use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, compiler_fence};
+use std::sync::atomic::{
+    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, compiler_fence,
+};
 
 use refrain_mpi::Library;
 
@@ -57,8 +59,19 @@ pub static TSC: AtomicBool = AtomicBool::new(false);
 pub static PANIC_AT: AtomicU64 = AtomicU64::new(0);
 pub static OBSERVED: AtomicU64 = AtomicU64::new(0);
 
+/// Memory for when there is none left; null where it has been used.
+pub static RESERVE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
 /// The first word of the part file that says how this process ended; null until there is one.
 pub static ENDING: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
+/// Mapped files, whose pages may vanish under us: start and length, 0 where there is none.
+pub static SHIELDED: [Region; 256] = [const { Region(AtomicUsize::new(0), AtomicUsize::new(0)) }; 256];
+/// By signal: the handler that was there before ours; null where there was none.
+pub static BEFORE: [AtomicPtr<libc::sigaction>; 32] = [const { AtomicPtr::new(null_mut()) }; 32];
+/// One of them did.
+pub static TORN: AtomicBool = AtomicBool::new(false);
+
+pub struct Region(pub AtomicUsize, pub AtomicUsize);
 
 /// Allocations are followed. On from the first instruction until somebody can say that nobody asked for it.
 pub static TRACKING: AtomicBool = AtomicBool::new(true);

@@ -12,7 +12,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use refrain_encode::{Before, Encoder, Memo, Record, Tape};
 use refrain_mpi::Pmpi;
 
-use refrain_tracefile::part::{self, End, Word};
+use refrain_tracefile::part::{self, End, Lost, Word};
 
 use crate::clock::Moment;
 use crate::config::{Config, Time};
@@ -108,7 +108,7 @@ impl State {
         if let (Some(place), None) = (&self.place, &thread.safe) {
             thread.safe = place.part(number, &mut thread.tape);
             match &thread.safe {
-                Some(safe) => endings::watch(safe.word(Word::Magic)),
+                Some(safe) => endings::watch(safe.words()),
                 // The same would happen to all others.
                 None => self.place = None,
             }
@@ -178,8 +178,7 @@ impl State {
             (number(pmpi.comm_rank(world))?, number(pmpi.comm_size(world))?)
         } else {
             // A session alone has no world: what the launcher said.
-            let launched = config.launched?;
-            (launched.rank, launched.size)
+            (launcher_says(&RANKS)?, launcher_says(&SIZES)?)
         };
         if !config.choice.has_rank(rank) {
             return None;
@@ -194,8 +193,9 @@ impl State {
             (Word::Flags, flags),
         ];
         let mut text = format!(
-            "version {}\nhost {}\nlibrary {}\nabi {}\n",
+            "version {}\nrun {}\nhost {}\nlibrary {}\nabi {}\n",
             env!("CARGO_PKG_VERSION"),
+            config.run,
             finalize::host_name(),
             finalize::library_name(&pmpi.library_version().unwrap_or_default()),
             pmpi.abi().family.name(),
@@ -204,8 +204,21 @@ impl State {
             text += &format!("option {option} {}\n", value.replace('\n', " "));
         }
         text += &format!("command {}\n", config.command.join("\u{1f}").replace('\n', " "));
-        Some(Place { directory: finalize::parts(config, self.spawned, self.alone), words, text })
+        let room = config.test_tail.map_or(safety::ROOM, |bytes| bytes.next_multiple_of(part::HEADER));
+        Some(Place { directory: finalize::parts(config, self.spawned, self.alone), rank, room, words, text })
     }
+}
+
+const RANKS: [&str; 4] = ["PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+const SIZES: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "SLURM_NTASKS"];
+
+fn launcher_says(variables: &[&str]) -> Option<u32> {
+    variables.iter().find_map(|variable| std::env::var(variable).ok()?.parse().ok())
+}
+
+/// Tracing has stopped: what is kept says that it ends there.
+pub fn stopped() {
+    endings::lose(Lost::Stopped);
 }
 
 /// The recorder of real traces.

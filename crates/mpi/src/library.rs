@@ -4,7 +4,7 @@ use crate::abi::{Abi, MissingConstant};
 use crate::constants::Family;
 use crate::objects::{Object, objects};
 use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NOLOAD, c_char, c_void};
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -25,7 +25,7 @@ const FILE_NAMES: [&str; 10] = [
 ];
 
 /// A function that every MPI library defines itself, and that its Fortran and C++ layers only use.
-const SIGNATURE: &str = "PMPI_Comm_rank";
+pub const SIGNATURE: &CStr = c"PMPI_Comm_rank";
 
 /// `dlsym` of the C library.
 pub type Dlsym = unsafe extern "C" fn(handle: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -83,7 +83,9 @@ impl Library {
         if handle.is_null() {
             return None;
         }
-        let defines = look_up(dlsym, handle, SIGNATURE).is_some_and(|address| object.contains(address));
+        let defines = SIGNATURE
+            .to_str()
+            .is_ok_and(|name| look_up(dlsym, handle, name).is_some_and(|address| object.contains(address)));
         if !defines {
             // SAFETY: the reference taken just above is given back.
             unsafe { libc::dlclose(handle) };

@@ -127,22 +127,18 @@ fn begin() {
 }
 
 fn end(opened: bool) {
-    let library = match opened {
-        // The program may ask `dlerror` why it failed, which looking for the library would make it forget.
-        false => state::LIBRARY.get(),
-        true => {
-            let library = library();
-            // SAFETY: takes nothing. What we looked for in vain is no error of the program's.
-            unsafe { libc::dlerror() };
-            library
-        }
-    };
+    // The program may ask `dlerror` why it failed, which looking for the library would make it forget.
+    let library = if opened { library() } else { state::LIBRARY.get() };
     counted(|openers| {
         *openers -= 1;
         if *openers == 0 {
             symbols::offer(library);
         }
     });
+    if opened {
+        // SAFETY: takes nothing. What we have looked for in vain is no error of the program's.
+        unsafe { libc::dlerror() };
+    }
 }
 
 #[cfg(test)]

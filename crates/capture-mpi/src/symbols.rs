@@ -132,13 +132,14 @@ std::arch::global_asm!(
 extern "C" fn resolve(inside_stub: usize) -> usize {
     let index = (inside_stub - (&raw const refrain_stubs) as usize) / STUB_SIZE;
     let Some(module) = own() else { return 0 };
-    let Some((symbols, count)) = module.exported().filter(|&(_, count)| index < count) else { return 0 };
-    debug_assert!(index < count);
+    let Some((symbols, _)) = module.exported().filter(|&(_, count)| index < count) else { return 0 };
     // SAFETY: one of our own symbols.
     let symbol = unsafe { &*symbols.add(index) };
     let name = module.name(symbol);
     let offered = Module::any(|other| {
-        other.base != module.base && other.defines(refrain_mpi::SIGNATURE) && other.defines(name)
+        other.base != module.base
+            && refrain_mpi::is_library(|mark| other.defines(mark))
+            && other.defines(name)
     });
     if offered { module.base + symbol.st_size as usize } else { 0 }
 }

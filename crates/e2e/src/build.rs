@@ -166,8 +166,14 @@ impl Program {
         self.source.ends_with(".f") || self.source.ends_with(".f90")
     }
 
+    /// The program of `tests/rust-mpi`, which `make wheels` builds.
+    pub const RUST: Program = program("rust-mpi.rs", &[1, 3], MOVING);
+
     /// The executable, built if it is not there or older than its source.
     pub fn build(&self, library: Library) -> PathBuf {
+        if self.source == Program::RUST.source {
+            return target().join("rust-mpi").join(library.suffix()).join("release/rust-mpi");
+        }
         let folder = sources().join("programs");
         let source = folder.join(self.source);
         let target = folder_for(library).join(self.name());

@@ -136,8 +136,7 @@ impl Module {
                 }
             }
             // SAFETY: as above; the lowest bit marks a chain's end.
-            chain =
-                (hash & 1 == 0).then(|| unsafe { (index + 1, link(self.hash as *const u32, index + 1)) });
+            chain = (hash & 1 == 0).then(|| unsafe { (index + 1, link(self.hash as *const u32, index + 1)) });
         }
         false
     }

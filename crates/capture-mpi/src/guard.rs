@@ -99,7 +99,7 @@ fn is_mpi(address: usize) -> bool {
         table.iter().find(|(memory, _)| memory.contains(&address)).map(|&(_, mpi)| mpi)
     };
     known(state::CODE.load(Acquire)).unwrap_or_else(|| {
-        let Some(library) = state::library() else { return true };
+        let Some(library) = late::library() else { return true };
         // Leaked, since another thread may be reading it: one for each time that new code calls from a callback.
         let table = Box::into_raw(Box::new(library.code()));
         state::CODE.store(table, Release);

@@ -132,7 +132,10 @@ fn end(opened: bool) {
     counted(|openers| {
         *openers -= 1;
         if *openers == 0 {
-            symbols::offer(library);
+            match library {
+                Some(library) => symbols::offer(Some(library)),
+                None => symbols::withdraw(),
+            }
         }
     });
     if opened {

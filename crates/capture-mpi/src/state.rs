@@ -4,9 +4,9 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::ptr::null_mut;
-use std::sync::{Mutex, OnceLock};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, compiler_fence};
+use std::sync::{Mutex, OnceLock};
 
 use refrain_mpi::Library;
 

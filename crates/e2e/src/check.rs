@@ -87,7 +87,8 @@ mod tests {
         check(send, r#"[{"call":"MPI_Send","args":{"count":3,"status":{"tag":8}}}]"#, false);
         check(send, r#"[{"call":"MPI_Send","args":{"tag":3}}]"#, false);
         check(send, r#"[{"call":"MPI_Send","args":{}},{"call":"MPI_Send","args":{}}]"#, false);
-        let two = r#"[{"call":"MPI_Send","args":{}},{"call":"MPI_Wait","args":{}},{"call":"MPI_Send","args":{}}]"#;
+        let two =
+            r#"[{"call":"MPI_Send","args":{}},{"call":"MPI_Wait","args":{}},{"call":"MPI_Send","args":{}}]"#;
         check(two, r#"[{"call":"MPI_Send","args":{}}]"#, false);
         check(two, r#"[{"call":"MPI_Send","args":{}},{"call":"MPI_Send","args":{}}]"#, true);
         check(two, r#"[{"call":"MPI_Wait","args":{}},{"call":"MPI_Send","args":{}}]"#, false);

@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn tools_are_no_libraries() {
-        let check = |names: &[&CStr], library| assert_eq!(is_library(|n| names.contains(&n)), library, "{names:?}");
+        let check =
+            |names: &[&CStr], library| assert_eq!(is_library(|n| names.contains(&n)), library, "{names:?}");
         check(&[c"PMPI_Comm_rank", c"MPI_Comm_rank"], false);
         check(&[c"MPI_UNWEIGHTED"], false);
         check(&[c"PMPI_Comm_rank", c"MPI_UNWEIGHTED"], true);

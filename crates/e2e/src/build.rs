@@ -162,6 +162,12 @@ impl Program {
         self.only.is_none_or(|only| only == library)
     }
 
+    /// Whether it waits for requests in other variables than it made them in: Fortran's wrappers have their own, Rust
+    /// moves them.
+    pub fn moves_requests(&self) -> bool {
+        self.is_fortran() || self.source == Program::RUST.source
+    }
+
     pub fn is_fortran(&self) -> bool {
         self.source.ends_with(".f") || self.source.ends_with(".f90")
     }

@@ -188,7 +188,7 @@ fn witness_environment(folder: &Path, library: Library, program: &Program) -> Ve
     fs::create_dir_all(&logs).unwrap_or_else(|e| panic!("{}: {e}", logs.display()));
     let mut environment =
         vec![("LD_PRELOAD", preloads(library, true)), ("WITNESS_DIR", logs.to_string_lossy().into_owned())];
-    if program.is_fortran() {
+    if program.moves_requests() {
         environment.push(("WITNESS_FORTRAN", "1".into()));
     }
     environment

@@ -23,11 +23,11 @@ pub fn wait() {
 
 /// The program's MPI library, looked for where it may have come since the last time. Not for the path of every call.
 pub fn library() -> Option<&'static Library> {
-    if state::LIBRARY.get().is_none() && state::WAITING.load(Acquire) {
-        let _ = state::LIBRARY.set(Library::find()?);
+    if state::LIBRARY.get().is_none() && state::WAITING.load(Acquire) && symbols::library_is_there() {
+        let first = state::LIBRARY.set(Library::find()?).is_ok();
         state::WAITING.store(false, Release);
         // Where a variable means nothing to us the constructor kept silent, as in any process without MPI.
-        if let Err(unknown) = Config::read(|variable| std::env::var_os(variable)) {
+        if let (true, Err(unknown)) = (first, Config::read(|variable| std::env::var_os(variable))) {
             say(&format!("not tracing: {unknown}"));
         }
     }

@@ -141,12 +141,19 @@ extern "C" fn resolve(inside_stub: usize) -> usize {
     // SAFETY: one of our own symbols.
     let symbol = unsafe { &*symbols.add(index) };
     let name = module.name(symbol);
-    let offered = Module::any(|other| {
-        other.base != module.base
-            && refrain_mpi::is_library(|mark| other.defines(mark))
-            && other.defines(name)
-    });
+    let offered = some_library(&module, |library| library.defines(name));
     if offered { module.base + symbol.st_size as usize } else { 0 }
+}
+
+/// Whether an MPI library is loaded. Much cheaper than finding it, and asks nothing of the linker.
+pub fn library_is_there() -> bool {
+    own().is_some_and(|own| some_library(&own, |_| true))
+}
+
+fn some_library(own: &Module, wanted: impl Fn(&Module) -> bool) -> bool {
+    Module::any(|module| {
+        module.base != own.base && refrain_mpi::is_library(|mark| module.defines(mark)) && wanted(module)
+    })
 }
 
 #[cfg(test)]

@@ -79,7 +79,7 @@ mod tests {
         std::fs::write(&system, "").unwrap();
         assert_eq!(mpi4py(&interpreter)[0].canonicalize().unwrap(), system.canonicalize().unwrap());
         std::fs::write(&own, "").unwrap();
-        assert_eq!(mpi4py(&interpreter), [own.clone()]);
+        assert_eq!(mpi4py(&interpreter), std::slice::from_ref(&own));
         let another = own.with_file_name("MPI.openmpi.cpython-311-x86_64-linux-gnu.so");
         std::fs::write(&another, "").unwrap();
         assert_eq!(mpi4py(&interpreter), [own, another]);

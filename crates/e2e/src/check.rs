@@ -7,11 +7,6 @@ use crate::{compare, run};
 /// On every number of ranks of the program: it does not notice that it is traced, the trace verifies, and its dump says
 /// what the witness saw.
 pub fn against_witness(library: Library, program: &Program) {
-    against_witness_but(library, program, &[]);
-}
-
-/// The same, leaving out functions that the witness does not know.
-pub fn against_witness_but(library: Library, program: &Program, unknown: &[&str]) {
     let name = program.name();
     for &ranks in program.ranks {
         let what = format!("{name} on {ranks} ranks of {}", library.suffix());
@@ -22,11 +17,7 @@ pub fn against_witness_but(library: Library, program: &Program, unknown: &[&str]
         assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
         let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
         assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
-        let mut dump = traced.dump();
-        for calls in &mut dump {
-            calls.retain(|call| call.get("call").text().is_none_or(|name| !unknown.contains(&name)));
-        }
-        match compare::compare(&dump, &traced.witness(), program.rules) {
+        match compare::compare(&traced.dump(), &traced.witness(), program.rules) {
             Ok(report) => println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments),
             Err(difference) => panic!("{what}:\n{difference}"),
         }

@@ -9,7 +9,7 @@ use crate::filter::Gate;
 use crate::guard::say;
 use crate::memory::imports;
 use crate::state::{self, Mode};
-use crate::{clock, reserve, symbols};
+use crate::{clock, late, reserve, symbols};
 
 #[cfg(not(test))]
 #[used]
@@ -28,22 +28,22 @@ extern "C" fn construct() {
 
 fn start() {
     let library = Library::find();
-    symbols::offer(library.as_ref());
     let asked = Config::read(|variable| std::env::var_os(variable));
-    let config = match (library, asked) {
-        (Some(library), Ok(Some(config))) => {
-            let _ = state::LIBRARY.set(library);
-            config
-        }
-        (library, asked) => {
+    symbols::offer(library.as_ref());
+    let found = library.is_some();
+    if let Some(library) = library {
+        let _ = state::LIBRARY.set(library);
+    } else if !matches!(asked, Ok(None)) {
+        late::wait();
+    }
+    let config = match asked {
+        Ok(Some(config)) => config,
+        asked => {
             // A launcher or a shell says nothing: the program it starts will.
-            if let (Some(_), Err(unknown)) = (&library, &asked) {
+            if let (true, Err(unknown)) = (found, &asked) {
                 say(&format!("not tracing: {unknown}"));
             }
             state::TRACKING.store(false, Relaxed);
-            if let Some(library) = library {
-                let _ = state::LIBRARY.set(library);
-            }
             return;
         }
     };

@@ -4,11 +4,11 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::ptr::null_mut;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, compiler_fence,
 };
+use std::sync::{Mutex, OnceLock};
 
 use refrain_mpi::Library;
 
@@ -37,8 +37,14 @@ pub static MODE: AtomicU8 = AtomicU8::new(Mode::Inert as u8);
 pub static STARTED: AtomicBool = AtomicBool::new(false);
 /// Written once, in the constructor.
 pub static CONFIG: OnceLock<Config> = OnceLock::new();
-/// Written once, in the constructor. Empty where the program has no MPI library.
+/// Written once: in the constructor, or when the program loads one later. Read through `late::library`.
 pub static LIBRARY: OnceLock<Library> = OnceLock::new();
+/// There is no MPI library yet, and one that comes is to be traced.
+pub static WAITING: AtomicBool = AtomicBool::new(false);
+/// How many are opening a library that may bring MPI, while waiting for it.
+pub static OPENERS: Mutex<u32> = Mutex::new(0);
+/// The C library's `dlopen`, once it is known.
+pub static DLOPEN: AtomicPtr<()> = AtomicPtr::new(null_mut());
 /// This process's rank in the world, or -1.
 static RANK: AtomicI64 = AtomicI64::new(-1);
 
@@ -324,11 +330,6 @@ pub fn mode() -> Mode {
         3 => Mode::Done,
         _ => Mode::Inert,
     }
-}
-
-/// The program's MPI library, if it has one.
-pub fn library() -> Option<&'static Library> {
-    LIBRARY.get()
 }
 
 pub fn rank() -> Option<i64> {

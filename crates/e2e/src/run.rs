@@ -51,9 +51,18 @@ impl Traced {
 
     /// What the witness saw, rank by rank.
     pub fn witness(&self) -> Vec<Vec<Json>> {
+        self.logs("witness")
+    }
+
+    /// What a script wrote down itself, rank by rank.
+    pub fn record(&self) -> Vec<Vec<Json>> {
+        self.logs("record")
+    }
+
+    fn logs(&self, folder: &str) -> Vec<Vec<Json>> {
         let log =
             |rank| {
-                let path = self.folder.join(format!("witness/rank.{rank}.jsonl"));
+                let path = self.folder.join(format!("{folder}/rank.{rank}.jsonl"));
                 let text = fs::read_to_string(&path);
                 parse(&text.unwrap_or_else(|e| {
                     panic!("{}: {e}; the run said: {}", path.display(), self.outcome.stderr)
@@ -99,11 +108,11 @@ fn parse(lines: &str) -> Vec<Json> {
 
 /// The launcher and its arguments, up to the program.
 pub fn launcher(library: Library, ranks: u32) -> Vec<String> {
-    let options: &[&str] = match library {
-        Library::Mpich => &[],
-        Library::OpenMpi => &["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
+    let options: &[&str] = match library.is_open_mpi() {
+        false => &[],
+        true => &["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
     };
-    let mut words = vec![format!("mpiexec.{}", library.suffix())];
+    let mut words = vec![library.tool("mpiexec")];
     words.extend(options.iter().map(|o| o.to_string()));
     words.extend(["-n".into(), ranks.to_string()]);
     words
@@ -182,7 +191,7 @@ fn preloads(library: Library, witness: bool) -> String {
     if witness {
         libraries.push(build::witness(library).to_string_lossy().into_owned());
     }
-    if library == Library::Mpich {
+    if !library.is_open_mpi() {
         libraries.push(build::yielding().to_string_lossy().into_owned());
     }
     libraries.join(":")
@@ -209,7 +218,7 @@ fn witness_environment(folder: &Path, library: Library, program: &Program) -> Ve
     fs::create_dir_all(&logs).unwrap_or_else(|e| panic!("{}: {e}", logs.display()));
     let mut environment =
         vec![("LD_PRELOAD", preloads(library, true)), ("WITNESS_DIR", logs.to_string_lossy().into_owned())];
-    if program.is_fortran() {
+    if program.moves_requests() {
         environment.push(("WITNESS_FORTRAN", "1".into()));
     }
     environment
@@ -332,6 +341,29 @@ fn traced_in(
     words.extend(launcher(library, ranks));
     words.extend(program_words(library, program));
     let outcome = command(&folder, &words, environment);
+    Traced { outcome, trace, folder, ranks }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracing {
+    On,
+    Off,
+}
+
+/// A script of `tests/python`, by the Python that the library belongs to.
+pub fn script(library: Library, script: &str, ranks: u32, tracing: Tracing) -> Traced {
+    let folder = folder(script);
+    let record = folder.join("record");
+    fs::create_dir_all(&record).unwrap_or_else(|e| panic!("{}: {e}", record.display()));
+    let trace = folder.join("trace.rfn");
+    let mut words = Vec::new();
+    if tracing == Tracing::On {
+        words.push(build::refrain().to_string_lossy().into_owned());
+        words.extend(["run", "--out", &trace.to_string_lossy(), "--"].map(String::from));
+    }
+    words.extend(launcher(library, ranks));
+    words.extend([build::python(library), build::script(script)].map(|p| p.to_string_lossy().into_owned()));
+    let outcome = command(&folder, &words, &[("RECORD_DIR", record.to_string_lossy().into_owned())]);
     Traced { outcome, trace, folder, ranks }
 }
 

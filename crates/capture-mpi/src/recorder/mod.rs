@@ -19,7 +19,7 @@ use crate::config::{Config, Time};
 use crate::filter::{self, Fate};
 use crate::guard::say;
 use crate::hooks::{Ending, Observed, Recorder};
-use crate::state;
+use crate::{late, state};
 use host::Process;
 use safety::{Place, Safe};
 
@@ -54,7 +54,7 @@ struct Thread {
 impl State {
     /// What is needed before the first call can be encoded. MPI need not be up yet.
     fn new() -> Option<State> {
-        let library = state::library()?;
+        let library = late::library()?;
         let config = state::CONFIG.get()?;
         let abi = library.abi().unwrap_or_else(|missing| panic!("{missing}"));
         let constants: Vec<(u16, i64)> = {
@@ -286,7 +286,7 @@ fn alone_among_others() -> Option<u32> {
     let launched = config.launched.filter(|launched| launched.size > 1)?;
     if launched.rank == 0 {
         let library =
-            state::library().map_or_else(Default::default, |library| library.path().display().to_string());
+            late::library().map_or_else(Default::default, |library| library.path().display().to_string());
         say(&format!(
             "the launcher started {} processes, but to the MPI library ({library}) each of them is alone: launcher and \
              library do not belong together; `refrain doctor` names the right one. Each process has a trace of its \

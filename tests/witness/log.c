@@ -58,7 +58,7 @@ void *library_function(const char *name)
 #ifdef OPEN_MPI
         "libmpi.so.40", "libmpi.so.80",
 #else
-        "libmpich.so.12", "libmpi.so.12",
+        "libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.1",
 #endif
     };
     for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)

@@ -22,6 +22,8 @@ pub struct Config {
     pub summary: bool,
     /// `REFRAIN_SAFE=on|off`: keep what is recorded where it survives the process.
     pub safe: bool,
+    /// `REFRAIN_RUN`, or what the launcher calls this job: tells one run's parts from another's. Empty if unknown.
+    pub run: String,
     /// `REFRAIN_COMMAND`: the command line that was traced, its words separated by the unit separator (0x1f).
     pub command: Vec<String>,
     /// `REFRAIN_RANKS`, `REFRAIN_ONLY`, `REFRAIN_SKIP`, `REFRAIN_WINDOW`, `REFRAIN_PCONTROL`: what is recorded at all.
@@ -30,6 +32,10 @@ pub struct Config {
     pub launched: Option<Launched>,
     /// `REFRAIN_TEST_PANIC=n`: a fault inside the tracer at the n-th observed call, for tests. 0: none.
     pub test_panic: u64,
+    /// `REFRAIN_TEST_DIE_IN_MERGE=rank`: that rank kills itself between two messages of the merge, for tests.
+    pub test_die_in_merge: Option<u32>,
+    /// `REFRAIN_TEST_TAIL=bytes`: snapshots come so often, for tests.
+    pub test_tail: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +107,13 @@ impl Config {
                 .map_or_else(Vec::new, |words| words.split('\u{1f}').map(str::to_owned).collect()),
             choice: Choice::read(words).map_err(Unknown::Choice)?,
             launched: launched(&look_up),
+            run: text("REFRAIN_RUN")
+                .or_else(|| text("PMIX_NAMESPACE"))
+                .or_else(|| Some(format!("{}.{}", text("SLURM_JOB_ID")?, text("SLURM_STEP_ID")?)))
+                .unwrap_or_default()
+                .replace('\n', " "),
+            test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
+            test_tail: text("REFRAIN_TEST_TAIL").and_then(|bytes| bytes.parse().ok()),
             test_panic: match text("REFRAIN_TEST_PANIC") {
                 None => 0,
                 Some(value) => value.parse().map_err(|_| Unknown::Value {

@@ -11,7 +11,9 @@ const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_RELA: i64 = 7;
 const DT_RELASZ: i64 = 8;
+const DT_RPATH: i64 = 15;
 const DT_JMPREL: i64 = 23;
+const DT_RUNPATH: i64 = 29;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 
 #[repr(C)]
@@ -38,16 +40,43 @@ pub struct Module {
     names: usize,
     hash: usize,
     relocations: [(usize, usize); 2],
+    /// Has places of its own in which the linker looks for what this module opens.
+    pub own_paths: bool,
     /// What the loader made read-only after relocating.
     pub read_only: Range<usize>,
 }
 
 impl Module {
     pub fn find(which: Which) -> Option<Module> {
-        let mut search = Search { which, found: None };
-        // SAFETY: the callback fits, and `search` outlives the call.
-        unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut search).cast()) };
-        search.found.filter(|module| module.symbols != 0 && module.names != 0)
+        let mut found = None;
+        walk(&mut |base, headers| {
+            let wanted = match which {
+                Which::Program => true,
+                Which::Holding(address) => headers.iter().any(|h| {
+                    h.p_type == libc::PT_LOAD
+                        && address.wrapping_sub(base + h.p_vaddr as usize) < h.p_memsz as usize
+                }),
+            };
+            if wanted {
+                found = Module::new(base, headers).filter(Module::has_symbols);
+            }
+            wanted
+        });
+        found
+    }
+
+    /// Whether `wanted` is true for some module.
+    pub fn any(wanted: impl Fn(&Module) -> bool) -> bool {
+        let mut found = false;
+        walk(&mut |base, headers| {
+            found = Module::new(base, headers).filter(Module::has_symbols).is_some_and(|m| wanted(&m));
+            found
+        });
+        found
+    }
+
+    fn has_symbols(&self) -> bool {
+        self.symbols != 0 && self.names != 0
     }
 
     fn new(base: usize, headers: &[Elf64_Phdr]) -> Option<Module> {
@@ -72,6 +101,7 @@ impl Module {
                 DT_RELASZ => module.relocations[0].1 = value,
                 DT_JMPREL => module.relocations[1].0 = address,
                 DT_PLTRELSZ => module.relocations[1].1 = value,
+                DT_RPATH | DT_RUNPATH => module.own_paths = true,
                 _ => {}
             }
             // SAFETY: not past DT_NULL yet.
@@ -87,6 +117,28 @@ impl Module {
             // SAFETY: the table has at least `end` symbols.
             (unsafe { (self.symbols as *mut Elf64_Sym).add(first) }, end - first)
         })
+    }
+
+    /// Whether others find that name here. Calls nothing of the linker's, so that it can be asked in the midst of linking.
+    pub fn defines(&self, name: &CStr) -> bool {
+        if self.hash == 0 {
+            return false;
+        }
+        let wanted = name.to_bytes().iter().fold(5381u32, |h, &b| h.wrapping_mul(33).wrapping_add(b.into()));
+        // SAFETY: the hash section the linker made for this very table.
+        let mut chain = unsafe { chain(self.hash as *const u32, wanted) };
+        while let Some((index, hash)) = chain {
+            if hash | 1 == wanted | 1 {
+                // SAFETY: the table has every symbol its hash section knows.
+                let symbol = unsafe { &*(self.symbols as *const Elf64_Sym).add(index) };
+                if symbol.st_shndx != 0 && self.name(symbol) == name {
+                    return true;
+                }
+            }
+            // SAFETY: as above; the lowest bit marks a chain's end.
+            chain = (hash & 1 == 0).then(|| unsafe { (index + 1, link(self.hash as *const u32, index + 1)) });
+        }
+        false
     }
 
     pub fn name(&self, symbol: &Elf64_Sym) -> &CStr {
@@ -117,34 +169,27 @@ const SLOTS: [u32; 2] = [1025, 1026];
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 const SLOTS: [u32; 0] = [];
 
-struct Search {
-    which: Which,
-    found: Option<Module>,
+type Visit<'a> = &'a mut dyn FnMut(usize, &[Elf64_Phdr]) -> bool;
+
+/// Shows `visit` the base and the program headers of each module, until it returns true.
+fn walk(mut visit: Visit<'_>) {
+    // SAFETY: the callback fits, and `visit` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut visit).cast()) };
 }
 
-unsafe extern "C" fn each(info: *mut dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
+unsafe extern "C" fn each(info: *mut dl_phdr_info, _size: usize, visit: *mut c_void) -> c_int {
     // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer back.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+    let (info, visit) = unsafe { (&*info, &mut *visit.cast::<Visit<'_>>()) };
     // SAFETY: the loader's own array, of that length.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let base = info.dlpi_addr as usize;
-    let wanted = match search.which {
-        Which::Program => true,
-        Which::Holding(address) => headers.iter().any(|h| {
-            h.p_type == libc::PT_LOAD && address.wrapping_sub(base + h.p_vaddr as usize) < h.p_memsz as usize
-        }),
-    };
-    if wanted {
-        search.found = Module::new(base, headers);
-    }
-    c_int::from(wanted)
+    c_int::from(visit(info.dlpi_addr as usize, headers))
 }
 
-/// The range of symbols a GNU hash table covers.
+/// The parts of a GNU hash table: how many buckets, the first symbol it covers, the buckets, the chains.
 ///
 /// # Safety
 /// `hash` is a complete `.gnu.hash` section of this machine's word size.
-unsafe fn hashed(hash: *const u32) -> (usize, usize) {
+unsafe fn parts(hash: *const u32) -> (usize, usize, *const u32, *const u32) {
     // SAFETY: the four words of the header.
     let [buckets, first, blooms] = [0, 1, 2].map(|i| unsafe { *hash.add(i) } as usize);
     let words_a_bloom = size_of::<usize>() / size_of::<u32>();
@@ -152,6 +197,43 @@ unsafe fn hashed(hash: *const u32) -> (usize, usize) {
     let bucket = unsafe { hash.add(4 + blooms * words_a_bloom) };
     // SAFETY: as above.
     let chain = unsafe { bucket.add(buckets) };
+    (buckets, first, bucket, chain)
+}
+
+/// What a GNU hash table says about symbol `index`: its hash, with the lowest bit set at the end of a chain.
+///
+/// # Safety
+/// As for `parts`, and the table covers that symbol.
+unsafe fn link(hash: *const u32, index: usize) -> u32 {
+    // SAFETY: as the caller says.
+    let (_, first, _, chain) = unsafe { parts(hash) };
+    // SAFETY: as the caller says.
+    unsafe { *chain.add(index - first) }
+}
+
+/// The first symbol of the chain in which one with that hash would be, and its own hash.
+///
+/// # Safety
+/// As for `parts`.
+unsafe fn chain(hash: *const u32, wanted: u32) -> Option<(usize, u32)> {
+    // SAFETY: as the caller says.
+    let (buckets, first, bucket, _) = unsafe { parts(hash) };
+    if buckets == 0 {
+        return None;
+    }
+    // SAFETY: `buckets` of them are there.
+    let index = unsafe { *bucket.add(wanted as usize % buckets) } as usize;
+    // SAFETY: a bucket names a symbol that the table covers, or none with a lower number.
+    (index >= first.max(1)).then(|| (index, unsafe { link(hash, index) }))
+}
+
+/// The range of symbols a GNU hash table covers.
+///
+/// # Safety
+/// `hash` is a complete `.gnu.hash` section of this machine's word size.
+unsafe fn hashed(hash: *const u32) -> (usize, usize) {
+    // SAFETY: as the caller says.
+    let (buckets, first, bucket, chain) = unsafe { parts(hash) };
     // SAFETY: `buckets` of them are there.
     let last = (0..buckets).map(|i| unsafe { *bucket.add(i) } as usize).max().unwrap_or(0);
     if last < first {
@@ -195,5 +277,23 @@ impl Drop for Writable {
     fn drop(&mut self) {
         // SAFETY: as they were.
         unsafe { libc::mprotect(self.start, self.length, libc::PROT_READ) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_where_they_are_defined() {
+        let libc = Module::find(Which::Holding(libc::getpid as *const () as usize)).expect("libc is loaded");
+        for name in [c"getpid", c"dl_iterate_phdr", c"qsort", c"environ"] {
+            assert!(libc.defines(name), "{name:?}");
+            assert!(Module::any(|module| module.defines(name)));
+        }
+        for name in [c"", c"getpi", c"getpidd", c"MPI_Init"] {
+            assert!(!libc.defines(name), "{name:?}");
+            assert!(!Module::any(|module| module.defines(name)));
+        }
     }
 }

@@ -12,6 +12,7 @@ use refrain_mpi::Library;
 use crate::clock;
 use crate::filter;
 use crate::hooks::{Active, Ending, Observed, Recorder};
+use crate::late;
 use crate::state::{self, Mode};
 
 /// `MPI_ERR_OTHER` of Open MPI, `MPI_ERR_INTERN` of the MPICH ABI: an error everywhere, and in no ABI a success.
@@ -42,7 +43,7 @@ fn resolve(index: usize) -> *const () {
 
 /// `PMPI_X` of the program's MPI library, else its `MPI_X`, else what comes after us in the look-up order.
 fn look_up(name: &str) -> *const () {
-    let own = |name: &str| state::library().and_then(|library: &Library| library.symbol(name));
+    let own = |name: &str| late::library().and_then(|library: &Library| library.symbol(name));
     let next = |name: &str| {
         let name = std::ffi::CString::new(name).ok()?;
         // SAFETY: a terminated string; `RTLD_NEXT` is seen from this library, which is the one that calls.
@@ -98,7 +99,7 @@ fn is_mpi(address: usize) -> bool {
         table.iter().find(|(memory, _)| memory.contains(&address)).map(|&(_, mpi)| mpi)
     };
     known(state::CODE.load(Acquire)).unwrap_or_else(|| {
-        let Some(library) = state::library() else { return true };
+        let Some(library) = late::library() else { return true };
         // Leaked, since another thread may be reading it: one for each time that new code calls from a callback.
         let table = Box::into_raw(Box::new(library.code()));
         state::CODE.store(table, Release);
@@ -161,6 +162,7 @@ fn stop(panic: Box<dyn Any + Send>) {
     // Another thread may fail at the same time: one of them speaks.
     if state::MODE.compare_exchange(Mode::On as u8, Mode::Stopped as u8, AcqRel, Acquire).is_ok() {
         state::TRACKING.store(false, Relaxed);
+        crate::recorder::stopped();
         match state::rank() {
             Some(rank) => {
                 say(&format!("tracing stopped on rank {rank}: {reason}; the program is not affected"))

@@ -17,8 +17,8 @@
 //! 1. The real call happens exactly once, with the program's arguments; its result and `errno` go back untouched.
 //! 2. What observes runs behind a panic guard and with the thread marked as ours. A fault of ours ends tracing, with one
 //!    line on stderr; it never ends the program.
-//! 3. We are loaded into shells and launchers too: nothing happens before MPI is there *and* a trace was asked for, and
-//!    no function is offered that the program's MPI library lacks.
+//! 3. We are loaded into shells and launchers too: nothing happens where no trace was asked for, nothing is recorded
+//!    before MPI is there, and no function is offered that the program's MPI library lacks.
 //! 4. `malloc` is called before any constructor, inside `dlsym`, and with locks held that we cannot see. On its path
 //!    there is no allocation, no lock, no lazily initialised static, no thread-local with a destructor.
 //! 5. No thread and no file descriptor of ours while the program runs. One exit handler, and handlers for deadly signals
@@ -31,8 +31,10 @@ mod elf;
 pub mod filter;
 mod guard;
 pub mod hooks;
+mod late;
 pub mod memory;
 mod recorder;
+mod reserve;
 mod start;
 pub mod state;
 pub mod symbols;

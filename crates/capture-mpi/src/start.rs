@@ -9,7 +9,7 @@ use crate::filter::Gate;
 use crate::guard::say;
 use crate::memory::imports;
 use crate::state::{self, Mode};
-use crate::{clock, symbols};
+use crate::{clock, late, reserve, symbols};
 
 #[cfg(not(test))]
 #[used]
@@ -28,27 +28,28 @@ extern "C" fn construct() {
 
 fn start() {
     let library = Library::find();
-    symbols::offer(library.as_ref());
     let asked = Config::read(|variable| std::env::var_os(variable));
-    let config = match (library, asked) {
-        (Some(library), Ok(Some(config))) => {
-            let _ = state::LIBRARY.set(library);
-            config
-        }
-        (library, asked) => {
+    symbols::offer(library.as_ref());
+    let found = library.is_some();
+    if let Some(library) = library {
+        let _ = state::LIBRARY.set(library);
+    } else if !matches!(asked, Ok(None)) {
+        late::wait();
+    }
+    let config = match asked {
+        Ok(Some(config)) => config,
+        asked => {
             // A launcher or a shell says nothing: the program it starts will.
-            if let (Some(_), Err(unknown)) = (&library, &asked) {
+            if let (true, Err(unknown)) = (found, &asked) {
                 say(&format!("not tracing: {unknown}"));
             }
             state::TRACKING.store(false, Relaxed);
-            if let Some(library) = library {
-                let _ = state::LIBRARY.set(library);
-            }
             return;
         }
     };
     // Our own copy of the standard library, so a Rust program's hook stays its own. `guard` says what happened.
     std::panic::set_hook(Box::new(|_| {}));
+    reserve::prepare();
     clock::choose();
     state::prepare_threads();
     state::TIMED.store(config.time != Time::Off, Relaxed);

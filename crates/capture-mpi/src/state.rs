@@ -4,11 +4,11 @@
 use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::ptr::null_mut;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{
     AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, compiler_fence, fence,
 };
+use std::sync::{Mutex, OnceLock};
 
 use refrain_encode::{Now, Requests};
 use refrain_mpi::Library;
@@ -40,8 +40,14 @@ pub static MODE: AtomicU8 = AtomicU8::new(Mode::Inert as u8);
 pub static STARTED: AtomicBool = AtomicBool::new(false);
 /// Written once, in the constructor.
 pub static CONFIG: OnceLock<Config> = OnceLock::new();
-/// Written once, in the constructor. Empty where the program has no MPI library.
+/// Written once: in the constructor, or when the program loads one later. Read through `late::library`.
 pub static LIBRARY: OnceLock<Library> = OnceLock::new();
+/// There is no MPI library yet, and one that comes is to be traced.
+pub static WAITING: AtomicBool = AtomicBool::new(false);
+/// How many are opening a library that may bring MPI, while waiting for it.
+pub static OPENERS: Mutex<u32> = Mutex::new(0);
+/// The C library's `dlopen`, once it is known.
+pub static DLOPEN: AtomicPtr<()> = AtomicPtr::new(null_mut());
 /// This process's rank in the world, or -1.
 static RANK: AtomicI64 = AtomicI64::new(-1);
 
@@ -62,8 +68,19 @@ pub static TSC: AtomicBool = AtomicBool::new(false);
 pub static PANIC_AT: AtomicU64 = AtomicU64::new(0);
 pub static OBSERVED: AtomicU64 = AtomicU64::new(0);
 
+/// Memory for when there is none left; null where it has been used.
+pub static RESERVE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+
 /// The first word of the part file that says how this process ended; null until there is one.
 pub static ENDING: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
+/// Mapped files, whose pages may vanish under us: start and length, 0 where there is none.
+pub static SHIELDED: [Region; 256] = [const { Region(AtomicUsize::new(0), AtomicUsize::new(0)) }; 256];
+/// By signal: the handler that was there before ours; null where there was none.
+pub static BEFORE: [AtomicPtr<libc::sigaction>; 32] = [const { AtomicPtr::new(null_mut()) }; 32];
+/// One of them did.
+pub static TORN: AtomicBool = AtomicBool::new(false);
+
+pub struct Region(pub AtomicUsize, pub AtomicUsize);
 
 /// Allocations are followed. On from the first instruction until somebody can say that nobody asked for it.
 pub static TRACKING: AtomicBool = AtomicBool::new(true);
@@ -378,11 +395,6 @@ pub fn mode() -> Mode {
         3 => Mode::Done,
         _ => Mode::Inert,
     }
-}
-
-/// The program's MPI library, if it has one.
-pub fn library() -> Option<&'static Library> {
-    LIBRARY.get()
 }
 
 pub fn rank() -> Option<i64> {

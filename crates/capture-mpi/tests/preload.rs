@@ -166,6 +166,40 @@ fn only_functions_of_the_library_are_offered() {
     }
 }
 
+/// As `variadic_arguments_arrive`, where the library comes with something that the program opens. It comes by a path and
+/// by a name that only the program's own list of folders leads to.
+#[test]
+fn a_library_that_comes_late_is_followed() {
+    let folder = scratch().join("late");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mpi = folder.join("libmpi.so.99");
+    let built = compile("cc", "standin.c", &["-shared", "-fPIC", "-Wl,-soname,libmpi.so.99"], "");
+    std::fs::copy(&built, &mpi).unwrap();
+    let rpath = format!("-Wl,-rpath,{}", folder.display());
+    let plugin = folder.join("libplugin.so");
+    let built = compile("cc", "plugin.c", &["-shared", "-fPIC", mpi.to_str().unwrap(), &rpath], "");
+    std::fs::copy(&built, &plugin).unwrap();
+    let anywhere = compile("cc", "late.c", &["-ldl"], "anywhere");
+    let beside = compile("cc", "late.c", &["-ldl", &rpath], "beside");
+    for (program, opened) in [(&anywhere, plugin.to_str().unwrap()), (&beside, "libplugin.so")] {
+        for when in ["now", "lazy"] {
+            plain_and_preloaded(program.to_str().unwrap(), &[opened, when], &[]);
+            let run = |preload: &str| {
+                let mut command = Command::new(program);
+                command.args([opened, when]).env("LD_PRELOAD", preload);
+                command.env("REFRAIN_OUT", "/nowhere/x.rfn").output().unwrap()
+            };
+            let (plain, preloaded) = (run(""), run(&library()));
+            assert_eq!(text(&plain.stdout), text(&preloaded.stdout), "{opened} {when}");
+            assert_eq!((plain.status.code(), preloaded.status.code()), (Some(0), Some(0)), "{preloaded:?}");
+            // It was observed: the stand-in is no whole MPI library, so that tracing stops and says so. Not where the
+            // program's own folders lead to it, for there we must not come between the program and the linker.
+            let lines = if opened.contains('/') { 1 } else { 0 };
+            assert_eq!(said(&preloaded).len(), lines, "{opened} {when}: {preloaded:?}");
+        }
+    }
+}
+
 /// `MPI_Pcontrol` gets what the program passed, whatever its type, observed or not.
 #[test]
 fn variadic_arguments_arrive() {

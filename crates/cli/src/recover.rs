@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use refrain_encode::Tape;
 use refrain_fold::bundle::{Bundle, merge};
 use refrain_fold::ranks::RankList;
-use refrain_tracefile::part::{self, End, Part, Word};
+use refrain_tracefile::part::{self, End, Lost, Part, Word};
 use refrain_tracefile::{Meta, RankTime, Trace};
 use refrain_views::human::{plural, ranks as rank_list};
 
@@ -25,6 +25,13 @@ fn trace_of(directory: &Path) -> Option<PathBuf> {
     Some(directory.with_file_name(name))
 }
 
+/// What became of the parts.
+pub struct Recovered {
+    pub complete: bool,
+    /// Some of the processes are still at work: what they do from here on is only in their parts.
+    pub running: bool,
+}
+
 /// `refrain recover`.
 pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<ExitCode, Failure> {
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
@@ -39,7 +46,7 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
 }
 
 /// Reads all parts, merges them, writes the trace.
-pub fn recover(directory: &Path, out: &Path, force: bool) -> Result<(), Failure> {
+pub fn recover(directory: &Path, out: &Path, force: bool) -> Result<Recovered, Failure> {
     let (parts, mut notes) = read(directory)?;
     if parts.is_empty() {
         let failure = Failure::new(format!("{} has no part of a trace", directory.display()));
@@ -48,6 +55,7 @@ pub fn recover(directory: &Path, out: &Path, force: bool) -> Result<(), Failure>
             None => failure.help("name the directory that ends in .parts, beside where the trace should be"),
         });
     }
+    let running = parts.iter().any(|(_, running)| *running);
     let trace = assemble(parts, &mut notes).map_err(|error| {
         Failure::new(format!("the parts in {} do not make a trace: {error}", directory.display()))
     })?;
@@ -57,55 +65,56 @@ pub fn recover(directory: &Path, out: &Path, force: bool) -> Result<(), Failure>
             directory.display()
         ))
     })?;
-    Ok(())
+    Ok(Recovered { complete: trace.meta.complete, running })
 }
 
-/// All parts of a directory that can be read, and what is to be said of those that cannot.
-fn read(directory: &Path) -> Result<(Vec<Part>, Vec<String>), Failure> {
-    let entries = std::fs::read_dir(directory)
-        .map_err(|e| Failure::new(format!("{} cannot be read: {e}", directory.display())))?;
-    let mut paths: Vec<PathBuf> = entries
+/// The part files of a directory.
+pub fn paths(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)?
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|e| e == part::EXTENSION))
         .collect();
     paths.sort();
-    wait_for(&paths);
+    Ok(paths)
+}
+
+/// A part, and whether its process still runs.
+type Found = (Part, bool);
+
+/// All parts of a directory that can be read, and what is to be said of those that cannot.
+fn read(directory: &Path) -> Result<(Vec<Found>, Vec<String>), Failure> {
+    let paths =
+        paths(directory).map_err(|e| Failure::new(format!("{} cannot be read: {e}", directory.display())))?;
+    let here = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let runs = |path: &PathBuf| Part::peek(path).is_ok_and(|part| is_at_work(&part, path, here.trim()));
+    let begun = Instant::now();
+    while begun.elapsed() < PATIENCE && paths.iter().any(runs) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let (mut parts, mut notes) = (Vec::new(), Vec::new());
     for path in paths {
+        let running = runs(&path);
         match Part::read(&path) {
-            Ok(part) => parts.push(part),
+            Ok(part) => parts.push((part, running)),
             Err(error) => notes.push(format!("{}: {error}", path.display())),
         }
     }
     Ok((parts, notes))
 }
 
-/// Waits a little for processes of this machine that have not ended yet.
-fn wait_for(paths: &[PathBuf]) {
-    let here = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let runs = |path: &PathBuf| {
-        Part::read(path).is_ok_and(|part| {
-            part.text("host") == Some(here.trim())
-                && is_alive(part.word(Word::Pid))
-                && part.end() == End::Silent
-        })
-    };
-    let begun = Instant::now();
-    while begun.elapsed() < PATIENCE && paths.iter().any(runs) {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// A zombie has ended.
-fn is_alive(pid: u64) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
+/// A process of this machine that has not said that it ends, and has the file mapped: its number alone may be another's
+/// by now.
+fn is_at_work(part: &Part, path: &Path, here: &str) -> bool {
+    let maps = || std::fs::read_to_string(format!("/proc/{}/maps", part.word(Word::Pid))).unwrap_or_default();
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    part.end() == End::Silent && part.text("host") == Some(here) && maps().contains(&*name)
 }
 
 /// All threads of one process.
 struct Process {
     rank: u32,
     parts: Vec<Part>,
+    running: bool,
 }
 
 impl Process {
@@ -117,7 +126,11 @@ impl Process {
     /// The part that says how the process ended, if any does.
     fn end(&self) -> (End, i64) {
         let told = self.parts.iter().find(|part| part.end() != End::Silent).unwrap_or(self.first());
-        (told.end(), told.word(Word::EndCode) as i64)
+        let fault = self.parts.iter().map(|part| part.word(Word::Fault)).find(|signal| *signal != 0);
+        match (told.end(), fault) {
+            (End::Silent, Some(signal)) => (End::Signal, signal as i64),
+            (end, _) => (end, told.word(Word::EndCode) as i64),
+        }
     }
 
     fn how_it_ended(&self) -> String {
@@ -126,12 +139,14 @@ impl Process {
             refrain_model::functions().get(usize::try_from(position).ok()?).map(|f| f.name)
         });
         let inside = inside.map_or(String::new(), |function| format!(" inside {function}"));
-        let lost = if self.parts.iter().any(|part| part.word(Word::Lost) != 0) {
-            "; calls are missing at the end, there was no room to keep them"
-        } else {
-            ""
+        let lost = match self.lost() {
+            Lost::Nothing => "",
+            Lost::NoRoom => "; calls are missing at the end, there was no room to keep them",
+            Lost::Stopped => "; calls are missing at the end, tracing had stopped",
+            Lost::Jumped => "; it left an MPI call by a jump, calls after it are missing",
         };
         let how = match self.end() {
+            (End::Silent, _) if self.running => format!("was still running{inside}"),
             (End::Silent, _) => format!("killed or crashed{inside}"),
             (End::Exit, code) => format!("exit({code}) without MPI_Finalize{inside}"),
             (End::Abort, code) => format!("MPI_Abort with error code {code}"),
@@ -142,8 +157,11 @@ impl Process {
     }
 
     fn ended_well(&self) -> bool {
-        matches!(self.end(), (End::Exit, 0) | (End::Finalized, _))
-            && self.parts.iter().all(|part| part.word(Word::Lost) == 0)
+        matches!(self.end(), (End::Exit, 0) | (End::Finalized, _)) && self.lost() == Lost::Nothing
+    }
+
+    fn lost(&self) -> Lost {
+        self.parts.iter().map(Part::lost).find(|lost| *lost != Lost::Nothing).unwrap_or_default()
     }
 
     /// Ticks as nanoseconds, as far as the two clocks were compared.
@@ -159,21 +177,22 @@ impl Process {
         self.parts.iter().map(of).max().unwrap_or(0)
     }
 
-    /// What it recorded, and its time in MPI.
-    fn bundle(&self) -> Result<(Bundle, u64), String> {
-        let mut tapes = Vec::new();
+    /// What it recorded, its time in MPI, and what was wrong with the end of it.
+    fn bundle(&self) -> Result<(Bundle, u64, Option<String>), String> {
+        let (mut tapes, mut damage) = (Vec::new(), None);
         for part in &self.parts {
             let resumed = part.snapshot.as_ref().map_or_else(|| Ok(Tape::default()), Tape::resume);
             let mut tape = resumed.map_err(|error| error.to_string())?;
-            refrain_encode::replay(&part.journal, &mut tape).map_err(|error| error.to_string())?;
-            tapes.push((part.word(Word::Thread) as u32, tape));
+            damage = refrain_encode::replay(&part.journal, &mut tape).err().map(|e| e.to_string()).or(damage);
+            let thread = u32::try_from(part.word(Word::Thread)).map_err(|_| "it has no such thread")?;
+            tapes.push((thread, tape));
         }
         let rate = self.rate();
         let nanoseconds = |ticks: u64| (ticks as f64 * rate).round() as u64;
-        let time = nanoseconds(tapes.iter().map(|(_, tape)| tape.ticks()).sum());
+        let time = nanoseconds(tapes.iter().fold(0, |sum: u64, (_, tape)| sum.saturating_add(tape.ticks())));
         let tapes = tapes.iter_mut().map(|(thread, tape)| (*thread, tape));
         let bundle = Tape::bundle(self.rank, tapes, nanoseconds).map_err(|error| error.to_string())?;
-        Ok((bundle, time))
+        Ok((bundle, time, damage))
     }
 }
 
@@ -201,36 +220,70 @@ fn signal_name(number: i64) -> String {
     known.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())
 }
 
+/// More ranks than any run has.
+const MOST_RANKS: u64 = 1 << 24;
+
 /// The processes of the newest run, by rank.
-fn processes(parts: Vec<Part>, notes: &mut Vec<String>) -> Vec<Process> {
-    let mut by_process: BTreeMap<(String, u64), Vec<Part>> = BTreeMap::new();
-    for part in parts {
+fn processes(parts: Vec<Found>, notes: &mut Vec<String>) -> Vec<Process> {
+    let mut by_process: BTreeMap<(u64, String, u64), Process> = BTreeMap::new();
+    for (part, running) in parts {
+        let Some(rank) = part.rank() else { continue };
         let host = part.text("host").unwrap_or_default().to_owned();
-        by_process.entry((host, part.word(Word::Pid))).or_default().push(part);
+        let key = (part.word(Word::Rank), host, part.word(Word::Pid));
+        let process =
+            by_process.entry(key).or_insert_with(|| Process { rank, parts: Vec::new(), running: false });
+        process.running |= running;
+        process.parts.push(part);
     }
+    let mut processes: Vec<Process> = by_process.into_values().collect();
+    processes.iter_mut().for_each(|process| process.parts.sort_by_key(|part| part.word(Word::Thread)));
+    let started = |process: &Process| process.first().word(Word::Started);
+    processes.sort_by_key(|process| std::cmp::Reverse(started(process)));
+    // Of one run with the newest, as far as can be told.
+    let run = |process: &Process| {
+        let first = process.first();
+        (first.word(Word::Size), ["run", "command", "library"].map(|key| first.text(key).map(str::to_owned)))
+    };
+    let newest = processes.first().map(run);
+    let all = processes.len();
     let mut by_rank: BTreeMap<u32, Process> = BTreeMap::new();
-    let mut older = 0;
-    for mut parts in by_process.into_values() {
-        parts.sort_by_key(|part| part.word(Word::Thread));
-        let Some(rank) = parts[0].rank() else { continue };
-        let process = Process { rank, parts };
-        let started = |process: &Process| process.first().word(Word::Started);
-        match by_rank.get(&rank) {
-            Some(known) if started(known) >= started(&process) => older += 1,
-            Some(_) => {
-                older += 1;
-                by_rank.insert(rank, process);
-            }
-            None => drop(by_rank.insert(rank, process)),
+    for process in processes {
+        let (size, rank) = (process.first().word(Word::Size), process.rank);
+        if Some(run(&process)) == newest && u64::from(rank) < size && size <= MOST_RANKS {
+            by_rank.entry(rank).or_insert(process);
         }
     }
-    if older > 0 {
-        notes.push(format!("{} of an earlier run left out", plural(older, "process")));
+    if by_rank.len() < all {
+        notes.push(format!("{} of an earlier run left out", plural((all - by_rank.len()) as u64, "process")));
     }
     by_rank.into_values().collect()
 }
 
-fn assemble(parts: Vec<Part>, notes: &mut Vec<String>) -> Result<Trace, String> {
+/// Merges in pairs of about the same size, as the ranks themselves would.
+#[derive(Default)]
+struct Merging(Vec<(u32, Bundle)>);
+
+impl Merging {
+    fn add(&mut self, mut bundle: Bundle) -> Result<(), String> {
+        let mut level = 0;
+        while let Some((_, before)) = self.0.pop_if(|(known, _)| *known == level) {
+            bundle = merge(before, bundle).map_err(|error| error.to_string())?;
+            level += 1;
+        }
+        self.0.push((level, bundle));
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Bundle, String> {
+        let from_the_last = self.0.into_iter().rev().map(|(_, bundle)| bundle);
+        from_the_last
+            .map(Ok)
+            .reduce(|after: Result<Bundle, String>, before| merge(before?, after?).map_err(|e| e.to_string()))
+            .unwrap_or_else(|| Ok(Bundle::default()))
+    }
+}
+
+fn assemble(parts: Vec<Found>, notes: &mut Vec<String>) -> Result<Trace, String> {
     let processes = processes(parts, notes);
     let first = processes.first().ok_or("none of them got as far as MPI_Init")?.first();
     let size = first.word(Word::Size) as u32;
@@ -252,19 +305,23 @@ fn assemble(parts: Vec<Part>, notes: &mut Vec<String>) -> Result<Trace, String> 
     };
     let mut hosts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut endings: Vec<(String, Vec<u32>)> = Vec::new();
-    let mut bundle = Bundle::default();
+    let mut merging = Merging::default();
     let mut bar = Bar::new("recovering");
     for (done, process) in processes.iter().enumerate() {
         bar.show(done as u64, processes.len() as u64);
         let rank = process.rank;
         hosts.entry(process.first().text("host").unwrap_or("?").to_owned()).or_default().push(rank);
         let how = match process.bundle() {
-            Ok((own, ns)) => {
-                bundle = merge(bundle, own).map_err(|error| error.to_string())?;
+            Ok((own, ns, damage)) => {
+                merging.add(own)?;
                 if meta.timed {
                     meta.mpi_time = Some(add(meta.mpi_time, rank, ns));
                 }
-                process.how_it_ended()
+                let damage = damage.map_or_else(String::new, |damage| {
+                    meta.complete = false;
+                    format!("; calls are missing at the end: {damage}")
+                });
+                process.how_it_ended() + &damage
             }
             Err(error) => {
                 meta.complete = false;
@@ -291,6 +348,7 @@ fn assemble(parts: Vec<Part>, notes: &mut Vec<String>) -> Result<Trace, String> 
     told.append(notes);
     meta.notes = told;
     meta.hosts = hosts.into_iter().map(|(host, ranks)| (host, RankList::from_sorted(&ranks))).collect();
+    let mut bundle = merging.finish()?;
     bundle.canonical().map_err(|error| error.to_string())?;
     Ok(Trace { meta, bundle })
 }

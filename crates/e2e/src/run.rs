@@ -51,15 +51,54 @@ impl Traced {
 
     /// What the witness saw, rank by rank.
     pub fn witness(&self) -> Vec<Vec<Json>> {
+        self.logs("witness")
+    }
+
+    /// What a script wrote down itself, rank by rank.
+    pub fn record(&self) -> Vec<Vec<Json>> {
+        self.logs("record")
+    }
+
+    fn logs(&self, folder: &str) -> Vec<Vec<Json>> {
         let log =
             |rank| {
-                let path = self.folder.join(format!("witness/rank.{rank}.jsonl"));
+                let path = self.folder.join(format!("{folder}/rank.{rank}.jsonl"));
                 let text = fs::read_to_string(&path);
                 parse(&text.unwrap_or_else(|e| {
                     panic!("{}: {e}; the run said: {}", path.display(), self.outcome.stderr)
                 }))
             };
         (0..self.ranks).map(log).collect()
+    }
+
+    /// What the witness saw of a run that was cut short: its last line may be torn, or there is none.
+    pub fn witness_so_far(&self) -> Vec<Vec<Json>> {
+        let log = |rank| {
+            let path = self.folder.join(format!("witness/rank.{rank}.jsonl"));
+            let text = fs::read_to_string(path).unwrap_or_default();
+            parse(text.rfind('\n').map_or("", |end| &text[..end]))
+        };
+        (0..self.ranks).map(log).collect()
+    }
+
+    /// The folder of the run.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Where the ranks kept what they recorded while they ran.
+    pub fn parts(&self) -> PathBuf {
+        parts(&self.trace)
+    }
+
+    /// How a launcher whose code was to be noted has ended.
+    pub fn launchers_code(&self) -> Option<i32> {
+        fs::read_to_string(self.folder.join("code")).ok()?.trim().parse().ok()
+    }
+
+    /// The same run's trace in another place.
+    pub fn at(self, trace: PathBuf) -> Traced {
+        Traced { trace, ..self }
     }
 }
 
@@ -69,11 +108,11 @@ fn parse(lines: &str) -> Vec<Json> {
 
 /// The launcher and its arguments, up to the program.
 pub fn launcher(library: Library, ranks: u32) -> Vec<String> {
-    let options: &[&str] = match library {
-        Library::Mpich => &[],
-        Library::OpenMpi => &["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
+    let options: &[&str] = match library.is_open_mpi() {
+        false => &[],
+        true => &["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
     };
-    let mut words = vec![format!("mpiexec.{}", library.suffix())];
+    let mut words = vec![library.tool("mpiexec")];
     words.extend(options.iter().map(|o| o.to_string()));
     words.extend(["-n".into(), ranks.to_string()]);
     words
@@ -152,7 +191,7 @@ fn preloads(library: Library, witness: bool) -> String {
     if witness {
         libraries.push(build::witness(library).to_string_lossy().into_owned());
     }
-    if library == Library::Mpich {
+    if !library.is_open_mpi() {
         libraries.push(build::yielding().to_string_lossy().into_owned());
     }
     libraries.join(":")
@@ -179,7 +218,7 @@ fn witness_environment(folder: &Path, library: Library, program: &Program) -> Ve
     fs::create_dir_all(&logs).unwrap_or_else(|e| panic!("{}: {e}", logs.display()));
     let mut environment =
         vec![("LD_PRELOAD", preloads(library, true)), ("WITNESS_DIR", logs.to_string_lossy().into_owned())];
-    if program.is_fortran() {
+    if program.moves_requests() {
         environment.push(("WITNESS_FORTRAN", "1".into()));
     }
     environment
@@ -197,6 +236,90 @@ pub fn traced_with(library: Library, program: &Program, ranks: u32, more: &[(&'s
     let mut environment = vec![("LD_PRELOAD", preloads(library, false))];
     environment.extend(more.iter().map(|(k, v)| (*k, v.to_string())));
     traced_in(folder(program.name()), library, program, ranks, &environment)
+}
+
+fn parts(trace: &Path) -> PathBuf {
+    trace.with_file_name(format!("{}.parts", trace.file_name().unwrap_or_default().to_string_lossy()))
+}
+
+/// The ranks of a run that is under way, by what they keep: rank and process.
+pub fn processes(parts: &Path) -> Vec<(u32, u32)> {
+    let names = fs::read_dir(parts).into_iter().flatten().flatten().map(|e| e.file_name());
+    let process = |name: String| {
+        let name = name.strip_suffix("-0.part")?;
+        Some((name.split('-').next()?.parse().ok()?, name.rsplit('-').next()?.parse().ok()?))
+    };
+    let mut found: Vec<_> = names.filter_map(|name| process(name.into_string().ok()?)).collect();
+    found.sort();
+    found
+}
+
+/// More of a traced run than most need.
+#[derive(Debug, Default)]
+pub struct Special<'a> {
+    /// In front of `refrain run`.
+    pub before: &'a [&'a str],
+    /// Where the trace goes, if not into the run's folder.
+    pub trace: Option<PathBuf>,
+    pub environment: &'a [(&'static str, &'a str)],
+    pub unwitnessed: bool,
+    /// `mpiexec refrain run` instead of `refrain run mpiexec`.
+    pub inside: bool,
+    /// Without `--force`.
+    pub careful: bool,
+    /// With a shell in between that notes the launcher's own exit code: [`Traced::launchers_code`].
+    pub code_noted: bool,
+}
+
+/// Does something to a run while it is under way: it is given the place where the ranks keep what they record.
+pub fn traced_while(
+    library: Library,
+    program: &Program,
+    ranks: u32,
+    special: &Special<'_>,
+    meanwhile: impl FnOnce(&Path),
+) -> Traced {
+    let folder = folder(program.name());
+    let mut environment = if special.unwitnessed {
+        vec![("LD_PRELOAD", preloads(library, false))]
+    } else {
+        witness_environment(&folder, library, program)
+    };
+    environment.extend(special.environment.iter().map(|(k, v)| (*k, v.to_string())));
+    let trace = special.trace.clone().unwrap_or_else(|| folder.join("trace.rfn"));
+    let mut refrain = vec![build::refrain().to_string_lossy().into_owned(), "run".into()];
+    refrain.extend(["--out".into(), trace.to_string_lossy().into_owned()]);
+    if !special.careful {
+        refrain.push("--force".into());
+    }
+    refrain.push("--".into());
+    let launcher = launcher(library, ranks);
+    let mut words: Vec<String> = special.before.iter().map(|w| w.to_string()).collect();
+    if special.code_noted {
+        refrain
+            .extend(["sh", "-c", "\"$@\"; code=$?; echo $code >code; exit $code", "sh"].map(str::to_owned));
+    }
+    words.extend(if special.inside { [launcher, refrain] } else { [refrain, launcher] }.concat());
+    words.extend(program_words(library, program));
+    let parts = parts(&trace);
+    let outcome = std::thread::scope(|scope| {
+        let run = scope.spawn(|| command(&folder, &words, &environment));
+        meanwhile(&parts);
+        run.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    Traced { outcome, trace, folder, ranks }
+}
+
+/// With both, in special circumstances.
+pub fn traced_special(library: Library, program: &Program, ranks: u32, special: &Special<'_>) -> Traced {
+    traced_while(library, program, ranks, special, |_| {})
+}
+
+/// Sends a signal to these processes, all at once.
+pub fn kill(signal: &str, processes: &[(u32, u32)]) {
+    let status = Command::new("kill").arg(signal).args(processes.iter().map(|p| p.1.to_string())).status();
+    // One may have ended meanwhile.
+    status.unwrap_or_else(|e| build::missing(&format!("kill: {e}")));
 }
 
 fn traced_in(
@@ -218,6 +341,29 @@ fn traced_in(
     words.extend(launcher(library, ranks));
     words.extend(program_words(library, program));
     let outcome = command(&folder, &words, environment);
+    Traced { outcome, trace, folder, ranks }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tracing {
+    On,
+    Off,
+}
+
+/// A script of `tests/python`, by the Python that the library belongs to.
+pub fn script(library: Library, script: &str, ranks: u32, tracing: Tracing) -> Traced {
+    let folder = folder(script);
+    let record = folder.join("record");
+    fs::create_dir_all(&record).unwrap_or_else(|e| panic!("{}: {e}", record.display()));
+    let trace = folder.join("trace.rfn");
+    let mut words = Vec::new();
+    if tracing == Tracing::On {
+        words.push(build::refrain().to_string_lossy().into_owned());
+        words.extend(["run", "--out", &trace.to_string_lossy(), "--"].map(String::from));
+    }
+    words.extend(launcher(library, ranks));
+    words.extend([build::python(library), build::script(script)].map(|p| p.to_string_lossy().into_owned()));
+    let outcome = command(&folder, &words, &[("RECORD_DIR", record.to_string_lossy().into_owned())]);
     Traced { outcome, trace, folder, ranks }
 }
 

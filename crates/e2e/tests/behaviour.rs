@@ -213,7 +213,7 @@ fn callbacks_are_told_from_mpi_itself() {
     }
 }
 
-/// There is no world to ask about; and no `MPI_Finalize`, so no trace either.
+/// There is no world to ask about, and no `MPI_Finalize`: `endings.rs` looks at the trace.
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn a_program_of_sessions_alone_is_left_alone() {

@@ -1,28 +1,10 @@
 //! Every program, traced on both MPI libraries: the dump equals the witness, the program does not notice, and the
 //! trace verifies. Ignored in a plain `cargo test`, because it needs the MPI libraries and the built command.
 
-use refrain_e2e::{Library, Program, build, compare, run};
+use refrain_e2e::{Library, Program, build, check, compare, run};
 
 fn check(library: Library, name: &str) {
-    check_program(library, Program::named(name));
-}
-
-fn check_program(library: Library, program: Program) {
-    let name = program.name();
-    for &ranks in program.ranks {
-        let what = format!("{name} on {ranks} ranks of {}", library.suffix());
-        let plain = run::plain(library, &program, ranks);
-        assert_eq!(plain.code, 0, "{what}, untraced: {}{}", plain.stdout, plain.stderr);
-        let traced = run::traced(library, &program, ranks);
-        assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
-        assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
-        let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
-        assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
-        match compare::compare(&traced.dump(), &traced.witness(), program.rules) {
-            Ok(report) => println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments),
-            Err(difference) => panic!("{what}:\n{difference}"),
-        }
-    }
+    check::against_witness(library, &Program::named(name));
 }
 
 macro_rules! programs {
@@ -88,7 +70,7 @@ programs!(
 #[ignore = "needs MPI: `make test`"]
 fn neighbours_worked_out_by_hand() {
     for library in Library::ALL {
-        check_program(library, Program::named("stencil3d").with(&["3", "hand"]));
+        check::against_witness(library, &Program::named("stencil3d").with(&["3", "hand"]));
     }
 }
 

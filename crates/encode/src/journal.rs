@@ -4,11 +4,13 @@
 //! Nothing is folded or packed: the bytes are read back only after a crash, and written over after the next snapshot.
 
 use crate::error::Error;
+use crate::layout::Layout;
 use crate::polls::Pending;
 use crate::tape::Tape;
 use crate::wire::Bytes;
 
-/// What follows the symbol's number, in its two lowest bits.
+/// What follows the symbol's number plus one, in its two lowest bits. So no entry begins with a zero, and memory that was
+/// never written is none.
 const CHANGES: u64 = 0;
 const ALL: u64 = 1;
 const NEW_SYMBOL: u64 = 2;
@@ -59,7 +61,7 @@ impl Journal {
         let Some(Pending { symbol, values, count }) = tape.waiting() else { return Vec::new() };
         let mut bytes = vec![0; room(values.len(), 0)];
         let mut out = Out { to: &mut bytes, at: 0 };
-        out.number(u64::from(*symbol) << 2 | REPEATED);
+        out.number(head(*symbol) | REPEATED);
         out.number(*count);
         all(&mut out, values);
         // Their time is in the snapshot.
@@ -87,7 +89,7 @@ impl Journal {
             return None;
         }
         let mut out = Out { to, at: 0 };
-        out.number(u64::from(symbol) << 2 | CHANGES);
+        out.number(head(symbol) | CHANGES);
         let mask_at = out.at;
         let width = values.len().div_ceil(8);
         out.at += width;
@@ -125,13 +127,13 @@ impl Journal {
         let mut out = Out { to, at: 0 };
         match new {
             Some((bytes, lanes)) => {
-                out.number(u64::from(symbol) << 2 | NEW_SYMBOL);
+                out.number(head(symbol) | NEW_SYMBOL);
                 out.number(lanes.into());
                 out.number(bytes.len() as u64);
                 out.bytes(bytes);
                 self.known = symbol + 1;
             }
-            None => out.number(u64::from(symbol) << 2 | ALL),
+            None => out.number(head(symbol) | ALL),
         }
         all(&mut out, values);
         out.number(ticks);
@@ -144,6 +146,11 @@ impl Journal {
         last.extend_from_slice(values);
         Some(at)
     }
+}
+
+#[inline]
+fn head(symbol: u32) -> u64 {
+    (u64::from(symbol) + 1) << 2
 }
 
 /// The most bytes that an entry takes.
@@ -159,7 +166,8 @@ fn all(out: &mut Out<'_>, values: &[(u16, i64)]) {
     }
 }
 
-/// Gives the calls of a journal's bytes to the tape whose snapshot came before them.
+/// Gives the calls of a journal's bytes to the tape whose snapshot came before them. Of one that is damaged it has got
+/// those before the damage.
 pub fn replay(bytes: &[u8], tape: &mut Tape) -> Result<(), Error> {
     let mut read = Reading { bytes: Bytes::new(bytes), last: Vec::new() };
     while read.bytes.at < bytes.len() {
@@ -177,7 +185,7 @@ struct Reading<'a> {
 impl Reading<'_> {
     fn entry(&mut self, tape: &mut Tape) -> Option<()> {
         let head = self.bytes.get()?;
-        let symbol = u32::try_from(head >> 2).ok()?;
+        let symbol = u32::try_from((head >> 2).checked_sub(1)?).ok()?;
         let mut repeat = 1;
         match head & 3 {
             CHANGES => self.changes(symbol)?,
@@ -185,11 +193,14 @@ impl Reading<'_> {
             NEW_SYMBOL => {
                 let lanes = u16::try_from(self.bytes.get()?).ok()?;
                 let text = self.bytes.text()?;
+                // Memory is taken by lanes.
+                (Layout::parse(text).ok()?.lanes == lanes).then_some(())?;
                 (tape.define(text, lanes) == symbol).then_some(())?;
                 self.all(symbol, tape)?;
             }
             _ => {
                 repeat = self.bytes.get()?;
+                (i64::try_from(repeat).is_ok_and(|n| n < i64::MAX) && tape.polls(symbol)).then_some(())?;
                 self.all(symbol, tape)?;
             }
         }

@@ -241,6 +241,11 @@ impl Tape {
         self.pending = Pending { symbol, values: values.to_vec(), count };
     }
 
+    /// Whether calls of this symbol may be failed polls.
+    pub(crate) fn polls(&self, symbol: u32) -> bool {
+        self.symbols.get(symbol as usize).is_some_and(|symbol| symbol.failed.is_some())
+    }
+
     /// How many symbols there are.
     pub(crate) fn symbols_told(&self) -> u32 {
         self.symbols.len() as u32

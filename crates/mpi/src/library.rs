@@ -4,7 +4,7 @@ use crate::abi::{Abi, MissingConstant};
 use crate::constants::Family;
 use crate::objects::{Object, objects};
 use libc::{RTLD_DEFAULT, RTLD_LAZY, RTLD_NOLOAD, c_char, c_void};
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -25,7 +25,16 @@ const FILE_NAMES: [&str; 10] = [
 ];
 
 /// A function that every MPI library defines itself, and that its Fortran and C++ layers only use.
-const SIGNATURE: &str = "PMPI_Comm_rank";
+const SIGNATURE: &CStr = c"PMPI_Comm_rank";
+
+/// Of these, each library has one: of Open MPI, of the MPICH ABI, of MPI 5's. A tool that only defines the functions it
+/// watches has none.
+const MARKS: [&CStr; 3] = [c"ompi_mpi_comm_world", c"MPI_UNWEIGHTED", c"MPI_Abi_get_version"];
+
+/// Whether what itself `defines` these names is an MPI library.
+pub fn is_library(defines: impl Fn(&CStr) -> bool) -> bool {
+    defines(SIGNATURE) && MARKS.iter().any(|name| defines(name))
+}
 
 /// `dlsym` of the C library.
 pub type Dlsym = unsafe extern "C" fn(handle: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -68,8 +77,7 @@ impl Library {
         let here = Library::find as fn() -> Option<Library> as *const c_void;
         let own =
             all.iter().find(|object| object.contains(here)).map_or(0..0, |object| object.memory.clone());
-        let (known, unknown): (Vec<Object>, Vec<Object>) =
-            all.into_iter().partition(|object| FILE_NAMES.iter().any(|n| object.file_name().starts_with(n)));
+        let (known, unknown): (Vec<Object>, Vec<Object>) = all.into_iter().partition(is_named);
         known.into_iter().chain(unknown).find_map(|object| Library::open(object, &own, dlsym))
     }
 
@@ -83,8 +91,12 @@ impl Library {
         if handle.is_null() {
             return None;
         }
-        let defines = look_up(dlsym, handle, SIGNATURE).is_some_and(|address| object.contains(address));
-        if !defines {
+        let defines = |name: &CStr| {
+            // SAFETY: an open handle and a terminated name.
+            let address = unsafe { dlsym(handle, name.as_ptr()) };
+            !address.is_null() && object.contains(address)
+        };
+        if !is_library(defines) {
             // SAFETY: the reference taken just above is given back.
             unsafe { libc::dlclose(handle) };
             return None;
@@ -137,6 +149,10 @@ impl Library {
     }
 }
 
+fn is_named(object: &Object) -> bool {
+    FILE_NAMES.iter().any(|name| object.file_name().starts_with(name))
+}
+
 fn look_up(dlsym: Dlsym, handle: *mut c_void, name: &str) -> Option<*const c_void> {
     // The longest name in MPI 5.0 has 46 characters.
     let mut buffer = [0u8; 128];
@@ -171,6 +187,17 @@ mod tests {
     #[test]
     fn there_is_no_mpi_library_here() {
         assert!(Library::find().is_none());
+    }
+
+    #[test]
+    fn tools_are_no_libraries() {
+        let check =
+            |names: &[&CStr], library| assert_eq!(is_library(|n| names.contains(&n)), library, "{names:?}");
+        check(&[c"PMPI_Comm_rank", c"MPI_Comm_rank"], false);
+        check(&[c"MPI_UNWEIGHTED"], false);
+        check(&[c"PMPI_Comm_rank", c"MPI_UNWEIGHTED"], true);
+        check(&[c"PMPI_Comm_rank", c"ompi_mpi_comm_world"], true);
+        check(&[c"PMPI_Comm_rank", c"MPI_Abi_get_version"], true);
     }
 
     fn check_name(name: &str, known: bool) {

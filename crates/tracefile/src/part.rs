@@ -8,7 +8,8 @@
 //!
 //! Parts are read by the build that wrote them, and live as long as a run: this is no format for keeping.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use refrain_fold::bundle::Bundle;
@@ -22,6 +23,10 @@ const TEXT: usize = 1024;
 const MAGIC: u64 = u64::from_le_bytes(*b"\x93RFNpart");
 /// How the words, the journal and the snapshots are written. Changes with any of them.
 const VERSION: u64 = 1;
+/// No tail is longer. It bounds what a reader allocates, as does the next.
+pub const MOST_TAIL: usize = 256 << 20;
+/// No snapshot is longer.
+const MOST_SNAPSHOT: u64 = 4 << 30;
 /// File names end so.
 pub const EXTENSION: &str = "part";
 
@@ -50,7 +55,9 @@ pub enum Word {
     /// How the process ended ([`End`]), and the code or signal that goes with it.
     End,
     EndCode,
-    /// Calls are missing at the end: there was no room to keep them.
+    /// A signal that a handler of the program, or of a library, was given and may have survived. 0: none.
+    Fault,
+    /// Calls are missing at the end ([`Lost`]).
     Lost,
     /// Which of the two pairs below counts.
     Current,
@@ -97,6 +104,32 @@ pub fn directory(trace: &Path) -> PathBuf {
     let mut name = trace.file_name().unwrap_or_default().to_owned();
     name.push(".parts");
     trace.with_file_name(name)
+}
+
+/// Why calls are missing at the end of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u64)]
+pub enum Lost {
+    /// None are.
+    #[default]
+    Nothing = 0,
+    /// There was no room to keep them.
+    NoRoom = 1,
+    /// A fault of ours, or no memory.
+    Stopped = 2,
+    /// The program left an MPI call by a jump.
+    Jumped = 3,
+}
+
+impl Lost {
+    fn from_word(word: u64) -> Lost {
+        match word {
+            0 => Lost::Nothing,
+            1 => Lost::NoRoom,
+            3 => Lost::Jumped,
+            _ => Lost::Stopped,
+        }
+    }
 }
 
 /// The header of a new part. `text` is lines of `key value`, cut where it is too long.
@@ -167,10 +200,19 @@ impl Part {
         options.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     }
 
-    /// Reads a part and the snapshot that counts.
-    pub fn read(path: &Path) -> Result<Part, String> {
-        let bytes = fs::read(path).map_err(|error| error.to_string())?;
-        let header = bytes.get(..HEADER).ok_or("it is too short")?;
+    pub fn lost(&self) -> Lost {
+        Lost::from_word(self.word(Word::Lost))
+    }
+
+    /// The header alone.
+    pub fn peek(path: &Path) -> Result<Part, String> {
+        let mut file = File::open(path).map_err(|error| error.to_string())?;
+        let mut header = [0; HEADER];
+        file.read_exact(&mut header).map_err(|_| "it is too short")?;
+        Part::of_header(&header)
+    }
+
+    fn of_header(header: &[u8; HEADER]) -> Result<Part, String> {
         let words: Vec<u64> =
             header[..TEXT].as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         if words[Word::Magic as usize] != MAGIC {
@@ -179,25 +221,63 @@ impl Part {
         if words[Word::Version as usize] != VERSION {
             return Err("it was written by another version of Refrain; recover it with that one".into());
         }
-        let text = header[TEXT..].get(..words[Word::TextLength as usize] as usize).unwrap_or_default();
-        let text = String::from_utf8_lossy(text).into_owned();
-        let (snapshot, tail) = match words[Word::Current as usize] {
-            0 => (words[Word::Snapshot as usize], words[Word::Tail as usize]),
-            _ => (words[Word::OtherSnapshot as usize], words[Word::OtherTail as usize]),
-        };
-        let tail = bytes[HEADER..].get(..tail as usize).ok_or("its end is missing")?;
-        let (snapshot, mut journal) = match snapshot {
-            0 => (None, Vec::new()),
-            number => read_snapshot(path, number).map(|(snapshot, lead)| (Some(snapshot), lead))?,
-        };
-        journal.extend_from_slice(tail);
-        Ok(Part { words, text, snapshot, journal })
+        let length = usize::try_from(words[Word::TextLength as usize]).unwrap_or(usize::MAX);
+        let text = String::from_utf8_lossy(header[TEXT..].get(..length).unwrap_or_default()).into_owned();
+        Ok(Part { words, text, snapshot: None, journal: Vec::new() })
+    }
+
+    /// The snapshot and the length of the tail that count.
+    fn current(&self) -> (u64, u64) {
+        match self.word(Word::Current) {
+            0 => (self.word(Word::Snapshot), self.word(Word::Tail)),
+            _ => (self.word(Word::OtherSnapshot), self.word(Word::OtherTail)),
+        }
+    }
+
+    /// Reads a part and the snapshot that counts. The process may still be at work: then it is as of some moment.
+    pub fn read(path: &Path) -> Result<Part, String> {
+        const TRIES: u32 = 10;
+        let mut read = Part::read_once(path);
+        for _ in 1..TRIES {
+            let moved = |part: &Part| Part::peek(path).is_ok_and(|now| now.current().0 != part.current().0);
+            match &read {
+                // The next snapshot came meanwhile, and its journal over what was being read.
+                Ok(part) if moved(part) => read = Part::read_once(path),
+                Ok(_) => break,
+                Err(_) => read = Part::read_once(path),
+            }
+        }
+        read
+    }
+
+    fn read_once(path: &Path) -> Result<Part, String> {
+        let mut part = Part::peek(path)?;
+        let (snapshot, tail) = part.current();
+        if tail > MOST_TAIL as u64 {
+            return Err(format!("its journal would have {tail} bytes, which none has"));
+        }
+        if snapshot != 0 {
+            let (bundle, lead) = read_snapshot(path, snapshot)?;
+            (part.snapshot, part.journal) = (Some(bundle), lead);
+        }
+        let before = part.journal.len();
+        let mut file = File::open(path).map_err(|error| error.to_string())?;
+        file.seek(SeekFrom::Start(HEADER as u64)).map_err(|error| error.to_string())?;
+        file.take(tail).read_to_end(&mut part.journal).map_err(|error| error.to_string())?;
+        if ((part.journal.len() - before) as u64) < tail {
+            return Err("its end is missing".into());
+        }
+        Ok(part)
     }
 }
 
 fn read_snapshot(part: &Path, number: u64) -> Result<(Bundle, Vec<u8>), String> {
     let path = snapshot_path(part, number);
     let damaged = |what: &dyn std::fmt::Display| format!("its snapshot {}: {what}", path.display());
+    let length = fs::metadata(&path).map_err(|error| damaged(&error))?.len();
+    if length > MOST_SNAPSHOT {
+        return Err(damaged(&"it is larger than any"));
+    }
     let bytes = fs::read(&path).map_err(|error| damaged(&error))?;
     let whole = || {
         let (sum, rest) = bytes.split_first_chunk::<4>()?;

@@ -1,13 +1,13 @@
 //! The end of a recording: merge over MPI, write on rank 0. Runs before the program's `MPI_Finalize` is passed on.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use refrain_encode::Tape;
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
-use refrain_tracefile::part::End;
+use refrain_tracefile::part::{End, Lost, directory};
 use refrain_tracefile::{Meta, RankTime, Trace};
 
 use super::meeting::meet;
@@ -19,17 +19,34 @@ use crate::guard::say;
 use crate::hooks::Ending;
 use crate::state;
 
-struct Wire<'a>(MpiTransport<'a>);
+struct Wire<'a> {
+    transport: MpiTransport<'a>,
+    /// For tests: this rank dies after its first message.
+    dies: bool,
+}
+
+impl Wire<'_> {
+    fn die_if_told(&self) {
+        if self.dies {
+            // SAFETY: takes numbers only.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+    }
+}
 
 impl Link for Wire<'_> {
     type Error = TransportError;
 
     fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
-        self.0.send(to, bytes)
+        let sent = self.transport.send(to, bytes);
+        self.die_if_told();
+        sent
     }
 
     fn recv(&mut self, from: u32) -> Result<Vec<u8>, TransportError> {
-        self.0.recv(from)
+        let received = self.transport.recv(from);
+        self.die_if_told();
+        received
     }
 }
 
@@ -37,6 +54,9 @@ impl Link for Wire<'_> {
 pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
     let State { host, start, started, spawned, alone, place, .. } = *state;
+    if ending == Ending::LeftByJump {
+        endings::lose(Lost::Jumped);
+    }
     endings::note(End::Finalized, 0);
     let rate = start.finish();
     let wall_ns = start.elapsed();
@@ -50,7 +70,7 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
         }
     };
     let (rank, size) = (transport.rank(), transport.size());
-    let mut link = Wire(transport);
+    let mut link = Wire { transport, dies: config.test_die_in_merge == Some(rank) };
 
     let mut own = Summary { hosts: vec![(host_name(), single(rank))], ..Summary::default() };
     let chosen = config.choice.has_rank(rank);
@@ -73,14 +93,17 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
         }
         Ok(Ok(_)) => {
             own.notes.push(format!("rank {rank}: tracing stopped, its calls are missing"));
+            own.missing = true;
             Bundle::default()
         }
         Ok(Err(error)) => {
             own.notes.push(format!("rank {rank}: its recording does not hold together ({error})"));
+            own.missing = true;
             Bundle::default()
         }
         Err(_) => {
             own.notes.push(format!("rank {rank}: tracing failed at the end, its calls are missing"));
+            own.missing = true;
             Bundle::default()
         }
     };
@@ -88,20 +111,21 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
         let gathered = gather(link, rank, size, bundle)?;
         for (from, error) in &gathered.lost {
             own.notes.push(format!("what rank {from} merged was lost ({error})"));
+            own.missing = true;
         }
         let summary = summary::gather(link, rank, size, own)?;
         Ok((gathered.bundle, summary))
     });
     // An error here leaks a communicator in a program that is about to end.
-    let _ = link.0.close();
+    let _ = link.transport.close();
     match merged {
         Some(Ok((Some(bundle), summary))) => {
+            let missing = summary.missing;
             let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
             let written = write(config, spawned, alone, Trace { meta, bundle });
-            if let Some(place) = place.filter(|_| written) {
-                // What cannot be removed is only in the way.
-                let _ = std::fs::remove_dir_all(place.directory);
-            }
+            // This rank may have found no room for its own while others did.
+            let parts = place.map_or_else(|| parts(config, spawned, alone), |place| place.directory);
+            settle(config, &parts, written, missing);
         }
         Some(Ok((None, _))) => {}
         Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
@@ -140,6 +164,21 @@ pub fn options(config: &Config) -> Vec<(String, String)> {
     let pointers = (!config.pointers).then(|| ("pointers".to_owned(), "off".to_owned()));
     let said = config.choice.said().iter().map(|(option, text)| ((*option).to_owned(), text.clone()));
     pointers.into_iter().chain(said).collect()
+}
+
+/// Parts that the trace makes superfluous go; others are spoken of.
+fn settle(config: &Config, directory: &Path, written: bool, missing: bool) {
+    if !config.safe || !directory.is_dir() {
+        return;
+    }
+    let shown = directory.display();
+    if written && !missing {
+        // What cannot be removed is only in the way.
+        let _ = std::fs::remove_dir_all(directory);
+    } else if config.summary {
+        // Nobody is left to do it.
+        say(&format!("what was recorded is kept: `refrain recover {shown} --out FILE` makes a trace of it"));
+    }
 }
 
 /// The first line of a library's own description, without the padding: MPICH's goes on for a kilobyte about its build.
@@ -193,17 +232,18 @@ fn path_beside(config: &Config, mark: &str) -> PathBuf {
     config.out.with_file_name(format!("{name}.{mark}.rfn"))
 }
 
-/// Where parts are kept until that file is written. The ranks of a program that another one started do not know which
-/// of them will write it, but which process started them all.
+/// Where parts are kept until that file is written. A program that another one started ends on its own, and so does
+/// each of several.
 pub fn parts(config: &Config, spawned: bool, alone: Option<u32>) -> PathBuf {
-    let trace = match alone {
-        Some(rank) => path_alone(config, rank),
+    match alone {
+        Some(rank) => directory(&path_alone(config, rank)),
         None if spawned => {
-            path_beside(config, &format!("spawned-by-{}", std::os::unix::process::parent_id()))
+            let parent = || std::os::unix::process::parent_id().to_string();
+            let job = std::env::var("PMIX_NAMESPACE").unwrap_or_else(|_| parent());
+            directory(&config.out).with_extension(format!("{}.parts", job.replace(['/', '.'], "_")))
         }
-        None => config.out.clone(),
-    };
-    refrain_tracefile::part::directory(&trace)
+        None => directory(&config.out),
+    }
 }
 
 /// Whether it was written.

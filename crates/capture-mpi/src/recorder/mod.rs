@@ -15,13 +15,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use refrain_encode::{Crowd, Encoder, Host, Now, Requests, Tables};
 use refrain_mpi::Pmpi;
 
-use refrain_tracefile::part::{self, End, Word};
+use refrain_tracefile::part::{self, End, Lost, Word};
 
 use crate::clock::Moment;
 use crate::config::{Config, Time};
 use crate::filter::{self, Fate};
 use crate::guard::say;
 use crate::hooks::{Ending, Observed, Recorder};
+use crate::late;
 use crate::state::{self, Entered};
 use host::Process;
 use safety::Place;
@@ -68,7 +69,7 @@ impl Own {
             if let (Some(place), None) = (&state.place, &self.safe) {
                 self.safe = place.part(number as usize, &mut self.tape);
                 match &self.safe {
-                    Some(safe) => endings::watch(safe.word(Word::Magic)),
+                    Some(safe) => endings::watch(safe.words()),
                     // The same would happen to all others.
                     None => state.place = None,
                 }
@@ -91,7 +92,7 @@ enum Keep {
 impl State {
     /// What is needed before the first call can be encoded. MPI need not be up yet.
     fn new() -> Option<State> {
-        let library = state::library()?;
+        let library = late::library()?;
         let config = state::CONFIG.get()?;
         let abi = library.abi().unwrap_or_else(|missing| panic!("{missing}"));
         let constants: Vec<(u16, i64)> = {
@@ -195,8 +196,7 @@ impl State {
             (number(pmpi.comm_rank(world))?, number(pmpi.comm_size(world))?)
         } else {
             // A session alone has no world: what the launcher said.
-            let launched = config.launched?;
-            (launched.rank, launched.size)
+            (launcher_says(&RANKS)?, launcher_says(&SIZES)?)
         };
         if !config.choice.has_rank(rank) {
             return None;
@@ -211,8 +211,9 @@ impl State {
             (Word::Flags, flags),
         ];
         let mut text = format!(
-            "version {}\nhost {}\nlibrary {}\nabi {}\n",
+            "version {}\nrun {}\nhost {}\nlibrary {}\nabi {}\n",
             env!("CARGO_PKG_VERSION"),
+            config.run,
             finalize::host_name(),
             finalize::library_name(&pmpi.library_version().unwrap_or_default()),
             pmpi.abi().family.name(),
@@ -221,8 +222,21 @@ impl State {
             text += &format!("option {option} {}\n", value.replace('\n', " "));
         }
         text += &format!("command {}\n", config.command.join("\u{1f}").replace('\n', " "));
-        Some(Place { directory: finalize::parts(config, self.spawned, self.alone), words, text })
+        let room = config.test_tail.map_or(safety::ROOM, |bytes| bytes.next_multiple_of(part::HEADER));
+        Some(Place { directory: finalize::parts(config, self.spawned, self.alone), rank, room, words, text })
     }
+}
+
+const RANKS: [&str; 4] = ["PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+const SIZES: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE", "SLURM_NTASKS"];
+
+fn launcher_says(variables: &[&str]) -> Option<u32> {
+    variables.iter().find_map(|variable| std::env::var(variable).ok()?.parse().ok())
+}
+
+/// Tracing has stopped: what is kept says that it ends there.
+pub fn stopped() {
+    endings::lose(Lost::Stopped);
 }
 
 /// How a call is to be treated.
@@ -368,7 +382,7 @@ fn alone_among_others() -> Option<u32> {
     let launched = config.launched.filter(|launched| launched.size > 1)?;
     if launched.rank == 0 {
         let library =
-            state::library().map_or_else(Default::default, |library| library.path().display().to_string());
+            late::library().map_or_else(Default::default, |library| library.path().display().to_string());
         say(&format!(
             "the launcher started {} processes, but to the MPI library ({library}) each of them is alone: launcher and \
              library do not belong together; `refrain doctor` names the right one. Each process has a trace of its \

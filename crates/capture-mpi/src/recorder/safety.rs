@@ -12,60 +12,84 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use refrain_encode::{Journal, Tape};
-use refrain_tracefile::part::{self, HEADER, Word};
+use refrain_tracefile::part::{self, HEADER, Lost, Word};
 
+use super::endings;
 use crate::clock::Moment;
 use crate::guard::say;
 use crate::state;
 
-/// The tail's first size.
-const ROOM: usize = 1 << 20;
-/// The tail is so many times larger than the last snapshot, if that is more.
+/// The tail's first size, unless a test says otherwise.
+pub const ROOM: usize = 1 << 20;
+/// The tail is so many times larger than the last snapshot, if that is more, up to what a reader takes.
 const SHARE: usize = 4;
 /// The clocks are compared after 1, 2, 4, ... calls, and then after so many.
 const COMPARED: u64 = 4096;
+/// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
+const PAUSE: u64 = 1 << 16;
 
-/// A shared mapping of a part file. Unmapped when dropped.
-struct Mapping {
+/// Room on disk is taken before it is mapped: a store to a page that has none would be the end of the program.
+fn allocate(file: &File, length: usize) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length as libc::off_t) };
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}
+
+/// A shared mapping of some of a part file, which has room for it.
+fn map(file: &File, offset: usize, length: usize) -> io::Result<*mut u8> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+    let (file, offset) = (file.as_raw_fd(), offset as libc::off_t);
+    // SAFETY: a new mapping wherever there is room.
+    let start = unsafe { libc::mmap(null_mut(), length, protection, flags, file, offset) };
+    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(start.cast()) }
+}
+
+/// The words of a part. Their page stays mapped as long as the process lives: a signal handler on any thread may be on
+/// its way to them.
+#[derive(Clone, Copy)]
+pub struct Words(&'static [AtomicU64; HEADER / 8]);
+
+impl Words {
+    fn map(file: &File) -> io::Result<Words> {
+        let start = map(file, 0, HEADER)?;
+        endings::shield(start as usize, HEADER);
+        // SAFETY: a page that is never unmapped, and is only used as these.
+        Ok(Words(unsafe { &*start.cast() }))
+    }
+
+    #[inline]
+    pub fn word(self, word: Word) -> &'static AtomicU64 {
+        &self.0[word as usize]
+    }
+}
+
+/// The journal's place. Unmapped when dropped.
+struct Tail {
     start: *mut u8,
     length: usize,
 }
 
-// SAFETY: plain memory that only its owner writes, but for the words of how the process ends, which are atomic.
-unsafe impl Send for Mapping {}
+// SAFETY: plain memory that only its owner refers to.
+unsafe impl Send for Tail {}
 
-impl Mapping {
-    /// All of the file, which is made that long. Room on disk is taken now: a store to a page that has none would be
-    /// the end of the program.
-    fn new(file: &File, length: usize) -> io::Result<Mapping> {
-        // SAFETY: takes numbers only.
-        let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length as libc::off_t) };
-        if code != 0 {
-            return Err(io::Error::from_raw_os_error(code));
-        }
-        let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-        // SAFETY: a new mapping wherever there is room.
-        let start = unsafe { libc::mmap(null_mut(), length, protection, flags, file.as_raw_fd(), 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(Mapping { start: start.cast(), length })
+impl Tail {
+    fn map(file: &File, length: usize) -> io::Result<Tail> {
+        allocate(file, HEADER + length)?;
+        let start = map(file, HEADER, length)?;
+        endings::shield(start as usize, length);
+        Ok(Tail { start, length })
     }
 
-    fn word(&self, word: Word) -> &AtomicU64 {
-        // SAFETY: the header's words lie at its start, which is aligned to a page; others only write them atomically.
-        unsafe { &*self.start.cast::<AtomicU64>().add(word as usize) }
-    }
-
-    fn tail(&mut self) -> &mut [u8] {
-        // SAFETY: within the mapping, and nobody else's.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(HEADER), self.length - HEADER) }
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: all of the mapping, which is nobody else's.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
     }
 }
 
-impl Drop for Mapping {
+impl Drop for Tail {
     fn drop(&mut self) {
-        // SAFETY: mapped by `new`, and `self` was the only way to it.
+        endings::unshield(self.start as usize);
+        // SAFETY: mapped by `map`, and `self` was the only way to it.
         unsafe { libc::munmap(self.start.cast(), self.length) };
     }
 }
@@ -73,6 +97,9 @@ impl Drop for Mapping {
 /// Where a process keeps its parts, and what all of them say.
 pub struct Place {
     pub directory: PathBuf,
+    pub rank: u32,
+    /// Of a new tail.
+    pub room: usize,
     pub words: Vec<(Word, u64)>,
     pub text: String,
 }
@@ -83,12 +110,19 @@ impl Place {
         match Safe::new(self, thread, tape) {
             Ok(safe) => Some(safe),
             Err(error) => {
-                say(&format!(
-                    "what is recorded would not survive a crash: {}: {error}",
-                    self.directory.display()
-                ));
+                self.complain(&error);
                 None
             }
+        }
+    }
+
+    /// All ranks keep their parts in one place and would say the same of it.
+    fn complain(&self, error: &io::Error) {
+        if self.rank == 0 {
+            let directory = self.directory.display();
+            say(&format!(
+                "what is recorded would not survive a crash, the program goes on: {directory}: {error}"
+            ));
         }
     }
 }
@@ -96,23 +130,40 @@ impl Place {
 /// One thread's part.
 pub struct Safe {
     path: PathBuf,
-    mapping: Mapping,
+    words: Words,
+    tail: Tail,
     used: usize,
     /// The pair of words that counts.
     tail_word: Word,
     snapshot: u64,
     journal: Journal,
     calls: u64,
-    full: bool,
+    /// There was no room: nothing is kept until so many calls, when it is tried again; and the next pause.
+    waits: Option<(u64, u64)>,
+    said: bool,
 }
 
 impl Safe {
     fn new(place: &Place, thread: usize, tape: &mut Tape) -> io::Result<Safe> {
-        fs::create_dir_all(&place.directory)?;
-        let host = super::finalize::host_name();
-        let name = format!("{host}-{}-{thread}.{}", std::process::id(), part::EXTENSION);
+        // Not those above it: a name that was mistyped is no reason to make directories.
+        match fs::create_dir(&place.directory) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+            _ => {}
+        }
+        let host = super::finalize::host_name().replace('/', "_");
+        let name = format!("{}-{host}-{}-{thread}.{}", place.rank, std::process::id(), part::EXTENSION);
         let path = place.directory.join(name);
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+        // Of an earlier process with the same number. Whoever may have it mapped keeps the file, without its name.
+        remove(&path);
+        let made = Safe::in_file(place, thread, tape, &path);
+        made.inspect_err(|_| {
+            remove(&path);
+            remove(&part::snapshot_path(&path, 1));
+        })
+    }
+
+    fn in_file(place: &Place, thread: usize, tape: &mut Tape, path: &Path) -> io::Result<Safe> {
+        let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
         let now = Moment::now();
         let mut words = place.words.clone();
         words.extend([
@@ -121,63 +172,97 @@ impl Safe {
             (Word::Nanoseconds, now.nanoseconds),
         ]);
         file.write_all(&part::header(&words, &place.text))?;
-        let mapping = Mapping::new(&file, HEADER + ROOM)?;
+        let tail = Tail::map(&file, place.room)?;
         let mut safe = Safe {
-            path,
-            mapping,
+            path: path.into(),
+            words: Words::map(&file)?,
+            tail,
             used: 0,
             tail_word: Word::Tail,
             snapshot: 0,
             journal: Journal::default(),
             calls: 0,
-            full: false,
+            waits: None,
+            said: false,
         };
         safe.snapshot(tape)?;
         state::set_inside(safe.word(Word::Inside));
         Ok(safe)
     }
 
-    /// The words of the header, valid until the process ends or the tail grows.
+    pub fn words(&self) -> Words {
+        self.words
+    }
+
+    #[inline]
     pub fn word(&self, word: Word) -> &AtomicU64 {
-        self.mapping.word(word)
+        self.words.word(word)
     }
 
     /// Keeps the call that `tape` was just given.
     #[inline]
     pub fn call(&mut self, tape: &mut Tape, symbol: u32, values: &[(u16, i64)], ticks: u64) {
-        if self.full {
+        self.calls += 1;
+        if self.waits.is_some() {
+            self.try_again(tape);
             return;
         }
         let used = self.used;
-        match self.journal.write(&mut self.mapping.tail()[used..], tape, symbol, values, ticks) {
+        match self.journal.write(&mut self.tail.bytes()[used..], tape, symbol, values, ticks) {
             Some(bytes) => {
                 self.used += bytes;
                 // From here on the entry counts.
                 self.word(self.tail_word).store(self.used as u64, Release);
             }
-            None => self.make_room(tape),
+            None => self.make_room(tape, PAUSE),
         }
-        self.calls += 1;
         if self.calls.is_power_of_two() || self.calls.is_multiple_of(COMPARED) {
             self.compare_clocks();
         }
     }
 
     #[cold]
-    fn compare_clocks(&self) {
+    fn compare_clocks(&mut self) {
         let now = Moment::now();
         self.word(Word::LaterTicks).store(now.ticks, Relaxed);
         self.word(Word::LaterNanoseconds).store(now.nanoseconds, Relaxed);
+        if self.word(Word::Fault).load(Relaxed) != 0 {
+            endings::fault(0);
+        }
+        if endings::torn() {
+            // What is written from here on reaches no file, now or later.
+            self.lose(u64::MAX, u64::MAX, &io::Error::from_raw_os_error(libc::EIO));
+        }
     }
 
     #[cold]
-    fn make_room(&mut self, tape: &mut Tape) {
-        if let Err(error) = self.snapshot(tape) {
-            self.full = true;
-            self.word(Word::Lost).store(1, Release);
+    fn try_again(&mut self, tape: &mut Tape) {
+        if let Some((when, pause)) = self.waits
+            && self.calls >= when
+        {
+            self.make_room(tape, pause.saturating_mul(2));
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, tape: &mut Tape, pause: u64) {
+        match self.snapshot(tape) {
+            // It holds everything, also what was not kept in the meantime.
+            Ok(()) if self.waits.take().is_some() => {
+                self.word(Word::Lost).store(Lost::Nothing as u64, Release)
+            }
+            Ok(()) => {}
+            Err(error) => self.lose(self.calls.saturating_add(pause), pause, &error),
+        }
+    }
+
+    fn lose(&mut self, when: u64, pause: u64, error: &io::Error) {
+        self.waits = Some((when, pause));
+        self.word(Word::Lost).store(Lost::NoRoom as u64, Release);
+        if !std::mem::replace(&mut self.said, true) {
+            let path = self.path.display();
             say(&format!(
-                "what is recorded from here on would not survive a crash: {}: {error}",
-                self.path.display()
+                "what is recorded from here on would not survive a crash, the program goes on: {path}: {error}"
             ));
         }
     }
@@ -188,32 +273,37 @@ impl Safe {
         let lead = self.journal.restart(tape);
         let bytes = part::snapshot_bytes(&bundle, &lead);
         let before = (self.snapshot > 0).then(|| part::snapshot_path(&self.path, self.snapshot));
-        self.snapshot += 1;
-        let path = part::snapshot_path(&self.path, self.snapshot);
+        let number = self.snapshot + 1;
+        let path = part::snapshot_path(&self.path, number);
         fs::write(&path, &bytes).inspect_err(|_| remove(&path))?;
-        if bytes.len() * SHARE > self.mapping.length {
-            let file = OpenOptions::new().read(true).write(true).open(&self.path)?;
-            let length = (HEADER + bytes.len() * SHARE).next_multiple_of(HEADER);
-            // Both are the same file. The old mapping stays: a signal handler of another thread may be on its way there.
-            let old = std::mem::replace(&mut self.mapping, Mapping::new(&file, length)?);
-            super::endings::moved(old.word(Word::Magic), self.word(Word::Magic));
-            state::set_inside(self.word(Word::Inside));
-            std::mem::forget(old);
-        }
+        self.grow((bytes.len() * SHARE).min(part::MOST_TAIL));
         let (snapshot_word, tail_word) = match self.tail_word {
             Word::Tail => (Word::OtherSnapshot, Word::OtherTail),
             _ => (Word::Snapshot, Word::Tail),
         };
-        self.word(snapshot_word).store(self.snapshot, Relaxed);
+        self.word(snapshot_word).store(number, Relaxed);
         self.word(tail_word).store(0, Relaxed);
         // From here on they count.
         self.word(Word::Current).store(u64::from(tail_word == Word::OtherTail), Release);
+        self.snapshot = number;
         self.tail_word = tail_word;
         self.used = 0;
         if let Some(before) = before {
             remove(&before);
         }
         Ok(())
+    }
+
+    /// A longer tail, if there is room for it; otherwise there are more snapshots.
+    fn grow(&mut self, length: usize) {
+        let length = length.next_multiple_of(HEADER);
+        if length <= self.tail.length {
+            return;
+        }
+        let file = OpenOptions::new().read(true).write(true).open(&self.path);
+        if let Ok(tail) = file.and_then(|file| Tail::map(&file, length)) {
+            self.tail = tail;
+        }
     }
 }
 

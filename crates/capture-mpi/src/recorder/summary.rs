@@ -10,9 +10,11 @@ pub struct Summary {
     pub hosts: Vec<(String, RankList)>,
     pub time: Option<RankTime>,
     pub notes: Vec<String>,
+    /// Calls that were recorded are not among those merged.
+    pub missing: bool,
 }
 
-/// One line each: `host NAME RANKS`, `time TOTAL RANK NS RANK NS`, `note TEXT`.
+/// One line each: `host NAME RANKS`, `time TOTAL RANK NS RANK NS`, `note TEXT`, `missing calls`.
 impl Summary {
     pub fn absorb(&mut self, other: Summary) {
         for (name, ranks) in other.hosts {
@@ -30,6 +32,7 @@ impl Summary {
             (a, b) => a.or(b),
         };
         self.notes.extend(other.notes);
+        self.missing |= other.missing;
     }
 
     fn to_text(&self) -> String {
@@ -43,6 +46,9 @@ impl Summary {
         }
         for note in &self.notes {
             out.push_str(&format!("note {}\n", note.replace('\n', " ")));
+        }
+        if self.missing {
+            out.push_str("missing calls\n");
         }
         out
     }
@@ -66,6 +72,7 @@ impl Summary {
                     }
                 }
                 Some(("note", rest)) => summary.notes.push(rest.to_owned()),
+                Some(("missing", _)) => summary.missing = true,
                 _ => {}
             }
         }
@@ -100,15 +107,18 @@ mod tests {
             hosts: vec![("node 1".into(), RankList::from_sorted(&[0, 1, 2]))],
             time: Some(RankTime { total_ns: 10, min: (0, 3), max: (2, 4) }),
             notes: vec!["rank 1: lost".into()],
+            missing: false,
         };
         let b = Summary {
             hosts: vec![("n2".into(), RankList::single(4)), ("node 1".into(), RankList::single(3))],
             time: Some(RankTime { total_ns: 5, min: (3, 1), max: (4, 4) }),
             notes: vec![],
+            missing: true,
         };
         a.absorb(b);
         let back = Summary::from_text(&a.to_text());
         assert_eq!(back, a);
+        assert!(back.missing);
         assert_eq!(back.hosts[0].1, RankList::from_sorted(&[0, 1, 2, 3]));
         assert_eq!(back.time, Some(RankTime { total_ns: 15, min: (3, 1), max: (2, 4) }));
     }

@@ -2,6 +2,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+int *MPI_UNWEIGHTED;
+
 int PMPI_Pcontrol(const int level, ...) {
     va_list list;
     double sum = 0;

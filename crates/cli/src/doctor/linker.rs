@@ -33,6 +33,13 @@ impl Places {
         Places { named: std::env::var_os("LD_LIBRARY_PATH"), cache: read_cache(&cache) }
     }
 
+    /// The same, with another directory to be looked into first.
+    pub fn before(&self, directory: &Path) -> Places {
+        let others = self.named.iter().flat_map(std::env::split_paths);
+        let all = std::env::join_paths(std::iter::once(directory.to_owned()).chain(others));
+        Places { named: all.ok().or_else(|| self.named.clone()), cache: self.cache.clone() }
+    }
+
     /// The linker's own order: the file's RPATH and the program's, unless it has a RUNPATH, then `LD_LIBRARY_PATH`, the
     /// RUNPATH, the cache, the usual directories.
     fn find(&self, name: &str, by: (&Path, &Elf), program: (&Path, &Elf)) -> Option<(PathBuf, Elf)> {

@@ -193,30 +193,46 @@ fn look_at(findings: &mut Findings, program: &Path, path: &OsStr) -> std::io::Re
     } else if missing.is_empty() {
         findings.problem(
             "the program is not linked with an MPI library",
-            "Nothing is recorded where it loads one while it runs (dlopen), or only starts programs that use one.",
+            "What it loads while it runs and is linked with one (plugins, mpi4py) is followed; calls through pointers \
+             that it gets from dlsym are not. What it only starts is looked at by naming it here.",
         );
     }
     Ok(())
 }
 
 fn look_at_python(findings: &mut Findings, interpreter: &Path, places: &Places) {
-    let module = python::mpi4py(interpreter);
-    match module.as_ref().and_then(|module| Some((module, Elf::open(module).ok()??))) {
-        Some((module, elf)) => {
-            findings.library = library::find(&linker::closure(module, &elf, places));
-            findings.problem(
-                format!(
-                    "mpi4py ({}) loads MPI while the program runs: nothing is recorded",
-                    module.display()
-                ),
-                "This version of Refrain follows MPI libraries that are loaded from the start only.",
-            );
+    let modules = python::mpi4py(interpreter);
+    let with_library = |module: &PathBuf, places: &Places| {
+        let elf = Elf::open(module).ok()??;
+        Some((module.clone(), library::find(&linker::closure(module, &elf, places))?))
+    };
+    // mpi4py may have a module for each family of libraries: it takes the one that fits what it finds, first of all in
+    // its environment.
+    let inside = python::libraries(interpreter);
+    let own_first = places.before(&inside);
+    let mut own = modules.iter().filter_map(|module| with_library(module, &own_first));
+    let own = own.find(|(_, library)| library.path.starts_with(&inside));
+    let any = || modules.iter().find_map(|module| with_library(module, places));
+    let module = match own.or_else(any) {
+        Some((module, library)) => {
+            findings.library = Some(library);
+            findings.bindings = vec!["Python (mpi4py)"];
+            Some(module)
         }
-        None => findings.problem(
-            "mpi4py was not found beside this Python",
-            "Name the interpreter of the environment that has it; `python -m pip show mpi4py` says which.",
-        ),
-    }
+        None => {
+            match modules.is_empty() {
+                true => findings.problem(
+                    "mpi4py was not found beside this Python",
+                    "Name the interpreter of the environment that has it; `python -m pip show mpi4py` says which.",
+                ),
+                false => findings.problem(
+                    "mpi4py's MPI library was not found",
+                    "Load the module, or set LD_LIBRARY_PATH, as for running it.",
+                ),
+            }
+            modules.into_iter().next()
+        }
+    };
     findings.kind = Kind::Python(module);
 }
 

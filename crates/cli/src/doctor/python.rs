@@ -7,13 +7,20 @@ pub fn is_python(program: &Path) -> bool {
     name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') == "python"
 }
 
-/// The extension module, `mpi4py/MPI.cpython-311-x86_64-linux-gnu.so` or the like. An environment's own packages come
-/// first: its interpreter is a link, and the packages lie beside the link.
-pub fn mpi4py(interpreter: &Path) -> Option<PathBuf> {
+/// The extension module, `mpi4py/MPI.cpython-311-x86_64-linux-gnu.so` or the like, or one for each family of MPI
+/// libraries: `MPI.mpich.cpython-...`. An environment's own packages come first: its interpreter is a link, and the
+/// packages lie beside the link.
+pub fn mpi4py(interpreter: &Path) -> Vec<PathBuf> {
     let real = interpreter.canonicalize().ok();
     let prefixes = [Some(interpreter.to_owned()), real];
     let prefixes = prefixes.iter().flatten().filter_map(|path| path.parent()?.parent());
-    prefixes.flat_map(packages).find_map(|packages| extension(&packages.join("mpi4py")))
+    let mut found = prefixes.flat_map(packages).map(|packages| extensions(&packages.join("mpi4py")));
+    found.find(|modules| !modules.is_empty()).unwrap_or_default()
+}
+
+/// Where packages put shared libraries into an environment.
+pub fn libraries(interpreter: &Path) -> PathBuf {
+    interpreter.parent().and_then(Path::parent).unwrap_or(Path::new("/")).join("lib")
 }
 
 /// `site-packages` and Debian's `dist-packages` of every Python under that prefix.
@@ -30,13 +37,15 @@ fn packages(prefix: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn extension(module: &Path) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(module).ok()?.flatten().map(|entry| entry.path());
+fn extensions(module: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(module).into_iter().flatten().flatten().map(|entry| entry.path());
     let named = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.starts_with("MPI.") && name.ends_with(".so")
     };
-    entries.filter(named).min()
+    let mut found: Vec<PathBuf> = entries.filter(named).collect();
+    found.sort();
+    found
 }
 
 #[cfg(test)]
@@ -65,11 +74,15 @@ mod tests {
         std::fs::write(dir.path("system/bin/python3"), "").unwrap();
         let interpreter = dir.path("venv/bin/python3");
         symlink(dir.path("system/bin/python3"), &interpreter).unwrap();
-        assert_eq!(mpi4py(&interpreter), None);
+        assert!(mpi4py(&interpreter).is_empty());
         let (system, own) = (module("system"), module("venv"));
         std::fs::write(&system, "").unwrap();
-        assert_eq!(mpi4py(&interpreter).unwrap().canonicalize().unwrap(), system.canonicalize().unwrap());
+        assert_eq!(mpi4py(&interpreter)[0].canonicalize().unwrap(), system.canonicalize().unwrap());
         std::fs::write(&own, "").unwrap();
-        assert_eq!(mpi4py(&interpreter), Some(own));
+        assert_eq!(mpi4py(&interpreter), std::slice::from_ref(&own));
+        let another = own.with_file_name("MPI.openmpi.cpython-311-x86_64-linux-gnu.so");
+        std::fs::write(&another, "").unwrap();
+        assert_eq!(mpi4py(&interpreter), [own, another]);
+        assert_eq!(libraries(&interpreter), dir.path("venv/lib"));
     }
 }

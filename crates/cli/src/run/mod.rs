@@ -18,8 +18,9 @@ pub use command::analyse;
 pub use env::env;
 pub use settings::{Flags, Settings};
 
+use refrain_tracefile::part::{self, Part};
+
 use crate::doctor::{self, launcher::Launcher, library::Family};
-use refrain_tracefile::part;
 
 use crate::failure::Failure;
 use crate::{recover, say};
@@ -63,9 +64,7 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let settings = Settings::resolve(flags, |name| std::env::var_os(name))?;
     let library = capture_library()?;
     let plan = plan(&settings, words, &library, |name| std::env::var_os(name))?;
-    if plan.place == Place::Outside {
-        clear_parts(&plan.out, settings.force)?;
-    }
+    clear_parts(&plan, |name| std::env::var_os(name))?;
     let before = stamp(&plan.out);
     let path = std::env::var_os("PATH").unwrap_or_default();
     if plan.place == Place::Outside
@@ -125,10 +124,14 @@ fn plan(
         if analysis.launcher.is_none() && inside_launcher(&env) { Place::Inside } else { Place::Outside };
 
     let shown = settings.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.rfn", analysis.name)));
-    let out = writable_place(&shown, settings.force)?;
+    let out = writable_place(&shown, settings.force, place)?;
 
     let mut variables = variables(settings, library, &out, env("LD_PRELOAD"));
     variables.push(("REFRAIN_COMMAND", joined(words)));
+    // Of the same job several runs may be left; inside, all processes have to agree, and only the launcher's name will do.
+    if place == Place::Outside {
+        variables.push(("REFRAIN_RUN", run_name().into()));
+    }
     // Nobody is left to print the closing line when this process has become the program.
     if place == Place::Inside && !settings.quiet {
         variables.push(("REFRAIN_SUMMARY", "1".into()));
@@ -164,8 +167,22 @@ fn inside_launcher(env: impl Fn(&str) -> Option<OsString>) -> bool {
         || (env("SLURM_PROCID").is_some() && env("SLURM_STEP_ID").is_some())
 }
 
-/// The output's absolute path, if a file can be written there.
-fn writable_place(shown: &Path, force: bool) -> Result<PathBuf, Failure> {
+/// No other run is called so.
+fn run_name() -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{}", now.as_nanos(), std::process::id())
+}
+
+/// What the library takes for the run's name.
+fn own_run(env: impl Fn(&str) -> Option<OsString>) -> Option<String> {
+    let text = |name: &str| env(name).map(|value| value.to_string_lossy().into_owned());
+    let step = || Some(format!("{}.{}", text("SLURM_JOB_ID")?, text("SLURM_STEP_ID")?));
+    text("REFRAIN_RUN").or_else(|| text("PMIX_NAMESPACE")).or_else(step)
+}
+
+/// The output's absolute path, if a file can be written there. Inside the launcher that may not be so on all nodes, while
+/// all ranks are traced or none: the program then runs, and the library says what is wrong.
+fn writable_place(shown: &Path, force: bool, place: Place) -> Result<PathBuf, Failure> {
     let cannot =
         |why: String| Failure::new(format!("the trace cannot be written to {}: {why}", shown.display()));
     let out = std::path::absolute(shown).map_err(|e| cannot(e.to_string()))?;
@@ -173,11 +190,12 @@ fn writable_place(shown: &Path, force: bool) -> Result<PathBuf, Failure> {
         return Err(cannot("it is a directory".into()).help("name a file: --out FILE"));
     }
     let directory = out.parent().unwrap_or(Path::new("/"));
-    if !directory.is_dir() {
+    let outside = place == Place::Outside;
+    if outside && !directory.is_dir() {
         return Err(cannot(format!("there is no directory {}", directory.display()))
             .help("make the directory, or write elsewhere with --out FILE"));
     }
-    if !may_write(directory) {
+    if outside && !may_write(directory) {
         return Err(cannot(format!("the directory {} is not writable", directory.display()))
             .help("write elsewhere with --out FILE"));
     }
@@ -240,35 +258,45 @@ fn not_started(program: &OsStr, error: &io::Error) -> Failure {
 }
 
 /// What an earlier run left is not for this one to lose.
-fn clear_parts(out: &Path, force: bool) -> Result<(), Failure> {
-    let parts = part::directory(out);
-    if !parts.is_dir() {
-        return Ok(());
-    }
+fn clear_parts(plan: &Plan, env: impl Fn(&str) -> Option<OsString>) -> Result<(), Failure> {
+    let parts = part::directory(&plan.out);
+    // Inside, the other ranks of this run may have begun already.
+    let own = if plan.place == Place::Inside { own_run(env) } else { None };
+    let stale = |path: &PathBuf| match (&own, plan.place) {
+        (None, Place::Inside) => false,
+        (None, Place::Outside) => true,
+        (Some(own), _) => Part::peek(path).is_ok_and(|part| part.text("run").is_some_and(|run| run != own)),
+    };
+    let stale: Vec<PathBuf> = recover::paths(&parts).unwrap_or_default().into_iter().filter(stale).collect();
     let shown = parts.display();
-    if !force {
+    if !stale.is_empty() && !plan.force {
         return Err(Failure::new(format!("{shown} is there: an earlier run did not end well"))
             .help(format!("make a trace of it with `refrain recover {shown}`, or drop it with --force")));
     }
-    std::fs::remove_dir_all(&parts).map_err(|e| Failure::new(format!("{shown} cannot be removed: {e}")))
+    let cleared = if plan.place == Place::Outside && parts.is_dir() {
+        std::fs::remove_dir_all(&parts)
+    } else {
+        // Another rank may have done it before.
+        stale.iter().for_each(|path| drop(std::fs::remove_file(path)));
+        Ok(())
+    };
+    cleared.map_err(|e| Failure::new(format!("{shown} cannot be removed: {e}")))
 }
 
 fn report(plan: &Plan, before: Option<(u64, i64, i64)>, success: bool) {
+    let written = stamp(&plan.out) != before;
     let parts = part::directory(&plan.out);
-    if stamp(&plan.out) == before && parts.is_dir() {
-        match recover::recover(&parts, &plan.out, plan.force) {
-            Ok(()) => {
-                say("the run ended before its trace was written; this is what it had recorded until then:");
-                let _ = std::fs::remove_dir_all(&parts);
-            }
-            Err(failure) => say(&failure.to_string()),
-        }
+    if parts.is_dir() {
+        take_in(&parts, &plan.out, written, plan.force || written);
+    }
+    for (parts, out) in spawned_parts(&plan.out) {
+        take_in(&parts, &out, false, plan.force);
     }
     let after = stamp(&plan.out);
     if after.is_none() || after == before {
         let old = if after.is_some() { "; the file that is there is from before" } else { "" };
         let why = if success {
-            "Unless a line above says why: the program made no MPI call, loads MPI while it runs (as mpi4py does), is\n  \
+            "Unless a line above says why: the program made no MPI call, calls MPI through pointers from dlsym, is\n  \
              linked statically, or is set-user-id."
         } else {
             "Unless a line above says why: the program failed before MPI_Init."
@@ -277,4 +305,48 @@ fn report(plan: &Plan, before: Option<(u64, i64, i64)>, success: bool) {
     } else if !plan.quiet {
         say(&crate::reading::closing_line(&plan.out, &plan.shown));
     }
+}
+
+/// Makes a trace of the parts that a run left; `written`: beside one that lacks some of what they have.
+fn take_in(parts: &Path, out: &Path, written: bool, force: bool) {
+    let recovered = match recover::recover(parts, out, force) {
+        Ok(recovered) => recovered,
+        Err(failure) => {
+            // A directory without any parts is of no use.
+            let _ = std::fs::remove_dir(parts);
+            return say(&failure.to_string());
+        }
+    };
+    say(match (written, recovered.complete) {
+        (true, _) => {
+            "the trace lacked calls that a rank had recorded; it was made anew from what the ranks kept:"
+        }
+        (false, true) => "the run ended without writing its trace; all that it did had been kept:",
+        (false, false) => {
+            "the run ended before its trace was written; this is what it had recorded until then:"
+        }
+    });
+    if recovered.running {
+        let shown = parts.display();
+        say(&format!(
+            "some of its processes still run; `refrain recover {shown} --force` when they have ended"
+        ));
+    } else {
+        let _ = std::fs::remove_dir_all(parts);
+    }
+}
+
+/// What programs that the traced one started have left, and what their traces are called.
+fn spawned_parts(out: &Path) -> Vec<(PathBuf, PathBuf)> {
+    let name = format!("{}.", out.file_name().unwrap_or_default().to_string_lossy());
+    let stem = out.file_stem().unwrap_or_default().to_string_lossy();
+    let directory = out.parent().unwrap_or(Path::new("/"));
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    let jobs = names.filter_map(|entry| entry.strip_prefix(&name)?.strip_suffix(".parts").map(str::to_owned));
+    jobs.map(|job| {
+        let parts = directory.join(format!("{name}{job}.parts"));
+        (parts, directory.join(format!("{stem}.spawned-{job}.rfn")))
+    })
+    .collect()
 }

@@ -1,0 +1,96 @@
+//! What is asked of every traced run.
+
+use crate::build::{Library, Program};
+use crate::json::Json;
+use crate::{compare, run};
+
+/// On every number of ranks of the program: it does not notice that it is traced, the trace verifies, and its dump says
+/// what the witness saw.
+pub fn against_witness(library: Library, program: &Program) {
+    let name = program.name();
+    for &ranks in program.ranks {
+        let what = format!("{name} on {ranks} ranks of {}", library.suffix());
+        let plain = run::plain(library, program, ranks);
+        assert_eq!(plain.code, 0, "{what}, untraced: {}{}", plain.stdout, plain.stderr);
+        let traced = run::traced(library, program, ranks);
+        assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
+        assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
+        let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
+        assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
+        match compare::compare(&traced.dump(), &traced.witness(), program.rules) {
+            Ok(report) => println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments),
+            Err(difference) => panic!("{what}:\n{difference}"),
+        }
+    }
+}
+
+/// As `against_witness`, for a script of `tests/python` that writes down itself what it asks of MPI.
+pub fn against_record(library: Library, script: &str, ranks: u32) {
+    let what = format!("{script} on {ranks} ranks of {}", library.suffix());
+    let plain = run::script(library, script, ranks, run::Tracing::Off).outcome;
+    assert_eq!(plain.code, 0, "{what}, untraced: {}{}", plain.stdout, plain.stderr);
+    let traced = run::script(library, script, ranks, run::Tracing::On);
+    assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
+    assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
+    let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
+    assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
+    let (dump, record) = (traced.dump(), traced.record());
+    let mut calls = 0;
+    for (rank, (dump, record)) in dump.iter().zip(&record).enumerate() {
+        calls += recorded(dump, record).unwrap_or_else(|e| panic!("{what}, rank {rank}:\n{e}"));
+    }
+    println!("{what}: {calls} calls equal, of {} traced", dump.iter().map(Vec::len).sum::<usize>());
+}
+
+/// Of all functions that occur in the record, the dump has exactly its calls, in its order, with at least its arguments.
+/// Which of a function's two forms is called, that with or without large counts, is for the binding to choose.
+pub fn recorded(dump: &[Json], record: &[Json]) -> Result<usize, String> {
+    let bare = |call: &Json| {
+        let name = call.get("call").text().unwrap_or_default();
+        name.strip_suffix("_c").unwrap_or(name).to_owned()
+    };
+    let wanted: Vec<String> = record.iter().map(bare).collect();
+    let mut found = dump.iter().filter(|call| wanted.contains(&bare(call)));
+    for (number, want) in record.iter().enumerate() {
+        let Some(call) = found.next() else { return Err(format!("call {number}, {want}, is not there")) };
+        if bare(call) != wanted[number] || !within(want.get("args"), call.get("args")) {
+            return Err(format!("call {number} is {call}\nand should be {want}"));
+        }
+    }
+    match found.next() {
+        Some(call) => Err(format!("{call} is one too many")),
+        None => Ok(record.len()),
+    }
+}
+
+fn within(part: &Json, whole: &Json) -> bool {
+    match part {
+        Json::Object(members) => members.iter().all(|(key, value)| within(value, whole.get(key))),
+        _ => part == whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(dump: &str, record: &str, equal: bool) {
+        let list = |text: &str| Json::parse(text).expect("a list").list().to_vec();
+        assert_eq!(recorded(&list(dump), &list(record)).is_ok(), equal, "{dump} {record}");
+    }
+
+    #[test]
+    fn differences_are_noticed() {
+        let send = r#"[{"call":"MPI_Send_c","args":{"count":3,"dest":1,"status":{"tag":7,"bytes":8}}}]"#;
+        check(send, r#"[{"call":"MPI_Send","args":{"count":3,"status":{"tag":7}}}]"#, true);
+        check(send, r#"[{"call":"MPI_Send","args":{"count":4}}]"#, false);
+        check(send, r#"[{"call":"MPI_Send","args":{"count":3,"status":{"tag":8}}}]"#, false);
+        check(send, r#"[{"call":"MPI_Send","args":{"tag":3}}]"#, false);
+        check(send, r#"[{"call":"MPI_Send","args":{}},{"call":"MPI_Send","args":{}}]"#, false);
+        let two =
+            r#"[{"call":"MPI_Send","args":{}},{"call":"MPI_Wait","args":{}},{"call":"MPI_Send","args":{}}]"#;
+        check(two, r#"[{"call":"MPI_Send","args":{}}]"#, false);
+        check(two, r#"[{"call":"MPI_Send","args":{}},{"call":"MPI_Send","args":{}}]"#, true);
+        check(two, r#"[{"call":"MPI_Wait","args":{}},{"call":"MPI_Send","args":{}}]"#, false);
+    }
+}

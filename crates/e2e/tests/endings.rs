@@ -1,0 +1,501 @@
+//! Runs that do not end well, on both MPI libraries: the program ends as it would untraced, and of what it did nothing is
+//! lost but the call in flight. Ignored in a plain `cargo test`, because it needs the MPI libraries and the built command.
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::{BuildHasher, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use refrain_e2e::run::Special;
+use refrain_e2e::{Library, Program, compare, run};
+
+const RANKS: u32 = 3;
+
+fn endings(args: &'static [&'static str]) -> Program {
+    Program { source: "endings.c", args, ..Program::named("ring") }
+}
+
+/// `refrain info`, and the trace held against the witness: how many calls.
+fn check(traced: &run::Traced, what: &str) -> (String, usize) {
+    let path = traced.trace.to_string_lossy().into_owned();
+    let said = &traced.outcome.stderr;
+    let verified = run::refrain(&["verify", &path]);
+    assert_eq!(verified.code, 0, "{what}: {}{}\n{said}", verified.stdout, verified.stderr);
+    let report = compare::compare_so_far(&traced.dump(), &traced.witness_so_far(), Default::default());
+    let report = report.unwrap_or_else(|e| panic!("{what}: {e}\n{said}"));
+    let info = run::refrain(&["info", &path]);
+    assert_eq!(info.code, 0, "{what}: {}", info.stderr);
+    (info.stdout, report.calls)
+}
+
+/// The launcher's exit code, and a partial trace that says how the last rank ended.
+fn ends(args: &'static [&'static str], expected: &str) {
+    let program = endings(args);
+    for library in Library::ALL {
+        let what = format!("{args:?} on {}", library.suffix());
+        let special = Special { code_noted: true, ..Special::default() };
+        let traced = run::traced_special(library, &program, RANKS, &special);
+        let code = traced.outcome.code;
+        assert_eq!(Some(code), traced.launchers_code(), "{what}: {}", traced.outcome.stderr);
+        let (info, calls) = check(&traced, &what);
+        assert!(info.contains("partial"), "{what}: {info}");
+        let told = info.lines().find(|line| line.contains(expected) && tells_of(line, RANKS - 1));
+        assert!(told.is_some(), "{what}, not {expected:?}: {info}\n{}", traced.outcome.stderr);
+        assert!(calls > 100, "{what}: {calls} calls");
+        assert!(!traced.parts().exists(), "{what}");
+        println!("{what}: exit code {code}, {calls} calls; {}", told.unwrap_or("").trim());
+    }
+}
+
+/// Whether a line of `info` is about this rank: `rank 2: ...`, `ranks 0-2: ...`.
+fn tells_of(line: &str, rank: u32) -> bool {
+    let Some((_, ranks)) = line.split(": ").next().unwrap_or("").split_once("rank") else { return false };
+    ranks.trim_start_matches('s').trim().split(',').any(|range| {
+        let (from, to) = range.split_once('-').unwrap_or((range, range));
+        from.parse().is_ok_and(|from: u32| from <= rank) && to.parse().is_ok_and(|to: u32| rank <= to)
+    })
+}
+
+macro_rules! endings {
+    ($($name:ident: $args:expr, $expected:expr;)*) => {
+        $(#[test] #[ignore = "needs MPI: `make test`"] fn $name() { ends(&$args, $expected) })*
+    };
+}
+
+// MPICH's UCX and Open MPI have handlers of their own for faults, which come after ours.
+endings! {
+    exit_without_finalize: ["exit", "50"], "exit(7) without MPI_Finalize";
+    quiet_exit: ["_exit", "50"], "killed or crashed";
+    abort: ["abort", "50"], "MPI_Abort with error code 42";
+    fatal_mpi_error: ["error", "50"], "inside MPI_Send";
+    segmentation_fault: ["segv", "50"], "ended by SIGSEGV";
+    breakpoint: ["trap", "50"], "ended by SIGTRAP";
+    sigterm: ["raise", "50", "15"], "ended by SIGTERM";
+    sigabrt: ["raise", "50", "6"], "ended by SIGABRT";
+    sigkill_of_one: ["raise", "50", "9"], "killed or crashed";
+    sigfpe: ["raise", "50", "8"], "ended by SIGFPE";
+    a_handler_of_the_program: ["handled", "50"], "killed or crashed";
+}
+
+/// The last call of the one that aborts is there: it is recorded before it is passed on.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn abort_is_recorded() {
+    for library in Library::ALL {
+        let traced = run::traced(library, &endings(&["abort", "5"]), RANKS);
+        let dump = traced.dump();
+        let last = dump[RANKS as usize - 1].last().and_then(|call| call.get("call").text());
+        assert_eq!(last, Some("MPI_Abort"), "{}", traced.outcome.stderr);
+    }
+}
+
+/// What comes after `MPI_Finalize` is none of ours, nor is what a child of the program does.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn after_finalize_and_in_children() {
+    for (args, code) in [(&["finalized", "9"] as &[_], 6), (&["fork", "9"], 0)] {
+        let program = endings(args);
+        for library in Library::ALL {
+            let plain = run::plain(library, &program, RANKS);
+            let traced = run::traced(library, &program, RANKS);
+            assert_eq!((plain.code, traced.outcome.code), (code, code), "{}", traced.outcome.stderr);
+            // After an error the launcher may drop output, and end ranks that are still in MPI_Finalize.
+            assert!(code != 0 || traced.outcome.stdout == plain.stdout, "{}", traced.outcome.stdout);
+            if code == 0 {
+                let compared = compare::compare(&traced.dump(), &traced.witness(), Default::default());
+                compared.unwrap_or_else(|e| panic!("{e}"));
+            }
+            let (info, _) = check(&traced, args[0]);
+            assert!(info.contains(", complete") && !info.contains("notes"), "{info}");
+            assert!(!traced.parts().exists());
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_hang_ended_by_timeout() {
+    for library in Library::ALL {
+        let before = ["timeout", "--preserve-status", "4"];
+        let special = Special { before: &before, ..Special::default() };
+        let traced = run::traced_special(library, &endings(&["hang", "50"]), RANKS, &special);
+        assert_ne!(traced.outcome.code, 0);
+        let (info, calls) = check(&traced, library.suffix());
+        // Steps of the one that hangs, and what the others could do without it.
+        assert!(info.contains("partial") && calls > 3 * 200, "{calls} calls: {info}");
+        println!("{}: {calls} calls\n{info}", library.suffix());
+    }
+}
+
+/// Waits until all ranks keep what they record.
+fn under_way(parts: &Path) -> Vec<(u32, u32)> {
+    let begun = Instant::now();
+    loop {
+        let there = run::processes(parts);
+        if there.len() == RANKS as usize || begun.elapsed() > Duration::from_secs(30) {
+            return there;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// All ranks get the signal of a scheduler while they work.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn sigterm_of_all() {
+    for library in Library::ALL {
+        let special = Special::default();
+        let traced = run::traced_while(library, &endings(&["spin", "1"]), RANKS, &special, |parts| {
+            let processes = under_way(parts);
+            std::thread::sleep(Duration::from_millis(100));
+            run::kill("-TERM", &processes);
+        });
+        assert_ne!(traced.outcome.code, 0);
+        let (info, _) = check(&traced, library.suffix());
+        assert!(info.contains("ended by SIGTERM"), "{info}");
+    }
+}
+
+fn random(below: u64) -> u64 {
+    RandomState::new().build_hasher().finish() % below
+}
+
+/// Twenty random moments for each library, and small tails, so that many of them are near a snapshot.
+fn killed_at_random(library: Library) {
+    let mut told = Vec::new();
+    for round in 0..20 {
+        let delay = Duration::from_micros(random(500_000));
+        let tail = ["4096", "65536", "1048576"][round % 3];
+        let environment = [("REFRAIN_TEST_TAIL", tail)];
+        let special = Special { environment: &environment, ..Special::default() };
+        let traced = run::traced_while(library, &endings(&["spin", "1"]), RANKS, &special, |parts| {
+            let processes = under_way(parts);
+            std::thread::sleep(delay);
+            run::kill("-KILL", &processes);
+        });
+        assert_ne!(traced.outcome.code, 0);
+        let what = format!("{} killed after {delay:?}, tail of {tail}", library.suffix());
+        let (info, calls) = check(&traced, &what);
+        assert!(info.contains("partial") && info.contains("killed or crashed"), "{what}: {info}");
+        told.push(calls);
+    }
+    println!("{}: 20 runs killed, calls in their traces: {told:?}", library.suffix());
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn sigkill_of_all_at_random_moments_mpich() {
+    killed_at_random(Library::Mpich);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn sigkill_of_all_at_random_moments_openmpi() {
+    killed_at_random(Library::OpenMpi);
+}
+
+/// Everything was recorded, so the trace is complete, whoever writes it.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn death_inside_the_merge() {
+    for library in Library::ALL {
+        for rank in ["0", "1", "2"] {
+            let environment = [("REFRAIN_TEST_DIE_IN_MERGE", rank)];
+            // Open MPI's launcher now and then does not notice, and then has to be told.
+            let before = ["timeout", "--preserve-status", "20"];
+            let special = Special { environment: &environment, before: &before, ..Special::default() };
+            let traced = run::traced_special(library, &endings(&["finalized", "20"]), RANKS, &special);
+            assert_ne!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+            let (info, _) = check(&traced, &format!("{} rank {rank}", library.suffix()));
+            assert!(info.contains("reached MPI_Finalize, but"), "{info}");
+            for calls in traced.dump() {
+                assert_eq!(calls.last().and_then(|call| call.get("call").text()), Some("MPI_Finalize"));
+            }
+        }
+    }
+}
+
+/// A fault of ours stops tracing; what was recorded before it is in the trace all the same.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_fault_of_the_tracer_loses_nothing_before_it() {
+    for library in Library::ALL {
+        let environment = [("REFRAIN_TEST_PANIC", "60")];
+        let special = Special { environment: &environment, ..Special::default() };
+        let traced = run::traced_special(library, &endings(&["finalized", "20"]), RANKS, &special);
+        assert_eq!(traced.outcome.code, 6, "{}", traced.outcome.stderr);
+        let (dump, mut witness) = (traced.dump(), traced.witness());
+        for (dump, witness) in dump.iter().zip(&mut witness) {
+            // The fault is at the beginning of a call.
+            assert_eq!(dump.len(), 59, "{}", traced.outcome.stderr);
+            witness.truncate(dump.len());
+        }
+        compare::compare(&dump, &witness, Default::default()).unwrap_or_else(|e| panic!("{e}"));
+        let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
+        assert!(info.contains("partial") && info.contains("tracing had stopped"), "{info}");
+    }
+}
+
+/// Somebody cuts the files short: a store to what is gone must not be the end of the program.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_file_that_vanishes_under_the_tracer() {
+    for library in Library::ALL {
+        let program = endings(&["truncate", "9", "trace.rfn.parts"]);
+        let traced = run::traced(library, &program, RANKS);
+        assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+        compare::compare(&traced.dump(), &traced.witness(), Default::default())
+            .unwrap_or_else(|e| panic!("{e}"));
+        let (info, _) = check(&traced, library.suffix());
+        assert!(info.contains(", complete"), "{info}");
+    }
+}
+
+/// Nobody waits for the ranks: their parts stay, and a trace is made of them by hand; until then no other run may take
+/// their place.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn recovery_by_hand() {
+    for library in Library::ALL {
+        let special = Special { inside: true, ..Special::default() };
+        let traced = run::traced_special(library, &endings(&["raise", "50", "9"]), RANKS, &special);
+        assert_ne!(traced.outcome.code, 0);
+        assert!(!traced.trace.exists() && traced.parts().is_dir(), "{}", traced.outcome.stderr);
+        let parts = traced.parts().to_string_lossy().into_owned();
+        let recovered = run::refrain(&["recover", &parts]);
+        assert_eq!(recovered.code, 0, "{}", recovered.stderr);
+        let (info, _) = check(&traced, library.suffix());
+        assert!(info.contains("killed or crashed"), "{info}");
+        let again = run::refrain(&["recover", &parts]);
+        assert!(again.code == 2 && again.stderr.contains("exists"), "{}", again.stderr);
+        damaged_parts_are_read_without_a_panic(&traced.parts(), traced.folder());
+
+        let trace = Some(traced.trace.clone());
+        fs::remove_file(&traced.trace).unwrap();
+        let careful = Special { trace: trace.clone(), careful: true, ..Special::default() };
+        let refused = run::traced_special(library, &endings(&["finalized", "2"]), RANKS, &careful);
+        assert!(refused.outcome.code == 2 && traced.parts().is_dir(), "{}", refused.outcome.stderr);
+        let forced = Special { trace, ..Special::default() };
+        let done = run::traced_special(library, &endings(&["finalized", "2"]), RANKS, &forced);
+        assert_eq!(done.outcome.code, 6, "{}", done.outcome.stderr);
+        assert!(!traced.parts().exists());
+        check(&done, "forced");
+    }
+}
+
+/// Any bytes: an answer, within bounds of time and memory.
+fn damaged_parts_are_read_without_a_panic(parts: &Path, folder: &Path) {
+    let copy = folder.join("damaged.rfn.parts");
+    fs::create_dir(&copy).unwrap();
+    let files: Vec<PathBuf> = fs::read_dir(parts).unwrap().map(|e| e.unwrap().path()).collect();
+    let out = folder.join("damaged.rfn").to_string_lossy().into_owned();
+    for round in 0..120 {
+        for path in &files {
+            let mut bytes = fs::read(path).unwrap();
+            // Where there is something: the words, the text, the first entries; and of a snapshot, all of it.
+            let most = bytes.len().min(5200) as u64;
+            for _ in 0..=random(4) {
+                let at = if random(2) == 0 { random(most.min(200)) } else { random(most) };
+                bytes[at as usize] = random(256) as u8;
+            }
+            if round % 10 == 0 {
+                bytes.truncate(random(most + 1) as usize);
+            }
+            fs::write(copy.join(path.file_name().unwrap()), bytes).unwrap();
+        }
+        let limit = ["sh", "-c", "ulimit -v 4000000; exec \"$0\" \"$@\""];
+        let refrain = refrain_e2e::build::refrain().to_string_lossy().into_owned();
+        let parts = copy.to_string_lossy().into_owned();
+        let words = [&refrain, "recover", &parts, "--out", &out, "--force"].map(str::to_owned);
+        let words = [limit.map(str::to_owned).to_vec(), words.to_vec()].concat();
+        let answer = run::command(folder, &words, &[]);
+        assert!([0, 2].contains(&answer.code), "{}: {}", answer.code, answer.stderr);
+        assert!(!answer.stderr.contains("panicked"), "{}", answer.stderr);
+        if answer.code == 0 {
+            let info = run::refrain(&["info", &out]);
+            assert_eq!(info.code, 0, "{}", info.stderr);
+        }
+    }
+}
+
+/// They never reach `MPI_Finalize`; what they keep is all there is to say.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn sessions_alone() {
+    // Open MPI has sessions since 5.0.
+    let program = Program { source: "sessions.c", ..endings(&[]) };
+    let special = Special { unwitnessed: true, ..Special::default() };
+    let traced = run::traced_special(Library::Mpich, &program, 2, &special);
+    assert_eq!((traced.outcome.code, traced.outcome.stdout.as_str()), (0, "2 ranks\n2 ranks\n"));
+    let (info, _) = check_unwitnessed(&traced);
+    assert!(info.contains(", complete"), "{info}");
+    for calls in traced.dump() {
+        let names: Vec<_> = calls.iter().filter_map(|call| call.get("call").text()).collect();
+        assert_eq!(
+            names,
+            [
+                "MPI_Session_init",
+                "MPI_Group_from_session_pset",
+                "MPI_Comm_create_from_group",
+                "MPI_Comm_size",
+                "MPI_Barrier",
+                "MPI_Comm_free",
+                "MPI_Group_free",
+                "MPI_Session_finalize"
+            ]
+        );
+    }
+}
+
+fn check_unwitnessed(traced: &run::Traced) -> (String, String) {
+    let path = traced.trace.to_string_lossy().into_owned();
+    let verified = run::refrain(&["verify", &path]);
+    assert_eq!(verified.code, 0, "{}{}\n{}", verified.stdout, verified.stderr, traced.outcome.stderr);
+    (run::refrain(&["info", &path]).stdout, verified.stdout)
+}
+
+/// A file system of its own, of that size. `None`, and why, where it cannot be had.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn new(kibibytes: u32) -> Option<Disk> {
+        let at = run::folder("disk");
+        let options = format!("size={kibibytes}k");
+        let mount = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "refrain"]).arg(&at).output();
+        match mount {
+            Ok(done) if done.status.success() => Some(Disk(at)),
+            Ok(done) => {
+                println!("skipped, no disk to fill: {}", String::from_utf8_lossy(&done.stderr).trim());
+                None
+            }
+            Err(error) => {
+                println!("skipped, no disk to fill: mount: {error}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// No room for the parts: the program is not touched, and the trace, which is small, is there at the end.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn no_room_for_parts() {
+    for library in Library::ALL {
+        let Some(disk) = Disk::new(256) else { return };
+        let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
+        let traced = run::traced_special(library, &endings(&["finalized", "20"]), RANKS, &special);
+        assert_eq!(traced.outcome.code, 6, "{}", traced.outcome.stderr);
+        let said = traced.outcome.lines("refrain: what is recorded would not survive a crash");
+        assert_eq!(said.len(), 1, "{}", traced.outcome.stderr);
+        assert!(said[0].contains("No space left"), "{}", traced.outcome.stderr);
+        let (info, _) = check(&traced, library.suffix());
+        assert!(info.contains(", complete"), "{info}");
+        assert!(!traced.parts().exists());
+    }
+}
+
+/// The disk is full when the trace is to be written: the parts are kept, and the trace is made elsewhere.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn no_room_for_the_trace() {
+    for library in Library::ALL {
+        let Some(disk) = Disk::new(8 * 1024) else { return };
+        let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
+        let balloon = disk.0.join("balloon").to_string_lossy().into_owned();
+        let args: &'static [&'static str] = Vec::leak(vec!["fullend", "20", balloon.leak()]);
+        let traced = run::traced_special(library, &endings(args), RANKS, &special);
+        assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+        let said = &traced.outcome.stderr;
+        let parts = traced.parts().to_string_lossy().into_owned();
+        assert!(said.contains(&format!("refrain recover {parts} --out FILE")), "{said}");
+        let elsewhere = traced.folder().join("elsewhere.rfn");
+        let recovered = run::refrain(&["recover", &parts, "--out", &elsewhere.to_string_lossy()]);
+        assert_eq!(recovered.code, 0, "{}", recovered.stderr);
+        let (info, _) = check(&traced.at(elsewhere), library.suffix());
+        assert!(info.contains(", complete"), "{info}");
+    }
+}
+
+/// The disk fills up while the program runs: it does not notice, and what was kept until then can be read.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn room_runs_out_on_the_way() {
+    for library in Library::ALL {
+        let Some(disk) = Disk::new(8 * 1024) else { return };
+        let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
+        let balloon = disk.0.join("balloon").to_string_lossy().into_owned();
+        let args: &'static [&'static str] = Vec::leak(vec!["full", "100000", balloon.clone().leak()]);
+        let traced = run::traced_special(library, &endings(args), 2, &special);
+        assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+        let said = &traced.outcome.stderr;
+        assert!(said.contains("what is recorded from here on would not survive a crash"), "{said}");
+        let parts = traced.parts().to_string_lossy().into_owned();
+        let elsewhere = traced.folder().join("elsewhere.rfn");
+        let recovered = run::refrain(&["recover", &parts, "--out", &elsewhere.to_string_lossy()]);
+        assert_eq!(recovered.code, 0, "{}", recovered.stderr);
+        let traced = traced.at(elsewhere);
+        let (dump, mut witness) = (traced.dump(), traced.witness());
+        for (dump, witness) in dump.iter().zip(&mut witness) {
+            assert!(dump.len() > 10_000 && dump.len() < witness.len(), "{} calls", dump.len());
+            witness.truncate(dump.len());
+        }
+        compare::compare(&dump, &witness, Default::default()).unwrap_or_else(|e| panic!("{e}"));
+        let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
+        assert!(info.contains("partial") && info.contains("there was no room to keep them"), "{info}");
+        println!("{}: {} of {} calls kept", library.suffix(), dump[0].len(), traced.witness()[0].len());
+    }
+}
+
+/// Inside the launcher, where a directory may be missing on some nodes: the program runs, and rank 0 says what is wrong.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn an_unwritable_directory() {
+    for library in Library::ALL {
+        let program = endings(&["well", "20"]);
+        let plain = run::plain(library, &program, RANKS);
+        for place in ["/proc/t.rfn", "/there/is/no/such/directory/t.rfn"] {
+            let special = Special { trace: Some(place.into()), inside: true, ..Special::default() };
+            let traced = run::traced_special(library, &program, RANKS, &special);
+            let outcome = &traced.outcome;
+            assert_eq!((outcome.code, &outcome.stdout), (plain.code, &plain.stdout), "{}", outcome.stderr);
+            assert_eq!(
+                outcome.lines("refrain: what is recorded would not survive").len(),
+                1,
+                "{}",
+                outcome.stderr
+            );
+            assert_eq!(outcome.lines("refrain: no trace").len(), 1, "{}", outcome.stderr);
+            assert_eq!(outcome.lines("refrain:").len(), 2, "{}", outcome.stderr);
+        }
+    }
+}
+
+/// No memory left for the tracer: it stops, the program goes on.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_memory_limit() {
+    for library in Library::ALL {
+        let special = Special { unwitnessed: true, ..Special::default() };
+        let program = endings(&["memory", "1000000"]);
+        let plain = run::plain(library, &program, 1);
+        let traced = run::traced_special(library, &program, 1, &special);
+        let outcome = &traced.outcome;
+        assert_eq!((outcome.code, &outcome.stdout), (plain.code, &plain.stdout), "{}", outcome.stderr);
+        assert!(
+            outcome.stderr.contains("tracing stopped on rank 0: there is no memory left"),
+            "{}",
+            outcome.stderr
+        );
+        let (info, verified) = check_unwitnessed(&traced);
+        assert!(info.contains("partial") && info.contains("tracing had stopped"), "{info}");
+        println!("{}: {}", library.suffix(), verified.trim());
+    }
+}

@@ -132,7 +132,8 @@ fn end(opened: bool) {
     counted(|openers| {
         *openers -= 1;
         if *openers == 0 {
-            match library {
+            // Another opener may have brought it since we looked.
+            match library.or(state::LIBRARY.get()) {
                 Some(library) => symbols::offer(Some(library)),
                 None => symbols::withdraw(),
             }

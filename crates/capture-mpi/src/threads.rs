@@ -97,22 +97,22 @@ impl Threads {
         }
     }
 
-    /// The number of a thread that can still be joined.
-    fn of(&self, thread: pthread_t) -> Option<usize> {
+    /// The number of a thread of which all of these are true.
+    fn of(&self, thread: pthread_t, marks: u32) -> Option<usize> {
         (1..MOST).find(|&number| {
             let slot = &self.slots[number];
-            slot.id.load(Acquire) == thread as usize && slot.marks.load(Acquire) & TAKEN != 0
+            slot.id.load(Acquire) == thread as usize && slot.marks.load(Acquire) & marks == marks
         })
     }
 
     /// Runs a join of `thread`. It may not have begun to run yet, but it has when it is joined.
     fn joined(&self, thread: pthread_t, join: impl FnOnce() -> c_int) -> c_int {
-        // Before, since afterwards another thread may have the same `pthread_t`.
-        let number = if state::watching() { self.of(thread) } else { None };
+        // Before, since afterwards another thread may have the same `pthread_t`; but that one has not ended.
+        let number = if state::watching() { self.of(thread, TAKEN) } else { None };
         let code = join();
         if code == 0
             && state::watching()
-            && let Some(number) = number.or_else(|| self.of(thread))
+            && let Some(number) = number.or_else(|| self.of(thread, TAKEN | ENDED))
         {
             self.give_back(number);
         }
@@ -301,7 +301,7 @@ pub unsafe extern "C-unwind" fn pthread_clockjoin_np(
 #[cfg_attr(not(test), unsafe(no_mangle))]
 pub unsafe extern "C-unwind" fn pthread_detach(thread: pthread_t) -> c_int {
     let real = next!(detach, c"pthread_detach", fn(pthread_t), else return libc::ENOSYS);
-    let number = if state::watching() { THREADS.of(thread) } else { None };
+    let number = if state::watching() { THREADS.of(thread, TAKEN) } else { None };
     // SAFETY: the program's own call, passed on.
     let code = unsafe { real(thread) };
     if code == 0
@@ -329,8 +329,11 @@ mod tests {
         assert_eq!(take(0), 1);
         threads.slots[3].id.store(77, Relaxed);
         threads.mark(3, ENDED, LOOSE);
-        assert_eq!(threads.of(77), Some(3));
+        // Joined, and another thread has its `pthread_t` already.
+        threads.slots[2].id.store(77, Relaxed);
+        assert_eq!((threads.of(77, TAKEN), threads.of(77, TAKEN | ENDED)), (Some(2), Some(3)));
+        threads.give_back(2);
         threads.give_back(3);
-        assert_eq!((threads.of(77), take(0)), (None, 3));
+        assert_eq!((threads.of(77, TAKEN), take(0), take(0)), (None, 2, 3));
     }
 }

@@ -309,13 +309,13 @@ fn report(plan: &Plan, before: Option<(u64, i64, i64)>, success: bool) {
 
 /// Makes a trace of the parts that a run left; `written`: beside one that lacks some of what they have.
 fn take_in(parts: &Path, out: &Path, written: bool, force: bool) {
+    // Empty: there was no room for parts, or a network file system kept what was removed until the ranks had ended.
+    if std::fs::remove_dir(parts).is_ok() {
+        return;
+    }
     let recovered = match recover::recover(parts, out, force) {
         Ok(recovered) => recovered,
-        Err(failure) => {
-            // A directory without any parts is of no use.
-            let _ = std::fs::remove_dir(parts);
-            return say(&failure.to_string());
-        }
+        Err(failure) => return say(&failure.to_string()),
     };
     say(match (written, recovered.complete) {
         (true, _) => {

@@ -143,7 +143,7 @@ impl Process {
             Lost::Nothing => "",
             Lost::NoRoom => "; calls are missing at the end, there was no room to keep them",
             Lost::Stopped => "; calls are missing at the end, tracing had stopped",
-            Lost::Jumped => "; it left an MPI call by a jump, calls after it are missing",
+            Lost::Jumped => "; it left an MPI call by a jump, that call is missing",
         };
         let how = match self.end() {
             (End::Silent, _) if self.running => format!("was still running{inside}"),

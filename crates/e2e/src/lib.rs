@@ -1,7 +1,7 @@
 //! Refrain held against real MPI libraries and an independent witness of what the programs asked of them.
 //!
 //! Owns: building the programs and the witness of `tests/`, running them traced and untraced with a time limit,
-//! and comparing `refrain dump --format json` with the witness. Does not own, and never links, any code of Refrain:
+//! and comparing `refrain dump --json` with the witness. Does not own, and never links, any code of Refrain:
 //! what it knows, it knows from the command line and from JSON.
 //!
 //! ```no_run
@@ -12,6 +12,8 @@
 //! println!("{} calls equal", report.calls);
 //! ```
 
+use std::io::Write;
+
 pub mod build;
 pub mod check;
 pub mod compare;
@@ -19,3 +21,8 @@ pub mod json;
 pub mod run;
 
 pub use build::{Library, Program};
+
+/// Says why something is not tested, also where the output of tests that pass is not shown.
+pub fn skipped(why: &str) {
+    let _ = writeln!(std::io::stderr(), "not tested: {why}");
+}

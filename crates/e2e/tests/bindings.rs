@@ -3,13 +3,13 @@
 
 use std::process::Command;
 
-use refrain_e2e::{Library, Program, build, check};
+use refrain_e2e::{Library, Program, build, check, skipped};
 
 /// Whether it is on this machine; says so where it is not.
 fn is_there(library: Library) -> bool {
     let there = library.environment().is_none_or(|environment| environment.join("bin/mpicc").exists());
     if !there {
-        println!("not tested: {}; `make wheels` fetches it", library.suffix());
+        skipped(&format!("{}; `make wheels` fetches it", library.suffix()));
     }
     there
 }
@@ -62,7 +62,7 @@ fn the_mpi_crate_of_rust() {
     for library in Library::ALL {
         match Program::RUST.build(library).exists() {
             true => check::against_witness(library, &Program::RUST),
-            false => println!("not tested: Rust with {}; `make wheels` builds it", library.suffix()),
+            false => skipped(&format!("Rust with {}; `make wheels` builds it", library.suffix())),
         }
     }
 }
@@ -70,7 +70,7 @@ fn the_mpi_crate_of_rust() {
 fn mpi4py(library: Library) {
     let has = Command::new(build::python(library)).args(["-c", "import mpi4py"]).output();
     if !has.is_ok_and(|has| has.status.success()) {
-        println!("not tested: mpi4py with {}; `make test` or `make wheels` fetches it", library.suffix());
+        skipped(&format!("mpi4py with {}; `make test` or `make wheels` fetches it", library.suffix()));
         return;
     }
     // Not one: Debian's Open MPI makes no window for a single rank.

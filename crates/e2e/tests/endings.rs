@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use refrain_e2e::run::Special;
-use refrain_e2e::{Library, Program, compare, run};
+use refrain_e2e::{Library, Program, compare, run, skipped};
 
 const RANKS: u32 = 3;
 
@@ -367,11 +367,11 @@ impl Disk {
         match mount {
             Ok(done) if done.status.success() => Some(Disk(at)),
             Ok(done) => {
-                println!("skipped, no disk to fill: {}", String::from_utf8_lossy(&done.stderr).trim());
+                skipped(&format!("a full disk: {}", String::from_utf8_lossy(&done.stderr).trim()));
                 None
             }
             Err(error) => {
-                println!("skipped, no disk to fill: mount: {error}");
+                skipped(&format!("a full disk: mount: {error}"));
                 None
             }
         }

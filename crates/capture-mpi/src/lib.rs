@@ -1,8 +1,8 @@
 //! The preloaded library: it stands between a program and its MPI library, watches, and changes nothing.
 //!
 //! Owns: the wrappers of every MPI function, the guard around what observes them, the clock, the allocations and
-//! threads of the program, and every static Refrain has in a traced process (`state`). Does not own: what a call means (`encode`), how
-//! calls are folded (`fold`), bytes on disk (`tracefile`), what MPI library this is (`mpi`).
+//! threads of the program, and every static Refrain has in a traced process (`state`). Does not own: what a call means
+//! (`encode`), how calls are folded (`fold`), bytes on disk (`tracefile`), what MPI library this is (`mpi`).
 //!
 //! ```text
 //! REFRAIN_OUT=app.rfn LD_PRELOAD=librefrain_capture_mpi.so mpiexec -n 4 ./app

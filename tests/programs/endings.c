@@ -61,6 +61,9 @@ int main(int argc, char **argv)
     long steps = atol(argv[2]);
     start(&argc, &argv);
     int last = rank == size - 1;
+    /* Every rank has its part by then. */
+    if (!strcmp(how, "full"))
+        MPI_Barrier(MPI_COMM_WORLD);
     if (!strcmp(how, "full") && rank == 0)
         fill(argv[3]);
     if (!strcmp(how, "full") || !strcmp(how, "fullend") || !strcmp(how, "memory"))

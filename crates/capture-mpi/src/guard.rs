@@ -116,23 +116,25 @@ pub fn passing_finalize() -> bool {
 
 /// Marks the thread as inside MPI until dropped, also where a C++ exception or a cancellation unwinds through. Keeps the
 /// depth outside.
-pub struct Inside(u32);
+pub struct Inside {
+    depth: u32,
+    function: usize,
+}
 
 impl Inside {
     #[inline]
     pub fn enter(index: usize) -> Self {
-        state::note_inside(index + 1);
-        let outside = state::depth();
-        state::set_depth(outside + 1);
-        Self(outside)
+        let outside = Self { depth: state::depth(), function: state::note_inside(index + 1) };
+        state::set_depth(outside.depth + 1);
+        outside
     }
 }
 
 impl Drop for Inside {
     #[inline]
     fn drop(&mut self) {
-        state::note_inside(0);
-        state::set_depth(self.0);
+        state::note_inside(self.function);
+        state::set_depth(self.depth);
     }
 }
 

@@ -29,7 +29,7 @@ type Start = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 
 struct Slot {
     marks: AtomicU32,
-    /// The `pthread_t`, as soon as the thread runs.
+    /// The `pthread_t`.
     id: AtomicUsize,
     start: AtomicUsize,
     argument: AtomicPtr<c_void>,
@@ -231,6 +231,11 @@ pub unsafe extern "C-unwind" fn pthread_create(
     let code = unsafe { real(thread, attributes, run, number as *mut c_void) };
     if code != 0 {
         THREADS.give_back(number);
+    } else if !thread.is_null() {
+        // It may be detached before it has begun to run. Where it is gone already, and its number another thread's, that
+        // one corrects this when it begins.
+        // SAFETY: written by the call above.
+        let _ = slot.id.compare_exchange(0, unsafe { *thread } as usize, AcqRel, Relaxed);
     }
     code
 }

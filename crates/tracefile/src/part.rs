@@ -8,6 +8,7 @@
 //!
 //! Parts are read by the build that wrote them, and live as long as a run: this is no format for keeping.
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -130,6 +131,27 @@ impl Lost {
             _ => Lost::Stopped,
         }
     }
+}
+
+/// Ranks of one run begin within so many seconds of each other, where nothing else tells runs apart.
+const TOGETHER: u64 = 60;
+
+/// The files in a directory that belong to one run: its parts and their snapshots. `run` is the run's name, empty where
+/// it has none, and `started` when one of its ranks began. What another run left behind stays.
+pub fn of_run(directory: &Path, run: &str, started: u64) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    let is_own = |path: &&PathBuf| {
+        path.extension().is_some_and(|e| e == EXTENSION)
+            && Part::peek(path).is_ok_and(|part| {
+                part.text("run").unwrap_or_default() == run
+                    && (!run.is_empty() || part.word(Word::Started).abs_diff(started) <= TOGETHER)
+            })
+    };
+    let own: HashSet<&Path> = paths.iter().filter(is_own).map(PathBuf::as_path).collect();
+    let of_own =
+        |path: &PathBuf| own.contains(path.as_path()) || own.contains(path.with_extension("").as_path());
+    paths.iter().filter(|path| of_own(path)).cloned().collect()
 }
 
 /// The header of a new part. `text` is lines of `key value`, cut where it is too long.
@@ -294,6 +316,29 @@ fn read_snapshot(part: &Path, number: u64) -> Result<(Bundle, Vec<u8>), String> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_the_files_of_a_run_are_its_own() {
+        let directory = std::env::temp_dir().join(format!("refrain-runs-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        for (name, run, started) in [("a", "x", 0), ("b", "y", 0), ("c", "", 1000), ("d", "", 2000)] {
+            let path = directory.join(format!("{name}.part"));
+            fs::write(&path, header(&[(Word::Started, started)], &format!("run {run}\n"))).unwrap();
+            fs::write(snapshot_path(&path, 3), "").unwrap();
+        }
+        fs::write(directory.join("note"), "").unwrap();
+        let names = |run: &str, started: u64| {
+            let paths = of_run(&directory, run, started);
+            let mut names: Vec<String> =
+                paths.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect();
+            names.sort();
+            names.join(" ")
+        };
+        assert_eq!(names("x", 7), "a.part a.part.3");
+        assert_eq!(names("", 1001), "c.part c.part.3");
+        assert_eq!(names("z", 0), "");
+        fs::remove_dir_all(&directory).unwrap();
+    }
 
     #[test]
     fn a_part_is_read_as_it_was_written() {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use refrain_encode::Tape;
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
-use refrain_tracefile::part::{End, Lost, directory};
+use refrain_tracefile::part::{self, End, Lost, directory};
 use refrain_tracefile::{Meta, RankTime, Trace};
 
 use super::meeting::meet;
@@ -125,7 +125,7 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
             let written = write(config, spawned, alone, Trace { meta, bundle });
             // This rank may have found no room for its own while others did.
             let parts = place.map_or_else(|| parts(config, spawned, alone), |place| place.directory);
-            settle(config, &parts, written, missing);
+            settle(config, &parts, started, written, missing);
         }
         Some(Ok((None, _))) => {}
         Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
@@ -167,14 +167,17 @@ pub fn options(config: &Config) -> Vec<(String, String)> {
 }
 
 /// Parts that the trace makes superfluous go; others are spoken of.
-fn settle(config: &Config, directory: &Path, written: bool, missing: bool) {
+fn settle(config: &Config, directory: &Path, started: u64, written: bool, missing: bool) {
     if !config.safe || !directory.is_dir() {
         return;
     }
     let shown = directory.display();
     if written && !missing {
-        // What cannot be removed is only in the way.
-        let _ = std::fs::remove_dir_all(directory);
+        for path in part::of_run(directory, &config.run, started) {
+            // What cannot be removed is only in the way.
+            let _ = std::fs::remove_file(path);
+        }
+        let _ = std::fs::remove_dir(directory);
     } else if config.summary {
         // Nobody is left to do it.
         say(&format!("what was recorded is kept: `refrain recover {shown} --out FILE` makes a trace of it"));

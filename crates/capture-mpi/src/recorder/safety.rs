@@ -3,8 +3,10 @@
 //! A call costs a few stores. When the tail is full the folded state is written beside it, and the tail begins anew; it
 //! grows with the folded state, so that all snapshots together cost no more than a fixed share of what is recorded.
 
+use std::ffi::c_int;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
@@ -27,6 +29,37 @@ const SHARE: usize = 4;
 const COMPARED: u64 = 4096;
 /// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
 const PAUSE: u64 = 1 << 16;
+
+/// Runs what writes files so that none of it reaches the program: a file larger than it may write raises a signal, and a
+/// thread that was cancelled would unwind from there.
+fn apart<T>(write: impl FnOnce() -> T) -> T {
+    let mut large = MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+    let mut cancelled = 0;
+    // SAFETY: sets and places of our own; all of these concern the calling thread alone.
+    unsafe {
+        pthread_setcancelstate(CANCEL_DISABLE, &mut cancelled);
+        libc::sigaddset(large.as_mut_ptr(), libc::SIGXFSZ);
+        libc::pthread_sigmask(libc::SIG_BLOCK, large.as_ptr(), before.as_mut_ptr());
+    }
+    let written = write();
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: as above. The signal that our own write raised is taken from the thread before it can be delivered.
+    unsafe {
+        if libc::sigismember(before.as_ptr(), libc::SIGXFSZ) == 0 {
+            libc::sigtimedwait(large.as_ptr(), null_mut(), &now);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
+        pthread_setcancelstate(cancelled, null_mut());
+    }
+    written
+}
+
+const CANCEL_DISABLE: c_int = 1;
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
 
 /// Room on disk is taken before it is mapped: a store to a page that has none would be the end of the program.
 fn allocate(file: &File, length: usize) -> io::Result<()> {
@@ -107,7 +140,7 @@ pub struct Place {
 impl Place {
     /// A part for the calling thread, which has recorded `tape` so far; `None`, and a line that says so, where it cannot be had.
     pub fn part(&self, thread: usize, tape: &mut Tape) -> Option<Safe> {
-        match Safe::new(self, thread, tape) {
+        match apart(|| Safe::new(self, thread, tape)) {
             Ok(safe) => Some(safe),
             Err(error) => {
                 self.complain(&error);
@@ -269,6 +302,10 @@ impl Safe {
 
     /// Writes the folded state and begins the tail anew.
     fn snapshot(&mut self, tape: &mut Tape) -> io::Result<()> {
+        apart(|| self.write_snapshot(tape))
+    }
+
+    fn write_snapshot(&mut self, tape: &mut Tape) -> io::Result<()> {
         let bundle = tape.snapshot().map_err(io::Error::other)?;
         let lead = self.journal.restart(tape);
         let bytes = part::snapshot_bytes(&bundle, &lead);

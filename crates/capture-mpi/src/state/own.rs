@@ -1,0 +1,234 @@
+//! Read and written on every call. A library's thread-locals cost a function call each time, since it might be loaded
+//! late; a preloaded library never is, so these lie at a fixed distance from the thread pointer.
+
+pub use imp::*;
+
+#[cfg(target_arch = "x86_64")]
+mod imp {
+    use std::arch::{asm, global_asm};
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use crate::recorder::stream::Stream;
+
+    global_asm!(
+        ".pushsection .tbss.refrain_own, \"awT\", @nobits",
+        ".globl refrain_own",
+        ".hidden refrain_own",
+        ".type refrain_own, @object",
+        ".size refrain_own, 16",
+        ".balign 8",
+        "refrain_own:",
+        ".zero 16",
+        ".globl refrain_caller",
+        ".hidden refrain_caller",
+        ".type refrain_caller, @object",
+        ".size refrain_caller, 8",
+        ".balign 8",
+        "refrain_caller:",
+        ".zero 8",
+        ".globl refrain_inside",
+        ".hidden refrain_inside",
+        ".type refrain_inside, @object",
+        ".size refrain_inside, 8",
+        ".balign 8",
+        "refrain_inside:",
+        ".zero 8",
+        ".popsection",
+    );
+
+    const DEPTH: usize = 0;
+    const ASSIGNED: usize = 4;
+    const STREAM: usize = 8;
+
+    /// Where the wrapper that this thread entered last returns to. `wrappers::entry` writes it.
+    pub fn caller() -> usize {
+        let caller: usize;
+        // SAFETY: as below.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_caller@GOTTPOFF]",
+                "mov {caller}, qword ptr fs:[{at}]",
+                at = out(reg) _,
+                caller = out(reg) caller,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        caller
+    }
+
+    #[inline]
+    pub fn note_inside(function: usize) -> usize {
+        let word: *const AtomicU64;
+        // SAFETY: as below.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_inside@GOTTPOFF]",
+                "mov {word}, qword ptr fs:[{at}]",
+                at = out(reg) _,
+                word = out(reg) word,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        // SAFETY: null, or a word of this thread's part.
+        let Some(word) = (unsafe { word.as_ref() }) else { return 0 };
+        let outside = word.load(Relaxed);
+        word.store(function as u64, Relaxed);
+        outside as usize
+    }
+
+    pub fn set_inside(word: *const AtomicU64) {
+        // SAFETY: as below.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_inside@GOTTPOFF]",
+                "mov qword ptr fs:[{at}], {word}",
+                at = out(reg) _,
+                word = in(reg) word,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    #[inline]
+    fn read<const AT: usize>() -> u32 {
+        let word: u32;
+        // SAFETY: reads this thread's own variable, defined above; the loader put its distance into our table.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                "mov {word:e}, dword ptr fs:[{at} + {field}]",
+                at = out(reg) _,
+                word = out(reg) word,
+                field = const AT,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        word
+    }
+
+    #[inline]
+    fn write<const AT: usize>(word: u32) {
+        // SAFETY: as above, and nobody but this thread refers to it.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                "mov dword ptr fs:[{at} + {field}], {word:e}",
+                at = out(reg) _,
+                word = in(reg) word,
+                field = const AT,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    #[inline]
+    pub fn depth() -> u32 {
+        read::<DEPTH>()
+    }
+
+    #[inline]
+    pub fn set_depth(depth: u32) {
+        write::<DEPTH>(depth);
+    }
+
+    /// Null until this thread calls MPI.
+    #[inline]
+    pub fn stream() -> *const Stream {
+        let stream: *const Stream;
+        // SAFETY: as above.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                "mov {stream}, qword ptr fs:[{at} + {field}]",
+                at = out(reg) _,
+                stream = out(reg) stream,
+                field = const STREAM,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        stream
+    }
+
+    pub fn set_stream(stream: *const Stream) {
+        // SAFETY: as above.
+        unsafe {
+            asm!(
+                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                "mov qword ptr fs:[{at} + {field}], {stream}",
+                at = out(reg) _,
+                stream = in(reg) stream,
+                field = const STREAM,
+                options(nostack, preserves_flags),
+            );
+        }
+    }
+
+    pub fn assigned() -> u32 {
+        read::<ASSIGNED>()
+    }
+
+    pub fn assign(number: u32) {
+        write::<ASSIGNED>(number);
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod imp {
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+    use crate::recorder::stream::Stream;
+
+    thread_local! {
+        static DEPTH: Cell<u32> = const { Cell::new(0) };
+        static STREAM: Cell<*const Stream> = const { Cell::new(std::ptr::null()) };
+        static ASSIGNED: Cell<u32> = const { Cell::new(0) };
+        static INSIDE: Cell<*const AtomicU64> = const { Cell::new(std::ptr::null()) };
+    }
+
+    #[inline]
+    pub fn note_inside(function: usize) -> usize {
+        // SAFETY: null, or a word of this thread's part.
+        let Some(word) = (unsafe { INSIDE.with(Cell::get).as_ref() }) else { return 0 };
+        let outside = word.load(Relaxed);
+        word.store(function as u64, Relaxed);
+        outside as usize
+    }
+
+    pub fn set_inside(word: *const AtomicU64) {
+        INSIDE.with(|cell| cell.set(word));
+    }
+
+    /// Not known here: every call inside another one is taken for MPI's own.
+    pub fn caller() -> usize {
+        super::depth as *const () as usize
+    }
+
+    #[inline]
+    pub fn depth() -> u32 {
+        DEPTH.with(Cell::get)
+    }
+
+    #[inline]
+    pub fn set_depth(depth: u32) {
+        DEPTH.with(|cell| cell.set(depth));
+    }
+
+    /// Null until this thread calls MPI.
+    #[inline]
+    pub fn stream() -> *const Stream {
+        STREAM.with(Cell::get)
+    }
+
+    pub fn set_stream(stream: *const Stream) {
+        STREAM.with(|cell| cell.set(stream));
+    }
+
+    pub fn assigned() -> u32 {
+        ASSIGNED.with(Cell::get)
+    }
+
+    pub fn assign(number: u32) {
+        ASSIGNED.with(|cell| cell.set(number));
+    }
+}

@@ -317,7 +317,9 @@ pub fn traced_special(library: Library, program: &Program, ranks: u32, special: 
 
 /// Sends a signal to these processes, all at once.
 pub fn kill(signal: &str, processes: &[(u32, u32)]) {
-    let status = Command::new("kill").arg(signal).args(processes.iter().map(|p| p.1.to_string())).status();
+    // The shell's own: a small system has no program of that name.
+    let ids: Vec<String> = processes.iter().map(|p| p.1.to_string()).collect();
+    let status = Command::new("sh").arg("-c").arg(format!("kill {signal} {}", ids.join(" "))).status();
     // One may have ended meanwhile.
     status.unwrap_or_else(|e| build::missing(&format!("kill: {e}")));
 }

@@ -15,7 +15,7 @@ mod imp {
         ".globl refrain_own",
         ".hidden refrain_own",
         ".type refrain_own, @object",
-        ".size refrain_own, 16",
+        ".size refrain_own, 32",
         ".balign 8",
         "refrain_own:",
         ".zero 16",
@@ -23,103 +23,57 @@ mod imp {
         ".hidden refrain_caller",
         ".type refrain_caller, @object",
         ".size refrain_caller, 8",
-        ".balign 8",
         "refrain_caller:",
-        ".zero 8",
-        ".globl refrain_inside",
-        ".hidden refrain_inside",
-        ".type refrain_inside, @object",
-        ".size refrain_inside, 8",
-        ".balign 8",
-        "refrain_inside:",
-        ".zero 8",
+        ".zero 16",
         ".popsection",
     );
 
     const DEPTH: usize = 0;
     const ASSIGNED: usize = 4;
     const STREAM: usize = 8;
+    /// Has a name of its own, since `wrappers::entry` writes it.
+    const CALLER: usize = 16;
+    const INSIDE: usize = 24;
 
-    /// Where the wrapper that this thread entered last returns to. `wrappers::entry` writes it.
-    pub fn caller() -> usize {
-        let caller: usize;
-        // SAFETY: as below.
-        unsafe {
-            asm!(
-                "mov {at}, qword ptr [rip + refrain_caller@GOTTPOFF]",
-                "mov {caller}, qword ptr fs:[{at}]",
-                at = out(reg) _,
-                caller = out(reg) caller,
-                options(nostack, readonly, preserves_flags),
-            );
-        }
-        caller
+    /// A field of this thread's, as a register of that width.
+    macro_rules! field {
+        ($read:ident, $write:ident, $type:ty, $width:literal, $register:literal) => {
+            #[inline]
+            fn $read<const AT: usize>() -> $type {
+                let word: $type;
+                // SAFETY: reads this thread's own variable, defined above; the loader put its distance into our table.
+                unsafe {
+                    asm!(
+                        "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                        concat!("mov {word", $register, "}, ", $width, " ptr fs:[{at} + {field}]"),
+                        at = out(reg) _,
+                        word = out(reg) word,
+                        field = const AT,
+                        options(nostack, readonly, preserves_flags),
+                    );
+                }
+                word
+            }
+
+            #[inline]
+            fn $write<const AT: usize>(word: $type) {
+                // SAFETY: as above, and nobody but this thread refers to it.
+                unsafe {
+                    asm!(
+                        "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
+                        concat!("mov ", $width, " ptr fs:[{at} + {field}], {word", $register, "}"),
+                        at = out(reg) _,
+                        word = in(reg) word,
+                        field = const AT,
+                        options(nostack, preserves_flags),
+                    );
+                }
+            }
+        };
     }
 
-    #[inline]
-    pub fn note_inside(function: usize) -> usize {
-        let word: *const AtomicU64;
-        // SAFETY: as below.
-        unsafe {
-            asm!(
-                "mov {at}, qword ptr [rip + refrain_inside@GOTTPOFF]",
-                "mov {word}, qword ptr fs:[{at}]",
-                at = out(reg) _,
-                word = out(reg) word,
-                options(nostack, readonly, preserves_flags),
-            );
-        }
-        // SAFETY: null, or a word of this thread's part.
-        let Some(word) = (unsafe { word.as_ref() }) else { return 0 };
-        let outside = word.load(Relaxed);
-        word.store(function as u64, Relaxed);
-        outside as usize
-    }
-
-    pub fn set_inside(word: *const AtomicU64) {
-        // SAFETY: as below.
-        unsafe {
-            asm!(
-                "mov {at}, qword ptr [rip + refrain_inside@GOTTPOFF]",
-                "mov qword ptr fs:[{at}], {word}",
-                at = out(reg) _,
-                word = in(reg) word,
-                options(nostack, preserves_flags),
-            );
-        }
-    }
-
-    #[inline]
-    fn read<const AT: usize>() -> u32 {
-        let word: u32;
-        // SAFETY: reads this thread's own variable, defined above; the loader put its distance into our table.
-        unsafe {
-            asm!(
-                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
-                "mov {word:e}, dword ptr fs:[{at} + {field}]",
-                at = out(reg) _,
-                word = out(reg) word,
-                field = const AT,
-                options(nostack, readonly, preserves_flags),
-            );
-        }
-        word
-    }
-
-    #[inline]
-    fn write<const AT: usize>(word: u32) {
-        // SAFETY: as above, and nobody but this thread refers to it.
-        unsafe {
-            asm!(
-                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
-                "mov dword ptr fs:[{at} + {field}], {word:e}",
-                at = out(reg) _,
-                word = in(reg) word,
-                field = const AT,
-                options(nostack, preserves_flags),
-            );
-        }
-    }
+    field!(read, write, u32, "dword", ":e");
+    field!(read_word, write_word, usize, "qword", "");
 
     #[inline]
     pub fn depth() -> u32 {
@@ -131,44 +85,41 @@ mod imp {
         write::<DEPTH>(depth);
     }
 
-    /// Null until this thread calls MPI.
-    #[inline]
-    pub fn stream() -> *const Stream {
-        let stream: *const Stream;
-        // SAFETY: as above.
-        unsafe {
-            asm!(
-                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
-                "mov {stream}, qword ptr fs:[{at} + {field}]",
-                at = out(reg) _,
-                stream = out(reg) stream,
-                field = const STREAM,
-                options(nostack, readonly, preserves_flags),
-            );
-        }
-        stream
-    }
-
-    pub fn set_stream(stream: *const Stream) {
-        // SAFETY: as above.
-        unsafe {
-            asm!(
-                "mov {at}, qword ptr [rip + refrain_own@GOTTPOFF]",
-                "mov qword ptr fs:[{at} + {field}], {stream}",
-                at = out(reg) _,
-                stream = in(reg) stream,
-                field = const STREAM,
-                options(nostack, preserves_flags),
-            );
-        }
-    }
-
     pub fn assigned() -> u32 {
         read::<ASSIGNED>()
     }
 
     pub fn assign(number: u32) {
         write::<ASSIGNED>(number);
+    }
+
+    /// Null until this thread calls MPI.
+    #[inline]
+    pub fn stream() -> *const Stream {
+        read_word::<STREAM>() as *const Stream
+    }
+
+    pub fn set_stream(stream: *const Stream) {
+        write_word::<STREAM>(stream as usize);
+    }
+
+    /// Where the wrapper that this thread entered last returns to.
+    pub fn caller() -> usize {
+        read_word::<CALLER>()
+    }
+
+    #[inline]
+    pub fn note_inside(function: usize) -> usize {
+        // SAFETY: null, or a word of this thread's part.
+        let word = unsafe { (read_word::<INSIDE>() as *const AtomicU64).as_ref() };
+        let Some(word) = word else { return 0 };
+        let outside = word.load(Relaxed);
+        word.store(function as u64, Relaxed);
+        outside as usize
+    }
+
+    pub fn set_inside(word: *const AtomicU64) {
+        write_word::<INSIDE>(word as usize);
     }
 }
 

@@ -15,6 +15,7 @@
 pub mod bundle;
 pub mod entropy;
 pub mod grammar;
+pub mod loops;
 pub mod ranks;
 pub mod stream;
 

@@ -6,6 +6,7 @@
 //! are one body with other times, and so are two ranks.
 
 mod cursor;
+pub mod merge;
 
 pub use cursor::Cursor;
 

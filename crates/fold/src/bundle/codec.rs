@@ -2,10 +2,11 @@
 //! same build). Files have a format of their own.
 
 use crate::grammar::{Grammar, Item, Symbol};
+use crate::loops::{Loops, Node};
 use crate::ranks::{Dim, MapPart, Part, RankList, RankMap};
 use crate::stream::{Block, Stream, Term};
 
-use super::Error;
+use super::{Error, Structure};
 
 /// Appends values to a byte string.
 #[derive(Debug, Default)]
@@ -63,6 +64,22 @@ impl Out {
                 out.number(item.count);
             });
         });
+    }
+
+    pub fn structure(&mut self, structure: &Structure) {
+        match structure {
+            Structure::Rules(grammar) => {
+                self.number(0);
+                self.grammar(grammar);
+            }
+            Structure::Loops(loops) => {
+                self.number(1);
+                self.list(&loops.nodes, |out, node| match *node {
+                    Node::Event(symbol) => out.number(u64::from(symbol) << 1),
+                    Node::Loop { inside } => out.number(u64::from(inside) << 1 | 1),
+                });
+            }
+        }
     }
 
     pub fn stream(&mut self, stream: &Stream) {
@@ -222,6 +239,23 @@ impl<'a> In<'a> {
             })
         })?;
         Ok(Grammar { rules })
+    }
+
+    pub fn structure(&mut self) -> Result<Structure, Error> {
+        let at = self.at;
+        match self.number()? {
+            0 => Ok(Structure::Rules(self.grammar()?)),
+            1 => {
+                let nodes = self.list(|from| {
+                    let at = from.at;
+                    let head = from.number()?;
+                    let number = u32::try_from(head >> 1).map_err(|_| Error::Number { at })?;
+                    Ok(if head & 1 == 0 { Node::Event(number) } else { Node::Loop { inside: number } })
+                })?;
+                Ok(Structure::Loops(Loops { nodes }))
+            }
+            other => Err(Error::Variant { at, byte: other as u8 }),
+        }
     }
 
     pub fn stream(&mut self) -> Result<Stream, Error> {

@@ -2,9 +2,10 @@
 //! each other, and what is read from a file is validated, not hashed.
 
 use crate::grammar::{Grammar, Symbol};
+use crate::loops::Node;
 use crate::stream::{Block, Stream, Term};
 
-use super::SymbolEntry;
+use super::{Structure, SymbolEntry};
 
 /// 128 bits: with a million distinct entries the chance of two being taken for one is below 10^-26.
 pub type Hash = u128;
@@ -107,12 +108,30 @@ fn hash_stream(mixer: &mut Mixer, stream: &Stream) {
     }
 }
 
+/// The structure must be valid; `symbols` are the hashes of what its terminals stand for.
+pub fn of_structure(structure: &Structure, symbols: &[Hash]) -> Hash {
+    let loops = match structure {
+        Structure::Rules(grammar) => return of_rules(grammar, symbols),
+        Structure::Loops(loops) => loops,
+    };
+    let mut mixer = Mixer::new(4);
+    for node in &loops.nodes {
+        match *node {
+            Node::Event(symbol) => {
+                let symbol = symbols.get(symbol as usize).copied().unwrap_or(0);
+                mixer.word(symbol as u64);
+                mixer.word((symbol >> 64) as u64);
+            }
+            Node::Loop { inside } => mixer.word(inside.into()),
+        }
+    }
+    mixer.finish()
+}
+
 /// A hash of the *expansion*: two grammars for the same sequence of symbols agree, however they are numbered or cut
 /// into rules. Each rule is a polynomial in a fixed base with the symbols' hashes as coefficients, so that joining
 /// and repeating sequences costs a few multiplications instead of an expansion.
-///
-/// The grammar must be valid; `symbols` are the hashes of what its terminals stand for.
-pub fn of_structure(grammar: &Grammar, symbols: &[Hash]) -> Hash {
+fn of_rules(grammar: &Grammar, symbols: &[Hash]) -> Hash {
     let mut done: Vec<Option<Sequence>> = vec![None; grammar.rules.len()];
     let mut open: Vec<u32> = if grammar.rules.is_empty() { Vec::new() } else { vec![0] };
     while let Some(&rule) = open.last() {
@@ -218,11 +237,11 @@ mod tests {
     #[test]
     fn structures_hash_by_expansion() {
         let names = [11u128 << 64 | 5, 7 << 64 | 9, 1 << 64 | 1];
-        let flat = of_structure(&grammar(&[&[(0, 1), (1, 2), (0, 1), (1, 2), (2, 1)]]), &names);
-        assert_eq!(flat, of_structure(&grammar(&[&[(-1, 2), (2, 1)], &[(0, 1), (1, 2)]]), &names));
+        let flat = of_rules(&grammar(&[&[(0, 1), (1, 2), (0, 1), (1, 2), (2, 1)]]), &names);
+        assert_eq!(flat, of_rules(&grammar(&[&[(-1, 2), (2, 1)], &[(0, 1), (1, 2)]]), &names));
         assert_eq!(
             flat,
-            of_structure(
+            of_rules(
                 &grammar(&[&[(1, 1), (0, 2), (1, 1), (0, 2), (2, 1)]]),
                 &[7 << 64 | 9, 11 << 64 | 5, names[2]]
             )
@@ -233,7 +252,7 @@ mod tests {
             &[&[(0, 1), (1, 2), (0, 1), (1, 2)]],
             &[&[]],
         ] {
-            assert_ne!(flat, of_structure(&grammar(other), &names));
+            assert_ne!(flat, of_rules(&grammar(other), &names));
         }
     }
 

@@ -12,7 +12,8 @@ use super::template::{self, Formula, MOST_NUMBERS};
 pub enum Lane {
     /// All ranks have this stream (an index into `Bundle::streams`). The most common case by far, and free of ranks.
     Same { stream: u32, used: u64 },
-    /// Every rank is in one of the variants, which go by their lowest rank once the bundle is canonical.
+    /// Every rank is in one of the variants, which go by their lowest rank once the bundle is canonical. Of loops, ranks
+    /// that never come by may be in none: they have no numbers there.
     Varied(Vec<Variant>),
 }
 
@@ -98,6 +99,15 @@ impl Lane {
         Lane::Same { stream, used: 0 }
     }
 
+    /// No rank has numbers here.
+    pub(super) fn nobody() -> Lane {
+        Lane::Varied(Vec::new())
+    }
+
+    fn is_nobody(&self) -> bool {
+        matches!(self, Lane::Varied(variants) if variants.is_empty())
+    }
+
     /// The streams it refers to.
     pub fn streams_mut(&mut self) -> impl Iterator<Item = &mut u32> {
         let (one, many) = match self {
@@ -141,6 +151,13 @@ impl Lane {
             && a == b
         {
             return Lane::Same { stream: *a, used: both_used(*used, *more) };
+        }
+        // Ranks without numbers do not mind which they would have.
+        if self.is_nobody() {
+            return other;
+        }
+        if other.is_nobody() {
+            return self;
         }
         let mut variants = self.into_variants(ranks);
         let mut known: HashMap<Hash, usize> =

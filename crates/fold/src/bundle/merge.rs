@@ -5,13 +5,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::grammar::{Grammar, Symbol};
 use crate::stream::Stream;
 
 use super::codec::{In, Out};
 use super::hash::{self, Hash};
 use super::lanes::{Number, Table, Variant};
-use super::{Bundle, Cohort, Error, Lane, SymbolEntry, Tally, get, lanes_of};
+use super::{Bundle, Cohort, Error, Lane, Structure, SymbolEntry, Tally, get, lanes_of};
 
 /// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +35,7 @@ pub struct Want {
 pub struct Parcel {
     pub symbols: Vec<(Box<[u8]>, u16)>,
     /// Terminals are the giver's: indices into the manifest's symbols.
-    pub structures: Vec<Grammar>,
+    pub structures: Vec<Structure>,
     pub streams: Vec<Stream>,
 }
 
@@ -116,13 +115,13 @@ impl Bundle {
 
         let mut structures = Vec::with_capacity(parcel.structures.len());
         for (index, structure) in parcel.structures.into_iter().enumerate() {
-            structure.validate().map_err(|_| Error::Structure { index })?;
-            for item in structure.rules.iter().flatten() {
-                if let Symbol::Terminal(t) = item.symbol {
-                    get(&symbol_of, "symbol", t)?;
-                }
+            if !structure.is_valid() {
+                return Err(Error::Structure { index });
             }
-            structures.push(structure.map_terminals(|t| symbol_of[t as usize]));
+            for symbol in structure.mentioned() {
+                get(&symbol_of, "symbol", symbol)?;
+            }
+            structures.push(structure.map_symbols(|t| symbol_of[t as usize]));
         }
         for (index, stream) in parcel.streams.iter().enumerate() {
             stream.validate().map_err(|_| Error::Stream { index })?;
@@ -202,7 +201,7 @@ impl Bundle {
 
 impl Cohort {
     /// Other ranks that made the same calls.
-    fn take_in(&mut self, other: Cohort, table: &mut Table) {
+    pub(super) fn take_in(&mut self, other: Cohort, table: &mut Table) {
         let lanes = std::mem::take(&mut self.lanes);
         let joined = lanes.into_iter().zip(other.lanes);
         self.lanes = joined.map(|(a, b)| a.join(&self.ranks, b, &other.ranks, table)).collect();
@@ -359,7 +358,7 @@ impl Parcel {
             out.block(bytes);
             out.number((*lanes).into());
         });
-        out.list(&self.structures, Out::grammar);
+        out.list(&self.structures, Out::structure);
         out.list(&self.streams, Out::stream);
         out.bytes
     }
@@ -368,7 +367,7 @@ impl Parcel {
         let mut from = In::new(bytes);
         let parcel = Parcel {
             symbols: from.list(|from| Ok((from.block()?.into(), from.small()?)))?,
-            structures: from.list(In::grammar)?,
+            structures: from.list(In::structure)?,
             streams: from.list(In::stream)?,
         };
         from.end()?;

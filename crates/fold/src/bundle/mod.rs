@@ -8,6 +8,8 @@ mod gather;
 mod hash;
 mod lanes;
 mod merge;
+mod score;
+mod structure;
 mod template;
 mod walk;
 
@@ -15,6 +17,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use crate::grammar::{self, Grammar, Item, Symbol};
+use crate::loops::{Loops, Node};
 use crate::ranks::RankList;
 use crate::stream::{Stream, Term};
 
@@ -22,9 +25,11 @@ pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
 pub use lanes::{Lane, Number, Own, Variant, choice};
 pub use merge::{Manifest, Parcel, Want, merge};
+pub use structure::Structure;
 pub use walk::Walk;
 
 use lanes::Table;
+use structure::lanes_of;
 
 /// Ranks times threads: more than any machine has, so that a longer list can only come from a hostile file.
 pub const MOST_RANKS: u64 = 1 << 24;
@@ -33,7 +38,7 @@ pub const MOST_RANKS: u64 = 1 << 24;
 pub struct Bundle {
     pub symbols: Vec<SymbolEntry>,
     /// Distinct structures; terminals are indices into `symbols`.
-    pub structures: Vec<Grammar>,
+    pub structures: Vec<Structure>,
     /// Distinct streams.
     pub streams: Vec<Stream>,
     pub cohorts: Vec<Cohort>,
@@ -72,8 +77,8 @@ pub struct Cohort {
     pub ranks: RankList,
     /// Index into `structures`.
     pub structure: u32,
-    /// For each distinct terminal of the structure in order of first appearance in its expansion, for each of that
-    /// symbol's lanes: its streams.
+    /// Where the structure is one of loops, the times of each node. Then for each distinct symbol of the structure (see
+    /// [`Structure::symbols`]), for each of that symbol's lanes: its streams.
     pub lanes: Vec<Lane>,
     /// Sum (modulo 2^64) of [`blend`] over the ranks.
     pub digest: u64,
@@ -100,8 +105,10 @@ pub fn blend(rank: u32, digest: u64) -> u64 {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadPart {
     pub thread: u32,
-    /// Terminals are indices into the rank's symbols.
-    pub structure: Grammar,
+    /// Symbols are indices into the rank's.
+    pub structure: Structure,
+    /// Of a structure of loops: the times of each node, and how many of them count.
+    pub times: Vec<(Stream, u64)>,
     /// By symbol: its streams, one a lane. Left empty (or off the end) for symbols this thread never used.
     pub lanes: Vec<Vec<Stream>>,
     /// How many numbers of each of them count; may be left empty where it is not known.
@@ -213,9 +220,27 @@ impl Bundle {
             if !seen_threads.insert(part.thread) {
                 return Err(Error::Overlap { thread: part.thread, rank });
             }
-            part.structure.validate().map_err(|_| Error::Structure { index: cohort })?;
+            if !part.structure.is_valid() {
+                return Err(Error::Structure { index: cohort });
+            }
+            let (have, need) = (part.times.len(), part.structure.own_lanes());
+            if have != need {
+                return Err(Error::Lanes { cohort, have, need });
+            }
             let mut lanes = Vec::new();
-            for (symbol, _) in part.structure.counts() {
+            let mut add = |stream: Stream, used: u64| {
+                let stream = normal(&stream);
+                let next = bundle.streams.len() as u32;
+                let stream = *seen_streams.entry(hash::of_stream(&stream)).or_insert_with(|| {
+                    bundle.streams.push(stream);
+                    next
+                });
+                lanes.push(Lane::Same { stream, used });
+            };
+            for (stream, used) in part.times {
+                add(stream, used);
+            }
+            for symbol in part.structure.symbols() {
                 let entry = get(&bundle.symbols, "symbol", symbol)?;
                 let streams = part.lanes.get_mut(symbol as usize).map(std::mem::take).unwrap_or_default();
                 if streams.len() != usize::from(entry.lanes) {
@@ -223,14 +248,7 @@ impl Bundle {
                 }
                 let lengths = part.lengths.get(symbol as usize);
                 for (lane, stream) in streams.into_iter().enumerate() {
-                    let stream = normal(&stream);
-                    let next = bundle.streams.len() as u32;
-                    let stream = *seen_streams.entry(hash::of_stream(&stream)).or_insert_with(|| {
-                        bundle.streams.push(stream);
-                        next
-                    });
-                    let used = lengths.and_then(|lengths| lengths.get(lane)).copied().unwrap_or(0);
-                    lanes.push(Lane::Same { stream, used });
+                    add(stream, lengths.and_then(|lengths| lengths.get(lane)).copied().unwrap_or(0));
                 }
             }
             let structure = match bundle.structures.iter().position(|s| *s == part.structure) {
@@ -267,6 +285,43 @@ impl Bundle {
         Some(Cow::Owned(template::with_numbers(stream, number)))
     }
 
+    /// The lanes of a cohort's symbols, without the times of its loops.
+    pub fn values_of<'a>(&self, cohort: &'a Cohort) -> &'a [Lane] {
+        let own = self.structures.get(cohort.structure as usize).map_or(0, Structure::own_lanes);
+        cohort.lanes.get(own..).unwrap_or_default()
+    }
+
+    /// The tree of a cohort as one of its ranks went through it: its times. `None` where the structure has no loops.
+    pub fn times_of(&self, cohort: &Cohort, rank: u32) -> Option<(&Loops, Vec<Option<Cow<'_, Stream>>>)> {
+        let loops = self.structures.get(cohort.structure as usize)?.loops()?;
+        let times = cohort.lanes.iter().take(loops.nodes.len());
+        Some((loops, times.map(|lane| self.stream_of(lane, rank)).collect()))
+    }
+
+    /// How often each symbol of a cohort happened on one of its ranks, in the order of its lanes.
+    pub fn counts(&self, cohort: &Cohort, rank: u32) -> Vec<(u32, u64)> {
+        let Some(structure) = self.structures.get(cohort.structure as usize) else { return Vec::new() };
+        let Some((loops, times)) = self.times_of(cohort, rank) else {
+            return structure.rules().map(Grammar::counts).unwrap_or_default();
+        };
+        let mut counts: Vec<(u32, u64)> = loops.symbols().into_iter().map(|symbol| (symbol, 0)).collect();
+        let place: HashMap<u32, usize> = counts.iter().enumerate().map(|(at, c)| (c.0, at)).collect();
+        let totals = loops.totals(|node| times.get(node)?.as_deref());
+        for (node, (_, runs)) in loops.nodes.iter().zip(totals) {
+            if let Node::Event(symbol) = node {
+                let count = &mut counts[place[symbol]].1;
+                *count = count.saturating_add(runs);
+            }
+        }
+        counts
+    }
+
+    /// Whether ranks of a cohort differ in how often they made a call.
+    pub fn counts_differ(&self, cohort: &Cohort) -> bool {
+        let own = self.structures.get(cohort.structure as usize).map_or(0, Structure::own_lanes);
+        cohort.lanes.iter().take(own).any(|lane| matches!(lane, Lane::Varied(_)))
+    }
+
     /// The threads of a rank, lowest first.
     pub fn threads(&self, rank: u32) -> Vec<u32> {
         let mut threads: Vec<u32> =
@@ -278,11 +333,11 @@ impl Bundle {
     /// Holds everything that came from outside against what the rest of the code relies on.
     pub fn validate(&self) -> Result<(), Error> {
         for (index, structure) in self.structures.iter().enumerate() {
-            structure.validate().map_err(|_| Error::Structure { index })?;
-            for item in structure.rules.iter().flatten() {
-                if let Symbol::Terminal(t) = item.symbol {
-                    get(&self.symbols, "symbol", t)?;
-                }
+            if !structure.is_valid() {
+                return Err(Error::Structure { index });
+            }
+            for symbol in structure.mentioned() {
+                get(&self.symbols, "symbol", symbol)?;
             }
         }
         for (index, stream) in self.streams.iter().enumerate() {
@@ -306,7 +361,7 @@ impl Bundle {
                     get(&self.streams, "stream", stream)?;
                 }
                 if let Lane::Varied(variants) = lane
-                    && !self.are_sound(variants, &cohort.ranks)
+                    && !self.are_sound(variants, &cohort.ranks, self.may_lack_ranks(cohort))
                 {
                     return Err(Error::Numbers { cohort: index, lane: at });
                 }
@@ -322,27 +377,34 @@ impl Bundle {
         Ok(())
     }
 
-    /// Every rank is in one variant, these go by their first rank, and every number told by rank has its place in the stream.
-    fn are_sound(&self, variants: &[Variant], ranks: &RankList) -> bool {
+    /// Ranks of loops that never come by a symbol have no numbers of it.
+    fn may_lack_ranks(&self, cohort: &Cohort) -> bool {
+        self.structures.get(cohort.structure as usize).is_some_and(|s| s.loops().is_some())
+    }
+
+    /// Every rank is in one variant, or in none if it `may_lack` numbers; variants go by their first rank, and every
+    /// number told by rank has its place in the stream.
+    fn are_sound(&self, variants: &[Variant], ranks: &RankList, may_lack: bool) -> bool {
         if variants.iter().any(|v| v.ranks.validate().is_err() || v.ranks.len() > ranks.len()) {
             return false;
         }
         let all: u64 = variants.iter().map(|v| v.ranks.len()).fold(0, u64::saturating_add);
-        if all != ranks.len() || variants.is_empty() {
+        if all > ranks.len() || all < ranks.len() && !may_lack || variants.is_empty() {
             return false;
         }
         if !variants.is_sorted_by_key(|v| v.ranks.parts.first().map(|part| part.start)) {
             return false;
         }
-        let whole = match variants {
-            [only] => only.ranks == *ranks,
+        let apart = match variants {
+            [only] if only.ranks == *ranks => true,
             _ => {
                 let mut members: Vec<u32> = variants.iter().flat_map(|v| v.ranks.iter()).collect();
                 members.sort_unstable();
-                members.into_iter().eq(ranks.iter())
+                let mut known = ranks.iter();
+                members.into_iter().all(|rank| known.any(|known| known == rank))
             }
         };
-        whole
+        apart
             && variants.iter().all(|v| {
                 let places = self.streams.get(v.stream as usize).and_then(template::numbers);
                 let places = places.map_or(0, |numbers| numbers.len() as u32);
@@ -357,6 +419,7 @@ impl Bundle {
     /// Cohorts go by lowest rank, then thread; structures, symbols and streams by first use in that order.
     pub fn canonical(&mut self) -> Result<(), Error> {
         self.validate()?;
+        self.score();
         self.cohorts.sort_by_key(|c| (c.ranks.iter().next(), c.thread, c.structure));
         let cohorts = self.cohorts.iter_mut();
         let structures = renumber(cohorts.map(|c| &mut c.structure), self.structures.len());
@@ -368,8 +431,7 @@ impl Bundle {
         self.streams = table.streams;
         self.number_streams();
 
-        let mut used: Vec<Vec<u32>> =
-            self.structures.iter().map(|s| s.counts().iter().map(|c| c.0).collect()).collect();
+        let mut used: Vec<Vec<u32>> = self.structures.iter().map(Structure::symbols).collect();
         let old: Vec<Vec<u32>> = used.clone();
         let mut order = renumber(used.iter_mut().flatten(), self.symbols.len());
         let new_of: HashMap<u32, u32> = old.into_iter().flatten().zip(used.into_iter().flatten()).collect();
@@ -383,19 +445,31 @@ impl Bundle {
         order.extend(rest);
         self.symbols = pick(std::mem::take(&mut self.symbols), &order);
         for structure in &mut self.structures {
-            *structure = structure.map_terminals(|t| new_of[&t]);
+            *structure = structure.map_symbols(|t| new_of[&t]);
         }
-        if self.structures.len() > 1 {
-            self.structures = grammar::join(&self.structures).split();
-        }
-        for structure in &mut self.structures {
-            *structure = preorder(structure);
-        }
+        self.share_rules();
         Ok(())
     }
 }
 
 impl Bundle {
+    fn share_rules(&mut self) {
+        let grammars = |s: &mut Structure| match s {
+            Structure::Rules(grammar) => Some(std::mem::take(grammar)),
+            Structure::Loops(_) => None,
+        };
+        let mut rules: Vec<Grammar> = self.structures.iter_mut().filter_map(grammars).collect();
+        if rules.len() > 1 {
+            rules = grammar::join(&rules).split();
+        }
+        let mut rules = rules.iter().map(preorder);
+        for structure in &mut self.structures {
+            if let Structure::Rules(grammar) = structure {
+                *grammar = rules.next().unwrap_or_default();
+            }
+        }
+    }
+
     /// Numbers streams by first use and drops those without.
     fn number_streams(&mut self) {
         let lanes = self.cohorts.iter_mut().flat_map(|c| &mut c.lanes);
@@ -406,11 +480,6 @@ impl Bundle {
 
 fn get<'a, T>(list: &'a [T], what: &'static str, index: u32) -> Result<&'a T, Error> {
     list.get(index as usize).ok_or(Error::Index { what, index: index.into(), len: list.len() })
-}
-
-/// How many lanes a cohort with this structure has.
-fn lanes_of(structure: &Grammar, symbols: &[SymbolEntry]) -> usize {
-    structure.counts().iter().filter_map(|c| symbols.get(c.0 as usize)).map(|s| usize::from(s.lanes)).sum()
 }
 
 /// Numbers what the slots refer to by first appearance, in place; returns the old number of each new one.

@@ -49,7 +49,14 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
             let mut stream = || Stream::constant(random.below(3) as i64 - 1);
             let lanes: Vec<Vec<Stream>> =
                 symbols.iter().map(|s| (0..s.lanes).map(|_| stream()).collect()).collect();
-            ThreadPart { thread, structure, lanes, lengths: Vec::new(), digest: random.below(2) }
+            ThreadPart {
+                thread,
+                structure: structure.into(),
+                times: Vec::new(),
+                lanes,
+                lengths: Vec::new(),
+                digest: random.below(2),
+            }
         })
         .collect();
     Bundle::of_rank(rank, symbols, parts).unwrap()
@@ -169,7 +176,8 @@ fn caller(rank: u32, times: u64, lanes: &[Vec<i64>]) -> Bundle {
     };
     let part = ThreadPart {
         thread: 0,
-        structure: Grammar { rules: vec![vec![item]] },
+        structure: Grammar { rules: vec![vec![item]] }.into(),
+        times: Vec::new(),
         lanes: vec![lanes.iter().map(stream).collect()],
         lengths: vec![lanes.iter().map(|numbers| numbers.len() as u64 * times).collect()],
         digest: u64::from(rank) * 77,
@@ -371,7 +379,8 @@ fn check(breaking: impl FnOnce(&mut Bundle), error: Error) {
         vec![SymbolEntry { bytes: [1].into(), lanes: 1, tally: Tally { total: 1, min: 1, max: 1 } }],
         vec![ThreadPart {
             thread: 0,
-            structure: Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: 2 }]] },
+            structure: Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: 2 }]] }.into(),
+            times: Vec::new(),
             lanes: vec![vec![Stream::constant(4)]],
             lengths: Vec::new(),
             digest: 0,
@@ -402,11 +411,14 @@ fn validation_names_what_is_wrong() {
     check(|b| b.cohorts[0].lanes[0] = varied(3, 0, 4), wrong.clone());
     check(|b| b.cohorts[0].lanes[0] = varied(3, 1, 3), wrong);
     check(|b| b.streams[0].terms.clear(), Error::Stream { index: 0 });
-    check(|b| b.structures[0].rules[0].push(item(Symbol::Rule(0))), Error::Structure { index: 0 });
-    check(
-        |b| b.structures[0].rules[0].push(item(Symbol::Terminal(5))),
-        Error::Index { what: "symbol", index: 5, len: 1 },
-    );
+    let also = |symbol| {
+        move |b: &mut Bundle| {
+            let Structure::Rules(grammar) = &mut b.structures[0] else { unreachable!() };
+            grammar.rules[0].push(item(symbol));
+        }
+    };
+    check(also(Symbol::Rule(0)), Error::Structure { index: 0 });
+    check(also(Symbol::Terminal(5)), Error::Index { what: "symbol", index: 5, len: 1 });
 }
 
 #[test]

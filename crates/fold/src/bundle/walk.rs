@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use super::template::{self, Places};
-use super::{Bundle, Error, get};
+use super::{Bundle, Error, Lane, Structure, get};
+use crate::loops;
 
 /// The calls of one thread of one rank: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.
 pub struct Walk<'a> {
@@ -33,8 +34,9 @@ impl<'a> Walk<'a> {
         let cohort = &bundle.cohorts[index];
         let structure = get(&bundle.structures, "structure", cohort.structure)?;
         let mut lanes = HashMap::new();
-        let mut start = 0;
-        for (symbol, _) in structure.counts() {
+        let own = structure.own_lanes();
+        let mut start = own;
+        for symbol in structure.symbols() {
             let count = get(&bundle.symbols, "symbol", symbol)?.lanes;
             lanes.insert(symbol, (start, count));
             start += usize::from(count);
@@ -42,20 +44,35 @@ impl<'a> Walk<'a> {
         if start != cohort.lanes.len() {
             return Err(Error::Lanes { cohort: index, have: cohort.lanes.len(), need: start });
         }
-        let mut values: Vec<Box<dyn Iterator<Item = i64> + 'a>> = Vec::with_capacity(start);
-        for (at, lane) in cohort.lanes.iter().enumerate() {
-            let (stream, own) = lane.of_rank(rank).ok_or(Error::Numbers { cohort: index, lane: at })?;
+        let may_lack = structure.loops().is_some();
+        let numbers = |(at, lane): (usize, &'a Lane)| -> Result<Box<dyn Iterator<Item = i64> + 'a>, Error> {
+            let Some((stream, own)) = lane.of_rank(rank) else {
+                // A rank that never comes by.
+                return match may_lack {
+                    true => Ok(Box::new(std::iter::empty())),
+                    false => Err(Error::Numbers { cohort: index, lane: at }),
+                };
+            };
             let stream = get(&bundle.streams, "stream", stream)?;
-            values.push(match own.is_empty() {
+            Ok(match own.is_empty() {
                 true => Box::new(stream.iter()),
                 false => {
                     let own: HashMap<u32, i64> = own.into_iter().collect();
                     let number = |place, number| own.get(&place).copied().unwrap_or(number);
                     Box::new(Places::new(&stream.shape, template::with_numbers(stream, number).terms))
                 }
-            });
-        }
-        Ok(Some(Walk { symbols: Box::new(structure.iter()), lanes, values, current: None }))
+            })
+        };
+        let mut values = cohort.lanes.iter().enumerate().map(numbers).collect::<Result<Vec<_>, _>>()?;
+        let symbols: Box<dyn Iterator<Item = u32>> = match structure {
+            Structure::Rules(grammar) => Box::new(grammar.iter()),
+            Structure::Loops(loops) => {
+                let none = || -> Box<dyn Iterator<Item = i64>> { Box::new(std::iter::empty()) };
+                let times = values.iter_mut().take(own).map(|times| std::mem::replace(times, none()));
+                Box::new(loops::Cursor::new(loops, times.collect()))
+            }
+        };
+        Ok(Some(Walk { symbols, lanes, values, current: None }))
     }
 
     /// Steps to the next call; its index in `Bundle::symbols`.

@@ -1,0 +1,160 @@
+use super::*;
+
+/// `a (b c) d`: letters are events, brackets loops.
+fn tree(text: &str) -> Loops {
+    let mut nodes = Vec::new();
+    let mut open = Vec::new();
+    for letter in text.chars() {
+        match letter {
+            '(' => {
+                open.push(nodes.len());
+                nodes.push(Node::Loop { inside: 0 });
+            }
+            ')' => {
+                let at: usize = open.pop().unwrap();
+                nodes[at] = Node::Loop { inside: (nodes.len() - at - 1) as u32 };
+            }
+            ' ' => {}
+            letter => nodes.push(Node::Event(letter as u32)),
+        }
+    }
+    let loops = Loops { nodes };
+    loops.validate().unwrap();
+    loops
+}
+
+fn text(loops: &Loops) -> String {
+    let mut text = String::new();
+    let mut ends = Vec::new();
+    for (at, node) in loops.nodes.iter().enumerate() {
+        while ends.last() == Some(&at) {
+            ends.pop();
+            text.push(')');
+        }
+        match node {
+            Node::Event(symbol) => text.push(char::from_u32(*symbol).unwrap()),
+            Node::Loop { inside } => {
+                text.push('(');
+                ends.push(at + 1 + *inside as usize);
+            }
+        }
+    }
+    ends.iter().for_each(|_| text.push(')'));
+    text
+}
+
+/// The tree that comes back for one side.
+fn own(merged: &Merged, sources: &[Source]) -> Loops {
+    let mut keep = Vec::new();
+    let mut ends: Vec<(usize, Option<usize>)> = Vec::new();
+    let close = |keep: &mut Vec<Node>, opened: Option<usize>| {
+        if let Some(opened) = opened {
+            keep[opened] = Node::Loop { inside: (keep.len() - opened - 1) as u32 };
+        }
+    };
+    for (at, (node, source)) in merged.loops.nodes.iter().zip(sources).enumerate() {
+        while ends.last().is_some_and(|end| end.0 == at) {
+            close(&mut keep, ends.pop().unwrap().1);
+        }
+        let kept = matches!(source, Source::Node(_));
+        if let Node::Loop { inside } = node {
+            ends.push((at + 1 + *inside as usize, kept.then_some(keep.len())));
+        }
+        if kept {
+            keep.push(*node);
+        }
+    }
+    while let Some((_, opened)) = ends.pop() {
+        close(&mut keep, opened);
+    }
+    Loops { nodes: keep }
+}
+
+fn merged(a: &str, b: &str) -> String {
+    let (a, b) = (tree(a), tree(b));
+    let merged = merge(&a, &b, &|_, _| true);
+    merged.loops.validate().unwrap();
+    assert_eq!(own(&merged, &merged.first), a, "the first of {}", text(&merged.loops));
+    assert_eq!(own(&merged, &merged.second), b, "the second of {}", text(&merged.loops));
+    text(&merged.loops)
+}
+
+#[test]
+fn equal_trees_stay_as_they_are() {
+    assert_eq!(merged("a(bc(d))e", "a(bc(d))e"), "a(bc(d))e");
+    assert_eq!(merged("", ""), "");
+    assert_eq!(merged("ab", ""), "ab");
+}
+
+#[test]
+fn what_one_side_lacks_is_put_between_its_neighbours() {
+    assert_eq!(merged("acd", "abcd"), "abcd");
+    assert_eq!(merged("a(bd)e", "a(bcd)fe"), "a(bcd)fe");
+}
+
+#[test]
+fn a_loop_meets_nodes_that_have_none() {
+    assert_eq!(merged("a(bc)d", "abcd"), "a(bc)d");
+    assert_eq!(merged("abc", "(b)"), "a(b)c");
+    // 004, figure 4: five times Isend, Irecv, then once more and a wait; against six times all three.
+    assert_eq!(merged("(ab)cdw", "(abw)"), "((ab)cdw)");
+}
+
+#[test]
+fn loops_that_cross_keep_copies() {
+    // b is in a loop with a on one side, with c on the other.
+    assert_eq!(merged("(ab)c", "a(bc)"), "(a(bc))c");
+}
+
+#[test]
+fn other_orders_keep_copies() {
+    assert_eq!(merged("abc", "acb").len(), 4);
+}
+
+#[test]
+fn nodes_that_no_rank_has_both_of_change_places() {
+    let (a, b) = (tree("ab"), tree("ba"));
+    let apart = merge(&a, &b, &|_, _| false);
+    assert_eq!(text(&apart.loops), "ba");
+    assert_eq!(apart.first, [Source::Node(1), Source::Node(0)]);
+    let bound = merge(&a, &b, &|_, _| true);
+    assert_eq!(bound.loops.nodes.len(), 3);
+}
+
+#[test]
+fn hidden_nodes_are_absent() {
+    let merged = merge(&tree("a(b(c))"), &tree("a"), &|_, _| true);
+    assert_eq!(
+        merged.second,
+        [Source::Node(0), Source::Never, Source::Absent, Source::Absent, Source::Absent]
+    );
+}
+
+#[test]
+fn any_two_trees_come_back() {
+    let mut random = crate::testing::Random(5);
+    let mut some = |symbols: u32| {
+        let mut text = String::new();
+        let mut open = 0;
+        for _ in 0..random.below(24) {
+            match random.below(8) {
+                0 => {
+                    text.push('(');
+                    text.push(char::from(b'a' + random.below(symbols.into()) as u8));
+                    open += 1;
+                }
+                1 if open > 0 => {
+                    text.push(')');
+                    open -= 1;
+                }
+                _ => text.push(char::from(b'a' + random.below(symbols.into()) as u8)),
+            }
+        }
+        (0..open).for_each(|_| text.push(')'));
+        text
+    };
+    for round in 0..4000 {
+        let symbols = 3 + round % 20;
+        merged(&some(symbols), &some(symbols));
+    }
+}

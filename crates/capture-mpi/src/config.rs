@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
+use refrain_encode::Folding;
 use refrain_model::choice::{BadChoice, Choice, Words};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct Config {
     pub time: Time,
     /// `REFRAIN_SPLIT=on|off`: values in streams beside the symbols, or all in the symbol.
     pub split: bool,
+    /// `REFRAIN_FOLD=grammar|loops`: how the order of calls is kept.
+    pub fold: Folding,
     /// `REFRAIN_FORCE=on|off`: replace an existing trace.
     pub force: bool,
     /// `REFRAIN_SUMMARY=on|off`: one closing line on stderr.
@@ -58,6 +61,7 @@ pub struct Launched {
 pub enum Unknown {
     Value { variable: &'static str, value: String, known: &'static str },
     Choice(BadChoice),
+    Fold(String),
 }
 
 impl fmt::Display for Unknown {
@@ -66,6 +70,7 @@ impl fmt::Display for Unknown {
             Unknown::Value { variable, value, known } => {
                 write!(f, "{variable} is {value:?}, which is none of: {known}")
             }
+            Unknown::Fold(why) => write!(f, "REFRAIN_FOLD: {why}"),
             Unknown::Choice(bad) => write!(f, "REFRAIN_{}: {}", bad.option.to_uppercase(), bad.why),
         }
     }
@@ -100,6 +105,10 @@ impl Config {
                 }
             },
             split: switch("REFRAIN_SPLIT", true)?,
+            fold: match text("REFRAIN_FOLD").filter(|text| !text.is_empty()) {
+                None => Folding::default(),
+                Some(text) => text.parse().map_err(Unknown::Fold)?,
+            },
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
             safe: switch("REFRAIN_SAFE", true)?,
@@ -176,11 +185,12 @@ mod tests {
             Ok(None) => "inert".to_owned(),
             Err(unknown) => unknown.to_string(),
             Ok(Some(c)) => format!(
-                "{} pointers={} time={:?} split={} force={} summary={} safe={} panic={}",
+                "{} pointers={} time={:?} split={} fold={} force={} summary={} safe={} panic={}",
                 c.out.display(),
                 c.pointers,
                 c.time,
                 c.split,
+                c.fold,
                 c.force,
                 c.summary,
                 c.safe,
@@ -197,15 +207,15 @@ mod tests {
         check("TIME=sometimes", "inert");
         check(
             "OUT=a.rfn",
-            "a.rfn pointers=true time=Mean split=true force=false summary=false safe=true panic=0",
+            "a.rfn pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
         );
         check(
-            "OUT=/t/b POINTERS=off TIME=off SPLIT=off FORCE=1 SUMMARY=1 SAFE=off TEST_PANIC=7",
-            "/t/b pointers=false time=Off split=false force=true summary=true safe=false panic=7",
+            "OUT=/t/b FOLD=loops POINTERS=off TIME=off SPLIT=off FORCE=1 SUMMARY=1 SAFE=off TEST_PANIC=7",
+            "/t/b pointers=false time=Off split=false fold=loops force=true summary=true safe=false panic=7",
         );
         check(
             "OUT=a TIME=mean FORCE=0",
-            "a pointers=true time=Mean split=true force=false summary=false safe=true panic=0",
+            "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
         );
         check("OUT=a TIME=exact", "REFRAIN_TIME is \"exact\", which is none of: mean, off");
         check("OUT=a SPLIT=maybe", "REFRAIN_SPLIT is \"maybe\", which is none of: on, off, 1, 0");
@@ -213,10 +223,11 @@ mod tests {
             "OUT=a ONLY=p2q",
             "REFRAIN_ONLY: 'p2q' is neither a function nor a family of functions; did you mean p2p?",
         );
+        check("OUT=a FOLD=loops,exactly", "REFRAIN_FOLD: 'exactly' is nothing that loops can be: exact, apart");
         check("OUT=a WINDOW=2s..1s", "REFRAIN_WINDOW: '2s..1s' is empty");
         check(
             "OUT=a ONLY=coll RANKS=0-3 SKIP=MPI_T",
-            "a pointers=true time=Mean split=true force=false summary=false safe=true panic=0",
+            "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
         );
         check("OUT=a TEST_PANIC=-1", "REFRAIN_TEST_PANIC is \"-1\", which is none of: a number of calls");
     }

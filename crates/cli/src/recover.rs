@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use refrain_encode::Tape;
+use refrain_encode::{Folding, Tape};
 use refrain_fold::bundle::{Bundle, merge};
 use refrain_fold::ranks::RankList;
 use refrain_tracefile::part::{self, End, Lost, Part, Word};
@@ -181,7 +181,11 @@ impl Process {
     fn bundle(&self) -> Result<(Bundle, u64, Option<String>), String> {
         let (mut tapes, mut damage) = (Vec::new(), None);
         for part in &self.parts {
-            let resumed = part.snapshot.as_ref().map_or_else(|| Ok(Tape::default()), Tape::resume);
+            let folding = folding(&part.options());
+            let resumed = match &part.snapshot {
+                Some(snapshot) => Tape::resume(snapshot, folding),
+                None => Ok(Tape::new(folding)),
+            };
             let mut tape = resumed.map_err(|error| error.to_string())?;
             damage = refrain_encode::replay(&part.journal, &mut tape).err().map(|e| e.to_string()).or(damage);
             let thread = u32::try_from(part.word(Word::Thread)).map_err(|_| "it has no such thread")?;
@@ -194,6 +198,11 @@ impl Process {
         let bundle = Tape::bundle(self.rank, tapes, nanoseconds).map_err(|error| error.to_string())?;
         Ok((bundle, time, damage))
     }
+}
+
+fn folding(options: &[(String, String)]) -> Folding {
+    let said = options.iter().find(|(option, _)| option == "fold");
+    said.and_then(|(_, value)| value.parse().ok()).unwrap_or_default()
 }
 
 fn signal_name(number: i64) -> String {
@@ -349,6 +358,9 @@ fn assemble(parts: Vec<Found>, notes: &mut Vec<String>) -> Result<Trace, String>
     meta.notes = told;
     meta.hosts = hosts.into_iter().map(|(host, ranks)| (host, RankList::from_sorted(&ranks))).collect();
     let mut bundle = merging.finish()?;
+    if matches!(folding(&meta.options), Folding::Loops { together: true, .. }) {
+        bundle.score().map_err(|error| error.to_string())?;
+    }
     bundle.canonical().map_err(|error| error.to_string())?;
     Ok(Trace { meta, bundle })
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use refrain_fold::bundle::{self, Bundle, SymbolEntry, Tally, ThreadPart};
-use refrain_fold::{grammar, stream};
+use refrain_fold::stream;
 
 use crate::decoder::Decoder;
 use crate::digest::Digest;
@@ -13,6 +13,7 @@ use crate::layout::Layout;
 use crate::polls::{Failed, Pending};
 use crate::reader::Events;
 use crate::record::Record;
+use crate::structure::{Folding, Structure};
 
 /// Folds records as they come.
 #[derive(Default)]
@@ -20,7 +21,7 @@ pub struct Tape {
     symbols: Vec<Symbol>,
     /// By hash of the bytes: the latest symbol with it. Others follow by `Symbol::same_hash`.
     by_hash: FastMap<u64, u32>,
-    structure: grammar::Folder,
+    structure: Structure,
     /// By symbol, by lane.
     streams: Vec<Vec<stream::Folder>>,
     digest: Digest,
@@ -39,6 +40,10 @@ struct Symbol {
 }
 
 impl Tape {
+    pub fn new(folding: Folding) -> Tape {
+        Tape { structure: Structure::new(folding), ..Tape::default() }
+    }
+
     /// Adds a finished call, and gives its symbol's number. `ticks` is how long it took.
     pub fn push(&mut self, record: &Record, ticks: u64) -> u32 {
         let symbol = self.symbol(record);
@@ -196,8 +201,9 @@ impl Tape {
             lengths[number] = streams.iter().map(stream::Folder::len).collect();
             lanes[number] = streams.iter().map(stream::Folder::finish).collect();
         }
-        let structure = self.structure.finish().map_terminals(|symbol| numbers[symbol as usize]);
-        ThreadPart { thread, structure, lanes, lengths, digest: self.digest.get() }
+        let (structure, times) = self.structure.finish();
+        let structure = structure.map_symbols(|symbol| numbers[symbol as usize]);
+        ThreadPart { thread, structure, times, lanes, lengths, digest: self.digest.get() }
     }
 
     /// How things stand, with times in ticks, and what to [`Tape::resume`] from. The failed polls that still wait for
@@ -219,8 +225,8 @@ impl Tape {
     }
 
     /// Goes on where a [`Tape::snapshot`] was taken.
-    pub fn resume(snapshot: &Bundle) -> Result<Tape, Error> {
-        let mut tape = Tape::default();
+    pub fn resume(snapshot: &Bundle, folding: Folding) -> Result<Tape, Error> {
+        let mut tape = Tape::new(folding);
         for symbol in &snapshot.symbols {
             let number = tape.define(&symbol.bytes, symbol.lanes);
             tape.symbols[number as usize].tally = symbol.tally;

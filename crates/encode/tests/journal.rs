@@ -3,7 +3,7 @@
 mod common;
 
 use common::*;
-use refrain_encode::{Calls, Journal, Tape, replay};
+use refrain_encode::{Calls, Folding, Journal, Tape, replay};
 use refrain_fold::bundle::Bundle;
 
 fn at<T>(value: &T) -> usize {
@@ -58,7 +58,7 @@ impl Process {
 
     /// What somebody else makes of what is left.
     fn check(&self) {
-        let mut tape = Tape::resume(&Bundle::from_bytes(&self.snapshot.to_bytes()).unwrap()).unwrap();
+        let mut tape = Tape::resume(&Bundle::from_bytes(&self.snapshot.to_bytes()).unwrap(), Folding::default()).unwrap();
         replay(&[&self.lead, &self.tail[..self.used]].concat(), &mut tape).unwrap();
         assert_eq!(tape.ticks(), 3 * self.said.len() as u64);
         let bundle = Tape::bundle(2, [(0, &mut tape)], |ticks| ticks).unwrap();
@@ -106,7 +106,7 @@ fn a_damaged_journal_is_refused_or_read_never_worse() {
     for at in 0..p.used {
         let mut bytes = p.tail[..p.used].to_vec();
         bytes[at] ^= 0x41;
-        let _ = replay(&bytes, &mut Tape::resume(&p.snapshot).unwrap());
-        let _ = replay(&bytes[..at], &mut Tape::resume(&p.snapshot).unwrap());
+        let _ = replay(&bytes, &mut Tape::resume(&p.snapshot, Folding::default()).unwrap());
+        let _ = replay(&bytes[..at], &mut Tape::resume(&p.snapshot, Folding::default()).unwrap());
     }
 }

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use refrain_fold::bundle::Bundle;
+use refrain_fold::loops::Node;
 use refrain_model::Numbers;
 use refrain_tracefile::Trace;
 
@@ -28,7 +29,12 @@ pub fn calls(bundle: &Bundle) -> u64 {
 }
 
 fn rules(bundle: &Bundle) -> u64 {
-    bundle.structures.iter().map(|s| s.rules.len() as u64).sum()
+    bundle.structures.iter().filter_map(|s| s.rules()).map(|rules| rules.rules.len() as u64).sum()
+}
+
+fn loops(bundle: &Bundle) -> u64 {
+    let loops = bundle.structures.iter().filter_map(|s| s.loops()).flat_map(|loops| &loops.nodes);
+    loops.filter(|node| matches!(node, Node::Loop { .. })).count() as u64
 }
 
 fn threads(bundle: &Bundle) -> u32 {
@@ -113,7 +119,11 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         format!(
             "{}, {} in {}, {}, for {} of {}",
             plural(bundle.symbols.len() as u64, "symbol"),
-            plural(rules(bundle), "rule"),
+            if rules(bundle) > 0 || loops(bundle) == 0 {
+                plural(rules(bundle), "rule")
+            } else {
+                plural(loops(bundle), "loop")
+            },
             plural(bundle.structures.len() as u64, "structure"),
             plural(bundle.streams.len() as u64, "stream"),
             plural(bundle.cohorts.len() as u64, "kind"),
@@ -218,6 +228,7 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     object.plain("symbols", bundle.symbols.len()).plain("structures", bundle.structures.len());
     object
         .plain("rules", rules(bundle))
+        .plain("loops", loops(bundle))
         .plain("streams", bundle.streams.len())
         .plain("kinds_of_ranks", bundle.cohorts.len());
     let mut sections = json::Object::new(object.key("sections"));

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use refrain_encode::Tape;
+use refrain_encode::{Folding, Tape};
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
 use refrain_tracefile::part::{self, End, Lost, directory};
@@ -163,7 +163,8 @@ fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64
 pub fn options(config: &Config) -> Vec<(String, String)> {
     let pointers = (!config.pointers).then(|| ("pointers".to_owned(), "off".to_owned()));
     let said = config.choice.said().iter().map(|(option, text)| ((*option).to_owned(), text.clone()));
-    pointers.into_iter().chain(said).collect()
+    let fold = (config.fold != Folding::default()).then(|| ("fold".to_owned(), config.fold.to_string()));
+    pointers.into_iter().chain(fold).chain(said).collect()
 }
 
 /// Parts that the trace makes superfluous go; others are spoken of.
@@ -251,7 +252,9 @@ pub fn parts(config: &Config, spawned: bool, alone: Option<u32>) -> PathBuf {
 
 /// Whether it was written.
 fn write(config: &Config, spawned: bool, alone: Option<u32>, mut trace: Trace) -> bool {
-    if let Err(error) = trace.bundle.canonical() {
+    let score = matches!(config.fold, Folding::Loops { together: true, .. });
+    let scored = if score { trace.bundle.score() } else { Ok(()) };
+    if let Err(error) = scored.and_then(|()| trace.bundle.canonical()) {
         say(&format!("no trace: what was merged does not hold together: {error}"));
         return false;
     }

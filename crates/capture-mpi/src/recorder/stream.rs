@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr};
 
-use refrain_encode::{Before, Facts, Memo, Peers, Record, Requests, Tape};
+use refrain_encode::{Before, Facts, Folding, Memo, Peers, Record, Requests, Tape};
 
 use super::host::Reader;
 use super::safety::Safe;
@@ -43,6 +43,10 @@ pub struct Own {
     pub known: Option<(Arc<Facts>, Arc<Reader>)>,
 }
 
+fn folding() -> Folding {
+    state::CONFIG.get().map_or_else(Folding::default, |config| config.fold)
+}
+
 impl Stream {
     /// That of the calling thread, whose number it is.
     pub fn of(number: u32) -> &'static Stream {
@@ -54,7 +58,7 @@ impl Stream {
             busy: AtomicBool::new(false),
             taken: AtomicBool::new(false),
             requests: UnsafeCell::new(Requests::new(number)),
-            own: UnsafeCell::default(),
+            own: UnsafeCell::new(Own { tape: Tape::new(folding()), ..Own::default() }),
             older: AtomicPtr::new(null_mut()),
         }));
         let mut newest = STREAMS.load(Acquire);

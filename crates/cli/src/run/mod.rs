@@ -102,6 +102,7 @@ fn variables(
         ("REFRAIN_POINTERS", settings.pointers.to_string().into()),
         ("REFRAIN_TIME", settings.time.to_string().into()),
         ("REFRAIN_SPLIT", settings.split.to_string().into()),
+        ("REFRAIN_FOLD", settings.fold.to_string().into()),
         ("REFRAIN_SAFE", settings.safe.to_string().into()),
     ];
     variables.extend(settings.choice.iter().map(|(name, value)| (*name, value.into())));

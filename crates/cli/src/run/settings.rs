@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use refrain_encode::Folding;
 use refrain_model::choice::{Choice, Words};
 
 use crate::failure::Failure;
@@ -78,6 +79,11 @@ pub struct Flags {
     /// env: REFRAIN_SPLIT]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub split: Option<Switch>,
+    /// Keep the order of calls as a grammar, which is smallest, or as the program's loops, for `refrain loops` [default:
+    /// grammar; env: REFRAIN_FOLD]; for comparison: loops,exact (only equal iterations are one), loops,apart (and only
+    /// equal ranks)
+    #[arg(long, value_name = "grammar|loops")]
+    pub fold: Option<String>,
     /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub safe: Option<Switch>,
@@ -93,6 +99,7 @@ pub struct Settings {
     pub pointers: Switch,
     pub time: Time,
     pub split: Switch,
+    pub fold: Folding,
     pub safe: Switch,
     pub quiet: bool,
     /// What to record, by variable, as the capture library will read it. Checked.
@@ -109,6 +116,7 @@ impl Settings {
             pointers: choice(flags.pointers, "REFRAIN_POINTERS", env("REFRAIN_POINTERS"), Switch::On)?,
             time: choice(flags.time, "REFRAIN_TIME", env("REFRAIN_TIME"), Time::Mean)?,
             split: choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?,
+            fold: fold(flags, env("REFRAIN_FOLD"))?,
             safe: choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?,
             quiet: flags.quiet,
             choice: chosen(flags, env)?,
@@ -143,6 +151,15 @@ fn chosen(
     })?;
     let given = options.into_iter().zip(values);
     Ok(given.filter_map(|((_, variable, _), value)| Some((variable, value?))).collect())
+}
+
+fn fold(flags: &Flags, variable: Option<OsString>) -> Result<Folding, Failure> {
+    let (place, text) = match (&flags.fold, variable) {
+        (Some(text), _) => ("--fold", text.clone()),
+        (None, Some(text)) => ("REFRAIN_FOLD", text.to_string_lossy().into_owned()),
+        (None, None) => return Ok(Folding::default()),
+    };
+    text.parse().map_err(|why| Failure::new(format!("{place}: {why}")).help("`refrain run --help` tells them"))
 }
 
 fn choice<T: ValueEnum>(

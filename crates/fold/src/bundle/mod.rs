@@ -419,7 +419,6 @@ impl Bundle {
     /// Cohorts go by lowest rank, then thread; structures, symbols and streams by first use in that order.
     pub fn canonical(&mut self) -> Result<(), Error> {
         self.validate()?;
-        self.score();
         self.cohorts.sort_by_key(|c| (c.ranks.iter().next(), c.thread, c.structure));
         let cohorts = self.cohorts.iter_mut();
         let structures = renumber(cohorts.map(|c| &mut c.structure), self.structures.len());

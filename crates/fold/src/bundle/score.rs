@@ -10,7 +10,7 @@ use crate::loops::{Loops, Node};
 use crate::stream::Stream;
 
 use super::lanes::Table;
-use super::{Bundle, Cohort, Lane, Structure};
+use super::{Bundle, Cohort, Error, Lane, Structure};
 
 /// Kinds of ranks that are brought together. With more, most of what is there is not pattern.
 const MOST_KINDS: usize = 1024;
@@ -30,7 +30,8 @@ struct Score {
 
 impl Bundle {
     /// Brings together the cohorts of loops that have half of their symbols, or more, in common.
-    pub(super) fn score(&mut self) {
+    pub fn score(&mut self) -> Result<(), Error> {
+        self.validate()?;
         let mut scores: Vec<Score> = Vec::new();
         let mut nodes = 0;
         let mut order: Vec<usize> = (0..self.cohorts.len()).collect();
@@ -59,7 +60,7 @@ impl Bundle {
         }
         scores.retain(|score| score.members.len() > 1);
         if scores.is_empty() {
-            return;
+            return Ok(());
         }
         let mut table = Table::new(std::mem::take(&mut self.streams));
         let mut gone = HashSet::new();
@@ -88,6 +89,7 @@ impl Bundle {
             at += 1;
             !gone.contains(&(at - 1))
         });
+        Ok(())
     }
 
     /// A cohort's lanes as they are under the score.

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use refrain_fold::bundle::{Bundle, Cohort, Lane, MOST_RANKS, Number, SymbolEntry, Variant, choice};
-use refrain_fold::grammar::Grammar;
+use refrain_fold::bundle::{
+    Bundle, Cohort, Lane, MOST_RANKS, Number, Structure, SymbolEntry, Variant,
+};
+use refrain_fold::loops::Node;
 use refrain_fold::ranks::{RankList, RankMap};
 
 use crate::get::{Bad, Get};
@@ -22,18 +24,38 @@ const OTHER: u64 = 2;
 /// Not one stream for all ranks.
 const VARIED: u64 = 3;
 
-/// For each structure, its symbols in the order of `Cohort::lanes`, each with how many lanes it has there.
-pub type Layouts = Vec<Vec<(u32, u16)>>;
+/// What hangs off a structure, in the order of `Cohort::lanes`.
+pub struct Layout<'a> {
+    /// The nodes of its loops: each has times.
+    nodes: &'a [Node],
+    /// Its symbols, each with how many lanes it has.
+    symbols: Vec<(u32, u16)>,
+}
 
-pub fn layouts(structures: &[Grammar], symbols: &[SymbolEntry]) -> Layouts {
+pub fn layouts<'a>(structures: &'a [Structure], symbols: &[SymbolEntry]) -> Vec<Layout<'a>> {
     let lanes = |symbol: u32| symbols.get(symbol as usize).map_or(0, |s| s.lanes);
-    let of = |structure: &Grammar| structure.counts().iter().map(|c| (c.0, lanes(c.0))).collect();
+    let of = |structure: &'a Structure| Layout {
+        nodes: structure.loops().map_or(&[], |loops| &loops.nodes),
+        symbols: structure.symbols().into_iter().map(|symbol| (symbol, lanes(symbol))).collect(),
+    };
     structures.iter().map(of).collect()
 }
 
-/// (symbol, lane), one by one: a hostile file can announce more lanes than fit into memory.
-pub fn places(layout: &[(u32, u16)]) -> impl Iterator<Item = (u32, u16)> {
-    layout.iter().flat_map(|&(symbol, lanes)| (0..lanes).map(move |lane| (symbol, lane)))
+impl Layout<'_> {
+    /// One by one: a hostile file can announce more lanes than fit into memory.
+    pub fn places<'a>(&'a self, symbols: &'a [SymbolEntry]) -> impl Iterator<Item = Place> + 'a {
+        let times = self.nodes.iter().map(|node| Place {
+            symbol: TIMES,
+            head: TIMES,
+            lane: matches!(node, Node::Loop { .. }).into(),
+            lanes: 2,
+        });
+        let values = self.symbols.iter().flat_map(move |&(symbol, lanes)| {
+            let head = symbols.get(symbol as usize).map_or(0, |entry| head(&entry.bytes));
+            (0..lanes).map(move |lane| Place { symbol, head, lane, lanes })
+        });
+        times.chain(values)
+    }
 }
 
 /// What writer and reader both know of the cohorts before.
@@ -51,19 +73,15 @@ struct Past {
 
 /// A lane's place: its symbol's number and head, and which of how many.
 #[derive(Clone, Copy)]
-struct Place {
+pub struct Place {
     symbol: u32,
-    head: u32,
-    lane: u16,
+    pub head: u32,
+    pub lane: u16,
     lanes: u16,
 }
 
-impl Place {
-    fn new((symbol, lane): (u32, u16), symbols: &[SymbolEntry]) -> Place {
-        let entry = &symbols[symbol as usize];
-        Place { symbol, head: head(&entry.bytes), lane, lanes: entry.lanes }
-    }
-}
+/// Stands for the symbol of lanes that are the times of a node.
+const TIMES: u32 = u32::MAX;
 
 impl Past {
     /// The stream to expect.
@@ -112,13 +130,14 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         past.maps.note_ranks(&told.whole);
         put.signed(Field::CohortStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
         past.structures = past.structures.max(cohort.structure.saturating_add(1));
-        for (place, lane) in places(&layouts[cohort.structure as usize]).zip(&cohort.lanes) {
-            let place = Place::new(place, &bundle.symbols);
+        let layout = &layouts[cohort.structure as usize];
+        let loops = !layout.nodes.is_empty();
+        for (place, lane) in layout.places(&bundle.symbols).zip(&cohort.lanes) {
             match lane {
                 Lane::Same { stream, .. } => write_stream(put, &mut past, place, *stream),
                 Lane::Varied(variants) => {
                     put.put(Field::Lane, past.hints(place).0, VARIED);
-                    write_variants(put, &mut past, place, variants);
+                    write_variants(put, &mut past, place, variants, loops.then_some(&cohort.ranks));
                 }
             }
         }
@@ -142,10 +161,31 @@ fn write_stream(put: &mut Put, past: &mut Past, place: Place, stream: u32) {
     past.note(place, stream);
 }
 
-fn write_variants(put: &mut Put, past: &mut Past, place: Place, variants: &[Variant]) {
+/// `ranks` where some of them may be in no variant.
+fn write_variants(put: &mut Put, past: &mut Past, place: Place, variants: &[Variant], ranks: Option<&RankList>) {
     put.put(Field::Variants, varied_hint(place, 0), variants.len() as u64 - 1);
-    if variants.len() > 1 {
-        maps::write(put, &choice(variants), varied_hint(place, 1), past.first, &mut past.maps);
+    let mut groups: Vec<(&RankList, bool)> = variants.iter().map(|v| (&v.ranks, true)).collect();
+    let mut lacking = RankList::default();
+    if let Some(ranks) = ranks {
+        let have: u64 = variants.iter().map(|v| v.ranks.len()).sum();
+        if have < ranks.len() {
+            let mut have: Vec<u32> = variants.iter().flat_map(|v| v.ranks.iter()).collect();
+            have.sort_unstable();
+            lacking = ranks.without(&RankList::from_sorted(&have));
+        }
+        // Those without numbers are a group like any other, in its place by lowest rank.
+        let first = |ranks: &RankList| ranks.parts.first().map(|part| part.start);
+        let place_of = groups.partition_point(|group| first(group.0) < first(&lacking));
+        let told = if lacking.is_empty() { 0 } else { place_of as u64 + 1 };
+        put.put(Field::Variants, varied_hint(place, 4), told);
+        if told > 0 {
+            groups.insert(place_of, (&lacking, false));
+        }
+    }
+    if groups.len() > 1 {
+        let pairs = (0i64..).zip(&groups).flat_map(|(at, group)| group.0.iter().map(move |rank| (rank, at)));
+        let choice = RankMap::loose(pairs.collect());
+        maps::write(put, &choice, varied_hint(place, 1), past.first, &mut past.maps);
     }
     for variant in variants {
         write_stream(put, past, place, variant.stream);
@@ -160,7 +200,7 @@ fn write_variants(put: &mut Put, past: &mut Past, place: Place, variants: &[Vari
     }
 }
 
-pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> Result<Vec<Cohort>, Bad> {
+pub fn read(get: &mut Get, structures: &[Structure], symbols: &[SymbolEntry]) -> Result<Vec<Cohort>, Bad> {
     let layouts = layouts(structures, symbols);
     let mut past = Past::default();
     let count = get.count(Field::Count, 4)?;
@@ -177,11 +217,11 @@ pub fn read(get: &mut Get, structures: &[Grammar], symbols: &[SymbolEntry]) -> R
         let layout = layout.ok_or_else(|| Bad(format!("structure {structure} does not exist")))?;
         past.structures = past.structures.max(structure.saturating_add(1));
         let mut lanes = Vec::new();
-        for place in places(layout) {
-            let place = Place::new(place, symbols);
+        let loops = !layout.nodes.is_empty();
+        for place in layout.places(symbols) {
             lanes.push(match read_stream(get, &mut past, place)? {
                 Some(stream) => Lane::same(stream),
-                None => Lane::Varied(read_variants(get, &mut past, place, &ranks)?),
+                None => Lane::Varied(read_variants(get, &mut past, place, &ranks, loops)?),
             });
         }
         cohorts.push(Cohort { thread, ranks, structure, lanes, digest: get.get(Field::Plain, 64)? });
@@ -208,12 +248,20 @@ fn read_variants(
     past: &mut Past,
     place: Place,
     ranks: &RankList,
+    may_lack: bool,
 ) -> Result<Vec<Variant>, Bad> {
     let count = get.count(Field::Variants, varied_hint(place, 0))?;
+    let lacking = if may_lack { get.count(Field::Variants, varied_hint(place, 4))? } else { 0 };
+    let groups = count + 1 + usize::from(lacking > 0);
     let mut members = vec![ranks.clone()];
-    if count > 0 {
+    if groups > 1 {
         let choice = maps::read(get, varied_hint(place, 1), past.first, &mut past.maps)?;
-        members = choose(&choice, count + 1, ranks)?;
+        members = choose(&choice, groups, ranks)?;
+    }
+    if lacking > groups {
+        return Err(Bad::new("ranks without numbers that are no group"));
+    } else if lacking > 0 {
+        members.remove(lacking - 1);
     }
     let mut variants = Vec::with_capacity(members.len());
     for ranks in members {

@@ -1,12 +1,11 @@
 //! Section `streams`: the distinct streams, terms where they are first met in the shape.
 
-use refrain_fold::bundle::{Bundle, Cohort, SymbolEntry, normal};
+use refrain_fold::bundle::{Bundle, Cohort, Structure, SymbolEntry, normal};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::stream::{Block, Stream, Term};
 
 use crate::get::{Bad, Get};
-use crate::sections::cohorts::{layouts, places};
-use crate::sections::symbols::head;
+use crate::sections::cohorts::layouts;
 use crate::token::{Field, Put, pair, two};
 
 // Steps. Known terms and rules take turns from `KNOWN` on, or from `KNOWN_WITH_BLOCKS` if the file has blocks.
@@ -20,16 +19,15 @@ const NEW_RUNNING: u64 = 5;
 const KNOWN_WITH_BLOCKS: u64 = 6;
 
 /// For each stream, what it is: a hint made of the first place that uses it.
-fn uses(count: usize, cohorts: &[Cohort], structures: &[Grammar], symbols: &[SymbolEntry]) -> Vec<u64> {
+fn uses(count: usize, cohorts: &[Cohort], structures: &[Structure], symbols: &[SymbolEntry]) -> Vec<u64> {
     let layouts = layouts(structures, symbols);
     let mut uses = vec![0; count];
     for cohort in cohorts {
-        let layout = layouts.get(cohort.structure as usize).map_or(&[][..], Vec::as_slice);
-        for ((symbol, lane), streams) in places(layout).zip(&cohort.lanes) {
+        let Some(layout) = layouts.get(cohort.structure as usize) else { continue };
+        for (place, streams) in layout.places(symbols).zip(&cohort.lanes) {
             for stream in streams.streams() {
                 if let Some(slot) = uses.get_mut(stream as usize).filter(|slot| **slot == 0) {
-                    let head = head(&symbols[symbol as usize].bytes);
-                    *slot = two(pair(head, lane.into()), head);
+                    *slot = two(pair(place.head, place.lane.into()), place.head);
                 }
             }
         }
@@ -73,7 +71,7 @@ pub fn read(
     get: &mut Get,
     blocks: &mut Option<&[u8]>,
     cohorts: &[Cohort],
-    structures: &[Grammar],
+    structures: &[Structure],
     symbols: &[SymbolEntry],
 ) -> Result<Vec<Stream>, Bad> {
     let count = get.count(Field::Count, 5)?;

@@ -1,10 +1,11 @@
 //! Section `structure`: all structures as one forest, every rule written where it is first met and referred to from
-//! then on, also by other structures.
+//! then on, also by other structures. Trees of loops, where there are any, are written as they stand.
 
 use std::collections::HashMap;
 
-use refrain_fold::bundle::preorder;
+use refrain_fold::bundle::{Structure, preorder};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
+use refrain_fold::loops::{Loops, Node};
 
 use crate::get::{Bad, Get};
 use crate::token::{Field, Put};
@@ -20,7 +21,67 @@ fn most_items(in_forest: usize) -> usize {
     in_forest.saturating_mul(8).saturating_add(1 << 22)
 }
 
-pub fn write(put: &mut Put, structures: &[Grammar]) {
+// What a structure is, where not all are rules.
+const RULES: u64 = 0;
+const LOOPS: u64 = 1;
+
+pub fn write(put: &mut Put, structures: &[Structure]) {
+    let rules: Vec<Grammar> = structures.iter().filter_map(Structure::rules).cloned().collect();
+    if rules.len() == structures.len() && !rules.is_empty() {
+        return write_rules(put, &rules);
+    }
+    put.put(Field::Count, 3, 0);
+    put.put(Field::Count, 6, structures.len() as u64);
+    let mut symbols = 0;
+    for structure in structures {
+        match structure {
+            Structure::Rules(_) => put.put(Field::Item, 4, RULES),
+            Structure::Loops(loops) => {
+                put.put(Field::Item, 4, LOOPS);
+                write_loops(put, loops, &mut symbols);
+            }
+        }
+    }
+    if !rules.is_empty() {
+        write_rules(put, &rules);
+    }
+}
+
+/// `symbols`: how many were there already.
+fn write_loops(put: &mut Put, loops: &Loops, symbols: &mut u64) {
+    let mut open = vec![(0, loops.nodes.len())];
+    let mut at = 0;
+    while let Some(&(start, end)) = open.last() {
+        let hint = loop_hint(open.len(), at == start);
+        if at == end {
+            put.put(Field::Item, hint, END);
+            open.pop();
+            continue;
+        }
+        match loops.nodes[at] {
+            Node::Event(symbol) if u64::from(symbol) == *symbols => {
+                *symbols += 1;
+                put.put(Field::Item, hint, NEW_TERMINAL);
+            }
+            Node::Event(symbol) => {
+                *symbols = (*symbols).max(u64::from(symbol) + 1);
+                put.put(Field::Item, hint, KNOWN + u64::from(symbol));
+            }
+            Node::Loop { inside } => {
+                put.put(Field::Item, hint, NEW_RULE);
+                open.push((at + 1, at + 1 + inside as usize));
+            }
+        }
+        at += 1;
+    }
+}
+
+/// The outermost body looks different from loops, and beginnings from what follows.
+fn loop_hint(depth: usize, first: bool) -> u64 {
+    8 + (depth.min(4) as u64) * 2 + u64::from(first)
+}
+
+fn write_rules(put: &mut Put, structures: &[Grammar]) {
     let structures: Vec<Grammar> = structures.iter().map(preorder).collect();
     let shared = Interned::new(&structures);
     let apart: usize = structures.iter().flat_map(|s| &s.rules).map(|r| r.len() + 1).sum();
@@ -72,8 +133,74 @@ pub fn write(put: &mut Put, structures: &[Grammar]) {
     }
 }
 
-pub fn read(get: &mut Get, symbols: usize) -> Result<Vec<Grammar>, Bad> {
+pub fn read(get: &mut Get, symbols: usize) -> Result<Vec<Structure>, Bad> {
     let count = get.count(Field::Count, 3)?;
+    if count > 0 {
+        return Ok(read_rules(get, count, symbols)?.into_iter().map(Structure::Rules).collect());
+    }
+    let mut structures = Vec::new();
+    let mut rules = 0;
+    let mut known = 0;
+    for _ in 0..get.count(Field::Count, 6)? {
+        structures.push(match get.get(Field::Item, 4)? {
+            RULES => {
+                rules += 1;
+                Structure::Rules(Grammar::default())
+            }
+            LOOPS => Structure::Loops(read_loops(get, symbols, &mut known)?),
+            other => return Err(Bad(format!("unknown kind of structure {other}"))),
+        });
+    }
+    if rules > 0 {
+        let count = get.count(Field::Count, 3)?;
+        if count != rules {
+            return Err(Bad::new("not as many grammars as announced"));
+        }
+        let mut grammars = read_rules(get, count, symbols)?.into_iter();
+        for structure in &mut structures {
+            if let Structure::Rules(grammar) = structure {
+                *grammar = grammars.next().unwrap_or_default();
+            }
+        }
+    }
+    Ok(structures)
+}
+
+fn read_loops(get: &mut Get, symbols: usize, known: &mut u64) -> Result<Loops, Bad> {
+    let mut nodes = Vec::new();
+    // Where each open loop is; the first is the outermost body.
+    let mut open: Vec<usize> = vec![0];
+    let mut first = true;
+    while let Some(&start) = open.last() {
+        let step = get.get(Field::Item, loop_hint(open.len(), first))?;
+        first = step == NEW_RULE;
+        match step {
+            END => {
+                open.pop();
+                if !open.is_empty() {
+                    let inside = u32::try_from(nodes.len() - start - 1);
+                    let inside = inside.map_err(|_| Bad::new("a loop of too many nodes"))?;
+                    nodes[start] = Node::Loop { inside };
+                }
+            }
+            NEW_RULE => {
+                open.push(nodes.len());
+                nodes.push(Node::Loop { inside: 0 });
+            }
+            step => {
+                let symbol = if step == NEW_TERMINAL { *known } else { step - KNOWN };
+                if symbol >= symbols as u64 {
+                    return Err(Bad(format!("symbol {symbol} of {symbols} does not exist")));
+                }
+                *known = (*known).max(symbol + 1);
+                nodes.push(Node::Event(symbol as u32));
+            }
+        }
+    }
+    Ok(Loops { nodes })
+}
+
+fn read_rules(get: &mut Get, count: usize, symbols: usize) -> Result<Vec<Grammar>, Bad> {
     // Rules by number, and whether they are read to their end.
     let mut rules: Vec<(Vec<Item>, bool)> = Vec::new();
     let mut starts: Vec<Vec<Item>> = Vec::new();

@@ -1,7 +1,8 @@
 //! Section `tallies`: per symbol the measured total, minimum and maximum.
 
-use refrain_fold::bundle::{Bundle, Cohort, SymbolEntry, Tally};
-use refrain_fold::grammar::Grammar;
+use std::collections::HashMap;
+
+use refrain_fold::bundle::{Bundle, Tally};
 
 use crate::get::{Bad, Get};
 use crate::token::{Field, Put, bits};
@@ -10,17 +11,29 @@ use crate::token::{Field, Put, bits};
 const ALL_EQUAL: u64 = 0;
 const EACH: u64 = 1;
 
+/// Ranks of one cohort that are counted one by one.
+const MOST_COUNTED: u64 = 1 << 12;
+
 /// How often each symbol occurs on all ranks together (wrapping: it only serves as a prediction).
-fn occurrences(symbols: usize, cohorts: &[Cohort], structures: &[Grammar]) -> Vec<u64> {
-    let mut sums = vec![0u64; symbols];
-    let counts: Vec<Vec<(u32, u64)>> = structures.iter().map(Grammar::counts).collect();
-    for cohort in cohorts {
-        let ranks = cohort.ranks.parts.iter().fold(0u64, |sum, part| {
-            sum.wrapping_add(part.dims.iter().fold(1u64, |n, dim| n.wrapping_mul(dim.0.into())))
-        });
-        for &(symbol, count) in counts.get(cohort.structure as usize).map_or(&[][..], Vec::as_slice) {
-            let sum = &mut sums[symbol as usize];
-            *sum = sum.wrapping_add(ranks.wrapping_mul(count));
+fn occurrences(bundle: &Bundle) -> Vec<u64> {
+    let mut sums = vec![0u64; bundle.symbols.len()];
+    let mut add = |counts: &[(u32, u64)], ranks: u64| {
+        for &(symbol, count) in counts {
+            if let Some(sum) = sums.get_mut(symbol as usize) {
+                *sum = sum.wrapping_add(ranks.wrapping_mul(count));
+            }
+        }
+    };
+    let mut known: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
+    for cohort in &bundle.cohorts {
+        let ranks = cohort.ranks.len();
+        let first = cohort.ranks.iter().next().unwrap_or(0);
+        if bundle.structures.get(cohort.structure as usize).is_some_and(|s| s.loops().is_none()) {
+            add(known.entry(cohort.structure).or_insert_with(|| bundle.counts(cohort, first)), ranks);
+        } else if bundle.counts_differ(cohort) && ranks <= MOST_COUNTED {
+            cohort.ranks.iter().for_each(|rank| add(&bundle.counts(cohort, rank), 1));
+        } else {
+            add(&bundle.counts(cohort, first), ranks);
         }
     }
     sums
@@ -33,27 +46,23 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         write_one(put, first, 0);
         return;
     }
-    let counts = occurrences(bundle.symbols.len(), &bundle.cohorts, &bundle.structures);
+    let counts = occurrences(bundle);
     put.put(Field::Tallies, 0, EACH);
     for (symbol, count) in bundle.symbols.iter().zip(counts) {
         write_one(put, symbol.tally, count);
     }
 }
 
-pub fn read(
-    get: &mut Get,
-    symbols: &mut [SymbolEntry],
-    cohorts: &[Cohort],
-    structures: &[Grammar],
-) -> Result<(), Bad> {
+/// The rest of the bundle has been read, and holds together.
+pub fn read(get: &mut Get, bundle: &mut Bundle) -> Result<(), Bad> {
     match get.get(Field::Tallies, 0)? {
         ALL_EQUAL => {
             let tally = read_one(get, 0)?;
-            symbols.iter_mut().for_each(|symbol| symbol.tally = tally);
+            bundle.symbols.iter_mut().for_each(|symbol| symbol.tally = tally);
         }
         EACH => {
-            let counts = occurrences(symbols.len(), cohorts, structures);
-            for (symbol, count) in symbols.iter_mut().zip(counts) {
+            let counts = occurrences(bundle);
+            for (symbol, count) in bundle.symbols.iter_mut().zip(counts) {
                 symbol.tally = read_one(get, count)?;
             }
         }

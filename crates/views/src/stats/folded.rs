@@ -56,7 +56,7 @@ impl<'a> Occurrence<'a> {
     }
 }
 
-/// The symbols of a cohort in their order of first appearance, which is the order of its lanes.
+/// The symbols of a cohort that a rank came by, in the order of its lanes.
 pub(super) fn occurrences<'a>(
     bundle: &'a Bundle,
     cohort: &'a Cohort,
@@ -67,12 +67,11 @@ pub(super) fn occurrences<'a>(
     let mut next = 0;
     let one = |&(symbol, times): &(u32, u64)| {
         let count = usize::from(bundle.symbols.get(symbol as usize)?.lanes);
-        let lanes = cohort.lanes.get(next..next + count)?;
+        let lanes = bundle.values_of(cohort).get(next..next + count)?;
         next += count;
-        let layout = layouts.get(symbol as usize)?;
+        let layout = layouts.get(symbol as usize).filter(|_| times > 0)?;
         Some(Occurrence { times, layout, lanes, bundle, rank, varied: Cell::new(false) })
     };
-    // What is missing cannot be here: a bundle is validated when it is read.
     counts.iter().filter_map(one).collect()
 }
 
@@ -87,9 +86,9 @@ pub(super) struct Types {
 
 impl Types {
     /// What other threads may rely on: nothing, if it depends on the rank.
-    pub(super) fn of_all(occurrences: &[Occurrence<'_>], rank: u32) -> Types {
+    pub(super) fn of_all(occurrences: &[Occurrence<'_>], rank: u32, counts_differ: bool) -> Types {
         let mut types = Types::of(occurrences, rank);
-        types.more |= occurrences.iter().any(|o| o.varied.take());
+        types.more |= counts_differ || occurrences.iter().any(|o| o.varied.take());
         types
     }
 

@@ -86,15 +86,15 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
         .zip(&bundle.symbols)
         .map(|(index, symbol)| Layout::parse(&symbol.bytes).map_err(|error| Error::Symbol { index, error }))
         .collect::<Result<Vec<Layout>, Error>>()?;
-    let counts: Vec<Vec<(u32, u64)>> = bundle.structures.iter().map(|s| s.counts()).collect();
-    let counts_of = |structure: u32| counts.get(structure as usize).map_or(&[][..], Vec::as_slice);
-
     let first_rank = |c: &Cohort| c.ranks.iter().next().unwrap_or(0);
-    let occurrences = |c, rank| folded::occurrences(bundle, c, rank, counts_of(c.structure), &layouts);
     let types: Vec<_> = bundle
         .cohorts
         .iter()
-        .map(|c| folded::Types::of_all(&occurrences(c, first_rank(c)), first_rank(c)))
+        .map(|c| {
+            let rank = first_rank(c);
+            let occurrences = folded::occurrences(bundle, c, rank, &bundle.counts(c, rank), &layouts);
+            folded::Types::of_all(&occurrences, rank, bundle.counts_differ(c))
+        })
         .collect();
 
     let mut rows: BTreeMap<u16, FunctionRow> = BTreeMap::new();
@@ -108,15 +108,24 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
             let first = sizes.next()??;
             sizes.all(|size| size == Some(first)).then_some(first)
         };
+        let first = first_rank(cohort);
+        let members = cohort.ranks.len();
+        let (differ, of_first) = (bundle.counts_differ(cohort), bundle.counts(cohort, first));
+        let occurrences = |rank: u32| {
+            let own = differ.then(|| bundle.counts(cohort, rank));
+            folded::occurrences(bundle, cohort, rank, own.as_ref().unwrap_or(&of_first), &layouts)
+        };
         // What a rank gave, and whether all others of the cohort gave the same.
         let mut given = |rank: u32| -> Result<(HashMap<u16, Amount>, bool), Error> {
-            let occurrences = occurrences(cohort, rank);
+            let occurrences = occurrences(rank);
             let own_types = folded::Types::of(&occurrences, rank);
             let comms = folded::Comms::of(&occurrences);
             let context =
                 folded::Context { rank, world, types: &own_types, comms: &comms, elsewhere: &elsewhere };
             let length = occurrences.iter().fold(0u64, |sum, o| sum.saturating_add(o.times));
-            let same = |occurrences: &[folded::Occurrence<'_>]| !occurrences.iter().any(|o| o.varied.get());
+            let same = |occurrences: &[folded::Occurrence<'_>]| {
+                !differ && !occurrences.iter().any(|o| o.varied.get())
+            };
             match folded_amounts(&occurrences, &context) {
                 (given, true) => Ok((given, same(&occurrences))),
                 // Reading this many calls takes longer than anybody waits for a table.
@@ -129,11 +138,11 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
                 }
             }
         };
-        let first = first_rank(cohort);
-        let members = cohort.ranks.len();
-        for occurrence in occurrences(cohort, first) {
+        let counted: Vec<u32> = if differ { cohort.ranks.iter().collect() } else { vec![first] };
+        for occurrence in counted.into_iter().flat_map(&occurrences) {
             let calls = occurrence.calls();
             let of_all = match occurrence.varied.get() {
+                _ if differ => calls,
                 false => calls.saturating_mul(members),
                 // How often a poll failed is each rank's own.
                 true => cohort

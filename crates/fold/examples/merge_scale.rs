@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, merge};
+use refrain_fold::grammar::Grammar;
 use refrain_fold::stream::Folder;
 
 fn main() {
@@ -28,7 +29,8 @@ fn main() {
         let tally = Tally { total: 1, min: 1, max: 1 };
         let part = ThreadPart {
             thread: 0,
-            structure: [0].into_iter().collect(),
+            structure: [0].into_iter().collect::<Grammar>().into(),
+            times: Vec::new(),
             lanes: vec![lanes.iter().map(fold).collect()],
             lengths: vec![lanes.iter().map(|l| l.len() as u64).collect()],
             digest: rank.into(),

@@ -23,7 +23,7 @@ fn version_1_is_read() {
     while walk.next_symbol().is_some() {
         calls += 1;
     }
-    assert_eq!(calls, trace.bundle.structures[cohort.structure as usize].len());
+    assert_eq!(calls, trace.bundle.structures[cohort.structure as usize].rules().unwrap().len());
 }
 
 #[test]

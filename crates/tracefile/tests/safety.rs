@@ -133,7 +133,9 @@ fn of_numbers(values: &[i64]) -> Trace {
     let structure =
         Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: values.len() as u64 }]] };
     let lanes = vec![vec![stencil::stream(values)]];
-    let part = ThreadPart { thread: 0, structure, lanes, lengths: Vec::new(), digest: 1 };
+    let structure = structure.into();
+    let part =
+        ThreadPart { thread: 0, structure, times: Vec::new(), lanes, lengths: Vec::new(), digest: 1 };
     Trace { bundle: Bundle::of_rank(0, symbols, vec![part]).unwrap(), ..Trace::default() }
 }
 
@@ -221,7 +223,7 @@ fn giants_are_refused() {
     let start: Vec<Item> = (0..200).map(|t| Item { symbol: Symbol::Terminal(t), count: 1 }).collect();
     trace.meta = Meta::default();
     trace.bundle.symbols = (0..200).map(symbol).collect();
-    trace.bundle.structures = vec![Grammar { rules: vec![start] }; 2000];
+    trace.bundle.structures = vec![Grammar { rules: vec![start] }.into(); 2000];
     assert_eq!(read(&write_plain(&trace)).unwrap(), trace);
 }
 
@@ -274,7 +276,8 @@ fn any_trace(random: &mut Random) -> Trace {
         let lanes = (0..count).map(|i| (0..lanes(i)).map(|_| stream()).collect()).collect();
         let part = ThreadPart {
             thread: random.below(3) as u32,
-            structure,
+            structure: structure.into(),
+            times: Vec::new(),
             lanes,
             lengths: Vec::new(),
             digest: any_number(random),
@@ -328,7 +331,7 @@ fn deep_rules_do_not_overflow_the_stack() {
     let mut trace = Trace::default();
     trace.bundle.symbols =
         vec![SymbolEntry { bytes: [1].into(), lanes: 0, tally: Tally { total: 0, min: 0, max: 0 } }];
-    trace.bundle.structures = vec![Grammar { rules }];
+    trace.bundle.structures = vec![Grammar { rules }.into()];
     let bytes = write(&trace);
     assert_eq!(read(&bytes).unwrap(), trace);
     assert!(bytes.len() < 10_000, "{}", bytes.len());

@@ -123,7 +123,8 @@ mod tests {
         structure.push(0);
         let part = ThreadPart {
             thread: 0,
-            structure: structure.finish(),
+            structure: structure.finish().into(),
+            times: Vec::new(),
             lanes: vec![vec![]],
             lengths: vec![vec![]],
             digest: rank.into(),

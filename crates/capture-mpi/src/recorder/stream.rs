@@ -10,7 +10,7 @@ use refrain_encode::{Before, Facts, Folding, Memo, Peers, Record, Requests, Tape
 
 use super::host::Reader;
 use super::safety::Safe;
-use crate::state::STREAMS;
+use crate::state::{self, STREAMS};
 
 /// Made when a thread of this number first calls MPI, and never freed.
 ///

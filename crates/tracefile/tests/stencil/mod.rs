@@ -51,7 +51,14 @@ impl Calls {
         let lanes =
             self.values.iter().map(|lanes| lanes.iter().map(|values| stream(values)).collect()).collect();
         let digest = digest.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let part = ThreadPart { thread: 0, structure, lanes, lengths: Vec::new(), digest };
+        let part = ThreadPart {
+            thread: 0,
+            structure: structure.into(),
+            times: Vec::new(),
+            lanes,
+            lengths: Vec::new(),
+            digest,
+        };
         Bundle::of_rank(rank, self.symbols, vec![part]).unwrap()
     }
 

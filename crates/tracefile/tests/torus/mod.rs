@@ -2,6 +2,7 @@
 //! its row and column, and sizes that follow nothing on the first few ranks.
 
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, merge};
+use refrain_fold::grammar::Grammar;
 use refrain_fold::stream::{Folder, Stream};
 use refrain_tracefile::{Meta, Trace};
 
@@ -40,7 +41,8 @@ fn rank(rank: u32, sides: &[u32], irregular: u32) -> Bundle {
     });
     let part = ThreadPart {
         thread: 0,
-        structure: (0..calls.len() as u32).collect(),
+        structure: (0..calls.len() as u32).collect::<Grammar>().into(),
+        times: Vec::new(),
         lanes: calls.iter().map(|lanes| lanes.iter().map(stream).collect()).collect(),
         lengths: calls.iter().map(|lanes| lanes.iter().map(|l| l.len() as u64).collect()).collect(),
         digest: u64::from(rank) + 12345,

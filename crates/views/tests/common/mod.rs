@@ -190,7 +190,8 @@ pub fn rank_bundle(rank: u32, threads: &[Vec<Encoded>]) -> Bundle {
         }
         parts.push(ThreadPart {
             thread,
-            structure: structure.finish(),
+            structure: structure.finish().into(),
+            times: Vec::new(),
             lanes: lanes.iter().map(|l| l.iter().map(|f| f.finish()).collect()).collect(),
             lengths: lanes.iter().map(|l| l.iter().map(stream::Folder::len).collect()).collect(),
             digest: digest.get(),

@@ -6,8 +6,13 @@
 //! are one body with other times, and so are two ranks.
 
 mod cursor;
+mod elastic;
+mod exact;
+mod folder;
+mod notation;
 
 pub use cursor::Cursor;
+pub use folder::{Folder, Matching, WINDOW};
 
 use std::collections::HashSet;
 use std::fmt;

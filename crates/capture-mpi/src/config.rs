@@ -223,7 +223,10 @@ mod tests {
             "OUT=a ONLY=p2q",
             "REFRAIN_ONLY: 'p2q' is neither a function nor a family of functions; did you mean p2p?",
         );
-        check("OUT=a FOLD=loops,exactly", "REFRAIN_FOLD: 'exactly' is nothing that loops can be: exact, apart");
+        check(
+            "OUT=a FOLD=loops,exactly",
+            "REFRAIN_FOLD: 'exactly' is nothing that loops can be: exact, apart",
+        );
         check("OUT=a WINDOW=2s..1s", "REFRAIN_WINDOW: '2s..1s' is empty");
         check(
             "OUT=a ONLY=coll RANKS=0-3 SKIP=MPI_T",

@@ -55,6 +55,6 @@ pub use polls::{calls_of, calls_of_all};
 pub use reader::Calls;
 pub use record::Record;
 pub use requests::Requests;
-pub use tables::{Crowd, Peers, Tables};
 pub use structure::Folding;
+pub use tables::{Crowd, Peers, Tables};
 pub use tape::Tape;

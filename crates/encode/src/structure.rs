@@ -30,7 +30,9 @@ impl FromStr for Folding {
         match words.next() {
             Some("grammar") if !text.contains(',') => return Ok(Folding::Grammar),
             Some("loops") => {}
-            _ => return Err(format!("'{text}' is neither grammar nor loops (or loops,exact or loops,apart)")),
+            _ => {
+                return Err(format!("'{text}' is neither grammar nor loops (or loops,exact or loops,apart)"));
+            }
         }
         for word in words {
             match word {

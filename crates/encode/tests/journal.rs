@@ -58,7 +58,9 @@ impl Process {
 
     /// What somebody else makes of what is left.
     fn check(&self) {
-        let mut tape = Tape::resume(&Bundle::from_bytes(&self.snapshot.to_bytes()).unwrap(), Folding::default()).unwrap();
+        let mut tape =
+            Tape::resume(&Bundle::from_bytes(&self.snapshot.to_bytes()).unwrap(), Folding::default())
+                .unwrap();
         replay(&[&self.lead, &self.tail[..self.used]].concat(), &mut tape).unwrap();
         assert_eq!(tape.ticks(), 3 * self.said.len() as u64);
         let bundle = Tape::bundle(2, [(0, &mut tape)], |ticks| ticks).unwrap();

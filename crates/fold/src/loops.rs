@@ -6,9 +6,14 @@
 //! are one body with other times, and so are two ranks.
 
 mod cursor;
+mod elastic;
+mod exact;
+mod folder;
 pub mod merge;
+mod notation;
 
 pub use cursor::Cursor;
+pub use folder::{Folder, Matching, WINDOW};
 
 use std::collections::HashSet;
 use std::fmt;

@@ -19,6 +19,8 @@ mod term;
 pub use block::Block;
 pub use folder::Folder;
 
+pub(crate) use core::Mix;
+
 use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, walk};
 use block::Play;
 use std::collections::HashMap;

@@ -134,8 +134,7 @@ fn of_numbers(values: &[i64]) -> Trace {
         Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: values.len() as u64 }]] };
     let lanes = vec![vec![stencil::stream(values)]];
     let structure = structure.into();
-    let part =
-        ThreadPart { thread: 0, structure, times: Vec::new(), lanes, lengths: Vec::new(), digest: 1 };
+    let part = ThreadPart { thread: 0, structure, times: Vec::new(), lanes, lengths: Vec::new(), digest: 1 };
     Trace { bundle: Bundle::of_rank(0, symbols, vec![part]).unwrap(), ..Trace::default() }
 }
 

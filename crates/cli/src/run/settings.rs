@@ -159,7 +159,8 @@ fn fold(flags: &Flags, variable: Option<OsString>) -> Result<Folding, Failure> {
         (None, Some(text)) => ("REFRAIN_FOLD", text.to_string_lossy().into_owned()),
         (None, None) => return Ok(Folding::default()),
     };
-    text.parse().map_err(|why| Failure::new(format!("{place}: {why}")).help("`refrain run --help` tells them"))
+    text.parse()
+        .map_err(|why| Failure::new(format!("{place}: {why}")).help("`refrain run --help` tells them"))
 }
 
 fn choice<T: ValueEnum>(

@@ -84,6 +84,11 @@ impl Folder {
         self.core_grammar()
     }
 
+    /// Bytes held beyond the struct itself.
+    pub(crate) fn memory(&self) -> usize {
+        self.core.memory() + self.cycle.capacity() * 4
+    }
+
     /// Size of the grammar so far.
     pub(crate) fn size(&self) -> usize {
         self.core.size()

@@ -27,6 +27,11 @@ impl Index {
         }
     }
 
+    /// Bytes held beyond the struct itself.
+    pub fn memory(&self) -> usize {
+        self.slots.capacity() * 8
+    }
+
     /// The caller has made sure with `find` that no equal digram is in the table.
     pub fn insert(&mut self, hash: u32, node: u32) {
         if (self.used + 1) * 4 > self.slots.len() * 3 {

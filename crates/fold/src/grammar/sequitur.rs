@@ -63,6 +63,16 @@ impl Sequitur {
         self.nodes.len() - self.free_nodes.len()
     }
 
+    /// Bytes held beyond the struct itself.
+    pub fn memory(&self) -> usize {
+        let lists = [&self.free_nodes, &self.free_rules, &self.starts, &self.digrams, &self.suspects];
+        self.nodes.capacity() * size_of::<Node>()
+            + self.rules.capacity() * size_of::<Rule>()
+            + self.index.memory()
+            + lists.iter().map(|list| list.capacity() * 4).sum::<usize>()
+            + self.stack.capacity() * size_of::<(u32, u64)>()
+    }
+
     /// Puts a symbol at the end of the first start.
     pub fn append(&mut self, terminal: u32, count: u64) {
         if self.starts.is_empty() {

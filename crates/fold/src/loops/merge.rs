@@ -149,7 +149,8 @@ fn shared(a: &[Tree], b: &[Tree]) -> Vec<Vec<(usize, u64)>> {
 fn wrap(a: &[Tree], b: Vec<Tree>) -> Vec<Tree> {
     let mut spans: Vec<(usize, usize)> = Vec::new();
     for (tree, shared) in a.iter().zip(shared(a, &b)) {
-        if let (true, Some(&(start, _)), Some(&(end, _))) = (tree.is_real_loop(), shared.first(), shared.last())
+        if let (true, Some(&(start, _)), Some(&(end, _))) =
+            (tree.is_real_loop(), shared.first(), shared.last())
             && start < end
             && spans.iter().all(|&(s, e)| end < s || e < start)
         {

@@ -45,6 +45,18 @@ impl Block {
         self.len() == 0
     }
 
+    /// Bytes held.
+    pub(super) fn memory(&self) -> usize {
+        let inside = match self {
+            Block::Packed { bytes, .. } => bytes.len(),
+            Block::Running { steps, .. } => {
+                let items = steps.shape.rules.iter().map(|rule| rule.len() * 16).sum::<usize>();
+                size_of::<Stream>() + steps.terms.len() * size_of::<Term>() + items
+            }
+        };
+        size_of::<Block>() + inside
+    }
+
     pub(super) fn hash(&self) -> u64 {
         let mut mix = Mix::default();
         match self {

@@ -165,13 +165,26 @@ impl Core {
     /// The same value several times.
     pub fn push_n(&mut self, value: i64, mut count: u64) {
         while count > 0 {
-            self.push(value);
-            count -= 1;
-            if self.run.live && self.run.step == 0 && self.run.next == value {
+            if self.repeats(value) {
                 self.run.count += count;
                 return;
             }
+            self.push(value);
+            count -= 1;
         }
+    }
+
+    /// Whether a run of this number is under way, so that more of it are only counted.
+    pub fn repeats(&self, value: i64) -> bool {
+        self.run.live && self.run.step == 0 && self.run.next == value
+    }
+
+    /// Bytes held beyond the struct itself.
+    pub fn memory(&self) -> usize {
+        let blocks: usize = self.blocks.iter().map(Block::memory).sum();
+        let ids = self.ids.capacity() * (size_of::<(Term, u32)>() + 1) + self.block_ids.capacity() * 17;
+        let numbers = self.cycle.capacity() + self.window.numbers.capacity();
+        self.terms.capacity() * size_of::<Term>() + blocks + ids + numbers * 8 + self.shape.memory()
     }
 
     /// Size of the shape.
@@ -422,7 +435,7 @@ impl Run {
 
 /// A hasher for a few integers: they come from the program, not from an adversary.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Mix(u64);
+pub(crate) struct Mix(u64);
 
 impl Hasher for Mix {
     fn write(&mut self, bytes: &[u8]) {
@@ -432,6 +445,10 @@ impl Hasher for Mix {
     fn write_u64(&mut self, word: u64) {
         self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.0 ^= self.0 >> 29;
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
     }
 
     fn write_usize(&mut self, word: usize) {

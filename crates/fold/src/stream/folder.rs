@@ -72,6 +72,38 @@ impl Folder {
         }
     }
 
+    /// The same number several times over.
+    pub fn push_n(&mut self, value: i64, mut count: u64) {
+        // One by one until it is a run that only counts: the window may fill up, a block turn out to be regular.
+        while count > 0 {
+            let run = match &mut self.mode {
+                Mode::Shape => Some((&mut self.core, value)),
+                Mode::Running(running) if running.last == value => {
+                    running.count += if running.steps.repeats(0) { count } else { 0 };
+                    Some((&mut running.steps, 0))
+                }
+                _ => None,
+            };
+            if let Some((core, number)) = run.filter(|(core, number)| core.repeats(*number)) {
+                core.push_n(number, count);
+                self.len += count;
+                return;
+            }
+            self.push(value);
+            count -= 1;
+        }
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let open = match &self.mode {
+            Mode::Shape => 0,
+            Mode::Packed(open) => open.capacity() * 8,
+            Mode::Running(running) => size_of::<Running>() + running.steps.memory(),
+        };
+        size_of::<Folder>() + self.core.memory() + open
+    }
+
     /// The stream of what was pushed so far. Folding can go on afterwards.
     pub fn finish(&self) -> Stream {
         let with = |block: Option<Block>| {

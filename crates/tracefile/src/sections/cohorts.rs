@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use refrain_fold::bundle::{
-    Bundle, Cohort, Lane, MOST_RANKS, Number, Structure, SymbolEntry, Variant,
-};
+use refrain_fold::bundle::{Bundle, Cohort, Lane, MOST_RANKS, Number, Structure, SymbolEntry, Variant};
 use refrain_fold::loops::Node;
 use refrain_fold::ranks::{RankList, RankMap};
 
@@ -162,7 +160,13 @@ fn write_stream(put: &mut Put, past: &mut Past, place: Place, stream: u32) {
 }
 
 /// `ranks` where some of them may be in no variant.
-fn write_variants(put: &mut Put, past: &mut Past, place: Place, variants: &[Variant], ranks: Option<&RankList>) {
+fn write_variants(
+    put: &mut Put,
+    past: &mut Past,
+    place: Place,
+    variants: &[Variant],
+    ranks: Option<&RankList>,
+) {
     put.put(Field::Variants, varied_hint(place, 0), variants.len() as u64 - 1);
     let mut groups: Vec<(&RankList, bool)> = variants.iter().map(|v| (&v.ranks, true)).collect();
     let mut lacking = RankList::default();

@@ -1,0 +1,117 @@
+//! How often a node ran in each iteration of the body it stands in, written when it is next touched.
+
+use crate::stream::{self, Stream};
+
+/// A node that an iteration leaves out is not visited: its noughts are filled in when it runs again, or at the end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Times {
+    /// The last iteration in which the node ran, and how often it has done so there.
+    at: u64,
+    now: u64,
+    /// A number and how often it stands before that.
+    value: u64,
+    count: u64,
+    /// What was before; most nodes are the same all the time and need none.
+    older: Option<Box<stream::Folder>>,
+}
+
+impl Times {
+    /// Runs for the first time, in that iteration.
+    pub fn from(at: u64) -> Times {
+        Times { at, now: 1, count: at, ..Times::default() }
+    }
+
+    /// Runs once in that iteration and all before it.
+    pub fn ones(at: u64) -> Times {
+        Times { value: 1, ..Times::from(at) }
+    }
+
+    /// Has run in one iteration only, and that has another number now.
+    pub fn shift(&mut self, at: u64) {
+        (self.at, self.value, self.count) = (at, 0, at);
+    }
+
+    #[inline]
+    pub fn run(&mut self, iteration: u64) {
+        if self.at == iteration {
+            self.now += 1;
+        } else if self.at + 1 == iteration && self.now == self.value {
+            self.count += 1;
+            (self.at, self.now) = (iteration, 1);
+        } else {
+            self.advance(iteration);
+        }
+    }
+
+    /// Another time in the iteration in which it ran last.
+    #[inline]
+    pub fn again(&mut self) {
+        self.now += 1;
+    }
+
+    #[inline(never)]
+    fn advance(&mut self, iteration: u64) {
+        self.write(self.now, 1);
+        self.write(0, iteration - self.at - 1);
+        (self.at, self.now) = (iteration, 1);
+    }
+
+    fn write(&mut self, value: u64, count: u64) {
+        if value == self.value {
+            self.count += count;
+        } else if count > 0 {
+            if self.count > 0 {
+                self.older.get_or_insert_default().push_n(self.value as i64, self.count);
+            }
+            (self.value, self.count) = (value, count);
+        }
+    }
+
+    /// How often it ran in that iteration, if that is the last or next to last one in which it could.
+    pub fn lately(&self, iteration: u64) -> Option<u64> {
+        if self.at <= iteration {
+            return Some(if self.at == iteration { self.now } else { 0 });
+        }
+        (self.count > 0).then_some(self.value)
+    }
+
+    /// The numbers of the first `length` iterations.
+    pub fn finish(&self, length: u64) -> Stream {
+        let after = length.saturating_sub(self.at + 1);
+        if self.older.is_none() && (self.count == 0 || self.value == self.now) && after == 0 {
+            return Stream::constant(self.now as i64);
+        }
+        let mut all = self.older.as_deref().cloned().unwrap_or_default();
+        [(self.value, self.count), (self.now, 1), (0, after)]
+            .into_iter()
+            .for_each(|(value, count)| all.push_n(value as i64, count));
+        all.finish()
+    }
+
+    pub fn memory(&self) -> usize {
+        self.older.as_ref().map_or(0, |older| older.memory())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iterations_without_it_are_noughts() {
+        // Three before it was known, then 1 1 2 0 0 1, and two more without.
+        let mut times = Times::from(3);
+        [4, 5, 5, 8].into_iter().for_each(|iteration| times.run(iteration));
+        let numbers: Vec<i64> = times.finish(11).iter().take(11).collect();
+        assert_eq!(numbers, [0, 0, 0, 1, 1, 2, 0, 0, 1, 0, 0]);
+        assert_eq!((times.lately(8), times.lately(9), times.lately(7)), (Some(1), Some(0), Some(0)));
+    }
+
+    #[test]
+    fn what_is_always_the_same_is_a_constant() {
+        let mut times = Times::ones(5);
+        times.run(6);
+        assert_eq!(times.finish(7).as_constant(), Some(1));
+        assert_eq!(times.finish(8).as_constant(), None);
+    }
+}

@@ -1,0 +1,306 @@
+use super::*;
+use crate::loops::Node;
+use crate::testing::{Random, loops};
+
+const MATCHINGS: [Matching; 4] = [
+    Matching::Elastic,
+    Matching::Exact { window: WINDOW },
+    Matching::Exact { window: 20 },
+    Matching::Exact { window: 1 },
+];
+
+fn letters(text: &str) -> Vec<u32> {
+    text.bytes().filter(|letter| *letter != b' ').map(u32::from).collect()
+}
+
+fn fold(matching: Matching, symbols: &[u32]) -> Folded {
+    let mut folder = Folder::new(matching);
+    symbols.iter().for_each(|&symbol| folder.push(symbol));
+    folder.finish()
+}
+
+fn letter(symbol: u32) -> String {
+    char::from_u32(symbol).unwrap().to_string()
+}
+
+/// The blanks only help to read.
+fn elastic(text: &str, folded: &str) {
+    let symbols = letters(text);
+    let result = fold(Matching::Elastic, &symbols);
+    assert_sound(&result, &symbols, Matching::Elastic);
+    assert_eq!(result.notation(letter), folded, "{text}");
+}
+
+fn exact(text: &str, folded: &str) {
+    let (symbols, matching) = (letters(text), Matching::Exact { window: WINDOW });
+    let result = fold(matching, &symbols);
+    assert_sound(&result, &symbols, matching);
+    assert_eq!(result.notation(letter), folded, "{text}");
+}
+
+fn assert_sound(folded: &Folded, symbols: &[u32], matching: Matching) {
+    assert_eq!(folded.loops.validate(), Ok(()));
+    assert!(folded.iter().eq(symbols.iter().copied()), "{symbols:?} -> {folded:?}");
+    let totals = folded.loops.totals(|node| folded.times.get(node));
+    assert!(totals.iter().map(|total| total.0).eq(folded.lengths.iter().copied()), "{folded:?}");
+    if matching == Matching::Elastic {
+        let events = folded.loops.nodes.iter().filter(|node| matches!(node, Node::Event(_)));
+        assert_eq!(events.count(), folded.loops.symbols().len(), "one leaf each: {folded:?}");
+    }
+}
+
+fn depth(folded: &Folded) -> usize {
+    let (mut open, mut deepest) = (Vec::new(), 0);
+    for (at, node) in folded.loops.nodes.iter().enumerate() {
+        while open.pop_if(|end| *end <= at).is_some() {}
+        if let Node::Loop { inside } = *node {
+            open.push(at + 1 + inside as usize);
+            deepest = deepest.max(open.len());
+        }
+    }
+    deepest
+}
+
+#[test]
+fn plain_loops() {
+    for check in [elastic, exact] {
+        check("", "");
+        check("a", "a");
+        check("abc", "a b c");
+        check("aaaa", "a(1,4)");
+        check("ab ab ab", "a(2,3) b");
+        check("x ab ab ab y", "x a(2,3) b y");
+        check("aab aab aab", "a(2,3)(1,2) b");
+        check("x aab aab aab y x aab aab aab y", "x(4,2) a(2,3)(1,2) b y");
+        check("x ababab y x ababab y x ababab y", "x(4,3) a(2,3) b y");
+        check("ab ab cd cd cd", "a(2,2) b c(2,3) d");
+        check("abab c abab c abab c z", "a(3,3)(2,2) b c z");
+    }
+}
+
+#[test]
+fn figure_1_iterations_that_differ() {
+    elastic("ABD ACD", "A(4,2) B(1,1 0) C(1,0 1) D");
+    exact("ABD ACD", "A B D A C D");
+    elastic("ACD ABCD ABCD ACD", "A(4,4) B(1,0 1 1 0) C D");
+}
+
+#[test]
+fn figure_2_trailing_iterations() {
+    elastic("Eisw Eiswisw Eiswiswisw", "E(4,3) i(3,1 2 3) s w");
+    elastic("X abab Y X ababab Y", "X(4,2) a(2,2 3) b Y");
+    elastic("X ababab X abab X ab X abababab", "X(3,4) a(2,3 2 1 4) b");
+    // Equal iterations only, and folded at once: what trails is left over.
+    exact("X abab Y X abab Y", "X(4,2) a(2,2) b Y");
+    exact("X abab X ababab", "X(3,2) a(2,2) b a b");
+}
+
+#[test]
+fn inner_loops_that_are_new_or_run_once_at_first() {
+    elastic("XY X abab Y X ab Y", "X(4,3) a(2,0 2 1) b Y");
+    elastic("X ab Y X abab Y X Y", "X(4,3) a(2,1 2 0) b Y");
+    elastic("X abY X ababY XababY", "X(4,3) a(2,1 2 2) b Y");
+}
+
+#[test]
+fn conditionals() {
+    // At the end: seen at first, seen later on.
+    elastic("abc ab ab abc ab", "a(3,5) b c(1,1 0 0 1 0)");
+    elastic("ab ab abc ab ab abc", "a(3,2)(2,3) b c");
+    // At the head.
+    elastic("hab ab ab hab", "h(3,2) a(2,3 1) b");
+    elastic("ab hab ab hab", "a(3,4) b h(1,1 0 1 0)");
+    // Two in a row, both new at once.
+    elastic("ad ad abcd ad", "a(4,4) b(1,0 0 1 0) c(1,0 0 1 0) d");
+}
+
+#[test]
+fn new_symbols_wait_for_a_known_one() {
+    // Known in the loop, after the cursor; before it, with the iteration complete or not; further out; none at all.
+    elastic("ac ac abc ac", "a(3,4) b(1,0 0 1 0) c");
+    elastic("ac ac b ac", "a(3,2)(2,2 1) c b(1,1 0)");
+    elastic("acd acd ac b acd", "a(4,4) c b(1,0 0 1 0) d(1,1 1 0 1)");
+    elastic("x ac ac y x ac b y", "x(5,2) a(2,2 1) c b(1,0 1) y");
+    elastic("ac ac bd", "a(2,2) c b d");
+    // With loops of their own, one in the other.
+    elastic("ac ac bdbd ef ef g c", "a(7,2)(2,2 1)(1,1 1 0) c b(2,2 0) d e(2,2 0) f g(1,1 0)");
+}
+
+#[test]
+fn a_helper_that_is_called_from_two_places() {
+    elastic("abscsd abscsd abscsd", "a(5,3) b s(2,2) c(1,1 0 1 0 1 0) d");
+}
+
+#[test]
+fn call_paths_tell_an_inner_loop_from_a_new_iteration() {
+    let text = "abY ababY";
+    elastic(text, "a(3,3) b Y(1,1 0 1)");
+    let mut folder = Folder::new(Matching::Elastic);
+    // a and b are called in a function that main calls, Y in main.
+    for (symbol, path) in [('a', &[1, 10][..]), ('b', &[1, 11]), ('Y', &[2])] {
+        folder.define(symbol.into(), path);
+    }
+    letters(text).iter().for_each(|&symbol| folder.push(symbol));
+    assert_eq!(folder.finish().notation(letter), "a(3,2)(2,1 2) b Y");
+    letters("abY abab Y").iter().for_each(|&symbol| folder.push(symbol));
+    assert_eq!(folder.finish().notation(letter), "a(3,4)(2,1 2 1 2) b Y");
+}
+
+#[test]
+fn every_short_sequence() {
+    for (base, length) in [(2u32, 11), (3, 8), (4, 7)] {
+        for code in 0..base.pow(length) {
+            let symbols: Vec<u32> = (0..length).map(|i| code / base.pow(i) % base).collect();
+            for matching in MATCHINGS {
+                assert_sound(&fold(matching, &symbols), &symbols, matching);
+            }
+        }
+    }
+}
+
+#[test]
+fn sequences_come_back_at_any_time() {
+    let mut random = Random(3);
+    for round in 0..150u64 {
+        let symbols = match round % 3 {
+            0 => (0..300).map(|_| random.below(2 + round / 6) as u32).collect(),
+            1 => loops(&mut random, 2 + round % 30, 400),
+            _ => Program::new(&mut random, round % 2 == 0).run(&mut random, 600),
+        };
+        for matching in MATCHINGS {
+            let mut folder = Folder::new(matching);
+            for (at, &symbol) in symbols.iter().enumerate() {
+                assert_eq!(folder.len(), at as u64);
+                folder.push(symbol);
+                if random.below(12) == 0 || at + 1 == symbols.len() {
+                    assert_sound(&folder.finish(), &symbols[..=at], matching);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn long_sequences_come_back() {
+    let mut random = Random(4);
+    for round in 0..16u64 {
+        let symbols = match round % 4 {
+            0 => (0..20_000).map(|_| random.below(1 + 30 * round) as u32).collect(),
+            1 => loops(&mut random, 2 + 10 * round, 20_000),
+            2 => (0..20_000).map(|i| i / (1 + round as u32)).collect(),
+            _ => Program::new(&mut random, false).run(&mut random, 20_000),
+        };
+        for matching in MATCHINGS {
+            let folded = fold(matching, &symbols);
+            assert_sound(&folded, &symbols, matching);
+            if matching == Matching::Elastic {
+                assert!(depth(&folded) <= 20, "{}", depth(&folded));
+            }
+        }
+    }
+}
+
+/// What a program does, one symbol for each place: the loops found must not depend on how often it does it.
+enum Step {
+    Call(u32),
+    Loop(u64, u64, Vec<Step>),
+    If(u64, Vec<Step>),
+}
+
+struct Program(Vec<Step>);
+
+impl Program {
+    /// With `helpers`, some places share their symbols.
+    fn new(random: &mut Random, helpers: bool) -> Program {
+        let mut next = 0;
+        let steps = (0..3).flat_map(|_| Program::steps(random, &mut next, 3, helpers)).collect();
+        Program(vec![Step::Loop(1_000_000, 1, steps)])
+    }
+
+    fn steps(random: &mut Random, next: &mut u32, depth: u32, helpers: bool) -> Vec<Step> {
+        let step = |random: &mut Random| match random.below(6) {
+            0 | 1 if depth > 0 => {
+                let body = Program::steps(random, next, depth - 1, helpers);
+                Step::Loop(random.below(4), 1 + random.below(4), body)
+            }
+            2 if depth > 0 => Step::If(1 + random.below(4), Program::steps(random, next, depth - 1, helpers)),
+            _ if helpers && random.below(4) == 0 => Step::Call(random.below(u64::from(*next) + 1) as u32),
+            _ => {
+                *next += 1;
+                Step::Call(*next)
+            }
+        };
+        let mut step = step;
+        (0..1 + random.below(4)).map(|_| step(random)).collect()
+    }
+
+    fn run(&self, random: &mut Random, length: usize) -> Vec<u32> {
+        let mut out = Vec::new();
+        Program::walk(&self.0, random, length, &mut out);
+        out.truncate(length);
+        out
+    }
+
+    fn walk(steps: &[Step], random: &mut Random, length: usize, out: &mut Vec<u32>) {
+        for step in steps {
+            match step {
+                _ if out.len() >= length => return,
+                Step::Call(symbol) => out.push(*symbol),
+                Step::Loop(least, spread, body) => {
+                    let trips = least + random.below(*spread);
+                    (0..trips).for_each(|_| Program::walk(body, random, length, out));
+                }
+                Step::If(odds, body) if random.below(*odds) == 0 => Program::walk(body, random, length, out),
+                Step::If(..) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn programs_keep_their_size_however_long_they_run() {
+    let mut random = Random(5);
+    for _ in 0..40 {
+        let program = Program::new(&mut random, false);
+        let symbols = program.run(&mut random, 40_000);
+        let (half, whole) = (fold(Matching::Elastic, &symbols[..20_000]), fold(Matching::Elastic, &symbols));
+        assert_sound(&whole, &symbols, Matching::Elastic);
+        let nodes = (half.loops.nodes.len(), whole.loops.nodes.len());
+        assert!(nodes.1 <= nodes.0 + nodes.0 / 8, "{nodes:?}");
+    }
+}
+
+#[test]
+fn a_constant_nest_is_found_as_it_is() {
+    let nest: Vec<u32> = std::iter::repeat_with(|| {
+        let inner = [vec![1], [2, 3].repeat(5), vec![4]].concat().repeat(3);
+        [vec![0], inner, vec![5]].concat()
+    })
+    .take(1000)
+    .flatten()
+    .collect();
+    for matching in [Matching::Elastic, Matching::Exact { window: WINDOW }] {
+        let mut folder = Folder::new(matching);
+        let mut missed = 0;
+        let mut early = 0;
+        for (at, &symbol) in nest.iter().enumerate() {
+            missed += usize::from(folder.predicted() != Some(symbol));
+            folder.push(symbol);
+            if at == 200 {
+                early = folder.memory();
+            }
+        }
+        assert!(missed < 120, "{missed} {matching:?}");
+        assert!(early > 0 && folder.memory() <= 2 * early, "{early} {}", folder.memory());
+        let folded = folder.finish();
+        assert_eq!(folded.notation(|s| s.to_string()), "0(6,1000) 1(4,3) 2(2,5) 3 4 5", "{matching:?}");
+        assert!(folded.times.iter().all(|times| times.as_constant().is_some()));
+    }
+}
+
+#[test]
+fn an_iteration_longer_than_the_window_is_none() {
+    let symbols: Vec<u32> = (0..30).collect::<Vec<u32>>().repeat(3);
+    let nodes = |window| fold(Matching::Exact { window }, &symbols).loops.nodes.len();
+    assert_eq!((nodes(30), nodes(29)), (31, 90));
+}

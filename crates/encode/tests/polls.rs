@@ -89,7 +89,7 @@ fn polls_that_nothing_follows_are_events() {
         taped.probe(6, true);
         (0..fails).for_each(|_| taped.probe(5, false));
         let bundle = taped.check();
-        assert_eq!(bundle.structures[0].len(), 4 + events);
+        assert_eq!(bundle.structures[0].rules().unwrap().len(), 4 + events);
     }
 }
 

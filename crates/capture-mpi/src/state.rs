@@ -330,7 +330,8 @@ impl Drop for Entered {
 #[inline]
 pub fn now() -> Now {
     let seen = SEEN.load(Acquire) == FREED.epoch();
-    Now { objects: OBJECTS.load(Acquire), places: if seen { PLACES.load(Acquire) } else { u64::MAX } }
+    let places = if seen { PLACES.load(Acquire) } else { u64::MAX };
+    Now { objects: OBJECTS.load(Acquire), places, site: 0 }
 }
 
 /// What threads did before this is seen by the caller, and they see what the caller did before it.

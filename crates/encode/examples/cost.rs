@@ -76,7 +76,7 @@ fn measure(name: &str, calls: &[Call<'_>]) {
     let recalling = best(|| {
         for call in calls {
             call.run(&mut w);
-            let recalled = memo.recall(&mut w.encoder, &mut w.host, call.f, &call.args, &w.before);
+            let recalled = memo.recall(&mut w.encoder, &mut w.host, 0, call.f, &call.args, &w.before);
             assert!(black_box(recalled).is_some(), "{name} is not recalled");
         }
     });

@@ -2,7 +2,7 @@
 
 use crate::hash::mix;
 
-/// Depends on every symbol's bytes (through their hash) and every value, in order.
+/// Depends on every symbol's bytes and site (through their hash) and every value, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Digest(u64);
 
@@ -13,7 +13,7 @@ impl Default for Digest {
 }
 
 impl Digest {
-    /// A call begins: the hash of its symbol's bytes ([`crate::hash_bytes`]).
+    /// A call begins: the hash of its symbol ([`crate::hash_symbol`]).
     #[inline]
     pub fn symbol(&mut self, hash: u64) {
         self.0 = mix(self.0, hash);

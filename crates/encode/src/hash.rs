@@ -31,6 +31,13 @@ pub fn hash_bytes(bytes: &[u8]) -> u64 {
     mix(mix(state, u64::from_le_bytes(word)), K)
 }
 
+/// A 64-bit hash of a symbol: its bytes, and where its calls are made.
+#[inline]
+pub fn hash_symbol(bytes: &[u8], site: u64) -> u64 {
+    let hash = hash_bytes(bytes);
+    if site == 0 { hash } else { mix(hash, site) }
+}
+
 #[derive(Default, Clone)]
 pub struct FastHasher(u64);
 

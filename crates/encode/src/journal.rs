@@ -3,6 +3,12 @@
 //! A call is written against the last one with the same symbol: a bit for each number that changed, and those numbers.
 //! Nothing is folded or packed: the bytes are read back only after a crash, and written over after the next snapshot.
 
+use std::collections::HashSet;
+
+use refrain_fold::bundle;
+use refrain_fold::bundle::codec::{In, Out as Told};
+use refrain_fold::bundle::sites::{Module, Stack};
+
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::polls::Pending;
@@ -28,6 +34,8 @@ pub struct Journal {
     last: Vec<Option<Vec<(u16, i64)>>>,
     /// Symbols that a reader knows: those of the snapshot, and those told since.
     known: u32,
+    /// Sites and modules that it knows.
+    told: HashSet<u64>,
 }
 
 /// A place for bytes that is known to be large enough.
@@ -58,6 +66,8 @@ impl Journal {
     pub fn restart(&mut self, tape: &Tape) -> Vec<u8> {
         self.last.clear();
         self.known = tape.symbols_told();
+        let sites = tape.sites();
+        self.told = sites.stacks.keys().chain(sites.modules.keys()).copied().collect();
         let Some(Pending { symbol, values, count }) = tape.waiting() else { return Vec::new() };
         let mut bytes = vec![0; room(values.len(), 0)];
         let mut out = Out { to: &mut bytes, at: 0 };
@@ -121,17 +131,21 @@ impl Journal {
         ticks: u64,
     ) -> Option<usize> {
         let new = if symbol >= self.known { tape.symbol_of(symbol) } else { None };
-        if to.len() < room(values.len(), new.map_or(0, |(bytes, _)| bytes.len())) {
+        let (site, origin) = new.map_or((0, Vec::new()), |(_, site, _)| (site, self.origin(tape, site)));
+        if to.len() < room(values.len(), new.map_or(0, |(bytes, ..)| bytes.len()) + origin.len()) {
             return None;
         }
         let mut out = Out { to, at: 0 };
         match new {
-            Some((bytes, lanes)) => {
+            Some((bytes, _, lanes)) => {
                 out.number(head(symbol) | NEW_SYMBOL);
                 out.number(lanes.into());
                 out.number(bytes.len() as u64);
                 out.bytes(bytes);
+                out.number(origin.len() as u64);
+                out.bytes(&origin);
                 self.known = symbol + 1;
+                self.tell(tape, site);
             }
             None => out.number(head(symbol) | ALL),
         }
@@ -146,6 +160,46 @@ impl Journal {
         last.extend_from_slice(values);
         Some(at)
     }
+
+    /// A new symbol's site, with its stack and modules as far as the reader does not know them. Nothing for none.
+    fn origin(&self, tape: &Tape, site: u64) -> Vec<u8> {
+        let mut out = Told::default();
+        if site != 0 {
+            let sites = tape.sites();
+            out.number(site);
+            let stacks: Vec<Stack> = self.untold(tape, site).map(|(_, stack)| stack).collect();
+            out.list(&stacks, Told::stack);
+            let keys: HashSet<u64> = stacks.iter().map(|stack| stack.frame.module).collect();
+            let modules: Vec<&Module> =
+                keys.difference(&self.told).filter_map(|key| sites.modules.get(key)).collect();
+            out.list(&modules, |out, module| out.module(module));
+        }
+        out.bytes
+    }
+
+    /// Of a stack what the reader does not know, innermost first.
+    fn untold<'a>(&self, tape: &'a Tape, site: u64) -> impl Iterator<Item = (u64, Stack)> + use<'a, '_> {
+        tape.sites().outwards(site).take_while(|(site, _)| !self.told.contains(site))
+    }
+
+    fn tell(&mut self, tape: &Tape, site: u64) {
+        let new: Vec<(u64, Stack)> = self.untold(tape, site).collect();
+        self.told.extend(new.iter().flat_map(|(site, stack)| [*site, stack.frame.module]));
+    }
+}
+
+/// Reads [`Journal::origin`] and gives the tape what is new in it.
+fn read_origin(bytes: &[u8], tape: &mut Tape) -> Result<u64, bundle::Error> {
+    if bytes.is_empty() {
+        return Ok(0);
+    }
+    let mut from = In::new(bytes);
+    let site = from.number()?;
+    let (stacks, modules) = (from.list(In::stack)?, from.list(In::module)?);
+    from.end()?;
+    tape.note_stacks(stacks, modules);
+    let known = tape.sites().stacks.contains_key(&site);
+    if known { Ok(site) } else { Err(bundle::Error::Site { symbol: None }) }
 }
 
 #[inline]
@@ -155,7 +209,7 @@ fn head(symbol: u32) -> u64 {
 
 /// The most bytes that an entry takes.
 fn room(values: usize, symbol: usize) -> usize {
-    4 * VARINT + symbol + values * (size_of::<u16>() + size_of::<i64>()) + VARINT + MASKED / 8
+    5 * VARINT + symbol + values * (size_of::<u16>() + size_of::<i64>()) + VARINT + MASKED / 8
 }
 
 fn all(out: &mut Out<'_>, values: &[(u16, i64)]) {
@@ -195,7 +249,8 @@ impl Reading<'_> {
                 let text = self.bytes.text()?;
                 // Memory is taken by lanes.
                 (Layout::parse(text).ok()?.lanes == lanes).then_some(())?;
-                (tape.define(text, lanes) == symbol).then_some(())?;
+                let site = read_origin(self.bytes.text()?, tape).ok()?;
+                (tape.define(text, site, lanes) == symbol).then_some(())?;
                 self.all(symbol, tape)?;
             }
             _ => {
@@ -229,7 +284,7 @@ impl Reading<'_> {
     }
 
     fn all(&mut self, symbol: u32, tape: &Tape) -> Option<()> {
-        let (_, lanes) = tape.symbol_of(symbol)?;
+        let (_, _, lanes) = tape.symbol_of(symbol)?;
         if self.last.len() <= symbol as usize {
             self.last.resize_with(symbol as usize + 1, Vec::new);
         }

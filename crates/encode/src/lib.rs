@@ -46,7 +46,7 @@ pub use digest::Digest;
 pub use encoder::{Before, Encoder};
 pub use error::Error;
 pub use facts::Facts;
-pub use hash::{FastMap, hash_bytes};
+pub use hash::{FastMap, hash_bytes, hash_symbol};
 pub use host::{CommInfo, DatatypeInfo, Host, Memory, RawStatus, Topology};
 pub use journal::{Journal, replay};
 pub use layout::{DatatypeFacts, Layout, NewComm, Outcome, Slot};

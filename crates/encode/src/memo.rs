@@ -13,7 +13,7 @@ use crate::comms::Later;
 use crate::completions::{Completion, SHAPES};
 use crate::encoder::{Before, Encoder};
 use crate::facts::Facts;
-use crate::hash::mix;
+use crate::hash::{FastMap, mix};
 use crate::host::{Host, Memory};
 use crate::params::{dynamic_condition, is_number, is_wide, object_in_lane, only_amount};
 use crate::record::Record;
@@ -90,6 +90,7 @@ impl Plan {
 #[derive(Debug)]
 struct Entry {
     function: u16,
+    site: u64,
     words: [u64; WORDS],
     objects: u64,
     places: u64,
@@ -113,6 +114,8 @@ pub struct Memo {
     last: usize,
     /// By function and shape: one more than the symbol of its completions.
     completions: Vec<[u32; SHAPES]>,
+    /// The same for calls whose site is known: by function, shape and site.
+    completions_at: FastMap<(u32, u64), u32>,
     /// Of the last completion.
     values: Vec<(u16, i64)>,
     /// Communicators that have a handle since the last completion: the encoder does not know them yet.
@@ -126,6 +129,8 @@ pub struct Now {
     pub objects: u64,
     /// [`Host::places`]
     pub places: u64,
+    /// Where the call is made, as in [`Record::site`].
+    pub site: u64,
 }
 
 /// How calls of a function are recognised.
@@ -171,6 +176,10 @@ impl Plans {
     }
 }
 
+fn completion_key(f: &Function, shape: usize) -> u32 {
+    u32::from(f.id) << 8 | shape as u32
+}
+
 /// Whether the words of a call are those that were remembered.
 #[inline]
 fn same(plan: &Plan, args: &[usize], words: &[u64; WORDS]) -> bool {
@@ -178,17 +187,18 @@ fn same(plan: &Plan, args: &[usize], words: &[u64; WORDS]) -> bool {
     words.fold(0, |differs, ((&arg, word), mask)| differs | ((arg as u64 ^ word) & mask)) == 0
 }
 
-fn slot(plan: &Plan, function: u16, args: &[usize]) -> usize {
+fn slot(plan: &Plan, function: u16, site: u64, args: &[usize]) -> usize {
     let words = args.iter().zip(&plan.masks).map(|(&arg, mask)| arg as u64 & mask);
-    words.fold(u64::from(function), mix) as usize % REMEMBERED
+    words.fold(u64::from(function) ^ site, mix) as usize % REMEMBERED
 }
 
 impl Memo {
-    /// The symbol and values of a successful call that was seen before; `None`: it has to be encoded.
+    /// The symbol and values of a successful call that was seen before, made at that site; `None`: it has to be encoded.
     pub fn recall<H: Host>(
         &mut self,
         encoder: &mut Encoder,
         host: &mut H,
+        site: u64,
         f: &'static Function,
         args: &[usize],
         before: &Before,
@@ -196,7 +206,7 @@ impl Memo {
         while let Some(later) = self.take_arrived() {
             encoder.arrived(host, later);
         }
-        let now = Now { objects: encoder.generation, places: host.places() };
+        let now = Now { objects: encoder.generation, places: host.places(), site };
         let facts = Arc::clone(encoder.facts());
         self.recall_in(&facts, host, &mut encoder.requests, now, f, args, before)
     }
@@ -218,16 +228,20 @@ impl Memo {
             Way::Same(plan) => plan,
             Way::Completion(completion) => {
                 let shape = completion.shape(facts, args)?;
-                let symbol = self.completions.get(usize::from(f.id))?[shape as usize].checked_sub(1)?;
+                let symbol = match now.site {
+                    0 => self.completions.get(usize::from(f.id))?[shape as usize].checked_sub(1)?,
+                    site => *self.completions_at.get(&(completion_key(f, shape as usize), site))?,
+                };
                 let Memo { values, arrived, .. } = self;
                 completion.values(facts, host, tables, args, shape, before, values, arrived);
                 return Some((symbol, &self.values));
             }
             Way::None => return None,
         };
-        let Now { objects, places } = now;
+        let Now { objects, places, site } = now;
         let fits = |entry: &Entry| {
             entry.function == f.id
+                && entry.site == site
                 && same(plan, args, &entry.words)
                 && entry.objects == objects
                 && entry.places == places
@@ -240,7 +254,7 @@ impl Memo {
         // Programs repeat themselves: what followed last time is tried before anything is hashed.
         let mut at = self.entries.get(self.last)?.next;
         if !self.entries.get(at).is_some_and(fits) {
-            at = usize::from(self.places[slot(plan, f.id, args)]).wrapping_sub(1);
+            at = usize::from(self.places[slot(plan, f.id, site, args)]).wrapping_sub(1);
             if !self.entries.get(at).is_some_and(fits) {
                 return None;
             }
@@ -311,6 +325,11 @@ impl Memo {
             Some(Way::Same(plan)) => plan,
             Some(Way::Completion(completion)) => {
                 if let Some(shape) = completion.shape(facts, args) {
+                    if record.site != 0 {
+                        let key = (completion_key(f, shape as usize), record.site);
+                        self.completions_at.insert(key, symbol);
+                        return;
+                    }
                     if self.completions.len() <= usize::from(f.id) {
                         self.completions.resize(usize::from(f.id) + 1, [0; SHAPES]);
                     }
@@ -360,11 +379,12 @@ impl Memo {
         if self.places.is_empty() {
             self.places = vec![0; REMEMBERED];
         }
-        let place = &mut self.places[slot(plan, f.id, args)];
+        let place = &mut self.places[slot(plan, f.id, record.site, args)];
         let known = usize::from(*place).checked_sub(1);
         let at = known.unwrap_or(self.entries.len());
         let entry = Entry {
             function: f.id,
+            site: record.site,
             words,
             objects: encoder.generation,
             places: host.places(),

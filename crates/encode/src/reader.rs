@@ -6,7 +6,7 @@ use refrain_model::Call;
 use crate::decoder::Decoder;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::hash::hash_bytes;
+use crate::hash::hash_symbol;
 use crate::layout::Layout;
 use crate::polls::Waiting;
 
@@ -52,8 +52,9 @@ impl<'a> Events<'a> {
         let Some(symbol) = self.walk.next_symbol() else { return Ok(None) };
         let index = symbol as usize;
         if self.layouts[index].is_none() {
-            let bytes = &self.bundle.symbols[index].bytes;
-            self.layouts[index] = Some((Layout::parse(bytes)?, hash_bytes(bytes)));
+            let symbol = &self.bundle.symbols[index];
+            let hash = hash_symbol(&symbol.bytes, symbol.site);
+            self.layouts[index] = Some((Layout::parse(&symbol.bytes)?, hash));
         }
         let Some((layout, hash)) = &self.layouts[index] else {
             return Err(Error::BadSymbol { function: "?", at: 0 });

@@ -6,6 +6,8 @@ use crate::wire;
 pub struct Record {
     /// Identifies what kind of call this is; equal on all ranks and in all iterations that do the same.
     pub symbol: Vec<u8>,
+    /// Where the call was made: a stack that [`crate::Tape::note_site`] was told of, or 0.
+    pub site: u64,
     /// `(lane, value)`, in the order in which a reader asks for them.
     pub values: Vec<(u16, i64)>,
     lanes: u16,
@@ -16,6 +18,7 @@ pub struct Record {
 impl Record {
     pub(crate) fn begin(&mut self, function: u16, outcome: u8) {
         self.symbol.clear();
+        self.site = 0;
         self.values.clear();
         self.lanes = 0;
         self.polls = false;

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
 use refrain_fold::bundle::{self, Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::stream;
 
 use crate::decoder::Decoder;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::hash::{FastMap, hash_bytes};
+use crate::hash::{FastMap, hash_symbol};
 use crate::layout::Layout;
 use crate::polls::{Failed, Pending};
 use crate::reader::Events;
@@ -19,17 +20,20 @@ use crate::structure::{Folding, Structure};
 #[derive(Default)]
 pub struct Tape {
     symbols: Vec<Symbol>,
-    /// By hash of the bytes: the latest symbol with it. Others follow by `Symbol::same_hash`.
+    /// By hash of bytes and site: the latest symbol with it. Others follow by `Symbol::same_hash`.
     by_hash: FastMap<u64, u32>,
     structure: Structure,
     /// By symbol, by lane.
     streams: Vec<Vec<stream::Folder>>,
     digest: Digest,
     pending: Pending,
+    /// The stacks of all symbols' sites.
+    sites: Sites,
 }
 
 struct Symbol {
     bytes: Box<[u8]>,
+    site: u64,
     hash: u64,
     lanes: u16,
     same_hash: Option<u32>,
@@ -37,6 +41,13 @@ struct Symbol {
     tally: Tally,
     /// Where its calls may be failed polls: how those look.
     failed: Option<Box<Failed>>,
+}
+
+impl Symbol {
+    #[inline]
+    fn is(&self, record: &Record) -> bool {
+        self.site == record.site && *self.bytes == *record.symbol
+    }
 }
 
 impl Tape {
@@ -146,27 +157,28 @@ impl Tape {
     /// The symbol's number. In a loop the structure already expects it, and its bytes are compared only.
     fn symbol(&mut self, record: &Record) -> u32 {
         if let Some(expected) = self.structure.predicted()
-            && *self.symbols[expected as usize].bytes == *record.symbol
+            && self.symbols[expected as usize].is(record)
         {
             return expected;
         }
-        let hash = hash_bytes(&record.symbol);
+        let hash = hash_symbol(&record.symbol, record.site);
         let mut candidate = self.by_hash.get(&hash).copied();
         while let Some(known) = candidate {
             let symbol = &self.symbols[known as usize];
-            if *symbol.bytes == *record.symbol {
+            if symbol.is(record) {
                 return known;
             }
             candidate = symbol.same_hash;
         }
-        self.new_symbol(&record.symbol, hash, record.lanes())
+        self.new_symbol(&record.symbol, record.site, hash, record.lanes())
     }
 
-    fn new_symbol(&mut self, bytes: &[u8], hash: u64, lanes: u16) -> u32 {
+    fn new_symbol(&mut self, bytes: &[u8], site: u64, hash: u64, lanes: u16) -> u32 {
         let number = u32::try_from(self.symbols.len()).expect("fewer than 2^32 distinct symbols");
         let same_hash = self.by_hash.insert(hash, number);
         self.symbols.push(Symbol {
             bytes: bytes.into(),
+            site,
             hash,
             lanes,
             same_hash,
@@ -211,7 +223,26 @@ impl Tape {
     pub fn snapshot(&mut self) -> Result<Bundle, bundle::Error> {
         let mut symbols = Union::default();
         let part = self.part(0, &mut symbols, |ticks| ticks);
-        Bundle::of_rank(0, symbols.entries, vec![part])
+        let bundle = Bundle::of_rank(0, symbols.entries, vec![part])?;
+        Ok(Bundle { sites: self.sites.clone(), ..bundle })
+    }
+
+    /// What a record's site stands for: its frames, outermost first, and the modules they are in. Told before its first
+    /// call is pushed.
+    pub fn note_site(&mut self, frames: &[Frame], modules: impl IntoIterator<Item = Module>) -> u64 {
+        modules.into_iter().for_each(|module| self.sites.add_module(module));
+        self.sites.add(frames)
+    }
+
+    pub(crate) fn note_stacks(&mut self, stacks: Vec<Stack>, modules: Vec<Module>) {
+        for stack in stacks {
+            self.sites.add_stack(stack);
+        }
+        modules.into_iter().for_each(|module| self.sites.add_module(module));
+    }
+
+    pub(crate) fn sites(&self) -> &Sites {
+        &self.sites
     }
 
     /// Nothing was recorded.
@@ -226,9 +257,9 @@ impl Tape {
 
     /// Goes on where a [`Tape::snapshot`] was taken.
     pub fn resume(snapshot: &Bundle, folding: Folding) -> Result<Tape, Error> {
-        let mut tape = Tape::new(folding);
+        let mut tape = Tape { sites: snapshot.sites.clone(), ..Tape::new(folding) };
         for symbol in &snapshot.symbols {
-            let number = tape.define(&symbol.bytes, symbol.lanes);
+            let number = tape.define(&symbol.bytes, symbol.site, symbol.lanes);
             tape.symbols[number as usize].tally = symbol.tally;
         }
         let mut events = Events::new(snapshot, 0, 0, Decoder::new(0))?;
@@ -258,13 +289,13 @@ impl Tape {
     }
 
     /// A symbol that is told before its first call.
-    pub(crate) fn define(&mut self, bytes: &[u8], lanes: u16) -> u32 {
-        self.new_symbol(bytes, hash_bytes(bytes), lanes)
+    pub(crate) fn define(&mut self, bytes: &[u8], site: u64, lanes: u16) -> u32 {
+        self.new_symbol(bytes, site, hash_symbol(bytes, site), lanes)
     }
 
-    /// The bytes and lanes of a symbol, of those that were pushed.
-    pub(crate) fn symbol_of(&self, number: u32) -> Option<(&[u8], u16)> {
-        self.symbols.get(number as usize).map(|symbol| (&*symbol.bytes, symbol.lanes))
+    /// The bytes, site and lanes of a symbol, of those that were pushed.
+    pub(crate) fn symbol_of(&self, number: u32) -> Option<(&[u8], u64, u16)> {
+        self.symbols.get(number as usize).map(|symbol| (&*symbol.bytes, symbol.site, symbol.lanes))
     }
 
     /// What the threads of one rank recorded, as the rank's part of the trace. `nanoseconds` turns ticks into time.
@@ -274,12 +305,14 @@ impl Tape {
         nanoseconds: impl Fn(u64) -> u64,
     ) -> Result<Bundle, bundle::Error> {
         let mut symbols = Union::default();
+        let mut sites = Sites::default();
         let parts = tapes.into_iter().map(|(thread, tape)| {
             tape.flush();
+            sites.join(&tape.sites);
             tape.part(thread, &mut symbols, &nanoseconds)
         });
         let parts = parts.collect();
-        Bundle::of_rank(rank, symbols.entries, parts)
+        Ok(Bundle { sites, ..Bundle::of_rank(rank, symbols.entries, parts)? })
     }
 }
 
@@ -287,7 +320,7 @@ impl Tape {
 #[derive(Default)]
 struct Union {
     entries: Vec<SymbolEntry>,
-    known: HashMap<Box<[u8]>, u32>,
+    known: HashMap<(Box<[u8]>, u64), u32>,
 }
 
 impl Union {
@@ -297,15 +330,17 @@ impl Union {
             min: nanoseconds(symbol.tally.min),
             max: nanoseconds(symbol.tally.max),
         };
-        match self.known.get(&symbol.bytes) {
+        let key = (symbol.bytes.clone(), symbol.site);
+        match self.known.get(&key) {
             Some(&number) => {
                 self.entries[number as usize].tally.add(tally);
                 number
             }
             None => {
                 let number = self.entries.len() as u32;
-                self.known.insert(symbol.bytes.clone(), number);
-                self.entries.push(SymbolEntry { bytes: symbol.bytes.clone(), lanes: symbol.lanes, tally });
+                self.known.insert(key, number);
+                let Symbol { bytes, site, lanes, .. } = symbol;
+                self.entries.push(SymbolEntry { bytes: bytes.clone(), site: *site, lanes: *lanes, tally });
                 number
             }
         }

@@ -5,6 +5,7 @@ mod common;
 use common::*;
 use refrain_encode::{Calls, Folding, Journal, Tape, replay};
 use refrain_fold::bundle::Bundle;
+use refrain_fold::bundle::sites::{Frame, Module};
 
 fn at<T>(value: &T) -> usize {
     std::ptr::from_ref(value) as usize
@@ -40,8 +41,20 @@ impl Process {
         }
     }
 
+    /// Some calls have a site, with modules of their own.
+    fn site(&mut self) -> u64 {
+        let number = self.said.len() as u64 * 7 % 30;
+        let Some(number) = number.checked_sub(10) else { return 0 };
+        let module = |n: u64| Module { path: format!("/lib/{n}.so"), build_id: vec![n as u8; 20].into() };
+        let frame = |n: u64| Frame { module: module(n % 4).key(), offset: 1000 + n };
+        let frames: Vec<Frame> = (0..number).map(frame).collect();
+        self.tape.note_site(&frames, (0..4).map(module))
+    }
+
     fn call(&mut self, name: &str, args: &[usize]) {
         let call = self.world.call(name, args, 0, || {});
+        let site = self.site();
+        self.world.record.site = site;
         self.said.push(format!("{name} {}", show(&call)));
         let symbol = self.tape.push(&self.world.record, 3);
         let room = &mut self.tail[self.used..];
@@ -64,6 +77,8 @@ impl Process {
         replay(&[&self.lead, &self.tail[..self.used]].concat(), &mut tape).unwrap();
         assert_eq!(tape.ticks(), 3 * self.said.len() as u64);
         let bundle = Tape::bundle(2, [(0, &mut tape)], |ticks| ticks).unwrap();
+        bundle.validate().unwrap();
+        assert!(self.said.len() < 20 || bundle.symbols.iter().any(|symbol| symbol.site != 0));
         let read: Vec<String> = Calls::new(&bundle, 2, 0)
             .unwrap()
             .map(|call| call.map(|c| format!("{} {}", c.function.name, show(&c))).unwrap())

@@ -14,7 +14,9 @@ struct Pair {
     encoding: World,
     memo: Memo,
     tape: Tape,
-    symbols: Vec<Vec<u8>>,
+    /// With the sites of their calls.
+    symbols: Vec<(Vec<u8>, u64)>,
+    site: u64,
     recalled: u32,
 }
 
@@ -26,6 +28,7 @@ impl Pair {
             memo: Memo::default(),
             tape: Tape::default(),
             symbols: Vec::new(),
+            site: 0,
             recalled: 0,
         }
     }
@@ -37,22 +40,24 @@ impl Pair {
         e.encoder.before(&mut e.host, f, args, &mut e.before);
         mpi();
         e.encoder.after(&mut e.host, f, args, 0, &e.before, &mut e.record);
-        let (symbol, values) = match self.memo.recall(&mut w.encoder, &mut w.host, f, args, &w.before) {
-            Some((symbol, values)) => {
-                self.recalled += 1;
-                (self.symbols[symbol as usize].clone(), values.to_vec())
-            }
-            None => {
-                w.encoder.after(&mut w.host, f, args, 0, &w.before, &mut w.record);
-                let symbol = self.tape.push(&w.record, 1);
-                if symbol as usize == self.symbols.len() {
-                    self.symbols.push(w.record.symbol.clone());
+        let (symbol, values) =
+            match self.memo.recall(&mut w.encoder, &mut w.host, self.site, f, args, &w.before) {
+                Some((symbol, values)) => {
+                    self.recalled += 1;
+                    (self.symbols[symbol as usize].clone(), values.to_vec())
                 }
-                self.memo.remember(&mut w.encoder, &mut w.host, f, args, &w.record, symbol);
-                (w.record.symbol.clone(), w.record.values.clone())
-            }
-        };
-        assert_eq!(symbol, e.record.symbol, "{name} {args:x?}");
+                None => {
+                    w.encoder.after(&mut w.host, f, args, 0, &w.before, &mut w.record);
+                    w.record.site = self.site;
+                    let symbol = self.tape.push(&w.record, 1);
+                    if symbol as usize == self.symbols.len() {
+                        self.symbols.push((w.record.symbol.clone(), self.site));
+                    }
+                    self.memo.remember(&mut w.encoder, &mut w.host, f, args, &w.record, symbol);
+                    ((w.record.symbol.clone(), self.site), w.record.values.clone())
+                }
+            };
+        assert_eq!(symbol, (e.record.symbol.clone(), self.site), "{name} {args:x?}");
         assert_eq!(values, e.record.values, "{name} {args:x?}");
     }
 }
@@ -238,4 +243,22 @@ fn calls_that_differ_in_one_word_are_told_apart() {
         }
         assert!(round == 0 || p.recalled > 0);
     }
+}
+
+#[test]
+fn a_call_is_known_at_its_site() {
+    let mut p = Pair::new();
+    let (world, null) = (handle("MPI_COMM_WORLD"), handle("MPI_REQUEST_NULL"));
+    let (request, status) = (Cell::new(null), Cell::new([0u8; 64]));
+    for round in 0..20 {
+        for site in [0, 7, 8, 7] {
+            p.site = site;
+            let before = p.recalled;
+            p.call("MPI_Barrier", &[world], || {});
+            p.call("MPI_Ibarrier", &[world, at(&request)], || request.set(77));
+            p.call("MPI_Wait", &[at(&request), at(&status)], || request.set(null));
+            assert!(round == 0 || p.recalled == before + 3, "{round} {site} {}", p.recalled - before);
+        }
+    }
+    assert_eq!(p.symbols.len(), 9, "three calls at three sites");
 }

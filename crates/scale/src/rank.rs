@@ -1,6 +1,6 @@
 //! One simulated process: its calls as a program writes them, encoded and folded as the preloaded library does.
 
-use refrain_encode::{Before, CommInfo, Digest, Encoder, Record, Tape, Topology, hash_bytes};
+use refrain_encode::{Before, CommInfo, Digest, Encoder, Record, Tape, Topology, hash_symbol};
 use refrain_fold::bundle;
 use refrain_model::{Function, function};
 
@@ -457,7 +457,7 @@ fn info(rank: u32, size: u32, world: Vec<i32>) -> CommInfo {
 }
 
 fn feed(digest: &mut Digest, record: &Record) {
-    digest.symbol(hash_bytes(&record.symbol));
+    digest.symbol(hash_symbol(&record.symbol, record.site));
     record.values.iter().for_each(|&(_, value)| digest.value(value));
 }
 

@@ -16,6 +16,8 @@ pub enum Kind {
     Tallies = 6,
     /// Entropy-coded numbers, as they are; only where there are any.
     Blocks = 7,
+    /// Call stacks; only where there are any.
+    Sites = 10,
 }
 
 /// Those that every file has, in the order in which they are written: each may be read with the help of those before.
@@ -32,6 +34,7 @@ impl Kind {
             Kind::Streams => "streams",
             Kind::Tallies => "tallies",
             Kind::Blocks => "blocks",
+            Kind::Sites => "sites",
         }
     }
 }
@@ -78,7 +81,8 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The whole file. `bodies` are the sections' stored bytes in the order of [`KINDS`], `blocks` what is never packed.
+/// The whole file. `bodies` are the sections' stored bytes in the order of [`KINDS`], then those of [`Kind::Sites`] if it
+/// has any; `blocks` is what is never packed.
 pub fn assemble(
     flags: u8,
     packed: bool,
@@ -90,7 +94,8 @@ pub fn assemble(
     out.extend([FORMAT_VERSION, flags, bodies.len() as u8 + u8::from(blocks.is_some())]);
     number(&mut out, plain_len as u64);
     let mark = if packed { PACKED } else { 0 };
-    let entries = KINDS.iter().zip(bodies).map(|(&kind, &body)| (kind as u8 | mark, body));
+    let kinds = KINDS.iter().chain([&Kind::Sites]);
+    let entries = kinds.zip(bodies).map(|(&kind, &body)| (kind as u8 | mark, body));
     for (head, body) in entries.chain(blocks.map(|blocks| (Kind::Blocks as u8, blocks))) {
         out.push(head);
         number(&mut out, body.len() as u64);
@@ -193,7 +198,7 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
 
 impl Entry {
     pub fn known(&self) -> Option<Kind> {
-        let mut kinds = KINDS.into_iter().chain([Kind::Blocks]);
+        let mut kinds = KINDS.into_iter().chain([Kind::Blocks, Kind::Sites]);
         kinds.find(|&kind| kind as u8 == self.kind && self.version == 1)
     }
 
@@ -225,11 +230,9 @@ impl Header {
         if let Some(missing) = KINDS.iter().find(|kind| !known.contains(kind)) {
             return Err(Error::Missing { section: missing.name() });
         }
-        let ordered = match known.split_last() {
-            Some((Kind::Blocks, before)) => before == KINDS,
-            _ => known == KINDS,
-        };
-        if !ordered {
+        let rest = known.strip_prefix(&KINDS);
+        let ordered = [&[][..], &[Kind::Sites], &[Kind::Blocks], &[Kind::Sites, Kind::Blocks]];
+        if !rest.is_some_and(|rest| ordered.contains(&rest)) {
             return Err(malformed("its sections are out of order"));
         }
         if self.blocks().is_some_and(|blocks| blocks.packed) {

@@ -109,7 +109,8 @@ pub fn write_plain(trace: &Trace) -> Vec<u8> {
 }
 
 fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
-    let sections: Vec<Vec<Token>> = KINDS.iter().map(|&kind| tokens(trace, kind)).collect();
+    let sites = (!trace.bundle.sites.is_empty()).then_some(Kind::Sites);
+    let sections: Vec<Vec<Token>> = KINDS.into_iter().chain(sites).map(|kind| tokens(trace, kind)).collect();
     let plain: Vec<Vec<u8>> = sections.iter().map(|tokens| plain(tokens)).collect();
     let plain_len: usize = plain.iter().map(Vec::len).sum();
     let meta = &trace.meta;
@@ -147,6 +148,7 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         Kind::Ranks => sections::cohorts::write(&mut put, bundle),
         Kind::Streams => sections::streams::write(&mut put, bundle),
         Kind::Tallies => sections::tallies::write(&mut put, bundle),
+        Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
         // Not made of tokens.
         Kind::Blocks => {}
     }
@@ -259,6 +261,7 @@ fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get, blocks: &mut Optio
             bundle.validate().map_err(|error| Bad(error.to_string()))?;
             sections::tallies::read(get, bundle)?;
         }
+        Kind::Sites => bundle.sites = sections::sites::read(get, &mut bundle.symbols)?,
     }
     Ok(())
 }

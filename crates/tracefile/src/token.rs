@@ -48,9 +48,16 @@ pub enum Field {
     MapShape = 29,
     MapValue = 30,
     MapStep = 31,
+    /// How many frames less than the call stack before a new one goes on from.
+    SiteUp = 40,
+    SiteModule = 41,
+    SiteOffset = 42,
+    /// Which call stack a symbol has.
+    SymbolSite = 43,
 }
 
-pub const FIELDS: usize = 32;
+/// One more than the largest number; not all below it are used.
+pub const FIELDS: usize = 44;
 
 /// How a field's values become binary decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

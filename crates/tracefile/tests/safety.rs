@@ -3,6 +3,7 @@
 mod stencil;
 mod torus;
 
+use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::ranks::{Part, RankList};
@@ -129,7 +130,7 @@ fn headers_that_make_no_sense() {
 /// A trace of one rank whose only lane holds these numbers.
 fn of_numbers(values: &[i64]) -> Trace {
     let tally = Tally { total: 0, min: 0, max: 0 };
-    let symbols = vec![SymbolEntry { bytes: [7].into(), lanes: 1, tally }];
+    let symbols = vec![SymbolEntry { bytes: [7].into(), site: 0, lanes: 1, tally }];
     let structure =
         Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: values.len() as u64 }]] };
     let lanes = vec![vec![stencil::stream(values)]];
@@ -165,12 +166,16 @@ fn nonsense_under_a_right_checksum() {
     let mut refused = 0;
     let noise: Vec<i64> = (0..600).map(|_| random.below(99) as i64).collect();
     let nest: Vec<i64> = (0..300).map(|i| i % 9 + i / 9 * 100).collect();
-    let traces = [small(), torus::trace(&[3, 4], 5), of_numbers(&noise), of_numbers(&nest)];
+    let mut sited = any_trace(&mut random);
+    while sited.bundle.sites.stacks.len() < 10 {
+        sited = any_trace(&mut random);
+    }
+    let traces = [small(), torus::trace(&[3, 4], 5), of_numbers(&noise), of_numbers(&nest), called(&sited)];
     let files: Vec<Vec<u8>> =
         traces.iter().flat_map(|t| [write(t), write_plain(t), write_plain(t)]).collect();
     let places: Vec<_> = files.iter().map(|file| sections(file).unwrap()).collect();
-    for round in 0..600 {
-        let (good, places) = (&files[round % 12], &places[round % 12]);
+    for round in 0..750 {
+        let (good, places) = (&files[round % 15], &places[round % 15]);
         let mut bad = good.clone();
         for _ in 0..1 + random.below(3) {
             let at = places[0].stored as u64 + random.below((good.len() - places[0].stored) as u64);
@@ -184,6 +189,32 @@ fn nonsense_under_a_right_checksum() {
         }
     }
     assert!(refused > 100);
+}
+
+/// Little but call stacks, so that damage hits them.
+fn called(trace: &Trace) -> Trace {
+    let mut bundle = Bundle { symbols: trace.bundle.symbols.clone(), ..Bundle::default() };
+    bundle.sites = trace.bundle.sites.clone();
+    Trace { bundle, ..Trace::default() }
+}
+
+/// A recursion a hundred thousand deep, all of it recorded: small, and read without recursing.
+#[test]
+fn deep_call_stacks() {
+    let mut trace = Trace::default();
+    let module = Module { path: "/bin/deep".into(), build_id: [].into() };
+    let tally = Tally { total: 0, min: 0, max: 0 };
+    let (mut outer, sites) = (0, &mut trace.bundle.sites);
+    for depth in 0..100_000 {
+        outer = sites.add_stack(Stack { outer, frame: Frame { module: module.key(), offset: 64 } });
+        if depth % 1000 == 0 {
+            trace.bundle.symbols.push(SymbolEntry { bytes: [7].into(), site: outer, lanes: 0, tally });
+        }
+    }
+    sites.add_module(module);
+    let bytes = write(&trace);
+    assert_eq!(read(&bytes).unwrap(), trace);
+    assert!(bytes.len() < 4000, "{}", bytes.len());
 }
 
 /// Writes right checksums into a file whose sections were changed.
@@ -217,8 +248,12 @@ fn giants_are_refused() {
     assert!(matches!(read(&write(&trace)), Err(Error::Malformed { section: "meta", .. })));
 
     // 2000 structures that nobody has, of 200 symbols with 65535 lanes each: 26 thousand million lanes.
-    let symbol =
-        |i: u8| SymbolEntry { bytes: [i].into(), lanes: u16::MAX, tally: Tally { total: 0, min: 0, max: 0 } };
+    let symbol = |i: u8| SymbolEntry {
+        bytes: [i].into(),
+        site: 0,
+        lanes: u16::MAX,
+        tally: Tally { total: 0, min: 0, max: 0 },
+    };
     let start: Vec<Item> = (0..200).map(|t| Item { symbol: Symbol::Terminal(t), count: 1 }).collect();
     trace.meta = Meta::default();
     trace.bundle.symbols = (0..200).map(symbol).collect();
@@ -246,15 +281,38 @@ fn any_number(random: &mut Random) -> u64 {
     random.below(u64::MAX).checked_shr(64 - bits).unwrap_or(0) | u64::from(bits == 64) << 63
 }
 
+fn any_site(random: &mut Random, sites: &mut Sites) -> u64 {
+    let mut outer = 0;
+    for _ in 0..random.below(5) {
+        let build_id = (0..random.below(2) * 20).map(|_| random.below(256) as u8).collect();
+        let module = Module { path: any_text(random), build_id };
+        let unknown = random.below(6) == 0;
+        let frame = match unknown {
+            true => Frame { module: 0, offset: 0 },
+            false => Frame { module: module.key(), offset: any_number(random) },
+        };
+        if !unknown {
+            sites.add_module(module);
+        }
+        // Some go on from others.
+        let known = sites.stacks.keys().nth(random.below(4) as usize).copied();
+        outer = known.filter(|_| random.below(2) == 0).unwrap_or(outer);
+        outer = sites.add_stack(Stack { outer, frame });
+    }
+    outer
+}
+
 fn any_trace(random: &mut Random) -> Trace {
     let texts = |random: &mut Random| (0..random.below(4)).map(|_| any_text(random)).collect::<Vec<_>>();
     let mut bundle = Bundle::default();
     for rank in 0..random.below(6) as u32 {
         let lanes = |i: u64| (i % 3) as u16;
+        let mut sites = Sites::default();
         let symbols = (0..1 + random.below(6)).map(|i| {
             let tally = Tally { total: any_number(random), min: any_number(random), max: any_number(random) };
             SymbolEntry {
                 bytes: any_text(random).into_bytes().into_iter().chain([i as u8]).collect(),
+                site: any_site(random, &mut sites),
                 lanes: lanes(i),
                 tally,
             }
@@ -281,7 +339,7 @@ fn any_trace(random: &mut Random) -> Trace {
             lengths: Vec::new(),
             digest: any_number(random),
         };
-        let one = Bundle::of_rank(rank * 3, symbols, vec![part]).unwrap();
+        let one = Bundle { sites, ..Bundle::of_rank(rank * 3, symbols, vec![part]).unwrap() };
         bundle = refrain_fold::bundle::merge(bundle, one).unwrap();
     }
     bundle.canonical().unwrap();
@@ -329,7 +387,7 @@ fn deep_rules_do_not_overflow_the_stack() {
     rules.push(vec![item(Symbol::Terminal(0))]);
     let mut trace = Trace::default();
     trace.bundle.symbols =
-        vec![SymbolEntry { bytes: [1].into(), lanes: 0, tally: Tally { total: 0, min: 0, max: 0 } }];
+        vec![SymbolEntry { bytes: [1].into(), site: 0, lanes: 0, tally: Tally { total: 0, min: 0, max: 0 } }];
     trace.bundle.structures = vec![Grammar { rules }.into()];
     let bytes = write(&trace);
     assert_eq!(read(&bytes).unwrap(), trace);

@@ -130,7 +130,7 @@ mod tests {
             digest: rank.into(),
         };
         let tally = Tally { total: 1, min: 1, max: 1 };
-        let symbol = SymbolEntry { bytes: Box::from([7u8, rank as u8]), lanes: 0, tally };
+        let symbol = SymbolEntry { bytes: Box::from([7u8, rank as u8]), site: 0, lanes: 0, tally };
         Bundle::of_rank(rank, vec![symbol], vec![part]).unwrap()
     }
 

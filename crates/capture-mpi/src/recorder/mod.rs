@@ -119,7 +119,7 @@ impl State {
 
     /// The generations of what was recorded so far, and how much of what was freed they know of.
     pub fn now(&mut self) -> (Now, usize) {
-        let now = Now { objects: self.encoder.generation(), places: self.host.places() };
+        let now = Now { objects: self.encoder.generation(), places: self.host.places(), site: 0 };
         (now, self.host.seen())
     }
 
@@ -131,6 +131,7 @@ impl State {
         let before = &mut before[level];
         encoder.after_in(host, tables, function, args, result, before, record);
         before.clear();
+        record.site = way.site;
         let symbol = match way.keep {
             Keep::Record => {
                 if !way.split {
@@ -167,7 +168,7 @@ impl State {
         let State { host, encoder, .. } = self;
         let Observed { function, args, level, .. } = call;
         if way.split && result == 0 {
-            let now = Now { objects: encoder.generation(), places: host.places() };
+            let now = Now { objects: encoder.generation(), places: host.places(), site: way.site };
             let Own { before, memo, tape, safe, .. } = own;
             let before = &before[level];
             let known = memo.recall_in(encoder.facts(), &**host, requests, now, function, args, before);
@@ -245,6 +246,8 @@ struct Way {
     keep: Keep,
     split: bool,
     ticks: u64,
+    /// Where it was made, 0 where that is not asked for.
+    site: u64,
 }
 
 fn before(entered: &Entered, call: Observed<'_>) {
@@ -273,7 +276,7 @@ fn after(entered: &Entered, call: Observed<'_>, result: i64, ticks: u64) {
         Fate::Pass => return,
     };
     let split = state::CONFIG.get().is_none_or(|config| config.split);
-    let way = Way { keep, split, ticks };
+    let way = Way { keep, split, ticks, site: 0 };
     let (number, own) = entered.own();
     own.make_room(entered, number, call.level);
     match entered.requests_alone() {
@@ -292,8 +295,10 @@ fn after_crowded(entered: &Entered, number: u32, own: &mut Own, call: Observed<'
     if let Some((facts, reader)) = known
         && way.split
         && result == 0
-        && let Some((symbol, values)) =
-            memo.recall_in(facts, &**reader, &mut tables, state::now(), function, args, &before[level])
+        && let Some((symbol, values)) = {
+            let now = Now { site: way.site, ..state::now() };
+            memo.recall_in(facts, &**reader, &mut tables, now, function, args, &before[level])
+        }
     {
         if way.keep == Keep::Record {
             tape.push_known(symbol, values, way.ticks);

@@ -14,7 +14,7 @@ const A: u64 = 0x9e37_79b9_7f4a_7c15;
 const B: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// Two 64-bit lanes, each a multiplication whose halves are folded together.
-struct Mixer {
+pub(super) struct Mixer {
     a: u64,
     b: u64,
 }
@@ -25,16 +25,16 @@ fn fold(x: u64, y: u64) -> u64 {
 }
 
 impl Mixer {
-    fn new(seed: u64) -> Mixer {
+    pub(super) fn new(seed: u64) -> Mixer {
         Mixer { a: seed ^ A, b: seed.rotate_left(32) ^ B }
     }
 
-    fn word(&mut self, word: u64) {
+    pub(super) fn word(&mut self, word: u64) {
         self.a = fold(self.a ^ word, A).wrapping_add(self.b);
         self.b = fold(self.b.rotate_left(23) ^ word, B) ^ self.a.rotate_left(41);
     }
 
-    fn bytes(&mut self, bytes: &[u8]) {
+    pub(super) fn bytes(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -48,12 +48,18 @@ impl Mixer {
         self.word(B);
         u128::from(self.a) << 64 | u128::from(self.b)
     }
+
+    /// 64 bits, for what there are thousands of. Never 0.
+    pub(super) fn short(self) -> u64 {
+        ((self.finish() >> 64) as u64).max(1)
+    }
 }
 
 pub fn of_symbol(symbol: &SymbolEntry) -> Hash {
     let mut mixer = Mixer::new(1);
     mixer.word(symbol.lanes.into());
     mixer.bytes(&symbol.bytes);
+    mixer.word(symbol.site);
     mixer.finish()
 }
 
@@ -260,6 +266,7 @@ mod tests {
     fn every_bit_of_a_symbol_matters() {
         let entry = |bytes: &[u8], lanes| SymbolEntry {
             bytes: bytes.into(),
+            site: 0,
             lanes,
             tally: super::super::Tally { total: 0, min: 0, max: 0 },
         };
@@ -268,6 +275,7 @@ mod tests {
             let mut bytes = vec![0u8; length];
             assert!(seen.insert(of_symbol(&entry(&bytes, 0))));
             assert!(seen.insert(of_symbol(&entry(&bytes, 1))));
+            assert!(seen.insert(of_symbol(&SymbolEntry { site: 1, ..entry(&bytes, 1) })));
             for bit in 0..8 * length {
                 bytes[bit / 8] ^= 1 << (bit % 8);
                 assert!(seen.insert(of_symbol(&entry(&bytes, 0))));

@@ -10,6 +10,7 @@ use crate::stream::Stream;
 use super::codec::{In, Out};
 use super::hash::{self, Hash};
 use super::lanes::{Number, Table, Variant};
+use super::sites::{Module, Sites, Stack};
 use super::{Bundle, Cohort, Error, Lane, Structure, SymbolEntry, Tally, get, lanes_of};
 
 /// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
@@ -20,6 +21,8 @@ pub struct Manifest {
     pub structures: Vec<Hash>,
     pub streams: Vec<Hash>,
     pub cohorts: Vec<Cohort>,
+    pub sites: Vec<u64>,
+    pub modules: Vec<u64>,
 }
 
 /// What the taker of a manifest lacks, as indices into it.
@@ -28,15 +31,19 @@ pub struct Want {
     pub symbols: Vec<u32>,
     pub structures: Vec<u32>,
     pub streams: Vec<u32>,
+    pub sites: Vec<u32>,
+    pub modules: Vec<u32>,
 }
 
 /// What was wanted, in the same order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parcel {
-    pub symbols: Vec<(Box<[u8]>, u16)>,
+    pub symbols: Vec<(Box<[u8]>, u16, u64)>,
     /// Terminals are the giver's: indices into the manifest's symbols.
     pub structures: Vec<Structure>,
     pub streams: Vec<Stream>,
+    pub stacks: Vec<Stack>,
+    pub modules: Vec<Module>,
 }
 
 /// One bundle out of two of the same run. No rank's expansion depends on the order of merging.
@@ -56,6 +63,8 @@ impl Bundle {
             structures: hashes.structures,
             streams: hashes.streams,
             cohorts: self.cohorts.clone(),
+            sites: hashes.sites,
+            modules: hashes.modules,
         }
     }
 
@@ -67,14 +76,18 @@ impl Bundle {
     pub fn parcel(&self, want: &Want) -> Result<Parcel, Error> {
         let symbols = want.symbols.iter().map(|&i| {
             let entry = get(&self.symbols, "symbol", i)?;
-            Ok((entry.bytes.clone(), entry.lanes))
+            Ok((entry.bytes.clone(), entry.lanes, entry.site))
         });
         let structures = want.structures.iter().map(|&i| get(&self.structures, "structure", i).cloned());
         let streams = want.streams.iter().map(|&i| get(&self.streams, "stream", i).cloned());
+        let stacks: Vec<&Stack> = self.sites.stacks.values().collect();
+        let modules: Vec<&Module> = self.sites.modules.values().collect();
         Ok(Parcel {
             symbols: symbols.collect::<Result<_, Error>>()?,
             structures: structures.collect::<Result<_, _>>()?,
             streams: streams.collect::<Result<_, _>>()?,
+            stacks: pick_all(&stacks, "stack", &want.sites)?,
+            modules: pick_all(&modules, "module", &want.modules)?,
         })
     }
 
@@ -96,6 +109,7 @@ impl Bundle {
         same_count("symbols", parcel.symbols.len(), want.symbols.len())?;
         same_count("structures", parcel.structures.len(), want.structures.len())?;
         same_count("streams", parcel.streams.len(), want.streams.len())?;
+        let brought = Sites::of_parcel(&manifest, want, parcel.stacks, parcel.modules)?;
 
         let symbol_hashes: Vec<Hash> = manifest.symbols.iter().map(|s| s.0).collect();
         let symbol_of = targets(&symbol_hashes, &mine.symbols, &want.symbols);
@@ -103,12 +117,12 @@ impl Bundle {
         let stream_of = targets(&manifest.streams, &mine.streams, &want.streams);
 
         let mut symbols = self.symbols.clone();
-        symbols.extend(parcel.symbols.into_iter().zip(&want.symbols).map(|((bytes, lanes), &from)| {
-            SymbolEntry { bytes, lanes, tally: manifest.symbols[from as usize].1 }
+        symbols.extend(parcel.symbols.into_iter().zip(&want.symbols).map(|((bytes, lanes, site), &from)| {
+            SymbolEntry { bytes, site, lanes, tally: manifest.symbols[from as usize].1 }
         }));
-        let brought: HashSet<u32> = want.symbols.iter().copied().collect();
+        let brought_symbols: HashSet<u32> = want.symbols.iter().copied().collect();
         for (from, (_, tally)) in manifest.symbols.iter().enumerate() {
-            if !brought.contains(&(from as u32)) {
+            if !brought_symbols.contains(&(from as u32)) {
                 symbols[symbol_of[from] as usize].tally.add(*tally);
             }
         }
@@ -153,8 +167,8 @@ impl Bundle {
         }
         let mut streams = std::mem::take(&mut self.streams);
         streams.extend(parcel.streams);
-        let brought = want.streams.iter().map(|&from| manifest.streams[from as usize]);
-        let mut table = Table::with_hashes(streams, mine.streams.iter().copied().chain(brought));
+        let new_streams = want.streams.iter().map(|&from| manifest.streams[from as usize]);
+        let mut table = Table::with_hashes(streams, mine.streams.iter().copied().chain(new_streams));
         for cohort in theirs {
             match known.get(&(cohort.thread, cohort.structure)) {
                 Some(&same) => self.cohorts[same].take_in(cohort, &mut table),
@@ -165,6 +179,7 @@ impl Bundle {
             }
         }
         self.symbols = symbols;
+        self.sites.join(&brought);
         self.structures.extend(structures);
         self.streams = table.streams;
         // Streams that have become one with others are not kept: what is held follows the distinct behaviours.
@@ -179,6 +194,8 @@ impl Bundle {
             symbols: all(self.symbols.len()),
             structures: all(self.structures.len()),
             streams: all(self.streams.len()),
+            sites: all(self.sites.stacks.len()),
+            modules: all(self.sites.modules.len()),
         };
         let mut out = Out::default();
         out.block(&self.manifest().to_bytes());
@@ -214,6 +231,8 @@ struct Hashes {
     symbols: Vec<Hash>,
     structures: Vec<Hash>,
     streams: Vec<Hash>,
+    sites: Vec<u64>,
+    modules: Vec<u64>,
 }
 
 impl Hashes {
@@ -222,6 +241,8 @@ impl Hashes {
         Hashes {
             structures: bundle.structures.iter().map(|s| hash::of_structure(s, &symbols)).collect(),
             streams: bundle.streams.iter().map(hash::of_stream).collect(),
+            sites: bundle.sites.stacks.keys().copied().collect(),
+            modules: bundle.sites.modules.keys().copied().collect(),
             symbols,
         }
     }
@@ -231,13 +252,15 @@ impl Hashes {
             symbols: absent(manifest.symbols.iter().map(|s| s.0), &self.symbols),
             structures: absent(manifest.structures.iter().copied(), &self.structures),
             streams: absent(manifest.streams.iter().copied(), &self.streams),
+            sites: absent(manifest.sites.iter().copied(), &self.sites),
+            modules: absent(manifest.modules.iter().copied(), &self.modules),
         }
     }
 }
 
 /// Where in `theirs` something first appears that `mine` lacks.
-fn absent(theirs: impl Iterator<Item = Hash>, mine: &[Hash]) -> Vec<u32> {
-    let mut seen: HashSet<Hash> = mine.iter().copied().collect();
+fn absent<T: Copy + Eq + std::hash::Hash>(theirs: impl Iterator<Item = T>, mine: &[T]) -> Vec<u32> {
+    let mut seen: HashSet<T> = mine.iter().copied().collect();
     theirs.enumerate().filter(|(_, hash)| seen.insert(*hash)).map(|(i, _)| i as u32).collect()
 }
 
@@ -252,6 +275,29 @@ fn targets(theirs: &[Hash], mine: &[Hash], wanted: &[u32]) -> Vec<u32> {
 
 fn same_count(what: &'static str, have: usize, need: usize) -> Result<(), Error> {
     if have == need { Ok(()) } else { Err(Error::Parcel { what, have, need }) }
+}
+
+fn pick_all<T: Clone>(list: &[&T], what: &'static str, wanted: &[u32]) -> Result<Vec<T>, Error> {
+    wanted.iter().map(|&i| get(list, what, i).map(|one| T::clone(one))).collect()
+}
+
+impl Sites {
+    /// What came for what was wanted, which must be what it was called.
+    fn of_parcel(
+        manifest: &Manifest,
+        want: &Want,
+        stacks: Vec<Stack>,
+        modules: Vec<Module>,
+    ) -> Result<Sites, Error> {
+        same_count("call stacks", stacks.len(), want.sites.len())?;
+        same_count("modules", modules.len(), want.modules.len())?;
+        let sites = want.sites.iter().map(|&i| manifest.sites[i as usize]).zip(stacks);
+        let modules = want.modules.iter().map(|&i| manifest.modules[i as usize]).zip(modules);
+        let brought = Sites { stacks: sites.collect(), modules: modules.collect() };
+        let as_called = brought.stacks.iter().all(|(site, stack)| *site == stack.site())
+            && brought.modules.iter().all(|(key, module)| *key == module.key());
+        if as_called { Ok(brought) } else { Err(Error::Site { symbol: None }) }
+    }
 }
 
 impl Manifest {
@@ -272,6 +318,9 @@ impl Manifest {
             out.list(&cohort.lanes, write_lane);
             out.number(cohort.digest);
         });
+        for keys in [&self.sites, &self.modules] {
+            out.list(keys, |out, key| out.number(*key));
+        }
         out.bytes
     }
 
@@ -293,6 +342,8 @@ impl Manifest {
                     digest: from.number()?,
                 })
             })?,
+            sites: from.list(In::number)?,
+            modules: from.list(In::number)?,
         };
         from.end()?;
         Ok(manifest)
@@ -340,12 +391,20 @@ impl Want {
         out.indices(&self.symbols);
         out.indices(&self.structures);
         out.indices(&self.streams);
+        out.indices(&self.sites);
+        out.indices(&self.modules);
         out.bytes
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Want, Error> {
         let mut from = In::new(bytes);
-        let want = Want { symbols: from.indices()?, structures: from.indices()?, streams: from.indices()? };
+        let want = Want {
+            symbols: from.indices()?,
+            structures: from.indices()?,
+            streams: from.indices()?,
+            sites: from.indices()?,
+            modules: from.indices()?,
+        };
         from.end()?;
         Ok(want)
     }
@@ -354,21 +413,26 @@ impl Want {
 impl Parcel {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Out::default();
-        out.list(&self.symbols, |out, (bytes, lanes)| {
+        out.list(&self.symbols, |out, (bytes, lanes, site)| {
             out.block(bytes);
             out.number((*lanes).into());
+            out.number(*site);
         });
         out.list(&self.structures, Out::structure);
         out.list(&self.streams, Out::stream);
+        out.list(&self.stacks, Out::stack);
+        out.list(&self.modules, Out::module);
         out.bytes
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Parcel, Error> {
         let mut from = In::new(bytes);
         let parcel = Parcel {
-            symbols: from.list(|from| Ok((from.block()?.into(), from.small()?)))?,
+            symbols: from.list(|from| Ok((from.block()?.into(), from.small()?, from.number()?)))?,
             structures: from.list(In::structure)?,
             streams: from.list(In::stream)?,
+            stacks: from.list(In::stack)?,
+            modules: from.list(In::module)?,
         };
         from.end()?;
         Ok(parcel)

@@ -9,6 +9,7 @@ mod hash;
 mod lanes;
 mod merge;
 mod score;
+pub mod sites;
 mod structure;
 mod template;
 mod walk;
@@ -25,6 +26,7 @@ pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
 pub use lanes::{Lane, Number, Own, Variant, choice};
 pub use merge::{Manifest, Parcel, Want, merge};
+pub use sites::Sites;
 pub use structure::Structure;
 pub use walk::Walk;
 
@@ -42,11 +44,15 @@ pub struct Bundle {
     /// Distinct streams.
     pub streams: Vec<Stream>,
     pub cohorts: Vec<Cohort>,
+    /// What the symbols' sites stand for.
+    pub sites: Sites,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct SymbolEntry {
     pub bytes: Box<[u8]>,
+    /// Where it comes from: a stack of `Bundle::sites`, or 0.
+    pub site: u64,
     /// How many streams hang off it.
     pub lanes: u16,
     pub tally: Tally,
@@ -179,6 +185,10 @@ pub enum Error {
         have: usize,
         need: usize,
     },
+    /// Call stacks that do not hold together, or the lack of one that a symbol refers to.
+    Site {
+        symbol: Option<usize>,
+    },
 }
 
 impl std::fmt::Display for Error {
@@ -203,6 +213,8 @@ impl std::fmt::Display for Error {
             }
             Error::Overlap { thread, rank } => write!(f, "thread {thread} of rank {rank} is recorded twice"),
             Error::Parcel { what, have, need } => write!(f, "{have} {what} came where {need} were asked for"),
+            Error::Site { symbol: Some(symbol) } => write!(f, "the call stack of symbol {symbol} is missing"),
+            Error::Site { symbol: None } => write!(f, "a call stack is not well formed"),
         }
     }
 }
@@ -332,6 +344,7 @@ impl Bundle {
 
     /// Holds everything that came from outside against what the rest of the code relies on.
     pub fn validate(&self) -> Result<(), Error> {
+        self.sites.validate(&self.symbols)?;
         for (index, structure) in self.structures.iter().enumerate() {
             if !structure.is_valid() {
                 return Err(Error::Structure { index });
@@ -438,11 +451,13 @@ impl Bundle {
         let kept: HashSet<u32> = order.iter().copied().collect();
         let mut rest: Vec<u32> = (0..self.symbols.len() as u32).filter(|s| !kept.contains(s)).collect();
         rest.sort_by(|a, b| {
-            let key = |i: u32| (&self.symbols[i as usize].bytes, self.symbols[i as usize].lanes);
+            let symbol = |i: u32| &self.symbols[i as usize];
+            let key = |i: u32| (&symbol(i).bytes, symbol(i).lanes, symbol(i).site);
             key(*a).cmp(&key(*b))
         });
         order.extend(rest);
         self.symbols = pick(std::mem::take(&mut self.symbols), &order);
+        self.sites.keep_used(&self.symbols);
         for structure in &mut self.structures {
             *structure = structure.map_symbols(|t| new_of[&t]);
         }

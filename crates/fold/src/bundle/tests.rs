@@ -23,6 +23,7 @@ fn grammar(random: &mut Random, symbols: u64) -> Grammar {
 fn recording(random: &mut Random, rank: u32) -> Bundle {
     let kinds = 4;
     let offset = random.below(kinds);
+    let mut sites = Sites::default();
     let symbols: Vec<SymbolEntry> = (0..kinds)
         .map(|i| {
             // Every rank numbers its symbols differently.
@@ -30,6 +31,7 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
             let time = 1 + random.below(100);
             SymbolEntry {
                 bytes: vec![kind as u8; kind as usize].into(),
+                site: site(&mut Random(kind + 10 * u64::from(rank % 4 == 3)), &mut sites),
                 lanes: kind as u16,
                 tally: Tally { total: 3 * time, min: time / 2, max: time },
             }
@@ -59,10 +61,25 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
             }
         })
         .collect();
-    Bundle::of_rank(rank, symbols, parts).unwrap()
+    Bundle { sites, ..Bundle::of_rank(rank, symbols, parts).unwrap() }
 }
 
-type Calls = Vec<(Vec<u8>, Vec<i64>)>;
+/// None, or one of a few stacks, some of which go on from others.
+fn site(random: &mut Random, sites: &mut Sites) -> u64 {
+    let frames: Vec<sites::Frame> = (0..random.below(4))
+        .map(|i| {
+            let path = format!("/bin/{}", i % 2);
+            let module = sites::Module { path, build_id: [].into() };
+            let frame = sites::Frame { module: module.key(), offset: random.below(2) };
+            sites.add_module(module);
+            frame
+        })
+        .collect();
+    sites.add(&frames)
+}
+
+/// Bytes and stack of each call, and its numbers.
+type Calls = Vec<((Vec<u8>, Vec<sites::Frame>), Vec<i64>)>;
 
 /// Everything every thread of every rank did, written out.
 fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), Calls> {
@@ -77,7 +94,7 @@ fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), Calls> {
                 let entry = &bundle.symbols[symbol as usize];
                 assert_eq!(walk.value(entry.lanes), None);
                 let values = (0..entry.lanes).map(|lane| walk.value(lane).unwrap()).collect();
-                calls.push((entry.bytes.to_vec(), values));
+                calls.push(((entry.bytes.to_vec(), bundle.sites.frames(entry.site)), values));
             }
             // The stream of a lane says the same as a walk.
             for lane in &cohort.lanes {
@@ -167,7 +184,7 @@ fn ranks_that_did_the_same_are_one_cohort() {
 /// A rank that makes one call `times` times, with these numbers in its lanes each time.
 fn caller(rank: u32, times: u64, lanes: &[Vec<i64>]) -> Bundle {
     let tally = Tally { total: 1, min: 1, max: 1 };
-    let symbol = SymbolEntry { bytes: [7].into(), lanes: lanes.len() as u16, tally };
+    let symbol = SymbolEntry { bytes: [7].into(), site: 0, lanes: lanes.len() as u16, tally };
     let item = Item { symbol: Symbol::Terminal(0), count: times };
     let stream = |numbers: &Vec<i64>| {
         let mut folder = crate::stream::Folder::new();
@@ -376,7 +393,7 @@ fn reading_any_bytes_is_safe() {
 fn check(breaking: impl FnOnce(&mut Bundle), error: Error) {
     let mut bundle = Bundle::of_rank(
         3,
-        vec![SymbolEntry { bytes: [1].into(), lanes: 1, tally: Tally { total: 1, min: 1, max: 1 } }],
+        vec![SymbolEntry { bytes: [1].into(), site: 0, lanes: 1, tally: Tally { total: 1, min: 1, max: 1 } }],
         vec![ThreadPart {
             thread: 0,
             structure: Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: 2 }]] }.into(),

@@ -3,6 +3,7 @@
 pub mod cohorts;
 pub mod maps;
 pub mod meta;
+pub mod sites;
 pub mod streams;
 pub mod structure;
 pub mod symbols;

@@ -16,7 +16,7 @@ pub fn write(put: &mut Put, symbols: &[SymbolEntry]) {
     }
 }
 
-/// Tallies are in a section of their own and still zero.
+/// Tallies and sites are in sections of their own and still zero.
 pub fn read(get: &mut Get) -> Result<Vec<SymbolEntry>, Bad> {
     let count = get.count(Field::Count, 2)?;
     let mut symbols = Vec::new();
@@ -27,7 +27,8 @@ pub fn read(get: &mut Get) -> Result<Vec<SymbolEntry>, Bad> {
             bytes.push(get.small(Field::SymbolByte, place(at, &bytes))?);
         }
         let lanes = get.small(Field::SymbolLanes, head(&bytes).into())?;
-        symbols.push(SymbolEntry { bytes: bytes.into(), lanes, tally: Tally { total: 0, min: 0, max: 0 } });
+        let tally = Tally { total: 0, min: 0, max: 0 };
+        symbols.push(SymbolEntry { bytes: bytes.into(), site: 0, lanes, tally });
     }
     Ok(symbols)
 }

@@ -36,6 +36,7 @@ fn rank(rank: u32, sides: &[u32], irregular: u32) -> Bundle {
     };
     let symbols = (0u8..).zip(&calls).map(|(function, lanes)| SymbolEntry {
         bytes: [30 + function, 0, 1].into(),
+        site: 0,
         lanes: lanes.len() as u16,
         tally: Tally { total: 300, min: 100, max: 200 },
     });

@@ -1,0 +1,233 @@
+//! Where symbols come from: call stacks and the modules that their frames lie in, by the hash of their content.
+//!
+//! Stacks are a tree: each is a frame called from another stack, so that what many have in common, or one deep recursion
+//! after the other repeats, is there once. A symbol refers to its stack by one number, its *site*, which is the same in
+//! every process that runs the same code, wherever that was loaded; 0 is the empty stack. Merging is a union.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::codec::{In, Out};
+use super::hash::Mixer;
+use super::{Error, SymbolEntry};
+
+/// What [`Frame::module`] says of code that lies in no module: nothing is known of it, and its offset is 0.
+pub const NO_MODULE: u64 = 0;
+
+/// Where a call returns to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Frame {
+    /// [`Module::key`] of the module, or [`NO_MODULE`].
+    pub module: u64,
+    /// Of the return address, from where the module's addresses begin.
+    pub offset: u64,
+}
+
+/// A stack: its innermost frame, and the stack that this was called from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stack {
+    /// The site of the rest, 0 where there is none.
+    pub outer: u64,
+    pub frame: Frame,
+}
+
+impl Stack {
+    pub fn site(&self) -> u64 {
+        let mut mixer = Mixer::new(6);
+        [self.outer, self.frame.module, self.frame.offset].into_iter().for_each(|word| mixer.word(word));
+        mixer.short()
+    }
+}
+
+/// A program or a library, as it was found in a process.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Module {
+    pub path: String,
+    /// Empty where it has none.
+    pub build_id: Box<[u8]>,
+}
+
+impl Module {
+    /// Two modules with one build-id are the same code, whatever their paths; without one the path must do.
+    pub fn key(&self) -> u64 {
+        let mut mixer = Mixer::new(5);
+        match self.build_id.is_empty() {
+            true => mixer.bytes(self.path.as_bytes()),
+            false => mixer.bytes(&self.build_id),
+        }
+        mixer.short()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Sites {
+    /// By site. With a stack all that it was called from is there.
+    pub stacks: BTreeMap<u64, Stack>,
+    /// By key.
+    pub modules: BTreeMap<u64, Module>,
+}
+
+impl Sites {
+    pub fn is_empty(&self) -> bool {
+        self.stacks.is_empty() && self.modules.is_empty()
+    }
+
+    /// Adds a stack, outermost frame first, and gives its site. The frames' modules are for [`Sites::add_module`].
+    pub fn add(&mut self, frames: &[Frame]) -> u64 {
+        frames.iter().fold(0, |outer, &frame| self.add_stack(Stack { outer, frame }))
+    }
+
+    pub fn add_stack(&mut self, stack: Stack) -> u64 {
+        let site = stack.site();
+        self.stacks.entry(site).or_insert(stack);
+        site
+    }
+
+    /// Of several paths of the same code the lowest is kept, so that the order of adding leaves no mark.
+    pub fn add_module(&mut self, module: Module) {
+        let known = self.modules.entry(module.key()).or_insert_with(|| module.clone());
+        if module < *known {
+            *known = module;
+        }
+    }
+
+    /// The stack of a site and all that it was called from, innermost first, each with its own site.
+    pub fn outwards(&self, site: u64) -> impl Iterator<Item = (u64, Stack)> {
+        let with_site = |site: u64| Some((site, *self.stacks.get(&site)?));
+        // No stack is deeper than there are stacks: one that seems to be called from itself ends too.
+        let all = std::iter::successors(with_site(site), move |(_, stack)| with_site(stack.outer));
+        all.take(self.stacks.len())
+    }
+
+    /// The frames of a site, outermost first; none for 0.
+    pub fn frames(&self, site: u64) -> Vec<Frame> {
+        let mut frames: Vec<Frame> = self.outwards(site).map(|(_, stack)| stack.frame).collect();
+        frames.reverse();
+        frames
+    }
+
+    /// All of `other` too.
+    pub fn join(&mut self, other: &Sites) {
+        for (site, stack) in &other.stacks {
+            self.stacks.entry(*site).or_insert(*stack);
+        }
+        other.modules.values().cloned().for_each(|module| self.add_module(module));
+    }
+
+    /// Drops the stacks that none of these symbols has, and modules without a frame.
+    pub(super) fn keep_used(&mut self, symbols: &[SymbolEntry]) {
+        let mut used = HashSet::new();
+        for symbol in symbols {
+            let new = self.outwards(symbol.site).take_while(|(site, _)| !used.contains(site));
+            let new: Vec<u64> = new.map(|(site, _)| site).collect();
+            used.extend(new);
+        }
+        self.stacks.retain(|site, _| used.contains(site));
+        let used: HashSet<u64> = self.stacks.values().map(|stack| stack.frame.module).collect();
+        self.modules.retain(|key, _| used.contains(key));
+    }
+
+    /// Every symbol's stack is there with all that it was called from, every frame's module, and all of them are what
+    /// they are called.
+    pub(super) fn validate(&self, symbols: &[SymbolEntry]) -> Result<(), Error> {
+        let there = |site: u64| site == 0 || self.stacks.contains_key(&site);
+        let sound = |(site, stack): (&u64, &Stack)| {
+            let module = match stack.frame.module {
+                NO_MODULE => stack.frame.offset == 0,
+                module => self.modules.contains_key(&module),
+            };
+            *site == stack.site() && there(stack.outer) && module
+        };
+        let told = self.stacks.iter().all(sound) && self.modules.iter().all(|(key, m)| *key == m.key());
+        match symbols.iter().position(|symbol| !there(symbol.site)) {
+            Some(symbol) => Err(Error::Site { symbol: Some(symbol) }),
+            None if told => Ok(()),
+            None => Err(Error::Site { symbol: None }),
+        }
+    }
+}
+
+impl Out {
+    pub fn stack(&mut self, stack: &Stack) {
+        [stack.outer, stack.frame.module, stack.frame.offset].into_iter().for_each(|word| self.number(word));
+    }
+
+    pub fn module(&mut self, module: &Module) {
+        self.block(module.path.as_bytes());
+        self.block(&module.build_id);
+    }
+}
+
+impl In<'_> {
+    pub fn stack(&mut self) -> Result<Stack, Error> {
+        let outer = self.number()?;
+        Ok(Stack { outer, frame: Frame { module: self.number()?, offset: self.number()? } })
+    }
+
+    pub fn module(&mut self) -> Result<Module, Error> {
+        let path = String::from_utf8_lossy(self.block()?).into_owned();
+        Ok(Module { path, build_id: self.block()?.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(offset: u64) -> Frame {
+        Frame { module: program("/p").key(), offset }
+    }
+
+    fn program(path: &str) -> Module {
+        Module { path: path.into(), build_id: [1, 2, 3].into() }
+    }
+
+    #[test]
+    fn stacks_share_what_they_have_in_common() {
+        let mut sites = Sites::default();
+        let a = sites.add(&[frame(1), frame(2), frame(3)]);
+        let b = sites.add(&[frame(1), frame(2), frame(4)]);
+        assert_eq!(
+            (a, sites.add(&[]), sites.stacks.len()),
+            (sites.add(&[frame(1), frame(2), frame(3)]), 0, 4)
+        );
+        assert_ne!(a, b);
+        assert_eq!(sites.frames(b), [frame(1), frame(2), frame(4)]);
+        assert_eq!(sites.frames(0), []);
+        assert_ne!(sites.add(&[frame(2), frame(1)]), sites.add(&[frame(1), frame(2)]));
+    }
+
+    #[test]
+    fn one_build_id_is_one_module() {
+        let mut sites = Sites::default();
+        for path in ["/b", "/a", "/c"] {
+            sites.add_module(program(path));
+        }
+        assert_eq!(sites.modules.values().collect::<Vec<_>>(), [&program("/a")]);
+        let unnamed = |path: &str| Module { path: path.into(), build_id: [].into() }.key();
+        assert_ne!(unnamed("/a"), unnamed("/b"));
+    }
+
+    #[test]
+    fn what_is_missing_is_noticed() {
+        let symbol = |site| SymbolEntry {
+            bytes: [1].into(),
+            site,
+            lanes: 0,
+            tally: super::super::Tally { total: 0, min: 0, max: 0 },
+        };
+        let mut sites = Sites::default();
+        let site = sites.add(&[frame(1), frame(2)]);
+        assert_eq!(sites.validate(&[]), Err(Error::Site { symbol: None }), "no module");
+        sites.add_module(program("/a"));
+        assert_eq!(sites.validate(&[symbol(0), symbol(site)]), Ok(()));
+        assert_eq!(sites.validate(&[symbol(0), symbol(site + 1)]), Err(Error::Site { symbol: Some(1) }));
+        let mut cut = sites.clone();
+        cut.stacks.retain(|known, _| *known == site);
+        assert_eq!(cut.validate(&[]), Err(Error::Site { symbol: None }), "called from nowhere");
+        sites.add(&[frame(1), frame(3)]);
+        sites.keep_used(&[symbol(site)]);
+        assert_eq!((sites.stacks.len(), sites.modules.len()), (2, 1));
+        sites.keep_used(&[]);
+        assert!(sites.is_empty());
+    }
+}

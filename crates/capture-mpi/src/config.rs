@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use refrain_encode::Folding;
+use refrain_model::Lossy;
 use refrain_model::choice::{BadChoice, Choice, Words};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +32,12 @@ pub struct Config {
     pub command: Vec<String>,
     /// `REFRAIN_RANKS`, `REFRAIN_ONLY`, `REFRAIN_SKIP`, `REFRAIN_WINDOW`, `REFRAIN_PCONTROL`: what is recorded at all.
     pub choice: Choice,
+    /// `REFRAIN_STACKS=off|site|full`: where calls are made.
+    pub stacks: Kept,
+    /// `REFRAIN_RECURSION=fold|keep`: whether calls at all depths of a recursion have the same stack.
+    pub fold_recursion: bool,
+    /// `REFRAIN_LOSSY`: what may be lost.
+    pub lossy: Lossy,
     /// What the launcher says of this process.
     pub launched: Option<Launched>,
     /// `REFRAIN_TEST_PANIC=n`: a fault inside the tracer at the n-th observed call, for tests. 0: none.
@@ -47,6 +54,16 @@ pub enum Time {
     Mean,
     /// No clock is read.
     Off,
+}
+
+/// How much of a call's stack is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    Nothing,
+    /// The place in the program that calls MPI.
+    Site,
+    /// All frames, from `main` or the thread's start.
+    Full,
 }
 
 /// One of several processes that a launcher started together.
@@ -109,6 +126,25 @@ impl Config {
                 None => Folding::default(),
                 Some(text) => text.parse().map_err(Unknown::Fold)?,
             },
+            stacks: match text("REFRAIN_STACKS").as_deref() {
+                None | Some("off" | "") => Kept::Nothing,
+                Some("site") => Kept::Site,
+                Some("full") => Kept::Full,
+                Some(value) => {
+                    let value = value.to_owned();
+                    let known = "off, site, full";
+                    return Err(Unknown::Value { variable: "REFRAIN_STACKS", value, known });
+                }
+            },
+            fold_recursion: match text("REFRAIN_RECURSION").as_deref() {
+                None | Some("fold" | "") => true,
+                Some("keep") => false,
+                Some(value) => {
+                    let value = value.to_owned();
+                    return Err(Unknown::Value { variable: "REFRAIN_RECURSION", value, known: "fold, keep" });
+                }
+            },
+            lossy: Lossy::read(text("REFRAIN_LOSSY").as_deref()).map_err(Unknown::Choice)?,
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
             safe: switch("REFRAIN_SAFE", true)?,
@@ -218,6 +254,9 @@ mod tests {
             "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
         );
         check("OUT=a TIME=exact", "REFRAIN_TIME is \"exact\", which is none of: mean, off");
+        check("OUT=a STACKS=on", "REFRAIN_STACKS is \"on\", which is none of: off, site, full");
+        check("OUT=a RECURSION=off", "REFRAIN_RECURSION is \"off\", which is none of: fold, keep");
+        check("OUT=a LOSSY=sites=x", "REFRAIN_LOSSY: 'sites=x' needs a number from 2 on");
         check("OUT=a SPLIT=maybe", "REFRAIN_SPLIT is \"maybe\", which is none of: on, off, 1, 0");
         check(
             "OUT=a ONLY=p2q",

@@ -1,7 +1,7 @@
 //! The preloaded library: it stands between a program and its MPI library, watches, and changes nothing.
 //!
-//! Owns: the wrappers of every MPI function, the guard around what observes them, the clock, the allocations and
-//! threads of the program, and every static Refrain has in a traced process (`state`). Does not own: what a call means
+//! Owns: the wrappers of every MPI function, the guard around what observes them, the clock, the call stacks,
+//! allocations and threads of the program, and every static Refrain has in a traced process (`state`). Does not own: what a call means
 //! (`encode`), how calls are folded (`fold`), bytes on disk (`tracefile`), what MPI library this is (`mpi`).
 //!
 //! ```text
@@ -35,6 +35,7 @@ mod late;
 pub mod memory;
 mod recorder;
 mod reserve;
+pub mod stacks;
 mod start;
 pub mod state;
 pub mod symbols;

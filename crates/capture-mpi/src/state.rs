@@ -146,6 +146,9 @@ thread_local! {
 /// `BUSY` while we look at one.
 pub use own::{caller, depth, set_depth};
 
+/// Where the wrapper that this thread entered last was called.
+pub use own::place;
+
 /// Notes in the thread's part, if it has one, which function it is in: its position plus one, or 0. Returns what stood
 /// there.
 pub use own::note_inside;

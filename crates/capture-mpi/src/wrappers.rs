@@ -54,7 +54,7 @@ macro_rules! wrap {
             let start = guard::ticks();
             let word = wrap!(@pass $index, ($($a)*));
             let end = guard::ticks();
-            guard::after($index, &args, word, start, end);
+            guard::after($index, &args, inside.place, word, start, end);
             drop(inside);
             word
         });
@@ -111,6 +111,8 @@ macro_rules! entry {
                 "mov r11, qword ptr [rip + refrain_caller@GOTTPOFF]",
                 "mov r10, qword ptr [rsp]",
                 "mov qword ptr fs:[r11], r10",
+                "mov qword ptr fs:[r11 + 8], rsp",
+                "mov qword ptr fs:[r11 + 16], rbp",
                 "jmp {shared}",
                 ".cfi_endproc",
                 shared = sym $shared,
@@ -136,7 +138,7 @@ macro_rules! entry {
 macro_rules! variadic {
     ($index:literal, $mpi:ident, $pmpi:ident) => {
         const _: () = {
-            // The frame, from rsp up: 8 vector registers (128), 6 integer registers and rax (56), `Variadic` (32),
+            // The frame, from rsp up: 8 vector registers (128), 6 integer registers and rax (56), `Variadic` (48),
             // 8 to keep rsp a multiple of 16.
             #[unsafe(naked)]
             unsafe extern "C-unwind" fn shared() -> usize {
@@ -147,7 +149,7 @@ macro_rules! variadic {
                     ".cfi_offset rbp, -16",
                     "mov rbp, rsp",
                     ".cfi_def_cfa_register rbp",
-                    "sub rsp, 224",
+                    "sub rsp, 240",
                     "movups [rsp], xmm0",
                     "movups [rsp + 16], xmm1",
                     "movups [rsp + 32], xmm2",
@@ -197,7 +199,7 @@ macro_rules! variadic {
                     "mov r9, [r10 + 168]",
                     "mov rax, [r10 + 176]",
                     "call r11",
-                    "lea rsp, [rbp - 224]",
+                    "lea rsp, [rbp - 240]",
                     "mov edi, {index}",
                     "mov rsi, rax",
                     "lea rdx, [rsp + 184]",

@@ -29,6 +29,16 @@ pub struct Tape {
     pending: Pending,
     /// The stacks of all symbols' sites.
     sites: Sites,
+    near: Near,
+}
+
+/// Sites that are taken for others (`Lossy::sites`).
+#[derive(Default)]
+struct Near {
+    /// Stacks that differ in fewer frames than this are one.
+    fewer: u32,
+    /// By hash of bytes and site: that site, and the symbol it is taken for.
+    taken: FastMap<u64, (u64, u32)>,
 }
 
 struct Symbol {
@@ -170,7 +180,39 @@ impl Tape {
             }
             candidate = symbol.same_hash;
         }
-        self.new_symbol(&record.symbol, record.site, hash, record.lanes())
+        match self.near(record, hash) {
+            Some(near) => near,
+            None => self.new_symbol(&record.symbol, record.site, hash, record.lanes()),
+        }
+    }
+
+    /// Of a call at a new site: the symbol of the same call at a site that is nearly the same, if that is allowed.
+    fn near(&mut self, record: &Record, hash: u64) -> Option<u32> {
+        if self.near.fewer == 0 || record.site == 0 {
+            return None;
+        }
+        if let Some(&(site, symbol)) = self.near.taken.get(&hash)
+            && site == record.site
+            && *self.symbols[symbol as usize].bytes == *record.symbol
+        {
+            return Some(symbol);
+        }
+        let frames = self.sites.frames(record.site);
+        let is_near = |symbol: &Symbol| {
+            let others = self.sites.frames(symbol.site);
+            let different = frames.iter().zip(&others).filter(|(a, b)| a != b).count();
+            symbol.site != 0 && others.len() == frames.len() && different < self.near.fewer as usize
+        };
+        let same_call = |symbol: &&Symbol| *symbol.bytes == *record.symbol;
+        let symbol = self.symbols.iter().position(|symbol| same_call(&symbol) && is_near(symbol))? as u32;
+        self.near.taken.insert(hash, (record.site, symbol));
+        Some(symbol)
+    }
+
+    /// From here on a call at a new site, whose stack is as deep as that of a known one of the same call and differs from
+    /// it in fewer frames than this, is taken for that one. 0: none is.
+    pub fn match_sites(&mut self, fewer: u32) {
+        self.near.fewer = fewer;
     }
 
     fn new_symbol(&mut self, bytes: &[u8], site: u64, hash: u64, lanes: u16) -> u32 {

@@ -27,7 +27,7 @@ mod transport;
 
 pub use abi::{Abi, MissingConstant, handle_size};
 pub use constants::{Class, Constant, Family, Kind, Source, constants};
-pub use library::{Dlsym, Library, is_library};
+pub use library::{Dlsym, Library, is_library, is_mpi_file};
 pub use mpi_transport::MpiTransport;
 pub use pmpi::{Code, MissingFunction, Neighbours, Pmpi, ThreadLevel};
 pub use status::RawStatus;

@@ -24,6 +24,32 @@ const FILE_NAMES: [&str; 10] = [
     "libmpi_ibm.so",
 ];
 
+/// And what comes with them: layers for Fortran and C++, components, and the libraries they are built upon.
+const LAYERS: [&str; 17] = [
+    "libmpifort",
+    "libmpichfort",
+    "libmpichf90",
+    "libfmpich",
+    "libmpicxx",
+    "libmpichcxx",
+    "libmpi_mpifh",
+    "libmpi_usempi",
+    "libmpi_cxx",
+    "libmpi_ignore_tkr",
+    "mca_",
+    "libopen-pal",
+    "libopen-rte",
+    "libpmix",
+    "libucp.",
+    "libuct.",
+    "libucs.",
+];
+
+/// Whether code in a file of this name is MPI's own, or stands between MPI and a language.
+pub fn is_mpi_file(name: &str) -> bool {
+    FILE_NAMES.iter().chain(&LAYERS).any(|known| name.starts_with(known))
+}
+
 /// A function that every MPI library defines itself, and that its Fortran and C++ layers only use.
 const SIGNATURE: &CStr = c"PMPI_Comm_rank";
 
@@ -220,5 +246,8 @@ mod tests {
         check_name("libmpi_usempif08.so.40", false);
         check_name("libmpi_cxx.so.40", false);
         check_name("libmpicxx.so.12", false);
+        let of_mpi = ["libmpich.so.12", "libmpichfort.so.12", "libmpi_usempif08.so.40", "mca_coll_tuned.so"];
+        assert!(of_mpi.into_iter().all(is_mpi_file));
+        assert!(!["app", "libmpiapp.so", "MPI.cpython-311-x86_64-linux-gnu.so"].into_iter().any(is_mpi_file));
     }
 }

@@ -1,5 +1,6 @@
 //! A trace on one screen: what ran, what was kept, where the bytes are.
 
+use std::collections::HashSet;
 use std::io::Write;
 
 use refrain_fold::bundle::Bundle;
@@ -41,6 +42,12 @@ fn threads(bundle: &Bundle) -> u32 {
     bundle.cohorts.iter().map(|c| c.thread).max().map_or(0, |t| t.saturating_add(1))
 }
 
+/// Distinct call stacks that calls have.
+fn sites(bundle: &Bundle) -> u64 {
+    let sites: HashSet<u64> = bundle.symbols.iter().map(|symbol| symbol.site).collect();
+    sites.iter().filter(|site| **site != 0).count() as u64
+}
+
 fn bytes_per_call(file: &File<'_>, calls: u64) -> f64 {
     if calls == 0 { 0.0 } else { file.bytes as f64 / calls as f64 }
 }
@@ -53,7 +60,23 @@ fn option<'a>(options: &'a [(String, String)], name: &str) -> Option<&'a str> {
 pub fn recorded(options: &[(String, String)]) -> Vec<String> {
     let mut lines = calls_kept(options);
     lines.push(pointers_kept(options).into());
+    lines.extend(stacks_kept(options));
     lines
+}
+
+/// Where calls were made, if that was asked for.
+fn stacks_kept(options: &[(String, String)]) -> Option<String> {
+    let what = match option(options, "stacks")? {
+        "site" => "the place that calls MPI",
+        "full" => "all frames",
+        _ => return None,
+    };
+    let recursion = match option(options, "recursion") {
+        Some("keep") => "recursions as deep as they are",
+        _ => "recursions folded",
+    };
+    let lossy = option(options, "lossy").map_or(String::new(), |words| format!(", but --lossy {words}"));
+    Some(format!("call stacks: {what}, {recursion}{lossy}"))
 }
 
 fn pointers_kept(options: &[(String, String)]) -> &'static str {
@@ -130,6 +153,10 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
             if threads(bundle) > 1 { "threads" } else { "ranks" },
         ),
     ));
+    if !bundle.sites.is_empty() {
+        let modules = plural(bundle.sites.modules.len() as u64, "module");
+        lines.push(("called from", format!("{} in {modules}", plural(sites(bundle), "place"))));
+    }
     let sections: Vec<String> =
         file.sections.iter().map(|(name, n)| format!("{name} {}", thousands(*n))).collect();
     lines.push(("bytes", sections.join(", ")));
@@ -164,7 +191,12 @@ fn kept(trace: &Trace) -> Vec<String> {
         kept.push("calls: not those between MPI_Pcontrol(0) and MPI_Pcontrol of another level".into());
     }
     kept.extend([pointers.into(), time.into(), split.into()]);
-    let told = ["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol"];
+    let stacks = stacks_kept(&trace.meta.options);
+    let mut told = vec!["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol"];
+    if stacks.is_some() {
+        told.extend(["stacks", "recursion", "lossy"]);
+    }
+    kept.extend(stacks);
     let others = trace.meta.options.iter().filter(|(name, _)| !told.contains(&name.as_str()));
     kept.extend(others.map(|(name, value)| format!("option {name}: {value}")));
     kept
@@ -230,7 +262,9 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         .plain("rules", rules(bundle))
         .plain("loops", loops(bundle))
         .plain("streams", bundle.streams.len())
-        .plain("kinds_of_ranks", bundle.cohorts.len());
+        .plain("kinds_of_ranks", bundle.cohorts.len())
+        .plain("sites", sites(bundle))
+        .plain("modules", bundle.sites.modules.len());
     let mut sections = json::Object::new(object.key("sections"));
     for (name, bytes) in file.sections {
         sections.plain(name, bytes);

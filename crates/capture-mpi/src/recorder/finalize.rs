@@ -14,7 +14,7 @@ use super::meeting::meet;
 use super::stream::Own;
 use super::summary::{self, Summary};
 use super::{State, endings};
-use crate::config::{Config, Time};
+use crate::config::{Config, Kept, Time};
 use crate::guard::say;
 use crate::hooks::Ending;
 use crate::state;
@@ -163,8 +163,21 @@ fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64
 pub fn options(config: &Config) -> Vec<(String, String)> {
     let pointers = (!config.pointers).then(|| ("pointers".to_owned(), "off".to_owned()));
     let said = config.choice.said().iter().map(|(option, text)| ((*option).to_owned(), text.clone()));
-    let fold = (config.fold != Folding::default()).then(|| ("fold".to_owned(), config.fold.to_string()));
-    pointers.into_iter().chain(fold).chain(said).collect()
+    let stacks = match config.stacks {
+        Kept::Nothing => None,
+        Kept::Site => Some("site"),
+        Kept::Full => Some("full"),
+    };
+    let recursion = stacks.filter(|_| !config.fold_recursion).map(|_| "keep");
+    let fold = (config.fold != Folding::default()).then(|| config.fold.to_string());
+    let more = [
+        ("fold", fold.as_deref()),
+        ("stacks", stacks),
+        ("recursion", recursion),
+        ("lossy", config.lossy.said()),
+    ];
+    let more = more.into_iter().filter_map(|(option, text)| Some((option.to_owned(), text?.to_owned())));
+    pointers.into_iter().chain(more).chain(said).collect()
 }
 
 /// Parts that the trace makes superfluous go; others are spoken of.

@@ -18,7 +18,7 @@ use refrain_mpi::Pmpi;
 use refrain_tracefile::part::{self, End, Lost, Word};
 
 use crate::clock::Moment;
-use crate::config::{Config, Time};
+use crate::config::{Config, Kept, Time};
 use crate::filter::{self, Fate};
 use crate::guard::say;
 use crate::hooks::{Ending, Observed, Recorder};
@@ -48,6 +48,10 @@ impl Own {
     /// lay where on that one's stack means nothing any more.
     pub fn arrive(&mut self) {
         self.memo.forget();
+        self.stacks.forget();
+        if let Some(config) = state::CONFIG.get() {
+            self.tape.match_sites(config.lossy.sites);
+        }
         if let Some(safe) = &self.safe {
             state::set_inside(safe.word(Word::Inside));
         }
@@ -126,7 +130,7 @@ impl State {
     /// Encodes a call that was not recognised, and remembers it.
     fn encode(&mut self, own: &mut Own, tables: &mut dyn Tables, call: Observed<'_>, result: i64, way: Way) {
         let Observed { function, args, level, .. } = call;
-        let Own { before, memo, record, tape, safe, known } = own;
+        let Own { before, memo, record, tape, safe, known, .. } = own;
         let State { host, encoder, .. } = self;
         let before = &mut before[level];
         encoder.after_in(host, tables, function, args, result, before, record);
@@ -275,9 +279,16 @@ fn after(entered: &Entered, call: Observed<'_>, result: i64, ticks: u64) {
         Fate::Follow { always: false } => Keep::Follow,
         Fate::Pass => return,
     };
-    let split = state::CONFIG.get().is_none_or(|config| config.split);
-    let way = Way { keep, split, ticks, site: 0 };
+    let config = state::CONFIG.get();
+    let split = config.is_none_or(|config| config.split);
     let (number, own) = entered.own();
+    let site = match config {
+        Some(config) if config.stacks != Kept::Nothing && keep == Keep::Record => {
+            own.stacks.site(call.place, config, &mut own.tape)
+        }
+        _ => 0,
+    };
+    let way = Way { keep, split, ticks, site };
     own.make_room(entered, number, call.level);
     match entered.requests_alone() {
         Some(requests) => {

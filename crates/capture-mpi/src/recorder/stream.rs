@@ -10,6 +10,7 @@ use refrain_encode::{Before, Facts, Folding, Memo, Peers, Record, Requests, Tape
 
 use super::host::Reader;
 use super::safety::Safe;
+use crate::stacks::Stacks;
 use crate::state::{self, STREAMS};
 
 /// Made when a thread of this number first calls MPI, and never freed.
@@ -38,6 +39,7 @@ pub struct Own {
     pub memo: Memo,
     pub record: Record,
     pub tape: Tape,
+    pub stacks: Stacks,
     pub safe: Option<Safe>,
     /// What it takes to recognise a call without asking the recorder; known since the last call that was not.
     pub known: Option<(Arc<Facts>, Arc<Reader>)>,

@@ -9,31 +9,34 @@ mod imp {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use crate::recorder::stream::Stream;
+    use crate::stacks::Place;
 
     global_asm!(
         ".pushsection .tbss.refrain_own, \"awT\", @nobits",
         ".globl refrain_own",
         ".hidden refrain_own",
         ".type refrain_own, @object",
-        ".size refrain_own, 32",
+        ".size refrain_own, 48",
         ".balign 8",
         "refrain_own:",
         ".zero 16",
         ".globl refrain_caller",
         ".hidden refrain_caller",
         ".type refrain_caller, @object",
-        ".size refrain_caller, 8",
+        ".size refrain_caller, 24",
         "refrain_caller:",
-        ".zero 16",
+        ".zero 32",
         ".popsection",
     );
 
     const DEPTH: usize = 0;
     const ASSIGNED: usize = 4;
     const STREAM: usize = 8;
-    /// Has a name of its own, since `wrappers::entry` writes it.
+    /// Has a name of its own, since `wrappers::entry` writes it and the two words after it.
     const CALLER: usize = 16;
-    const INSIDE: usize = 24;
+    const SLOT: usize = 24;
+    const POINTER: usize = 32;
+    const INSIDE: usize = 40;
 
     /// A field of this thread's, as a register of that width.
     macro_rules! field {
@@ -108,6 +111,12 @@ mod imp {
         read_word::<CALLER>()
     }
 
+    /// Where that wrapper was called.
+    #[inline]
+    pub fn place() -> Place {
+        Place { slot: read_word::<SLOT>(), pointer: read_word::<POINTER>() }
+    }
+
     #[inline]
     pub fn note_inside(function: usize) -> usize {
         // SAFETY: null, or a word of this thread's part.
@@ -129,6 +138,7 @@ mod imp {
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     use crate::recorder::stream::Stream;
+    use crate::stacks::Place;
 
     thread_local! {
         static DEPTH: Cell<u32> = const { Cell::new(0) };
@@ -148,6 +158,11 @@ mod imp {
 
     pub fn set_inside(word: *const AtomicU64) {
         INSIDE.with(|cell| cell.set(word));
+    }
+
+    /// Nor is this: frames are found by unwinding.
+    pub fn place() -> Place {
+        Place::default()
     }
 
     /// Not known here: every call inside another one is taken for MPI's own.

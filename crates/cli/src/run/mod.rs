@@ -104,7 +104,10 @@ fn variables(
         ("REFRAIN_SPLIT", settings.split.to_string().into()),
         ("REFRAIN_FOLD", settings.fold.to_string().into()),
         ("REFRAIN_SAFE", settings.safe.to_string().into()),
+        ("REFRAIN_STACKS", settings.stacks.to_string().into()),
+        ("REFRAIN_RECURSION", settings.recursion.to_string().into()),
     ];
+    variables.extend(settings.lossy.as_ref().map(|words| ("REFRAIN_LOSSY", words.into())));
     variables.extend(settings.choice.iter().map(|(name, value)| (*name, value.into())));
     if settings.force {
         variables.push(("REFRAIN_FORCE", "1".into()));
@@ -159,6 +162,11 @@ pub fn described(settings: &Settings) -> Vec<String> {
     if settings.pointers == settings::Switch::Off {
         options.push(("pointers".into(), "off".into()));
     }
+    if settings.stacks != settings::Stacks::Off {
+        options.push(("stacks".into(), settings.stacks.to_string()));
+        options.push(("recursion".into(), settings.recursion.to_string()));
+    }
+    options.extend(settings.lossy.iter().map(|words| ("lossy".into(), words.clone())));
     refrain_views::info::recorded(&options)
 }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use refrain_encode::Folding;
-use refrain_model::choice::{Choice, Words};
+use refrain_model::Lossy;
+use refrain_model::choice::{BadChoice, Choice, Words};
 
 use crate::failure::Failure;
 
@@ -21,6 +22,21 @@ pub enum Time {
     /// Per kind of call: total, mean, minimum, maximum.
     Mean,
     Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Stacks {
+    Off,
+    /// Where the program calls MPI.
+    Site,
+    /// All frames.
+    Full,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Recursion {
+    Fold,
+    Keep,
 }
 
 /// The capture library reads these very words from the environment.
@@ -38,6 +54,25 @@ impl fmt::Display for Time {
         out.write_str(match self {
             Time::Mean => "mean",
             Time::Off => "off",
+        })
+    }
+}
+
+impl fmt::Display for Stacks {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Stacks::Off => "off",
+            Stacks::Site => "site",
+            Stacks::Full => "full",
+        })
+    }
+}
+
+impl fmt::Display for Recursion {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Recursion::Fold => "fold",
+            Recursion::Keep => "keep",
         })
     }
 }
@@ -84,6 +119,17 @@ pub struct Flags {
     /// equal ranks)
     #[arg(long, value_name = "grammar|loops")]
     pub fold: Option<String>,
+    /// Keep where each call was made: the line that calls MPI, or all that led to it [default: off;
+    /// env: REFRAIN_STACKS]
+    #[arg(long, value_name = "off|site|full", hide_possible_values = true)]
+    pub stacks: Option<Stacks>,
+    /// Calls at every depth of a recursion have one stack, or one each [default: fold; env: REFRAIN_RECURSION]
+    #[arg(long, value_name = "fold|keep", hide_possible_values = true)]
+    pub recursion: Option<Recursion>,
+    /// What may be lost, a list: sites=N takes stacks for one that differ in fewer than N frames,
+    /// sites-in=MODULE+0xA-0xB all places in this code [default: nothing; env: REFRAIN_LOSSY]
+    #[arg(long, value_name = "WORDS")]
+    pub lossy: Option<String>,
     /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub safe: Option<Switch>,
@@ -100,6 +146,10 @@ pub struct Settings {
     pub time: Time,
     pub split: Switch,
     pub fold: Folding,
+    pub stacks: Stacks,
+    pub recursion: Recursion,
+    /// Checked.
+    pub lossy: Option<String>,
     pub safe: Switch,
     pub quiet: bool,
     /// What to record, by variable, as the capture library will read it. Checked.
@@ -117,11 +167,29 @@ impl Settings {
             time: choice(flags.time, "REFRAIN_TIME", env("REFRAIN_TIME"), Time::Mean)?,
             split: choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?,
             fold: fold(flags, env("REFRAIN_FOLD"))?,
+            stacks: choice(flags.stacks, "REFRAIN_STACKS", env("REFRAIN_STACKS"), Stacks::Off)?,
+            recursion: choice(
+                flags.recursion,
+                "REFRAIN_RECURSION",
+                env("REFRAIN_RECURSION"),
+                Recursion::Fold,
+            )?,
+            lossy: lossy(flags, &env)?,
             safe: choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?,
             quiet: flags.quiet,
             choice: chosen(flags, env)?,
         })
     }
+}
+
+fn lossy(flags: &Flags, env: impl Fn(&str) -> Option<OsString>) -> Result<Option<String>, Failure> {
+    let variable = || env("REFRAIN_LOSSY").map(|value| value.to_string_lossy().into_owned());
+    let (place, text) = match &flags.lossy {
+        Some(text) => ("--lossy", Some(text.clone())),
+        None => ("REFRAIN_LOSSY", variable()),
+    };
+    Lossy::read(text.as_deref()).map_err(|BadChoice { why, .. }| Failure::new(format!("{place}: {why}")))?;
+    Ok(text)
 }
 
 /// The options by name, with their variables. Checked together: they may leave nothing.
@@ -247,6 +315,16 @@ mod tests {
     }
 
     #[test]
+    fn what_may_be_lost_is_checked() {
+        let flags = Flags { lossy: Some("sites=3".into()), ..Flags::default() };
+        assert_eq!(resolve(flags, &[("REFRAIN_LOSSY", "x")]).unwrap().lossy, Some("sites=3".into()));
+        let s = resolve(Flags::default(), &[("REFRAIN_STACKS", "full"), ("REFRAIN_LOSSY", "")]).unwrap();
+        assert_eq!((s.stacks, s.recursion, s.lossy), (Stacks::Full, Recursion::Fold, None));
+        let error = resolve(Flags::default(), &[("REFRAIN_LOSSY", "sites")]).unwrap_err();
+        assert!(error.starts_with("REFRAIN_LOSSY: 'sites' is none of: sites=N"), "{error}");
+    }
+
+    #[test]
     fn choices_come_from_both_and_are_checked_together() {
         let flags = Flags { only: Some("coll".into()), pcontrol: Some(Switch::Off), ..Flags::default() };
         let s = resolve(flags.clone(), &[("REFRAIN_RANKS", "0-3"), ("REFRAIN_ONLY", "p2p")]).unwrap();
@@ -267,6 +345,12 @@ mod tests {
     fn what_is_shown_is_what_is_read() {
         for value in Switch::value_variants() {
             assert_eq!(Switch::from_str(&value.to_string(), false), Ok(*value));
+        }
+        for value in Stacks::value_variants() {
+            assert_eq!(Stacks::from_str(&value.to_string(), false), Ok(*value));
+        }
+        for value in Recursion::value_variants() {
+            assert_eq!(Recursion::from_str(&value.to_string(), false), Ok(*value));
         }
         for value in Time::value_variants() {
             assert_eq!(Time::from_str(&value.to_string(), false), Ok(*value));

@@ -1,0 +1,273 @@
+//! Stacks that were unwound before, recognised by comparing words on the stack.
+//!
+//! Why that is enough: a frame is known by where its call returns to and by where on the stack that is written. The code
+//! at a return address decides, through the compiler's tables, where its caller's return address is written: at a fixed
+//! distance from its own (`Cfa::Stack`), or from its frame pointer (`Cfa::Frame`). In the first case that is the place
+//! where it was when the stack was unwound; if the same return address still stands there, the caller is the same code,
+//! at the same place. In the second the frame pointer is compared too, where an inner frame has saved it (at a fixed
+//! distance from that frame's end, which is known by the same argument) or in its register. So, frame by frame outwards,
+//! the whole stack is the same. Frames of which neither is known are not remembered, and unwound each time.
+//!
+//! Frames are kept in pieces of `PIECE`, counted from the outermost, so that stacks share the pieces they have in common.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use refrain_encode::FastMap;
+
+use super::Place;
+use super::cfi::{Cfa, Saved};
+use super::unwind::Raw;
+
+/// Frames in a piece.
+pub const PIECE: usize = 32;
+/// More than a program calls MPI from; where there are more, all are forgotten.
+const MOST_PIECES: usize = 1 << 13;
+const MOST_WORDS: usize = 1 << 18;
+
+const NONE: u32 = u32::MAX;
+/// Stands for any slot: of a return address that says it all.
+const ANYWHERE: usize = 0;
+
+#[derive(Debug)]
+struct Piece {
+    /// Of its innermost frame.
+    returns: usize,
+    slot: usize,
+    /// What the frame pointer must be there.
+    pointer: Option<usize>,
+    /// Words that must stand where they stood: address and content.
+    words: Box<[(usize, usize)]>,
+    /// The piece that this was called from.
+    outer: u32,
+    /// The return addresses, innermost first.
+    frames: Box<[usize]>,
+    /// Of a whole stack that begins here.
+    site: Option<u64>,
+    /// The piece that began the next call's stack last time.
+    next: u32,
+    /// Another one with the same innermost frame.
+    same: u32,
+}
+
+#[derive(Debug, Default)]
+pub struct Cache {
+    pieces: Vec<Piece>,
+    by_frame: FastMap<(usize, usize), u32>,
+    last: usize,
+    words: usize,
+}
+
+/// The content of a word of the stack.
+///
+/// # Safety
+/// `address` lies on the calling thread's stack, above frames that are alive.
+#[inline]
+unsafe fn word(address: usize) -> usize {
+    // SAFETY: as the caller says.
+    unsafe { (address as *const usize).read_volatile() }
+}
+
+impl Cache {
+    /// The site of a call that returns to `returns`, as is written at `place.slot`, if it is known.
+    #[inline]
+    pub fn recall(&mut self, returns: usize, place: Place) -> Option<u64> {
+        let expected = self.pieces.get(self.last)?.next as usize;
+        let fits = self.pieces.get(expected).is_some_and(|piece| {
+            piece.returns == returns && (piece.slot == place.slot || piece.slot == ANYWHERE)
+        });
+        if fits
+            && let Some(site) = self.pieces[expected].site
+            && self.holds(expected, place.pointer)
+        {
+            self.last = expected;
+            return Some(site);
+        }
+        self.recall_by_frame(returns, place)
+    }
+
+    fn recall_by_frame(&mut self, returns: usize, place: Place) -> Option<u64> {
+        let found = [place.slot, ANYWHERE].into_iter().find_map(|slot| {
+            self.with_frame(returns, slot)
+                .find(|&at| self.pieces[at].site.is_some() && self.holds(at, place.pointer))
+        })?;
+        self.pieces[self.last].next = found as u32;
+        self.last = found;
+        self.pieces[found].site
+    }
+
+    fn with_frame(&self, returns: usize, slot: usize) -> impl Iterator<Item = usize> {
+        let first = self.by_frame.get(&(returns, slot)).map(|&at| at as usize);
+        std::iter::successors(first, |&at| {
+            Some(self.pieces[at].same as usize).filter(|&same| same < self.pieces.len())
+        })
+    }
+
+    /// Whether the stack from this piece's innermost frame outwards is what it was, given that this frame is, with that
+    /// frame pointer.
+    #[inline]
+    fn holds(&self, at: usize, pointer: usize) -> bool {
+        let mut piece = &self.pieces[at];
+        if piece.pointer.is_some_and(|known| known != pointer) {
+            return false;
+        }
+        loop {
+            // SAFETY: `insert` saw to it that all lie between this frame's slot and the end of the stack of the thread
+            // that the cache belongs to.
+            let differs =
+                |sum: usize, &(address, known): &(usize, usize)| sum | (unsafe { word(address) } ^ known);
+            if piece.words.iter().fold(0, differs) != 0 {
+                return false;
+            }
+            match self.pieces.get(piece.outer as usize) {
+                Some(outer) => piece = outer,
+                None => return true,
+            }
+        }
+    }
+
+    /// A whole piece that begins with this frame and still holds: what is further out need not be unwound.
+    pub fn known(&self, frame: &Raw) -> Option<usize> {
+        let mut all = self.with_frame(frame.returns, frame.slot);
+        all.find(|&at| self.pieces[at].frames.len() == PIECE && self.holds(at, frame.pointer))
+    }
+
+    /// The return addresses of what is known, innermost first.
+    pub fn addresses(&self, known: Option<usize>) -> impl Iterator<Item = usize> {
+        let pieces = std::iter::successors(known, |&at| {
+            Some(self.pieces[at].outer as usize).filter(|&outer| outer < self.pieces.len())
+        });
+        pieces.flat_map(|at| self.pieces[at].frames.iter().copied())
+    }
+
+    /// What a return address says by itself, wherever on the stack it is.
+    pub fn insert_anywhere(&mut self, returns: usize, site: u64) {
+        self.make_room(0);
+        let place = Place { slot: ANYWHERE, pointer: 0 };
+        let frames = Box::new([returns]);
+        let at = self.push(returns, place.slot, None, Box::default(), NONE, frames);
+        self.pieces[at].site = Some(site);
+    }
+
+    /// Remembers a stack: frames innermost first, called from the `known` piece. Not where it could not be recognised.
+    pub fn insert(&mut self, frames: &[Raw], known: Option<usize>, stack: &Range<usize>, site: u64) {
+        let mut outer = known;
+        let mut next = known.map(|at| (self.pieces[at].slot, self.pieces[at].pointer));
+        let mut made = Vec::new();
+        // The outermost pieces are whole.
+        let first = frames.len() % PIECE;
+        let mut bounds: Vec<Range<usize>> =
+            (0..frames.len() / PIECE).map(|n| first + n * PIECE..first + (n + 1) * PIECE).collect();
+        if first > 0 {
+            bounds.insert(0, 0..first);
+        }
+        for range in bounds.into_iter().rev() {
+            let Some((words, pointer)) = words(&frames[range.clone()], next, stack) else { return };
+            next = Some((frames[range.start].slot, pointer));
+            made.push((range, words, pointer));
+        }
+        if self.make_room(made.iter().map(|(_, words, _)| words.len()).sum()) {
+            // What it was called from is gone.
+            if known.is_some() {
+                return;
+            }
+            outer = None;
+        }
+        for (range, words, pointer) in made {
+            let returns: Box<[usize]> = frames[range.clone()].iter().map(|frame| frame.returns).collect();
+            let link = outer.map_or(NONE, |at| at as u32);
+            outer = Some(self.push(returns[0], frames[range.start].slot, pointer, words, link, returns));
+        }
+        if let Some(innermost) = outer {
+            self.pieces[innermost].site = Some(site);
+        }
+    }
+
+    fn push(
+        &mut self,
+        returns: usize,
+        slot: usize,
+        pointer: Option<usize>,
+        words: Box<[(usize, usize)]>,
+        outer: u32,
+        frames: Box<[usize]>,
+    ) -> usize {
+        let at = self.pieces.len();
+        self.words += words.len();
+        let same = self.by_frame.insert((returns, slot), at as u32).unwrap_or(NONE);
+        let next = at as u32;
+        self.pieces.push(Piece { returns, slot, pointer, words, outer, frames, site: None, next, same });
+        at
+    }
+
+    /// Whether everything had to be forgotten.
+    fn make_room(&mut self, words: usize) -> bool {
+        let full = self.pieces.len() >= MOST_PIECES || self.words + words > MOST_WORDS;
+        if full {
+            self.forget();
+        }
+        full
+    }
+
+    /// The stack is another thread's from here on.
+    pub fn forget(&mut self) {
+        *self = Cache::default();
+    }
+}
+
+/// What tells a piece of a stack: words that must not change, and the frame pointer at its innermost frame, if it takes
+/// that. `next` is the slot of the frame further out, and the frame pointer that it takes. `None`: it cannot be told.
+type Words = (Box<[(usize, usize)]>, Option<usize>);
+
+fn words(frames: &[Raw], next: Option<(usize, Option<usize>)>, stack: &Range<usize>) -> Option<Words> {
+    /// Where the frame pointer of the frame at hand is.
+    #[derive(Clone, Copy)]
+    enum At {
+        Register,
+        Saved(usize),
+        Unknown,
+    }
+    let innermost = frames.first()?;
+    let mut words: HashMap<usize, usize> = HashMap::new();
+    let mut pointer = None;
+    let mut need = |at: At, value: usize, words: &mut HashMap<usize, usize>| match at {
+        At::Register => pointer = Some(value),
+        At::Saved(address) => drop(words.insert(address, value)),
+        At::Unknown => {}
+    };
+    let mut at = At::Register;
+    for (index, frame) in frames.iter().enumerate() {
+        words.insert(frame.slot, frame.returns);
+        let outer = frames.get(index + 1).map(|outer| outer.slot).or(next.map(|(slot, _)| slot));
+        // The outermost frame has no caller.
+        let Some(cfa) = outer.map(|slot| slot.wrapping_add(size_of::<usize>())) else { break };
+        let from = |base: usize, offset: i64| base.wrapping_add(offset as usize) == cfa;
+        match frame.rule.cfa {
+            Cfa::Stack(offset) if from(frame.slot.wrapping_add(size_of::<usize>()), offset) => {}
+            Cfa::Frame(offset) if from(frame.pointer, offset) && !matches!(at, At::Unknown) => {
+                need(at, frame.pointer, &mut words);
+            }
+            _ => return None,
+        }
+        at = match frame.rule.saved {
+            Saved::Not => at,
+            Saved::At(offset) => At::Saved(cfa.wrapping_add(offset as usize)),
+            Saved::Other => At::Unknown,
+        };
+    }
+    if let Some((_, Some(value))) = next {
+        if matches!(at, At::Unknown) {
+            return None;
+        }
+        need(at, value, &mut words);
+    }
+    let mut words: Vec<(usize, usize)> = words.into_iter().collect();
+    words.sort_unstable();
+    let readable = |&(address, _): &(usize, usize)| {
+        address >= innermost.slot && stack.contains(&address) && address.is_multiple_of(size_of::<usize>())
+    };
+    words.iter().all(readable).then(|| (words.into(), pointer))
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,10 +3,10 @@
  * back on the way up, until one holds it all. Exchanges go around the ends. argv[1]: steps (default 10). */
 #include "grid.h"
 
-enum { N = 64, SPREAD = 3 };
+enum { N = 64, SPREAD = 2 };
 
 static struct grid grid;
-static int out[N], in[2][N];
+static int out[N], in[6][N];
 
 /* How far apart the ranks are that hold this level: 1 where all do. */
 static int apart(int level)
@@ -31,35 +31,34 @@ static int holder(int level)
     return rank_at(&grid, at);
 }
 
-static int beside(int axis, int level, int forward)
+/* The next one that holds this level, back or forward along an axis. */
+static int beside(int side, int level)
 {
-    int at[3] = {grid.at[0], grid.at[1], grid.at[2]}, last = (grid.extent[axis] - 1) / apart(level) * apart(level);
-    if (forward)
-        at[axis] = at[axis] == last ? 0 : at[axis] + apart(level);
+    int at[3] = {grid.at[0], grid.at[1], grid.at[2]}, axis = side / 2, step = apart(level);
+    int last = (grid.extent[axis] - 1) / step * step;
+    if (side % 2 == 0)
+        at[axis] = at[axis] == 0 ? last : at[axis] - step;
     else
-        at[axis] = at[axis] == 0 ? last : at[axis] - apart(level);
+        at[axis] = at[axis] == last ? 0 : at[axis] + step;
     return rank_at(&grid, at);
 }
 
 OWN_FRAME static void exchange(int level)
 {
-    int count = N >> level > 1 ? N >> level : 1;
-    for (int axis = 0; axis < 3; axis++) {
-        MPI_Request requests[2];
-        int back = beside(axis, level, 0), ahead = beside(axis, level, 1);
-        if (back == rank)
-            continue;
-        for (int i = 0; i < count; i++)
-            out[i] = (in[0][i] + rank * 3 + level * 7 + axis + i) % 9973;
-        MPI_Irecv(in[0], count, MPI_INT, back, axis, MPI_COMM_WORLD, &requests[0]);
-        MPI_Irecv(in[1], count, MPI_INT, ahead, axis + 3, MPI_COMM_WORLD, &requests[1]);
-        MPI_Send(out, count, MPI_INT, ahead, axis, MPI_COMM_WORLD);
-        MPI_Send(out, count, MPI_INT, back, axis + 3, MPI_COMM_WORLD);
-        MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-        MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
-        see(in[0], count);
-        see(in[1], count);
-    }
+    int count = N >> level > 1 ? N >> level : 1, pending = 0;
+    MPI_Request requests[6];
+    for (int i = 0; i < count; i++)
+        out[i] = (in[0][i] + rank * 3 + level * 7 + i) % 9973;
+    for (int side = 0; side < 6; side++)
+        if (beside(side, level) != rank)
+            MPI_Irecv(in[side], count, MPI_INT, beside(side, level), side ^ 1, MPI_COMM_WORLD, &requests[pending++]);
+    for (int side = 0; side < 6; side++)
+        if (beside(side, level) != rank)
+            MPI_Send(out, count, MPI_INT, beside(side, level), side, MPI_COMM_WORLD);
+    for (int i = 0; i < pending; i++)
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
+    for (int side = 0; side < 6; side++)
+        see(in[side], count);
 }
 
 /* Between a level's holders and those of the next coarser one: to fewer ranks, or back to more. */

@@ -10,7 +10,7 @@ int main(int argc, char **argv)
     int *counts = calloc(6 * n, sizeof *counts), *received = counts + n, *from = counts + 2 * n, *to = counts + 3 * n;
     int *next = counts + 4 * n, *totals = counts + 5 * n;
     int *out = calloc((size_t)keys, sizeof *out), *in = calloc((size_t)keys * n, sizeof *in);
-    for (int step = 0; step < steps; step++) {
+    for (int step = 0; step < steps; step++) { /* time step */
         memset(counts, 0, 6 * n * sizeof *counts);
         for (int i = 0; i < keys; i++)
             counts[drawn(size, step, rank, i)]++;

@@ -18,7 +18,7 @@ int main(int argc, char **argv)
         patch[i] = rank * 5 + i;
     for (int i = 0; i < 64; i++)
         out[i] = rank * 3 + i;
-    for (int step = 0; step < steps; step++) {
+    for (int step = 0; step < steps; step++) { /* time step */
         int balance = step / every;
         if (step % every == 0) {
             if (level != MPI_COMM_NULL) {

@@ -120,8 +120,8 @@ impl Program {
         program("stencil2d.c", &[4, 5], STILL),
         program("random_sizes.c", &[3], STILL).with(&["8"]),
         program("random_partners.c", &[2, 4], STILL).with(&["6"]),
-        program("amr.c", &[4], STILL).with(&["8", "3"]),
-        program("alltoallv.c", &[3], STILL).with(&["4", "100"]),
+        program("amr.c", &[4, 5], STILL).with(&["8", "3"]),
+        program("alltoallv.c", &[3, 4], STILL).with(&["4", "100"]),
         program("new_objects.c", &[3], STILL).with(&["12"]),
         program("stencil3d.c", &[4], STILL).with(&["3", "cart"]),
         program("butterfly.c", &[5], STILL).with(&["3"]),
@@ -130,12 +130,26 @@ impl Program {
         program("tree.c", &[5], STILL).with(&["3"]),
         program("masterworker.c", &[3], STILL).with(&["3"]),
         program("rowcol.c", &[4], STILL).with(&["3"]),
+        program("stencil1d5.c", &[4, 5], STILL).with(&["4"]),
+        program("stencil2d9.c", &[4, 9], STILL).with(&["3"]),
+        program("stencil3d27.c", &[5, 8], STILL).with(&["3"]),
+        program("stencil3d_recursive.c", &[5, 8], STILL).with(&["4"]),
+        program("trailing.c", &[3, 4], STILL).with(&["9"]),
+        program("loop_figure1.c", &[2, 3], STILL),
+        program("loop_figure4.c", &[2, 3], STILL),
+        program("pop_like.c", &[4, 5], STILL).with(&["8"]),
+        program("mg_like.c", &[5, 8], STILL).with(&["3"]),
+        program("pipeline2d.c", &[4, 9], STILL).with(&["3"]),
+        program("bt_sites.c", &[3, 4], STILL).with(&["5"]),
+        program("random3.c", &[1, 2], STILL).with(&["300"]),
         program("threads4.c", &[2, 4], STILL),
         program("forkjoin.c", &[2], STILL).with(&["10"]),
         program("cxx.cpp", &[2, 3], MOVING),
         program("f_mpifh.f", &[2, 3, 4], STILL),
         program("f_usempi.f90", &[2, 3, 4], STILL),
         program("f_f08.f90", &[2, 3, 4], STILL),
+        program("f_steps.f90", &[3, 4], STILL).with(&["5"]),
+        program("f_steps08.f90", &[3, 4], STILL).with(&["5"]),
         program("f_rmaio.f90", &[2, 3, 4], STILL),
         program("f_callbacks.f90", &[1, 2, 3], STILL),
     ];
@@ -174,6 +188,17 @@ impl Program {
         self.source.ends_with(".f") || self.source.ends_with(".f90")
     }
 
+    /// The line of its source on which its loop over time steps begins, or that of the recursive call where it has none;
+    /// only those that are about loops name it.
+    pub fn time_step(&self) -> Option<u32> {
+        let path = sources().join("programs").join(self.source);
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let mut found = (1..).zip(text.lines()).filter(|(_, line)| line.contains("time step"));
+        let first = found.next().map(|(number, _)| number);
+        assert!(found.next().is_none(), "{} names it twice", self.source);
+        first
+    }
+
     /// The program of `tests/rust-mpi`, which `make wheels` builds.
     pub const RUST: Program = program("rust-mpi.rs", &[1, 3], MOVING);
 
@@ -185,8 +210,8 @@ impl Program {
         let folder = sources().join("programs");
         let source = folder.join(self.source);
         let target = folder_for(library).join(self.name());
-        let common = folder.join("common.h");
-        make(&target, &[&source, &common], |part| {
+        let (common, grid) = (folder.join("common.h"), folder.join("grid.h"));
+        make(&target, &[&source, &common, &grid], |part| {
             let mut command = Command::new(library.compiler(&source));
             command.arg("-O1").arg("-g").arg("-pthread").arg("-o").arg(part).arg(&source);
             if self.is_fortran() {

@@ -4,7 +4,7 @@ use crate::build::{Library, Program};
 use crate::json::Json;
 use crate::{compare, run};
 
-/// On every number of ranks of the program: it does not notice that it is traced, the trace verifies, and its dump says
+/// On every number of ranks of the program, and in every setting: it does not notice that it is traced, the trace verifies, and its dump says
 /// what the witness saw.
 pub fn against_witness(library: Library, program: &Program) {
     let name = program.name();
@@ -12,14 +12,19 @@ pub fn against_witness(library: Library, program: &Program) {
         let what = format!("{name} on {ranks} ranks of {}", library.suffix());
         let plain = run::plain(library, program, ranks);
         assert_eq!(plain.code, 0, "{what}, untraced: {}{}", plain.stdout, plain.stderr);
-        let traced = run::traced(library, program, ranks);
-        assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
-        assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
-        let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
-        assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
-        match compare::compare(&traced.dump(), &traced.witness(), program.rules) {
-            Ok(report) => println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments),
-            Err(difference) => panic!("{what}:\n{difference}"),
+        for &setting in run::Setting::ALL {
+            let what = format!("{what}, {}", setting.name);
+            let traced = run::traced_as(library, program, ranks, setting);
+            assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
+            assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
+            let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
+            assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
+            match compare::compare(&traced.dump(), &traced.witness(), program.rules) {
+                Ok(report) => {
+                    println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments)
+                }
+                Err(difference) => panic!("{what}:\n{difference}"),
+            }
         }
     }
 }

@@ -9,6 +9,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::build::{self, Library, Program};
 use crate::json::Json;
 
+/// A way to trace, held against the witness on every program: options of `refrain run`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setting {
+    pub name: &'static str,
+    pub options: &'static [&'static str],
+}
+
+impl Setting {
+    pub const DEFAULT: Setting = Setting { name: "default", options: &[] };
+
+    pub const ALL: &'static [Setting] = &[Setting::DEFAULT];
+}
+
 /// No program of ours takes more than a second or two; a machine under load may take ten times that.
 const SECONDS: u32 = 60;
 
@@ -226,16 +239,21 @@ fn witness_environment(folder: &Path, library: Library, program: &Program) -> Ve
 
 /// With both: `refrain run -- mpiexec -n RANKS program`, the witness in front of Refrain's library.
 pub fn traced(library: Library, program: &Program, ranks: u32) -> Traced {
+    traced_as(library, program, ranks, Setting::DEFAULT)
+}
+
+/// The same with options.
+pub fn traced_as(library: Library, program: &Program, ranks: u32, setting: Setting) -> Traced {
     let folder = folder(program.name());
     let environment = witness_environment(&folder, library, program);
-    traced_in(folder, library, program, ranks, &environment)
+    traced_in(folder, library, program, ranks, setting, &environment)
 }
 
 /// With Refrain alone, and more in the environment.
 pub fn traced_with(library: Library, program: &Program, ranks: u32, more: &[(&'static str, &str)]) -> Traced {
     let mut environment = vec![("LD_PRELOAD", preloads(library, false))];
     environment.extend(more.iter().map(|(k, v)| (*k, v.to_string())));
-    traced_in(folder(program.name()), library, program, ranks, &environment)
+    traced_in(folder(program.name()), library, program, ranks, Setting::DEFAULT, &environment)
 }
 
 fn parts(trace: &Path) -> PathBuf {
@@ -329,17 +347,14 @@ fn traced_in(
     library: Library,
     program: &Program,
     ranks: u32,
+    setting: Setting,
     environment: &[(&'static str, String)],
 ) -> Traced {
     let trace = folder.join("trace.rfn");
     let mut words: Vec<String> = vec![build::refrain().to_string_lossy().into_owned()];
-    words.extend([
-        "run".into(),
-        "--out".into(),
-        trace.to_string_lossy().into_owned(),
-        "--force".into(),
-        "--".into(),
-    ]);
+    words.extend(["run".into(), "--out".into(), trace.to_string_lossy().into_owned(), "--force".into()]);
+    words.extend(setting.options.iter().map(|o| o.to_string()));
+    words.push("--".into());
     words.extend(launcher(library, ranks));
     words.extend(program_words(library, program));
     let outcome = command(&folder, &words, environment);

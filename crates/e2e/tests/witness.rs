@@ -1,6 +1,7 @@
 //! Every program, traced on both MPI libraries: the dump equals the witness, the program does not notice, and the
 //! trace verifies. Ignored in a plain `cargo test`, because it needs the MPI libraries and the built command.
 
+use refrain_e2e::json::Json;
 use refrain_e2e::{Library, Program, build, check, compare, run};
 
 fn check(library: Library, name: &str) {
@@ -54,12 +55,26 @@ programs!(
     tree,
     masterworker,
     rowcol,
+    stencil1d5,
+    stencil2d9,
+    stencil3d27,
+    stencil3d_recursive,
+    trailing,
+    loop_figure1,
+    loop_figure4,
+    pop_like,
+    mg_like,
+    pipeline2d,
+    bt_sites,
+    random3,
     threads4,
     forkjoin,
     cxx,
     f_mpifh,
     f_usempi,
     f_f08,
+    f_steps,
+    f_steps08,
     f_rmaio,
     f_callbacks;
     // What MPI 4.0 added.
@@ -68,10 +83,44 @@ programs!(
 
 #[test]
 #[ignore = "needs MPI: `make test`"]
-fn neighbours_worked_out_by_hand() {
+fn with_other_arguments() {
     for library in Library::ALL {
         check::against_witness(library, &Program::named("stencil3d").with(&["3", "hand"]));
+        check::against_witness(library, &Program::named("trailing").with(&["9", "drawn"]));
     }
+}
+
+/// The functions that a rank calls, without MPI_, and what it waits for.
+fn sequence(calls: &[Json]) -> String {
+    let short = |call: &Json| {
+        let name = call.get("call").text().unwrap_or_default();
+        let name = name.strip_prefix("MPI_").unwrap_or(name).to_owned();
+        let count = call.get("args").get("count").int().filter(|_| name == "Waitall");
+        count.map_or(name.clone(), |count| format!("{name}({count})"))
+    };
+    let names: Vec<_> = calls.iter().map(short).collect();
+    names.join(" ")
+}
+
+#[track_caller]
+fn check_sequence(name: &str, ranks: u32, rank: usize, wanted: &str) {
+    for library in Library::ALL {
+        let dump = run::traced(library, &Program::named(name), ranks).dump();
+        let around = format!("Init Comm_rank Comm_size {wanted} Reduce Finalize");
+        assert_eq!(sequence(&dump[rank]), around, "{}", library.suffix());
+    }
+}
+
+/// The examples in the text on ScalaTrace II, call by call.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn figures_are_as_drawn() {
+    let twice = "Barrier Isend Barrier Barrier Irecv Barrier Waitall(2)";
+    check_sequence("loop_figure1", 1, 0, twice);
+    check_sequence("loop_figure1", 2, 1, twice);
+    let one = "Isend Irecv ";
+    check_sequence("loop_figure4", 2, 0, &format!("{}Waitall(12)", one.repeat(6)));
+    check_sequence("loop_figure4", 2, 1, format!("{one}Waitall(2) ").repeat(6).trim_end());
 }
 
 #[test]
@@ -82,6 +131,30 @@ fn no_program_is_forgotten() {
     listed.sort();
     tested.sort();
     assert_eq!(listed, tested);
+}
+
+#[test]
+fn programs_about_loops_name_theirs() {
+    let named: Vec<_> = Program::ALL.iter().filter(|p| p.time_step().is_some()).map(Program::name).collect();
+    let wanted = [
+        "amr",
+        "alltoallv",
+        "stencil1d5",
+        "stencil2d9",
+        "stencil3d27",
+        "stencil3d_recursive",
+        "trailing",
+        "loop_figure1",
+        "loop_figure4",
+        "pop_like",
+        "mg_like",
+        "pipeline2d",
+        "bt_sites",
+        "random3",
+        "f_steps",
+        "f_steps08",
+    ];
+    assert_eq!(named, wanted);
 }
 
 /// The witness alone: programs run as without it, and it knows every object it is shown.

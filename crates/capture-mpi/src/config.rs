@@ -110,6 +110,10 @@ impl Config {
             ["RANKS", "ONLY", "SKIP", "WINDOW", "PCONTROL"].map(|name| text(&format!("REFRAIN_{name}")));
         let [ranks, only, skip, window, pcontrol] = choice.each_ref().map(Option::as_deref);
         let words = Words { ranks, only, skip, window, pcontrol };
+        let fold = match text("REFRAIN_FOLD").filter(|text| !text.is_empty()) {
+            None => Folding::default(),
+            Some(text) => text.parse().map_err(Unknown::Fold)?,
+        };
         Ok(Some(Config {
             out: PathBuf::from(out),
             pointers: switch("REFRAIN_POINTERS", true)?,
@@ -122,11 +126,9 @@ impl Config {
                 }
             },
             split: switch("REFRAIN_SPLIT", true)?,
-            fold: match text("REFRAIN_FOLD").filter(|text| !text.is_empty()) {
-                None => Folding::default(),
-                Some(text) => text.parse().map_err(Unknown::Fold)?,
-            },
+            fold,
             stacks: match text("REFRAIN_STACKS").as_deref() {
+                None | Some("") if fold != Folding::Grammar => Kept::Full,
                 None | Some("off" | "") => Kept::Nothing,
                 Some("site") => Kept::Site,
                 Some("full") => Kept::Full,

@@ -72,6 +72,13 @@ impl Structure {
         }
     }
 
+    /// The stacks that lead to a symbol, the outermost first, before it is first pushed.
+    pub(crate) fn define(&mut self, symbol: u32, path: impl FnOnce() -> Vec<u64>) {
+        if let Structure::Loops(folder) = self {
+            folder.define(symbol, &path());
+        }
+    }
+
     #[inline]
     pub(crate) fn push(&mut self, symbol: u32) {
         match self {

@@ -227,6 +227,12 @@ impl Tape {
             tally: Tally { total: 0, min: u64::MAX, max: 0 },
             failed: Layout::parse(bytes).ok().and_then(|l| Failed::of(&l)).map(Box::new),
         });
+        let sites = &self.sites;
+        self.structure.define(number, || {
+            let mut path: Vec<u64> = sites.outwards(site).map(|(site, _)| site).collect();
+            path.reverse();
+            path
+        });
         number
     }
 

@@ -119,8 +119,8 @@ pub struct Flags {
     /// equal ranks)
     #[arg(long, value_name = "grammar|loops")]
     pub fold: Option<String>,
-    /// Keep where each call was made: the line that calls MPI, or all that led to it [default: off;
-    /// env: REFRAIN_STACKS]
+    /// Keep where each call was made: the line that calls MPI, or all that led to it [default: off, with --fold loops
+    /// full; env: REFRAIN_STACKS]
     #[arg(long, value_name = "off|site|full", hide_possible_values = true)]
     pub stacks: Option<Stacks>,
     /// Calls at every depth of a recursion have one stack, or one each [default: fold; env: REFRAIN_RECURSION]
@@ -160,14 +160,17 @@ impl Settings {
     /// The command line wins over the environment, an empty variable is no variable.
     pub fn resolve(flags: &Flags, env: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Failure> {
         let env = |name: &str| env(name).filter(|value| !value.is_empty());
+        let fold = fold(flags, env("REFRAIN_FOLD"))?;
+        // Loops are at lines of the program.
+        let stacks = if fold == Folding::Grammar { Stacks::Off } else { Stacks::Full };
         Ok(Settings {
             out: flags.out.clone().or_else(|| env("REFRAIN_OUT").map(PathBuf::from)),
             force: flags.force || truth("REFRAIN_FORCE", env("REFRAIN_FORCE"))?,
             pointers: choice(flags.pointers, "REFRAIN_POINTERS", env("REFRAIN_POINTERS"), Switch::On)?,
             time: choice(flags.time, "REFRAIN_TIME", env("REFRAIN_TIME"), Time::Mean)?,
             split: choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?,
-            fold: fold(flags, env("REFRAIN_FOLD"))?,
-            stacks: choice(flags.stacks, "REFRAIN_STACKS", env("REFRAIN_STACKS"), Stacks::Off)?,
+            fold,
+            stacks: choice(flags.stacks, "REFRAIN_STACKS", env("REFRAIN_STACKS"), stacks)?,
             recursion: choice(
                 flags.recursion,
                 "REFRAIN_RECURSION",

@@ -1,0 +1,184 @@
+//! Names from the binaries that ran.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use addr2line::Loader;
+use object::{Architecture, Object, ObjectSegment};
+use refrain_fold::bundle::Sites;
+use refrain_fold::bundle::sites::{Frame, Module};
+
+use crate::code::Code;
+use crate::debug::{self, Files};
+use crate::functions::Functions;
+use crate::nest::Turn;
+use crate::{Names, Place, Source};
+
+/// Opens a module when one of its frames is first asked for.
+pub struct Binaries {
+    modules: BTreeMap<u64, Entry>,
+    folders: Vec<PathBuf>,
+    known: RefCell<HashMap<Frame, Rc<[Place]>>>,
+}
+
+struct Entry {
+    module: Module,
+    opened: OnceCell<Result<Opened, String>>,
+}
+
+struct Opened {
+    bytes: Vec<u8>,
+    functions: Functions,
+    /// `None` where there is no debug information that can be read.
+    lines: Option<Loader>,
+    /// By where they begin.
+    code: RefCell<HashMap<u64, Rc<Code>>>,
+}
+
+impl std::fmt::Debug for Binaries {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Binaries").field("modules", &self.modules.len()).finish_non_exhaustive()
+    }
+}
+
+impl Binaries {
+    /// `folders` are searched for modules that are not where they were, and for debug information.
+    pub fn new(sites: &Sites, folders: &[PathBuf]) -> Binaries {
+        let entry = |module: &Module| Entry { module: module.clone(), opened: OnceCell::new() };
+        Binaries {
+            modules: sites.modules.iter().map(|(key, module)| (*key, entry(module))).collect(),
+            folders: folders.to_vec(),
+            known: RefCell::default(),
+        }
+    }
+
+    /// Why some modules could not be read, of those that were asked for.
+    pub fn warnings(&self) -> Vec<String> {
+        let failed = |entry: &Entry| entry.opened.get()?.as_ref().err().cloned();
+        self.modules.values().filter_map(failed).collect()
+    }
+
+    fn opened(&self, module: u64) -> Option<&Opened> {
+        let entry = self.modules.get(&module)?;
+        let open = || debug::find(&entry.module, &self.folders).map(Opened::new);
+        entry.opened.get_or_init(open).as_ref().ok()
+    }
+
+    fn named(&self, frame: Frame) -> Vec<Place> {
+        let path = self.modules.get(&frame.module).map_or("", |entry| &entry.module.path);
+        let module = path.rsplit('/').next().unwrap_or_default();
+        let bare = Place { module: module.into(), offset: frame.offset, ..Place::default() };
+        let Some(opened) = self.opened(frame.module) else { return vec![bare] };
+        let mut places = opened.places(frame.offset, &bare);
+        if places.is_empty() {
+            let symbol = opened.functions.name(frame.offset.saturating_sub(1));
+            let distance = symbol.as_ref().map_or(0, |(_, start)| frame.offset.saturating_sub(*start));
+            places.push(Place { function: symbol.map(|(name, _)| name), distance, ..bare });
+        }
+        places
+    }
+}
+
+impl Names for Binaries {
+    fn places(&self, frame: Frame) -> Rc<[Place]> {
+        if let Some(known) = self.known.borrow().get(&frame) {
+            return known.clone();
+        }
+        let places: Rc<[Place]> = self.named(frame).into();
+        self.known.borrow_mut().insert(frame, places.clone());
+        places
+    }
+
+    fn function(&self, frame: Frame) -> Option<u64> {
+        Some(self.opened(frame.module)?.functions.range(frame.offset.saturating_sub(1))?.start)
+    }
+
+    fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
+        let Some(first) = calls.first() else { return Vec::new() };
+        let Some(opened) = self.opened(first.module) else { return Vec::new() };
+        if calls.iter().any(|call| call.module != first.module) {
+            return Vec::new();
+        }
+        let addresses: Vec<u64> = calls.iter().map(|call| call.offset.saturating_sub(1)).collect();
+        opened.loops(&addresses)
+    }
+}
+
+impl Opened {
+    fn new(files: Files) -> Opened {
+        let other = (files.debug != files.module).then(|| std::fs::read(&files.debug).ok()).flatten();
+        let parsed: Vec<object::File> = std::iter::once(&files.bytes)
+            .chain(&other)
+            .filter_map(|bytes| object::File::parse(bytes.as_slice()).ok())
+            .collect();
+        let functions = Functions::of(&parsed.iter().collect::<Vec<_>>());
+        let lines = Loader::new_with_sup(&files.debug, files.supplement.as_deref()).ok();
+        Opened { bytes: files.bytes, functions, lines, code: RefCell::default() }
+    }
+
+    /// From the debug information, outermost first; empty where that says nothing of the address.
+    fn places(&self, offset: u64, bare: &Place) -> Vec<Place> {
+        let address = offset.saturating_sub(1);
+        let Some(Ok(mut frames)) = self.lines.as_ref().map(|lines| lines.find_frames(address)) else {
+            return Vec::new();
+        };
+        let mut places = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            let name = |f: &addr2line::FunctionName<_>| Some(f.demangle().ok()?.into_owned());
+            let source = frame.location.and_then(|at| Some(Source { file: at.file?.into(), line: at.line? }));
+            places.push(Place { function: frame.function.as_ref().and_then(name), source, ..bare.clone() });
+        }
+        places.reverse();
+        // Lines alone: the symbols know the function.
+        if let Some(outermost) = places.first_mut() {
+            let symbol = self.functions.name(address);
+            outermost.distance = symbol.as_ref().map_or(0, |(_, start)| offset.saturating_sub(*start));
+            if outermost.function.is_none() {
+                outermost.function = symbol.map(|(name, _)| name);
+            }
+        }
+        places
+    }
+
+    fn bytes_at(&self, addresses: &Range<u64>) -> Option<Vec<u8>> {
+        let file = object::File::parse(&*self.bytes).ok()?;
+        if file.architecture() != Architecture::X86_64 {
+            return None;
+        }
+        let length = addresses.end.checked_sub(addresses.start)?;
+        let within = |s: object::Segment| s.data_range(addresses.start, length).ok().flatten().map(<[u8]>::to_vec);
+        file.segments().find_map(within)
+    }
+
+    fn loops(&self, calls: &[u64]) -> Vec<Turn> {
+        let Some(function) = calls.first().and_then(|&call| self.functions.range(call)) else {
+            return Vec::new();
+        };
+        let known = self.code.borrow().get(&function.start).cloned();
+        let code = known.unwrap_or_else(|| {
+            let bytes = self.bytes_at(&function).unwrap_or_default();
+            let code = Rc::new(Code::x86_64(&bytes, function.start));
+            self.code.borrow_mut().insert(function.start, code.clone());
+            code
+        });
+        let turns = code.loops(calls);
+        turns.iter().map(|addresses| self.turn(addresses)).collect()
+    }
+
+    /// Where in the source the code at these addresses is.
+    fn turn(&self, addresses: &[Range<u64>]) -> Turn {
+        let Some(lines) = &self.lines else { return Turn::default() };
+        let mut chains: Vec<Vec<Place>> = Vec::new();
+        for range in addresses {
+            let Ok(rows) = lines.find_location_range(range.start, range.end) else { continue };
+            for (start, ..) in rows {
+                let start = start.max(range.start);
+                chains.push(self.places(start.saturating_add(1), &Place::default()));
+            }
+        }
+        Turn::of(&chains)
+    }
+}

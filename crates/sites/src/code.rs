@@ -1,0 +1,234 @@
+//! Loops as the machine sees them: which instructions of a function can be reached from each other.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
+
+/// Longer functions are not looked into.
+const MOST_INSTRUCTIONS: usize = 1 << 20;
+
+/// The blocks of a function: runs of instructions that are entered at the first and left after the last.
+#[derive(Debug, Default)]
+pub struct Code {
+    /// In the order of addresses.
+    blocks: Vec<Block>,
+}
+
+#[derive(Debug)]
+struct Block {
+    addresses: Range<u64>,
+    next: Vec<usize>,
+}
+
+/// What an instruction does to the order of things.
+enum Flow {
+    On,
+    Branch(u64),
+    Jump(u64),
+    /// To where only the data know.
+    Anywhere,
+    End,
+}
+
+fn flow(instruction: &Instruction) -> Flow {
+    match instruction.flow_control() {
+        FlowControl::ConditionalBranch => Flow::Branch(instruction.near_branch_target()),
+        FlowControl::UnconditionalBranch => Flow::Jump(instruction.near_branch_target()),
+        FlowControl::IndirectBranch => Flow::Anywhere,
+        FlowControl::Return | FlowControl::Exception => Flow::End,
+        _ if instruction.mnemonic() == Mnemonic::Hlt => Flow::End,
+        _ => Flow::On,
+    }
+}
+
+impl Code {
+    /// Of the bytes of one function of x86-64.
+    pub fn x86_64(bytes: &[u8], start: u64) -> Code {
+        let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+        let mut flows: Vec<(Range<u64>, Flow)> = Vec::new();
+        while decoder.can_decode() && flows.len() < MOST_INSTRUCTIONS {
+            let instruction = decoder.decode();
+            flows.push((instruction.ip()..instruction.next_ip(), flow(&instruction)));
+        }
+        Code::of(&flows)
+    }
+
+    fn of(flows: &[(Range<u64>, Flow)]) -> Code {
+        let known = |address: u64| flows.binary_search_by_key(&address, |(range, _)| range.start).is_ok();
+        // Where blocks begin, and whether a jump leads there.
+        let mut leaders: BTreeMap<u64, bool> = BTreeMap::new();
+        leaders.extend(flows.first().map(|(range, _)| (range.start, true)));
+        for (range, flow) in flows {
+            match flow {
+                Flow::On => continue,
+                Flow::Branch(target) | Flow::Jump(target) if known(*target) => {
+                    leaders.insert(*target, true);
+                }
+                _ => {}
+            }
+            let after_branch = matches!(flow, Flow::Branch(_));
+            *leaders.entry(range.end).or_insert(after_branch) |= after_branch;
+        }
+        leaders.retain(|&address, _| known(address));
+        let starts: Vec<u64> = leaders.keys().copied().collect();
+        let block_at = |address: u64| starts.binary_search(&address).ok();
+        // What nothing else leads to is where an indirect jump may go: the cases of a switch.
+        let cases: Vec<usize> = leaders.values().enumerate().filter(|(_, told)| !**told).map(|(at, _)| at).collect();
+        let mut blocks: Vec<Block> = Vec::with_capacity(starts.len());
+        let mut rest = flows.iter().peekable();
+        for (at, &start) in starts.iter().enumerate() {
+            let end = starts.get(at + 1).copied().unwrap_or(u64::MAX);
+            let mut last = None;
+            while let Some(instruction) = rest.next_if(|(range, _)| range.start < end) {
+                last = Some(instruction);
+            }
+            let Some((range, flow)) = last else { continue };
+            let on = block_at(range.end);
+            let next: Vec<usize> = match flow {
+                Flow::On => on.into_iter().collect(),
+                Flow::Branch(target) => on.into_iter().chain(block_at(*target)).collect(),
+                Flow::Jump(target) => block_at(*target).into_iter().collect(),
+                Flow::Anywhere => cases.clone(),
+                Flow::End => Vec::new(),
+            };
+            blocks.push(Block { addresses: start..range.end, next });
+        }
+        Code { blocks }
+    }
+
+    /// The loops that all these addresses are in, the innermost first: the addresses of each.
+    pub fn loops(&self, addresses: &[u64]) -> Vec<Vec<Range<u64>>> {
+        let block_of = |&address: &u64| self.blocks.iter().position(|b| b.addresses.contains(&address));
+        let Some(wanted) = addresses.iter().map(block_of).collect::<Option<Vec<usize>>>() else {
+            return Vec::new();
+        };
+        let Some(&first) = wanted.first() else { return Vec::new() };
+        let mut found = Vec::new();
+        let mut inside = vec![true; self.blocks.len()];
+        // Ways back to where the loops around are entered: without them only inner loops are left.
+        let mut entries = vec![false; self.blocks.len()];
+        loop {
+            let forward = self.reached(first, &inside, &entries, false);
+            let backward = self.reached(first, &inside, &entries, true);
+            let round: Vec<bool> = forward.iter().zip(&backward).map(|(f, b)| *f && *b).collect();
+            // `first` itself is only in the round if some way leads back to it.
+            if !wanted.iter().all(|&block| round[block]) {
+                break;
+            }
+            let within = (0..self.blocks.len()).filter(|&b| round[b]);
+            found.push(within.map(|b| self.blocks[b].addresses.clone()).collect());
+            let mut from_outside = vec![false; self.blocks.len()];
+            from_outside[0] = true;
+            for block in self.blocks.iter().zip(&round).filter(|(_, inside)| !**inside) {
+                block.0.next.iter().for_each(|&to| from_outside[to] = true);
+            }
+            let mut more = false;
+            for block in 0..self.blocks.len() {
+                if round[block] && from_outside[block] {
+                    more |= !std::mem::replace(&mut entries[block], true);
+                }
+            }
+            inside = round;
+            if !more {
+                break;
+            }
+        }
+        found.reverse();
+        found
+    }
+
+    /// Blocks to which a way of at least one step leads from a block, or from which one leads to it.
+    fn reached(&self, from: usize, inside: &[bool], entries: &[bool], backward: bool) -> Vec<bool> {
+        let mut edges: Vec<Vec<usize>> = vec![Vec::new(); self.blocks.len()];
+        for (at, block) in self.blocks.iter().enumerate().filter(|(at, _)| inside[*at]) {
+            for &next in block.next.iter().filter(|&&next| inside[next] && !entries[next]) {
+                match backward {
+                    false => edges[at].push(next),
+                    true => edges[next].push(at),
+                }
+            }
+        }
+        let mut seen = vec![false; self.blocks.len()];
+        let mut open = vec![from];
+        while let Some(at) = open.pop() {
+            for &next in &edges[at] {
+                if !std::mem::replace(&mut seen[next], true) {
+                    open.push(next);
+                }
+            }
+        }
+        seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each letter is an instruction of a byte: `.` goes on, `<n` may go back to n, `>n` may go on to n, `^n` jumps to n,
+    /// `*` jumps anywhere, `!` ends.
+    fn code(text: &str) -> Code {
+        let mut flows = Vec::new();
+        for (at, word) in (0u64..).zip(text.split_whitespace()) {
+            let target = word.get(1..).and_then(|t| t.parse().ok()).unwrap_or(0);
+            let flow = match word.as_bytes()[0] {
+                b'.' => Flow::On,
+                b'<' | b'>' => Flow::Branch(target),
+                b'^' => Flow::Jump(target),
+                b'*' => Flow::Anywhere,
+                _ => Flow::End,
+            };
+            flows.push((at..at + 1, flow));
+        }
+        Code::of(&flows)
+    }
+
+    #[track_caller]
+    fn check(text: &str, calls: &[u64], loops: &[&[u64]]) {
+        let found = code(text).loops(calls);
+        let addresses: Vec<Vec<u64>> =
+            found.into_iter().map(|ranges| ranges.into_iter().flatten().collect()).collect();
+        assert_eq!(addresses, loops, "{text}");
+    }
+
+    #[test]
+    fn loops_within_loops() {
+        check(". . . !", &[1], &[]);
+        check(". . . <1 !", &[2], &[&[1, 2, 3]]);
+        check(". . . <1 . !", &[2, 4], &[]);
+        // An inner one from 2 to 3, an outer one from 1 to 5.
+        check(". . . <2 . <1 !", &[3], &[&[2, 3], &[1, 2, 3, 4, 5]]);
+        check(". . . <2 . <1 !", &[3, 4], &[&[1, 2, 3, 4, 5]]);
+        check(". . . <2 . <1 !", &[0], &[]);
+    }
+
+    #[test]
+    fn a_loop_that_is_entered_in_the_middle() {
+        // As compilers do: jump to the test at 5, body from 2.
+        check(". ^5 . . . . <2 !", &[3], &[&[2, 3, 4, 5, 6]]);
+    }
+
+    #[test]
+    fn parts_that_were_moved_away() {
+        // 3 jumps out to 6, from where 7 jumps back.
+        check(". . . >6 <1 ! . ^4", &[2, 6], &[&[1, 2, 3, 4, 6, 7]]);
+    }
+
+    #[test]
+    fn cases_of_a_switch() {
+        check(". . * . ^7 . ^7 . <1 !", &[3, 5], &[&[1, 2, 3, 4, 5, 6, 7, 8]]);
+    }
+
+    #[test]
+    fn real_instructions() {
+        // push rbx; mov ebx,10; (call +0); (sub ebx,1; jne to the call); pop rbx; ret
+        let bytes = [
+            0x53, 0xbb, 10, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x83, 0xeb, 1, 0x75, 0xf6, 0x5b, 0xc3,
+        ];
+        let code = Code::x86_64(&bytes, 0x1000);
+        assert_eq!(code.loops(&[0x100a]), [[0x1006..0x1010]]);
+        assert!(code.loops(&[0x1001]).is_empty());
+        assert!(Code::x86_64(&[], 0).loops(&[0]).is_empty());
+    }
+}

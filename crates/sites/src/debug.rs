@@ -1,0 +1,177 @@
+//! Which files say what a module is: the module itself if it is the one that ran, and its debug information, which may
+//! lie elsewhere.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use object::Object;
+use refrain_fold::bundle::sites::Module;
+
+/// Where systems keep debug information.
+const SYSTEM: &str = "/usr/lib/debug";
+/// How deep folders are searched.
+const DEPTH: usize = 6;
+
+#[derive(Debug)]
+pub struct Files {
+    pub module: PathBuf,
+    pub bytes: Vec<u8>,
+    /// What has the debug information, and what that refers to: the module itself or another file.
+    pub debug: PathBuf,
+    pub supplement: Option<PathBuf>,
+}
+
+/// The files of a module, or why its names cannot be told.
+pub fn find(module: &Module, folders: &[PathBuf]) -> Result<Files, String> {
+    let recorded = Path::new(&module.path);
+    let mut other: Option<String> = None;
+    let mut is_it = |path: &Path| -> Option<Vec<u8>> {
+        let bytes = fs::read(path).ok()?;
+        let have = build_id(&bytes)?;
+        if have == *module.build_id {
+            return Some(bytes);
+        }
+        let id = if have.is_empty() { "none".to_string() } else { hex(&have) };
+        other.get_or_insert(format!(
+            "{} is not the file that ran: its build-id is {id}, and not {}",
+            path.display(),
+            if module.build_id.is_empty() { "none".to_string() } else { hex(&module.build_id) },
+        ));
+        None
+    };
+    let below = recorded.strip_prefix("/").unwrap_or(recorded);
+    let name = recorded.file_name().unwrap_or_default();
+    let candidates = std::iter::once(recorded.to_path_buf())
+        .chain(folders.iter().flat_map(|folder| [folder.join(below), folder.join(name)]));
+    let mut found = None;
+    for path in candidates {
+        found = is_it(&path).map(|bytes| (path, bytes));
+        if found.is_some() {
+            break;
+        }
+    }
+    let found = found.or_else(|| {
+        let mut named = Vec::new();
+        folders.iter().for_each(|folder| search(folder, name.as_bytes(), DEPTH, &mut named));
+        named.into_iter().find_map(|path| is_it(&path).map(|bytes| (path, bytes)))
+    });
+    let Some((path, bytes)) = found else {
+        let missing = || format!("{} is not there or cannot be read", recorded.display());
+        return Err(format!(
+            "{}; its calls are named by their offsets (--modules DIR says where to look)",
+            other.unwrap_or_else(missing)
+        ));
+    };
+    let debug = debug_file(&path, &bytes, module, folders).unwrap_or_else(|| path.clone());
+    let supplement = supplement(&debug);
+    Ok(Files { module: path, bytes, debug, supplement })
+}
+
+/// Empty where an object file has none; `None` where it is no object file.
+fn build_id(bytes: &[u8]) -> Option<Vec<u8>> {
+    let file = object::File::parse(bytes).ok()?;
+    Some(file.build_id().ok().flatten().unwrap_or_default().to_vec())
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn search(folder: &Path, name: &[u8], depth: usize, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_dir() && depth > 0 {
+            search(&entry.path(), name, depth - 1, found);
+        } else if !kind.is_dir() && entry.file_name().as_bytes() == name {
+            found.push(entry.path());
+        }
+    }
+    found.sort();
+}
+
+/// A file with the debug information of a module that has none itself: by build-id, or by the name it has for it.
+fn debug_file(path: &Path, bytes: &[u8], module: &Module, folders: &[PathBuf]) -> Option<PathBuf> {
+    let file = object::File::parse(bytes).ok()?;
+    if file.section_by_name(".debug_info").is_some() || file.section_by_name(".zdebug_info").is_some() {
+        return None;
+    }
+    let mut candidates: Vec<(PathBuf, Option<u32>)> = Vec::new();
+    if let Some((first, rest)) = module.build_id.split_first() {
+        let name = format!(".build-id/{first:02x}/{}.debug", hex(rest));
+        let places = std::iter::once(Path::new(SYSTEM)).chain(folders.iter().map(PathBuf::as_path));
+        candidates.extend(places.map(|place| (place.join(&name), None)));
+    }
+    if let Ok(Some((name, sum))) = file.gnu_debuglink() {
+        let name = Path::new(std::ffi::OsStr::from_bytes(name));
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let far = Path::new(SYSTEM).join(folder.strip_prefix("/").unwrap_or(folder));
+        let beside = [folder.join(name), folder.join(".debug").join(name), far.join(name)];
+        let given = folders.iter().map(|folder| folder.join(name));
+        candidates.extend(beside.into_iter().chain(given).map(|candidate| (candidate, Some(sum))));
+    }
+    let fits = |(candidate, sum): &(PathBuf, Option<u32>)| {
+        let Ok(bytes) = fs::read(candidate) else { return false };
+        let Some(id) = build_id(&bytes) else { return false };
+        match sum {
+            // Two files of one build-id belong together; without one the sum has to do.
+            Some(sum) if id.is_empty() || module.build_id.is_empty() => crc32(&bytes) == *sum,
+            _ => id == *module.build_id,
+        }
+    };
+    candidates.into_iter().find(fits).map(|(candidate, _)| candidate)
+}
+
+/// What several debug files have in common may be in one more.
+fn supplement(debug: &Path) -> Option<PathBuf> {
+    let bytes = fs::read(debug).ok()?;
+    let file = object::File::parse(&*bytes).ok()?;
+    let (name, id) = file.gnu_debugaltlink().ok()??;
+    let path = debug.parent()?.join(std::ffi::OsStr::from_bytes(name));
+    let have = build_id(&fs::read(&path).ok()?)?;
+    (have == id).then_some(path)
+}
+
+/// As in `.gnu_debuglink`.
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut sum = !0u32;
+    for &byte in bytes {
+        sum ^= u32::from(byte);
+        for _ in 0..8 {
+            sum = sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 };
+        }
+    }
+    !sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_is_the_usual_one() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+    }
+
+    fn module(path: &Path, build_id: &[u8]) -> Module {
+        Module { path: path.to_string_lossy().into_owned(), build_id: build_id.into() }
+    }
+
+    #[test]
+    fn only_the_file_that_ran_is_taken() {
+        let own = std::env::current_exe().unwrap();
+        let id = build_id(&fs::read(&own).unwrap()).unwrap();
+        assert_eq!(find(&module(&own, &id), &[]).unwrap().module, own);
+        let why = find(&module(&own, b"\x12\x34"), &[]).unwrap_err();
+        assert!(why.contains("is not the file that ran") && why.contains("1234"), "{why}");
+        let why = find(&module(Path::new("/nowhere/at/all"), &id), &[]).unwrap_err();
+        assert!(why.contains("/nowhere/at/all is not there"), "{why}");
+        // It moved, with or without its folders.
+        let moved = Path::new("/nowhere").join(own.file_name().unwrap());
+        for folder in [own.parent().unwrap(), own.parent().unwrap().parent().unwrap()] {
+            let found = find(&module(&moved, &id), &[folder.to_path_buf()]).unwrap();
+            assert_eq!(found.module.file_name(), own.file_name());
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! In which loops of the source a set of calls is, from their stacks.
+
+use refrain_fold::bundle::sites::Frame;
+
+use crate::{Names, Place};
+
+/// One loop of a function's code.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Turn {
+    /// The function that it is written in, which may be inlined in that of the frame.
+    pub function: Option<String>,
+    pub file: Option<String>,
+    /// The first and the last line that some code in it is of, within that function: the first is mostly that of `for`.
+    pub lines: Option<(u32, u32)>,
+}
+
+impl Turn {
+    /// From what every piece of its code is called, outermost first.
+    pub(crate) fn of(chains: &[Vec<Place>]) -> Turn {
+        let chains = chains.iter().filter(|chain| !chain.is_empty());
+        let Some(first) = chains.clone().next() else { return Turn::default() };
+        // What is inlined into the loop is no part of where it is written; what all of it is inlined into is.
+        let mut common = first.len();
+        for chain in chains.clone() {
+            let same = |(a, b): &(&Place, &Place)| a.function == b.function;
+            let depth = first.iter().zip(chain).take_while(same).count();
+            // Two pieces may be inlined at different places of the outer function, which is then where they meet.
+            let apart = first.iter().zip(chain).take(depth).position(|(a, b)| a.source != b.source);
+            common = common.min(depth).min(apart.map_or(depth, |at| at + 1));
+        }
+        let Some(depth) = common.checked_sub(1) else { return Turn::default() };
+        let place = &first[depth];
+        let file = place.source.as_ref().map(|source| source.file.clone());
+        // Line 0 is code of no line.
+        let lines = chains.filter_map(|chain| chain.get(depth)?.source.as_ref());
+        let lines: Vec<u32> =
+            lines.filter(|s| Some(&s.file) == file.as_ref() && s.line > 0).map(|s| s.line).collect();
+        let lines = lines.iter().min().copied().zip(lines.iter().max().copied());
+        Turn { function: place.function.clone(), file, lines }
+    }
+}
+
+/// A loop of the source around calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Around {
+    /// In the function of the frames at this depth of the stacks, 0 being the outermost.
+    Loop { depth: usize, turn: Turn },
+    /// No loop: the function of the frame at this depth calls itself there.
+    Recursion { depth: usize, place: Place },
+}
+
+/// The loops that calls with these stacks (outermost frame first) have in common, the innermost first. Where they share
+/// no frame, or the code cannot be read, there are none.
+pub fn nest(names: &dyn Names, stacks: &[Vec<Frame>]) -> Vec<Around> {
+    let Some(first) = stacks.first().filter(|first| !first.is_empty()) else { return Vec::new() };
+    let shared = |stack: &Vec<Frame>| first.iter().zip(stack).take_while(|(a, b)| a == b).count();
+    let common = stacks.iter().map(shared).min().unwrap_or(0);
+    let mut found = Vec::new();
+    // Calls from one function, at several places of it.
+    let mut calls: Vec<Frame> = stacks.iter().filter_map(|stack| stack.get(common).copied()).collect();
+    if calls.len() == stacks.len() {
+        calls.sort_unstable();
+        calls.dedup();
+        let function = |call: &Frame| names.function(*call).map(|start| (call.module, start));
+        let of = calls.first().and_then(function);
+        if of.is_some() && calls.iter().all(|call| function(call) == of) {
+            let turns = names.loops(&calls);
+            found.extend(turns.into_iter().map(|turn| Around::Loop { depth: common, turn }));
+        }
+    }
+    for depth in (0..common).rev() {
+        let frame = first[depth];
+        let function = |frame: Frame| names.function(frame).map(|start| (frame.module, start));
+        let below = first.get(depth + 1..).unwrap_or_default();
+        let own = function(frame);
+        if own.is_some() && below.iter().any(|&inner| function(inner) == own) {
+            let place = names.places(frame).last().cloned().unwrap_or_default();
+            found.push(Around::Recursion { depth, place });
+        }
+        found.extend(names.loops(&[frame]).into_iter().map(|turn| Around::Loop { depth, turn }));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Source;
+
+    fn chain(text: &str) -> Vec<Place> {
+        let place = |word: &str| {
+            let (function, line) = word.split_once(':').unwrap();
+            let source = Source { file: "a.c".into(), line: line.parse().unwrap() };
+            Place { function: Some(function.into()), source: Some(source), ..Place::default() }
+        };
+        text.split_whitespace().map(place).collect()
+    }
+
+    #[track_caller]
+    fn check(chains: &[&str], function: &str, lines: (u32, u32)) {
+        let chains: Vec<Vec<Place>> = chains.iter().map(|text| chain(text)).collect();
+        let expected = Turn { function: Some(function.into()), file: Some("a.c".into()), lines: Some(lines) };
+        assert_eq!(Turn::of(&chains), expected);
+    }
+
+    #[test]
+    fn a_loop_is_where_all_of_its_code_is() {
+        check(&["main:12", "main:10", "main:14"], "main", (10, 14));
+        // A function that is inlined into the loop, and one that the loop is inlined with.
+        check(&["main:10", "main:12 see:3", "main:13"], "main", (10, 13));
+        check(&["main:40 run:5", "main:40 run:7 see:3", "main:40 run:4"], "run", (4, 7));
+        // Inlined twice in one loop: the loop is outside.
+        check(&["main:40 run:5", "main:41 run:7"], "main", (40, 41));
+        check(&["main:10", "main:0"], "main", (10, 10));
+        assert_eq!(Turn::of(&[]), Turn::default());
+    }
+}

@@ -19,6 +19,7 @@ Examples:
   refrain doctor -- mpiexec -n 16 ./app what would be traced, and what would be in the way?
   refrain info app.rfn                  what ran, what was kept
   refrain dump app.rfn --rank 0         every call of rank 0
+  refrain loops app.rfn                 loops, trip counts, source lines: the program's own structure
   refrain stats app.rfn                 calls, payload and time
   refrain verify app.rfn                is it what happened?
 
@@ -114,6 +115,7 @@ Examples:
   refrain dump app.rfn --rank 0,3-5 --calls 100..200  the second hundred of four ranks
   refrain dump app.rfn --only MPI_Send,MPI_Recv
   refrain dump app.rfn --json | jq 'select(.args.dest==1)'
+  refrain dump app.rfn --stacks                       where each call came from, of a run with --stacks full
 
 A line is [rank] number call(argument=value, ...) = result; with several threads [rank.thread]. Numbers count a
 thread's calls from 0. `-` (null in JSON) is what the call did not write, or what does not count on that rank.
@@ -142,6 +144,62 @@ from world. source and dest are ranks in the call's comm. {size=256, ...} is wha
         /// The same as --format json
         #[arg(long, conflicts_with = "format")]
         json: bool,
+        /// Where each call was made: function, file and line
+        #[arg(long)]
+        sites: bool,
+        /// The same with all that it was called from
+        #[arg(long)]
+        stacks: bool,
+        #[command(flatten)]
+        modules: Modules,
+    },
+    /// The structure for people: loops with their trip counts, calls with their parameters, ranks and source lines
+    #[command(after_help = "\
+Examples:
+  refrain run --fold loops -- mpiexec -n 16 ./app     keeps loops and call sites
+  refrain loops app.rfn
+  refrain loops app.rfn --depth 1                     what is in the outermost loops, no further
+  refrain loops app.rfn --rank 3                      as rank 3 went through it
+  refrain loops app.rfn --json | jq '.kinds[0].steps' the time-step loop
+  refrain loops app.rfn --events                      one row an event, as in the papers on ScalaTrace
+
+    loop 200 times  at bt.c:123 in main
+      MPI_Isend(count=10, datatype=MPI_INT, dest=rank+1, tag=7, comm=world)  at exchange (bt.c:30)
+      MPI_Reduce(...)  in 20 of 200 iterations  at main (bt.c:140)
+
+The time-step loop is the outermost one that holds most of the calls; 1,000 iterations (100 x 10) are a hundred times
+ten that differ in what the first does. Peers are told from the caller on: rank+1. `1 to 64 by 1`, `1 2 in turn` and
+`varies: 1..64` are numbers that change from call to call, `by rank: 1..9` and `3*rank+10` from rank to rank. A red flag
+is a number that is that of the ranks, so that it will grow with them.
+Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared. Without them
+calls are named by their function, or by module and offset. A trace that was folded by grammar has no loops; they are then
+looked for in the calls of one rank of each kind.
+JSON: kinds[] of ranks with nodes[] in the order of the program. Those with `inside` are loops, and so many of the nodes
+that follow are within them; those with `call` have params and site[], the stack from the outermost frame on. times[] says
+for each list of ranks how often the node's place is reached and how often it runs.")]
+    Loops {
+        /// The trace
+        file: PathBuf,
+        /// Only this rank
+        #[arg(long, value_name = "RANK")]
+        rank: Option<u32>,
+        /// Only this thread of the ranks
+        #[arg(long, value_name = "THREAD")]
+        thread: Option<u32>,
+        /// Show loops within at most so many loops, and count the rest
+        #[arg(long, value_name = "LOOPS")]
+        depth: Option<usize>,
+        /// Leave nothing out
+        #[arg(long)]
+        all: bool,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+        /// One row an event, with (members,iterations)[ranks] where loops begin
+        #[arg(long, conflicts_with = "json")]
+        events: bool,
+        #[command(flatten)]
+        modules: Modules,
     },
     /// Tables: calls, payload and time per function and per rank
     #[command(after_help = stats_help())]
@@ -167,6 +225,14 @@ Says yes (exit code 0) or no (1) and where; 2 if the file cannot be read, is cut
         #[arg(long, short)]
         quiet: bool,
     },
+}
+
+/// Where the binaries that ran are now.
+#[derive(Debug, clap::Args)]
+pub struct Modules {
+    /// Search this folder too for programs, libraries and their debug information, by name and build-id
+    #[arg(long = "modules", value_name = "DIR")]
+    pub folders: Vec<PathBuf>,
 }
 
 fn run_help() -> String {

@@ -3,6 +3,7 @@
 mod args;
 mod doctor;
 mod failure;
+mod loops;
 mod progress;
 mod reading;
 mod recover;
@@ -39,9 +40,19 @@ fn main() -> ExitCode {
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
         Command::Recover { directory, out, force } => recover::command(&directory, out, force),
         Command::Info { file, json } => reading::info(&file, json),
-        Command::Dump { file, rank, thread, calls, only, format, json } => {
+        Command::Dump { file, rank, thread, calls, only, format, json, sites, stacks, modules } => {
             let format = if json { Format::Json } else { format };
-            reading::dump(&file, rank, thread, calls, &only, format)
+            let from = (sites || stacks).then_some(reading::From { stacks, folders: &modules.folders });
+            reading::dump(&file, rank, thread, calls, &only, format, from)
+        }
+        Command::Loops { file, rank, thread, depth, all, json, events, modules } => {
+            let options = refrain_views::loops::Options { rank, thread, depth, all };
+            let form = match (json, events) {
+                (true, _) => loops::Form::Json,
+                (_, true) => loops::Form::Events,
+                _ => loops::Form::Text,
+            };
+            loops::loops(&file, &options, form, &modules.folders)
         }
         Command::Stats { file, per, json } => reading::stats(&file, per, json),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),

@@ -2,10 +2,11 @@
 
 use std::io::{BufWriter, Write};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use refrain_model::Function;
+use refrain_sites::Binaries;
 use refrain_tracefile::{Error, Trace};
 use refrain_views::dump::Selection;
 use refrain_views::human::{plural, thousands};
@@ -15,21 +16,22 @@ use refrain_views::{dump, info, stats, verify};
 use crate::args::{Format, Per};
 use crate::failure::Failure;
 use crate::progress::Bar;
+use crate::say;
 
 /// The answer is no.
 const NO: u8 = 1;
 
 /// A file's bytes and what they mean.
-struct Opened {
+pub struct Opened {
     bytes: Vec<u8>,
-    trace: Trace,
+    pub trace: Trace,
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     std::fs::read(path).map_err(|e| Failure::new(format!("{} cannot be read: {e}", path.display())))
 }
 
-fn open(path: &Path) -> Result<Opened, Failure> {
+pub fn open(path: &Path) -> Result<Opened, Failure> {
     let bytes = bytes(path)?;
     let trace = refrain_tracefile::read(&bytes).map_err(|error| unreadable(path, &error))?;
     Ok(Opened { bytes, trace })
@@ -40,14 +42,14 @@ fn unreadable(path: &Path, error: &Error) -> Failure {
 }
 
 /// A reader that has seen enough (`| head`) is no error.
-fn finish(path: &Path, done: Result<(), refrain_views::Error>) -> Result<ExitCode, Failure> {
+pub fn finish(path: &Path, done: Result<(), refrain_views::Error>) -> Result<ExitCode, Failure> {
     match done {
         Err(error) if !error.is_broken_pipe() => Err(Failure::new(format!("{}: {error}", path.display()))),
         _ => Ok(ExitCode::SUCCESS),
     }
 }
 
-fn output() -> BufWriter<std::io::StdoutLock<'static>> {
+pub fn output() -> BufWriter<std::io::StdoutLock<'static>> {
     BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
 }
 
@@ -68,6 +70,18 @@ pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     )
 }
 
+/// How much of where calls came from is shown, and where else their binaries may be.
+pub struct From<'a> {
+    pub stacks: bool,
+    pub folders: &'a [PathBuf],
+}
+
+/// No calls of the trace have call sites.
+pub fn no_sites(path: &Path) -> Failure {
+    let failure = Failure::new(format!("{} does not say where calls were made", path.display()));
+    failure.help("trace the run with --stacks site or --stacks full")
+}
+
 pub fn dump(
     path: &Path,
     ranks: Option<Numbers>,
@@ -75,6 +89,7 @@ pub fn dump(
     calls: Option<Range<u64>>,
     only: &[String],
     format: Format,
+    from: Option<From>,
 ) -> Result<ExitCode, Failure> {
     let only = if only.is_empty() { None } else { Some(functions(only)?) };
     let trace = open(path)?.trace;
@@ -83,7 +98,17 @@ pub fn dump(
         Format::Text => dump::Format::Text,
         Format::Json => dump::Format::Json,
     };
-    finish(path, dump::dump(&trace, &selection, format, &mut output()))
+    let Some(From { stacks, folders }) = from else {
+        return finish(path, dump::dump(&trace, &selection, format, &mut output()));
+    };
+    if trace.bundle.sites.is_empty() {
+        return Err(no_sites(path));
+    }
+    let names = Binaries::new(&trace.bundle.sites, folders);
+    let from = dump::From { names: &names, stacks };
+    let done = dump::dump_from(&trace, &selection, format, Some(from), &mut output());
+    names.warnings().iter().for_each(|warning| say(warning));
+    finish(path, done)
 }
 
 fn functions(names: &[String]) -> Result<Vec<&'static Function>, Failure> {

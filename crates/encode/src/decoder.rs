@@ -348,6 +348,11 @@ fn length(
     }
 }
 
+/// What a number of a lane says for a parameter of this kind; peers are as far from the caller as it says.
+pub fn meaning(kind: Kind, value: i64) -> Value {
+    number(kind, value, 0)
+}
+
 fn number(kind: Kind, value: i64, base: i64) -> Value {
     if let Some(id) = wire::as_named(value) {
         return constant_by_id(id).map_or(Value::Int(value), |c| Value::Name(c.name));

@@ -41,7 +41,7 @@ mod tape;
 mod wire;
 
 pub use comms::Later;
-pub use decoder::Decoder;
+pub use decoder::{Decoder, meaning};
 pub use digest::Digest;
 pub use encoder::{Before, Encoder};
 pub use error::Error;

@@ -96,6 +96,7 @@ pub struct Calls<'a> {
     events: Events<'a>,
     failed: bool,
     waiting: Waiting,
+    symbol: Option<u32>,
 }
 
 impl<'a> Calls<'a> {
@@ -110,7 +111,7 @@ impl<'a> Calls<'a> {
             }
         }
         let events = Events::new(bundle, rank, thread, decoder)?;
-        Ok(Calls { events, failed: false, waiting: Waiting::default() })
+        Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None })
     }
 
     /// Of the calls read so far. After the last one it equals the digest taken while the program ran.
@@ -118,8 +119,14 @@ impl<'a> Calls<'a> {
         self.events.digest.get()
     }
 
+    /// The symbol of the call read last.
+    pub fn symbol(&self) -> Option<u32> {
+        self.symbol
+    }
+
     fn advance(&mut self) -> Result<Option<Call>, Error> {
         let Some(event) = self.events.next_event()? else { return Ok(None) };
+        self.symbol = Some(event.symbol);
         self.waiting = self.events.waiting(event)?;
         Ok(self.waiting.next())
     }

@@ -14,6 +14,7 @@ mod notation;
 
 pub use cursor::Cursor;
 pub use folder::{Folder, Matching, WINDOW};
+pub use notation::vector;
 
 use std::collections::HashSet;
 use std::fmt;

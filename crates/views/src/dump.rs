@@ -7,6 +7,7 @@ use std::ops::Range;
 use refrain_encode::Calls;
 use refrain_fold::bundle::Bundle;
 use refrain_model::{Call, Function, Value};
+use refrain_sites::{Names, Place};
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -39,8 +40,27 @@ impl Default for Selection {
     }
 }
 
+/// Where calls came from is shown too.
+#[derive(Clone, Copy)]
+pub struct From<'n> {
+    pub names: &'n dyn Names,
+    /// All frames, not only that of the call.
+    pub stacks: bool,
+}
+
 /// Rank by rank, thread by thread, in the order in which the calls happened.
 pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Write) -> Result<(), Error> {
+    dump_from(trace, which, format, None, out)
+}
+
+/// The same with the call site of each call.
+pub fn dump_from(
+    trace: &Trace,
+    which: &Selection,
+    format: Format,
+    from: Option<From>,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let bundle = &trace.bundle;
     let ranks = trace.meta.ranks;
     if let Some(rank) = which.ranks.as_ref().and_then(|r| r.beyond(ranks)) {
@@ -64,11 +84,9 @@ pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Writ
                 continue;
             }
             let failed = |position| move |error| Error::Call { rank, thread, position, error };
-            let calls = Calls::new(bundle, rank, thread).map_err(failed(0))?;
-            for (position, call) in (0u64..).zip(calls) {
-                if position >= which.calls.end {
-                    break;
-                }
+            let mut calls = Calls::new(bundle, rank, thread).map_err(failed(0))?;
+            for position in 0..which.calls.end {
+                let Some(call) = calls.next() else { break };
                 let call = call.map_err(failed(position))?;
                 let wanted =
                     which.only.as_ref().is_none_or(|only| only.iter().any(|f| f.id == call.function.id));
@@ -76,9 +94,14 @@ pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Writ
                     continue;
                 }
                 line.clear();
+                let symbol = calls.symbol();
+                let site = from.map(|from| site(bundle, symbol, from));
                 match format {
-                    Format::Text => as_text(&call, rank, thread, position, &columns, &mut line),
-                    Format::Json => as_json(&call, rank, thread, position, &mut line),
+                    Format::Text => {
+                        as_text(&call, rank, thread, position, &columns, &mut line);
+                        site_text(site.as_deref().unwrap_or_default(), &mut line);
+                    }
+                    Format::Json => as_json(&call, rank, thread, position, site.as_deref(), &mut line),
                 }
                 line.push('\n');
                 out.write_all(line.as_bytes())?;
@@ -87,6 +110,20 @@ pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Writ
     }
     out.flush()?;
     Ok(())
+}
+
+/// The frames of a symbol by name, outermost first: all of them, or that of the call.
+fn site(bundle: &Bundle, symbol: Option<u32>, from: From) -> Vec<Place> {
+    let site = symbol.and_then(|symbol| bundle.symbols.get(symbol as usize)).map_or(0, |entry| entry.site);
+    let frames = bundle.sites.frames(site);
+    let first = if from.stacks { 0 } else { frames.len().saturating_sub(1) };
+    frames[first..].iter().flat_map(|frame| from.names.places(*frame).to_vec()).collect()
+}
+
+fn site_text(places: &[Place], line: &mut String) {
+    for (i, place) in places.iter().rev().enumerate() {
+        let _ = write!(line, "{}{place}", if i == 0 { "  at " } else { ", in " });
+    }
 }
 
 struct Columns {
@@ -133,7 +170,14 @@ fn as_text(call: &Call, rank: u32, thread: u32, position: u64, columns: &Columns
     }
 }
 
-fn as_json(call: &Call, rank: u32, thread: u32, position: u64, line: &mut String) {
+fn as_json(
+    call: &Call,
+    rank: u32,
+    thread: u32,
+    position: u64,
+    site: Option<&[Place]>,
+    line: &mut String,
+) {
     let mut object = json::Object::new(line);
     object.plain("rank", rank).plain("thread", thread).plain("number", position);
     object.text("call", call.function.name);
@@ -157,6 +201,22 @@ fn as_json(call: &Call, rank: u32, thread: u32, position: u64, line: &mut String
         }
         facts.end();
     }
+    if let Some(site) = site {
+        json::array(site, object.key("site"), place_json);
+    }
+    object.end();
+}
+
+/// A frame by name, as far as there is one.
+pub(crate) fn place_json(place: &Place, out: &mut String) {
+    let mut object = json::Object::new(out);
+    if let Some(function) = &place.function {
+        object.text("function", function);
+    }
+    if let Some(source) = &place.source {
+        object.text("file", &source.file).plain("line", source.line);
+    }
+    object.text("module", &place.module).plain("offset", place.offset);
     object.end();
 }
 
@@ -184,7 +244,7 @@ mod tests {
     #[test]
     fn one_call_as_in_the_design() {
         let mut line = String::new();
-        as_json(&send(), 0, 0, 12, &mut line);
+        as_json(&send(), 0, 0, 12, None, &mut line);
         assert_eq!(
             line,
             r#"{"rank":0,"thread":0,"number":12,"call":"MPI_Send","args":{"buf":"heap#3+0","count":1,"datatype":"MPI_INT","dest":1,"tag":9,"comm":"world"},"result":0}"#
@@ -205,7 +265,7 @@ mod tests {
         call.facts =
             vec![("size", Value::Int(16)), ("group", Value::List(vec![Value::Int(0), Value::Int(2)]))];
         let mut line = String::new();
-        as_json(&call, 0, 0, 0, &mut line);
+        as_json(&call, 0, 0, 0, None, &mut line);
         assert!(line.ends_with(r#","result":0,"facts":{"size":16,"group":[0,2]}}"#), "{line}");
         line.clear();
         as_text(&call, 0, 0, 0, &Columns { rank: 1, number: 1, threads: false }, &mut line);
@@ -218,7 +278,7 @@ mod tests {
         let two = [("size", 12), ("lb", 0), ("size", 4), ("lb", 0)];
         call.facts = two.map(|(name, value)| (name, Value::Int(value))).to_vec();
         let mut line = String::new();
-        as_json(&call, 0, 0, 0, &mut line);
+        as_json(&call, 0, 0, 0, None, &mut line);
         assert!(line.ends_with(r#""facts":{"size":[12,4],"lb":[0,0]}}"#), "{line}");
     }
 }

@@ -15,6 +15,7 @@ mod error;
 pub mod human;
 pub mod info;
 pub mod json;
+pub mod loops;
 pub mod select;
 pub mod stats;
 mod table;

@@ -1,0 +1,80 @@
+//! The flat form of the papers: a row for each event, with the loops that begin there (004, figures 1 and 5).
+
+use std::io::Write;
+
+use refrain_fold::ranks::RankList;
+use refrain_tracefile::Trace;
+
+use super::tree::Tree;
+use super::{Options, cohorts};
+use crate::error::Error;
+
+/// `MPI_Isend()(2,5)[0](3,6)[1]`: behind the first event of a loop how many events an iteration has and how often the
+/// loop runs, from the outermost loop to the innermost; in brackets the ranks it holds for, where they differ.
+pub fn write_events(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    for (at, cohort) in cohorts(trace, options)?.into_iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        let tree = Tree::new(&trace.bundle, cohort, options.rank)?;
+        let rows = rows(&tree);
+        let width = rows.iter().map(|(ranks, _)| ranks.len()).max().unwrap_or(0).max("Rank".len());
+        writeln!(out, "{:<width$}  Event", "Rank")?;
+        for (ranks, event) in rows {
+            writeln!(out, "{ranks:<width$}  {event}")?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn rows(tree: &Tree) -> Vec<(String, String)> {
+    let mut rows = Vec::new();
+    let mut heads = String::new();
+    for (node, branch) in tree.nodes.iter().enumerate() {
+        let times = head(tree, node);
+        let Some(symbol) = branch.symbol() else {
+            heads += &times;
+            continue;
+        };
+        let name = tree.function(symbol).map_or("?", |function| function.name);
+        rows.push((branch.ranks().to_string(), format!("{name}(){}{times}", std::mem::take(&mut heads))));
+    }
+    rows
+}
+
+/// `(members,times)` of a node for each list of ranks it is not the same on; nothing where it always runs once.
+fn head(tree: &Tree, node: usize) -> String {
+    let branch = &tree.nodes[node];
+    // Ranks that come by, by what they find.
+    let mut found: Vec<(String, RankList)> = Vec::new();
+    for turns in &branch.turns {
+        let members = members(tree, node, turns.ranks.iter().next().unwrap_or(0));
+        // Never at all is said by the ranks beside it.
+        if turns.runs == 0 || !branch.is_loop() && turns.low == 1 && turns.high == 1 {
+            continue;
+        }
+        // A loop around what has none: the other ranks' loop.
+        if branch.is_loop() && turns.low == 1 && turns.high == 1 && branch.turns.len() > 1 {
+            continue;
+        }
+        let text = format!("({members},{})", turns.vector);
+        match found.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, ranks)) => *ranks = ranks.union(&turns.ranks),
+            None => found.push((text, turns.ranks.clone())),
+        }
+    }
+    match &found[..] {
+        [(text, ranks)] if *ranks == branch.ranks() => text.clone(),
+        several => several.iter().map(|(text, ranks)| format!("{text}[{ranks}]")).collect(),
+    }
+}
+
+/// Events of a body that a rank ever makes.
+fn members(tree: &Tree, node: usize, rank: u32) -> usize {
+    let makes = |at: usize| {
+        let turns = tree.nodes[at].turns.iter().find(|turns| turns.ranks.contains(rank));
+        turns.is_some_and(|turns| turns.runs > 0)
+    };
+    tree.events(node).filter(|&(at, _)| makes(at)).count()
+}

@@ -1,0 +1,127 @@
+//! Red flags: what grows with the number of ranks keeps a program from growing (001, section 2).
+
+use refrain_fold::bundle::Bundle;
+use refrain_fold::ranks::RankList;
+use refrain_model::{Class, Kind, Len};
+use refrain_sites::Names;
+
+use super::params::{Is, Numbers, Param, Pattern, on};
+use super::place::call_site;
+use super::tree::Tree;
+use crate::human::thousands;
+
+/// With fewer ranks than these any number may be theirs.
+const FEWEST: u32 = 4;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flag {
+    pub node: usize,
+    /// All of it, as a sentence.
+    pub text: String,
+}
+
+/// `of` are the parameters of a symbol's calls.
+pub fn flags(
+    bundle: &Bundle,
+    names: &dyn Names,
+    tree: &Tree,
+    ranks: u32,
+    of: &dyn Fn(u32) -> Vec<Param>,
+) -> Vec<Flag> {
+    let mut found = Vec::new();
+    if ranks < FEWEST {
+        return found;
+    }
+    for node in 0..tree.nodes.len() {
+        let Some(symbol) = tree.nodes[node].symbol().filter(|_| tree.nodes[node].runs() > 0) else { continue };
+        let text = flag(bundle, names, tree, ranks, node, symbol, of);
+        if let Some(text) = text.filter(|text| found.iter().all(|known: &Flag| known.text != *text)) {
+            found.push(Flag { node, text });
+        }
+    }
+    found
+}
+
+fn flag(
+    bundle: &Bundle,
+    names: &dyn Names,
+    tree: &Tree,
+    ranks: u32,
+    node: usize,
+    symbol: u32,
+    of: &dyn Fn(u32) -> Vec<Param>,
+) -> Option<String> {
+    let function = tree.function(symbol)?;
+    let site = call_site(bundle, names, symbol).and_then(|places| places.last().map(|p| format!(" at {p}")));
+    let who = format!("{}{}", function.name, site.unwrap_or_default());
+    let params = of(symbol);
+    // Arrays of requests, as long as one of the parameters says.
+    let handles = function.params.iter().find(|p| p.kind == Kind::Handle(Class::Request) && !p.len.is_empty());
+    if let Some([Len::Param(count)]) = handles.map(|p| p.len)
+        && let Some(Param { is: Is::Numbers(numbers), .. }) =
+            params.iter().find(|p| p.name == function.params[usize::from(*count)].name)
+        && let Some((number, some)) = suspicious(numbers, ranks)
+    {
+        let some = if some == tree.ranks { String::new() } else { format!(" (on {})", on(&some)) };
+        return Some(format!(
+            "{who} has {} requests{some}, {}: consider a collective",
+            thousands(number),
+            as_many(number, ranks)
+        ));
+    }
+    // One message after the other.
+    if function.families.contains(&"p2p") {
+        let mut at = Some(node);
+        while let Some(here) = at {
+            let turns = tree.nodes[here].turns.iter().find(|turns| {
+                turns.low == turns.high && is_theirs(turns.high, ranks)
+            });
+            if let Some(turns) = turns {
+                let some = if turns.ranks == tree.ranks { String::new() } else { format!(" (on {})", on(&turns.ranks)) };
+                return Some(format!(
+                    "{who} is made {} times in a row{some}, {}: consider a collective",
+                    thousands(turns.high),
+                    as_many(turns.high, ranks)
+                ));
+            }
+            at = tree.nodes[here].parent;
+        }
+    }
+    // An entry for every rank.
+    let sized = |p: &&refrain_model::Param| matches!(p.len, [Len::Size(_)]) && !matches!(p.kind, Kind::Buffer);
+    let array = function.params.iter().find(sized)?;
+    let array = params.iter().find(|p| p.name == array.name)?;
+    let Is::Array { length: Some(length), .. } = &array.is else { return None };
+    let (number, _) = suspicious(length, ranks).filter(|(number, _)| *number == u64::from(ranks))?;
+    Some(format!("{who} takes arrays of {} entries, as many as there are ranks", thousands(number)))
+}
+
+/// A number that all calls of some ranks have, and that is the number of ranks or nearly so.
+fn suspicious(numbers: &Numbers, ranks: u32) -> Option<(u64, RankList)> {
+    numbers.iter().find_map(|(pattern, some)| match pattern {
+        Pattern::Constant(value) => {
+            let value = u64::try_from(*value).ok().filter(|value| is_theirs(*value, ranks) || twice(*value, ranks))?;
+            Some((value, some.clone()))
+        }
+        _ => None,
+    })
+}
+
+fn is_theirs(number: u64, ranks: u32) -> bool {
+    number == u64::from(ranks) || number + 1 == u64::from(ranks)
+}
+
+/// One to send and one to receive.
+fn twice(number: u64, ranks: u32) -> bool {
+    // The neighbours on a grid are as many as these.
+    ranks >= 2 * FEWEST && (number == 2 * u64::from(ranks) || number + 2 == 2 * u64::from(ranks))
+}
+
+fn as_many(number: u64, ranks: u32) -> &'static str {
+    match number {
+        n if n == u64::from(ranks) => "as many as there are ranks",
+        n if n + 1 == u64::from(ranks) => "one less than there are ranks",
+        n if n == 2 * u64::from(ranks) => "two for each rank",
+        _ => "two for each other rank",
+    }
+}

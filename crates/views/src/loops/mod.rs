@@ -1,0 +1,95 @@
+//! The structure of a program for people: loops within loops, with their trip counts, calls and source lines.
+//!
+//! Works on the folded form: trees of loops are read as they are, those of rules are folded into loops first, from the
+//! calls of one rank of each kind.
+
+mod events;
+mod flags;
+mod json;
+mod params;
+mod place;
+mod steps;
+mod text;
+mod tree;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use refrain_fold::bundle::{Bundle, Cohort};
+use refrain_sites::Names;
+use refrain_tracefile::Trace;
+
+use crate::error::Error;
+use params::Param;
+use place::Where;
+use steps::Steps;
+use tree::Tree;
+
+pub use events::write_events;
+pub use json::write_json;
+pub use text::write_text;
+
+/// What is looked at, and how closely.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Options {
+    pub rank: Option<u32>,
+    pub thread: Option<u32>,
+    /// Loops within so many loops are shown, the others counted.
+    pub depth: Option<usize>,
+    /// Nothing is left out.
+    pub all: bool,
+}
+
+/// One cohort: ranks (of one thread number) that have a tree in common.
+struct View<'a> {
+    tree: Tree<'a>,
+    /// By node.
+    places: Vec<Option<Where>>,
+    steps: Option<Steps>,
+    flags: Vec<flags::Flag>,
+    params: RefCell<HashMap<u32, Rc<[Param]>>>,
+}
+
+impl<'a> View<'a> {
+    fn new(trace: &'a Trace, names: &dyn Names, cohort: &'a Cohort, rank: Option<u32>) -> Result<View<'a>, Error> {
+        let bundle = &trace.bundle;
+        let tree = Tree::new(bundle, cohort, rank)?;
+        let places = place::locate(bundle, names, &tree);
+        let steps = steps::steps(bundle, names, &tree);
+        let mut view = View { tree, places, steps, flags: Vec::new(), params: RefCell::default() };
+        let of = |symbol: u32| view.params(bundle, symbol).to_vec();
+        view.flags = flags::flags(bundle, names, &view.tree, trace.meta.ranks, &of);
+        Ok(view)
+    }
+
+    fn params(&self, bundle: &Bundle, symbol: u32) -> Rc<[Param]> {
+        let known = self.params.borrow().get(&symbol).cloned();
+        known.unwrap_or_else(|| {
+            let params: Rc<[Param]> = params::params(bundle, &self.tree, symbol).into();
+            self.params.borrow_mut().insert(symbol, params.clone());
+            params
+        })
+    }
+}
+
+/// The cohorts that were asked for, by thread and lowest rank.
+fn cohorts<'a>(trace: &'a Trace, options: &Options) -> Result<Vec<&'a Cohort>, Error> {
+    let bundle = &trace.bundle;
+    if let Some(rank) = options.rank.filter(|rank| *rank >= trace.meta.ranks) {
+        let have = format!("0 to {}", trace.meta.ranks.saturating_sub(1));
+        return Err(Error::NoSuch { what: "rank", number: rank, have });
+    }
+    let threads = bundle.cohorts.iter().map(|c| c.thread).max().map_or(0, |t| t.saturating_add(1));
+    if let Some(thread) = options.thread.filter(|thread| *thread >= threads) {
+        let have = format!("0 to {}", threads.saturating_sub(1));
+        return Err(Error::NoSuch { what: "thread", number: thread, have });
+    }
+    let wanted = |cohort: &&Cohort| {
+        options.rank.is_none_or(|rank| cohort.ranks.contains(rank))
+            && options.thread.is_none_or(|thread| cohort.thread == thread)
+    };
+    let mut cohorts: Vec<&Cohort> = bundle.cohorts.iter().filter(wanted).collect();
+    cohorts.sort_by_key(|cohort| (cohort.thread, cohort.ranks.iter().next()));
+    Ok(cohorts)
+}

@@ -1,0 +1,328 @@
+//! What the calls of a symbol have as parameters: one number, a few, a pattern, another on each rank.
+
+use std::collections::{BTreeMap, HashMap};
+
+use refrain_encode::{Slot, meaning};
+use refrain_fold::bundle::{Bundle, Lane};
+use refrain_fold::ranks::RankList;
+use refrain_fold::stream::Stream;
+use refrain_model::{Class, Dir, Kind, Value};
+
+use super::tree::Tree;
+use crate::value;
+
+/// Longer sequences are only told by their range.
+const LOOKED_AT: u64 = 1 << 14;
+/// Longer rounds are.
+const ROUND: usize = 4;
+/// So many values are listed with the ranks that have them.
+const LISTED: usize = 3;
+/// Of more ranks than these, one in so many is looked at.
+const RANKS: usize = 1 << 12;
+
+/// One parameter of a symbol's calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Param {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub is: Is,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Is {
+    /// The same in all calls of all ranks, and not a number of the calls.
+    Fixed(Value),
+    /// Numbers of a scalar.
+    Numbers(Numbers),
+    /// An array: how long it is, if it says so itself, and what is in it.
+    Array { length: Option<Numbers>, numbers: Numbers },
+}
+
+/// What ranks have, by what they have.
+pub type Numbers = Vec<(Pattern, RankList)>;
+
+/// The numbers of one rank, in the order of its calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Pattern {
+    Constant(i64),
+    /// Each so much more than the one before.
+    Stride { start: i64, step: i64, last: i64 },
+    /// These, again and again.
+    Round(Vec<i64>),
+    Range { low: i64, high: i64 },
+}
+
+impl Pattern {
+    pub fn of(stream: &Stream, n: u64) -> Option<Pattern> {
+        let (low, high) = stream.min_max(n)?;
+        if low == high {
+            return Some(Pattern::Constant(low));
+        }
+        let range = Pattern::Range { low, high };
+        if n > LOOKED_AT {
+            return Some(range);
+        }
+        let all: Vec<i64> = stream.iter().take(n as usize).collect();
+        let (start, last) = (all[0], all[all.len() - 1]);
+        let step = all[1].wrapping_sub(start);
+        if all.len() > 2 && all.windows(2).all(|pair| pair[1].wrapping_sub(pair[0]) == step) {
+            return Some(Pattern::Stride { start, step, last });
+        }
+        let comes_again = |length: &usize| all.iter().skip(*length).zip(&all).all(|(a, b)| a == b);
+        let round = (2..=ROUND.min(all.len())).find(|length| all.len() >= 2 * length && comes_again(length));
+        Some(round.map_or(range, |length| Pattern::Round(all[..length].to_vec())))
+    }
+
+    pub fn range(&self) -> (i64, i64) {
+        match self {
+            Pattern::Constant(value) => (*value, *value),
+            Pattern::Stride { start, last, .. } => (*start.min(last), *start.max(last)),
+            Pattern::Round(all) => {
+                (all.iter().copied().min().unwrap_or(0), all.iter().copied().max().unwrap_or(0))
+            }
+            Pattern::Range { low, high } => (*low, *high),
+        }
+    }
+
+    fn text(&self, kind: Kind) -> String {
+        let one = |value: i64| number(kind, value);
+        match self {
+            Pattern::Constant(value) => one(*value),
+            Pattern::Stride { start, step, last } => format!("{} to {} by {step}", one(*start), one(*last)),
+            Pattern::Round(all) => {
+                let all: Vec<String> = all.iter().map(|value| one(*value)).collect();
+                format!("{} in turn", all.join(" "))
+            }
+            Pattern::Range { low, high } => format!("varies: {}..{}", one(*low), one(*high)),
+        }
+    }
+}
+
+/// `rank+1` for a peer, a name where it has one.
+pub fn number(kind: Kind, number: i64) -> String {
+    let mut out = String::new();
+    match (kind, meaning(kind, number)) {
+        (Kind::Peer(_), Value::Int(0)) => out.push_str("rank"),
+        (Kind::Peer(_), Value::Int(n)) => out = format!("rank{n:+}"),
+        (_, other) => value::text(&other, &mut out),
+    }
+    out
+}
+
+/// Everything about the calls of a symbol that is neither memory nor an output.
+pub fn params(bundle: &Bundle, tree: &Tree, symbol: u32) -> Vec<Param> {
+    let Some(layout) = tree.functions.get(&symbol) else { return Vec::new() };
+    let lanes = lanes_of(bundle, tree, symbol);
+    let occurrences = tree.occurrences(symbol);
+    let every = occurrences.len().div_ceil(RANKS).max(1);
+    let ranks: Vec<(u32, u64)> = occurrences.into_iter().step_by(every).collect();
+    let numbers = |lane: u16, lengths: Option<&HashMap<u32, u64>>| -> Numbers {
+        let Some(lane) = lanes.get(usize::from(lane)) else { return Vec::new() };
+        let count = |rank: u32, calls: u64| lengths.map_or(calls, |all| all.get(&rank).copied().unwrap_or(0));
+        by_rank(bundle, lane, ranks.iter().map(|&(rank, calls)| (rank, count(rank, calls))))
+    };
+    let total = |lane: u16| -> HashMap<u32, u64> {
+        let Some(lane) = lanes.get(usize::from(lane)) else { return HashMap::new() };
+        let sum = |&(rank, calls): &(u32, u64)| {
+            let sum = bundle.stream_of(lane, rank).map_or(0, |stream| stream.sum(calls));
+            (rank, u64::try_from(sum.max(0)).unwrap_or(u64::MAX))
+        };
+        ranks.iter().map(sum).collect()
+    };
+    let mut params = Vec::new();
+    for (param, slot) in layout.function.params.iter().zip(&layout.slots) {
+        if param.dir == Dir::Out || !matters(param.kind) || layout.inline.is_some() {
+            continue;
+        }
+        let is = match slot {
+            Slot::Fixed(value) => Is::Fixed(comm_name(param.kind, value)),
+            Slot::Object(class, id) => Is::Fixed(Value::Object(*class, *id)),
+            Slot::Number { lane } | Slot::InOut { before: lane, .. } => Is::Numbers(numbers(*lane, None)),
+            Slot::List { len: Some(len), lane } => {
+                let lengths = total(*len);
+                Is::Array { length: Some(numbers(*len, None)), numbers: numbers(*lane, Some(&lengths)) }
+            }
+            // Another parameter says how many there are.
+            Slot::List { len: None, lane } => Is::Array { length: None, numbers: numbers(*lane, None) },
+            _ => continue,
+        };
+        params.push(Param { name: param.name, kind: param.kind, is });
+    }
+    params
+}
+
+fn comm_name(kind: Kind, value: &Value) -> Value {
+    match (kind, value) {
+        (Kind::Handle(Class::Comm), Value::Name("MPI_COMM_WORLD")) => Value::Comm("world".into()),
+        (Kind::Handle(Class::Comm), Value::Name("MPI_COMM_SELF")) => Value::Comm("self".into()),
+        _ => value.clone(),
+    }
+}
+
+fn matters(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Buffer
+            | Kind::Status
+            | Kind::OutPointer
+            | Kind::OutAttribute
+            | Kind::ArgCount
+            | Kind::ArgVector
+            | Kind::Skip
+            | Kind::Handle(Class::Request | Class::Message)
+    )
+}
+
+/// The lanes of a symbol in a cohort.
+fn lanes_of<'a>(bundle: &Bundle, tree: &Tree<'a>, symbol: u32) -> &'a [Lane] {
+    let Some(structure) = bundle.structures.get(tree.cohort.structure as usize) else { return &[] };
+    let mut start = structure.own_lanes();
+    for other in structure.symbols() {
+        let count = usize::from(bundle.symbols[other as usize].lanes);
+        if other == symbol {
+            return tree.cohort.lanes.get(start..start + count).unwrap_or_default();
+        }
+        start += count;
+    }
+    &[]
+}
+
+fn by_rank(bundle: &Bundle, lane: &Lane, ranks: impl Iterator<Item = (u32, u64)>) -> Numbers {
+    let mut found: BTreeMap<Pattern, Vec<u32>> = BTreeMap::new();
+    let mut same: HashMap<u64, Option<Pattern>> = HashMap::new();
+    for (rank, count) in ranks {
+        let pattern = || bundle.stream_of(lane, rank).and_then(|stream| Pattern::of(&stream, count));
+        let pattern = match lane {
+            Lane::Same { .. } => same.entry(count).or_insert_with(pattern).clone(),
+            Lane::Varied(_) => pattern(),
+        };
+        if let Some(pattern) = pattern {
+            found.entry(pattern).or_default().push(rank);
+        }
+    }
+    let mut found: Vec<(Pattern, Vec<u32>)> = found.into_iter().collect();
+    found.sort_by_key(|(_, ranks)| ranks[0]);
+    found.into_iter().map(|(pattern, ranks)| (pattern, RankList::from_sorted(&ranks))).collect()
+}
+
+/// What ranks have in a few words.
+pub fn text(kind: Kind, numbers: &Numbers) -> String {
+    match &numbers[..] {
+        [] => "-".into(),
+        [(pattern, _)] => pattern.text(kind),
+        several => {
+            if let Some(formula) = linear(kind, several) {
+                return formula;
+            }
+            let listed = several.len() <= LISTED;
+            if listed {
+                let one = |(pattern, ranks): &(Pattern, RankList)| {
+                    format!("{} on {}", pattern.text(kind), on(ranks))
+                };
+                return several.iter().map(one).collect::<Vec<_>>().join(", ");
+            }
+            let ranges = several.iter().map(|(pattern, _)| pattern.range());
+            let (low, high) = ranges.fold((i64::MAX, i64::MIN), |all, one| (all.0.min(one.0), all.1.max(one.1)));
+            let constant = several.iter().all(|(pattern, _)| matches!(pattern, Pattern::Constant(_)));
+            let how = if constant { "by rank" } else { "varies" };
+            format!("{how}: {}..{}", number(kind, low), number(kind, high))
+        }
+    }
+}
+
+/// `rank 3`, `ranks 0-14:2`
+pub fn on(ranks: &RankList) -> String {
+    format!("{} {ranks}", if ranks.len() == 1 { "rank" } else { "ranks" })
+}
+
+/// `10 + 3 * rank`, where that is all there is to it and there are enough ranks to believe it.
+fn linear(kind: Kind, numbers: &[(Pattern, RankList)]) -> Option<String> {
+    let mut points: Vec<(i64, i64)> = Vec::new();
+    for (pattern, ranks) in numbers {
+        let Pattern::Constant(value) = pattern else { return None };
+        points.extend(ranks.iter().map(|rank| (i64::from(rank), *value)));
+    }
+    points.sort_unstable();
+    let [(r0, v0), (r1, v1), _, ..] = points[..] else { return None };
+    let (slope, rest) = ((v1 - v0) / (r1 - r0), (v1 - v0) % (r1 - r0));
+    let start = v0.checked_sub(slope.checked_mul(r0)?)?;
+    let fits = |&(rank, value): &(i64, i64)| slope.checked_mul(rank).and_then(|v| v.checked_add(start)) == Some(value);
+    if rest != 0 || slope == 0 || !points.iter().all(fits) {
+        return None;
+    }
+    // A peer is told from the caller on.
+    let slope = if matches!(kind, Kind::Peer(_)) { slope + 1 } else { slope };
+    let times = match slope {
+        0 => return Some(start.to_string()),
+        1 => "rank".to_string(),
+        _ => format!("{slope}*rank"),
+    };
+    Some(if start == 0 { times } else { format!("{times}{start:+}") })
+}
+
+impl Param {
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        match &self.is {
+            Is::Fixed(fixed) => value::text(fixed, &mut out),
+            Is::Numbers(numbers) => out = text(self.kind, numbers),
+            Is::Array { length, numbers } => {
+                let length = length.as_ref().map_or(String::new(), |length| format!("{} of ", text(Kind::Int, length)));
+                out = format!("[{length}{}]", text(self.kind, numbers));
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(values: &[i64]) -> Stream {
+        let mut folder = refrain_fold::stream::Folder::new();
+        values.iter().for_each(|&v| folder.push(v));
+        folder.finish()
+    }
+
+    #[track_caller]
+    fn check(values: &[i64], expected: &str) {
+        let pattern = Pattern::of(&stream(values), values.len() as u64).unwrap();
+        assert_eq!(pattern.text(Kind::Int), expected);
+    }
+
+    #[test]
+    fn patterns() {
+        check(&[5, 5, 5], "5");
+        check(&[1, 2, 3, 4], "1 to 4 by 1");
+        check(&[9, 6, 3], "9 to 3 by -3");
+        check(&[1, 7, 1, 7, 1], "1 7 in turn");
+        check(&[1, 7, 3, 64, 2], "varies: 1..64");
+        check(&[1, 7], "varies: 1..7");
+        assert_eq!(Pattern::of(&stream(&[1]), 0), None);
+    }
+
+    fn numbers(all: &[(i64, &[u32])]) -> Numbers {
+        all.iter().map(|(value, ranks)| (Pattern::Constant(*value), RankList::from_sorted(ranks))).collect()
+    }
+
+    #[test]
+    fn by_ranks() {
+        let peer = Kind::Peer(0);
+        assert_eq!(text(peer, &numbers(&[(1, &[0, 1, 2, 3])])), "rank+1");
+        assert_eq!(text(peer, &numbers(&[(0, &[0, 1])])), "rank");
+        assert_eq!(text(peer, &numbers(&[(1, &[0, 1, 2]), (-3, &[3])])), "rank+1 on ranks 0-2, rank-3 on rank 3");
+        let each: Vec<(i64, [u32; 1])> = (0..5).map(|r| (10 + 3 * i64::from(r), [r])).collect();
+        let each: Vec<(i64, &[u32])> = each.iter().map(|(v, r)| (*v, &r[..])).collect();
+        assert_eq!(text(Kind::Int, &numbers(&each)), "3*rank+10");
+        // All to rank 0, or to the one on the other side.
+        let to = |f: fn(i64) -> i64| (0..4).map(|r| (f(r) - r, [r as u32])).collect::<Vec<_>>();
+        for (to, expected) in [(to(|_| 0), "0"), (to(|r| 3 - r), "-1*rank+3"), (to(|r| 2 * r), "2*rank")] {
+            let to: Vec<(i64, &[u32])> = to.iter().map(|(v, r)| (*v, &r[..])).collect();
+            assert_eq!(text(peer, &numbers(&to)), expected);
+        }
+        let odd = [(4, &[0u32][..]), (9, &[1]), (2, &[2]), (7, &[3])];
+        assert_eq!(text(Kind::Int, &numbers(&odd)), "by rank: 2..9");
+        assert_eq!(text(Kind::Int, &vec![]), "-");
+    }
+}

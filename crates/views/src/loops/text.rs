@@ -1,0 +1,215 @@
+//! The structure as an indented text.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use refrain_fold::bundle::Bundle;
+use refrain_fold::ranks::RankList;
+use refrain_sites::Names;
+use refrain_tracefile::Trace;
+
+use super::params::on;
+use super::place::call_site;
+use super::tree::Turns;
+use super::{Options, View, cohorts};
+use crate::error::Error;
+use crate::human::{plural, thousands};
+
+/// Of more calls in a row than these only some are shown.
+const ROW: usize = 16;
+const SHOWN_FIRST: usize = 8;
+const SHOWN_LAST: usize = 2;
+/// As many kinds of ranks are shown.
+const KINDS: usize = 8;
+/// Differences between ranks that are listed.
+const LISTED: usize = 3;
+
+pub fn write_text(trace: &Trace, names: &dyn Names, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+    let all = cohorts(trace, options)?;
+    let shown = if options.all { all.len() } else { all.len().min(KINDS) };
+    for (at, cohort) in all.iter().take(shown).enumerate() {
+        let view = View::new(trace, names, cohort, options.rank)?;
+        let mut text = if at > 0 { "\n".to_string() } else { String::new() };
+        let mut writer = Writer { bundle: &trace.bundle, names, view: &view, options, text: &mut text };
+        writer.heading(trace, all.len());
+        writer.body(None, 1, 1);
+        out.write_all(text.as_bytes())?;
+    }
+    if shown < all.len() {
+        let rest: u64 = all[shown..].iter().map(|cohort| cohort.ranks.len()).sum();
+        writeln!(out, "\n... and {} that did other things (--all or --rank R shows them)", plural(rest, "rank"))?;
+    }
+    out.flush()?;
+    Ok(())
+}
+
+struct Writer<'w, 'a> {
+    bundle: &'a Bundle,
+    names: &'w dyn Names,
+    view: &'w View<'a>,
+    options: &'w Options,
+    text: &'w mut String,
+}
+
+impl Writer<'_, '_> {
+    fn heading(&mut self, trace: &Trace, kinds: usize) {
+        let tree = &self.view.tree;
+        let threads = trace.bundle.cohorts.iter().any(|cohort| cohort.thread > 0);
+        let thread = if threads { format!(", thread {}", tree.cohort.thread) } else { String::new() };
+        let all = kinds == 1 && self.options.rank.is_none() && tree.ranks.len() == u64::from(trace.meta.ranks);
+        let who = match all {
+            true => format!("all {}", plural(tree.ranks.len(), "rank")),
+            false => on(&tree.ranks),
+        };
+        let _ = writeln!(self.text, "{who}{thread}");
+        if tree.found {
+            let many = tree.ranks.len() > 1;
+            let _ = writeln!(
+                self.text,
+                "folded by grammar: these loops were found in the calls of rank {}{} (run with --fold loops to keep \
+                 them in the trace)",
+                tree.ranks.iter().next().unwrap_or(0),
+                if many { ", the others made the same" } else { "" }
+            );
+        }
+        match &self.view.steps {
+            None => self.text.push_str("time-step loop: none, no calls are repeated\n"),
+            Some(steps) => {
+                let counts: Vec<String> = match &steps.counts[..] {
+                    [(count, ranks)] if *ranks == tree.ranks => vec![count.to_string()],
+                    several if several.len() > LISTED => {
+                        let each = several.iter().map(|(count, _)| count.steps);
+                        let (low, high) = (each.clone().min().unwrap_or(0), each.max().unwrap_or(0));
+                        vec![format!("{} to {} iterations, by rank", thousands(low), thousands(high))]
+                    }
+                    several => several.iter().map(|(count, ranks)| format!("{count} on {}", on(ranks))).collect(),
+                };
+                let place = &self.view.places[steps.node];
+                let place = place.as_ref().map_or(String::new(), |place| format!(" at {place}"));
+                let _ = writeln!(
+                    self.text,
+                    "time-step loop: {}{place}, with {} of {} calls",
+                    counts.join(", "),
+                    thousands(steps.calls),
+                    thousands(steps.all_calls)
+                );
+            }
+        }
+        for flag in &self.view.flags {
+            let _ = writeln!(self.text, "red flag: {}", flag.text);
+        }
+        self.text.push('\n');
+    }
+
+    fn indent(&mut self, depth: usize) {
+        self.text.push_str(&"  ".repeat(depth));
+    }
+
+    /// `level`: how many loops are around.
+    fn body(&mut self, parent: Option<usize>, depth: usize, level: usize) {
+        let tree = &self.view.tree;
+        let comers = parent.map_or_else(|| tree.ranks.clone(), |parent| tree.nodes[parent].ranks());
+        let nodes: Vec<usize> = tree.body(parent).filter(|&node| tree.nodes[node].runs() > 0).collect();
+        let mut rest = &nodes[..];
+        while let Some(&node) = rest.first() {
+            let row = rest.iter().take_while(|&&node| !tree.nodes[node].is_loop()).count();
+            if row > ROW && !self.options.all {
+                rest[..SHOWN_FIRST].iter().for_each(|&node| self.event(node, &comers, depth));
+                self.indent(depth);
+                let hidden = row - SHOWN_FIRST - SHOWN_LAST;
+                let _ = writeln!(self.text, "... {} (--all shows them)", plural(hidden as u64, "more call"));
+                rest[row - SHOWN_LAST..row].iter().for_each(|&node| self.event(node, &comers, depth));
+                rest = &rest[row..];
+                continue;
+            }
+            rest = &rest[1..];
+            match tree.nodes[node].is_loop() {
+                false => self.event(node, &comers, depth),
+                true => self.looped(node, &comers, depth, level),
+            }
+        }
+    }
+
+    fn looped(&mut self, node: usize, comers: &RankList, depth: usize, level: usize) {
+        let branch = &self.view.tree.nodes[node];
+        let how_often = self.how_often(node, comers);
+        let repeats = branch.repeats();
+        // A body that is gone through once, whenever it is reached, is no loop.
+        if !repeats && how_often.is_empty() {
+            return self.body(Some(node), depth, level);
+        }
+        self.indent(depth);
+        self.text.push_str(if repeats { "loop" } else { "once" });
+        if !how_often.is_empty() {
+            let _ = write!(self.text, " {how_often}");
+        }
+        if let Some(place) = &self.view.places[node] {
+            let _ = write!(self.text, "  at {place}");
+        }
+        if repeats && self.options.depth.is_some_and(|most| level > most) {
+            let inside = self.view.tree.events(node).count() as u64;
+            let _ = writeln!(self.text, "  ... {} (--depth {level} shows them)", plural(inside, "call"));
+            return;
+        }
+        self.text.push('\n');
+        self.body(Some(node), depth + 1, level + usize::from(repeats));
+    }
+
+    fn event(&mut self, node: usize, comers: &RankList, depth: usize) {
+        let tree = &self.view.tree;
+        let Some(symbol) = tree.nodes[node].symbol() else { return };
+        self.indent(depth);
+        self.text.push_str(tree.function(symbol).map_or("?", |f| f.name));
+        let params = self.view.params(self.bundle, symbol);
+        let params: Vec<String> = params.iter().map(|p| format!("{}={}", p.name, p.text())).collect();
+        let _ = write!(self.text, "({})", params.join(", "));
+        let how_often = self.how_often(node, comers);
+        if !how_often.is_empty() {
+            let _ = write!(self.text, "  {how_often}");
+        }
+        if let Some(place) = call_site(self.bundle, self.names, symbol).and_then(|places| places.last().cloned()) {
+            let _ = write!(self.text, "  at {place}");
+        }
+        self.text.push('\n');
+    }
+
+    /// Empty for what every rank that comes by does once.
+    fn how_often(&self, node: usize, comers: &RankList) -> String {
+        let branch = &self.view.tree.nodes[node];
+        let running: Vec<&Turns> = branch.turns.iter().filter(|turns| turns.runs > 0).collect();
+        let top = branch.parent.is_none();
+        let times = |turns: &Turns| match (turns.low, turns.high) {
+            (1, 1) => String::new(),
+            (low, high) if low == high => format!("{} times", thousands(high)),
+            (0, 1) if top => String::new(),
+            (0, 1) => format!("in {} of {} iterations", thousands(turns.runs), thousands(turns.reached)),
+            (low, high) => {
+                let mean = turns.runs as f64 / turns.reached as f64;
+                format!("{}-{} times, mean {mean:.1}", thousands(low), thousands(high))
+            }
+        };
+        match &running[..] {
+            [] => String::new(),
+            [only] if only.ranks == *comers => times(only),
+            [only] => format!("{}{}on {}", times(only), if times(only).is_empty() { "" } else { " " }, on(&only.ranks)),
+            several if several.len() <= LISTED => {
+                let one = |turns: &&Turns| {
+                    let times = times(turns);
+                    format!("{} on {}", if times.is_empty() { "once" } else { &times }, on(&turns.ranks))
+                };
+                several.iter().map(one).collect::<Vec<_>>().join(", ")
+            }
+            several => {
+                let low = several.iter().map(|turns| turns.low).min().unwrap_or(0);
+                let high = several.iter().map(|turns| turns.high).max().unwrap_or(0);
+                let ranks = branch.ranks();
+                let only = if ranks == *comers { String::new() } else { format!(" on {}", on(&ranks)) };
+                match low == high {
+                    true if high == 1 => only.trim_start().to_string(),
+                    true => format!("{} times{only}", thousands(high)),
+                    false => format!("{}-{} times, by rank{only}", thousands(low), thousands(high)),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The loops of a cohort: how often every node runs, on which ranks.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+
+use refrain_encode::Layout;
+use refrain_fold::bundle::{Bundle, Cohort, Lane, Structure, Walk};
+use refrain_fold::loops::{Folder, Loops, Matching, Node};
+use refrain_fold::ranks::RankList;
+use refrain_fold::stream::Stream;
+use refrain_model::Function;
+
+use crate::error::Error;
+
+/// What the ranks of a cohort did, as loops within loops.
+#[derive(Debug)]
+pub struct Tree<'a> {
+    pub cohort: &'a Cohort,
+    /// Those that are looked at.
+    pub ranks: RankList,
+    pub nodes: Vec<Branch>,
+    /// By symbol.
+    pub functions: HashMap<u32, Layout>,
+    /// The trace has no loops: these were found while reading.
+    pub found: bool,
+}
+
+/// A node: an event, or a loop with its body after it.
+#[derive(Debug)]
+pub struct Branch {
+    pub node: Node,
+    /// The loop it is in.
+    pub parent: Option<usize>,
+    /// The node after the last one inside.
+    pub end: usize,
+    /// Ranks that come by here, by how often it runs; those that never do are in none.
+    pub turns: Vec<Turns>,
+}
+
+/// How often a node runs each time its place is reached.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Turns {
+    pub ranks: RankList,
+    /// How often its place is reached on each of the ranks, and how often it runs in all.
+    pub reached: u64,
+    pub runs: u64,
+    /// The fewest and the most at a time.
+    pub low: u64,
+    pub high: u64,
+    /// All of them, as the papers write them.
+    pub vector: String,
+}
+
+impl Branch {
+    pub fn is_loop(&self) -> bool {
+        matches!(self.node, Node::Loop { .. })
+    }
+
+    pub fn symbol(&self) -> Option<u32> {
+        match self.node {
+            Node::Event(symbol) => Some(symbol),
+            Node::Loop { .. } => None,
+        }
+    }
+
+    /// It comes again somewhere without anything else in between.
+    pub fn repeats(&self) -> bool {
+        self.turns.iter().any(|turns| turns.high > 1)
+    }
+
+    /// How often it runs, on all ranks together.
+    pub fn runs(&self) -> u64 {
+        let all = |turns: &Turns| turns.runs.saturating_mul(turns.ranks.len());
+        self.turns.iter().map(all).fold(0, u64::saturating_add)
+    }
+
+    /// The ranks on which it runs at all.
+    pub fn ranks(&self) -> RankList {
+        let some = self.turns.iter().filter(|turns| turns.runs > 0);
+        some.fold(RankList::default(), |all, turns| all.union(&turns.ranks))
+    }
+}
+
+/// Ranks that went through the tree alike, and the times of its nodes.
+struct Class<'a> {
+    ranks: RankList,
+    times: Vec<Option<Cow<'a, Stream>>>,
+}
+
+impl<'a> Tree<'a> {
+    /// `rank`: only that one.
+    pub fn new(bundle: &'a Bundle, cohort: &'a Cohort, rank: Option<u32>) -> Result<Tree<'a>, Error> {
+        let ranks = rank.map_or_else(|| cohort.ranks.clone(), RankList::single);
+        let structure = bundle.structures.get(cohort.structure as usize);
+        let found = !matches!(structure, Some(Structure::Loops(_)));
+        let (loops, classes) = match structure {
+            Some(Structure::Loops(loops)) => (loops.clone(), classes(bundle, cohort, loops, &ranks)),
+            _ => {
+                let first = ranks.iter().next().unwrap_or(0);
+                let folded = fold(bundle, first, cohort.thread)?;
+                let times = folded.times.into_iter().map(|times| Some(Cow::Owned(times))).collect();
+                (folded.loops, vec![Class { ranks: ranks.clone(), times }])
+            }
+        };
+        let mut tree = Tree { cohort, ranks, nodes: branches(&loops), functions: HashMap::new(), found };
+        for class in &classes {
+            tree.enter(&loops, class);
+        }
+        for symbol in loops.symbols() {
+            let entry = &bundle.symbols[symbol as usize];
+            let layout = Layout::parse(&entry.bytes).map_err(|error| Error::Symbol { index: symbol, error })?;
+            tree.functions.insert(symbol, layout);
+        }
+        Ok(tree)
+    }
+
+    fn enter(&mut self, loops: &Loops, class: &Class) {
+        let totals = loops.totals(|node| class.times.get(node)?.as_deref());
+        for (at, (reached, runs)) in totals.into_iter().enumerate() {
+            let Some(Some(times)) = class.times.get(at).filter(|_| reached > 0) else { continue };
+            let (low, high) = times.min_max(reached).unwrap_or((0, 0));
+            let (low, high) = (low.max(0) as u64, high.max(0) as u64);
+            let vector = refrain_fold::loops::vector(times, reached);
+            let turns = Turns { ranks: class.ranks.clone(), reached, runs, low, high, vector };
+            let known = &mut self.nodes[at].turns;
+            match known.iter_mut().find(|k| Turns { ranks: turns.ranks.clone(), ..(*k).clone() } == turns) {
+                Some(known) => known.ranks = known.ranks.union(&turns.ranks),
+                None => known.push(turns),
+            }
+        }
+    }
+
+    pub fn function(&self, symbol: u32) -> Option<&'static Function> {
+        self.functions.get(&symbol).map(|layout| layout.function)
+    }
+
+    /// The nodes that stand in a body: that of a loop, or the outermost.
+    pub fn body(&self, parent: Option<usize>) -> impl Iterator<Item = usize> + '_ {
+        let (mut at, end) = parent.map_or((0, self.nodes.len()), |p| (p + 1, self.nodes[p].end));
+        std::iter::from_fn(move || {
+            let here = at;
+            (here < end).then(|| {
+                at = self.nodes[here].end;
+                here
+            })
+        })
+    }
+
+    /// The events within a node, itself included.
+    pub fn events(&self, node: usize) -> impl Iterator<Item = (usize, u32)> + '_ {
+        (node..self.nodes[node].end).filter_map(|at| Some((at, self.nodes[at].symbol()?)))
+    }
+
+    /// Calls made within a node, on all ranks together.
+    pub fn calls(&self, node: usize) -> u64 {
+        self.events(node).map(|(at, _)| self.nodes[at].runs()).fold(0, u64::saturating_add)
+    }
+
+    /// How often each rank makes a call.
+    pub fn occurrences(&self, symbol: u32) -> BTreeMap<u32, u64> {
+        let mut all = BTreeMap::new();
+        for branch in self.nodes.iter().filter(|branch| branch.symbol() == Some(symbol)) {
+            for turns in branch.turns.iter().filter(|turns| turns.runs > 0) {
+                for rank in turns.ranks.iter() {
+                    *all.entry(rank).or_insert(0) += turns.runs;
+                }
+            }
+        }
+        all
+    }
+}
+
+fn branches(loops: &Loops) -> Vec<Branch> {
+    let mut open: Vec<(usize, usize)> = Vec::new();
+    let mut nodes = Vec::with_capacity(loops.nodes.len());
+    for (at, node) in loops.nodes.iter().enumerate() {
+        while open.last().is_some_and(|&(_, end)| end <= at) {
+            open.pop();
+        }
+        let parent = open.last().map(|&(parent, _)| parent);
+        let end = at + 1 + if let Node::Loop { inside } = *node { inside as usize } else { 0 };
+        nodes.push(Branch { node: *node, parent, end, turns: Vec::new() });
+        if end > at + 1 {
+            open.push((at, end));
+        }
+    }
+    nodes
+}
+
+/// A trace of rules has no loops, but the calls they stand for do: those of one rank, and so of all with the same rules.
+fn fold(bundle: &Bundle, rank: u32, thread: u32) -> Result<refrain_fold::loops::Folded, Error> {
+    let failed = |error| Error::Call { rank, thread, position: 0, error };
+    let walk = Walk::new(bundle, rank, thread).map_err(|e| failed(refrain_encode::Error::Trace(e)))?;
+    let mut walk = walk.ok_or_else(|| failed(refrain_encode::Error::NoSuchRank { rank, thread }))?;
+    let mut folder = Folder::new(Matching::Elastic);
+    let mut defined = vec![false; bundle.symbols.len()];
+    while let Some(symbol) = walk.next_symbol() {
+        if !std::mem::replace(&mut defined[symbol as usize], true) {
+            let site = bundle.symbols[symbol as usize].site;
+            let mut path: Vec<u64> = bundle.sites.outwards(site).map(|(site, _)| site).collect();
+            path.reverse();
+            folder.define(symbol, &path);
+        }
+        folder.push(symbol);
+    }
+    Ok(folder.finish())
+}
+
+/// Ranks are alike if they are in the same variant of every lane of times, with the same numbers.
+fn classes<'a>(bundle: &'a Bundle, cohort: &'a Cohort, loops: &Loops, ranks: &RankList) -> Vec<Class<'a>> {
+    let mut marks: BTreeMap<u32, Vec<i64>> = ranks.iter().map(|rank| (rank, Vec::new())).collect();
+    for lane in cohort.lanes.iter().take(loops.nodes.len()) {
+        let Lane::Varied(variants) = lane else { continue };
+        for (number, variant) in (1i64..).zip(variants) {
+            for rank in variant.ranks.iter() {
+                if let Some(mark) = marks.get_mut(&rank) {
+                    mark.push(number);
+                }
+            }
+            for own in &variant.numbers {
+                for (rank, value) in own.values.pairs_of(&variant.ranks) {
+                    if let Some(mark) = marks.get_mut(&rank) {
+                        mark.push(value);
+                    }
+                }
+            }
+        }
+        // Ranks in no variant.
+        marks.values_mut().for_each(|mark| mark.push(i64::MIN));
+    }
+    let mut alike: BTreeMap<Vec<i64>, Vec<u32>> = BTreeMap::new();
+    for (rank, mark) in marks {
+        alike.entry(mark).or_default().push(rank);
+    }
+    let mut alike: Vec<Vec<u32>> = alike.into_values().collect();
+    alike.sort();
+    let class = |ranks: Vec<u32>| {
+        let times = cohort.lanes.iter().take(loops.nodes.len());
+        let times = times.map(|lane| bundle.stream_of(lane, ranks[0])).collect();
+        Class { ranks: RankList::from_sorted(&ranks), times }
+    };
+    alike.into_iter().map(class).collect()
+}

@@ -149,7 +149,8 @@ impl Opened {
             return None;
         }
         let length = addresses.end.checked_sub(addresses.start)?;
-        let within = |s: object::Segment| s.data_range(addresses.start, length).ok().flatten().map(<[u8]>::to_vec);
+        let within =
+            |s: object::Segment| s.data_range(addresses.start, length).ok().flatten().map(<[u8]>::to_vec);
         file.segments().find_map(within)
     }
 

@@ -74,7 +74,8 @@ impl Code {
         let starts: Vec<u64> = leaders.keys().copied().collect();
         let block_at = |address: u64| starts.binary_search(&address).ok();
         // What nothing else leads to is where an indirect jump may go: the cases of a switch.
-        let cases: Vec<usize> = leaders.values().enumerate().filter(|(_, told)| !**told).map(|(at, _)| at).collect();
+        let cases: Vec<usize> =
+            leaders.values().enumerate().filter(|(_, told)| !**told).map(|(at, _)| at).collect();
         let mut blocks: Vec<Block> = Vec::with_capacity(starts.len());
         let mut rest = flows.iter().peekable();
         for (at, &start) in starts.iter().enumerate() {
@@ -106,6 +107,9 @@ impl Code {
         let Some(&first) = wanted.first() else { return Vec::new() };
         let mut found = Vec::new();
         let mut inside = vec![true; self.blocks.len()];
+        // Padding leads on to what follows it, but nothing ever comes from there.
+        let mut alive = self.reached(0, &inside, &vec![false; self.blocks.len()], false);
+        alive[0] = true;
         // Ways back to where the loops around are entered: without them only inner loops are left.
         let mut entries = vec![false; self.blocks.len()];
         loop {
@@ -120,8 +124,8 @@ impl Code {
             found.push(within.map(|b| self.blocks[b].addresses.clone()).collect());
             let mut from_outside = vec![false; self.blocks.len()];
             from_outside[0] = true;
-            for block in self.blocks.iter().zip(&round).filter(|(_, inside)| !**inside) {
-                block.0.next.iter().for_each(|&to| from_outside[to] = true);
+            for block in (0..self.blocks.len()).filter(|&block| alive[block] && !round[block]) {
+                self.blocks[block].next.iter().for_each(|&to| from_outside[to] = true);
             }
             let mut more = false;
             for block in 0..self.blocks.len() {
@@ -216,6 +220,12 @@ mod tests {
     }
 
     #[test]
+    fn padding_is_no_way_in() {
+        // An outer loop from 1 to 5; the inner one goes on at 8, before which there is padding.
+        check(". . . >8 . <1 ! . . ^2", &[2], &[&[2, 3, 8, 9], &[1, 2, 3, 4, 5, 8, 9]]);
+    }
+
+    #[test]
     fn cases_of_a_switch() {
         check(". . * . ^7 . ^7 . <1 !", &[3, 5], &[&[1, 2, 3, 4, 5, 6, 7, 8]]);
     }
@@ -223,9 +233,7 @@ mod tests {
     #[test]
     fn real_instructions() {
         // push rbx; mov ebx,10; (call +0); (sub ebx,1; jne to the call); pop rbx; ret
-        let bytes = [
-            0x53, 0xbb, 10, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x83, 0xeb, 1, 0x75, 0xf6, 0x5b, 0xc3,
-        ];
+        let bytes = [0x53, 0xbb, 10, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x83, 0xeb, 1, 0x75, 0xf6, 0x5b, 0xc3];
         let code = Code::x86_64(&bytes, 0x1000);
         assert_eq!(code.loops(&[0x100a]), [[0x1006..0x1010]]);
         assert!(code.loops(&[0x1001]).is_empty());

@@ -29,14 +29,19 @@ impl Functions {
                 let is_code = symbol.kind() == SymbolKind::Text && symbol.is_definition();
                 let name = symbol.name().unwrap_or_default();
                 if is_code && !name.is_empty() {
-                    symbols.push(Symbol { address: symbol.address(), size: symbol.size(), name: name.into() });
+                    symbols.push(Symbol {
+                        address: symbol.address(),
+                        size: symbol.size(),
+                        name: name.into(),
+                    });
                 }
             }
         }
         // Of several names for one place the one that says how long it is, and then the shortest.
         symbols.sort_by_key(|s| (s.address, s.size == 0, s.name.len()));
         symbols.dedup_by_key(|s| s.address);
-        let mut ranges: Vec<Range<u64>> = files.iter().find_map(|file| unwind_ranges(file)).unwrap_or_default();
+        let mut ranges: Vec<Range<u64>> =
+            files.iter().find_map(|file| unwind_ranges(file)).unwrap_or_default();
         ranges.sort_by_key(|r| (r.start, r.end));
         ranges.dedup_by_key(|r| r.start);
         Functions { ranges, symbols }

@@ -170,14 +170,7 @@ fn as_text(call: &Call, rank: u32, thread: u32, position: u64, columns: &Columns
     }
 }
 
-fn as_json(
-    call: &Call,
-    rank: u32,
-    thread: u32,
-    position: u64,
-    site: Option<&[Place]>,
-    line: &mut String,
-) {
+fn as_json(call: &Call, rank: u32, thread: u32, position: u64, site: Option<&[Place]>, line: &mut String) {
     let mut object = json::Object::new(line);
     object.plain("rank", rank).plain("thread", thread).plain("number", position);
     object.text("call", call.function.name);

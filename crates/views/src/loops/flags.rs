@@ -12,6 +12,8 @@ use crate::human::thousands;
 
 /// With fewer ranks than these any number may be theirs.
 const FEWEST: u32 = 4;
+/// With fewer than these it may still be that of the neighbours on a grid, where nothing but the number tells.
+const MANY: u32 = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
@@ -33,7 +35,9 @@ pub fn flags(
         return found;
     }
     for node in 0..tree.nodes.len() {
-        let Some(symbol) = tree.nodes[node].symbol().filter(|_| tree.nodes[node].runs() > 0) else { continue };
+        let Some(symbol) = tree.nodes[node].symbol().filter(|_| tree.nodes[node].runs() > 0) else {
+            continue;
+        };
         let text = flag(bundle, names, tree, ranks, node, symbol, of);
         if let Some(text) = text.filter(|text| found.iter().all(|known: &Flag| known.text != *text)) {
             found.push(Flag { node, text });
@@ -56,8 +60,10 @@ fn flag(
     let who = format!("{}{}", function.name, site.unwrap_or_default());
     let params = of(symbol);
     // Arrays of requests, as long as one of the parameters says.
-    let handles = function.params.iter().find(|p| p.kind == Kind::Handle(Class::Request) && !p.len.is_empty());
-    if let Some([Len::Param(count)]) = handles.map(|p| p.len)
+    let handles =
+        function.params.iter().find(|p| p.kind == Kind::Handle(Class::Request) && !p.len.is_empty());
+    if ranks >= MANY
+        && let Some([Len::Param(count)]) = handles.map(|p| p.len)
         && let Some(Param { is: Is::Numbers(numbers), .. }) =
             params.iter().find(|p| p.name == function.params[usize::from(*count)].name)
         && let Some((number, some)) = suspicious(numbers, ranks)
@@ -69,26 +75,39 @@ fn flag(
             as_many(number, ranks)
         ));
     }
-    // One message after the other.
-    if function.families.contains(&"p2p") {
-        let mut at = Some(node);
-        while let Some(here) = at {
+    // A message for each of the others, one after the other.
+    let peer = function.params.iter().find(|p| matches!(p.kind, Kind::Peer(_)));
+    if let Some(Param { is: Is::Numbers(peers), .. }) =
+        peer.and_then(|peer| params.iter().find(|p| p.name == peer.name))
+    {
+        let to_all = |rank: u32| {
+            let all = (-i64::from(rank), i64::from(ranks - 1 - rank));
+            // A rank's own place may be left out at either end.
+            let (low, high) =
+                peers.iter().find(|(_, some)| some.contains(rank)).map_or((0, 0), |(p, _)| p.range());
+            let near = |a: i64, b: i64| a == b || b == 0 && a.abs() == 1;
+            near(low, all.0) && near(high, all.1)
+        };
+        // The event itself, or the loop it is in.
+        for here in [Some(node), tree.nodes[node].parent].into_iter().flatten() {
             let turns = tree.nodes[here].turns.iter().find(|turns| {
-                turns.low == turns.high && is_theirs(turns.high, ranks)
+                let so_many = turns.low == turns.high && is_theirs(turns.high, ranks);
+                so_many && turns.ranks.iter().all(to_all)
             });
             if let Some(turns) = turns {
-                let some = if turns.ranks == tree.ranks { String::new() } else { format!(" (on {})", on(&turns.ranks)) };
+                let all = turns.ranks == tree.ranks;
+                let some = if all { String::new() } else { format!(" (on {})", on(&turns.ranks)) };
                 return Some(format!(
                     "{who} is made {} times in a row{some}, {}: consider a collective",
                     thousands(turns.high),
                     as_many(turns.high, ranks)
                 ));
             }
-            at = tree.nodes[here].parent;
         }
     }
     // An entry for every rank.
-    let sized = |p: &&refrain_model::Param| matches!(p.len, [Len::Size(_)]) && !matches!(p.kind, Kind::Buffer);
+    let sized =
+        |p: &&refrain_model::Param| matches!(p.len, [Len::Size(_)]) && !matches!(p.kind, Kind::Buffer);
     let array = function.params.iter().find(sized)?;
     let array = params.iter().find(|p| p.name == array.name)?;
     let Is::Array { length: Some(length), .. } = &array.is else { return None };
@@ -100,7 +119,7 @@ fn flag(
 fn suspicious(numbers: &Numbers, ranks: u32) -> Option<(u64, RankList)> {
     numbers.iter().find_map(|(pattern, some)| match pattern {
         Pattern::Constant(value) => {
-            let value = u64::try_from(*value).ok().filter(|value| is_theirs(*value, ranks) || twice(*value, ranks))?;
+            let value = u64::try_from(*value).ok().filter(|n| is_theirs(*n, ranks) || twice(*n, ranks))?;
             Some((value, some.clone()))
         }
         _ => None,
@@ -113,8 +132,7 @@ fn is_theirs(number: u64, ranks: u32) -> bool {
 
 /// One to send and one to receive.
 fn twice(number: u64, ranks: u32) -> bool {
-    // The neighbours on a grid are as many as these.
-    ranks >= 2 * FEWEST && (number == 2 * u64::from(ranks) || number + 2 == 2 * u64::from(ranks))
+    number == 2 * u64::from(ranks) || number + 2 == 2 * u64::from(ranks)
 }
 
 fn as_many(number: u64, ranks: u32) -> &'static str {

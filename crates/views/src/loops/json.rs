@@ -18,7 +18,12 @@ use crate::dump::place_json;
 use crate::error::Error;
 use crate::json::{self, Object};
 
-pub fn write_json(trace: &Trace, names: &dyn Names, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+pub fn write_json(
+    trace: &Trace,
+    names: &dyn Names,
+    options: &Options,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let mut views = Vec::new();
     for cohort in cohorts(trace, options)? {
         views.push(View::new(trace, names, cohort, options.rank)?);
@@ -43,17 +48,17 @@ fn kind(trace: &Trace, names: &dyn Names, view: &View, out: &mut String) {
         None => object.key("steps").push_str("null"),
         Some(found) => {
             let mut steps = Object::new(object.key("steps"));
-            steps.plain("node", found.node).plain("calls", found.calls).plain("all_calls", found.all_calls);
-            json::array(&found.counts, steps.key("counts"), |(count, ranks), out| {
+            steps.plain("calls", found.calls).plain("all_calls", found.all_calls);
+            json::array(&found.loops, steps.key("loops"), |(node, count, ranks), out| {
                 let mut one = Object::new(out);
-                one.text("ranks", &ranks.to_string()).plain("steps", count.steps);
-                one.plain("turns", count.turns).plain("in_turn", count.in_turn).plain("outside", count.outside);
+                one.text("ranks", &ranks.to_string()).plain("node", node).plain("steps", count.steps);
+                one.plain("turns", count.turns).plain("outside", count.outside);
+                match &view.places[*node] {
+                    Some(place) => at(place, one.key("at")),
+                    None => one.key("at").push_str("null"),
+                }
                 one.end();
             });
-            match &view.places[found.node] {
-                Some(place) => at(place, steps.key("at")),
-                None => steps.key("at").push_str("null"),
-            }
             steps.end();
         }
     }
@@ -62,7 +67,9 @@ fn kind(trace: &Trace, names: &dyn Names, view: &View, out: &mut String) {
         one.plain("node", flag.node).text("text", &flag.text);
         one.end();
     });
-    json::array(0..tree.nodes.len(), object.key("nodes"), |node, out| node_json(trace, names, view, node, out));
+    json::array(0..tree.nodes.len(), object.key("nodes"), |node, out| {
+        node_json(trace, names, view, node, out)
+    });
     object.end();
 }
 

@@ -52,11 +52,16 @@ struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    fn new(trace: &'a Trace, names: &dyn Names, cohort: &'a Cohort, rank: Option<u32>) -> Result<View<'a>, Error> {
+    fn new(
+        trace: &'a Trace,
+        names: &dyn Names,
+        cohort: &'a Cohort,
+        rank: Option<u32>,
+    ) -> Result<View<'a>, Error> {
         let bundle = &trace.bundle;
         let tree = Tree::new(bundle, cohort, rank)?;
         let places = place::locate(bundle, names, &tree);
-        let steps = steps::steps(bundle, names, &tree);
+        let steps = steps::steps(bundle, names, &tree, &places);
         let mut view = View { tree, places, steps, flags: Vec::new(), params: RefCell::default() };
         let of = |symbol: u32| view.params(bundle, symbol).to_vec();
         view.flags = flags::flags(bundle, names, &view.tree, trace.meta.ranks, &of);

@@ -46,10 +46,17 @@ pub type Numbers = Vec<(Pattern, RankList)>;
 pub enum Pattern {
     Constant(i64),
     /// Each so much more than the one before.
-    Stride { start: i64, step: i64, last: i64 },
+    Stride {
+        start: i64,
+        step: i64,
+        last: i64,
+    },
     /// These, again and again.
     Round(Vec<i64>),
-    Range { low: i64, high: i64 },
+    Range {
+        low: i64,
+        high: i64,
+    },
 }
 
 impl Pattern {
@@ -222,7 +229,8 @@ pub fn text(kind: Kind, numbers: &Numbers) -> String {
                 return several.iter().map(one).collect::<Vec<_>>().join(", ");
             }
             let ranges = several.iter().map(|(pattern, _)| pattern.range());
-            let (low, high) = ranges.fold((i64::MAX, i64::MIN), |all, one| (all.0.min(one.0), all.1.max(one.1)));
+            let (low, high) =
+                ranges.fold((i64::MAX, i64::MIN), |all, one| (all.0.min(one.0), all.1.max(one.1)));
             let constant = several.iter().all(|(pattern, _)| matches!(pattern, Pattern::Constant(_)));
             let how = if constant { "by rank" } else { "varies" };
             format!("{how}: {}..{}", number(kind, low), number(kind, high))
@@ -246,7 +254,9 @@ fn linear(kind: Kind, numbers: &[(Pattern, RankList)]) -> Option<String> {
     let [(r0, v0), (r1, v1), _, ..] = points[..] else { return None };
     let (slope, rest) = ((v1 - v0) / (r1 - r0), (v1 - v0) % (r1 - r0));
     let start = v0.checked_sub(slope.checked_mul(r0)?)?;
-    let fits = |&(rank, value): &(i64, i64)| slope.checked_mul(rank).and_then(|v| v.checked_add(start)) == Some(value);
+    let fits = |&(rank, value): &(i64, i64)| {
+        slope.checked_mul(rank).and_then(|v| v.checked_add(start)) == Some(value)
+    };
     if rest != 0 || slope == 0 || !points.iter().all(fits) {
         return None;
     }
@@ -267,7 +277,9 @@ impl Param {
             Is::Fixed(fixed) => value::text(fixed, &mut out),
             Is::Numbers(numbers) => out = text(self.kind, numbers),
             Is::Array { length, numbers } => {
-                let length = length.as_ref().map_or(String::new(), |length| format!("{} of ", text(Kind::Int, length)));
+                let length = length
+                    .as_ref()
+                    .map_or(String::new(), |length| format!("{} of ", text(Kind::Int, length)));
                 out = format!("[{length}{}]", text(self.kind, numbers));
             }
         }
@@ -311,7 +323,10 @@ mod tests {
         let peer = Kind::Peer(0);
         assert_eq!(text(peer, &numbers(&[(1, &[0, 1, 2, 3])])), "rank+1");
         assert_eq!(text(peer, &numbers(&[(0, &[0, 1])])), "rank");
-        assert_eq!(text(peer, &numbers(&[(1, &[0, 1, 2]), (-3, &[3])])), "rank+1 on ranks 0-2, rank-3 on rank 3");
+        assert_eq!(
+            text(peer, &numbers(&[(1, &[0, 1, 2]), (-3, &[3])])),
+            "rank+1 on ranks 0-2, rank-3 on rank 3"
+        );
         let each: Vec<(i64, [u32; 1])> = (0..5).map(|r| (10 + 3 * i64::from(r), [r])).collect();
         let each: Vec<(i64, &[u32])> = each.iter().map(|(v, r)| (*v, &r[..])).collect();
         assert_eq!(text(Kind::Int, &numbers(&each)), "3*rank+10");

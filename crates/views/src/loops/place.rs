@@ -65,8 +65,11 @@ pub fn locate(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> Vec<Option<Whe
     let mut found: Vec<Option<Where>> = vec![None; tree.nodes.len()];
     // From the inside out.
     for node in (0..tree.nodes.len()).rev().filter(|&node| tree.nodes[node].repeats()) {
-        let mut symbols: Vec<u32> =
-            tree.events(node).filter(|&(at, _)| tree.nodes[at].runs() > 0).map(|(_, symbol)| symbol).collect();
+        let mut symbols: Vec<u32> = tree
+            .events(node)
+            .filter(|&(at, _)| tree.nodes[at].runs() > 0)
+            .map(|(_, symbol)| symbol)
+            .collect();
         symbols.sort_unstable();
         symbols.dedup();
         let stacks: Vec<Vec<Frame>> = symbols.iter().map(|&symbol| stack(bundle, symbol)).collect();
@@ -127,8 +130,8 @@ fn calls(names: &dyn Names, stacks: &[Vec<Frame>]) -> Option<Where> {
         let differs = |(a, b): (&Place, &Place)| a != b;
         let apart = first.iter().zip(chain).position(differs);
         let apart = apart.unwrap_or(first.len().min(chain.len()).checked_sub(1)?);
-        let same_function =
-            first.get(apart).and_then(|p| p.function.as_ref()) == chain.get(apart).and_then(|p| p.function.as_ref());
+        let same_function = first.get(apart).and_then(|p| p.function.as_ref())
+            == chain.get(apart).and_then(|p| p.function.as_ref());
         depth = depth.min(if same_function { apart } else { apart.checked_sub(1)? });
     }
     let place = &first[depth];

@@ -7,159 +7,89 @@ use refrain_fold::bundle::sites::Frame;
 use refrain_fold::ranks::RankList;
 use refrain_sites::Names;
 
-use super::place::stack;
+use super::place::{How, Where, stack};
 use super::tree::Tree;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
-    pub node: usize,
-    /// How many, by rank; ranks without any are left out.
-    pub counts: Vec<(Count, RankList)>,
-    /// Calls in the loop, of all.
+    /// By ranks, of those that have such a loop: which node it is, and how many steps there are.
+    pub loops: Vec<(usize, Count, RankList)>,
+    /// Calls in these loops, and in all.
     pub calls: u64,
     pub all_calls: u64,
 }
 
-/// So many iterations, made up of: some before or after the loop that are like those in it, and those in the loop, which
-/// may be rounds of several.
+/// So many steps: those in the loop, each turn of which may be a round of several, and some before or after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Count {
     pub steps: u64,
     pub turns: u64,
-    pub in_turn: u64,
     pub outside: u64,
 }
 
 impl std::fmt::Display for Count {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Count { steps, turns, in_turn, outside } = *self;
+        let Count { steps, turns, outside } = *self;
         write!(f, "{}", crate::human::plural(steps, "iteration"))?;
-        match (in_turn, outside) {
-            (1, 0) => Ok(()),
-            (1, _) => write!(f, " ({turns} + {outside})"),
-            (_, 0) => write!(f, " ({turns} x {in_turn})"),
-            _ => write!(f, " ({turns} x {in_turn} + {outside})"),
+        let inside = steps - outside;
+        let inside = match inside.checked_div(turns) {
+            Some(1) | None => inside.to_string(),
+            Some(in_turn) if inside == turns * in_turn => format!("{turns} x {in_turn}"),
+            Some(_) => format!("{inside} in {turns} rounds"),
+        };
+        match outside {
+            0 if steps == turns => Ok(()),
+            0 => write!(f, " ({inside})"),
+            _ => write!(f, " ({inside} + {outside})"),
         }
     }
 }
 
-pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> Option<Steps> {
-    let calls: Vec<u64> = (0..tree.nodes.len()).map(|node| tree.calls(node)).collect();
-    let loops = (0..tree.nodes.len()).filter(|&node| tree.nodes[node].repeats());
-    // Of those with as many the first is the outermost.
-    let node = loops.rev().max_by_key(|&node| calls[node])?;
-    let all_calls = tree.body(None).map(|node| calls[node]).sum();
-    let keys = Keys::new(bundle, names, tree);
-    let mut counts: BTreeMap<Count, RankList> = BTreeMap::new();
-    let turns: Vec<(u64, &RankList)> = tree.nodes[node].turns.iter().map(|t| (t.runs, &t.ranks)).collect();
-    for (turns, ranks) in turns.into_iter().filter(|(turns, _)| *turns > 0) {
-        for (outside, in_turn, some) in keys.split(tree, node, turns, ranks) {
-            let count = Count { steps: turns * in_turn + outside, turns, in_turn, outside };
-            let known = counts.entry(count).or_default();
-            *known = known.union(&some);
-        }
+/// `places`: where the loops are, by node.
+pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<Where>]) -> Option<Steps> {
+    let finder = Finder { tree, places, keys: keys(bundle, names, tree) };
+    let mut loops: BTreeMap<(usize, Count), RankList> = BTreeMap::new();
+    let (mut calls, mut all_calls) = (0u64, 0u64);
+    for ranks in &tree.alike {
+        let Some(rank) = ranks.iter().next() else { continue };
+        let made = |node: usize| {
+            tree.events(node).map(|(at, _)| tree.runs_on(at, rank)).fold(0, u64::saturating_add)
+        };
+        let of_all = |calls: u64| calls.saturating_mul(ranks.len());
+        all_calls = all_calls.saturating_add(of_all(tree.body(None).map(made).fold(0, u64::saturating_add)));
+        let repeats = |node: &usize| {
+            let turns = tree.nodes[*node].turns.iter().find(|turns| turns.ranks.contains(rank));
+            turns.is_some_and(|turns| turns.high > 1)
+        };
+        // Of those with as many calls the last one seen is the outermost.
+        let Some(node) = (0..tree.nodes.len()).rev().filter(repeats).max_by_key(|&node| made(node)) else {
+            continue;
+        };
+        calls = calls.saturating_add(of_all(made(node)));
+        let known = loops.entry((node, finder.count(node, rank))).or_default();
+        *known = known.union(ranks);
     }
-    let mut counts: Vec<(Count, RankList)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, ranks)| ranks.iter().next());
-    Some(Steps { node, counts, calls: calls[node], all_calls })
+    let mut loops: Vec<(usize, Count, RankList)> =
+        loops.into_iter().map(|((node, count), ranks)| (node, count, ranks)).collect();
+    loops.sort_by_key(|(_, _, ranks)| ranks.iter().next());
+    (!loops.is_empty()).then_some(Steps { loops, calls, all_calls })
 }
 
 /// Which calls are the same call of the source: the same function from the same place, however deep a recursion is.
-struct Keys {
-    /// By symbol; `None` where nothing is known of the place.
-    of: HashMap<u32, Option<(u16, Vec<Frame>)>>,
-}
+type Key = (u16, Vec<Frame>);
 
-impl Keys {
-    fn new(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> Keys {
-        // A place without all that led there is too little to go by.
-        let full = bundle.sites.stacks.values().any(|stack| stack.outer != 0);
-        let key = |symbol: u32| {
-            let frames = stack(bundle, symbol);
-            let function = tree.function(symbol).filter(|_| full && !frames.is_empty())?;
-            Some((function.id, without_recursion(names, frames)))
-        };
-        Keys { of: tree.functions.keys().map(|&symbol| (symbol, key(symbol))).collect() }
+/// By symbol; none where nothing is known of the place.
+fn keys(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> HashMap<u32, Key> {
+    // A place without all that led there is too little to go by.
+    if bundle.sites.stacks.values().all(|stack| stack.outer == 0) {
+        return HashMap::new();
     }
-
-    fn of(&self, symbol: Option<u32>) -> Option<&(u16, Vec<Frame>)> {
-        self.of.get(&symbol?)?.as_ref()
-    }
-
-    /// By ranks: iterations like those of the loop that are outside of it, and how many of them each round is made of.
-    fn split(&self, tree: &Tree, node: usize, turns: u64, ranks: &RankList) -> Vec<(u64, u64, RankList)> {
-        let plain = self.plain(tree, node);
-        let rest: Vec<usize> =
-            (0..tree.nodes.len()).filter(|&at| at < node || at >= tree.nodes[node].end).collect();
-        let round = self.round(tree, node);
-        // Most programs have neither.
-        let twins = |at: usize| {
-            let key = self.of(tree.nodes[at].symbol());
-            rest.iter().any(|&other| key.is_some() && self.of(tree.nodes[other].symbol()) == key)
-        };
-        let peeled = !plain.is_empty() && plain.iter().all(|&at| twins(at));
-        if !peeled && round.is_none() {
-            return vec![(0, 1, ranks.clone())];
-        }
-        let mut found: BTreeMap<(u64, u64), Vec<u32>> = BTreeMap::new();
-        for rank in ranks.iter() {
-            let outside = match peeled {
-                false => 0,
-                true => {
-                    let each = plain.iter().map(|&at| {
-                        let (in_loop, out) = (runs(tree, at, rank), self.twins(tree, at, &rest, rank));
-                        // As often as that many iterations of the loop would make it.
-                        if in_loop == 0 { 0 } else { out.saturating_mul(turns) / in_loop }
-                    });
-                    each.min().unwrap_or(0)
-                }
-            };
-            let in_turn = round.map_or(1, |at| {
-                let inside: Vec<usize> = (node..tree.nodes[node].end).collect();
-                let all = runs(tree, at, rank) + self.twins(tree, at, &inside, rank);
-                if turns > 0 && all % turns == 0 { (all / turns).max(1) } else { 1 }
-            });
-            found.entry((outside, in_turn)).or_default().push(rank);
-        }
-        found.into_iter().map(|((outside, turn), ranks)| (outside, turn, RankList::from_sorted(&ranks))).collect()
-    }
-
-    /// The events of a body that every iteration makes.
-    fn plain(&self, tree: &Tree, node: usize) -> Vec<usize> {
-        if !tree.nodes[node].is_loop() {
-            return vec![node];
-        }
-        let always = |at: &usize| {
-            let branch = &tree.nodes[*at];
-            !branch.is_loop() && branch.turns.iter().all(|turns| turns.low == turns.high) && branch.runs() > 0
-        };
-        tree.body(Some(node)).filter(always).collect()
-    }
-
-    /// An event of a loop right inside, all of whose events are in the outer body too: every so many iterations something
-    /// more happens, and the two loops are one in the source.
-    fn round(&self, tree: &Tree, node: usize) -> Option<usize> {
-        let outer: Vec<_> = tree.body(Some(node)).filter_map(|at| self.of(tree.nodes[at].symbol())).collect();
-        let inner = |at: &usize| tree.nodes[*at].is_loop() && tree.nodes[*at].repeats();
-        tree.nodes[node].is_loop().then_some(())?;
-        tree.body(Some(node)).filter(inner).find_map(|at| {
-            let plain = self.plain(tree, at);
-            let both = |e: &usize| self.of(tree.nodes[*e].symbol()).is_some_and(|key| outer.contains(&key));
-            (!plain.is_empty() && plain.iter().all(both)).then(|| plain[0])
-        })
-    }
-
-    /// How often a rank makes the same call at other nodes.
-    fn twins(&self, tree: &Tree, at: usize, among: &[usize], rank: u32) -> u64 {
-        let key = self.of(tree.nodes[at].symbol());
-        let same = |other: &&usize| **other != at && key.is_some() && self.of(tree.nodes[**other].symbol()) == key;
-        among.iter().filter(same).map(|&other| runs(tree, other, rank)).sum()
-    }
-}
-
-fn runs(tree: &Tree, node: usize, rank: u32) -> u64 {
-    let turns = tree.nodes[node].turns.iter().find(|turns| turns.ranks.contains(rank));
-    turns.map_or(0, |turns| turns.runs)
+    let key = |symbol: u32| {
+        let frames = stack(bundle, symbol);
+        let function = tree.function(symbol).filter(|_| !frames.is_empty())?;
+        Some((symbol, (function.id, without_recursion(names, frames))))
+    };
+    tree.functions.keys().filter_map(|&symbol| key(symbol)).collect()
 }
 
 /// A function that calls itself is in one frame, the innermost.
@@ -168,4 +98,80 @@ fn without_recursion(names: &dyn Names, frames: Vec<Frame>) -> Vec<Frame> {
         frames.iter().map(|frame| Some((frame.module, names.function(*frame)?))).collect();
     let inner_too = |at: usize| functions[at].is_some() && functions[at + 1..].contains(&functions[at]);
     frames.iter().enumerate().filter(|(at, _)| !inner_too(*at)).map(|(_, frame)| *frame).collect()
+}
+
+struct Finder<'t> {
+    tree: &'t Tree<'t>,
+    places: &'t [Option<Where>],
+    keys: HashMap<u32, Key>,
+}
+
+impl Finder<'_> {
+    fn key(&self, node: usize) -> Option<&Key> {
+        self.keys.get(&self.tree.nodes[node].symbol()?)
+    }
+
+    fn count(&self, node: usize, rank: u32) -> Count {
+        let turns = self.tree.runs_on(node, rank);
+        let inside = self.inside(node, rank).max(turns);
+        let outside = self.outside(node, rank, turns);
+        Count { steps: inside + outside, turns, outside }
+    }
+
+    /// Steps in a loop: its turns, or more where a loop inside is the same loop of the source, because every so many steps
+    /// something else is done too.
+    fn inside(&self, node: usize, rank: u32) -> u64 {
+        let mut steps = 0;
+        for inner in self.tree.body(Some(node)).filter(|&inner| self.tree.nodes[inner].is_loop()) {
+            if !self.tree.nodes[node].is_loop() || self.tree.runs_on(inner, rank) == 0 {
+                continue;
+            }
+            // Its calls are made beside it too.
+            let plain = self.plain(inner, rank);
+            let beside: Vec<usize> = self.tree.body(Some(node)).collect();
+            let twins = |&at: &usize| self.twins(at, &beside, rank);
+            let beside = plain.iter().map(twins).min().unwrap_or(0);
+            let same_place = self.tree.nodes[inner].repeats()
+                && self.places[inner].is_some()
+                && self.places[inner].as_ref().is_some_and(|place| place.how == How::Loop)
+                && self.places[inner] == self.places[node];
+            if same_place || beside > 0 {
+                steps += self.inside(inner, rank).max(self.tree.runs_on(inner, rank)) + beside;
+            }
+        }
+        steps
+    }
+
+    /// Steps like those of the loop that are not in it: all that each of them does is done elsewhere too.
+    fn outside(&self, node: usize, rank: u32, turns: u64) -> u64 {
+        let tree = self.tree;
+        let rest: Vec<usize> =
+            (0..tree.nodes.len()).filter(|&at| at < node || at >= tree.nodes[node].end).collect();
+        let each = self.plain(node, rank).into_iter().map(|at| {
+            // As often as that many turns of the loop would do it.
+            let (within, out) = (tree.runs_on(at, rank), self.twins(at, &rest, rank));
+            out.saturating_mul(turns).checked_div(within).unwrap_or(0)
+        });
+        each.min().unwrap_or(0)
+    }
+
+    /// The events of a body that a rank makes in every iteration.
+    fn plain(&self, node: usize, rank: u32) -> Vec<usize> {
+        let tree = self.tree;
+        if !tree.nodes[node].is_loop() {
+            return vec![node];
+        }
+        let always = |at: &usize| {
+            let turns = tree.nodes[*at].turns.iter().find(|turns| turns.ranks.contains(rank));
+            !tree.nodes[*at].is_loop() && turns.is_some_and(|turns| turns.low == turns.high && turns.low > 0)
+        };
+        tree.body(Some(node)).filter(always).collect()
+    }
+
+    /// How often a rank makes the same call at other nodes.
+    fn twins(&self, at: usize, among: &[usize], rank: u32) -> u64 {
+        let Some(key) = self.key(at) else { return 0 };
+        let same = |other: &&usize| **other != at && self.key(**other) == Some(key);
+        among.iter().filter(same).map(|&other| self.tree.runs_on(other, rank)).sum()
+    }
 }

@@ -10,6 +10,7 @@ use refrain_tracefile::Trace;
 
 use super::params::on;
 use super::place::call_site;
+use super::steps::Count;
 use super::tree::Turns;
 use super::{Options, View, cohorts};
 use crate::error::Error;
@@ -24,7 +25,12 @@ const KINDS: usize = 8;
 /// Differences between ranks that are listed.
 const LISTED: usize = 3;
 
-pub fn write_text(trace: &Trace, names: &dyn Names, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
+pub fn write_text(
+    trace: &Trace,
+    names: &dyn Names,
+    options: &Options,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     let all = cohorts(trace, options)?;
     let shown = if options.all { all.len() } else { all.len().min(KINDS) };
     for (at, cohort) in all.iter().take(shown).enumerate() {
@@ -37,7 +43,11 @@ pub fn write_text(trace: &Trace, names: &dyn Names, options: &Options, out: &mut
     }
     if shown < all.len() {
         let rest: u64 = all[shown..].iter().map(|cohort| cohort.ranks.len()).sum();
-        writeln!(out, "\n... and {} that did other things (--all or --rank R shows them)", plural(rest, "rank"))?;
+        writeln!(
+            out,
+            "\n... and {} that did other things (--all or --rank R shows them)",
+            plural(rest, "rank")
+        )?;
     }
     out.flush()?;
     Ok(())
@@ -56,7 +66,8 @@ impl Writer<'_, '_> {
         let tree = &self.view.tree;
         let threads = trace.bundle.cohorts.iter().any(|cohort| cohort.thread > 0);
         let thread = if threads { format!(", thread {}", tree.cohort.thread) } else { String::new() };
-        let all = kinds == 1 && self.options.rank.is_none() && tree.ranks.len() == u64::from(trace.meta.ranks);
+        let all =
+            kinds == 1 && self.options.rank.is_none() && tree.ranks.len() == u64::from(trace.meta.ranks);
         let who = match all {
             true => format!("all {}", plural(tree.ranks.len(), "rank")),
             false => on(&tree.ranks),
@@ -75,21 +86,29 @@ impl Writer<'_, '_> {
         match &self.view.steps {
             None => self.text.push_str("time-step loop: none, no calls are repeated\n"),
             Some(steps) => {
-                let counts: Vec<String> = match &steps.counts[..] {
-                    [(count, ranks)] if *ranks == tree.ranks => vec![count.to_string()],
-                    several if several.len() > LISTED => {
-                        let each = several.iter().map(|(count, _)| count.steps);
+                let place = |node: usize| self.view.places[node].as_ref().map(|place| format!(" at {place}"));
+                let places: Vec<String> =
+                    steps.loops.iter().map(|(node, ..)| place(*node).unwrap_or_default()).collect();
+                let one_place = places.iter().all(|place| *place == places[0]);
+                let counts = match &steps.loops[..] {
+                    [(_, count, ranks)] if *ranks == tree.ranks => count.to_string(),
+                    several if several.len() > LISTED && one_place => {
+                        let each = several.iter().map(|(_, count, _)| count.steps);
                         let (low, high) = (each.clone().min().unwrap_or(0), each.max().unwrap_or(0));
-                        vec![format!("{} to {} iterations, by rank", thousands(low), thousands(high))]
+                        format!("{} to {} iterations, by rank", thousands(low), thousands(high))
                     }
-                    several => several.iter().map(|(count, ranks)| format!("{count} on {}", on(ranks))).collect(),
+                    several => {
+                        let one = |((_, count, ranks), place): (&(usize, Count, RankList), &String)| {
+                            let place = if one_place { "" } else { place };
+                            format!("{count} on {}{place}", on(ranks))
+                        };
+                        several.iter().zip(&places).map(one).collect::<Vec<_>>().join(", ")
+                    }
                 };
-                let place = &self.view.places[steps.node];
-                let place = place.as_ref().map_or(String::new(), |place| format!(" at {place}"));
                 let _ = writeln!(
                     self.text,
-                    "time-step loop: {}{place}, with {} of {} calls",
-                    counts.join(", "),
+                    "time-step loop: {counts}{}, with {} of {} calls",
+                    if one_place { &places[0] } else { "" },
                     thousands(steps.calls),
                     thousands(steps.all_calls)
                 );
@@ -167,7 +186,9 @@ impl Writer<'_, '_> {
         if !how_often.is_empty() {
             let _ = write!(self.text, "  {how_often}");
         }
-        if let Some(place) = call_site(self.bundle, self.names, symbol).and_then(|places| places.last().cloned()) {
+        if let Some(place) =
+            call_site(self.bundle, self.names, symbol).and_then(|places| places.last().cloned())
+        {
             let _ = write!(self.text, "  at {place}");
         }
         self.text.push('\n');
@@ -191,7 +212,12 @@ impl Writer<'_, '_> {
         match &running[..] {
             [] => String::new(),
             [only] if only.ranks == *comers => times(only),
-            [only] => format!("{}{}on {}", times(only), if times(only).is_empty() { "" } else { " " }, on(&only.ranks)),
+            [only] => format!(
+                "{}{}on {}",
+                times(only),
+                if times(only).is_empty() { "" } else { " " },
+                on(&only.ranks)
+            ),
             several if several.len() <= LISTED => {
                 let one = |turns: &&Turns| {
                     let times = times(turns);

@@ -19,6 +19,8 @@ pub struct Tree<'a> {
     /// Those that are looked at.
     pub ranks: RankList,
     pub nodes: Vec<Branch>,
+    /// Ranks that went through it alike.
+    pub alike: Vec<RankList>,
     /// By symbol.
     pub functions: HashMap<u32, Layout>,
     /// The trace has no loops: these were found while reading.
@@ -102,13 +104,16 @@ impl<'a> Tree<'a> {
                 (folded.loops, vec![Class { ranks: ranks.clone(), times }])
             }
         };
-        let mut tree = Tree { cohort, ranks, nodes: branches(&loops), functions: HashMap::new(), found };
+        let alike = classes.iter().map(|class| class.ranks.clone()).collect();
+        let mut tree =
+            Tree { cohort, ranks, nodes: branches(&loops), alike, functions: HashMap::new(), found };
         for class in &classes {
             tree.enter(&loops, class);
         }
         for symbol in loops.symbols() {
             let entry = &bundle.symbols[symbol as usize];
-            let layout = Layout::parse(&entry.bytes).map_err(|error| Error::Symbol { index: symbol, error })?;
+            let layout =
+                Layout::parse(&entry.bytes).map_err(|error| Error::Symbol { index: symbol, error })?;
             tree.functions.insert(symbol, layout);
         }
         Ok(tree)
@@ -154,6 +159,12 @@ impl<'a> Tree<'a> {
     /// Calls made within a node, on all ranks together.
     pub fn calls(&self, node: usize) -> u64 {
         self.events(node).map(|(at, _)| self.nodes[at].runs()).fold(0, u64::saturating_add)
+    }
+
+    /// How often a rank runs a node.
+    pub fn runs_on(&self, node: usize, rank: u32) -> u64 {
+        let turns = self.nodes[node].turns.iter().find(|turns| turns.ranks.contains(rank));
+        turns.map_or(0, |turns| turns.runs)
     }
 
     /// How often each rank makes a call.

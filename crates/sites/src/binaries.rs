@@ -11,7 +11,7 @@ use object::{Architecture, Object, ObjectSegment};
 use refrain_fold::bundle::Sites;
 use refrain_fold::bundle::sites::{Frame, Module};
 
-use crate::code::Code;
+use crate::code::{Code, Order};
 use crate::debug::{self, Files};
 use crate::functions::Functions;
 use crate::nest::Turn;
@@ -67,6 +67,14 @@ impl Binaries {
         entry.opened.get_or_init(open).as_ref().ok()
     }
 
+    /// The addresses of calls that are all in one module.
+    fn in_one(&self, calls: &[Frame]) -> Option<(&Opened, Vec<u64>)> {
+        let module = calls.first()?.module;
+        let address = |call: &Frame| (call.module == module).then(|| call.offset.saturating_sub(1));
+        let addresses: Option<Vec<u64>> = calls.iter().map(address).collect();
+        Some((self.opened(module)?, addresses?))
+    }
+
     fn named(&self, frame: Frame) -> Vec<Place> {
         let path = self.modules.get(&frame.module).map_or("", |entry| &entry.module.path);
         let module = path.rsplit('/').next().unwrap_or_default();
@@ -97,13 +105,14 @@ impl Names for Binaries {
     }
 
     fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
-        let Some(first) = calls.first() else { return Vec::new() };
-        let Some(opened) = self.opened(first.module) else { return Vec::new() };
-        if calls.iter().any(|call| call.module != first.module) {
-            return Vec::new();
-        }
-        let addresses: Vec<u64> = calls.iter().map(|call| call.offset.saturating_sub(1)).collect();
+        let Some((opened, addresses)) = self.in_one(calls) else { return Vec::new() };
         opened.loops(&addresses)
+    }
+
+    fn order(&self, calls: &[Frame], within: Option<&Turn>) -> Option<Order> {
+        let (opened, addresses) = self.in_one(calls)?;
+        let code = opened.code(*addresses.first()?)?;
+        Some(code.order(&addresses, within.map(|turn| &turn.code[..])))
     }
 }
 
@@ -154,19 +163,22 @@ impl Opened {
         file.segments().find_map(within)
     }
 
-    fn loops(&self, calls: &[u64]) -> Vec<Turn> {
-        let Some(function) = calls.first().and_then(|&call| self.functions.range(call)) else {
-            return Vec::new();
-        };
+    /// The code of the function around an address.
+    fn code(&self, address: u64) -> Option<Rc<Code>> {
+        let function = self.functions.range(address)?;
         let known = self.code.borrow().get(&function.start).cloned();
-        let code = known.unwrap_or_else(|| {
+        Some(known.unwrap_or_else(|| {
             let bytes = self.bytes_at(&function).unwrap_or_default();
             let code = Rc::new(Code::x86_64(&bytes, function.start));
             self.code.borrow_mut().insert(function.start, code.clone());
             code
-        });
-        let turns = code.loops(calls);
-        turns.iter().map(|addresses| self.turn(addresses)).collect()
+        }))
+    }
+
+    fn loops(&self, calls: &[u64]) -> Vec<Turn> {
+        let code = calls.first().and_then(|&call| self.code(call));
+        let turns = code.map(|code| code.loops(calls)).unwrap_or_default();
+        turns.into_iter().map(|addresses| Turn { code: addresses.clone(), ..self.turn(&addresses) }).collect()
     }
 
     /// Where in the source the code at these addresses is.

@@ -142,6 +142,57 @@ impl Code {
         found
     }
 
+    /// How calls at these addresses follow each other within a part of the code: a loop, or all of the function.
+    pub fn order(&self, addresses: &[u64], within: Option<&[Range<u64>]>) -> Order {
+        let whole = self.blocks.first().map(|first| first.addresses.start);
+        let is_in = |block: &Block| match within {
+            None => true,
+            Some(ranges) => ranges.iter().any(|range| range.contains(&block.addresses.start)),
+        };
+        let inside: Vec<bool> = self.blocks.iter().map(is_in).collect();
+        let none = vec![false; self.blocks.len()];
+        let mut entries = none.clone();
+        if whole.is_some() {
+            let mut alive = self.reached(0, &vec![true; self.blocks.len()], &none, false);
+            alive[0] = true;
+            entries[0] = inside[0];
+            for block in (0..self.blocks.len()).filter(|&block| alive[block] && !inside[block]) {
+                self.blocks[block].next.iter().for_each(|&to| entries[to] |= inside[to]);
+            }
+        }
+        let block_of = |&address: &u64| self.blocks.iter().position(|b| b.addresses.contains(&address));
+        let blocks: Vec<Option<usize>> = addresses.iter().map(block_of).collect();
+        // Without the ways back to the beginning.
+        let ahead: Vec<Vec<bool>> = blocks
+            .iter()
+            .map(|block| block.map_or(Vec::new(), |block| self.reached(block, &inside, &entries, false)))
+            .collect();
+        let leads = |i: usize, j: usize| match (blocks[i], blocks[j]) {
+            (Some(a), Some(b)) => a == b || ahead[i][b],
+            _ => true,
+        };
+        let all = 0..addresses.len();
+        Order {
+            in_loop: all.clone().map(|i| blocks[i].is_none_or(|block| ahead[i][block])).collect(),
+            leads: all.clone().map(|i| all.clone().map(|j| leads(i, j)).collect()).collect(),
+            ways: Ways { next: self.ways(&inside, &entries, within.is_some()), blocks },
+        }
+    }
+
+    /// By block within, where it leads to within; to nowhere is the end: of an iteration, or of the function.
+    fn ways(&self, inside: &[bool], entries: &[bool], is_loop: bool) -> Vec<Option<Step>> {
+        let step = |at: usize| {
+            let block = &self.blocks[at];
+            let within = block.next.iter().filter(|&&next| inside[next] && !entries[next]).copied().collect();
+            let ends = match is_loop {
+                true => block.next.iter().any(|&next| entries[next]),
+                false => block.next.is_empty(),
+            };
+            Step { within, ends, begins: entries[at] }
+        };
+        (0..self.blocks.len()).map(|at| inside[at].then(|| step(at))).collect()
+    }
+
     /// Blocks to which a way of at least one step leads from a block, or from which one leads to it.
     fn reached(&self, from: usize, inside: &[bool], entries: &[bool], backward: bool) -> Vec<bool> {
         let mut edges: Vec<Vec<usize>> = vec![Vec::new(); self.blocks.len()];
@@ -163,6 +214,52 @@ impl Code {
             }
         }
         seen
+    }
+}
+
+/// What [`Code::order`] found, by the addresses it was asked for.
+#[derive(Debug)]
+pub struct Order {
+    /// It may come again before the end.
+    pub in_loop: Vec<bool>,
+    /// `leads[i][j]`: after the first the second may come.
+    pub leads: Vec<Vec<bool>>,
+    ways: Ways,
+}
+
+#[derive(Debug)]
+struct Ways {
+    next: Vec<Option<Step>>,
+    blocks: Vec<Option<usize>>,
+}
+
+#[derive(Debug)]
+struct Step {
+    within: Vec<usize>,
+    ends: bool,
+    begins: bool,
+}
+
+impl Order {
+    /// Whether every way from the beginning to the end passes one of these (by index).
+    pub fn must_pass(&self, some: &[usize]) -> bool {
+        let closed: Vec<usize> = some.iter().filter_map(|&at| self.ways.blocks[at]).collect();
+        let next = &self.ways.next;
+        let begins = |at: &usize| next[*at].as_ref().is_some_and(|step| step.begins) && !closed.contains(at);
+        let mut open: Vec<usize> = (0..next.len()).filter(begins).collect();
+        let mut seen = vec![false; next.len()];
+        while let Some(at) = open.pop() {
+            let Some(step) = &next[at] else { continue };
+            if step.ends {
+                return false;
+            }
+            for &to in step.within.iter().filter(|to| !closed.contains(to)) {
+                if !std::mem::replace(&mut seen[to], true) {
+                    open.push(to);
+                }
+            }
+        }
+        !closed.is_empty()
     }
 }
 
@@ -228,6 +325,23 @@ mod tests {
     #[test]
     fn cases_of_a_switch() {
         check(". . * . ^7 . ^7 . <1 !", &[3, 5], &[&[1, 2, 3, 4, 5, 6, 7, 8]]);
+    }
+
+    #[test]
+    fn what_every_iteration_does() {
+        // Of the loop from 1 to 8: either 2 or 4, then an inner loop at 6, then 7.
+        let code = code(". >4 . ^5 . . <6 . <1 !");
+        let whole = code.loops(&[7]).pop().unwrap();
+        let order = code.order(&[2, 4, 6, 7], Some(&whole));
+        assert_eq!(order.in_loop, [false, false, true, false]);
+        assert_eq!(order.leads[0], [true, false, true, true]);
+        assert_eq!(order.leads[3], [false, false, false, true]);
+        let passes = |some: &[usize]| order.must_pass(some);
+        assert_eq!([passes(&[0]), passes(&[0, 1]), passes(&[3]), passes(&[])], [false, true, true, false]);
+        // Of all of it: 0 and what is after the loop.
+        let order = code.order(&[0, 2, 9], None);
+        assert_eq!(order.in_loop, [false, true, false]);
+        assert!(order.must_pass(&[2]) && !order.must_pass(&[1]));
     }
 
     #[test]

@@ -26,6 +26,7 @@ use std::rc::Rc;
 use refrain_fold::bundle::sites::Frame;
 
 pub use binaries::Binaries;
+pub use code::Order;
 pub use nest::{Around, Turn, nest};
 
 /// What one frame of a stack is called.
@@ -85,4 +86,7 @@ pub trait Names {
     /// The loops in the frames' function, innermost first, that all of the calls are in: the code may get from each of
     /// them to each of them, and so around.
     fn loops(&self, calls: &[Frame]) -> Vec<Turn>;
+
+    /// How calls from one function follow each other: in a loop of it, or from where it begins to where it ends.
+    fn order(&self, calls: &[Frame], within: Option<&Turn>) -> Option<Order>;
 }

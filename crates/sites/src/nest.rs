@@ -1,5 +1,7 @@
 //! In which loops of the source a set of calls is, from their stacks.
 
+use std::ops::Range;
+
 use refrain_fold::bundle::sites::Frame;
 
 use crate::{Names, Place};
@@ -12,6 +14,8 @@ pub struct Turn {
     pub file: Option<String>,
     /// The first and the last line that some code in it is of, within that function: the first is mostly that of `for`.
     pub lines: Option<(u32, u32)>,
+    /// The addresses of its code in the module.
+    pub code: Vec<Range<u64>>,
 }
 
 impl Turn {
@@ -36,7 +40,7 @@ impl Turn {
         let lines: Vec<u32> =
             lines.filter(|s| Some(&s.file) == file.as_ref() && s.line > 0).map(|s| s.line).collect();
         let lines = lines.iter().min().copied().zip(lines.iter().max().copied());
-        Turn { function: place.function.clone(), file, lines }
+        Turn { function: place.function.clone(), file, lines, code: Vec::new() }
     }
 }
 
@@ -99,7 +103,8 @@ mod tests {
     #[track_caller]
     fn check(chains: &[&str], function: &str, lines: (u32, u32)) {
         let chains: Vec<Vec<Place>> = chains.iter().map(|text| chain(text)).collect();
-        let expected = Turn { function: Some(function.into()), file: Some("a.c".into()), lines: Some(lines) };
+        let function = Some(function.into());
+        let expected = Turn { function, file: Some("a.c".into()), lines: Some(lines), code: Vec::new() };
         assert_eq!(Turn::of(&chains), expected);
     }
 

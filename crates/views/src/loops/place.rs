@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::bundle::sites::Frame;
-use refrain_sites::{Around, Names, Place, nest};
+use refrain_sites::{Around, Names, Place, Turn, nest};
 
 use super::tree::Tree;
 
@@ -16,6 +16,8 @@ pub struct Where {
     pub function: Option<String>,
     pub file: Option<String>,
     pub lines: Option<(u32, u32)>,
+    /// Of a loop: how deep on the stack its function is, and its code.
+    pub code: Option<(usize, Turn)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,11 +84,12 @@ pub fn locate(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> Vec<Option<Whe
         let past = inner.and_then(|inner| around.iter().position(|a| a == inner)).map_or(0, |at| at + 1);
         chosen[node] = around.get(past).or_else(|| around.first()).cloned();
         found[node] = match &chosen[node] {
-            Some(Around::Loop { turn, .. }) => Some(Where {
+            Some(Around::Loop { turn, depth }) => Some(Where {
                 how: How::Loop,
                 function: turn.function.clone(),
                 file: turn.file.clone(),
                 lines: turn.lines,
+                code: Some((*depth, turn.clone())),
             })
             .filter(|place| place.lines.is_some()),
             Some(Around::Recursion { place, .. }) => Some(Where {
@@ -94,6 +97,7 @@ pub fn locate(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> Vec<Option<Whe
                 function: place.function.clone(),
                 file: place.source.as_ref().map(|source| source.file.clone()),
                 lines: place.source.as_ref().map(|source| (source.line, source.line)),
+                code: None,
             }),
             None => None,
         }
@@ -142,5 +146,6 @@ fn calls(names: &dyn Names, stacks: &[Vec<Frame>]) -> Option<Where> {
         function: Some(place.function.clone().unwrap_or_else(|| place.to_string())),
         file: place.source.as_ref().map(|source| source.file.clone()),
         lines: lines.clone().min().zip(lines.max()),
+        code: None,
     })
 }

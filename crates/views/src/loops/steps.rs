@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use refrain_fold::bundle::Bundle;
 use refrain_fold::bundle::sites::Frame;
 use refrain_fold::ranks::RankList;
-use refrain_sites::Names;
+use refrain_sites::{Names, Turn};
 
 use super::place::{How, Where, stack};
 use super::tree::Tree;
@@ -47,7 +47,8 @@ impl std::fmt::Display for Count {
 
 /// `places`: where the loops are, by node.
 pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<Where>]) -> Option<Steps> {
-    let finder = Finder { tree, places, keys: keys(bundle, names, tree) };
+    let stacks = tree.functions.keys().map(|&symbol| (symbol, stack(bundle, symbol))).collect();
+    let finder = Finder { tree, names, places, stacks, keys: keys(bundle, names, tree) };
     let mut loops: BTreeMap<(usize, Count), RankList> = BTreeMap::new();
     let (mut calls, mut all_calls) = (0u64, 0u64);
     for ranks in &tree.alike {
@@ -102,9 +103,15 @@ fn without_recursion(names: &dyn Names, frames: Vec<Frame>) -> Vec<Frame> {
 
 struct Finder<'t> {
     tree: &'t Tree<'t>,
+    names: &'t dyn Names,
     places: &'t [Option<Where>],
+    /// By symbol.
+    stacks: HashMap<u32, Vec<Frame>>,
     keys: HashMap<u32, Key>,
 }
+
+/// Calls with their stacks, and how often a rank made them.
+type Made<'s> = Vec<(&'s [Frame], u64)>;
 
 impl Finder<'_> {
     fn key(&self, node: usize) -> Option<&Key> {
@@ -115,7 +122,66 @@ impl Finder<'_> {
         let turns = self.tree.runs_on(node, rank);
         let inside = self.inside(node, rank).max(turns);
         let outside = self.outside(node, rank, turns);
-        Count { steps: inside + outside, turns, outside }
+        let count = Count { steps: inside + outside, turns, outside };
+        // What the code says goes before what the calls look like.
+        match self.by_code(node, rank) {
+            Some(steps) if steps != count.steps => Count { steps, turns: steps, outside: 0 },
+            _ => count,
+        }
+    }
+
+    /// How often the code must have gone around the loop, from calls that one of is made each time; `None` where no such
+    /// calls were recorded.
+    fn by_code(&self, node: usize, rank: u32) -> Option<u64> {
+        let (depth, turn) = self.places[node].as_ref()?.code.as_ref()?;
+        let outer = self.stacks.get(&self.tree.events(node).next()?.1)?.get(..*depth)?;
+        let mut made: Made = Vec::new();
+        for (at, symbol) in
+            (0..self.tree.nodes.len()).filter_map(|at| Some((at, self.tree.nodes[at].symbol()?)))
+        {
+            let stack = self.stacks.get(&symbol)?;
+            let inside = stack.get(*depth).is_some_and(|frame| {
+                let address = frame.offset.saturating_sub(1);
+                turn.code.iter().any(|range| range.contains(&address))
+            });
+            let runs = self.tree.runs_on(at, rank);
+            if runs > 0 && inside && stack.starts_with(outer) {
+                made.push((stack, runs));
+            }
+        }
+        self.passes(&made, *depth, Some(turn))
+    }
+
+    /// How often a piece of code was gone through, from its beginning to its end.
+    fn passes(&self, made: &Made, depth: usize, within: Option<&Turn>) -> Option<u64> {
+        let mut by_call: BTreeMap<Frame, Made> = BTreeMap::new();
+        for &(stack, runs) in made {
+            by_call.entry(*stack.get(depth)?).or_default().push((stack, runs));
+        }
+        let calls: Vec<Frame> = by_call.keys().copied().collect();
+        let order = self.names.order(&calls, within)?;
+        let mut known: Vec<(usize, u64)> = Vec::new();
+        for (at, made) in by_call.values().enumerate().filter(|(at, _)| !order.in_loop[*at]) {
+            // The call itself, or one on the way to it.
+            let is_call = made.iter().all(|(stack, _)| stack.len() == depth + 1);
+            let times = match is_call {
+                true => Some(made.iter().map(|(_, runs)| runs).sum()),
+                false => self.passes(made, depth + 1, None),
+            };
+            known.extend(times.map(|times| (at, times)));
+        }
+        // Of calls that exclude each other, as many as are needed to be sure that one is made.
+        known.sort_by_key(|&(at, times)| (std::cmp::Reverse(times), at));
+        known.iter().find_map(|&(first, times)| {
+            let (mut some, mut all) = (vec![first], times);
+            for &(other, times) in &known {
+                if some.iter().all(|&at| !order.leads[at][other] && !order.leads[other][at]) {
+                    some.push(other);
+                    all += times;
+                }
+            }
+            order.must_pass(&some).then_some(all)
+        })
     }
 
     /// Steps in a loop: its turns, or more where a loop inside is the same loop of the source, because every so many steps
@@ -132,7 +198,6 @@ impl Finder<'_> {
             let twins = |&at: &usize| self.twins(at, &beside, rank);
             let beside = plain.iter().map(twins).min().unwrap_or(0);
             let same_place = self.tree.nodes[inner].repeats()
-                && self.places[inner].is_some()
                 && self.places[inner].as_ref().is_some_and(|place| place.how == How::Loop)
                 && self.places[inner] == self.places[node];
             if same_place || beside > 0 {

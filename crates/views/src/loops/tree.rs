@@ -156,11 +156,6 @@ impl<'a> Tree<'a> {
         (node..self.nodes[node].end).filter_map(|at| Some((at, self.nodes[at].symbol()?)))
     }
 
-    /// Calls made within a node, on all ranks together.
-    pub fn calls(&self, node: usize) -> u64 {
-        self.events(node).map(|(at, _)| self.nodes[at].runs()).fold(0, u64::saturating_add)
-    }
-
     /// How often a rank runs a node.
     pub fn runs_on(&self, node: usize, rank: u32) -> u64 {
         let turns = self.nodes[node].turns.iter().find(|turns| turns.ranks.contains(rank));

@@ -58,9 +58,7 @@ fn main() {
 fn report(name: &str, symbols: &[u32]) {
     let each = |begin: Instant| begin.elapsed().as_nanos() as f64 / symbols.len() as f64;
     println!("{name}");
-    for (label, matching) in
-        [("elastic", Matching::Elastic), ("exact", Matching::Exact { window: WINDOW })]
-    {
+    for (label, matching) in [("elastic", Matching::Elastic), ("exact", Matching::Exact { window: WINDOW })] {
         let mut folder = Folder::new(matching);
         let begin = Instant::now();
         symbols.iter().for_each(|&symbol| folder.push(symbol));

@@ -17,8 +17,9 @@
 //! So nothing is ever merged that would have to be taken apart again: trailing iterations of an inner loop only change
 //! a number that is not written yet. A push touches one node, or as many as loops begin and end with it.
 //!
-//! Where call paths are known they decide whether going back to the first child is a new iteration: not if what ran in
-//! this one has more of its path in common than the whole body has. Then it is a loop in the function they share.
+//! Where call paths are known they decide whether going back to the first child is a new iteration: not if this one is
+//! incomplete, and what ran in it has more of its path in common than the whole body has. Then it is a loop in the
+//! function they share.
 //!
 //! Symbols in random order would nest without end, so beyond [`DEEPEST`] there are no new loops, only iterations that
 //! leave much out.
@@ -259,7 +260,8 @@ impl Elastic {
             self.widen(at, child);
             return false;
         }
-        let inner = child != body.first || frame.path != body.path;
+        let complete = self.tree.get(frame.cursor).next == NONE;
+        let inner = child != body.first || !complete && frame.path != body.path;
         if inner && frame.depth + body.height <= DEEPEST {
             self.wrap(at, child);
         } else {
@@ -298,7 +300,8 @@ impl Elastic {
     /// behind it in its last one.
     fn widen(&mut self, at: usize, from: u32) {
         let range: Vec<u32> = self.tree.siblings(from).collect();
-        let Some((middle, &taller)) = range.iter().enumerate().max_by_key(|(_, id)| self.tree.get(**id).height)
+        let Some((middle, &taller)) =
+            range.iter().enumerate().max_by_key(|(_, id)| self.tree.get(**id).height)
         else {
             return;
         };

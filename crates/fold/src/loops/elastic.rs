@@ -126,7 +126,21 @@ impl Elastic {
     }
 
     /// The symbol that comes next if this iteration is like the last one.
+    #[inline]
     pub fn predicted(&self) -> Option<u32> {
+        let frame = self.stack.last()?;
+        let cursor = self.tree.nodes.get(frame.cursor as usize)?;
+        let next = self.tree.nodes.get(cursor.next as usize);
+        if let Some(next) =
+            next.filter(|next| next.event.is_some() && next.times.last() + 1 == frame.iteration)
+            && !cursor.times.is_short()
+        {
+            return next.event;
+        }
+        self.foresee()
+    }
+
+    fn foresee(&self) -> Option<u32> {
         let before = |frame: &Frame, node: u32| {
             let earlier = frame.iteration.checked_sub(1)?;
             self.tree.get(node).times.lately(earlier)

@@ -67,6 +67,18 @@ impl Times {
         }
     }
 
+    /// The last iteration in which it ran.
+    #[inline]
+    pub fn last(&self) -> u64 {
+        self.at
+    }
+
+    /// It ran more often in the iteration before that.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        self.now < self.value && self.count > 0
+    }
+
     /// How often it ran in that iteration, if that is the last or next to last one in which it could.
     pub fn lately(&self, iteration: u64) -> Option<u64> {
         if self.at <= iteration {

@@ -10,12 +10,15 @@ pub(super) const ROOT: u32 = 0;
 /// Between labels when there is room.
 const GAP: u64 = 1 << 32;
 
+/// What every push touches comes first.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub(super) struct Node {
     /// Nothing for a body.
     pub event: Option<u32>,
     pub next: u32,
+    /// What the call paths within have in common.
+    pub path: u32,
     pub times: Times,
     pub prev: u32,
     pub parent: u32,
@@ -26,8 +29,6 @@ pub(super) struct Node {
     pub last: u32,
     /// Iterations of a body so far, in all.
     pub runs: u64,
-    /// What the call paths within have in common.
-    pub path: u32,
     /// Where it stands in the stack of open bodies.
     pub open: u32,
     /// Bodies within bodies, this one included.
@@ -204,6 +205,7 @@ impl Node {
         Node {
             event: None,
             next: NONE,
+            path: NOWHERE,
             times,
             prev: NONE,
             parent: NONE,
@@ -211,7 +213,6 @@ impl Node {
             first: NONE,
             last: NONE,
             runs: 0,
-            path: NOWHERE,
             open: NONE,
             height: 0,
         }

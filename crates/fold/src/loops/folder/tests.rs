@@ -46,6 +46,15 @@ fn assert_sound(folded: &Folded, symbols: &[u32], matching: Matching) {
     if matching == Matching::Elastic {
         let events = folded.loops.nodes.iter().filter(|node| matches!(node, Node::Event(_)));
         assert_eq!(events.count(), folded.loops.symbols().len(), "one leaf each: {folded:?}");
+        for (at, node) in folded.loops.nodes.iter().enumerate() {
+            let Node::Loop { inside } = *node else { continue };
+            assert_ne!(folded.times[at].as_constant(), Some(1), "a loop that never loops: {folded:?}");
+            let only = match folded.loops.nodes[at + 1] {
+                Node::Event(_) => inside == 1,
+                Node::Loop { inside: inner } => inside == inner + 1,
+            };
+            assert!(!only, "a loop of one: {folded:?}");
+        }
     }
 }
 

@@ -65,7 +65,7 @@ fn regular_loops() {
     for matching in [Matching::Elastic, Matching::Exact { window: loops::WINDOW }] {
         for body in [&[9][..], &(0..20).collect::<Vec<_>>(), &step, &both] {
             let mut folder = loops::Folder::new(matching);
-            body.repeat(12).iter().for_each(|&symbol| folder.push(symbol));
+            body.repeat(100).iter().for_each(|&symbol| folder.push(symbol));
             let more = body.repeat(1000);
             assert_eq!(allocations(|| more.iter().for_each(|&symbol| folder.push(symbol))), 0);
         }

@@ -27,6 +27,7 @@ pub(super) struct Node {
     /// Of a body.
     pub first: u32,
     pub last: u32,
+    pub children: u32,
     /// Iterations of a body so far, in all.
     pub runs: u64,
     /// Where it stands in the stack of open bodies.
@@ -103,6 +104,7 @@ impl Tree {
         let label = self.label_between(prev, next);
         let node = self.get_mut(id);
         (node.parent, node.prev, node.next, node.label) = (body, prev, next, label);
+        self.get_mut(body).children += 1;
         self.link(body, prev, id);
         self.link_back(body, next, id);
     }
@@ -111,9 +113,10 @@ impl Tree {
     pub fn wrap(&mut self, body: u32, first: u32, last: u32) {
         let (parent, prev, label) = (self.get(first).parent, self.get(first).prev, self.get(first).label);
         let next = self.get(last).next;
-        let mut at = first;
+        let (mut at, mut children) = (first, 0);
         loop {
             self.get_mut(at).parent = body;
+            children += 1;
             if at == last {
                 break;
             }
@@ -123,13 +126,15 @@ impl Tree {
         self.get_mut(last).next = NONE;
         let outer = self.get_mut(body);
         (outer.parent, outer.prev, outer.next, outer.label) = (parent, prev, next, label);
-        (outer.first, outer.last) = (first, last);
+        (outer.first, outer.last, outer.children) = (first, last, children);
+        self.get_mut(parent).children -= children - 1;
         self.link(parent, prev, body);
         self.link_back(parent, next, body);
     }
 
     pub fn unlink(&mut self, id: u32) {
         let Node { parent, prev, next, .. } = *self.get(id);
+        self.get_mut(parent).children -= 1;
         self.link(parent, prev, next);
         self.link_back(parent, next, prev);
     }
@@ -212,6 +217,7 @@ impl Node {
             label: 0,
             first: NONE,
             last: NONE,
+            children: 0,
             runs: 0,
             open: NONE,
             height: 0,

@@ -360,3 +360,16 @@ fn depth_has_an_end() {
         assert!(depth(&folded) <= 14, "{}", depth(&folded));
     }
 }
+
+/// Something new in each iteration: what is read must not be looked for among all that was ever new.
+#[test]
+fn bodies_do_not_widen_for_ever() {
+    let symbols: Vec<u32> = (0..60_000).map(|i| if i % 3 < 2 { i % 3 } else { i }).collect();
+    let mut folder = Folder::new(Matching::Elastic);
+    symbols.iter().for_each(|&symbol| folder.push(symbol));
+    let folded = folder.finish();
+    assert!(folded.iter().eq(symbols.iter().copied()));
+    assert!(folder.memory() < symbols.len() * 100, "{}", folder.memory());
+    let passed: u64 = folded.lengths.iter().sum();
+    assert!(passed < 600 * symbols.len() as u64 && folded.loops.nodes.len() < 21_000, "{passed}");
+}

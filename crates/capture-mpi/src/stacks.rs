@@ -21,7 +21,6 @@ use unwind::Stop;
 
 /// Where a wrapper was called from.
 #[derive(Debug, Clone, Copy, Default)]
-#[repr(C)]
 pub struct Place {
     /// Where on the stack it is written where it returns to; 0 where that is not known.
     pub slot: usize,

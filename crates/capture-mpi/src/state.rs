@@ -146,8 +146,12 @@ thread_local! {
 /// `BUSY` while we look at one.
 pub use own::{caller, depth, set_depth};
 
-/// Where the wrapper that this thread entered last was called.
+/// Where the wrapper was called that this thread entered last while it was in no other.
 pub use own::place;
+
+/// How far apart two of them are, for `wrappers::entry`.
+#[cfg(target_arch = "x86_64")]
+pub use own::CALLER_AFTER_DEPTH;
 
 /// Notes in the thread's part, if it has one, which function it is in: its position plus one, or 0. Returns what stood
 /// there.

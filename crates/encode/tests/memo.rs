@@ -40,22 +40,23 @@ impl Pair {
         e.encoder.before(&mut e.host, f, args, &mut e.before);
         mpi();
         e.encoder.after(&mut e.host, f, args, 0, &e.before, &mut e.record);
-        let (symbol, values) = match self.memo.recall(&mut w.encoder, &mut w.host, self.site, f, args, &w.before) {
-            Some((symbol, values)) => {
-                self.recalled += 1;
-                (self.symbols[symbol as usize].clone(), values.to_vec())
-            }
-            None => {
-                w.encoder.after(&mut w.host, f, args, 0, &w.before, &mut w.record);
-                w.record.site = self.site;
-                let symbol = self.tape.push(&w.record, 1);
-                if symbol as usize == self.symbols.len() {
-                    self.symbols.push((w.record.symbol.clone(), self.site));
+        let (symbol, values) =
+            match self.memo.recall(&mut w.encoder, &mut w.host, self.site, f, args, &w.before) {
+                Some((symbol, values)) => {
+                    self.recalled += 1;
+                    (self.symbols[symbol as usize].clone(), values.to_vec())
                 }
-                self.memo.remember(&mut w.encoder, &mut w.host, f, args, &w.record, symbol);
-                ((w.record.symbol.clone(), self.site), w.record.values.clone())
-            }
-        };
+                None => {
+                    w.encoder.after(&mut w.host, f, args, 0, &w.before, &mut w.record);
+                    w.record.site = self.site;
+                    let symbol = self.tape.push(&w.record, 1);
+                    if symbol as usize == self.symbols.len() {
+                        self.symbols.push((w.record.symbol.clone(), self.site));
+                    }
+                    self.memo.remember(&mut w.encoder, &mut w.host, f, args, &w.record, symbol);
+                    ((w.record.symbol.clone(), self.site), w.record.values.clone())
+                }
+            };
         assert_eq!(symbol, (e.record.symbol.clone(), self.site), "{name} {args:x?}");
         assert_eq!(values, e.record.values, "{name} {args:x?}");
     }

@@ -44,7 +44,8 @@ impl Lossy {
                     lossy.sites = number.ok_or_else(|| bad(format!("'{word}' needs a number from 2 on")))?;
                 }
                 Some(("sites-in", code)) => {
-                    let why = || format!("'{word}' is no code: MODULE+0xSTART-0xEND, as in app+0x1200-0x1380");
+                    let why =
+                        || format!("'{word}' is no code: MODULE+0xSTART-0xEND, as in app+0x1200-0x1380");
                     lossy.sites_in.push(Code::read(code).ok_or_else(|| bad(why()))?);
                 }
                 _ => return Err(bad(format!("'{word}' is none of: {KNOWN}"))),

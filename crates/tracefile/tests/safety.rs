@@ -247,8 +247,12 @@ fn giants_are_refused() {
     assert!(matches!(read(&write(&trace)), Err(Error::Malformed { section: "meta", .. })));
 
     // 2000 structures that nobody has, of 200 symbols with 65535 lanes each: 26 thousand million lanes.
-    let symbol =
-        |i: u8| SymbolEntry { bytes: [i].into(), site: 0, lanes: u16::MAX, tally: Tally { total: 0, min: 0, max: 0 } };
+    let symbol = |i: u8| SymbolEntry {
+        bytes: [i].into(),
+        site: 0,
+        lanes: u16::MAX,
+        tally: Tally { total: 0, min: 0, max: 0 },
+    };
     let start: Vec<Item> = (0..200).map(|t| Item { symbol: Symbol::Terminal(t), count: 1 }).collect();
     trace.meta = Meta::default();
     trace.bundle.symbols = (0..200).map(symbol).collect();

@@ -309,8 +309,7 @@ fn after_crowded(entered: &Entered, number: u32, own: &mut Own, call: Observed<'
     if let Some((facts, reader)) = known
         && way.split
         && result == 0
-        && let Some((symbol, values)) =
-            {
+        && let Some((symbol, values)) = {
             let now = Now { site: way.site, ..state::now() };
             memo.recall_in(facts, &**reader, &mut tables, now, function, args, &before[level])
         }

@@ -76,7 +76,10 @@ impl Cache {
         let fits = self.pieces.get(expected).is_some_and(|piece| {
             piece.returns == returns && (piece.slot == place.slot || piece.slot == ANYWHERE)
         });
-        if fits && let Some(site) = self.pieces[expected].site && self.holds(expected, place.pointer) {
+        if fits
+            && let Some(site) = self.pieces[expected].site
+            && self.holds(expected, place.pointer)
+        {
             self.last = expected;
             return Some(site);
         }
@@ -111,7 +114,8 @@ impl Cache {
         loop {
             // SAFETY: `insert` saw to it that all lie between this frame's slot and the end of the stack of the thread
             // that the cache belongs to.
-            let differs = |sum: usize, &(address, known): &(usize, usize)| sum | (unsafe { word(address) } ^ known);
+            let differs =
+                |sum: usize, &(address, known): &(usize, usize)| sum | (unsafe { word(address) } ^ known);
             if piece.words.iter().fold(0, differs) != 0 {
                 return false;
             }

@@ -161,7 +161,8 @@ struct Common {
 
 fn rule_of(mut common: Bytes, mut entry: Bytes, distance: usize) -> Option<Rule> {
     let shared = read_common(&mut common)?;
-    let mut machine = Machine { common: &shared, state: State::default(), initial: State::default(), kept: Vec::new() };
+    let mut machine =
+        Machine { common: &shared, state: State::default(), initial: State::default(), kept: Vec::new() };
     machine.run(common, usize::MAX)?;
     machine.initial = machine.state;
     entry.pointer(shared.encoding)?;

@@ -64,9 +64,8 @@ impl Modules {
         }
         // SAFETY: all of these lie in code that is mapped to be read.
         let bytes: [u8; LONGEST] = unsafe { ((address - LONGEST) as *const [u8; LONGEST]).read() };
-        let indirect = |length: usize| {
-            bytes[LONGEST - length] == 0xff && bytes[LONGEST - length + 1] >> 3 & 7 == 2
-        };
+        let indirect =
+            |length: usize| bytes[LONGEST - length] == 0xff && bytes[LONGEST - length + 1] >> 3 & 7 == 2;
         bytes[LONGEST - 5] == 0xe8 || [2, 3, 4, 6, 7].into_iter().any(indirect)
     }
 
@@ -83,9 +82,10 @@ impl Modules {
 
     /// The frames that count of a stack of return addresses, innermost first: as module and offset, outermost first.
     pub fn frames(&self, stack: &[usize]) -> Vec<Frame> {
-        let outer = stack.iter().rev().skip_while(|&&address| {
-            self.owner(address) == Owner::System || Modules::starts_program(address)
-        });
+        let outer = stack
+            .iter()
+            .rev()
+            .skip_while(|&&address| self.owner(address) == Owner::System || Modules::starts_program(address));
         let counted = outer.filter(|&&address| self.owner(address) != Owner::Mpi);
         counted.map(|&address| self.frame(address)).collect()
     }
@@ -130,7 +130,8 @@ impl Modules {
 }
 
 fn is_system(name: &str) -> bool {
-    let names = ["libc.so", "libc-2", "libpthread.so", "libpthread-2", "ld-linux", "ld-2", "libc.musl", "ld-musl"];
+    let names =
+        ["libc.so", "libc-2", "libpthread.so", "libpthread-2", "ld-linux", "ld-2", "libc.musl", "ld-musl"];
     names.iter().any(|known| name.starts_with(known))
 }
 
@@ -159,9 +160,8 @@ unsafe extern "C" fn each(info: *mut dl_phdr_info, _size: usize, modules: *mut c
     let runs = |h: &&Elf64_Phdr| h.p_flags & (libc::PF_X | libc::PF_R) == libc::PF_X | libc::PF_R;
     let notes = headers.iter().filter(|h| h.p_type == libc::PT_NOTE && h.p_filesz <= h.p_memsz);
     // SAFETY: a note's header says where it was loaded and how long it is.
-    let notes = notes.map(|h| unsafe {
-        std::slice::from_raw_parts(range(h).start as *const u8, h.p_filesz as usize)
-    });
+    let notes = notes
+        .map(|h| unsafe { std::slice::from_raw_parts(range(h).start as *const u8, h.p_filesz as usize) });
     let path = match info.dlpi_name.is_null() {
         true => String::new(),
         // SAFETY: a terminated string of the loader's.
@@ -210,7 +210,8 @@ mod tests {
             }
             bytes
         };
-        let notes = [note(b"XY\0", 3, &[9; 5]), note(b"GNU\0", 1, &[8; 16]), note(b"GNU\0", 3, &[1, 2, 3])].concat();
+        let notes =
+            [note(b"XY\0", 3, &[9; 5]), note(b"GNU\0", 1, &[8; 16]), note(b"GNU\0", 3, &[1, 2, 3])].concat();
         assert_eq!(build_id(&notes), Some(&[1, 2, 3][..]));
         for length in 0..notes.len() - 1 {
             assert_eq!(build_id(&notes[..length]), None, "{length}");

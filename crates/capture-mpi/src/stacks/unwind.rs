@@ -122,7 +122,8 @@ pub fn frames(
 fn by_pointers(walk: &mut Walk, stack: &Range<usize>) {
     const WORD: usize = size_of::<usize>();
     while let Some(&Raw { slot, pointer, rule, .. }) = walk.frames.last() {
-        let inside = slot < pointer && stack.contains(&slot) && stack.contains(&pointer.saturating_add(2 * WORD));
+        let inside =
+            slot < pointer && stack.contains(&slot) && stack.contains(&pointer.saturating_add(2 * WORD));
         if rule.cfa != Cfa::Frame(16) || !inside || pointer % WORD != 0 {
             return;
         }

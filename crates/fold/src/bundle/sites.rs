@@ -186,7 +186,10 @@ mod tests {
         let mut sites = Sites::default();
         let a = sites.add(&[frame(1), frame(2), frame(3)]);
         let b = sites.add(&[frame(1), frame(2), frame(4)]);
-        assert_eq!((a, sites.add(&[]), sites.stacks.len()), (sites.add(&[frame(1), frame(2), frame(3)]), 0, 4));
+        assert_eq!(
+            (a, sites.add(&[]), sites.stacks.len()),
+            (sites.add(&[frame(1), frame(2), frame(3)]), 0, 4)
+        );
         assert_ne!(a, b);
         assert_eq!(sites.frames(b), [frame(1), frame(2), frame(4)]);
         assert_eq!(sites.frames(0), []);

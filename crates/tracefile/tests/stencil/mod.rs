@@ -60,7 +60,12 @@ impl Calls {
             Some(known) => known,
             None => {
                 let tally = Tally { total: 0, min: u64::MAX, max: 0 };
-                self.symbols.push(SymbolEntry { bytes: bytes.into(), site: 0, lanes: values.len() as u16, tally });
+                self.symbols.push(SymbolEntry {
+                    bytes: bytes.into(),
+                    site: 0,
+                    lanes: values.len() as u16,
+                    tally,
+                });
                 self.values.push(vec![Vec::new(); values.len()]);
                 self.symbols.len() - 1
             }

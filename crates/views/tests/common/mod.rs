@@ -175,7 +175,12 @@ pub fn rank_bundle(rank: u32, threads: &[Vec<Encoded>]) -> Bundle {
             let known = symbols.iter().position(|s| *s.bytes == *call.symbol);
             let index = known.unwrap_or_else(|| {
                 let tally = Tally { total: 0, min: u64::MAX, max: 0 };
-                symbols.push(SymbolEntry { bytes: call.symbol.clone().into(), site: 0, lanes: call.lanes, tally });
+                symbols.push(SymbolEntry {
+                    bytes: call.symbol.clone().into(),
+                    site: 0,
+                    lanes: call.lanes,
+                    tally,
+                });
                 symbols.len() - 1
             });
             lanes.resize_with(symbols.len(), Vec::new);

@@ -19,7 +19,7 @@ pub(super) struct Times {
 #[derive(Debug, Clone)]
 enum Older {
     Few(Vec<(u64, u64)>),
-    Many(stream::Folder),
+    Many(Box<stream::Folder>),
 }
 
 /// Numbers with how often they stand.
@@ -125,7 +125,7 @@ impl Older {
         match self {
             Older::Few(runs) if runs.len() < FEW => runs.push((value, count)),
             Older::Few(_) => {
-                *self = Older::Many(self.folder());
+                *self = Older::Many(Box::new(self.folder()));
                 self.push(value, count);
             }
             Older::Many(folder) => folder.push_n(value as i64, count),
@@ -139,7 +139,7 @@ impl Older {
                 runs.iter().for_each(|&(value, count)| folder.push_n(value as i64, count));
                 folder
             }
-            Older::Many(folder) => folder.clone(),
+            Older::Many(folder) => (**folder).clone(),
         }
     }
 }

@@ -208,7 +208,8 @@ pub fn simulate(
     steps: u32,
     options: &Options<'_>,
 ) -> Result<Simulation, Error> {
-    let template = Template { folding: options.folding, ..Template::new() };
+    let mut template = Template::new();
+    template.folding = options.folding;
     let job = Job { pattern, size: ranks, steps, template: &template, meter: options.meter };
     let Branch { mut bundle, calls, ranks: in_ranks, merge, path, peak } = job.all(options.threads)?;
     options.meter.restart();

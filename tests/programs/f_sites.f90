@@ -5,7 +5,6 @@ module ways
   integer :: rank, size
 contains
   subroutine ping(tag)
-    !GCC$ ATTRIBUTES noinline :: ping
     integer, intent(in) :: tag
     integer :: out, in, ierror, status(MPI_STATUS_SIZE)
     out = rank
@@ -15,7 +14,6 @@ contains
   end subroutine
 
   recursive subroutine down(depth)
-    !GCC$ ATTRIBUTES noinline :: down
     integer, intent(in) :: depth
     integer :: ierror
     call ping(1)

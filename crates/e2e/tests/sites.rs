@@ -19,7 +19,8 @@ fn built(library: Library, source: &str, options: &[&str]) -> PathBuf {
         let mut compile = Command::new(library.compiler(&source));
         compile.args(options.iter().filter(|option| **option != "strip"));
         if source.extension().is_some_and(|e| e != "c") {
-            compile.arg("-J").arg(build::folder_for(library));
+            // A subroutine that is there twice calls from two places.
+            compile.args(["-fno-inline", "-fno-ipa-cp", "-J"]).arg(build::folder_for(library));
         }
         compile.arg("-o").arg(part).arg(&source);
         let mut commands = vec![compile];

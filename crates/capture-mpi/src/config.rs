@@ -44,6 +44,8 @@ pub struct Config {
     pub test_panic: u64,
     /// `REFRAIN_TEST_DIE_IN_MERGE=rank`: that rank kills itself between two messages of the merge, for tests.
     pub test_die_in_merge: Option<u32>,
+    /// `REFRAIN_TEST_STACKS=on|off`: stacks that are recognised are unwound too and compared, for tests.
+    pub test_stacks: bool,
     /// `REFRAIN_TEST_TAIL=bytes`: snapshots come so often, for tests.
     pub test_tail: Option<usize>,
 }
@@ -160,6 +162,7 @@ impl Config {
                 .unwrap_or_default()
                 .replace('\n', " "),
             test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
+            test_stacks: switch("REFRAIN_TEST_STACKS", false)?,
             test_tail: text("REFRAIN_TEST_TAIL").and_then(|bytes| bytes.parse().ok()),
             test_panic: match text("REFRAIN_TEST_PANIC") {
                 None => 0,

@@ -13,7 +13,6 @@ use crate::clock;
 use crate::filter;
 use crate::hooks::{Active, Ending, Observed, Recorder};
 use crate::late;
-use crate::stacks::Place;
 use crate::state::{self, Mode};
 
 /// `MPI_ERR_OTHER` of Open MPI, `MPI_ERR_INTERN` of the MPICH ABI: an error everywhere, and in no ABI a success.
@@ -120,15 +119,12 @@ pub fn passing_finalize() -> bool {
 pub struct Inside {
     depth: u32,
     function: usize,
-    /// Where the call was made. Kept here, since MPI may call itself through our wrappers before it returns.
-    pub place: Place,
 }
 
 impl Inside {
     #[inline]
     pub fn enter(index: usize) -> Self {
-        let place = state::place();
-        let outside = Self { depth: state::depth(), function: state::note_inside(index + 1), place };
+        let outside = Self { depth: state::depth(), function: state::note_inside(index + 1) };
         state::set_depth(outside.depth + 1);
         outside
     }
@@ -187,9 +183,9 @@ fn observe_if_on(look: impl FnOnce()) {
     }
 }
 
-fn observed_call(index: usize, args: &[usize], place: Place) -> Observed<'_> {
+fn observed_call(index: usize, args: &[usize]) -> Observed<'_> {
     let level = (state::depth() & !state::BUSY).saturating_sub(1) as usize;
-    Observed { index, function: &refrain_model::functions()[index], args, level, place }
+    Observed { index, function: &refrain_model::functions()[index], args, level }
 }
 
 /// The fault that tests ask for.
@@ -219,13 +215,13 @@ fn as_result(returns: Returns, word: usize) -> i64 {
 /// Ahead of an ordinary function that overwrites what it is given.
 #[inline(never)]
 pub fn before(index: usize, args: &[usize]) {
-    observe(|| Active::before(observed_call(index, args, Place::default())));
+    observe(|| Active::before(observed_call(index, args)));
 }
 
 /// An ordinary function has returned `word`.
 #[inline(never)]
-pub fn after(index: usize, args: &[usize], place: Place, word: usize, start: u64, end: u64) {
-    let call = observed_call(index, args, place);
+pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
+    let call = observed_call(index, args);
     observe_if_on(|| {
         fail_if_told();
         Active::after(call, as_result(call.function.returns, word), start, end);
@@ -238,7 +234,7 @@ pub fn after(index: usize, args: &[usize], place: Place, word: usize, start: u64
 /// Function `index` takes nothing and returns a `double`.
 #[inline(never)]
 pub unsafe fn clock(index: usize) -> f64 {
-    let inside = Inside::enter(index);
+    let _inside = Inside::enter(index);
     if filter::passes(index) {
         // SAFETY: as the caller says.
         return unsafe { pass_clock(real(index)) };
@@ -248,7 +244,7 @@ pub unsafe fn clock(index: usize) -> f64 {
     // SAFETY: as the caller says.
     let value = unsafe { pass_clock(real) };
     let end = ticks();
-    after(index, &[], inside.place, 0, start, end);
+    after(index, &[], 0, start, end);
     value
 }
 
@@ -268,8 +264,8 @@ pub unsafe fn pass_clock(real: *const ()) -> f64 {
 /// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn init(index: usize, args: &[usize]) -> usize {
-    let inside = Inside::enter(index);
-    let call = observed_call(index, args, inside.place);
+    let _inside = Inside::enter(index);
+    let call = observed_call(index, args);
     let real = real(index);
     let start = ticks();
     // SAFETY: the program's own call, passed on.
@@ -296,8 +292,8 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
 /// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
-    let inside = Inside::enter(index);
-    observe(|| Active::abort(observed_call(index, args, inside.place)));
+    let _inside = Inside::enter(index);
+    observe(|| Active::abort(observed_call(index, args)));
     // SAFETY: the program's own call, passed on.
     unsafe { invoke(real(index), args) }
 }
@@ -309,7 +305,7 @@ pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
 #[inline(never)]
 pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
     let left_by_jump = state::depth() != 0;
-    let inside = Inside::enter(index);
+    let _inside = Inside::enter(index);
     if state::STARTED.load(Acquire) {
         observe_if_on(fail_if_told);
         let ending = match state::mode() {
@@ -317,7 +313,7 @@ pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
             Mode::On => Ending::Whole,
             _ => Ending::Stopped,
         };
-        observe(|| Active::finalize(observed_call(index, args, inside.place), ending));
+        observe(|| Active::finalize(observed_call(index, args), ending));
     }
     state::MODE.store(Mode::Done as u8, Release);
     state::TRACKING.store(false, Relaxed);
@@ -332,7 +328,6 @@ pub struct Variadic {
     observing: usize,
     args: [usize; 2],
     start: u64,
-    place: Place,
 }
 
 /// The real function and how many words of the caller's stack it may be given; comes back in two registers.
@@ -356,7 +351,7 @@ pub unsafe extern "C" fn enter_variadic(
     stack: *const usize,
     frame: *mut Variadic,
 ) -> Forward {
-    let mut begun = Variadic { observing: 0, args: [level, 0], start: 0, place: state::place() };
+    let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
     if !passing() {
         state::note_inside(index + 1);
         state::set_depth(state::depth() + 1);
@@ -377,7 +372,7 @@ pub unsafe extern "C" fn leave_variadic(index: usize, word: usize, frame: *const
     // SAFETY: as the caller says.
     let begun = unsafe { frame.read() };
     if begun.observing != 0 {
-        after(index, &begun.args, begun.place, word, begun.start, ticks());
+        after(index, &begun.args, word, begun.start, ticks());
         state::note_inside(0);
         state::set_depth(state::depth() - 1);
     }

@@ -3,8 +3,6 @@
 
 use refrain_model::Function;
 
-use crate::stacks::Place;
-
 /// One call of the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Observed<'a> {
@@ -15,8 +13,6 @@ pub struct Observed<'a> {
     pub args: &'a [usize],
     /// 0, or the number of calls of this thread that it is inside of: a callback of the program made it.
     pub level: usize,
-    /// Where it was made.
-    pub place: Place,
 }
 
 /// What became of the recording by the time of `MPI_Finalize`.

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::guard::say;
-use crate::state::{self, Mode, RESERVE};
+use crate::state::{self, HELD, MOST_HELD, Mode, RESERVE};
 
 /// Address space only, until it is given back. A single piece that is larger than this and cannot be had is still the
 /// end: an allocator can only say no, and its caller only die of it.
@@ -48,6 +48,22 @@ fn relieve() -> bool {
     true
 }
 
+/// The most that the tracer held at any time, in bytes.
+pub fn most_held() -> usize {
+    MOST_HELD.load(Relaxed)
+}
+
+fn held_more(bytes: usize) {
+    let held = HELD.fetch_add(bytes, Relaxed).wrapping_add(bytes);
+    if held > MOST_HELD.load(Relaxed) {
+        MOST_HELD.fetch_max(held, Relaxed);
+    }
+}
+
+fn held_less(bytes: usize) {
+    HELD.fetch_sub(bytes, Relaxed);
+}
+
 fn again(first: *mut u8, allocate: impl FnOnce() -> *mut u8) -> *mut u8 {
     if first.is_null() && relieve() { allocate() } else { first }
 }
@@ -57,22 +73,27 @@ unsafe impl GlobalAlloc for Reserving {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller says.
         let allocate = || unsafe { System.alloc(layout) };
+        held_more(layout.size());
         again(allocate(), allocate)
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as the caller says.
         let allocate = || unsafe { System.alloc_zeroed(layout) };
+        held_more(layout.size());
         again(allocate(), allocate)
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as the caller says; where it fails, `old` is as it was.
         let allocate = || unsafe { System.realloc(old, layout, size) };
+        held_more(size);
+        held_less(layout.size());
         again(allocate(), allocate)
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        held_less(layout.size());
         // SAFETY: as the caller says.
         unsafe { System.dealloc(memory, layout) }
     }

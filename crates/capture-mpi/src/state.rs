@@ -73,6 +73,10 @@ pub static OBSERVED: AtomicU64 = AtomicU64::new(0);
 /// Memory for when there is none left; null where it has been used.
 pub static RESERVE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 
+/// What the tracer has allocated and not freed, in bytes, and the most that ever was.
+pub static HELD: AtomicUsize = AtomicUsize::new(0);
+pub static MOST_HELD: AtomicUsize = AtomicUsize::new(0);
+
 /// The first word of the part file that says how this process ended; null until there is one.
 pub static ENDING: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
 /// Mapped files, whose pages may vanish under us: start and length, 0 where there is none.
@@ -146,8 +150,12 @@ thread_local! {
 /// `BUSY` while we look at one.
 pub use own::{caller, depth, set_depth};
 
-/// Where the wrapper that this thread entered last was called.
+/// Where the wrapper was called that this thread entered last while it was in no other.
 pub use own::place;
+
+/// How far apart two of them are, for `wrappers::entry`.
+#[cfg(target_arch = "x86_64")]
+pub use own::CALLER_AFTER_DEPTH;
 
 /// Notes in the thread's part, if it has one, which function it is in: its position plus one, or 0. Returns what stood
 /// there.

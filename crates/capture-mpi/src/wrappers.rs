@@ -54,7 +54,7 @@ macro_rules! wrap {
             let start = guard::ticks();
             let word = wrap!(@pass $index, ($($a)*));
             let end = guard::ticks();
-            guard::after($index, &args, inside.place, word, start, end);
+            guard::after($index, &args, word, start, end);
             drop(inside);
             word
         });
@@ -98,7 +98,8 @@ macro_rules! wrap {
     };
 }
 
-/// An exported name of `shared`: notes who calls, and goes on there with every argument where it was.
+/// An exported name of `shared`: notes who calls, and goes on there with every argument where it was. Of calls inside
+/// others it does not note where on the stack: that of the outer one is not over.
 #[cfg(target_arch = "x86_64")]
 macro_rules! entry {
     ($name:ident, $shared:ident, ($($a:ident)*), $result:ty) => {
@@ -111,10 +112,13 @@ macro_rules! entry {
                 "mov r11, qword ptr [rip + refrain_caller@GOTTPOFF]",
                 "mov r10, qword ptr [rsp]",
                 "mov qword ptr fs:[r11], r10",
+                "cmp dword ptr fs:[r11 - {depth}], 0",
+                "jne 2f",
                 "mov qword ptr fs:[r11 + 8], rsp",
                 "mov qword ptr fs:[r11 + 16], rbp",
-                "jmp {shared}",
+                "2: jmp {shared}",
                 ".cfi_endproc",
+                depth = const crate::state::CALLER_AFTER_DEPTH,
                 shared = sym $shared,
             )
         }
@@ -138,7 +142,7 @@ macro_rules! entry {
 macro_rules! variadic {
     ($index:literal, $mpi:ident, $pmpi:ident) => {
         const _: () = {
-            // The frame, from rsp up: 8 vector registers (128), 6 integer registers and rax (56), `Variadic` (48),
+            // The frame, from rsp up: 8 vector registers (128), 6 integer registers and rax (56), `Variadic` (32),
             // 8 to keep rsp a multiple of 16.
             #[unsafe(naked)]
             unsafe extern "C-unwind" fn shared() -> usize {
@@ -149,7 +153,7 @@ macro_rules! variadic {
                     ".cfi_offset rbp, -16",
                     "mov rbp, rsp",
                     ".cfi_def_cfa_register rbp",
-                    "sub rsp, 240",
+                    "sub rsp, 224",
                     "movups [rsp], xmm0",
                     "movups [rsp + 16], xmm1",
                     "movups [rsp + 32], xmm2",
@@ -199,7 +203,7 @@ macro_rules! variadic {
                     "mov r9, [r10 + 168]",
                     "mov rax, [r10 + 176]",
                     "call r11",
-                    "lea rsp, [rbp - 240]",
+                    "lea rsp, [rbp - 224]",
                     "mov edi, {index}",
                     "mov rsi, rax",
                     "lea rdx, [rsp + 184]",

@@ -19,7 +19,9 @@ pub struct Setting {
 impl Setting {
     pub const DEFAULT: Setting = Setting { name: "default", options: &[] };
 
-    pub const ALL: &'static [Setting] = &[Setting::DEFAULT];
+    pub const LOOPS: Setting = Setting { name: "loops", options: &["--fold", "loops"] };
+
+    pub const ALL: &'static [Setting] = &[Setting::DEFAULT, Setting::LOOPS];
 }
 
 /// No program of ours takes more than a second or two; a machine under load may take ten times that.

@@ -48,7 +48,8 @@ pub enum Term {
     /// An index into `Stream::blocks`.
     Block(u32),
     /// `start, start + step, ...`, `count` numbers of them (endless where it is the last item of the stream, and then
-    /// `count` is `MIN_STRIDE`). At the ends of `i64` an endless one stays where it is.
+    /// `count` is `MIN_STRIDE`, or one more if the same stride, ending, stands right before it). At the ends of `i64`
+    /// an endless one stays where it is.
     Stride {
         start: i64,
         step: i64,

@@ -1,5 +1,6 @@
 //! Once a sequence is regular, folding more of it allocates nothing.
 
+use refrain_fold::loops::{self, Matching};
 use refrain_fold::{grammar, stream};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -53,6 +54,22 @@ fn nested_structure() {
     step.repeat(4).iter().for_each(|&symbol| folder.push(symbol));
     let more = step.repeat(4);
     assert_eq!(allocations(|| more.iter().for_each(|&symbol| folder.push(symbol))), 0);
+}
+
+/// Trip counts that come again, places left out in turn.
+#[test]
+fn regular_loops() {
+    let step: Vec<u32> = [vec![0], [1, 2, 3].repeat(20), vec![4, 4, 4], [5, 6].repeat(7)].concat();
+    let other: Vec<u32> = [vec![0, 9], [1, 2, 3].repeat(12), [5, 6].repeat(8)].concat();
+    let both = [&step[..], &other].concat();
+    for matching in [Matching::Elastic, Matching::Exact { window: loops::WINDOW }] {
+        for body in [&[9][..], &(0..20).collect::<Vec<_>>(), &step, &both] {
+            let mut folder = loops::Folder::new(matching);
+            body.repeat(100).iter().for_each(|&symbol| folder.push(symbol));
+            let more = body.repeat(1000);
+            assert_eq!(allocations(|| more.iter().for_each(|&symbol| folder.push(symbol))), 0);
+        }
+    }
 }
 
 #[test]

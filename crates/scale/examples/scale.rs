@@ -1,10 +1,12 @@
-//! One row of a table for each pattern: `scale [--threads N] [--sections] [--out FILE] PATTERN... RANKS STEPS`.
+//! One row of a table for each pattern: `scale [--threads N] [--fold grammar|loops] [--sections] [--out FILE] PATTERN...
+//! RANKS STEPS`.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use refrain_encode::Folding;
 use refrain_scale::{Meter, Options, Pattern, Report, simulate};
 
 /// The system's allocator, counted.
@@ -67,6 +69,7 @@ impl Meter for Measured {
 struct Arguments {
     threads: u32,
     sections: bool,
+    folding: Folding,
     out: Option<String>,
     patterns: Vec<Pattern>,
     ranks: u32,
@@ -76,6 +79,7 @@ struct Arguments {
 fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     let mut words = words.peekable();
     let (mut threads, mut sections, mut out, mut rest) = (1, false, None, Vec::new());
+    let mut folding = Folding::default();
     let number = |word: Option<String>, what: &str| -> Result<u32, String> {
         let word = word.ok_or(format!("{what} is missing"))?;
         word.parse().map_err(|_| format!("{what} is not a number: {word}"))
@@ -84,6 +88,7 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
         match word.as_str() {
             "--threads" => threads = number(words.next(), "the number of threads")?,
             "--sections" => sections = true,
+            "--fold" => folding = words.next().ok_or("--fold needs a word")?.parse()?,
             "--out" => out = Some(words.next().ok_or("--out needs a file")?),
             _ => rest.push(word),
         }
@@ -96,7 +101,7 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Arguments, String> {
     if patterns.is_empty() {
         return Err("no pattern is named".into());
     }
-    Ok(Arguments { threads, sections, out, patterns, ranks, steps })
+    Ok(Arguments { threads, sections, folding, out, patterns, ranks, steps })
 }
 
 fn row(report: &Report) {
@@ -131,7 +136,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(problem) => {
             eprintln!(
-                "{problem}\nusage: scale [--threads N] [--sections] [--out FILE] PATTERN... RANKS STEPS"
+                "{problem}\nusage: scale [--threads N] [--fold grammar|loops] [--sections] [--out FILE] PATTERN... RANKS STEPS"
             );
             return ExitCode::from(2);
         }
@@ -154,7 +159,7 @@ fn main() -> ExitCode {
         "peak MiB"
     );
     for pattern in arguments.patterns {
-        let options = Options { threads: arguments.threads, meter: &Measured };
+        let options = Options { threads: arguments.threads, meter: &Measured, folding: arguments.folding };
         let done = match simulate(pattern, arguments.ranks, arguments.steps, &options) {
             Ok(done) => done,
             Err(error) => {

@@ -1,6 +1,6 @@
 //! One simulated process: its calls as a program writes them, encoded and folded as the preloaded library does.
 
-use refrain_encode::{Before, CommInfo, Digest, Encoder, Record, Tape, Topology, hash_symbol};
+use refrain_encode::{Before, CommInfo, Digest, Encoder, Folding, Record, Tape, Topology, hash_symbol};
 use refrain_fold::bundle;
 use refrain_model::{Function, function};
 
@@ -48,6 +48,8 @@ pub struct Template {
     sum: usize,
     comm_null: i64,
     request_null: i64,
+    /// How all ranks fold the order of their calls.
+    pub folding: Folding,
 }
 
 impl Default for Template {
@@ -68,6 +70,7 @@ impl Template {
             sum: process::predefined("MPI_SUM"),
             comm_null: process::predefined("MPI_COMM_NULL") as i64,
             request_null: process::predefined("MPI_REQUEST_NULL") as i64,
+            folding: Folding::default(),
         }
     }
 }
@@ -176,7 +179,7 @@ impl<'a> Rank<'a> {
             encoder,
             before: Before::default(),
             record: Record::default(),
-            tape: Tape::default(),
+            tape: Tape::new(template.folding),
             pending: 0,
             handles: 0x5000_0000,
             calls: 0,

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use refrain_encode::Folding;
 use refrain_fold::bundle::{self, Bundle, merge};
 use refrain_tracefile::{Meta, Trace};
 
@@ -40,11 +41,12 @@ pub struct Options<'a> {
     pub threads: u32,
     /// Right with one thread; with two it sees the other's memory as well.
     pub meter: &'a dyn Meter,
+    pub folding: Folding,
 }
 
 impl Default for Options<'_> {
     fn default() -> Self {
-        Options { threads: 1, meter: &NoMeter }
+        Options { threads: 1, meter: &NoMeter, folding: Folding::default() }
     }
 }
 
@@ -206,11 +208,15 @@ pub fn simulate(
     steps: u32,
     options: &Options<'_>,
 ) -> Result<Simulation, Error> {
-    let template = Template::new();
+    let mut template = Template::new();
+    template.folding = options.folding;
     let job = Job { pattern, size: ranks, steps, template: &template, meter: options.meter };
     let Branch { mut bundle, calls, ranks: in_ranks, merge, path, peak } = job.all(options.threads)?;
     options.meter.restart();
     let start = options.meter.now();
+    if matches!(options.folding, Folding::Loops { together: true, .. }) {
+        bundle.score()?;
+    }
     bundle.canonical()?;
     let meta = Meta {
         refrain_version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -74,6 +74,7 @@ pub struct Meta {
     pub complete: bool,
     pub notes: Vec<String>,
     pub mpi_time: Option<RankTime>,
+    pub memory: Option<Memory>,
 }
 
 /// Time spent in MPI, over ranks.
@@ -83,6 +84,16 @@ pub struct RankTime {
     /// (rank, nanoseconds)
     pub min: (u32, u64),
     pub max: (u32, u64),
+}
+
+/// What the tracer held at most, in bytes, over ranks while the program ran, and on the rank that merged once it had. A
+/// file keeps whole KiB of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Memory {
+    pub min: u64,
+    pub mean: u64,
+    pub max: u64,
+    pub root: u64,
 }
 
 /// Where the bytes of a file go.

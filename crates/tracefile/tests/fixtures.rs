@@ -3,13 +3,46 @@
 mod stencil;
 mod torus;
 
-use refrain_tracefile::{read, write, write_plain};
+use refrain_fold::bundle::sites::{Frame, Module};
+use refrain_tracefile::{Trace, read, write, write_plain};
 
 const STENCIL: &[u8] = include_bytes!("fixtures/stencil-v1.rfn");
 const STENCIL_PLAIN: &[u8] = include_bytes!("fixtures/stencil-v1-plain.rfn");
 /// With numbers that depend on the rank.
 const TORUS: &[u8] = include_bytes!("fixtures/torus-v1.rfn");
 const TORUS_PLAIN: &[u8] = include_bytes!("fixtures/torus-v1-plain.rfn");
+/// With call stacks.
+const SITES: &[u8] = include_bytes!("fixtures/sites-v1.rfn");
+const SITES_PLAIN: &[u8] = include_bytes!("fixtures/sites-v1-plain.rfn");
+
+/// The torus, its calls made from a solver in a library that the program calls, but for the first symbol.
+fn sited() -> Trace {
+    let mut trace = torus::trace(&[4, 5], 3);
+    let program = Module { path: "/home/a/torus".into(), build_id: (0..20).collect() };
+    let solver = Module { path: "/home/a/libsolver.so".into(), build_id: [].into() };
+    let at = |module: &Module, offset: u64| Frame { module: module.key(), offset };
+    let bundle = &mut trace.bundle;
+    for (number, symbol) in (0..).zip(&mut bundle.symbols).skip(1) {
+        let frames = [
+            at(&program, 0x11a9),
+            at(&solver, 0x2040 + number % 2 * 0x31),
+            at(&solver, 0x1f00 + 24 * number),
+        ];
+        symbol.site = bundle.sites.add(&frames);
+    }
+    [program, solver].into_iter().for_each(|module| bundle.sites.add_module(module));
+    trace
+}
+
+#[test]
+fn call_stacks_are_read() {
+    let trace = read(SITES).unwrap();
+    assert_eq!(trace, sited());
+    assert_eq!(read(SITES_PLAIN).unwrap(), trace);
+    assert_eq!((write(&trace), write_plain(&trace)), (SITES.to_vec(), SITES_PLAIN.to_vec()));
+    assert_eq!(trace.bundle.symbols[0].site, 0);
+    assert_eq!(trace.bundle.sites.frames(trace.bundle.symbols[1].site)[2].offset, 0x1f00 + 24);
+}
 
 #[test]
 fn version_1_is_read() {
@@ -57,4 +90,6 @@ fn write_fixtures() {
     let trace = torus::trace(&[4, 5], 3);
     std::fs::write(folder.join("torus-v1.rfn"), write(&trace)).unwrap();
     std::fs::write(folder.join("torus-v1-plain.rfn"), write_plain(&trace)).unwrap();
+    std::fs::write(folder.join("sites-v1.rfn"), write(&sited())).unwrap();
+    std::fs::write(folder.join("sites-v1-plain.rfn"), write_plain(&sited())).unwrap();
 }

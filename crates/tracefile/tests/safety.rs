@@ -357,6 +357,12 @@ fn any_trace(random: &mut Random) -> Trace {
         timed: random.below(2) == 0,
         complete: random.below(2) == 0,
         notes: texts(random),
+        memory: (random.below(2) == 0).then(|| refrain_tracefile::Memory {
+            min: random.below(1 << 40) << 10,
+            mean: random.below(1 << 40) << 10,
+            max: random.below(1 << 40) << 10,
+            root: random.below(1 << 40) << 10,
+        }),
         mpi_time: (random.below(2) == 0).then(|| refrain_tracefile::RankTime {
             total_ns: any_number(random),
             min: (any_number(random) as u32, any_number(random)),

@@ -160,6 +160,19 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     let sections: Vec<String> =
         file.sections.iter().map(|(name, n)| format!("{name} {}", thousands(*n))).collect();
     lines.push(("bytes", sections.join(", ")));
+    if let Some(memory) = &meta.memory {
+        let kib = |bytes: u64| thousands(bytes >> 10);
+        lines.push((
+            "tracer's memory",
+            format!(
+                "{} to {} KiB a rank, mean {}; {} on rank 0 with the merge",
+                kib(memory.min),
+                kib(memory.max),
+                kib(memory.mean),
+                kib(memory.root)
+            ),
+        ));
+    }
     for (i, kept) in kept(trace).into_iter().enumerate() {
         lines.push((if i == 0 { "kept" } else { "" }, kept));
     }
@@ -270,6 +283,12 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         sections.plain(name, bytes);
     }
     sections.end();
+    if let Some(memory) = &meta.memory {
+        let mut held = json::Object::new(object.key("tracer_memory"));
+        held.plain("min", memory.min).plain("mean", memory.mean).plain("max", memory.max);
+        held.plain("root", memory.root);
+        held.end();
+    }
     object.plain("split", meta.split).plain("timed", meta.timed);
     let mut options = json::Object::new(object.key("options"));
     for (name, value) in &meta.options {

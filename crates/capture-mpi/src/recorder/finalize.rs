@@ -8,15 +8,16 @@ use refrain_encode::{Folding, Tape};
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
 use refrain_tracefile::part::{self, End, Lost, directory};
-use refrain_tracefile::{Meta, RankTime, Trace};
+use refrain_tracefile::{Memory, Meta, RankTime, Trace};
 
 use super::meeting::meet;
 use super::stream::Own;
-use super::summary::{self, Summary};
+use super::summary::{self, Spread, Summary};
 use super::{State, endings};
 use crate::config::{Config, Kept, Time};
 use crate::guard::say;
 use crate::hooks::Ending;
+use crate::reserve::most_held;
 use crate::state;
 
 struct Wire<'a> {
@@ -77,6 +78,9 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
     if config.time != Time::Off && chosen {
         let ns = rate.nanoseconds(streams.iter().map(|(_, own)| own.tape.ticks()).sum());
         own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
+    }
+    if config.fold != Folding::default() {
+        own.memory = Some(Spread::one(most_held() as u64));
     }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
     let tapes = streams.iter_mut().map(|(number, own)| (*number, &mut own.tape));
@@ -156,6 +160,12 @@ fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64
         complete: summary.notes.is_empty(),
         notes: summary.notes,
         mpi_time: summary.time,
+        memory: summary.memory.map(|m| Memory {
+            min: m.min,
+            mean: m.total / m.ranks.max(1),
+            max: m.max,
+            root: 0,
+        }),
     }
 }
 
@@ -270,6 +280,9 @@ fn write(config: &Config, spawned: bool, alone: Option<u32>, mut trace: Trace) -
     if let Err(error) = scored.and_then(|()| trace.bundle.canonical()) {
         say(&format!("no trace: what was merged does not hold together: {error}"));
         return false;
+    }
+    if let Some(memory) = &mut trace.meta.memory {
+        memory.root = most_held() as u64;
     }
     let ranks = trace.meta.ranks;
     let calls: u64 = calls(&trace.bundle);

@@ -23,6 +23,7 @@ use crate::filter::{self, Fate};
 use crate::guard::say;
 use crate::hooks::{Ending, Observed, Recorder};
 use crate::late;
+use crate::stacks;
 use crate::state::{self, Entered};
 use host::Process;
 use safety::Place;
@@ -284,7 +285,9 @@ fn after(entered: &Entered, call: Observed<'_>, result: i64, ticks: u64) {
     let (number, own) = entered.own();
     let site = match config {
         Some(config) if config.stacks != Kept::Nothing && keep == Keep::Record => {
-            own.stacks.site(call.place, config, &mut own.tape)
+            // In a callback it is not known where on the stack: those calls are unwound each time.
+            let place = if call.level == 0 { state::place() } else { stacks::Place::default() };
+            own.stacks.site(place, config, &mut own.tape)
         }
         _ => 0,
     };

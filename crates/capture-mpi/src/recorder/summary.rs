@@ -9,12 +9,30 @@ use refrain_tracefile::RankTime;
 pub struct Summary {
     pub hosts: Vec<(String, RankList)>,
     pub time: Option<RankTime>,
+    /// The most that the tracer held while the program ran, over ranks.
+    pub memory: Option<Spread>,
     pub notes: Vec<String>,
     /// Calls that were recorded are not among those merged.
     pub missing: bool,
 }
 
-/// One line each: `host NAME RANKS`, `time TOTAL RANK NS RANK NS`, `note TEXT`, `missing calls`.
+/// A quantity over ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spread {
+    pub ranks: u64,
+    pub total: u64,
+    pub min: u64,
+    pub max: u64,
+}
+
+impl Spread {
+    pub fn one(value: u64) -> Spread {
+        Spread { ranks: 1, total: value, min: value, max: value }
+    }
+}
+
+/// One line each: `host NAME RANKS`, `time TOTAL RANK NS RANK NS`, `memory RANKS TOTAL MIN MAX`, `note TEXT`,
+/// `missing calls`.
 impl Summary {
     pub fn absorb(&mut self, other: Summary) {
         for (name, ranks) in other.hosts {
@@ -31,6 +49,15 @@ impl Summary {
             }),
             (a, b) => a.or(b),
         };
+        self.memory = match (self.memory, other.memory) {
+            (Some(a), Some(b)) => Some(Spread {
+                ranks: a.ranks + b.ranks,
+                total: a.total.saturating_add(b.total),
+                min: a.min.min(b.min),
+                max: a.max.max(b.max),
+            }),
+            (a, b) => a.or(b),
+        };
         self.notes.extend(other.notes);
         self.missing |= other.missing;
     }
@@ -43,6 +70,9 @@ impl Summary {
         }
         if let Some(t) = self.time {
             out.push_str(&format!("time {} {} {} {} {}\n", t.total_ns, t.min.0, t.min.1, t.max.0, t.max.1));
+        }
+        if let Some(m) = self.memory {
+            out.push_str(&format!("memory {} {} {} {}\n", m.ranks, m.total, m.min, m.max));
         }
         for note in &self.notes {
             out.push_str(&format!("note {}\n", note.replace('\n', " ")));
@@ -69,6 +99,12 @@ impl Summary {
                     if let [total_ns, min_rank, min, max_rank, max] = numbers[..] {
                         let (min, max) = ((min_rank as u32, min), (max_rank as u32, max));
                         summary.time = Some(RankTime { total_ns, min, max });
+                    }
+                }
+                Some(("memory", rest)) => {
+                    let numbers: Vec<u64> = rest.split(' ').filter_map(|n| n.parse().ok()).collect();
+                    if let [ranks, total, min, max] = numbers[..] {
+                        summary.memory = Some(Spread { ranks, total, min, max });
                     }
                 }
                 Some(("note", rest)) => summary.notes.push(rest.to_owned()),
@@ -106,12 +142,14 @@ mod tests {
         let mut a = Summary {
             hosts: vec![("node 1".into(), RankList::from_sorted(&[0, 1, 2]))],
             time: Some(RankTime { total_ns: 10, min: (0, 3), max: (2, 4) }),
+            memory: Some(Spread { ranks: 3, total: 30, min: 9, max: 11 }),
             notes: vec!["rank 1: lost".into()],
             missing: false,
         };
         let b = Summary {
             hosts: vec![("n2".into(), RankList::single(4)), ("node 1".into(), RankList::single(3))],
             time: Some(RankTime { total_ns: 5, min: (3, 1), max: (4, 4) }),
+            memory: Some(Spread::one(20)),
             notes: vec![],
             missing: true,
         };
@@ -119,6 +157,7 @@ mod tests {
         let back = Summary::from_text(&a.to_text());
         assert_eq!(back, a);
         assert!(back.missing);
+        assert_eq!(back.memory, Some(Spread { ranks: 4, total: 50, min: 9, max: 20 }));
         assert_eq!(back.hosts[0].1, RankList::from_sorted(&[0, 1, 2, 3]));
         assert_eq!(back.time, Some(RankTime { total_ns: 15, min: (3, 1), max: (2, 4) }));
     }

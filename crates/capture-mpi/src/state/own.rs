@@ -37,6 +37,7 @@ mod imp {
     const SLOT: usize = 24;
     const POINTER: usize = 32;
     const INSIDE: usize = 40;
+    pub const CALLER_AFTER_DEPTH: usize = CALLER - DEPTH;
 
     /// A field of this thread's, as a register of that width.
     macro_rules! field {
@@ -111,7 +112,7 @@ mod imp {
         read_word::<CALLER>()
     }
 
-    /// Where that wrapper was called.
+    /// Where the wrapper was called that this thread entered last while it was in no other.
     #[inline]
     pub fn place() -> Place {
         Place { slot: read_word::<SLOT>(), pointer: read_word::<POINTER>() }

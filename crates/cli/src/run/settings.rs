@@ -177,7 +177,7 @@ impl Settings {
                 env("REFRAIN_RECURSION"),
                 Recursion::Fold,
             )?,
-            lossy: lossy(flags, &env)?,
+            lossy: lossy(flags, env)?,
             safe: choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?,
             quiet: flags.quiet,
             choice: chosen(flags, env)?,

@@ -17,11 +17,14 @@
 //! So nothing is ever merged that would have to be taken apart again: trailing iterations of an inner loop only change
 //! a number that is not written yet. A push touches one node, or as many as loops begin and end with it.
 //!
-//! Where call paths are known they decide whether going back to the first child is a new iteration: not if what ran in
-//! this one has more of its path in common than the whole body has. Then it is a loop in the function they share.
+//! Where call paths are known they decide whether going back to the first child is a new iteration: not if this one is
+//! incomplete, and what ran in it has more of its path in common than the whole body has. Then it is a loop in the
+//! function they share.
 //!
-//! Symbols in random order would nest without end, so beyond [`DEEPEST`] there are no new loops, only iterations that
-//! leave much out.
+//! Two things have an end. Symbols in random order would nest for ever, so beyond [`DEEPEST`] there are no new loops,
+//! only iterations that leave much out. And a loop in which something new happens each time would get a body in which
+//! whoever reads it looks for the next event for ever; so if that takes more than [`SPARSEST`] children an event, all
+//! leaves are forgotten and we begin anew behind what there is.
 
 mod paths;
 mod times;
@@ -38,6 +41,9 @@ use tree::{NONE, ROOT, Tree};
 
 /// Loops within loops.
 const DEEPEST: u32 = 12;
+/// Children of loops passed by for each event, on average, and in all before this counts.
+const SPARSEST: u64 = 512;
+const FIRST_SPARSE: u64 = 1 << 20;
 /// So many children are looked at for the one that comes next.
 const FORESIGHT: usize = 8;
 
@@ -51,6 +57,9 @@ pub(super) struct Elastic {
     /// Scratch: the way from a leaf up to the child of an open body, without that child.
     way: Vec<u32>,
     len: u64,
+    /// Children of loops passed by so far in reading what is there, since that many symbols.
+    passed: u64,
+    since: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -74,6 +83,8 @@ impl Elastic {
             paths: Paths::default(),
             way: Vec::new(),
             len: 0,
+            passed: 0,
+            since: 0,
         };
         elastic.open(ROOT, 0);
         elastic
@@ -115,6 +126,7 @@ impl Elastic {
                     let body = self.tree.get_mut(frame.body);
                     body.runs += 1;
                     body.times.again();
+                    self.passed += u64::from(body.children);
                 } else if frame.path != path {
                     frame.path = self.paths.common(frame.path, path);
                 }
@@ -125,7 +137,21 @@ impl Elastic {
     }
 
     /// The symbol that comes next if this iteration is like the last one.
+    #[inline]
     pub fn predicted(&self) -> Option<u32> {
+        let frame = self.stack.last()?;
+        let cursor = self.tree.nodes.get(frame.cursor as usize)?;
+        let next = self.tree.nodes.get(cursor.next as usize);
+        if let Some(next) =
+            next.filter(|next| next.event.is_some() && next.times.last() + 1 == frame.iteration)
+            && !cursor.times.is_short()
+        {
+            return next.event;
+        }
+        self.foresee()
+    }
+
+    fn foresee(&self) -> Option<u32> {
         let before = |frame: &Frame, node: u32| {
             let earlier = frame.iteration.checked_sub(1)?;
             self.tree.get(node).times.lately(earlier)
@@ -188,6 +214,9 @@ impl Elastic {
     /// Goes to where the symbol is, wherever that be.
     #[inline(never)]
     fn seek(&mut self, symbol: u32) {
+        if self.passed > FIRST_SPARSE && self.passed / SPARSEST > self.len - self.since {
+            self.begin_anew();
+        }
         let Some(&leaf) = self.leaves.get(&symbol) else {
             return self.appear(symbol);
         };
@@ -236,6 +265,7 @@ impl Elastic {
                 return;
             }
             node.runs += 1;
+            self.passed += u64::from(node.children);
             let depth = frame.depth + 1;
             self.open(child, depth);
             match self.way.pop() {
@@ -259,13 +289,15 @@ impl Elastic {
             self.widen(at, child);
             return false;
         }
-        let inner = child != body.first || frame.path != body.path;
+        let complete = self.tree.get(frame.cursor).next == NONE;
+        let inner = child != body.first || !complete && frame.path != body.path;
         if inner && frame.depth + body.height <= DEEPEST {
             self.wrap(at, child);
         } else {
             let body = self.tree.get_mut(frame.body);
             body.runs += 1;
             body.times.again();
+            self.passed += u64::from(body.children);
             let frame = &mut self.stack[at];
             frame.iteration += 1;
             frame.cursor = NONE;
@@ -316,6 +348,7 @@ impl Elastic {
         for &id in &range[middle + 1..] {
             self.tree.unlink(id);
             self.tree.get_mut(id).times.shift(last);
+            self.passed += last;
             self.tree.insert(id, taller, self.tree.get(taller).last);
             self.adopt(at + 1, id);
         }
@@ -356,22 +389,38 @@ impl Elastic {
         while self.stack[target].depth > 0 && self.stack[target].depth + height > DEEPEST {
             (target, prev) = (target - 1, NONE);
         }
-        self.close(target + 1);
         if prev == NONE {
             prev = self.stack[target].cursor;
         }
+        self.settle(&lists, target, prev);
+    }
+
+    /// What was put aside becomes a part of an open body, behind `prev`, and those further in have ended.
+    fn settle(&mut self, lists: &[u32], target: usize, mut prev: u32) {
+        self.close(target + 1);
         let Frame { body, iteration, .. } = self.stack[target];
-        for list in lists {
+        for &list in lists {
             let children: Vec<u32> = self.tree.children(list).collect();
             self.tree.remove(list);
             for id in children {
                 self.tree.get_mut(id).times.shift(iteration);
+                self.passed += iteration;
                 self.tree.insert(id, body, prev);
                 self.adopt(target, id);
                 prev = id;
             }
         }
         self.stack[target].cursor = prev;
+    }
+
+    /// All symbols are new again.
+    #[cold]
+    fn begin_anew(&mut self) {
+        let lists = self.stack[1..].iter().filter(|frame| frame.depth == 0);
+        let lists: Vec<u32> = lists.map(|frame| frame.body).collect();
+        self.settle(&lists, 0, self.tree.get(ROOT).last);
+        self.leaves.clear();
+        (self.passed, self.since) = (0, self.len);
     }
 
     /// What the open bodies say of all within them holds for a new child of the one at that place, too.

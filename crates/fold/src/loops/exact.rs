@@ -41,7 +41,7 @@ struct Queue {
     items: Vec<Item>,
     /// Where the last [`GRAM`] events, by hash, last ended.
     index: HashMap<u64, u32, BuildHasherDefault<Mix>>,
-    /// Of `BASE`.
+    /// Of `BASE`, as far as they were needed.
     powers: Vec<u64>,
     window: usize,
 }
@@ -64,13 +64,7 @@ const NONE: u32 = u32::MAX;
 impl Exact {
     pub fn new(window: usize) -> Exact {
         let window = window.clamp(1, 1 << 24);
-        let powers = std::iter::successors(Some(1u64), |power| Some(power.wrapping_mul(BASE)));
-        let queue = Queue {
-            items: Vec::new(),
-            index: HashMap::default(),
-            powers: powers.take(window.max(GRAM) + 1).collect(),
-            window,
-        };
+        let queue = Queue { items: Vec::new(), index: HashMap::default(), powers: vec![1], window };
         Exact { queue, done: Vec::new(), len: 0, cycle: Vec::new(), at: 0, laps: 0, head: 0, credit: 0 }
     }
 
@@ -178,6 +172,9 @@ impl Queue {
 
     fn push(&mut self, mut item: Item) {
         let at = self.items.len();
+        if self.powers.len() <= (at + 1).min(self.window.max(GRAM)) {
+            self.powers.push(self.powers[at].wrapping_mul(BASE));
+        }
         let own = item.loops.iter().fold(u64::from(item.symbol) + 1, |hash, &(length, trips)| {
             (hash ^ u64::from(length) << 32 ^ trips).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(23)
         });

@@ -48,8 +48,8 @@ pub fn notation(
     out
 }
 
-/// The first `length` numbers: one if they are all the same, the list if it is short, the shape otherwise, in which
-/// `...` is behind what goes on to the end.
+/// The first `length` numbers: one if they are all the same, the list if it is short, the shape otherwise: `5x3 (1 0)...`
+/// is 5 three times, then 1 and 0 in turn to the end; `2 4 to 10` are 2, 4, 6, 8 and 10.
 pub fn vector(times: &Stream, length: u64) -> String {
     if let Some((low, high)) = times.min_max(length)
         && low == high
@@ -68,7 +68,16 @@ pub fn vector(times: &Stream, length: u64) -> String {
     for item in start {
         parts.extend(shape(times, item, &mut room));
     }
-    parts.extend(shape(times, &Item { count: 1, ..*last }, &mut room).map(|last| last + "..."));
+    let endless = match last.symbol {
+        Symbol::Terminal(term) => times.terms.get(term as usize),
+        Symbol::Rule(_) => None,
+    };
+    parts.extend(match endless {
+        Some(&Term::Stride { start, step, .. }) if room > 0 => {
+            Some(format!("{start} {}...", start.saturating_add(step)))
+        }
+        _ => shape(times, &Item { count: 1, ..*last }, &mut room).map(|last| last + "..."),
+    });
     if room == 0 {
         parts.push("...".to_string());
     }
@@ -82,7 +91,8 @@ fn shape(times: &Stream, item: &Item, room: &mut u64) -> Option<String> {
         Symbol::Terminal(term) => match *times.terms.get(term as usize)? {
             Term::Value(value) => value.to_string(),
             Term::Stride { start, step, count } => {
-                format!("{start} {} to {}", start + step, start + step * (count as i64 - 1))
+                let at = |i: u64| i128::from(start) + i128::from(step) * i128::from(i);
+                format!("{start} {} to {}", at(1), at(count.saturating_sub(1)))
             }
             Term::Block(block) => format!("[{} numbers]", times.blocks.get(block as usize)?.len()),
         },
@@ -144,7 +154,8 @@ mod tests {
         assert_eq!(of(vec![1, 0, 0]), "1 0 0");
         assert_eq!(of([1, 0].repeat(500)), "(1 0)...");
         assert_eq!(of([vec![0; 99], vec![1]].concat()), "0x99 1...");
-        assert_eq!(of((1..100).collect()), "1 2 to 3...");
+        assert_eq!(of((1..100).collect()), "1 2...");
+        assert_eq!(of([(1..20).collect(), vec![7, 7]].concat()), "1 2 to 19 7...");
         let squares = of((1..100).map(|i| i * i % 71).collect());
         assert!(squares.len() < 100 && squares.ends_with("..."), "{squares}");
     }

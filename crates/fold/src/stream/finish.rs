@@ -84,24 +84,47 @@ pub(super) fn open_item(grammar: &Grammar, terms: &[Term], held: Option<Stretch>
 
 /// Makes the last item endless: what `repeats` starts over and over, a stride that does not runs on.
 pub(super) fn close(mut shape: Grammar, mut terms: Vec<Term>, blocks: Vec<Block>, repeats: bool) -> Stream {
-    let rules = shape.rules.len() as u32;
+    let known = terms.len() as u32;
+    let count = shape.rules.len() as u32;
     let Some(last) = shape.rules[0].last_mut() else { return Stream::constant(0) };
     last.count = 1;
+    let mut endless = None;
     if let Symbol::Terminal(t) = last.symbol
         && let Term::Stride { start, step, .. } = terms[t as usize]
     {
         if repeats {
             let once = *last;
-            last.symbol = Symbol::Rule(rules);
+            last.symbol = Symbol::Rule(count);
             shape.rules.push(vec![once]);
         } else {
-            let endless = Term::Stride { start, step, count: MIN_STRIDE };
-            let known = terms.iter().position(|term| *term == endless);
-            last.symbol = Symbol::Terminal(known.unwrap_or(terms.len()) as u32);
-            terms.push(endless);
+            // A term of its own for now: it must not be joined with the same stride right before it, which ends.
+            last.symbol = Symbol::Terminal(known);
+            terms.push(terms[t as usize]);
+            endless = Some((start, step));
         }
     }
-    let mut stream = Stream { terms, blocks, shape: Grammar { rules: inline_single_uses(&shape.rules) } };
+    let mut rules = inline_single_uses(&shape.rules);
+    if let Some((start, step)) = endless {
+        let before = rules[0].iter().rev().nth(1).map(|item| item.symbol);
+        let mut number = |count| {
+            let term = Term::Stride { start, step, count };
+            let same = terms[..known as usize].iter().position(|other| *other == term);
+            terms[known as usize] = term;
+            Symbol::Terminal(same.map_or(known, |same| same as u32))
+        };
+        let mut symbol = number(MIN_STRIDE);
+        if before == Some(symbol) && (Term::Stride { start, step, count: MIN_STRIDE + 1 }).is_sound() {
+            symbol = number(MIN_STRIDE + 1);
+        } else if before == Some(symbol) {
+            // At the end of 64 bits no number can have followed, so it may as well start again.
+            rules.push(vec![Item { symbol, count: 1 }]);
+            symbol = Symbol::Rule(rules.len() as u32 - 1);
+        }
+        if let Some(last) = rules[0].last_mut() {
+            last.symbol = symbol;
+        }
+    }
+    let mut stream = Stream { terms, blocks, shape: Grammar { rules } };
     stream.tidy_terms();
     stream
 }

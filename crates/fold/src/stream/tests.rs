@@ -429,3 +429,56 @@ fn bad_streams_are_refused() {
     assert_eq!(stream(&[], &[]).sum(5), 0);
     assert_eq!(stream(&[], &[item(Symbol::Rule(0), 1), item(t(3), 2)]).sum(5), 0);
 }
+
+#[test]
+fn several_at_once_are_as_one_after_the_other() {
+    let mut random = Random(31);
+    for round in 0..60 {
+        let (mut runs, mut singles) = (Folder::new(), Folder::new());
+        for _ in 0..400 {
+            let value = match round % 3 {
+                0 => random.below(2) as i64,
+                1 => random.below(1 << 20) as i64,
+                _ => random.below(50) as i64 / 48,
+            };
+            let count = match random.below(40) {
+                0 => random.below(6000),
+                _ => random.below(4),
+            };
+            runs.push_n(value, count);
+            (0..count).for_each(|_| singles.push(value));
+            assert_eq!(runs.len(), singles.len());
+        }
+        assert_eq!(runs.finish(), singles.finish());
+    }
+}
+
+#[test]
+fn a_stride_without_end_behind_the_same_one_that_ends() {
+    check(&[3, 1, 3, 2, 1, 3, 2, 1, 0], "3 1 3..1:-1 3..:-1...");
+    assert_sound(&fold(&[5, 5, 0, 1, 2, 0, 1, 2, 3, 4, 5]), &[5, 5, 0, 1, 2, 0, 1, 2, 3, 4, 5]);
+    let top = i64::MAX;
+    for end in [top, top - 1] {
+        let run = [end - 2, end - 1, end];
+        let values = [&[9, 7][..], &run, &[4, 9, 7], &run, &run].concat();
+        assert_sound(&fold(&values), &values);
+        let longer = [&[9, 7][..], &run, &[4, 9, 7], &run, &run, &[top]].concat();
+        assert_sound(&fold(&longer), &longer);
+    }
+}
+
+/// Short alphabets with strides in them, where terms meet themselves.
+#[test]
+fn every_short_stream() {
+    for (base, length) in [(3i64, 8u32), (4, 6), (2, 11)] {
+        for code in 0..base.pow(length) {
+            let values: Vec<i64> = (0..length).map(|i| code / base.pow(i) % base).collect();
+            assert_sound(&fold(&values), &values);
+        }
+    }
+    let mut random = Random(17);
+    for _ in 0..20_000 {
+        let values: Vec<i64> = (0..6 + random.below(14)).map(|_| random.below(4) as i64).collect();
+        assert_sound(&fold(&values), &values);
+    }
+}

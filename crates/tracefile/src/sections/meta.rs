@@ -5,7 +5,7 @@ use refrain_fold::bundle::MOST_RANKS;
 use crate::get::{Bad, Get};
 use crate::sections::{read_ranks, write_ranks};
 use crate::token::{Field, Put};
-use crate::{Meta, RankTime};
+use crate::{Memory, Meta, RankTime};
 
 // Hints: what a text is about.
 const VERSION: u64 = 1;
@@ -22,6 +22,12 @@ const STARTED: u64 = 1;
 const WALL: u64 = 2;
 const TIME: u64 = 3;
 const RANKS: u64 = 4;
+const MEMORY: u64 = 5;
+const MORE_MEMORY: u64 = 6;
+
+// What follows the notes.
+const HAS_TIME: u64 = 1;
+const HAS_MEMORY: u64 = 2;
 
 /// The three truth values of `Meta` are flags of the header.
 pub fn write(put: &mut Put, meta: &Meta) {
@@ -45,12 +51,21 @@ pub fn write(put: &mut Put, meta: &Meta) {
     }
     put.put(Field::Count, 14, meta.notes.len() as u64);
     meta.notes.iter().for_each(|note| put.text(NOTE, note));
-    put.put(Field::Count, 15, meta.mpi_time.is_some().into());
+    let time = if meta.mpi_time.is_some() { HAS_TIME } else { 0 };
+    let memory = if meta.memory.is_some() { HAS_MEMORY } else { 0 };
+    put.put(Field::Count, 15, time | memory);
     if let Some(time) = &meta.mpi_time {
         put.measure(Field::Magnitude, TIME, time.total_ns);
         for (rank, ns) in [time.min, time.max] {
             put.measure(Field::Magnitude, RANKS, rank.into());
             put.measure(Field::Magnitude, TIME, ns);
+        }
+    }
+    if let Some(memory) = &meta.memory {
+        let least = memory.min >> 10;
+        put.measure(Field::Magnitude, MEMORY, least);
+        for more in [memory.mean, memory.max, memory.root] {
+            put.measure(Field::Magnitude, MORE_MEMORY, (more >> 10).wrapping_sub(least));
         }
     }
 }
@@ -77,9 +92,13 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         options.push((get.text(OPTION)?, get.text(SETTING)?));
     }
     let notes = texts(get, 14, NOTE)?;
-    let mpi_time = match get.get(Field::Count, 15)? {
+    let follows = get.get(Field::Count, 15)?;
+    if follows > (HAS_TIME | HAS_MEMORY) {
+        return Err(Bad::new("it goes on with something unknown"));
+    }
+    let mpi_time = match follows & HAS_TIME {
         0 => None,
-        1 => {
+        _ => {
             let total_ns = get.measure(Field::Magnitude, TIME)?;
             let mut extreme = || {
                 let rank = u32::try_from(get.measure(Field::Magnitude, RANKS)?);
@@ -87,8 +106,17 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
             };
             Some(RankTime { total_ns, min: extreme()?, max: extreme()? })
         }
-        _ => return Err(Bad::new("neither with nor without a time")),
     };
+    let mut memory = None;
+    if follows & HAS_MEMORY != 0 {
+        let least = get.measure(Field::Magnitude, MEMORY)?;
+        let mut more = || {
+            let more = get.measure(Field::Magnitude, MORE_MEMORY)?;
+            Ok(least.wrapping_add(more).wrapping_mul(1 << 10))
+        };
+        let min = least.wrapping_mul(1 << 10);
+        memory = Some(Memory { min, mean: more()?, max: more()?, root: more()? });
+    }
     Ok(Meta {
         refrain_version,
         command,
@@ -101,6 +129,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         options,
         notes,
         mpi_time,
+        memory,
         ..Meta::default()
     })
 }

@@ -175,6 +175,7 @@ pub fn trace(width: u32, steps: u64) -> Trace {
             timed: true,
             complete: true,
             notes: Vec::new(),
+            memory: None,
             mpi_time: Some(RankTime {
                 total_ns: 812_334_556,
                 min: (3 % ranks, 39_225_124),

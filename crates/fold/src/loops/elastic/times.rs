@@ -12,8 +12,18 @@ pub(super) struct Times {
     value: u64,
     count: u64,
     /// What was before; most nodes are the same all the time and need none.
-    older: Option<Box<stream::Folder>>,
+    older: Option<Box<Older>>,
 }
+
+/// A folder is worth its memory when there is much to fold.
+#[derive(Debug, Clone)]
+enum Older {
+    Few(Vec<(u64, u64)>),
+    Many(Box<stream::Folder>),
+}
+
+/// Numbers with how often they stand.
+const FEW: usize = 64;
 
 impl Times {
     /// Runs for the first time, in that iteration.
@@ -61,10 +71,23 @@ impl Times {
             self.count += count;
         } else if count > 0 {
             if self.count > 0 {
-                self.older.get_or_insert_default().push_n(self.value as i64, self.count);
+                let older = self.older.get_or_insert_with(|| Box::new(Older::Few(Vec::new())));
+                older.push(self.value, self.count);
             }
             (self.value, self.count) = (value, count);
         }
+    }
+
+    /// The last iteration in which it ran.
+    #[inline]
+    pub fn last(&self) -> u64 {
+        self.at
+    }
+
+    /// It ran more often in the iteration before that.
+    #[inline]
+    pub fn is_short(&self) -> bool {
+        self.now < self.value && self.count > 0
     }
 
     /// How often it ran in that iteration, if that is the last or next to last one in which it could.
@@ -81,7 +104,7 @@ impl Times {
         if self.older.is_none() && (self.count == 0 || self.value == self.now) && after == 0 {
             return Stream::constant(self.now as i64);
         }
-        let mut all = self.older.as_deref().cloned().unwrap_or_default();
+        let mut all = self.older.as_ref().map_or_else(stream::Folder::new, |older| older.folder());
         [(self.value, self.count), (self.now, 1), (0, after)]
             .into_iter()
             .for_each(|(value, count)| all.push_n(value as i64, count));
@@ -89,7 +112,35 @@ impl Times {
     }
 
     pub fn memory(&self) -> usize {
-        self.older.as_ref().map_or(0, |older| older.memory())
+        match self.older.as_deref() {
+            None => 0,
+            Some(Older::Few(runs)) => size_of::<Older>() + runs.capacity() * 16,
+            Some(Older::Many(folder)) => size_of::<Older>() + folder.memory(),
+        }
+    }
+}
+
+impl Older {
+    fn push(&mut self, value: u64, count: u64) {
+        match self {
+            Older::Few(runs) if runs.len() < FEW => runs.push((value, count)),
+            Older::Few(_) => {
+                *self = Older::Many(Box::new(self.folder()));
+                self.push(value, count);
+            }
+            Older::Many(folder) => folder.push_n(value as i64, count),
+        }
+    }
+
+    fn folder(&self) -> stream::Folder {
+        match self {
+            Older::Few(runs) => {
+                let mut folder = stream::Folder::new();
+                runs.iter().for_each(|&(value, count)| folder.push_n(value as i64, count));
+                folder
+            }
+            Older::Many(folder) => (**folder).clone(),
+        }
     }
 }
 

@@ -10,12 +10,15 @@ pub(super) const ROOT: u32 = 0;
 /// Between labels when there is room.
 const GAP: u64 = 1 << 32;
 
+/// What every push touches comes first.
 #[derive(Debug, Clone)]
 #[repr(C)]
 pub(super) struct Node {
     /// Nothing for a body.
     pub event: Option<u32>,
     pub next: u32,
+    /// What the call paths within have in common.
+    pub path: u32,
     pub times: Times,
     pub prev: u32,
     pub parent: u32,
@@ -24,10 +27,9 @@ pub(super) struct Node {
     /// Of a body.
     pub first: u32,
     pub last: u32,
+    pub children: u32,
     /// Iterations of a body so far, in all.
     pub runs: u64,
-    /// What the call paths within have in common.
-    pub path: u32,
     /// Where it stands in the stack of open bodies.
     pub open: u32,
     /// Bodies within bodies, this one included.
@@ -102,6 +104,7 @@ impl Tree {
         let label = self.label_between(prev, next);
         let node = self.get_mut(id);
         (node.parent, node.prev, node.next, node.label) = (body, prev, next, label);
+        self.get_mut(body).children += 1;
         self.link(body, prev, id);
         self.link_back(body, next, id);
     }
@@ -110,9 +113,10 @@ impl Tree {
     pub fn wrap(&mut self, body: u32, first: u32, last: u32) {
         let (parent, prev, label) = (self.get(first).parent, self.get(first).prev, self.get(first).label);
         let next = self.get(last).next;
-        let mut at = first;
+        let (mut at, mut children) = (first, 0);
         loop {
             self.get_mut(at).parent = body;
+            children += 1;
             if at == last {
                 break;
             }
@@ -122,13 +126,15 @@ impl Tree {
         self.get_mut(last).next = NONE;
         let outer = self.get_mut(body);
         (outer.parent, outer.prev, outer.next, outer.label) = (parent, prev, next, label);
-        (outer.first, outer.last) = (first, last);
+        (outer.first, outer.last, outer.children) = (first, last, children);
+        self.get_mut(parent).children -= children - 1;
         self.link(parent, prev, body);
         self.link_back(parent, next, body);
     }
 
     pub fn unlink(&mut self, id: u32) {
         let Node { parent, prev, next, .. } = *self.get(id);
+        self.get_mut(parent).children -= 1;
         self.link(parent, prev, next);
         self.link_back(parent, next, prev);
     }
@@ -204,14 +210,15 @@ impl Node {
         Node {
             event: None,
             next: NONE,
+            path: NOWHERE,
             times,
             prev: NONE,
             parent: NONE,
             label: 0,
             first: NONE,
             last: NONE,
+            children: 0,
             runs: 0,
-            path: NOWHERE,
             open: NONE,
             height: 0,
         }

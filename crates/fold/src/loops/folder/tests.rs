@@ -46,6 +46,15 @@ fn assert_sound(folded: &Folded, symbols: &[u32], matching: Matching) {
     if matching == Matching::Elastic {
         let events = folded.loops.nodes.iter().filter(|node| matches!(node, Node::Event(_)));
         assert_eq!(events.count(), folded.loops.symbols().len(), "one leaf each: {folded:?}");
+        for (at, node) in folded.loops.nodes.iter().enumerate() {
+            let Node::Loop { inside } = *node else { continue };
+            assert_ne!(folded.times[at].as_constant(), Some(1), "a loop that never loops: {folded:?}");
+            let only = match folded.loops.nodes[at + 1] {
+                Node::Event(_) => inside == 1,
+                Node::Loop { inside: inner } => inside == inner + 1,
+            };
+            assert!(!only, "a loop of one: {folded:?}");
+        }
     }
 }
 
@@ -169,6 +178,10 @@ fn sequences_come_back_at_any_time() {
         };
         for matching in MATCHINGS {
             let mut folder = Folder::new(matching);
+            for symbol in (0..60).filter(|_| round % 4 < 2) {
+                let path: Vec<u64> = (0..random.below(4)).map(|_| random.below(2)).collect();
+                folder.define(symbol, &path);
+            }
             for (at, &symbol) in symbols.iter().enumerate() {
                 assert_eq!(folder.len(), at as u64);
                 folder.push(symbol);
@@ -303,4 +316,60 @@ fn an_iteration_longer_than_the_window_is_none() {
     let symbols: Vec<u32> = (0..30).collect::<Vec<u32>>().repeat(3);
     let nodes = |window| fold(Matching::Exact { window }, &symbols).loops.nodes.len();
     assert_eq!((nodes(30), nodes(29)), (31, 90));
+}
+
+/// 400 places that are called once, then time steps with a solver that takes as long as it takes, and now and then
+/// something more in the middle or at the end of a step.
+#[test]
+fn a_code_like_pop() {
+    let (mut random, mut symbols) = (Random(6), (1000..1400).collect::<Vec<u32>>());
+    let mut trips = Vec::new();
+    for step in 0..200 {
+        let iterations = 3 + random.below(20);
+        trips.push(iterations.to_string());
+        symbols.extend([0, 1, 0, 1, 2]);
+        (0..iterations).for_each(|_| symbols.extend([10, 11, 12]));
+        symbols.extend([3, 3].iter().filter(|_| step % 10 == 0));
+        symbols.extend([4, 5]);
+    }
+    symbols.push(2000);
+    let folded = fold(Matching::Elastic, &symbols);
+    assert_sound(&folded, &symbols, Matching::Elastic);
+    assert_eq!(folded.loops.nodes.len(), 401 + 12);
+    let text = folded.notation(|s| s.to_string());
+    let (before, steps) = text.split_at(text.find(" 0(").unwrap());
+    assert!(before.split(' ').eq((1000..1400).map(|s| s.to_string())));
+    let [head, rest @ ..] = &steps[1..].split(" 10(3,").collect::<Vec<_>>()[..] else { panic!() };
+    assert_eq!(*head, "0(9,200)(2,2) 1 2");
+    assert!(rest[0].ends_with(") 11 12 3(1,(2 0x9)...) 4 5 2000"), "{rest:?}");
+    let solver = folded.loops.nodes.iter().position(|node| *node == Node::Event(10)).unwrap() - 1;
+    let found: Vec<String> = folded.times[solver].iter().take(200).map(|n| n.to_string()).collect();
+    assert_eq!(found, trips);
+}
+
+/// The deepest and widest the rules allow: what would nest for ever does not.
+#[test]
+fn depth_has_an_end() {
+    let growing: Vec<u32> = (1..200).flat_map(|length| 0..length).collect();
+    let inwards: Vec<u32> = (0..60u32).rev().flat_map(|from| (from..60).chain(from..60)).collect();
+    let phases: Vec<u32> = (0..3000).flat_map(|phase| [2 * phase, 2 * phase + 1].repeat(2)).collect();
+    let again = [&phases[..], &[0], &phases[40..80], &[3]].concat();
+    for symbols in [growing, inwards, phases, again] {
+        let folded = fold(Matching::Elastic, &symbols);
+        assert_sound(&folded, &symbols, Matching::Elastic);
+        assert!(depth(&folded) <= 14, "{}", depth(&folded));
+    }
+}
+
+/// Something new in each iteration: what is read must not be looked for among all that was ever new.
+#[test]
+fn bodies_do_not_widen_for_ever() {
+    let symbols: Vec<u32> = (0..60_000).map(|i| if i % 3 < 2 { i % 3 } else { i }).collect();
+    let mut folder = Folder::new(Matching::Elastic);
+    symbols.iter().for_each(|&symbol| folder.push(symbol));
+    let folded = folder.finish();
+    assert!(folded.iter().eq(symbols.iter().copied()));
+    assert!(folder.memory() < symbols.len() * 100, "{}", folder.memory());
+    let passed: u64 = folded.lengths.iter().sum();
+    assert!(passed < 600 * symbols.len() as u64 && folded.loops.nodes.len() < 21_000, "{passed}");
 }

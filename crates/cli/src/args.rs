@@ -162,6 +162,7 @@ Examples:
   refrain loops app.rfn --rank 3                      as rank 3 went through it
   refrain loops app.rfn --json | jq '.kinds[0].steps' the time-step loop
   refrain loops app.rfn --events                      one row an event, as in the papers on ScalaTrace
+  refrain loops app.rfn --text                        all of the trace, to be read back by `refrain import`
 
     loop 200 times  at bt.c:123 in main
       MPI_Isend(count=10, datatype=MPI_INT, dest=rank+1, tag=7, comm=world)  at exchange (bt.c:30)
@@ -198,8 +199,36 @@ for each list of ranks how often the node's place is reached and how often it ru
         /// One row an event, with (members,iterations)[ranks] where loops begin
         #[arg(long, conflicts_with = "json")]
         events: bool,
+        /// The whole trace as text, which `refrain import` makes a trace of again
+        #[arg(long, conflicts_with_all = ["json", "events", "rank", "thread", "depth", "all"])]
+        text: bool,
         #[command(flatten)]
         modules: Modules,
+    },
+    /// Make a trace of what `refrain loops --text` wrote
+    #[command(after_help = "\
+Examples:
+  refrain loops app.rfn --text > app.txt
+  refrain import app.txt --out again.rfn      has the same calls as app.rfn
+
+One thing a line: what ran, then the modules, the stacks, the symbols (calls without their numbers), the streams of numbers,
+the structures, and for each kind of ranks which structure and which streams are theirs. What is behind # is for people.
+
+  stream 1 terms 0:4:3 7 shape r1x2 t1 | t0   0 4 8 twice, then 7 for ever
+  structure 0 loops l2 e0 e1                  a loop of two nodes: symbols 0 and 1
+  cohort thread 0 ranks 0x4:1 ...             ranks 0 to 3: from 0, four, one apart
+    lane 1                                    all of them have stream 1 here
+
+Lanes are the times of each node of a structure of loops, then the numbers of each of its symbols.")]
+    Import {
+        /// The text
+        file: PathBuf,
+        /// Write the trace here
+        #[arg(long, short, value_name = "FILE")]
+        out: PathBuf,
+        /// Replace the trace if it is there already
+        #[arg(long)]
+        force: bool,
     },
     /// Tables: calls, payload and time per function and per rank
     #[command(after_help = stats_help())]

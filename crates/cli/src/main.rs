@@ -45,15 +45,17 @@ fn main() -> ExitCode {
             let from = (sites || stacks).then_some(reading::From { stacks, folders: &modules.folders });
             reading::dump(&file, rank, thread, calls, &only, format, from)
         }
-        Command::Loops { file, rank, thread, depth, all, json, events, modules } => {
+        Command::Loops { file, rank, thread, depth, all, json, events, text, modules } => {
             let options = refrain_views::loops::Options { rank, thread, depth, all };
-            let form = match (json, events) {
-                (true, _) => loops::Form::Json,
-                (_, true) => loops::Form::Events,
-                _ => loops::Form::Text,
+            let form = match (json, events, text) {
+                (true, ..) => loops::Form::Json,
+                (_, true, _) => loops::Form::Events,
+                (.., true) => loops::Form::Whole,
+                _ => loops::Form::Tree,
             };
             loops::loops(&file, &options, form, &modules.folders)
         }
+        Command::Import { file, out, force } => loops::import(&file, &out, force),
         Command::Stats { file, per, json } => reading::stats(&file, per, json),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),
     };

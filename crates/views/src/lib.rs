@@ -21,5 +21,6 @@ pub mod stats;
 mod table;
 mod value;
 pub mod verify;
+pub mod written;
 
 pub use error::Error;

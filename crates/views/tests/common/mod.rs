@@ -2,9 +2,11 @@
 
 #![allow(dead_code)]
 
-use refrain_encode::{Digest, hash_bytes};
-use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, merge};
-use refrain_fold::{grammar, stream};
+use refrain_encode::{Digest, hash_symbol};
+use refrain_fold::bundle::sites::{Frame, Module};
+use refrain_fold::bundle::{Bundle, Sites, Structure, SymbolEntry, Tally, ThreadPart, merge};
+use refrain_fold::stream::Stream;
+use refrain_fold::{grammar, loops, stream};
 use refrain_model::{constant, function};
 use refrain_tracefile::{Meta, RankTime, Trace};
 
@@ -20,6 +22,13 @@ pub struct Encoded {
     symbol: Vec<u8>,
     values: Vec<(u16, i64)>,
     lanes: u16,
+    /// Return addresses, outermost first.
+    stack: Vec<u64>,
+}
+
+/// The program that the calls are made from.
+pub fn program() -> Module {
+    Module { path: "/home/me/app".into(), build_id: [1, 2, 3].into() }
 }
 
 fn varint(mut n: u64, out: &mut Vec<u8>) {
@@ -38,13 +47,19 @@ pub fn call(name: &str) -> Encoded {
     let mut symbol = Vec::new();
     varint(function(name).unwrap().id.into(), &mut symbol);
     symbol.push(0);
-    Encoded { symbol, values: vec![], lanes: 0 }
+    Encoded { symbol, values: vec![], lanes: 0, stack: vec![] }
 }
 
 impl Encoded {
     /// After the function's number: the call failed, so it has a result lane and no outputs.
     pub fn failed(mut self) -> Self {
         *self.symbol.last_mut().unwrap() = 1;
+        self
+    }
+
+    /// Made at the last of these addresses of the program, called from the others.
+    pub fn from(mut self, stack: &[u64]) -> Self {
+        self.stack = stack.to_vec();
         self
     }
 
@@ -165,51 +180,109 @@ pub fn split(id: i64, order: i64, group: &[i64]) -> Encoded {
 
 /// What one thread did, as one rank's recording.
 pub fn rank_bundle(rank: u32, threads: &[Vec<Encoded>]) -> Bundle {
+    rank_bundle_as(rank, threads, false)
+}
+
+enum Order {
+    Rules(grammar::Folder),
+    Loops(Box<loops::Folder>),
+}
+
+impl Order {
+    fn push(&mut self, symbol: u32) {
+        match self {
+            Order::Rules(folder) => folder.push(symbol),
+            Order::Loops(folder) => folder.push(symbol),
+        }
+    }
+
+    fn finish(self) -> (Structure, Vec<(Stream, u64)>) {
+        match self {
+            Order::Rules(folder) => (folder.finish().into(), Vec::new()),
+            Order::Loops(mut folder) => {
+                let folded = folder.finish();
+                (folded.loops.into(), folded.times.into_iter().zip(folded.lengths).collect())
+            }
+        }
+    }
+}
+
+pub fn rank_bundle_as(rank: u32, threads: &[Vec<Encoded>], in_loops: bool) -> Bundle {
     let mut symbols: Vec<SymbolEntry> = Vec::new();
     let mut parts = Vec::new();
+    let mut sites = Sites::default();
     for (thread, calls) in (0u32..).zip(threads) {
-        let mut structure = grammar::Folder::new();
+        let mut structure = match in_loops {
+            false => Order::Rules(grammar::Folder::new()),
+            true => Order::Loops(Box::new(loops::Folder::new(loops::Matching::Elastic))),
+        };
         let mut lanes: Vec<Vec<stream::Folder>> = Vec::new();
         let mut digest = Digest::default();
         for call in calls {
-            let known = symbols.iter().position(|s| *s.bytes == *call.symbol);
+            let frame = |offset: &u64| Frame { module: program().key(), offset: *offset };
+            let frames: Vec<Frame> = call.stack.iter().map(frame).collect();
+            let site = sites.add(&frames);
+            let known = symbols.iter().position(|s| *s.bytes == *call.symbol && s.site == site);
             let index = known.unwrap_or_else(|| {
                 let tally = Tally { total: 0, min: u64::MAX, max: 0 };
                 symbols.push(SymbolEntry {
                     bytes: call.symbol.clone().into(),
-                    site: 0,
+                    site,
                     lanes: call.lanes,
                     tally,
                 });
+                if let Order::Loops(folder) = &mut structure {
+                    let mut path: Vec<u64> = sites.outwards(site).map(|(site, _)| site).collect();
+                    path.reverse();
+                    folder.define(symbols.len() as u32 - 1, &path);
+                }
                 symbols.len() - 1
             });
             lanes.resize_with(symbols.len(), Vec::new);
             lanes[index].resize_with(call.lanes.into(), stream::Folder::new);
             symbols[index].tally.add(Tally { total: 100, min: 100, max: 100 });
             structure.push(index as u32);
-            digest.symbol(hash_bytes(&call.symbol));
+            digest.symbol(hash_symbol(&call.symbol, site));
             for &(lane, value) in &call.values {
                 lanes[index][usize::from(lane)].push(value);
                 digest.value(value);
             }
         }
+        let (structure, times) = structure.finish();
         parts.push(ThreadPart {
             thread,
-            structure: structure.finish().into(),
-            times: Vec::new(),
+            structure,
+            times,
             lanes: lanes.iter().map(|l| l.iter().map(|f| f.finish()).collect()).collect(),
             lengths: lanes.iter().map(|l| l.iter().map(stream::Folder::len).collect()).collect(),
             digest: digest.get(),
         });
     }
-    Bundle::of_rank(rank, symbols, parts).unwrap()
+    if !sites.stacks.is_empty() {
+        sites.add_module(program());
+    }
+    let mut bundle = Bundle::of_rank(rank, symbols, parts).unwrap();
+    bundle.sites = sites;
+    bundle
 }
 
 /// By rank, by thread, the calls.
 pub fn trace_of(ranks: &[Vec<Vec<Encoded>>]) -> Trace {
+    trace_as(ranks, false)
+}
+
+/// The same with their order kept as loops.
+pub fn looped(ranks: &[Vec<Vec<Encoded>>]) -> Trace {
+    trace_as(ranks, true)
+}
+
+fn trace_as(ranks: &[Vec<Vec<Encoded>>], in_loops: bool) -> Trace {
     let mut bundle = Bundle::default();
     for (rank, threads) in (0u32..).zip(ranks) {
-        bundle = merge(bundle, rank_bundle(rank, threads)).unwrap();
+        bundle = merge(bundle, rank_bundle_as(rank, threads, in_loops)).unwrap();
+    }
+    if in_loops {
+        bundle.score().unwrap();
     }
     bundle.canonical().unwrap();
     let meta = Meta {

@@ -1,0 +1,153 @@
+//! `refrain loops` against the sources: the right number of time steps, at the right line. Ignored in a plain `cargo test`:
+//! needs the MPI libraries and the built command.
+
+use refrain_e2e::json::Json;
+use refrain_e2e::{Library, Program, run};
+
+const LOOPS: (&str, &str) = ("REFRAIN_FOLD", "loops");
+
+/// Traces a program and looks at its structure.
+fn kinds(
+    library: Library,
+    program: &Program,
+    ranks: u32,
+    variables: &[(&'static str, &str)],
+) -> (Vec<Json>, String) {
+    let traced = run::traced_with(library, program, ranks, variables);
+    assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+    let trace = traced.trace.to_string_lossy().into_owned();
+    let shown = run::refrain(&["loops", &trace, "--json"]);
+    assert_eq!((shown.code, &*shown.stderr), (0, ""), "{}", program.source);
+    let json = Json::parse(&shown.stdout).unwrap_or_else(|e| panic!("{e}: {}", shown.stdout));
+    (json.get("kinds").list().to_vec(), trace)
+}
+
+/// Every rank's steps, and where their loop is.
+fn check(
+    library: Library,
+    program: &Program,
+    ranks: u32,
+    expected: &[i64],
+    variables: &[(&'static str, &str)],
+) {
+    let (kinds, _) = kinds(library, program, ranks, variables);
+    for kind in &kinds {
+        let loops = kind.get("steps").get("loops").list();
+        let found: Vec<i64> = loops.iter().filter_map(|l| l.get("steps").int()).collect();
+        assert_eq!(found, expected, "{} on {ranks} ranks of {library:?}: {loops:?}", program.source);
+        for one in loops {
+            let at = one.get("at");
+            let line = at.get("first").int().and_then(|line| u32::try_from(line).ok());
+            assert_eq!(line, program.time_step(), "{} of {library:?}: {at}", program.source);
+            assert!(at.get("file").text().is_some_and(|file| file.ends_with(program.source)), "{at}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn time_steps_and_their_lines() {
+    let programs: [(&str, u32, &[i64]); 16] = [
+        ("stencil1d5", 4, &[4]),
+        ("stencil2d9", 4, &[3]),
+        ("stencil3d27", 8, &[3]),
+        ("stencil3d_recursive", 5, &[4]),
+        ("trailing", 4, &[9]),
+        ("loop_figure1", 2, &[2]),
+        ("loop_figure4", 2, &[5, 6]),
+        ("pop_like", 4, &[8]),
+        ("mg_like", 8, &[3]),
+        ("amr", 4, &[8]),
+        ("pipeline2d", 4, &[3]),
+        ("alltoallv", 4, &[4]),
+        ("bt_sites", 4, &[5]),
+        ("random3", 2, &[300]),
+        ("f_steps", 3, &[5]),
+        ("f_steps08", 3, &[5]),
+    ];
+    for library in Library::ALL {
+        for (name, ranks, expected) in programs {
+            check(library, &Program::named(name), ranks, expected, &[LOOPS]);
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn loops_are_found_in_traces_of_rules() {
+    let stacks = [("REFRAIN_FOLD", "grammar"), ("REFRAIN_STACKS", "full")];
+    check(Library::Mpich, &Program::named("bt_sites"), 4, &[5], &stacks);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn calls_are_shown_with_their_stacks() {
+    let program = Program::named("bt_sites");
+    let traced = run::traced_with(Library::Mpich, &program, 3, &[LOOPS]);
+    let trace = traced.trace.to_string_lossy().into_owned();
+    let shown = run::refrain(&["dump", &trace, "--rank", "1", "--only", "MPI_Irecv", "--stacks"]);
+    let first = shown.stdout.lines().next().unwrap_or_default();
+    let stack = "  at solve_x (bt_sites.c:24), in simulate (bt_sites.c:45), in main (bt_sites.c:55)";
+    assert!(first.ends_with(stack), "{first}");
+    let shown = run::refrain(&["dump", &trace, "--rank", "1", "--calls", "0", "--sites", "--json"]);
+    let site = Json::parse(&shown.stdout).unwrap_or_else(|e| panic!("{e}: {}", shown.stdout));
+    let innermost = site.get("site").list().last().cloned().unwrap_or_else(|| panic!("{site}"));
+    assert_eq!(innermost.get("function").text(), Some("start"), "{site}");
+    assert!(innermost.get("file").text().is_some_and(|file| file.ends_with("common.h")), "{site}");
+}
+
+/// A binary that is not the one that ran gives no names; one that moved does, if it is said where.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn only_the_binaries_that_ran_give_names() {
+    let program = Program::named("bt_sites");
+    let own = run::folder("moved");
+    let copy = own.join("bt_sites");
+    std::fs::copy(program.build(Library::Mpich), &copy).expect("a copy of the program");
+    let trace = own.join("t.rfn").to_string_lossy().into_owned();
+    let words = [
+        vec![refrain_e2e::build::refrain().to_string_lossy().into_owned()],
+        ["run", "--fold", "loops", "--out", &trace, "--"].map(String::from).to_vec(),
+        run::launcher(Library::Mpich, 2),
+        vec![copy.to_string_lossy().into_owned(), "3".into()],
+    ]
+    .concat();
+    assert_eq!(run::command(&own, &words, &[]).code, 0);
+    let named = run::refrain(&["loops", &trace]);
+    assert!(named.stdout.contains("3 iterations at bt_sites.c:44 in simulate"), "{}", named.stdout);
+
+    let elsewhere = own.join("elsewhere");
+    std::fs::create_dir_all(&elsewhere).expect("a folder");
+    std::fs::rename(&copy, elsewhere.join("bt_sites")).expect("the program moves");
+    std::fs::copy(Program::named("ring").build(Library::Mpich), &copy).expect("another program in its place");
+    let other = run::refrain(&["loops", &trace]);
+    assert!(other.stderr.contains("is not the file that ran: its build-id is"), "{}", other.stderr);
+    assert_eq!(other.stderr.lines().count(), 1, "{}", other.stderr);
+    assert!(
+        other.stdout.contains("3 iterations") && other.stdout.contains("bt_sites+0x"),
+        "{}",
+        other.stdout
+    );
+    let found = run::refrain(&["loops", &trace, "--modules", &elsewhere.to_string_lossy()]);
+    assert_eq!(found.stderr, "");
+    assert_eq!(found.stdout, named.stdout);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_trace_goes_through_its_text() {
+    for (name, ranks, variable) in [("pop_like", 4, LOOPS), ("amr", 4, ("REFRAIN_FOLD", "grammar"))] {
+        let traced = run::traced_with(Library::Mpich, &Program::named(name), ranks, &[variable]);
+        let trace = traced.trace.to_string_lossy().into_owned();
+        let text = traced.folder().join("text").to_string_lossy().into_owned();
+        let again = traced.folder().join("again.rfn").to_string_lossy().into_owned();
+        let written = run::refrain(&["loops", &trace, "--text"]);
+        assert_eq!(written.code, 0, "{}", written.stderr);
+        std::fs::write(&text, &written.stdout).expect("the text is kept");
+        let read = run::refrain(&["import", &text, "--out", &again]);
+        assert_eq!(read.code, 0, "{}", read.stderr);
+        let dumped = |trace: &str| run::refrain(&["dump", trace, "--json"]).stdout;
+        assert!(dumped(&trace) == dumped(&again) && !dumped(&again).is_empty(), "{name}");
+        assert_eq!(run::refrain(&["verify", &again]).code, 0, "{name}");
+    }
+}

@@ -1,0 +1,264 @@
+//! A whole trace as text that people can read, and that can be read back.
+//!
+//! One thing a line, words between blanks, texts in quotes as in JSON; what is behind `#` is for people alone, and so are
+//! blanks at the beginning of a line.
+//!
+//! ```text
+//! refrain-text 1
+//! ranks 4                                    and the rest of what ran: command, library, host, option, note ...
+//! module 0 1f2e3d4c "/home/me/app"           number, build-id (or -), path
+//! stack 1 - 0 0x1234                         number, the stack it was called from, module (or -), offset
+//! symbol 0 lanes 4 stack 1 time 400 90 110 bytes 2e00...    # MPI_Send(datatype=MPI_INT, comm=world)
+//! stream 0 terms 5 shape t0                  a value for ever
+//! stream 1 terms 0:4:3 7 shape r1x2 t1 | t0  rules: the first is the start; 0:4:3 is 0 4 8; the last item never ends
+//!   block running 9 terms 0 1 8 shape t0 r1 | t1x2 t2       what [0] among the terms stands for: running sums
+//!   block packed 17 3 99                     or just numbers
+//! structure 0 loops l2 e0 e1                 a loop with two nodes in it: symbols 0 and 1
+//! structure 1 rules e0 r1x9 | e1x2 e2        a grammar
+//! cohort thread 0 ranks 0x4:1 structure 0 digest 00f1...    ranks 0 to 3; 0x2:8x4:1 is 0-3,8-11
+//!   lane 0                                   the stream of all ranks: the times of each node, then the symbols' lanes
+//!   lane by-rank                             or variants: ranks, their stream, and its numbers that depend on the rank
+//!     variant ranks 0x4:1 stream 1 number 0 0=7x4:1:1       in place 0 rank 0 has 7, rank 1 has 8 ...
+//! ```
+
+mod read;
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use refrain_encode::{Layout, Slot};
+use refrain_fold::bundle::sites::NO_MODULE;
+use refrain_fold::bundle::{Cohort, Lane, Structure};
+use refrain_fold::grammar::{Grammar, Symbol};
+use refrain_fold::loops::Node;
+use refrain_fold::ranks::{RankList, RankMap};
+use refrain_fold::stream::{Block, Stream, Term};
+use refrain_tracefile::Trace;
+
+use crate::error::Error;
+use crate::{json, value};
+
+pub use read::{BadText, read};
+
+const VERSION: u32 = 1;
+
+pub fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), Error> {
+    let mut text = String::new();
+    meta(trace, &mut text);
+    let bundle = &trace.bundle;
+    let modules: Vec<u64> = bundle.sites.modules.keys().copied().collect();
+    for (number, module) in bundle.sites.modules.values().enumerate() {
+        let id = if module.build_id.is_empty() { "-".to_string() } else { hex(&module.build_id) };
+        let _ = writeln!(text, "module {number} {id} {}", quoted(&module.path));
+    }
+    // Stacks after those they were called from; what is in no such chain would not be valid.
+    let mut stacks: Vec<u64> = Vec::new();
+    for site in bundle.sites.stacks.keys() {
+        let mut chain: Vec<u64> = bundle.sites.outwards(*site).map(|(site, _)| site).collect();
+        chain.reverse();
+        let new: Vec<u64> = chain.into_iter().filter(|site| !stacks.contains(site)).collect();
+        stacks.extend(new);
+    }
+    let stack_number = |site: u64| match stacks.iter().position(|known| *known == site) {
+        Some(at) => (at + 1).to_string(),
+        None => "-".to_string(),
+    };
+    for (number, site) in stacks.iter().enumerate() {
+        let stack = bundle.sites.stacks[site];
+        let module = match stack.frame.module {
+            NO_MODULE => "-".to_string(),
+            key => modules.iter().position(|known| *known == key).map_or("-".into(), |at| at.to_string()),
+        };
+        let (outer, offset) = (stack_number(stack.outer), stack.frame.offset);
+        let _ = writeln!(text, "stack {} {outer} {module} {offset:#x}", number + 1);
+    }
+    for (number, symbol) in bundle.symbols.iter().enumerate() {
+        let tally = symbol.tally;
+        let _ = write!(
+            text,
+            "symbol {number} lanes {} stack {} time {} {} {} bytes {}",
+            symbol.lanes,
+            stack_number(symbol.site),
+            tally.total,
+            tally.min,
+            tally.max,
+            hex(&symbol.bytes)
+        );
+        if let Ok(layout) = Layout::parse(&symbol.bytes) {
+            let _ = write!(text, "    # {}", described(&layout));
+        }
+        text.push('\n');
+    }
+    for (number, one) in bundle.streams.iter().enumerate() {
+        let _ = write!(text, "stream {number} ");
+        stream(one, &mut text);
+        text.push('\n');
+        for block in &one.blocks {
+            text.push_str("  block ");
+            match block {
+                Block::Packed { count, bytes } => {
+                    let numbers = refrain_fold::entropy::decode(bytes, *count as usize).unwrap_or_default();
+                    text.push_str("packed");
+                    numbers.iter().for_each(|number| text.push_str(&format!(" {number}")));
+                }
+                Block::Running { count, steps } => {
+                    let _ = write!(text, "running {count} ");
+                    stream(steps, &mut text);
+                }
+            }
+            text.push('\n');
+        }
+    }
+    for (number, structure) in bundle.structures.iter().enumerate() {
+        let _ = write!(text, "structure {number} ");
+        match structure {
+            Structure::Rules(grammar) => {
+                text.push_str("rules");
+                rules(grammar, 'e', &mut text);
+            }
+            Structure::Loops(loops) => {
+                text.push_str("loops");
+                for node in &loops.nodes {
+                    let _ = match node {
+                        Node::Event(symbol) => write!(text, " e{symbol}"),
+                        Node::Loop { inside } => write!(text, " l{inside}"),
+                    };
+                }
+            }
+        }
+        text.push('\n');
+    }
+    bundle.cohorts.iter().for_each(|one| cohort(one, &mut text));
+    out.write_all(text.as_bytes())?;
+    out.flush()?;
+    Ok(())
+}
+
+fn meta(trace: &Trace, text: &mut String) {
+    let meta = &trace.meta;
+    let _ = writeln!(text, "refrain-text {VERSION}");
+    let _ = writeln!(text, "version {}", quoted(&meta.refrain_version));
+    let command: Vec<String> = meta.command.iter().map(|word| quoted(word)).collect();
+    let _ = writeln!(text, "command {}", command.join(" "));
+    let _ = writeln!(text, "library {}\nabi {}", quoted(&meta.library), quoted(&meta.abi));
+    let _ = writeln!(text, "ranks {}\nstarted {}\nwall {}", meta.ranks, meta.started, meta.wall_ns);
+    for (host, list) in &meta.hosts {
+        let _ = writeln!(text, "host {} {}", quoted(host), ranks(list));
+    }
+    for (name, setting) in &meta.options {
+        let _ = writeln!(text, "option {} {}", quoted(name), quoted(setting));
+    }
+    for (flag, on) in [("split", meta.split), ("timed", meta.timed), ("complete", meta.complete)] {
+        let _ = writeln!(text, "{flag} {}", if on { "yes" } else { "no" });
+    }
+    for note in &meta.notes {
+        let _ = writeln!(text, "note {}", quoted(note));
+    }
+    if let Some(time) = &meta.mpi_time {
+        let (min, max) = (time.min, time.max);
+        let _ = writeln!(text, "mpi-time {} {} {} {} {}", time.total_ns, min.0, min.1, max.0, max.1);
+    }
+    if let Some(memory) = &meta.memory {
+        let _ = writeln!(text, "memory {} {} {} {}", memory.min, memory.mean, memory.max, memory.root);
+    }
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    json::string(text, &mut out);
+    out
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What is the same in all calls of a symbol.
+fn described(layout: &Layout) -> String {
+    let mut params = Vec::new();
+    for (param, slot) in layout.function.params.iter().zip(&layout.slots) {
+        let mut text = String::new();
+        match slot {
+            Slot::Fixed(fixed) => value::text(fixed, &mut text),
+            Slot::Object(class, id) => value::text(&refrain_model::Value::Object(*class, *id), &mut text),
+            _ => continue,
+        }
+        params.push(format!("{}={text}", param.name));
+    }
+    format!("{}({})", layout.function.name, params.join(", "))
+}
+
+/// `0x2:8x4:1,40`
+fn ranks(list: &RankList) -> String {
+    let part = |part: &refrain_fold::ranks::Part| {
+        let dims = part.dims.iter().map(|(count, stride)| format!("x{count}:{stride}"));
+        dims.fold(part.start.to_string(), |all, one| all + &one)
+    };
+    list.parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+/// `0=7x4:1:1`
+fn map(map: &RankMap) -> String {
+    let part = |part: &refrain_fold::ranks::MapPart| {
+        let dims = part.dims.iter().map(|dim| format!("x{}:{}:{}", dim.count, dim.stride, dim.step));
+        dims.fold(format!("{}={}", part.start, part.value), |all, one| all + &one)
+    };
+    map.parts.iter().map(part).collect::<Vec<_>>().join(",")
+}
+
+fn rules(grammar: &Grammar, terminal: char, text: &mut String) {
+    for (at, rule) in grammar.rules.iter().enumerate() {
+        text.push_str(if at > 0 { " |" } else { "" });
+        for item in rule {
+            let _ = match item.symbol {
+                Symbol::Terminal(number) => write!(text, " {terminal}{number}"),
+                Symbol::Rule(number) => write!(text, " r{number}"),
+            };
+            if item.count != 1 {
+                let _ = write!(text, "x{}", item.count);
+            }
+        }
+    }
+}
+
+fn stream(stream: &Stream, text: &mut String) {
+    text.push_str("terms");
+    for term in &stream.terms {
+        let _ = match term {
+            Term::Value(value) => write!(text, " {value}"),
+            Term::Stride { start, step, count } => write!(text, " {start}:{step}:{count}"),
+            Term::Block(block) => write!(text, " [{block}]"),
+        };
+    }
+    text.push_str(" shape");
+    rules(&stream.shape, 't', text);
+}
+
+fn cohort(cohort: &Cohort, text: &mut String) {
+    let _ = writeln!(
+        text,
+        "cohort thread {} ranks {} structure {} digest {:016x}",
+        cohort.thread,
+        ranks(&cohort.ranks),
+        cohort.structure,
+        cohort.digest
+    );
+    for lane in &cohort.lanes {
+        match lane {
+            Lane::Same { stream, .. } => {
+                let _ = writeln!(text, "  lane {stream}");
+            }
+            Lane::Varied(variants) => {
+                text.push_str("  lane by-rank\n");
+                for variant in variants {
+                    let _ =
+                        write!(text, "    variant ranks {} stream {}", ranks(&variant.ranks), variant.stream);
+                    for number in &variant.numbers {
+                        let _ = write!(text, " number {} {}", number.place, map(&number.values));
+                    }
+                    text.push('\n');
+                }
+            }
+        }
+    }
+}

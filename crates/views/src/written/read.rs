@@ -1,0 +1,466 @@
+//! The text back into a trace. Nothing in it is believed: what is read is validated as a file would be.
+
+use std::fmt;
+use std::str::FromStr;
+
+use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE, Stack};
+use refrain_fold::bundle::{Bundle, Cohort, Lane, Number, Structure, SymbolEntry, Tally, Variant};
+use refrain_fold::grammar::{Grammar, Item, Symbol};
+use refrain_fold::loops::{Loops, Node};
+use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
+use refrain_fold::stream::{Block, Stream, Term};
+use refrain_tracefile::{Memory, RankTime, Trace};
+
+use super::VERSION;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadText {
+    /// From 1; 0 where all of it together does not make a trace.
+    pub line: usize,
+    pub what: String,
+}
+
+impl fmt::Display for BadText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.line {
+            0 => write!(f, "{}", self.what),
+            line => write!(f, "line {line}: {}", self.what),
+        }
+    }
+}
+
+impl std::error::Error for BadText {}
+
+type Read<T> = Result<T, String>;
+
+pub fn read(text: &str) -> Result<Trace, BadText> {
+    let mut reader = Reader::default();
+    let mut begun = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let bad = |what: String| BadText { line: number, what };
+        let words = words(line).map_err(bad)?;
+        let Some((first, rest)) = words.split_first() else { continue };
+        let mut words = Words { rest };
+        if !begun {
+            let version = (first.text == "refrain-text").then(|| words.number::<u32>("a version"));
+            match version {
+                Some(Ok(VERSION)) => begun = true,
+                Some(Ok(other)) => {
+                    return Err(bad(format!("version {other} of the text is not known, only {VERSION}")));
+                }
+                _ => {
+                    return Err(bad(
+                        "this is no text of a trace: it does not begin with `refrain-text 1`".into()
+                    ));
+                }
+            }
+        } else {
+            reader.line(&first.text, &mut words).map_err(bad)?;
+        }
+        if let Some(word) = words.rest.first() {
+            return Err(bad(format!("`{}` is one word too many", word.text)));
+        }
+    }
+    if !begun {
+        return Err(BadText { line: 0, what: "this is no text of a trace: it is empty".into() });
+    }
+    let trace = reader.trace;
+    match trace.bundle.validate() {
+        Ok(()) => Ok(trace),
+        Err(error) => Err(BadText { line: 0, what: error.to_string() }),
+    }
+}
+
+struct Word {
+    text: String,
+    quoted: bool,
+}
+
+/// Up to `#`.
+fn words(line: &str) -> Read<Vec<Word>> {
+    let mut words = Vec::new();
+    let mut rest = line.trim_start();
+    while !rest.is_empty() && !rest.starts_with('#') {
+        if let Some(inside) = rest.strip_prefix('"') {
+            let (text, after) = unquoted(inside)?;
+            words.push(Word { text, quoted: true });
+            rest = after.trim_start();
+        } else {
+            let (word, after) = rest.split_at(rest.find(char::is_whitespace).unwrap_or(rest.len()));
+            words.push(Word { text: word.into(), quoted: false });
+            rest = after.trim_start();
+        }
+    }
+    Ok(words)
+}
+
+/// What is before the closing quote, and what is after it.
+fn unquoted(text: &str) -> Read<(String, &str)> {
+    let mut out = String::new();
+    let mut rest = text.chars();
+    loop {
+        let bad = || "a text in quotes has no end".to_string();
+        match rest.next().ok_or_else(bad)? {
+            '"' => return Ok((out, rest.as_str())),
+            '\\' => match rest.next().ok_or_else(bad)? {
+                'n' => out.push('\n'),
+                'r' => out.push('\r'),
+                't' => out.push('\t'),
+                'u' => {
+                    let digits: String = rest.by_ref().take(4).collect();
+                    let code = u32::from_str_radix(&digits, 16).ok().and_then(char::from_u32);
+                    out.push(code.ok_or_else(|| format!("`\\u{digits}` is no character"))?);
+                }
+                other => out.push(other),
+            },
+            other => out.push(other),
+        }
+    }
+}
+
+struct Words<'w> {
+    rest: &'w [Word],
+}
+
+impl<'w> Words<'w> {
+    fn next(&mut self, what: &str) -> Read<&'w Word> {
+        let (first, rest) = self.rest.split_first().ok_or_else(|| format!("{what} is missing"))?;
+        self.rest = rest;
+        Ok(first)
+    }
+
+    fn word(&mut self, what: &str) -> Read<&'w str> {
+        self.next(what).map(|word| &*word.text)
+    }
+
+    fn text(&mut self, what: &str) -> Read<String> {
+        let word = self.next(what)?;
+        if word.quoted { Ok(word.text.clone()) } else { Err(format!("{what} has to be in quotes")) }
+    }
+
+    fn number<T: FromStr>(&mut self, what: &str) -> Read<T> {
+        number(self.word(what)?, what)
+    }
+
+    fn keyword(&mut self, wanted: &str) -> Read<()> {
+        match self.word(&format!("`{wanted}`"))? {
+            word if word == wanted => Ok(()),
+            other => Err(format!("`{other}` stands where `{wanted}` belongs")),
+        }
+    }
+
+    /// The rest, or up to a keyword.
+    fn until(&mut self, end: Option<&str>) -> Read<&'w [Word]> {
+        let at = match end {
+            None => self.rest.len(),
+            Some(end) => {
+                let found = self.rest.iter().position(|word| word.text == end);
+                found.ok_or_else(|| format!("`{end}` is missing"))?
+            }
+        };
+        let (before, rest) = self.rest.split_at(at);
+        self.rest = rest;
+        Ok(before)
+    }
+}
+
+fn number<T: FromStr>(text: &str, what: &str) -> Read<T> {
+    text.parse().map_err(|_| format!("`{text}` is not {what}"))
+}
+
+fn hex(text: &str) -> Read<Box<[u8]>> {
+    let bad = || format!("`{text}` is not bytes in hexadecimal");
+    if !text.is_ascii() || text.len() % 2 != 0 {
+        return Err(bad());
+    }
+    let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| bad());
+    (0..text.len()).step_by(2).map(byte).collect()
+}
+
+fn ranks(text: &str) -> Read<RankList> {
+    let part = |text: &str| -> Read<Part> {
+        let mut pieces = text.split('x');
+        let start = number(pieces.next().unwrap_or_default(), "a rank")?;
+        let dim = |piece: &str| -> Read<(u32, u32)> {
+            let (count, stride) =
+                piece.split_once(':').ok_or_else(|| format!("`{text}` is no list of ranks"))?;
+            Ok((number(count, "a count")?, number(stride, "a stride")?))
+        };
+        Ok(Part { start, dims: pieces.map(dim).collect::<Read<_>>()? })
+    };
+    let list = RankList { parts: text.split(',').map(part).collect::<Read<_>>()? };
+    list.validate().map_err(|error| error.to_string())?;
+    Ok(list)
+}
+
+fn map(text: &str) -> Read<RankMap> {
+    let part = |text: &str| -> Read<MapPart> {
+        let bad = || format!("`{text}` is no function of the rank");
+        let (start, rest) = text.split_once('=').ok_or_else(bad)?;
+        let mut pieces = rest.split('x');
+        let value = number(pieces.next().unwrap_or_default(), "a number")?;
+        let dim = |piece: &str| -> Read<Dim> {
+            let numbers: Vec<&str> = piece.split(':').collect();
+            let [count, stride, step] = numbers[..] else { return Err(bad()) };
+            let (count, stride) = (number(count, "a count")?, number(stride, "a stride")?);
+            Ok(Dim { count, stride, step: number(step, "a step")? })
+        };
+        Ok(MapPart { start: number(start, "a rank")?, value, dims: pieces.map(dim).collect::<Read<_>>()? })
+    };
+    Ok(RankMap { parts: text.split(',').map(part).collect::<Read<_>>()? })
+}
+
+fn rules(words: &[Word], terminal: char) -> Read<Grammar> {
+    let item = |word: &Word| -> Read<Item> {
+        let (symbol, count) = word.text.split_once('x').unwrap_or((&word.text, "1"));
+        let bad = || format!("`{}` is no item of a rule", word.text);
+        let (kind, at) = symbol.split_at_checked(1).ok_or_else(bad)?;
+        let at = number(at, "the number of a symbol or rule")?;
+        let symbol = match kind {
+            "r" => Symbol::Rule(at),
+            kind if kind.starts_with(terminal) => Symbol::Terminal(at),
+            _ => return Err(bad()),
+        };
+        Ok(Item { symbol, count: number(count, "a count")? })
+    };
+    let rules = words.split(|word| word.text == "|");
+    Ok(Grammar { rules: rules.map(|rule| rule.iter().map(item).collect()).collect::<Read<_>>()? })
+}
+
+fn stream(words: &mut Words) -> Read<Stream> {
+    let term = |word: &Word| -> Read<Term> {
+        if let Some(block) = word.text.strip_prefix('[').and_then(|t| t.strip_suffix(']')) {
+            return Ok(Term::Block(number(block, "the number of a block")?));
+        }
+        match word.text.split(':').collect::<Vec<_>>()[..] {
+            [value] => Ok(Term::Value(number(value, "a number")?)),
+            [start, step, count] => Ok(Term::Stride {
+                start: number(start, "a number")?,
+                step: number(step, "a step")?,
+                count: number(count, "a count")?,
+            }),
+            _ => Err(format!("`{}` is no term of a stream", word.text)),
+        }
+    };
+    words.keyword("terms")?;
+    let terms = words.until(Some("shape"))?.iter().map(term).collect::<Read<_>>()?;
+    words.keyword("shape")?;
+    Ok(Stream { terms, shape: rules(words.until(None)?, 't')?, blocks: Vec::new() })
+}
+
+#[derive(Default)]
+struct Reader {
+    trace: Trace,
+    /// By the numbers they have in the text.
+    modules: Vec<u64>,
+    stacks: Vec<u64>,
+}
+
+impl Reader {
+    fn line(&mut self, first: &str, words: &mut Words) -> Read<()> {
+        let meta = &mut self.trace.meta;
+        match first {
+            "version" => meta.refrain_version = words.text("a version")?,
+            "command" => {
+                while !words.rest.is_empty() {
+                    meta.command.push(words.text("a word of the command")?);
+                }
+            }
+            "library" => meta.library = words.text("the library")?,
+            "abi" => meta.abi = words.text("the ABI")?,
+            "ranks" => meta.ranks = words.number("a number of ranks")?,
+            "started" => meta.started = words.number("a time")?,
+            "wall" => meta.wall_ns = words.number("a time")?,
+            "host" => {
+                let host = words.text("a host")?;
+                meta.hosts.push((host, ranks(words.word("a list of ranks")?)?));
+            }
+            "option" => {
+                let name = words.text("an option")?;
+                meta.options.push((name, words.text("its setting")?));
+            }
+            "split" => meta.split = yes(words)?,
+            "timed" => meta.timed = yes(words)?,
+            "complete" => meta.complete = yes(words)?,
+            "note" => meta.notes.push(words.text("a note")?),
+            "mpi-time" => {
+                let total_ns = words.number("a time")?;
+                let mut one = || Ok::<_, String>((words.number("a rank")?, words.number("a time")?));
+                meta.mpi_time = Some(RankTime { total_ns, min: one()?, max: one()? });
+            }
+            "memory" => {
+                let mut bytes = || words.number("a number of bytes");
+                let (min, mean, max, root) = (bytes()?, bytes()?, bytes()?, bytes()?);
+                meta.memory = Some(Memory { min, mean, max, root });
+            }
+            "module" => self.module(words)?,
+            "stack" => self.stack(words)?,
+            "symbol" => self.symbol(words)?,
+            "stream" => {
+                in_order(words, self.trace.bundle.streams.len())?;
+                self.trace.bundle.streams.push(stream(words)?);
+            }
+            "block" => self.block(words)?,
+            "structure" => self.structure(words)?,
+            "cohort" => self.cohort(words)?,
+            "lane" => self.lane(words)?,
+            "variant" => self.variant(words)?,
+            other => return Err(format!("`{other}` is nothing a trace has")),
+        }
+        Ok(())
+    }
+
+    fn module(&mut self, words: &mut Words) -> Read<()> {
+        in_order(words, self.modules.len())?;
+        let build_id = match words.word("a build-id")? {
+            "-" => Box::default(),
+            id => hex(id)?,
+        };
+        let module = Module { path: words.text("a path")?, build_id };
+        self.modules.push(module.key());
+        self.trace.bundle.sites.add_module(module);
+        Ok(())
+    }
+
+    /// A stack that was told before, by its number.
+    fn site(&self, word: &str) -> Read<u64> {
+        if word == "-" {
+            return Ok(0);
+        }
+        let at: usize = number(word, "the number of a stack")?;
+        let known = at.checked_sub(1).and_then(|at| self.stacks.get(at));
+        known.copied().ok_or_else(|| format!("stack {at} comes later, or not at all"))
+    }
+
+    fn stack(&mut self, words: &mut Words) -> Read<()> {
+        in_order(words, self.stacks.len() + 1)?;
+        let outer = self.site(words.word("a stack")?)?;
+        let module = match words.word("a module")? {
+            "-" => NO_MODULE,
+            at => {
+                let at: usize = number(at, "the number of a module")?;
+                *self.modules.get(at).ok_or_else(|| format!("there is no module {at}"))?
+            }
+        };
+        let offset = words.word("an offset")?;
+        let digits = offset.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let offset = digits.ok_or_else(|| format!("`{offset}` is not an offset like 0x12"))?;
+        let stack = Stack { outer, frame: Frame { module, offset } };
+        self.stacks.push(self.trace.bundle.sites.add_stack(stack));
+        Ok(())
+    }
+
+    fn symbol(&mut self, words: &mut Words) -> Read<()> {
+        in_order(words, self.trace.bundle.symbols.len())?;
+        words.keyword("lanes")?;
+        let lanes = words.number("a number of lanes")?;
+        words.keyword("stack")?;
+        let site = self.site(words.word("a stack")?)?;
+        words.keyword("time")?;
+        let mut time = || words.number("a time");
+        let tally = Tally { total: time()?, min: time()?, max: time()? };
+        words.keyword("bytes")?;
+        let bytes = hex(words.word("bytes")?)?;
+        self.trace.bundle.symbols.push(SymbolEntry { bytes, site, lanes, tally });
+        Ok(())
+    }
+
+    fn block(&mut self, words: &mut Words) -> Read<()> {
+        let block = match words.word("`packed` or `running`")? {
+            "packed" => {
+                let numbers = words.until(None)?.iter().map(|word| number(&word.text, "a number"));
+                let numbers: Vec<i64> = numbers.collect::<Read<_>>()?;
+                if numbers.len() > refrain_fold::entropy::LONGEST {
+                    return Err(format!("a block has at most {} numbers", refrain_fold::entropy::LONGEST));
+                }
+                Block::pack(&numbers)
+            }
+            "running" => Block::Running { count: words.number("a count")?, steps: Box::new(stream(words)?) },
+            other => return Err(format!("`{other}` is neither packed nor running")),
+        };
+        let of = self.trace.bundle.streams.last_mut().ok_or("a block belongs to a stream")?;
+        of.blocks.push(block);
+        Ok(())
+    }
+
+    fn structure(&mut self, words: &mut Words) -> Read<()> {
+        in_order(words, self.trace.bundle.structures.len())?;
+        let structure = match words.word("`rules` or `loops`")? {
+            "rules" => Structure::Rules(rules(words.until(None)?, 'e')?),
+            "loops" => {
+                let node = |word: &Word| match word.text.split_at_checked(1) {
+                    Some(("e", symbol)) => Ok(Node::Event(number(symbol, "the number of a symbol")?)),
+                    Some(("l", inside)) => Ok(Node::Loop { inside: number(inside, "a number of nodes")? }),
+                    _ => Err(format!("`{}` is neither an event nor a loop", word.text)),
+                };
+                let nodes = words.until(None)?.iter().map(node).collect::<Read<_>>()?;
+                Structure::Loops(Loops { nodes })
+            }
+            other => return Err(format!("`{other}` is neither rules nor loops")),
+        };
+        self.trace.bundle.structures.push(structure);
+        Ok(())
+    }
+
+    fn cohort(&mut self, words: &mut Words) -> Read<()> {
+        words.keyword("thread")?;
+        let thread = words.number("a thread")?;
+        words.keyword("ranks")?;
+        let ranks = ranks(words.word("a list of ranks")?)?;
+        words.keyword("structure")?;
+        let structure = words.number("the number of a structure")?;
+        words.keyword("digest")?;
+        let digest = words.word("a digest")?;
+        let digest = u64::from_str_radix(digest, 16).map_err(|_| format!("`{digest}` is no digest"))?;
+        let cohort = Cohort { thread, ranks, structure, lanes: Vec::new(), digest };
+        self.trace.bundle.cohorts.push(cohort);
+        Ok(())
+    }
+
+    fn lanes(bundle: &mut Bundle) -> Read<&mut Vec<Lane>> {
+        Ok(&mut bundle.cohorts.last_mut().ok_or("a lane belongs to a cohort")?.lanes)
+    }
+
+    fn lane(&mut self, words: &mut Words) -> Read<()> {
+        let lane = match words.word("the number of a stream, or `by-rank`")? {
+            "by-rank" => Lane::Varied(Vec::new()),
+            stream => Lane::same(number(stream, "the number of a stream")?),
+        };
+        Reader::lanes(&mut self.trace.bundle)?.push(lane);
+        Ok(())
+    }
+
+    fn variant(&mut self, words: &mut Words) -> Read<()> {
+        words.keyword("ranks")?;
+        let ranks = ranks(words.word("a list of ranks")?)?;
+        words.keyword("stream")?;
+        let stream = words.number("the number of a stream")?;
+        let mut numbers = Vec::new();
+        while !words.rest.is_empty() {
+            words.keyword("number")?;
+            let place = words.number("a place in the stream")?;
+            numbers.push(Number { place, values: map(words.word("a function of the rank")?)? });
+        }
+        match Reader::lanes(&mut self.trace.bundle)?.last_mut() {
+            Some(Lane::Varied(variants)) => variants.push(Variant { ranks, stream, used: 0, numbers }),
+            _ => return Err("a variant belongs to a `lane by-rank`".into()),
+        }
+        Ok(())
+    }
+}
+
+fn yes(words: &mut Words) -> Read<bool> {
+    match words.word("yes or no")? {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        other => Err(format!("`{other}` is neither yes nor no")),
+    }
+}
+
+/// Things are numbered as they come, so that a line that was lost is noticed.
+fn in_order(words: &mut Words, expected: usize) -> Read<()> {
+    match words.number::<usize>("a number")? {
+        number if number == expected => Ok(()),
+        other => Err(format!("number {other} stands where {expected} belongs")),
+    }
+}

@@ -1,0 +1,234 @@
+//! The structure for people, of traces that were folded into loops for the test, with a program that is made up.
+
+mod common;
+
+use std::rc::Rc;
+
+use common::{Encoded, call, looped, send, trace_of};
+use refrain_fold::bundle::sites::Frame;
+use refrain_sites::{Names, Order, Place, Source, Turn};
+use refrain_tracefile::Trace;
+use refrain_views::Error;
+use refrain_views::loops::{Options, write_events, write_json, write_text};
+
+/// Address 312 is line 12 of the third function. `step` has a loop from line 10 to 49; `dive` calls itself.
+struct Program;
+
+const FUNCTIONS: [&str; 4] = ["start", "main", "step", "dive"];
+
+impl Names for Program {
+    fn places(&self, frame: Frame) -> Rc<[Place]> {
+        let (function, line) = (frame.offset as usize / 100, frame.offset as u32 % 100);
+        let source = Some(Source { file: "/home/me/app.c".into(), line });
+        Rc::new([Place { function: Some(FUNCTIONS[function].into()), source, ..Place::default() }])
+    }
+
+    fn function(&self, frame: Frame) -> Option<u64> {
+        Some(frame.offset / 100)
+    }
+
+    fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
+        let inside = |call: &Frame| call.offset / 100 == 2 && (10..50).contains(&(call.offset % 100));
+        let turn = Turn {
+            function: Some("step".into()),
+            file: Some("/home/me/app.c".into()),
+            lines: Some((10, 49)),
+            code: Vec::new(),
+        };
+        if calls.iter().all(inside) { vec![turn] } else { Vec::new() }
+    }
+
+    fn order(&self, _: &[Frame], _: Option<&Turn>) -> Option<Order> {
+        None
+    }
+}
+
+fn barrier(line: u64) -> Encoded {
+    call("MPI_Barrier").object("MPI_COMM_WORLD").from(&[105, 200 + line])
+}
+
+fn sent(count: i64, line: u64) -> Encoded {
+    send(count, "MPI_INT").from(&[105, 200 + line])
+}
+
+fn text(trace: &Trace, options: Options) -> String {
+    let mut out = Vec::new();
+    write_text(trace, &Program, &options, &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[track_caller]
+fn check(trace: &Trace, options: Options, lines: &[&str]) {
+    assert_eq!(text(trace, options), lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+}
+
+/// Every third step has a message, on even ranks.
+fn steps(rank: u32, steps: i64) -> Vec<Encoded> {
+    let mut calls = vec![barrier(3)];
+    for step in 0..steps {
+        calls.push(barrier(12));
+        if step % 3 == 1 && rank % 2 == 0 {
+            calls.push(sent(step, 14));
+        }
+        calls.push(barrier(16));
+    }
+    calls
+}
+
+const STEPS: [&str; 8] = [
+    "all 4 ranks",
+    "time-step loop: 12 iterations at app.c:10 in step, with 104 of 108 calls",
+    "",
+    "  MPI_Barrier(comm=world)  at step (app.c:3)",
+    "  loop 12 times  at app.c:10 in step",
+    "    MPI_Barrier(comm=world)  at step (app.c:12)",
+    "    MPI_Send(count=1 to 10 by 3, datatype=MPI_INT, dest=rank+1, tag=9, comm=world)  in 4 of 12 iterations on \
+     ranks 0,2  at step (app.c:14)",
+    "    MPI_Barrier(comm=world)  at step (app.c:16)",
+];
+
+#[test]
+fn a_loop_with_its_line_and_its_ranks() {
+    let trace = looped(&(0..4).map(|rank| vec![steps(rank, 12)]).collect::<Vec<_>>());
+    check(&trace, Options::default(), &STEPS);
+    let of_one = text(&trace, Options { rank: Some(1), ..Options::default() });
+    assert!(
+        of_one.starts_with("rank 1\ntime-step loop: 12 iterations at") && !of_one.contains("Send"),
+        "{of_one}"
+    );
+    let missing =
+        write_text(&trace, &Program, &Options { rank: Some(4), ..Options::default() }, &mut Vec::new());
+    assert!(matches!(missing, Err(Error::NoSuch { what: "rank", number: 4, .. })));
+}
+
+#[test]
+fn rules_are_folded_into_loops() {
+    let trace = trace_of(&vec![vec![steps(0, 12)]; 4]);
+    let shown = text(&trace, Options::default());
+    assert!(shown.contains("folded by grammar") && shown.contains("the others made the same"), "{shown}");
+    assert!(
+        shown.contains("time-step loop: 12 iterations at app.c:10 in step, with 112 of 116 calls"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn steps_outside_the_loop_are_steps_too() {
+    // The first step is at the top of a recursion, the others below it.
+    let step = |stack: &[u64]| {
+        vec![
+            call("MPI_Barrier").object("MPI_COMM_WORLD").from(stack),
+            send(1, "MPI_INT").from(&[&stack[..stack.len() - 1], &[308]].concat()),
+        ]
+    };
+    let mut calls = step(&[105, 307]);
+    (0..9).for_each(|_| calls.extend(step(&[105, 309, 307])));
+    let shown = text(&looped(&[vec![calls]]), Options::default());
+    let expected =
+        "time-step loop: 10 iterations (9 + 1) at app.c:9, where dive calls itself, with 18 of 20 calls";
+    assert!(shown.contains(expected), "{shown}");
+}
+
+#[test]
+fn what_is_long_is_cut() {
+    let mut calls: Vec<Encoded> = (50..80).map(barrier).collect();
+    for _ in 0..5 {
+        calls.push(barrier(12));
+        for _ in 0..3 {
+            calls.extend([sent(1, 20), barrier(21)]);
+        }
+    }
+    let trace = looped(&[vec![calls]]);
+    let shown = text(&trace, Options { depth: Some(1), ..Options::default() });
+    assert!(shown.contains("... 20 more calls (--all shows them)"), "{shown}");
+    assert!(shown.contains("... 2 calls (--depth 2 shows them)") && !shown.contains("MPI_Send"), "{shown}");
+    let whole = text(&trace, Options { all: true, ..Options::default() });
+    assert!(!whole.contains("..."), "{whole}");
+    assert_eq!(whole.matches("MPI_Barrier").count(), 32);
+}
+
+#[test]
+fn what_grows_with_the_ranks_is_flagged() {
+    let ranks = 8;
+    let rank = |r: i64| {
+        let mut calls = Vec::new();
+        for _ in 0..4 {
+            for other in (0..ranks).filter(|other| *other != r) {
+                let sent = call("MPI_Send").buffer().number(1).object("MPI_INT").tagged(other - r);
+                calls.push(sent.tagged(0).object("MPI_COMM_WORLD").from(&[105, 220]));
+            }
+            calls.push(barrier(30));
+        }
+        vec![calls]
+    };
+    let shown = text(&looped(&(0..ranks).map(rank).collect::<Vec<_>>()), Options::default());
+    let flag = "red flag: MPI_Send at step (app.c:20) is made 7 times in a row, one less than there are ranks: consider \
+                a collective\n";
+    assert!(shown.contains(flag), "{shown}");
+    // Seven messages to one neighbour are none.
+    let mut calls = vec![sent(1, 20); 7];
+    calls.push(barrier(30));
+    let shown = text(&looped(&vec![vec![[calls.clone(), calls].concat()]; 8]), Options::default());
+    assert!(shown.contains("7 times") && !shown.contains("red flag"), "{shown}");
+}
+
+#[track_caller]
+fn events(trace: &Trace, rows: &[&str]) {
+    let mut out = Vec::new();
+    write_events(trace, &Options::default(), &mut out).unwrap();
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        rows.iter().map(|row| format!("{row}\n")).collect::<String>()
+    );
+}
+
+#[test]
+fn figures_1_and_5_of_scalatrace_2() {
+    let (e1, e2, e3, e4) = (barrier(12), sent(1, 14), sent(1, 15), barrier(16));
+    let figure_1 = [&e1, &e2, &e4, &e1, &e3, &e4].map(Encoded::clone).to_vec();
+    events(
+        &looped(&[vec![figure_1]]),
+        &[
+            "Rank  Event",
+            "0     MPI_Barrier()(4,2)",
+            "0     MPI_Send()(1,1 0)",
+            "0     MPI_Send()(1,0 1)",
+            "0     MPI_Barrier()",
+        ],
+    );
+    let (send, receive, wait) = (sent(1, 22), barrier(23), barrier(25));
+    let (last, got, waited) = (sent(1, 60), barrier(61), barrier(62));
+    let mut first: Vec<Encoded> = (0..5).flat_map(|_| [send.clone(), receive.clone()]).collect();
+    first.extend([last, got, waited]);
+    let second: Vec<Encoded> = (0..6).flat_map(|_| [send.clone(), receive.clone(), wait.clone()]).collect();
+    events(
+        &looped(&[vec![first], vec![second]]),
+        &[
+            "Rank  Event",
+            "0-1   MPI_Send()(2,5)[0](3,6)[1]",
+            "0-1   MPI_Barrier()",
+            "1     MPI_Barrier()",
+            "0     MPI_Send()",
+            "0     MPI_Barrier()",
+            "0     MPI_Barrier()",
+        ],
+    );
+}
+
+#[test]
+fn json_has_everything() {
+    let trace = looped(&(0..4).map(|rank| vec![steps(rank, 12)]).collect::<Vec<_>>());
+    let mut out = Vec::new();
+    write_json(&trace, &Program, &Options::default(), &mut out).unwrap();
+    let json = String::from_utf8(out).unwrap();
+    for part in [
+        r#"{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","steps":{"calls":104,"all_calls":108,"#,
+        r#""loops":[{"ranks":"0-3","node":1,"steps":12,"turns":12,"outside":0,"at":{"kind":"loop","function":"step","#,
+        r#""file":"/home/me/app.c","first":10,"last":49}}]"#,
+        r#"{"inside":3,"times":[{"ranks":"0-3","reached":1,"runs":12,"low":12,"high":12,"vector":"12"}],"at":"#,
+        r#""params":{"count":"1 to 10 by 3","datatype":"MPI_INT","dest":"rank+1","tag":"9","comm":"world"}"#,
+        r#""site":[{"function":"main","file":"/home/me/app.c","line":5,"module":"","offset":0},"#,
+    ] {
+        assert!(json.contains(part), "{part}\nis not in\n{json}");
+    }
+}

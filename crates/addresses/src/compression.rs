@@ -55,15 +55,29 @@ impl Compression {
     }
 }
 
-/// The first bytes, and then all of them. If they cannot be read, whoever reads them again learns it.
-pub(crate) fn peek(mut from: Box<dyn Read + Send>, bytes: usize) -> (Vec<u8>, Box<dyn Read + Send>) {
+/// The beginning of an input that was looked at.
+pub(crate) struct Peeked {
+    pub head: Vec<u8>,
+    /// Why there is no more of it.
+    pub failure: Option<io::Error>,
+    rest: Box<dyn Read + Send>,
+}
+
+pub(crate) fn peek(mut rest: Box<dyn Read + Send>, bytes: usize) -> Peeked {
     let mut head = Vec::new();
-    let failure = from.by_ref().take(bytes as u64).read_to_end(&mut head).err();
-    let then: Box<dyn Read + Send> = match failure {
-        Some(error) => Box::new(Failed(Some(error))),
-        None => from,
-    };
-    (head.clone(), Box::new(Cursor::new(head).chain(then)))
+    let failure = rest.by_ref().take(bytes as u64).read_to_end(&mut head).err();
+    Peeked { head, failure, rest }
+}
+
+impl Peeked {
+    /// As if nobody had looked: what could not be read cannot be read again.
+    pub(crate) fn whole(self) -> Box<dyn Read + Send> {
+        let head = Cursor::new(self.head);
+        match self.failure {
+            Some(error) => Box::new(head.chain(Failed(Some(error)))),
+            None => Box::new(head.chain(self.rest)),
+        }
+    }
 }
 
 /// Fails once, then ends.
@@ -77,8 +91,9 @@ impl Read for Failed {
 
 /// Unpacks what is compressed; once, since a file may unpack to itself.
 pub(crate) fn unpacked(from: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
-    let (head, from) = peek(from, MAGIC);
-    let compression = Compression::of_bytes(&head);
+    let peeked = peek(from, MAGIC);
+    let compression = Compression::of_bytes(&peeked.head);
+    let from = peeked.whole();
     let buffered = |from| BufReader::with_capacity(1 << 16, from);
     Ok(match compression {
         Compression::None => Box::new(from),

@@ -17,10 +17,15 @@ pub fn open(from: Box<dyn Read + Send>, name: &str, format: Option<Format>) -> R
     if let Some(format) = format {
         return Reader::new(from, format);
     }
-    // An error while looking is one when reading too, and there it has its place.
-    let (head, from) = peek(from, HEAD);
-    let format = of_bytes(&head, of_name(name).0)?;
-    Reader::new(from, format)
+    let mut peeked = peek(from, HEAD);
+    match (of_bytes(&peeked.head, of_name(name).0), peeked.failure.take()) {
+        (Ok(format), failure) => {
+            peeked.failure = failure;
+            Reader::new(peeked.whole(), format)
+        }
+        (Err(_), Some(error)) => Err(failed(error)),
+        (Err(unknown), None) => Err(unknown),
+    }
 }
 
 /// The format and the compression that a name stands for: `app.pdt.gz`.

@@ -26,6 +26,7 @@ mod pdi;
 mod raw;
 mod reader;
 mod reference;
+mod shape;
 mod text;
 mod writer;
 
@@ -36,4 +37,5 @@ pub use format::Format;
 pub use pdi::{Dictionary, WordCounts};
 pub use reader::Reader;
 pub use reference::{BATCH, Batch, Fields, KINDS, Reference, kind};
+pub use shape::Shape;
 pub use writer::{Options, Writer};

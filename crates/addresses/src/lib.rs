@@ -1,6 +1,7 @@
 //! Address traces: what a program read, wrote and fetched, in the formats that such traces come in.
 //!
-//! Owns: references in batches, the formats' bytes (described in ADDRESSES.md), telling formats apart, compressed files.
+//! Owns: references in batches, the formats' bytes (described in ADDRESSES.md), telling formats apart, compressed files,
+//! statistics.
 //! Does not own: the command line, how numbers are printed. Nothing here knows MPI.
 //!
 //! ```
@@ -27,6 +28,7 @@ mod raw;
 mod reader;
 mod reference;
 mod shape;
+pub mod stats;
 mod text;
 mod writer;
 
@@ -34,7 +36,7 @@ pub use compression::{Compression, Packed};
 pub use detect::{of_name, open};
 pub use error::Error;
 pub use format::Format;
-pub use pdi::{Dictionary, WordCounts};
+pub use pdi::{Dictionary, WordCounts, dictionary_of};
 pub use reader::Reader;
 pub use reference::{BATCH, Batch, Fields, KINDS, Reference, kind};
 pub use shape::Shape;

@@ -88,11 +88,8 @@ impl<W: Write> Writer<W> {
         debug_assert!(batch.times.len() == if self.fields.times { batch.len() } else { 0 });
         let done = self.encoder.encode(batch, &mut self.output);
         self.flush()?;
-        if let Err((at, what)) = done {
-            return Err(Error::Unfit { format: self.format, record: self.records + at as u64 + 1, what });
-        }
-        self.records += batch.len() as u64;
-        Ok(())
+        self.records += done.as_ref().map_or_else(|(at, _)| *at, |()| batch.len()) as u64;
+        done.map_err(|(_, what)| Error::Unfit { format: self.format, record: self.records + 1, what })
     }
 
     /// References written so far.

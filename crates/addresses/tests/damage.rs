@@ -40,8 +40,8 @@ fn cut_at_every_byte() {
                     assert_eq!(record, read.len() as u64 + 1);
                     assert!(offset <= end as u64);
                 }
-                // The cut is between two records, or there is nothing at all.
-                None => assert!(read.len() < all.len()),
+                // Between two records, which only formats with an end can tell.
+                None => assert!(!matches!(format, Format::Pdats64 | Format::Pdi64) && read.len() < all.len()),
             }
         }
         assert_eq!(read(&bytes, format).0, all);
@@ -82,6 +82,31 @@ fn headers_are_looked_at() {
         let (read, error) = read(&bytes, format);
         let error = error.unwrap().to_string();
         assert!(read.is_empty() && error.contains(words), "{error}");
+    }
+}
+
+#[test]
+fn the_end_is_looked_at() {
+    for format in [Format::Pdats64, Format::Pdi64] {
+        let (all, bytes) = sample(format, 5000, 3);
+        let count = bytes.len() - 8;
+        let changed = |at: usize, byte: u8| {
+            let mut bytes = bytes.clone();
+            bytes[at] = byte;
+            bytes
+        };
+        for (bytes, offset, words) in [
+            (changed(count, 0), count - 2, "counts"),
+            (changed(bytes.len() - 1, 1), count - 2, "counts"),
+            ([&bytes[..], &[0]].concat(), bytes.len(), "after its end"),
+            (bytes[..count - 2].to_vec(), count - 2, "cut short"),
+        ] {
+            let (read, error) = read(&bytes, format);
+            let error = error.unwrap();
+            assert!(error.to_string().contains(words), "{error}");
+            assert_eq!(place(&error), (5001, offset as u64));
+            assert_eq!(read, all);
+        }
     }
 }
 

@@ -88,7 +88,7 @@ fn a_long_run_is_one_record() {
     let all: Vec<Reference> =
         (0..count).map(|i| Reference { address: 4 * (i + 1), ..Reference::default() }).collect();
     let bytes = write(&all, Fields::NONE, Format::Pdats64, &Options::default()).unwrap();
-    assert_eq!(bytes.len(), 32 + 1 + 3);
+    assert_eq!(bytes.len(), 32 + 1 + 3 + 10);
     assert_eq!(read(&bytes, Format::Pdats64).0, all);
     let classic = write(&all, Fields::NONE, Format::Pdats, &Options::default()).unwrap();
     assert_eq!(classic.len(), 16 + 2 * (count as usize).div_ceil(256));
@@ -107,8 +107,8 @@ fn the_step_is_chosen() {
         bytes.len()
     };
     // Two addresses of two bytes, then 98 records of one byte, or of two.
-    assert_eq!(size([16; KINDS]), 32 + 2 * 3 + 98);
-    assert_eq!(size([4; KINDS]), 32 + 2 * 3 + 98 * 2);
+    assert_eq!(size([16; KINDS]), 32 + 2 * 3 + 98 + 10);
+    assert_eq!(size([4; KINDS]), 32 + 2 * 3 + 98 * 2 + 10);
 }
 
 #[track_caller]

@@ -1,6 +1,6 @@
 //! Records to references.
 
-use super::{ADDRESS_SHIFT, ESCAPE, Header, MOST_TIME, REPEAT, TIME_SHIFT};
+use super::{ADDRESS_SHIFT, END_SIZE, ESCAPE, Header, MOST_TIME, REPEAT, TIME_SHIFT, check_end};
 use crate::error::Fault;
 use crate::input::Input;
 use crate::reader::Decode;
@@ -43,6 +43,9 @@ pub(crate) struct Decoder {
     last: [u64; KINDS],
     time: u64,
     left: Left,
+    /// References so far, with those that did not fit.
+    count: u64,
+    ended: bool,
 }
 
 /// Why a stretch of records ended.
@@ -51,12 +54,22 @@ enum Stop {
     /// The next record is not all there.
     Short,
     Unknown,
+    /// The end mark, in full.
+    End,
 }
 
 impl Decoder {
     pub(crate) fn new(header: Header) -> Decoder {
         let codes = Box::new(std::array::from_fn(|byte| code(byte as u8, &header)));
-        Decoder { header, codes, last: [0; KINDS], time: header.start, left: Left::default() }
+        Decoder {
+            header,
+            codes,
+            last: [0; KINDS],
+            time: header.start,
+            left: Left::default(),
+            count: 0,
+            ended: false,
+        }
     }
 
     /// Decodes from `bytes`, of which the first `len` count, into the batch from `n` on. Says how many bytes were
@@ -88,6 +101,9 @@ impl Decoder {
             if code.repeat {
                 more = u64::from(bytes[from]);
                 from += 1;
+                if WIDE && more == 0 {
+                    break if at + END_SIZE > len { Stop::Short } else { Stop::End };
+                }
                 if WIDE && more >= 0x80 {
                     match long(bytes, from, more) {
                         Some((count, to)) => (more, from) = (count, to),
@@ -146,6 +162,7 @@ impl Decoder {
                 }
                 n += now;
                 self.left = Left { count: more - now as u64, kind, offset: offset as u64, time };
+                self.count = self.count.saturating_add(self.left.count);
             }
             *before = address;
         };
@@ -228,6 +245,10 @@ impl Decode for Decoder {
     }
 
     fn decode(&mut self, input: &mut Input, batch: &mut Batch) -> Result<(), Fault> {
+        if self.ended {
+            batch.clear();
+            return Ok(());
+        }
         batch.resize(self.fields(), BATCH);
         let mut n = if self.left.count > 0 { self.rest(batch) } else { 0 };
         let done = loop {
@@ -238,14 +259,19 @@ impl Decode for Decoder {
                 (true, false) => self.all::<true, false>(bytes, len, batch, n),
                 (true, true) => self.all::<true, true>(bytes, len, batch, n),
             };
+            self.count = self.count.saturating_add((now - n) as u64);
             n = now;
             input.consume(used);
             match stop {
                 Stop::Full => break Ok(()),
                 Stop::Unknown => break Err(Fault::damaged(input.offset(), "its header byte has no meaning")),
+                Stop::End => {
+                    self.ended = true;
+                    break check_end(input, self.count);
+                }
                 Stop::Short => match input.more() {
                     Ok(true) => {}
-                    Ok(false) if input.len() == 0 => break Ok(()),
+                    Ok(false) if input.len() == 0 && !self.header.wide => break Ok(()),
                     Ok(false) => break Err(Fault::damaged(input.offset(), "it is cut short")),
                     Err(fault) => break Err(fault),
                 },

@@ -1,6 +1,6 @@
 //! References to records.
 
-use super::{ADDRESS_SHIFT, ESCAPE, Header, MOST_TIME, NARROW, REPEAT, TIME_SHIFT, width};
+use super::{ADDRESS_SHIFT, ESCAPE, Header, MOST_TIME, NARROW, REPEAT, TIME_SHIFT, end, width};
 use crate::output::Output;
 use crate::writer::{Encode, Unfit};
 use crate::{Batch, KINDS};
@@ -27,6 +27,8 @@ pub(crate) struct Encoder {
     last: [u64; KINDS],
     time: u64,
     run: Run,
+    /// References in records that are written.
+    written: u64,
 }
 
 impl Encoder {
@@ -37,7 +39,7 @@ impl Encoder {
             (true, true) => u64::MAX,
         };
         let run = Run { kind: 0, offset: 0, time: 0, count: 0 };
-        Encoder { header, begun: false, most, last: [0; KINDS], time: 0, run }
+        Encoder { header, begun: false, most, last: [0; KINDS], time: 0, run, written: 0 }
     }
 
     /// The header. It says when the trace starts if no record can: classic times have no other way to begin late.
@@ -62,6 +64,7 @@ impl Encoder {
         let times = if TIMES { &batch.times[..kinds.len()] } else { &[] };
         let steps = self.header.steps.map(i64::from);
         let (most, mut last, mut clock, mut run) = (self.most, self.last, self.time, self.run);
+        let mut written = self.written;
         let mut at = 0;
         let mut unfit = None;
         for i in 0..kinds.len() {
@@ -96,10 +99,11 @@ impl Encoder {
                 run.count += 1;
             } else {
                 at = record::<WIDE, TIMES>(&run, &steps, out, at);
+                written += run.count;
                 run = Run { kind, offset, time, count: 1 };
             }
         }
-        (self.last, self.time, self.run) = (last, clock, run);
+        (self.last, self.time, self.run, self.written) = (last, clock, run, written);
         (at, unfit.map_or(Ok(()), Err))
     }
 }
@@ -202,5 +206,8 @@ impl Encode for Encoder {
             (true, true) => record::<true, true>(&run, &steps, room, 0),
         };
         out.advance(bytes);
+        if self.header.wide {
+            out.put(&end(self.written + run.count));
+        }
     }
 }

@@ -30,6 +30,37 @@ const MOST_TIME: u64 = 1 << 16;
 /// A four-byte offset that stands for eight bytes that follow.
 pub(crate) const ESCAPE: i64 = i32::MIN as i64;
 
+/// The end of a wide trace: a record that is repeated no times, which no reference has. Its count of references follows.
+pub(crate) const END: [u8; 2] = [REPEAT, 0];
+pub(crate) const END_SIZE: usize = END.len() + 8;
+
+pub(crate) fn end(references: u64) -> [u8; END_SIZE] {
+    let mut bytes = [0; END_SIZE];
+    bytes[..2].copy_from_slice(&END);
+    bytes[2..].copy_from_slice(&references.to_le_bytes());
+    bytes
+}
+
+/// What must hold at the end mark, which is there in full, after so many references.
+pub(crate) fn check_end(input: &mut Input, references: u64) -> Result<(), Fault> {
+    let said = u64::from_le_bytes(input.bytes()[2..END_SIZE].try_into().unwrap());
+    if input.bytes()[..2] != END {
+        return Err(Fault::damaged(input.offset(), "its header byte has no meaning"));
+    }
+    if said != references {
+        return Err(Fault::damaged(
+            input.offset(),
+            format!("its end counts {said} references, there are {references}"),
+        ));
+    }
+    if input.at_least(END_SIZE + 1)? {
+        let offset = input.offset() + END_SIZE as u64;
+        return Err(Fault::damaged(offset, "there is more after its end"));
+    }
+    input.consume(END_SIZE);
+    Ok(())
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     /// 64-bit addresses.

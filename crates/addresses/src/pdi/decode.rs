@@ -3,7 +3,7 @@
 use super::{ADDRESS_SHIFT, Dictionary, Header, LISTED, WHOLE, WORD_SHIFT};
 use crate::error::Fault;
 use crate::input::Input;
-use crate::pdats::ESCAPE;
+use crate::pdats::{END, END_SIZE, ESCAPE, check_end};
 use crate::reader::Decode;
 use crate::{BATCH, Batch, Fields, KINDS};
 
@@ -11,17 +11,20 @@ pub(crate) struct Decoder {
     header: Header,
     dictionary: Dictionary,
     last: [u64; KINDS],
+    count: u64,
+    ended: bool,
 }
 
 enum Stop {
     Full,
     Short,
     Unknown,
+    End,
 }
 
 impl Decoder {
     pub(crate) fn new(header: Header, dictionary: Dictionary) -> Decoder {
-        Decoder { header, dictionary, last: [0; KINDS] }
+        Decoder { header, dictionary, last: [0; KINDS], count: 0, ended: false }
     }
 
     /// As in PDATS: `len` of the bytes count; how many were used, and how many references there are now.
@@ -39,6 +42,12 @@ impl Decoder {
                 break Stop::Short;
             }
             let head = bytes[at];
+            if head == END[0] && self.header.wide {
+                break if at + END_SIZE > len { Stop::Short } else { Stop::End };
+            }
+            if head & END[0] != 0 {
+                break Stop::Unknown;
+            }
             let kind = head & 7;
             let mut from = at + 1;
             let next = load(bytes, from) as i64;
@@ -60,9 +69,6 @@ impl Decoder {
                 WHOLE => (next, 4),
                 _ => break Stop::Unknown,
             };
-            if head & 0x80 != 0 {
-                break Stop::Unknown;
-            }
             from += size;
             if from > len {
                 break Stop::Short;
@@ -89,18 +95,27 @@ impl Decode for Decoder {
     }
 
     fn decode(&mut self, input: &mut Input, batch: &mut Batch) -> Result<(), Fault> {
+        if self.ended {
+            batch.clear();
+            return Ok(());
+        }
         batch.resize(self.fields(), BATCH);
         let mut n = 0;
         let done = loop {
             let (used, now, stop) = self.all(input.padded(), input.len(), batch, n);
+            self.count += (now - n) as u64;
             n = now;
             input.consume(used);
             match stop {
                 Stop::Full => break Ok(()),
                 Stop::Unknown => break Err(Fault::damaged(input.offset(), "its header byte has no meaning")),
+                Stop::End => {
+                    self.ended = true;
+                    break check_end(input, self.count);
+                }
                 Stop::Short => match input.more() {
                     Ok(true) => {}
-                    Ok(false) if input.len() == 0 => break Ok(()),
+                    Ok(false) if input.len() == 0 && !self.header.wide => break Ok(()),
                     Ok(false) => break Err(Fault::damaged(input.offset(), "it is cut short")),
                     Err(fault) => break Err(fault),
                 },

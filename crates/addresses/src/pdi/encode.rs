@@ -4,7 +4,7 @@ use super::dictionary::Index;
 use super::{ADDRESS_SHIFT, Dictionary, Header, LISTED, WHOLE, WORD_SHIFT};
 use crate::kind::is_fetch;
 use crate::output::Output;
-use crate::pdats::{ESCAPE, NARROW, width};
+use crate::pdats::{ESCAPE, NARROW, end, width};
 use crate::writer::{Encode, Unfit};
 use crate::{Batch, KINDS};
 
@@ -17,12 +17,13 @@ pub(crate) struct Encoder {
     opening: Option<Vec<u8>>,
     index: Index,
     last: [u64; KINDS],
+    count: u64,
 }
 
 impl Encoder {
     pub(crate) fn new(header: Header, dictionary: &Dictionary) -> Encoder {
         let opening = Some(header.bytes(dictionary));
-        Encoder { header, opening, index: Index::new(dictionary), last: [0; KINDS] }
+        Encoder { header, opening, index: Index::new(dictionary), last: [0; KINDS], count: 0 }
     }
 
     fn begin(&mut self, out: &mut Output) {
@@ -48,6 +49,7 @@ impl Encoder {
                 offset = i64::from(offset as i32);
             }
             *before = address;
+            self.count += 1;
             at += self.record(kind, offset, word, &mut out[at..at + LONGEST]);
         }
         (at, Ok(()))
@@ -87,5 +89,8 @@ impl Encode for Encoder {
 
     fn finish(&mut self, out: &mut Output) {
         self.begin(out);
+        if self.header.wide {
+            out.put(&end(self.count));
+        }
     }
 }

@@ -5,7 +5,10 @@ mod decode;
 mod dictionary;
 mod encode;
 
+use std::io::Cursor;
+
 use crate::KINDS;
+use crate::compression::unpacked;
 use crate::error::Fault;
 use crate::input::Input;
 use crate::pdats::{STEP, read_steps};
@@ -28,6 +31,12 @@ const ADDRESS_SHIFT: u32 = 5;
 pub(crate) struct Header {
     pub wide: bool,
     pub steps: [i16; KINDS],
+}
+
+/// The dictionary of a PDI trace, compressed or not; none if it is something else.
+pub fn dictionary_of(bytes: &[u8]) -> Option<Dictionary> {
+    let from = unpacked(Box::new(Cursor::new(bytes.to_vec()))).ok()?;
+    Header::read(&mut Input::new(from)).ok().map(|(_, dictionary)| dictionary)
 }
 
 impl Header {

@@ -103,11 +103,12 @@ impl Target {
             Ok(about) if !about.is_file() => {
                 return File::options().write(true).open(path).map(Target::Special).map_err(cannot);
             }
-            Ok(_) if !force => {
-                let failure = Failure::new(format!("{} is there already", path.display()));
-                return Err(failure.help("`--force` replaces it"));
-            }
             _ => {}
+        }
+        // A link to nowhere is something too.
+        if path.symlink_metadata().is_ok() && !force {
+            let failure = Failure::new(format!("{} exists already", path.display()));
+            return Err(failure.help("`--force` replaces it"));
         }
         let mut part = path.as_os_str().to_owned();
         part.push(format!(".{}.part", std::process::id()));

@@ -45,11 +45,7 @@ fn main() -> ExitCode {
             reading::dump(&file, rank, thread, calls, &only, format)
         }
         Command::Stats { file, per, json, addresses: flags } => {
-            if addresses::is_address_trace(&file, &flags) {
-                addresses::stats(&file, &flags, json)
-            } else {
-                reading::stats(&file, per, json)
-            }
+            addresses::stats(&file, &flags, per, json).unwrap_or_else(|| reading::stats(&file, per, json))
         }
         Command::Convert { flags } => addresses::convert(&flags),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),

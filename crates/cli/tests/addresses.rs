@@ -203,7 +203,9 @@ fn statistics() {
     }
     let piped = place.refrain("stats --json -", DIN.as_bytes()).check(0, "").text();
     assert!(piped.starts_with("{\"format\":\"din\",\"references\":5"), "{piped}");
+    place.refrain("stats a.din --per rank", b"").check(2, "--per is for traces of MPI calls");
     // What is neither kind of trace is told as before.
     place.file("x.rfn", "rubbish that is no trace");
     place.refrain("stats x.rfn", b"").check(2, "x.rfn");
+    place.refrain("stats x.rfn --step 8", b"").check(2, "--step is for address traces");
 }

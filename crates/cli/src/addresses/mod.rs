@@ -7,4 +7,4 @@ mod stats;
 mod stats_text;
 
 pub use convert::{Convert, convert, convert_help};
-pub use stats::{StatsFlags, is_address_trace, stats};
+pub use stats::{StatsFlags, stats};

@@ -7,10 +7,11 @@ use std::process::ExitCode;
 
 use clap::Args;
 use refrain_addresses::stats::Stats;
-use refrain_addresses::{Batch, Format};
+use refrain_addresses::{Batch, Format, of_name};
 
 use super::files::{Source, is_dash, said};
 use super::{flags, stats_text};
+use crate::args::Per;
 use crate::failure::Failure;
 use crate::progress::Bar;
 
@@ -21,34 +22,52 @@ pub struct StatsFlags {
     #[arg(long, value_name = "FORMAT", value_parser = flags::format)]
     from: Option<Format>,
     /// The offset that is counted apart, and that PDATS writes without a byte [default: 4]
-    #[arg(
-        long,
-        value_name = "S",
-        default_value = "4",
-        hide_default_value = true,
-        allow_hyphen_values = true
-    )]
-    step: i16,
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    step: Option<i16>,
     /// Also PDATS and gzip after it
     #[arg(long)]
     lz: bool,
 }
 
-/// Whether it is not a trace of MPI calls: the file does not begin as one, or the user says so.
-pub fn is_address_trace(path: &Path, flags: &StatsFlags) -> bool {
-    if flags.from.is_some() || is_dash(path) {
+/// Whether it is not a trace of MPI calls: the user, its name or its bytes say so.
+fn is_address_trace(path: &Path, flags: &StatsFlags) -> bool {
+    if flags.from.is_some() || is_dash(path) || of_name(&path.to_string_lossy()).0.is_some() {
         return true;
     }
+    // What is no file cannot be looked at and read again.
     let mut mark = [0; 4];
-    let Ok(()) = File::open(path).and_then(|mut file| file.read_exact(&mut mark)) else {
-        return refrain_addresses::of_name(&path.to_string_lossy()).0.is_some();
-    };
-    mark != refrain_tracefile::MAGIC && Source::open(path, None).is_ok()
+    path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut mark)).is_ok()
+        && mark != refrain_tracefile::MAGIC
+        && Source::open(path, None).is_ok()
 }
 
-pub fn stats(path: &Path, flags: &StatsFlags, json: bool) -> Result<ExitCode, Failure> {
+/// Done here if it is an address trace, otherwise left to the caller. Options for the other kind are refused.
+pub fn stats(
+    path: &Path,
+    flags: &StatsFlags,
+    per: Option<Per>,
+    json: bool,
+) -> Option<Result<ExitCode, Failure>> {
+    let refused = |option: &str, other: &str| {
+        Some(Err(Failure::new(format!("{option} is for {other}, and {} is none", path.display()))))
+    };
+    if is_address_trace(path, flags) {
+        return match per {
+            Some(_) => refused("--per", "traces of MPI calls"),
+            None => Some(of_addresses(path, flags, json)),
+        };
+    }
+    match flags {
+        StatsFlags { step: Some(_), .. } => refused("--step", "address traces"),
+        StatsFlags { lz: true, .. } => refused("--lz", "address traces"),
+        _ => None,
+    }
+}
+
+fn of_addresses(path: &Path, flags: &StatsFlags, json: bool) -> Result<ExitCode, Failure> {
     let mut source = Source::open(path, flags.from)?;
-    let mut stats = Stats::new(source.reader.fields(), flags.step, flags.lz);
+    let mut stats = Stats::new(source.reader.fields(), flags.step.unwrap_or(4), flags.lz);
     let mut bar = Bar::new("reading");
     let mut batch = Batch::new();
     let damage = loop {

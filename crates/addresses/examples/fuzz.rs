@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use refrain_addresses::{Batch, Fields, Format, Reader, Reference, Writer};
 
 /// References that one input may give: a damaged count may stand for more than anyone can wait for.
-const MOST: u64 = 1 << 18;
+const MOST: u64 = 1 << 15;
 
 struct Random(u64);
 

@@ -60,7 +60,7 @@ fn every_pair_of_formats() {
     let mut seed = 0x9e37_79b9_7f4a_7c15;
     for from in Format::ALL {
         for to in Format::ALL {
-            for count in [0, 1, 2, 100, 20_000] {
+            for count in [0, 1, 2, 100, 10_000] {
                 seed += 1;
                 there_and_back(from, to, count, seed);
             }
@@ -74,7 +74,7 @@ fn times_without_bounds_and_backwards() {
     let times = [u64::MAX, 0, 65_536, 131_073, 5, 5, 6, 1 << 40];
     let all: Vec<Reference> = times
         .iter()
-        .map(|time| Reference { address: 4 * time, time: *time, ..Reference::default() })
+        .map(|time| Reference { address: time.wrapping_mul(4), time: *time, ..Reference::default() })
         .collect();
     for format in [Format::Pdats64, Format::DinTime, Format::RawTime] {
         let bytes = write(&all, fields, format, &Options::default()).unwrap();

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-use refrain_addresses::{Batch, Fields, Format, Reader, Reference, Writer};
+use refrain_addresses::{Batch, Format, Reader, Reference, Writer};
 
 /// References that one input may give: a damaged count may stand for more than anyone can wait for.
 const MOST: u64 = 1 << 15;
@@ -119,7 +119,7 @@ fn input(format: Format, random: &mut Random) -> Vec<u8> {
 }
 
 fn trace(format: Format, count: usize, random: &mut Random) -> Vec<u8> {
-    let fields: Fields = format.keeps();
+    let fields = if random.below(2) == 0 { format.keeps() } else { format.needs() };
     let wide = !matches!(format, Format::Pdats | Format::Pdi);
     let mut batch = Batch::new();
     let (mut address, mut time) = (0u64, 0u64);

@@ -24,9 +24,12 @@ struct Code {
     /// The offset if there are no bytes.
     add: i64,
     /// The same of the time.
-    time_mask: u64,
-    time_add: u64,
+    time_mask: u32,
+    time_add: u8,
 }
+
+/// What is loaded of a record at once: more than any that is not special has.
+const WINDOW: usize = 24;
 
 /// References alike that did not fit into the batch.
 #[derive(Clone, Copy, Default)]
@@ -40,6 +43,9 @@ struct Left {
 pub(crate) struct Decoder {
     header: Header,
     codes: Box<[Code; 256]>,
+    /// By header byte, how long the record is; 0 if it is to be looked at closely: it has a repeat count, or bytes that
+    /// may stand for others, or no meaning. Apart, because where the next record begins is what everything waits for.
+    lengths: Box<[u8; 256]>,
     last: [u64; KINDS],
     time: u64,
     left: Left,
@@ -60,10 +66,15 @@ enum Stop {
 
 impl Decoder {
     pub(crate) fn new(header: Header) -> Decoder {
-        let codes = Box::new(std::array::from_fn(|byte| code(byte as u8, &header)));
+        let codes: Box<[Code; 256]> = Box::new(std::array::from_fn(|byte| code(byte as u8, &header)));
+        let lengths = Box::new(codes.map(|code| {
+            let special = code.repeat || code.escape || code.time_bytes == 2 || !code.known;
+            if special { 0 } else { 1 + code.bytes + code.time_bytes }
+        }));
         Decoder {
             header,
             codes,
+            lengths,
             last: [0; KINDS],
             time: header.start,
             left: Left::default(),
@@ -81,14 +92,36 @@ impl Decoder {
         batch: &mut Batch,
         mut n: usize,
     ) -> (usize, usize, Stop) {
-        let kinds = &mut batch.kinds[..BATCH];
-        let addresses = &mut batch.addresses[..BATCH];
+        let kinds: &mut [u8; BATCH] = (&mut batch.kinds[..]).try_into().expect("a whole batch");
+        let addresses: &mut [u64; BATCH] = (&mut batch.addresses[..]).try_into().expect("a whole batch");
         let times: &mut [u64] = if TIMES { &mut batch.times[..BATCH] } else { &mut [] };
         let limit = if WIDE { u64::MAX } else { u64::from(u32::MAX) };
         let (mut last, mut clock) = (self.last, self.time);
-        let codes = &*self.codes;
+        let (codes, lengths) = (&*self.codes, &*self.lengths);
         let mut at = 0;
         let stop = loop {
+            // Most records are one reference, in full and far from the end: of them no more is asked than must be.
+            while n < BATCH && at + WINDOW <= len {
+                let window: &[u8; WINDOW] = bytes[at..at + WINDOW].try_into().expect("so many bytes");
+                let length = lengths[usize::from(window[0])];
+                if length == 0 {
+                    break;
+                }
+                let code = &codes[usize::from(window[0])];
+                let word = load(window, 1);
+                let offset = (((word << code.shift) as i64 >> code.shift) & code.mask) + code.add;
+                let before = &mut last[usize::from(code.kind) % KINDS];
+                *before = before.wrapping_add(offset as u64) & limit;
+                kinds[n] = code.kind;
+                addresses[n] = *before;
+                if TIMES {
+                    let time = load(window, 1 + usize::from(code.bytes) % 16);
+                    clock = clock.wrapping_add((time & u64::from(code.time_mask)) + u64::from(code.time_add));
+                    times[n] = clock;
+                }
+                at += usize::from(length);
+                n += 1;
+            }
             if n == BATCH {
                 break Stop::Full;
             }
@@ -120,7 +153,7 @@ impl Decoder {
             }
             let mut time = 0;
             if TIMES {
-                time = (load(bytes, from) & code.time_mask) + code.time_add;
+                time = (load(bytes, from) & u64::from(code.time_mask)) + u64::from(code.time_add);
                 from += usize::from(code.time_bytes);
                 if code.time_bytes == 2 && time == 0 {
                     time = MOST_TIME;
@@ -214,7 +247,7 @@ fn code(byte: u8, header: &Header) -> Code {
         mask: if bytes == 0 { 0 } else { -1 },
         add: if bytes == 0 { i64::from(header.steps[usize::from(kind)]) } else { 0 },
         time_mask: (1 << (8 * time_bytes)) - 1,
-        time_add: u64::from(time == 1),
+        time_add: u8::from(time == 1),
     }
 }
 

@@ -8,7 +8,7 @@ use refrain_addresses::{Batch, Error, Format, Options, Reference, WordCounts, op
 fn sample(format: Format, count: usize, seed: u64) -> (Vec<Reference>, Vec<u8>) {
     let mut random = Random(seed);
     // PDATS with and without times are laid out differently.
-    let fields = if seed % 2 == 0 { format.keeps() } else { format.needs() };
+    let fields = if seed.is_multiple_of(2) { format.keeps() } else { format.needs() };
     let all = references(&mut random, count, fields, Bounds::of(format));
     let mut counts = WordCounts::new();
     let mut batch = Batch::new();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use refrain_views::select::{Numbers, positions};
 
+use crate::addresses::{Convert, StatsFlags, convert_help};
 use crate::run::Flags;
 
 #[derive(Debug, Parser)]
@@ -21,6 +22,7 @@ Examples:
   refrain dump app.rfn --rank 0         every call of rank 0
   refrain stats app.rfn                 calls, payload and time
   refrain verify app.rfn                is it what happened?
+  refrain convert app.din app.pdt       address traces, from one format to another
 
 Exit codes: 0 done, 1 the answer is no, 2 it could not be done; `run` passes the program's own on."
 )]
@@ -143,7 +145,7 @@ from world. source and dest are ranks in the call's comm. {size=256, ...} is wha
         #[arg(long, conflicts_with = "format")]
         json: bool,
     },
-    /// Tables: calls, payload and time per function and per rank
+    /// Tables: calls, payload and time per function and per rank; of an address trace, offsets and runs
     #[command(after_help = stats_help())]
     Stats {
         /// The trace
@@ -154,6 +156,14 @@ from world. source and dest are ranks in the call's comm. {size=256, ...} is wha
         /// One JSON object with exact numbers: bytes and nanoseconds
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        addresses: StatsFlags,
+    },
+    /// An address trace from one format to another: dinero, lackey, raw, PDATS, PDI
+    #[command(after_help = convert_help())]
+    Convert {
+        #[command(flatten)]
+        flags: Box<Convert>,
     },
     /// Check a trace: its checksums, and every rank's calls against the digest taken while it ran
     #[command(after_help = "\
@@ -206,6 +216,7 @@ Examples:
   refrain stats app.rfn
   refrain stats app.rfn --per rank
   refrain stats app.rfn --json | jq '.functions[] | [.function, .payload]'
+  refrain stats app.pdt.gz                  an address trace, in any format that `refrain convert` reads
 
 {}
 Time is that of the calls on all ranks together; by rank only its sum, least and most are kept.",

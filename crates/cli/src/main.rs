@@ -1,5 +1,6 @@
 //! The command `refrain`: arguments, exit codes, progress, launching. What a trace says comes from `refrain-views`.
 
+mod addresses;
 mod args;
 mod doctor;
 mod failure;
@@ -43,7 +44,10 @@ fn main() -> ExitCode {
             let format = if json { Format::Json } else { format };
             reading::dump(&file, rank, thread, calls, &only, format)
         }
-        Command::Stats { file, per, json } => reading::stats(&file, per, json),
+        Command::Stats { file, per, json, addresses: flags } => {
+            addresses::stats(&file, &flags, per, json).unwrap_or_else(|| reading::stats(&file, per, json))
+        }
+        Command::Convert { flags } => addresses::convert(&flags),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),
     };
     done.unwrap_or_else(|failure: Failure| {

@@ -17,7 +17,7 @@ pub mod info;
 pub mod json;
 pub mod select;
 pub mod stats;
-mod table;
+pub mod table;
 mod value;
 pub mod verify;
 

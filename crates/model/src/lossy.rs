@@ -56,7 +56,8 @@ impl Lossy {
                 None if word == "waits" => lossy.waits = true,
                 Some(("histograms", number)) => {
                     let number = number.parse().ok().filter(|number| *number >= 1);
-                    lossy.histograms = number.ok_or_else(|| bad(format!("'{word}' needs a number from 1 on")))?;
+                    lossy.histograms =
+                        number.ok_or_else(|| bad(format!("'{word}' needs a number from 1 on")))?;
                 }
                 Some(("sites", number)) => {
                     // Stacks that differ in fewer than one frame are equal, which loses nothing.
@@ -74,9 +75,20 @@ impl Lossy {
         Ok(lossy)
     }
 
-    /// Words that look at numbers beside their calls, and so mean nothing where these are part of the calls.
+    /// Words that look at numbers beside their calls.
     pub fn needs_split(&self) -> bool {
         self.histograms > 0 || self.tags
+    }
+
+    /// Refuses words that mean nothing where numbers are part of their calls.
+    pub fn with_split(&self, split: bool) -> Result<(), BadChoice> {
+        if split || !self.needs_split() && !self.waits {
+            return Ok(());
+        }
+        let words = [(self.histograms > 0, "histograms"), (self.tags, "tags"), (self.waits, "waits")];
+        let word = words.iter().find(|(given, _)| *given).map_or("", |(_, word)| word);
+        let why = format!("'{word}' needs numbers apart from calls (split on)");
+        Err(BadChoice { option: "lossy", why })
     }
 
     /// As it was written, for the trace to say.
@@ -118,6 +130,11 @@ mod tests {
         let lossy = Lossy::read(Some("histograms=8")).unwrap();
         assert_eq!((lossy.histograms, lossy.averages, lossy.tags, lossy.waits), (8, false, false, false));
         assert!(lossy.needs_split() && !Lossy::read(Some("averages,waits")).unwrap().needs_split());
+        assert!(lossy.with_split(true).is_ok() && lossy.with_split(false).is_err());
+        assert!(
+            Lossy::read(Some("waits")).unwrap().with_split(false).unwrap_err().why.starts_with("'waits'")
+        );
+        assert!(Lossy::read(Some("averages,sites=2")).unwrap().with_split(false).is_ok());
         assert_eq!(refused("histograms=0"), "'histograms=0' needs a number from 1 on");
         assert!(refused("tags=1").contains("none of") && refused("tags,").contains("''"));
         for code in ["a", "a+0x10", "a+10-20", "+0x1-0x2", "a+0x20-0x20"] {

@@ -60,7 +60,8 @@ impl Averages {
         }
         let Some(sides) = self.known.get(&*record.symbol) else { return };
         for side in sides {
-            let counts = record.values.iter().filter(|(lane, _)| *lane == side.counts).map(|(_, count)| *count);
+            let counts =
+                record.values.iter().filter(|(lane, _)| *lane == side.counts).map(|(_, count)| *count);
             let (mut sum, mut entries) = (0i128, 0u32);
             for count in counts {
                 let met = (count, entries, 0);

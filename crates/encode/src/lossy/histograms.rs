@@ -49,7 +49,9 @@ fn roles(layout: &Layout) -> Vec<(u16, Role)> {
             _ => continue,
         };
         match *slot {
-            Slot::Number { lane } | Slot::List { lane, .. } if p.dir != Dir::InOut => roles.push((lane, role)),
+            Slot::Number { lane } | Slot::List { lane, .. } if p.dir != Dir::InOut => {
+                roles.push((lane, role))
+            }
             Slot::Status { lane } | Slot::Statuses { lane, .. } => {
                 roles.extend([(lane, Role::Peer), (lane + 2, Role::Count)]);
             }
@@ -61,10 +63,7 @@ fn roles(layout: &Layout) -> Vec<(u16, Role)> {
 
 fn is_count(name: &str) -> bool {
     let name = name.strip_suffix('s').unwrap_or(name);
-    matches!(
-        name,
-        "count" | "sendcount" | "recvcount" | "origin_count" | "target_count" | "result_count"
-    )
+    matches!(name, "count" | "sendcount" | "recvcount" | "origin_count" | "target_count" | "result_count")
 }
 
 /// Whether parameter `i` says how long another one is, or whether it is there.
@@ -96,7 +95,8 @@ fn numbers(stream: &Stream) -> usize {
 fn histogram(numbers: impl Iterator<Item = i64>, role: Role, most: usize) -> Stream {
     let mut often: BTreeMap<i64, u64> = BTreeMap::new();
     numbers.for_each(|number| *often.entry(number).or_default() += 1);
-    let is_name = |number: i64| wire::as_named(number).is_some() || number == UNDEFINED && role == Role::Count;
+    let is_name =
+        |number: i64| wire::as_named(number).is_some() || number == UNDEFINED && role == Role::Count;
     let (named, plain): (Vec<_>, Vec<_>) = often.into_iter().partition(|(number, _)| is_name(*number));
     let mut bins = match role {
         _ if plain.len() <= most => plain,

@@ -147,7 +147,10 @@ impl Tags {
                 reading.meet(call, &message);
             }
         }
-        Ok(Tags { comms: comms.into_iter().map(|(name, reading)| (name, reading.finish())).collect(), unknown })
+        Ok(Tags {
+            comms: comms.into_iter().map(|(name, reading)| (name, reading.finish())).collect(),
+            unknown,
+        })
     }
 
     pub fn absorb(&mut self, other: Tags) {

@@ -84,7 +84,10 @@ fn averages() {
                     let (mean, counts) = (list(kept, counts), list(seen, counts));
                     assert!(mean.iter().all(|count| *count == mean[0]), "{kept}");
                     let lost = mean.iter().sum::<i64>() - counts.iter().sum::<i64>();
-                    assert!(mean.len() == counts.len() && lost.abs() <= i64::from(RANKS / 2), "{kept} {seen}");
+                    assert!(
+                        mean.len() == counts.len() && lost.abs() <= i64::from(RANKS / 2),
+                        "{kept} {seen}"
+                    );
                     let packed: Vec<i64> = (0..i64::from(RANKS)).map(|k| k * mean[0]).collect();
                     assert_eq!(list(kept, displacements), packed);
                 }
@@ -99,7 +102,10 @@ fn averages() {
         let info = info(&traced);
         let note = |line: &&str| line.contains("averages: sendcounts of MPI_Alltoallv were");
         let note = info.lines().find(note).unwrap_or_else(|| panic!("{info}"));
-        assert!(note.contains(&format!("from {least} (")) && note.contains(&format!("to {most} (")), "{note}");
+        assert!(
+            note.contains(&format!("from {least} (")) && note.contains(&format!("to {most} (")),
+            "{note}"
+        );
         assert!(info.contains(", complete"), "{info}");
     }
 }
@@ -107,7 +113,8 @@ fn averages() {
 /// The tags of all calls, and those of their statuses.
 fn tags(call: &Json) -> Vec<i64> {
     let args = call.get("args");
-    let mut tags: Vec<i64> = ["tag", "sendtag", "recvtag"].iter().filter_map(|tag| args.get(tag).int()).collect();
+    let mut tags: Vec<i64> =
+        ["tag", "sendtag", "recvtag"].iter().filter_map(|tag| args.get(tag).int()).collect();
     tags.extend(args.get("status").get("tag").int());
     tags.extend(args.get("array_of_statuses").list().iter().filter_map(|status| status.get("tag").int()));
     tags

@@ -61,7 +61,7 @@ pub fn recorded(options: &[(String, String)]) -> Vec<String> {
     let mut lines = calls_kept(options);
     lines.push(pointers_kept(options).into());
     lines.extend(stacks_kept(options));
-    lines.extend(lost(options));
+    lines.extend(lost(options).into_iter().map(|lost| format!("lost: {lost}")));
     lines
 }
 
@@ -74,24 +74,24 @@ pub fn lossy(trace: &Trace) -> Option<&str> {
 /// What these words mean for a reader.
 fn lost(options: &[(String, String)]) -> Vec<String> {
     let Some(words) = option(options, "lossy") else { return Vec::new() };
-    let Ok(lossy) = Lossy::read(Some(words)) else { return vec![format!("lost: --lossy {words}")] };
+    let Ok(lossy) = Lossy::read(Some(words)) else { return vec![format!("--lossy {words}")] };
     let mut lines = Vec::new();
     if lossy.histograms > 0 {
         let most = lossy.histograms;
         lines.push(format!(
-            "lost: the order of peers and counts that take more than {most} numbers; they are sorted, at most {most} \
+            "the order of peers and counts that take more than {most} numbers; they are sorted, at most {most} \
              different ones"
         ));
     }
     if lossy.averages {
-        lines.push("lost: the counts of MPI_Alltoallv; they are the mean of each call's".into());
+        lines.push("the counts of MPI_Alltoallv; they are the mean of each call's".into());
     }
     if lossy.tags {
-        lines.push("lost: tags, where the order of messages says the same; they are 0".into());
+        lines.push("tags, where the order of messages says the same; they are 0".into());
     }
     if lossy.waits {
         lines.push(
-            "lost: how many MPI_Waitsome and MPI_Testsome it took; those of the same requests are one".into(),
+            "how many MPI_Waitsome and MPI_Testsome it took; those of the same requests are one".into(),
         );
     }
     lines
@@ -211,6 +211,9 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     for (i, kept) in kept(trace).into_iter().enumerate() {
         lines.push((if i == 0 { "kept" } else { "" }, kept));
     }
+    for (i, lost) in lost(&meta.options).into_iter().enumerate() {
+        lines.push((if i == 0 { "lost" } else { "" }, lost));
+    }
     for (i, note) in meta.notes.iter().enumerate() {
         lines.push((if i == 0 { "notes" } else { "" }, note.clone()));
     }
@@ -245,7 +248,6 @@ fn kept(trace: &Trace) -> Vec<String> {
         told.extend(["stacks", "recursion"]);
     }
     kept.extend(stacks);
-    kept.extend(lost(&trace.meta.options));
     let others = trace.meta.options.iter().filter(|(name, _)| !told.contains(&name.as_str()));
     kept.extend(others.map(|(name, value)| format!("option {name}: {value}")));
     kept

@@ -73,7 +73,7 @@ mod tests {
     /// matter.
     fn agreed(size: u32, fails: Option<u32>) -> Vec<Tags> {
         std::thread::scope(|scope| {
-            let ranks: Vec<_> = (0..).zip(local(size)).map(|(rank, transport)| {
+            let ranks = (0..).zip(local(size)).map(|(rank, transport)| {
                 let mut link = Wire { transport, fails: fails == Some(rank) };
                 let others = u64::from((0..size - 1).sum::<u32>());
                 let sum = if rank + 1 < size { rank.into() } else { others.wrapping_neg() };

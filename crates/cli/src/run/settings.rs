@@ -333,7 +333,10 @@ mod tests {
         let s = resolve(Flags::default(), &[("REFRAIN_STACKS", "full"), ("REFRAIN_LOSSY", "")]).unwrap();
         assert_eq!((s.stacks, s.recursion, s.lossy), (Stacks::Full, Recursion::Fold, None));
         let error = resolve(Flags::default(), &[("REFRAIN_LOSSY", "sites")]).unwrap_err();
-        assert!(error.starts_with("REFRAIN_LOSSY: 'sites' is none of: sites=N"), "{error}");
+        assert!(error.starts_with("REFRAIN_LOSSY: 'sites' is none of: "), "{error}");
+        let flags = Flags { lossy: Some("histograms".into()), split: Some(Switch::Off), ..Flags::default() };
+        let error = resolve(flags, &[]).unwrap_err();
+        assert!(error.starts_with("--lossy: 'histograms' needs numbers apart from calls"), "{error}");
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn tags_that_matter_stay_and_others_go() {
         let dropped = traced_as("completion");
         for (dump, witness) in dropped.dump().iter().zip(dropped.witness()) {
             let witnessed: Vec<i64> = witness.iter().flat_map(tags).collect();
-            assert!(witnessed.iter().any(|tag| *tag == 40) && witnessed.iter().any(|tag| *tag == 45));
+            assert!(witnessed.contains(&40) && witnessed.contains(&45));
             let kept: Vec<i64> = dump.iter().flat_map(tags).collect();
             assert!(kept.len() >= witnessed.len() && kept.iter().all(|tag| *tag == 0), "{kept:?}");
         }

@@ -112,6 +112,9 @@ impl Config {
             ["RANKS", "ONLY", "SKIP", "WINDOW", "PCONTROL"].map(|name| text(&format!("REFRAIN_{name}")));
         let [ranks, only, skip, window, pcontrol] = choice.each_ref().map(Option::as_deref);
         let words = Words { ranks, only, skip, window, pcontrol };
+        let lossy = Lossy::read(text("REFRAIN_LOSSY").as_deref()).map_err(Unknown::Choice)?;
+        let split = switch("REFRAIN_SPLIT", true)?;
+        lossy.with_split(split).map_err(Unknown::Choice)?;
         let fold = match text("REFRAIN_FOLD").filter(|text| !text.is_empty()) {
             None => Folding::default(),
             Some(text) => text.parse().map_err(Unknown::Fold)?,
@@ -127,7 +130,7 @@ impl Config {
                     return Err(Unknown::Value { variable: "REFRAIN_TIME", value, known: "mean, off" });
                 }
             },
-            split: switch("REFRAIN_SPLIT", true)?,
+            split,
             fold,
             stacks: match text("REFRAIN_STACKS").as_deref() {
                 None | Some("") if fold != Folding::Grammar => Kept::Full,
@@ -148,7 +151,7 @@ impl Config {
                     return Err(Unknown::Value { variable: "REFRAIN_RECURSION", value, known: "fold, keep" });
                 }
             },
-            lossy: Lossy::read(text("REFRAIN_LOSSY").as_deref()).map_err(Unknown::Choice)?,
+            lossy,
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
             safe: switch("REFRAIN_SAFE", true)?,
@@ -262,6 +265,10 @@ mod tests {
         check("OUT=a STACKS=on", "REFRAIN_STACKS is \"on\", which is none of: off, site, full");
         check("OUT=a RECURSION=off", "REFRAIN_RECURSION is \"off\", which is none of: fold, keep");
         check("OUT=a LOSSY=sites=x", "REFRAIN_LOSSY: 'sites=x' needs a number from 2 on");
+        check(
+            "OUT=a LOSSY=tags SPLIT=off",
+            "REFRAIN_LOSSY: 'tags' needs numbers apart from calls (split on)",
+        );
         check("OUT=a SPLIT=maybe", "REFRAIN_SPLIT is \"maybe\", which is none of: on, off, 1, 0");
         check(
             "OUT=a ONLY=p2q",

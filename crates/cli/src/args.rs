@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use refrain_views::select::{Numbers, positions};
 
+use crate::addresses::{Convert, StatsFlags, convert_help};
 use crate::run::Flags;
 
 #[derive(Debug, Parser)]
@@ -22,6 +23,7 @@ Examples:
   refrain loops app.rfn                 loops, trip counts, source lines: the program's own structure
   refrain stats app.rfn                 calls, payload and time
   refrain verify app.rfn                is it what happened?
+  refrain convert app.din app.pdt       address traces, from one format to another
 
 Exit codes: 0 done, 1 the answer is no, 2 it could not be done; `run` passes the program's own on."
 )]
@@ -230,7 +232,7 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         #[arg(long)]
         force: bool,
     },
-    /// Tables: calls, payload and time per function and per rank
+    /// Tables: calls, payload and time per function and per rank; of an address trace, offsets and runs
     #[command(after_help = stats_help())]
     Stats {
         /// The trace
@@ -241,6 +243,14 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         /// One JSON object with exact numbers: bytes and nanoseconds
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        addresses: StatsFlags,
+    },
+    /// An address trace from one format to another: dinero, lackey, raw, PDATS, PDI
+    #[command(after_help = convert_help())]
+    Convert {
+        #[command(flatten)]
+        flags: Box<Convert>,
     },
     /// Check a trace: its checksums, and every rank's calls against the digest taken while it ran
     #[command(after_help = "\
@@ -301,6 +311,7 @@ Examples:
   refrain stats app.rfn
   refrain stats app.rfn --per rank
   refrain stats app.rfn --json | jq '.functions[] | [.function, .payload]'
+  refrain stats app.pdt.gz                  an address trace, in any format that `refrain convert` reads
 
 {}
 Time is that of the calls on all ranks together; by rank only its sum, least and most are kept.",

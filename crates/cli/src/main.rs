@@ -1,5 +1,6 @@
 //! The command `refrain`: arguments, exit codes, progress, launching. What a trace says comes from `refrain-views`.
 
+mod addresses;
 mod args;
 mod doctor;
 mod failure;
@@ -56,7 +57,10 @@ fn main() -> ExitCode {
             loops::loops(&file, &options, form, &modules.folders)
         }
         Command::Import { file, out, force } => loops::import(&file, &out, force),
-        Command::Stats { file, per, json } => reading::stats(&file, per, json),
+        Command::Stats { file, per, json, addresses: flags } => {
+            addresses::stats(&file, &flags, per, json).unwrap_or_else(|| reading::stats(&file, per, json))
+        }
+        Command::Convert { flags } => addresses::convert(&flags),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),
     };
     done.unwrap_or_else(|failure: Failure| {

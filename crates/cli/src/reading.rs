@@ -93,6 +93,12 @@ pub fn dump(
 ) -> Result<ExitCode, Failure> {
     let only = if only.is_empty() { None } else { Some(functions(only)?) };
     let trace = open(path)?.trace;
+    if let Some(words) = info::lossy(&trace) {
+        crate::say(&format!(
+            "{}: recorded with --lossy {words}, so not all of this is as it happened; `refrain info` says what is lost",
+            path.display()
+        ));
+    }
     let selection = Selection { ranks, threads, calls: calls.unwrap_or(0..u64::MAX), only };
     let format = match format {
         Format::Text => dump::Format::Text,

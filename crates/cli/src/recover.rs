@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use refrain_encode::{Folding, Tape};
+use refrain_encode::{Folding, Tags, Tape, lose};
 use refrain_fold::bundle::{Bundle, merge};
 use refrain_fold::ranks::RankList;
+use refrain_model::Lossy;
 use refrain_tracefile::part::{self, End, Lost, Part, Word};
 use refrain_tracefile::{Meta, RankTime, Trace};
 use refrain_views::human::{plural, ranks as rank_list};
@@ -187,6 +188,7 @@ impl Process {
                 None => Ok(Tape::new(folding)),
             };
             let mut tape = resumed.map_err(|error| error.to_string())?;
+            tape.join_waits(lossy(&part.options()).waits);
             damage = refrain_encode::replay(&part.journal, &mut tape).err().map(|e| e.to_string()).or(damage);
             let thread = u32::try_from(part.word(Word::Thread)).map_err(|_| "it has no such thread")?;
             tapes.push((thread, tape));
@@ -203,6 +205,26 @@ impl Process {
 fn folding(options: &[(String, String)]) -> Folding {
     let said = options.iter().find(|(option, _)| option == "fold");
     said.and_then(|(_, value)| value.parse().ok()).unwrap_or_default()
+}
+
+/// What the run was allowed to lose.
+fn lossy(options: &[(String, String)]) -> Lossy {
+    let said = options.iter().find(|(option, _)| option == "lossy");
+    Lossy::read(said.map(|(_, value)| value.as_str())).unwrap_or_default()
+}
+
+/// The tags of all ranks, where some of them may be dropped. If a rank is missing nobody can tell which.
+fn tags(processes: &[Process], size: u32, lossy: &Lossy) -> Option<Tags> {
+    if !lossy.tags || processes.len() < size as usize {
+        return None;
+    }
+    let mut all = Tags::default();
+    for process in processes {
+        let own = process.bundle().ok().filter(|(.., damage)| damage.is_none());
+        let own = own.and_then(|(bundle, ..)| Tags::of(&bundle, process.rank).ok());
+        all.absorb(own.unwrap_or_else(Tags::unknown));
+    }
+    Some(all)
 }
 
 fn signal_name(number: i64) -> String {
@@ -316,12 +338,17 @@ fn assemble(parts: Vec<Found>, notes: &mut Vec<String>) -> Result<Trace, String>
     let mut endings: Vec<(String, Vec<u32>)> = Vec::new();
     let mut merging = Merging::default();
     let mut bar = Bar::new("recovering");
+    let lossy = lossy(&meta.options);
+    let tags = tags(&processes, size, &lossy);
     for (done, process) in processes.iter().enumerate() {
         bar.show(done as u64, processes.len() as u64);
         let rank = process.rank;
         hosts.entry(process.first().text("host").unwrap_or("?").to_owned()).or_default().push(rank);
         let how = match process.bundle() {
-            Ok((own, ns, damage)) => {
+            Ok((mut own, ns, damage)) => {
+                if lossy.needs_split() {
+                    lose(&mut own, rank, &lossy, tags.as_ref()).map_err(|error| error.to_string())?;
+                }
                 merging.add(own)?;
                 if meta.timed {
                     meta.mpi_time = Some(add(meta.mpi_time, rank, ns));

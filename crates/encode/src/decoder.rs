@@ -214,7 +214,7 @@ impl Decoder {
         }
     }
 
-    fn base_rank(&self, layout: &Layout, j: usize) -> i64 {
+    pub(crate) fn base_rank(&self, layout: &Layout, j: usize) -> i64 {
         match &layout.slots[j] {
             Slot::Object(Class::Comm, id) => self.comms.get(id).map_or(0, |c| c.rank),
             Slot::Object(Class::Win, id) => self.wins.get(id).copied().unwrap_or(0),

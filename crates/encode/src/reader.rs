@@ -81,6 +81,16 @@ impl<'a> Events<'a> {
         if missing { Err(bad) } else { Ok(Some(Event { symbol, call, polls })) }
     }
 
+    /// What the last event's symbol says.
+    pub(crate) fn layout(&self, symbol: u32) -> Option<&Layout> {
+        self.layouts.get(symbol as usize)?.as_ref().map(|(layout, _)| layout)
+    }
+
+    /// The rank's place in the communicator that is parameter `j` of this symbol, as things stand.
+    pub(crate) fn base_rank(&self, symbol: u32, j: usize) -> i64 {
+        self.layout(symbol).map_or(0, |layout| self.decoder.base_rank(layout, j))
+    }
+
     fn waiting(&mut self, event: Event) -> Result<Waiting, Error> {
         let Some((Some((layout, _)), polls)) = self.layouts.get(event.symbol as usize).zip(event.polls)
         else {
@@ -92,6 +102,26 @@ impl<'a> Events<'a> {
     }
 }
 
+/// A thread's events, to be read by one who knows the communicators that other threads of the rank made.
+pub(crate) fn events(bundle: &Bundle, rank: u32, thread: u32) -> Result<Events<'_>, Error> {
+    let mut decoder = Decoder::new(rank);
+    for other in bundle.threads(rank) {
+        if other != thread {
+            let mut events = Events::new(bundle, rank, other, decoder)?;
+            while events.next_event()?.is_some() {}
+            decoder = events.decoder;
+        }
+    }
+    Events::new(bundle, rank, thread, decoder)
+}
+
+/// The digest of what a bundle has of one thread.
+pub(crate) fn digest_of(bundle: &Bundle, rank: u32, thread: u32) -> Result<u64, Error> {
+    let mut events = events(bundle, rank, thread)?;
+    while events.next_event()?.is_some() {}
+    Ok(events.digest.get())
+}
+
 pub struct Calls<'a> {
     events: Events<'a>,
     failed: bool,
@@ -101,16 +131,7 @@ pub struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     pub fn new(bundle: &'a Bundle, rank: u32, thread: u32) -> Result<Calls<'a>, Error> {
-        let mut decoder = Decoder::new(rank);
-        // Communicators that other threads of the rank made have to be known by name here too.
-        for other in bundle.threads(rank) {
-            if other != thread {
-                let mut events = Events::new(bundle, rank, other, decoder)?;
-                while events.next_event()?.is_some() {}
-                decoder = events.decoder;
-            }
-        }
-        let events = Events::new(bundle, rank, thread, decoder)?;
+        let events = events(bundle, rank, thread)?;
         Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None })
     }
 

@@ -11,6 +11,7 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::hash::{FastMap, hash_symbol};
 use crate::layout::Layout;
+use crate::lossy::waits::{Held, Joined};
 use crate::polls::{Failed, Pending};
 use crate::reader::Events;
 use crate::record::Record;
@@ -30,6 +31,9 @@ pub struct Tape {
     /// The stacks of all symbols' sites.
     sites: Sites,
     near: Near,
+    /// Calls that complete some requests are one with those that go on with the rest (`Lossy::waits`).
+    joins: bool,
+    held: Held,
 }
 
 /// Sites that are taken for others (`Lossy::sites`).
@@ -51,6 +55,8 @@ struct Symbol {
     tally: Tally,
     /// Where its calls may be failed polls: how those look.
     failed: Option<Box<Failed>>,
+    /// Where its calls may be one with others.
+    joined: Option<Joined>,
 }
 
 impl Symbol {
@@ -90,6 +96,34 @@ impl Tape {
 
     #[inline]
     fn event(&mut self, symbol: u32, values: &[(u16, i64)]) {
+        if self.joins { self.hold(symbol, values) } else { self.write(symbol, values) }
+    }
+
+    /// An event that the next one may belong to is not written yet.
+    fn hold(&mut self, symbol: u32, values: &[(u16, i64)]) {
+        let joined = self.symbols[symbol as usize].joined;
+        if let Some(joined) = joined.filter(|_| self.held.some && self.held.symbol == symbol)
+            && joined.goes_on(&self.held.values, values)
+        {
+            self.held.values = joined.join(&self.held.values, values);
+            return;
+        }
+        self.let_go();
+        match joined {
+            Some(_) => self.held = Held { symbol, values: values.to_vec(), some: true },
+            None => self.write(symbol, values),
+        }
+    }
+
+    fn let_go(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        if held.some {
+            self.write(held.symbol, &held.values);
+        }
+    }
+
+    #[inline]
+    fn write(&mut self, symbol: u32, values: &[(u16, i64)]) {
         let entry = &self.symbols[symbol as usize];
         self.structure.push(symbol);
         self.digest.symbol(entry.hash);
@@ -215,7 +249,13 @@ impl Tape {
         self.near.fewer = fewer;
     }
 
+    /// From here on, calls of `MPI_Waitsome` or `MPI_Testsome` that follow one another for the same requests are one.
+    pub fn join_waits(&mut self, joins: bool) {
+        self.joins = joins;
+    }
+
     fn new_symbol(&mut self, bytes: &[u8], site: u64, hash: u64, lanes: u16) -> u32 {
+        let layout = Layout::parse(bytes).ok();
         let number = u32::try_from(self.symbols.len()).expect("fewer than 2^32 distinct symbols");
         let same_hash = self.by_hash.insert(hash, number);
         self.symbols.push(Symbol {
@@ -225,7 +265,8 @@ impl Tape {
             lanes,
             same_hash,
             tally: Tally { total: 0, min: u64::MAX, max: 0 },
-            failed: Layout::parse(bytes).ok().and_then(|l| Failed::of(&l)).map(Box::new),
+            failed: layout.as_ref().and_then(Failed::of).map(Box::new),
+            joined: layout.as_ref().and_then(Joined::of),
         });
         let sites = &self.sites;
         self.structure.define(number, || {
@@ -269,6 +310,8 @@ impl Tape {
     /// How things stand, with times in ticks, and what to [`Tape::resume`] from. The failed polls that still wait for
     /// what follows them are not in it: see [`crate::Journal::restart`].
     pub fn snapshot(&mut self) -> Result<Bundle, bundle::Error> {
+        // All that was pushed is in it: what follows does not belong to it any more.
+        self.let_go();
         let mut symbols = Union::default();
         let part = self.part(0, &mut symbols, |ticks| ticks);
         let bundle = Bundle::of_rank(0, symbols.entries, vec![part])?;
@@ -356,6 +399,7 @@ impl Tape {
         let mut sites = Sites::default();
         let parts = tapes.into_iter().map(|(thread, tape)| {
             tape.flush();
+            tape.let_go();
             sites.join(&tape.sites);
             tape.part(thread, &mut symbols, &nanoseconds)
         });

@@ -15,6 +15,15 @@ pub struct Lossy {
     pub sites: u32,
     /// `sites-in=MODULE+0xA-0xB`: all places in this code are one.
     pub sites_in: Vec<Code>,
+    /// `histograms[=N]`: of peers and counts that take more than N numbers to tell only how often each came, at most N
+    /// different ones. 0: they are told in order.
+    pub histograms: u32,
+    /// `averages`: the counts of an `MPI_Alltoallv` are all their mean.
+    pub averages: bool,
+    /// `tags`: tags are dropped where they do not decide which message meets which receive.
+    pub tags: bool,
+    /// `waits`: calls of `MPI_Waitsome` or `MPI_Testsome` that follow one another for the same requests are one.
+    pub waits: bool,
     said: Option<String>,
 }
 
@@ -28,7 +37,10 @@ pub struct Code {
 }
 
 /// For messages.
-const KNOWN: &str = "sites=N, sites-in=MODULE+0xSTART-0xEND";
+const KNOWN: &str = "histograms, histograms=N, averages, tags, waits, sites=N, sites-in=MODULE+0xSTART-0xEND";
+
+/// What `histograms` means without a number.
+const BINS: u32 = 64;
 
 impl Lossy {
     /// A list of words with commas between them.
@@ -38,6 +50,15 @@ impl Lossy {
         for word in text.split(',') {
             let bad = |why: String| BadChoice { option: "lossy", why };
             match word.split_once('=') {
+                None if word == "histograms" => lossy.histograms = BINS,
+                None if word == "averages" => lossy.averages = true,
+                None if word == "tags" => lossy.tags = true,
+                None if word == "waits" => lossy.waits = true,
+                Some(("histograms", number)) => {
+                    let number = number.parse().ok().filter(|number| *number >= 1);
+                    lossy.histograms =
+                        number.ok_or_else(|| bad(format!("'{word}' needs a number from 1 on")))?;
+                }
                 Some(("sites", number)) => {
                     // Stacks that differ in fewer than one frame are equal, which loses nothing.
                     let number = number.parse().ok().filter(|number| *number >= 2);
@@ -52,6 +73,22 @@ impl Lossy {
             }
         }
         Ok(lossy)
+    }
+
+    /// Words that look at numbers beside their calls.
+    pub fn needs_split(&self) -> bool {
+        self.histograms > 0 || self.tags
+    }
+
+    /// Refuses words that mean nothing where numbers are part of their calls.
+    pub fn with_split(&self, split: bool) -> Result<(), BadChoice> {
+        if split || !self.needs_split() && !self.waits {
+            return Ok(());
+        }
+        let words = [(self.histograms > 0, "histograms"), (self.tags, "tags"), (self.waits, "waits")];
+        let word = words.iter().find(|(given, _)| *given).map_or("", |(_, word)| word);
+        let why = format!("'{word}' needs numbers apart from calls (split on)");
+        Err(BadChoice { option: "lossy", why })
     }
 
     /// As it was written, for the trace to say.
@@ -88,6 +125,18 @@ mod tests {
         assert_eq!(refused("all"), format!("'all' is none of: {KNOWN}"));
         assert_eq!(refused("sites=1"), "'sites=1' needs a number from 2 on");
         assert!(refused("sites=2,sites=x").contains("'sites=x'"));
+        let lossy = Lossy::read(Some("tags,histograms,waits,averages")).unwrap();
+        assert_eq!((lossy.histograms, lossy.averages, lossy.tags, lossy.waits), (64, true, true, true));
+        let lossy = Lossy::read(Some("histograms=8")).unwrap();
+        assert_eq!((lossy.histograms, lossy.averages, lossy.tags, lossy.waits), (8, false, false, false));
+        assert!(lossy.needs_split() && !Lossy::read(Some("averages,waits")).unwrap().needs_split());
+        assert!(lossy.with_split(true).is_ok() && lossy.with_split(false).is_err());
+        assert!(
+            Lossy::read(Some("waits")).unwrap().with_split(false).unwrap_err().why.starts_with("'waits'")
+        );
+        assert!(Lossy::read(Some("averages,sites=2")).unwrap().with_split(false).is_ok());
+        assert_eq!(refused("histograms=0"), "'histograms=0' needs a number from 1 on");
+        assert!(refused("tags=1").contains("none of") && refused("tags,").contains("''"));
         for code in ["a", "a+0x10", "a+10-20", "+0x1-0x2", "a+0x20-0x20"] {
             assert!(refused(&format!("sites-in={code}")).contains("MODULE"), "{code}");
         }

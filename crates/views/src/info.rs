@@ -5,7 +5,7 @@ use std::io::Write;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::Node;
-use refrain_model::Numbers;
+use refrain_model::{Lossy, Numbers};
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -61,6 +61,39 @@ pub fn recorded(options: &[(String, String)]) -> Vec<String> {
     let mut lines = calls_kept(options);
     lines.push(pointers_kept(options).into());
     lines.extend(stacks_kept(options));
+    lines.extend(lost(options).into_iter().map(|lost| format!("lost: {lost}")));
+    lines
+}
+
+/// The words of `--lossy` that a run was recorded with, if they are about its calls and not only where these were made.
+pub fn lossy(trace: &Trace) -> Option<&str> {
+    let options = &trace.meta.options;
+    option(options, "lossy").filter(|_| !lost(options).is_empty())
+}
+
+/// What these words mean for a reader.
+fn lost(options: &[(String, String)]) -> Vec<String> {
+    let Some(words) = option(options, "lossy") else { return Vec::new() };
+    let Ok(lossy) = Lossy::read(Some(words)) else { return vec![format!("--lossy {words}")] };
+    let mut lines = Vec::new();
+    if lossy.histograms > 0 {
+        let most = lossy.histograms;
+        lines.push(format!(
+            "the order of peers and counts that take more than {most} numbers; they are sorted, at most {most} \
+             different ones"
+        ));
+    }
+    if lossy.averages {
+        lines.push("the counts of MPI_Alltoallv; they are the mean of each call's".into());
+    }
+    if lossy.tags {
+        lines.push("tags, where the order of messages says the same; they are 0".into());
+    }
+    if lossy.waits {
+        lines.push(
+            "how many MPI_Waitsome and MPI_Testsome it took; those of the same requests are one".into(),
+        );
+    }
     lines
 }
 
@@ -75,7 +108,9 @@ fn stacks_kept(options: &[(String, String)]) -> Option<String> {
         Some("keep") => "recursions as deep as they are",
         _ => "recursions folded",
     };
-    let lossy = option(options, "lossy").map_or(String::new(), |words| format!(", but --lossy {words}"));
+    let words = option(options, "lossy").into_iter().flat_map(|words| words.split(','));
+    let words: Vec<&str> = words.filter(|word| word.starts_with("sites")).collect();
+    let lossy = if words.is_empty() { String::new() } else { format!(", but --lossy {}", words.join(",")) };
     Some(format!("call stacks: {what}, {recursion}{lossy}"))
 }
 
@@ -176,6 +211,9 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     for (i, kept) in kept(trace).into_iter().enumerate() {
         lines.push((if i == 0 { "kept" } else { "" }, kept));
     }
+    for (i, lost) in lost(&meta.options).into_iter().enumerate() {
+        lines.push((if i == 0 { "lost" } else { "" }, lost));
+    }
     for (i, note) in meta.notes.iter().enumerate() {
         lines.push((if i == 0 { "notes" } else { "" }, note.clone()));
     }
@@ -205,9 +243,9 @@ fn kept(trace: &Trace) -> Vec<String> {
     }
     kept.extend([pointers.into(), time.into(), split.into()]);
     let stacks = stacks_kept(&trace.meta.options);
-    let mut told = vec!["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol"];
+    let mut told = vec!["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol", "lossy"];
     if stacks.is_some() {
-        told.extend(["stacks", "recursion", "lossy"]);
+        told.extend(["stacks", "recursion"]);
     }
     kept.extend(stacks);
     let others = trace.meta.options.iter().filter(|(name, _)| !told.contains(&name.as_str()));

@@ -18,7 +18,7 @@ pub mod json;
 pub mod loops;
 pub mod select;
 pub mod stats;
-mod table;
+pub mod table;
 mod value;
 pub mod verify;
 pub mod written;

@@ -1,20 +1,29 @@
 //! Columns that line up.
 
 /// Rows of cells below a heading; the first column to the left, the others to the right.
-pub(crate) struct Table {
+pub struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
-    pub(crate) fn new<const N: usize>(heading: [&str; N]) -> Table {
-        Table { rows: vec![heading.map(str::to_string).to_vec()] }
+    pub fn new<const N: usize>(heading: [&str; N]) -> Table {
+        Table::of(heading.to_vec())
     }
 
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.to_vec());
+    /// With a heading whose length is known only now.
+    pub fn of<S: Into<String>>(heading: Vec<S>) -> Table {
+        Table { rows: vec![heading.into_iter().map(Into::into).collect()] }
     }
 
-    pub(crate) fn render(&self) -> String {
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.push(cells.to_vec());
+    }
+
+    pub fn push(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
             self.rows

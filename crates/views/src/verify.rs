@@ -11,7 +11,7 @@ use refrain_tracefile::Trace;
 
 use crate::error::Error;
 use crate::human::{plural, ranks as rank_list};
-use crate::info::chosen_ranks;
+use crate::info::{chosen_ranks, lossy};
 
 /// What was found; nothing in `problems` is a yes.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub struct Report {
     /// Sets of ranks that made the same calls.
     pub cohorts: usize,
     pub complete: bool,
+    /// The words of `--lossy`: what happened was not all kept.
+    pub lossy: Option<String>,
 }
 
 #[derive(Debug)]
@@ -72,8 +74,12 @@ impl fmt::Display for Problem {
 /// `progress` is told how many of how many calls have been read, from time to time.
 pub fn verify(trace: &Trace, progress: &mut dyn FnMut(u64, u64)) -> Report {
     let bundle = &trace.bundle;
-    let mut report =
-        Report { complete: trace.meta.complete, cohorts: bundle.cohorts.len(), ..Report::default() };
+    let mut report = Report {
+        complete: trace.meta.complete,
+        cohorts: bundle.cohorts.len(),
+        lossy: lossy(trace).map(str::to_owned),
+        ..Report::default()
+    };
     if let Err(error) = bundle.validate() {
         report.problems.push(Problem::Bundle(error));
         return report;
@@ -187,9 +193,13 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
     }
     if report.problems.is_empty() {
         let partial = if report.complete { "" } else { " (a partial trace: the run did not finish)" };
+        let what = match &report.lossy {
+            None => "what happened".to_owned(),
+            Some(words) => format!("what was kept of what happened with --lossy {words}"),
+        };
         writeln!(
             out,
-            "yes: {}, {}: what is read back is what happened{partial}",
+            "yes: {}, {}: what is read back is {what}{partial}",
             plural(report.ranks, "rank"),
             plural(report.calls, "call"),
         )?;

@@ -67,7 +67,7 @@ fn steps(rank: u32, steps: i64) -> Vec<Encoded> {
     let mut calls = vec![barrier(3)];
     for step in 0..steps {
         calls.push(barrier(12));
-        if step % 3 == 1 && rank % 2 == 0 {
+        if step % 3 == 1 && rank.is_multiple_of(2) {
             calls.push(sent(step, 14));
         }
         calls.push(barrier(16));

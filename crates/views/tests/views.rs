@@ -97,6 +97,29 @@ fn yes() {
 }
 
 #[test]
+fn yes_but_not_everything() {
+    let said = |words: &str| {
+        let mut trace = alike(3, &[send(1, "MPI_INT")]);
+        trace.meta.options.push(("lossy".into(), words.into()));
+        let (mut answer, mut screen) = (Vec::new(), Vec::new());
+        refrain_views::verify::write_text(&verify(&trace, &mut |_, _| {}), &mut answer).unwrap();
+        info::write_text(&trace, &info::File::default(), &mut screen).unwrap();
+        (String::from_utf8(answer).unwrap(), String::from_utf8(screen).unwrap())
+    };
+    let (answer, screen) = said("histograms=9,averages,tags,waits");
+    let kept =
+        "what is read back is what was kept of what happened with --lossy histograms=9,averages,tags,waits";
+    assert!(answer.starts_with("yes: 3 ranks, 3 calls: ") && answer.contains(kept), "{answer}");
+    for lost in ["more than 9 numbers", "counts of MPI_Alltoallv", "tags, where", "how many MPI_Waitsome"] {
+        assert!(screen.contains("\nlost ") && screen.contains(lost), "{screen}");
+    }
+    // Where calls were made is not what a dump shows.
+    let (answer, screen) = said("sites=2");
+    assert!(answer.contains("is what happened"), "{answer}");
+    assert!(!screen.contains("\nlost "), "{screen}");
+}
+
+#[test]
 fn no_if_a_digest_differs() {
     let mut trace = alike(3, &[send(1, "MPI_INT"), send(2, "MPI_INT")]);
     trace.bundle.cohorts[0].digest ^= 1;

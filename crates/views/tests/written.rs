@@ -54,7 +54,7 @@ fn random(seed: u64) -> Vec<Vec<Vec<Encoded>>> {
     let ranks = 1 + seed % 5;
     let rank = |rank: u64| {
         // Half of the programs are the same on all ranks but for what they do with it.
-        let mut dice = Dice(if seed % 2 == 0 { seed } else { seed ^ rank << 20 });
+        let mut dice = Dice(if seed.is_multiple_of(2) { seed } else { seed ^ rank << 20 });
         let threads = 1 + seed % 3 / 2;
         let thread = |_| {
             let mut calls = vec![split(0, 0, &[0, 1])];

@@ -4,12 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use refrain_encode::{Folding, Tape};
+use refrain_encode::{Folding, Tags, Tape};
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
 use refrain_tracefile::part::{self, End, Lost, directory};
 use refrain_tracefile::{Memory, Meta, RankTime, Trace};
 
+use super::agreement::agree;
 use super::meeting::meet;
 use super::stream::Own;
 use super::summary::{self, Spread, Summary};
@@ -82,6 +83,9 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
     if config.fold != Folding::default() {
         own.memory = Some(Spread::one(most_held() as u64));
     }
+    for (_, stream) in &streams {
+        stream.averages.extremes(rank).for_each(|(of, at, met)| own.add_extremes((of, at), met));
+    }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
     let tapes = streams.iter_mut().map(|(number, own)| (*number, &mut own.tape));
     // A rank without any call is one all the same, but not every thread whose calls were left out.
@@ -111,6 +115,7 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
             Bundle::default()
         }
     };
+    let bundle = lose(config, &mut link, (rank, size), bundle, &mut own);
     let merged = meet(&mut link, rank, size, |link| {
         let gathered = gather(link, rank, size, bundle)?;
         for (from, error) in &gathered.lost {
@@ -139,12 +144,44 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
     endings::over();
 }
 
+/// What may be lost of a finished recording. All ranks take part, also those that have none.
+fn lose(
+    config: &Config,
+    link: &mut Wire<'_>,
+    (rank, size): (u32, u32),
+    bundle: Bundle,
+    own: &mut Summary,
+) -> Bundle {
+    if !config.lossy.needs_split() {
+        return bundle;
+    }
+    let tags = config.lossy.tags.then(|| {
+        let read = || Tags::of(&bundle, rank).ok().filter(|_| !own.missing);
+        let known = catch_unwind(AssertUnwindSafe(read)).ok().flatten();
+        agree(link, rank, size, known.unwrap_or_else(Tags::unknown))
+    });
+    let mut changed = bundle.clone();
+    let change = || refrain_encode::lose(&mut changed, rank, &config.lossy, tags.as_ref());
+    match catch_unwind(AssertUnwindSafe(change)) {
+        Ok(Ok(())) => changed,
+        failed => {
+            let why = match failed {
+                Ok(Err(error)) => error.to_string(),
+                _ => "an internal error".to_owned(),
+            };
+            own.notes.push(format!("rank {rank}: nothing was lost, as it could not be read back ({why})"));
+            bundle
+        }
+    }
+}
+
 fn single(rank: u32) -> refrain_fold::ranks::RankList {
     refrain_fold::ranks::RankList::single(rank)
 }
 
 fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64, wall_ns: u64) -> Meta {
     let version = pmpi.library_version().unwrap_or_default();
+    let extremes: Vec<String> = summary.told_extremes().collect();
     Meta {
         refrain_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: config.command.clone(),
@@ -158,7 +195,7 @@ fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64
         split: config.split,
         timed: config.time != Time::Off,
         complete: summary.notes.is_empty(),
-        notes: summary.notes,
+        notes: [summary.notes, extremes].concat(),
         mpi_time: summary.time,
         memory: summary.memory.map(|m| Memory {
             min: m.min,

@@ -7,7 +7,7 @@ use refrain_fold::bundle::Link;
 
 /// What a rank does next, with which other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub enum Step {
     Send(u32),
     Recv(u32),
 }
@@ -63,10 +63,19 @@ pub fn meet<L: Link, T>(
     size: u32,
     exchange: impl FnOnce(&mut Counted<'_, L>) -> Result<T, L::Error>,
 ) -> Option<Result<T, L::Error>> {
+    go_through(link, steps(rank, size), exchange)
+}
+
+/// The same for an exchange of other messages.
+pub fn go_through<L: Link, T>(
+    link: &mut L,
+    steps: Vec<Step>,
+    exchange: impl FnOnce(&mut Counted<'_, L>) -> Result<T, L::Error>,
+) -> Option<Result<T, L::Error>> {
     let mut counted = Counted { link, done: 0 };
     let result = catch_unwind(AssertUnwindSafe(|| exchange(&mut counted)));
     if !matches!(result, Ok(Ok(_))) {
-        let left = steps(rank, size).into_iter().skip(counted.done);
+        let left = steps.into_iter().skip(counted.done);
         for step in left {
             let gone_through = match step {
                 Step::Send(to) => link.send(to, &[]),

@@ -1,5 +1,6 @@
 //! The recorder: every observed call is encoded, folded, and at the end merged and written.
 
+mod agreement;
 mod endings;
 mod finalize;
 mod host;
@@ -52,6 +53,7 @@ impl Own {
         self.stacks.forget();
         if let Some(config) = state::CONFIG.get() {
             self.tape.match_sites(config.lossy.sites);
+            self.tape.join_waits(config.lossy.waits);
         }
         if let Some(safe) = &self.safe {
             state::set_inside(safe.word(Word::Inside));
@@ -131,7 +133,7 @@ impl State {
     /// Encodes a call that was not recognised, and remembers it.
     fn encode(&mut self, own: &mut Own, tables: &mut dyn Tables, call: Observed<'_>, result: i64, way: Way) {
         let Observed { function, args, level, .. } = call;
-        let Own { before, memo, record, tape, safe, known, .. } = own;
+        let Own { before, memo, record, tape, averages, safe, known, .. } = own;
         let State { host, encoder, .. } = self;
         let before = &mut before[level];
         encoder.after_in(host, tables, function, args, result, before, record);
@@ -139,6 +141,9 @@ impl State {
         record.site = way.site;
         let symbol = match way.keep {
             Keep::Record => {
+                if way.averages {
+                    averages.apply(function, record);
+                }
                 if !way.split {
                     record.inline_values();
                 }
@@ -250,6 +255,7 @@ pub fn stopped() {
 struct Way {
     keep: Keep,
     split: bool,
+    averages: bool,
     ticks: u64,
     /// Where it was made, 0 where that is not asked for.
     site: u64,
@@ -282,6 +288,7 @@ fn after(entered: &Entered, call: Observed<'_>, result: i64, ticks: u64) {
     };
     let config = state::CONFIG.get();
     let split = config.is_none_or(|config| config.split);
+    let averages = config.is_some_and(|config| config.lossy.averages);
     let (number, own) = entered.own();
     let site = match config {
         Some(config) if config.stacks != Kept::Nothing && keep == Keep::Record => {
@@ -291,7 +298,7 @@ fn after(entered: &Entered, call: Observed<'_>, result: i64, ticks: u64) {
         }
         _ => 0,
     };
-    let way = Way { keep, split, ticks, site };
+    let way = Way { keep, split, averages, ticks, site };
     own.make_room(entered, number, call.level);
     match entered.requests_alone() {
         Some(requests) => {

@@ -126,8 +126,11 @@ pub struct Flags {
     /// Calls at every depth of a recursion have one stack, or one each [default: fold; env: REFRAIN_RECURSION]
     #[arg(long, value_name = "fold|keep", hide_possible_values = true)]
     pub recursion: Option<Recursion>,
-    /// What may be lost, a list: sites=N takes stacks for one that differ in fewer than N frames,
-    /// sites-in=MODULE+0xA-0xB all places in this code [default: nothing; env: REFRAIN_LOSSY]
+    /// What may be lost, a list: histograms[=N] keeps of peers and counts that take more than N (64) numbers how often
+    /// each came, not in which order; averages, of the counts of MPI_Alltoallv their mean; tags, no tags where the order
+    /// of messages says the same; waits takes successive MPI_Waitsome or MPI_Testsome of the same requests for one;
+    /// sites=N, stacks that differ in fewer than N frames; sites-in=MODULE+0xA-0xB, all places in this code [default:
+    /// nothing; env: REFRAIN_LOSSY]
     #[arg(long, value_name = "WORDS")]
     pub lossy: Option<String>,
     /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]
@@ -161,6 +164,7 @@ impl Settings {
     pub fn resolve(flags: &Flags, env: impl Fn(&str) -> Option<OsString>) -> Result<Settings, Failure> {
         let env = |name: &str| env(name).filter(|value| !value.is_empty());
         let fold = fold(flags, env("REFRAIN_FOLD"))?;
+        let split = choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?;
         // Loops are at lines of the program.
         let stacks = if fold == Folding::Grammar { Stacks::Off } else { Stacks::Full };
         Ok(Settings {
@@ -168,7 +172,7 @@ impl Settings {
             force: flags.force || truth("REFRAIN_FORCE", env("REFRAIN_FORCE"))?,
             pointers: choice(flags.pointers, "REFRAIN_POINTERS", env("REFRAIN_POINTERS"), Switch::On)?,
             time: choice(flags.time, "REFRAIN_TIME", env("REFRAIN_TIME"), Time::Mean)?,
-            split: choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?,
+            split,
             fold,
             stacks: choice(flags.stacks, "REFRAIN_STACKS", env("REFRAIN_STACKS"), stacks)?,
             recursion: choice(
@@ -177,7 +181,7 @@ impl Settings {
                 env("REFRAIN_RECURSION"),
                 Recursion::Fold,
             )?,
-            lossy: lossy(flags, env)?,
+            lossy: lossy(flags, env, split)?,
             safe: choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?,
             quiet: flags.quiet,
             choice: chosen(flags, env)?,
@@ -185,13 +189,18 @@ impl Settings {
     }
 }
 
-fn lossy(flags: &Flags, env: impl Fn(&str) -> Option<OsString>) -> Result<Option<String>, Failure> {
+fn lossy(
+    flags: &Flags,
+    env: impl Fn(&str) -> Option<OsString>,
+    split: Switch,
+) -> Result<Option<String>, Failure> {
     let variable = || env("REFRAIN_LOSSY").map(|value| value.to_string_lossy().into_owned());
     let (place, text) = match &flags.lossy {
         Some(text) => ("--lossy", Some(text.clone())),
         None => ("REFRAIN_LOSSY", variable()),
     };
-    Lossy::read(text.as_deref()).map_err(|BadChoice { why, .. }| Failure::new(format!("{place}: {why}")))?;
+    let read = Lossy::read(text.as_deref()).and_then(|lossy| lossy.with_split(split == Switch::On));
+    read.map_err(|BadChoice { why, .. }| Failure::new(format!("{place}: {why}")))?;
     Ok(text)
 }
 
@@ -324,7 +333,10 @@ mod tests {
         let s = resolve(Flags::default(), &[("REFRAIN_STACKS", "full"), ("REFRAIN_LOSSY", "")]).unwrap();
         assert_eq!((s.stacks, s.recursion, s.lossy), (Stacks::Full, Recursion::Fold, None));
         let error = resolve(Flags::default(), &[("REFRAIN_LOSSY", "sites")]).unwrap_err();
-        assert!(error.starts_with("REFRAIN_LOSSY: 'sites' is none of: sites=N"), "{error}");
+        assert!(error.starts_with("REFRAIN_LOSSY: 'sites' is none of: "), "{error}");
+        let flags = Flags { lossy: Some("histograms".into()), split: Some(Switch::Off), ..Flags::default() };
+        let error = resolve(flags, &[]).unwrap_err();
+        assert!(error.starts_with("--lossy: 'histograms' needs numbers apart from calls"), "{error}");
     }
 
     #[test]

@@ -132,6 +132,11 @@ pub struct World {
 }
 
 pub fn world() -> World {
+    world_of(2)
+}
+
+/// The same of another rank.
+pub fn world_of(rank: i32) -> World {
     let mut values: Vec<(u16, i64)> = constants()
         .iter()
         .map(|c| {
@@ -157,9 +162,8 @@ pub fn world() -> World {
         })
         .collect();
     values.sort_unstable();
-    let all =
-        CommInfo { rank: 2, size: 5, remote_size: None, world: vec![0, 1, 2, 3, 4], remote_world: vec![] };
-    let me = CommInfo { rank: 0, size: 1, remote_size: None, world: vec![2], remote_world: vec![] };
+    let all = CommInfo { rank, size: 5, remote_size: None, world: vec![0, 1, 2, 3, 4], remote_world: vec![] };
+    let me = CommInfo { rank: 0, size: 1, remote_size: None, world: vec![rank], remote_world: vec![] };
     let comms =
         [(handle("MPI_COMM_WORLD") as u64, all), (handle("MPI_COMM_SELF") as u64, me)].into_iter().collect();
     let topology = Topology { indegree: 2, outdegree: 3, dims: 2 };
@@ -180,7 +184,7 @@ pub fn world() -> World {
         encoder,
         before: Before::default(),
         record: Record::default(),
-        decoder: Decoder::new(2),
+        decoder: Decoder::new(rank as u32),
         split: true,
     }
 }

@@ -3,6 +3,7 @@
 //! A [`Bundle`] starts as one rank's recording ([`Bundle::of_rank`]), grows by [`merge`] or [`gather`], is put into
 //! its final form by [`Bundle::canonical`], and is read rank by rank with a [`Walk`].
 
+mod change;
 pub mod codec;
 mod gather;
 mod hash;
@@ -22,6 +23,7 @@ use crate::loops::{Loops, Node};
 use crate::ranks::RankList;
 use crate::stream::{Stream, Term};
 
+pub use change::Place;
 pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
 pub use lanes::{Lane, Number, Own, Variant, choice};

@@ -31,7 +31,7 @@ pub fn write(put: &mut Put, structures: &[Structure]) {
         return write_rules(put, &rules);
     }
     put.put(Field::Count, 3, 0);
-    put.put(Field::Count, 6, structures.len() as u64);
+    put.put(Field::Count, 9, structures.len() as u64);
     let mut symbols = 0;
     for structure in structures {
         match structure {
@@ -141,7 +141,7 @@ pub fn read(get: &mut Get, symbols: usize) -> Result<Vec<Structure>, Bad> {
     let mut structures = Vec::new();
     let mut rules = 0;
     let mut known = 0;
-    for _ in 0..get.count(Field::Count, 6)? {
+    for _ in 0..get.count(Field::Count, 9)? {
         structures.push(match get.get(Field::Item, 4)? {
             RULES => {
                 rules += 1;

@@ -170,7 +170,7 @@ fn number<T: FromStr>(text: &str, what: &str) -> Read<T> {
 
 fn hex(text: &str) -> Read<Box<[u8]>> {
     let bad = || format!("`{text}` is not bytes in hexadecimal");
-    if !text.is_ascii() || text.len() % 2 != 0 {
+    if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return Err(bad());
     }
     let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| bad());

@@ -1,0 +1,140 @@
+//! Decoders on bytes that nobody meant for them, for a while: `fuzz [--seconds N] [FORMAT...]`. A panic is a finding; the
+//! seed that is printed before each round finds it again: `fuzz --seed S FORMAT`.
+
+use std::io::Cursor;
+use std::time::{Duration, Instant};
+
+use refrain_addresses::{Batch, Format, Reader, Reference, Writer};
+
+/// References that one input may give: a damaged count may stand for more than anyone can wait for.
+const MOST: u64 = 1 << 15;
+
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, most: usize) -> usize {
+        (self.next() % most.max(1) as u64) as usize
+    }
+}
+
+fn main() {
+    let (mut seconds, mut seed, mut formats) = (60, None, Vec::new());
+    let mut words = std::env::args().skip(1);
+    while let Some(word) = words.next() {
+        let mut number = || words.next().and_then(|n| n.parse().ok()).expect("a number follows");
+        match word.as_str() {
+            "--seconds" => seconds = number(),
+            "--seed" => seed = Some(number()),
+            name => formats.push(Format::named(name).expect("a format's name")),
+        }
+    }
+    if formats.is_empty() {
+        formats.extend(Format::ALL);
+    }
+    for format in formats {
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let (mut inputs, mut references, mut errors) = (0u64, 0u64, 0u64);
+        let mut next = seed.unwrap_or(1);
+        while Instant::now() < end {
+            let outcome = std::panic::catch_unwind(|| round(format, next));
+            let (read, failed) = outcome.unwrap_or_else(|_| {
+                eprintln!("fuzz --seed {next} {}", format.name());
+                std::process::exit(1);
+            });
+            inputs += 1;
+            references += read;
+            errors += u64::from(failed);
+            if seed.is_some() {
+                break;
+            }
+            next += 1;
+        }
+        println!(
+            "{:<9} {inputs:>9} inputs, {errors:>9} refused, {references:>12} references, no panic",
+            format.name()
+        );
+    }
+}
+
+/// References read, and whether an error ended it. Panics where the reader breaks its word.
+fn round(format: Format, seed: u64) -> (u64, bool) {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+    let bytes = input(format, &mut random);
+    let len = bytes.len() as u64;
+    let mut reader = match Reader::new(Box::new(Cursor::new(bytes)), format) {
+        Ok(reader) => reader,
+        Err(_) => return (0, true),
+    };
+    let mut batch = Batch::new();
+    let mut read = 0;
+    while read < MOST {
+        match reader.read(&mut batch) {
+            Ok(false) => return (read, false),
+            Ok(true) => {
+                assert!(batch.kinds.iter().all(|kind| *kind < 8));
+                assert_eq!(batch.addresses.len(), batch.len());
+                assert_eq!(batch.times.len(), if reader.fields().times { batch.len() } else { 0 });
+                read += batch.len() as u64;
+            }
+            Err(refrain_addresses::Error::Damaged { record, offset, .. }) => {
+                assert!(record == read + 1 && offset <= len);
+                return (read, true);
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+    (read, false)
+}
+
+/// A good trace with a few bytes changed, bytes of the kind the format has, or any bytes.
+fn input(format: Format, random: &mut Random) -> Vec<u8> {
+    let count = random.below(400);
+    let mut bytes = match random.below(8) {
+        0 => (0..count).map(|_| random.next() as u8).collect(),
+        1 if format.is_text() => {
+            let letters = b"0123456789abcdefILSM ,\n\r\tx==";
+            (0..count).map(|_| letters[random.below(letters.len())]).collect()
+        }
+        _ => trace(format, count, random),
+    };
+    for _ in 0..random.below(5) {
+        let at = random.below(bytes.len());
+        match random.below(5) {
+            0 => bytes.truncate(at),
+            1 => bytes.insert(at, random.next() as u8),
+            2 if at < bytes.len() => drop(bytes.remove(at)),
+            3 if at < bytes.len() => bytes[at] = random.next() as u8,
+            _ if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            _ => {}
+        }
+    }
+    bytes
+}
+
+fn trace(format: Format, count: usize, random: &mut Random) -> Vec<u8> {
+    let fields = if random.below(2) == 0 { format.keeps() } else { format.needs() };
+    let wide = !matches!(format, Format::Pdats | Format::Pdi);
+    let mut batch = Batch::new();
+    let (mut address, mut time) = (0u64, 0u64);
+    for _ in 0..count {
+        let shift = random.below(64) as u32;
+        address = address.wrapping_add(if random.below(3) == 0 { random.next() >> shift } else { 4 });
+        if !wide {
+            address &= u64::from(u32::MAX);
+        }
+        time = time.wrapping_add(if wide && random.below(9) == 0 { random.next() >> shift } else { 1 });
+        let kind = random.below(if format == Format::Lackey { 3 } else { 8 }) as u8;
+        let word = if kind & 3 == 2 { random.next() as u32 } else { 0 };
+        batch.push(fields, Reference { kind, address, time, word, size: 8, flag: false, pc: address });
+    }
+    let mut writer = Writer::new(Vec::new(), format, fields).expect("its own fields fit");
+    writer.write(&batch).expect("what was made fits");
+    writer.finish().expect("memory can be written to")
+}

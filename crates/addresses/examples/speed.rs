@@ -1,0 +1,92 @@
+//! How fast a format packs and unpacks, in memory, in processor time of one core: `speed TRACE [FORMAT...]`. Best of five.
+
+use std::fs::File;
+use std::io::Cursor;
+
+use refrain_addresses::{
+    Batch, Error, Fields, Format, Options, Reader, Shape, WordCounts, Writer, of_name, open,
+};
+
+const ROUNDS: usize = 5;
+
+fn main() {
+    let mut words = std::env::args().skip(1);
+    let trace = words.next().expect("speed TRACE [FORMAT...]");
+    let formats: Vec<Format> = words.map(|name| Format::named(&name).expect("a format's name")).collect();
+    let formats = if formats.is_empty() { vec![Format::Pdats, Format::Pdats64] } else { formats };
+    let file = File::open(&trace).expect("the trace opens");
+    let mut reader = open(Box::new(file), &trace, of_name(&trace).0).expect("the trace is one");
+    let mut batches = Vec::new();
+    let mut batch = Batch::new();
+    let mut counts = WordCounts::new();
+    while reader.read(&mut batch).expect("the trace is whole") {
+        counts.add(&batch);
+        batches.push(batch.clone());
+    }
+    let references: usize = batches.iter().map(Batch::len).sum();
+    println!(
+        "{:<10} {:>12} {:>10} {:>14} {:>16}",
+        "format", "references", "bytes/ref", "pack, M refs/s", "unpack, M refs/s"
+    );
+    for format in formats {
+        let options = Options { dictionary: counts.dictionary(), ..Options::default() };
+        let fill = Fields::NAMES
+            .map(|name| Some(0).filter(|_| Fields::named(name).unwrap().and(format.needs()) != Fields::NONE));
+        let mut shape = Shape { drop: reader.fields().without(format.keeps()), fill, ..Shape::default() };
+        let fields = shape.fields(reader.fields());
+        let mut shaped = batches.clone();
+        shaped.iter_mut().for_each(|batch| shape.apply(batch));
+        match measure(&shaped, fields, format, &options) {
+            Ok((bytes, pack, unpack)) => println!(
+                "{:<10} {references:>12} {:>10.3} {:>14.1} {:>16.1}",
+                format.name(),
+                bytes as f64 / references as f64,
+                references as f64 / pack / 1e6,
+                references as f64 / unpack / 1e6
+            ),
+            Err(error) => println!("{:<10} {error}", format.name()),
+        }
+    }
+}
+
+/// Of this thread, on a processor: others may be busy too.
+fn seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the kernel writes to `time`, which outlives the call.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    assert_eq!(failed, 0, "threads have clocks");
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Bytes, and the seconds to pack and to unpack.
+fn measure(
+    batches: &[Batch],
+    fields: Fields,
+    format: Format,
+    options: &Options,
+) -> Result<(usize, f64, f64), Error> {
+    let (mut pack, mut unpack) = (f64::INFINITY, f64::INFINITY);
+    let mut bytes = Vec::new();
+    for _ in 0..ROUNDS {
+        bytes.clear();
+        let begin = seconds();
+        let mut writer = Writer::with(std::mem::take(&mut bytes), format, fields, options)?;
+        for batch in batches {
+            writer.write(batch)?;
+        }
+        bytes = writer.finish()?;
+        pack = pack.min(seconds() - begin);
+
+        let from = Cursor::new(bytes.clone());
+        let begin = seconds();
+        let mut reader = Reader::new(Box::new(from), format)?;
+        let mut batch = Batch::new();
+        let mut sum = 0u64;
+        while reader.read(&mut batch)? {
+            sum = sum.wrapping_add(batch.addresses[0]);
+        }
+        unpack = unpack.min(seconds() - begin);
+        std::hint::black_box(sum);
+    }
+    Ok((bytes.len(), pack, unpack))
+}

@@ -1,0 +1,124 @@
+//! Which format a trace is in: as the user says, as its first bytes say, as its name says.
+
+use std::io::Read;
+
+use crate::compression::{peek, unpacked};
+use crate::error::Error;
+use crate::{Compression, Format, Reader, pdats, pdi};
+
+/// Enough of a trace to see what it is; the text of a tool begins with lines of its own.
+const HEAD: usize = 1 << 14;
+
+/// Opens a trace, compressed or not. Without a format, its bytes and then its name say what it is; the name of what has
+/// none is "-".
+pub fn open(from: Box<dyn Read + Send>, name: &str, format: Option<Format>) -> Result<Reader, Error> {
+    let failed = |error| Error::Read { record: 1, offset: 0, error };
+    let from = unpacked(from).map_err(failed)?;
+    if let Some(format) = format {
+        return Reader::new(from, format);
+    }
+    let mut peeked = peek(from, HEAD);
+    match (of_bytes(&peeked.head, of_name(name).0), peeked.failure.take()) {
+        (Ok(format), failure) => {
+            peeked.failure = failure;
+            Reader::new(peeked.whole(), format)
+        }
+        (Err(_), Some(error)) => Err(failed(error)),
+        (Err(unknown), None) => Err(unknown),
+    }
+}
+
+/// The format and the compression that a name stands for: `app.pdt.gz`.
+pub fn of_name(name: &str) -> (Option<Format>, Compression) {
+    let (stem, compression) = Compression::of_name(name);
+    let extension = stem.rsplit_once('.').map_or("", |(_, extension)| extension);
+    (Format::named(extension), compression)
+}
+
+fn of_bytes(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
+    let marked = if head.starts_with(&pdats::MAGIC) {
+        Some(Format::Pdats)
+    } else if head.starts_with(&pdi::MAGIC) {
+        Some(Format::Pdi)
+    } else {
+        None
+    };
+    match (marked, name) {
+        (Some(format), _) => Ok(format),
+        (None, Some(Format::Din)) | (None, None) => of_text(head, name),
+        (None, Some(format)) => Ok(format),
+    }
+}
+
+/// Lines that are not a tool's own words.
+fn of_text(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
+    let line = head
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| std::str::from_utf8(line).ok())
+        .find(|line| !line.trim().is_empty() && !line.starts_with("=="));
+    let Some(line) = line else {
+        return name.filter(|_| head.is_empty()).ok_or_else(|| unknown("nothing in it says what it is"));
+    };
+    let columns = line.split_whitespace().count();
+    let first = line.split_whitespace().next().unwrap_or("");
+    if columns == 2 && matches!(first, "I" | "L" | "S" | "M") && line.contains(',') {
+        return Ok(Format::Lackey);
+    }
+    let hex = line.split_whitespace().all(|word| word.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    match columns {
+        _ if !hex || first.len() != 1 => name.ok_or_else(|| unknown("it is none that is known by its first bytes")),
+        2 => Ok(Format::Din),
+        4 => Ok(Format::DinSize),
+        3 => Err(Error::Unknown {
+            what: "the third column may be instruction words or times; say `--from din-word` or `--from din-time`"
+                .to_owned(),
+        }),
+        _ => name.ok_or_else(|| unknown("it is none that is known by its first bytes")),
+    }
+}
+
+fn unknown(why: &str) -> Error {
+    let names: Vec<&str> = Format::ALL.into_iter().map(Format::name).collect();
+    Error::Unknown {
+        what: format!("the format is not known: {why}; say which with `--from`: {}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(head: &[u8], name: &str, expected: Result<Format, &str>) {
+        match (of_bytes(head, of_name(name).0), expected) {
+            (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+            (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{error}"),
+            (found, expected) => panic!("{found:?}, not {expected:?}"),
+        }
+    }
+
+    #[test]
+    fn by_content() {
+        check(b"0 1000\n1 2000\n", "-", Ok(Format::Din));
+        check(b"2 1000 04 0\n", "a.din", Ok(Format::DinSize));
+        check(b"2 1000 8fa40000\n", "a.din", Err("din-word"));
+        check(b"2 1000 8fa40000\n", "a.dinw.gz", Ok(Format::DinWord));
+        check(b"==1== Lackey\nI  04016b80,3\n L 1ffeffe7e0,8\n", "-", Ok(Format::Lackey));
+        check(&[&pdats::MAGIC[..], &[2]].concat(), "wrong.din", Ok(Format::Pdats));
+        check(&pdi::MAGIC, "-", Ok(Format::Pdi));
+    }
+
+    #[test]
+    fn by_name() {
+        check(b"", "a.din", Ok(Format::Din));
+        check(&[0; 9], "a.raw", Ok(Format::Raw));
+        check(&[0; 17], "dir.d/a.rawt.xz", Ok(Format::RawTime));
+    }
+
+    #[test]
+    fn not_at_all() {
+        check(b"", "-", Err("--from"));
+        check(&[0; 9], "a", Err("--from"));
+        check(b"hello, world\n", "a.txt", Err("pdt64"));
+    }
+}

@@ -1,0 +1,112 @@
+//! A trace, batch by batch, whatever its format.
+
+use std::io::Read;
+
+use crate::error::{Error, Fault};
+use crate::input::Input;
+use crate::{Batch, Fields, Format, pdats, pdi, raw, text};
+
+/// Turns bytes into references.
+pub(crate) trait Decode: Send {
+    /// What the trace has, as its format or its header says.
+    fn fields(&self) -> Fields;
+
+    /// Puts references in the place of what is in the batch, [`crate::BATCH`] at most, and none only at the end. What is
+    /// in the batch when it fails is good.
+    fn decode(&mut self, input: &mut Input, batch: &mut Batch) -> Result<(), Fault>;
+}
+
+pub struct Reader {
+    format: Format,
+    fields: Fields,
+    input: Input,
+    decoder: Box<dyn Decode>,
+    /// References delivered.
+    records: u64,
+    /// Waits until everything before it was delivered.
+    error: Option<Error>,
+}
+
+impl Reader {
+    /// Reads the header, where the format has one. The input is not compressed; [`crate::open`] sees to that.
+    pub fn new(from: Box<dyn Read + Send>, format: Format) -> Result<Reader, Error> {
+        let mut input = Input::new(from);
+        let (format, decoder) = open(&mut input, format).map_err(|fault| fault.at_record(format, 1))?;
+        Ok(Reader { format, fields: decoder.fields(), input, decoder, records: 0, error: None })
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    pub fn fields(&self) -> Fields {
+        self.fields
+    }
+
+    /// References read so far.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Bytes of the trace read so far.
+    pub fn offset(&self) -> u64 {
+        self.input.offset()
+    }
+
+    /// The next references, in the place of what was in the batch; false after the last. An error comes once
+    /// everything before it was delivered, and stays: after it there is nothing.
+    pub fn read(&mut self, batch: &mut Batch) -> Result<bool, Error> {
+        if let Some(error) = self.error.take() {
+            batch.clear();
+            self.decoder = Box::new(Nothing(self.fields));
+            return Err(error);
+        }
+        let done = self.decoder.decode(&mut self.input, batch);
+        self.records += batch.len() as u64;
+        if let Err(fault) = done {
+            let error = fault.at_record(self.format, self.records + 1);
+            if batch.is_empty() {
+                self.decoder = Box::new(Nothing(self.fields));
+                return Err(error);
+            }
+            self.error = Some(error);
+        }
+        Ok(!batch.is_empty())
+    }
+}
+
+/// The decoder, and the format that the header says it is.
+fn open(input: &mut Input, format: Format) -> Result<(Format, Box<dyn Decode>), Fault> {
+    let fields = format.keeps();
+    Ok(match format {
+        Format::Din | Format::DinWord | Format::DinTime | Format::DinSize => {
+            (format, Box::new(text::DinDecoder::new(fields)))
+        }
+        Format::Lackey => (format, Box::new(text::LackeyDecoder)),
+        Format::Raw | Format::RawTime | Format::RawPc => (format, Box::new(raw::Decoder::new(fields))),
+        Format::Pdats | Format::Pdats64 => {
+            let header = pdats::Header::read(input)?;
+            let format = if header.wide { Format::Pdats64 } else { Format::Pdats };
+            (format, Box::new(pdats::Decoder::new(header)))
+        }
+        Format::Pdi | Format::Pdi64 => {
+            let (header, dictionary) = pdi::Header::read(input)?;
+            let format = if header.wide { Format::Pdi64 } else { Format::Pdi };
+            (format, Box::new(pdi::Decoder::new(header, dictionary)))
+        }
+    })
+}
+
+/// What follows an error.
+struct Nothing(Fields);
+
+impl Decode for Nothing {
+    fn fields(&self) -> Fields {
+        self.0
+    }
+
+    fn decode(&mut self, _: &mut Input, batch: &mut Batch) -> Result<(), Fault> {
+        batch.clear();
+        Ok(())
+    }
+}

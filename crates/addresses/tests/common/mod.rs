@@ -1,0 +1,179 @@
+//! Traces to test with: random, but the same in every run.
+#![allow(dead_code)]
+
+use refrain_addresses::{Batch, Error, Fields, Format, Options, Reader, Reference, Writer};
+
+/// Xorshift, which is enough here.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    pub fn below(&mut self, most: u64) -> u64 {
+        self.next() % most
+    }
+
+    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// What all references of a trace keep to.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    pub address: u64,
+    pub kinds: u64,
+    /// Times rise by this at most; without it they are anything.
+    pub time: Option<u64>,
+}
+
+impl Bounds {
+    pub const NONE: Bounds = Bounds { address: u64::MAX, kinds: 8, time: None };
+
+    /// What a format can write.
+    pub fn of(format: Format) -> Bounds {
+        match format {
+            Format::Pdats => Bounds { address: u64::from(u32::MAX), time: Some(65_536), ..Bounds::NONE },
+            Format::Pdi => Bounds { address: u64::from(u32::MAX), ..Bounds::NONE },
+            Format::Lackey => Bounds { kinds: 3, ..Bounds::NONE },
+            _ => Bounds::NONE,
+        }
+    }
+
+    pub fn and(self, other: Bounds) -> Bounds {
+        let time = match (self.time, other.time) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        Bounds { address: self.address.min(other.address), kinds: self.kinds.min(other.kinds), time }
+    }
+}
+
+/// Runs, strides, jumps near and far, and extremes.
+pub fn references(random: &mut Random, count: usize, fields: Fields, bounds: Bounds) -> Vec<Reference> {
+    let mut out: Vec<Reference> = Vec::with_capacity(count);
+    let mut last = [0u64; 8];
+    let mut time = if random.below(2) == 0 { 0 } else { random.next() >> 1 };
+    let words: Vec<u32> = (0..400).map(|_| random.next() as u32).collect();
+    while out.len() < count {
+        let kind = random.below(bounds.kinds) as u8;
+        let offset = match random.below(8) {
+            0..3 => 4,
+            3 => random.next() as i8 as i64,
+            4 => random.next() as i16 as i64,
+            5 => random.next() as i32 as i64,
+            6 => random.next() as i64,
+            _ => random.pick(&[
+                0,
+                -1,
+                127,
+                128,
+                -128,
+                -129,
+                32767,
+                -32769,
+                i32::MIN as i64,
+                i64::MIN,
+                i64::MAX,
+                8,
+            ]),
+        };
+        let step = match (random.below(6), bounds.time) {
+            (0..2, _) => 1,
+            (2, _) => 0,
+            (3, _) => random.below(256),
+            (4, bound) => random.below(bound.unwrap_or(1 << 20) + 1),
+            (_, Some(bound)) => bound,
+            (_, None) => random.next(),
+        };
+        let run = if random.below(40) == 0 {
+            random.pick(&[254, 255, 256, 257, 300, 9000])
+        } else {
+            random.below(4)
+        };
+        for _ in 0..=run {
+            let address = &mut last[usize::from(kind)];
+            *address = address.wrapping_add(offset as u64) & bounds.address;
+            time = time.wrapping_add(step);
+            let mut reference = Reference { kind, address: *address, ..Reference::default() };
+            if fields.times {
+                reference.time = time;
+            }
+            if fields.words && kind & 3 == 2 {
+                reference.word =
+                    if random.below(4) == 0 { random.next() as u32 } else { random.pick(&words[..]) };
+            }
+            if fields.sizes {
+                reference.size = random.pick(&[0, 1, 2, 4, 8, 16, 32, 512, 65_535]);
+            }
+            if fields.flags {
+                reference.flag = random.below(16) == 0;
+            }
+            if fields.pcs {
+                reference.pc = if random.below(3) == 0 { random.next() } else { 0x40_0000 };
+            }
+            out.push(reference);
+        }
+    }
+    out.truncate(count);
+    out
+}
+
+pub fn write(
+    references: &[Reference],
+    fields: Fields,
+    format: Format,
+    options: &Options,
+) -> Result<Vec<u8>, Error> {
+    let mut writer = Writer::with(Vec::new(), format, fields, options)?;
+    // Batches of many sizes.
+    for piece in references.chunks(1 + references.len() % 1000) {
+        let mut batch = Batch::new();
+        piece.iter().for_each(|reference| batch.push(fields, *reference));
+        writer.write(&batch)?;
+    }
+    writer.finish()
+}
+
+/// All references that could be read, and what stopped it.
+pub fn read(bytes: &[u8], format: Format) -> (Vec<Reference>, Option<Error>) {
+    let mut reader = match Reader::new(Box::new(std::io::Cursor::new(bytes.to_vec())), format) {
+        Ok(reader) => reader,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let mut all = Vec::new();
+    let mut batch = Batch::new();
+    loop {
+        match reader.read(&mut batch) {
+            Ok(true) => all.extend(batch.iter()),
+            Ok(false) => return (all, None),
+            Err(error) => {
+                assert!(!reader.read(&mut batch).unwrap(), "nothing follows an error");
+                return (all, Some(error));
+            }
+        }
+    }
+}
+
+/// Reads at most so many references: a damaged count may stand for more than anyone can wait for.
+pub fn read_some(bytes: &[u8], format: Format, most: u64, done: impl FnOnce(u64, Option<Error>)) {
+    let mut reader = match Reader::new(Box::new(std::io::Cursor::new(bytes.to_vec())), format) {
+        Ok(reader) => reader,
+        Err(error) => return done(0, Some(error)),
+    };
+    let mut batch = Batch::new();
+    let mut read = 0;
+    while read < most {
+        match reader.read(&mut batch) {
+            Ok(true) => read += batch.len() as u64,
+            Ok(false) => return done(read, None),
+            Err(error) => return done(read, Some(error)),
+        }
+    }
+    done(read, None)
+}

@@ -1,0 +1,114 @@
+//! Which tags matter (`--lossy tags`) no rank can tell alone: what each knows goes up the tree that the recordings will
+//! take, and what all know together comes down again.
+
+use refrain_encode::Tags;
+use refrain_fold::bundle::Link;
+
+use super::meeting::{Step, go_through};
+
+/// Whom a rank tells what it knows, and before that who tells it.
+fn tree(rank: u32, size: u32) -> (Vec<u32>, Option<u32>) {
+    let mut below = Vec::new();
+    let mut bit = 1u32;
+    while bit < size {
+        if rank & bit != 0 {
+            return (below, Some(rank - bit));
+        }
+        below.extend(rank.checked_add(bit).filter(|&from| from < size));
+        match bit.checked_mul(2) {
+            Some(next) => bit = next,
+            None => break,
+        }
+    }
+    (below, None)
+}
+
+/// To be called by all ranks. One that fails among these messages leaves the others with the knowledge that nothing is
+/// known, so that tags stay.
+pub fn agree<L: Link>(link: &mut L, rank: u32, size: u32, own: Tags) -> Tags {
+    let (below, above) = tree(rank, size);
+    let up = below.iter().copied().map(Step::Recv).chain(above.map(Step::Send));
+    let down = above.map(Step::Recv).into_iter().chain(below.iter().rev().copied().map(Step::Send));
+    let read = |bytes: &[u8]| Tags::from_text(&String::from_utf8_lossy(bytes));
+    let agreed = go_through(link, up.chain(down).collect(), |link| {
+        let mut all = own;
+        for &from in &below {
+            all.absorb(read(&link.recv(from)?));
+        }
+        if let Some(above) = above {
+            link.send(above, all.to_text().as_bytes())?;
+            all = read(&link.recv(above)?);
+        }
+        for &to in below.iter().rev() {
+            link.send(to, all.to_text().as_bytes())?;
+        }
+        Ok(all)
+    });
+    agreed.and_then(Result::ok).unwrap_or_else(Tags::unknown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_mpi::{LocalTransport, Transport, TransportError, local};
+
+    struct Wire {
+        transport: LocalTransport,
+        fails: bool,
+    }
+
+    impl Link for Wire {
+        type Error = TransportError;
+        fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
+            let sent = self.transport.send(to, bytes);
+            assert!(!std::mem::take(&mut self.fails), "a test asked for a fault");
+            sent
+        }
+        fn recv(&mut self, from: u32) -> Result<Vec<u8>, TransportError> {
+            self.transport.recv(from)
+        }
+    }
+
+    /// What each of `size` ranks is left with, if `fails` panics after its first message. Together their tags do not
+    /// matter.
+    fn agreed(size: u32, fails: Option<u32>) -> Vec<Tags> {
+        std::thread::scope(|scope| {
+            let ranks = (0..).zip(local(size)).map(|(rank, transport)| {
+                let mut link = Wire { transport, fails: fails == Some(rank) };
+                let others = u64::from((0..size - 1).sum::<u32>());
+                let sum = if rank + 1 < size { rank.into() } else { others.wrapping_neg() };
+                let own = Tags::from_text(&format!("known\n{sum} 0 {rank} world\n"));
+                scope.spawn(move || agree(&mut link, rank, size, own))
+            });
+            let ranks = ranks.collect::<Vec<_>>();
+            ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn all_ranks_know_the_same() {
+        for size in [1, 2, 3, 5, 8] {
+            let tags = if size == 1 { "0" } else { "many" };
+            let expected = Tags::from_text(&format!("known\n0 0 {tags} world\n"));
+            assert!(!expected.matter("world"));
+            assert_eq!(agreed(size, None), vec![expected; size as usize], "{size} ranks");
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_a_rank_that_fails() {
+        std::panic::set_hook(Box::new(|_| {}));
+        for size in 2..9 {
+            for fails in 0..size {
+                let known = agreed(size, Some(fails));
+                assert!(known[fails as usize].matter("world"), "{fails} of {size}: {known:?}");
+                // Below it nothing is known either; above it everything is.
+                let (_, above) = tree(fails, size);
+                assert!(
+                    above.is_none_or(|above| !known[above as usize].matter("world")),
+                    "{fails} of {size}"
+                );
+            }
+        }
+    }
+}

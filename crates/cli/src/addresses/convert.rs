@@ -1,0 +1,248 @@
+//! `refrain convert`: from one format of address traces to another.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use refrain_addresses::{
+    Batch, Compression, Dictionary, Error, Format, Options, Packed, Shape, WordCounts, Writer, dictionary_of,
+};
+
+use super::files::{Source, Target, is_dash, said};
+use super::flags::{self, Drop, Step};
+use crate::failure::Failure;
+use crate::progress::Bar;
+
+/// Bytes of a file in which its dictionary is, compressed or not.
+const DICTIONARY: u64 = 1 << 20;
+
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// The format of IN [default: what its bytes and its name say]
+    #[arg(long, value_name = "FORMAT", value_parser = flags::format)]
+    from: Option<Format>,
+    /// The format of OUT, and how to compress it: pdt.gz [default: what its name says]
+    #[arg(long, value_name = "FORMAT", value_parser = flags::target)]
+    to: Option<(Format, Compression)>,
+    /// Leave out: times, words, sizes, flags, pcs, fetches
+    #[arg(long, value_name = "WHAT", value_delimiter = ',', value_parser = flags::drop)]
+    drop: Vec<Drop>,
+    /// Put in what IN does not have and OUT needs: sizes=8
+    #[arg(long, value_name = "FIELD=N", value_delimiter = ',', value_parser = flags::fill)]
+    fill: Vec<(usize, u64)>,
+    /// Give each reference the address of the fetch before it
+    #[arg(long)]
+    pcs: bool,
+    /// Stop after so many references
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// pdt64, pdi64: the offset that costs no byte, for all kinds or some: 8 or 0=8,1=8 [default: 4]
+    #[arg(long, value_name = "S", value_delimiter = ',', value_parser = flags::step, allow_hyphen_values = true)]
+    step: Vec<Step>,
+    /// pdi, pdi64: take the words of this file, and read IN only once
+    #[arg(long, value_name = "FILE")]
+    dictionary: Option<PathBuf>,
+    /// How hard to compress: gz 1-9, zst 1-22, xz 0-9
+    #[arg(long, value_name = "N")]
+    level: Option<u32>,
+    /// Replace OUT if it is there already
+    #[arg(long)]
+    force: bool,
+    /// The trace; - is standard input
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// What to write; - is standard output
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+}
+
+pub fn convert_help() -> String {
+    "\
+Examples:
+  refrain convert app.din app.pdt               dinero to PDATS
+  refrain convert app.din.gz app.pdt64.zst      compressed files are read and written as such
+  valgrind --tool=lackey --trace-mem=yes --log-fd=9 ./app 9>&1 >/dev/null |
+    refrain convert --from lackey --drop sizes - app.pdt64
+  refrain convert --drop sizes,fetches --pcs app.lackey app.rawp   data references, each with its instruction
+  refrain convert app.pdt64 - --to din | head   to look at it
+  refrain convert app.dinw app.pdi              instruction words; reads app.dinw twice, for the 256 most common
+  refrain convert --dictionary app.pdi b.dinw b.pdi                once, with those of another trace
+
+Formats, and how files of them are called:
+  din             .din     kind and address in hexadecimal, a line a reference
+  din-word        .dinw    and an instruction word
+  din-time        .dint    and a time (Green Stamp)
+  din-size        .dins    and size and flag (RATCHET I)
+  lackey          .lackey  Valgrind's lackey; M is a read and a write
+  raw             .raw     9 bytes: kind, address
+  raw-time        .rawt    17 bytes: kind, address, time
+  raw-pc          .rawp    17 bytes: kind, address, address of the instruction
+  pdt, pdt64      .pdt     PDATS, as published for 32-bit addresses; for 64 bits
+  pdi, pdi64      .pdi     PDI, with instruction words, likewise
+Kinds: 0 read, 1 write, 2 fetch, 3 unknown, 4 to 6 the first three of the supervisor, 7 other.
+
+Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill.
+Where IN is damaged, everything before is written, the error says which record and byte, and the exit code is 2."
+        .to_owned()
+}
+
+pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
+    let (format, compression) = target(flags)?;
+    let level = level(flags.level, compression)?;
+    let mut shape = shape(flags);
+    let mut source = Source::open(&flags.input, flags.from)?;
+    let steps = flags::steps(&flags.step);
+    if !flags.step.is_empty() && !matches!(format, Format::Pdats64 | Format::Pdi64) {
+        return Err(Failure::new(format!("{} has no step to choose", format.name()))
+            .help("the 64-bit formats have: `--to pdt64`, `--to pdi64`"));
+    }
+    let dictionary = dictionary(flags, format, &source)?;
+    let options = Options { steps, dictionary, ..Options::default() };
+    let fields = shape.fields(source.reader.fields());
+    // Before there is a file: what does not fit as a whole.
+    Writer::with(std::io::sink(), format, fields, &options)
+        .map_err(|error| Failure::new(error.to_string()))?;
+
+    let target =
+        Target::create(&flags.output, flags.force, format.is_text() && compression == Compression::None)?;
+    let written = |error: &Error| Failure::new(format!("{}: {error}", flags.output.display()));
+    let packed = Packed::new(target, compression, level).map_err(|error| written(&Error::Write(error)))?;
+    let mut writer = Writer::with(packed, format, fields, &options).map_err(|error| written(&error))?;
+    let done = pump(&mut source, &mut shape, flags.limit, &mut writer);
+    if let Err(Stopped::Writing(error @ Error::Write(_))) = &done {
+        if error.is_broken_pipe() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        return Err(written(error));
+    }
+    // Also after damage: what came before it is worth having.
+    let count = writer.records();
+    let packed = writer.finish();
+    let finished = packed.and_then(|packed| packed.finish().and_then(Target::finish).map_err(Error::Write));
+    match (done, finished) {
+        (_, Err(error)) if error.is_broken_pipe() => Ok(ExitCode::SUCCESS),
+        (_, Err(error)) => Err(written(&error)),
+        (Ok(()), Ok(())) => Ok(ExitCode::SUCCESS),
+        (Err(stopped), Ok(())) => Err(match stopped {
+            Stopped::Reading(error) => said(&flags.input, &error),
+            Stopped::Writing(error) => written(&error),
+        }
+        .help(format!(
+            "the {} before {} written",
+            refrain_views::human::plural(count, "reference"),
+            if count == 1 { "it is" } else { "it are" }
+        ))),
+    }
+}
+
+enum Stopped {
+    Reading(Error),
+    Writing(Error),
+}
+
+fn pump<W: std::io::Write>(
+    source: &mut Source,
+    shape: &mut Shape,
+    limit: Option<u64>,
+    writer: &mut Writer<W>,
+) -> Result<(), Stopped> {
+    let mut bar = Bar::new("converting");
+    let mut batch = Batch::new();
+    let mut left = limit.unwrap_or(u64::MAX);
+    while left > 0 && source.reader.read(&mut batch).map_err(Stopped::Reading)? {
+        shape.apply(&mut batch);
+        if batch.len() as u64 > left {
+            batch.truncate(left as usize);
+        }
+        left -= batch.len() as u64;
+        writer.write(&batch).map_err(Stopped::Writing)?;
+        if let Some((done, all)) = source.progress() {
+            bar.show(done, all);
+        }
+    }
+    Ok(())
+}
+
+fn target(flags: &Convert) -> Result<(Format, Compression), Failure> {
+    if let Some(target) = flags.to {
+        return Ok(target);
+    }
+    flags::target_of_name(&flags.output.to_string_lossy()).ok_or_else(|| {
+        let what = if is_dash(&flags.output) {
+            "which format goes to standard output?".to_owned()
+        } else {
+            format!("the name {} does not say in which format", flags.output.display())
+        };
+        Failure::new(what)
+            .help(format!("say it with `--to`: {}, each with .gz, .zst or .xz", flags::formats()))
+    })
+}
+
+fn level(level: Option<u32>, compression: Compression) -> Result<Option<u32>, Failure> {
+    let Some(chosen) = level else { return Ok(None) };
+    let levels = compression.levels();
+    if compression == Compression::None {
+        return Err(Failure::new("--level is for compressed files").help("`--to pdt.zst` writes one"));
+    }
+    if !levels.contains(&chosen) {
+        let (least, most) = (levels.start(), levels.end());
+        return Err(Failure::new(format!("--level {chosen} is not one of {least} to {most}")));
+    }
+    Ok(level)
+}
+
+fn shape(flags: &Convert) -> Shape {
+    let mut shape = Shape { attach_pcs: flags.pcs, ..Shape::default() };
+    for drop in &flags.drop {
+        match drop {
+            Drop::Fields(fields) => shape.drop = shape.drop.or(*fields),
+            Drop::Fetches => shape.no_fetches = true,
+        }
+    }
+    for (field, value) in &flags.fill {
+        shape.fill[*field] = Some(*value);
+    }
+    shape
+}
+
+fn dictionary(flags: &Convert, format: Format, source: &Source) -> Result<Dictionary, Failure> {
+    if !matches!(format, Format::Pdi | Format::Pdi64) {
+        return match flags.dictionary {
+            Some(_) => Err(Failure::new(format!("{} has no dictionary", format.name()))),
+            None => Ok(Dictionary::default()),
+        };
+    }
+    if let Some(path) = &flags.dictionary {
+        return read_dictionary(path);
+    }
+    if !source.is_file() {
+        return Err(Failure::new("the dictionary needs a first pass, and only a file can be read twice")
+            .help("`--dictionary FILE` gives the words: another .pdi, or a text with one word a line"));
+    }
+    let mut first = Source::open(&flags.input, flags.from)?;
+    let mut bar = Bar::new("counting words");
+    let mut counts = WordCounts::new();
+    let mut batch = Batch::new();
+    // Damage is the second pass's to report: what stands before it is counted.
+    while let Ok(true) = first.reader.read(&mut batch) {
+        counts.add(&batch);
+        if let Some((done, all)) = first.progress() {
+            bar.show(done, all);
+        }
+    }
+    Ok(counts.dictionary())
+}
+
+fn read_dictionary(path: &Path) -> Result<Dictionary, Failure> {
+    let failed = |what: String| Failure::new(format!("{}: {what}", path.display()));
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(DICTIONARY).read_to_end(&mut bytes));
+    read.map_err(|error| failed(format!("it cannot be read: {error}")))?;
+    if let Some(dictionary) = dictionary_of(&bytes) {
+        return Ok(dictionary);
+    }
+    let text = std::str::from_utf8(&bytes).map_err(|_| failed("it is neither .pdi nor text".to_owned()))?;
+    Dictionary::parse(text).map_err(failed)
+}

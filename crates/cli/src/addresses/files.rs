@@ -1,0 +1,152 @@
+//! Where traces come from and go to: files, pipes, `-`.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use refrain_addresses::{Error, Format, Reader, open};
+
+use crate::failure::Failure;
+
+pub fn is_dash(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// A trace to read.
+pub struct Source {
+    pub reader: Reader,
+    read: Arc<AtomicU64>,
+    /// Of the file, if it is one.
+    size: Option<u64>,
+}
+
+impl Source {
+    pub fn open(path: &Path, format: Option<Format>) -> Result<Source, Failure> {
+        let cannot = |error: io::Error| Failure::new(format!("{} cannot be read: {error}", path.display()));
+        let read = Arc::new(AtomicU64::new(0));
+        let (from, size): (Box<dyn Read + Send>, _) = if is_dash(path) {
+            (Box::new(io::stdin()), None)
+        } else {
+            let file = File::open(path).map_err(cannot)?;
+            let about = file.metadata().map_err(cannot)?;
+            if about.is_dir() {
+                return Err(Failure::new(format!("{} is a directory", path.display())));
+            }
+            (Box::new(file), about.is_file().then_some(about.len()))
+        };
+        let counted = Counted { from, read: read.clone() };
+        let reader =
+            open(Box::new(counted), &path.to_string_lossy(), format).map_err(|error| said(path, &error))?;
+        Ok(Source { reader, read, size })
+    }
+
+    /// Bytes of the file read so far, and all of them; nothing for what is no file.
+    pub fn progress(&self) -> Option<(u64, u64)> {
+        Some((self.read.load(Ordering::Relaxed), self.size?))
+    }
+
+    /// Whether it can be read a second time.
+    pub fn is_file(&self) -> bool {
+        self.size.is_some()
+    }
+}
+
+struct Counted {
+    from: Box<dyn Read + Send>,
+    read: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.from.read(into)?;
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(bytes)
+    }
+}
+
+/// What went wrong with a trace, in words.
+pub fn said(path: &Path, error: &Error) -> Failure {
+    let name = if is_dash(path) { "standard input".into() } else { path.display().to_string() };
+    Failure::new(format!("{name}: {error}"))
+}
+
+/// Where a trace is written. A file gets its name when it is finished; what was there before stays until then.
+pub enum Target {
+    Stdout(io::StdoutLock<'static>),
+    /// A pipe or a device, which has its name already.
+    Special(File),
+    File {
+        file: File,
+        part: PathBuf,
+        path: PathBuf,
+    },
+}
+
+impl Target {
+    pub fn create(path: &Path, force: bool, text: bool) -> Result<Target, Failure> {
+        if is_dash(path) {
+            let out = io::stdout();
+            if !text && out.is_terminal() {
+                let failure = Failure::new("packed bytes are nothing for a terminal");
+                return Err(failure.help("send them to a file or a program, or write text: `--to din`"));
+            }
+            return Ok(Target::Stdout(out.lock()));
+        }
+        let cannot =
+            |error: io::Error| Failure::new(format!("{} cannot be written: {error}", path.display()));
+        match path.metadata() {
+            Ok(about) if about.is_dir() => {
+                return Err(Failure::new(format!("{} is a directory", path.display())));
+            }
+            Ok(about) if !about.is_file() => {
+                return File::options().write(true).open(path).map(Target::Special).map_err(cannot);
+            }
+            _ => {}
+        }
+        // A link to nowhere is something too.
+        if path.symlink_metadata().is_ok() && !force {
+            let failure = Failure::new(format!("{} exists already", path.display()));
+            return Err(failure.help("`--force` replaces it"));
+        }
+        let mut part = path.as_os_str().to_owned();
+        part.push(format!(".{}.part", std::process::id()));
+        let part = PathBuf::from(part);
+        let file = File::create(&part).map_err(cannot)?;
+        Ok(Target::File { file, part, path: path.to_owned() })
+    }
+
+    pub fn finish(mut self) -> io::Result<()> {
+        match &mut self {
+            Target::Stdout(out) => out.flush(),
+            Target::Special(_) => Ok(()),
+            Target::File { part, path, .. } => std::fs::rename(part, path),
+        }
+    }
+}
+
+impl Drop for Target {
+    /// A file that was not finished is of no use; one that was has another name.
+    fn drop(&mut self) {
+        if let Target::File { part, .. } = self {
+            let _ = std::fs::remove_file(part);
+        }
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Target::Stdout(out) => out.write(bytes),
+            Target::Special(file) | Target::File { file, .. } => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Target::Stdout(out) => out.flush(),
+            Target::Special(file) | Target::File { file, .. } => file.flush(),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! `refrain stats` of an address trace.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use refrain_addresses::stats::Stats;
+use refrain_addresses::{Batch, Format, of_name};
+
+use super::files::{Source, is_dash, said};
+use super::{flags, stats_text};
+use crate::args::Per;
+use crate::failure::Failure;
+use crate::progress::Bar;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Of an address trace")]
+pub struct StatsFlags {
+    /// Its format [default: what its bytes and its name say]
+    #[arg(long, value_name = "FORMAT", value_parser = flags::format)]
+    from: Option<Format>,
+    /// The offset that is counted apart, and that PDATS writes without a byte [default: 4]
+    #[arg(long, value_name = "S", allow_hyphen_values = true)]
+    step: Option<i16>,
+    /// Also PDATS and gzip after it
+    #[arg(long)]
+    lz: bool,
+}
+
+/// Whether it is not a trace of MPI calls: the user, its name or its bytes say so.
+fn is_address_trace(path: &Path, flags: &StatsFlags) -> bool {
+    if flags.from.is_some() || is_dash(path) || of_name(&path.to_string_lossy()).0.is_some() {
+        return true;
+    }
+    // What is no file cannot be looked at and read again.
+    let mut mark = [0; 4];
+    path.is_file()
+        && File::open(path).and_then(|mut file| file.read_exact(&mut mark)).is_ok()
+        && mark != refrain_tracefile::MAGIC
+        && Source::open(path, None).is_ok()
+}
+
+/// Done here if it is an address trace, otherwise left to the caller. Options for the other kind are refused.
+pub fn stats(
+    path: &Path,
+    flags: &StatsFlags,
+    per: Option<Per>,
+    json: bool,
+) -> Option<Result<ExitCode, Failure>> {
+    let refused = |option: &str, other: &str| {
+        Some(Err(Failure::new(format!("{option} is for {other}, and {} is none", path.display()))))
+    };
+    if is_address_trace(path, flags) {
+        return match per {
+            Some(_) => refused("--per", "traces of MPI calls"),
+            None => Some(of_addresses(path, flags, json)),
+        };
+    }
+    match flags {
+        StatsFlags { step: Some(_), .. } => refused("--step", "address traces"),
+        StatsFlags { lz: true, .. } => refused("--lz", "address traces"),
+        _ => None,
+    }
+}
+
+fn of_addresses(path: &Path, flags: &StatsFlags, json: bool) -> Result<ExitCode, Failure> {
+    let mut source = Source::open(path, flags.from)?;
+    let mut stats = Stats::new(source.reader.fields(), flags.step.unwrap_or(4), flags.lz);
+    let mut bar = Bar::new("reading");
+    let mut batch = Batch::new();
+    let damage = loop {
+        match source.reader.read(&mut batch) {
+            Ok(true) => stats.add(&batch),
+            Ok(false) => break None,
+            Err(error) => break Some(error),
+        }
+        if let Some((done, all)) = source.progress() {
+            bar.show(done, all);
+        }
+    };
+    bar.clear();
+    let report = stats.finish(source.reader.offset());
+    let format = source.reader.format();
+    let text = if json { stats_text::json(&report, format) } else { stats_text::table(&report, format) };
+    // A reader that has seen enough is no error; damage is, though what stands before it is counted.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    match damage {
+        Some(error) => Err(said(path, &error).help("the numbers are of what stands before it")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}

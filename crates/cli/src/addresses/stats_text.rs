@@ -1,0 +1,233 @@
+//! The statistics of an address trace, for people and for programs.
+
+use refrain_addresses::stats::{Report, Stream, TIME_CLASSES, WIDTHS};
+use refrain_addresses::{Format, kind};
+use refrain_views::human::{plural, size, thousands};
+use refrain_views::json::{Object, array};
+use refrain_views::table::Table;
+
+/// Kinds that occur, with their streams.
+fn streams(report: &Report) -> Vec<(usize, &Stream)> {
+    report.streams.iter().enumerate().filter(|(_, stream)| stream.count > 0).collect()
+}
+
+fn label(number: usize) -> String {
+    format!("{number} {}", kind::NAMES[number])
+}
+
+fn share(n: u64, of: u64) -> f64 {
+    if of == 0 { 0.0 } else { n as f64 / of as f64 }
+}
+
+fn fraction(n: u64, of: u64) -> String {
+    format!("{:.4}", share(n, of))
+}
+
+fn percent(part: f64) -> String {
+    format!("{:.1}%", 100.0 * part)
+}
+
+pub fn table(report: &Report, format: Format) -> String {
+    let all = &report.all;
+    let mut out = format!(
+        "{} as {}, {}",
+        plural(all.count, "reference"),
+        format.name(),
+        size(report.packing.original.into())
+    );
+    match report.fields.names() {
+        names if names.is_empty() => out.push('\n'),
+        names => out.push_str(&format!(", with {}\n", names.join(" and "))),
+    }
+    if all.count == 0 {
+        return out;
+    }
+    let rows: Vec<(String, &Stream)> =
+        streams(report).into_iter().map(|(n, s)| (label(n), s)).chain([("all".to_owned(), all)]).collect();
+    out.push_str(&counts(report, &rows));
+    out.push_str(&offsets(report, &rows));
+    out.push_str(&repeats(report));
+    if report.fields.times {
+        out.push_str("\ntime after the reference before, as a share of each kind\n");
+        let mut table = Table::of([&["kind"], &TIME_CLASSES[..]].concat());
+        for (name, stream) in &rows {
+            table.push(
+                [name.clone()].into_iter().chain(stream.times.map(|n| fraction(n, stream.count))).collect(),
+            );
+        }
+        out.push_str(&table.render());
+    }
+    if report.words.total() > 0 {
+        let common: u64 = report.words.most_common().iter().map(|(_, count)| count).sum();
+        out.push_str(&format!(
+            "\n{} different instruction words; the 256 most common are {} of all\n",
+            thousands(report.words.distinct() as u64),
+            percent(share(common, report.words.total()))
+        ));
+    }
+    out.push_str(&packing(report));
+    out
+}
+
+fn counts(report: &Report, rows: &[(String, &Stream)]) -> String {
+    let exact = format!("{:+}", report.step);
+    let adjacent = if report.fields.sizes { "adjacent" } else { "" };
+    let mut table =
+        Table::of(vec!["kind", "references", "bits", "bytes", &exact, "steady", "repeated", adjacent]);
+    for (name, stream) in rows {
+        table.push(vec![
+            name.clone(),
+            thousands(stream.count),
+            format!("{:.2}", stream.locality_bits()),
+            format!("{:.2}", stream.locality_bytes()),
+            fraction(stream.exact, stream.count),
+            fraction(stream.steady, stream.count),
+            fraction(stream.count - stream.repeats.runs(), stream.count),
+            if report.fields.sizes { fraction(stream.adjacent, stream.count) } else { String::new() },
+        ]);
+    }
+    let sizes = if report.fields.sizes { "; adjacent: begin where the one before ends" } else { "" };
+    format!(
+        "\n{}bits, bytes: mean distance to the one before of its kind; {exact}: exactly that far; steady: as far as the one\n\
+         before it; repeated: like the reference before{sizes}\n",
+        table.render()
+    )
+}
+
+fn offsets(report: &Report, rows: &[(String, &Stream)]) -> String {
+    let wide = report.all.by_width()[3] > 0;
+    let widths = if wide { 4 } else { 3 };
+    let names: Vec<String> = WIDTHS[..widths]
+        .iter()
+        .map(|n| if *n == 1 { "1 byte".into() } else { format!("{n} bytes") })
+        .collect();
+    let exact = format!("{:+}", report.step);
+    let mut heading = vec!["kind".to_owned()];
+    heading.extend(names.iter().rev().map(|name| format!("-{name}")));
+    heading.push(exact);
+    heading.extend(names.iter().map(|name| format!("+{name}")));
+    let mut table = Table::of(heading);
+    for (name, stream) in rows {
+        let mut cells = vec![name.clone()];
+        cells.extend(stream.negative[..widths].iter().rev().map(|n| fraction(*n, stream.count)));
+        cells.push(fraction(stream.exact, stream.count));
+        cells.extend(stream.positive[..widths].iter().map(|n| fraction(*n, stream.count)));
+        table.push(cells);
+    }
+    format!(
+        "\noffsets from the one before of the kind, by sign and bytes, as a share of each kind\n{}",
+        table.render()
+    )
+}
+
+fn repeats(report: &Report) -> String {
+    let kinds = streams(report);
+    let mut heading = vec!["repeats".to_owned()];
+    heading.extend(kinds.iter().map(|(n, _)| label(*n)));
+    let mut table = Table::of(heading);
+    for (from, to, _) in report.all.repeats.rows() {
+        let mut cells = vec![if from == to { from.to_string() } else { format!("{from}..{to}") }];
+        for (_, stream) in &kinds {
+            let count = stream.repeats.rows().iter().find(|row| row.0 == from).map(|row| row.2);
+            cells.push(count.map(thousands).unwrap_or_default());
+        }
+        table.push(cells);
+    }
+    format!("\nhow often a reference is repeated at once, by kind\n{}", table.render())
+}
+
+fn packing(report: &Report) -> String {
+    let packing = &report.packing;
+    let mut table = Table::of(vec!["packed as", "bytes", "bytes/reference", ""]);
+    let mut row = |name: &str, bytes: u64, what: String| {
+        let each = format!("{:.3}", bytes as f64 / report.all.count as f64);
+        table.push(vec![name.to_owned(), thousands(bytes), each, what]);
+    };
+    row("original", packing.original, String::new());
+    row("binary", packing.binary, format!("overhead {}", percent(packing.overhead())));
+    row("no repeats", packing.no_repeats, format!("locality {}", percent(packing.locality())));
+    row(packing.format.name(), packing.pdats, format!("sequentiality {}", percent(packing.sequentiality())));
+    if let Some(lz) = packing.lz {
+        row(&format!("{}.gz", packing.format.name()), lz, String::new());
+    }
+    let mut out = format!("\n{}compression {:.2}", table.render(), packing.compression());
+    if let Some(lz) = packing.lz_compression() {
+        out.push_str(&format!(", with gzip {lz:.2}"));
+    }
+    out.push('\n');
+    out
+}
+
+pub fn json(report: &Report, format: Format) -> String {
+    let mut out = String::new();
+    let mut object = Object::new(&mut out);
+    object.text("format", format.name()).plain("references", report.all.count).plain("step", report.step);
+    array(report.fields.names(), object.key("fields"), refrain_views::json::string);
+    array(streams(report), object.key("kinds"), |(number, stream), out| {
+        let mut object = Object::new(out);
+        object.plain("kind", number).text("name", kind::NAMES[number]);
+        json_stream(report, stream, object);
+    });
+    json_stream(report, &report.all, Object::new(object.key("all")));
+    if report.words.total() > 0 {
+        let mut words = Object::new(object.key("words"));
+        words.plain("fetches", report.words.total()).plain("different", report.words.distinct());
+        array(report.words.most_common(), words.key("most_common"), |(word, count), out| {
+            out.push_str(&format!("[\"{word:08x}\",{count}]"));
+        });
+        words.end();
+    }
+    let packing = &report.packing;
+    let mut packed = Object::new(object.key("packing"));
+    packed
+        .text("format", packing.format.name())
+        .plain("original", packing.original)
+        .plain("binary", packing.binary)
+        .plain("no_repeats", packing.no_repeats)
+        .plain("pdats", packing.pdats);
+    if let Some(lz) = packing.lz {
+        packed.plain("pdats_gzip", lz);
+    }
+    packed
+        .plain("overhead", packing.overhead())
+        .plain("locality", packing.locality())
+        .plain("sequentiality", packing.sequentiality())
+        .plain("compression", packing.compression());
+    packed.end();
+    object.end();
+    out.push('\n');
+    out
+}
+
+fn json_stream(report: &Report, stream: &Stream, mut object: Object<'_>) {
+    object
+        .plain("references", stream.count)
+        .plain("locality_bits", stream.locality_bits())
+        .plain("locality_bytes", stream.locality_bytes())
+        .plain("exact", stream.exact)
+        .plain("steady", stream.steady)
+        .plain("repeated", stream.count - stream.repeats.runs());
+    if report.fields.sizes {
+        object.plain("adjacent", stream.adjacent);
+    }
+    for (name, counts) in [("negative", &stream.negative), ("positive", &stream.positive)] {
+        let mut widths = Object::new(object.key(name));
+        for (bytes, count) in WIDTHS.iter().zip(counts) {
+            widths.plain(&bytes.to_string(), count);
+        }
+        widths.end();
+    }
+    array(stream.repeats.rows(), object.key("repeats"), |(from, to, count), out| {
+        let mut row = Object::new(out);
+        row.plain("from", from).plain("to", to).plain("runs", count);
+        row.end();
+    });
+    if report.fields.times {
+        let mut times = Object::new(object.key("times"));
+        for (class, count) in TIME_CLASSES.iter().zip(stream.times) {
+            times.plain(class, count);
+        }
+        times.end();
+    }
+    object.end();
+}

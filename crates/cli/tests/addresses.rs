@@ -1,0 +1,211 @@
+//! `refrain convert` and `refrain stats` on address traces, as a user meets them.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let dir = std::env::temp_dir().join(format!("refrain-addresses-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Place(dir)
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.0.join(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.0.join(name)).unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    /// Words of a command line, and its standard input.
+    fn refrain(&self, words: &str, input: &[u8]) -> Done {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_refrain"))
+            .args(words.split_whitespace())
+            .current_dir(&self.0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        // A command that refuses its arguments reads nothing.
+        let feeder = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        feeder.join().unwrap();
+        Done { code: status.code(), out: stdout, err: String::from_utf8_lossy(&stderr).into_owned() }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Debug)]
+struct Done {
+    code: Option<i32>,
+    out: Vec<u8>,
+    err: String,
+}
+
+impl Done {
+    #[track_caller]
+    fn check(&self, code: i32, err: &str) -> &Done {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.err.contains(err), "{err:?} is not in {self:?}");
+        self
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.out.clone()).unwrap()
+    }
+}
+
+const DIN: &str = "2 400190\n0 7ffebc64\n2 400194\n2 400198\n1 100039b8\n";
+const LACKEY: &str = "==7== Lackey, an example Valgrind tool\nI  0401ab70,3\n M 1fff000758,8\nI  0401ab73,5\n L 1fff000760,4\n";
+
+#[test]
+fn there_and_back_through_files_and_pipes() {
+    let place = Place::new("back");
+    place.file("a.din", DIN);
+    for packed in ["a.pdt", "a.pdt.gz", "a.pdt64.zst", "a.raw.xz"] {
+        place.refrain(&format!("convert a.din {packed}"), b"").check(0, "");
+        let back = place.refrain(&format!("convert {packed} - --to din"), b"");
+        assert_eq!(back.check(0, "").text(), DIN, "{packed}");
+    }
+    assert_eq!(place.read("a.pdt.gz")[..2], [0x1f, 0x8b]);
+    // Without a name to go by: bytes in, bytes out.
+    let packed = place.refrain("convert - - --to pdt64.gz", DIN.as_bytes());
+    let back = place.refrain("convert - - --to din", &packed.check(0, "").out);
+    assert_eq!(back.check(0, "").text(), DIN);
+    assert!(!place.names().iter().any(|name| name.contains("part")), "{:?}", place.names());
+}
+
+#[test]
+fn nothing_is_lost_unnoticed() {
+    let place = Place::new("lost");
+    place.file("a.lackey", LACKEY);
+    place
+        .refrain("convert a.lackey a.pdt64", b"")
+        .check(2, "cannot keep the sizes")
+        .check(2, "`--drop sizes`");
+    place.refrain("convert a.lackey --drop sizes a.pdt64", b"").check(0, "");
+    place.refrain("convert a.pdt64 b.lackey", b"").check(2, "needs sizes").check(2, "--fill sizes=0");
+    place.refrain("convert a.pdt64 b.lackey --fill sizes=4", b"").check(0, "");
+    assert!(String::from_utf8(place.read("b.lackey")).unwrap().contains(" S 1fff000758,4\n"));
+    let pcs = place.refrain("convert --drop sizes,fetches --pcs a.lackey - --to raw-pc", b"");
+    let pcs: Vec<u64> =
+        pcs.check(0, "").out.chunks(17).map(|r| u64::from_le_bytes(r[9..].try_into().unwrap())).collect();
+    assert_eq!(pcs, [0x401_ab70, 0x401_ab70, 0x401_ab73]);
+    place.refrain("convert --drop sizes a.lackey c.pdt", b"").check(2, "record 2 cannot").check(2, "pdt64");
+}
+
+#[test]
+fn nothing_is_overwritten_without_leave() {
+    let place = Place::new("overwrite");
+    place.file("a.din", DIN);
+    place.file("b.pdt", "old");
+    place.refrain("convert a.din b.pdt", b"").check(2, "b.pdt exists already").check(2, "--force");
+    assert_eq!(place.read("b.pdt"), b"old");
+    place.refrain("convert --drop nothing a.din b.pdt --force", b"").check(2, "fetches");
+    place.refrain("convert missing.din b.pdt --force", b"").check(2, "missing.din cannot be read");
+    assert_eq!(place.read("b.pdt"), b"old");
+    place.refrain("convert --force a.din b.pdt", b"").check(0, "");
+    assert_ne!(place.read("b.pdt"), b"old");
+    // A trace may take its own place.
+    place.refrain("convert --force a.din a.din", b"").check(0, "");
+    assert_eq!(place.read("a.din"), DIN.as_bytes());
+}
+
+#[test]
+fn damage_is_said_and_what_stands_before_it_is_kept() {
+    let place = Place::new("damage");
+    place.file("a.din", "0 10\n1 20\n0 xyz\n0 30\n");
+    place
+        .refrain("convert a.din a.raw", b"")
+        .check(2, "record 3 at byte 10")
+        .check(2, "2 references before it");
+    assert_eq!(place.read("a.raw").len(), 18);
+    place.refrain("stats a.din", b"").check(2, "record 3 at byte 10");
+    place.file("b.din", DIN);
+    place.refrain("convert b.din b.pdt64.gz", b"").check(0, "");
+    let mut cut = place.read("b.pdt64.gz");
+    cut.truncate(cut.len() - 9);
+    place.file("c.pdt64.gz", cut);
+    place.refrain("convert c.pdt64.gz c.din", b"").check(2, "record");
+    assert!(DIN.as_bytes().starts_with(&place.read("c.din")));
+}
+
+#[test]
+fn what_cannot_be_known_is_asked_for() {
+    let place = Place::new("asked");
+    place.file("a.din", "2 400190 8fa40000\n0 7ffebc64 0\n");
+    place.refrain("convert a.din b.raw", b"").check(2, "--from din-word");
+    place.refrain("convert - b.raw", &[0; 9]).check(2, "--from");
+    place.refrain("convert a.din b.txt", b"").check(2, "--to");
+    place.refrain("convert a.din -", b"").check(2, "--to");
+    place.refrain("convert --from din-word a.din b.pdt --drop words --step 8", b"").check(2, "no step");
+    place.refrain("convert --from din-word a.din b.pdt --drop words --level 9", b"").check(2, "compressed");
+    place.refrain("convert --from din-word a.din b.pdi.gz --level 10", b"").check(2, "1 to 9");
+}
+
+#[test]
+fn dictionaries_in_two_passes_or_one() {
+    let place = Place::new("dictionary");
+    let dinw = "2 400190 8fa40000\n0 7ffebc64 0\n2 400194 8fa40000\n2 400198 1\n";
+    place.file("a.dinw", dinw);
+    place.refrain("convert a.dinw a.pdi", b"").check(0, "");
+    assert_eq!(place.read("a.pdi")[8..16], [0, 0, 0xa4, 0x8f, 1, 0, 0, 0]);
+    assert_eq!(place.refrain("convert a.pdi - --to din-word", b"").text(), dinw);
+    let refused = place.refrain("convert --from din-word - b.pdi", dinw.as_bytes());
+    refused.check(2, "first pass").check(2, "--dictionary");
+    place.file("words", "8fa40000\n");
+    for words in ["words", "a.pdi"] {
+        let packed = place
+            .refrain(&format!("convert --from din-word --dictionary {words} - - --to pdi"), dinw.as_bytes());
+        assert_eq!(packed.check(0, "").out[8..12], [0, 0, 0xa4, 0x8f]);
+        assert_eq!(place.refrain("convert - - --to din-word", &packed.out).text(), dinw);
+    }
+}
+
+#[test]
+fn statistics() {
+    let place = Place::new("stats");
+    place.file("a.din", DIN);
+    let table = place.refrain("stats a.din", b"").check(0, "").text();
+    assert!(table.starts_with("5 references as din"), "{table}");
+    assert!(table.contains("2 fetch"), "{table}");
+    place.refrain("convert a.din a.pdt.zst", b"").check(0, "");
+    let json = place.refrain("stats a.pdt.zst --json --lz", b"").check(0, "").text();
+    for part in [
+        "\"format\":\"pdt\",\"references\":5,\"step\":4",
+        "{\"kind\":2,\"name\":\"fetch\",\"references\":3,",
+        "\"exact\":2,",
+        "{\"from\":1,\"to\":1,\"runs\":1}",
+        "\"binary\":25,",
+        "\"pdats_gzip\":",
+    ] {
+        assert!(json.contains(part), "{part} is not in {json}");
+    }
+    let piped = place.refrain("stats --json -", DIN.as_bytes()).check(0, "").text();
+    assert!(piped.starts_with("{\"format\":\"din\",\"references\":5"), "{piped}");
+    place.refrain("stats a.din --per rank", b"").check(2, "--per is for traces of MPI calls");
+    // What is neither kind of trace is told as before.
+    place.file("x.rfn", "rubbish that is no trace");
+    place.refrain("stats x.rfn", b"").check(2, "x.rfn");
+    place.refrain("stats x.rfn --step 8", b"").check(2, "--step is for address traces");
+}

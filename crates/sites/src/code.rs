@@ -349,7 +349,8 @@ mod tests {
         // push rbx; mov ebx,10; (call +0); (sub ebx,1; jne to the call); pop rbx; ret
         let bytes = [0x53, 0xbb, 10, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x83, 0xeb, 1, 0x75, 0xf6, 0x5b, 0xc3];
         let code = Code::x86_64(&bytes, 0x1000);
-        assert_eq!(code.loops(&[0x100a]), [[0x1006..0x1010]]);
+        let around = 0x1006..0x1010;
+        assert_eq!(code.loops(&[0x100a]), [[around]]);
         assert!(code.loops(&[0x1001]).is_empty());
         assert!(Code::x86_64(&[], 0).loops(&[0]).is_empty());
     }

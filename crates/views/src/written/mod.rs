@@ -23,6 +23,7 @@
 
 mod read;
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -33,7 +34,7 @@ use refrain_fold::grammar::{Grammar, Symbol};
 use refrain_fold::loops::Node;
 use refrain_fold::ranks::{RankList, RankMap};
 use refrain_fold::stream::{Block, Stream, Term};
-use refrain_tracefile::Trace;
+use refrain_tracefile::{Meta, Trace};
 
 use crate::error::Error;
 use crate::{json, value};
@@ -53,16 +54,17 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), Error> {
     }
     // Stacks after those they were called from; what is in no such chain would not be valid.
     let mut stacks: Vec<u64> = Vec::new();
+    let mut numbers: HashMap<u64, usize> = HashMap::new();
     for site in bundle.sites.stacks.keys() {
-        let mut chain: Vec<u64> = bundle.sites.outwards(*site).map(|(site, _)| site).collect();
-        chain.reverse();
-        let new: Vec<u64> = chain.into_iter().filter(|site| !stacks.contains(site)).collect();
-        stacks.extend(new);
+        let outwards = bundle.sites.outwards(*site).map(|(site, _)| site);
+        let mut new: Vec<u64> = outwards.take_while(|site| !numbers.contains_key(site)).collect();
+        new.reverse();
+        for site in new {
+            stacks.push(site);
+            numbers.insert(site, stacks.len());
+        }
     }
-    let stack_number = |site: u64| match stacks.iter().position(|known| *known == site) {
-        Some(at) => (at + 1).to_string(),
-        None => "-".to_string(),
-    };
+    let stack_number = |site: u64| numbers.get(&site).map_or("-".to_string(), usize::to_string);
     for (number, site) in stacks.iter().enumerate() {
         let stack = bundle.sites.stacks[site];
         let module = match stack.frame.module {
@@ -135,30 +137,47 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), Error> {
 }
 
 fn meta(trace: &Trace, text: &mut String) {
-    let meta = &trace.meta;
+    // Every field by name, so that a new one cannot be forgotten.
+    let Meta {
+        refrain_version,
+        command,
+        library,
+        abi,
+        ranks: count,
+        hosts,
+        started,
+        wall_ns,
+        options,
+        split,
+        timed,
+        complete,
+        notes,
+        mpi_time,
+        memory,
+    } = &trace.meta;
     let _ = writeln!(text, "refrain-text {VERSION}");
-    let _ = writeln!(text, "version {}", quoted(&meta.refrain_version));
-    let command: Vec<String> = meta.command.iter().map(|word| quoted(word)).collect();
+    let _ = writeln!(text, "version {}", quoted(refrain_version));
+    let command: Vec<String> = command.iter().map(|word| quoted(word)).collect();
     let _ = writeln!(text, "command {}", command.join(" "));
-    let _ = writeln!(text, "library {}\nabi {}", quoted(&meta.library), quoted(&meta.abi));
-    let _ = writeln!(text, "ranks {}\nstarted {}\nwall {}", meta.ranks, meta.started, meta.wall_ns);
-    for (host, list) in &meta.hosts {
+    let _ = writeln!(text, "library {}\nabi {}", quoted(library), quoted(abi));
+    let _ = writeln!(text, "ranks {count}\nstarted {started}\nwall {wall_ns}");
+    for (host, list) in hosts {
         let _ = writeln!(text, "host {} {}", quoted(host), ranks(list));
     }
-    for (name, setting) in &meta.options {
+    for (name, setting) in options {
         let _ = writeln!(text, "option {} {}", quoted(name), quoted(setting));
     }
-    for (flag, on) in [("split", meta.split), ("timed", meta.timed), ("complete", meta.complete)] {
-        let _ = writeln!(text, "{flag} {}", if on { "yes" } else { "no" });
+    for (flag, on) in [("split", split), ("timed", timed), ("complete", complete)] {
+        let _ = writeln!(text, "{flag} {}", if *on { "yes" } else { "no" });
     }
-    for note in &meta.notes {
+    for note in notes {
         let _ = writeln!(text, "note {}", quoted(note));
     }
-    if let Some(time) = &meta.mpi_time {
+    if let Some(time) = mpi_time {
         let (min, max) = (time.min, time.max);
         let _ = writeln!(text, "mpi-time {} {} {} {} {}", time.total_ns, min.0, min.1, max.0, max.1);
     }
-    if let Some(memory) = &meta.memory {
+    if let Some(memory) = memory {
         let _ = writeln!(text, "memory {} {} {} {}", memory.min, memory.mean, memory.max, memory.root);
     }
 }

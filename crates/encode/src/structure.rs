@@ -53,6 +53,7 @@ impl fmt::Display for Folding {
     }
 }
 
+#[expect(clippy::large_enum_variant, reason = "one a thread, and the grammar is on the path of every call")]
 pub(crate) enum Structure {
     Grammar(grammar::Folder),
     Loops(Box<loops::Folder>),

@@ -58,7 +58,7 @@ impl Program {
             match step {
                 Step::Call(symbol) => calls.push((*symbol, i64::from(rank) * 3 + i64::from(*symbol))),
                 Step::Sometimes(symbol, one_of) => {
-                    if u64::from(rank) % one_of == 0 || random.below(*one_of) == 0 {
+                    if u64::from(rank).is_multiple_of(*one_of) || random.below(*one_of) == 0 {
                         calls.push((*symbol, random.below(2) as i64));
                     }
                 }
@@ -118,7 +118,7 @@ fn any(seed: u64, score: bool) -> (Vec<Calls>, Trace) {
     let mut random = Random(seed * 7919 + 1);
     let mut symbols = 0;
     let program = Program { body: Program::any(&mut random, &mut symbols, 3) };
-    let matching = if seed % 3 == 0 { Matching::Exact { window: 50 } } else { Matching::Elastic };
+    let matching = if seed.is_multiple_of(3) { Matching::Exact { window: 50 } } else { Matching::Elastic };
     let mut all = Vec::new();
     let mut merged = Bundle::default();
     for rank in 0..1 + random.below(9) as u32 {

@@ -184,7 +184,7 @@ pub fn rank_bundle(rank: u32, threads: &[Vec<Encoded>]) -> Bundle {
 }
 
 enum Order {
-    Rules(grammar::Folder),
+    Rules(Box<grammar::Folder>),
     Loops(Box<loops::Folder>),
 }
 
@@ -213,7 +213,7 @@ pub fn rank_bundle_as(rank: u32, threads: &[Vec<Encoded>], in_loops: bool) -> Bu
     let mut sites = Sites::default();
     for (thread, calls) in (0u32..).zip(threads) {
         let mut structure = match in_loops {
-            false => Order::Rules(grammar::Folder::new()),
+            false => Order::Rules(Box::new(grammar::Folder::new())),
             true => Order::Loops(Box::new(loops::Folder::new(loops::Matching::Elastic))),
         };
         let mut lanes: Vec<Vec<stream::Folder>> = Vec::new();

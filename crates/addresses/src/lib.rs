@@ -28,6 +28,7 @@ mod raw;
 mod reader;
 mod reference;
 mod shape;
+pub mod simulate;
 pub mod stats;
 mod text;
 mod writer;

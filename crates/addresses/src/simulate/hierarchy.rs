@@ -117,7 +117,8 @@ impl Hierarchy {
                 (data.into_iter().chain(instructions).collect(), [data_at, data_at, fetch_at])
             }
         };
-        let mut largest = (1, configs.iter().map(|config: &Config| config.geometry.line()).max().unwrap_or(0));
+        let mut largest =
+            (1, configs.iter().map(|config: &Config| config.geometry.line()).max().unwrap_or(0));
         for (at, config) in below.iter().enumerate() {
             let (above, line) = largest;
             if config.geometry.line() < line {

@@ -88,15 +88,21 @@ impl Lines {
         &mut self.places[from..from + self.ways]
     }
 
+    /// Whether the line is the first of its set; then it was written to if `dirty`, and nothing else changes.
+    #[inline(always)]
+    pub(super) fn is_front(&mut self, line: u64, dirty: bool) -> bool {
+        let place = &mut self.places[(line & (self.sets - 1)) as usize * self.ways];
+        let found = *place >> 1 == line;
+        if found && dirty {
+            *place |= 1;
+        }
+        found
+    }
+
     /// Whether the line is there; then it was used, and written to if `dirty`.
-    #[inline]
     pub(super) fn find(&mut self, line: u64, dirty: bool) -> bool {
         let moves = self.policy == Policy::Lru;
         let set = self.set(line);
-        if set[0] >> 1 == line {
-            set[0] |= u64::from(dirty);
-            return true;
-        }
         let Some(at) = set.iter().position(|place| place >> 1 == line) else { return false };
         let place = set[at] | u64::from(dirty);
         if moves {

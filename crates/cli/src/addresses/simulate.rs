@@ -52,7 +52,7 @@ pub struct Simulate {
           conflicts_with_all = ["l1", "l1d", "l1i", "l2", "l3", "policy", "write", "allocate", "seed"])]
     curve: Option<Share>,
     /// Bytes of a line for --curve [default: 64]
-    #[arg(long, value_name = "BYTES", value_parser = caches::line, requires = "curve")]
+    #[arg(long, value_name = "BYTES", value_parser = caches::line)]
     line: Option<u64>,
     /// Its format [default: what its bytes and its name say]
     #[arg(long, value_name = "FORMAT", value_parser = flags::format)]
@@ -118,6 +118,11 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
             done(flags, &text, damage)
         }
         None => {
+            if flags.line.is_some() {
+                return Err(
+                    Failure::new("--line is for --curve").help("caches have their own: `--l1d 32K,8,64`")
+                );
+            }
             let mut caches = hierarchy(flags)?;
             let mut source = Source::open(&flags.file, flags.from)?;
             let damage = feed(&mut source, flags.limit, |batch| caches.add(batch));

@@ -1,7 +1,7 @@
 //! Address traces: what a program read, wrote and fetched, in the formats that such traces come in.
 //!
 //! Owns: references in batches, the formats' bytes (described in ADDRESSES.md), telling formats apart, compressed files,
-//! statistics.
+//! statistics, simulated caches.
 //! Does not own: the command line, how numbers are printed. Nothing here knows MPI.
 //!
 //! ```

@@ -48,7 +48,7 @@ impl Geometry {
             return Err(Misfit::Large);
         }
         let sets = size / row;
-        if size % row != 0 || !sets.is_power_of_two() {
+        if !size.is_multiple_of(row) || !sets.is_power_of_two() {
             let below = row << sets.ilog2();
             return Err(Misfit::Sets { below, above: 2 * below });
         }
@@ -57,7 +57,8 @@ impl Geometry {
 
     /// One set for all lines.
     pub fn fully_associative(size: u64, line: u64) -> Result<Geometry, Misfit> {
-        let ways = if line == 0 { 1 } else { size / line };
+        // What is no line at all is refused there.
+        let ways = size.checked_div(line).unwrap_or(1);
         Geometry::new(size, ways.max(1), line)
     }
 

@@ -302,7 +302,7 @@ fn simulations_of_what_is_damaged_or_impossible() {
     }
     place.refrain("simulate missing.pdt --curve", b"").check(2, "missing.pdt cannot be read");
     // The last word on a cache is its own, and dice can be thrown again.
-    place.file("b.din", (0..2000).map(|n| format!("0 {:x}\n", n * n % 7919 * 64)).collect::<String>());
+    place.file("b.din", (0..9000).map(|n| format!("0 {:x}\n", n * n % 4001 * 64)).collect::<String>());
     let misses = |options: &str| {
         let json = place.refrain(&format!("simulate b.din --json {options}"), b"").check(0, "").text();
         json.split("\"misses\":").nth(1).unwrap().split('}').next().unwrap().parse::<u64>().unwrap()

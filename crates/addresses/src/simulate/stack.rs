@@ -191,7 +191,7 @@ mod tests {
         for round in 0..300_000u64 {
             let line = match round / 100_000 {
                 0 => next() % 300,
-                1 => (next() % 30) * (next() % 30) << 40,
+                1 => ((next() % 30) * (next() % 30)) << 40,
                 _ => round % 200,
             };
             let expected = list.iter().rposition(|have| *have == line);

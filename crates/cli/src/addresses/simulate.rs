@@ -193,8 +193,13 @@ fn feed(source: &mut Source, limit: Option<u64>, mut add: impl FnMut(&Batch)) ->
 }
 
 fn done(flags: &Simulate, text: &str, damage: Option<Error>) -> Result<ExitCode, Failure> {
-    // A reader that has seen enough is no error; damage is, though what stands before it was simulated.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    // Damage is an error, though what stands before it was simulated; a reader that has seen enough is none.
+    let written = std::io::stdout().write_all(text.as_bytes());
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        return Err(Failure::new(format!("the output could not be written: {error}")));
+    }
     match damage {
         Some(error) => Err(said(&flags.file, &error).help("the numbers are of what stands before it")),
         None => Ok(ExitCode::SUCCESS),

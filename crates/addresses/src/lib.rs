@@ -1,7 +1,7 @@
 //! Address traces: what a program read, wrote and fetched, in the formats that such traces come in.
 //!
 //! Owns: references in batches, the formats' bytes (described in ADDRESSES.md), telling formats apart, compressed files,
-//! statistics.
+//! statistics, simulated caches.
 //! Does not own: the command line, how numbers are printed. Nothing here knows MPI.
 //!
 //! ```
@@ -28,6 +28,7 @@ mod raw;
 mod reader;
 mod reference;
 mod shape;
+pub mod simulate;
 pub mod stats;
 mod text;
 mod writer;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use refrain_views::select::{Numbers, positions};
 
-use crate::addresses::{Convert, StatsFlags, convert_help};
+use crate::addresses::{Convert, Simulate, StatsFlags, convert_help, simulate_help};
 use crate::run::Flags;
 
 #[derive(Debug, Parser)]
@@ -24,6 +24,7 @@ Examples:
   refrain stats app.rfn                 calls, payload and time
   refrain verify app.rfn                is it what happened?
   refrain convert app.din app.pdt       address traces, from one format to another
+  refrain simulate app.pdt --l1d 32K,8,64   how often would they miss a cache?
 
 Exit codes: 0 done, 1 the answer is no, 2 it could not be done; `run` passes the program's own on."
 )]
@@ -251,6 +252,12 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
     Convert {
         #[command(flatten)]
         flags: Box<Convert>,
+    },
+    /// Caches, simulated from an address trace; or miss ratios for all sizes at once
+    #[command(after_help = simulate_help())]
+    Simulate {
+        #[command(flatten)]
+        flags: Box<Simulate>,
     },
     /// Check a trace: its checksums, and every rank's calls against the digest taken while it ran
     #[command(after_help = "\

@@ -61,6 +61,7 @@ fn main() -> ExitCode {
             addresses::stats(&file, &flags, per, json).unwrap_or_else(|| reading::stats(&file, per, json))
         }
         Command::Convert { flags } => addresses::convert(&flags),
+        Command::Simulate { flags } => addresses::simulate(&flags),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),
     };
     done.unwrap_or_else(|failure: Failure| {

@@ -209,3 +209,107 @@ fn statistics() {
     place.refrain("stats x.rfn", b"").check(2, "x.rfn");
     place.refrain("stats x.rfn --step 8", b"").check(2, "--step is for address traces");
 }
+
+#[test]
+fn simulation() {
+    let place = Place::new("simulate");
+    // 400190 to 400198 are one line of 64; the others one each.
+    place.file("a.din", DIN);
+    place.refrain("convert a.din a.pdt.gz", b"").check(0, "");
+    let caches = "--l1i 1K,2,64 --l1d 128,1,64 --l2 4K,full,64";
+    let json = place.refrain(&format!("simulate a.pdt.gz {caches} --json"), b"").check(0, "").text();
+    for part in [
+        "{\"format\":\"pdt\",\"references\":5,\"passed_over\":{},",
+        "{\"name\":\"l1i\",\"size\":1024,\"ways\":2,\"line\":64,\"sets\":8,\"policy\":\"lru\",\"write\":\"back\",\"allocate\":true,\
+         \"fetch\":{\"accesses\":3,\"misses\":1},\"straddling\":0,",
+        "\"read\":{\"accesses\":1,\"misses\":1},\"write\":{\"accesses\":1,\"misses\":1},\"straddling\":0,",
+        "\"ways\":64,",
+        "\"fetch\":{\"accesses\":1,\"misses\":1},\"written\":{\"accesses\":0,\"misses\":0},",
+        "\"memory\":{\"lines_read\":3,\"writes\":0}}",
+    ] {
+        assert!(json.contains(part), "{part} is not in {json}");
+    }
+    // Any format, any way in: the same numbers.
+    let table = place.refrain(&format!("simulate a.din {caches}"), b"").check(0, "").text();
+    let piped = place.refrain(&format!("simulate - {caches}"), &place.read("a.pdt.gz")).check(0, "").text();
+    assert_eq!(table.replace("as din", "as pdt"), piped);
+    assert!(table.contains("no sizes"), "{table}");
+    assert!(table.contains("l1i fetch         3       1     33.333%"), "{table}");
+    let some = place.refrain("simulate a.din --l1d 1K,2,64 --limit 3 --json", b"").check(0, "").text();
+    assert!(some.contains("\"references\":3,\"passed_over\":{\"fetch\":2}"), "{some}");
+    // A size makes a reference straddle.
+    place.file("a.lackey", " L 3e,4\n S 40,8\n");
+    let table = place.refrain("simulate a.lackey --l1d 1K,2,64,through", b"").check(0, "").text();
+    assert!(table.contains("l1d write         1       0      0.000%"), "{table}");
+    assert!(table.contains("write-through") && table.contains("memory: 2 lines read, 1 write\n"), "{table}");
+}
+
+#[test]
+fn curves() {
+    let place = Place::new("curve");
+    place.file("a.din", "0 0\n0 40\n1 0\n2 0\n3 0\n");
+    let table = place.refrain("simulate a.din --curve", b"").check(0, "").text();
+    assert!(table.contains("5 references as din, 1 of unknown type passed over"), "{table}");
+    let row = |name: &str| {
+        let line = table.lines().find(|line| line.starts_with(name)).unwrap_or_else(|| panic!("{table}"));
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(row("size"), ["size", "lines", "fetch", "read", "write", "data"]);
+    assert_eq!(row("64"), ["64", "1", "100.000%", "100.000%", "100.000%", "100.000%"]);
+    assert_eq!(row("128"), ["128", "2", "100.000%", "100.000%", "0.000%", "66.667%"]);
+    assert_eq!(row("first"), ["first", "use", "1", "2", "0", "2"]);
+    let json = place.refrain("simulate a.din --curve=unified --line 32 --json", b"").check(0, "").text();
+    for part in [
+        "\"line\":32,\"caches\":[{\"name\":\"unified\",\"lines\":2,\
+         \"references\":{\"read\":2,\"write\":1,\"fetch\":1},\"first_uses\":{\"read\":2,\"write\":0,\"fetch\":0},",
+        "{\"size\":64,\"lines\":2,\"miss_ratio\":0.5,\"misses\":{\"read\":2,\"write\":0,\"fetch\":0}}",
+        "\"distances\":[[0,0,0,1],[1,0,1,0]]",
+    ] {
+        assert!(json.contains(part), "{part} is not in {json}");
+    }
+    let empty = place.refrain("simulate --from din - --curve", b"").check(0, "").text();
+    assert!(empty.contains("0 references"), "{empty}");
+}
+
+#[test]
+fn simulations_of_what_is_damaged_or_impossible() {
+    let place = Place::new("simulate-not");
+    place.file("a.din", "0 10\n1 20\n0 xyz\n0 30\n");
+    for options in ["--l1 1K,1,64", "--curve"] {
+        let done = place.refrain(&format!("simulate a.din {options}"), b"");
+        done.check(2, "a.din: record 3 at byte 10").check(2, "what stands before");
+        assert!(done.text().starts_with("2 references as din"), "{done:?}");
+    }
+    for (options, why) in [
+        ("", "`--curve` does all sizes at once"),
+        ("--l2 1K,1,64", "no first-level cache"),
+        ("--l1 1K,1,64 --l3 1K,1,64", "--l2"),
+        ("--l1 1K,1,64 --l1d 1K,1,64", "cannot be used with"),
+        ("--l1d 30K,8,64", "16K or 32K"),
+        ("--l1d 32K,8", "SIZE,WAYS,LINE"),
+        ("--l1d 1K,1,64 --l2 4K,1,32", "level 2 are smaller than those of level 1"),
+        ("--l1d 1K,1,64 --policy plru", "lru, fifo, random"),
+        ("--l1d 1K,1,64 --write around", "back, through"),
+        ("--l1d 1K,1,64 --allocate maybe", "on, off"),
+        ("--l1d 1K,1,64 --seed 3", "none of these is"),
+        ("--l1d 1K,1,64 --line 32", "--curve"),
+        ("--curve --policy fifo", "cannot be used with"),
+        ("--curve --line 48", "power of two"),
+        ("--curve=both", "split, unified"),
+    ] {
+        let done = place.refrain(&format!("simulate a.din {options}"), b"");
+        assert_eq!(done.check(2, why).text(), "", "{options}");
+    }
+    place.refrain("simulate missing.pdt --curve", b"").check(2, "missing.pdt cannot be read");
+    // The last word on a cache is its own, and dice can be thrown again.
+    place.file("b.din", (0..9000).map(|n| format!("0 {:x}\n", n * n % 4001 * 64)).collect::<String>());
+    let misses = |options: &str| {
+        let json = place.refrain(&format!("simulate b.din --json {options}"), b"").check(0, "").text();
+        json.split("\"misses\":").nth(1).unwrap().split('}').next().unwrap().parse::<u64>().unwrap()
+    };
+    assert_eq!(misses("--l1d 64K,8,64,fifo --policy random"), misses("--l1d 64K,8,64 --policy fifo"));
+    assert_eq!(misses("--l1d 64K,8,64,random"), misses("--l1d 64K,8,64 --policy random --seed 0"));
+    assert!((1..20).any(
+        |seed| misses(&format!("--l1d 64K,8,64,random --seed {seed}")) != misses("--l1d 64K,8,64,random")
+    ));
+}

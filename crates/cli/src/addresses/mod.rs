@@ -1,10 +1,14 @@
 //! The commands for address traces. They need no MPI, and share nothing with those for MPI but the command line.
 
+mod caches;
 mod convert;
 mod files;
 mod flags;
+mod simulate;
+mod simulate_text;
 mod stats;
 mod stats_text;
 
 pub use convert::{Convert, convert, convert_help};
+pub use simulate::{Simulate, simulate, simulate_help};
 pub use stats::{StatsFlags, stats};

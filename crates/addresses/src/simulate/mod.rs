@@ -1,0 +1,50 @@
+//! Caches, simulated from the batches that a reader gives: nothing is unpacked that is not used at once.
+//!
+//! ```
+//! use refrain_addresses::simulate::{Config, First, Geometry, Hierarchy, Policy, Type, Write};
+//! use refrain_addresses::{Batch, Format, Reader};
+//! let geometry = Geometry::new(32 << 10, 8, 64).unwrap();
+//! let config = Config { geometry, policy: Policy::Lru, write: Write::Back, allocate: true };
+//! let mut caches = Hierarchy::new(First::Unified(config), &[], 0).unwrap();
+//! let din: &[u8] = b"2 430d70\n2 430d74\n0 1000acac\n";
+//! let mut reader = Reader::new(Box::new(din), Format::Din).unwrap();
+//! let mut batch = Batch::new();
+//! while reader.read(&mut batch).unwrap() {
+//!     caches.add(&batch);
+//! }
+//! assert_eq!(caches.caches()[0].1.counts().misses[Type::Fetch as usize], 1);
+//! ```
+
+mod cache;
+mod curve;
+mod geometry;
+mod hierarchy;
+mod stack;
+
+pub use cache::{Config, Policy, Write};
+pub use curve::{Curve, Distances, Streams};
+pub use geometry::{Geometry, Misfit, short_size};
+pub use hierarchy::{Cache, Counts, First, Hierarchy, Memory, SmallerLines};
+
+/// What is done to a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Type {
+    Read = 0,
+    Write = 1,
+    Fetch = 2,
+    /// What a level above sends down: lines that leave it, or writes that it does not keep.
+    Written = 3,
+}
+
+pub const ALL: [Type; 4] = [Type::Read, Type::Write, Type::Fetch, Type::Written];
+
+impl Type {
+    pub fn name(self) -> &'static str {
+        match self {
+            Type::Read => "read",
+            Type::Write => "write",
+            Type::Fetch => "fetch",
+            Type::Written => "written",
+        }
+    }
+}

@@ -1,0 +1,402 @@
+//! Caches beside cases worked out by hand, a plain model of them, and the curve for all sizes.
+
+mod common;
+
+use std::collections::HashMap;
+
+use common::{Bounds, Random, references};
+use refrain_addresses::simulate::{
+    Config, Counts, Curve, First, Geometry, Hierarchy, Memory, Policy, SmallerLines, Streams, Type, Write,
+};
+use refrain_addresses::{Batch, Fields, Reference};
+
+fn config(size: u64, ways: u64, line: u64) -> Config {
+    let geometry = Geometry::new(size, ways, line).unwrap();
+    Config { geometry, policy: Policy::Lru, write: Write::Back, allocate: true }
+}
+
+fn batch(references: &[Reference]) -> Batch {
+    let mut batch = Batch::new();
+    let fields = Fields { sizes: true, ..Fields::NONE };
+    references.iter().for_each(|reference| batch.push(fields, *reference));
+    batch
+}
+
+/// `r10 w2f:4 f100`: read, write, fetch; address and, after the colon, size in hexadecimal.
+fn trace(text: &str) -> Vec<Reference> {
+    text.split_whitespace()
+        .map(|word| {
+            let (kind, rest) = word.split_at(1);
+            let (address, size) = rest.split_once(':').unwrap_or((rest, "1"));
+            Reference {
+                kind: "rwfe".find(kind).unwrap() as u8,
+                address: u64::from_str_radix(address, 16).unwrap(),
+                size: u16::from_str_radix(size, 16).unwrap(),
+                ..Reference::default()
+            }
+        })
+        .collect()
+}
+
+/// Each cache in a line: misses/accesses of reads, writes, fetches and what is written from above, where there are any;
+/// evictions, write-backs, writes passed on and dirty lines, where not 0. Then the memory.
+fn summary(caches: &Hierarchy) -> String {
+    let mut out = String::new();
+    for (name, cache) in caches.caches() {
+        let counts = cache.counts();
+        out.push_str(&name);
+        for (at, letter) in "rwfd".chars().enumerate() {
+            if counts.accesses[at] > 0 {
+                out.push_str(&format!(" {letter}{}/{}", counts.misses[at], counts.accesses[at]));
+            }
+        }
+        for (n, what) in [
+            (counts.straddling, "straddling"),
+            (counts.evictions, "out"),
+            (counts.write_backs, "back"),
+            (counts.writes_through, "on"),
+            (cache.dirty(), "dirty"),
+        ] {
+            if n > 0 {
+                out.push_str(&format!(" {what} {n}"));
+            }
+        }
+        out.push_str("; ");
+    }
+    let Memory { lines_read, writes } = caches.memory();
+    out + &format!("memory {lines_read} {writes}")
+}
+
+#[track_caller]
+fn check(first: First, below: &[Config], references: &str, expected: &str) {
+    let mut caches = Hierarchy::new(first, below, 0).unwrap();
+    caches.add(&batch(&trace(references)));
+    assert_eq!(summary(&caches), expected, "{references}");
+}
+
+#[test]
+fn one_level_by_hand() {
+    // Two sets of one way, lines of 16: 00 and 20 want the same place, 10 another.
+    let small = First::Unified(config(32, 1, 16));
+    check(small, &[], "", "l1; memory 0 0");
+    check(small, &[], "r0 rf r10 f4", "l1 r2/3 f0/1; memory 2 0");
+    check(small, &[], "r0 r20 r0 r10", "l1 r4/4 out 2; memory 4 0");
+    check(small, &[], "w0 r20 r0", "l1 r2/2 w1/1 out 2 back 1; memory 3 1");
+    check(small, &[], "r0 w5 w6", "l1 r1/1 w0/2 dirty 1; memory 1 0");
+    // With two ways both stay.
+    check(First::Unified(config(32, 2, 16)), &[], "w0 r20 r0", "l1 r1/2 w1/1 dirty 1; memory 2 0");
+}
+
+#[test]
+fn references_over_several_lines_by_hand() {
+    let small = First::Unified(config(64, 4, 16));
+    // A reference, two lines, one miss; then one line of two is there.
+    check(small, &[], "re:4 rf r1e:2", "l1 r1/3 straddling 1; memory 2 0");
+    check(small, &[], "re:4 w1e:3", "l1 r1/1 w1/1 straddling 2 dirty 2; memory 3 0");
+    // Three lines; a size of nothing is one byte.
+    check(small, &[], "r8:20 r20:0", "l1 r1/2 straddling 1; memory 3 0");
+    // Over the last address: the first line follows.
+    check(small, &[], "rfffffffffffffffe:4 r0 rfffffffffffffff0", "l1 r1/3 straddling 1; memory 2 0");
+}
+
+#[test]
+fn writes_by_hand() {
+    let with = |write, allocate| First::Unified(Config { write, allocate, ..config(32, 1, 16) });
+    // One write that misses, one that hits after a read, then the line leaves.
+    let trace = "w0 r0 w4 r20";
+    check(with(Write::Back, true), &[], trace, "l1 r1/2 w1/2 out 1 back 1; memory 2 1");
+    check(with(Write::Back, false), &[], trace, "l1 r2/2 w1/2 out 1 back 1 on 1; memory 2 2");
+    check(with(Write::Through, true), &[], trace, "l1 r1/2 w1/2 out 1 on 2; memory 2 2");
+    check(with(Write::Through, false), &[], trace, "l1 r2/2 w1/2 out 1 on 2; memory 2 2");
+}
+
+#[test]
+fn two_levels_by_hand() {
+    let first = First::Unified(config(16, 1, 16));
+    // w0 asks l2 for its line; r10 too, and sends 0 down, which is there; then r0 finds it in l2, dirty.
+    let second = [config(64, 4, 16)];
+    check(first, &second, "w0 r10 r0", "l1 r2/2 w1/1 out 2 back 1; l2 r1/2 w1/1 d0/1 dirty 1; memory 2 0");
+    // An l2 of one line: r10 takes the place of 0 before it comes down, whole, and takes its place again.
+    let second = [config(16, 1, 16)];
+    check(first, &second, "w0 r10", "l1 r1/1 w1/1 out 1 back 1; l2 r1/1 w1/1 d1/1 out 2 dirty 1; memory 2 0");
+    // With lines of 32 in l2, what comes down is half a line, and the other half is fetched.
+    let second = [config(32, 1, 32)];
+    check(first, &second, "w0 r20", "l1 r1/1 w1/1 out 1 back 1; l2 r1/1 w1/1 d1/1 out 2 dirty 1; memory 3 0");
+    // Passed through l1 and held in l2; the write brings the line into both.
+    let through = First::Unified(Config { write: Write::Through, ..config(16, 1, 16) });
+    check(through, &second, "w0 w4", "l1 w1/2 on 2; l2 w1/1 d0/2 dirty 1; memory 1 0");
+}
+
+#[test]
+fn split_by_hand() {
+    let (instructions, data) = (Some(config(16, 1, 16)), Some(config(32, 2, 16)));
+    let split = First::Split { instructions, data };
+    check(split, &[], "f0 r0 f0 w10 f10", "l1i f2/3 out 1; l1d r1/1 w1/1 dirty 1; memory 4 0");
+    check(split, &[config(64, 4, 16)], "f0 r0", "l1i f1/1; l1d r1/1; l2 r0/1 f1/1; memory 1 0");
+    // What no cache is for is passed over.
+    let mut caches = Hierarchy::new(First::Split { instructions: None, data }, &[], 0).unwrap();
+    let mut references = trace("f0 r0 e0");
+    references.push(Reference { kind: 4, size: 1, ..Reference::default() });
+    caches.add(&batch(&references));
+    assert_eq!(summary(&caches), "l1d r1/2; memory 1 0");
+    assert_eq!(caches.passed_over(), [0, 0, 1, 1, 0, 0, 0, 0]);
+    assert_eq!(caches.references(), 4);
+}
+
+#[test]
+fn lines_do_not_get_shorter() {
+    let first = First::Split { instructions: Some(config(64, 1, 64)), data: Some(config(32, 1, 32)) };
+    let wrong = Hierarchy::new(first, &[config(64, 1, 64), config(64, 1, 32)], 0).err();
+    assert_eq!(wrong, Some(SmallerLines { above: 2, below: 3 }));
+    let wrong = Hierarchy::new(first, &[config(64, 1, 32)], 0).err();
+    assert_eq!(wrong, Some(SmallerLines { above: 1, below: 2 }));
+}
+
+/// A cache as one would describe it: each line with when it came, when it was last used, and whether it is dirty.
+struct Plain {
+    config: Config,
+    lines: HashMap<u64, (u64, u64, bool)>,
+    counts: Counts,
+}
+
+/// Caches as a path from the first to the last, and a clock.
+#[derive(Default)]
+struct Model {
+    caches: Vec<Plain>,
+    clock: u64,
+    memory: Memory,
+}
+
+impl Model {
+    fn new(configs: &[Config]) -> Model {
+        let plain =
+            |config: &Config| Plain { config: *config, lines: HashMap::new(), counts: Counts::default() };
+        Model { caches: configs.iter().map(plain).collect(), ..Model::default() }
+    }
+
+    fn use_line(&mut self, level: usize, line: u64, dirty: bool) -> bool {
+        self.clock += 1;
+        let entry = self.caches[level].lines.get_mut(&line);
+        entry.map(|entry| *entry = (entry.0, self.clock, entry.2 || dirty)).is_some()
+    }
+
+    fn bring(&mut self, level: usize, line: u64, dirty: bool) {
+        self.clock += 1;
+        let cache = &mut self.caches[level];
+        let sets = cache.config.geometry.sets();
+        let in_set = cache.lines.iter().filter(|(other, _)| *other % sets == line % sets);
+        let full = in_set.clone().count() as u64 == cache.config.geometry.ways();
+        let leaves = in_set.min_by_key(|(_, (came, used, _))| match cache.config.policy {
+            Policy::Fifo => *came,
+            _ => *used,
+        });
+        let leaves = leaves.map(|(line, _)| *line).filter(|_| full);
+        cache.lines.insert(line, (self.clock, self.clock, dirty));
+        if let Some(old) = leaves {
+            let (_, _, dirty) = cache.lines.remove(&old).unwrap();
+            cache.counts.evictions += 1;
+            if dirty {
+                cache.counts.write_backs += 1;
+                let length = cache.config.geometry.line();
+                self.write(level + 1, old * length, length);
+            }
+        }
+    }
+
+    fn read(&mut self, level: usize, address: u64, kind: Type) {
+        if level == self.caches.len() {
+            self.memory.lines_read += 1;
+            return;
+        }
+        let line = address / self.caches[level].config.geometry.line();
+        self.caches[level].counts.accesses[kind as usize] += 1;
+        if !self.use_line(level, line, false) {
+            self.caches[level].counts.misses[kind as usize] += 1;
+            self.read(level + 1, address, kind);
+            self.bring(level, line, false);
+        }
+    }
+
+    fn write(&mut self, level: usize, address: u64, bytes: u64) {
+        if level == self.caches.len() {
+            self.memory.writes += 1;
+            return;
+        }
+        self.caches[level].counts.accesses[Type::Written as usize] += 1;
+        if !self.write_at(level, address, bytes, bytes < self.caches[level].config.geometry.line()) {
+            self.caches[level].counts.misses[Type::Written as usize] += 1;
+        }
+    }
+
+    /// A write to one line: whether it was there. If it is brought in, it is also read if it must be.
+    fn write_at(&mut self, level: usize, address: u64, bytes: u64, read: bool) -> bool {
+        let Config { geometry, write, allocate, .. } = self.caches[level].config;
+        let line = address / geometry.line();
+        let back = write == Write::Back;
+        let hit = self.use_line(level, line, back);
+        if !hit && allocate {
+            if read {
+                self.read(level + 1, address, Type::Write);
+            }
+            self.bring(level, line, back);
+        }
+        let stays = back && (hit || allocate);
+        if !stays {
+            self.caches[level].counts.writes_through += 1;
+            self.write(level + 1, address, bytes);
+        }
+        hit
+    }
+
+    fn reference(&mut self, reference: &Reference) {
+        let Some(kind) = Type::of(reference.kind) else { return };
+        let length = self.caches[0].config.geometry.line();
+        // Byte by byte, which is slow and cannot be wrong.
+        let mut lines: Vec<(u64, u64)> = Vec::new();
+        for byte in 0..u64::from(reference.size.max(1)) {
+            let line = reference.address.wrapping_add(byte) / length;
+            match lines.last_mut() {
+                Some((last, bytes)) if *last == line => *bytes += 1,
+                _ => lines.push((line, 1)),
+            }
+        }
+        let counts = &mut self.caches[0].counts;
+        counts.accesses[kind as usize] += 1;
+        counts.straddling += u64::from(lines.len() > 1);
+        let mut missed = false;
+        for (line, bytes) in lines {
+            let address = line * length;
+            missed |= match kind {
+                Type::Write => !self.write_at(0, address, bytes, true),
+                _ if self.use_line(0, line, false) => false,
+                _ => {
+                    self.read(1, address, kind);
+                    self.bring(0, line, false);
+                    true
+                }
+            };
+        }
+        self.caches[0].counts.misses[kind as usize] += u64::from(missed);
+    }
+}
+
+/// References that meet each other often, of small sizes.
+fn near(random: &mut Random, count: usize) -> Vec<Reference> {
+    let mut base = 0;
+    (0..count)
+        .map(|_| {
+            if random.below(10) == 0 {
+                base = random.pick(&[0, 0x400, 0x7f0, u64::MAX - 0x40]) + random.below(64);
+            }
+            base = base.wrapping_add(random.pick(&[0, 1, 4, 8, 64]));
+            Reference {
+                kind: random.below(8) as u8,
+                address: base,
+                size: random.pick(&[0, 1, 2, 4, 8, 16, 32, 70]),
+                ..Reference::default()
+            }
+        })
+        .collect()
+}
+
+#[test]
+fn any_caches_as_the_model() {
+    let mut random = Random(0x5eed_1234_5678_9abc);
+    for round in 0..400 {
+        let mut line = random.pick(&[4, 8, 16]);
+        let configs: Vec<Config> = (0..1 + random.below(3))
+            .map(|_| {
+                line *= random.pick(&[1, 1, 2]);
+                let (ways, sets) = (random.pick(&[1, 2, 3, 4, 8]), random.pick(&[1, 2, 4]));
+                Config {
+                    geometry: Geometry::new(line * ways * sets, ways, line).unwrap(),
+                    policy: random.pick(&[Policy::Lru, Policy::Fifo]),
+                    write: random.pick(&[Write::Back, Write::Through]),
+                    allocate: random.below(3) > 0,
+                }
+            })
+            .collect();
+        let references = near(&mut random, 1000);
+        let mut caches = Hierarchy::new(First::Unified(configs[0]), &configs[1..], 0).unwrap();
+        references.chunks(77).for_each(|piece| caches.add(&batch(piece)));
+        let mut model = Model::new(&configs);
+        references.iter().for_each(|reference| model.reference(reference));
+        for ((name, cache), plain) in caches.caches().iter().zip(&model.caches) {
+            assert_eq!(cache.counts(), &plain.counts, "round {round}, {name} of {configs:?}");
+            let dirty = plain.lines.values().filter(|(_, _, dirty)| *dirty).count() as u64;
+            assert_eq!(cache.dirty(), dirty, "round {round}, {name}");
+        }
+        assert_eq!(caches.memory(), model.memory, "round {round} {configs:?}");
+    }
+}
+
+/// Random replacement has no one answer, but these hold.
+#[test]
+fn random_replacement_keeps_the_books() {
+    let mut random = Random(77);
+    for round in 0..50 {
+        let level = |size, ways| Config { policy: Policy::Random, ..config(size, ways, 16) };
+        let references = near(&mut random, 2000);
+        let run = |seed| {
+            let mut caches = Hierarchy::new(First::Unified(level(256, 4)), &[level(1024, 8)], seed).unwrap();
+            caches.add(&batch(&references));
+            caches
+        };
+        let caches = run(round);
+        assert_eq!(summary(&caches), summary(&run(round)), "the same dice, the same numbers");
+        let counts: Vec<&Counts> = caches.caches().iter().map(|(_, cache)| cache.counts()).collect();
+        assert_eq!(counts[1].accesses[Type::Written as usize], counts[0].write_backs);
+        assert_eq!(caches.memory().writes, counts[1].write_backs);
+        // A cache of one set with a way for every line loses none, whatever the dice.
+        let whole = Geometry::fully_associative(1 << 16, 16).unwrap();
+        let never = |policy| {
+            let config = Config { policy, geometry: whole, ..level(256, 4) };
+            let mut caches = Hierarchy::new(First::Unified(config), &[], round).unwrap();
+            caches.add(&batch(&references));
+            summary(&caches)
+        };
+        assert_eq!(never(Policy::Random), never(Policy::Lru));
+    }
+}
+
+/// What the curve says of a size is what a fully associative LRU cache of that size does.
+#[test]
+fn the_curve_is_the_caches() {
+    let mut random = Random(0xc0ffee);
+    for round in 0..60 {
+        let references = match round % 2 {
+            0 => near(&mut random, 3000),
+            _ => references(
+                &mut random,
+                3000,
+                Fields { sizes: true, ..Fields::NONE },
+                Bounds { address: 0xffff, ..Bounds::NONE },
+            ),
+        };
+        let line = random.pick(&[4, 16, 64]);
+        let references: Vec<Reference> =
+            references.into_iter().map(|r| Reference { size: r.size.min(100), ..r }).collect();
+        let streams = random.pick(&[Streams::Split, Streams::Unified]);
+        let mut curve = Curve::new(line, streams);
+        references.chunks(100).for_each(|piece| curve.add(&batch(piece)));
+        let sizes = [1, 2, 3, 5, 8, 16, 33, 64, 256];
+        let misses: Vec<Vec<[u64; 3]>> =
+            curve.caches().iter().map(|(_, distances)| distances.misses(sizes)).collect();
+        for (at, size) in sizes.into_iter().enumerate() {
+            let config = config(size * line, size, line);
+            let first = match streams {
+                Streams::Unified => First::Unified(config),
+                Streams::Split => First::Split { instructions: Some(config), data: Some(config) },
+            };
+            let mut caches = Hierarchy::new(first, &[], 0).unwrap();
+            caches.add(&batch(&references));
+            for ((name, cache), misses) in caches.caches().iter().zip(&misses) {
+                assert_eq!(cache.counts().misses[..3], misses[at], "round {round}, {name} of {size} lines");
+            }
+        }
+        let rows: u64 =
+            curve.caches().iter().flat_map(|(_, d)| d.rows()).flat_map(|(_, row)| row).sum::<u64>();
+        let first: u64 = curve.caches().iter().flat_map(|(_, d)| d.first()).sum();
+        assert_eq!(rows + first + curve.passed_over(), curve.references());
+    }
+}

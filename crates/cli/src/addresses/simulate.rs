@@ -1,0 +1,207 @@
+//! `refrain simulate`: caches, from an address trace in any format.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use refrain_addresses::simulate::{Curve, First, Hierarchy, Policy, Streams, Write};
+use refrain_addresses::{Batch, Error, Format};
+
+use super::caches::{self, Spec};
+use super::files::{Source, said};
+use super::{flags, simulate_text};
+use crate::failure::Failure;
+use crate::progress::Bar;
+
+#[derive(Debug, Args)]
+pub struct Simulate {
+    /// The trace; - is standard input
+    #[arg(value_name = "TRACE")]
+    file: PathBuf,
+    /// First-level cache for reads and writes
+    #[arg(long, value_name = "CACHE", value_parser = caches::spec)]
+    l1d: Option<Spec>,
+    /// First-level cache for fetches
+    #[arg(long, value_name = "CACHE", value_parser = caches::spec)]
+    l1i: Option<Spec>,
+    /// One first-level cache for all
+    #[arg(long, value_name = "CACHE", value_parser = caches::spec, conflicts_with_all = ["l1d", "l1i"])]
+    l1: Option<Spec>,
+    /// Second level, for all
+    #[arg(long, value_name = "CACHE", value_parser = caches::spec)]
+    l2: Option<Spec>,
+    /// Third level, for all
+    #[arg(long, value_name = "CACHE", value_parser = caches::spec, requires = "l2")]
+    l3: Option<Spec>,
+    /// Which line leaves a full set: lru, fifo, random [default: lru]
+    #[arg(long, value_name = "WHICH", value_parser = caches::policy)]
+    policy: Option<Policy>,
+    /// When writes go to the next level: back (when the line leaves), through (at once) [default: back]
+    #[arg(long, value_name = "WHEN", value_parser = caches::write)]
+    write: Option<Write>,
+    /// Whether a write that misses brings its line in [default: on]
+    #[arg(long, value_enum, value_name = "ON")]
+    allocate: Option<Switch>,
+    /// Where the dice for random start [default: 0]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Instead of caches: the miss ratios of fully associative LRU caches of all sizes, in one pass;
+    /// =unified for fetches and data in one
+    #[arg(long, value_enum, value_name = "WHICH", num_args = 0..=1, require_equals = true, default_missing_value = "split",
+          conflicts_with_all = ["l1", "l1d", "l1i", "l2", "l3", "policy", "write", "allocate", "seed"])]
+    curve: Option<Share>,
+    /// Bytes of a line for --curve [default: 64]
+    #[arg(long, value_name = "BYTES", value_parser = caches::line)]
+    line: Option<u64>,
+    /// Its format [default: what its bytes and its name say]
+    #[arg(long, value_name = "FORMAT", value_parser = flags::format)]
+    from: Option<Format>,
+    /// Stop after so many references
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// One JSON object with exact numbers; with --curve, every distance
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Share {
+    Split,
+    Unified,
+}
+
+pub fn simulate_help() -> String {
+    "\
+A CACHE is SIZE,WAYS,LINE: 32K,8,64 has 32 KiB, 8 ways and lines of 64 bytes; 4K,full,64 is fully associative.
+Words after that are for this cache alone: 1M,16,64,random,through,no-allocate.
+
+Examples:
+  refrain simulate app.pdt64 --l1i 32K,8,64 --l1d 48K,12,64 --l2 1280K,10,64 --l3 24M,12,64
+  refrain simulate app.din.gz --l1 8K,1,32 --policy fifo           one cache for fetches and data
+  refrain simulate app.pdt64 --l1d 16K,4,32,through,no-allocate --l2 1M,8,64,back,allocate
+  refrain simulate app.pdt64 --curve                how large would be large enough?
+  refrain simulate app.pdt64 --curve=unified --line 128 --json
+  valgrind --tool=lackey --trace-mem=yes --log-fd=9 ./app 9>&1 >/dev/null |
+    refrain simulate --from lackey - --l1i 32K,8,64 --l1d 32K,8,64
+
+Traces are read as they are, packed and compressed, in every format of `refrain convert`; nothing is unpacked to disk.
+At the first level references are counted; one that straddles lines touches all of them, and misses if any was missing.
+Where the trace has no sizes each reference is in one line. Below, lines are counted that the level above lacked, by
+the type of reference they were missing for; `written` is what came down: dirty lines that left, and writes passed on.
+Without a cache for fetches (--l1d alone) or for data (--l1i alone) such references are passed over; so are those of
+unknown type. The supervisor's count as the user's. No level keeps its lines out of another or forces them into one.
+
+Where the trace is damaged, the numbers are of what stands before; the error says which record and byte, and the exit
+code is 2."
+        .to_owned()
+}
+
+pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
+    match flags.curve {
+        Some(share) => {
+            let streams = if share == Share::Unified { Streams::Unified } else { Streams::Split };
+            let mut curve = Curve::new(flags.line.unwrap_or(64), streams);
+            let mut source = Source::open(&flags.file, flags.from)?;
+            let damage = feed(&mut source, flags.limit, |batch| curve.add(batch));
+            let format = source.reader.format();
+            let text = match flags.json {
+                true => simulate_text::curve_json(&curve, format),
+                false => simulate_text::curve_table(&curve, format),
+            };
+            done(flags, &text, damage)
+        }
+        None => {
+            if flags.line.is_some() {
+                return Err(
+                    Failure::new("--line is for --curve").help("caches have their own: `--l1d 32K,8,64`")
+                );
+            }
+            let mut caches = hierarchy(flags)?;
+            let mut source = Source::open(&flags.file, flags.from)?;
+            let damage = feed(&mut source, flags.limit, |batch| caches.add(batch));
+            let format = source.reader.format();
+            let text = match flags.json {
+                true => simulate_text::json(&caches, format),
+                false => simulate_text::table(&caches, format, source.reader.fields().sizes),
+            };
+            done(flags, &text, damage)
+        }
+    }
+}
+
+fn hierarchy(flags: &Simulate) -> Result<Hierarchy, Failure> {
+    let policy = flags.policy.unwrap_or(Policy::Lru);
+    let write = flags.write.unwrap_or(Write::Back);
+    let allocate = flags.allocate != Some(Switch::Off);
+    let config = |spec: &Spec| spec.config(policy, write, allocate);
+    let first = match (&flags.l1, &flags.l1i, &flags.l1d) {
+        (Some(unified), _, _) => First::Unified(config(unified)),
+        (None, None, None) => {
+            return Err(Failure::new("there is no first-level cache").help(
+                "say which: `--l1d 32K,8,64 --l1i 32K,8,64`, or `--l1 32K,8,64` for all; `--curve` does all sizes at once",
+            ));
+        }
+        (None, instructions, data) => {
+            First::Split { instructions: instructions.as_ref().map(config), data: data.as_ref().map(config) }
+        }
+    };
+    let below: Vec<_> = [&flags.l2, &flags.l3].into_iter().flatten().map(config).collect();
+    let dice = match first {
+        First::Unified(config) => vec![config],
+        First::Split { instructions, data } => instructions.into_iter().chain(data).collect(),
+    };
+    if flags.seed.is_some() && !dice.iter().chain(&below).any(|config| config.policy == Policy::Random) {
+        return Err(Failure::new("--seed is for random caches, and none of these is"));
+    }
+    Hierarchy::new(first, &below, flags.seed.unwrap_or(0)).map_err(|wrong| {
+        Failure::new(format!(
+            "the lines of level {} are smaller than those of level {}",
+            wrong.below, wrong.above
+        ))
+        .help("lines may stay as long or get longer from level to level")
+    })
+}
+
+/// All references, or the first so many; what stopped it.
+fn feed(source: &mut Source, limit: Option<u64>, mut add: impl FnMut(&Batch)) -> Option<Error> {
+    let mut bar = Bar::new("simulating");
+    let mut batch = Batch::new();
+    let mut left = limit.unwrap_or(u64::MAX);
+    while left > 0 {
+        match source.reader.read(&mut batch) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(error) => return Some(error),
+        }
+        if batch.len() as u64 > left {
+            batch.truncate(left as usize);
+        }
+        left -= batch.len() as u64;
+        add(&batch);
+        if let Some((done, all)) = source.progress() {
+            bar.show(done, all);
+        }
+    }
+    None
+}
+
+fn done(flags: &Simulate, text: &str, damage: Option<Error>) -> Result<ExitCode, Failure> {
+    // Damage is an error, though what stands before it was simulated; a reader that has seen enough is none.
+    let written = std::io::stdout().write_all(text.as_bytes());
+    if let Err(error) = written
+        && error.kind() != std::io::ErrorKind::BrokenPipe
+    {
+        return Err(Failure::new(format!("the output could not be written: {error}")));
+    }
+    match damage {
+        Some(error) => Err(said(&flags.file, &error).help("the numbers are of what stands before it")),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}

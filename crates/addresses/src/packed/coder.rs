@@ -47,6 +47,27 @@ pub(crate) const FLAT: Sums = {
     sums
 };
 
+/// How far sums move the `n`th time: by one part in two to the power of this.
+const SHIFTS: [u8; 64] = {
+    let mut shifts = [6; 64];
+    let mut n = 0;
+    while n < 40 {
+        shifts[n] = if n == 0 {
+            1
+        } else if n < 3 {
+            2
+        } else if n < 7 {
+            3
+        } else if n < 16 {
+            4
+        } else {
+            5
+        };
+        n += 1;
+    }
+    shifts
+};
+
 /// What the sums would be if only one symbol ever came.
 const TARGETS: [Sums; 16] = {
     let mut targets = [[0; 16]; 16];
@@ -65,12 +86,12 @@ const TARGETS: [Sums; 16] = {
 #[inline(always)]
 fn learn_symbol(sums: &mut Sums, symbol: usize) {
     let count = sums[0];
-    let shift = [1, 2, 2, 3, 3, 3, 4, 4, 4, 4, 4, 4, 5, 5, 5, 5][(count & 15) as usize];
+    let shift = SHIFTS[(count & 63) as usize];
     let targets = &TARGETS[symbol & 15];
     for at in 0..16 {
         sums[at] += (targets[at] - sums[at]) >> shift;
     }
-    sums[0] = (count + 1).min(15);
+    sums[0] = (count + 1).min(63);
 }
 
 /// Of two contexts, in 32,768ths.

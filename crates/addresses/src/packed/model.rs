@@ -4,7 +4,7 @@
 use super::coder::{Chance, Coder, EVEN, FLAT, Sums};
 use super::tables::*;
 use crate::kind::is_fetch;
-use crate::{Fields, Reference};
+use crate::{Fields, KINDS, Reference};
 
 const SLOT_BITS: u32 = 14;
 const NEXT_BITS: u32 = 14;
@@ -13,6 +13,9 @@ const ADDRESS_BITS: u32 = 16;
 
 /// A guess that costs little and is trusted so far is not compared with others.
 const SURE: u8 = 200;
+
+/// After so many references that happened before, the next act is what came then.
+const SAME: u32 = 2;
 
 /// Tells places apart that literal bytes are learned for.
 const PLACE_BITS: u32 = 8;
@@ -48,6 +51,7 @@ pub(crate) struct Model {
     after: Box<[u64]>,
     chains: Box<[u64]>,
     past: Past,
+    regions: Regions,
     words: Box<[u32]>,
     /// By slot, how much time passes.
     times: Box<[u64]>,
@@ -66,11 +70,15 @@ pub(crate) struct Model {
     short_act: Box<[Chance]>,
     right: [[Chance; 4]; 3],
     flags: [Chance; 2],
+    /// Which guess is right if not the best, by place and best guess.
     which: Box<[Sums]>,
+    which_anywhere: [Sums; GUESSES << 3],
     literals: Box<[Sums]>,
     /// The same, whatever the place.
     common: Box<[Sums]>,
-    kinds: Box<[Sums]>,
+    /// Kinds that were not expected, by the kind before.
+    kinds: [Sums; KINDS],
+    any_kind: Sums,
 }
 
 impl Model {
@@ -86,6 +94,7 @@ impl Model {
             after: vec![0; 1 << ADDRESS_BITS].into(),
             chains: vec![0; 1 << ADDRESS_BITS].into(),
             past: Past::new(),
+            regions: Regions::new(),
             words: vec![0; size(fields.words, OFFSET_BITS)].into(),
             times: vec![0; size(fields.times, SLOT_BITS)].into(),
             last: Reference::default(),
@@ -99,10 +108,12 @@ impl Model {
             short_act: vec![EVEN; 1 << 2].into(),
             right: [[EVEN; 4]; 3],
             flags: [EVEN; 2],
-            which: vec![FLAT; (GUESSES << 5) + PLACES * GUESSES].into(),
+            which: vec![FLAT; PLACES * GUESSES].into(),
+            which_anywhere: [FLAT; GUESSES << 3],
             literals: vec![FLAT; LITERALS * PLACES * SYMBOLS].into(),
             common: vec![FLAT; LITERALS * 8 * SYMBOLS].into(),
-            kinds: vec![FLAT; 16].into(),
+            kinds: [FLAT; KINDS],
+            any_kind: FLAT,
         }
     }
 
@@ -120,6 +131,7 @@ impl Model {
         let mut place = self.place(act);
         let mut at = spread::<SLOT_BITS>(place);
         let mut slot = self.slots[at];
+        let mut anchor = slot.last;
         let best = usize::from(slot.best) % GUESSES;
         let trust = slot.trust[best];
         let mut entries = self.entries(&slot, place);
@@ -166,6 +178,7 @@ impl Model {
                     place = self.place(now);
                     at = spread::<SLOT_BITS>(place);
                     slot = self.slots[at];
+                    anchor = slot.last;
                     entries = self.entries(&slot, place);
                 }
                 if sure || !right {
@@ -182,7 +195,7 @@ impl Model {
         let act = Act { pc: it.pc, size: it.size, kind: it.kind };
         self.long[long].learn(act, tag);
         self.short[short].learn(act, 0);
-        self.remember(it);
+        self.remember(it, anchor);
     }
 
     /// Hashes of what happened last and of what happened lately, which say what comes next.
@@ -203,6 +216,10 @@ impl Model {
     /// The act that comes next, how far it is to be trusted, and whether the short history said so.
     #[inline(always)]
     fn expect(&self, long: usize, short: usize, tag: u16) -> (Act, usize, bool) {
+        if !self.fields.pcs && self.past.same >= SAME {
+            let sort = self.past.sort();
+            return (Act { pc: 0, size: (sort >> 8) as u16, kind: sort as u8 & 7 }, 7, false);
+        }
         let next = &self.long[long];
         if next.tag == tag {
             return (next.act, 4 + usize::from(next.trust), false);
@@ -220,7 +237,8 @@ impl Model {
         } else if let Some(fetch) = self.fetch {
             fetch.wrapping_add(self.ordinal << 48)
         } else {
-            mix(self.acts[0], self.acts[1])
+            let [a, b, c, d] = self.acts;
+            mix(a, mix(b, mix(c, d)))
         };
         base.rotate_left(3) ^ u64::from(act.kind)
     }
@@ -267,9 +285,8 @@ impl Model {
             return next.act;
         }
         let mut act = Act::default();
-        let mut free = FLAT;
-        let context = usize::from(self.last.kind & 7) << 1;
-        act.kind = coder.symbol(&mut self.kinds[context], &mut free, usize::from(said.kind)) as u8 & 7;
+        let (one, other) = (&mut self.kinds[usize::from(self.last.kind & 7)], &mut self.any_kind);
+        act.kind = coder.symbol(one, other, usize::from(said.kind)) as u8 & 7;
         if self.fields.pcs {
             act.pc = self.literal(coder, PC, u64::from(act.kind), self.last.pc, said.pc);
         }
@@ -306,10 +323,8 @@ impl Model {
             }
         }
         let known = usize::from(slot.trust[best] >> 6) << 1 | usize::from(wrong);
-        let general = best << 5 | known;
-        let special = (GUESSES << 5) + spread::<PLACE_BITS>(place) * GUESSES + best;
-        let (low, high) = self.which.split_at_mut(GUESSES << 5);
-        which = coder.symbol(&mut low[general], &mut high[special - (GUESSES << 5)], which);
+        let local = &mut self.which[spread::<PLACE_BITS>(place) * GUESSES + best];
+        which = coder.symbol(local, &mut self.which_anywhere[best << 3 | known], which);
         it.address = match guesses.get(which) {
             Some(guess) => *guess,
             None => {
@@ -397,7 +412,7 @@ impl Model {
     }
 
     #[inline(always)]
-    fn remember(&mut self, it: &Reference) {
+    fn remember(&mut self, it: &Reference, anchor: u64) {
         let act = if self.fields.pcs {
             mix(it.pc, u64::from(it.kind))
         } else {
@@ -406,7 +421,7 @@ impl Model {
             } else {
                 self.ordinal += 1;
             }
-            it.address >> 16 << 3 | u64::from(it.kind)
+            self.regions.name(it.address, anchor) << 3 | u64::from(it.kind)
         };
         self.acts = [act, self.acts[0], self.acts[1], self.acts[2]];
         self.steps = [it.address.wrapping_sub(self.last.address), self.steps[0], self.steps[1]];

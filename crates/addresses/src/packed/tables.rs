@@ -179,3 +179,50 @@ impl Past {
         *head = self.now as u32;
     }
 }
+
+const PAGE_BITS: u32 = 12;
+const REGION_BITS: u32 = 12;
+/// A page belongs to what its instruction referred to before if that is not farther away, in bytes to the power of two;
+/// else to its neighbours, if they are not farther away, in pages.
+const REACH_BITS: u32 = 16;
+const NEIGHBOURS: u64 = 8;
+
+/// Stretches of memory that are used alike, such as arrays: without instructions, which of them were referred to before
+/// tells places in the program apart.
+pub(crate) struct Regions {
+    /// Pages and what they belong to, which goes by the name of its first page.
+    names: Box<[(u64, u64)]>,
+}
+
+impl Regions {
+    pub(crate) fn new() -> Regions {
+        Regions { names: vec![(0, 0); 1 << REGION_BITS].into() }
+    }
+
+    /// Of the region that an address is in; `anchor` is where the same place referred to before.
+    #[inline(always)]
+    pub(crate) fn name(&mut self, address: u64, anchor: u64) -> u64 {
+        let page = page(address);
+        let (known, name) = self.names[spread::<REGION_BITS>(page)];
+        if known == page { name } else { self.join(address, anchor) }
+    }
+
+    #[cold]
+    fn join(&mut self, address: u64, anchor: u64) -> u64 {
+        let new = page(address);
+        let near = address.wrapping_sub(anchor).wrapping_add(1 << REACH_BITS) >> (REACH_BITS + 1) == 0;
+        let neighbours = (1..=NEIGHBOURS).flat_map(|far| [new + far, new.saturating_sub(far)]);
+        let name = near.then(|| page(anchor)).into_iter().chain(neighbours).find_map(|page| {
+            let (known, name) = self.names[spread::<REGION_BITS>(page)];
+            (known == page && page != 0).then_some(name)
+        });
+        let name = name.unwrap_or(new);
+        self.names[spread::<REGION_BITS>(new)] = (new, name);
+        name
+    }
+}
+
+/// Counted from 1.
+fn page(address: u64) -> u64 {
+    (address >> PAGE_BITS) + 1
+}

@@ -16,7 +16,7 @@ fn options(references: &[Reference], random: &mut Random) -> Options {
         counts.add(&batch);
     }
     let steps = std::array::from_fn(|_| random.pick(&[4, 8, -4, 1, 0, i16::MIN, i16::MAX]));
-    let division = Division { block: random.pick(&[1, 7, 1000, 1 << 17]), group: random.pick(&[1, 3, 32]) };
+    let division = Division { block: random.pick(&[500, 1000, 1 << 17]), group: random.pick(&[1, 3, 32]) };
     Options { steps, dictionary: counts.dictionary(), repeats: random.below(8) > 0, division }
 }
 

@@ -83,6 +83,10 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn new(fields: Fields) -> Model {
+        Model::with(fields, Past::new())
+    }
+
+    fn with(fields: Fields, past: Past) -> Model {
         let size = |there: bool, bits: u32| if there { 1 << bits } else { 1 };
         Model {
             fields,
@@ -93,7 +97,7 @@ impl Model {
             patterns: vec![0; 1 << OFFSET_BITS].into(),
             after: vec![0; 1 << ADDRESS_BITS].into(),
             chains: vec![0; 1 << ADDRESS_BITS].into(),
-            past: Past::new(),
+            past,
             regions: Regions::new(),
             words: vec![0; size(fields.words, OFFSET_BITS)].into(),
             times: vec![0; size(fields.times, SLOT_BITS)].into(),
@@ -119,7 +123,10 @@ impl Model {
 
     /// As it was made: nothing is known.
     pub(crate) fn forget(&mut self) {
-        *self = Model::new(self.fields);
+        // The largest part by far is cleared, not made again.
+        let mut past = std::mem::replace(&mut self.past, Past::none());
+        past.clear();
+        *self = Model::with(self.fields, past);
     }
 
     /// Packs the reference, or puts what was packed in its place.

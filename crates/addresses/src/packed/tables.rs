@@ -138,10 +138,21 @@ impl Past {
             addresses: vec![0; RING].into(),
             sorts: vec![0; RING].into(),
             heads: vec![0; 1 << HEAD_BITS].into(),
-            now: 1,
-            before: 0,
-            same: 0,
+            ..Past::none()
         }
+    }
+
+    /// To put in the place of one for a moment.
+    pub(crate) fn none() -> Past {
+        Past { addresses: [].into(), sorts: [].into(), heads: [].into(), now: 1, before: 0, same: 0 }
+    }
+
+    /// As if new. Heads lead only to what was put in since, so that the rest may stay; all but the first, where no head
+    /// leads and reading begins.
+    pub(crate) fn clear(&mut self) {
+        self.heads.fill(0);
+        (self.addresses[0], self.sorts[0]) = (0, 0);
+        (self.now, self.before, self.same) = (1, 0, 0);
     }
 
     #[inline(always)]

@@ -174,7 +174,9 @@ fn blocks_that_are_missing_or_moved() {
 /// be another.
 #[test]
 fn the_bytes_of_version_1() {
-    for (fields, expected) in [(Fields::NONE, 6_768_848_910_457_896_469), (Format::Rfa.keeps(), 17_234_188_761_847_738_042)] {
+    for (fields, expected) in
+        [(Fields::NONE, 6_768_848_910_457_896_469), (Format::Rfa.keeps(), 17_234_188_761_847_738_042)]
+    {
         let all = references(&mut Random(77), 20_000, fields, Bounds::NONE);
         let bytes = write(&all, fields, Format::Rfa, &options(3000, 4)).unwrap();
         let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {

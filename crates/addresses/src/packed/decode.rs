@@ -17,9 +17,9 @@ pub(crate) struct Decoder {
     bytes: Vec<u8>,
     coder: coder::Decoder,
     left: u32,
-    /// References of the blocks so far, and those not from the beginning.
+    /// References of the blocks so far, and those before where reading began.
     total: u64,
-    /// Blocks so far.
+    /// There was a block.
     begun: bool,
     ended: bool,
 }
@@ -75,15 +75,15 @@ impl Decoder {
         self.begun = true;
         self.coder = coder::Decoder::new(&self.bytes);
         self.left = count;
-        self.total += u64::from(count);
+        self.total = self.total.saturating_add(u64::from(count));
         Ok(())
     }
 
     fn end(&mut self, input: &mut Input, entries: usize, sum: u32) -> Result<(), Fault> {
         let begin = input.offset();
-        // There are no more of them than blocks, so that a damaged number cannot ask for much.
+        // Each entry has a block, which takes more bytes, so that a damaged number cannot ask for much.
         let size = BLOCK_HEADER as u64 + entries as u64 * ENTRY as u64 + FOOTER as u64;
-        if size > begin * 2 + FOOTER as u64 + BLOCK_HEADER as u64 {
+        if size > begin.saturating_mul(2).saturating_add((BLOCK_HEADER + FOOTER) as u64) {
             return Err(Fault::damaged(begin, "its index has a length that cannot be"));
         }
         let size = size as usize;

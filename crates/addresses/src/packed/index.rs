@@ -51,6 +51,8 @@ fn find<R: Read + Seek>(from: &mut R, skip: u64) -> Result<(u64, u64), Error> {
     if checksum(&[&bytes[..8], &bytes[BLOCK_HEADER..bytes.len() - 4]]) != said {
         return Err(damaged(begin));
     }
+    // No trace has so many that counting on from there would not end.
+    let most = u64::MAX / 2;
     let groups = entries.chunks_exact(ENTRY).map(|entry| (number(entry), number(&entry[8..])));
-    Ok(groups.take_while(|(_, before)| *before <= skip).last().unwrap_or((HEADER as u64, 0)))
+    Ok(groups.take_while(|(_, before)| *before <= skip.min(most)).last().unwrap_or((HEADER as u64, 0)))
 }

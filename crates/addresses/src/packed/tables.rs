@@ -169,7 +169,7 @@ impl Past {
     #[inline(always)]
     pub(crate) fn push(&mut self, address: u64, sort: u32) {
         if self.same > 0 && self.address() == address {
-            self.same += 1;
+            self.same = self.same.saturating_add(1);
             self.before = (self.before + 1) % RING;
         } else {
             self.same = 0;

@@ -115,7 +115,25 @@ fn input(format: Format, random: &mut Random) -> Vec<u8> {
             _ => {}
         }
     }
+    if format == Format::Rfa && random.below(4) > 0 {
+        mend(&mut bytes);
+    }
     bytes
+}
+
+/// Makes the checksums of blocks right again, or nothing behind them would ever be tried.
+fn mend(bytes: &mut [u8]) {
+    let mut at = 8;
+    while let Some(block) = bytes.get_mut(at..).filter(|block| block.len() >= 12 && block[3] != 0) {
+        let length = u32::from_le_bytes(block[4..8].try_into().expect("four bytes")) as usize;
+        let Some(body) = block.get(12..12 + length) else { return };
+        let mut crc = flate2::Crc::new();
+        crc.update(&block[..8]);
+        crc.update(body);
+        let sum = crc.sum();
+        block[8..12].copy_from_slice(&sum.to_le_bytes());
+        at += 12 + length;
+    }
 }
 
 fn trace(format: Format, count: usize, random: &mut Random) -> Vec<u8> {

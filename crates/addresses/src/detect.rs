@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::compression::{peek, unpacked};
 use crate::error::Error;
-use crate::{Compression, Format, Reader, pdats, pdi};
+use crate::{Compression, Format, Reader, packed, pdats, pdi};
 
 /// Enough of a trace to see what it is; the text of a tool begins with lines of its own.
 const HEAD: usize = 1 << 14;
@@ -40,6 +40,8 @@ fn of_bytes(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
         Some(Format::Pdats)
     } else if head.starts_with(&pdi::MAGIC) {
         Some(Format::Pdi)
+    } else if head.starts_with(&packed::MAGIC) {
+        Some(Format::Rfa)
     } else {
         None
     };
@@ -106,6 +108,7 @@ mod tests {
         check(b"==1== Lackey\nI  04016b80,3\n L 1ffeffe7e0,8\n", "-", Ok(Format::Lackey));
         check(&[&pdats::MAGIC[..], &[2]].concat(), "wrong.din", Ok(Format::Pdats));
         check(&pdi::MAGIC, "-", Ok(Format::Pdi));
+        check(&packed::MAGIC, "wrong.pdt", Ok(Format::Rfa));
     }
 
     #[test]

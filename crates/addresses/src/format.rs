@@ -28,6 +28,8 @@ pub enum Format {
     Pdi,
     /// PDI for 64-bit addresses.
     Pdi64,
+    /// Refrain's own.
+    Rfa,
 }
 
 const TIMES: Fields = Fields { times: true, ..Fields::NONE };
@@ -36,7 +38,7 @@ const SIZES: Fields = Fields { sizes: true, ..Fields::NONE };
 const PCS: Fields = Fields { pcs: true, ..Fields::NONE };
 
 impl Format {
-    pub const ALL: [Format; 12] = [
+    pub const ALL: [Format; 13] = [
         Format::Din,
         Format::DinWord,
         Format::DinTime,
@@ -49,6 +51,7 @@ impl Format {
         Format::Pdats64,
         Format::Pdi,
         Format::Pdi64,
+        Format::Rfa,
     ];
 
     pub fn name(self) -> &'static str {
@@ -65,6 +68,7 @@ impl Format {
             Format::Pdats64 => "pdt64",
             Format::Pdi => "pdi",
             Format::Pdi64 => "pdi64",
+            Format::Rfa => "rfa",
         }
     }
 
@@ -94,13 +98,14 @@ impl Format {
             Format::DinSize => Fields { sizes: true, flags: true, ..Fields::NONE },
             Format::Lackey => SIZES,
             Format::RawPc => PCS,
+            Format::Rfa => Fields { times: true, words: true, sizes: true, flags: true, pcs: true },
         }
     }
 
     /// The fields that must be there.
     pub fn needs(self) -> Fields {
         match self {
-            Format::Pdats | Format::Pdats64 => Fields::NONE,
+            Format::Pdats | Format::Pdats64 | Format::Rfa => Fields::NONE,
             other => other.keeps(),
         }
     }

@@ -22,7 +22,12 @@ pub(crate) struct Input {
 
 impl Input {
     pub(crate) fn new(from: Box<dyn Read + Send>) -> Input {
-        Input { from, buffer: vec![0; BLOCK + PADDING], start: 0, end: 0, offset: 0 }
+        Input::from(from, 0)
+    }
+
+    /// What is read begins so many bytes into the trace.
+    pub(crate) fn from(from: Box<dyn Read + Send>, offset: u64) -> Input {
+        Input { from, buffer: vec![0; BLOCK + PADDING], start: 0, end: 0, offset }
     }
 
     /// What is there, then the padding. Only the first [`Input::len`] bytes count.

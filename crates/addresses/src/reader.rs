@@ -4,7 +4,7 @@ use std::io::Read;
 
 use crate::error::{Error, Fault};
 use crate::input::Input;
-use crate::{Batch, Fields, Format, pdats, pdi, raw, text};
+use crate::{Batch, Fields, Format, packed, pdats, pdi, raw, text};
 
 /// Turns bytes into references.
 pub(crate) trait Decode: Send {
@@ -21,8 +21,10 @@ pub struct Reader {
     fields: Fields,
     input: Input,
     decoder: Box<dyn Decode>,
-    /// References delivered.
+    /// References read, delivered or skipped.
     records: u64,
+    /// Those yet to be skipped.
+    skip: u64,
     /// Waits until everything before it was delivered.
     error: Option<Error>,
 }
@@ -32,7 +34,17 @@ impl Reader {
     pub fn new(from: Box<dyn Read + Send>, format: Format) -> Result<Reader, Error> {
         let mut input = Input::new(from);
         let (format, decoder) = open(&mut input, format).map_err(|fault| fault.at_record(format, 1))?;
-        Ok(Reader { format, fields: decoder.fields(), input, decoder, records: 0, error: None })
+        Ok(Reader::with(format, input, decoder, 0))
+    }
+
+    /// Behind so many references.
+    pub(crate) fn with(format: Format, input: Input, decoder: Box<dyn Decode>, records: u64) -> Reader {
+        Reader { format, fields: decoder.fields(), input, decoder, records, skip: 0, error: None }
+    }
+
+    /// Passes over so many references more; [`crate::open_after`] does not even read them.
+    pub fn skip(&mut self, references: u64) {
+        self.skip = self.skip.saturating_add(references);
     }
 
     pub fn format(&self) -> Format {
@@ -61,8 +73,17 @@ impl Reader {
             self.decoder = Box::new(Nothing(self.fields));
             return Err(error);
         }
-        let done = self.decoder.decode(&mut self.input, batch);
-        self.records += batch.len() as u64;
+        let done = loop {
+            let done = self.decoder.decode(&mut self.input, batch);
+            self.records += batch.len() as u64;
+            let skipped = self.skip.min(batch.len() as u64);
+            self.skip -= skipped;
+            let more = !batch.is_empty() && skipped == batch.len() as u64;
+            batch.remove_first(skipped as usize);
+            if done.is_err() || !more {
+                break done;
+            }
+        };
         if let Err(fault) = done {
             let error = fault.at_record(self.format, self.records + 1);
             if batch.is_empty() {
@@ -88,6 +109,10 @@ fn open(input: &mut Input, format: Format) -> Result<(Format, Box<dyn Decode>), 
             let header = pdats::Header::read(input)?;
             let format = if header.wide { Format::Pdats64 } else { Format::Pdats };
             (format, Box::new(pdats::Decoder::new(header)))
+        }
+        Format::Rfa => {
+            let fields = packed::read_header(input)?;
+            (format, Box::new(packed::Decoder::new(fields, 0)))
         }
         Format::Pdi | Format::Pdi64 => {
             let (header, dictionary) = pdi::Header::read(input)?;

@@ -154,6 +154,18 @@ impl Batch {
         self.pcs.truncate(len);
     }
 
+    pub(crate) fn remove_first(&mut self, count: usize) {
+        if count > 0 {
+            self.kinds.drain(..count);
+            self.addresses.drain(..count);
+            self.times.drain(..count.min(self.times.len()));
+            self.words.drain(..count.min(self.words.len()));
+            self.sizes.drain(..count.min(self.sizes.len()));
+            self.flags.drain(..count.min(self.flags.len()));
+            self.pcs.drain(..count.min(self.pcs.len()));
+        }
+    }
+
     pub fn push(&mut self, fields: Fields, reference: Reference) {
         self.kinds.push(reference.kind);
         self.addresses.push(reference.address);

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use crate::error::Error;
 use crate::output::Output;
+use crate::packed::{self, Division};
 use crate::pdi::Dictionary;
 use crate::{Batch, Fields, Format, KINDS, pdats, pdi, raw, text};
 
@@ -29,11 +30,18 @@ pub struct Options {
     pub repeats: bool,
     /// PDI: the words that become one byte.
     pub dictionary: Dictionary,
+    /// Refrain's own form: its blocks.
+    pub division: Division,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { steps: [4; KINDS], repeats: true, dictionary: Dictionary::default() }
+        Options {
+            steps: [4; KINDS],
+            repeats: true,
+            dictionary: Dictionary::default(),
+            division: Division::default(),
+        }
     }
 }
 
@@ -76,6 +84,7 @@ impl<W: Write> Writer<W> {
                 options.repeats,
             )),
             Format::Pdi => Box::new(pdi::Encoder::new(pdi::Header::classic(), &options.dictionary)),
+            Format::Rfa => Box::new(packed::Encoder::new(fields, options.division)),
             Format::Pdi64 => {
                 Box::new(pdi::Encoder::new(pdi::Header::wide(options.steps), &options.dictionary))
             }

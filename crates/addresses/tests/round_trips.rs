@@ -3,7 +3,9 @@
 mod common;
 
 use common::{Bounds, Random, read, references, write};
-use refrain_addresses::{Batch, Error, Fields, Format, KINDS, Options, Reference, Shape, WordCounts, Writer};
+use refrain_addresses::{
+    Batch, Division, Error, Fields, Format, KINDS, Options, Reference, Shape, WordCounts, Writer,
+};
 
 /// With the words of the trace itself, as two passes find them.
 fn options(references: &[Reference], random: &mut Random) -> Options {
@@ -14,7 +16,8 @@ fn options(references: &[Reference], random: &mut Random) -> Options {
         counts.add(&batch);
     }
     let steps = std::array::from_fn(|_| random.pick(&[4, 8, -4, 1, 0, i16::MIN, i16::MAX]));
-    Options { steps, dictionary: counts.dictionary(), repeats: random.below(8) > 0 }
+    let division = Division { block: random.pick(&[500, 1000, 1 << 17]), group: random.pick(&[1, 3, 32]) };
+    Options { steps, dictionary: counts.dictionary(), repeats: random.below(8) > 0, division }
 }
 
 /// What is left of a reference with these fields.

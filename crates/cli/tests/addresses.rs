@@ -82,7 +82,7 @@ const LACKEY: &str = "==7== Lackey, an example Valgrind tool\nI  0401ab70,3\n M 
 fn there_and_back_through_files_and_pipes() {
     let place = Place::new("back");
     place.file("a.din", DIN);
-    for packed in ["a.pdt", "a.pdt.gz", "a.pdt64.zst", "a.raw.xz"] {
+    for packed in ["a.pdt", "a.pdt.gz", "a.pdt64.zst", "a.raw.xz", "a.rfa", "a.rfa.xz"] {
         place.refrain(&format!("convert a.din {packed}"), b"").check(0, "");
         let back = place.refrain(&format!("convert {packed} - --to din"), b"");
         assert_eq!(back.check(0, "").text(), DIN, "{packed}");
@@ -93,6 +93,24 @@ fn there_and_back_through_files_and_pipes() {
     let back = place.refrain("convert - - --to din", &packed.check(0, "").out);
     assert_eq!(back.check(0, "").text(), DIN);
     assert!(!place.names().iter().any(|name| name.contains("part")), "{:?}", place.names());
+}
+
+#[test]
+fn from_the_middle() {
+    let place = Place::new("middle");
+    let lines: Vec<String> = (0..10_000).map(|i| format!("{} {:x}\n", i % 3, i * i)).collect();
+    place.file("a.din", lines.concat());
+    for name in ["a.rfa", "a.rfa.gz", "a.pdt"] {
+        place.refrain(&format!("convert a.din {name}"), b"").check(0, "");
+        let some = place.refrain(&format!("convert --skip 7000 --limit 20 {name} - --to din"), b"");
+        assert_eq!(some.check(0, "").text(), lines[7000..7020].concat(), "{name}");
+    }
+    // Without its index it is read from the beginning, up to where it is damaged.
+    let mut cut = place.read("a.rfa");
+    cut.truncate(cut.len() - 1);
+    place.file("cut.rfa", cut);
+    place.refrain("convert --skip 9999 cut.rfa b.din", b"").check(2, "record 10001 at byte");
+    assert_eq!(place.read("b.din"), lines[9999].as_bytes());
 }
 
 #[test]

@@ -35,6 +35,9 @@ pub struct Convert {
     /// Give each reference the address of the fetch before it
     #[arg(long)]
     pcs: bool,
+    /// Begin after so many references; in an rfa file they need not be read
+    #[arg(long, value_name = "N")]
+    skip: Option<u64>,
     /// Stop after so many references
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -67,6 +70,8 @@ Examples:
     refrain convert --from lackey --drop sizes - app.pdt64
   refrain convert --drop sizes,fetches --pcs app.lackey app.rawp   data references, each with its instruction
   refrain convert app.pdt64 - --to din | head   to look at it
+  refrain convert app.lackey app.rfa            all of it, packed smallest
+  refrain convert --skip 5000000 --limit 10 --drop sizes app.rfa - --to din
   refrain convert app.dinw app.pdi              instruction words; reads app.dinw twice, for the 256 most common
   refrain convert --dictionary app.pdi b.dinw b.pdi                once, with those of another trace
 
@@ -81,6 +86,7 @@ Formats, and how files of them are called:
   raw-pc          .rawp    17 bytes: kind, address, address of the instruction
   pdt, pdt64      .pdt     PDATS, as published for 32-bit addresses; for 64 bits
   pdi, pdi64      .pdi     PDI, with instruction words, likewise
+  rfa             .rfa     Refrain's own: all there is of each reference, the smallest, read from any place on
 Kinds: 0 read, 1 write, 2 fetch, 3 unknown, 4 to 6 the first three of the supervisor, 7 other.
 
 Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill.
@@ -93,6 +99,9 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
     let level = level(flags.level, compression)?;
     let mut shape = shape(flags);
     let mut source = Source::open(&flags.input, flags.from)?;
+    if let Some(skip) = flags.skip {
+        source.skip(&flags.input, skip)?;
+    }
     let steps = flags::steps(&flags.step);
     if !flags.step.is_empty() && !matches!(format, Format::Pdats64 | Format::Pdi64) {
         return Err(Failure::new(format!("{} has no step to choose", format.name()))

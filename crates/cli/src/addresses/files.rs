@@ -1,12 +1,12 @@
 //! Where traces come from and go to: files, pipes, `-`.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use refrain_addresses::{Error, Format, Reader, open};
+use refrain_addresses::{Error, Format, Reader, open, open_after};
 
 use crate::failure::Failure;
 
@@ -42,6 +42,22 @@ impl Source {
         Ok(Source { reader, read, size })
     }
 
+    /// Passes over so many references, without reading them where the format has an index.
+    pub fn skip(&mut self, path: &Path, references: u64) -> Result<(), Failure> {
+        if self.reader.format() == Format::Rfa && self.is_file() {
+            let file = File::open(path);
+            let file =
+                file.map_err(|error| Failure::new(format!("{} cannot be read: {error}", path.display())))?;
+            // Compressed it has no index, damaged perhaps none: then there is the long way.
+            if let Ok(reader) = open_after(Counted { from: file, read: self.read.clone() }, references) {
+                self.reader = reader;
+                return Ok(());
+            }
+        }
+        self.reader.skip(references);
+        Ok(())
+    }
+
     /// Bytes of the file read so far, and all of them; nothing for what is no file.
     pub fn progress(&self) -> Option<(u64, u64)> {
         Some((self.read.load(Ordering::Relaxed), self.size?))
@@ -53,12 +69,20 @@ impl Source {
     }
 }
 
-struct Counted {
-    from: Box<dyn Read + Send>,
+struct Counted<R> {
+    from: R,
     read: Arc<AtomicU64>,
 }
 
-impl Read for Counted {
+impl<R: Seek> Seek for Counted<R> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = self.from.seek(to)?;
+        self.read.store(at, Ordering::Relaxed);
+        Ok(at)
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let bytes = self.from.read(into)?;
         self.read.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -1,0 +1,133 @@
+//! Blocks to references.
+
+use super::coder::{self, Decoding};
+use super::model::Model;
+use super::{
+    BLOCK_HEADER, END_MARK, ENTRY, FOOTER, MOST, MOST_BYTES, TAG_BLOCK, TAG_END, TAG_FIRST, checksum, number,
+};
+use crate::error::Fault;
+use crate::input::Input;
+use crate::reader::Decode;
+use crate::{BATCH, Batch, Fields, Reference};
+
+pub(crate) struct Decoder {
+    fields: Fields,
+    model: Model,
+    /// The block's bytes, which were checked, and what is left of it.
+    bytes: Vec<u8>,
+    coder: coder::Decoder,
+    left: u32,
+    /// References of the blocks so far, and those before where reading began.
+    total: u64,
+    /// There was a block.
+    begun: bool,
+    ended: bool,
+}
+
+impl Decoder {
+    /// From the first block on, or from one that needs none before it, with so many references before.
+    pub(crate) fn new(fields: Fields, before: u64) -> Decoder {
+        Decoder {
+            fields,
+            model: Model::new(fields),
+            bytes: Vec::new(),
+            coder: coder::Decoder::new(&[]),
+            left: 0,
+            total: before,
+            begun: false,
+            ended: false,
+        }
+    }
+
+    /// The next block, or the end.
+    fn block(&mut self, input: &mut Input) -> Result<(), Fault> {
+        let cut = |input: &Input| Err(Fault::damaged(input.offset(), "it is cut short"));
+        if !input.at_least(BLOCK_HEADER)? {
+            return cut(input);
+        }
+        let head: [u8; BLOCK_HEADER] = input.bytes()[..BLOCK_HEADER].try_into().expect("so many bytes");
+        let count = u32::from_le_bytes([head[0], head[1], head[2], 0]);
+        let length = u32::from_le_bytes(head[4..8].try_into().expect("four bytes"));
+        let sum = u32::from_le_bytes(head[8..].try_into().expect("four bytes"));
+        match head[3] {
+            TAG_END if count == 0 => return self.end(input, length as usize, sum),
+            TAG_FIRST => {}
+            TAG_BLOCK if self.begun => {}
+            _ => return Err(Fault::damaged(input.offset(), "a block does not begin here")),
+        }
+        if count == 0 || count > MOST || u64::from(length) > MOST_BYTES * u64::from(count) {
+            return Err(Fault::damaged(input.offset(), "its block has a length that cannot be"));
+        }
+        let length = length as usize;
+        if !input.at_least(BLOCK_HEADER + length)? {
+            return cut(input);
+        }
+        let bytes = &input.bytes()[BLOCK_HEADER..BLOCK_HEADER + length];
+        if checksum(&[&head[..8], bytes]) != sum {
+            return Err(Fault::damaged(input.offset(), "its block is not what its checksum says"));
+        }
+        self.bytes.clear();
+        self.bytes.extend_from_slice(bytes);
+        input.consume(BLOCK_HEADER + length);
+        if head[3] == TAG_FIRST && self.begun {
+            self.model.forget();
+        }
+        self.begun = true;
+        self.coder = coder::Decoder::new(&self.bytes);
+        self.left = count;
+        self.total = self.total.saturating_add(u64::from(count));
+        Ok(())
+    }
+
+    fn end(&mut self, input: &mut Input, entries: usize, sum: u32) -> Result<(), Fault> {
+        let begin = input.offset();
+        // Each entry has a block, which takes more bytes, so that a damaged number cannot ask for much.
+        let size = BLOCK_HEADER as u64 + entries as u64 * ENTRY as u64 + FOOTER as u64;
+        if size > begin.saturating_mul(2).saturating_add((BLOCK_HEADER + FOOTER) as u64) {
+            return Err(Fault::damaged(begin, "its index has a length that cannot be"));
+        }
+        let size = size as usize;
+        if !input.at_least(size)? {
+            return Err(Fault::damaged(begin, "it is cut short"));
+        }
+        let bytes = &input.bytes()[..size];
+        let good = checksum(&[&bytes[..8], &bytes[BLOCK_HEADER..size - 4]]) == sum;
+        let footer = &bytes[size - FOOTER..];
+        if !good || number(&footer[8..]) != begin || footer[16..] != END_MARK {
+            return Err(Fault::damaged(begin, "its index is not what its checksum says"));
+        }
+        let said = number(footer);
+        if said != self.total {
+            let what = format!("its end counts {said} references, there are {}", self.total);
+            return Err(Fault::damaged(begin, what));
+        }
+        if input.at_least(size + 1)? {
+            return Err(Fault::damaged(begin + size as u64, "there is more after its end"));
+        }
+        input.consume(size);
+        self.ended = true;
+        Ok(())
+    }
+}
+
+impl Decode for Decoder {
+    fn fields(&self) -> Fields {
+        self.fields
+    }
+
+    fn decode(&mut self, input: &mut Input, batch: &mut Batch) -> Result<(), Fault> {
+        batch.clear();
+        if self.left == 0 && !self.ended {
+            self.block(input)?;
+        }
+        let count = self.left.min(BATCH as u32);
+        let mut coder = Decoding { decoder: &mut self.coder, bytes: &self.bytes };
+        for _ in 0..count {
+            let mut reference = Reference::default();
+            self.model.code(&mut coder, &mut reference);
+            batch.push(self.fields, reference);
+        }
+        self.left -= count;
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! Refrain's own packed form: references guessed from those before them, in blocks that are checked one by one, with an
+//! index at the end. ADDRESSES.md has the bytes.
+
+mod coder;
+mod decode;
+mod encode;
+mod index;
+mod model;
+mod tables;
+
+use crate::Fields;
+use crate::error::Fault;
+use crate::input::Input;
+
+pub(crate) use decode::Decoder;
+pub(crate) use encode::Encoder;
+pub use index::open_after;
+
+pub(crate) const MAGIC: [u8; 4] = *b"\x93RFA";
+const VERSION: u8 = 1;
+const HEADER: usize = 8;
+
+/// A block's tag, count of references, length, checksum.
+const BLOCK_HEADER: usize = 12;
+const TAG_END: u8 = 0;
+const TAG_BLOCK: u8 = 1;
+/// Nothing from before it is needed to read it.
+const TAG_FIRST: u8 = 2;
+
+/// References in a block at most.
+const MOST: u32 = 1 << 17;
+/// More bytes than this no reference takes.
+const MOST_BYTES: u64 = 256;
+
+/// An entry of the index, and what follows the entries.
+const ENTRY: usize = 16;
+const FOOTER: usize = 20;
+const END_MARK: [u8; 4] = *b"AFR\x93";
+
+/// How a packed trace is divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Division {
+    /// References in a block: what is lost when one byte is.
+    pub block: u32,
+    /// Blocks from one place where reading can begin to the next. What was learned is forgotten there.
+    pub group: u32,
+}
+
+impl Default for Division {
+    /// Four million references a group: a fraction of a second from any place in the middle, and long enough to learn.
+    fn default() -> Division {
+        Division { block: MOST, group: 32 }
+    }
+}
+
+fn bits(fields: Fields) -> u8 {
+    let Fields { times, words, sizes, flags, pcs } = fields;
+    [times, words, sizes, flags, pcs].iter().rev().fold(0, |bits, there| bits << 1 | u8::from(*there))
+}
+
+fn header(fields: Fields) -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4] = VERSION;
+    bytes[5] = bits(fields);
+    bytes
+}
+
+pub(crate) fn read_header(input: &mut Input) -> Result<Fields, Fault> {
+    if !input.at_least(HEADER)? {
+        return Err(Fault::damaged(input.offset(), "its header is cut short"));
+    }
+    let bytes = &input.bytes()[..HEADER];
+    if bytes[..4] != MAGIC {
+        return Err(Fault::damaged(0, "it does not begin with the mark 93 52 46 41"));
+    }
+    if bytes[4] != VERSION {
+        return Err(Fault::damaged(4, format!("version {} is not known, only 1", bytes[4])));
+    }
+    let there = |bit: u8| bytes[5] >> bit & 1 != 0;
+    let fields = Fields { times: there(0), words: there(1), sizes: there(2), flags: there(3), pcs: there(4) };
+    if bits(fields) != bytes[5] || bytes[6..] != [0, 0] {
+        return Err(Fault::damaged(5, "its header has flags that are not known"));
+    }
+    input.consume(HEADER);
+    Ok(fields)
+}
+
+/// Of everything in a block but itself.
+fn checksum(parts: &[&[u8]]) -> u32 {
+    let mut crc = flate2::Crc::new();
+    parts.iter().for_each(|part| crc.update(part));
+    crc.sum()
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"))
+}

@@ -1,0 +1,231 @@
+//! Refrain's own packed form: read from the middle, damaged here and there, and as small as it should be.
+
+mod common;
+
+use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::{Bounds, Random, read, references, write};
+use refrain_addresses::{Batch, Division, Error, Fields, Format, Options, Reader, Reference, open_after};
+
+const HEADER: usize = 8;
+const BLOCK_HEADER: usize = 12;
+
+fn options(block: u32, group: u32) -> Options {
+    Options { division: Division { block, group }, ..Options::default() }
+}
+
+fn sample(count: usize, seed: u64, options: &Options) -> (Vec<Reference>, Vec<u8>) {
+    let fields = Format::Rfa.keeps();
+    let all = references(&mut Random(seed), count, fields, Bounds::NONE);
+    let bytes = write(&all, fields, Format::Rfa, options).unwrap();
+    (all, bytes)
+}
+
+fn rest(mut reader: Reader) -> (Vec<Reference>, Option<Error>) {
+    let (mut all, mut batch) = (Vec::new(), Batch::new());
+    loop {
+        match reader.read(&mut batch) {
+            Ok(true) => all.extend(batch.iter()),
+            Ok(false) => return (all, None),
+            Err(error) => return (all, Some(error)),
+        }
+    }
+}
+
+fn place(error: Option<Error>) -> (u64, u64) {
+    match error {
+        Some(Error::Damaged { record, offset, .. }) => (record, offset),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Where blocks begin, as their lengths say, and where the index does.
+fn blocks(bytes: &[u8]) -> Vec<usize> {
+    let mut at = HEADER;
+    let mut found = vec![at];
+    while bytes[at + 3] != 0 {
+        at += BLOCK_HEADER + u32::from_le_bytes(bytes[at + 4..at + 8].try_into().unwrap()) as usize;
+        found.push(at);
+    }
+    found
+}
+
+#[test]
+fn every_set_of_fields() {
+    for set in 0..32u8 {
+        let [times, words, sizes, flags, pcs] = std::array::from_fn(|at| set >> at & 1 != 0);
+        let fields = Fields { times, words, sizes, flags, pcs };
+        let all = references(&mut Random(u64::from(set) + 1), 3000, fields, Bounds::NONE);
+        let bytes = write(&all, fields, Format::Rfa, &options(500, 2)).unwrap();
+        let mut reader = Reader::new(Box::new(Cursor::new(bytes)), Format::Rfa).unwrap();
+        assert_eq!(reader.fields(), fields);
+        let mut batch = Batch::new();
+        assert!(reader.read(&mut batch).unwrap());
+        let (more, error) = rest(reader);
+        assert!(error.is_none(), "{error:?}");
+        assert!(batch.iter().chain(more).eq(all), "{fields:?}");
+    }
+}
+
+#[test]
+fn from_any_record_on() {
+    let (all, bytes) = sample(2000, 5, &options(100, 3));
+    for skip in [0, 1, 99, 100, 299, 300, 301, 1199, 1200, 1999, 2000, 2001, u64::MAX] {
+        let reader = open_after(Cursor::new(bytes.clone()), skip).unwrap();
+        let (read, error) = rest(reader);
+        assert!(error.is_none(), "{error:?}");
+        assert_eq!(read, all[(skip as usize).min(all.len())..], "after {skip}");
+    }
+    let nothing = write(&[], Fields::NONE, Format::Rfa, &Options::default()).unwrap();
+    assert!(rest(open_after(Cursor::new(nothing), 7).unwrap()).0.is_empty());
+}
+
+/// Any format can be passed over; the packed one only need not be read.
+#[test]
+fn skipping_in_other_formats() {
+    for format in Format::ALL {
+        let all = references(&mut Random(3), 10_000, format.keeps(), Bounds::of(format));
+        let bytes = write(&all, format.keeps(), format, &Options::default()).unwrap();
+        for skip in [1, 4095, 4096, 4097, 9999, 10_000] {
+            let mut reader = Reader::new(Box::new(Cursor::new(bytes.clone())), format).unwrap();
+            reader.skip(skip);
+            assert_eq!(rest(reader).0, all[skip as usize..], "{} after {skip}", format.name());
+        }
+    }
+}
+
+struct Counting(Cursor<Vec<u8>>, Arc<AtomicU64>);
+
+impl Read for Counting {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.0.read(into)?;
+        self.1.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+impl Seek for Counting {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.0.seek(to)
+    }
+}
+
+#[test]
+fn what_is_before_is_not_read() {
+    let (all, bytes) = sample(200_000, 6, &options(5000, 1));
+    let count = Arc::new(AtomicU64::new(0));
+    let from = Counting(Cursor::new(bytes.clone()), count.clone());
+    let mut reader = open_after(from, 190_000).unwrap();
+    let mut batch = Batch::new();
+    assert!(reader.read(&mut batch).unwrap());
+    assert_eq!(batch.get(0), all[190_000]);
+    let read = count.load(Ordering::Relaxed);
+    assert!(read < bytes.len() as u64 / 8, "{read} of {} bytes", bytes.len());
+}
+
+/// A bit anywhere in a block: all blocks before it arrive, and the error says where it begins.
+#[test]
+fn one_bit_of_each_block() {
+    let (all, bytes) = sample(2000, 9, &options(100, 4));
+    let blocks = blocks(&bytes);
+    assert_eq!(blocks.len(), 21);
+    let mut random = Random(4);
+    for (at, pair) in blocks.windows(2).enumerate() {
+        for _ in 0..20 {
+            let mut bytes = bytes.clone();
+            bytes[pair[0] + random.below((pair[1] - pair[0]) as u64) as usize] ^= 1 << random.below(8);
+            let (read, error) = read(&bytes, Format::Rfa);
+            assert_eq!(place(error), (100 * at as u64 + 1, pair[0] as u64));
+            assert_eq!(read, all[..100 * at]);
+        }
+    }
+    // The index, all of it.
+    for at in blocks[20]..bytes.len() {
+        let mut bytes = bytes.clone();
+        bytes[at] ^= 1;
+        let (read, error) = read(&bytes, Format::Rfa);
+        assert_eq!(place(error), (2001, blocks[20] as u64), "byte {at}");
+        assert_eq!(read, all);
+        assert!(matches!(open_after(Cursor::new(bytes), 500), Err(Error::Damaged { .. })), "byte {at}");
+    }
+}
+
+#[test]
+fn blocks_that_are_missing_or_moved() {
+    let (all, bytes) = sample(2000, 10, &options(100, 4));
+    let blocks = blocks(&bytes);
+    // One whole group is gone: everything left can be read, and the end says that something is missing.
+    let without = [&bytes[..blocks[4]], &bytes[blocks[8]..]].concat();
+    let (read_without, error) = read(&without, Format::Rfa);
+    assert_eq!(read_without, [&all[..400], &all[800..]].concat());
+    assert_eq!(place(error).0, 1601);
+    // A trace cannot begin in the middle of a group.
+    let middle = [&bytes[..HEADER], &bytes[blocks[1]..]].concat();
+    let (read_middle, error) = read(&middle, Format::Rfa);
+    assert!(read_middle.is_empty());
+    assert_eq!(place(error), (1, HEADER as u64));
+    let (_, error) = read(&[&bytes[..], &[0]].concat(), Format::Rfa);
+    assert_eq!(place(error), (2001, bytes.len() as u64));
+}
+
+/// The bytes of version 1. If this fails, the model has changed, files written before cannot be read, and the version must
+/// be another.
+#[test]
+fn the_bytes_of_version_1() {
+    for (fields, expected) in
+        [(Fields::NONE, 6_768_848_910_457_896_469), (Format::Rfa.keeps(), 17_234_188_761_847_738_042)]
+    {
+        let all = references(&mut Random(77), 20_000, fields, Bounds::NONE);
+        let bytes = write(&all, fields, Format::Rfa, &options(3000, 4)).unwrap();
+        let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+        });
+        assert_eq!(hash, expected, "{fields:?}");
+    }
+}
+
+/// c[i] = a[i] + b[i], with and without instructions.
+#[test]
+fn what_is_regular_takes_next_to_nothing() {
+    let all: Vec<Reference> = (0..300_000u64)
+        .map(|i| Reference {
+            kind: u8::from(i % 3 == 2),
+            address: 0x10_0000 + (i % 3) * 0x4000_0000 + i / 3 * 8,
+            pc: 0x40_1000 + i % 3 * 4,
+            ..Reference::default()
+        })
+        .collect();
+    for pcs in [false, true] {
+        let fields = Fields { pcs, ..Fields::NONE };
+        let mut kept = all.clone();
+        kept.iter_mut().filter(|_| !pcs).for_each(|reference| reference.pc = 0);
+        let bytes = write(&kept, fields, Format::Rfa, &Options::default()).unwrap();
+        assert!(bytes.len() < 400, "{} bytes", bytes.len());
+        assert_eq!(read(&bytes, Format::Rfa).0, kept);
+    }
+}
+
+/// Fetches and what they do: the instruction says what comes.
+#[test]
+fn a_loop_of_fetches_takes_next_to_nothing() {
+    let fields = Fields { sizes: true, words: true, times: true, ..Fields::NONE };
+    let mut all = Vec::new();
+    for i in 0..40_000u64 {
+        for (at, data) in
+            [Some((0u8, 0x10_0000 + 8 * i)), None, Some((1, 0x50_0000 + 24 * i)), None].iter().enumerate()
+        {
+            let time = all.len() as u64 * 2;
+            let word = 0x8fa4_0000 + at as u32;
+            let address = 0x40_0000 + 4 * at as u64;
+            all.push(Reference { kind: 2, address, time, word, size: 4, ..Reference::default() });
+            if let Some((kind, address)) = *data {
+                all.push(Reference { kind, address, time: time + 2, size: 8, ..Reference::default() });
+            }
+        }
+    }
+    let bytes = write(&all, fields, Format::Rfa, &Options::default()).unwrap();
+    assert!(bytes.len() < 600, "{} bytes", bytes.len());
+    assert_eq!(read(&bytes, Format::Rfa).0, all);
+}

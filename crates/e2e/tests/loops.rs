@@ -151,3 +151,46 @@ fn a_trace_goes_through_its_text() {
         assert_eq!(run::refrain(&["verify", &again]).code, 0, "{name}");
     }
 }
+
+/// ScalaTrace II's figures 1 and 4, as the text has them.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn the_papers_traces() {
+    let figures: [(&str, &[(&str, &str)]); 2] = [
+        (
+            "loop_figure1",
+            &[
+                ("0-1", "MPI_Barrier()(4,2)"),
+                ("0-1", "MPI_Isend()(1,1 0)"),
+                ("0-1", "MPI_Irecv()(1,0 1)"),
+                ("0-1", "MPI_Barrier()"),
+            ],
+        ),
+        (
+            "loop_figure4",
+            &[
+                ("0-1", "MPI_Isend()(2,5)[0](3,6)[1]"),
+                ("0-1", "MPI_Irecv()"),
+                ("0", "MPI_Isend()"),
+                ("0", "MPI_Irecv()"),
+                ("0-1", "MPI_Waitall()"),
+            ],
+        ),
+    ];
+    for library in Library::ALL {
+        for (name, expected) in figures {
+            let program = Program::named(name);
+            let traced = run::traced_with(library, &program, 2, &[LOOPS, ("REFRAIN_STACKS", "site")]);
+            assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+            let shown = run::refrain(&["loops", &traced.trace.to_string_lossy(), "--events"]);
+            let row = |line: &str| {
+                line.split_once("  ").map(|(rank, event)| (rank.to_owned(), event.trim().to_owned()))
+            };
+            let rows: Vec<(String, String)> = shown.stdout.lines().filter_map(row).collect();
+            let expected: Vec<(String, String)> =
+                expected.iter().map(|(rank, event)| ((*rank).to_owned(), (*event).to_owned())).collect();
+            let there = rows.windows(expected.len()).any(|rows| rows == expected);
+            assert!(there, "{name} of {library:?}:\n{}", shown.stdout);
+        }
+    }
+}

@@ -30,21 +30,22 @@ pub fn write_events(trace: &Trace, options: &Options, out: &mut dyn Write) -> Re
 
 fn rows(tree: &Tree) -> Vec<(String, String)> {
     let mut rows = Vec::new();
-    let mut heads = String::new();
+    let mut heads: Vec<(u32, String)> = Vec::new();
     for (node, branch) in tree.nodes.iter().enumerate() {
-        let times = head(tree, node);
-        let Some(symbol) = branch.symbol() else {
-            heads += &times;
-            continue;
-        };
+        heads.extend(head(tree, node));
+        let Some(symbol) = branch.symbol() else { continue };
         let name = tree.function(symbol).map_or("?", |function| function.name);
-        rows.push((branch.ranks().to_string(), format!("{name}(){}{times}", std::mem::take(&mut heads))));
+        // Loops of different ranks that begin here go by their ranks, those of one rank as they nest.
+        heads.sort_by_key(|head| head.0);
+        let heads: String = heads.drain(..).map(|head| head.1).collect();
+        rows.push((branch.ranks().to_string(), format!("{name}(){heads}")));
     }
     rows
 }
 
-/// `(members,times)` of a node for each list of ranks it is not the same on; nothing where it always runs once.
-fn head(tree: &Tree, node: usize) -> String {
+/// `(members,times)` of a node for each list of ranks it is not the same on, with the first of them; nothing where it
+/// always runs once.
+fn head(tree: &Tree, node: usize) -> Vec<(u32, String)> {
     let branch = &tree.nodes[node];
     // Ranks that come by, by what they find.
     let mut found: Vec<(String, RankList)> = Vec::new();
@@ -65,8 +66,11 @@ fn head(tree: &Tree, node: usize) -> String {
         }
     }
     match &found[..] {
-        [(text, ranks)] if *ranks == branch.ranks() => text.clone(),
-        several => several.iter().map(|(text, ranks)| format!("{text}[{ranks}]")).collect(),
+        [(text, ranks)] if *ranks == branch.ranks() => vec![(0, text.clone())],
+        several => {
+            let first = |ranks: &RankList| ranks.iter().next().unwrap_or(0);
+            several.iter().map(|(text, ranks)| (first(ranks), format!("{text}[{ranks}]"))).collect()
+        }
     }
 }
 

@@ -19,6 +19,7 @@ use crate::progress::Bar;
 const DICTIONARY: u64 = 1 << 20;
 
 #[derive(Debug, Args)]
+#[group(id = "convert-flags")]
 pub struct Convert {
     /// The format of IN [default: what its bytes and its name say]
     #[arg(long, value_name = "FORMAT", value_parser = flags::format)]

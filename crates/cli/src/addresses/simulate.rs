@@ -15,6 +15,7 @@ use crate::failure::Failure;
 use crate::progress::Bar;
 
 #[derive(Debug, Args)]
+#[group(id = "simulate-flags")]
 pub struct Simulate {
     /// The trace; - is standard input
     #[arg(value_name = "TRACE")]

@@ -38,7 +38,8 @@ wheels:
 	@./scripts/wheels
 
 # Speed and size, as ratios within one run. Never asserted.
-bench: setup build
+bench: build
+	@./scripts/setup bench
 	@./scripts/bench
 
 # Builds only where nothing is built yet, so that `sudo make install` needs no cargo.

@@ -1,6 +1,6 @@
 //! Records to references.
 
-use super::{ADDRESS_SHIFT, END_SIZE, ESCAPE, Header, MOST_TIME, REPEAT, TIME_SHIFT, check_end};
+use super::{ADDRESS_SHIFT, END_SIZE, ESCAPE, Header, MOST_TIME, REPEAT, Stop, TIME_SHIFT};
 use crate::error::Fault;
 use crate::input::Input;
 use crate::reader::Decode;
@@ -52,16 +52,6 @@ pub(crate) struct Decoder {
     /// References so far, with those that did not fit.
     count: u64,
     ended: bool,
-}
-
-/// Why a stretch of records ended.
-enum Stop {
-    Full,
-    /// The next record is not all there.
-    Short,
-    Unknown,
-    /// The end mark, in full.
-    End,
 }
 
 impl Decoder {
@@ -295,19 +285,9 @@ impl Decode for Decoder {
             self.count = self.count.saturating_add((now - n) as u64);
             n = now;
             input.consume(used);
-            match stop {
-                Stop::Full => break Ok(()),
-                Stop::Unknown => break Err(Fault::damaged(input.offset(), "its header byte has no meaning")),
-                Stop::End => {
-                    self.ended = true;
-                    break check_end(input, self.count);
-                }
-                Stop::Short => match input.more() {
-                    Ok(true) => {}
-                    Ok(false) if input.len() == 0 && !self.header.wide => break Ok(()),
-                    Ok(false) => break Err(Fault::damaged(input.offset(), "it is cut short")),
-                    Err(fault) => break Err(fault),
-                },
+            self.ended = stop == Stop::End;
+            if let Some(done) = stop.settle(input, self.header.wide, self.count) {
+                break done;
             }
         };
         batch.truncate(n);

@@ -41,8 +41,37 @@ pub(crate) fn end(references: u64) -> [u8; END_SIZE] {
     bytes
 }
 
+/// Why a stretch of records ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Full,
+    /// The next record is not all there.
+    Short,
+    Unknown,
+    /// The end mark, in full.
+    End,
+}
+
+impl Stop {
+    /// What a batch comes to that stopped here after so many references; `None` where there is more to be had.
+    pub(crate) fn settle(self, input: &mut Input, wide: bool, references: u64) -> Option<Result<(), Fault>> {
+        match self {
+            Stop::Full => Some(Ok(())),
+            Stop::Unknown => Some(Err(Fault::damaged(input.offset(), "its header byte has no meaning"))),
+            Stop::End => Some(check_end(input, references)),
+            Stop::Short => match input.more() {
+                Ok(true) => None,
+                // Only the wide form has an end mark.
+                Ok(false) if input.len() == 0 && !wide => Some(Ok(())),
+                Ok(false) => Some(Err(Fault::damaged(input.offset(), "it is cut short"))),
+                Err(fault) => Some(Err(fault)),
+            },
+        }
+    }
+}
+
 /// What must hold at the end mark, which is there in full, after so many references.
-pub(crate) fn check_end(input: &mut Input, references: u64) -> Result<(), Fault> {
+fn check_end(input: &mut Input, references: u64) -> Result<(), Fault> {
     let said = u64::from_le_bytes(input.bytes()[2..END_SIZE].try_into().unwrap());
     if input.bytes()[..2] != END {
         return Err(Fault::damaged(input.offset(), "its header byte has no meaning"));

@@ -3,7 +3,7 @@
 use super::{ADDRESS_SHIFT, Dictionary, Header, LISTED, WHOLE, WORD_SHIFT};
 use crate::error::Fault;
 use crate::input::Input;
-use crate::pdats::{END, END_SIZE, ESCAPE, check_end};
+use crate::pdats::{END, END_SIZE, ESCAPE, Stop};
 use crate::reader::Decode;
 use crate::{BATCH, Batch, Fields, KINDS};
 
@@ -13,13 +13,6 @@ pub(crate) struct Decoder {
     last: [u64; KINDS],
     count: u64,
     ended: bool,
-}
-
-enum Stop {
-    Full,
-    Short,
-    Unknown,
-    End,
 }
 
 impl Decoder {
@@ -103,22 +96,12 @@ impl Decode for Decoder {
         let mut n = 0;
         let done = loop {
             let (used, now, stop) = self.all(input.padded(), input.len(), batch, n);
-            self.count += (now - n) as u64;
+            self.count = self.count.saturating_add((now - n) as u64);
             n = now;
             input.consume(used);
-            match stop {
-                Stop::Full => break Ok(()),
-                Stop::Unknown => break Err(Fault::damaged(input.offset(), "its header byte has no meaning")),
-                Stop::End => {
-                    self.ended = true;
-                    break check_end(input, self.count);
-                }
-                Stop::Short => match input.more() {
-                    Ok(true) => {}
-                    Ok(false) if input.len() == 0 && !self.header.wide => break Ok(()),
-                    Ok(false) => break Err(Fault::damaged(input.offset(), "it is cut short")),
-                    Err(fault) => break Err(fault),
-                },
+            self.ended = stop == Stop::End;
+            if let Some(done) = stop.settle(input, self.header.wide, self.count) {
+                break done;
             }
         };
         batch.truncate(n);

@@ -26,7 +26,9 @@ use crate::stream::{Stream, Term};
 pub use change::Place;
 pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
-pub use lanes::{Lane, Number, Own, Variant, choice};
+#[cfg(test)]
+use lanes::choice;
+pub use lanes::{Lane, Number, Own, Variant};
 pub use merge::{Manifest, Parcel, Want, merge};
 pub use sites::Sites;
 pub use structure::Structure;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use refrain_fold::bundle::sites::Frame;
 use refrain_fold::loops::{Matching, WINDOW};
 use refrain_fold::stream::Stream;
 use refrain_fold::{bundle, grammar, loops};
@@ -73,8 +74,8 @@ impl Structure {
         }
     }
 
-    /// The stacks that lead to a symbol, the outermost first, before it is first pushed.
-    pub(crate) fn define(&mut self, symbol: u32, path: impl FnOnce() -> Vec<u64>) {
+    /// Where a symbol is called from, the outermost frame first, before it is first pushed.
+    pub(crate) fn define(&mut self, symbol: u32, path: impl FnOnce() -> Vec<Frame>) {
         if let Structure::Loops(folder) = self {
             folder.define(symbol, &path());
         }

@@ -269,11 +269,7 @@ impl Tape {
             joined: layout.as_ref().and_then(Joined::of),
         });
         let sites = &self.sites;
-        self.structure.define(number, || {
-            let mut path: Vec<u64> = sites.outwards(site).map(|(site, _)| site).collect();
-            path.reverse();
-            path
-        });
+        self.structure.define(number, || sites.frames(site));
         number
     }
 

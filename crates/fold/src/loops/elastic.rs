@@ -34,6 +34,7 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::{Folded, Node};
+use crate::bundle;
 use crate::stream::Mix;
 use paths::Paths;
 use times::Times;
@@ -90,7 +91,7 @@ impl Elastic {
         elastic
     }
 
-    pub fn define(&mut self, symbol: u32, path: &[u64]) {
+    pub fn define(&mut self, symbol: u32, path: &[bundle::sites::Frame]) {
         self.paths.define(symbol, path);
     }
 
@@ -171,11 +172,15 @@ impl Elastic {
         None
     }
 
-    fn first_event(&self, mut node: u32) -> Option<u32> {
+    fn first_event(&self, node: u32) -> Option<u32> {
+        self.tree.get(self.first_leaf(node)).event
+    }
+
+    fn first_leaf(&self, mut node: u32) -> u32 {
         while self.tree.get(node).event.is_none() {
             node = self.tree.get(node).first;
         }
-        self.tree.get(node).event
+        node
     }
 
     pub fn finish(&self) -> Folded {
@@ -290,19 +295,30 @@ impl Elastic {
             return false;
         }
         let complete = self.tree.get(frame.cursor).next == NONE;
-        let inner = child != body.first || !complete && frame.path != body.path;
+        let inner = match child == body.first {
+            true => !complete && frame.path != body.path,
+            false => self.leaves_out(frame, child),
+        };
         if inner && frame.depth + body.height <= DEEPEST {
             self.wrap(at, child);
         } else {
-            let body = self.tree.get_mut(frame.body);
-            body.runs += 1;
-            body.times.again();
-            self.passed += u64::from(body.children);
-            let frame = &mut self.stack[at];
-            frame.iteration += 1;
-            frame.cursor = NONE;
+            self.iterate(at);
         }
         true
+    }
+
+    /// Going back to the child as a new iteration would leave out something that was never left out before.
+    fn leaves_out(&self, frame: Frame, child: u32) -> bool {
+        let always = |id: u32, iteration: u64| self.tree.get(id).times.never_skipped(iteration);
+        let mut before = self.tree.children(frame.body).take_while(|&id| id != child);
+        before.any(|id| always(id, frame.iteration)) || !self.is_complete(frame)
+    }
+
+    /// All that is left of this iteration was left out before.
+    fn is_complete(&self, frame: Frame) -> bool {
+        let Some(earlier) = frame.iteration.checked_sub(1) else { return false };
+        let mut rest = self.tree.siblings(self.tree.get(frame.cursor).next);
+        !rest.any(|id| self.tree.get(id).times.never_skipped(earlier))
     }
 
     /// The children from this one to the cursor become a loop, which is about to begin its second iteration.
@@ -361,6 +377,9 @@ impl Elastic {
     fn appear(&mut self, symbol: u32) {
         let leaf = self.tree.event(symbol, self.paths.of(symbol));
         self.leaves.insert(symbol, leaf);
+        if let Some((at, next)) = self.behind(leaf) {
+            return self.begin_with(leaf, at, next);
+        }
         if self.stack.last().is_some_and(|frame| frame.depth > 0) {
             let aside = self.tree.body(Times::from(0), 1);
             self.open(aside, 0);
@@ -375,13 +394,34 @@ impl Elastic {
     /// is in `child` of the open body `at`.
     fn place(&mut self, aside: usize, at: usize, child: u32) {
         let left = aside - 1;
-        let cursor = self.stack[left].cursor;
-        let mut prev = NONE;
-        let mut target = at;
-        if at == left && self.tree.after(child, cursor) {
-            prev = self.tree.get(child).prev;
-        } else if at == left && self.tree.get(cursor).next == NONE {
-            target = at - 1;
+        let (mut target, mut prev) = (at, NONE);
+        if at == left {
+            let first = |id: u32| self.tree.get(self.first_leaf(id)).path;
+            let new = first(self.tree.get(self.stack[aside].body).first);
+            // The last of those to come whose code stands before that of the new ones.
+            let passed = |place: usize| {
+                let rest = self.tree.siblings(self.tree.get(self.stack[place].cursor).next);
+                rest.take_while(|&id| self.paths.before(first(id), new)).last()
+            };
+            let later = self.tree.after(child, self.stack[at].cursor);
+            if later && !self.paths.before(first(child), new) {
+                prev = self.tree.get(child).prev;
+            } else {
+                let loops = (1..=left).rev().take_while(|&place| self.stack[place].depth > 0);
+                let furthest = loops.filter_map(|place| Some((place, passed(place)?))).last();
+                (target, prev) = furthest.unwrap_or((left, self.stack[left].cursor));
+                while self.stack[target].depth > 0
+                    && self.tree.get(prev).next == NONE
+                    && self.is_complete(self.stack[target])
+                {
+                    target -= 1;
+                    prev = self.stack[target].cursor;
+                    match passed(target) {
+                        Some(id) => prev = id,
+                        None => break,
+                    }
+                }
+            }
         }
         let lists = self.stack[aside..].iter().filter(|frame| frame.depth == 0);
         let lists: Vec<u32> = lists.map(|frame| frame.body).collect();
@@ -393,6 +433,45 @@ impl Elastic {
             prev = self.stack[target].cursor;
         }
         self.settle(&lists, target, prev);
+    }
+
+    /// Where a new symbol belongs, if that can be told from the code alone: it stands before what ran last, so this is a
+    /// new iteration. The open body, as its place in the stack, and its child that the symbol is to stand before.
+    fn behind(&self, leaf: u32) -> Option<(usize, u32)> {
+        let path = self.tree.get(leaf).path;
+        let last = self.tree.nodes.get(self.stack.last()?.cursor as usize)?;
+        if !self.paths.before(path, last.path) {
+            return None;
+        }
+        let mut loops = self.stack.iter().enumerate().rev().take_while(|(_, frame)| frame.depth > 0);
+        let (at, frame) = loops.find(|(_, frame)| self.paths.leads_to(self.tree.get(frame.body).path, path))?;
+        let first = |id: u32| self.tree.get(self.first_leaf(id)).path;
+        let next = self.tree.children(frame.body).find(|&id| self.paths.before(path, first(id)))?;
+        (!self.tree.after(next, frame.cursor)).then_some((at, next))
+    }
+
+    /// A new iteration of an open body begins with a new child.
+    fn begin_with(&mut self, leaf: u32, at: usize, next: u32) {
+        self.close(at + 1);
+        self.iterate(at);
+        let Frame { body, iteration, .. } = self.stack[at];
+        self.tree.get_mut(leaf).times.shift(iteration);
+        self.passed += iteration;
+        self.tree.insert(leaf, body, self.tree.get(next).prev);
+        self.adopt(at, leaf);
+        let frame = &mut self.stack[at];
+        (frame.cursor, frame.path) = (leaf, self.tree.get(leaf).path);
+    }
+
+    /// A new iteration of an open body.
+    fn iterate(&mut self, at: usize) {
+        let frame = &mut self.stack[at];
+        frame.iteration += 1;
+        frame.cursor = NONE;
+        let body = self.tree.get_mut(frame.body);
+        body.runs += 1;
+        body.times.again();
+        self.passed += u64::from(body.children);
     }
 
     /// What was put aside becomes a part of an open body, behind `prev`, and those further in have ended.

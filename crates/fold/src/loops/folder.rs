@@ -3,6 +3,7 @@
 use super::Folded;
 use super::elastic::Elastic;
 use super::exact::Exact;
+use crate::bundle::sites::Frame;
 
 /// What makes two iterations of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Folder {
     }
 
     /// Where a symbol is called from, frames from the outermost to the innermost, said before it is first pushed.
-    pub fn define(&mut self, symbol: u32, path: &[u64]) {
+    pub fn define(&mut self, symbol: u32, path: &[Frame]) {
         match &mut self.kind {
             // Equal is equal, wherever it comes from.
             Kind::Exact(_) => {}

@@ -203,9 +203,7 @@ fn fold(bundle: &Bundle, rank: u32, thread: u32) -> Result<refrain_fold::loops::
     while let Some(symbol) = walk.next_symbol() {
         if !std::mem::replace(&mut defined[symbol as usize], true) {
             let site = bundle.symbols[symbol as usize].site;
-            let mut path: Vec<u64> = bundle.sites.outwards(site).map(|(site, _)| site).collect();
-            path.reverse();
-            folder.define(symbol, &path);
+            folder.define(symbol, &bundle.sites.frames(site));
         }
         folder.push(symbol);
     }

@@ -232,9 +232,7 @@ pub fn rank_bundle_as(rank: u32, threads: &[Vec<Encoded>], in_loops: bool) -> Bu
                     tally,
                 });
                 if let Order::Loops(folder) = &mut structure {
-                    let mut path: Vec<u64> = sites.outwards(site).map(|(site, _)| site).collect();
-                    path.reverse();
-                    folder.define(symbols.len() as u32 - 1, &path);
+                    folder.define(symbols.len() as u32 - 1, &sites.frames(site));
                 }
                 symbols.len() - 1
             });

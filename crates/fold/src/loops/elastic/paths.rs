@@ -2,23 +2,33 @@
 
 use std::collections::HashMap;
 
+use crate::bundle::sites::Frame;
+
 /// The path of nothing, or of what has nothing in common.
 pub(super) const NOWHERE: u32 = 0;
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct Paths {
-    /// By path: the one without its last frame, and its length. `NOWHERE` is left out.
-    known: Vec<(u32, u32)>,
-    longer: HashMap<(u32, u64), u32>,
+    /// By path. `NOWHERE` is left out.
+    known: Vec<Path>,
+    longer: HashMap<(u32, Frame), u32>,
     of: HashMap<u32, u32>,
 }
 
+#[derive(Debug, Clone, Copy)]
+struct Path {
+    /// Without the last frame.
+    outer: u32,
+    length: u32,
+    frame: Frame,
+}
+
 impl Paths {
-    pub fn define(&mut self, symbol: u32, frames: &[u64]) {
+    pub fn define(&mut self, symbol: u32, frames: &[Frame]) {
         let mut path = NOWHERE;
-        for (frame, length) in frames.iter().zip(1..) {
-            path = *self.longer.entry((path, *frame)).or_insert_with(|| {
-                self.known.push((path, length));
+        for (&frame, length) in frames.iter().zip(1..) {
+            path = *self.longer.entry((path, frame)).or_insert_with(|| {
+                self.known.push(Path { outer: path, length, frame });
                 self.known.len() as u32
             });
         }
@@ -29,27 +39,49 @@ impl Paths {
         self.of.get(&symbol).copied().unwrap_or(NOWHERE)
     }
 
-    fn get(&self, path: u32) -> (u32, u32) {
-        path.checked_sub(1).map_or((NOWHERE, 0), |at| self.known[at as usize])
+    fn get(&self, path: u32) -> Option<&Path> {
+        self.known.get(path.checked_sub(1)? as usize)
     }
 
     /// The frames both begin with.
-    pub fn common(&self, mut a: u32, mut b: u32) -> u32 {
+    pub fn common(&self, a: u32, b: u32) -> u32 {
+        self.parting(a, b).0
+    }
+
+    /// Whether `a` stands before `b` in the code of the function that calls both; nobody knows of calls that are made
+    /// from the same place, or from several modules.
+    pub fn before(&self, a: u32, b: u32) -> bool {
+        match self.parting(a, b) {
+            (_, Some(a), Some(b)) => a.module == b.module && a.offset < b.offset,
+            _ => false,
+        }
+    }
+
+    /// All of one path is where the other begins.
+    pub fn leads_to(&self, outer: u32, path: u32) -> bool {
+        self.common(outer, path) == outer
+    }
+
+    /// The frames both begin with, and the first ones in which they differ.
+    fn parting(&self, mut a: u32, mut b: u32) -> (u32, Option<Frame>, Option<Frame>) {
+        let (mut last_a, mut last_b) = (None, None);
         while a != b {
-            let (shorter_a, length_a) = self.get(a);
-            let (shorter_b, length_b) = self.get(b);
-            if length_a >= length_b {
-                a = shorter_a;
+            let (longer_a, longer_b) = (self.get(a).copied(), self.get(b).copied());
+            let length = |path: Option<Path>| path.map_or(0, |path| path.length);
+            let (length_a, length_b) = (length(longer_a), length(longer_b));
+            if let Some(path) = longer_a.filter(|_| length_a >= length_b) {
+                (a, last_a) = (path.outer, Some(path.frame));
             }
-            if length_b >= length_a {
-                b = shorter_b;
+            if let Some(path) = longer_b.filter(|_| length_b >= length_a) {
+                (b, last_b) = (path.outer, Some(path.frame));
             }
         }
-        a
+        (a, last_a, last_b)
     }
 
     pub fn memory(&self) -> usize {
-        self.known.capacity() * 8 + self.longer.capacity() * 24 + self.of.capacity() * 8
+        let longer = self.longer.capacity() * size_of::<((u32, Frame), u32)>();
+        self.known.capacity() * size_of::<Path>() + longer + self.of.capacity() * 8
     }
 }
 
@@ -57,14 +89,29 @@ impl Paths {
 mod tests {
     use super::*;
 
+    fn paths() -> Paths {
+        let mut paths = Paths::default();
+        for (symbol, offsets) in [(0, &[1, 2, 3][..]), (1, &[1, 2]), (2, &[1, 5, 1]), (3, &[9]), (4, &[1, 2, 4])] {
+            let frames: Vec<Frame> = offsets.iter().map(|&offset| Frame { module: 7, offset }).collect();
+            paths.define(symbol, &frames);
+        }
+        paths
+    }
+
     #[test]
     fn paths_have_their_beginnings_in_common() {
-        let mut paths = Paths::default();
-        [(0, &[1, 2, 3][..]), (1, &[1, 2]), (2, &[1, 5, 3]), (3, &[9])]
-            .into_iter()
-            .for_each(|(symbol, frames)| paths.define(symbol, frames));
-        let length = |a, b| paths.get(paths.common(paths.of(a), paths.of(b))).1;
+        let paths = paths();
+        let length = |a, b| paths.get(paths.common(paths.of(a), paths.of(b))).map_or(0, |path| path.length);
         assert_eq!((length(0, 0), length(0, 1), length(1, 2), length(2, 0)), (3, 2, 1, 1));
         assert_eq!((length(0, 3), length(0, 77)), (0, 0));
+    }
+
+    #[test]
+    fn code_has_an_order_where_paths_part() {
+        let paths = paths();
+        let before = |a, b| paths.before(paths.of(a), paths.of(b));
+        assert!(before(0, 2) && !before(2, 0) && before(0, 4) && before(4, 2) && before(2, 3));
+        // The same place, and a place in a function that the other place calls.
+        assert!(!before(0, 0) && !before(0, 1) && !before(1, 0) && !before(0, 77));
     }
 }

@@ -11,6 +11,8 @@ pub(super) struct Times {
     /// A number and how often it stands before that.
     value: u64,
     count: u64,
+    /// Some iteration before the last one in which it ran was without it.
+    skipped: bool,
     /// What was before; most nodes are the same all the time and need none.
     older: Option<Box<Older>>,
 }
@@ -28,17 +30,17 @@ const FEW: usize = 64;
 impl Times {
     /// Runs for the first time, in that iteration.
     pub fn from(at: u64) -> Times {
-        Times { at, now: 1, count: at, ..Times::default() }
+        Times { at, now: 1, count: at, skipped: at > 0, ..Times::default() }
     }
 
     /// Runs once in that iteration and all before it.
     pub fn ones(at: u64) -> Times {
-        Times { value: 1, ..Times::from(at) }
+        Times { value: 1, skipped: false, ..Times::from(at) }
     }
 
     /// Has run in one iteration only, and that has another number now.
     pub fn shift(&mut self, at: u64) {
-        (self.at, self.value, self.count) = (at, 0, at);
+        (self.at, self.value, self.count, self.skipped) = (at, 0, at, at > 0);
     }
 
     #[inline]
@@ -63,6 +65,7 @@ impl Times {
     fn advance(&mut self, iteration: u64) {
         self.write(self.now, 1);
         self.write(0, iteration - self.at - 1);
+        self.skipped |= self.at + 1 < iteration;
         (self.at, self.now) = (iteration, 1);
     }
 
@@ -82,6 +85,11 @@ impl Times {
     #[inline]
     pub fn last(&self) -> u64 {
         self.at
+    }
+
+    /// It ran in every iteration up to this one.
+    pub fn never_skipped(&self, iteration: u64) -> bool {
+        !self.skipped && self.at >= iteration
     }
 
     /// It ran more often in the iteration before that.

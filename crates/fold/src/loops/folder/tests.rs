@@ -147,12 +147,45 @@ fn call_paths_tell_an_inner_loop_from_a_new_iteration() {
     let mut folder = Folder::new(Matching::Elastic);
     // a and b are called in a function that main calls, Y in main.
     for (symbol, path) in [('a', &[1, 10][..]), ('b', &[1, 11]), ('Y', &[2])] {
-        folder.define(symbol.into(), path);
+        folder.define(symbol.into(), &frames(path));
     }
     letters(text).iter().for_each(|&symbol| folder.push(symbol));
     assert_eq!(folder.finish().notation(letter), "a(3,2)(2,1 2) b Y");
     letters("abY abab Y").iter().for_each(|&symbol| folder.push(symbol));
     assert_eq!(folder.finish().notation(letter), "a(3,4)(2,1 2 1 2) b Y");
+}
+
+/// Of calls in one module.
+fn frames(offsets: &[u64]) -> Vec<Frame> {
+    offsets.iter().map(|&offset| Frame { module: 1, offset }).collect()
+}
+
+#[test]
+fn where_code_stands_tells_where_new_calls_belong() {
+    // A wavefront from each corner of a grid, as a rank at a corner and one at a side see it: r and u receive, s and t send.
+    let corner = "stst rtrt usus ruru A".repeat(3);
+    let last = "ruru usus rtrt stst A".repeat(3);
+    let side = "ustust rutrut ustust rutrut A".repeat(3);
+    for (text, notation) in [
+        (
+            corner,
+            "r(5,3)(4,7)(1,(0x2 1x2 0 1x2)...) u(2,1x4 (2 1x4 0x2)...)(1,0x4 (1x4 0x2)...) s(1,(1x2 0x2)x2 (1x4 \
+             0x2)...) t(1,(1x4 0x3)...) A",
+        ),
+        (
+            last,
+            "r(5,12)(2,2 1 1 1 2 1 1 1 2 1 1 1)(1,1 1 0 1 1 1 1 0 1 1 1 1 0 1 1) u(1,1 2 1 0 0 1 2 1 0 0 1 2 1 0 0) \
+             s(2,1 1 1 3 1 1 1 3 1 1 1 3)(1,1x2 (0x2 1x4)...) t(1,(0x2 1x4)...) A(1,0 0 0 1 0 0 0 1 0 0 0 1)",
+        ),
+        (side, "r(5,3)(4,8)(1,(0x2 1x2)...) u s(1,(1x2 0x2)...) t A"),
+    ] {
+        let mut folder = Folder::new(Matching::Elastic);
+        for (symbol, at) in [('r', 10), ('u', 11), ('s', 12), ('t', 13), ('A', 14)] {
+            folder.define(symbol.into(), &frames(&[1, at]));
+        }
+        letters(&text).iter().for_each(|&symbol| folder.push(symbol));
+        assert_eq!(folder.finish().notation(letter), notation);
+    }
 }
 
 #[test]
@@ -179,8 +212,8 @@ fn sequences_come_back_at_any_time() {
         for matching in MATCHINGS {
             let mut folder = Folder::new(matching);
             for symbol in (0..60).filter(|_| round % 4 < 2) {
-                let path: Vec<u64> = (0..random.below(4)).map(|_| random.below(2)).collect();
-                folder.define(symbol, &path);
+                let path: Vec<u64> = (0..random.below(4)).map(|_| random.below(4)).collect();
+                folder.define(symbol, &frames(&path));
             }
             for (at, &symbol) in symbols.iter().enumerate() {
                 assert_eq!(folder.len(), at as u64);

@@ -72,7 +72,7 @@ impl Stacks {
         let bounds = stack::current();
         let (cache, modules) = (&self.cache, &self.modules);
         let mut known = None;
-        let frames = unwind::frames(place, &bounds, modules, &mut |frame| {
+        let (frames, whole) = unwind::frames(place, &bounds, modules, &mut |frame| {
             if site_only {
                 return if modules.owner(frame.returns) == Owner::Mpi { Stop::Not } else { Stop::After };
             }
@@ -82,7 +82,7 @@ impl Stacks {
         let mut addresses: Vec<usize> = frames.iter().map(|frame| frame.returns).collect();
         addresses.extend(cache.addresses(known));
         let site = self.note(&addresses, config, tape);
-        if place.slot != 0 {
+        if place.slot != 0 && whole {
             self.cache.insert(&frames, known, &bounds, site);
         }
         site

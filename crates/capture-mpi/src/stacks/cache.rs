@@ -5,8 +5,9 @@
 //! distance from its own (`Cfa::Stack`), or from its frame pointer (`Cfa::Frame`). In the first case that is the place
 //! where it was when the stack was unwound; if the same return address still stands there, the caller is the same code,
 //! at the same place. In the second the frame pointer is compared too, where an inner frame has saved it (at a fixed
-//! distance from that frame's end, which is known by the same argument) or in its register. So, frame by frame outwards,
-//! the whole stack is the same. Frames of which neither is known are not remembered, and unwound each time.
+//! distance from that frame's end, which is known by the same argument) or in its register. A frame that aligns its stack
+//! has written where it ends (`Cfa::Written`), which is then compared as well. So, frame by frame outwards, the whole stack
+//! is the same. Frames of which neither is known are not remembered, and unwound each time.
 //!
 //! Frames are kept in pieces of `PIECE`, counted from the outermost, so that stacks share the pieces they have in common.
 
@@ -247,12 +248,20 @@ fn words(frames: &[Raw], next: Option<(usize, Option<usize>)>, stack: &Range<usi
             Cfa::Frame(offset) if from(frame.pointer, offset) && !matches!(at, At::Unknown) => {
                 need(at, frame.pointer, &mut words);
             }
+            Cfa::Written(offset) if !matches!(at, At::Unknown) => {
+                need(at, frame.pointer, &mut words);
+                words.insert(frame.pointer.wrapping_add(offset as usize), cfa);
+            }
             _ => return None,
         }
         at = match frame.rule.saved {
             Saved::Not => at,
             Saved::At(offset) => At::Saved(cfa.wrapping_add(offset as usize)),
-            Saved::Other => At::Unknown,
+            // The pointer it goes by was compared.
+            Saved::Frame(offset) if matches!(frame.rule.cfa, Cfa::Frame(_) | Cfa::Written(_)) => {
+                At::Saved(frame.pointer.wrapping_add(offset as usize))
+            }
+            Saved::Frame(_) | Saved::Nowhere | Saved::Other => At::Unknown,
         };
     }
     if let Some((_, Some(value))) = next {

@@ -357,7 +357,8 @@ impl Machine<'_> {
                 }
                 (_, 0x0f) => {
                     let told = from_frame_pointer(code.block()?);
-                    self.state.written = told.filter(|(_, rest)| rest == &[CONTENT]).map(|(offset, _)| offset);
+                    self.state.written =
+                        told.filter(|(_, rest)| rest == &[CONTENT]).map(|(offset, _)| offset);
                     self.state.cfa = None;
                 }
                 (_, 0x10) => {

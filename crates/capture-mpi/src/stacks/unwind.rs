@@ -141,8 +141,7 @@ fn is_mapped(address: usize) -> bool {
     let set = address as *const c_void;
     let none = std::ptr::null_mut::<c_void>();
     // SAFETY: changes nothing, whatever the address.
-    let code =
-        unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NOTHING, set, none, size_of::<u64>()) };
+    let code = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NOTHING, set, none, size_of::<u64>()) };
     // SAFETY: this thread's own.
     address != 0 && code == -1 && unsafe { *libc::__errno_location() } == libc::EINVAL
 }

@@ -9,12 +9,15 @@ mod cfi;
 mod modules;
 mod unwind;
 
+use std::sync::atomic::Ordering::Acquire;
+
 use refrain_encode::Tape;
 use refrain_fold::bundle::sites::Frame;
 use refrain_model::Code;
 
 use crate::config::{Config, Kept};
 use crate::memory::stack;
+use crate::state;
 use cache::Cache;
 use modules::{Modules, Owner};
 use unwind::Stop;
@@ -33,6 +36,8 @@ pub struct Place {
 pub struct Stacks {
     cache: Cache,
     modules: Modules,
+    /// How many libraries were closed when the cache was begun.
+    closed: u64,
 }
 
 impl Stacks {
@@ -41,6 +46,11 @@ impl Stacks {
     pub fn site(&mut self, place: Place, config: &Config, tape: &mut Tape) -> u64 {
         // SAFETY: the wrapper has not returned yet, so what it returns to stands there.
         let returns = if place.slot == 0 { 0 } else { unsafe { (place.slot as *const usize).read() } };
+        let closed = state::CLOSED.load(Acquire);
+        if closed != self.closed {
+            self.closed = closed;
+            self.cache.forget();
+        }
         match self.cache.recall(returns, place) {
             Some(site) if !config.test_stacks => site,
             Some(site) => {
@@ -72,7 +82,7 @@ impl Stacks {
         let bounds = stack::current();
         let (cache, modules) = (&self.cache, &self.modules);
         let mut known = None;
-        let frames = unwind::frames(place, &bounds, modules, &mut |frame| {
+        let (frames, whole) = unwind::frames(place, &bounds, modules, &mut |frame| {
             if site_only {
                 return if modules.owner(frame.returns) == Owner::Mpi { Stop::Not } else { Stop::After };
             }
@@ -82,7 +92,7 @@ impl Stacks {
         let mut addresses: Vec<usize> = frames.iter().map(|frame| frame.returns).collect();
         addresses.extend(cache.addresses(known));
         let site = self.note(&addresses, config, tape);
-        if place.slot != 0 {
+        if place.slot != 0 && whole {
             self.cache.insert(&frames, known, &bounds, site);
         }
         site

@@ -70,6 +70,9 @@ pub static TSC: AtomicBool = AtomicBool::new(false);
 pub static PANIC_AT: AtomicU64 = AtomicU64::new(0);
 pub static OBSERVED: AtomicU64 = AtomicU64::new(0);
 
+/// How often the program closed a library.
+pub static CLOSED: AtomicU64 = AtomicU64::new(0);
+
 /// Memory for when there is none left; null where it has been used.
 pub static RESERVE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
 

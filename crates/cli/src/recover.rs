@@ -347,7 +347,13 @@ fn assemble(parts: Vec<Found>, notes: &mut Vec<String>) -> Result<Trace, String>
         let how = match process.bundle() {
             Ok((mut own, ns, damage)) => {
                 if lossy.needs_split() {
-                    lose(&mut own, rank, &lossy, tags.as_ref()).map_err(|error| error.to_string())?;
+                    let mut changed = own.clone();
+                    match lose(&mut changed, rank, &lossy, tags.as_ref()) {
+                        Ok(()) => own = changed,
+                        Err(why) => notes.push(format!(
+                            "rank {rank}: nothing was lost, as it could not be read back ({why})"
+                        )),
+                    }
                 }
                 merging.add(own)?;
                 if meta.timed {

@@ -31,6 +31,7 @@ fn check(
     variables: &[(&'static str, &str)],
 ) {
     let (kinds, _) = kinds(library, program, ranks, variables);
+    assert!(!kinds.is_empty(), "{}", program.source);
     for kind in &kinds {
         let loops = kind.get("steps").get("loops").list();
         let found: Vec<i64> = loops.iter().filter_map(|l| l.get("steps").int()).collect();

@@ -188,3 +188,39 @@ fn stacks_change_nothing_about_calls() {
         }
     }
 }
+
+/// Coroutines, wrong tables, frames that align themselves, libraries that come and go: nothing of it harms the program,
+/// and what can be told is right.
+#[test]
+#[cfg(target_arch = "x86_64")]
+#[ignore = "needs MPI: `make test`"]
+fn odd_stacks() {
+    for library in [Library::Mpich, Library::OpenMpi] {
+        let program = built(library, "odd_stacks.c", &["-O2", "-g"]);
+        let plugins = ["-DWHICH=1", "-DWHICH=2"]
+            .map(|which| built(library, "odd_library.c", &["-O2", "-g", "-shared", "-fPIC", which]));
+        let plugins = plugins.each_ref().map(|path| path.to_str().unwrap());
+        for (stacks, modules) in [("full", 3), ("site", 3)] {
+            let info = info(library, &program, &plugins, &[("REFRAIN_STACKS", stacks)]);
+            assert_eq!(number(&info, "modules"), modules, "{library:?} {stacks}: {info}");
+        }
+        let folder = run::folder("odd");
+        let trace = folder.join("trace.rfn").to_string_lossy().into_owned();
+        let mut words = vec![build::refrain().to_string_lossy().into_owned()];
+        words.extend(["run", "--stacks", "full", "--out", &trace, "--"].map(str::to_owned));
+        words.extend(run::launcher(library, 1));
+        words.push(program.to_string_lossy().into_owned());
+        let outcome = run::command(&folder, &words, &[]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        let dump = run::refrain(&["dump", "--stacks", &trace]).stdout;
+        let count = |text: &str| dump.lines().filter(|line| line.contains(text)).count();
+        assert_eq!(count("at reduce (odd_stacks.c:18), in coroutine (odd_stacks.c:25)"), 3, "{dump}");
+        assert_eq!(
+            count("at reduce (odd_stacks.c:18), in aligned (odd_stacks.c:57), in main ("),
+            6,
+            "{dump}"
+        );
+        assert_eq!(count("at reduce (odd_stacks.c:18)"), 12, "{dump}");
+        assert_eq!(count("frame_dummy"), 0, "code without a name got that of something before it: {dump}");
+    }
+}

@@ -7,6 +7,8 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
 /// Longer functions are not looked into.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
+/// Nor are those with more ways from indirect jumps to where they may go.
+const MOST_WAYS: usize = 1 << 22;
 
 /// The blocks of a function: runs of instructions that are entered at the first and left after the last.
 #[derive(Debug, Default)]
@@ -76,6 +78,10 @@ impl Code {
         // What nothing else leads to is where an indirect jump may go: the cases of a switch.
         let cases: Vec<usize> =
             leaders.values().enumerate().filter(|(_, told)| !**told).map(|(at, _)| at).collect();
+        let indirect = flows.iter().filter(|(_, flow)| matches!(flow, Flow::Anywhere)).count();
+        if indirect.saturating_mul(cases.len()) > MOST_WAYS {
+            return Code::default();
+        }
         let mut blocks: Vec<Block> = Vec::with_capacity(starts.len());
         let mut rest = flows.iter().peekable();
         for (at, &start) in starts.iter().enumerate() {
@@ -353,5 +359,7 @@ mod tests {
         assert_eq!(code.loops(&[0x100a]), [[around]]);
         assert!(code.loops(&[0x1001]).is_empty());
         assert!(Code::x86_64(&[], 0).loops(&[0]).is_empty());
+        // Nothing but `jmp rax`, each of which may go to all others.
+        assert!(Code::x86_64(&[0xff, 0xe0].repeat(1 << 18), 0).loops(&[0]).is_empty());
     }
 }

@@ -27,7 +27,7 @@ pub fn find(module: &Module, folders: &[PathBuf]) -> Result<Files, String> {
     let recorded = Path::new(&module.path);
     let mut other: Option<String> = None;
     let mut is_it = |path: &Path| -> Option<Vec<u8>> {
-        let bytes = fs::read(path).ok()?;
+        let bytes = contents(path)?;
         let have = build_id(&bytes)?;
         if have == *module.build_id {
             return Some(bytes);
@@ -66,6 +66,12 @@ pub fn find(module: &Module, folders: &[PathBuf]) -> Result<Files, String> {
     let debug = debug_file(&path, &bytes, module, folders).unwrap_or_else(|| path.clone());
     let supplement = supplement(&debug);
     Ok(Files { module: path, bytes, debug, supplement })
+}
+
+/// Of a plain file: a trace may name a device, or a pipe, which have no end.
+fn contents(path: &Path) -> Option<Vec<u8>> {
+    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    fs::read(path).ok()
 }
 
 /// Empty where an object file has none; `None` where it is no object file.
@@ -112,7 +118,7 @@ fn debug_file(path: &Path, bytes: &[u8], module: &Module, folders: &[PathBuf]) -
         candidates.extend(beside.into_iter().chain(given).map(|candidate| (candidate, Some(sum))));
     }
     let fits = |(candidate, sum): &(PathBuf, Option<u32>)| {
-        let Ok(bytes) = fs::read(candidate) else { return false };
+        let Some(bytes) = contents(candidate) else { return false };
         let Some(id) = build_id(&bytes) else { return false };
         match sum {
             // Two files of one build-id belong together; without one the sum has to do.
@@ -125,11 +131,11 @@ fn debug_file(path: &Path, bytes: &[u8], module: &Module, folders: &[PathBuf]) -
 
 /// What several debug files have in common may be in one more.
 fn supplement(debug: &Path) -> Option<PathBuf> {
-    let bytes = fs::read(debug).ok()?;
+    let bytes = contents(debug)?;
     let file = object::File::parse(&*bytes).ok()?;
     let (name, id) = file.gnu_debugaltlink().ok()??;
     let path = debug.parent()?.join(std::ffi::OsStr::from_bytes(name));
-    let have = build_id(&fs::read(&path).ok()?)?;
+    let have = build_id(&contents(&path)?)?;
     (have == id).then_some(path)
 }
 
@@ -167,6 +173,8 @@ mod tests {
         assert!(why.contains("is not the file that ran") && why.contains("1234"), "{why}");
         let why = find(&module(Path::new("/nowhere/at/all"), &id), &[]).unwrap_err();
         assert!(why.contains("/nowhere/at/all is not there"), "{why}");
+        let why = find(&module(Path::new("/dev/zero"), &[]), &[]).unwrap_err();
+        assert!(why.contains("/dev/zero is not there or cannot be read"), "{why}");
         // It moved, with or without its folders.
         let moved = Path::new("/nowhere").join(own.file_name().unwrap());
         for folder in [own.parent().unwrap(), own.parent().unwrap().parent().unwrap()] {

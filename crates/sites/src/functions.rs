@@ -49,18 +49,26 @@ impl Functions {
 
     /// The function around an address, as addresses.
     pub fn range(&self, address: u64) -> Option<Range<u64>> {
-        let after = self.ranges.partition_point(|r| r.start <= address);
-        let told = self.ranges[..after].last().filter(|r| r.contains(&address));
-        told.cloned().or_else(|| {
+        self.told(address).cloned().or_else(|| {
             let symbol = self.symbol(address).filter(|s| s.size > 0)?;
             Some(symbol.address..symbol.address.saturating_add(symbol.size))
         })
     }
 
+    fn told(&self, address: u64) -> Option<&Range<u64>> {
+        let after = self.ranges.partition_point(|r| r.start <= address);
+        self.ranges[..after].last().filter(|r| r.contains(&address))
+    }
+
     fn symbol(&self, address: u64) -> Option<&Symbol> {
         let after = self.symbols.partition_point(|s| s.address <= address);
         let last = self.symbols[..after].last()?;
-        (last.size == 0 || address - last.address < last.size).then_some(last)
+        let inside = match last.size {
+            // Up to where another function begins, which may have no name.
+            0 => self.told(address).is_none_or(|r| r.start <= last.address),
+            size => address - last.address < size,
+        };
+        inside.then_some(last)
     }
 
     /// The name of the function around an address, and where it begins.

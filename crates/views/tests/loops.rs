@@ -232,3 +232,19 @@ fn json_has_everything() {
         assert!(json.contains(part), "{part}\nis not in\n{json}");
     }
 }
+
+/// What a few bytes of a file may say, and no program does.
+#[test]
+fn loops_that_are_nested_without_end() {
+    const DEPTH: usize = 100_000;
+    let nodes: String = (0..DEPTH).map(|outer| format!(" l{}", DEPTH - outer)).collect();
+    let clock = "symbol 0 lanes 0 stack - time 1 1 1 bytes 850200";
+    let written = format!(
+        "refrain-text 1\nranks 1\n{clock}\nstream 0 terms 1 shape t0\nstructure 0 loops{nodes} e0\n\
+         cohort thread 0 ranks 0 structure 0 digest 0\n{}",
+        "lane 0\n".repeat(DEPTH + 1)
+    );
+    let trace = refrain_views::written::read(&written).unwrap();
+    let text = text(&trace, Options { all: true, ..Options::default() });
+    assert!(text.contains("... 1 call in more loops than can be shown"), "{text}");
+}

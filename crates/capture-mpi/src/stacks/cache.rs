@@ -5,8 +5,9 @@
 //! distance from its own (`Cfa::Stack`), or from its frame pointer (`Cfa::Frame`). In the first case that is the place
 //! where it was when the stack was unwound; if the same return address still stands there, the caller is the same code,
 //! at the same place. In the second the frame pointer is compared too, where an inner frame has saved it (at a fixed
-//! distance from that frame's end, which is known by the same argument) or in its register. So, frame by frame outwards,
-//! the whole stack is the same. Frames of which neither is known are not remembered, and unwound each time.
+//! distance from that frame's end, which is known by the same argument) or in its register. A frame that aligns its stack
+//! has written where it ends (`Cfa::Written`), which is then compared as well. So, frame by frame outwards, the whole stack
+//! is the same. Frames of which neither is known are not remembered, and unwound each time.
 //!
 //! Frames are kept in pieces of `PIECE`, counted from the outermost, so that stacks share the pieces they have in common.
 
@@ -46,6 +47,15 @@ struct Piece {
     site: Option<u64>,
     /// The piece that began the next call's stack last time.
     next: u32,
+    /// Another one of the same shape with the same sum.
+    same: u32,
+}
+
+/// Which words tell pieces with one innermost frame apart. Code that is called from everywhere has many such pieces, but
+/// few shapes: one for every way in which the frames around it have other sizes.
+#[derive(Debug)]
+struct Shape {
+    addresses: Box<[usize]>,
     /// Another one with the same innermost frame.
     same: u32,
 }
@@ -53,7 +63,11 @@ struct Piece {
 #[derive(Debug, Default)]
 pub struct Cache {
     pieces: Vec<Piece>,
+    shapes: Vec<Shape>,
+    /// The first shape.
     by_frame: FastMap<(usize, usize), u32>,
+    /// The last piece of a shape whose words have this sum.
+    by_words: FastMap<(u32, u64), u32>,
     last: usize,
     words: usize,
 }
@@ -66,6 +80,11 @@ pub struct Cache {
 unsafe fn word(address: usize) -> usize {
     // SAFETY: as the caller says.
     unsafe { (address as *const usize).read_volatile() }
+}
+
+/// Of contents, for finding them.
+fn sum(words: impl Iterator<Item = usize>) -> u64 {
+    words.fold(0, |sum: u64, word| (sum.rotate_left(5) ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 impl Cache {
@@ -96,11 +115,37 @@ impl Cache {
         self.pieces[found].site
     }
 
+    /// Pieces that begin with this frame, which is alive, and may hold.
     fn with_frame(&self, returns: usize, slot: usize) -> impl Iterator<Item = usize> {
-        let first = self.by_frame.get(&(returns, slot)).map(|&at| at as usize);
-        std::iter::successors(first, |&at| {
-            Some(self.pieces[at].same as usize).filter(|&same| same < self.pieces.len())
+        self.shapes_of(returns, slot).flat_map(|shape| {
+            let addresses = self.shapes[shape as usize].addresses.iter();
+            // SAFETY: as in `holds`, whose words these are.
+            let found = sum(addresses.map(|&address| unsafe { word(address) }));
+            let first = self.by_words.get(&(shape, found)).map(|&at| at as usize);
+            std::iter::successors(first, |&at| {
+                Some(self.pieces[at].same as usize).filter(|&same| same < self.pieces.len())
+            })
         })
+    }
+
+    fn shapes_of(&self, returns: usize, slot: usize) -> impl Iterator<Item = u32> {
+        let first = self.by_frame.get(&(returns, slot)).copied();
+        std::iter::successors(first, |&at| {
+            Some(self.shapes[at as usize].same).filter(|&same| (same as usize) < self.shapes.len())
+        })
+    }
+
+    /// The shape of a piece that begins with this frame.
+    fn shape(&mut self, returns: usize, slot: usize, words: &[(usize, usize)]) -> u32 {
+        let addresses = || words.iter().map(|&(address, _)| address);
+        let fits = |&at: &u32| self.shapes[at as usize].addresses.iter().copied().eq(addresses());
+        if let Some(known) = self.shapes_of(returns, slot).find(fits) {
+            return known;
+        }
+        let at = self.shapes.len() as u32;
+        let same = self.by_frame.insert((returns, slot), at).unwrap_or(NONE);
+        self.shapes.push(Shape { addresses: addresses().collect(), same });
+        at
     }
 
     /// Whether the stack from this piece's innermost frame outwards is what it was, given that this frame is, with that
@@ -194,7 +239,9 @@ impl Cache {
     ) -> usize {
         let at = self.pieces.len();
         self.words += words.len();
-        let same = self.by_frame.insert((returns, slot), at as u32).unwrap_or(NONE);
+        let shape = self.shape(returns, slot, &words);
+        let contents = sum(words.iter().map(|&(_, content)| content));
+        let same = self.by_words.insert((shape, contents), at as u32).unwrap_or(NONE);
         let next = at as u32;
         self.pieces.push(Piece { returns, slot, pointer, words, outer, frames, site: None, next, same });
         at
@@ -247,12 +294,20 @@ fn words(frames: &[Raw], next: Option<(usize, Option<usize>)>, stack: &Range<usi
             Cfa::Frame(offset) if from(frame.pointer, offset) && !matches!(at, At::Unknown) => {
                 need(at, frame.pointer, &mut words);
             }
+            Cfa::Written(offset) if !matches!(at, At::Unknown) => {
+                need(at, frame.pointer, &mut words);
+                words.insert(frame.pointer.wrapping_add(offset as usize), cfa);
+            }
             _ => return None,
         }
         at = match frame.rule.saved {
             Saved::Not => at,
             Saved::At(offset) => At::Saved(cfa.wrapping_add(offset as usize)),
-            Saved::Other => At::Unknown,
+            // The pointer it goes by was compared.
+            Saved::Frame(offset) if matches!(frame.rule.cfa, Cfa::Frame(_) | Cfa::Written(_)) => {
+                At::Saved(frame.pointer.wrapping_add(offset as usize))
+            }
+            Saved::Frame(_) | Saved::Nowhere | Saved::Other => At::Unknown,
         };
     }
     if let Some((_, Some(value))) = next {

@@ -8,6 +8,10 @@ pub const FRAME_POINTER: u64 = 6;
 const STACK_POINTER: u64 = 7;
 const RETURN_ADDRESS: u64 = 16;
 
+/// Of expressions.
+const BASED_ON_FRAME_POINTER: u8 = 0x70 + FRAME_POINTER as u8;
+const CONTENT: u8 = 0x06;
+
 /// Of a frame stopped at some instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
@@ -22,6 +26,10 @@ pub enum Cfa {
     Stack(i64),
     /// So far from its frame pointer.
     Frame(i64),
+    /// Written so far from its frame pointer: of frames that align their stack.
+    Written(i64),
+    /// There is no caller: programs and threads begin here.
+    Outermost,
     Other,
 }
 
@@ -32,6 +40,10 @@ pub enum Saved {
     Not,
     /// So far from the CFA.
     At(i64),
+    /// So far from this frame's pointer.
+    Frame(i64),
+    /// It is gone.
+    Nowhere,
     Other,
 }
 
@@ -144,10 +156,18 @@ impl Bytes<'_> {
         }
     }
 
-    fn block(&mut self) -> Option<()> {
+    fn block(&mut self) -> Option<&[u8]> {
         let length = usize::try_from(self.unsigned()?).ok()?;
-        self.skip(length)
+        let (block, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(block)
     }
+}
+
+/// How far from the frame pointer an expression points, and what is left of it; `None` for any other expression.
+fn from_frame_pointer(expression: &[u8]) -> Option<(i64, &[u8])> {
+    let mut bytes = Bytes(expression.strip_prefix(&[BASED_ON_FRAME_POINTER])?);
+    Some((bytes.signed()?, bytes.0))
 }
 
 /// What all entries with one common entry share.
@@ -171,14 +191,19 @@ fn rule_of(mut common: Bytes, mut entry: Bytes, distance: usize) -> Option<Rule>
         entry.block()?;
     }
     machine.run(entry, distance)?;
-    let State { cfa, saved, returns } = machine.state;
-    let cfa = match cfa {
-        Some((STACK_POINTER, offset)) => Cfa::Stack(offset),
-        Some((FRAME_POINTER, offset)) => Cfa::Frame(offset),
+    let State { cfa, written, saved, returns } = machine.state;
+    let cfa = match (cfa, written) {
+        (Some((STACK_POINTER, offset)), _) => Cfa::Stack(offset),
+        (Some((FRAME_POINTER, offset)), _) => Cfa::Frame(offset),
+        (None, Some(offset)) => Cfa::Written(offset),
         _ => Cfa::Other,
     };
-    // A return address elsewhere than above the frame is none of ours.
-    (returns == Saved::At(-8)).then_some(Rule { cfa, saved })
+    match returns {
+        Saved::At(-8) => Some(Rule { cfa, saved }),
+        Saved::Nowhere => Some(Rule { cfa: Cfa::Outermost, saved }),
+        // A return address elsewhere than above the frame is none of ours.
+        _ => None,
+    }
 }
 
 /// `None` for frames of signals and for what is not understood.
@@ -215,15 +240,17 @@ fn read_common(bytes: &mut Bytes) -> Option<Common> {
 
 #[derive(Clone, Copy)]
 struct State {
-    /// Register and offset.
+    /// Register and offset; `None` where it is an expression.
     cfa: Option<(u64, i64)>,
+    /// How far from the frame pointer it is written, where the expression says that.
+    written: Option<i64>,
     saved: Saved,
     returns: Saved,
 }
 
 impl Default for State {
     fn default() -> State {
-        State { cfa: None, saved: Saved::Not, returns: Saved::Not }
+        State { cfa: None, written: None, saved: Saved::Not, returns: Saved::Not }
     }
 }
 
@@ -303,7 +330,7 @@ impl Machine<'_> {
                 }
                 (_, 0x07) => {
                     let register = code.unsigned()?;
-                    self.set(register, Saved::Other);
+                    self.set(register, Saved::Nowhere);
                 }
                 (_, 0x08) => {
                     let register = code.unsigned()?;
@@ -329,10 +356,17 @@ impl Machine<'_> {
                     self.offset(i64::try_from(offset).ok())?;
                 }
                 (_, 0x0f) => {
-                    code.block()?;
+                    let told = from_frame_pointer(code.block()?);
+                    self.state.written =
+                        told.filter(|(_, rest)| rest == &[CONTENT]).map(|(offset, _)| offset);
                     self.state.cfa = None;
                 }
-                (_, 0x10 | 0x16) => {
+                (_, 0x10) => {
+                    let register = code.unsigned()?;
+                    let told = from_frame_pointer(code.block()?).filter(|(_, rest)| rest.is_empty());
+                    self.set(register, told.map_or(Saved::Other, |(offset, _)| Saved::Frame(offset)));
+                }
+                (_, 0x16) => {
                     let register = code.unsigned()?;
                     code.block()?;
                     self.set(register, Saved::Other);
@@ -391,7 +425,12 @@ mod tests {
         check(&code, 21, Cfa::Frame(16), Saved::At(-16));
         check(&[0x02, 200, 0x0e, 0x90, 1], 200, Cfa::Stack(144), Saved::Not);
         check(&[0x0f, 2, 0x76, 0x78], 5, Cfa::Other, Saved::Not);
-        check(&[0x10, 6, 2, 0x76, 0], 5, Cfa::Stack(8), Saved::Other);
+        check(&[0x0f, 3, 0x76, 0x78, 6], 5, Cfa::Written(-8), Saved::Not);
+        check(&[0x0f, 3, 0x76, 0x78, 6, 0x0c, 6, 16], 5, Cfa::Frame(16), Saved::Not);
+        check(&[0x10, 6, 2, 0x76, 0], 5, Cfa::Stack(8), Saved::Frame(0));
+        check(&[0x10, 6, 2, 0x77, 0], 5, Cfa::Stack(8), Saved::Other);
+        check(&[0x07, 16], 5, Cfa::Outermost, Saved::Not);
+        check(&[0x16, 6, 2, 0x76, 0], 5, Cfa::Stack(8), Saved::Other);
     }
 
     #[test]

@@ -117,6 +117,12 @@ impl Modules {
                 let program = std::env::current_exe().unwrap_or_default();
                 module.module.path = program.to_string_lossy().into_owned();
             }
+            // As the program opened it, which is of no use to who reads the trace elsewhere.
+            if module.module.path.starts_with('.')
+                && let Ok(path) = std::path::absolute(&module.module.path)
+            {
+                module.module.path = path.to_string_lossy().into_owned();
+            }
             module.key = module.module.key();
             module.owner = match module.name() {
                 _ if module.memory.contains(&own) => Owner::Mpi,
@@ -159,7 +165,8 @@ unsafe extern "C" fn each(info: *mut dl_phdr_info, _size: usize, modules: *mut c
     let end = loads().map(|h| range(h).end).max().unwrap_or(0);
     let runs = |h: &&Elf64_Phdr| h.p_flags & (libc::PF_X | libc::PF_R) == libc::PF_X | libc::PF_R;
     let notes = headers.iter().filter(|h| h.p_type == libc::PT_NOTE && h.p_filesz <= h.p_memsz);
-    // SAFETY: a note's header says where it was loaded and how long it is.
+    let notes = notes.filter(|note| is_loaded(note, headers));
+    // SAFETY: a note's header says where it is and how long, and that is loaded.
     let notes = notes
         .map(|h| unsafe { std::slice::from_raw_parts(range(h).start as *const u8, h.p_filesz as usize) });
     let path = match info.dlpi_name.is_null() {
@@ -176,6 +183,34 @@ unsafe extern "C" fn each(info: *mut dl_phdr_info, _size: usize, modules: *mut c
         module: Module { path, build_id: notes.filter_map(build_id).next().unwrap_or_default().into() },
     });
     0
+}
+
+/// Whether all of it can be read. Tools that rewrite binaries leave notes behind that are in no part of them.
+fn is_loaded(note: &Elf64_Phdr, headers: &[Elf64_Phdr]) -> bool {
+    let end = |header: &Elf64_Phdr| header.p_vaddr.checked_add(header.p_memsz);
+    let holds = |part: &Elf64_Phdr| {
+        let readable = part.p_type == libc::PT_LOAD && part.p_flags & libc::PF_R != 0;
+        readable && part.p_vaddr <= note.p_vaddr && end(note).is_some_and(|last| Some(last) <= end(part))
+    };
+    headers.iter().any(holds)
+}
+
+/// Counts what is closed: other code may come to lie where it was.
+///
+/// # Safety
+/// As for C's `dlclose`.
+#[cfg(not(test))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn dlclose(handle: *mut c_void) -> c_int {
+    type Dlclose = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+    // SAFETY: a terminated name; `RTLD_NEXT` is seen from this library, which is the one that calls.
+    let real = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlclose".as_ptr()) };
+    // SAFETY: the C library's function of this name, which is there, since something was bound to ours.
+    let real: Dlclose = unsafe { std::mem::transmute(real) };
+    // SAFETY: the program's own call, passed on.
+    let code = unsafe { real(handle) };
+    crate::state::CLOSED.fetch_add(1, std::sync::atomic::Ordering::Release);
+    code
 }
 
 /// The build-id among these notes.
@@ -217,6 +252,27 @@ mod tests {
             assert_eq!(build_id(&notes[..length]), None, "{length}");
         }
         assert_eq!(build_id(&[0xff; 40]), None);
+    }
+
+    #[test]
+    fn notes_that_were_not_loaded_are_not_read() {
+        let header = |p_type, p_flags, p_vaddr, p_memsz| Elf64_Phdr {
+            p_type,
+            p_flags,
+            p_offset: 0,
+            p_vaddr,
+            p_paddr: 0,
+            p_filesz: p_memsz,
+            p_memsz,
+            p_align: 4,
+        };
+        let headers =
+            [header(libc::PT_LOAD, libc::PF_R, 100, 50), header(libc::PT_LOAD, libc::PF_X, 200, 50)];
+        let loaded = |at, length| is_loaded(&header(libc::PT_NOTE, libc::PF_R, at, length), &headers);
+        assert!(loaded(100, 50) && loaded(120, 4));
+        assert!(
+            !loaded(90, 20) && !loaded(149, 2) && !loaded(0, 10) && !loaded(200, 8) && !loaded(u64::MAX, 9)
+        );
     }
 
     #[test]

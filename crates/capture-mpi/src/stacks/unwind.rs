@@ -41,11 +41,14 @@ const STOP: c_int = 4;
 struct Walk<'a> {
     place: Place,
     modules: &'a Modules,
+    stack: &'a Range<usize>,
     frames: Vec<Raw>,
     /// The frames of our own calls are behind us.
     outside: bool,
     stop: &'a mut dyn FnMut(&Raw) -> Stop,
     stopped: bool,
+    /// The tables lead nowhere from the last frame.
+    lost: bool,
 }
 
 /// Whether to go on after a frame.
@@ -94,27 +97,71 @@ unsafe extern "C-unwind" fn each(context: *mut Context, data: *mut c_void) -> c_
             return GO_ON;
         }
     }
-    let rule = if walk.place.slot == 0 { Some(cfi::UNKNOWN) } else { cfi::rule(returns) };
+    let rule = if cfg!(target_arch = "x86_64") { cfi::rule(returns) } else { Some(cfi::UNKNOWN) };
     let by_pointer = Rule { cfa: Cfa::Frame(16), saved: Saved::At(-16) };
     let frame = Raw { returns, slot, pointer, rule: rule.unwrap_or(by_pointer) };
-    if walk.add(frame) && rule.is_some() { GO_ON } else { STOP }
+    if !walk.add(frame) || rule.is_none() || frame.rule.cfa == Cfa::Outermost {
+        return STOP;
+    }
+    walk.lost = cfg!(target_arch = "x86_64") && !leads_on(&frame, walk.stack);
+    if walk.lost { STOP } else { GO_ON }
 }
 
-/// The frames from the one that called our wrapper outwards. `stack` is where this thread's stack is; `stop` is asked
-/// after each.
+/// Whether what the unwinder will read to find the next frame can be read. It does not ask: hand-written code may say
+/// something wrong about its frames, and at the end of a coroutine's stack there is whatever ends coroutines, which no
+/// call returns to.
+fn leads_on(frame: &Raw, stack: &Range<usize>) -> bool {
+    let readable = |address: usize| match stack.contains(&frame.slot) {
+        true => frame.slot < address && address < stack.end && address.is_multiple_of(size_of::<usize>()),
+        false => is_mapped(address),
+    };
+    let from = |base: usize, offset: i64| base.wrapping_add(offset as usize);
+    let cfa = match frame.rule.cfa {
+        Cfa::Stack(offset) => from(frame.slot, offset).wrapping_add(size_of::<usize>()),
+        Cfa::Frame(offset) => from(frame.pointer, offset),
+        Cfa::Written(offset) if readable(from(frame.pointer, offset)) => {
+            // SAFETY: just asked.
+            unsafe { (from(frame.pointer, offset) as *const usize).read_unaligned() }
+        }
+        Cfa::Written(_) | Cfa::Outermost | Cfa::Other => return false,
+    };
+    let saved = match frame.rule.saved {
+        Saved::Not | Saved::Nowhere => true,
+        Saved::At(offset) => readable(from(cfa, offset)),
+        Saved::Frame(offset) => readable(from(frame.pointer, offset)),
+        Saved::Other => false,
+    };
+    saved && readable(cfa.wrapping_sub(size_of::<usize>()))
+}
+
+/// Whether the kernel can read a word there, which is how one asks without being killed for it.
+fn is_mapped(address: usize) -> bool {
+    /// Read as a set of signals, before it is noticed that nothing is to be done with it.
+    const NOTHING: c_int = -1;
+    let set = address as *const c_void;
+    let none = std::ptr::null_mut::<c_void>();
+    // SAFETY: changes nothing, whatever the address.
+    let code = unsafe { libc::syscall(libc::SYS_rt_sigprocmask, NOTHING, set, none, size_of::<u64>()) };
+    // SAFETY: this thread's own.
+    address != 0 && code == -1 && unsafe { *libc::__errno_location() } == libc::EINVAL
+}
+
+/// The frames from the one that called our wrapper outwards, and whether that is all there is to say of the stack. `stack`
+/// is where this thread's stack is; `stop` is asked after each.
 pub fn frames(
     place: Place,
     stack: &Range<usize>,
     modules: &Modules,
     stop: &mut dyn FnMut(&Raw) -> Stop,
-) -> Vec<Raw> {
-    let mut walk = Walk { place, modules, frames: Vec::new(), outside: false, stop, stopped: false };
+) -> (Vec<Raw>, bool) {
+    let mut walk =
+        Walk { place, modules, stack, frames: Vec::new(), outside: false, stop, stopped: false, lost: false };
     // SAFETY: `each` takes the walk, which outlives the call.
     unsafe { _Unwind_Backtrace(each, (&raw mut walk).cast()) };
-    if !walk.stopped && place.slot != 0 {
+    if !walk.stopped && !walk.lost && place.slot != 0 {
         by_pointers(&mut walk, stack);
     }
-    walk.frames
+    (walk.frames, !walk.lost)
 }
 
 /// Goes on from a frame without tables, as long as its frame pointer looks like one: it points further out on the stack,
@@ -135,5 +182,63 @@ fn by_pointers(walk: &mut Walk, stack: &Range<usize>) {
         if !walk.modules.is_return_address(returns) || !walk.add(frame) {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn only_what_is_on_the_stack_is_read() {
+        let words = [const { Cell::new(0usize) }; 16];
+        let at = |index: usize| words.as_ptr().wrapping_add(index) as usize;
+        let stack = at(0)..at(16);
+        // A frame from 4 on, whose caller's return address should be at 8, and a frame pointer saved at 7.
+        let leads = |cfa, pointer, stack: &Range<usize>| {
+            let rule = Rule { cfa, saved: Saved::At(-16) };
+            leads_on(&Raw { returns: 1, slot: at(4), pointer, rule }, stack)
+        };
+        let elsewhere = 0..0;
+        for stack in [&stack, &elsewhere] {
+            assert!(leads(Cfa::Stack(32), 42, stack));
+            assert!(leads(Cfa::Frame(16), at(7), stack));
+            assert!(!leads(Cfa::Frame(16), 42, stack));
+            assert!(!leads(Cfa::Written(-8), 42, stack));
+            assert!(!leads(Cfa::Written(0), at(10), stack), "what is written there is no address");
+            assert!(!leads(Cfa::Other, at(7), stack));
+        }
+        assert!(leads(Cfa::Stack(88), 42, &stack) && !leads(Cfa::Stack(96), 42, &stack));
+        assert!(!leads(Cfa::Stack(0), 42, &stack), "it goes on where it was");
+        words[10].set(at(9));
+        assert!(leads_on(
+            &Raw {
+                returns: 1,
+                slot: at(4),
+                pointer: at(10),
+                rule: Rule { cfa: Cfa::Written(0), saved: Saved::Frame(-8) }
+            },
+            &stack
+        ));
+    }
+
+    #[test]
+    fn the_kernel_says_what_is_mapped() {
+        let local = 5usize;
+        assert!(is_mapped(&raw const local as usize));
+        // SAFETY: memory of ours, which nothing may touch.
+        let closed = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                4096,
+                libc::PROT_NONE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        assert!(!is_mapped(closed as usize) && !is_mapped(0) && !is_mapped(42) && !is_mapped(usize::MAX - 7));
     }
 }

@@ -22,6 +22,8 @@ const SHOWN_FIRST: usize = 8;
 const SHOWN_LAST: usize = 2;
 /// As many kinds of ranks are shown.
 const KINDS: usize = 8;
+/// Loops within loops that are shown, whatever is asked for: no program has more.
+const NESTED: usize = 256;
 /// Differences between ranks that are listed.
 const LISTED: usize = 3;
 
@@ -36,7 +38,8 @@ pub fn write_text(
     for (at, cohort) in all.iter().take(shown).enumerate() {
         let view = View::new(trace, names, cohort, options.rank)?;
         let mut text = if at > 0 { "\n".to_string() } else { String::new() };
-        let mut writer = Writer { bundle: &trace.bundle, names, view: &view, options, text: &mut text };
+        let bundle = &trace.bundle;
+        let mut writer = Writer { bundle, names, view: &view, options, text: &mut text, nested: 0 };
         writer.heading(trace, all.len());
         writer.body(None, 1, 1);
         out.write_all(text.as_bytes())?;
@@ -59,6 +62,8 @@ struct Writer<'w, 'a> {
     view: &'w View<'a>,
     options: &'w Options,
     text: &'w mut String,
+    /// In how many nodes we are.
+    nested: usize,
 }
 
 impl Writer<'_, '_> {
@@ -150,6 +155,18 @@ impl Writer<'_, '_> {
     }
 
     fn looped(&mut self, node: usize, comers: &RankList, depth: usize, level: usize) {
+        if self.nested == NESTED {
+            self.indent(depth);
+            let inside = self.view.tree.events(node).count() as u64;
+            let _ = writeln!(self.text, "... {} in more loops than can be shown", plural(inside, "call"));
+            return;
+        }
+        self.nested += 1;
+        self.shown(node, comers, depth, level);
+        self.nested -= 1;
+    }
+
+    fn shown(&mut self, node: usize, comers: &RankList, depth: usize, level: usize) {
         let branch = &self.view.tree.nodes[node];
         let how_often = self.how_often(node, comers);
         let repeats = branch.repeats();

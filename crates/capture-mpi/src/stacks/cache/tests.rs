@@ -153,3 +153,21 @@ fn memory_is_bounded() {
         assert_eq!(cache.recall(1 << 40 | address, made.place()), Some(5));
     }
 }
+
+/// A function that is called from everywhere: how many stacks there are does not matter to finding one.
+#[test]
+fn of_many_stacks_with_one_innermost_frame_few_are_looked_at() {
+    let mut made = Made::new(6, BY_STACK);
+    let mut cache = Cache::default();
+    for caller in 0..1000 {
+        made.write(20, 5000 + caller);
+        made.frames[5].returns = 5000 + caller;
+        cache.insert(&made.frames.clone(), None, &made.bounds(), caller as u64 + 1);
+    }
+    assert_eq!(cache.shapes.len(), 1);
+    for caller in (0..1000).rev() {
+        made.write(20, 5000 + caller);
+        assert_eq!(cache.with_frame(1000, made.address(0)).count(), 1);
+        assert_eq!(recall(&mut cache, &made), Some(caller as u64 + 1));
+    }
+}

@@ -196,6 +196,9 @@ for each list of ranks how often the node's place is reached and how often it ru
         /// Leave nothing out
         #[arg(long)]
         all: bool,
+        /// Show the loops as they are folded in the trace, not those of the source
+        #[arg(long)]
+        folded: bool,
         /// One JSON object
         #[arg(long)]
         json: bool,
@@ -203,7 +206,7 @@ for each list of ranks how often the node's place is reached and how often it ru
         #[arg(long, conflicts_with = "json")]
         events: bool,
         /// The whole trace as text, which `refrain import` makes a trace of again
-        #[arg(long, conflicts_with_all = ["json", "events", "rank", "thread", "depth", "all"])]
+        #[arg(long, conflicts_with_all = ["json", "events", "rank", "thread", "depth", "all", "folded"])]
         text: bool,
         #[command(flatten)]
         modules: Modules,

@@ -46,8 +46,8 @@ fn main() -> ExitCode {
             let from = (sites || stacks).then_some(reading::From { stacks, folders: &modules.folders });
             reading::dump(&file, rank, thread, calls, &only, format, from)
         }
-        Command::Loops { file, rank, thread, depth, all, json, events, text, modules } => {
-            let options = refrain_views::loops::Options { rank, thread, depth, all };
+        Command::Loops { file, rank, thread, depth, all, folded, json, events, text, modules } => {
+            let options = refrain_views::loops::Options { rank, thread, depth, all, folded };
             let form = match (json, events, text) {
                 (true, ..) => loops::Form::Json,
                 (_, true, _) => loops::Form::Events,

@@ -1,10 +1,12 @@
 //! The structure as one JSON object.
 //!
-//! `{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","steps":{...},"flags":[{"node":3,"text":"..."}],
+//! `{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","loops":"source","steps":{...},"flags":[{"node":3,"text":"..."}],
 //! "nodes":[...]}]}`. Nodes are in the order of the program. An event has `call`, `params` (name to text), `site` (the
 //! stack, outermost first: `function`, `file`, `line`, or `module` and `offset`); a loop has `inside`, which is how many of
 //! the nodes that follow are within it. Both have `times`: for each list of ranks `ranks`, `reached` (how often its place
-//! is), `runs`, `low`, `high`, and `vector`, all of its times in the notation of the papers; what repeats may have `at`.
+//! is), `runs`, `low`, `high`, `known` (`all` of it; the `mean`, which is between low and high; only the `total`; a loop runs
+//! `at least` that often) and `vector`, all of its times in the notation of the papers; what repeats may have `at`. `loops`
+//! are those of the `source`, or as they are `folded` if the code is not at hand.
 
 use std::io::Write;
 
@@ -13,6 +15,7 @@ use refrain_sites::Names;
 use refrain_tracefile::Trace;
 
 use super::place::{How, Where, stack};
+use super::tree::Known;
 use super::{Options, View, cohorts};
 use crate::dump::place_json;
 use crate::error::Error;
@@ -26,7 +29,7 @@ pub fn write_json(
 ) -> Result<(), Error> {
     let mut views = Vec::new();
     for cohort in cohorts(trace, options)? {
-        views.push(View::new(trace, names, cohort, options.rank)?);
+        views.push(View::new(trace, names, cohort, options)?);
     }
     let mut text = String::new();
     let mut object = Object::new(&mut text);
@@ -44,6 +47,7 @@ fn kind(trace: &Trace, names: &dyn Names, view: &View, out: &mut String) {
     let mut object = Object::new(out);
     object.plain("thread", tree.cohort.thread).text("ranks", &tree.ranks.to_string());
     object.text("folded", if tree.found { "grammar" } else { "loops" });
+    object.text("loops", if tree.of_source { "source" } else { "folded" });
     match &view.steps {
         None => object.key("steps").push_str("null"),
         Some(found) => {
@@ -95,7 +99,17 @@ fn node_json(trace: &Trace, names: &dyn Names, view: &View, node: usize, out: &m
     json::array(&branch.turns, object.key("times"), |turns, out| {
         let mut one = Object::new(out);
         one.text("ranks", &turns.ranks.to_string()).plain("reached", turns.reached).plain("runs", turns.runs);
-        one.plain("low", turns.low).plain("high", turns.high).text("vector", &turns.vector);
+        one.plain("low", turns.low).plain("high", turns.high);
+        one.text(
+            "known",
+            match turns.known {
+                Known::All => "all",
+                Known::Mean => "mean",
+                Known::Total => "total",
+                Known::AtLeast => "at least",
+            },
+        );
+        one.text("vector", &turns.vector);
         one.end();
     });
     if let Some(place) = &view.places[node] {

@@ -8,6 +8,7 @@ mod flags;
 mod json;
 mod params;
 mod place;
+mod source;
 mod steps;
 mod text;
 mod tree;
@@ -39,6 +40,8 @@ pub struct Options {
     pub depth: Option<usize>,
     /// Nothing is left out.
     pub all: bool,
+    /// The loops as they are folded, not those of the source.
+    pub folded: bool,
 }
 
 /// One cohort: ranks (of one thread number) that have a tree in common.
@@ -56,11 +59,16 @@ impl<'a> View<'a> {
         trace: &'a Trace,
         names: &dyn Names,
         cohort: &'a Cohort,
-        rank: Option<u32>,
+        options: &Options,
     ) -> Result<View<'a>, Error> {
         let bundle = &trace.bundle;
-        let tree = Tree::new(bundle, cohort, rank)?;
-        let places = place::locate(bundle, names, &tree);
+        let mut tree = Tree::new(bundle, cohort, options.rank)?;
+        let mut places = place::locate(bundle, names, &tree);
+        if !options.folded
+            && let Some(found) = source::by_source(bundle, names, &tree, &places)
+        {
+            (tree, places) = found;
+        }
         let steps = steps::steps(bundle, names, &tree, &places);
         let mut view = View { tree, places, steps, flags: Vec::new(), params: RefCell::default() };
         let of = |symbol: u32| view.params(bundle, symbol).to_vec();

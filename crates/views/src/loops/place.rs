@@ -31,6 +31,13 @@ pub enum How {
 }
 
 impl Where {
+    /// Of a loop whose function is so deep on the stack.
+    pub fn of_loop(depth: usize, turn: &Turn) -> Option<Where> {
+        let Turn { function, file, lines, .. } = turn.clone();
+        let code = Some((depth, turn.clone()));
+        lines.is_some().then_some(Where { how: How::Loop, function, file, lines, code })
+    }
+
     pub fn file_name(&self) -> &str {
         self.file.as_deref().and_then(|file| file.rsplit('/').next()).unwrap_or("?")
     }
@@ -84,14 +91,7 @@ pub fn locate(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> Vec<Option<Whe
         let past = inner.and_then(|inner| around.iter().position(|a| a == inner)).map_or(0, |at| at + 1);
         chosen[node] = around.get(past).or_else(|| around.first()).cloned();
         found[node] = match &chosen[node] {
-            Some(Around::Loop { turn, depth }) => Some(Where {
-                how: How::Loop,
-                function: turn.function.clone(),
-                file: turn.file.clone(),
-                lines: turn.lines,
-                code: Some((*depth, turn.clone())),
-            })
-            .filter(|place| place.lines.is_some()),
+            Some(Around::Loop { turn, depth }) => Where::of_loop(*depth, turn),
             Some(Around::Recursion { place, .. }) => Some(Where {
                 how: How::Recursion,
                 function: place.function.clone(),

@@ -47,8 +47,7 @@ impl std::fmt::Display for Count {
 
 /// `places`: where the loops are, by node.
 pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<Where>]) -> Option<Steps> {
-    let stacks = tree.functions.keys().map(|&symbol| (symbol, stack(bundle, symbol))).collect();
-    let finder = Finder { tree, names, places, stacks, keys: keys(bundle, names, tree) };
+    let finder = Finder::new(bundle, names, tree, places);
     let mut loops: BTreeMap<(usize, Count), RankList> = BTreeMap::new();
     let (mut calls, mut all_calls) = (0u64, 0u64);
     for ranks in &tree.alike {
@@ -101,7 +100,8 @@ fn without_recursion(names: &dyn Names, frames: Vec<Frame>) -> Vec<Frame> {
     frames.iter().enumerate().filter(|(at, _)| !inner_too(*at)).map(|(_, frame)| *frame).collect()
 }
 
-struct Finder<'t> {
+/// Counts steps.
+pub struct Finder<'t> {
     tree: &'t Tree<'t>,
     names: &'t dyn Names,
     places: &'t [Option<Where>],
@@ -113,7 +113,17 @@ struct Finder<'t> {
 /// Calls with their stacks, and how often a rank made them.
 type Made<'s> = Vec<(&'s [Frame], u64)>;
 
-impl Finder<'_> {
+impl<'t> Finder<'t> {
+    pub fn new(
+        bundle: &Bundle,
+        names: &'t dyn Names,
+        tree: &'t Tree<'t>,
+        places: &'t [Option<Where>],
+    ) -> Finder<'t> {
+        let stacks = tree.functions.keys().map(|&symbol| (symbol, stack(bundle, symbol))).collect();
+        Finder { tree, names, places, stacks, keys: keys(bundle, names, tree) }
+    }
+
     fn key(&self, node: usize) -> Option<&Key> {
         self.keys.get(&self.tree.nodes[node].symbol()?)
     }
@@ -130,17 +140,21 @@ impl Finder<'_> {
         }
     }
 
-    /// How often the code must have gone around the loop, from calls that one of is made each time; `None` where no such
-    /// calls were recorded.
     fn by_code(&self, node: usize, rank: u32) -> Option<u64> {
         let (depth, turn) = self.places[node].as_ref()?.code.as_ref()?;
         let outer = self.stacks.get(&self.tree.events(node).next()?.1)?.get(..*depth)?;
+        self.around(outer, *depth, turn, rank)
+    }
+
+    /// How often the code must have gone around a loop in a function that was called from `outer`, from calls that one of is
+    /// made each time; `None` where no such calls were recorded.
+    pub fn around(&self, outer: &[Frame], depth: usize, turn: &Turn, rank: u32) -> Option<u64> {
         let mut made: Made = Vec::new();
         for (at, symbol) in
             (0..self.tree.nodes.len()).filter_map(|at| Some((at, self.tree.nodes[at].symbol()?)))
         {
             let stack = self.stacks.get(&symbol)?;
-            let inside = stack.get(*depth).is_some_and(|frame| {
+            let inside = stack.get(depth).is_some_and(|frame| {
                 let address = frame.offset.saturating_sub(1);
                 turn.code.iter().any(|range| range.contains(&address))
             });
@@ -149,7 +163,7 @@ impl Finder<'_> {
                 made.push((stack, runs));
             }
         }
-        self.passes(&made, *depth, Some(turn))
+        self.passes(&made, depth, Some(turn))
     }
 
     /// How often a piece of code was gone through, from its beginning to its end.

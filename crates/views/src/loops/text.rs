@@ -11,7 +11,7 @@ use refrain_tracefile::Trace;
 use super::params::on;
 use super::place::call_site;
 use super::steps::Count;
-use super::tree::Turns;
+use super::tree::{Known, Turns};
 use super::{Options, View, cohorts};
 use crate::error::Error;
 use crate::human::{plural, thousands};
@@ -36,7 +36,7 @@ pub fn write_text(
     let all = cohorts(trace, options)?;
     let shown = if options.all { all.len() } else { all.len().min(KINDS) };
     for (at, cohort) in all.iter().take(shown).enumerate() {
-        let view = View::new(trace, names, cohort, options.rank)?;
+        let view = View::new(trace, names, cohort, options)?;
         let mut text = if at > 0 { "\n".to_string() } else { String::new() };
         let bundle = &trace.bundle;
         let mut writer = Writer { bundle, names, view: &view, options, text: &mut text, nested: 0 };
@@ -216,8 +216,19 @@ impl Writer<'_, '_> {
         let branch = &self.view.tree.nodes[node];
         let running: Vec<&Turns> = branch.turns.iter().filter(|turns| turns.runs > 0).collect();
         let top = branch.parent.is_none();
+        let is_loop = branch.is_loop();
         let times = |turns: &Turns| match (turns.low, turns.high) {
+            _ if turns.known == Known::AtLeast && is_loop => {
+                format!("{} times or more", thousands(turns.runs))
+            }
+            _ if turns.known == Known::Total => format!("{} times in all", thousands(turns.runs)),
             (1, 1) => String::new(),
+            (0, 1) if turns.known == Known::AtLeast => format!("in {} iterations", thousands(turns.runs)),
+            (low, high) if turns.known == Known::Mean && high > 1 => {
+                let mean = turns.runs as f64 / turns.reached as f64;
+                let digits = if low == high { 0 } else { 1 };
+                format!("{mean:.digits$} times on average")
+            }
             (low, high) if low == high => format!("{} times", thousands(high)),
             (0, 1) if top => String::new(),
             (0, 1) => format!("in {} of {} iterations", thousands(turns.runs), thousands(turns.reached)),
@@ -250,6 +261,9 @@ impl Writer<'_, '_> {
                 match low == high {
                     true if high == 1 => only.trim_start().to_string(),
                     true => format!("{} times{only}", thousands(high)),
+                    false if several.iter().any(|turns| turns.known != Known::All) => {
+                        format!("about {}-{} times, by rank{only}", thousands(low), thousands(high))
+                    }
                     false => format!("{}-{} times, by rank{only}", thousands(low), thousands(high)),
                 }
             }

@@ -25,6 +25,8 @@ pub struct Tree<'a> {
     pub functions: HashMap<u32, Layout>,
     /// The trace has no loops: these were found while reading.
     pub found: bool,
+    /// The loops are those of the source.
+    pub of_source: bool,
 }
 
 /// A node: an event, or a loop with its body after it.
@@ -49,8 +51,32 @@ pub struct Turns {
     /// The fewest and the most at a time.
     pub low: u64,
     pub high: u64,
-    /// All of them, as the papers write them.
+    pub known: Known,
+    /// All of them, as the papers write them; empty where they are not known.
     pub vector: String,
+}
+
+/// What is known of how often a node runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Known {
+    /// Everything.
+    All,
+    /// How often in all, and so the mean: `low` and `high` are its neighbours.
+    Mean,
+    /// How often in all, but not how often its place was reached.
+    Total,
+    /// Of a loop, that it ran at least so often; of a call, that the loop it is in did.
+    AtLeast,
+}
+
+impl Turns {
+    /// Ranks that do the same are one entry.
+    pub fn add_to(self, all: &mut Vec<Turns>) {
+        match all.iter_mut().find(|known| Turns { ranks: self.ranks.clone(), ..(*known).clone() } == self) {
+            Some(known) => known.ranks = known.ranks.union(&self.ranks),
+            None => all.push(self),
+        }
+    }
 }
 
 impl Branch {
@@ -105,8 +131,8 @@ impl<'a> Tree<'a> {
             }
         };
         let alike = classes.iter().map(|class| class.ranks.clone()).collect();
-        let mut tree =
-            Tree { cohort, ranks, nodes: branches(&loops), alike, functions: HashMap::new(), found };
+        let (nodes, functions) = (branches(&loops), HashMap::new());
+        let mut tree = Tree { cohort, ranks, nodes, alike, functions, found, of_source: false };
         for class in &classes {
             tree.enter(&loops, class);
         }
@@ -126,12 +152,9 @@ impl<'a> Tree<'a> {
             let (low, high) = times.min_max(reached).unwrap_or((0, 0));
             let (low, high) = (low.max(0) as u64, high.max(0) as u64);
             let vector = refrain_fold::loops::vector(times, reached);
-            let turns = Turns { ranks: class.ranks.clone(), reached, runs, low, high, vector };
-            let known = &mut self.nodes[at].turns;
-            match known.iter_mut().find(|k| Turns { ranks: turns.ranks.clone(), ..(*k).clone() } == turns) {
-                Some(known) => known.ranks = known.ranks.union(&turns.ranks),
-                None => known.push(turns),
-            }
+            let (ranks, known) = (class.ranks.clone(), Known::All);
+            let turns = Turns { ranks, reached, runs, low, high, known, vector };
+            turns.add_to(&mut self.nodes[at].turns);
         }
     }
 
@@ -154,6 +177,11 @@ impl<'a> Tree<'a> {
     /// The events within a node, itself included.
     pub fn events(&self, node: usize) -> impl Iterator<Item = (usize, u32)> + '_ {
         (node..self.nodes[node].end).filter_map(|at| Some((at, self.nodes[at].symbol()?)))
+    }
+
+    /// The symbols of calls that were made, some perhaps twice.
+    pub fn events_made(&self) -> impl Iterator<Item = u32> + '_ {
+        self.nodes.iter().filter(|branch| branch.runs() > 0).filter_map(Branch::symbol)
     }
 
     /// How often a rank runs a node.

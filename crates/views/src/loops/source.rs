@@ -1,0 +1,303 @@
+//! The loops of the source around the calls of a trace, instead of those that folding made of their order.
+//!
+//! Folding sees calls, and `for` has none: one loop in which something else is done every tenth time looks like two. Where
+//! the machine code of all that called is at hand, it says which loops a call is in, and mostly also how often each was
+//! gone around ([`Finder::around`]): that many times, whatever the fold looks like, a call in it was or was not made.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+
+use refrain_fold::bundle::Bundle;
+use refrain_fold::bundle::sites::Frame;
+use refrain_fold::loops::Node;
+use refrain_fold::ranks::RankList;
+use refrain_sites::{Around, Names, Turn, nest};
+
+use super::place::{Where, stack};
+use super::steps::Finder;
+use super::tree::{Branch, Known, Tree, Turns};
+
+/// A loop: all that its function was called from, and its code in that function.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Id {
+    outer: Vec<Frame>,
+    code: Vec<Range<u64>>,
+}
+
+/// A loop of the source that calls were made in.
+struct Loop {
+    turn: Turn,
+    /// How deep on the stack its function is.
+    depth: usize,
+    /// By kind of ranks.
+    counts: Vec<Count>,
+}
+
+/// How often a loop was gone around.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Count {
+    times: u64,
+    /// Perhaps it was more often.
+    at_least: bool,
+}
+
+enum Item {
+    Loop(usize),
+    Call(u32),
+}
+
+/// Where something stands in the source: lines and offsets from the outermost frame to the innermost.
+type Position = Vec<(u32, u64)>;
+
+/// The same calls by the loops of the source, and where these are; `None` if the code does not explain the calls.
+pub fn by_source<'a>(
+    bundle: &Bundle,
+    names: &dyn Names,
+    tree: &Tree<'a>,
+    places: &[Option<Where>],
+) -> Option<(Tree<'a>, Vec<Option<Where>>)> {
+    let mut symbols: Vec<u32> = tree.events_made().collect();
+    symbols.sort_unstable();
+    symbols.dedup();
+    let mut source = Source { loops: Vec::new(), known: HashMap::new(), bodies: BTreeMap::new() };
+    for &symbol in &symbols {
+        source.add(names, symbol, &stack(bundle, symbol))?;
+    }
+    let finder = Finder::new(bundle, names, tree, places);
+    let made: Vec<HashMap<u32, u64>> = tree.alike.iter().map(|ranks| calls_of(tree, ranks)).collect();
+    source.count(tree, &finder, &made);
+    let positions = symbols.iter().map(|&symbol| (symbol, position(names, &stack(bundle, symbol)))).collect();
+    let mut grown = Grown {
+        source: &source,
+        tree,
+        made: &made,
+        fold: spreads(bundle, tree, places),
+        positions,
+        nodes: Vec::new(),
+        places: Vec::new(),
+    };
+    grown.body(None, None)?;
+    let Grown { nodes, places, .. } = grown;
+    let tree = Tree {
+        cohort: tree.cohort,
+        ranks: tree.ranks.clone(),
+        nodes,
+        alike: tree.alike.clone(),
+        functions: tree.functions.clone(),
+        found: tree.found,
+        of_source: true,
+    };
+    Some((tree, places))
+}
+
+/// How often the ranks of a kind, which did the same, made each call.
+fn calls_of(tree: &Tree, ranks: &RankList) -> HashMap<u32, u64> {
+    let Some(rank) = ranks.iter().next() else { return HashMap::new() };
+    let mut made = HashMap::new();
+    for (at, branch) in tree.nodes.iter().enumerate() {
+        if let Some(symbol) = branch.symbol() {
+            let times = made.entry(symbol).or_insert(0u64);
+            *times = times.saturating_add(tree.runs_on(at, rank));
+        }
+    }
+    made
+}
+
+fn position(names: &dyn Names, stack: &[Frame]) -> Position {
+    let mut position = Vec::new();
+    for frame in stack {
+        let lines = names.places(*frame);
+        position.extend(lines.iter().map(|place| (place.source.as_ref().map_or(0, |source| source.line), 0)));
+        position.push((0, frame.offset));
+    }
+    position
+}
+
+/// What folding found of the loops of the source that it found, too: how often they ran at a time.
+fn spreads<'t>(bundle: &Bundle, tree: &'t Tree, places: &[Option<Where>]) -> HashMap<Id, Vec<&'t [Turns]>> {
+    let mut spreads: HashMap<Id, Vec<&[Turns]>> = HashMap::new();
+    for (at, branch) in tree.nodes.iter().enumerate() {
+        let code = places[at].as_ref().and_then(|place| place.code.as_ref());
+        if let Some((depth, turn)) = code.filter(|_| branch.is_loop())
+            && let Some((_, symbol)) = tree.events(at).next()
+        {
+            let outer = stack(bundle, symbol).into_iter().take(*depth).collect();
+            spreads.entry(Id { outer, code: turn.code.clone() }).or_default().push(&branch.turns);
+        }
+    }
+    spreads
+}
+
+struct Source {
+    loops: Vec<Loop>,
+    known: HashMap<Id, usize>,
+    /// What stands in each loop, and outside.
+    bodies: BTreeMap<Option<usize>, Vec<Item>>,
+}
+
+impl Source {
+    /// Nothing if the code of some frame is not known, or is one that calls itself: then loops do not tell all.
+    fn add(&mut self, names: &dyn Names, symbol: u32, stack: &[Frame]) -> Option<()> {
+        if stack.is_empty() || stack.iter().any(|frame| names.function(*frame).is_none()) {
+            return None;
+        }
+        let mut parent = None;
+        for around in nest(names, &[stack.to_vec()]).into_iter().rev() {
+            let Around::Loop { depth, turn } = around else { return None };
+            let id = Id { outer: stack[..depth].to_vec(), code: turn.code.clone() };
+            let next = self.loops.len();
+            let this = *self.known.entry(id).or_insert(next);
+            if this == next {
+                self.loops.push(Loop { turn, depth, counts: Vec::new() });
+                self.bodies.entry(parent).or_default().push(Item::Loop(this));
+            }
+            parent = Some(this);
+        }
+        self.bodies.entry(parent).or_default().push(Item::Call(symbol));
+        Some(())
+    }
+
+    fn items(&self, body: Option<usize>) -> &[Item] {
+        self.bodies.get(&body).map_or(&[], Vec::as_slice)
+    }
+
+    /// How often each loop was gone around, the inner ones first.
+    fn count(&mut self, tree: &Tree, finder: &Finder, made: &[HashMap<u32, u64>]) {
+        let ids: HashMap<usize, Vec<Frame>> =
+            self.known.iter().map(|(id, &this)| (this, id.outer.clone())).collect();
+        for this in (0..self.loops.len()).rev() {
+            let Loop { depth, turn, .. } = &self.loops[this];
+            let counts = tree.alike.iter().zip(made).enumerate().map(|(kind, (ranks, made))| {
+                let each = self.items(Some(this)).iter().map(|item| match item {
+                    Item::Call(symbol) => made.get(symbol).copied().unwrap_or(0),
+                    Item::Loop(inner) => u64::from(self.loops[*inner].counts[kind].times > 0),
+                });
+                // No call in it is made twice in one turn.
+                let least = each.max().unwrap_or(0);
+                let rank = ranks.iter().next().filter(|_| least > 0);
+                let exact = rank.and_then(|rank| finder.around(&ids[&this], *depth, turn, rank));
+                match exact.filter(|exact| *exact >= least) {
+                    Some(times) => Count { times, at_least: false },
+                    None => Count { times: least, at_least: least > 0 },
+                }
+            });
+            let counts = counts.collect();
+            self.loops[this].counts = counts;
+        }
+    }
+
+    /// Nobody can say how often it runs, and all there is in it is another loop.
+    fn is_shell(&self, this: usize) -> bool {
+        let body = self.items(Some(this));
+        matches!(body, [Item::Loop(_)]) && self.loops[this].counts.iter().any(|count| count.at_least)
+    }
+}
+
+/// The tree as it is made.
+struct Grown<'s, 't> {
+    source: &'s Source,
+    tree: &'s Tree<'t>,
+    made: &'s [HashMap<u32, u64>],
+    fold: HashMap<Id, Vec<&'s [Turns]>>,
+    positions: HashMap<u32, Position>,
+    nodes: Vec<Branch>,
+    places: Vec<Option<Where>>,
+}
+
+impl Grown<'_, '_> {
+    /// `around`: the nearest loop that is shown, and its node.
+    fn body(&mut self, body: Option<usize>, around: Option<(usize, usize)>) -> Option<()> {
+        let mut items: Vec<(&Position, &Item)> =
+            self.source.items(body).iter().filter_map(|item| Some((self.first(item)?, item))).collect();
+        items.sort_by_key(|(position, _)| *position);
+        let items: Vec<&Item> = items.into_iter().map(|(_, item)| item).collect();
+        for item in items {
+            match *item {
+                Item::Loop(this) if self.source.is_shell(this) => self.body(Some(this), around)?,
+                Item::Loop(this) => {
+                    let node = self.nodes.len();
+                    let turns = self.loop_turns(this, around.map(|(outer, _)| outer));
+                    self.push(Node::Loop { inside: 0 }, around, turns);
+                    self.places[node] = Where::of_loop(self.source.loops[this].depth, &self.source.loops[this].turn);
+                    self.body(Some(this), Some((this, node)))?;
+                    let end = self.nodes.len();
+                    self.nodes[node].end = end;
+                    self.nodes[node].node = Node::Loop { inside: (end - node - 1) as u32 };
+                }
+                Item::Call(symbol) => {
+                    let turns = self.call_turns(symbol, around.map(|(outer, _)| outer))?;
+                    self.push(Node::Event(symbol), around, turns);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn push(&mut self, node: Node, around: Option<(usize, usize)>, turns: Vec<Turns>) {
+        let end = self.nodes.len() + 1;
+        self.nodes.push(Branch { node, parent: around.map(|(_, node)| node), end, turns });
+        self.places.push(None);
+    }
+
+    /// Where the first call in it stands.
+    fn first(&self, item: &Item) -> Option<&Position> {
+        match item {
+            Item::Call(symbol) => self.positions.get(symbol),
+            Item::Loop(this) => {
+                self.source.items(Some(*this)).iter().filter_map(|item| self.first(item)).min()
+            }
+        }
+    }
+
+    fn reached(&self, outer: Option<usize>, kind: usize) -> Count {
+        let once = Count { times: 1, at_least: false };
+        outer.map_or(once, |outer| self.source.loops[outer].counts[kind])
+    }
+
+    /// Nothing if it was made more often than the code allows.
+    fn call_turns(&self, symbol: u32, outer: Option<usize>) -> Option<Vec<Turns>> {
+        let mut turns = Vec::new();
+        for (kind, ranks) in self.tree.alike.iter().enumerate() {
+            let reached = self.reached(outer, kind);
+            let runs = self.made[kind].get(&symbol).copied().unwrap_or(0);
+            if runs > reached.times {
+                return None;
+            }
+            let known = if reached.at_least { Known::AtLeast } else { Known::All };
+            let low = u64::from(runs == reached.times);
+            let (ranks, reached, vector) = (ranks.clone(), reached.times, String::new());
+            Turns { ranks, reached, runs, low, high: 1, known, vector }.add_to(&mut turns);
+        }
+        Some(turns)
+    }
+
+    fn loop_turns(&self, this: usize, outer: Option<usize>) -> Vec<Turns> {
+        let mut turns = Vec::new();
+        let id = self.source.known.iter().find(|(_, known)| **known == this).map(|(id, _)| id);
+        let fold = id.and_then(|id| self.fold.get(id));
+        for (kind, ranks) in self.tree.alike.iter().enumerate() {
+            let Count { times: runs, at_least } = self.source.loops[this].counts[kind];
+            let reached = self.reached(outer, kind);
+            if reached.times == 0 {
+                continue;
+            }
+            // The fold knows more if it has this loop, and no other like it.
+            let seen = match (ranks.iter().next(), fold.map(Vec::as_slice)) {
+                (Some(rank), Some([one])) => one.iter().find(|turns| turns.ranks.contains(rank)),
+                _ => None,
+            };
+            let seen = seen.filter(|seen| (seen.reached, seen.runs) == (reached.times, runs));
+            let mean = (runs / reached.times, runs.div_ceil(reached.times));
+            let ((low, high), known, vector) = match seen {
+                _ if at_least => ((runs, runs), Known::AtLeast, String::new()),
+                _ if reached.times == 1 && !reached.at_least => ((runs, runs), Known::All, runs.to_string()),
+                Some(seen) => ((seen.low, seen.high), Known::All, seen.vector.clone()),
+                None if reached.at_least => ((runs, runs), Known::Total, String::new()),
+                None => (mean, Known::Mean, String::new()),
+            };
+            let (ranks, reached) = (ranks.clone(), reached.times);
+            Turns { ranks, reached, runs, low, high, known, vector }.add_to(&mut turns);
+        }
+        turns
+    }
+}

@@ -444,7 +444,8 @@ impl Elastic {
             return None;
         }
         let mut loops = self.stack.iter().enumerate().rev().take_while(|(_, frame)| frame.depth > 0);
-        let (at, frame) = loops.find(|(_, frame)| self.paths.leads_to(self.tree.get(frame.body).path, path))?;
+        let (at, frame) =
+            loops.find(|(_, frame)| self.paths.leads_to(self.tree.get(frame.body).path, path))?;
         let first = |id: u32| self.tree.get(self.first_leaf(id)).path;
         let next = self.tree.children(frame.body).find(|&id| self.paths.before(path, first(id)))?;
         (!self.tree.after(next, frame.cursor)).then_some((at, next))

@@ -218,7 +218,8 @@ impl Grown<'_, '_> {
                     let node = self.nodes.len();
                     let turns = self.loop_turns(this, around.map(|(outer, _)| outer));
                     self.push(Node::Loop { inside: 0 }, around, turns);
-                    self.places[node] = Where::of_loop(self.source.loops[this].depth, &self.source.loops[this].turn);
+                    self.places[node] =
+                        Where::of_loop(self.source.loops[this].depth, &self.source.loops[this].turn);
                     self.body(Some(this), Some((this, node)))?;
                     let end = self.nodes.len();
                     self.nodes[node].end = end;

@@ -133,25 +133,53 @@ impl Writer<'_, '_> {
     fn body(&mut self, parent: Option<usize>, depth: usize, level: usize) {
         let tree = &self.view.tree;
         let comers = parent.map_or_else(|| tree.ranks.clone(), |parent| tree.nodes[parent].ranks());
-        let nodes: Vec<usize> = tree.body(parent).filter(|&node| tree.nodes[node].runs() > 0).collect();
-        let mut rest = &nodes[..];
-        while let Some(&node) = rest.first() {
-            let row = rest.iter().take_while(|&&node| !tree.nodes[node].is_loop()).count();
+        let mut lines: Vec<Line> = Vec::new();
+        for node in tree.body(parent).filter(|&node| tree.nodes[node].runs() > 0) {
+            let branch = &tree.nodes[node];
+            let Some(symbol) = branch.symbol() else {
+                lines.push(Line::Loop(node));
+                continue;
+            };
+            let (call, place) = self.call(symbol);
+            match lines.last_mut() {
+                // To the root and to the others it is not the same call, but it looks the same.
+                Some(Line::Call { call: last, place: at, turns })
+                    if *last == call && *at == place && apart(turns, &branch.turns) =>
+                {
+                    branch.turns.iter().for_each(|more| more.clone().add_to(turns));
+                }
+                _ => lines.push(Line::Call { call, place, turns: branch.turns.clone() }),
+            }
+        }
+        let mut rest = &lines[..];
+        while let Some(line) = rest.first() {
+            let row = rest.iter().take_while(|line| matches!(line, Line::Call { .. })).count();
             if row > ROW && !self.options.all {
-                rest[..SHOWN_FIRST].iter().for_each(|&node| self.event(node, &comers, depth));
+                let top = parent.is_none();
+                rest[..SHOWN_FIRST].iter().for_each(|line| self.event(line, &comers, depth, top));
                 self.indent(depth);
                 let hidden = row - SHOWN_FIRST - SHOWN_LAST;
                 let _ = writeln!(self.text, "... {} (--all shows them)", plural(hidden as u64, "more call"));
-                rest[row - SHOWN_LAST..row].iter().for_each(|&node| self.event(node, &comers, depth));
+                rest[row - SHOWN_LAST..row].iter().for_each(|line| self.event(line, &comers, depth, top));
                 rest = &rest[row..];
                 continue;
             }
             rest = &rest[1..];
-            match tree.nodes[node].is_loop() {
-                false => self.event(node, &comers, depth),
-                true => self.looped(node, &comers, depth, level),
+            match line {
+                Line::Loop(node) => self.looped(*node, &comers, depth, level),
+                Line::Call { .. } => self.event(line, &comers, depth, parent.is_none()),
             }
         }
+    }
+
+    /// A call with its parameters, and where it is made.
+    fn call(&self, symbol: u32) -> (String, Option<String>) {
+        let name = self.view.tree.function(symbol).map_or("?", |f| f.name);
+        let params = self.view.params(self.bundle, symbol);
+        let params: Vec<String> = params.iter().map(|p| format!("{}={}", p.name, p.text())).collect();
+        let places = call_site(self.bundle, self.names, symbol);
+        let place = places.and_then(|places| places.last().map(ToString::to_string));
+        (format!("{name}({})", params.join(", ")), place)
     }
 
     fn looped(&mut self, node: usize, comers: &RankList, depth: usize, level: usize) {
@@ -168,14 +196,18 @@ impl Writer<'_, '_> {
 
     fn shown(&mut self, node: usize, comers: &RankList, depth: usize, level: usize) {
         let branch = &self.view.tree.nodes[node];
-        let how_often = self.how_often(node, comers);
+        let how_often = how_often(&branch.turns, comers, branch.parent.is_none(), true);
         let repeats = branch.repeats();
         // A body that is gone through once, whenever it is reached, is no loop.
         if !repeats && how_often.is_empty() {
             return self.body(Some(node), depth, level);
         }
         self.indent(depth);
-        self.text.push_str(if repeats { "loop" } else { "once" });
+        self.text.push_str(match (repeats, self.view.tree.of_source) {
+            (true, _) => "loop",
+            (false, true) => "loop once",
+            (false, false) => "once",
+        });
         if !how_often.is_empty() {
             let _ = write!(self.text, " {how_often}");
         }
@@ -191,81 +223,95 @@ impl Writer<'_, '_> {
         self.body(Some(node), depth + 1, level + usize::from(repeats));
     }
 
-    fn event(&mut self, node: usize, comers: &RankList, depth: usize) {
-        let tree = &self.view.tree;
-        let Some(symbol) = tree.nodes[node].symbol() else { return };
+    fn event(&mut self, line: &Line, comers: &RankList, depth: usize, top: bool) {
+        let Line::Call { call, place, turns } = line else { return };
         self.indent(depth);
-        self.text.push_str(tree.function(symbol).map_or("?", |f| f.name));
-        let params = self.view.params(self.bundle, symbol);
-        let params: Vec<String> = params.iter().map(|p| format!("{}={}", p.name, p.text())).collect();
-        let _ = write!(self.text, "({})", params.join(", "));
-        let how_often = self.how_often(node, comers);
+        self.text.push_str(call);
+        let how_often = how_often(turns, comers, top, false);
         if !how_often.is_empty() {
             let _ = write!(self.text, "  {how_often}");
         }
-        if let Some(place) =
-            call_site(self.bundle, self.names, symbol).and_then(|places| places.last().cloned())
-        {
+        if let Some(place) = place {
             let _ = write!(self.text, "  at {place}");
         }
         self.text.push('\n');
     }
+}
 
-    /// Empty for what every rank that comes by does once.
-    fn how_often(&self, node: usize, comers: &RankList) -> String {
-        let branch = &self.view.tree.nodes[node];
-        let running: Vec<&Turns> = branch.turns.iter().filter(|turns| turns.runs > 0).collect();
-        let top = branch.parent.is_none();
-        let is_loop = branch.is_loop();
-        let times = |turns: &Turns| match (turns.low, turns.high) {
-            _ if turns.known == Known::AtLeast && is_loop => {
-                format!("{} times or more", thousands(turns.runs))
+/// What is shown in a line.
+enum Line {
+    Loop(usize),
+    Call { call: String, place: Option<String>, turns: Vec<Turns> },
+}
+
+/// No rank does both.
+fn apart(one: &[Turns], other: &[Turns]) -> bool {
+    let ranks = |all: &[Turns]| {
+        let running = all.iter().filter(|turns| turns.runs > 0);
+        running.fold(RankList::default(), |ranks, turns| ranks.union(&turns.ranks))
+    };
+    let (one, other) = (ranks(one), ranks(other));
+    one.union(&other).len() == one.len() + other.len()
+}
+
+/// Empty for what every rank that comes by does once. `top`: not in a loop.
+fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> String {
+    let times = |turns: &Turns| match (turns.low, turns.high) {
+        _ if turns.known == Known::AtLeast && is_loop => {
+            let in_all = if turns.reached > 1 { " in all" } else { "" };
+            match turns.runs {
+                1 => "once or more".to_string(),
+                runs => format!("{} times or more{in_all}", thousands(runs)),
             }
-            _ if turns.known == Known::Total => format!("{} times in all", thousands(turns.runs)),
-            (1, 1) => String::new(),
-            (0, 1) if turns.known == Known::AtLeast => format!("in {} iterations", thousands(turns.runs)),
-            (low, high) if turns.known == Known::Mean && high > 1 => {
-                let mean = turns.runs as f64 / turns.reached as f64;
-                let digits = if low == high { 0 } else { 1 };
-                format!("{mean:.digits$} times on average")
-            }
-            (low, high) if low == high => format!("{} times", thousands(high)),
-            (0, 1) if top => String::new(),
-            (0, 1) => format!("in {} of {} iterations", thousands(turns.runs), thousands(turns.reached)),
-            (low, high) => {
-                let mean = turns.runs as f64 / turns.reached as f64;
-                format!("{}-{} times, mean {mean:.1}", thousands(low), thousands(high))
-            }
-        };
-        match &running[..] {
-            [] => String::new(),
-            [only] if only.ranks == *comers => times(only),
-            [only] => format!(
-                "{}{}on {}",
-                times(only),
-                if times(only).is_empty() { "" } else { " " },
-                on(&only.ranks)
-            ),
-            several if several.len() <= LISTED => {
-                let one = |turns: &&Turns| {
-                    let times = times(turns);
-                    format!("{} on {}", if times.is_empty() { "once" } else { &times }, on(&turns.ranks))
-                };
-                several.iter().map(one).collect::<Vec<_>>().join(", ")
-            }
-            several => {
-                let low = several.iter().map(|turns| turns.low).min().unwrap_or(0);
-                let high = several.iter().map(|turns| turns.high).max().unwrap_or(0);
-                let ranks = branch.ranks();
-                let only = if ranks == *comers { String::new() } else { format!(" on {}", on(&ranks)) };
-                match low == high {
-                    true if high == 1 => only.trim_start().to_string(),
-                    true => format!("{} times{only}", thousands(high)),
-                    false if several.iter().any(|turns| turns.known != Known::All) => {
-                        format!("about {}-{} times, by rank{only}", thousands(low), thousands(high))
-                    }
-                    false => format!("{}-{} times, by rank{only}", thousands(low), thousands(high)),
-                }
+        }
+        _ if turns.known == Known::Total => format!("{} times in all", thousands(turns.runs)),
+        (1, 1) => String::new(),
+        (0, 1) if turns.known == Known::AtLeast => format!("in {} iterations", thousands(turns.runs)),
+        (low, high) if turns.known == Known::Mean && high > 1 => {
+            let mean = turns.runs as f64 / turns.reached as f64;
+            let digits = if low == high { 0 } else { 1 };
+            format!("{mean:.digits$} times on average")
+        }
+        (low, high) if low == high => format!("{} times", thousands(high)),
+        (0, 1) if top => String::new(),
+        (0, 1) => format!("in {} of {} iterations", thousands(turns.runs), thousands(turns.reached)),
+        (low, high) => {
+            let mean = turns.runs as f64 / turns.reached as f64;
+            format!("{}-{} times, mean {mean:.1}", thousands(low), thousands(high))
+        }
+    };
+    // Ranks of which the same is said, the first ones first.
+    let mut said: Vec<(String, RankList)> = Vec::new();
+    let running = || turns.iter().filter(|turns| turns.runs > 0);
+    for turns in running() {
+        let text = times(turns);
+        match said.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, ranks)) => *ranks = ranks.union(&turns.ranks),
+            None => said.push((text, turns.ranks.clone())),
+        }
+    }
+    let all = said.iter().fold(RankList::default(), |all, (_, ranks)| all.union(ranks));
+    let only = if all == *comers { String::new() } else { format!("on {}", on(&all)) };
+    match &said[..] {
+        [] => String::new(),
+        [(text, _)] => {
+            [text.as_str(), &only].into_iter().filter(|s| !s.is_empty()).collect::<Vec<_>>().join(" ")
+        }
+        several if several.len() <= LISTED => {
+            let one = |(text, ranks): &(String, RankList)| {
+                format!("{} on {}", if text.is_empty() { "once" } else { text }, on(ranks))
+            };
+            several.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+        _ => {
+            let low = running().map(|turns| turns.low).min().unwrap_or(0);
+            let high = running().map(|turns| turns.high).max().unwrap_or(0);
+            let about = if running().any(|turns| turns.known != Known::All) { "about " } else { "" };
+            let only = if only.is_empty() { only } else { format!(" {only}") };
+            match low == high {
+                true if high == 1 => only.trim_start().to_string(),
+                true => format!("{about}{} times{only}", thousands(high)),
+                false => format!("{about}{}-{} times, by rank{only}", thousands(low), thousands(high)),
             }
         }
     }

@@ -91,7 +91,9 @@ mod tests {
 
     fn paths() -> Paths {
         let mut paths = Paths::default();
-        for (symbol, offsets) in [(0, &[1, 2, 3][..]), (1, &[1, 2]), (2, &[1, 5, 1]), (3, &[9]), (4, &[1, 2, 4])] {
+        for (symbol, offsets) in
+            [(0, &[1, 2, 3][..]), (1, &[1, 2]), (2, &[1, 5, 1]), (3, &[9]), (4, &[1, 2, 4])]
+        {
             let frames: Vec<Frame> = offsets.iter().map(|&offset| Frame { module: 7, offset }).collect();
             paths.define(symbol, &frames);
         }

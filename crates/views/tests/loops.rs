@@ -139,10 +139,10 @@ fn what_is_long_is_cut() {
         }
     }
     let trace = looped(&[vec![calls]]);
-    let shown = text(&trace, Options { depth: Some(1), ..Options::default() });
+    let shown = text(&trace, Options { depth: Some(1), folded: true, ..Options::default() });
     assert!(shown.contains("... 20 more calls (--all shows them)"), "{shown}");
     assert!(shown.contains("... 2 calls (--depth 2 shows them)") && !shown.contains("MPI_Send"), "{shown}");
-    let whole = text(&trace, Options { all: true, ..Options::default() });
+    let whole = text(&trace, Options { all: true, folded: true, ..Options::default() });
     assert!(!whole.contains("..."), "{whole}");
     assert_eq!(whole.matches("MPI_Barrier").count(), 32);
 }
@@ -150,6 +150,7 @@ fn what_is_long_is_cut() {
 #[test]
 fn what_grows_with_the_ranks_is_flagged() {
     let ranks = 8;
+    let folded = Options { folded: true, ..Options::default() };
     let rank = |r: i64| {
         let mut calls = Vec::new();
         for _ in 0..4 {
@@ -161,14 +162,14 @@ fn what_grows_with_the_ranks_is_flagged() {
         }
         vec![calls]
     };
-    let shown = text(&looped(&(0..ranks).map(rank).collect::<Vec<_>>()), Options::default());
+    let shown = text(&looped(&(0..ranks).map(rank).collect::<Vec<_>>()), folded);
     let flag = "red flag: MPI_Send at step (app.c:20) is made 7 times in a row, one less than there are ranks: consider \
                 a collective\n";
     assert!(shown.contains(flag), "{shown}");
     // Seven messages to one neighbour are none.
     let mut calls = vec![sent(1, 20); 7];
     calls.push(barrier(30));
-    let shown = text(&looped(&vec![vec![[calls.clone(), calls].concat()]; 8]), Options::default());
+    let shown = text(&looped(&vec![vec![[calls.clone(), calls].concat()]; 8]), folded);
     assert!(shown.contains("7 times") && !shown.contains("red flag"), "{shown}");
 }
 
@@ -222,10 +223,10 @@ fn json_has_everything() {
     write_json(&trace, &Program, &Options::default(), &mut out).unwrap();
     let json = String::from_utf8(out).unwrap();
     for part in [
-        r#"{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","steps":{"calls":104,"all_calls":108,"#,
+        r#"{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","loops":"source","steps":{"calls":104,"all_calls":108,"#,
         r#""loops":[{"ranks":"0-3","node":1,"steps":12,"turns":12,"outside":0,"at":{"kind":"loop","function":"step","#,
         r#""file":"/home/me/app.c","first":10,"last":49}}]"#,
-        r#"{"inside":3,"times":[{"ranks":"0-3","reached":1,"runs":12,"low":12,"high":12,"vector":"12"}],"at":"#,
+        r#"{"inside":3,"times":[{"ranks":"0-3","reached":1,"runs":12,"low":12,"high":12,"known":"all","vector":"12"}],"at":"#,
         r#""params":{"count":"1 to 10 by 3","datatype":"MPI_INT","dest":"rank+1","tag":"9","comm":"world"}"#,
         r#""site":[{"function":"main","file":"/home/me/app.c","line":5,"module":"","offset":0},"#,
     ] {

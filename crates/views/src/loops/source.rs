@@ -26,6 +26,7 @@ struct Id {
 
 /// A loop of the source that calls were made in.
 struct Loop {
+    id: Id,
     turn: Turn,
     /// How deep on the stack its function is.
     depth: usize,
@@ -65,13 +66,14 @@ pub fn by_source<'a>(
     }
     let finder = Finder::new(bundle, names, tree, places);
     let made: Vec<HashMap<u32, u64>> = tree.alike.iter().map(|ranks| calls_of(tree, ranks)).collect();
-    source.count(tree, &finder, &made);
+    let fold = Fold::new(bundle, tree, places);
+    source.count(tree, &finder, &fold, &made);
     let positions = symbols.iter().map(|&symbol| (symbol, position(names, &stack(bundle, symbol)))).collect();
     let mut grown = Grown {
         source: &source,
         tree,
         made: &made,
-        fold: spreads(bundle, tree, places),
+        fold: &fold,
         positions,
         nodes: Vec::new(),
         places: Vec::new(),
@@ -113,19 +115,30 @@ fn position(names: &dyn Names, stack: &[Frame]) -> Position {
     position
 }
 
-/// What folding found of the loops of the source that it found, too: how often they ran at a time.
-fn spreads<'t>(bundle: &Bundle, tree: &'t Tree, places: &[Option<Where>]) -> HashMap<Id, Vec<&'t [Turns]>> {
-    let mut spreads: HashMap<Id, Vec<&[Turns]>> = HashMap::new();
-    for (at, branch) in tree.nodes.iter().enumerate() {
-        let code = places[at].as_ref().and_then(|place| place.code.as_ref());
-        if let Some((depth, turn)) = code.filter(|_| branch.is_loop())
-            && let Some((_, symbol)) = tree.events(at).next()
-        {
-            let outer = stack(bundle, symbol).into_iter().take(*depth).collect();
-            spreads.entry(Id { outer, code: turn.code.clone() }).or_default().push(&branch.turns);
+/// What folding found of the loops of the source that it found, too.
+struct Fold<'t>(HashMap<Id, Vec<&'t [Turns]>>);
+
+impl<'t> Fold<'t> {
+    fn new(bundle: &Bundle, tree: &'t Tree, places: &[Option<Where>]) -> Fold<'t> {
+        let mut found: HashMap<Id, Vec<&[Turns]>> = HashMap::new();
+        for (at, branch) in tree.nodes.iter().enumerate() {
+            let code = places[at].as_ref().and_then(|place| place.code.as_ref());
+            if let Some((depth, turn)) = code
+                && let Some((_, symbol)) = tree.events(at).next()
+            {
+                let outer = stack(bundle, symbol).into_iter().take(*depth).collect();
+                found.entry(Id { outer, code: turn.code.clone() }).or_default().push(&branch.turns);
+            }
         }
+        Fold(found)
     }
-    spreads
+
+    /// How often it ran, if it found the loop once.
+    fn turns(&self, id: &Id, ranks: &RankList) -> Option<&'t Turns> {
+        let [only] = self.0.get(id)?.as_slice() else { return None };
+        let rank = ranks.iter().next()?;
+        only.iter().find(|turns| turns.ranks.contains(rank))
+    }
 }
 
 struct Source {
@@ -146,9 +159,9 @@ impl Source {
             let Around::Loop { depth, turn } = around else { return None };
             let id = Id { outer: stack[..depth].to_vec(), code: turn.code.clone() };
             let next = self.loops.len();
-            let this = *self.known.entry(id).or_insert(next);
+            let this = *self.known.entry(id.clone()).or_insert(next);
             if this == next {
-                self.loops.push(Loop { turn, depth, counts: Vec::new() });
+                self.loops.push(Loop { id, turn, depth, counts: Vec::new() });
                 self.bodies.entry(parent).or_default().push(Item::Loop(this));
             }
             parent = Some(this);
@@ -162,11 +175,9 @@ impl Source {
     }
 
     /// How often each loop was gone around, the inner ones first.
-    fn count(&mut self, tree: &Tree, finder: &Finder, made: &[HashMap<u32, u64>]) {
-        let ids: HashMap<usize, Vec<Frame>> =
-            self.known.iter().map(|(id, &this)| (this, id.outer.clone())).collect();
+    fn count(&mut self, tree: &Tree, finder: &Finder, fold: &Fold, made: &[HashMap<u32, u64>]) {
         for this in (0..self.loops.len()).rev() {
-            let Loop { depth, turn, .. } = &self.loops[this];
+            let Loop { id, depth, turn, .. } = &self.loops[this];
             let counts = tree.alike.iter().zip(made).enumerate().map(|(kind, (ranks, made))| {
                 let each = self.items(Some(this)).iter().map(|item| match item {
                     Item::Call(symbol) => made.get(symbol).copied().unwrap_or(0),
@@ -175,9 +186,13 @@ impl Source {
                 // No call in it is made twice in one turn.
                 let least = each.max().unwrap_or(0);
                 let rank = ranks.iter().next().filter(|_| least > 0);
-                let exact = rank.and_then(|rank| finder.around(&ids[&this], *depth, turn, rank));
+                let exact = rank.and_then(|rank| finder.around(&id.outer, *depth, turn, rank));
                 match exact.filter(|exact| *exact >= least) {
                     Some(times) => Count { times, at_least: false },
+                    // Not counting turns in which no call was made, if there were any.
+                    None if fold.turns(id, ranks).is_some_and(|turns| turns.runs == least) => {
+                        Count { times: least, at_least: false }
+                    }
                     None => Count { times: least, at_least: least > 0 },
                 }
             });
@@ -198,7 +213,7 @@ struct Grown<'s, 't> {
     source: &'s Source,
     tree: &'s Tree<'t>,
     made: &'s [HashMap<u32, u64>],
-    fold: HashMap<Id, Vec<&'s [Turns]>>,
+    fold: &'s Fold<'s>,
     positions: HashMap<u32, Position>,
     nodes: Vec<Branch>,
     places: Vec<Option<Where>>,
@@ -274,8 +289,6 @@ impl Grown<'_, '_> {
 
     fn loop_turns(&self, this: usize, outer: Option<usize>) -> Vec<Turns> {
         let mut turns = Vec::new();
-        let id = self.source.known.iter().find(|(_, known)| **known == this).map(|(id, _)| id);
-        let fold = id.and_then(|id| self.fold.get(id));
         for (kind, ranks) in self.tree.alike.iter().enumerate() {
             let Count { times: runs, at_least } = self.source.loops[this].counts[kind];
             let reached = self.reached(outer, kind);
@@ -283,14 +296,11 @@ impl Grown<'_, '_> {
                 continue;
             }
             // The fold knows more if it has this loop, and no other like it.
-            let seen = match (ranks.iter().next(), fold.map(Vec::as_slice)) {
-                (Some(rank), Some([one])) => one.iter().find(|turns| turns.ranks.contains(rank)),
-                _ => None,
-            };
+            let seen = self.fold.turns(&self.source.loops[this].id, ranks);
             let seen = seen.filter(|seen| (seen.reached, seen.runs) == (reached.times, runs));
             let mean = (runs / reached.times, runs.div_ceil(reached.times));
             let ((low, high), known, vector) = match seen {
-                _ if at_least => ((runs, runs), Known::AtLeast, String::new()),
+                _ if at_least => (mean, Known::AtLeast, String::new()),
                 _ if reached.times == 1 && !reached.at_least => ((runs, runs), Known::All, runs.to_string()),
                 Some(seen) => ((seen.low, seen.high), Known::All, seen.vector.clone()),
                 None if reached.at_least => ((runs, runs), Known::Total, String::new()),

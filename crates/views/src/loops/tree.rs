@@ -65,7 +65,7 @@ pub enum Known {
     Mean,
     /// How often in all, but not how often its place was reached.
     Total,
-    /// Of a loop, that it ran at least so often; of a call, that the loop it is in did.
+    /// Of a loop, that it ran at least so often (`low` and `high` are as with the mean); of a call, that its loop did.
     AtLeast,
 }
 

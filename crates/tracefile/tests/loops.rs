@@ -3,8 +3,11 @@
 mod seal;
 mod stencil;
 
-use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart, Walk, merge};
-use refrain_fold::loops::{Folder, Matching};
+use refrain_fold::bundle::{
+    Bundle, Cohort, Lane, Number, SymbolEntry, Tally, ThreadPart, Variant, Walk, merge,
+};
+use refrain_fold::loops::{Folder, Loops, Matching, Node};
+use refrain_fold::ranks::{RankList, RankMap};
 use refrain_fold::stream;
 use refrain_tracefile::{Trace, read, sections, write, write_plain};
 use seal::reseal;
@@ -182,4 +185,35 @@ fn any_bytes_are_safe() {
             }
         }
     }
+}
+
+/// A few bytes can be many nodes of many ranks: to read them must not take as long as to count them all.
+#[test]
+fn many_nodes_of_many_ranks() {
+    const NODES: usize = 50_000;
+    let ranks: RankList = (0..4000).collect();
+    let values = RankMap::loose((0..4000).map(|rank| (rank, i64::from(rank))).collect());
+    let varied =
+        Variant { ranks: ranks.clone(), stream: 0, used: 0, numbers: vec![Number { place: 0, values }] };
+    let mut lanes = vec![Lane::same(0); NODES];
+    lanes[0] = Lane::Varied(vec![varied]);
+    let symbol = |total| SymbolEntry {
+        bytes: [total as u8].into(),
+        site: 0,
+        lanes: 0,
+        tally: Tally { total, min: 1, max: 2 },
+    };
+    let bundle = Bundle {
+        symbols: vec![symbol(4), symbol(5)],
+        structures: vec![Loops { nodes: (0..NODES as u32).map(|at| Node::Event(at % 2)).collect() }.into()],
+        streams: vec![stream::Folder::new().finish()],
+        cohorts: vec![Cohort { thread: 0, ranks, structure: 0, lanes, digest: 7 }],
+        ..Bundle::default()
+    };
+    let trace = Trace { bundle, ..Trace::default() };
+    let bytes = write(&trace);
+    assert!(bytes.len() < 1000, "{}", bytes.len());
+    assert_eq!(read(&bytes).unwrap(), trace);
+    let mut walk = Walk::new(&trace.bundle, 3, 0).unwrap().unwrap();
+    assert_eq!(std::iter::from_fn(|| walk.next_symbol()).collect::<Vec<_>>(), [0, 0, 0]);
 }

@@ -69,7 +69,8 @@ struct Frame {
     /// The child that ran last, in this iteration; it is open if it is a loop. In a body that is no loop the last child.
     cursor: u32,
     iteration: u64,
-    /// What the call paths of all that ran in this iteration have in common.
+    /// What the call paths of all that ran in this iteration have in common. It begins with the body's own, so where it
+    /// is that it stays so.
     path: u32,
     /// Loops around and including this one. Nought for a body that is none: the outermost, or what is put aside.
     depth: u32,
@@ -128,7 +129,7 @@ impl Elastic {
                     body.runs += 1;
                     body.times.again();
                     self.passed += u64::from(body.children);
-                } else if frame.path != path {
+                } else if frame.path != path && frame.path != self.tree.get(frame.body).path {
                     frame.path = self.paths.common(frame.path, path);
                 }
                 return;

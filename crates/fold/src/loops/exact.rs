@@ -75,15 +75,23 @@ impl Exact {
     #[inline]
     pub fn push(&mut self, symbol: u32) {
         self.len += 1;
-        if self.cycle.get(self.at) == Some(&symbol) {
-            self.at += 1;
-            if self.at == self.cycle.len() {
-                self.at = 0;
-                self.laps += 1;
-            }
-        } else {
+        if !self.advance(symbol) {
             self.push_unexpected(symbol);
         }
+    }
+
+    /// Whether the symbol is the one expected, which then is only counted.
+    #[inline]
+    fn advance(&mut self, symbol: u32) -> bool {
+        if self.cycle.get(self.at) != Some(&symbol) {
+            return false;
+        }
+        self.at += 1;
+        if self.at == self.cycle.len() {
+            self.at = 0;
+            self.laps += 1;
+        }
+        true
     }
 
     pub fn predicted(&self) -> Option<u32> {
@@ -115,34 +123,50 @@ impl Exact {
 
     #[inline(never)]
     fn push_unexpected(&mut self, symbol: u32) {
-        self.tell_queue();
+        let outer = self.tell_queue();
         self.credit = self.credit.saturating_add(2);
-        if let Some(head) = self.append(symbol) {
-            let length = self.queue.length_of(head).min(LONGEST_CYCLE + 1);
-            if length <= LONGEST_CYCLE.min(self.credit) {
-                self.credit -= length;
-                self.head = head;
-                self.queue.expand(head, &mut self.cycle);
+        if let Some(head) = outer.filter(|&head| self.queue.items[head].symbol == symbol) {
+            self.expect(head);
+            if self.advance(symbol) {
+                return;
             }
+        }
+        if let Some(head) = self.append(symbol) {
+            self.expect(head);
         }
     }
 
-    /// Ends the expectation: what was only counted goes into the queue.
-    fn tell_queue(&mut self) {
-        if self.cycle.is_empty() {
-            return;
+    /// Another iteration of the loop that begins there.
+    fn expect(&mut self, head: usize) {
+        let length = self.queue.length_of(head).min(LONGEST_CYCLE + 1);
+        if length <= LONGEST_CYCLE.min(self.credit) {
+            self.credit -= length;
+            self.head = head;
+            self.queue.expand(head, &mut self.cycle);
         }
+    }
+
+    /// Ends the expectation: what was only counted goes into the queue. Says where the loop begins that ends with the
+    /// queue, if the trip count that is known now ended an iteration of one.
+    fn tell_queue(&mut self) -> Option<usize> {
+        if self.cycle.is_empty() {
+            return None;
+        }
+        let mut outer = None;
         let matched = self.laps.saturating_mul(self.cycle.len() as u64).saturating_add(self.at as u64);
         self.credit = self.credit.saturating_add(matched);
         if self.laps > 0 {
             self.queue.raise(self.head, self.laps);
+            outer = self.queue.fold_all();
         }
         let mut cycle = std::mem::take(&mut self.cycle);
-        cycle[..self.at].iter().for_each(|&symbol| {
+        for &symbol in &cycle[..self.at] {
+            outer = None;
             self.append(symbol);
-        });
+        }
         cycle.clear();
         (self.cycle, self.at, self.laps) = (cycle, 0, 0);
+        outer
     }
 
     /// Says where the loop begins that the event ends an iteration of.
@@ -151,12 +175,7 @@ impl Exact {
             self.queue.hand_over(&mut self.done);
         }
         self.queue.push(Item { symbol, prev: NONE, inner: false, loops: Vec::new(), sum: 0 });
-        let mut head = None;
-        // A loop that has come to its trip count may end an iteration of another.
-        while let Some(length) = self.queue.repetition() {
-            head = Some(self.queue.fold(length));
-        }
-        head
+        self.queue.fold_all()
     }
 }
 
@@ -232,6 +251,16 @@ impl Queue {
             && self.hash(first + 1, second) == self.hash(second + 1, n)
             && (self.items[first + 1..second].iter().zip(&self.items[second + 1..n]))
                 .all(|(a, b)| a.symbol == b.symbol && a.loops == b.loops)
+    }
+
+    /// Says where the loop begins that the queue now ends with, if it did not before.
+    fn fold_all(&mut self) -> Option<usize> {
+        let mut head = None;
+        // A loop that has come to its trip count may end an iteration of another.
+        while let Some(length) = self.repetition() {
+            head = Some(self.fold(length));
+        }
+        head
     }
 
     /// Drops that many events, which equal those before.

@@ -123,6 +123,10 @@ impl Tree {
     }
 }
 
+/// A symbol that more trees of a body have is looked for only in so many, those about as far along: two sequences in
+/// which nothing repeats would otherwise take time and memory by the product of their lengths.
+const MOST_PLACES: usize = 32;
+
 /// For each tree of `a`, the trees of `b` with symbols in common, lowest first, and how many.
 fn shared(a: &[Tree], b: &[Tree]) -> Vec<Vec<(usize, u64)>> {
     let mut places: HashMap<u32, Vec<usize>> = HashMap::new();
@@ -131,18 +135,23 @@ fn shared(a: &[Tree], b: &[Tree]) -> Vec<Vec<(usize, u64)>> {
         tree.symbols(&mut symbols);
         symbols.into_iter().for_each(|symbol| places.entry(symbol).or_default().push(at));
     }
-    let of = |tree: &Tree| {
+    let of = |(at, tree): (usize, &Tree)| {
         let mut symbols = HashSet::new();
         tree.symbols(&mut symbols);
+        let as_far = at * b.len() / a.len();
         let mut counts: HashMap<usize, u64> = HashMap::new();
-        for place in symbols.iter().filter_map(|symbol| places.get(symbol)).flatten() {
-            *counts.entry(*place).or_default() += 1;
+        for places in symbols.iter().filter_map(|symbol| places.get(symbol)) {
+            let start = places.partition_point(|place| *place < as_far).saturating_sub(MOST_PLACES / 2);
+            let start = start.min(places.len().saturating_sub(MOST_PLACES));
+            for place in places[start..].iter().take(MOST_PLACES) {
+                *counts.entry(*place).or_default() += 1;
+            }
         }
         let mut counts: Vec<(usize, u64)> = counts.into_iter().collect();
         counts.sort_unstable();
         counts
     };
-    a.iter().map(of).collect()
+    a.iter().enumerate().map(of).collect()
 }
 
 /// Puts a loop around those trees of `b`, from the first to the last, that a loop of `a` has symbols of.

@@ -11,8 +11,9 @@ use crate::token::{Field, Put, bits};
 const ALL_EQUAL: u64 = 0;
 const EACH: u64 = 1;
 
-/// Ranks of one cohort that are counted one by one.
-const MOST_COUNTED: u64 = 1 << 12;
+/// Where ranks of a tree differ they are counted one by one, as long as that is not more than so many nodes, over all
+/// cohorts: a few bytes of a file can be many nodes of many ranks.
+const MOST_COUNTED: u64 = 1 << 20;
 
 /// How often each symbol occurs on all ranks together (wrapping: it only serves as a prediction).
 fn occurrences(bundle: &Bundle) -> Vec<u64> {
@@ -25,12 +26,17 @@ fn occurrences(bundle: &Bundle) -> Vec<u64> {
         }
     };
     let mut known: HashMap<u32, Vec<(u32, u64)>> = HashMap::new();
+    let mut left = MOST_COUNTED;
     for cohort in &bundle.cohorts {
         let ranks = cohort.ranks.len();
         let first = cohort.ranks.iter().next().unwrap_or(0);
-        if bundle.structures.get(cohort.structure as usize).is_some_and(|s| s.loops().is_none()) {
+        let nodes = bundle.structures.get(cohort.structure as usize).map_or(0, |s| s.own_lanes() as u64);
+        if nodes == 0 {
             add(known.entry(cohort.structure).or_insert_with(|| bundle.counts(cohort, first)), ranks);
-        } else if bundle.counts_differ(cohort) && ranks <= MOST_COUNTED {
+        } else if bundle.counts_differ(cohort)
+            && let Some(less) = left.checked_sub(ranks.saturating_mul(nodes))
+        {
+            left = less;
             cohort.ranks.iter().for_each(|rank| add(&bundle.counts(cohort, rank), 1));
         } else {
             add(&bundle.counts(cohort, first), ranks);

@@ -102,6 +102,11 @@ fn figure_2_trailing_iterations() {
     // Equal iterations only, and folded at once: what trails is left over.
     exact("X abab Y X abab Y", "X(4,2) a(2,2) b Y");
     exact("X abab X ababab", "X(3,2) a(2,2) b a b");
+    // An inner loop of more than two iterations that the outer one ends with.
+    exact("X aaaa X aaaa X aaaa Z", "X(2,3) a(1,4) Z");
+    exact("X ababab X ababab X ababab X ababab", "X(3,4) a(2,3) b");
+    exact("X aaa Y aaa X aaa Y aaa X aaa Y aaa Z", "X(4,3) a(1,3) Y a(1,3) Z");
+    exact("X ababab X ababab Y X ababab X ababab Y", "X(4,2)(3,2) a(2,3) b Y");
 }
 
 #[test]

@@ -158,3 +158,19 @@ fn any_two_trees_come_back() {
         merged(&some(symbols), &some(symbols));
     }
 }
+
+/// What no loop was found in: every symbol stands everywhere.
+#[test]
+fn long_sequences_of_few_symbols() {
+    let mut random = crate::testing::Random(6);
+    let mut any =
+        |length| Loops { nodes: (0..length).map(|_| Node::Event(random.below(3) as u32)).collect() };
+    let (a, b) = (any(20_000), any(30_000));
+    let pairs: usize = shared(&trees(&a), &trees(&b)).iter().map(Vec::len).sum();
+    assert!(pairs <= MOST_PLACES * a.nodes.len(), "{pairs}");
+    let merged = merge(&a, &b, &|_, _| true);
+    assert_eq!(own(&merged, &merged.first), a);
+    assert_eq!(own(&merged, &merged.second), b);
+    // Two thirds and more of two such sequences are in order.
+    assert!(merged.loops.nodes.len() < 38_000, "{}", merged.loops.nodes.len());
+}

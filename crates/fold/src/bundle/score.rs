@@ -13,7 +13,7 @@ use super::lanes::Table;
 use super::{Bundle, Cohort, Error, Lane, Structure};
 
 /// Kinds of ranks that are brought together. With more, most of what is there is not pattern.
-const MOST_KINDS: usize = 1024;
+const MOST_KINDS: usize = 512;
 /// Nodes of all kinds together.
 const MOST_NODES: usize = 1 << 18;
 
@@ -65,21 +65,25 @@ impl Bundle {
         let mut table = Table::new(std::mem::take(&mut self.streams));
         let mut gone = HashSet::new();
         for score in scores {
-            let mut whole: Option<(usize, Cohort)> = None;
+            let mut all: Vec<Cohort> = Vec::new();
             for (cohort, sources) in &score.members {
                 let lanes = self.lanes_in(&self.cohorts[*cohort], &score.loops, sources, &mut table);
                 let old = self.cohorts[*cohort].clone();
-                let one = Cohort { lanes, structure: self.structures.len() as u32, ..old };
-                match &mut whole {
-                    None => whole = Some((*cohort, one)),
-                    Some((_, whole)) => {
-                        whole.take_in(one, &mut table);
-                        gone.insert(*cohort);
+                all.push(Cohort { lanes, structure: self.structures.len() as u32, ..old });
+            }
+            // In pairs, and pairs of these: what is joined goes by the ranks in it.
+            while all.len() > 1 {
+                let mut rest = std::mem::take(&mut all).into_iter();
+                while let Some(mut one) = rest.next() {
+                    if let Some(other) = rest.next() {
+                        one.take_in(other, &mut table);
                     }
+                    all.push(one);
                 }
             }
-            if let Some((place, whole)) = whole {
-                self.cohorts[place] = whole;
+            gone.extend(score.members.iter().skip(1).map(|member| member.0));
+            if let (Some(whole), Some(member)) = (all.pop(), score.members.first()) {
+                self.cohorts[member.0] = whole;
             }
             self.structures.push(Structure::Loops(score.loops));
         }

@@ -2,7 +2,7 @@
 
 use super::{ADDRESS_SHIFT, END_SIZE, ESCAPE, Header, MOST_TIME, REPEAT, Stop, TIME_SHIFT};
 use crate::error::Fault;
-use crate::input::Input;
+use crate::input::{Input, word};
 use crate::reader::Decode;
 use crate::{BATCH, Batch, Fields, KINDS};
 
@@ -204,9 +204,9 @@ impl Decoder {
             let head = window[at];
             let code = &self.codes[usize::from(head)];
             if code.plain {
-                let offset = code.offset(load(window, at + 1));
+                let offset = code.offset(word(window, at + 1));
                 let time =
-                    if TIMES { code.time(load(window, at + 1 + usize::from(code.bytes) % 16)) } else { 0 };
+                    if TIMES { code.time(word(window, at + 1 + usize::from(code.bytes) % 16)) } else { 0 };
                 columns.one::<WIDE, TIMES>(head & 7, offset, time);
                 at = usize::from(next[at]);
             } else {
@@ -267,20 +267,20 @@ fn record<const WIDE: bool, const TIMES: bool>(
             }
         }
     }
-    let mut offset = code.offset(load(bytes, from));
+    let mut offset = code.offset(word(bytes, from));
     from += usize::from(code.bytes);
     if WIDE && TIMES && code.bytes == 4 && offset == ESCAPE as u64 {
-        offset = load(bytes, from);
+        offset = word(bytes, from);
         from += 8;
     }
     let mut time = 0;
     if TIMES {
-        time = code.time(load(bytes, from));
+        time = code.time(word(bytes, from));
         from += usize::from(code.time_bytes);
         if code.time_bytes == 2 && time == 0 {
             time = MOST_TIME;
             if WIDE {
-                time = load(bytes, from);
+                time = word(bytes, from);
                 from += 8;
             }
         }
@@ -335,11 +335,6 @@ fn code(byte: u8, header: &Header) -> Code {
         plain: known && !escapes && byte & REPEAT == 0,
         known,
     }
-}
-
-#[inline(always)]
-fn load(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
 /// A count of several bytes, of which the first is known, and where it ends.

@@ -68,14 +68,14 @@ fn of_text(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
     }
     let hex = line.split_whitespace().all(|word| word.bytes().all(|byte| byte.is_ascii_hexdigit()));
     match columns {
-        _ if !hex || first.len() != 1 => name.ok_or_else(|| unknown("it is none that is known by its first bytes")),
+        _ if !hex || first.len() != 1 => name.ok_or_else(|| unknown("neither its name nor its first bytes are those of one")),
         2 => Ok(Format::Din),
         4 => Ok(Format::DinSize),
         3 => Err(Error::Unknown {
             what: "the third column may be instruction words or times; say `--from din-word` or `--from din-time`"
                 .to_owned(),
         }),
-        _ => name.ok_or_else(|| unknown("it is none that is known by its first bytes")),
+        _ => name.ok_or_else(|| unknown("neither its name nor its first bytes are those of one")),
     }
 }
 

@@ -10,6 +10,12 @@ const BLOCK: usize = 1 << 16;
 /// input ends.
 pub(crate) const PADDING: usize = 64;
 
+/// Eight bytes as a number.
+#[inline(always)]
+pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
 pub(crate) struct Input {
     from: Box<dyn Read + Send>,
     /// `start..end` is yet to be decoded; `PADDING` more bytes are always there.

@@ -2,7 +2,7 @@
 //! address, eight bytes each.
 
 use crate::error::Fault;
-use crate::input::Input;
+use crate::input::{Input, word};
 use crate::output::Output;
 use crate::reader::Decode;
 use crate::writer::{Encode, Unfit};
@@ -10,10 +10,6 @@ use crate::{BATCH, Batch, Fields, KINDS};
 
 fn record(fields: Fields) -> usize {
     9 + 8 * usize::from(fields.times) + 8 * usize::from(fields.pcs)
-}
-
-fn word(bytes: &[u8]) -> u64 {
-    u64::from_le_bytes(bytes[..8].try_into().unwrap())
 }
 
 pub(crate) struct Decoder {
@@ -49,13 +45,13 @@ impl Decode for Decoder {
         let good = bytes.chunks_exact(size).position(|r| usize::from(r[0]) >= KINDS).unwrap_or(all);
         let records = bytes.chunks_exact(size).take(good);
         batch.kinds.extend(records.clone().map(|r| r[0]));
-        batch.addresses.extend(records.clone().map(|r| word(&r[1..])));
+        batch.addresses.extend(records.clone().map(|r| word(r, 1)));
         if self.fields.times {
-            batch.times.extend(records.clone().map(|r| word(&r[9..])));
+            batch.times.extend(records.clone().map(|r| word(r, 9)));
         }
         if self.fields.pcs {
             let at = size - 8;
-            batch.pcs.extend(records.map(|r| word(&r[at..])));
+            batch.pcs.extend(records.map(|r| word(r, at)));
         }
         let kind = (good < all).then(|| bytes[good * size]);
         input.consume(good * size);

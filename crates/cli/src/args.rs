@@ -250,7 +250,7 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         #[command(flatten)]
         addresses: StatsFlags,
     },
-    /// An address trace from one format to another: dinero, lackey, raw, PDATS, PDI
+    /// An address trace from one format to another: dinero, lackey, raw, PDATS, PDI, Refrain's own
     #[command(after_help = convert_help())]
     Convert {
         #[command(flatten)]

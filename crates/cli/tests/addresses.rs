@@ -331,3 +331,23 @@ fn simulations_of_what_is_damaged_or_impossible() {
         |seed| misses(&format!("--l1d 64K,8,64,random --seed {seed}")) != misses("--l1d 64K,8,64,random")
     ));
 }
+
+/// A disk may be full; that is no success.
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_an_error() {
+    let place = Place::new("full");
+    place.file("a.din", "0 10\n");
+    for words in ["stats a.din", "simulate a.din --l1 1K,1,64", "convert a.din - --to din"] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let done = Command::new(env!("CARGO_BIN_EXE_refrain"))
+            .args(words.split_whitespace())
+            .current_dir(&place.0)
+            .stdout(full)
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{words}: {err}");
+        assert!(err.contains("output") && !err.contains("-:"), "{words}: {err}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::{ADDRESS_SHIFT, Dictionary, Header, LISTED, WHOLE, WORD_SHIFT};
 use crate::error::Fault;
-use crate::input::Input;
+use crate::input::{Input, word};
 use crate::pdats::{END, END_SIZE, ESCAPE, Stop};
 use crate::reader::Decode;
 use crate::{BATCH, Batch, Fields, KINDS};
@@ -43,7 +43,7 @@ impl Decoder {
             }
             let kind = head & 7;
             let mut from = at + 1;
-            let next = load(bytes, from) as i64;
+            let next = word(bytes, from) as i64;
             let (mut offset, size) = match (head >> ADDRESS_SHIFT) & 3 {
                 0 => (i64::from(self.header.steps[usize::from(kind)]), 0),
                 1 => (i64::from(next as i8), 1),
@@ -52,10 +52,10 @@ impl Decoder {
             };
             from += size;
             if self.header.wide && size == 4 && offset == ESCAPE {
-                offset = load(bytes, from) as i64;
+                offset = word(bytes, from) as i64;
                 from += 8;
             }
-            let next = load(bytes, from) as u32;
+            let next = word(bytes, from) as u32;
             let (word, size) = match (head >> WORD_SHIFT) & 3 {
                 0 => (0, 0),
                 LISTED => (self.dictionary.words[next as usize % 256], 1),
@@ -76,10 +76,6 @@ impl Decoder {
         };
         (at, n, stop)
     }
-}
-
-fn load(bytes: &[u8], at: usize) -> u64 {
-    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
 impl Decode for Decoder {

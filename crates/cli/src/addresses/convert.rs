@@ -10,7 +10,7 @@ use refrain_addresses::{
     Batch, Compression, Dictionary, Error, Format, Options, Packed, Shape, WordCounts, Writer, dictionary_of,
 };
 
-use super::files::{Source, Target, is_dash, said};
+use super::files::{Source, Target, is_dash, said, said_of_output};
 use super::flags::{self, Drop, Step};
 use crate::failure::Failure;
 use crate::progress::Bar;
@@ -85,8 +85,10 @@ Formats, and how files of them are called:
   raw             .raw     9 bytes: kind, address
   raw-time        .rawt    17 bytes: kind, address, time
   raw-pc          .rawp    17 bytes: kind, address, address of the instruction
-  pdt, pdt64      .pdt     PDATS, as published for 32-bit addresses; for 64 bits
-  pdi, pdi64      .pdi     PDI, with instruction words, likewise
+  pdt             .pdt     PDATS, as published, for 32-bit addresses
+  pdt64           .pdt64   PDATS for 64 bits
+  pdi             .pdi     PDI, as PDATS and with instruction words, for 32 bits
+  pdi64           .pdi64   PDI for 64 bits
   rfa             .rfa     Refrain's own: all there is of each reference, the smallest, read from any place on
 Kinds: 0 read, 1 write, 2 fetch, 3 unknown, 4 to 6 the first three of the supervisor, 7 other.
 
@@ -117,7 +119,7 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
 
     let target =
         Target::create(&flags.output, flags.force, format.is_text() && compression == Compression::None)?;
-    let written = |error: &Error| Failure::new(format!("{}: {error}", flags.output.display()));
+    let written = |error: &Error| said_of_output(&flags.output, error);
     let packed = Packed::new(target, compression, level).map_err(|error| written(&Error::Write(error)))?;
     let mut writer = Writer::with(packed, format, fields, &options).map_err(|error| written(&error))?;
     let done = pump(&mut source, &mut shape, flags.limit, &mut writer);

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -90,10 +91,34 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// What went wrong with a trace, in words.
+/// What went wrong with a trace that is read, in words.
 pub fn said(path: &Path, error: &Error) -> Failure {
-    let name = if is_dash(path) { "standard input".into() } else { path.display().to_string() };
+    of(path, "standard input", error)
+}
+
+/// What went wrong with one that is written.
+pub fn said_of_output(path: &Path, error: &Error) -> Failure {
+    of(path, "standard output", error)
+}
+
+fn of(path: &Path, dash: &str, error: &Error) -> Failure {
+    let name = if is_dash(path) { dash.to_owned() } else { path.display().to_string() };
     Failure::new(format!("{name}: {error}"))
+}
+
+/// Prints what was found out about a trace. Damage is an error, though what stands before it counts; a reader that has
+/// seen enough is none.
+pub fn print(path: &Path, text: &str, damage: Option<Error>) -> Result<ExitCode, Failure> {
+    let mut out = io::stdout().lock();
+    if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        return Err(Failure::new(format!("the output could not be written: {error}")));
+    }
+    match damage {
+        Some(error) => Err(said(path, &error).help("the numbers are of what stands before it")),
+        None => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// Where a trace is written. A file gets its name when it is finished; what was there before stays until then.

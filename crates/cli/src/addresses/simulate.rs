@@ -1,6 +1,5 @@
 //! `refrain simulate`: caches, from an address trace in any format.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -9,7 +8,7 @@ use refrain_addresses::simulate::{Curve, First, Hierarchy, Policy, Streams, Writ
 use refrain_addresses::{Batch, Error, Format};
 
 use super::caches::{self, Spec};
-use super::files::{Source, said};
+use super::files::{Source, print};
 use super::{flags, simulate_text};
 use crate::failure::Failure;
 use crate::progress::Bar;
@@ -116,7 +115,7 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
                 true => simulate_text::curve_json(&curve, format),
                 false => simulate_text::curve_table(&curve, format),
             };
-            done(flags, &text, damage)
+            print(&flags.file, &text, damage)
         }
         None => {
             if flags.line.is_some() {
@@ -132,7 +131,7 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
                 true => simulate_text::json(&caches, format),
                 false => simulate_text::table(&caches, format, source.reader.fields().sizes),
             };
-            done(flags, &text, damage)
+            print(&flags.file, &text, damage)
         }
     }
 }
@@ -191,18 +190,4 @@ fn feed(source: &mut Source, limit: Option<u64>, mut add: impl FnMut(&Batch)) ->
         }
     }
     None
-}
-
-fn done(flags: &Simulate, text: &str, damage: Option<Error>) -> Result<ExitCode, Failure> {
-    // Damage is an error, though what stands before it was simulated; a reader that has seen enough is none.
-    let written = std::io::stdout().write_all(text.as_bytes());
-    if let Err(error) = written
-        && error.kind() != std::io::ErrorKind::BrokenPipe
-    {
-        return Err(Failure::new(format!("the output could not be written: {error}")));
-    }
-    match damage {
-        Some(error) => Err(said(&flags.file, &error).help("the numbers are of what stands before it")),
-        None => Ok(ExitCode::SUCCESS),
-    }
 }

@@ -1,7 +1,7 @@
 //! `refrain stats` of an address trace.
 
 use std::fs::File;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,7 +9,7 @@ use clap::Args;
 use refrain_addresses::stats::Stats;
 use refrain_addresses::{Batch, Format, of_name};
 
-use super::files::{Source, is_dash, said};
+use super::files::{Source, is_dash, print};
 use super::{flags, stats_text};
 use crate::args::Per;
 use crate::failure::Failure;
@@ -84,10 +84,5 @@ fn of_addresses(path: &Path, flags: &StatsFlags, json: bool) -> Result<ExitCode,
     let report = stats.finish(source.reader.offset());
     let format = source.reader.format();
     let text = if json { stats_text::json(&report, format) } else { stats_text::table(&report, format) };
-    // A reader that has seen enough is no error; damage is, though what stands before it is counted.
-    let _ = std::io::stdout().write_all(text.as_bytes());
-    match damage {
-        Some(error) => Err(said(path, &error).help("the numbers are of what stands before it")),
-        None => Ok(ExitCode::SUCCESS),
-    }
+    print(path, &text, damage)
 }

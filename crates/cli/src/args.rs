@@ -163,6 +163,7 @@ Examples:
   refrain loops app.rfn
   refrain loops app.rfn --depth 1                     what is in the outermost loops, no further
   refrain loops app.rfn --rank 3                      as rank 3 went through it
+  refrain loops app.rfn --folded                      as the calls were folded, whatever the source looks like
   refrain loops app.rfn --json | jq '.kinds[0].steps' the time-step loop
   refrain loops app.rfn --events                      one row an event, as in the papers on ScalaTrace
   refrain loops app.rfn --text                        all of the trace, to be read back by `refrain import`
@@ -171,8 +172,12 @@ Examples:
       MPI_Isend(count=10, datatype=MPI_INT, dest=rank+1, tag=7, comm=world)  at exchange (bt.c:30)
       MPI_Reduce(...)  in 20 of 200 iterations  at main (bt.c:140)
 
-The time-step loop is the outermost one that holds most of the calls; 1,000 iterations (100 x 10) are a hundred times
-ten that differ in what the first does. Peers are told from the caller on: rank+1. `1 to 64 by 1`, `1 2 in turn` and
+Loops are those of the source: which loop a call is in, and how often one was gone around, is read off the machine code of
+the binaries that ran, which must still be there, and the counts of the calls. `60 times or more` is a loop in which no
+call is sure to be made each time; turns without any call are not counted. Without the code, or where functions
+call themselves, loops are shown as the order of the calls was folded (--folded): then 1,000 iterations (100 x 10) are a
+hundred times ten that differ in what the first does.
+The time-step loop is the outermost one that holds most of the calls. Peers are told from the caller on: rank+1. `1 to 64 by 1`, `1 2 in turn` and
 `varies: 1..64` are numbers that change from call to call, `by rank: 1..9` and `3*rank+10` from rank to rank. A red flag
 is a number that is that of the ranks, so that it will grow with them.
 Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared. Without them

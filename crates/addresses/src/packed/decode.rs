@@ -1,7 +1,8 @@
 //! Blocks to references.
 
-use super::coder::{self, Decoding};
+use super::columns::Taking;
 use super::model::Model;
+use super::streams::Unpacker;
 use super::{
     BLOCK_HEADER, END_MARK, ENTRY, FOOTER, MOST, MOST_BYTES, TAG_BLOCK, TAG_END, TAG_FIRST, checksum, number,
 };
@@ -10,13 +11,16 @@ use crate::input::Input;
 use crate::reader::Decode;
 use crate::{BATCH, Batch, Fields, Reference};
 
+const NO_WRITER: &str = "its block has a good checksum, but no writer makes such a block";
+
 pub(crate) struct Decoder {
     fields: Fields,
     model: Model,
-    /// The block's bytes, which were checked, and what is left of it.
-    bytes: Vec<u8>,
-    coder: coder::Decoder,
+    unpacker: Unpacker,
+    /// The block's columns, and how many of its references are left. It was checked, and began at this byte.
+    taking: Taking,
     left: u32,
+    begin: u64,
     /// References of the blocks so far, and those before where reading began.
     total: u64,
     /// There was a block.
@@ -30,9 +34,10 @@ impl Decoder {
         Decoder {
             fields,
             model: Model::new(fields),
-            bytes: Vec::new(),
-            coder: coder::Decoder::new(&[]),
+            unpacker: Unpacker::default(),
+            taking: Taking::default(),
             left: 0,
+            begin: 0,
             total: before,
             begun: false,
             ended: false,
@@ -66,14 +71,16 @@ impl Decoder {
         if checksum(&[&head[..8], bytes]) != sum {
             return Err(Fault::damaged(input.offset(), "its block is not what its checksum says"));
         }
-        self.bytes.clear();
-        self.bytes.extend_from_slice(bytes);
+        let first = head[3] == TAG_FIRST;
+        if !self.unpacker.unpack(bytes, first, count, &mut self.taking) {
+            return Err(Fault::damaged(input.offset(), NO_WRITER));
+        }
+        self.begin = input.offset();
         input.consume(BLOCK_HEADER + length);
-        if head[3] == TAG_FIRST && self.begun {
+        if first && self.begun {
             self.model.forget();
         }
         self.begun = true;
-        self.coder = coder::Decoder::new(&self.bytes);
         self.left = count;
         self.total = self.total.saturating_add(u64::from(count));
         Ok(())
@@ -121,11 +128,14 @@ impl Decode for Decoder {
             self.block(input)?;
         }
         let count = self.left.min(BATCH as u32);
-        let mut coder = Decoding { decoder: &mut self.coder, bytes: &self.bytes };
         for _ in 0..count {
             let mut reference = Reference::default();
-            self.model.code(&mut coder, &mut reference);
+            self.model.code(&mut self.taking, &mut reference);
             batch.push(self.fields, reference);
+        }
+        if self.taking.lacking {
+            batch.clear();
+            return Err(Fault::damaged(self.begin, NO_WRITER));
         }
         self.left -= count;
         Ok(())

@@ -1,8 +1,10 @@
 //! References to blocks.
 
+use super::columns::Filling;
 use super::model::Model;
+use super::streams::{Job, Line};
 use super::{
-    BLOCK_HEADER, Division, END_MARK, HEADER, MOST, TAG_BLOCK, TAG_END, TAG_FIRST, checksum, coder, header,
+    BLOCK_HEADER, Division, END_MARK, HEADER, MOST, TAG_BLOCK, TAG_END, TAG_FIRST, checksum, header,
 };
 use crate::output::Output;
 use crate::writer::{Encode, Unfit};
@@ -12,8 +14,11 @@ pub(crate) struct Encoder {
     fields: Fields,
     division: Division,
     model: Model,
-    coder: coder::Encoder,
-    /// References of the block, of the whole.
+    filling: Filling,
+    line: Line,
+    /// A block is being packed.
+    packing: bool,
+    /// References of the block, of the blocks that are written.
     block: u32,
     total: u64,
     blocks: u32,
@@ -30,7 +35,9 @@ impl Encoder {
             fields,
             division,
             model: Model::new(fields),
-            coder: coder::Encoder::new(Vec::new()),
+            filling: Filling::default(),
+            line: Line::new(),
+            packing: false,
             block: 0,
             total: 0,
             blocks: 0,
@@ -46,14 +53,32 @@ impl Encoder {
         }
     }
 
+    /// Hands the block over to be packed, and writes the one before.
     fn end_block(&mut self, out: &mut Output) {
+        let emptied = self.collect(out);
         let first = self.blocks.is_multiple_of(self.division.group);
-        if first {
-            self.index.push((self.offset, self.total - u64::from(self.block)));
+        let filling = std::mem::replace(&mut self.filling, emptied);
+        self.line.take(Job { filling, first, references: self.block, bytes: Ok(Vec::new()) });
+        self.packing = true;
+        self.block = 0;
+        self.blocks = self.blocks.wrapping_add(1);
+        if self.blocks.is_multiple_of(self.division.group) {
+            self.model.forget();
         }
-        let bytes = std::mem::replace(&mut self.coder, coder::Encoder::new(Vec::new())).finish();
+    }
+
+    /// Writes the block that is being packed, if there is one. What it was filled with can be filled again.
+    fn collect(&mut self, out: &mut Output) -> Filling {
+        if !std::mem::take(&mut self.packing) {
+            return Filling::default();
+        }
+        let Job { mut filling, first, references, bytes } = self.line.collect();
+        let bytes = bytes.expect("zstd packs whatever it is given");
+        if first {
+            self.index.push((self.offset, self.total));
+        }
         let mut head = [0; BLOCK_HEADER];
-        head[..4].copy_from_slice(&self.block.to_le_bytes());
+        head[..4].copy_from_slice(&references.to_le_bytes());
         head[3] = if first { TAG_FIRST } else { TAG_BLOCK };
         head[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
         let sum = checksum(&[&head[..8], &bytes]);
@@ -61,11 +86,9 @@ impl Encoder {
         out.put(&head);
         out.put(&bytes);
         self.offset += (BLOCK_HEADER + bytes.len()) as u64;
-        self.block = 0;
-        self.blocks += 1;
-        if self.blocks.is_multiple_of(self.division.group) {
-            self.model.forget();
-        }
+        self.total += u64::from(references);
+        filling.clear();
+        filling
     }
 }
 
@@ -73,9 +96,8 @@ impl Encode for Encoder {
     fn encode(&mut self, batch: &Batch, out: &mut Output) -> Result<(), Unfit> {
         self.begin(out);
         for mut reference in batch.iter() {
-            self.model.code(&mut self.coder, &mut reference);
+            self.model.code(&mut self.filling, &mut reference);
             self.block += 1;
-            self.total += 1;
             if self.block == self.division.block {
                 self.end_block(out);
             }
@@ -88,6 +110,7 @@ impl Encode for Encoder {
         if self.block > 0 {
             self.end_block(out);
         }
+        self.collect(out);
         let mut entries = Vec::new();
         for (offset, before) in &self.index {
             entries.extend_from_slice(&offset.to_le_bytes());

@@ -1,44 +1,27 @@
-//! How a reference is told from those before it. Most are guessed whole, and one bit says so; the others say what is
-//! different. The same code packs and unpacks: see [`Coder`].
+//! How a reference is told from those before it. Most are guessed whole, and only their number is told; the others say what
+//! is different. The same code packs and unpacks: see [`Columns`].
 
-use super::coder::{Chance, Coder, EVEN, FLAT, Sums};
+use super::columns::{ADDRESS, Columns, FLAG, KIND, MISS, PC, SIZE, SURE, TIME, UNSURE, WORD};
 use super::tables::*;
 use crate::kind::is_fetch;
-use crate::{Fields, KINDS, Reference};
+use crate::{Fields, Reference};
 
 const SLOT_BITS: u32 = 14;
 const NEXT_BITS: u32 = 14;
-const OFFSET_BITS: u32 = 15;
-const ADDRESS_BITS: u32 = 16;
+const AFTER_BITS: u32 = 16;
+const WORD_BITS: u32 = 15;
 
-/// A guess that costs little and is trusted so far is not compared with others.
-const SURE: u8 = 200;
+/// A guess that is trusted so far is not compared with others.
+const TRUSTED: u8 = 150;
 
 /// After so many references that happened before, the next act is what came then.
 const SAME: u32 = 2;
 
-/// Tells places apart that literal bytes are learned for.
-const PLACE_BITS: u32 = 8;
-const PLACES: usize = 1 << PLACE_BITS;
-
-/// What literals are of.
-const PC: usize = 0;
-const ADDRESS: usize = 1;
-const SIZE: usize = 2;
-const WORD: usize = 3;
-const TIME: usize = 4;
-const LITERALS: usize = 5;
-
-/// Contexts of one literal's symbols: how many bytes, then for three sorts of bytes the upper half, then the lower by it.
-const SYMBOLS: usize = 1 + 3 * 17;
-
-/// Where the guesses of a slot are.
-struct Entries {
-    offset: usize,
-    after: usize,
-    chain: usize,
-    pattern: usize,
-}
+/// What a byte of the column of misses says, besides which guess is right: of kind, pc and size, whether they are those
+/// expected, the second choice, or told.
+const EXPECTED: u8 = 0;
+const SECOND: u8 = 1 << 4;
+const TOLD: u8 = 2 << 4;
 
 pub(crate) struct Model {
     fields: Fields,
@@ -46,158 +29,112 @@ pub(crate) struct Model {
     /// By the last few acts, and by the last.
     long: Box<[Next]>,
     short: Box<[Next]>,
-    offsets: Box<[u64]>,
-    patterns: Box<[u64]>,
-    after: Box<[u64]>,
-    chains: Box<[u64]>,
+    /// As [`Stretches`] names addresses.
+    after: Box<[u32]>,
     past: Past,
+    stretches: Stretches,
     regions: Regions,
     words: Box<[u32]>,
     /// By slot, how much time passes.
     times: Box<[u64]>,
-    last: Reference,
+    /// Of the last reference; not a [`Reference`], as it would have to be put together first.
+    address: u64,
+    pc: u64,
+    time: u64,
+    flag: bool,
     /// The address before that.
     earlier: u64,
     /// What the last references were, each as a hash.
     acts: [u64; 4],
-    /// Of each of the last references to the next.
-    steps: [u64; 3],
+    /// Hashes of the last of them and of all.
+    near: u64,
+    far: u64,
     /// The last fetch and how many references since, where fetches are in the trace.
     fetch: Option<u64>,
     ordinal: u64,
-    whole: Box<[Chance]>,
-    same_act: Box<[Chance]>,
-    short_act: Box<[Chance]>,
-    right: [[Chance; 4]; 3],
-    flags: [Chance; 2],
-    /// Which guess is right if not the best, by place and best guess.
-    which: Box<[Sums]>,
-    which_anywhere: [Sums; GUESSES << 3],
-    literals: Box<[Sums]>,
-    /// The same, whatever the place.
-    common: Box<[Sums]>,
-    /// Kinds that were not expected, by the kind before.
-    kinds: [Sums; KINDS],
-    any_kind: Sums,
 }
 
 impl Model {
     pub(crate) fn new(fields: Fields) -> Model {
-        Model::with(fields, Past::new())
-    }
-
-    fn with(fields: Fields, past: Past) -> Model {
         let size = |there: bool, bits: u32| if there { 1 << bits } else { 1 };
         Model {
             fields,
             slots: vec![NO_SLOT; 1 << SLOT_BITS].into(),
             long: vec![Next::default(); 1 << NEXT_BITS].into(),
             short: vec![Next::default(); 1 << NEXT_BITS].into(),
-            offsets: vec![0; 1 << OFFSET_BITS].into(),
-            patterns: vec![0; 1 << OFFSET_BITS].into(),
-            after: vec![0; 1 << ADDRESS_BITS].into(),
-            chains: vec![0; 1 << ADDRESS_BITS].into(),
-            past,
+            after: vec![0; 1 << AFTER_BITS].into(),
+            past: Past::new(),
+            stretches: Stretches::default(),
             regions: Regions::new(),
-            words: vec![0; size(fields.words, OFFSET_BITS)].into(),
+            words: vec![0; size(fields.words, WORD_BITS)].into(),
             times: vec![0; size(fields.times, SLOT_BITS)].into(),
-            last: Reference::default(),
+            address: 0,
+            pc: 0,
+            time: 0,
+            flag: false,
             earlier: 0,
             acts: [0; 4],
-            steps: [0; 3],
+            near: 0,
+            far: 0,
             fetch: None,
             ordinal: 0,
-            whole: vec![EVEN; 1 << 14].into(),
-            same_act: vec![EVEN; 1 << 7].into(),
-            short_act: vec![EVEN; 1 << 2].into(),
-            right: [[EVEN; 4]; 3],
-            flags: [EVEN; 2],
-            which: vec![FLAT; PLACES * GUESSES].into(),
-            which_anywhere: [FLAT; GUESSES << 3],
-            literals: vec![FLAT; LITERALS * PLACES * SYMBOLS].into(),
-            common: vec![FLAT; LITERALS * 8 * SYMBOLS].into(),
-            kinds: [FLAT; KINDS],
-            any_kind: FLAT,
         }
     }
 
     /// As it was made: nothing is known.
     pub(crate) fn forget(&mut self) {
-        // The largest part by far is cleared, not made again.
-        let mut past = std::mem::replace(&mut self.past, Past::none());
-        past.clear();
-        *self = Model::with(self.fields, past);
+        self.past.clear();
+        self.slots.fill(NO_SLOT);
+        self.long.fill(Next::default());
+        self.short.fill(Next::default());
+        self.after.fill(0);
+        self.words.fill(0);
+        self.times.fill(0);
+        self.regions.clear();
+        self.stretches = Stretches::default();
+        (self.address, self.pc, self.time, self.flag, self.earlier) = (0, 0, 0, false, 0);
+        (self.acts, self.near, self.far, self.fetch, self.ordinal) = ([0; 4], 0, 0, None, 0);
     }
 
     /// Packs the reference, or puts what was packed in its place.
-    pub(crate) fn code<C: Coder>(&mut self, coder: &mut C, it: &mut Reference) {
-        let (near, far) = self.histories();
-        let (long, short) = (spread::<NEXT_BITS>(far), spread::<NEXT_BITS>(near));
-        let tag = (far >> 40) as u16;
-        let (act, act_trust, by_short) = self.expect(long, short, tag);
-        let mut place = self.place(act);
-        let mut at = spread::<SLOT_BITS>(place);
-        let mut slot = self.slots[at];
-        let mut anchor = slot.last;
-        let best = usize::from(slot.best) % GUESSES;
-        let trust = slot.trust[best];
-        let mut entries = self.entries(&slot, place);
-        let sure = trust >= SURE && CHEAP >> best & 1 != 0;
-        // Nothing that may be far away is looked at for a guess that is as good as certain.
-        let mut guesses = [0; GUESSES];
-        let guess = if sure {
-            let bases = [
-                slot.last.wrapping_add(slot.stride),
-                slot.last,
-                0,
-                self.last.address.wrapping_add(slot.near),
-            ];
-            bases[best & 3]
-        } else {
-            guesses = self.guesses(&slot, &entries);
-            guesses[best]
-        };
-
+    #[inline(always)]
+    pub(crate) fn code<C: Columns>(&mut self, columns: &mut C, it: &mut Reference) {
+        let (long, short) = (spread::<NEXT_BITS>(self.far), spread::<NEXT_BITS>(self.near));
+        let tag = (self.far >> 40) as u8;
+        let (act, by_short) = self.expect(long, short, tag);
+        let place = self.place(act);
+        let at = spread::<SLOT_BITS>(place);
+        let slot = &self.slots[at];
+        let anchor = slot.last;
+        let best = usize::from(slot.best & 7);
         let said = Act { pc: it.pc, size: it.size, kind: it.kind };
-        let same = if best == AGAIN { self.past.same.min(15) as usize } else { 0 };
-        let context = usize::from(trust >> 4) << 3 | act_trust | best << 7 | same << 10;
-        let hit =
-            coder.bit_of_two(&mut self.whole[context], &mut slot.chance, said == act && it.address == guess);
-        let sort;
-        if hit && sure {
-            it.address = guess;
-            (it.pc, it.size, it.kind) = (act.pc, act.size, act.kind);
-            slot.trust[best] = trust + ((255 - trust) >> 2);
-            slot.advance(it.address, self.last.address);
-            self.slots[at] = slot;
-            sort = u32::from(it.size) << 8 | u32::from(it.kind);
-            self.past.push(it.address, sort);
-        } else {
-            let mut now = act;
-            if hit {
+        let (at, anchor) = if slot.trust[best] >= TRUSTED {
+            // Nothing else is looked at for a guess that is as good as certain, nor learned if it is right.
+            let guess = self.guess(best, slot, self.entry(place));
+            if columns.right(SURE, said == act && it.address == guess) {
                 it.address = guess;
+                (it.pc, it.size, it.kind) = (act.pc, act.size, act.kind);
+                let slot = &mut self.slots[at];
+                slot.trust[best] += (255 - slot.trust[best]) >> 2;
+                slot.advance(guess, self.address);
+                self.past.push(self.stretches.name(guess), sort(it));
+                (at, anchor)
             } else {
-                let context = act_trust << 4 | usize::from(trust >> 4);
-                let right = coder.bit(&mut self.same_act[context], said == act);
-                if !right {
-                    self.slots[at].chance = slot.chance;
-                    now = self.other_act(coder, act, short, by_short, said);
-                    place = self.place(now);
-                    at = spread::<SLOT_BITS>(place);
-                    slot = self.slots[at];
-                    anchor = slot.last;
-                    entries = self.entries(&slot, place);
-                }
-                if sure || !right {
-                    guesses = self.guesses(&slot, &entries);
-                }
-                self.address(coder, &slot, place, &guesses, right, it);
+                self.miss(columns, it, act, short, by_short)
             }
-            (it.pc, it.size, it.kind) = (now.pc, now.size, now.kind);
-            sort = u32::from(it.size) << 8 | u32::from(it.kind);
-            self.learn(at, slot, &entries, &guesses, it.address, sort);
-        }
-        self.rest(coder, at, place, it);
+        } else {
+            let entry = self.entry(place);
+            let guesses = self.guesses(slot, entry);
+            if columns.right(UNSURE, said == act && it.address == guesses[best]) {
+                it.address = guesses[best];
+                (it.pc, it.size, it.kind) = (act.pc, act.size, act.kind);
+                self.learn(at, entry, &guesses, it);
+                (at, anchor)
+            } else {
+                self.miss(columns, it, act, short, by_short)
+            }
+        };
+        self.rest(columns, at, it);
 
         let act = Act { pc: it.pc, size: it.size, kind: it.kind };
         self.long[long].learn(act, tag);
@@ -205,34 +142,70 @@ impl Model {
         self.remember(it, anchor);
     }
 
-    /// Hashes of what happened last and of what happened lately, which say what comes next.
-    #[inline(always)]
-    fn histories(&self) -> (u64, u64) {
-        let [a, b, c, d] = self.acts;
-        if self.fields.pcs {
-            (a, mix(a, mix(b, mix(c, d))))
-        } else if let Some(fetch) = self.fetch {
-            let place = fetch.wrapping_add(self.ordinal << 48);
-            (place, mix(place, a))
-        } else {
-            let place = mix(a, b);
-            (place, mix(place, mix(c, d)))
+    /// A reference that was not guessed whole: its slot, and where that referred to before.
+    #[inline(never)]
+    fn miss<C: Columns>(
+        &mut self,
+        columns: &mut C,
+        it: &mut Reference,
+        expected: Act,
+        short: usize,
+        by_short: bool,
+    ) -> (usize, u64) {
+        let said = Act { pc: it.pc, size: it.size, kind: it.kind };
+        let second = Some(self.short[short].act(self.pc)).filter(|second| !by_short && *second != expected);
+        // One byte says what act it is and which of the act's guesses is right, so that a reader must have it before it
+        // knows what a writer says in it.
+        let read = if C::WRITES { 0 } else { columns.byte(MISS, 0) };
+        let act = match (read & !15, second) {
+            _ if C::WRITES => said,
+            (EXPECTED, _) => expected,
+            (SECOND, Some(second)) => second,
+            _ => self.told(columns, said),
+        };
+        let place = self.place(act);
+        let at = spread::<SLOT_BITS>(place);
+        let slot = &self.slots[at];
+        let anchor = slot.last;
+        let entry = self.entry(place);
+        let guesses = self.guesses(slot, entry);
+        let mut which = usize::from(read & 15);
+        if C::WRITES {
+            which = slot.which(&guesses, it.address);
+            let how = match said {
+                _ if said == expected => EXPECTED,
+                _ if Some(said) == second => SECOND,
+                _ => TOLD,
+            };
+            columns.byte(MISS, how | which as u8);
+            if how == TOLD {
+                self.told(columns, said);
+            }
         }
+        it.address = match guesses.get(which) {
+            Some(guess) => *guess,
+            None => {
+                let base = if anchor == 0 { self.address } else { anchor };
+                literal(columns, ADDRESS, base, it.address)
+            }
+        };
+        (it.pc, it.size, it.kind) = (act.pc, act.size, act.kind);
+        self.learn(at, entry, &guesses, it);
+        (at, anchor)
     }
 
-    /// The act that comes next, how far it is to be trusted, and whether the short history said so.
+    /// The act that comes next, and whether the short history said so.
     #[inline(always)]
-    fn expect(&self, long: usize, short: usize, tag: u16) -> (Act, usize, bool) {
+    fn expect(&self, long: usize, short: usize, tag: u8) -> (Act, bool) {
         if !self.fields.pcs && self.past.same >= SAME {
             let sort = self.past.sort();
-            return (Act { pc: 0, size: (sort >> 8) as u16, kind: sort as u8 & 7 }, 7, false);
+            return (Act { pc: 0, size: (sort >> 8) as u16, kind: sort as u8 & 7 }, false);
         }
         let next = &self.long[long];
         if next.tag == tag {
-            return (next.act, 4 + usize::from(next.trust), false);
+            return (next.act(self.pc), false);
         }
-        let next = &self.short[short];
-        (next.act, usize::from(next.trust), true)
+        (self.short[short].act(self.pc), true)
     }
 
     /// Where in the program an act happens: its instruction, the fetch before it and how many references ago that was, or
@@ -241,181 +214,95 @@ impl Model {
     fn place(&self, act: Act) -> u64 {
         let base = if self.fields.pcs {
             act.pc
-        } else if let Some(fetch) = self.fetch {
-            fetch.wrapping_add(self.ordinal << 48)
+        } else if self.fetch.is_some() {
+            self.near
         } else {
-            let [a, b, c, d] = self.acts;
-            mix(a, mix(b, mix(c, d)))
+            self.far
         };
         base.rotate_left(3) ^ u64::from(act.kind)
     }
 
+    /// What followed the reference before, at this place.
     #[inline(always)]
-    fn entries(&self, slot: &Slot, place: u64) -> Entries {
-        let [a, b, c] = self.steps;
-        Entries {
-            offset: spread::<OFFSET_BITS>(mix(place, u64::from(slot.history))),
-            after: spread::<ADDRESS_BITS>(mix(place, self.last.address)),
-            chain: spread::<ADDRESS_BITS>(mix(place, slot.last)),
-            pattern: spread::<OFFSET_BITS>(mix(a, mix(b, mix(c, place & 7)))),
-        }
+    fn entry(&self, place: u64) -> usize {
+        spread::<AFTER_BITS>(mix(place, self.address))
     }
 
     #[inline(always)]
-    fn guesses(&self, slot: &Slot, entries: &Entries) -> [u64; GUESSES] {
-        let mut guesses = [0; GUESSES];
-        guesses[STRIDE] = slot.last.wrapping_add(slot.stride);
-        guesses[LAST] = slot.last;
-        guesses[OFFSETS] = slot.last.wrapping_add(self.offsets[entries.offset]);
-        guesses[NEAR] = self.last.address.wrapping_add(slot.near);
-        guesses[AFTER] = self.after[entries.after];
-        guesses[AGAIN] = self.past.address();
-        guesses[CHAIN] = self.chains[entries.chain];
-        guesses[PATTERN] = self.last.address.wrapping_add(self.patterns[entries.pattern]);
-        guesses
+    fn guesses(&self, slot: &Slot, entry: usize) -> [u64; GUESSES] {
+        // Not `map`, whose closure may not be inlined, and then chooses among them for each.
+        let guess = |which| self.guess(which, slot, entry);
+        [guess(STRIDE), guess(LAST), guess(NEAR), guess(AFTER), guess(AGAIN)]
     }
 
-    /// An act that is not the one expected.
-    fn other_act<C: Coder>(
-        &mut self,
-        coder: &mut C,
-        expected: Act,
-        short: usize,
-        by_short: bool,
-        said: Act,
-    ) -> Act {
-        let next = self.short[short];
-        if !by_short
-            && next.act != expected
-            && coder.bit(&mut self.short_act[usize::from(next.trust & 3)], next.act == said)
-        {
-            return next.act;
+    #[inline(always)]
+    fn guess(&self, which: usize, slot: &Slot, entry: usize) -> u64 {
+        match which {
+            STRIDE => slot.last.wrapping_add_signed(i64::from(slot.stride)),
+            LAST => slot.last,
+            NEAR => {
+                let base = if slot.last == 0 { self.address } else { slot.last };
+                widen(base, (self.address as u32).wrapping_add(slot.near))
+            }
+            AFTER => self.stretches.address(self.after[entry]),
+            _ => self.stretches.address(self.past.address),
         }
-        let mut act = Act::default();
-        let (one, other) = (&mut self.kinds[usize::from(self.last.kind & 7)], &mut self.any_kind);
-        act.kind = coder.symbol(one, other, usize::from(said.kind)) as u8 & 7;
+    }
+
+    /// An act that is neither the one expected nor the second choice.
+    fn told<C: Columns>(&self, columns: &mut C, said: Act) -> Act {
+        let mut act = Act { kind: columns.byte(KIND, said.kind) & 7, ..Act::default() };
         if self.fields.pcs {
-            act.pc = self.literal(coder, PC, u64::from(act.kind), self.last.pc, said.pc);
+            act.pc = literal(columns, PC, self.pc, said.pc);
         }
         if self.fields.sizes {
-            let size = self.literal(
-                coder,
-                SIZE,
-                u64::from(act.kind),
-                u64::from(expected.size),
-                u64::from(said.size),
-            );
-            act.size = size as u16;
+            let [low, high] = said.size.to_le_bytes();
+            act.size = u16::from_le_bytes([columns.byte(SIZE, low), columns.byte(SIZE, high)]);
         }
         act
     }
 
-    /// An address that is not the best guess, if that one was made for the right place.
-    fn address<C: Coder>(
-        &mut self,
-        coder: &mut C,
-        slot: &Slot,
-        place: u64,
-        guesses: &[u64; GUESSES],
-        wrong: bool,
-        it: &mut Reference,
-    ) {
-        let best = usize::from(slot.best) % GUESSES;
-        // The most trusted of those that are right, so that few symbols are common.
-        let mut which = GUESSES;
-        let mut trust = 0;
-        for (at, guess) in guesses.iter().enumerate() {
-            if *guess == it.address && (which == GUESSES || slot.trust[at] > trust) {
-                (which, trust) = (at, slot.trust[at]);
-            }
-        }
-        let known = usize::from(slot.trust[best] >> 6) << 1 | usize::from(wrong);
-        let local = &mut self.which[spread::<PLACE_BITS>(place) * GUESSES + best];
-        which = coder.symbol(local, &mut self.which_anywhere[best << 3 | known], which);
-        it.address = match guesses.get(which) {
-            Some(guess) => *guess,
-            None => {
-                let base = if slot.last == 0 { self.last.address } else { slot.last };
-                self.literal(coder, ADDRESS, place, base, it.address)
-            }
-        };
-    }
-
     /// Times, words and flags, which follow from the rest or are told.
     #[inline(always)]
-    fn rest<C: Coder>(&mut self, coder: &mut C, at: usize, place: u64, it: &mut Reference) {
+    fn rest<C: Columns>(&mut self, columns: &mut C, at: usize, it: &mut Reference) {
         if self.fields.words {
             let key = if is_fetch(it.kind) { it.address } else { 0 };
-            let entry = spread::<OFFSET_BITS>(mix(key, u64::from(it.kind)));
+            let entry = spread::<WORD_BITS>(mix(key, u64::from(it.kind)));
             let expected = self.words[entry];
-            let known = usize::from(is_fetch(it.kind)) << 1 | usize::from(expected != 0);
-            if coder.bit(&mut self.right[0][known], it.word == expected) {
-                it.word = expected;
+            it.word = if columns.right(WORD, it.word == expected) {
+                expected
             } else {
-                it.word = self.literal(coder, WORD, 0, 0, u64::from(it.word)) as u32;
-            }
+                u32::from_le_bytes(it.word.to_le_bytes().map(|byte| columns.byte(WORD, byte)))
+            };
             self.words[entry] = it.word;
         }
         if self.fields.times {
             let expected = self.times[at];
-            let passed = it.time.wrapping_sub(self.last.time);
-            let known = usize::from(expected < 2) << 1 | usize::from(is_fetch(it.kind));
-            let passed = if coder.bit(&mut self.right[1][known], passed == expected) {
+            let passed = it.time.wrapping_sub(self.time);
+            let passed = if columns.right(TIME, passed == expected) {
                 expected
             } else {
-                self.literal(coder, TIME, place, 0, passed)
+                told_number(columns, TIME, passed)
             };
             self.times[at] = passed;
-            it.time = self.last.time.wrapping_add(passed);
+            it.time = self.time.wrapping_add(passed);
         }
         if self.fields.flags {
-            it.flag = coder.bit(&mut self.flags[usize::from(self.last.flag)], it.flag);
+            it.flag = self.flag == columns.right(FLAG, it.flag == self.flag);
         }
-    }
-
-    /// A number: how many of its lower bytes differ from another, and these.
-    fn literal<C: Coder>(&mut self, coder: &mut C, what: usize, place: u64, base: u64, value: u64) -> u64 {
-        let differ = (71 - (base ^ value).leading_zeros() as usize) / 8;
-        let place = (what * PLACES + spread::<PLACE_BITS>(place)) * SYMBOLS;
-        let common = what * 8 * SYMBOLS;
-        let count = coder.symbol(&mut self.literals[place], &mut self.common[common], differ).min(8);
-        let mut found = if count == 8 { 0 } else { base >> (8 * count) << (8 * count) };
-        for at in (0..count).rev() {
-            let sort = if at + 1 == count { 0 } else { 1 + usize::from(at == 0) };
-            let mut symbol = |context: usize, symbol: u64| {
-                let (one, other) =
-                    (place + 1 + sort * 17 + context, common + at * SYMBOLS + 1 + sort * 17 + context);
-                coder.symbol(&mut self.literals[one], &mut self.common[other], symbol as usize & 15)
-            };
-            let upper = symbol(0, value >> (8 * at + 4));
-            let lower = symbol(1 + upper, value >> (8 * at));
-            found |= ((upper << 4 | lower) as u64) << (8 * at);
-        }
-        found
     }
 
     /// What all the guesses would have been, and what they should be next time.
     #[inline(always)]
-    fn learn(
-        &mut self,
-        at: usize,
-        mut slot: Slot,
-        entries: &Entries,
-        guesses: &[u64; GUESSES],
-        address: u64,
-        sort: u32,
-    ) {
+    fn learn(&mut self, at: usize, entry: usize, guesses: &[u64; GUESSES], it: &Reference) {
+        let address = it.address;
+        let slot = &mut self.slots[at];
         slot.judge(guesses, address);
-        let offset = address.wrapping_sub(slot.last);
-        self.offsets[entries.offset] = offset;
-        self.after[entries.after] = address;
-        self.chains[entries.chain] = address;
-        self.patterns[entries.pattern] = address.wrapping_sub(self.last.address);
-        slot.history = slot.history << 12 ^ (mix(offset, 0) >> 40) as u32;
-        slot.advance(address, self.last.address);
-        self.slots[at] = slot;
-        self.past.push(address, sort);
-        self.past.mark(mix(address, mix(self.last.address, self.earlier)));
+        let name = self.stretches.name(address);
+        self.after[entry] = name;
+        slot.advance(address, self.address);
+        self.past.push(name, sort(it));
+        self.past.mark(mix(address, mix(self.address, self.earlier)));
     }
 
     #[inline(always)]
@@ -430,9 +317,113 @@ impl Model {
             }
             self.regions.name(it.address, anchor) << 3 | u64::from(it.kind)
         };
-        self.acts = [act, self.acts[0], self.acts[1], self.acts[2]];
-        self.steps = [it.address.wrapping_sub(self.last.address), self.steps[0], self.steps[1]];
-        self.earlier = self.last.address;
-        self.last = *it;
+        let [b, c, d, _] = self.acts;
+        self.acts = [act, b, c, d];
+        (self.near, self.far) = if self.fields.pcs {
+            (act, mix(act, mix(b, mix(c, d))))
+        } else if let Some(fetch) = self.fetch {
+            let place = fetch.wrapping_add(self.ordinal << 48);
+            (place, mix(place, act))
+        } else {
+            let near = mix(act, b);
+            (near, mix(near, mix(c, d)))
+        };
+        self.earlier = self.address;
+        self.address = it.address;
+        if self.fields.pcs {
+            self.pc = it.pc;
+        }
+        if self.fields.times {
+            self.time = it.time;
+        }
+        self.flag = it.flag;
+    }
+}
+
+/// Of a reference as [`Past`] keeps it.
+fn sort(it: &Reference) -> u32 {
+    u32::from(it.size) << 8 | u32::from(it.kind)
+}
+
+/// A number: how many of its lower bytes differ from another's, and these.
+fn literal<C: Columns>(columns: &mut C, column: usize, base: u64, value: u64) -> u64 {
+    let differ = (71 - (base ^ value).leading_zeros() as u8) / 8;
+    let count = usize::from(columns.byte(column, differ).min(8));
+    let (mut found, bytes) = (base.to_le_bytes(), value.to_le_bytes());
+    for at in 0..count {
+        found[at] = columns.byte(column + 1 + at.min(2), bytes[at]);
+    }
+    u64::from_le_bytes(found)
+}
+
+/// Likewise, all in one column and of nothing else.
+fn told_number<C: Columns>(columns: &mut C, column: usize, value: u64) -> u64 {
+    let count = usize::from(columns.byte(column, (71 - value.leading_zeros() as u8) / 8).min(8));
+    let (mut found, bytes) = ([0; 8], value.to_le_bytes());
+    for at in 0..count {
+        found[at] = columns.byte(column, bytes[at]);
+    }
+    u64::from_le_bytes(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::{Filling, Taking};
+    use super::*;
+
+    /// A loop over arrays, a list, and now and then anything.
+    fn trace(count: u64, fields: Fields) -> Vec<Reference> {
+        let mut state = 7u64;
+        let mut draw = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 20
+        };
+        let each = |i: u64| {
+            let (any, rare) = (draw(), draw() % 50 == 0);
+            let address = match i % 4 {
+                _ if rare => any << 13,
+                0 => 0x1000_0000 + 8 * i,
+                1 => 0x7fff_0000_1000 + any % 64 * 8,
+                2 => 0x5555_0000 + (i * i % 701) * 48,
+                _ => 0x2000_0000 + i * 8 % 4096,
+            };
+            Reference {
+                kind: if rare { (any % 8) as u8 } else { u8::from(i % 4 == 3) },
+                address,
+                time: if fields.times { 3 * i + any % 2 } else { 0 },
+                word: if fields.words { (any % 3) as u32 } else { 0 },
+                size: if fields.sizes { 1 << (i % 4) } else { 0 },
+                flag: fields.flags && i.is_multiple_of(1000),
+                pc: if fields.pcs { 0x40_1000 + i % 4 * 5 + u64::from(rare) } else { 0 },
+            }
+        };
+        (0..count).map(each).collect()
+    }
+
+    /// What version 2 says of a trace. If this fails, files written before cannot be read, and the version must be another.
+    #[test]
+    fn the_columns_of_version_2() {
+        let all = Fields { times: true, words: true, sizes: true, flags: true, pcs: true };
+        let hashes = [Fields::NONE, Fields { pcs: true, ..Fields::NONE }, all].map(|fields| {
+            let trace = trace(30_000, fields);
+            let (mut model, mut filling) = (Model::new(fields), Filling::default());
+            trace.iter().for_each(|it| model.code(&mut filling, &mut it.clone()));
+            let hash = filling.columns.iter().flatten().fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
+                (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3)
+            });
+            let mut taking = Taking::default();
+            filling.columns.swap_with_slice(&mut taking.columns);
+            model.forget();
+            for it in &trace {
+                let mut read = Reference::default();
+                model.code(&mut taking, &mut read);
+                assert_eq!(read, *it, "{fields:?}");
+            }
+            hash
+        });
+        assert_eq!(
+            hashes,
+            [18_014_210_723_844_896_128, 12_889_252_493_621_661_002, 11_167_553_944_815_235_298]
+        );
     }
 }

@@ -1,8 +1,6 @@
 //! What the model remembers: of each place in the program, of each stretch of history. All of a fixed size; what falls on
 //! the same entry takes it over, which costs bytes and never harms.
 
-use super::coder::{Chance, EVEN};
-
 #[inline(always)]
 pub(crate) fn mix(a: u64, b: u64) -> u64 {
     (a ^ b.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (b >> 7)
@@ -15,72 +13,104 @@ pub(crate) fn spread<const BITS: u32>(hash: u64) -> usize {
 }
 
 /// Ways to guess an address, in the order of `Slot::trust`.
-pub(crate) const GUESSES: usize = 8;
+pub(crate) const GUESSES: usize = 5;
 pub(crate) const STRIDE: usize = 0;
 pub(crate) const LAST: usize = 1;
-/// The offset that followed the same offsets at this place.
-pub(crate) const OFFSETS: usize = 2;
 /// As far from the reference before as last time.
-pub(crate) const NEAR: usize = 3;
+pub(crate) const NEAR: usize = 2;
 /// What followed the reference before at this place.
-pub(crate) const AFTER: usize = 4;
+pub(crate) const AFTER: usize = 3;
 /// What followed the same references anywhere.
-pub(crate) const AGAIN: usize = 5;
-/// What followed the same address at this place.
-pub(crate) const CHAIN: usize = 6;
-/// The offset that followed the same offsets anywhere.
-pub(crate) const PATTERN: usize = 7;
+pub(crate) const AGAIN: usize = 4;
 
-/// Those that need nothing but the slot.
-pub(crate) const CHEAP: u32 = 1 << STRIDE | 1 << LAST | 1 << NEAR;
+/// An address that is near another: numbers are kept as their lower half, so that tables stay in a core's own cache.
+#[inline(always)]
+pub(crate) fn widen(near: u64, low: u32) -> u64 {
+    near & !u64::from(u32::MAX) | u64::from(low)
+}
+
+const LOWER_BITS: u32 = 28;
+
+/// Addresses as numbers of half their size: which of the stretches of memory that were used last they are in, and where.
+#[derive(Default)]
+pub(crate) struct Stretches {
+    uppers: [u64; 16],
+    /// The one used last.
+    last: usize,
+    /// The one that a new one replaces.
+    oldest: usize,
+}
+
+impl Stretches {
+    /// After so many others the number stands for another address, which costs bytes and never harms.
+    #[inline(always)]
+    pub(crate) fn name(&mut self, address: u64) -> u32 {
+        let upper = address >> LOWER_BITS;
+        if self.uppers[self.last] != upper {
+            self.find(upper);
+        }
+        (self.last as u32) << LOWER_BITS | address as u32 & ((1 << LOWER_BITS) - 1)
+    }
+
+    fn find(&mut self, upper: u64) {
+        self.last = self.uppers.iter().position(|known| *known == upper).unwrap_or_else(|| {
+            self.oldest = (self.oldest + 1) % 16;
+            self.uppers[self.oldest] = upper;
+            self.oldest
+        });
+    }
+
+    #[inline(always)]
+    pub(crate) fn address(&self, name: u32) -> u64 {
+        self.uppers[(name >> LOWER_BITS) as usize] << LOWER_BITS | u64::from(name & ((1 << LOWER_BITS) - 1))
+    }
+}
 
 /// A place in the program: an instruction, as far as it is known.
 #[derive(Clone, Copy)]
-#[repr(align(64))]
+#[repr(align(32))]
 pub(crate) struct Slot {
     pub last: u64,
     /// An offset that came twice in a row.
-    pub stride: u64,
-    pub offset: u64,
+    pub stride: i32,
+    pub offset: i32,
     /// From the reference before.
-    pub near: u64,
-    /// Of the last offsets.
-    pub history: u32,
-    /// That the best guess is right.
-    pub chance: Chance,
-    pub trust: [u8; GUESSES],
+    pub near: u32,
     /// The most trusted guess.
     pub best: u8,
+    /// Of each guess; the others are there so that any three bits may say which.
+    pub trust: [u8; 8],
 }
 
-pub(crate) const NO_SLOT: Slot =
-    Slot { last: 0, stride: 0, offset: 0, near: 0, history: 0, chance: EVEN, trust: [0; GUESSES], best: 0 };
+pub(crate) const NO_SLOT: Slot = Slot { last: 0, stride: 0, offset: 0, near: 0, best: 0, trust: [0; 8] };
 
 impl Slot {
     #[inline(always)]
     pub(crate) fn advance(&mut self, address: u64, before: u64) {
-        let offset = address.wrapping_sub(self.last);
+        let offset = address.wrapping_sub(self.last) as i32;
         if offset == self.offset {
             self.stride = offset;
         }
         self.offset = offset;
         self.last = address;
-        self.near = address.wrapping_sub(before);
+        self.near = address.wrapping_sub(before) as u32;
+    }
+
+    /// The most trusted of the guesses that are right, so that few of them are common; `GUESSES` if none is.
+    pub(crate) fn which(&self, guesses: &[u64; GUESSES], address: u64) -> usize {
+        let right = (0..GUESSES).rev().filter(|at| guesses[*at] == address);
+        right.max_by_key(|at| self.trust[*at]).unwrap_or(GUESSES)
     }
 
     #[inline(always)]
     pub(crate) fn judge(&mut self, guesses: &[u64; GUESSES], address: u64) {
-        for (trust, guess) in self.trust.iter_mut().zip(guesses) {
+        let (mut best, mut most) = (0, 0);
+        for (at, (trust, guess)) in self.trust.iter_mut().zip(guesses).enumerate() {
             let right = 0u8.wrapping_sub(u8::from(*guess == address));
             *trust = *trust + (((255 - *trust) >> 2) & right) - ((*trust >> 2) & !right);
+            (best, most) = if *trust > most { (at as u8, *trust) } else { (best, most) };
         }
-        let mut best = 0;
-        for at in 1..GUESSES {
-            if self.trust[at] > self.trust[best] {
-                best = at;
-            }
-        }
-        self.best = best as u8;
+        self.best = best;
     }
 }
 
@@ -95,99 +125,113 @@ pub(crate) struct Act {
 /// What followed some history.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Next {
-    pub act: Act,
-    pub tag: u16,
-    pub trust: u8,
+    pc: u32,
+    size: u16,
+    pub tag: u8,
+    /// In the upper half how far it is to be trusted.
+    kind: u8,
 }
 
-pub(crate) const MOST_TRUST: u8 = 3;
+const ONE_TRUST: u8 = 1 << 4;
+const MOST_TRUST: u8 = 3 << 4;
 
 impl Next {
+    /// Instructions are near the one before.
     #[inline(always)]
-    pub(crate) fn learn(&mut self, act: Act, tag: u16) {
-        if self.tag == tag && self.act == act {
-            if self.trust < MOST_TRUST {
-                self.trust += 1;
+    pub(crate) fn act(&self, pc: u64) -> Act {
+        Act { pc: widen(pc, self.pc), size: self.size, kind: self.kind & 7 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn learn(&mut self, act: Act, tag: u8) {
+        let new = Next { pc: act.pc as u32, size: act.size, tag, kind: act.kind };
+        let same = (self.pc, self.size, self.kind & 15) == (new.pc, new.size, new.kind);
+        if self.tag == tag && same {
+            if self.kind < MOST_TRUST {
+                self.kind += ONE_TRUST;
             }
-        } else if self.tag == tag && self.trust > 1 {
-            self.trust = 0;
+        } else if self.tag == tag && self.kind >= 2 * ONE_TRUST {
+            self.kind &= 15;
         } else {
-            *self = Next { act, tag, trust: 0 };
+            *self = new;
         }
     }
 }
 
 const RING_BITS: u32 = 20;
 const RING: usize = 1 << RING_BITS;
-const HEAD_BITS: u32 = 17;
+const HEAD_BITS: u32 = 16;
+const HEADS: usize = 1 << HEAD_BITS;
 
 /// The last references, and where some stretch of them was last seen.
 pub(crate) struct Past {
-    addresses: Box<[u64]>,
-    sorts: Box<[u32]>,
-    heads: Box<[u32]>,
+    /// Each as [`Stretches`] names its address, with its size and kind.
+    ring: Box<[(u32, u32)]>,
+    /// Where a stretch ended, 0 if it was not seen, and the address that came then: most are wrong, and the ring, which is
+    /// large, is not looked at for these.
+    heads: Box<[(u32, u32)]>,
+    /// The head that waits for what comes next; the one behind all others if none does.
+    waiting: usize,
     now: usize,
     /// Where what happens now happened before, and for how long it has been the same; 0 is not known.
-    pub before: usize,
+    before: usize,
     pub same: u32,
+    /// What came then.
+    pub address: u32,
 }
 
 impl Past {
     pub(crate) fn new() -> Past {
         Past {
-            addresses: vec![0; RING].into(),
-            sorts: vec![0; RING].into(),
-            heads: vec![0; 1 << HEAD_BITS].into(),
-            ..Past::none()
+            ring: vec![(0, 0); RING].into(),
+            heads: vec![(0, 0); HEADS + 1].into(),
+            waiting: HEADS,
+            now: 1,
+            before: 0,
+            same: 0,
+            address: 0,
         }
-    }
-
-    /// To put in the place of one for a moment.
-    pub(crate) fn none() -> Past {
-        Past { addresses: [].into(), sorts: [].into(), heads: [].into(), now: 1, before: 0, same: 0 }
     }
 
     /// As if new. Heads lead only to what was put in since, so that the rest may stay; all but the first, where no head
     /// leads and reading begins.
     pub(crate) fn clear(&mut self) {
-        self.heads.fill(0);
-        (self.addresses[0], self.sorts[0]) = (0, 0);
-        (self.now, self.before, self.same) = (1, 0, 0);
-    }
-
-    #[inline(always)]
-    pub(crate) fn address(&self) -> u64 {
-        self.addresses[self.before % RING]
+        self.heads.fill((0, 0));
+        self.ring[0] = (0, 0);
+        (self.waiting, self.now, self.before, self.same, self.address) = (HEADS, 1, 0, 0, 0);
     }
 
     /// Size and kind.
     #[inline(always)]
     pub(crate) fn sort(&self) -> u32 {
-        self.sorts[self.before % RING]
+        self.ring[self.before % RING].1
     }
 
     #[inline(always)]
-    pub(crate) fn push(&mut self, address: u64, sort: u32) {
-        if self.same > 0 && self.address() == address {
+    pub(crate) fn push(&mut self, address: u32, sort: u32) {
+        self.ring[self.now % RING] = (address, sort);
+        self.heads[self.waiting].1 = address;
+        self.waiting = HEADS;
+        if self.same > 0 && self.address == address {
             self.same = self.same.saturating_add(1);
             self.before = (self.before + 1) % RING;
+            self.address = self.ring[self.before % RING].0;
         } else {
             self.same = 0;
         }
-        self.addresses[self.now % RING] = address;
-        self.sorts[self.now % RING] = sort;
         self.now = (self.now + 1) % RING;
     }
 
     /// Remembers where the stretch that this is the hash of ended, and goes where it ended last if nothing is known.
     #[inline(always)]
     pub(crate) fn mark(&mut self, hash: u64) {
-        let head = &mut self.heads[spread::<HEAD_BITS>(hash)];
-        if self.same == 0 && *head != 0 {
-            self.before = *head as usize;
+        self.waiting = spread::<HEAD_BITS>(hash);
+        let head = &mut self.heads[self.waiting];
+        if self.same == 0 && head.0 != 0 {
+            (self.before, self.address) = (head.0 as usize, head.1);
             self.same = 1;
         }
-        *head = self.now as u32;
+        head.0 = self.now as u32;
     }
 }
 
@@ -208,6 +252,10 @@ pub(crate) struct Regions {
 impl Regions {
     pub(crate) fn new() -> Regions {
         Regions { names: vec![(0, 0); 1 << REGION_BITS].into() }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.names.fill((0, 0));
     }
 
     /// Of the region that an address is in; `anchor` is where the same place referred to before.

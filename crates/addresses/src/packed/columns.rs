@@ -1,0 +1,178 @@
+//! What the model says of each reference, in columns: bytes of one sort together, so that the library that packs them sees
+//! what is alike. Writing and reading are one trait, so that the model is written once and the two cannot drift apart.
+
+/// Columns, by their number in the file.
+pub(crate) const COLUMNS: usize = 16;
+
+/// Runs of references guessed whole, where the guess was trusted and where it was not.
+pub(crate) const SURE: usize = 0;
+pub(crate) const UNSURE: usize = 1;
+/// What a reference is that was not: see [`super::model`].
+pub(crate) const MISS: usize = 2;
+pub(crate) const KIND: usize = 3;
+/// Literals have four: how many bytes, the lowest, the next, the others.
+pub(crate) const ADDRESS: usize = 4;
+pub(crate) const PC: usize = 8;
+pub(crate) const SIZE: usize = 12;
+/// These begin with runs of what was as expected; what was not follows each.
+pub(crate) const WORD: usize = 13;
+pub(crate) const TIME: usize = 14;
+pub(crate) const FLAG: usize = 15;
+
+/// More bytes than this of one column no reference takes.
+pub(crate) const WIDEST: usize = 16;
+
+pub(crate) trait Columns {
+    const WRITES: bool;
+
+    /// Whether something is as expected. A reader does not look at `right`; both return it.
+    fn right(&mut self, column: usize, right: bool) -> bool;
+
+    /// A byte, likewise.
+    fn byte(&mut self, column: usize, byte: u8) -> u8;
+}
+
+/// Seven bits a byte, lowest first, the top bit set on all but the last.
+pub(crate) fn put_varint(bytes: &mut Vec<u8>, mut value: u32) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// The number at the front of the bytes, which are then those behind it.
+pub(crate) fn take_varint(bytes: &mut &[u8]) -> Option<u32> {
+    let mut value = 0u32;
+    for shift in (0..32).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u32::from(byte & 0x7f).checked_shl(shift)?;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// The columns of a block that is being filled. A run that reaches its end is not written.
+#[derive(Default)]
+pub(crate) struct Filling {
+    pub columns: [Vec<u8>; COLUMNS],
+    runs: [u32; COLUMNS],
+}
+
+impl Filling {
+    pub(crate) fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Vec::clear);
+        self.runs = [0; COLUMNS];
+    }
+}
+
+impl Columns for Filling {
+    const WRITES: bool = true;
+
+    #[inline(always)]
+    fn right(&mut self, column: usize, right: bool) -> bool {
+        if right {
+            self.runs[column] += 1;
+        } else {
+            put_varint(&mut self.columns[column], std::mem::take(&mut self.runs[column]));
+        }
+        right
+    }
+
+    #[inline(always)]
+    fn byte(&mut self, column: usize, byte: u8) -> u8 {
+        self.columns[column].push(byte);
+        byte
+    }
+}
+
+/// The columns of a block that is being read.
+#[derive(Default)]
+pub(crate) struct Taking {
+    pub columns: [Vec<u8>; COLUMNS],
+    at: [usize; COLUMNS],
+    /// What is left of a run, once it was read.
+    runs: [Option<u32>; COLUMNS],
+    /// A column had less than the model asked for, which no writer makes.
+    pub lacking: bool,
+}
+
+impl Taking {
+    pub(crate) fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Vec::clear);
+        (self.at, self.runs, self.lacking) = ([0; COLUMNS], [None; COLUMNS], false);
+    }
+
+    fn run(&mut self, column: usize) -> u32 {
+        let bytes = &self.columns[column];
+        let mut rest = bytes.get(self.at[column]..).unwrap_or_default();
+        if rest.is_empty() {
+            return u32::MAX;
+        }
+        let run = take_varint(&mut rest);
+        self.at[column] = bytes.len() - rest.len();
+        self.lacking |= run.is_none();
+        run.unwrap_or(u32::MAX)
+    }
+}
+
+impl Columns for Taking {
+    const WRITES: bool = false;
+
+    #[inline(always)]
+    fn right(&mut self, column: usize, _: bool) -> bool {
+        let run = match self.runs[column] {
+            Some(run) => run,
+            None => self.run(column),
+        };
+        self.runs[column] = run.checked_sub(1);
+        run > 0
+    }
+
+    #[inline(always)]
+    fn byte(&mut self, column: usize, _: u8) -> u8 {
+        let byte = self.columns[column].get(self.at[column]);
+        self.at[column] += 1;
+        self.lacking |= byte.is_none();
+        byte.copied().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_every_length() {
+        let mut bytes = Vec::new();
+        let values = [0, 1, 127, 128, 16_383, 16_384, u32::MAX];
+        values.iter().for_each(|value| put_varint(&mut bytes, *value));
+        let mut rest = &bytes[..];
+        assert!(values.iter().all(|value| take_varint(&mut rest) == Some(*value)));
+        assert!(rest.is_empty());
+        assert_eq!(take_varint(&mut &[0x80][..]), None);
+        assert_eq!(take_varint(&mut &[0xff; 9][..]), None);
+    }
+
+    #[test]
+    fn runs_and_what_breaks_them() {
+        let script: Vec<bool> = (0..5000).map(|n| n % 7 != 0 && n < 4000 || n > 4003).collect();
+        let mut filling = Filling::default();
+        for (at, right) in script.iter().enumerate() {
+            if !filling.right(WORD, *right) {
+                filling.byte(WORD, at as u8);
+            }
+        }
+        let mut taking = Taking { columns: filling.columns, ..Taking::default() };
+        for (at, right) in script.iter().enumerate() {
+            assert_eq!(taking.right(WORD, false), *right, "{at}");
+            assert!(*right || taking.byte(WORD, 0) == at as u8);
+        }
+        assert!(!taking.lacking);
+        taking.byte(KIND, 0);
+        assert!(taking.lacking);
+    }
+}

@@ -275,22 +275,27 @@ fn stamp(path: &Path) -> Option<Stamp> {
 struct Before {
     out: Option<Stamp>,
     alone: Vec<(PathBuf, Option<Stamp>)>,
+    /// Directories.
+    parts_alone: Vec<PathBuf>,
 }
 
 impl Before {
     fn now(out: &Path) -> Before {
-        let alone = alone(out).into_iter().map(|path| (path.clone(), stamp(&path)));
-        Before { out: stamp(out), alone: alone.collect() }
+        let traces = alone(out, TRACE).into_iter().map(|path| (path.clone(), stamp(&path)));
+        Before { out: stamp(out), alone: traces.collect(), parts_alone: alone(out, PARTS) }
     }
 }
 
-/// The traces of processes to each of which MPI said that it is alone: `app.process-0.rfn`, by number.
-fn alone(out: &Path) -> Vec<PathBuf> {
+const TRACE: &str = ".rfn";
+const PARTS: &str = ".rfn.parts";
+
+/// What processes to each of which MPI said that it is alone have left: `app.process-0.rfn`, by number.
+fn alone(out: &Path, ending: &str) -> Vec<PathBuf> {
     let mark = format!("{}.process-", out.file_stem().unwrap_or_default().to_string_lossy());
     let directory = out.parent().unwrap_or(Path::new("/"));
     let names = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
     let number = |name: OsString| -> Option<(u32, PathBuf)> {
-        let number = name.to_str()?.strip_prefix(&mark)?.strip_suffix(".rfn")?.parse().ok()?;
+        let number = name.to_str()?.strip_prefix(&mark)?.strip_suffix(ending)?.parse().ok()?;
         Some((number, directory.join(name)))
     };
     let mut found: Vec<(u32, PathBuf)> = names.filter_map(number).collect();
@@ -346,10 +351,13 @@ fn report(plan: &Plan, before: &Before, success: bool) {
     for (parts, out) in spawned_parts(&plan.out) {
         take_in(&parts, &out, false, plan.force);
     }
+    for parts in alone(&plan.out, PARTS).into_iter().filter(|parts| !before.parts_alone.contains(parts)) {
+        take_in(&parts, &parts.with_extension(""), false, plan.force);
+    }
     let after = stamp(&plan.out);
     let none = after.is_none() || after == before.out;
     let new = |path: &PathBuf| !before.alone.contains(&(path.clone(), stamp(path)));
-    let alone: Vec<PathBuf> = alone(&plan.out).into_iter().filter(new).collect();
+    let alone: Vec<PathBuf> = alone(&plan.out, TRACE).into_iter().filter(new).collect();
     if let (true, Some(first), Some(last)) = (none, alone.first(), alone.last()) {
         if !plan.quiet {
             let each = plural(alone.len() as u64, "process");

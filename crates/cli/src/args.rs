@@ -172,9 +172,10 @@ Examples:
       MPI_Reduce(...)  in 20 of 200 iterations  at main (bt.c:140)
 
 The time-step loop is the outermost one that holds most of the calls; 1,000 iterations (100 x 10) are a hundred times
-ten that differ in what the first does. Peers are told from the caller on: rank+1. `1 to 64 by 1`, `1 2 in turn` and
-`varies: 1..64` are numbers that change from call to call, `by rank: 1..9` and `3*rank+10` from rank to rank. A red flag
-is a number that is that of the ranks, so that it will grow with them.
+ten that differ in what the first does. Peers are told from the caller on, rank+1 or around the world (rank+1) mod 8, or
+as the rank they are where that is one. `1 to 64 by 1`, `1 2 in turn` and `varies: 1..64` are numbers that change from
+call to call, `by rank: 1..9` and `3*rank+10` from rank to rank. A red flag is a number that is that of the ranks, so that
+it will grow with them.
 Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared. Without them
 calls are named by their function, or by module and offset. A trace that was folded by grammar has no loops; they are then
 looked for in the calls of one rank of each kind.

@@ -35,6 +35,15 @@ pub fn of_name(name: &str) -> (Option<Format>, Compression) {
     (Format::named(extension), compression)
 }
 
+/// Compressions that are not read, by how their files begin.
+const OTHERS: [(&[u8], &str); 5] = [
+    (b"BZh", "bzip2"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+    (b"LZIP", "lzip"),
+    (b"\x1f\x9d", "compress"),
+    (b"PK\x03\x04", "zip"),
+];
+
 fn of_bytes(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
     let marked = if head.starts_with(&pdats::MAGIC) {
         Some(Format::Pdats)
@@ -47,7 +56,16 @@ fn of_bytes(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
     };
     match (marked, name) {
         (Some(format), _) => Ok(format),
-        (None, Some(Format::Din)) | (None, None) => of_text(head, name),
+        (None, Some(Format::Din)) | (None, None) => {
+            match OTHERS.iter().find(|(mark, _)| head.starts_with(mark)) {
+                Some((_, tool)) => Err(Error::Unknown {
+                    what: format!(
+                        "it is compressed with {tool}; gzip, zstd and xz are read, others through a pipe"
+                    ),
+                }),
+                None => of_text(head, name),
+            }
+        }
         (None, Some(format)) => Ok(format),
     }
 }
@@ -123,5 +141,6 @@ mod tests {
         check(b"", "-", Err("--from"));
         check(&[0; 9], "a", Err("--from"));
         check(b"hello, world\n", "a.txt", Err("pdt64"));
+        check(b"BZh91AY&SY", "a.din.bz2", Err("bzip2; gzip, zstd and xz are read"));
     }
 }

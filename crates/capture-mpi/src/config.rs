@@ -119,6 +119,17 @@ impl Config {
             None => Folding::default(),
             Some(text) => text.parse().map_err(Unknown::Fold)?,
         };
+        let stacks = match text("REFRAIN_STACKS").as_deref() {
+            None | Some("") if fold != Folding::Grammar => Kept::Full,
+            None | Some("off" | "") => Kept::Nothing,
+            Some("site") => Kept::Site,
+            Some("full") => Kept::Full,
+            Some(value) => {
+                let value = value.to_owned();
+                return Err(Unknown::Value { variable: "REFRAIN_STACKS", value, known: "off, site, full" });
+            }
+        };
+        lossy.with_stacks(stacks != Kept::Nothing).map_err(Unknown::Choice)?;
         Ok(Some(Config {
             out: PathBuf::from(out),
             pointers: switch("REFRAIN_POINTERS", true)?,
@@ -132,17 +143,7 @@ impl Config {
             },
             split,
             fold,
-            stacks: match text("REFRAIN_STACKS").as_deref() {
-                None | Some("") if fold != Folding::Grammar => Kept::Full,
-                None | Some("off" | "") => Kept::Nothing,
-                Some("site") => Kept::Site,
-                Some("full") => Kept::Full,
-                Some(value) => {
-                    let value = value.to_owned();
-                    let known = "off, site, full";
-                    return Err(Unknown::Value { variable: "REFRAIN_STACKS", value, known });
-                }
-            },
+            stacks,
             fold_recursion: match text("REFRAIN_RECURSION").as_deref() {
                 None | Some("fold" | "") => true,
                 Some("keep") => false,
@@ -265,6 +266,14 @@ mod tests {
         check("OUT=a STACKS=on", "REFRAIN_STACKS is \"on\", which is none of: off, site, full");
         check("OUT=a RECURSION=off", "REFRAIN_RECURSION is \"off\", which is none of: fold, keep");
         check("OUT=a LOSSY=sites=x", "REFRAIN_LOSSY: 'sites=x' needs a number from 2 on");
+        check(
+            "OUT=a LOSSY=sites=2",
+            "REFRAIN_LOSSY: 'sites' needs call stacks (stacks site, stacks full or fold loops)",
+        );
+        check(
+            "OUT=a LOSSY=sites=2 FOLD=loops",
+            "a pointers=true time=Mean split=true fold=loops force=false summary=false safe=true panic=0",
+        );
         check(
             "OUT=a LOSSY=tags SPLIT=off",
             "REFRAIN_LOSSY: 'tags' needs numbers apart from calls (split on)",

@@ -41,7 +41,7 @@ pub enum Command {
         #[command(flatten)]
         flags: Flags,
         /// The command to run, with its arguments
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
         words: Vec<OsString>,
     },
     /// Print the environment in which programs are traced, for batch scripts
@@ -76,7 +76,7 @@ Exit code 0: all is well; 1: a problem was found; 2: there was nothing to look a
         #[arg(long)]
         json: bool,
         /// A program, or a whole command
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
         words: Vec<OsString>,
     },
     /// Make a trace from the parts that a run left behind when it ended too early
@@ -93,7 +93,7 @@ All calls are there up to the last that returned; `refrain info` says how each r
         /// The directory with the parts
         directory: PathBuf,
         /// Write the trace here [default: the directory's name without .parts]
-        #[arg(long, value_name = "FILE")]
+        #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
         /// Replace the trace if it is there already
         #[arg(long)]
@@ -116,7 +116,7 @@ Examples:
 Examples:
   refrain dump app.rfn                                everything, rank by rank
   refrain dump app.rfn --rank 0,3-5 --calls 100..200  the second hundred of four ranks
-  refrain dump app.rfn --only MPI_Send,MPI_Recv
+  refrain dump app.rfn --only MPI_Send,coll           functions, families (see `refrain run --help`), MPI_Win_*
   refrain dump app.rfn --json | jq 'select(.args.dest==1)'
   refrain dump app.rfn --stacks                       where each call came from, of a run with --stacks full
 
@@ -138,9 +138,9 @@ from world. source and dest are ranks in the call's comm. {size=256, ...} is wha
         /// Only the calls at these positions: A..B (without B), A.., ..B or A
         #[arg(long, value_name = "A..B", value_parser = positions)]
         calls: Option<std::ops::Range<u64>>,
-        /// Only calls of these functions
-        #[arg(long, value_name = "FUNCTIONS", value_delimiter = ',')]
-        only: Vec<String>,
+        /// Only these calls: functions, families (p2p, coll, rma, ...), beginnings (MPI_Win_*)
+        #[arg(long, value_name = "CALLS")]
+        only: Option<String>,
         /// text for people, json for programs: one object a line
         #[arg(long, value_enum, default_value = "text")]
         format: Format,
@@ -177,9 +177,10 @@ the binaries that ran, which must still be there, and the counts of the calls. `
 call is sure to be made each time; turns without any call are not counted. Without the code, or where functions
 call themselves, loops are shown as the order of the calls was folded (--folded): then 1,000 iterations (100 x 10) are a
 hundred times ten that differ in what the first does.
-The time-step loop is the outermost one that holds most of the calls. Peers are told from the caller on: rank+1. `1 to 64 by 1`, `1 2 in turn` and
-`varies: 1..64` are numbers that change from call to call, `by rank: 1..9` and `3*rank+10` from rank to rank. A red flag
-is a number that is that of the ranks, so that it will grow with them.
+The time-step loop is the outermost one that holds most of the calls. Peers are told from the caller on, rank+1 or around
+the world (rank+1) mod 8, or as the rank they are where that is one. `1 to 64 by 1`, `1 2 in turn` and `varies: 1..64` are
+numbers that change from call to call, `by rank: 1..9` and `3*rank+10` from rank to rank. A red flag is a number that is
+that of the ranks, so that it will grow with them.
 Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared. Without them
 calls are named by their function, or by module and offset. A trace that was folded by grammar has no loops; they are then
 looked for in the calls of one rank of each kind.
@@ -190,10 +191,10 @@ for each list of ranks how often the node's place is reached and how often it ru
         /// The trace
         file: PathBuf,
         /// Only this rank
-        #[arg(long, value_name = "RANK")]
+        #[arg(long, value_name = "RANK", value_parser = one)]
         rank: Option<u32>,
         /// Only this thread of the ranks
-        #[arg(long, value_name = "THREAD")]
+        #[arg(long, value_name = "THREAD", value_parser = one)]
         thread: Option<u32>,
         /// Show loops within at most so many loops, and count the rest
         #[arg(long, value_name = "LOOPS")]
@@ -221,6 +222,7 @@ for each list of ranks how often the node's place is reached and how often it ru
 Examples:
   refrain loops app.rfn --text > app.txt
   refrain import app.txt --out again.rfn      has the same calls as app.rfn
+  refrain loops app.rfn --text | sed s/old/new/ | refrain import - --out new.rfn
 
 One thing a line: what ran, then the modules, the stacks, the symbols (calls without their numbers), the streams of numbers,
 the structures, and for each kind of ranks which structure and which streams are theirs. What is behind # is for people.
@@ -232,7 +234,7 @@ the structures, and for each kind of ranks which structure and which streams are
 
 Lanes are the times of each node of a structure of loops, then the numbers of each of its symbols.")]
     Import {
-        /// The text
+        /// The text; - is standard input
         file: PathBuf,
         /// Write the trace here
         #[arg(long, short, value_name = "FILE")]
@@ -246,12 +248,14 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
     Stats {
         /// The trace
         file: PathBuf,
-        /// Only this table
+        /// Only this table; site, where in the program the calls are made, is in none of the others
         #[arg(long, value_enum)]
         per: Option<Per>,
         /// One JSON object with exact numbers: bytes and nanoseconds
         #[arg(long)]
         json: bool,
+        #[command(flatten)]
+        modules: Modules,
         #[command(flatten)]
         addresses: StatsFlags,
     },
@@ -325,11 +329,17 @@ fn stats_help() -> String {
 Examples:
   refrain stats app.rfn
   refrain stats app.rfn --per rank
+  refrain stats app.rfn --per site          which MPI_Allreduce is slow? Of a run with --stacks or --fold loops
   refrain stats app.rfn --json | jq '.functions[] | [.function, .payload]'
   refrain stats app.pdt.gz                  an address trace, in any format that `refrain convert` reads
 
 {}
-Time is that of the calls on all ranks together; by rank only its sum, least and most are kept.",
+Time is that of the calls on all ranks together; by rank only its sum, least and most are kept.
+
+Of an address trace: a reference is repeated if it is of the kind of the one right before and as far on as that. What
+packing is worth is told in steps: overhead is what the trace's own format has beside kind and address, locality what is
+saved by writing offsets instead of addresses, sequentiality what is saved by counting repeated ones. How many lines are
+touched, and how small a cache would do, says `refrain simulate --curve`.",
         refrain_views::stats::DEFINITION
     )
 }
@@ -344,6 +354,12 @@ pub enum Format {
 pub enum Per {
     Function,
     Rank,
+    Site,
+}
+
+/// A number where a list might be expected.
+fn one(text: &str) -> Result<u32, String> {
+    text.trim().parse().map_err(|_| format!("'{text}' is not one number; a list is not taken here"))
 }
 
 #[cfg(test)]
@@ -375,6 +391,8 @@ mod tests {
         );
         assert_eq!(words_of("refrain run --force -- ./app -- x"), ("./app -- x".into(), true));
         assert_eq!(words_of("refrain run --force ./app --out y"), ("./app --out y".into(), true));
+        assert_eq!(words_of("refrain run -o y --force ./app --ouut -z"), ("./app --ouut -z".into(), true));
+        assert_eq!(words_of("refrain run -- -app"), ("-app".into(), false));
     }
 
     #[test]
@@ -391,7 +409,11 @@ mod tests {
             ("refrain dump a --rank x", "0,3-5"),
             ("refrain dump a --calls 5..2", "10..20"),
             ("refrain dump a --format xml", "text, json"),
-            ("refrain stats a --per peer", "function, rank"),
+            ("refrain stats a --per peer", "function, rank, site"),
+            ("refrain run --ouut y.rfn -- ./app", "unexpected argument '--ouut'"),
+            ("refrain run --ouut y.rfn ./app", "'--out'"),
+            ("refrain doctor --jsn ./app", "'--json'"),
+            ("refrain loops a --rank 0,1", "'0,1' is not one number"),
             ("refrain nothing", "unrecognized"),
         ] {
             let error = parse(line).unwrap_err();
@@ -408,7 +430,7 @@ mod tests {
         };
         assert!(rank.unwrap().contains(4));
         assert_eq!(calls, Some(10..u64::MAX));
-        assert_eq!(only, ["MPI_Send", "MPI_Recv"]);
+        assert_eq!(only.as_deref(), Some("MPI_Send,MPI_Recv"));
         assert_eq!(format, Format::Json);
         assert!(matches!(parse("refrain dump f --json"), Ok(Command::Dump { json: true, .. })));
     }

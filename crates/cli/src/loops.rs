@@ -1,5 +1,6 @@
 //! `refrain loops`: the structure of a trace, with names from the binaries that ran.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -7,9 +8,10 @@ use refrain_sites::Binaries;
 use refrain_views::loops::{Options, write_events, write_json, write_text};
 use refrain_views::written;
 
-use crate::failure::Failure;
+use crate::addresses::is_dash;
+use crate::failure::{Failure, not_read, not_saved};
 use crate::reading::{closing_line, finish, open, output};
-use crate::say;
+use crate::{nothing, say};
 
 pub enum Form {
     Tree,
@@ -29,15 +31,35 @@ pub fn loops(path: &Path, options: &Options, form: Form, folders: &[PathBuf]) ->
         Form::Whole => written::write(&trace, &mut out),
     };
     names.warnings().iter().for_each(|warning| say(warning));
+    let asked = |rank| options.rank.is_none_or(|asked| asked == rank);
+    if let (Ok(()), Some(why)) = (&done, nothing::of_ranks(&trace, asked)) {
+        say(&format!("{}: {why}", path.display()));
+    }
     finish(path, done)
 }
 
 /// A text of `--text` as a trace.
 pub fn import(path: &Path, out: &Path, force: bool) -> Result<ExitCode, Failure> {
-    let failed = |what: &dyn std::fmt::Display| Failure::new(format!("{}: {what}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|e| failed(&format!("cannot be read: {e}")))?;
+    // Before anything is read: that it cannot be written is known already.
+    refrain_tracefile::target(out, force).map_err(|error| not_saved(&error))?;
+    let name = if is_dash(path) { "standard input".into() } else { path.display().to_string() };
+    let failed = |what: &dyn std::fmt::Display| Failure::new(format!("{name}: {what}"));
+    let mut bytes = Vec::new();
+    let read = match is_dash(path) {
+        true => std::io::stdin().read_to_end(&mut bytes).map(drop),
+        false => std::fs::read(path).map(|read| bytes = read),
+    };
+    read.map_err(|error| not_read(Path::new(&name), &error))?;
+    if bytes.starts_with(&refrain_tracefile::MAGIC) {
+        let help = "`refrain loops FILE --text` makes a text of it, which this reads back";
+        return Err(failed(&"a trace file, not the text of one").help(help));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| failed(&"it is no text"))?;
     let trace = written::read(&text).map_err(|error| failed(&error))?;
-    refrain_tracefile::save(&trace, out, force).map_err(|error| Failure::new(error.to_string()))?;
-    say(&closing_line(out, out));
+    let size = refrain_tracefile::save(&trace, out, force).map_err(|error| not_saved(&error))?;
+    say(&match refrain_tracefile::is_device(out) {
+        true => format!("{size} bytes -> {}", out.display()),
+        false => closing_line(out, out),
+    });
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@ mod args;
 mod doctor;
 mod failure;
 mod loops;
+mod nothing;
 mod progress;
 mod reading;
 mod recover;
@@ -44,7 +45,7 @@ fn main() -> ExitCode {
         Command::Dump { file, rank, thread, calls, only, format, json, sites, stacks, modules } => {
             let format = if json { Format::Json } else { format };
             let from = (sites || stacks).then_some(reading::From { stacks, folders: &modules.folders });
-            reading::dump(&file, rank, thread, calls, &only, format, from)
+            reading::dump(&file, rank, thread, calls, only.as_deref(), format, from)
         }
         Command::Loops { file, rank, thread, depth, all, folded, json, events, text, modules } => {
             let options = refrain_views::loops::Options { rank, thread, depth, all, folded };
@@ -57,8 +58,9 @@ fn main() -> ExitCode {
             loops::loops(&file, &options, form, &modules.folders)
         }
         Command::Import { file, out, force } => loops::import(&file, &out, force),
-        Command::Stats { file, per, json, addresses: flags } => {
-            addresses::stats(&file, &flags, per, json).unwrap_or_else(|| reading::stats(&file, per, json))
+        Command::Stats { file, per, json, modules, addresses: flags } => {
+            let of_calls = || reading::stats(&file, per, json, &modules.folders);
+            addresses::stats(&file, &flags, per, json).unwrap_or_else(of_calls)
         }
         Command::Convert { flags } => addresses::convert(&flags),
         Command::Simulate { flags } => addresses::simulate(&flags),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use refrain_model::Function;
+use refrain_model::choice;
 use refrain_sites::Binaries;
 use refrain_tracefile::{Error, Trace};
 use refrain_views::dump::Selection;
@@ -14,9 +14,10 @@ use refrain_views::select::Numbers;
 use refrain_views::{dump, info, stats, verify};
 
 use crate::args::{Format, Per};
-use crate::failure::Failure;
+use crate::failure::{Failure, not_read};
+use crate::nothing::{self, Counted};
 use crate::progress::Bar;
-use crate::say;
+use crate::{addresses, say};
 
 /// The answer is no.
 const NO: u8 = 1;
@@ -28,7 +29,7 @@ pub struct Opened {
 }
 
 fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|e| Failure::new(format!("{} cannot be read: {e}", path.display())))
+    std::fs::read(path).map_err(|error| not_read(path, &error))
 }
 
 pub fn open(path: &Path) -> Result<Opened, Failure> {
@@ -38,6 +39,11 @@ pub fn open(path: &Path) -> Result<Opened, Failure> {
 }
 
 fn unreadable(path: &Path, error: &Error) -> Failure {
+    if matches!(error, Error::Foreign { len: 1.. }) && addresses::is_address_trace(path) {
+        let failure =
+            Failure::new(format!("{} is an address trace, not a trace of MPI calls", path.display()));
+        return failure.help("`refrain stats`, `refrain convert` and `refrain simulate` read it");
+    }
     Failure::new(format!("{}: {error}", path.display()))
 }
 
@@ -87,11 +93,12 @@ pub fn dump(
     ranks: Option<Numbers>,
     threads: Option<Numbers>,
     calls: Option<Range<u64>>,
-    only: &[String],
+    only: Option<&str>,
     format: Format,
     from: Option<From>,
 ) -> Result<ExitCode, Failure> {
-    let only = if only.is_empty() { None } else { Some(functions(only)?) };
+    let chosen = only.map(choice::chosen).transpose();
+    let chosen = chosen.map_err(|why| Failure::new(format!("--only: {why}")))?;
     let trace = open(path)?.trace;
     if let Some(words) = info::lossy(&trace) {
         crate::say(&format!(
@@ -99,51 +106,51 @@ pub fn dump(
             path.display()
         ));
     }
-    let selection = Selection { ranks, threads, calls: calls.unwrap_or(0..u64::MAX), only };
+    let selection = Selection { ranks, threads, calls: calls.unwrap_or(0..u64::MAX), only: chosen };
     let format = match format {
         Format::Text => dump::Format::Text,
         Format::Json => dump::Format::Json,
     };
-    let Some(From { stacks, folders }) = from else {
-        return finish(path, dump::dump(&trace, &selection, format, &mut output()));
-    };
-    if trace.bundle.sites.is_empty() {
+    if from.is_some() && trace.bundle.sites.is_empty() {
         return Err(no_sites(path));
     }
-    let names = Binaries::new(&trace.bundle.sites, folders);
-    let from = dump::From { names: &names, stacks };
-    let done = dump::dump_from(&trace, &selection, format, Some(from), &mut output());
-    names.warnings().iter().for_each(|warning| say(warning));
+    let mut out = Counted::new(output());
+    let done = match from {
+        None => dump::dump(&trace, &selection, format, &mut out),
+        Some(From { stacks, folders }) => {
+            let names = Binaries::new(&trace.bundle.sites, folders);
+            let from = dump::From { names: &names, stacks };
+            let done = dump::dump_from(&trace, &selection, format, Some(from), &mut out);
+            names.warnings().iter().for_each(|warning| say(warning));
+            done
+        }
+    };
+    if done.is_ok() && out.is_empty() {
+        say(&format!("{}: {}", path.display(), nothing::dumped(&trace, &selection, only)));
+    }
     finish(path, done)
 }
 
-fn functions(names: &[String]) -> Result<Vec<&'static Function>, Failure> {
-    let find = |name: &String| {
-        refrain_model::function(name.trim()).ok_or_else(|| {
-            let failure = Failure::new(format!("--only names {name}, which is not a function of MPI"));
-            let wanted = format!("mpi_{}", name.trim().to_ascii_lowercase());
-            let meant = refrain_model::functions().iter().find(|f| {
-                let have = f.name.to_ascii_lowercase();
-                have == wanted || have == wanted["mpi_".len()..]
-            });
-            match meant {
-                Some(function) => failure.help(format!("did you mean {}?", function.name)),
-                None => failure.help("write names as in C, with commas between them: MPI_Send,MPI_Recv"),
-            }
-        })
-    };
-    names.iter().map(find).collect()
-}
-
-pub fn stats(path: &Path, per: Option<Per>, json: bool) -> Result<ExitCode, Failure> {
+pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let trace = open(path)?.trace;
-    let stats = stats::stats(&trace).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    let failed = |error| Failure::new(format!("{}: {error}", path.display()));
+    let mut out = output();
     let per = match per {
         None => stats::Per::Both,
         Some(Per::Function) => stats::Per::Function,
         Some(Per::Rank) => stats::Per::Rank,
+        Some(Per::Site) => {
+            if trace.bundle.sites.is_empty() {
+                return Err(no_sites(path));
+            }
+            let names = Binaries::new(&trace.bundle.sites, folders);
+            let rows = stats::sites(&trace, &names).map_err(failed)?;
+            names.warnings().iter().for_each(|warning| say(warning));
+            let write = if json { stats::write_sites_json } else { stats::write_sites_text };
+            return finish(path, write(&trace, &rows, &mut out));
+        }
     };
-    let mut out = output();
+    let stats = stats::stats(&trace).map_err(failed)?;
     finish(
         path,
         if json {
@@ -198,7 +205,11 @@ pub fn closing_line(out: &Path, shown: &Path) -> String {
             plural(info::calls(&trace.bundle), "call"),
             thousands(bytes.len() as u64),
             shown.display(),
-            if trace.meta.complete { "" } else { " (partial, see `refrain info`)" },
+            match (trace.meta.complete, info::in_vain(&trace)) {
+                (_, true) => "; the run had none of the ranks that were chosen",
+                (true, _) => "",
+                (false, _) => " (partial, see `refrain info`)",
+            },
         ),
         Err(failure) => format!("the trace that was written cannot be read: {failure}"),
     }

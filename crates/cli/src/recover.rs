@@ -13,7 +13,7 @@ use refrain_tracefile::part::{self, End, Lost, Part, Word};
 use refrain_tracefile::{Meta, RankTime, Trace};
 use refrain_views::human::{plural, ranks as rank_list};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, not_read, not_saved};
 use crate::progress::Bar;
 use crate::say;
 
@@ -35,13 +35,22 @@ pub struct Recovered {
 
 /// `refrain recover`.
 pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<ExitCode, Failure> {
+    if directory.metadata().is_ok_and(|about| !about.is_dir()) {
+        let failure = Failure::new(format!("{} is not a directory", directory.display()));
+        return Err(
+            failure.help("recover takes the directory that ends in .parts, beside where the trace should be")
+        );
+    }
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
     let Some(shown) = out.or_else(|| trace_of(&absolute)) else {
         return Err(Failure::new(format!("{} does not say what trace it belongs to", directory.display()))
             .help("name one: --out FILE"));
     };
+    refrain_tracefile::target(&shown, force).map_err(|error| not_saved(&error))?;
     recover(directory, &shown, force)?;
-    say(&crate::reading::closing_line(&shown, &shown));
+    if !refrain_tracefile::is_device(&shown) {
+        say(&crate::reading::closing_line(&shown, &shown));
+    }
     say(&format!("{} is still there; remove it when you do not need it any more", directory.display()));
     Ok(ExitCode::SUCCESS)
 }
@@ -84,8 +93,7 @@ type Found = (Part, bool);
 
 /// All parts of a directory that can be read, and what is to be said of those that cannot.
 fn read(directory: &Path) -> Result<(Vec<Found>, Vec<String>), Failure> {
-    let paths =
-        paths(directory).map_err(|e| Failure::new(format!("{} cannot be read: {e}", directory.display())))?;
+    let paths = paths(directory).map_err(|error| not_read(directory, &error))?;
     let here = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let runs = |path: &PathBuf| Part::peek(path).is_ok_and(|part| is_at_work(&part, path, here.trim()));
     let begun = Instant::now();

@@ -135,6 +135,7 @@ fn nothing_is_overwritten_or_started_without_leave() {
     place.refrain(&["run", "--out", "link.rfn", "--", "./app"]).check(2, "exists already");
     place.refrain(&["run", "--out", "no/dir.rfn", "--", "./app"]).check(2, "there is no directory");
     place.refrain(&["run", "--out", ".", "--", "./app"]).check(2, "it is a directory");
+    place.refrain(&["run", "--ouut", "x.rfn", "./app"]).check(2, "unexpected argument '--ouut'");
     assert!(!place.path("started").exists());
 
     place.refrain(&["run", "--force", "--", "./app"]).check(0, "the file that is there is from before");
@@ -300,7 +301,7 @@ fn what_cannot_be_asked_for() {
     place.file("good.rfn", small_trace());
     place.refrain(&["dump", "good.rfn", "--rank", "7"]).check(2, "no rank 7");
     place.refrain(&["dump", "good.rfn", "--only", "send"]).check(2, "did you mean MPI_Send?");
-    place.refrain(&["dump", "good.rfn", "--only", "nonsense"]).check(2, "not a function of MPI");
+    place.refrain(&["dump", "good.rfn", "--only", "nonsense"]).check(2, "is neither a function nor a family");
     place.refrain(&["dump", "good.rfn", "--only", "MPI_Send,MPI_Recv"]).check(0, "");
     place.refrain(&["nonsense"]).check(2, "unrecognized");
     let version = place.refrain(&["--version"]);

@@ -96,6 +96,20 @@ impl NewComm {
             _ => (self.code, None),
         }
     }
+
+    /// Where it is named after the communicator it was made from: which parameter that is, and the lane with its number
+    /// among those.
+    pub fn parent(&self) -> Option<(usize, u16)> {
+        match self.scope {
+            Scope::Parent(parent) | Scope::ParentLater(parent, _) => Some((usize::from(parent), self.order)),
+            _ => None,
+        }
+    }
+
+    /// Whether it has the same ranks in the same order as the one it was made from.
+    pub fn is_like_parent(&self) -> bool {
+        self.group == NewGroup::SameAsParent
+    }
 }
 
 /// Lanes of a datatype constructor: the new type's code, and what it is.

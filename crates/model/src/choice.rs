@@ -16,6 +16,7 @@ mod window;
 
 use std::fmt;
 
+pub(crate) use suggest::nearest;
 pub use window::Window;
 
 use crate::{Class, Effect, Function, Kind, Numbers, families, functions};
@@ -185,6 +186,12 @@ fn makes(f: &Function, class: Class) -> bool {
     f.params.iter().any(|p| p.kind == Kind::Handle(class) && new(p.effect))
 }
 
+/// The functions that words such as those of `--only` stand for.
+pub fn chosen(text: &str) -> Result<Vec<&'static Function>, String> {
+    let names = names(text)?;
+    Ok(functions().iter().filter(|f| names.iter().any(|name| covers(name, f))).collect())
+}
+
 /// A name is a family, a function, or the beginning of functions' names: `MPI_Win_*`.
 fn covers(name: &str, f: &Function) -> bool {
     match name.strip_suffix('*') {
@@ -225,6 +232,15 @@ mod tests {
 
     fn only(text: &str) -> Words<'_> {
         Words { only: Some(text), ..Words::default() }
+    }
+
+    #[test]
+    fn words_for_functions() {
+        let names = |text| chosen(text).map(|all| all.iter().map(|f| f.name).collect::<Vec<_>>());
+        assert_eq!(names("MPI_Send, MPI_Recv").unwrap().len(), 2);
+        assert!(names("p2p").unwrap().contains(&"MPI_Isend"));
+        assert!(names("MPI_Win_*").unwrap().iter().all(|name| name.starts_with("MPI_Win_")));
+        assert!(names("MPI_Sent").unwrap_err().contains("did you mean MPI_Send?"));
     }
 
     fn role(choice: &Choice, name: &str) -> Role {

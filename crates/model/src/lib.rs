@@ -16,6 +16,7 @@ mod constants;
 mod lossy;
 mod numbers;
 mod table;
+mod variables;
 
 pub use call::{Address, Area, Call, NUMBER_BITS, Status, Value, maker_of};
 pub use constants::{Constant, constant, constant_by_id, constant_of_bit, constants, constants_of};
@@ -25,3 +26,4 @@ pub use table::{
     CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, families, function,
     function_by_id, functions,
 };
+pub use variables::unknown_variable;

@@ -91,6 +91,18 @@ impl Lossy {
         Err(BadChoice { option: "lossy", why })
     }
 
+    /// Refuses words about call sites where none are kept.
+    pub fn with_stacks(&self, stacks: bool) -> Result<(), BadChoice> {
+        let words = [(self.sites > 0, "sites"), (!self.sites_in.is_empty(), "sites-in")];
+        match words.iter().find(|(given, _)| *given && !stacks) {
+            None => Ok(()),
+            Some((_, word)) => {
+                let why = format!("'{word}' needs call stacks (stacks site, stacks full or fold loops)");
+                Err(BadChoice { option: "lossy", why })
+            }
+        }
+    }
+
     /// As it was written, for the trace to say.
     pub fn said(&self) -> Option<&str> {
         self.said.as_deref()
@@ -135,6 +147,11 @@ mod tests {
             Lossy::read(Some("waits")).unwrap().with_split(false).unwrap_err().why.starts_with("'waits'")
         );
         assert!(Lossy::read(Some("averages,sites=2")).unwrap().with_split(false).is_ok());
+        let refused_without = |words| Lossy::read(Some(words)).unwrap().with_stacks(false).unwrap_err().why;
+        assert!(refused_without("tags,sites=2").starts_with("'sites' needs call stacks"));
+        assert!(refused_without("sites-in=a+0x1-0x2").starts_with("'sites-in' needs call stacks"));
+        assert!(lossy.with_stacks(false).is_ok());
+        assert!(Lossy::read(Some("sites=2")).unwrap().with_stacks(true).is_ok());
         assert_eq!(refused("histograms=0"), "'histograms=0' needs a number from 1 on");
         assert!(refused("tags=1").contains("none of") && refused("tags,").contains("''"));
         for code in ["a", "a+0x10", "a+10-20", "+0x1-0x2", "a+0x20-0x20"] {

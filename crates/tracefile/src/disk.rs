@@ -1,7 +1,9 @@
-//! Files: written under a temporary name beside the final one, and renamed when they are complete.
+//! Files: written under a temporary name beside the final one, and renamed when they are complete. What is no file is never
+//! renamed over.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Trace};
@@ -12,12 +14,67 @@ pub fn open(path: impl AsRef<Path>) -> Result<Trace, Error> {
     crate::read(&bytes)
 }
 
+/// What stands where something is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// A file, or a name that nothing has yet. Where a link led there, it is what the link leads to: the link stays.
+    File(PathBuf),
+    /// A character device such as `/dev/null`, to be written into as it is.
+    Device(PathBuf),
+}
+
+/// Where what is written to `path` goes. Files are for replacing with `overwrite` only; directories, pipes, sockets and
+/// disks never are.
+pub fn target(path: &Path, overwrite: bool) -> Result<Target, Error> {
+    /// As many links in a row as Linux follows.
+    const LINKS: usize = 40;
+    let exists = || Error::Exists { path: path.into() };
+    let about = match fs::metadata(path) {
+        Ok(about) => about,
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            // A link to nowhere is something too.
+            if !overwrite && fs::symlink_metadata(path).is_ok() {
+                return Err(exists());
+            }
+            let mut end = path.to_owned();
+            for _ in 0..LINKS {
+                let Ok(next) = fs::read_link(&end) else { break };
+                end = end.parent().unwrap_or(Path::new("")).join(next);
+            }
+            return Ok(Target::File(end));
+        }
+        Err(error) => return Err(Error::Io { action: "write", path: path.into(), error }),
+    };
+    let kind = about.file_type();
+    if kind.is_char_device() {
+        return Ok(Target::Device(path.into()));
+    }
+    if kind.is_file() {
+        let file = || fs::canonicalize(path).map(Target::File).map_err(failed("write", path));
+        return if overwrite { file() } else { Err(exists()) };
+    }
+    let kinds = [(kind.is_dir(), "a directory"), (kind.is_fifo(), "a pipe"), (kind.is_socket(), "a socket")];
+    let what = kinds.iter().find(|(is, _)| *is).map_or("a disk", |(_, what)| what);
+    Err(Error::NoFile { path: path.into(), what })
+}
+
+/// Whether a trace written there leaves nothing behind.
+pub fn is_device(path: &Path) -> bool {
+    matches!(target(path, true), Ok(Target::Device(_)))
+}
+
 /// Never replaces a file unless `overwrite`, also not one that appears meanwhile; returns the size.
 pub fn save(trace: &Trace, path: impl AsRef<Path>, overwrite: bool) -> Result<u64, Error> {
-    let path = path.as_ref();
-    if !overwrite && fs::symlink_metadata(path).is_ok() {
-        return Err(Error::Exists { path: path.into() });
-    }
+    let path = &match target(path.as_ref(), overwrite)? {
+        Target::File(path) => path,
+        Target::Device(path) => {
+            let bytes = crate::write(trace);
+            let written =
+                OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(&bytes));
+            written.map_err(failed("write", &path))?;
+            return Ok(bytes.len() as u64);
+        }
+    };
     let bytes = crate::write(trace);
     let (temporary, mut file) = beside(path)?;
     let written = file

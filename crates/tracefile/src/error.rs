@@ -15,6 +15,11 @@ pub enum Error {
     Exists {
         path: PathBuf,
     },
+    /// What stands in the place of the file, and cannot be replaced by one.
+    NoFile {
+        path: PathBuf,
+        what: &'static str,
+    },
     /// The magic is not there.
     Foreign {
         len: usize,
@@ -64,6 +69,13 @@ impl std::fmt::Display for Error {
                 write!(
                     f,
                     "{} exists already; choose another name or ask for it to be replaced",
+                    path.display()
+                )
+            }
+            Error::NoFile { path, what } => {
+                write!(
+                    f,
+                    "{} is {what}, which no trace can take the place of; choose another name",
                     path.display()
                 )
             }

@@ -29,7 +29,7 @@ use model::Model;
 use pack::{Decoder, Encoder};
 use token::{Put, Token};
 
-pub use disk::{open, save};
+pub use disk::{Target, is_device, open, save, target};
 pub use error::Error;
 
 pub const MAGIC: [u8; 4] = *b"\x93RFN";

@@ -393,3 +393,53 @@ fn files_are_never_overwritten_unasked() {
     assert!(matches!(save(&one, directory.join("no/such/b.rfn"), false), Err(Error::Io { .. })));
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+/// A run as root with `--out /dev/null --force` once left a file where the device had been.
+#[test]
+fn only_files_are_replaced() {
+    use std::os::unix::fs::{FileTypeExt, symlink};
+    let directory = std::env::temp_dir().join(format!("refrain-tracefile-kinds-{}", std::process::id()));
+    std::fs::create_dir_all(directory.join("sub")).unwrap();
+    let path = |name: &str| directory.join(name);
+    let kind = |name: &str| std::fs::symlink_metadata(path(name)).unwrap().file_type();
+
+    // Links stay, and what they lead to is replaced, or made.
+    save(&small(), path("sub/a.rfn"), false).unwrap();
+    symlink("sub/a.rfn", path("first")).unwrap();
+    symlink("first", path("second")).unwrap();
+    symlink("sub/new.rfn", path("nowhere")).unwrap();
+    for (link, file, old) in [("second", "sub/a.rfn", true), ("nowhere", "sub/new.rfn", false)] {
+        assert!(matches!(save(&Trace::default(), path(link), false), Err(Error::Exists { .. })), "{link}");
+        assert_eq!(path(file).exists(), old);
+        save(&Trace::default(), path(link), true).unwrap();
+        assert!(kind(link).is_symlink());
+        assert_eq!(open(path(file)).unwrap(), Trace::default());
+    }
+
+    // A device of our own, where we may make one: a mistake here would take the real one away.
+    let made = |words: &[&str]| {
+        let status = std::process::Command::new(words[0]).args(&words[1..]).current_dir(&directory).status();
+        status.is_ok_and(|status| status.success())
+    };
+    if made(&["mknod", "null", "c", "1", "3"]) && std::fs::write(path("null"), "x").is_ok() {
+        symlink("null", path("to-null")).unwrap();
+        for name in ["null", "to-null"] {
+            assert!(save(&small(), path(name), true).unwrap() > 0);
+            assert!(save(&small(), path(name), false).is_ok());
+            assert!(kind("null").is_char_device() && refrain_tracefile::is_device(&path(name)));
+        }
+    }
+    assert!(made(&["mkfifo", "pipe"]));
+    let socket = std::os::unix::net::UnixListener::bind(path("socket")).unwrap();
+    for (name, what) in [("pipe", "a pipe"), ("socket", "a socket"), ("sub", "a directory")] {
+        for force in [false, true] {
+            let error = save(&small(), path(name), force).unwrap_err().to_string();
+            assert!(error.contains(&format!("{name} is {what}")), "{error}");
+        }
+    }
+    assert!(kind("pipe").is_fifo() && kind("socket").is_socket());
+    drop(socket);
+    let left = std::fs::read_dir(&directory).unwrap();
+    assert!(left.flatten().all(|entry| !entry.file_name().to_string_lossy().contains("part")));
+    std::fs::remove_dir_all(&directory).unwrap();
+}

@@ -15,7 +15,8 @@ pub fn thousands(n: u64) -> String {
 
 /// `1 rank`, `12,340 ranks`
 pub fn plural(n: u64, one: &str) -> String {
-    format!("{} {one}{}", thousands(n), if n == 1 { "" } else { "s" })
+    let more = if one.ends_with('s') { "es" } else { "s" };
+    format!("{} {one}{}", thousands(n), if n == 1 { "" } else { more })
 }
 
 /// `812 B`, `1.50 KiB`
@@ -110,6 +111,7 @@ mod tests {
         }
         assert_eq!(plural(1, "rank"), "1 rank");
         assert_eq!(plural(0, "call"), "0 calls");
+        assert_eq!(plural(2, "process"), "2 processes");
     }
 
     #[test]

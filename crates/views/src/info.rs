@@ -127,6 +127,11 @@ pub fn chosen_ranks(trace: &Trace) -> impl Iterator<Item = u32> {
     (0..trace.meta.ranks).filter(move |&rank| chosen.as_ref().is_none_or(|chosen| chosen.contains(rank)))
 }
 
+/// Whether ranks were chosen of which the run had none.
+pub fn in_vain(trace: &Trace) -> bool {
+    trace.meta.ranks > 0 && chosen_ranks(trace).next().is_none()
+}
+
 /// Which calls were asked for.
 fn calls_kept(options: &[(String, String)]) -> Vec<String> {
     let option = |name| option(options, name);
@@ -135,7 +140,8 @@ fn calls_kept(options: &[(String, String)]) -> Vec<String> {
     let ranks = option("ranks").map_or("every rank".into(), |ranks| format!("rank {ranks}"));
     let skip = skip.map_or(String::new(), |skip| format!(" but {skip}"));
     let window = window.map_or(String::new(), |window| format!(", {window} after MPI_Init"));
-    let mut lines = vec![format!("calls: {which}{skip} of {ranks}{window}, all arguments and results")];
+    let but = if lost(options).is_empty() { "" } else { " but those below" };
+    let mut lines = vec![format!("calls: {which}{skip} of {ranks}{window}, all arguments and results{but}")];
     if only.is_some() || option("skip").is_some() || !window.is_empty() {
         lines.push(
             "calls: also MPI_Init, MPI_Finalize, MPI_Pcontrol, and what makes the objects of these calls"

@@ -11,7 +11,7 @@ use refrain_tracefile::Trace;
 
 use crate::error::Error;
 use crate::human::{plural, ranks as rank_list};
-use crate::info::{chosen_ranks, lossy};
+use crate::info::{chosen_ranks, in_vain, lossy};
 
 /// What was found; nothing in `problems` is a yes.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub struct Report {
     pub complete: bool,
     /// The words of `--lossy`: what happened was not all kept.
     pub lossy: Option<String>,
+    /// Only ranks were to be recorded that the run did not have.
+    pub in_vain: bool,
 }
 
 #[derive(Debug)]
@@ -78,6 +80,7 @@ pub fn verify(trace: &Trace, progress: &mut dyn FnMut(u64, u64)) -> Report {
         complete: trace.meta.complete,
         cohorts: bundle.cohorts.len(),
         lossy: lossy(trace).map(str::to_owned),
+        in_vain: in_vain(trace),
         ..Report::default()
     };
     if let Err(error) = bundle.validate() {
@@ -191,7 +194,9 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
     for problem in &report.problems {
         writeln!(out, "no: {problem}")?;
     }
-    if report.problems.is_empty() {
+    if report.problems.is_empty() && report.in_vain {
+        writeln!(out, "yes: but nothing was recorded, as none of the chosen ranks was in the run")?;
+    } else if report.problems.is_empty() {
         let partial = if report.complete { "" } else { " (a partial trace: the run did not finish)" };
         let what = match &report.lossy {
             None => "what happened".to_owned(),

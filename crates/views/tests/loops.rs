@@ -4,7 +4,7 @@ mod common;
 
 use std::rc::Rc;
 
-use common::{Encoded, call, looped, send, trace_of};
+use common::{Encoded, call, looped, send, split, trace_of};
 use refrain_fold::bundle::sites::Frame;
 use refrain_sites::{Names, Order, Place, Source, Turn};
 use refrain_tracefile::Trace;
@@ -248,4 +248,75 @@ fn loops_that_are_nested_without_end() {
     let trace = refrain_views::written::read(&written).unwrap();
     let text = text(&trace, Options { all: true, ..Options::default() });
     assert!(text.contains("... 1 call in more loops than can be shown"), "{text}");
+}
+
+#[test]
+fn communicators_are_called_as_in_a_dump() {
+    let copied = call("MPI_Comm_dup").object("MPI_COMM_WORLD").comm_as_parent(0, 0);
+    let to = |rank: i64, comm: &str| {
+        call("MPI_Send").buffer().number(1).object("MPI_INT").tagged(-rank).tagged(9).object(comm)
+    };
+    let rank = |rank: i64| vec![vec![copied.clone(), split(1, 1, &[0, 1]), to(rank, "#0"), to(rank, "#1")]];
+    let shown = text(&looped(&[rank(0), rank(1), rank(2)]), Options::default());
+    // The copy counts ranks as the world does; who is rank 0 of the other one is not looked up.
+    assert!(shown.contains("dest=0, tag=9, comm=world.0)"), "{shown}");
+    assert!(
+        shown.contains("dest=rank on rank 0, rank-1 on rank 1, rank-2 on rank 2, tag=9, comm=world.1)"),
+        "{shown}"
+    );
+    // An id that is used again is not one communicator.
+    let again = call("MPI_Comm_dup").object("MPI_COMM_SELF").comm_as_parent(0, 0);
+    let shown = text(&looped(&[vec![vec![copied, again, to(0, "#0")]]]), Options::default());
+    assert!(shown.contains("comm=comm#0)"), "{shown}");
+}
+
+#[test]
+fn time_by_call_site() {
+    use refrain_views::stats::{sites, write_sites_json, write_sites_text};
+    let rank = |rank: u32| {
+        let mut calls = vec![barrier(12); 3];
+        // The same place, come to from another one.
+        calls.push(call("MPI_Barrier").object("MPI_COMM_WORLD").from(&[107, 212]));
+        calls.extend(vec![barrier(14); if rank.is_multiple_of(2) { 2 } else { 0 }]);
+        calls.push(send(1, "MPI_INT"));
+        vec![calls]
+    };
+    for trace in [looped(&[rank(0), rank(1), rank(2)]), trace_of(&[rank(0), rank(1), rank(2)])] {
+        let rows = sites(&trace, &Program).unwrap();
+        let told: Vec<_> = rows
+            .iter()
+            .map(|row| (row.place.as_ref().map(Place::to_string), row.calls, row.ranks.to_string()))
+            .collect();
+        let at = |line: u32| Some(format!("step (app.c:{line})"));
+        assert_eq!(told, [(at(12), 12, "0-2".into()), (at(14), 4, "0,2".into()), (None, 3, "0-2".into())]);
+        let time = rows[0].time.unwrap();
+        assert_eq!((time.total, time.min, time.max), (1200, 100, 100));
+        let (mut text, mut json) = (Vec::new(), Vec::new());
+        write_sites_text(&trace, &rows, &mut text).unwrap();
+        write_sites_json(&trace, &rows, &mut json).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        let row: Vec<&str> = text.lines().nth(2).unwrap().split_whitespace().collect();
+        assert_eq!(
+            row,
+            [
+                "MPI_Barrier",
+                "4",
+                "400",
+                "ns",
+                "100",
+                "ns",
+                "100",
+                "ns",
+                "100",
+                "ns",
+                "21.1%",
+                "0,2",
+                "step",
+                "(app.c:14)"
+            ]
+        );
+        let json = String::from_utf8(json).unwrap();
+        let part = r#""calls":4,"ranks":"0,2","time_ns":400,"mean_ns":100,"min_ns":100,"max_ns":100,"at":{"function":"step","#;
+        assert!(json.contains(part), "{json}");
+    }
 }

@@ -113,6 +113,7 @@ fn yes_but_not_everything() {
     for lost in ["more than 9 numbers", "counts of MPI_Alltoallv", "tags, where", "how many MPI_Waitsome"] {
         assert!(screen.contains("\nlost ") && screen.contains(lost), "{screen}");
     }
+    assert!(screen.contains("all arguments and results but those below\n"), "{screen}");
     // Where calls were made is not what a dump shows.
     let (answer, screen) = said("sites=2");
     assert!(answer.contains("is what happened"), "{answer}");

@@ -8,7 +8,7 @@ use refrain_encode::{Folding, Tags, Tape};
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
 use refrain_tracefile::part::{self, End, Lost, directory};
-use refrain_tracefile::{Memory, Meta, RankTime, Trace};
+use refrain_tracefile::{Error, Memory, Meta, RankTime, Trace, is_device};
 
 use super::agreement::agree;
 use super::meeting::meet;
@@ -292,6 +292,10 @@ pub fn path_alone(config: &Config, rank: u32) -> PathBuf {
 }
 
 fn path_beside(config: &Config, mark: &str) -> PathBuf {
+    // Devices have no neighbours of ours.
+    if is_device(&config.out) {
+        return config.out.clone();
+    }
     let name = config.out.file_stem().unwrap_or_default().to_string_lossy();
     config.out.with_file_name(format!("{name}.{mark}.rfn"))
 }
@@ -331,9 +335,29 @@ fn write(config: &Config, spawned: bool, alone: Option<u32>, mut trace: Trace) -
             say(&format!("{ranks} ranks, {calls} calls, {bytes} bytes -> {}", path.display()));
         }
         Ok(_) => {}
-        Err(error) => say(&format!("no trace: {error}")),
+        Err(error) => say(&format!("no trace: {}", mended(error))),
     }
     saved.is_ok()
+}
+
+/// What is wrong with the file, and what to do about it here.
+fn mended(error: &Error) -> String {
+    match error {
+        Error::Exists { path } => {
+            let path = path.display();
+            format!("{path} exists already; REFRAIN_FORCE=on replaces it, REFRAIN_OUT names another file")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Says at the beginning of a run what would keep its trace from being written at the end.
+pub fn foresee(config: &Config) {
+    if let Err(error @ (Error::Exists { .. } | Error::NoFile { .. })) =
+        refrain_tracefile::target(&config.out, config.force)
+    {
+        say(&format!("the trace cannot be written: {}", mended(&error)));
+    }
 }
 
 fn calls(bundle: &Bundle) -> u64 {

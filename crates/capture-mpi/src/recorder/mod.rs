@@ -16,6 +16,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use refrain_encode::{Crowd, Encoder, Host, Now, Requests, Tables};
 use refrain_mpi::Pmpi;
 
+use refrain_tracefile::is_device;
 use refrain_tracefile::part::{self, End, Lost, Word};
 
 use crate::clock::Moment;
@@ -357,9 +358,13 @@ impl Recorder for Real {
                         *alone = alone_among_others();
                     }
                     filter::start(u32::try_from(rank).unwrap_or(0), u32::try_from(size).unwrap_or(0));
+                    if let (0, false, None, Some(config)) = (rank, *spawned, *alone, state::CONFIG.get()) {
+                        forewarn(config);
+                    }
                 }
             }
-            if let Some(config) = state::CONFIG.get().filter(|config| config.safe && state.place.is_none()) {
+            let kept = |config: &&Config| config.safe && !is_device(&config.out);
+            if let Some(config) = state::CONFIG.get().filter(kept).filter(|_| state.place.is_none()) {
                 state.place = state.place(config);
                 state::KEPT.store(state.place.is_some(), Relaxed);
             }
@@ -399,6 +404,13 @@ impl Recorder for Real {
         let state = state.or_else(|| State::new().map(Box::new));
         finalize::finalize(state, streams, ending);
     }
+}
+
+/// What the user will not have meant, said once for all ranks.
+fn forewarn(config: &Config) {
+    finalize::foresee(config);
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter_map(|name| refrain_model::unknown_variable(&name)).for_each(|unknown| say(&unknown));
 }
 
 /// A launcher that this MPI library does not understand starts programs of one rank each, all of which would write the

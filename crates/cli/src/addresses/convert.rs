@@ -9,11 +9,13 @@ use clap::Args;
 use refrain_addresses::{
     Batch, Compression, Dictionary, Error, Format, Options, Packed, Shape, WordCounts, Writer, dictionary_of,
 };
+use refrain_views::human::plural;
 
 use super::files::{Source, Target, is_dash, said, said_of_output};
 use super::flags::{self, Drop, Step};
 use crate::failure::Failure;
 use crate::progress::Bar;
+use crate::say;
 
 /// Bytes of a file in which its dictionary is, compressed or not.
 const DICTIONARY: u64 = 1 << 20;
@@ -92,8 +94,10 @@ Formats, and how files of them are called:
   rfa             .rfa     Refrain's own: all there is of each reference, the smallest, read from any place on
 Kinds: 0 read, 1 write, 2 fetch, 3 unknown, 4 to 6 the first three of the supervisor, 7 other.
 
-Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill.
-Where IN is damaged, everything before is written, the error says which record and byte, and the exit code is 2."
+Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill. But
+lackey's M is the read and the write that it stands for from here on: written back they are two lines.
+Where IN is damaged, everything before is written, the error says which record and byte, and the exit code is 2. It takes
+the place of no file: where OUT was there, it is in OUT.part."
         .to_owned()
 }
 
@@ -132,19 +136,30 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
     // Also after damage: what came before it is worth having.
     let count = writer.records();
     let packed = writer.finish();
-    let finished = packed.and_then(|packed| packed.finish().and_then(Target::finish).map_err(Error::Write));
+    let whole = done.is_ok();
+    let finished = packed
+        .and_then(|packed| packed.finish().and_then(|target| target.finish(whole)).map_err(Error::Write));
     match (done, finished) {
         (_, Err(error)) if error.is_broken_pipe() => Ok(ExitCode::SUCCESS),
         (_, Err(error)) => Err(written(&error)),
-        (Ok(()), Ok(())) => Ok(ExitCode::SUCCESS),
-        (Err(stopped), Ok(())) => Err(match stopped {
+        (Ok(()), Ok(_)) => {
+            if let (0, Some(skip)) = (count, flags.skip.filter(|skip| *skip > 0)) {
+                let after = plural(skip, "reference");
+                say(&format!("nothing of {} is left to write after {after}", flags.input.display()));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        (Err(stopped), Ok(beside)) => Err(match stopped {
             Stopped::Reading(error) => said(&flags.input, &error),
             Stopped::Writing(error) => written(&error),
         }
         .help(format!(
-            "the {} before {} written",
-            refrain_views::human::plural(count, "reference"),
-            if count == 1 { "it is" } else { "it are" }
+            "the {} before {} written{}",
+            plural(count, "reference"),
+            if count == 1 { "it is" } else { "it are" },
+            beside.map_or(String::new(), |beside| {
+                format!(" to {}; {} is as it was", beside.display(), flags.output.display())
+            })
         ))),
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_addresses::{Error, Format, Reader, open, open_after};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, not_read, not_saved};
 
 pub fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
@@ -25,15 +25,24 @@ pub struct Source {
 
 impl Source {
     pub fn open(path: &Path, format: Option<Format>) -> Result<Source, Failure> {
-        let cannot = |error: io::Error| Failure::new(format!("{} cannot be read: {error}", path.display()));
+        let cannot = |error: io::Error| not_read(path, &error);
         let read = Arc::new(AtomicU64::new(0));
         let (from, size): (Box<dyn Read + Send>, _) = if is_dash(path) {
             (Box::new(io::stdin()), None)
         } else {
-            let file = File::open(path).map_err(cannot)?;
+            let mut file = File::open(path).map_err(cannot)?;
             let about = file.metadata().map_err(cannot)?;
             if about.is_dir() {
                 return Err(Failure::new(format!("{} is a directory", path.display())));
+            }
+            if format.is_none() && about.is_file() {
+                let mut mark = [0; 4];
+                let of_calls = file.read_exact(&mut mark).is_ok() && mark == refrain_tracefile::MAGIC;
+                if of_calls {
+                    let failure = Failure::new(format!("{} is a trace of MPI calls", path.display()));
+                    return Err(failure.help("`refrain info`, `dump`, `stats` and `loops` read it"));
+                }
+                file.rewind().map_err(cannot)?;
             }
             (Box::new(file), about.is_file().then_some(about.len()))
         };
@@ -47,8 +56,7 @@ impl Source {
     pub fn skip(&mut self, path: &Path, references: u64) -> Result<(), Failure> {
         if self.reader.format() == Format::Rfa && self.is_file() {
             let file = File::open(path);
-            let file =
-                file.map_err(|error| Failure::new(format!("{} cannot be read: {error}", path.display())))?;
+            let file = file.map_err(|error| not_read(path, &error))?;
             // Compressed it has no index, damaged perhaps none: then there is the long way.
             if let Ok(reader) = open_after(Counted { from: file, read: self.read.clone() }, references) {
                 self.reader = reader;
@@ -129,7 +137,10 @@ pub enum Target {
     File {
         file: File,
         part: PathBuf,
+        /// Where links lead.
         path: PathBuf,
+        /// As the user calls it.
+        shown: PathBuf,
     },
 }
 
@@ -159,20 +170,36 @@ impl Target {
             let failure = Failure::new(format!("{} exists already", path.display()));
             return Err(failure.help("`--force` replaces it"));
         }
-        let mut part = path.as_os_str().to_owned();
-        part.push(format!(".{}.part", std::process::id()));
-        let part = PathBuf::from(part);
+        let shown = path.to_owned();
+        let path = match refrain_tracefile::target(path, true).map_err(|error| not_saved(&error))? {
+            refrain_tracefile::Target::File(path) | refrain_tracefile::Target::Device(path) => path,
+        };
+        let part = with_mark(&path, &format!(".{}.part", std::process::id()));
         let file = File::create(&part).map_err(cannot)?;
-        Ok(Target::File { file, part, path: path.to_owned() })
+        Ok(Target::File { file, part, path, shown })
     }
 
-    pub fn finish(mut self) -> io::Result<()> {
+    /// Gives the file its name. A fragment takes the place of no file: it is then beside it, under the name that is
+    /// returned.
+    pub fn finish(mut self, whole: bool) -> io::Result<Option<PathBuf>> {
         match &mut self {
-            Target::Stdout(out) => out.flush(),
-            Target::Special(_) => Ok(()),
-            Target::File { part, path, .. } => std::fs::rename(part, path),
+            Target::Stdout(out) => out.flush().map(|()| None),
+            Target::Special(_) => Ok(None),
+            Target::File { part, path, .. } if whole || !path.exists() => {
+                std::fs::rename(part, path).map(|()| None)
+            }
+            Target::File { part, shown, .. } => {
+                let beside = with_mark(shown, ".part");
+                std::fs::rename(part, &beside).map(|()| Some(beside))
+            }
         }
     }
+}
+
+fn with_mark(path: &Path, mark: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(mark);
+    name.into()
 }
 
 impl Drop for Target {

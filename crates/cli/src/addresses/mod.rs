@@ -10,5 +10,6 @@ mod stats;
 mod stats_text;
 
 pub use convert::{Convert, convert, convert_help};
+pub use files::is_dash;
 pub use simulate::{Simulate, simulate, simulate_help};
-pub use stats::{StatsFlags, stats};
+pub use stats::{StatsFlags, is_address_trace, stats};

@@ -12,7 +12,7 @@ use refrain_addresses::{Batch, Format, of_name};
 use super::files::{Source, is_dash, print};
 use super::{flags, stats_text};
 use crate::args::Per;
-use crate::failure::Failure;
+use crate::failure::{Failure, not_read};
 use crate::progress::Bar;
 
 #[derive(Debug, Args)]
@@ -29,9 +29,9 @@ pub struct StatsFlags {
     lz: bool,
 }
 
-/// Whether it is not a trace of MPI calls: the user, its name or its bytes say so.
-fn is_address_trace(path: &Path, flags: &StatsFlags) -> bool {
-    if flags.from.is_some() || is_dash(path) || of_name(&path.to_string_lossy()).0.is_some() {
+/// Whether it is not a trace of MPI calls: its name or its bytes say so.
+pub fn is_address_trace(path: &Path) -> bool {
+    if is_dash(path) || of_name(&path.to_string_lossy()).0.is_some() {
         return true;
     }
     // What is no file cannot be looked at and read again.
@@ -52,7 +52,12 @@ pub fn stats(
     let refused = |option: &str, other: &str| {
         Some(Err(Failure::new(format!("{option} is for {other}, and {} is none", path.display()))))
     };
-    if is_address_trace(path, flags) {
+    if let Err(error) = path.metadata()
+        && !is_dash(path)
+    {
+        return Some(Err(not_read(path, &error)));
+    }
+    if flags.from.is_some() || is_address_trace(path) {
         return match per {
             Some(_) => refused("--per", "traces of MPI calls"),
             None => Some(of_addresses(path, flags, json)),

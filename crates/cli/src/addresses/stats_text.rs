@@ -89,7 +89,7 @@ fn counts(report: &Report, rows: &[(String, &Stream)]) -> String {
     let sizes = if report.fields.sizes { "; adjacent: begin where the one before ends" } else { "" };
     format!(
         "\n{}bits, bytes: mean distance to the one before of its kind; {exact}: exactly that far; steady: as far as the one\n\
-         before it; repeated: like the reference before{sizes}\n",
+         before it; repeated: of the kind of the reference right before, and as far on{sizes}\n",
         table.render()
     )
 }
@@ -150,7 +150,12 @@ fn packing(report: &Report) -> String {
     if let Some(lz) = packing.lz {
         row(&format!("{}.gz", packing.format.name()), lz, String::new());
     }
-    let mut out = format!("\n{}compression {:.2}", table.render(), packing.compression());
+    let mut out = format!(
+        "\n{}overhead: of the format beside kind and address; locality: saved by offsets in place of addresses;\n\
+         sequentiality: saved by counting what is repeated\ncompression {:.2}",
+        table.render(),
+        packing.compression()
+    );
     if let Some(lz) = packing.lz_compression() {
         out.push_str(&format!(", with gzip {lz:.2}"));
     }

@@ -19,6 +19,8 @@ pub use env::env;
 pub use settings::{Flags, Settings};
 
 use refrain_tracefile::part::{self, Part};
+use refrain_tracefile::{Error, Target, is_device};
+use refrain_views::human::plural;
 
 use crate::doctor::{self, launcher::Launcher, library::Family};
 
@@ -65,7 +67,7 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let library = capture_library()?;
     let plan = plan(&settings, words, &library, |name| std::env::var_os(name))?;
     clear_parts(&plan, |name| std::env::var_os(name))?;
-    let before = stamp(&plan.out);
+    let before = Before::now(&plan.out);
     let path = std::env::var_os("PATH").unwrap_or_default();
     if plan.place == Place::Outside
         && let Some(mismatch) = doctor::mismatch(words, &path)
@@ -79,7 +81,7 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
         return Err(not_started(&plan.words[0], &command.exec()));
     }
     let status = wait::run(&mut command).map_err(|e| not_started(&plan.words[0], &e))?;
-    report(&plan, before, status.success());
+    report(&plan, &before, status.success());
     Ok(ExitCode::from(wait::exit_code(status)))
 }
 
@@ -136,8 +138,9 @@ fn plan(
     if place == Place::Outside {
         variables.push(("REFRAIN_RUN", run_name().into()));
     }
-    // Nobody is left to print the closing line when this process has become the program.
-    if place == Place::Inside && !settings.quiet {
+    // Nobody is left to print the closing line when this process has become the program, and of what went into a device
+    // only the one who wrote it can tell.
+    if (place == Place::Inside || is_device(&out)) && !settings.quiet {
         variables.push(("REFRAIN_SUMMARY", "1".into()));
     }
 
@@ -198,13 +201,23 @@ fn writable_place(shown: &Path, force: bool, place: Place) -> Result<PathBuf, Fa
     if out.file_name().is_none() || out.is_dir() {
         return Err(cannot("it is a directory".into()).help("name a file: --out FILE"));
     }
-    let directory = out.parent().unwrap_or(Path::new("/"));
+    // Links are followed.
+    let file = match refrain_tracefile::target(&out, true) {
+        Ok(Target::File(file)) => file,
+        Ok(Target::Device(_)) if access(&out, libc::W_OK) => return Ok(out),
+        Ok(Target::Device(_)) => return Err(cannot("it is a device that is not writable".into())),
+        Err(Error::NoFile { what, .. }) => {
+            return Err(cannot(format!("it is {what}")).help("name a file: --out FILE"));
+        }
+        Err(error) => return Err(cannot(error.to_string())),
+    };
+    let directory = file.parent().unwrap_or(Path::new("/"));
     let outside = place == Place::Outside;
     if outside && !directory.is_dir() {
         return Err(cannot(format!("there is no directory {}", directory.display()))
             .help("make the directory, or write elsewhere with --out FILE"));
     }
-    if outside && !may_write(directory) {
+    if outside && !access(directory, libc::W_OK | libc::X_OK) {
         return Err(cannot(format!("the directory {} is not writable", directory.display()))
             .help("write elsewhere with --out FILE"));
     }
@@ -216,10 +229,10 @@ fn writable_place(shown: &Path, force: bool, place: Place) -> Result<PathBuf, Fa
     Ok(out)
 }
 
-fn may_write(directory: &Path) -> bool {
-    let Ok(path) = std::ffi::CString::new(directory.as_os_str().as_bytes()) else { return false };
+fn access(path: &Path, how: libc::c_int) -> bool {
+    let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: the path is a NUL-terminated string that outlives the call.
-    unsafe { libc::access(path.as_ptr(), libc::W_OK | libc::X_OK) == 0 }
+    unsafe { libc::access(path.as_ptr(), how) == 0 }
 }
 
 /// What the program had preloaded before stays in front of us.
@@ -252,8 +265,42 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// What tells one file from the next under the same name.
-fn stamp(path: &Path) -> Option<(u64, i64, i64)> {
+type Stamp = (u64, i64, i64);
+
+fn stamp(path: &Path) -> Option<Stamp> {
     path.metadata().ok().map(|m| (m.ino(), m.mtime(), m.mtime_nsec()))
+}
+
+/// What was there before the program began.
+struct Before {
+    out: Option<Stamp>,
+    alone: Vec<(PathBuf, Option<Stamp>)>,
+    /// Directories.
+    parts_alone: Vec<PathBuf>,
+}
+
+impl Before {
+    fn now(out: &Path) -> Before {
+        let traces = alone(out, TRACE).into_iter().map(|path| (path.clone(), stamp(&path)));
+        Before { out: stamp(out), alone: traces.collect(), parts_alone: alone(out, PARTS) }
+    }
+}
+
+const TRACE: &str = ".rfn";
+const PARTS: &str = ".rfn.parts";
+
+/// What processes to each of which MPI said that it is alone have left: `app.process-0.rfn`, by number.
+fn alone(out: &Path, ending: &str) -> Vec<PathBuf> {
+    let mark = format!("{}.process-", out.file_stem().unwrap_or_default().to_string_lossy());
+    let directory = out.parent().unwrap_or(Path::new("/"));
+    let names = std::fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let number = |name: OsString| -> Option<(u32, PathBuf)> {
+        let number = name.to_str()?.strip_prefix(&mark)?.strip_suffix(ending)?.parse().ok()?;
+        Some((number, directory.join(name)))
+    };
+    let mut found: Vec<(u32, PathBuf)> = names.filter_map(number).collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
 }
 
 fn not_started(program: &OsStr, error: &io::Error) -> Failure {
@@ -292,8 +339,11 @@ fn clear_parts(plan: &Plan, env: impl Fn(&str) -> Option<OsString>) -> Result<()
     cleared.map_err(|e| Failure::new(format!("{shown} cannot be removed: {e}")))
 }
 
-fn report(plan: &Plan, before: Option<(u64, i64, i64)>, success: bool) {
-    let written = stamp(&plan.out) != before;
+fn report(plan: &Plan, before: &Before, success: bool) {
+    if is_device(&plan.out) {
+        return;
+    }
+    let written = stamp(&plan.out) != before.out;
     let parts = part::directory(&plan.out);
     if parts.is_dir() {
         take_in(&parts, &plan.out, written, plan.force || written);
@@ -301,8 +351,20 @@ fn report(plan: &Plan, before: Option<(u64, i64, i64)>, success: bool) {
     for (parts, out) in spawned_parts(&plan.out) {
         take_in(&parts, &out, false, plan.force);
     }
+    for parts in alone(&plan.out, PARTS).into_iter().filter(|parts| !before.parts_alone.contains(parts)) {
+        take_in(&parts, &parts.with_extension(""), false, plan.force);
+    }
     let after = stamp(&plan.out);
-    if after.is_none() || after == before {
+    let none = after.is_none() || after == before.out;
+    let new = |path: &PathBuf| !before.alone.contains(&(path.clone(), stamp(path)));
+    let alone: Vec<PathBuf> = alone(&plan.out, TRACE).into_iter().filter(new).collect();
+    if let (true, Some(first), Some(last)) = (none, alone.first(), alone.last()) {
+        if !plan.quiet {
+            let each = plural(alone.len() as u64, "process");
+            let last = if alone.len() > 1 { format!(" to {}", last.display()) } else { String::new() };
+            say(&format!("{each}, each with a trace of its own -> {}{last}", first.display()));
+        }
+    } else if none {
         let old = if after.is_some() { "; the file that is there is from before" } else { "" };
         let why = if success {
             "Unless a line above says why: the program made no MPI call, calls MPI through pointers from dlsym, is\n  \

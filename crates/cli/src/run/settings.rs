@@ -83,7 +83,7 @@ const CHOOSING: &str = "Choosing what to record";
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Flags {
     /// Write the trace here [default: the program's name + .rfn; env: REFRAIN_OUT]
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Replace the trace if it is there already [env: REFRAIN_FORCE=on]
     #[arg(long)]
@@ -129,8 +129,8 @@ pub struct Flags {
     /// What may be lost, a list: histograms[=N] keeps of peers and counts that take more than N (64) numbers how often
     /// each came, not in which order; averages, of the counts of MPI_Alltoallv their mean; tags, no tags where the order
     /// of messages says the same; waits takes successive MPI_Waitsome or MPI_Testsome of the same requests for one;
-    /// sites=N, stacks that differ in fewer than N frames; sites-in=MODULE+0xA-0xB, all places in this code [default:
-    /// nothing; env: REFRAIN_LOSSY]
+    /// sites=N, stacks that differ in fewer than N frames; sites-in=MODULE+0xA-0xB, all places in this code (both of a run
+    /// with --stacks) [default: nothing; env: REFRAIN_LOSSY]
     #[arg(long, value_name = "WORDS")]
     pub lossy: Option<String>,
     /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]
@@ -167,6 +167,7 @@ impl Settings {
         let split = choice(flags.split, "REFRAIN_SPLIT", env("REFRAIN_SPLIT"), Switch::On)?;
         // Loops are at lines of the program.
         let stacks = if fold == Folding::Grammar { Stacks::Off } else { Stacks::Full };
+        let stacks = choice(flags.stacks, "REFRAIN_STACKS", env("REFRAIN_STACKS"), stacks)?;
         Ok(Settings {
             out: flags.out.clone().or_else(|| env("REFRAIN_OUT").map(PathBuf::from)),
             force: flags.force || truth("REFRAIN_FORCE", env("REFRAIN_FORCE"))?,
@@ -174,14 +175,14 @@ impl Settings {
             time: choice(flags.time, "REFRAIN_TIME", env("REFRAIN_TIME"), Time::Mean)?,
             split,
             fold,
-            stacks: choice(flags.stacks, "REFRAIN_STACKS", env("REFRAIN_STACKS"), stacks)?,
+            stacks,
             recursion: choice(
                 flags.recursion,
                 "REFRAIN_RECURSION",
                 env("REFRAIN_RECURSION"),
                 Recursion::Fold,
             )?,
-            lossy: lossy(flags, env, split)?,
+            lossy: lossy(flags, env, split, stacks)?,
             safe: choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?,
             quiet: flags.quiet,
             choice: chosen(flags, env)?,
@@ -193,14 +194,18 @@ fn lossy(
     flags: &Flags,
     env: impl Fn(&str) -> Option<OsString>,
     split: Switch,
+    stacks: Stacks,
 ) -> Result<Option<String>, Failure> {
     let variable = || env("REFRAIN_LOSSY").map(|value| value.to_string_lossy().into_owned());
     let (place, text) = match &flags.lossy {
         Some(text) => ("--lossy", Some(text.clone())),
         None => ("REFRAIN_LOSSY", variable()),
     };
-    let read = Lossy::read(text.as_deref()).and_then(|lossy| lossy.with_split(split == Switch::On));
-    read.map_err(|BadChoice { why, .. }| Failure::new(format!("{place}: {why}")))?;
+    let bad = |BadChoice { why, .. }| Failure::new(format!("{place}: {why}"));
+    let lossy = Lossy::read(text.as_deref()).map_err(bad)?;
+    lossy.with_split(split == Switch::On).map_err(bad)?;
+    let sites = lossy.with_stacks(stacks != Stacks::Off).map_err(bad);
+    sites.map_err(|failure| failure.help("add --stacks site or --stacks full"))?;
     Ok(text)
 }
 
@@ -329,6 +334,10 @@ mod tests {
     #[test]
     fn what_may_be_lost_is_checked() {
         let flags = Flags { lossy: Some("sites=3".into()), ..Flags::default() };
+        let error = resolve(flags.clone(), &[]).unwrap_err();
+        assert!(error.starts_with("--lossy: 'sites' needs call stacks"), "{error}");
+        assert!(resolve(flags.clone(), &[("REFRAIN_FOLD", "loops")]).is_ok());
+        let flags = Flags { stacks: Some(Stacks::Site), ..flags };
         assert_eq!(resolve(flags, &[("REFRAIN_LOSSY", "x")]).unwrap().lossy, Some("sites=3".into()));
         let s = resolve(Flags::default(), &[("REFRAIN_STACKS", "full"), ("REFRAIN_LOSSY", "")]).unwrap();
         assert_eq!((s.stacks, s.recursion, s.lossy), (Stacks::Full, Recursion::Fold, None));

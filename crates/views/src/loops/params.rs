@@ -1,5 +1,7 @@
 //! What the calls of a symbol have as parameters: one number, a few, a pattern, another on each rank.
 
+mod comms;
+
 use std::collections::{BTreeMap, HashMap};
 
 use refrain_encode::{Slot, meaning};
@@ -10,6 +12,7 @@ use refrain_model::{Class, Dir, Kind, Value};
 
 use super::tree::Tree;
 use crate::value;
+use comms::{Comm, Comms};
 
 /// Longer sequences are only told by their range.
 const LOOKED_AT: u64 = 1 << 14;
@@ -26,6 +29,8 @@ pub struct Param {
     pub name: &'static str,
     pub kind: Kind,
     pub is: Is,
+    /// Of a peer that is counted as in the world: how many ranks that has.
+    pub world: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +96,24 @@ impl Pattern {
         }
     }
 
+    /// A peer's offsets as the ranks that they lead to.
+    fn from(&self, kind: Kind, rank: u32) -> Option<Pattern> {
+        let shift = |value: i64| match meaning(kind, value) {
+            Value::Int(_) => value.checked_add(rank.into()),
+            _ => None,
+        };
+        Some(match self {
+            Pattern::Constant(value) => Pattern::Constant(shift(*value)?),
+            Pattern::Stride { start, step, last } => {
+                Pattern::Stride { start: shift(*start)?, step: *step, last: shift(*last)? }
+            }
+            Pattern::Round(all) => {
+                Pattern::Round(all.iter().map(|value| shift(*value)).collect::<Option<_>>()?)
+            }
+            Pattern::Range { low, high } => Pattern::Range { low: shift(*low)?, high: shift(*high)? },
+        })
+    }
+
     fn text(&self, kind: Kind) -> String {
         let one = |value: i64| number(kind, value);
         match self {
@@ -136,6 +159,12 @@ pub fn params(bundle: &Bundle, tree: &Tree, symbol: u32) -> Vec<Param> {
         };
         ranks.iter().map(sum).collect()
     };
+    let comms = Comms::of(bundle, tree);
+    let counted_as = |kind: Kind| match kind {
+        Kind::Peer(comm) => comms.of_slot(layout.slots.get(usize::from(comm))?),
+        _ => None,
+    };
+    let size = ranks_of(bundle);
     let mut params = Vec::new();
     for (param, slot) in layout.function.params.iter().zip(&layout.slots) {
         if param.dir == Dir::Out || !matters(param.kind) || layout.inline.is_some() {
@@ -143,6 +172,10 @@ pub fn params(bundle: &Bundle, tree: &Tree, symbol: u32) -> Vec<Param> {
         }
         let is = match slot {
             Slot::Fixed(value) => Is::Fixed(comm_name(param.kind, value)),
+            Slot::Object(Class::Comm, _) if comms.of_slot(slot).is_some() => {
+                let name = comms.of_slot(slot).map_or(String::new(), |comm| comm.name);
+                Is::Fixed(Value::Comm(name))
+            }
             Slot::Object(class, id) => Is::Fixed(Value::Object(*class, *id)),
             Slot::Number { lane } | Slot::InOut { before: lane, .. } => Is::Numbers(numbers(*lane, None)),
             Slot::List { len: Some(len), lane } => {
@@ -153,9 +186,20 @@ pub fn params(bundle: &Bundle, tree: &Tree, symbol: u32) -> Vec<Param> {
             Slot::List { len: None, lane } => Is::Array { length: None, numbers: numbers(*lane, None) },
             _ => continue,
         };
-        params.push(Param { name: param.name, kind: param.kind, is });
+        let world = counted_as(param.kind).filter(|comm: &Comm| comm.like_world).map(|_| size);
+        params.push(Param { name: param.name, kind: param.kind, is, world });
     }
     params
+}
+
+/// How many ranks the run had, as far as they are recorded.
+fn ranks_of(bundle: &Bundle) -> i64 {
+    let last = |list: &RankList| {
+        let part = list.parts.last()?;
+        let far = |&(count, stride): &(u32, u32)| (i64::from(count) - 1) * i64::from(stride);
+        Some(i64::from(part.start) + part.dims.iter().map(far).sum::<i64>())
+    };
+    bundle.cohorts.iter().filter_map(|cohort| last(&cohort.ranks)).max().map_or(0, |last| last + 1)
 }
 
 fn comm_name(kind: Kind, value: &Value) -> Value {
@@ -181,7 +225,7 @@ fn matters(kind: Kind) -> bool {
 }
 
 /// The lanes of a symbol in a cohort.
-fn lanes_of<'a>(bundle: &Bundle, tree: &Tree<'a>, symbol: u32) -> &'a [Lane] {
+pub fn lanes_of<'a>(bundle: &Bundle, tree: &Tree<'a>, symbol: u32) -> &'a [Lane] {
     let Some(structure) = bundle.structures.get(tree.cohort.structure as usize) else { return &[] };
     let mut start = structure.own_lanes();
     for other in structure.symbols() {
@@ -212,13 +256,18 @@ fn by_rank(bundle: &Bundle, lane: &Lane, ranks: impl Iterator<Item = (u32, u64)>
     found.into_iter().map(|(pattern, ranks)| (pattern, RankList::from_sorted(&ranks))).collect()
 }
 
-/// What ranks have in a few words.
-pub fn text(kind: Kind, numbers: &Numbers) -> String {
+/// What ranks have in a few words. `world`: of peers that are counted as in the world, its size.
+pub fn text(kind: Kind, numbers: &Numbers, world: Option<i64>) -> String {
+    if let Some(peers) = world.and_then(|size| peers(kind, numbers, size)) {
+        return peers;
+    }
     match &numbers[..] {
         [] => "-".into(),
         [(pattern, _)] => pattern.text(kind),
         several => {
-            if let Some(formula) = linear(kind, several) {
+            // What is counted from the caller on says nothing of ranks where the caller's number is not known.
+            let known = world.is_some() || !matches!(kind, Kind::Peer(_));
+            if let Some(formula) = known.then(|| linear(kind, several)).flatten() {
                 return formula;
             }
             let listed = several.len() <= LISTED;
@@ -243,14 +292,45 @@ pub fn on(ranks: &RankList) -> String {
     format!("{} {ranks}", if ranks.len() == 1 { "rank" } else { "ranks" })
 }
 
-/// `10 + 3 * rank`, where that is all there is to it and there are enough ranks to believe it.
-fn linear(kind: Kind, numbers: &[(Pattern, RankList)]) -> Option<String> {
+/// Ranks and the number that each has, if each has one.
+fn points(numbers: &[(Pattern, RankList)]) -> Option<Vec<(i64, i64)>> {
     let mut points: Vec<(i64, i64)> = Vec::new();
     for (pattern, ranks) in numbers {
         let Pattern::Constant(value) = pattern else { return None };
         points.extend(ranks.iter().map(|rank| (i64::from(rank), *value)));
     }
     points.sort_unstable();
+    Some(points)
+}
+
+/// `0`, `(rank+1) mod 8`: peers that are better told as ranks, or around the world, than from each caller on.
+fn peers(kind: Kind, numbers: &Numbers, size: i64) -> Option<String> {
+    if let [(pattern, ranks)] = &numbers[..]
+        && ranks.len() == 1
+    {
+        return Some(pattern.from(kind, ranks.iter().next()?)?.text(Kind::Int));
+    }
+    let points = points(numbers)?;
+    if points.iter().any(|(_, offset)| !matches!(meaning(kind, *offset), Value::Int(_))) {
+        return None;
+    }
+    let to = |(rank, offset): &(i64, i64)| rank.wrapping_add(*offset);
+    let first = to(points.first()?);
+    if points.iter().all(|point| to(point) == first) {
+        return Some(first.to_string());
+    }
+    let around = points[0].1.rem_euclid(size.max(1));
+    let fits = |point: &(i64, i64)| to(point) == (point.0 + around) % size.max(1);
+    if numbers.len() < 2 || !points.iter().all(fits) {
+        return None;
+    }
+    let least = if 2 * around > size { around - size } else { around };
+    Some(format!("(rank{least:+}) mod {size}"))
+}
+
+/// `10 + 3 * rank`, where that is all there is to it and there are enough ranks to believe it.
+fn linear(kind: Kind, numbers: &[(Pattern, RankList)]) -> Option<String> {
+    let points = points(numbers)?;
     let [(r0, v0), (r1, v1), _, ..] = points[..] else { return None };
     let (slope, rest) = ((v1 - v0) / (r1 - r0), (v1 - v0) % (r1 - r0));
     let start = v0.checked_sub(slope.checked_mul(r0)?)?;
@@ -275,12 +355,12 @@ impl Param {
         let mut out = String::new();
         match &self.is {
             Is::Fixed(fixed) => value::text(fixed, &mut out),
-            Is::Numbers(numbers) => out = text(self.kind, numbers),
+            Is::Numbers(numbers) => out = text(self.kind, numbers, self.world),
             Is::Array { length, numbers } => {
                 let length = length
                     .as_ref()
-                    .map_or(String::new(), |length| format!("{} of ", text(Kind::Int, length)));
-                out = format!("[{length}{}]", text(self.kind, numbers));
+                    .map_or(String::new(), |length| format!("{} of ", text(Kind::Int, length, None)));
+                out = format!("[{length}{}]", text(self.kind, numbers, self.world));
             }
         }
         out
@@ -320,24 +400,39 @@ mod tests {
 
     #[test]
     fn by_ranks() {
-        let peer = Kind::Peer(0);
-        assert_eq!(text(peer, &numbers(&[(1, &[0, 1, 2, 3])])), "rank+1");
-        assert_eq!(text(peer, &numbers(&[(0, &[0, 1])])), "rank");
-        assert_eq!(
-            text(peer, &numbers(&[(1, &[0, 1, 2]), (-3, &[3])])),
-            "rank+1 on ranks 0-2, rank-3 on rank 3"
-        );
+        let check = |all: &[(i64, &[u32])], world: Option<i64>, expected: &str| {
+            assert_eq!(text(Kind::Peer(0), &numbers(all), world), expected);
+        };
+        for world in [None, Some(5)] {
+            check(&[(1, &[0, 1, 2, 3])], world, "rank+1");
+            check(&[(0, &[0, 1])], world, "rank");
+        }
+        let ring: [(i64, &[u32]); 2] = [(1, &[0, 1, 2]), (-3, &[3])];
+        check(&ring, None, "rank+1 on ranks 0-2, rank-3 on rank 3");
+        check(&ring, Some(4), "(rank+1) mod 4");
+        check(&ring, Some(5), "rank+1 on ranks 0-2, rank-3 on rank 3");
+        check(&[(3, &[0]), (-1, &[1, 2, 3])], Some(4), "(rank-1) mod 4");
+        // A rank of its own, or where all send to one: who that is.
+        check(&[(-2, &[2])], Some(3), "0");
+        check(&[(-2, &[2])], None, "rank-2");
+        check(&[(-1, &[1]), (-2, &[2])], Some(3), "0");
+        check(&[(-1, &[1]), (-2, &[2])], None, "rank-1 on rank 1, rank-2 on rank 2");
+        let to_all = Pattern::Stride { start: 1, step: 1, last: 3 };
+        let to_all = vec![(to_all, RankList::single(1))];
+        assert_eq!(text(Kind::Peer(0), &to_all, Some(5)), "2 to 4 by 1");
+        assert_eq!(text(Kind::Peer(0), &to_all, None), "rank+1 to rank+3 by 1");
+
         let each: Vec<(i64, [u32; 1])> = (0..5).map(|r| (10 + 3 * i64::from(r), [r])).collect();
         let each: Vec<(i64, &[u32])> = each.iter().map(|(v, r)| (*v, &r[..])).collect();
-        assert_eq!(text(Kind::Int, &numbers(&each)), "3*rank+10");
+        assert_eq!(text(Kind::Int, &numbers(&each), None), "3*rank+10");
         // All to rank 0, or to the one on the other side.
         let to = |f: fn(i64) -> i64| (0..4).map(|r| (f(r) - r, [r as u32])).collect::<Vec<_>>();
         for (to, expected) in [(to(|_| 0), "0"), (to(|r| 3 - r), "-1*rank+3"), (to(|r| 2 * r), "2*rank")] {
             let to: Vec<(i64, &[u32])> = to.iter().map(|(v, r)| (*v, &r[..])).collect();
-            assert_eq!(text(peer, &numbers(&to)), expected);
+            check(&to, Some(8), expected);
         }
         let odd = [(4, &[0u32][..]), (9, &[1]), (2, &[2]), (7, &[3])];
-        assert_eq!(text(Kind::Int, &numbers(&odd)), "by rank: 2..9");
-        assert_eq!(text(Kind::Int, &vec![]), "-");
+        assert_eq!(text(Kind::Int, &numbers(&odd), None), "by rank: 2..9");
+        assert_eq!(text(Kind::Int, &vec![], None), "-");
     }
 }

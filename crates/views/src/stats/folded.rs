@@ -20,6 +20,7 @@ pub(super) struct NeedWalk;
 
 /// One symbol of a cohort as one rank has it: how often it happened, and where its streams are.
 pub(super) struct Occurrence<'a> {
+    pub(super) symbol: u32,
     pub(super) times: u64,
     pub(super) layout: &'a Layout,
     lanes: &'a [Lane],
@@ -70,7 +71,7 @@ pub(super) fn occurrences<'a>(
         let lanes = bundle.values_of(cohort).get(next..next + count)?;
         next += count;
         let layout = layouts.get(symbol as usize).filter(|_| times > 0)?;
-        Some(Occurrence { times, layout, lanes, bundle, rank, varied: Cell::new(false) })
+        Some(Occurrence { symbol, times, layout, lanes, bundle, rank, varied: Cell::new(false) })
     };
     counts.iter().filter_map(one).collect()
 }

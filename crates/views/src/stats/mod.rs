@@ -6,6 +6,7 @@
 
 mod folded;
 mod payload;
+mod sites;
 mod sizes;
 mod walked;
 mod write;
@@ -13,12 +14,13 @@ mod write;
 use std::collections::{BTreeMap, HashMap};
 
 use refrain_encode::{Calls, Layout};
-use refrain_fold::bundle::{Cohort, Tally};
+use refrain_fold::bundle::{Bundle, Cohort, Tally};
 use refrain_model::function_by_id;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
 pub use payload::DEFINITION;
+pub use sites::{SiteRow, sites, write_sites_json, write_sites_text};
 pub use write::{Per, write_json, write_text};
 
 /// Calls of one rank that are read where the folded form does not say what they gave; of longer runs only a lower bound
@@ -79,13 +81,18 @@ pub struct Stats {
     pub walked: usize,
 }
 
+/// By symbol.
+fn layouts(bundle: &Bundle) -> Result<Vec<Layout>, Error> {
+    (0u32..)
+        .zip(&bundle.symbols)
+        .map(|(index, symbol)| Layout::parse(&symbol.bytes).map_err(|error| Error::Symbol { index, error }))
+        .collect()
+}
+
 pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     let bundle = &trace.bundle;
     let world = trace.meta.ranks;
-    let layouts = (0u32..)
-        .zip(&bundle.symbols)
-        .map(|(index, symbol)| Layout::parse(&symbol.bytes).map_err(|error| Error::Symbol { index, error }))
-        .collect::<Result<Vec<Layout>, Error>>()?;
+    let layouts = layouts(bundle)?;
     let first_rank = |c: &Cohort| c.ranks.iter().next().unwrap_or(0);
     let types: Vec<_> = bundle
         .cohorts

@@ -1,0 +1,249 @@
+//! What people stumble over: names that are no files, answers that are empty, files of the other kind.
+
+use std::io::Write;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+struct Place(PathBuf);
+
+impl Place {
+    fn new(name: &str) -> Place {
+        let dir = std::env::temp_dir().join(format!("refrain-stumbling-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::fs::write(dir.join("library.so"), "").unwrap();
+        Place(dir)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).unwrap();
+    }
+
+    fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    fn kind(&self, name: &str) -> std::fs::FileType {
+        std::fs::symlink_metadata(self.path(name)).unwrap().file_type()
+    }
+
+    /// Whether a tool of the system could make something here.
+    fn make(&self, words: &str) -> bool {
+        let mut words = words.split_whitespace();
+        let status = Command::new(words.next().unwrap()).args(words).current_dir(&self.0).status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    /// Words of a command line, and its standard input.
+    fn refrain_with(&self, words: &str, input: &str) -> Done {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_refrain"));
+        command.args(words.split_whitespace()).current_dir(&self.0);
+        for (name, _) in std::env::vars_os() {
+            let text = name.to_string_lossy();
+            if ["REFRAIN_", "PMI", "OMPI_", "SLURM_", "LD_PRELOAD"].iter().any(|mark| text.starts_with(mark))
+            {
+                command.env_remove(&name);
+            }
+        }
+        command.env("REFRAIN_LIBRARY", self.path("library.so"));
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Who refuses its arguments reads nothing.
+        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Done { code: status.code(), out: text(stdout), err: text(stderr) }
+    }
+
+    fn refrain(&self, words: &str) -> Done {
+        self.refrain_with(words, "")
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Debug)]
+struct Done {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Done {
+    #[track_caller]
+    fn check(&self, code: i32, err: &str) -> &Done {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert!(self.err.contains(err), "{err:?} is not in {self:?}");
+        self
+    }
+}
+
+/// Rank 1 of three, which sends to rank 0 three times.
+const TEXT: &str = r#"refrain-text 1
+version "0.1.0"
+command "./two"
+library "MPICH 4.0.2"
+abi "MPICH ABI"
+ranks 3
+option "ranks" "1"
+split yes
+timed no
+complete yes
+symbol 0 lanes 1 stack - time 0 0 0 bytes f50100010501052e2f74776f
+symbol 1 lanes 1 stack - time 0 0 0 bytes 9302000601
+symbol 2 lanes 3 stack - time 0 0 0 bytes 15000420010106
+symbol 3 lanes 0 stack - time 0 0 0 bytes ed0100
+stream 0 terms 1 shape t0
+stream 1 terms 0 shape t0
+stream 2 terms -1 shape t0
+stream 3 terms 7 shape t0
+structure 0 rules e0 e1 e2x3 e3
+cohort thread 0 ranks 1 structure 0 digest 31866dd041b78351
+  lane 0
+  lane 1
+  lane 0
+  lane 2
+  lane 3
+"#;
+
+#[test]
+fn what_is_no_file_stays_what_it_is() {
+    let place = Place::new("kinds");
+    place.file("app", "#!/bin/sh\ntouch started\n");
+    std::fs::set_permissions(place.path("app"), PermissionsExt::from_mode(0o755)).unwrap();
+    assert!(place.make("mkfifo pipe"));
+    std::fs::create_dir(place.path("folder")).unwrap();
+    place.file("text", TEXT);
+    for (name, what) in [("pipe", "a pipe"), ("folder", "a directory")] {
+        for force in ["", "--force"] {
+            place.refrain(&format!("run {force} -o {name} ./app")).check(2, &format!("it is {what}"));
+            place.refrain(&format!("import {force} text -o {name}")).check(2, &format!("{name} is {what}"));
+        }
+    }
+    assert!(!place.path("started").exists());
+    assert!(place.kind("pipe").is_fifo());
+
+    // What a link leads to is replaced, the link is not.
+    place.file("old.rfn", "old");
+    symlink("old.rfn", place.path("link.rfn")).unwrap();
+    place.refrain("import text --out link.rfn").check(2, "link.rfn exists already").check(2, "`--force`");
+    place.refrain("import --force text --out link.rfn").check(0, "1 of 3 ranks, 6 calls");
+    assert!(place.kind("link.rfn").is_symlink());
+    place.refrain("verify old.rfn").check(0, "");
+
+    // Only ever a device that is ours.
+    if place.make("mknod null c 1 3") && std::fs::write(place.path("null"), "x").is_ok() {
+        place.refrain("import --force text --out null").check(0, "bytes -> null");
+        let run = place.refrain("run --force --out null ./app");
+        assert!(!run.check(0, "").err.contains("no trace"), "{run:?}");
+        place.file("a.din", "0 10\n");
+        place.refrain("convert a.din null --to raw").check(0, "");
+        assert!(place.kind("null").is_char_device());
+    }
+}
+
+#[test]
+fn texts_and_what_is_none() {
+    let place = Place::new("texts");
+    place.refrain_with("import - --out one.rfn", TEXT).check(0, "-> one.rfn");
+    place.refrain("verify one.rfn").check(0, "");
+    place.refrain("import one.rfn --out two.rfn").check(2, "a trace file, not the text").check(2, "--text");
+    place.refrain("import missing --out two.rfn").check(2, "missing cannot be read: there is no such file");
+    place.refrain("stats missing --lz").check(2, "missing cannot be read: there is no such file");
+    place.refrain("recover one.rfn").check(2, "one.rfn is not a directory").check(2, ".parts");
+}
+
+#[test]
+fn the_other_kind_of_trace() {
+    let place = Place::new("kind");
+    place.refrain_with("import - --out one.rfn", TEXT).check(0, "");
+    place.file("a.din", "0 10\n1 20\n");
+    for to in ["a.rfa", "a.pdt", "b.din"] {
+        place.refrain(&format!("convert a.din {to}")).check(0, "");
+        std::fs::copy(place.path(to), place.path("unnamed")).unwrap();
+        for (command, name) in
+            [("info", to), ("dump", to), ("verify", to), ("loops", to), ("info", "unnamed")]
+        {
+            let done = place.refrain(&format!("{command} {name}"));
+            done.check(2, "is an address trace").check(2, "`refrain convert`");
+        }
+    }
+    for command in ["convert one.rfn b.raw", "simulate one.rfn --curve"] {
+        place.refrain(command).check(2, "one.rfn is a trace of MPI calls").check(2, "`refrain info`");
+    }
+    place.file("a.din.bz2", b"BZh91AY&SY\x01\x02");
+    place.refrain("stats --from din a.din.bz2").check(2, "");
+    place.refrain("convert a.din.bz2 c.raw").check(2, "bzip2; gzip, zstd and xz are read");
+}
+
+#[test]
+fn empty_answers_are_explained() {
+    let place = Place::new("empty");
+    place.refrain_with("import - --out one.rfn", TEXT).check(0, "");
+    for (command, why) in [
+        ("dump one.rfn --rank 0", "nothing was recorded of these ranks, only of 1"),
+        ("loops one.rfn --rank 0", "nothing was recorded of these ranks, only of 1"),
+        ("dump one.rfn --calls 9999", "none of these threads made more than 6 calls"),
+        ("dump one.rfn --calls 6", "made more than 6 calls"),
+        ("dump one.rfn --only MPI_Comm_spawn", "none of these calls is one of MPI_Comm_spawn"),
+    ] {
+        assert_eq!(place.refrain(command).check(0, why).out, "", "{command}");
+    }
+    let sends = place.refrain("dump one.rfn --only p2p");
+    assert_eq!((sends.check(0, "").out.lines().count(), sends.err.as_str()), (3, ""), "{sends:?}");
+    assert_eq!(place.refrain("dump one.rfn --calls 5").check(0, "").err, "");
+    assert!(place.refrain("loops one.rfn").check(0, "").out.contains("dest=0, tag=7"));
+
+    place.file("a.din", "0 10\n1 20\n");
+    place.refrain("convert --skip 999 a.din b.din").check(0, "nothing of a.din is left to write after 999");
+    assert_eq!(place.refrain("convert --skip 1 a.din c.din").check(0, "").err, "");
+
+    // Of ranks that there are none of.
+    let none = TEXT.replace("option \"ranks\" \"1\"", "option \"ranks\" \"9\"");
+    let (head, _) = none.split_once("symbol 0").unwrap();
+    place.refrain_with("import - -o none.rfn", head).check(0, "had none of the ranks that were chosen");
+    let yes = place.refrain("verify none.rfn");
+    assert!(yes.check(0, "").out.contains("none of the chosen ranks was in the run"), "{yes:?}");
+    place.refrain("dump none.rfn").check(0, "nothing was recorded");
+}
+
+#[test]
+fn a_fragment_replaces_no_whole_file() {
+    let place = Place::new("fragment");
+    place.file("bad.din", "0 10\n1 20\n0 xyz\n");
+    place.file("good.raw", "good");
+    symlink("good.raw", place.path("link.raw")).unwrap();
+    for name in ["good.raw", "link.raw"] {
+        let done = place.refrain(&format!("convert --force bad.din {name}"));
+        done.check(2, "record 3").check(2, &format!("2 references before it are written to {name}.part"));
+        assert_eq!(
+            (place.read("good.raw"), place.read(&format!("{name}.part")).len()),
+            (b"good".to_vec(), 18)
+        );
+    }
+    place.refrain("convert --force bad.din new.raw").check(2, "2 references before it are written\n");
+    assert_eq!(place.read("new.raw").len(), 18);
+    place.file("bad.din", "0 10\n1 20\n");
+    place.refrain("convert --force bad.din link.raw").check(0, "");
+    assert_eq!(place.read("good.raw").len(), 18);
+    assert!(place.kind("link.raw").is_symlink());
+}
+
+#[test]
+fn each_process_with_a_trace_of_its_own() {
+    let place = Place::new("alone");
+    place.file("x.process-0.rfn", "from before");
+    place.file("app", "#!/bin/sh\nfor k in 1 2 10; do echo > x.process-$k.rfn; done\n");
+    std::fs::set_permissions(place.path("app"), PermissionsExt::from_mode(0o755)).unwrap();
+    let done = place.refrain("run --out x.rfn ./app");
+    done.check(0, "3 processes, each with a trace of its own -> ").check(0, "x.process-1.rfn to ");
+    assert!(done.err.contains("x.process-10.rfn") && !done.err.contains("no trace was written"), "{done:?}");
+}

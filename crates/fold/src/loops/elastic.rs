@@ -404,8 +404,10 @@ impl Elastic {
                 let rest = self.tree.siblings(self.tree.get(self.stack[place].cursor).next);
                 rest.take_while(|&id| self.paths.before(first(id), new)).last()
             };
-            let later = self.tree.after(child, self.stack[at].cursor);
-            if later && !self.paths.before(first(child), new) {
+            let Frame { cursor, iteration, .. } = self.stack[at];
+            // Compilers move code, so it has no say where the order of calls leaves no doubt.
+            let due = self.tree.get(child).times.never_skipped(iteration.saturating_sub(1));
+            if self.tree.after(child, cursor) && (due || !self.paths.before(first(child), new)) {
                 prev = self.tree.get(child).prev;
             } else {
                 let loops = (1..=left).rev().take_while(|&place| self.stack[place].depth > 0);

@@ -141,6 +141,7 @@ impl Program {
         program("mg_like.c", &[5, 8], STILL).with(&["3"]),
         program("pipeline2d.c", &[4, 9], STILL).with(&["3"]),
         program("bt_sites.c", &[3, 4], STILL).with(&["5"]),
+        program("branches.c", &[3, 4], STILL),
         program("random3.c", &[1, 2], STILL).with(&["300"]),
         program("threads4.c", &[2, 4], STILL),
         program("forkjoin.c", &[2], STILL).with(&["10"]),

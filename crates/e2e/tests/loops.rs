@@ -48,7 +48,7 @@ fn check(
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn time_steps_and_their_lines() {
-    let programs: [(&str, u32, &[i64]); 16] = [
+    let programs: [(&str, u32, &[i64]); 17] = [
         ("stencil1d5", 4, &[4]),
         ("stencil2d9", 4, &[3]),
         ("stencil3d27", 8, &[3]),
@@ -62,6 +62,7 @@ fn time_steps_and_their_lines() {
         ("pipeline2d", 4, &[3]),
         ("alltoallv", 4, &[4]),
         ("bt_sites", 4, &[5]),
+        ("branches", 3, &[50]),
         ("random3", 2, &[300]),
         ("f_steps", 3, &[5]),
         ("f_steps08", 3, &[5]),
@@ -78,6 +79,32 @@ fn time_steps_and_their_lines() {
 fn loops_are_found_in_traces_of_rules() {
     let stacks = [("REFRAIN_FOLD", "grammar"), ("REFRAIN_STACKS", "full")];
     check(Library::Mpich, &Program::named("bt_sites"), 4, &[5], &stacks);
+}
+
+/// Whatever the calls look like, or which ranks make them.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn one_loop_of_the_source_is_one_loop() {
+    let lines = [
+        "time-step loop: 50 iterations at branches.c:17 in main, with 622 of 637 calls",
+        "  loop 50 times  at branches.c:17 in main",
+        "    loop 3.0 times on average  at branches.c:18 in main",
+        "  in 5 of 50 iterations on rank 0  at save (branches.c:7)",
+        "  in 5 of 50 iterations on ranks 1-2  at save (branches.c:7)",
+        "  in 2 of 50 iterations on rank 2  at main (branches.c:27)",
+        "  in 2 of 50 iterations on rank 0  at main (branches.c:29)",
+        "  MPI_Reduce(count=1, datatype=MPI_LONG, op=MPI_SUM, root=0, comm=world)  at finish (common.h:50)",
+    ];
+    for library in Library::ALL {
+        let traced = run::traced_with(library, &Program::named("branches"), 3, &[LOOPS]);
+        let shown = run::refrain(&["loops", &traced.trace.to_string_lossy()]).stdout;
+        let mut rest = shown.lines();
+        for line in lines {
+            // In this order.
+            assert!(rest.any(|shown| shown.ends_with(line)), "{line} of {library:?} is not in\n{shown}");
+        }
+        assert_eq!(shown.matches("loop ").count(), 2, "{shown}");
+    }
 }
 
 #[test]

@@ -168,6 +168,10 @@ impl Settings {
         // Loops are at lines of the program.
         let stacks = if fold == Folding::Grammar { Stacks::Off } else { Stacks::Full };
         let stacks = choice(flags.stacks, "REFRAIN_STACKS", env("REFRAIN_STACKS"), stacks)?;
+        if stacks == Stacks::Off && flags.recursion == Some(Recursion::Keep) {
+            let failure = Failure::new("--recursion keep is about call stacks, and none are recorded");
+            return Err(failure.help("add --stacks full"));
+        }
         Ok(Settings {
             out: flags.out.clone().or_else(|| env("REFRAIN_OUT").map(PathBuf::from)),
             force: flags.force || truth("REFRAIN_FORCE", env("REFRAIN_FORCE"))?,

@@ -132,7 +132,7 @@ impl<'t> Finder<'t> {
         let turns = self.tree.runs_on(node, rank);
         let inside = self.inside(node, rank).max(turns);
         let outside = self.outside(node, rank, turns);
-        let count = Count { steps: inside + outside, turns, outside };
+        let count = Count { steps: inside.saturating_add(outside), turns, outside };
         // What the code says goes before what the calls look like.
         match self.by_code(node, rank) {
             Some(steps) if steps != count.steps => Count { steps, turns: steps, outside: 0 },
@@ -179,7 +179,7 @@ impl<'t> Finder<'t> {
             // The call itself, or one on the way to it.
             let is_call = made.iter().all(|(stack, _)| stack.len() == depth + 1);
             let times = match is_call {
-                true => Some(made.iter().map(|(_, runs)| runs).sum()),
+                true => Some(made.iter().fold(0, |all: u64, (_, runs)| all.saturating_add(*runs))),
                 false => self.passes(made, depth + 1, None),
             };
             known.extend(times.map(|times| (at, times)));
@@ -191,7 +191,7 @@ impl<'t> Finder<'t> {
             for &(other, times) in &known {
                 if some.iter().all(|&at| !order.leads[at][other] && !order.leads[other][at]) {
                     some.push(other);
-                    all += times;
+                    all = all.saturating_add(times);
                 }
             }
             order.must_pass(&some).then_some(all)
@@ -201,7 +201,7 @@ impl<'t> Finder<'t> {
     /// Steps in a loop: its turns, or more where a loop inside is the same loop of the source, because every so many steps
     /// something else is done too.
     fn inside(&self, node: usize, rank: u32) -> u64 {
-        let mut steps = 0;
+        let mut steps = 0u64;
         for inner in self.tree.body(Some(node)).filter(|&inner| self.tree.nodes[inner].is_loop()) {
             if !self.tree.nodes[node].is_loop() || self.tree.runs_on(inner, rank) == 0 {
                 continue;
@@ -215,7 +215,8 @@ impl<'t> Finder<'t> {
                 && self.places[inner].as_ref().is_some_and(|place| place.how == How::Loop)
                 && self.places[inner] == self.places[node];
             if same_place || beside > 0 {
-                steps += self.inside(inner, rank).max(self.tree.runs_on(inner, rank)) + beside;
+                let own = self.inside(inner, rank).max(self.tree.runs_on(inner, rank));
+                steps = own.saturating_add(beside).saturating_add(steps);
             }
         }
         steps
@@ -251,6 +252,6 @@ impl<'t> Finder<'t> {
     fn twins(&self, at: usize, among: &[usize], rank: u32) -> u64 {
         let Some(key) = self.key(at) else { return 0 };
         let same = |other: &&usize| **other != at && self.key(**other) == Some(key);
-        among.iter().filter(same).map(|&other| self.tree.runs_on(other, rank)).sum()
+        among.iter().filter(same).map(|&other| self.tree.runs_on(other, rank)).fold(0, u64::saturating_add)
     }
 }

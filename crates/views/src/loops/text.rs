@@ -74,6 +74,7 @@ impl Writer<'_, '_> {
         let all =
             kinds == 1 && self.options.rank.is_none() && tree.ranks.len() == u64::from(trace.meta.ranks);
         let who = match all {
+            true if tree.ranks.len() == 1 => "1 rank".to_string(),
             true => format!("all {}", plural(tree.ranks.len(), "rank")),
             false => on(&tree.ranks),
         };

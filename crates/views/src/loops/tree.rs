@@ -196,7 +196,8 @@ impl<'a> Tree<'a> {
         for branch in self.nodes.iter().filter(|branch| branch.symbol() == Some(symbol)) {
             for turns in branch.turns.iter().filter(|turns| turns.runs > 0) {
                 for rank in turns.ranks.iter() {
-                    *all.entry(rank).or_insert(0) += turns.runs;
+                    let made = all.entry(rank).or_insert(0u64);
+                    *made = made.saturating_add(turns.runs);
                 }
             }
         }

@@ -378,9 +378,6 @@ impl Elastic {
     fn appear(&mut self, symbol: u32) {
         let leaf = self.tree.event(symbol, self.paths.of(symbol));
         self.leaves.insert(symbol, leaf);
-        if let Some((at, next)) = self.behind(leaf) {
-            return self.begin_with(leaf, at, next);
-        }
         if self.stack.last().is_some_and(|frame| frame.depth > 0) {
             let aside = self.tree.body(Times::from(0), 1);
             self.open(aside, 0);
@@ -395,40 +392,30 @@ impl Elastic {
     /// is in `child` of the open body `at`.
     fn place(&mut self, aside: usize, at: usize, child: u32) {
         let left = aside - 1;
+        let lists = self.stack[aside..].iter().filter(|frame| frame.depth == 0);
+        let lists: Vec<u32> = lists.map(|frame| frame.body).collect();
+        let height = lists.iter().map(|&list| self.tree.get(list).height).max().unwrap_or(1) - 1;
         let (mut target, mut prev) = (at, NONE);
         if at == left {
             let first = |id: u32| self.tree.get(self.first_leaf(id)).path;
             let new = first(self.tree.get(self.stack[aside].body).first);
-            // The last of those to come whose code stands before that of the new ones.
-            let passed = |place: usize| {
-                let rest = self.tree.siblings(self.tree.get(self.stack[place].cursor).next);
-                rest.take_while(|&id| self.paths.before(first(id), new)).last()
-            };
-            let Frame { cursor, iteration, .. } = self.stack[at];
+            let Frame { body, cursor, iteration, depth, .. } = self.stack[left];
             // Compilers move code, so it has no say where the order of calls leaves no doubt.
             let due = self.tree.get(child).times.never_skipped(iteration.saturating_sub(1));
             if self.tree.after(child, cursor) && (due || !self.paths.before(first(child), new)) {
                 prev = self.tree.get(child).prev;
+            } else if self.paths.before(new, self.tree.get(cursor).path) && depth + height <= DEEPEST {
+                // They stand before what ran last: a new iteration begins with them.
+                let next = self.tree.children(body).find(|&id| self.paths.before(new, first(id)));
+                let next = next.unwrap_or(NONE);
+                let prev = if next == NONE { self.tree.get(body).last } else { self.tree.get(next).prev };
+                self.iterate(left);
+                self.stack[left].path = new;
+                return self.settle(&lists, left, prev);
             } else {
-                let loops = (1..=left).rev().take_while(|&place| self.stack[place].depth > 0);
-                let furthest = loops.filter_map(|place| Some((place, passed(place)?))).last();
-                (target, prev) = furthest.unwrap_or((left, self.stack[left].cursor));
-                while self.stack[target].depth > 0
-                    && self.tree.get(prev).next == NONE
-                    && self.is_complete(self.stack[target])
-                {
-                    target -= 1;
-                    prev = self.stack[target].cursor;
-                    match passed(target) {
-                        Some(id) => prev = id,
-                        None => break,
-                    }
-                }
+                (target, prev) = self.beyond(left, new);
             }
         }
-        let lists = self.stack[aside..].iter().filter(|frame| frame.depth == 0);
-        let lists: Vec<u32> = lists.map(|frame| frame.body).collect();
-        let height = lists.iter().map(|&list| self.tree.get(list).height).max().unwrap_or(1) - 1;
         while self.stack[target].depth > 0 && self.stack[target].depth + height > DEEPEST {
             (target, prev) = (target - 1, NONE);
         }
@@ -438,33 +425,30 @@ impl Elastic {
         self.settle(&lists, target, prev);
     }
 
-    /// Where a new symbol belongs, if that can be told from the code alone: it stands before what ran last, so this is a
-    /// new iteration. The open body, as its place in the stack, and its child that the symbol is to stand before.
-    fn behind(&self, leaf: u32) -> Option<(usize, u32)> {
-        let path = self.tree.get(leaf).path;
-        let last = self.tree.nodes.get(self.stack.last()?.cursor as usize)?;
-        if !self.paths.before(path, last.path) {
-            return None;
-        }
-        let mut loops = self.stack.iter().enumerate().rev().take_while(|(_, frame)| frame.depth > 0);
-        let (at, frame) =
-            loops.find(|(_, frame)| self.paths.leads_to(self.tree.get(frame.body).path, path))?;
+    /// The open body that what is new follows in, and the child it follows: behind all that its code stands behind, and
+    /// behind the loops that have ended.
+    fn beyond(&self, left: usize, new: u32) -> (usize, u32) {
         let first = |id: u32| self.tree.get(self.first_leaf(id)).path;
-        let next = self.tree.children(frame.body).find(|&id| self.paths.before(path, first(id)))?;
-        (!self.tree.after(next, frame.cursor)).then_some((at, next))
-    }
-
-    /// A new iteration of an open body begins with a new child.
-    fn begin_with(&mut self, leaf: u32, at: usize, next: u32) {
-        self.close(at + 1);
-        self.iterate(at);
-        let Frame { body, iteration, .. } = self.stack[at];
-        self.tree.get_mut(leaf).times.shift(iteration);
-        self.passed += iteration;
-        self.tree.insert(leaf, body, self.tree.get(next).prev);
-        self.adopt(at, leaf);
-        let frame = &mut self.stack[at];
-        (frame.cursor, frame.path) = (leaf, self.tree.get(leaf).path);
+        // The last of those to come whose code stands before that of the new ones.
+        let passed = |place: usize| {
+            let rest = self.tree.siblings(self.tree.get(self.stack[place].cursor).next);
+            rest.take_while(|&id| self.paths.before(first(id), new)).last()
+        };
+        let loops = (1..=left).rev().take_while(|&place| self.stack[place].depth > 0);
+        let furthest = loops.filter_map(|place| Some((place, passed(place)?))).last();
+        let (mut target, mut prev) = furthest.unwrap_or((left, self.stack[left].cursor));
+        while self.stack[target].depth > 0
+            && self.tree.get(prev).next == NONE
+            && self.is_complete(self.stack[target])
+        {
+            target -= 1;
+            prev = self.stack[target].cursor;
+            match passed(target) {
+                Some(id) => prev = id,
+                None => break,
+            }
+        }
+        (target, prev)
     }
 
     /// A new iteration of an open body.

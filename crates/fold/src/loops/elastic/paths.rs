@@ -57,11 +57,6 @@ impl Paths {
         }
     }
 
-    /// All of one path is where the other begins.
-    pub fn leads_to(&self, outer: u32, path: u32) -> bool {
-        self.common(outer, path) == outer
-    }
-
     /// The frames both begin with, and the first ones in which they differ.
     fn parting(&self, mut a: u32, mut b: u32) -> (u32, Option<Frame>, Option<Frame>) {
         let (mut last_a, mut last_b) = (None, None);

@@ -193,6 +193,36 @@ fn blocks_that_no_writer_makes() {
     }
 }
 
+/// As `blocks_that_no_writer_makes`, with bytes in a column that no reference takes.
+#[test]
+fn a_column_with_more_than_is_needed() {
+    let nothing = [Reference::default()];
+    let bytes = write(&nothing, Fields::NONE, Format::Rfa, &Options::default()).unwrap();
+    let (block, index) = (blocks(&bytes)[0], blocks(&bytes)[1]);
+    assert_eq!(index, block + BLOCK_HEADER, "what is all zeros is guessed whole");
+    let frame = zstd::bulk::compress(&[1], 1).unwrap();
+    let body = [&[3, 1, frame.len() as u8][..], &frame].concat();
+    let mut head = [1, 0, 0, 2, body.len() as u8, 0, 0, 0].to_vec();
+    let mut crc = flate2::Crc::new();
+    crc.update(&head);
+    crc.update(&body);
+    head.extend(crc.sum().to_le_bytes());
+    let (read, error) = read(&[&bytes[..block], &head, &body, &bytes[index..]].concat(), Format::Rfa);
+    assert!(read.is_empty());
+    assert_eq!(place(error), (1, block as u64));
+}
+
+/// Blocks of one reference that take as many bytes as any, and of many that take none.
+#[test]
+fn the_smallest_blocks() {
+    let (all, bytes) = sample(500, 21, &options(1, 1));
+    assert_eq!(read(&bytes, Format::Rfa).0, all);
+    let all = vec![Reference::default(); 300];
+    let bytes = write(&all, Fields::NONE, Format::Rfa, &options(1, 1)).unwrap();
+    assert_eq!(read(&bytes, Format::Rfa).0, all);
+    assert_eq!(rest(open_after(Cursor::new(bytes), 200).unwrap()).0, all[200..]);
+}
+
 /// c[i] = a[i] + b[i], with and without instructions.
 #[test]
 fn what_is_regular_takes_next_to_nothing() {

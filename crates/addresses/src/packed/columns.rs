@@ -106,6 +106,11 @@ impl Taking {
         (self.at, self.runs, self.lacking) = ([0; COLUMNS], [None; COLUMNS], false);
     }
 
+    /// Nothing is left in any column, as after the last reference of a block.
+    pub(crate) fn spent(&self) -> bool {
+        self.columns.iter().zip(self.at).all(|(column, at)| at >= column.len())
+    }
+
     fn run(&mut self, column: usize) -> u32 {
         let bytes = &self.columns[column];
         let mut rest = bytes.get(self.at[column]..).unwrap_or_default();

@@ -55,7 +55,7 @@ impl Decoder {
         let length = u32::from_le_bytes(head[4..8].try_into().expect("four bytes"));
         let sum = u32::from_le_bytes(head[8..].try_into().expect("four bytes"));
         match head[3] {
-            TAG_END if count == 0 => return self.end(input, length as usize, sum),
+            TAG_END if count == 0 => return self.end(input, length, sum),
             TAG_FIRST => {}
             TAG_BLOCK if self.begun => {}
             _ => return Err(Fault::damaged(input.offset(), "a block does not begin here")),
@@ -86,32 +86,37 @@ impl Decoder {
         Ok(())
     }
 
-    fn end(&mut self, input: &mut Input, entries: usize, sum: u32) -> Result<(), Fault> {
+    /// The index, an entry at a time, so that a damaged number of them asks for no memory.
+    fn end(&mut self, input: &mut Input, entries: u32, sum: u32) -> Result<(), Fault> {
         let begin = input.offset();
-        // Each entry has a block, which takes more bytes, so that a damaged number cannot ask for much.
-        let size = BLOCK_HEADER as u64 + entries as u64 * ENTRY as u64 + FOOTER as u64;
-        if size > begin.saturating_mul(2).saturating_add((BLOCK_HEADER + FOOTER) as u64) {
-            return Err(Fault::damaged(begin, "its index has a length that cannot be"));
+        let cut = || Err(Fault::damaged(begin, "it is cut short"));
+        let mut crc = flate2::Crc::new();
+        crc.update(&input.bytes()[..8]);
+        input.consume(BLOCK_HEADER);
+        for _ in 0..entries {
+            if !input.at_least(ENTRY)? {
+                return cut();
+            }
+            crc.update(&input.bytes()[..ENTRY]);
+            input.consume(ENTRY);
         }
-        let size = size as usize;
-        if !input.at_least(size)? {
-            return Err(Fault::damaged(begin, "it is cut short"));
+        if !input.at_least(FOOTER)? {
+            return cut();
         }
-        let bytes = &input.bytes()[..size];
-        let good = checksum(&[&bytes[..8], &bytes[BLOCK_HEADER..size - 4]]) == sum;
-        let footer = &bytes[size - FOOTER..];
-        if !good || number(&footer[8..]) != begin || footer[16..] != END_MARK {
+        let footer: [u8; FOOTER] = input.bytes()[..FOOTER].try_into().expect("so many bytes");
+        crc.update(&footer[..16]);
+        if crc.sum() != sum || number(&footer[8..]) != begin || footer[16..] != END_MARK {
             return Err(Fault::damaged(begin, "its index is not what its checksum says"));
         }
-        let said = number(footer);
+        let said = number(&footer);
         if said != self.total {
             let what = format!("its end counts {said} references, there are {}", self.total);
             return Err(Fault::damaged(begin, what));
         }
-        if input.at_least(size + 1)? {
-            return Err(Fault::damaged(begin + size as u64, "there is more after its end"));
+        if input.at_least(FOOTER + 1)? {
+            return Err(Fault::damaged(input.offset() + FOOTER as u64, "there is more after its end"));
         }
-        input.consume(size);
+        input.consume(FOOTER);
         self.ended = true;
         Ok(())
     }
@@ -133,7 +138,8 @@ impl Decode for Decoder {
             self.model.code(&mut self.taking, &mut reference);
             batch.push(self.fields, reference);
         }
-        if self.taking.lacking {
+        let last = self.left == count;
+        if self.taking.lacking || last && !self.taking.spent() {
             batch.clear();
             return Err(Fault::damaged(self.begin, NO_WRITER));
         }

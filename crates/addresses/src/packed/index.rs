@@ -1,8 +1,8 @@
 //! Reading from the middle.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom};
 
-use super::{BLOCK_HEADER, Decoder, END_MARK, ENTRY, FOOTER, HEADER, checksum, number, read_header};
+use super::{BLOCK_HEADER, Decoder, END_MARK, ENTRY, FOOTER, HEADER, number, read_header};
 use crate::error::{Error, Fault};
 use crate::input::Input;
 use crate::{Format, Reader};
@@ -38,21 +38,33 @@ fn find<R: Read + Seek>(from: &mut R, skip: u64) -> Result<(u64, u64), Error> {
     let begin = number(&footer[8..]);
     let size = length.checked_sub(begin).filter(|size| *size >= (BLOCK_HEADER + FOOTER) as u64);
     let size = size.filter(|_| footer[16..] == END_MARK).ok_or_else(|| damaged(at))?;
-    from.seek(SeekFrom::Start(begin)).map_err(failed)?;
-    let mut bytes = Vec::new();
-    // An index is small; what says that it is not is damaged.
-    let most = length / 2 + (BLOCK_HEADER + ENTRY + FOOTER) as u64;
-    if size > most {
-        return Err(damaged(at));
-    }
-    from.take(size).read_to_end(&mut bytes).map_err(failed)?;
-    let entries = bytes.get(BLOCK_HEADER..bytes.len() - FOOTER).ok_or_else(|| damaged(begin))?;
-    let said = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes"));
-    if checksum(&[&bytes[..8], &bytes[BLOCK_HEADER..bytes.len() - 4]]) != said {
+    let entries = size - (BLOCK_HEADER + FOOTER) as u64;
+    if !entries.is_multiple_of(ENTRY as u64) {
         return Err(damaged(begin));
     }
+    from.seek(SeekFrom::Start(begin)).map_err(failed)?;
+    // An entry at a time: what says that there are very many may be damaged.
+    let mut from = BufReader::new(from);
+    let mut head = [0; BLOCK_HEADER];
+    from.read_exact(&mut head).map_err(failed)?;
+    let mut crc = flate2::Crc::new();
+    crc.update(&head[..8]);
     // No trace has so many that counting on from there would not end.
-    let most = u64::MAX / 2;
-    let groups = entries.chunks_exact(ENTRY).map(|entry| (number(entry), number(&entry[8..])));
-    Ok(groups.take_while(|(_, before)| *before <= skip.min(most)).last().unwrap_or((HEADER as u64, 0)))
+    let most = skip.min(u64::MAX / 2);
+    let (mut found, mut past) = ((HEADER as u64, 0), false);
+    for _ in 0..entries / ENTRY as u64 {
+        let mut entry = [0; ENTRY];
+        from.read_exact(&mut entry).map_err(failed)?;
+        crc.update(&entry);
+        let before = number(&entry[8..]);
+        past |= before > most;
+        if !past {
+            found = (number(&entry), before);
+        }
+    }
+    crc.update(&footer[..16]);
+    if crc.sum() != u32::from_le_bytes(head[8..].try_into().expect("four bytes")) {
+        return Err(damaged(begin));
+    }
+    Ok(found)
 }

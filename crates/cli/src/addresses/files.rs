@@ -188,9 +188,16 @@ impl Target {
             Target::File { part, path, .. } if whole || !path.exists() => {
                 std::fs::rename(part, path).map(|()| None)
             }
-            Target::File { part, shown, .. } => {
+            Target::File { part, path, shown, .. } => {
                 let beside = with_mark(shown, ".part");
-                std::fs::rename(part, &beside).map(|()| Some(beside))
+                match std::fs::rename(&*part, &beside) {
+                    // A link that leads to another disk: then beside what it leads to.
+                    Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                        let beside = with_mark(path, ".part");
+                        std::fs::rename(part, &beside).map(|()| Some(beside))
+                    }
+                    done => done.map(|()| Some(beside)),
+                }
             }
         }
     }

@@ -188,9 +188,15 @@ impl Target {
             Target::File { part, path, .. } if whole || !path.exists() => {
                 std::fs::rename(part, path).map(|()| None)
             }
-            Target::File { part, shown, .. } => {
-                let beside = with_mark(shown, ".part");
-                std::fs::rename(part, &beside).map(|()| Some(beside))
+            Target::File { part, path, shown, .. } => {
+                let (near, far) = (with_mark(shown, ".part"), with_mark(path, ".part"));
+                match std::fs::rename(&*part, &near) {
+                    // The link leads to another disk.
+                    Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                        std::fs::rename(part, &far).map(|()| Some(far))
+                    }
+                    renamed => renamed.map(|()| Some(near)),
+                }
             }
         }
     }

@@ -95,12 +95,32 @@ fn one_loop_of_the_source_is_one_loop() {
         "  in 2 of 50 iterations on rank 0  at main (branches.c:29)",
         "  MPI_Reduce(count=1, datatype=MPI_LONG, op=MPI_SUM, root=0, comm=world)  at finish (common.h:50)",
     ];
+    check_loops("branches", 3, &lines);
+}
+
+/// What no turn does both of is not done in one turn, though the calls look like it.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn calls_that_exclude_each_other_are_of_several_turns() {
+    let lines = [
+        "time-step loop: 60 iterations at turns.c:31 in main, with 120 of 190 calls",
+        "  loop 30 times or more  at turns.c:24 in main",
+        "  in 15 iterations  at main (turns.c:26)",
+        "  in 15 iterations  at main (turns.c:28)",
+        "  loop 60 times  at turns.c:31 in main",
+        "  in 36 of 60 iterations  at meet (turns.c:7)",
+        "  in 24 of 60 iterations  at tell (turns.c:14)",
+    ];
+    check_loops("turns", 2, &lines);
+}
+
+/// What `loops` shows of a program has lines that end like this, in this order, and two loops.
+fn check_loops(program: &str, ranks: u32, lines: &[&str]) {
     for library in Library::ALL {
-        let traced = run::traced_with(library, &Program::named("branches"), 3, &[LOOPS]);
+        let traced = run::traced_with(library, &Program::named(program), ranks, &[LOOPS]);
         let shown = run::refrain(&["loops", &traced.trace.to_string_lossy()]).stdout;
         let mut rest = shown.lines();
         for line in lines {
-            // In this order.
             assert!(rest.any(|shown| shown.ends_with(line)), "{line} of {library:?} is not in\n{shown}");
         }
         assert_eq!(shown.matches("loop ").count(), 2, "{shown}");

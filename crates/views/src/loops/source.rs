@@ -65,7 +65,7 @@ pub fn by_source<'a>(
         source.add(names, symbol, &stack(bundle, symbol))?;
     }
     let finder = Finder::new(bundle, names, tree, places);
-    let made: Vec<HashMap<u32, u64>> = tree.alike.iter().map(|ranks| calls_of(tree, ranks)).collect();
+    let made = tree.calls();
     let fold = Fold::new(bundle, tree, places);
     source.count(tree, &finder, &fold, &made);
     let positions = symbols.iter().map(|&symbol| (symbol, position(names, &stack(bundle, symbol)))).collect();
@@ -90,19 +90,6 @@ pub fn by_source<'a>(
         of_source: true,
     };
     Some((tree, places))
-}
-
-/// How often the ranks of a kind, which did the same, made each call.
-fn calls_of(tree: &Tree, ranks: &RankList) -> HashMap<u32, u64> {
-    let Some(rank) = ranks.iter().next() else { return HashMap::new() };
-    let mut made = HashMap::new();
-    for (at, branch) in tree.nodes.iter().enumerate() {
-        if let Some(symbol) = branch.symbol() {
-            let times = made.entry(symbol).or_insert(0u64);
-            *times = times.saturating_add(tree.runs_on(at, rank));
-        }
-    }
-    made
 }
 
 fn position(names: &dyn Names, stack: &[Frame]) -> Position {
@@ -185,10 +172,10 @@ impl Source {
                 });
                 // No call in it is made twice in one turn.
                 let least = each.max().unwrap_or(0);
-                let rank = ranks.iter().next().filter(|_| least > 0);
-                let exact = rank.and_then(|rank| finder.around(&id.outer, *depth, turn, rank));
-                match exact.filter(|exact| *exact >= least) {
-                    Some(times) => Count { times, at_least: false },
+                let around = finder.around(&id.outer, *depth, turn, made).filter(|_| least > 0);
+                let least = around.map_or(least, |around| around.times.max(least));
+                match around.filter(|around| around.sure && around.times == least) {
+                    Some(around) => Count { times: around.times, at_least: false },
                     // Not counting turns in which no call was made, if there were any.
                     None if fold.turns(id, ranks).is_some_and(|turns| turns.runs == least) => {
                         Count { times: least, at_least: false }
@@ -280,7 +267,7 @@ impl Grown<'_, '_> {
                 return None;
             }
             let known = if reached.at_least { Known::AtLeast } else { Known::All };
-            let low = u64::from(runs == reached.times);
+            let low = u64::from(runs == reached.times && !reached.at_least);
             let (ranks, reached, vector) = (ranks.clone(), reached.times, String::new());
             Turns { ranks, reached, runs, low, high: 1, known, vector }.add_to(&mut turns);
         }

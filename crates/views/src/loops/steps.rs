@@ -1,14 +1,17 @@
 //! The loop over time steps: the outermost loop with repeated calls that holds most of them (001, section 5.3).
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::rc::Rc;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::bundle::sites::Frame;
 use refrain_fold::ranks::RankList;
-use refrain_sites::{Names, Turn};
+use refrain_sites::{Names, Order, Turn};
 
 use super::place::{How, Where, stack};
-use super::tree::Tree;
+use super::tree::{Known, Tree};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Steps {
@@ -25,12 +28,14 @@ pub struct Count {
     pub steps: u64,
     pub turns: u64,
     pub outside: u64,
+    /// Perhaps it was more.
+    pub at_least: bool,
 }
 
 impl std::fmt::Display for Count {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Count { steps, turns, outside } = *self;
-        write!(f, "{}", crate::human::plural(steps, "iteration"))?;
+        let Count { steps, turns, outside, at_least } = *self;
+        write!(f, "{}{}", crate::human::plural(steps, "iteration"), if at_least { " or more" } else { "" })?;
         let inside = steps - outside;
         let inside = match inside.checked_div(turns) {
             Some(1) | None => inside.to_string(),
@@ -50,23 +55,20 @@ pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<W
     let finder = Finder::new(bundle, names, tree, places);
     let mut loops: BTreeMap<(usize, Count), RankList> = BTreeMap::new();
     let (mut calls, mut all_calls) = (0u64, 0u64);
-    for ranks in &tree.alike {
+    for (ranks, each) in tree.alike.iter().zip(tree.calls()) {
         let Some(rank) = ranks.iter().next() else { continue };
         let made = |node: usize| {
             tree.events(node).map(|(at, _)| tree.runs_on(at, rank)).fold(0, u64::saturating_add)
         };
         let of_all = |calls: u64| calls.saturating_mul(ranks.len());
         all_calls = all_calls.saturating_add(of_all(tree.body(None).map(made).fold(0, u64::saturating_add)));
-        let repeats = |node: &usize| {
-            let turns = tree.nodes[*node].turns.iter().find(|turns| turns.ranks.contains(rank));
-            turns.is_some_and(|turns| turns.high > 1)
-        };
+        let repeats = |node: &usize| tree.turns_on(*node, rank).is_some_and(|turns| turns.high > 1);
         // Of those with as many calls the last one seen is the outermost.
         let Some(node) = (0..tree.nodes.len()).rev().filter(repeats).max_by_key(|&node| made(node)) else {
             continue;
         };
         calls = calls.saturating_add(of_all(made(node)));
-        let known = loops.entry((node, finder.count(node, rank))).or_default();
+        let known = loops.entry((node, finder.count(node, rank, &each))).or_default();
         *known = known.union(ranks);
     }
     let mut loops: Vec<(usize, Count, RankList)> =
@@ -108,6 +110,18 @@ pub struct Finder<'t> {
     /// By symbol.
     stacks: HashMap<u32, Vec<Frame>>,
     keys: HashMap<u32, Key>,
+    /// Most kinds of ranks make the same calls.
+    orders: RefCell<HashMap<Asked, Option<Rc<Order>>>>,
+}
+
+/// Calls from one function, and the code of a loop of it.
+type Asked = (Vec<Frame>, Option<Vec<Range<u64>>>);
+
+/// How often a piece of code was gone through, or how often at least where that is not `sure`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Passes {
+    pub times: u64,
+    pub sure: bool,
 }
 
 /// Calls with their stacks, and how often a rank made them.
@@ -121,81 +135,124 @@ impl<'t> Finder<'t> {
         places: &'t [Option<Where>],
     ) -> Finder<'t> {
         let stacks = tree.functions.keys().map(|&symbol| (symbol, stack(bundle, symbol))).collect();
-        Finder { tree, names, places, stacks, keys: keys(bundle, names, tree) }
+        Finder { tree, names, places, stacks, keys: keys(bundle, names, tree), orders: RefCell::default() }
     }
 
     fn key(&self, node: usize) -> Option<&Key> {
         self.keys.get(&self.tree.nodes[node].symbol()?)
     }
 
-    fn count(&self, node: usize, rank: u32) -> Count {
+    /// `made`: how often the rank made each call.
+    fn count(&self, node: usize, rank: u32, made: &HashMap<u32, u64>) -> Count {
         let turns = self.tree.runs_on(node, rank);
         let inside = self.inside(node, rank).max(turns);
         let outside = self.outside(node, rank, turns);
-        let count = Count { steps: inside.saturating_add(outside), turns, outside };
+        let at_least = self.tree.turns_on(node, rank).is_some_and(|turns| turns.known == Known::AtLeast);
+        let count = Count { steps: inside.saturating_add(outside), turns, outside, at_least };
         // What the code says goes before what the calls look like.
-        match self.by_code(node, rank) {
-            Some(steps) if steps != count.steps => Count { steps, turns: steps, outside: 0 },
+        match self.by_code(node, made) {
+            Some(steps) if steps != count.steps => Count { steps, turns: steps, outside: 0, at_least: false },
             _ => count,
         }
     }
 
-    fn by_code(&self, node: usize, rank: u32) -> Option<u64> {
+    fn by_code(&self, node: usize, made: &HashMap<u32, u64>) -> Option<u64> {
         let (depth, turn) = self.places[node].as_ref()?.code.as_ref()?;
         let outer = self.stacks.get(&self.tree.events(node).next()?.1)?.get(..*depth)?;
-        self.around(outer, *depth, turn, rank)
+        self.around(outer, *depth, turn, made).filter(|passes| passes.sure).map(|passes| passes.times)
     }
 
-    /// How often the code must have gone around a loop in a function that was called from `outer`, from calls that one of is
-    /// made each time; `None` where no such calls were recorded.
-    pub fn around(&self, outer: &[Frame], depth: usize, turn: &Turn, rank: u32) -> Option<u64> {
-        let mut made: Made = Vec::new();
-        for (at, symbol) in
-            (0..self.tree.nodes.len()).filter_map(|at| Some((at, self.tree.nodes[at].symbol()?)))
-        {
-            let stack = self.stacks.get(&symbol)?;
-            let inside = stack.get(depth).is_some_and(|frame| {
+    /// How often the code must have gone around a loop in a function that was called from `outer`, from how often each call
+    /// was made: for sure where one of some calls is made each time. `None` where the code is not known.
+    pub fn around(
+        &self,
+        outer: &[Frame],
+        depth: usize,
+        turn: &Turn,
+        made: &HashMap<u32, u64>,
+    ) -> Option<Passes> {
+        let mut inside: Made = Vec::new();
+        for (symbol, &runs) in made.iter().filter(|(_, runs)| **runs > 0) {
+            let stack = self.stacks.get(symbol)?;
+            let is_inside = stack.get(depth).is_some_and(|frame| {
                 let address = frame.offset.saturating_sub(1);
                 turn.code.iter().any(|range| range.contains(&address))
             });
-            let runs = self.tree.runs_on(at, rank);
-            if runs > 0 && inside && stack.starts_with(outer) {
-                made.push((stack, runs));
+            if is_inside && stack.starts_with(outer) {
+                inside.push((stack, runs));
             }
         }
-        self.passes(&made, depth, Some(turn))
+        self.passes(&inside, depth, Some(turn))
     }
 
     /// How often a piece of code was gone through, from its beginning to its end.
-    fn passes(&self, made: &Made, depth: usize, within: Option<&Turn>) -> Option<u64> {
+    fn passes(&self, made: &Made, depth: usize, within: Option<&Turn>) -> Option<Passes> {
         let mut by_call: BTreeMap<Frame, Made> = BTreeMap::new();
         for &(stack, runs) in made {
             by_call.entry(*stack.get(depth)?).or_default().push((stack, runs));
         }
         let calls: Vec<Frame> = by_call.keys().copied().collect();
-        let order = self.names.order(&calls, within)?;
-        let mut known: Vec<(usize, u64)> = Vec::new();
+        let order = self.order(calls, within)?;
+        let mut known: Vec<(usize, Passes)> = Vec::new();
         for (at, made) in by_call.values().enumerate().filter(|(at, _)| !order.in_loop[*at]) {
             // The call itself, or one on the way to it.
             let is_call = made.iter().all(|(stack, _)| stack.len() == depth + 1);
-            let times = match is_call {
-                true => Some(made.iter().fold(0, |all: u64, (_, runs)| all.saturating_add(*runs))),
-                false => self.passes(made, depth + 1, None),
+            let passes = match is_call {
+                true => {
+                    let times = made.iter().fold(0, |all: u64, (_, runs)| all.saturating_add(*runs));
+                    Some(Passes { times, sure: true })
+                }
+                false => self.called(made, depth + 1),
             };
-            known.extend(times.map(|times| (at, times)));
+            known.extend(passes.map(|passes| (at, passes)));
         }
-        // Of calls that exclude each other, as many as are needed to be sure that one is made.
-        known.sort_by_key(|&(at, times)| (std::cmp::Reverse(times), at));
-        known.iter().find_map(|&(first, times)| {
-            let (mut some, mut all) = (vec![first], times);
-            for &(other, times) in &known {
+        known.sort_by_key(|&(at, passes)| (std::cmp::Reverse(passes.times), at));
+        // Calls that exclude each other: no pass makes two of them.
+        let exclusive = |first: (usize, Passes), among: &[(usize, Passes)]| {
+            let (mut some, mut all) = (vec![first.0], first.1.times);
+            for &(other, passes) in among {
                 if some.iter().all(|&at| !order.leads[at][other] && !order.leads[other][at]) {
                     some.push(other);
-                    all = all.saturating_add(times);
+                    all = all.saturating_add(passes.times);
                 }
             }
+            (some, all)
+        };
+        let counted: Vec<(usize, Passes)> = known.iter().filter(|(_, passes)| passes.sure).copied().collect();
+        // As many as are needed to be sure that one is made.
+        let all = counted.iter().find_map(|&first| {
+            let (some, all) = exclusive(first, &counted);
             order.must_pass(&some).then_some(all)
-        })
+        });
+        if let Some(times) = all {
+            return Some(Passes { times, sure: true });
+        }
+        let times = known.iter().map(|&first| exclusive(first, &known).1).max()?;
+        Some(Passes { times, sure: false })
+    }
+
+    /// How often one place called, which may be several functions by turns.
+    fn called(&self, made: &Made, depth: usize) -> Option<Passes> {
+        let mut by_function: BTreeMap<(u64, u64), Made> = BTreeMap::new();
+        for &(stack, runs) in made {
+            let frame = *stack.get(depth)?;
+            by_function.entry((frame.module, self.names.function(frame)?)).or_default().push((stack, runs));
+        }
+        let each = by_function.values().map(|made| self.passes(made, depth, None));
+        each.reduce(|a, b| {
+            let (a, b) = (a?, b?);
+            Some(Passes { times: a.times.saturating_add(b.times), sure: a.sure && b.sure })
+        })?
+    }
+
+    fn order(&self, calls: Vec<Frame>, within: Option<&Turn>) -> Option<Rc<Order>> {
+        let asked = (calls, within.map(|turn| turn.code.clone()));
+        if let Some(known) = self.orders.borrow().get(&asked) {
+            return known.clone();
+        }
+        let order = self.names.order(&asked.0, within).map(Rc::new);
+        self.orders.borrow_mut().insert(asked, order.clone());
+        order
     }
 
     /// Steps in a loop: its turns, or more where a loop inside is the same loop of the source, because every so many steps
@@ -242,7 +299,7 @@ impl<'t> Finder<'t> {
             return vec![node];
         }
         let always = |at: &usize| {
-            let turns = tree.nodes[*at].turns.iter().find(|turns| turns.ranks.contains(rank));
+            let turns = tree.turns_on(*at, rank);
             !tree.nodes[*at].is_loop() && turns.is_some_and(|turns| turns.low == turns.high && turns.low > 0)
         };
         tree.body(Some(node)).filter(always).collect()

@@ -101,7 +101,9 @@ impl Writer<'_, '_> {
                     several if several.len() > LISTED && one_place => {
                         let each = several.iter().map(|(_, count, _)| count.steps);
                         let (low, high) = (each.clone().min().unwrap_or(0), each.max().unwrap_or(0));
-                        format!("{} to {} iterations, by rank", thousands(low), thousands(high))
+                        let more = several.iter().any(|(_, count, _)| count.at_least);
+                        let more = if more { " or more" } else { "" };
+                        format!("{} to {} iterations{more}, by rank", thousands(low), thousands(high))
                     }
                     several => {
                         let one = |((_, count, ranks), place): (&(usize, Count, RankList), &String)| {
@@ -312,6 +314,11 @@ fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> St
             match low == high {
                 true if high == 1 => only.trim_start().to_string(),
                 true => format!("{about}{} times{only}", thousands(high)),
+                false if high == 1 => {
+                    let runs = running().map(|turns| turns.runs);
+                    let (low, high) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
+                    format!("in {}-{} iterations, by rank{only}", thousands(low), thousands(high))
+                }
                 false => format!("{about}{}-{} times, by rank{only}", thousands(low), thousands(high)),
             }
         }

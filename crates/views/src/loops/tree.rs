@@ -72,10 +72,18 @@ pub enum Known {
 impl Turns {
     /// Ranks that do the same are one entry.
     pub fn add_to(self, all: &mut Vec<Turns>) {
-        match all.iter_mut().find(|known| Turns { ranks: self.ranks.clone(), ..(*known).clone() } == self) {
+        match all.iter_mut().find(|known| known.is_like(&self)) {
             Some(known) => known.ranks = known.ranks.union(&self.ranks),
             None => all.push(self),
         }
+    }
+
+    /// All but the ranks is the same.
+    fn is_like(&self, other: &Turns) -> bool {
+        let Turns { ranks: _, reached, runs, low, high, known, vector } = other;
+        (self.reached, self.runs, self.low, self.high) == (*reached, *runs, *low, *high)
+            && self.known == *known
+            && self.vector == *vector
     }
 }
 
@@ -186,8 +194,28 @@ impl<'a> Tree<'a> {
 
     /// How often a rank runs a node.
     pub fn runs_on(&self, node: usize, rank: u32) -> u64 {
-        let turns = self.nodes[node].turns.iter().find(|turns| turns.ranks.contains(rank));
-        turns.map_or(0, |turns| turns.runs)
+        self.turns_on(node, rank).map_or(0, |turns| turns.runs)
+    }
+
+    pub fn turns_on(&self, node: usize, rank: u32) -> Option<&Turns> {
+        self.nodes[node].turns.iter().find(|turns| turns.ranks.contains(rank))
+    }
+
+    /// By ranks that are alike, how often each of them makes each call.
+    pub fn calls(&self) -> Vec<HashMap<u32, u64>> {
+        let first = |(kind, ranks): (usize, &RankList)| Some((ranks.iter().next()?, kind));
+        let kinds: HashMap<u32, usize> = self.alike.iter().enumerate().filter_map(first).collect();
+        let mut calls: Vec<HashMap<u32, u64>> = vec![HashMap::new(); self.alike.len()];
+        for branch in &self.nodes {
+            let Some(symbol) = branch.symbol() else { continue };
+            for turns in &branch.turns {
+                for kind in turns.ranks.iter().filter_map(|rank| kinds.get(&rank)) {
+                    let made = calls[*kind].entry(symbol).or_insert(0);
+                    *made = made.saturating_add(turns.runs);
+                }
+            }
+        }
+        calls
     }
 
     /// How often each rank makes a call.

@@ -6,9 +6,9 @@
 //! innermost with this symbol in it, perhaps deeper, that we go on in; those further in have ended.
 //!
 //! * The child stands after the cursor: what is between is left out this time.
-//! * It stands before it. If it is the first child of a loop, a new iteration begins. Otherwise the children from there
-//!   to the cursor are a loop nobody knew of, which so far ran once each time (a pseudo-loop) and is now in its second
-//!   iteration.
+//! * It stands before it. If it is the first child of a loop, or all that would be left out was left out before, a new
+//!   iteration begins. Otherwise the children from there to the cursor are a loop nobody knew of, which so far ran once
+//!   each time (a pseudo-loop) and is now in its second iteration.
 //! * A symbol that was never seen is put aside, with all others like it: they are a body of their own, in which loops
 //!   are found by the same rules, until a known symbol comes and shows where they belong. Right before it, if it stands
 //!   after the cursor of the body we were in. If the known one leads back, and the iteration was complete, the loop has
@@ -19,7 +19,8 @@
 //!
 //! Where call paths are known they decide whether going back to the first child is a new iteration: not if this one is
 //! incomplete, and what ran in it has more of its path in common than the whole body has. Then it is a loop in the
-//! function they share.
+//! function they share. And where the order of calls leaves a doubt about what was put aside, that of their code decides:
+//! what stands before the one that ran last begins a new iteration, what stands behind all of a loop follows it.
 //!
 //! Two things have an end. Symbols in random order would nest for ever, so beyond [`DEEPEST`] there are no new loops,
 //! only iterations that leave much out. And a loop in which something new happens each time would get a body in which

@@ -47,6 +47,8 @@ pub struct Options {
 /// One cohort: ranks (of one thread number) that have a tree in common.
 struct View<'a> {
     tree: Tree<'a>,
+    /// Ranks of the run, recorded or not.
+    world: u32,
     /// By node.
     places: Vec<Option<Where>>,
     steps: Option<Steps>,
@@ -70,7 +72,14 @@ impl<'a> View<'a> {
             (tree, places) = found;
         }
         let steps = steps::steps(bundle, names, &tree, &places);
-        let mut view = View { tree, places, steps, flags: Vec::new(), params: RefCell::default() };
+        let mut view = View {
+            tree,
+            world: trace.meta.ranks,
+            places,
+            steps,
+            flags: Vec::new(),
+            params: RefCell::default(),
+        };
         let of = |symbol: u32| view.params(bundle, symbol).to_vec();
         view.flags = flags::flags(bundle, names, &view.tree, trace.meta.ranks, &of);
         Ok(view)
@@ -79,7 +88,7 @@ impl<'a> View<'a> {
     fn params(&self, bundle: &Bundle, symbol: u32) -> Rc<[Param]> {
         let known = self.params.borrow().get(&symbol).cloned();
         known.unwrap_or_else(|| {
-            let params: Rc<[Param]> = params::params(bundle, &self.tree, symbol).into();
+            let params: Rc<[Param]> = params::params(bundle, &self.tree, self.world, symbol).into();
             self.params.borrow_mut().insert(symbol, params.clone());
             params
         })

@@ -140,7 +140,7 @@ pub fn number(kind: Kind, number: i64) -> String {
 }
 
 /// Everything about the calls of a symbol that is neither memory nor an output.
-pub fn params(bundle: &Bundle, tree: &Tree, symbol: u32) -> Vec<Param> {
+pub fn params(bundle: &Bundle, tree: &Tree, world: u32, symbol: u32) -> Vec<Param> {
     let Some(layout) = tree.functions.get(&symbol) else { return Vec::new() };
     let lanes = lanes_of(bundle, tree, symbol);
     let occurrences = tree.occurrences(symbol);
@@ -164,7 +164,7 @@ pub fn params(bundle: &Bundle, tree: &Tree, symbol: u32) -> Vec<Param> {
         Kind::Peer(comm) => comms.of_slot(layout.slots.get(usize::from(comm))?),
         _ => None,
     };
-    let size = ranks_of(bundle);
+    let size = i64::from(world);
     let mut params = Vec::new();
     for (param, slot) in layout.function.params.iter().zip(&layout.slots) {
         if param.dir == Dir::Out || !matters(param.kind) || layout.inline.is_some() {
@@ -190,16 +190,6 @@ pub fn params(bundle: &Bundle, tree: &Tree, symbol: u32) -> Vec<Param> {
         params.push(Param { name: param.name, kind: param.kind, is, world });
     }
     params
-}
-
-/// How many ranks the run had, as far as they are recorded.
-fn ranks_of(bundle: &Bundle) -> i64 {
-    let last = |list: &RankList| {
-        let part = list.parts.last()?;
-        let far = |&(count, stride): &(u32, u32)| (i64::from(count) - 1) * i64::from(stride);
-        Some(i64::from(part.start) + part.dims.iter().map(far).sum::<i64>())
-    };
-    bundle.cohorts.iter().filter_map(|cohort| last(&cohort.ranks)).max().map_or(0, |last| last + 1)
 }
 
 fn comm_name(kind: Kind, value: &Value) -> Value {

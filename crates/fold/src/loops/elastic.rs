@@ -22,11 +22,14 @@
 //! function they share. And where the order of calls leaves a doubt about what was put aside, that of their code decides:
 //! what stands before the one that ran last begins a new iteration, what stands behind all of a loop follows it.
 //!
-//! Two things have an end. Symbols in random order would nest for ever, so beyond [`DEEPEST`] there are no new loops,
+//! Three things have an end. Symbols in random order would nest for ever, so beyond [`DEEPEST`] there are no new loops,
 //! only iterations that leave much out. And a loop in which something new happens each time would get a body in which
 //! whoever reads it looks for the next event for ever; so if that takes more than [`SPARSEST`] children an event, all
-//! leaves are forgotten and we begin anew behind what there is.
+//! leaves are forgotten and we begin anew behind what there is. And code is looked at only so often ([`MOST_LOOKS`]); then
+//! what is new goes as far as it was seen to. What an iteration was once without is not looked at again, so how often that
+//! is needs no end.
 
+mod aside;
 mod paths;
 mod times;
 mod tree;
@@ -48,6 +51,9 @@ const SPARSEST: u64 = 512;
 const FIRST_SPARSE: u64 = 1 << 20;
 /// So many children are looked at for the one that comes next.
 const FORESIGHT: usize = 8;
+/// Children whose code is looked at for each event, on average, and in all before this counts.
+const MOST_LOOKS: u64 = 8;
+const FIRST_LOOKS: u64 = 1 << 20;
 
 #[derive(Debug, Clone)]
 pub(super) struct Elastic {
@@ -62,6 +68,8 @@ pub(super) struct Elastic {
     /// Children of loops passed by so far in reading what is there, since that many symbols.
     passed: u64,
     since: u64,
+    /// Children looked at so far to say where something belongs.
+    looked: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +96,7 @@ impl Elastic {
             len: 0,
             passed: 0,
             since: 0,
+            looked: 0,
         };
         elastic.open(ROOT, 0);
         elastic
@@ -99,6 +108,11 @@ impl Elastic {
 
     pub fn len(&self) -> u64 {
         self.len
+    }
+
+    #[cfg(test)]
+    pub fn looked(&self) -> u64 {
+        self.looked
     }
 
     #[inline]
@@ -286,7 +300,6 @@ impl Elastic {
     /// way must be sought again.
     fn go_back(&mut self, at: usize, child: u32) -> bool {
         let frame = self.stack[at];
-        let body = self.tree.get(frame.body);
         if frame.depth == 0 {
             let range = self.tree.siblings(child).map(|id| self.tree.get(id).height);
             if range.max() < Some(DEEPEST) {
@@ -297,11 +310,12 @@ impl Elastic {
             return false;
         }
         let complete = self.tree.get(frame.cursor).next == NONE;
-        let inner = match child == body.first {
-            true => !complete && frame.path != body.path,
+        let tree::Node { first, path, height, .. } = *self.tree.get(frame.body);
+        let inner = match child == first {
+            true => !complete && frame.path != path,
             false => self.leaves_out(frame, child),
         };
-        if inner && frame.depth + body.height <= DEEPEST {
+        if inner && frame.depth + height <= DEEPEST {
             self.wrap(at, child);
         } else {
             self.iterate(at);
@@ -310,17 +324,33 @@ impl Elastic {
     }
 
     /// Going back to the child as a new iteration would leave out something that was never left out before.
-    fn leaves_out(&self, frame: Frame, child: u32) -> bool {
-        let always = |id: u32, iteration: u64| self.tree.get(id).times.never_skipped(iteration);
-        let mut before = self.tree.children(frame.body).take_while(|&id| id != child);
-        before.any(|id| always(id, frame.iteration)) || !self.is_complete(frame)
+    fn leaves_out(&mut self, frame: Frame, child: u32) -> bool {
+        // Of those before the child this iteration can have no more, so what it is without never counts again.
+        let mut lead = self.tree.get(frame.body).lead;
+        while lead != NONE
+            && self.tree.after(child, lead)
+            && !self.tree.get(lead).times.never_skipped(frame.iteration)
+        {
+            lead = self.tree.get(lead).next;
+            self.looked += 1;
+        }
+        self.tree.get_mut(frame.body).lead = lead;
+        lead != NONE && self.tree.after(child, lead) || !self.is_complete(frame)
     }
 
     /// All that is left of this iteration was left out before.
-    fn is_complete(&self, frame: Frame) -> bool {
+    fn is_complete(&mut self, frame: Frame) -> bool {
         let Some(earlier) = frame.iteration.checked_sub(1) else { return false };
-        let mut rest = self.tree.siblings(self.tree.get(frame.cursor).next);
-        !rest.any(|id| self.tree.get(id).times.never_skipped(earlier))
+        let mut trail = self.tree.get(frame.body).trail;
+        while trail != NONE
+            && self.tree.after(trail, frame.cursor)
+            && !self.tree.get(trail).times.never_skipped(earlier)
+        {
+            trail = self.tree.get(trail).prev;
+            self.looked += 1;
+        }
+        self.tree.get_mut(frame.body).trail = trail;
+        trail == NONE || !self.tree.after(trail, frame.cursor)
     }
 
     /// The children from this one to the cursor become a loop, which is about to begin its second iteration.
@@ -375,83 +405,6 @@ impl Elastic {
         (frame.cursor, frame.path) = (node.last, node.path);
     }
 
-    /// A symbol that was never seen.
-    fn appear(&mut self, symbol: u32) {
-        let leaf = self.tree.event(symbol, self.paths.of(symbol));
-        self.leaves.insert(symbol, leaf);
-        if self.stack.last().is_some_and(|frame| frame.depth > 0) {
-            let aside = self.tree.body(Times::from(0), 1);
-            self.open(aside, 0);
-        }
-        if let Some(frame) = self.stack.last_mut() {
-            self.tree.insert(leaf, frame.body, frame.cursor);
-            frame.cursor = leaf;
-        }
-    }
-
-    /// What was put aside, from that place in the stack on, gets its place in a body, now that the symbol that follows
-    /// is in `child` of the open body `at`.
-    fn place(&mut self, aside: usize, at: usize, child: u32) {
-        let left = aside - 1;
-        let lists = self.stack[aside..].iter().filter(|frame| frame.depth == 0);
-        let lists: Vec<u32> = lists.map(|frame| frame.body).collect();
-        let height = lists.iter().map(|&list| self.tree.get(list).height).max().unwrap_or(1) - 1;
-        let (mut target, mut prev) = (at, NONE);
-        if at == left {
-            let first = |id: u32| self.tree.get(self.first_leaf(id)).path;
-            let new = first(self.tree.get(self.stack[aside].body).first);
-            let Frame { body, cursor, iteration, depth, .. } = self.stack[left];
-            // Compilers move code, so it has no say where the order of calls leaves no doubt.
-            let due = self.tree.get(child).times.never_skipped(iteration.saturating_sub(1));
-            if self.tree.after(child, cursor) && (due || !self.paths.before(first(child), new)) {
-                prev = self.tree.get(child).prev;
-            } else if self.paths.before(new, self.tree.get(cursor).path) && depth + height <= DEEPEST {
-                // They stand before what ran last: a new iteration begins with them.
-                let next = self.tree.children(body).find(|&id| self.paths.before(new, first(id)));
-                let next = next.unwrap_or(NONE);
-                let prev = if next == NONE { self.tree.get(body).last } else { self.tree.get(next).prev };
-                self.iterate(left);
-                self.stack[left].path = new;
-                return self.settle(&lists, left, prev);
-            } else {
-                (target, prev) = self.beyond(left, new);
-            }
-        }
-        while self.stack[target].depth > 0 && self.stack[target].depth + height > DEEPEST {
-            (target, prev) = (target - 1, NONE);
-        }
-        if prev == NONE {
-            prev = self.stack[target].cursor;
-        }
-        self.settle(&lists, target, prev);
-    }
-
-    /// The open body that what is new follows in, and the child it follows: behind all that its code stands behind, and
-    /// behind the loops that have ended.
-    fn beyond(&self, left: usize, new: u32) -> (usize, u32) {
-        let first = |id: u32| self.tree.get(self.first_leaf(id)).path;
-        // The last of those to come whose code stands before that of the new ones.
-        let passed = |place: usize| {
-            let rest = self.tree.siblings(self.tree.get(self.stack[place].cursor).next);
-            rest.take_while(|&id| self.paths.before(first(id), new)).last()
-        };
-        let loops = (1..=left).rev().take_while(|&place| self.stack[place].depth > 0);
-        let furthest = loops.filter_map(|place| Some((place, passed(place)?))).last();
-        let (mut target, mut prev) = furthest.unwrap_or((left, self.stack[left].cursor));
-        while self.stack[target].depth > 0
-            && self.tree.get(prev).next == NONE
-            && self.is_complete(self.stack[target])
-        {
-            target -= 1;
-            prev = self.stack[target].cursor;
-            match passed(target) {
-                Some(id) => prev = id,
-                None => break,
-            }
-        }
-        (target, prev)
-    }
-
     /// A new iteration of an open body.
     fn iterate(&mut self, at: usize) {
         let frame = &mut self.stack[at];
@@ -461,24 +414,6 @@ impl Elastic {
         body.runs += 1;
         body.times.again();
         self.passed += u64::from(body.children);
-    }
-
-    /// What was put aside becomes a part of an open body, behind `prev`, and those further in have ended.
-    fn settle(&mut self, lists: &[u32], target: usize, mut prev: u32) {
-        self.close(target + 1);
-        let Frame { body, iteration, .. } = self.stack[target];
-        for &list in lists {
-            let children: Vec<u32> = self.tree.children(list).collect();
-            self.tree.remove(list);
-            for id in children {
-                self.tree.get_mut(id).times.shift(iteration);
-                self.passed += iteration;
-                self.tree.insert(id, body, prev);
-                self.adopt(target, id);
-                prev = id;
-            }
-        }
-        self.stack[target].cursor = prev;
     }
 
     /// All symbols are new again.

@@ -28,6 +28,9 @@ pub(super) struct Node {
     pub first: u32,
     pub last: u32,
     pub children: u32,
+    /// Of a loop: before the one, and behind the other, stand only children that some iteration was without.
+    pub lead: u32,
+    pub trail: u32,
     /// Iterations of a body so far, in all.
     pub runs: u64,
     /// Where it stands in the stack of open bodies.
@@ -109,8 +112,11 @@ impl Tree {
         self.link_back(body, next, id);
     }
 
-    /// Puts a body in the place of the nodes from `first` to `last`, which become its own.
+    /// Puts a body that has run in every iteration in the place of the nodes from `first` to `last`, which become its own.
     pub fn wrap(&mut self, body: u32, first: u32, last: u32) {
+        let Node { lead, trail, .. } = *self.get(self.get(first).parent);
+        let stays_lead = lead != NONE && self.after(first, lead);
+        let stays_trail = trail != NONE && self.after(trail, last);
         let (parent, prev, label) = (self.get(first).parent, self.get(first).prev, self.get(first).label);
         let next = self.get(last).next;
         let (mut at, mut children) = (first, 0);
@@ -127,7 +133,11 @@ impl Tree {
         let outer = self.get_mut(body);
         (outer.parent, outer.prev, outer.next, outer.label) = (parent, prev, next, label);
         (outer.first, outer.last, outer.children) = (first, last, children);
-        self.get_mut(parent).children -= children - 1;
+        (outer.lead, outer.trail) = (first, last);
+        let around = self.get_mut(parent);
+        around.children -= children - 1;
+        around.lead = if stays_lead { lead } else { body };
+        around.trail = if stays_trail { trail } else { body };
         self.link(parent, prev, body);
         self.link_back(parent, next, body);
     }
@@ -218,6 +228,8 @@ impl Node {
             first: NONE,
             last: NONE,
             children: 0,
+            lead: NONE,
+            trail: NONE,
             runs: 0,
             open: NONE,
             height: 0,

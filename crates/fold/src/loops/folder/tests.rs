@@ -411,3 +411,31 @@ fn bodies_do_not_widen_for_ever() {
     let passed: u64 = folded.lengths.iter().sum();
     assert!(passed < 600 * symbols.len() as u64 && folded.loops.nodes.len() < 21_000, "{passed}");
 }
+
+/// Most of a wide body was left out at some time, and what comes is new or leads back: nobody may look at all of the body
+/// again for each event.
+#[test]
+fn wide_bodies_are_not_looked_at_for_each_event() {
+    let (body, all) = (8_000u32, 60_000);
+    let wide: Vec<u32> = (0..body).map(|i| 2 * i).collect();
+    let (half, last) = (body as usize / 2, 2 * body - 2);
+    let later = (0..).flat_map(|i| [2 * body + i, 0]);
+    let between = (0..).flat_map(|i| [2 * i + 1, last]);
+    let back = wide[..half].iter().rev().copied().cycle();
+    let ways: [Box<dyn Iterator<Item = u32>>; 3] = [Box::new(later), Box::new(between), Box::new(back)];
+    for (way, more) in ways.into_iter().enumerate() {
+        let begin = [&wide[..], &wide, &wide[..half]].concat();
+        let symbols: Vec<u32> = begin.into_iter().chain(more).take(all).collect();
+        for paths in [false, true] {
+            let mut folder = Folder::new(Matching::Elastic);
+            for &symbol in symbols.iter().filter(|_| paths) {
+                folder.define(symbol, &frames(&[1, u64::from(symbol)]));
+            }
+            symbols.iter().for_each(|&symbol| folder.push(symbol));
+            let Kind::Elastic(elastic) = &folder.kind else { panic!() };
+            let looked = elastic.looked();
+            assert!(looked <= (1 << 20) + 12 * all as u64, "{looked} in way {way}, paths: {paths}");
+            assert!(folder.finish().iter().eq(symbols.iter().copied()));
+        }
+    }
+}

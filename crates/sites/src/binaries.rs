@@ -11,10 +11,11 @@ use object::{Architecture, Object, ObjectSegment};
 use refrain_fold::bundle::Sites;
 use refrain_fold::bundle::sites::{Frame, Module};
 
-use crate::code::{Code, Order};
+use crate::code::{self, Code, Order};
 use crate::debug::{self, Files};
 use crate::functions::Functions;
 use crate::nest::Turn;
+use crate::pieces::{self, Whole};
 use crate::{Names, Place, Source};
 
 /// Opens a module when one of its frames is first asked for.
@@ -34,7 +35,9 @@ struct Opened {
     functions: Functions,
     /// `None` where there is no debug information that can be read.
     lines: Option<Loader>,
-    /// By where they begin.
+    /// By where they begin, as all that follows: where pieces of code jump to, which function they are of, and that.
+    jumps: RefCell<HashMap<u64, Rc<[u64]>>>,
+    wholes: RefCell<HashMap<u64, Rc<Whole>>>,
     code: RefCell<HashMap<u64, Rc<Code>>>,
 }
 
@@ -101,7 +104,7 @@ impl Names for Binaries {
     }
 
     fn function(&self, frame: Frame) -> Option<u64> {
-        Some(self.opened(frame.module)?.functions.range(frame.offset.saturating_sub(1))?.start)
+        Some(self.opened(frame.module)?.whole(frame.offset.saturating_sub(1))?.entry)
     }
 
     fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
@@ -125,7 +128,14 @@ impl Opened {
             .collect();
         let functions = Functions::of(&parsed.iter().collect::<Vec<_>>());
         let lines = Loader::new_with_sup(&files.debug, files.supplement.as_deref()).ok();
-        Opened { bytes: files.bytes, functions, lines, code: RefCell::default() }
+        Opened {
+            bytes: files.bytes,
+            functions,
+            lines,
+            jumps: RefCell::default(),
+            wholes: RefCell::default(),
+            code: RefCell::default(),
+        }
     }
 
     /// From the debug information, outermost first; empty where that says nothing of the address.
@@ -163,14 +173,37 @@ impl Opened {
         file.segments().find_map(within)
     }
 
+    /// Where a piece of code jumps to, outside of it.
+    fn jumps(&self, piece: &Range<u64>) -> Rc<[u64]> {
+        if let Some(known) = self.jumps.borrow().get(&piece.start) {
+            return known.clone();
+        }
+        let found = self.bytes_at(piece).map(|bytes| code::jumps(&bytes, piece.start));
+        let found: Rc<[u64]> = found.unwrap_or_default().into();
+        self.jumps.borrow_mut().insert(piece.start, found.clone());
+        found
+    }
+
+    /// The function around an address.
+    fn whole(&self, address: u64) -> Option<Rc<Whole>> {
+        let start = self.functions.range(address)?.start;
+        if let Some(known) = self.wholes.borrow().get(&start) {
+            return Some(known.clone());
+        }
+        let found = Rc::new(pieces::whole(&self.functions, address, &|piece| self.jumps(piece))?);
+        self.wholes.borrow_mut().insert(start, found.clone());
+        Some(found)
+    }
+
     /// The code of the function around an address.
     fn code(&self, address: u64) -> Option<Rc<Code>> {
-        let function = self.functions.range(address)?;
-        let known = self.code.borrow().get(&function.start).cloned();
+        let whole = self.whole(address)?;
+        let known = self.code.borrow().get(&whole.entry).cloned();
         Some(known.unwrap_or_else(|| {
-            let bytes = self.bytes_at(&function).unwrap_or_default();
-            let code = Rc::new(Code::x86_64(&bytes, function.start));
-            self.code.borrow_mut().insert(function.start, code.clone());
+            let piece = |piece: &Range<u64>| (self.bytes_at(piece).unwrap_or_default(), piece.start);
+            let pieces: Vec<(Vec<u8>, u64)> = whole.pieces.iter().map(piece).collect();
+            let code = Rc::new(Code::x86_64(&pieces, whole.entry));
+            self.code.borrow_mut().insert(whole.entry, code.clone());
             code
         }))
     }

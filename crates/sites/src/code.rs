@@ -15,6 +15,8 @@ const MOST_WAYS: usize = 1 << 22;
 pub struct Code {
     /// In the order of addresses.
     blocks: Vec<Block>,
+    /// The block that the function begins with.
+    entry: usize,
 }
 
 #[derive(Debug)]
@@ -44,23 +46,52 @@ fn flow(instruction: &Instruction) -> Flow {
     }
 }
 
+/// The instructions of a piece of code, which goes on nowhere.
+fn decode(bytes: &[u8], start: u64, most: usize) -> Vec<(Range<u64>, Flow)> {
+    let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
+    let mut flows: Vec<(Range<u64>, Flow)> = Vec::new();
+    while decoder.can_decode() && flows.len() < most {
+        let instruction = decoder.decode();
+        flows.push((instruction.ip()..instruction.next_ip(), flow(&instruction)));
+    }
+    if let Some((_, last)) = flows.last_mut() {
+        *last = match std::mem::replace(last, Flow::End) {
+            Flow::On => Flow::End,
+            Flow::Branch(target) => Flow::Jump(target),
+            other => other,
+        };
+    }
+    flows
+}
+
+/// Where a piece of code of x86-64 jumps to, outside of it.
+pub fn jumps(bytes: &[u8], start: u64) -> Vec<u64> {
+    let own = start..start.saturating_add(bytes.len() as u64);
+    let target = |(_, flow): (_, Flow)| match flow {
+        Flow::Branch(target) | Flow::Jump(target) => (!own.contains(&target)).then_some(target),
+        _ => None,
+    };
+    let mut found: Vec<u64> =
+        decode(bytes, start, MOST_INSTRUCTIONS).into_iter().filter_map(target).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
 impl Code {
-    /// Of the bytes of one function of x86-64.
-    pub fn x86_64(bytes: &[u8], start: u64) -> Code {
-        let mut decoder = Decoder::with_ip(64, bytes, start, DecoderOptions::NONE);
-        let mut flows: Vec<(Range<u64>, Flow)> = Vec::new();
-        while decoder.can_decode() && flows.len() < MOST_INSTRUCTIONS {
-            let instruction = decoder.decode();
-            flows.push((instruction.ip()..instruction.next_ip(), flow(&instruction)));
+    /// Of the pieces of one function of x86-64, in the order of their addresses: the bytes of each, and where it begins.
+    pub fn x86_64(pieces: &[(Vec<u8>, u64)], entry: u64) -> Code {
+        let mut flows = Vec::new();
+        for (bytes, start) in pieces {
+            flows.extend(decode(bytes, *start, MOST_INSTRUCTIONS.saturating_sub(flows.len())));
         }
-        Code::of(&flows)
+        Code::of(&flows, &pieces.iter().map(|(_, start)| *start).collect::<Vec<_>>(), entry)
     }
 
-    fn of(flows: &[(Range<u64>, Flow)]) -> Code {
+    fn of(flows: &[(Range<u64>, Flow)], pieces: &[u64], entry: u64) -> Code {
         let known = |address: u64| flows.binary_search_by_key(&address, |(range, _)| range.start).is_ok();
         // Where blocks begin, and whether a jump leads there.
-        let mut leaders: BTreeMap<u64, bool> = BTreeMap::new();
-        leaders.extend(flows.first().map(|(range, _)| (range.start, true)));
+        let mut leaders: BTreeMap<u64, bool> = pieces.iter().map(|&start| (start, start == entry)).collect();
         for (range, flow) in flows {
             match flow {
                 Flow::On => continue,
@@ -101,7 +132,7 @@ impl Code {
             };
             blocks.push(Block { addresses: start..range.end, next });
         }
-        Code { blocks }
+        Code { entry: block_at(entry).unwrap_or(0), blocks }
     }
 
     /// The loops that all these addresses are in, the innermost first: the addresses of each.
@@ -114,8 +145,8 @@ impl Code {
         let mut found = Vec::new();
         let mut inside = vec![true; self.blocks.len()];
         // Padding leads on to what follows it, but nothing ever comes from there.
-        let mut alive = self.reached(0, &inside, &vec![false; self.blocks.len()], false);
-        alive[0] = true;
+        let mut alive = self.reached(self.entry, &inside, &vec![false; self.blocks.len()], false);
+        alive[self.entry] = true;
         // Ways back to where the loops around are entered: without them only inner loops are left.
         let mut entries = vec![false; self.blocks.len()];
         loop {
@@ -129,7 +160,7 @@ impl Code {
             let within = (0..self.blocks.len()).filter(|&b| round[b]);
             found.push(within.map(|b| self.blocks[b].addresses.clone()).collect());
             let mut from_outside = vec![false; self.blocks.len()];
-            from_outside[0] = true;
+            from_outside[self.entry] = true;
             for block in (0..self.blocks.len()).filter(|&block| alive[block] && !round[block]) {
                 self.blocks[block].next.iter().for_each(|&to| from_outside[to] = true);
             }
@@ -159,9 +190,9 @@ impl Code {
         let none = vec![false; self.blocks.len()];
         let mut entries = none.clone();
         if whole.is_some() {
-            let mut alive = self.reached(0, &vec![true; self.blocks.len()], &none, false);
-            alive[0] = true;
-            entries[0] = inside[0];
+            let mut alive = self.reached(self.entry, &vec![true; self.blocks.len()], &none, false);
+            alive[self.entry] = true;
+            entries[self.entry] = inside[self.entry];
             for block in (0..self.blocks.len()).filter(|&block| alive[block] && !inside[block]) {
                 self.blocks[block].next.iter().for_each(|&to| entries[to] |= inside[to]);
             }
@@ -288,7 +319,7 @@ mod tests {
             };
             flows.push((at..at + 1, flow));
         }
-        Code::of(&flows)
+        Code::of(&flows, &[0], 0)
     }
 
     #[track_caller]
@@ -354,12 +385,31 @@ mod tests {
     fn real_instructions() {
         // push rbx; mov ebx,10; (call +0); (sub ebx,1; jne to the call); pop rbx; ret
         let bytes = [0x53, 0xbb, 10, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x83, 0xeb, 1, 0x75, 0xf6, 0x5b, 0xc3];
-        let code = Code::x86_64(&bytes, 0x1000);
+        let code = Code::x86_64(&[(bytes.to_vec(), 0x1000)], 0x1000);
         let around = 0x1006..0x1010;
         assert_eq!(code.loops(&[0x100a]), [[around]]);
         assert!(code.loops(&[0x1001]).is_empty());
         assert!(Code::x86_64(&[], 0).loops(&[0]).is_empty());
         // Nothing but `jmp rax`, each of which may go to all others.
-        assert!(Code::x86_64(&[0xff, 0xe0].repeat(1 << 18), 0).loops(&[0]).is_empty());
+        assert!(Code::x86_64(&[([0xff, 0xe0].repeat(1 << 18), 0)], 0).loops(&[0]).is_empty());
+    }
+    #[test]
+    fn pieces_of_a_function() {
+        // je into the other piece, which calls and jumps back; (sub ebx,1; jne to the je); ret
+        let hot = [0x74, 0xf7, 0x83, 0xeb, 1, 0x75, 0xf9, 0xc3];
+        // call +0; jmp to behind the je. Then one that ends with the call, right before the first piece.
+        for (back, loops) in [(&[0xeb, 2][..], 1), (&[], 0)] {
+            let cold = [&[0xe8, 0, 0, 0, 0][..], back].concat();
+            let start = 0x1007 - cold.len() as u64;
+            let mut hot = hot.to_vec();
+            hot[1] = (start as i64 - 0x1009) as u8;
+            assert_eq!(jumps(&hot, 0x1007), [start]);
+            assert_eq!(jumps(&cold, start).len(), loops);
+            let code = Code::x86_64(&[(cold, start), (hot, 0x1007)], 0x1007);
+            assert_eq!(code.loops(&[start]).len(), loops, "{code:?}");
+            assert_eq!(code.loops(&[0x1009]).len(), 1);
+            let whole = code.order(&[start, 0x100e], None);
+            assert!(!whole.must_pass(&[0]) && whole.leads[0][1] == (loops == 1));
+        }
     }
 }

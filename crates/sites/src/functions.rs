@@ -1,5 +1,6 @@
 //! Where functions begin and end, and what symbol tables call them.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use addr2line::gimli::{self, BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection};
@@ -11,6 +12,8 @@ pub struct Functions {
     /// From the tables for unwinding, which are there even when symbols are not.
     ranges: Vec<Range<u64>>,
     symbols: Vec<Symbol>,
+    /// Where there are symbols with that name, apart from what says that it was moved: only of names with such a one.
+    moved: HashMap<String, Vec<u64>>,
 }
 
 #[derive(Debug, Clone)]
@@ -19,6 +22,24 @@ struct Symbol {
     /// 0 where it is not told.
     size: u64,
     name: String,
+}
+
+impl Symbol {
+    /// As GCC calls such parts, some versions with a number behind it.
+    fn cold(&self) -> Option<&str> {
+        let (root, number) = self.name.rsplit_once(".cold")?;
+        let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        (number.is_empty() || number.strip_prefix('.').is_some_and(is_number)).then_some(root)
+    }
+
+    fn is_cold(&self) -> bool {
+        self.cold().is_some()
+    }
+
+    /// The name of the function it is, or is a part of.
+    fn root(&self) -> &str {
+        self.cold().unwrap_or(&self.name)
+    }
 }
 
 impl Functions {
@@ -44,7 +65,24 @@ impl Functions {
             files.iter().find_map(|file| unwind_ranges(file)).unwrap_or_default();
         ranges.sort_by_key(|r| (r.start, r.end));
         ranges.dedup_by_key(|r| r.start);
-        Functions { ranges, symbols }
+        Functions::with(ranges, symbols)
+    }
+
+    fn with(ranges: Vec<Range<u64>>, symbols: Vec<Symbol>) -> Functions {
+        let cold = symbols.iter().filter(|s| s.is_cold());
+        let mut moved: HashMap<String, Vec<u64>> = cold.map(|s| (s.root().into(), Vec::new())).collect();
+        for symbol in &symbols {
+            if let Some(places) = moved.get_mut(symbol.root()) {
+                places.push(symbol.address);
+            }
+        }
+        Functions { ranges, symbols, moved }
+    }
+
+    #[cfg(test)]
+    pub fn test(ranges: Vec<Range<u64>>, names: &[(u64, &str)]) -> Functions {
+        let symbol = |&(address, name): &(u64, &str)| Symbol { address, size: 0, name: name.into() };
+        Functions::with(ranges, names.iter().map(symbol).collect())
     }
 
     /// The function around an address, as addresses.
@@ -69,6 +107,28 @@ impl Functions {
             size => address - last.address < size,
         };
         inside.then_some(last)
+    }
+
+    fn symbol_at(&self, address: u64) -> Option<&Symbol> {
+        let at = self.symbols.binary_search_by_key(&address, |s| s.address).ok()?;
+        self.symbols.get(at)
+    }
+
+    /// What begins here is a part of a function that was moved away from the rest.
+    pub fn is_cold(&self, start: u64) -> bool {
+        self.symbol_at(start).is_some_and(Symbol::is_cold)
+    }
+
+    /// By its name, what begins at `part` may be a part of what begins at `start`.
+    pub fn is_cold_of(&self, part: u64, start: u64) -> bool {
+        let (Some(part), Some(of)) = (self.symbol_at(part), self.symbol_at(start)) else { return false };
+        part.is_cold() && !of.is_cold() && part.root() == of.name
+    }
+
+    /// What by its name may be of the same function as what begins here, that included.
+    pub fn namesakes(&self, start: u64) -> Vec<u64> {
+        let root = self.symbol_at(start).map(Symbol::root);
+        root.and_then(|root| self.moved.get(root)).cloned().unwrap_or_default()
     }
 
     /// The name of the function around an address, and where it begins.

@@ -19,6 +19,7 @@ mod code;
 mod debug;
 mod functions;
 mod nest;
+mod pieces;
 
 use std::fmt;
 use std::rc::Rc;

@@ -48,7 +48,7 @@ fn check(
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn time_steps_and_their_lines() {
-    let programs: [(&str, u32, &[i64]); 17] = [
+    let programs: [(&str, u32, &[i64]); 18] = [
         ("stencil1d5", 4, &[4]),
         ("stencil2d9", 4, &[3]),
         ("stencil3d27", 8, &[3]),
@@ -63,6 +63,7 @@ fn time_steps_and_their_lines() {
         ("alltoallv", 4, &[4]),
         ("bt_sites", 4, &[5]),
         ("branches", 3, &[50]),
+        ("cold", 2, &[40]),
         ("random3", 2, &[300]),
         ("f_steps", 3, &[5]),
         ("f_steps08", 3, &[5]),
@@ -112,6 +113,27 @@ fn calls_that_exclude_each_other_are_of_several_turns() {
         "  in 24 of 60 iterations  at tell (turns.c:14)",
     ];
     check_loops("turns", 2, &lines);
+}
+
+/// The way round leads through a part of the function that stands elsewhere.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn code_that_was_moved_away_is_in_the_loop() {
+    let program = Program::named("cold");
+    for library in Library::ALL {
+        let symbols = std::process::Command::new("nm").arg(program.build(library)).output();
+        let symbols = symbols.unwrap_or_else(|e| panic!("nm: {e}")).stdout;
+        assert!(String::from_utf8_lossy(&symbols).contains(" main.cold"), "{library:?}: nothing was moved");
+        let traced = run::traced_with(library, &program, 2, &[LOOPS]);
+        let shown = run::refrain(&["loops", &traced.trace.to_string_lossy()]).stdout;
+        for line in [
+            "  loop 40 times  at cold.c:15 in main",
+            "  in 30 of 40 iterations  at main (cold.c:18)",
+            "  in 10 of 40 iterations  at main (cold.c:20)",
+        ] {
+            assert!(shown.lines().any(|shown| shown.ends_with(line)), "{line} of {library:?} is not in\n{shown}");
+        }
+    }
 }
 
 /// What `loops` shows of a program has lines that end like this, in this order, and two loops.

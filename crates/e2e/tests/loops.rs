@@ -131,7 +131,10 @@ fn code_that_was_moved_away_is_in_the_loop() {
             "  in 30 of 40 iterations  at main (cold.c:18)",
             "  in 10 of 40 iterations  at main (cold.c:20)",
         ] {
-            assert!(shown.lines().any(|shown| shown.ends_with(line)), "{line} of {library:?} is not in\n{shown}");
+            assert!(
+                shown.lines().any(|shown| shown.ends_with(line)),
+                "{line} of {library:?} is not in\n{shown}"
+            );
         }
     }
 }

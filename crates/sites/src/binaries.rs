@@ -109,7 +109,8 @@ impl Names for Binaries {
 
     fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
         let Some((opened, addresses)) = self.in_one(calls) else { return Vec::new() };
-        opened.loops(&addresses)
+        let module = calls.first().map_or(0, |call| call.module);
+        opened.loops(&addresses).into_iter().map(|turn| Turn { module, ..turn }).collect()
     }
 
     fn order(&self, calls: &[Frame], within: Option<&Turn>) -> Option<Order> {

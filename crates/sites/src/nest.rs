@@ -14,7 +14,8 @@ pub struct Turn {
     pub file: Option<String>,
     /// The first and the last line that some code in it is of, within that function: the first is mostly that of `for`.
     pub lines: Option<(u32, u32)>,
-    /// The addresses of its code in the module.
+    /// The module that its code is in, and the addresses there.
+    pub module: u64,
     pub code: Vec<Range<u64>>,
 }
 
@@ -40,7 +41,7 @@ impl Turn {
         let lines: Vec<u32> =
             lines.filter(|s| Some(&s.file) == file.as_ref() && s.line > 0).map(|s| s.line).collect();
         let lines = lines.iter().min().copied().zip(lines.iter().max().copied());
-        Turn { function: place.function.clone(), file, lines, code: Vec::new() }
+        Turn { function: place.function.clone(), file, lines, ..Turn::default() }
     }
 }
 
@@ -104,7 +105,7 @@ mod tests {
     fn check(chains: &[&str], function: &str, lines: (u32, u32)) {
         let chains: Vec<Vec<Place>> = chains.iter().map(|text| chain(text)).collect();
         let function = Some(function.into());
-        let expected = Turn { function, file: Some("a.c".into()), lines: Some(lines), code: Vec::new() };
+        let expected = Turn { function, file: Some("a.c".into()), lines: Some(lines), ..Turn::default() };
         assert_eq!(Turn::of(&chains), expected);
     }
 

@@ -33,7 +33,7 @@ impl Names for Program {
             function: Some("step".into()),
             file: Some("/home/me/app.c".into()),
             lines: Some((10, 49)),
-            code: Vec::new(),
+            ..Turn::default()
         };
         if calls.iter().all(inside) { vec![turn] } else { Vec::new() }
     }

@@ -21,7 +21,15 @@ use super::tree::{Branch, Known, Tree, Turns};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Id {
     outer: Vec<Frame>,
+    module: u64,
     code: Vec<Range<u64>>,
+}
+
+impl Id {
+    fn new(stack: &[Frame], depth: usize, turn: &Turn) -> Id {
+        let outer = stack.iter().take(depth).copied().collect();
+        Id { outer, module: turn.module, code: turn.code.clone() }
+    }
 }
 
 /// A loop of the source that calls were made in.
@@ -113,8 +121,8 @@ impl<'t> Fold<'t> {
             if let Some((depth, turn)) = code
                 && let Some((_, symbol)) = tree.events(at).next()
             {
-                let outer = stack(bundle, symbol).into_iter().take(*depth).collect();
-                found.entry(Id { outer, code: turn.code.clone() }).or_default().push(&branch.turns);
+                let id = Id::new(&stack(bundle, symbol), *depth, turn);
+                found.entry(id).or_default().push(&branch.turns);
             }
         }
         Fold(found)
@@ -144,7 +152,7 @@ impl Source {
         let mut parent = None;
         for around in nest(names, &[stack.to_vec()]).into_iter().rev() {
             let Around::Loop { depth, turn } = around else { return None };
-            let id = Id { outer: stack[..depth].to_vec(), code: turn.code.clone() };
+            let id = Id::new(stack, depth, &turn);
             let next = self.loops.len();
             let this = *self.known.entry(id.clone()).or_insert(next);
             if this == next {
@@ -297,5 +305,53 @@ impl Grown<'_, '_> {
             Turns { ranks, reached, runs, low, high, known, vector }.add_to(&mut turns);
         }
         turns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::rc::Rc;
+
+    use refrain_sites::{Order, Place};
+
+    use super::*;
+
+    /// Modules 2 and 3 have a loop at the same addresses.
+    struct Twins;
+
+    impl Names for Twins {
+        fn places(&self, _: Frame) -> Rc<[Place]> {
+            Rc::new([Place::default()])
+        }
+
+        fn function(&self, frame: Frame) -> Option<u64> {
+            Some(frame.offset / 100)
+        }
+
+        fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
+            let module = calls[0].module;
+            let turn = Turn { module, code: vec![210..250, 260..270], ..Turn::default() };
+            if module > 1 { vec![turn] } else { Vec::new() }
+        }
+
+        fn order(&self, _: &[Frame], _: Option<&Turn>) -> Option<Order> {
+            None
+        }
+    }
+
+    #[test]
+    fn loops_at_the_same_place_of_two_libraries_are_two() {
+        let mut source = Source { loops: Vec::new(), known: HashMap::new(), bodies: BTreeMap::new() };
+        let calls = [(2, 212), (3, 212), (2, 265), (3, 213)];
+        for (symbol, (module, offset)) in (0..).zip(calls) {
+            let stack = [Frame { module: 1, offset: 105 }, Frame { module, offset }];
+            source.add(&Twins, symbol, &stack).unwrap();
+        }
+        let body = |this| {
+            let symbol = |item: &Item| if let Item::Call(symbol) = item { Some(*symbol) } else { None };
+            source.items(this).iter().filter_map(symbol).collect::<Vec<u32>>()
+        };
+        assert_eq!((source.loops.len(), source.items(None).len()), (2, 2));
+        assert_eq!((body(Some(0)), body(Some(1))), (vec![0, 2], vec![1, 3]));
     }
 }

@@ -176,7 +176,7 @@ impl<'t> Finder<'t> {
             let stack = self.stacks.get(symbol)?;
             let is_inside = stack.get(depth).is_some_and(|frame| {
                 let address = frame.offset.saturating_sub(1);
-                turn.code.iter().any(|range| range.contains(&address))
+                frame.module == turn.module && turn.code.iter().any(|range| range.contains(&address))
             });
             if is_inside && stack.starts_with(outer) {
                 inside.push((stack, runs));

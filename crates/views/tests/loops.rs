@@ -102,6 +102,19 @@ fn a_loop_with_its_line_and_its_ranks() {
 }
 
 #[test]
+fn as_many_kinds_as_ranks() {
+    let trace =
+        looped(&(0..30).map(|rank| vec![steps(2 * rank + 1, i64::from(rank) + 2)]).collect::<Vec<_>>());
+    let shown = text(&trace, Options::default());
+    let steps = "time-step loop: 2 to 31 iterations, by rank at app.c:10 in step, with 990 of 1,020 calls";
+    assert!(shown.contains(steps) && shown.contains("  loop 2-31 times, by rank  at app.c:10"), "{shown}");
+    for rank in [0, 17, 29] {
+        let of_one = text(&trace, Options { rank: Some(rank), ..Options::default() });
+        assert!(of_one.contains(&format!("  loop {} times  at app.c:10", rank + 2)), "{of_one}");
+    }
+}
+
+#[test]
 fn rules_are_folded_into_loops() {
     let trace = trace_of(&vec![vec![steps(0, 12)]; 4]);
     let shown = text(&trace, Options::default());

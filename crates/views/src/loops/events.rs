@@ -5,6 +5,7 @@ use std::io::Write;
 use refrain_fold::ranks::RankList;
 use refrain_tracefile::Trace;
 
+use super::together::Together;
 use super::tree::Tree;
 use super::{Options, cohorts};
 use crate::error::Error;
@@ -48,7 +49,7 @@ fn rows(tree: &Tree) -> Vec<(String, String)> {
 fn head(tree: &Tree, node: usize) -> Vec<(u32, String)> {
     let branch = &tree.nodes[node];
     // Ranks that come by, by what they find.
-    let mut found: Vec<(String, RankList)> = Vec::new();
+    let mut found = Together::new();
     for turns in &branch.turns {
         let members = members(tree, node, turns.ranks.iter().next().unwrap_or(0));
         // Never at all is said by the ranks beside it.
@@ -59,13 +60,9 @@ fn head(tree: &Tree, node: usize) -> Vec<(u32, String)> {
         if branch.is_loop() && turns.low == 1 && turns.high == 1 && branch.turns.len() > 1 {
             continue;
         }
-        let text = format!("({members},{})", turns.vector);
-        match found.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, ranks)) => *ranks = ranks.union(&turns.ranks),
-            None => found.push((text, turns.ranks.clone())),
-        }
+        found.add(format!("({members},{})", turns.vector), &turns.ranks);
     }
-    match &found[..] {
+    match &found.finish()[..] {
         [(text, ranks)] if *ranks == branch.ranks() => vec![(0, text.clone())],
         several => {
             let first = |ranks: &RankList| ranks.iter().next().unwrap_or(0);
@@ -76,9 +73,5 @@ fn head(tree: &Tree, node: usize) -> Vec<(u32, String)> {
 
 /// Events of a body that a rank ever makes.
 fn members(tree: &Tree, node: usize, rank: u32) -> usize {
-    let makes = |at: usize| {
-        let turns = tree.nodes[at].turns.iter().find(|turns| turns.ranks.contains(rank));
-        turns.is_some_and(|turns| turns.runs > 0)
-    };
-    tree.events(node).filter(|&(at, _)| makes(at)).count()
+    tree.events(node).filter(|&(at, _)| tree.runs_on(at, rank) > 0).count()
 }

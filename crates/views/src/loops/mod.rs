@@ -11,6 +11,7 @@ mod place;
 mod source;
 mod steps;
 mod text;
+mod together;
 mod tree;
 
 use std::cell::RefCell;

@@ -15,6 +15,7 @@ use refrain_sites::{Around, Names, Turn, nest};
 
 use super::place::{Where, stack};
 use super::steps::Finder;
+use super::together::Together;
 use super::tree::{Branch, Known, Tree, Turns};
 
 /// A loop: all that its function was called from, and its code in that function.
@@ -111,28 +112,30 @@ fn position(names: &dyn Names, stack: &[Frame]) -> Position {
 }
 
 /// What folding found of the loops of the source that it found, too.
-struct Fold<'t>(HashMap<Id, Vec<&'t [Turns]>>);
+struct Fold<'t, 'a> {
+    tree: &'t Tree<'a>,
+    nodes: HashMap<Id, Vec<usize>>,
+}
 
-impl<'t> Fold<'t> {
-    fn new(bundle: &Bundle, tree: &'t Tree, places: &[Option<Where>]) -> Fold<'t> {
-        let mut found: HashMap<Id, Vec<&[Turns]>> = HashMap::new();
-        for (at, branch) in tree.nodes.iter().enumerate() {
-            let code = places[at].as_ref().and_then(|place| place.code.as_ref());
+impl<'t, 'a> Fold<'t, 'a> {
+    fn new(bundle: &Bundle, tree: &'t Tree<'a>, places: &[Option<Where>]) -> Fold<'t, 'a> {
+        let mut nodes: HashMap<Id, Vec<usize>> = HashMap::new();
+        for (at, place) in places.iter().enumerate().take(tree.nodes.len()) {
+            let code = place.as_ref().and_then(|place| place.code.as_ref());
             if let Some((depth, turn)) = code
                 && let Some((_, symbol)) = tree.events(at).next()
             {
                 let id = Id::new(&stack(bundle, symbol), *depth, turn);
-                found.entry(id).or_default().push(&branch.turns);
+                nodes.entry(id).or_default().push(at);
             }
         }
-        Fold(found)
+        Fold { tree, nodes }
     }
 
     /// How often it ran, if it found the loop once.
     fn turns(&self, id: &Id, ranks: &RankList) -> Option<&'t Turns> {
-        let [only] = self.0.get(id)?.as_slice() else { return None };
-        let rank = ranks.iter().next()?;
-        only.iter().find(|turns| turns.ranks.contains(rank))
+        let [only] = self.nodes.get(id)?.as_slice() else { return None };
+        self.tree.turns_on(*only, ranks.iter().next()?)
     }
 }
 
@@ -208,7 +211,7 @@ struct Grown<'s, 't> {
     source: &'s Source,
     tree: &'s Tree<'t>,
     made: &'s [HashMap<u32, u64>],
-    fold: &'s Fold<'s>,
+    fold: &'s Fold<'s, 't>,
     positions: HashMap<u32, Position>,
     nodes: Vec<Branch>,
     places: Vec<Option<Where>>,
@@ -246,7 +249,7 @@ impl Grown<'_, '_> {
 
     fn push(&mut self, node: Node, around: Option<(usize, usize)>, turns: Vec<Turns>) {
         let end = self.nodes.len() + 1;
-        self.nodes.push(Branch { node, parent: around.map(|(_, node)| node), end, turns });
+        self.nodes.push(Branch::new(node, around.map(|(_, node)| node), end, turns));
         self.places.push(None);
     }
 
@@ -267,7 +270,7 @@ impl Grown<'_, '_> {
 
     /// Nothing if it was made more often than the code allows.
     fn call_turns(&self, symbol: u32, outer: Option<usize>) -> Option<Vec<Turns>> {
-        let mut turns = Vec::new();
+        let mut turns = Together::new();
         for (kind, ranks) in self.tree.alike.iter().enumerate() {
             let reached = self.reached(outer, kind);
             let runs = self.made[kind].get(&symbol).copied().unwrap_or(0);
@@ -279,11 +282,11 @@ impl Grown<'_, '_> {
             let (ranks, reached, vector) = (ranks.clone(), reached.times, String::new());
             Turns { ranks, reached, runs, low, high: 1, known, vector }.add_to(&mut turns);
         }
-        Some(turns)
+        Some(Turns::of(turns))
     }
 
     fn loop_turns(&self, this: usize, outer: Option<usize>) -> Vec<Turns> {
-        let mut turns = Vec::new();
+        let mut turns = Together::new();
         for (kind, ranks) in self.tree.alike.iter().enumerate() {
             let Count { times: runs, at_least } = self.source.loops[this].counts[kind];
             let reached = self.reached(outer, kind);
@@ -304,7 +307,7 @@ impl Grown<'_, '_> {
             let (ranks, reached) = (ranks.clone(), reached.times);
             Turns { ranks, reached, runs, low, high, known, vector }.add_to(&mut turns);
         }
-        turns
+        Turns::of(turns)
     }
 }
 

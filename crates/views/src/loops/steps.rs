@@ -11,6 +11,7 @@ use refrain_fold::ranks::RankList;
 use refrain_sites::{Names, Order, Turn};
 
 use super::place::{How, Where, stack};
+use super::together::Together;
 use super::tree::{Known, Tree};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +24,7 @@ pub struct Steps {
 }
 
 /// So many steps: those in the loop, each turn of which may be a round of several, and some before or after it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Count {
     pub steps: u64,
     pub turns: u64,
@@ -53,7 +54,7 @@ impl std::fmt::Display for Count {
 /// `places`: where the loops are, by node.
 pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<Where>]) -> Option<Steps> {
     let finder = Finder::new(bundle, names, tree, places);
-    let mut loops: BTreeMap<(usize, Count), RankList> = BTreeMap::new();
+    let mut loops: Together<(usize, Count)> = Together::new();
     let (mut calls, mut all_calls) = (0u64, 0u64);
     for (ranks, each) in tree.alike.iter().zip(tree.calls()) {
         let Some(rank) = ranks.iter().next() else { continue };
@@ -68,11 +69,10 @@ pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<W
             continue;
         };
         calls = calls.saturating_add(of_all(made(node)));
-        let known = loops.entry((node, finder.count(node, rank, &each))).or_default();
-        *known = known.union(ranks);
+        loops.add((node, finder.count(node, rank, &each)), ranks);
     }
     let mut loops: Vec<(usize, Count, RankList)> =
-        loops.into_iter().map(|((node, count), ranks)| (node, count, ranks)).collect();
+        loops.finish().into_iter().map(|((node, count), ranks)| (node, count, ranks)).collect();
     loops.sort_by_key(|(_, _, ranks)| ranks.iter().next());
     (!loops.is_empty()).then_some(Steps { loops, calls, all_calls })
 }

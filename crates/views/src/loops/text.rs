@@ -11,6 +11,7 @@ use refrain_tracefile::Trace;
 use super::params::on;
 use super::place::call_site;
 use super::steps::Count;
+use super::together::{self, Together};
 use super::tree::{Known, Turns};
 use super::{Options, View, cohorts};
 use crate::error::Error;
@@ -149,7 +150,9 @@ impl Writer<'_, '_> {
                 Some(Line::Call { call: last, place: at, turns })
                     if *last == call && *at == place && apart(turns, &branch.turns) =>
                 {
-                    branch.turns.iter().for_each(|more| more.clone().add_to(turns));
+                    let mut all = Together::new();
+                    turns.drain(..).chain(branch.turns.iter().cloned()).for_each(|one| one.add_to(&mut all));
+                    *turns = Turns::of(all);
                 }
                 _ => lines.push(Line::Call { call, place, turns: branch.turns.clone() }),
             }
@@ -251,7 +254,7 @@ enum Line {
 fn apart(one: &[Turns], other: &[Turns]) -> bool {
     let ranks = |all: &[Turns]| {
         let running = all.iter().filter(|turns| turns.runs > 0);
-        running.fold(RankList::default(), |ranks, turns| ranks.union(&turns.ranks))
+        together::all(running.map(|turns| &turns.ranks))
     };
     let (one, other) = (ranks(one), ranks(other));
     one.union(&other).len() == one.len() + other.len()
@@ -284,16 +287,11 @@ fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> St
         }
     };
     // Ranks of which the same is said, the first ones first.
-    let mut said: Vec<(String, RankList)> = Vec::new();
+    let mut said = Together::new();
     let running = || turns.iter().filter(|turns| turns.runs > 0);
-    for turns in running() {
-        let text = times(turns);
-        match said.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, ranks)) => *ranks = ranks.union(&turns.ranks),
-            None => said.push((text, turns.ranks.clone())),
-        }
-    }
-    let all = said.iter().fold(RankList::default(), |all, (_, ranks)| all.union(ranks));
+    running().for_each(|turns| said.add(times(turns), &turns.ranks));
+    let said = said.finish();
+    let all = together::all(said.iter().map(|(_, ranks)| ranks));
     let only = if all == *comers { String::new() } else { format!("on {}", on(&all)) };
     match &said[..] {
         [] => String::new(),

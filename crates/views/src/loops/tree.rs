@@ -1,6 +1,7 @@
 //! The loops of a cohort: how often every node runs, on which ranks.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 use refrain_encode::Layout;
@@ -10,6 +11,7 @@ use refrain_fold::ranks::RankList;
 use refrain_fold::stream::Stream;
 use refrain_model::Function;
 
+use super::together::{self, Together};
 use crate::error::Error;
 
 /// What the ranks of a cohort did, as loops within loops.
@@ -39,10 +41,15 @@ pub struct Branch {
     pub end: usize,
     /// Ranks that come by here, by how often it runs; those that never do are in none.
     pub turns: Vec<Turns>,
+    /// Where a rank is in them, if they are many.
+    by_rank: OnceCell<HashMap<u32, usize>>,
 }
 
+/// So many are looked through.
+const FEW: usize = 8;
+
 /// How often a node runs each time its place is reached.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Turns {
     pub ranks: RankList,
     /// How often its place is reached on each of the ranks, and how often it runs in all.
@@ -57,7 +64,7 @@ pub struct Turns {
 }
 
 /// What is known of how often a node runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Known {
     /// Everything.
     All,
@@ -71,23 +78,33 @@ pub enum Known {
 
 impl Turns {
     /// Ranks that do the same are one entry.
-    pub fn add_to(self, all: &mut Vec<Turns>) {
-        match all.iter_mut().find(|known| known.is_like(&self)) {
-            Some(known) => known.ranks = known.ranks.union(&self.ranks),
-            None => all.push(self),
-        }
+    pub fn add_to(mut self, all: &mut Together<Turns>) {
+        let ranks = std::mem::take(&mut self.ranks);
+        all.add(self, &ranks);
     }
 
-    /// All but the ranks is the same.
-    fn is_like(&self, other: &Turns) -> bool {
-        let Turns { ranks: _, reached, runs, low, high, known, vector } = other;
-        (self.reached, self.runs, self.low, self.high) == (*reached, *runs, *low, *high)
-            && self.known == *known
-            && self.vector == *vector
+    pub fn of(all: Together<Turns>) -> Vec<Turns> {
+        all.finish().into_iter().map(|(turns, ranks)| Turns { ranks, ..turns }).collect()
     }
 }
 
 impl Branch {
+    pub fn new(node: Node, parent: Option<usize>, end: usize, turns: Vec<Turns>) -> Branch {
+        Branch { node, parent, end, turns, by_rank: OnceCell::new() }
+    }
+
+    fn turns_on(&self, rank: u32) -> Option<&Turns> {
+        if self.turns.len() <= FEW {
+            return self.turns.iter().find(|turns| turns.ranks.contains(rank));
+        }
+        let each = |(at, turns): (usize, &Turns)| -> Vec<(u32, usize)> {
+            turns.ranks.iter().map(|r| (r, at)).collect()
+        };
+        let by_rank =
+            self.by_rank.get_or_init(|| self.turns.iter().enumerate().rev().flat_map(each).collect());
+        self.turns.get(*by_rank.get(&rank)?)
+    }
+
     pub fn is_loop(&self) -> bool {
         matches!(self.node, Node::Loop { .. })
     }
@@ -113,7 +130,7 @@ impl Branch {
     /// The ranks on which it runs at all.
     pub fn ranks(&self) -> RankList {
         let some = self.turns.iter().filter(|turns| turns.runs > 0);
-        some.fold(RankList::default(), |all, turns| all.union(&turns.ranks))
+        together::all(some.map(|turns| &turns.ranks))
     }
 }
 
@@ -141,8 +158,12 @@ impl<'a> Tree<'a> {
         let alike = classes.iter().map(|class| class.ranks.clone()).collect();
         let (nodes, functions) = (branches(&loops), HashMap::new());
         let mut tree = Tree { cohort, ranks, nodes, alike, functions, found, of_source: false };
+        let mut turns: Vec<Together<Turns>> = tree.nodes.iter().map(|_| Together::new()).collect();
         for class in &classes {
-            tree.enter(&loops, class);
+            enter(&mut turns, &loops, class);
+        }
+        for (branch, turns) in tree.nodes.iter_mut().zip(turns) {
+            branch.turns = Turns::of(turns);
         }
         for symbol in loops.symbols() {
             let entry = &bundle.symbols[symbol as usize];
@@ -151,19 +172,6 @@ impl<'a> Tree<'a> {
             tree.functions.insert(symbol, layout);
         }
         Ok(tree)
-    }
-
-    fn enter(&mut self, loops: &Loops, class: &Class) {
-        let totals = loops.totals(|node| class.times.get(node)?.as_deref());
-        for (at, (reached, runs)) in totals.into_iter().enumerate() {
-            let Some(Some(times)) = class.times.get(at).filter(|_| reached > 0) else { continue };
-            let (low, high) = times.min_max(reached).unwrap_or((0, 0));
-            let (low, high) = (low.max(0) as u64, high.max(0) as u64);
-            let vector = refrain_fold::loops::vector(times, reached);
-            let (ranks, known) = (class.ranks.clone(), Known::All);
-            let turns = Turns { ranks, reached, runs, low, high, known, vector };
-            turns.add_to(&mut self.nodes[at].turns);
-        }
     }
 
     pub fn function(&self, symbol: u32) -> Option<&'static Function> {
@@ -198,7 +206,7 @@ impl<'a> Tree<'a> {
     }
 
     pub fn turns_on(&self, node: usize, rank: u32) -> Option<&Turns> {
-        self.nodes[node].turns.iter().find(|turns| turns.ranks.contains(rank))
+        self.nodes[node].turns_on(rank)
     }
 
     /// By ranks that are alike, how often each of them makes each call.
@@ -233,6 +241,19 @@ impl<'a> Tree<'a> {
     }
 }
 
+/// What the ranks of a class did at each node.
+fn enter(all: &mut [Together<Turns>], loops: &Loops, class: &Class) {
+    let totals = loops.totals(|node| class.times.get(node)?.as_deref());
+    for (at, (reached, runs)) in totals.into_iter().enumerate() {
+        let Some(Some(times)) = class.times.get(at).filter(|_| reached > 0) else { continue };
+        let (low, high) = times.min_max(reached).unwrap_or((0, 0));
+        let (low, high) = (low.max(0) as u64, high.max(0) as u64);
+        let vector = refrain_fold::loops::vector(times, reached);
+        let (ranks, known) = (RankList::default(), Known::All);
+        all[at].add(Turns { ranks, reached, runs, low, high, known, vector }, &class.ranks);
+    }
+}
+
 fn branches(loops: &Loops) -> Vec<Branch> {
     let mut open: Vec<(usize, usize)> = Vec::new();
     let mut nodes = Vec::with_capacity(loops.nodes.len());
@@ -242,7 +263,7 @@ fn branches(loops: &Loops) -> Vec<Branch> {
         }
         let parent = open.last().map(|&(parent, _)| parent);
         let end = at + 1 + if let Node::Loop { inside } = *node { inside as usize } else { 0 };
-        nodes.push(Branch { node: *node, parent, end, turns: Vec::new() });
+        nodes.push(Branch::new(*node, parent, end, Vec::new()));
         if end > at + 1 {
             open.push((at, end));
         }

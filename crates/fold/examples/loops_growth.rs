@@ -160,7 +160,7 @@ const FAMILIES: &[Family] = &[
     }),
     ("every second left out, by turns", |n| {
         let body = n as u32 / 40;
-        let round = |r: u32| (0..body).filter(move |i| (i + r) % 2 == 0);
+        let round = |r: u32| (0..body).filter(move |i| (i + r).is_multiple_of(2));
         (0..).flat_map(round).take(n).collect()
     }),
 ];

@@ -1,85 +1,14 @@
 //! The command as a user meets it: exit codes, refusals, what the program is given.
 
+mod common;
+
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use refrain_tracefile::{Meta, Trace};
 
-/// A directory of its own for each test, with a stand-in for the capture library.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Place {
-        let dir = std::env::temp_dir().join(format!("refrain-commands-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        // The dynamic linker says that it is no library and goes on.
-        std::fs::write(dir.join("library.so"), "").unwrap();
-        Place(dir)
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.path(name);
-        std::fs::write(&path, bytes).unwrap();
-        path
-    }
-
-    fn script(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.file(name, format!("#!/bin/sh\n{text}\n"));
-        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-        path
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_refrain"));
-        command.args(args).current_dir(&self.0).stdin(Stdio::null());
-        // Tests may themselves run under a launcher, or under Refrain.
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            if ["REFRAIN_", "PMI", "OMPI_", "SLURM_", "LD_PRELOAD"].iter().any(|mark| text.starts_with(mark))
-            {
-                command.env_remove(&name);
-            }
-        }
-        command.env("REFRAIN_LIBRARY", self.path("library.so"));
-        command
-    }
-
-    fn refrain(&self, args: &[&str]) -> Done {
-        Done::of(self.command(args).output().unwrap())
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-#[derive(Debug)]
-struct Done {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Done {
-    fn of(output: Output) -> Done {
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Done { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
-    }
-
-    #[track_caller]
-    fn check(&self, code: i32, err: &str) -> &Done {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        assert!(self.err.contains(err), "{err:?} is not in {self:?}");
-        self
-    }
-}
+use common::{Done, Place};
 
 fn small_trace() -> Vec<u8> {
     refrain_tracefile::write(&Trace {

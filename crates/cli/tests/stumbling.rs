@@ -1,89 +1,22 @@
 //! What people stumble over: names that are no files, answers that are empty, files of the other kind.
 
-use std::io::Write;
-use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+mod common;
 
-struct Place(PathBuf);
+use std::fs::FileType;
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::process::Command;
 
-impl Place {
-    fn new(name: &str) -> Place {
-        let dir = std::env::temp_dir().join(format!("refrain-stumbling-{}-{name}", std::process::id()));
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("library.so"), "").unwrap();
-        Place(dir)
-    }
+use common::Place;
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn file(&self, name: &str, bytes: impl AsRef<[u8]>) {
-        std::fs::write(self.path(name), bytes).unwrap();
-    }
-
-    fn read(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.path(name)).unwrap()
-    }
-
-    fn kind(&self, name: &str) -> std::fs::FileType {
-        std::fs::symlink_metadata(self.path(name)).unwrap().file_type()
-    }
-
-    /// Whether a tool of the system could make something here.
-    fn make(&self, words: &str) -> bool {
-        let mut words = words.split_whitespace();
-        let status = Command::new(words.next().unwrap()).args(words).current_dir(&self.0).status();
-        status.is_ok_and(|status| status.success())
-    }
-
-    /// Words of a command line, and its standard input.
-    fn refrain_with(&self, words: &str, input: &str) -> Done {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_refrain"));
-        command.args(words.split_whitespace()).current_dir(&self.0);
-        for (name, _) in std::env::vars_os() {
-            let text = name.to_string_lossy();
-            if ["REFRAIN_", "PMI", "OMPI_", "SLURM_", "LD_PRELOAD"].iter().any(|mark| text.starts_with(mark))
-            {
-                command.env_remove(&name);
-            }
-        }
-        command.env("REFRAIN_LIBRARY", self.path("library.so"));
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // Who refuses its arguments reads nothing.
-        let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
-        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
-        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
-        Done { code: status.code(), out: text(stdout), err: text(stderr) }
-    }
-
-    fn refrain(&self, words: &str) -> Done {
-        self.refrain_with(words, "")
-    }
+fn kind(place: &Place, name: &str) -> FileType {
+    std::fs::symlink_metadata(place.path(name)).unwrap().file_type()
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-#[derive(Debug)]
-struct Done {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
-impl Done {
-    #[track_caller]
-    fn check(&self, code: i32, err: &str) -> &Done {
-        assert_eq!(self.code, Some(code), "{self:?}");
-        assert!(self.err.contains(err), "{err:?} is not in {self:?}");
-        self
-    }
+/// Whether a tool of the system could make something there.
+fn make(place: &Place, words: &str) -> bool {
+    let mut words = words.split_whitespace();
+    let status = Command::new(words.next().unwrap()).args(words).current_dir(&place.0).status();
+    status.is_ok_and(|status| status.success())
 }
 
 /// Rank 1 of three, which sends to rank 0 three times.
@@ -117,9 +50,8 @@ cohort thread 0 ranks 1 structure 0 digest 31866dd041b78351
 #[test]
 fn what_is_no_file_stays_what_it_is() {
     let place = Place::new("kinds");
-    place.file("app", "#!/bin/sh\ntouch started\n");
-    std::fs::set_permissions(place.path("app"), PermissionsExt::from_mode(0o755)).unwrap();
-    assert!(place.make("mkfifo pipe"));
+    place.script("app", "touch started");
+    assert!(make(&place, "mkfifo pipe"));
     std::fs::create_dir(place.path("folder")).unwrap();
     place.file("text", TEXT);
     for (name, what) in [("pipe", "a pipe"), ("folder", "a directory")] {
@@ -129,24 +61,24 @@ fn what_is_no_file_stays_what_it_is() {
         }
     }
     assert!(!place.path("started").exists());
-    assert!(place.kind("pipe").is_fifo());
+    assert!(kind(&place, "pipe").is_fifo());
 
     // What a link leads to is replaced, the link is not.
     place.file("old.rfn", "old");
     symlink("old.rfn", place.path("link.rfn")).unwrap();
     place.refrain("import text --out link.rfn").check(2, "link.rfn exists already").check(2, "`--force`");
     place.refrain("import --force text --out link.rfn").check(0, "1 of 3 ranks, 6 calls");
-    assert!(place.kind("link.rfn").is_symlink());
+    assert!(kind(&place, "link.rfn").is_symlink());
     place.refrain("verify old.rfn").check(0, "");
 
     // Only ever a device that is ours.
-    if place.make("mknod null c 1 3") && std::fs::write(place.path("null"), "x").is_ok() {
+    if make(&place, "mknod null c 1 3") && std::fs::write(place.path("null"), "x").is_ok() {
         place.refrain("import --force text --out null").check(0, "bytes -> null");
         let run = place.refrain("run --force --out null ./app");
         assert!(!run.check(0, "").err.contains("no trace"), "{run:?}");
         place.file("a.din", "0 10\n");
         place.refrain("convert a.din null --to raw").check(0, "");
-        assert!(place.kind("null").is_char_device());
+        assert!(kind(&place, "null").is_char_device());
     }
 }
 
@@ -234,15 +166,14 @@ fn a_fragment_replaces_no_whole_file() {
     place.file("bad.din", "0 10\n1 20\n");
     place.refrain("convert --force bad.din link.raw").check(0, "");
     assert_eq!(place.read("good.raw").len(), 18);
-    assert!(place.kind("link.raw").is_symlink());
+    assert!(kind(&place, "link.raw").is_symlink());
 }
 
 #[test]
 fn each_process_with_a_trace_of_its_own() {
     let place = Place::new("alone");
     place.file("x.process-0.rfn", "from before");
-    place.file("app", "#!/bin/sh\nfor k in 1 2 10; do echo > x.process-$k.rfn; done\n");
-    std::fs::set_permissions(place.path("app"), PermissionsExt::from_mode(0o755)).unwrap();
+    place.script("app", "for k in 1 2 10; do echo > x.process-$k.rfn; done");
     let done = place.refrain("run --out x.rfn ./app");
     done.check(0, "3 processes, each with a trace of its own -> ").check(0, "x.process-1.rfn to ");
     assert!(done.err.contains("x.process-10.rfn") && !done.err.contains("no trace was written"), "{done:?}");

@@ -99,19 +99,16 @@ fn lost(options: &[(String, String)]) -> Vec<String> {
 
 /// Where calls were made, if that was asked for.
 fn stacks_kept(options: &[(String, String)]) -> Option<String> {
-    let what = match option(options, "stacks")? {
-        "site" => "the place that calls MPI",
-        "full" => "all frames",
+    let what = match (option(options, "stacks")?, option(options, "recursion")) {
+        ("site", _) => "the place that calls MPI",
+        ("full", Some("keep")) => "all frames, recursions as deep as they are",
+        ("full", _) => "all frames, recursions folded",
         _ => return None,
-    };
-    let recursion = match option(options, "recursion") {
-        Some("keep") => "recursions as deep as they are",
-        _ => "recursions folded",
     };
     let words = option(options, "lossy").into_iter().flat_map(|words| words.split(','));
     let words: Vec<&str> = words.filter(|word| word.starts_with("sites")).collect();
     let lossy = if words.is_empty() { String::new() } else { format!(", but --lossy {}", words.join(",")) };
-    Some(format!("call stacks: {what}, {recursion}{lossy}"))
+    Some(format!("call stacks: {what}{lossy}"))
 }
 
 fn pointers_kept(options: &[(String, String)]) -> &'static str {

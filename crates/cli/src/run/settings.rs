@@ -123,7 +123,8 @@ pub struct Flags {
     /// full; env: REFRAIN_STACKS]
     #[arg(long, value_name = "off|site|full", hide_possible_values = true)]
     pub stacks: Option<Stacks>,
-    /// Calls at every depth of a recursion have one stack, or one each [default: fold; env: REFRAIN_RECURSION]
+    /// With --stacks full: calls at every depth of a recursion have one stack, or one each [default: fold;
+    /// env: REFRAIN_RECURSION]
     #[arg(long, value_name = "fold|keep", hide_possible_values = true)]
     pub recursion: Option<Recursion>,
     /// What may be lost, a list: histograms[=N] keeps of peers and counts that take more than N (64) numbers how often
@@ -168,9 +169,13 @@ impl Settings {
         // Loops are at lines of the program.
         let stacks = if fold == Folding::Grammar { Stacks::Off } else { Stacks::Full };
         let stacks = choice(flags.stacks, "REFRAIN_STACKS", env("REFRAIN_STACKS"), stacks)?;
-        if stacks == Stacks::Off && flags.recursion == Some(Recursion::Keep) {
-            let failure = Failure::new("--recursion keep is about call stacks, and none are recorded");
-            return Err(failure.help("add --stacks full"));
+        if stacks != Stacks::Full && flags.recursion == Some(Recursion::Keep) {
+            let (what, mend) = match stacks {
+                Stacks::Off => ("none are recorded", "add --stacks full"),
+                _ => ("of these only the last frame is recorded", "--stacks full records all"),
+            };
+            let failure = Failure::new(format!("--recursion keep is about call stacks, and {what}"));
+            return Err(failure.help(mend));
         }
         Ok(Settings {
             out: flags.out.clone().or_else(|| env("REFRAIN_OUT").map(PathBuf::from)),
@@ -350,6 +355,17 @@ mod tests {
         let flags = Flags { lossy: Some("histograms".into()), split: Some(Switch::Off), ..Flags::default() };
         let error = resolve(flags, &[]).unwrap_err();
         assert!(error.starts_with("--lossy: 'histograms' needs numbers apart from calls"), "{error}");
+    }
+
+    #[test]
+    fn a_recursion_needs_all_frames() {
+        let keep = Flags { recursion: Some(Recursion::Keep), ..Flags::default() };
+        let error = |stacks: &str| resolve(keep.clone(), &[("REFRAIN_STACKS", stacks)]).unwrap_err();
+        assert!(error("off").contains("none are recorded"), "{}", error("off"));
+        assert!(error("site").contains("only the last frame is recorded"), "{}", error("site"));
+        assert!(error("site").contains("--stacks full"), "{}", error("site"));
+        let kept = resolve(keep, &[("REFRAIN_STACKS", "full")]).unwrap();
+        assert_eq!((kept.stacks, kept.recursion), (Stacks::Full, Recursion::Keep));
     }
 
     #[test]

@@ -25,8 +25,10 @@ use failure::Failure;
 const COULD_NOT: u8 = 2;
 
 /// A line on stderr; a closed stderr is no reason to fail.
-fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "refrain: {line}");
+fn say(lines: &str) {
+    // What went wrong may have a name in it that somebody else chose.
+    let lines: Vec<_> = lines.split('\n').map(refrain_sites::plain).collect();
+    let _ = writeln!(std::io::stderr(), "refrain: {}", lines.join("\n"));
 }
 
 /// On stdout, all at once.

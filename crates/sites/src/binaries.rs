@@ -16,7 +16,7 @@ use crate::debug::{self, Files};
 use crate::functions::Functions;
 use crate::nest::Turn;
 use crate::pieces::{self, Whole};
-use crate::{Names, Place, Source};
+use crate::{Names, Place, Source, plain};
 
 /// Opens a module when one of its frames is first asked for.
 pub struct Binaries {
@@ -32,6 +32,8 @@ struct Entry {
 
 struct Opened {
     bytes: Vec<u8>,
+    /// Whether it is the file that ran.
+    doubt: Option<String>,
     functions: Functions,
     /// `None` where there is no debug information that can be read.
     lines: Option<Loader>,
@@ -58,10 +60,13 @@ impl Binaries {
         }
     }
 
-    /// Why some modules could not be read, of those that were asked for.
+    /// Why some modules could not be read, and which may be others than those that ran, of those that were asked for.
     pub fn warnings(&self) -> Vec<String> {
-        let failed = |entry: &Entry| entry.opened.get()?.as_ref().err().cloned();
-        self.modules.values().filter_map(failed).collect()
+        let warning = |entry: &Entry| match entry.opened.get()? {
+            Ok(opened) => opened.doubt.as_deref().map(|doubt| plain(doubt).into_owned()),
+            Err(why) => Some(plain(why).into_owned()),
+        };
+        self.modules.values().filter_map(warning).collect()
     }
 
     fn opened(&self, module: u64) -> Option<&Opened> {
@@ -81,7 +86,7 @@ impl Binaries {
     fn named(&self, frame: Frame) -> Vec<Place> {
         let path = self.modules.get(&frame.module).map_or("", |entry| &entry.module.path);
         let module = path.rsplit('/').next().unwrap_or_default();
-        let bare = Place { module: module.into(), offset: frame.offset, ..Place::default() };
+        let bare = Place { module: plain(module).into(), offset: frame.offset, ..Place::default() };
         let Some(opened) = self.opened(frame.module) else { return vec![bare] };
         let mut places = opened.places(frame.offset, &bare);
         if places.is_empty() {
@@ -131,6 +136,7 @@ impl Opened {
         let lines = Loader::new_with_sup(&files.debug, files.supplement.as_deref()).ok();
         Opened {
             bytes: files.bytes,
+            doubt: files.doubt,
             functions,
             lines,
             jumps: RefCell::default(),
@@ -147,8 +153,10 @@ impl Opened {
         };
         let mut places = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
-            let name = |f: &addr2line::FunctionName<_>| Some(f.demangle().ok()?.into_owned());
-            let source = frame.location.and_then(|at| Some(Source { file: at.file?.into(), line: at.line? }));
+            let name = |f: &addr2line::FunctionName<_>| Some(plain(&f.demangle().ok()?).into_owned());
+            let source = frame
+                .location
+                .and_then(|at| Some(Source { file: plain(at.file?).into_owned(), line: at.line? }));
             places.push(Place { function: frame.function.as_ref().and_then(name), source, ..bare.clone() });
         }
         places.reverse();

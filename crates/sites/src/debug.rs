@@ -20,6 +20,8 @@ pub struct Files {
     /// What has the debug information, and what that refers to: the module itself or another file.
     pub debug: PathBuf,
     pub supplement: Option<PathBuf>,
+    /// Nothing says whether it is the file that ran.
+    pub doubt: Option<String>,
 }
 
 /// The files of a module, or why its names cannot be told.
@@ -65,7 +67,14 @@ pub fn find(module: &Module, folders: &[PathBuf]) -> Result<Files, String> {
     };
     let debug = debug_file(&path, &bytes, module, folders).unwrap_or_else(|| path.clone());
     let supplement = supplement(&debug);
-    Ok(Files { module: path, bytes, debug, supplement })
+    let doubt = module.build_id.is_empty().then(|| {
+        format!(
+            "{} has no build-id, and neither had the file that ran: if it was built anew since, functions and lines are \
+             wrong (-Wl,--build-id gives it one)",
+            path.display()
+        )
+    });
+    Ok(Files { module: path, bytes, debug, supplement, doubt })
 }
 
 /// Of a plain file: a trace may name a device, or a pipe, which have no end.
@@ -162,6 +171,26 @@ mod tests {
 
     fn module(path: &Path, build_id: &[u8]) -> Module {
         Module { path: path.to_string_lossy().into_owned(), build_id: build_id.into() }
+    }
+
+    #[test]
+    fn a_file_without_a_build_id_is_in_doubt() {
+        let own = std::env::current_exe().unwrap();
+        let bytes = fs::read(&own).unwrap();
+        let id = build_id(&bytes).unwrap();
+        assert_eq!(find(&module(&own, &id), &[]).unwrap().doubt.is_some(), id.is_empty());
+        // The note is found by its name and content; without the one it is none.
+        let note = b"\x04\0\0\0\x14\0\0\0\x03\0\0\0GNU\0";
+        let mut bare = bytes.clone();
+        if let Some(at) = bytes.windows(note.len()).position(|window| window == note) {
+            bare[at + 12] = b'X';
+        }
+        let path = std::env::temp_dir().join(format!("refrain-sites-{}-bare", std::process::id()));
+        fs::write(&path, &bare).unwrap();
+        let found = find(&module(&path, &[]), &[]);
+        fs::remove_file(&path).unwrap();
+        let doubt = found.unwrap().doubt.unwrap();
+        assert!(doubt.contains("-bare has no build-id, and neither had the file that ran"), "{doubt}");
     }
 
     #[test]

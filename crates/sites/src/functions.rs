@@ -6,6 +6,8 @@ use std::ops::Range;
 use addr2line::gimli::{self, BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
+use crate::plain;
+
 /// Of one module, by address.
 #[derive(Debug, Default)]
 pub struct Functions {
@@ -135,7 +137,8 @@ impl Functions {
     pub fn name(&self, address: u64) -> Option<(String, u64)> {
         let symbol = self.symbol(address)?;
         let name = symbol.name.split_once('@').map_or(&*symbol.name, |(name, _)| name);
-        Some((addr2line::demangle_auto(name.into(), None).into_owned(), symbol.address))
+        let name = addr2line::demangle_auto(name.into(), None);
+        Some((plain(&name).into_owned(), symbol.address))
     }
 }
 

@@ -20,6 +20,7 @@ mod debug;
 mod functions;
 mod nest;
 mod pieces;
+mod plain;
 
 use std::fmt;
 use std::rc::Rc;
@@ -29,8 +30,9 @@ use refrain_fold::bundle::sites::Frame;
 pub use binaries::Binaries;
 pub use code::Order;
 pub use nest::{Around, Turn, nest};
+pub use plain::{is_hidden, plain};
 
-/// What one frame of a stack is called.
+/// What one frame of a stack is called. Of names that [`Binaries`] found, nothing [hidden](is_hidden) is left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Place {
     /// As in the source, where anything says so.

@@ -6,6 +6,7 @@ use std::io::Write;
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::Node;
 use refrain_model::{Lossy, Numbers};
+use refrain_sites::plain;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -222,7 +223,8 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, text) in &lines {
-        writeln!(out, "{name:<width$}  {text}")?;
+        // Hosts, options and notes are what the file says they are.
+        writeln!(out, "{name:<width$}  {}", plain(text))?;
     }
     Ok(out.flush()?)
 }

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use refrain_sites::is_hidden;
+
 pub fn string(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
@@ -12,8 +14,8 @@ pub fn string(text: &str, out: &mut String) {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            // U+2028 and U+2029 are legal JSON but end a line for some readers of "one object a line".
-            c if u32::from(c) < 0x20 || c == '\u{7f}' || c == '\u{2028}' || c == '\u{2029}' => {
+            // More than JSON asks for: some of it ends a line for some readers, or is an order to a terminal.
+            c if is_hidden(c) => {
                 let _ = write!(out, "\\u{:04x}", u32::from(c));
             }
             c => out.push(c),
@@ -92,6 +94,7 @@ mod tests {
         check("a\nb\r\tc", r#""a\nb\r\tc""#);
         check("\0\x1f\x7f", r#""\u0000\u001f\u007f""#);
         check("Käse\u{2028}", "\"Käse\\u2028\"");
+        check("\u{9b}31m\u{202e}", r#""\u009b31m\u202e""#);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::io::Write;
 
 use refrain_encode::{Calls, calls_of_all};
 use refrain_fold::bundle::{self, Cohort, Lane, Own, blend};
+use refrain_sites::plain;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -200,7 +201,7 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
         let partial = if report.complete { "" } else { " (a partial trace: the run did not finish)" };
         let what = match &report.lossy {
             None => "what happened".to_owned(),
-            Some(words) => format!("what was kept of what happened with --lossy {words}"),
+            Some(words) => format!("what was kept of what happened with --lossy {}", plain(words)),
         };
         writeln!(
             out,

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{alike, alltoall, contiguous, send, split, trace_of};
+use refrain_fold::ranks::RankList;
 use refrain_model::function;
 use refrain_tracefile::Trace;
 use refrain_views::dump::{Format, Selection, dump};
@@ -200,6 +201,54 @@ fn no_if_the_parts_do_not_fit() {
     let mut trace = alike(3, &[send(1, "MPI_INT")]);
     trace.bundle.cohorts[0].structure = 7;
     assert!(problems(&trace)[0].starts_with("the trace's parts do not fit"));
+}
+
+/// Whoever made the file chose these names; they make no line of ours, and give the terminal no orders.
+#[test]
+fn names_stay_on_their_lines() {
+    let evil = "x\nranks        9\u{1b}[2J\u{9b}31m\r";
+    let mut trace = alike(2, &[send(1, "MPI_INT")]);
+    let plain = screen(&trace);
+    let meta = &mut trace.meta;
+    meta.command = vec![evil.into()];
+    meta.library = evil.into();
+    meta.abi = evil.into();
+    meta.refrain_version = evil.into();
+    meta.hosts = vec![(evil.into(), RankList::from_sorted(&[0, 1]))];
+    meta.options = vec![("lossy".into(), evil.into()), (evil.into(), evil.into())];
+    meta.notes = vec![evil.into()];
+    let text = screen(&trace);
+    assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{text:?}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("ranks ")).count(), 1, "{text}");
+    // What is lost, an option and a note.
+    assert_eq!(text.lines().count(), plain.lines().count() + 3, "{text}");
+    assert!(text.contains(r"hosts        x\nranks        9\u001b[2J\u009b31m\r"), "{text}");
+
+    let mut out = Vec::new();
+    refrain_views::verify::write_text(&verify(&trace, &mut |_, _| {}), &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains(r"--lossy x\nranks") && text.lines().count() == 1, "{text}");
+}
+
+fn screen(trace: &Trace) -> String {
+    let mut out = Vec::new();
+    info::write_text(trace, &info::File::default(), &mut out).unwrap();
+    String::from_utf8(out).unwrap()
+}
+
+#[test]
+fn stacks_that_were_kept() {
+    for (options, told) in [
+        ("stacks=site recursion=keep", "call stacks: the place that calls MPI"),
+        ("stacks=full", "call stacks: all frames, recursions folded"),
+        ("stacks=full recursion=keep", "call stacks: all frames, recursions as deep as they are"),
+        ("stacks=site lossy=sites=3", "call stacks: the place that calls MPI, but --lossy sites=3"),
+    ] {
+        let words = options.split(' ').map(|option| option.split_once('=').unwrap());
+        let options: Vec<(String, String)> = words.map(|(name, is)| (name.into(), is.into())).collect();
+        let lines = info::recorded(&options);
+        assert!(lines.iter().any(|line| line == told), "{told:?} in {lines:?}");
+    }
 }
 
 /// A flipped byte is told from a foreign file, wherever it is; a cut file is not taken for a damaged one.

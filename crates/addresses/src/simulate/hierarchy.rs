@@ -222,6 +222,14 @@ impl Hierarchy {
     }
 }
 
+/// What a reference wants of one line.
+#[derive(Clone, Copy)]
+struct Piece {
+    line: u64,
+    kind: Type,
+    bytes: u64,
+}
+
 /// A reference, at the first level.
 #[inline(never)]
 fn refer(cache: &mut Cache, below: &mut [Cache], memory: &mut Memory, address: u64, kind: Type, size: u64) {
@@ -232,7 +240,7 @@ fn refer(cache: &mut Cache, below: &mut [Cache], memory: &mut Memory, address: u
     let more = (offset + size - 1) >> cache.shift;
     let mut missed = false;
     if more == 0 {
-        missed = refer_line(cache, below, memory, line, kind, size);
+        missed = refer_line(cache, below, memory, Piece { line, kind, bytes: size });
     } else {
         cache.counts.straddling += 1;
         let highest = u64::MAX >> cache.shift;
@@ -241,7 +249,7 @@ fn refer(cache: &mut Cache, below: &mut [Cache], memory: &mut Memory, address: u
         for n in 0..=more {
             // After the last address comes the first.
             let line = line.wrapping_add(n) & highest;
-            missed |= refer_line(cache, below, memory, line, kind, left.min(room));
+            missed |= refer_line(cache, below, memory, Piece { line, kind, bytes: left.min(room) });
             left = left.saturating_sub(room);
             room = length;
         }
@@ -249,34 +257,20 @@ fn refer(cache: &mut Cache, below: &mut [Cache], memory: &mut Memory, address: u
     cache.counts.misses[kind as usize] += u64::from(missed);
 }
 
-/// One line of it, `bytes` of that. Whether it was missing.
-fn refer_line(
-    cache: &mut Cache,
-    below: &mut [Cache],
-    memory: &mut Memory,
-    line: u64,
-    kind: Type,
-    bytes: u64,
-) -> bool {
-    let write = kind == Type::Write;
+/// Whether the line was missing.
+fn refer_line(cache: &mut Cache, below: &mut [Cache], memory: &mut Memory, piece: Piece) -> bool {
+    let write = piece.kind == Type::Write;
     let dirty = write && cache.back();
-    let hit = cache.lines.find(line, dirty);
+    let hit = cache.lines.find(piece.line, dirty);
     if !hit || (write && !dirty) {
-        send(cache, below, memory, line, kind, bytes, hit);
+        send(cache, below, memory, piece, hit);
     }
     !hit
 }
 
 /// What the first level cannot do alone.
-fn send(
-    cache: &mut Cache,
-    below: &mut [Cache],
-    memory: &mut Memory,
-    line: u64,
-    kind: Type,
-    bytes: u64,
-    hit: bool,
-) {
+fn send(cache: &mut Cache, below: &mut [Cache], memory: &mut Memory, piece: Piece, hit: bool) {
+    let Piece { line, kind, bytes } = piece;
     let write = kind == Type::Write;
     if !hit && (!write || cache.config.allocate) {
         ask(below, memory, line << cache.shift, kind);

@@ -21,6 +21,7 @@ mod detect;
 mod error;
 mod format;
 mod input;
+mod mixer;
 mod output;
 mod packed;
 mod pdats;

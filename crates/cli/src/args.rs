@@ -243,7 +243,7 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         #[arg(long)]
         force: bool,
     },
-    /// Tables: calls, payload and time per function and per rank; of an address trace, offsets and runs
+    /// Tables: calls, payload and time per function and per rank; of an address trace, offsets, runs and memory touched
     #[command(after_help = stats_help())]
     Stats {
         /// The trace
@@ -338,9 +338,12 @@ Time is that of the calls on all ranks together; by rank only its sum, least and
 
 Of an address trace: a reference is repeated if it is of the kind of the one right before and as far on as that. What
 packing is worth is told in steps: overhead is what the trace's own format has beside kind and address, locality what is
-saved by writing offsets instead of addresses, sequentiality what is saved by counting repeated ones. How many lines are
-touched, and how small a cache would do, says `refrain simulate --curve`.",
-        refrain_views::stats::DEFINITION
+saved by writing offsets instead of addresses, sequentiality what is saved by counting repeated ones. Memory touched is
+counted in different lines of 64 bytes and pages of 4 KiB, of each kind and in all; what this takes goes by the pages, up to
+{} of them, some 150 MB: of a trace that touches more it is told that these are at least so many. How small a cache
+would do says `refrain simulate --curve`.",
+        refrain_views::stats::DEFINITION,
+        refrain_views::human::thousands(refrain_addresses::stats::MOST_PAGES as u64)
     )
 }
 

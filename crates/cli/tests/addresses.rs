@@ -130,16 +130,32 @@ fn statistics() {
     let table = place.refrain("stats a.din").check(0, "").out.clone();
     assert!(table.starts_with("5 references as din"), "{table}");
     assert!(table.contains("2 fetch"), "{table}");
+    // 400190 to 400198 are one line, the others one each, and each in a page of its own.
+    let (_, touched) =
+        table.split_once("memory touched: different lines of 64 bytes and pages of 4.00 KiB").unwrap();
+    let touched: Vec<Vec<&str>> =
+        touched.lines().skip(2).take(4).map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(touched[0], ["0", "read", "1", "64", "B", "1", "4.00", "KiB"], "{table}");
+    assert_eq!(touched[2], ["2", "fetch", "1", "64", "B", "1", "4.00", "KiB"], "{table}");
+    assert_eq!(touched[3], ["all", "3", "192", "B", "3", "12.0", "KiB"], "{table}");
     place.refrain("convert a.din a.pdt.zst").check(0, "");
     let json = place.refrain("stats a.pdt.zst --json --lz").check(0, "").out.clone();
     for part in [
         "\"format\":\"pdt\",\"references\":5,\"step\":4",
-        "{\"kind\":2,\"name\":\"fetch\",\"references\":3,",
+        "{\"kind\":2,\"name\":\"fetch\",\"references\":3,\"lines\":1,\"pages\":1,",
+        "\"all\":{\"references\":5,\"lines\":3,\"pages\":3,",
+        "\"footprint\":{\"line\":64,\"page\":4096,\"exact\":true}",
         "\"exact\":2,",
         "{\"from\":1,\"to\":1,\"runs\":1}",
         "\"binary\":25,",
         "\"pdats_gzip\":",
     ] {
+        assert!(json.contains(part), "{part} is not in {json}");
+    }
+    place.file("wide.lackey", " L 3e,4\n S 1000,8\n M ffe,4\n");
+    let json = place.refrain("stats wide.lackey --json").check(0, "").out.clone();
+    // Read: lines 0 and 1, and 63 of page 0 with 0 of page 1; written: the last two.
+    for part in ["\"references\":2,\"lines\":4,\"pages\":2,", "\"references\":2,\"lines\":2,\"pages\":2,"] {
         assert!(json.contains(part), "{part} is not in {json}");
     }
     let piped = place.refrain_with("stats --json -", DIN).check(0, "").out.clone();

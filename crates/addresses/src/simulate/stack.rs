@@ -6,7 +6,9 @@
 //! together, so memory goes by the lines and not by the references.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
+
+use crate::mixer::Mixer;
 
 const WORD: usize = 64;
 /// Places at first.
@@ -130,25 +132,6 @@ impl Marks {
             at &= at - 1;
         }
         sum
-    }
-}
-
-/// Lines are numbers near each other: a multiplication spreads them, and its high half reaches the low bits.
-#[derive(Default)]
-struct Mixer(u64);
-
-impl Hasher for Mixer {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, n: u64) {
-        let wide = u128::from(self.0 ^ n ^ 0x243f_6a88_85a3_08d3) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (wide >> 64) as u64 ^ wide as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

@@ -1,10 +1,13 @@
 //! What a trace looks like, in one pass: the statistics of the paper's sections 2.1 and 3.2, and its Table 6.
 
+mod footprint;
 mod packing;
 
 use crate::pdats::width;
 use crate::{Batch, Fields, KINDS, WordCounts};
 
+use footprint::Pages;
+pub use footprint::{Footprint, LINE, MOST_PAGES, PAGE, Touched};
 use packing::Packers;
 pub use packing::Packing;
 
@@ -123,6 +126,7 @@ pub struct Stats {
     pub fields: Fields,
     streams: [Stream; KINDS],
     words: WordCounts,
+    pages: Pages,
     packers: Packers,
     time: u64,
     started: bool,
@@ -138,6 +142,7 @@ pub struct Report {
     pub streams: [Stream; KINDS],
     pub all: Stream,
     pub words: WordCounts,
+    pub footprint: Footprint,
     pub packing: Packing,
 }
 
@@ -149,6 +154,7 @@ impl Stats {
             fields,
             streams: std::array::from_fn(|_| Stream::default()),
             words: WordCounts::new(),
+            pages: Pages::new(MOST_PAGES),
             packers: Packers::new(fields, step, lz),
             time: 0,
             started: false,
@@ -160,6 +166,7 @@ impl Stats {
     pub fn add(&mut self, batch: &Batch) {
         self.packers.add(batch);
         self.words.add(batch);
+        self.pages.add(batch);
         for i in 0..batch.len() {
             let kind = batch.kinds[i];
             let stream = &mut self.streams[usize::from(kind) % KINDS];
@@ -220,6 +227,7 @@ impl Stats {
             streams: self.streams,
             all,
             words: self.words,
+            footprint: self.pages.finish(),
             packing,
         }
     }

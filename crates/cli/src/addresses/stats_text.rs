@@ -1,6 +1,6 @@
 //! The statistics of an address trace, for people and for programs.
 
-use refrain_addresses::stats::{Report, Stream, TIME_CLASSES, WIDTHS};
+use refrain_addresses::stats::{LINE, PAGE, Report, Stream, TIME_CLASSES, Touched, WIDTHS};
 use refrain_addresses::{Format, kind};
 use refrain_views::human::{plural, size, thousands};
 use refrain_views::json::{Object, array};
@@ -45,6 +45,7 @@ pub fn table(report: &Report, format: Format) -> String {
     let rows: Vec<(String, &Stream)> =
         streams(report).into_iter().map(|(n, s)| (label(n), s)).chain([("all".to_owned(), all)]).collect();
     out.push_str(&counts(report, &rows));
+    out.push_str(&footprint(report));
     out.push_str(&offsets(report, &rows));
     out.push_str(&repeats(report));
     if report.fields.times {
@@ -90,6 +91,28 @@ fn counts(report: &Report, rows: &[(String, &Stream)]) -> String {
     format!(
         "\n{}bits, bytes: mean distance to the one before of its kind; {exact}: exactly that far; steady: as far as the one\n\
          before it; repeated: of the kind of the reference right before, and as far on{sizes}\n",
+        table.render()
+    )
+}
+
+fn footprint(report: &Report) -> String {
+    let touched = &report.footprint;
+    let mut table = Table::of(vec!["kind", "lines", "", "pages", ""]);
+    let kinds = streams(report).into_iter().map(|(n, _)| (label(n), touched.kinds[n]));
+    for (name, Touched { lines, pages }) in kinds.chain([("all".to_owned(), touched.all)]) {
+        table.push(vec![
+            name,
+            thousands(lines),
+            size(u128::from(lines) * u128::from(LINE)),
+            thousands(pages),
+            size(u128::from(pages) * u128::from(PAGE)),
+        ]);
+    }
+    let least = if touched.exact { "" } else { "; at least: these are the first pages, and there are more" };
+    let sizes = if report.fields.sizes { "" } else { "; no sizes: each reference is in one line" };
+    format!(
+        "\nmemory touched: different lines of {LINE} bytes and pages of {}{least}{sizes}\n{}",
+        size(PAGE.into()),
         table.render()
     )
 }
@@ -171,9 +194,12 @@ pub fn json(report: &Report, format: Format) -> String {
     array(streams(report), object.key("kinds"), |(number, stream), out| {
         let mut object = Object::new(out);
         object.plain("kind", number).text("name", kind::NAMES[number]);
-        json_stream(report, stream, object);
+        json_stream(report, stream, report.footprint.kinds[number], object);
     });
-    json_stream(report, &report.all, Object::new(object.key("all")));
+    json_stream(report, &report.all, report.footprint.all, Object::new(object.key("all")));
+    let mut footprint = Object::new(object.key("footprint"));
+    footprint.plain("line", LINE).plain("page", PAGE).plain("exact", report.footprint.exact);
+    footprint.end();
     if report.words.total() > 0 {
         let mut words = Object::new(object.key("words"));
         words.plain("fetches", report.words.total()).plain("different", report.words.distinct());
@@ -204,9 +230,11 @@ pub fn json(report: &Report, format: Format) -> String {
     out
 }
 
-fn json_stream(report: &Report, stream: &Stream, mut object: Object<'_>) {
+fn json_stream(report: &Report, stream: &Stream, touched: Touched, mut object: Object<'_>) {
     object
         .plain("references", stream.count)
+        .plain("lines", touched.lines)
+        .plain("pages", touched.pages)
         .plain("locality_bits", stream.locality_bits())
         .plain("locality_bytes", stream.locality_bytes())
         .plain("exact", stream.exact)

@@ -161,8 +161,20 @@ fn a_fragment_replaces_no_whole_file() {
             (b"good".to_vec(), 18)
         );
     }
-    place.refrain("convert --force bad.din new.raw").check(2, "2 references before it are written\n");
+    place
+        .refrain("convert --force bad.din new.raw")
+        .check(2, "2 references before it are written to new.raw\n");
     assert_eq!(place.read("new.raw").len(), 18);
+    // What lies there from before may be all that is left of something.
+    place.file("good.raw.part", "kept");
+    for name in ["good.raw.1.part", "good.raw.2.part"] {
+        let done = place.refrain("convert --force bad.din good.raw");
+        done.check(2, &format!("are written to {name}; good.raw is as it was"));
+        assert_eq!((place.read("good.raw.part"), place.read(name).len()), (b"kept".to_vec(), 18));
+    }
+    let mut parts = place.names();
+    parts.retain(|name| name.ends_with(".part"));
+    assert_eq!(parts, ["good.raw.1.part", "good.raw.2.part", "good.raw.part", "link.raw.part"]);
     place.file("bad.din", "0 10\n1 20\n");
     place.refrain("convert --force bad.din link.raw").check(0, "");
     assert_eq!(place.read("good.raw").len(), 18);

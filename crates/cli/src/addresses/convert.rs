@@ -97,7 +97,8 @@ Kinds: 0 read, 1 write, 2 fetch, 3 unknown, 4 to 6 the first three of the superv
 Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill. But
 lackey's M is the read and the write that it stands for from here on: written back they are two lines.
 Where IN is damaged, everything before is written, the error says which record and byte, and the exit code is 2. It takes
-the place of no file: where OUT was there, it is in OUT.part."
+the place of no file: where OUT was there, it is in OUT.part, and if that was there too, in OUT.1.part and so on.
+While it is written, OUT is OUT.<process>.part; a conversion that a signal ends leaves that behind, for you to remove."
         .to_owned()
 }
 
@@ -157,9 +158,13 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
             "the {} before {} written{}",
             plural(count, "reference"),
             if count == 1 { "it is" } else { "it are" },
-            beside.map_or(String::new(), |beside| {
-                format!(" to {}; {} is as it was", beside.display(), flags.output.display())
-            })
+            match beside {
+                Some(beside) => {
+                    format!(" to {}; {} is as it was", beside.display(), flags.output.display())
+                }
+                None if is_dash(&flags.output) => String::new(),
+                None => format!(" to {}", flags.output.display()),
+            }
         ))),
     }
 }

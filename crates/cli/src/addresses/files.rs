@@ -174,8 +174,7 @@ impl Target {
         let path = match refrain_tracefile::target(path, true).map_err(|error| not_saved(&error))? {
             refrain_tracefile::Target::File(path) | refrain_tracefile::Target::Device(path) => path,
         };
-        let part = with_mark(&path, &format!(".{}.part", std::process::id()));
-        let file = File::create(&part).map_err(cannot)?;
+        let (file, part) = beside(&path, &format!(".{}", std::process::id())).map_err(cannot)?;
         Ok(Target::File { file, part, path, shown })
     }
 
@@ -188,25 +187,39 @@ impl Target {
             Target::File { part, path, .. } if whole || !path.exists() => {
                 std::fs::rename(part, path).map(|()| None)
             }
-            Target::File { part, path, shown, .. } => {
-                let beside = with_mark(shown, ".part");
-                match std::fs::rename(&*part, &beside) {
-                    // A link that leads to another disk: then beside what it leads to.
-                    Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
-                        let beside = with_mark(path, ".part");
-                        std::fs::rename(part, &beside).map(|()| Some(beside))
-                    }
-                    done => done.map(|()| Some(beside)),
-                }
+            Target::File { part, path, shown, .. } => match put_beside(part, shown) {
+                // A link that leads to another disk: then beside what it leads to.
+                Err(error) if error.kind() == io::ErrorKind::CrossesDevices => put_beside(part, path),
+                done => done,
             }
+            .map(Some),
         }
     }
 }
 
-fn with_mark(path: &Path, mark: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(mark);
-    name.into()
+/// A new file, `OUT.part` or the first of `OUT.1.part`, `OUT.2.part` and so on that is not there: what others left is theirs.
+fn beside(path: &Path, mark: &str) -> io::Result<(File, PathBuf)> {
+    let mut number = 0u32;
+    loop {
+        let mut name = path.as_os_str().to_owned();
+        name.push(mark);
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        name.push(".part");
+        match File::options().write(true).create_new(true).open(&name) {
+            Ok(file) => return Ok((file, name.into())),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn put_beside(part: &Path, path: &Path) -> io::Result<PathBuf> {
+    // The name is ours once there is a file of it.
+    let (_, name) = beside(path, "")?;
+    std::fs::rename(part, &name).inspect_err(|_| drop(std::fs::remove_file(&name)))?;
+    Ok(name)
 }
 
 impl Drop for Target {

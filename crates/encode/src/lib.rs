@@ -19,6 +19,7 @@
 
 mod comms;
 mod completions;
+mod count;
 mod decoder;
 mod digest;
 mod encoder;
@@ -42,6 +43,7 @@ mod tape;
 mod wire;
 
 pub use comms::Later;
+pub use count::{calls_of, calls_of_all};
 pub use decoder::{Decoder, meaning};
 pub use digest::Digest;
 pub use encoder::{Before, Encoder};
@@ -53,7 +55,6 @@ pub use journal::{Journal, replay};
 pub use layout::{DatatypeFacts, Layout, NewComm, Outcome, Slot};
 pub use lossy::{Averages, Extremes, Tags, lose};
 pub use memo::{Memo, Now};
-pub use polls::{calls_of, calls_of_all};
 pub use reader::Calls;
 pub use record::Record;
 pub use requests::Requests;

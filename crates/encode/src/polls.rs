@@ -6,7 +6,6 @@
 //! precedes: the same inputs, a flag that is false, nothing else written. Polls that are followed by something else are
 //! an event of their own, whose last lane counts all but the last.
 
-use refrain_fold::bundle::{Bundle, Cohort, Lane};
 use refrain_model::{Call, Dir, Function, Kind};
 
 use crate::decoder::Decoder;
@@ -126,55 +125,4 @@ impl Waiting {
         let failed = decoder.call(layout, &mut |_| values.next().map_or(0, |(_, value)| value))?;
         Ok(Waiting { failed: Some((failed, count)), last: Some(call) })
     }
-}
-
-/// How many calls one rank of this cohort made: events, and the polls that are counted in their lanes.
-pub fn calls_of(bundle: &Bundle, cohort: &Cohort, rank: u32) -> u64 {
-    count(bundle, cohort, &bundle.counts(cohort, rank), |lane, times| polls_in(bundle, lane, rank, times), 1)
-}
-
-/// How many calls all ranks of this cohort made.
-pub fn calls_of_all(bundle: &Bundle, cohort: &Cohort) -> u64 {
-    if bundle.counts_differ(cohort) {
-        return cohort.ranks.iter().fold(0, |sum, rank| sum.saturating_add(calls_of(bundle, cohort, rank)));
-    }
-    let first = cohort.ranks.iter().next().unwrap_or(0);
-    let polls = |lane: &Lane, times| match lane {
-        Lane::Same { .. } => polls_in(bundle, lane, first, times).saturating_mul(cohort.ranks.len()),
-        Lane::Varied(_) => cohort
-            .ranks
-            .iter()
-            .fold(0u64, |sum, rank| sum.saturating_add(polls_in(bundle, lane, rank, times))),
-    };
-    count(bundle, cohort, &bundle.counts(cohort, first), polls, cohort.ranks.len())
-}
-
-/// The sum of a rank's first `times` numbers in a lane that counts polls.
-fn polls_in(bundle: &Bundle, lane: &Lane, rank: u32, times: u64) -> u64 {
-    let stream = bundle.stream_of(lane, rank);
-    stream.and_then(|stream| u64::try_from(stream.sum(times)).ok()).unwrap_or(0)
-}
-
-/// Events of `ranks` ranks, each with these `counts` of symbols, and what `polls` says of each lane that counts polls.
-fn count(
-    bundle: &Bundle,
-    cohort: &Cohort,
-    counts: &[(u32, u64)],
-    polls: impl Fn(&Lane, u64) -> u64,
-    ranks: u64,
-) -> u64 {
-    let lanes = bundle.values_of(cohort);
-    let mut lane = 0;
-    let mut calls = 0u64;
-    for &(symbol, times) in counts {
-        let Some(entry) = bundle.symbols.get(symbol as usize) else { continue };
-        let first = lane;
-        lane += usize::from(entry.lanes);
-        calls = calls.saturating_add(times.saturating_mul(ranks));
-        let counted = Layout::parse(&entry.bytes).ok().and_then(|layout| layout.polls);
-        if let Some(lane) = counted.and_then(|counted| lanes.get(first + usize::from(counted))) {
-            calls = calls.saturating_add(polls(lane, times));
-        }
-    }
-    calls
 }

@@ -1,0 +1,124 @@
+//! How many calls all ranks made, told by kinds of ranks: the same as rank by rank, however many there are.
+
+mod common;
+
+use common::*;
+use refrain_encode::{Tape, calls_of, calls_of_all};
+use refrain_fold::bundle::{Bundle, Cohort, Lane, Number, Variant, merge};
+use refrain_fold::loops::{Loops, Node};
+use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
+use refrain_fold::stream::Stream;
+
+/// What ranks do in each of some steps: how many polls that fail, and how many barriers.
+fn recorded(folding: &str, ranks: u32, steps: usize, does: &dyn Fn(u32, usize) -> (usize, usize)) -> Bundle {
+    let comm = handle("MPI_COMM_WORLD");
+    let mut all = Bundle::default();
+    for rank in 0..ranks {
+        let mut world = world_of(rank as i32);
+        let mut tape = Tape::new(folding.parse().unwrap());
+        let status = FakeStatus { source: 1, tag: 5, bytes: 8, error: 0, cancelled: 0 };
+        let mut push = |name: &str, args: &[usize]| {
+            world.call(name, args, 0, || {});
+            tape.push(&world.record, 7);
+        };
+        for step in 0..steps {
+            let (fails, barriers) = does(rank, step);
+            for n in 0..=fails {
+                let flag = i32::from(n == fails);
+                let (flag, status) =
+                    (std::ptr::from_ref(&flag) as usize, std::ptr::from_ref(&status) as usize);
+                push("MPI_Iprobe", &[ANY_SOURCE, 5, comm, flag, status]);
+            }
+            (0..barriers).for_each(|_| push("MPI_Barrier", &[comm]));
+            push("MPI_Initialized", &[std::ptr::from_ref(&1i32) as usize]);
+        }
+        all = merge(all, Tape::bundle(rank, [(0, &mut tape)], |ticks| ticks).unwrap()).unwrap();
+    }
+    if folding != "grammar" {
+        all.score().unwrap();
+    }
+    all.canonical().unwrap();
+    all
+}
+
+#[test]
+fn as_counted_rank_by_rank() {
+    type Does = dyn Fn(u32, usize) -> (usize, usize);
+    let alike = |_: u32, step: usize| (step % 3, 2usize);
+    let borders = |rank: u32, _: usize| (0usize, usize::from(rank % 4 > 0) + usize::from(rank % 4 < 3));
+    let triangle = |rank: u32, step: usize| (rank as usize % 3, step.min(rank as usize));
+    let ragged = |rank: u32, step: usize| {
+        let n = (rank as usize * 7 + step * 13) ^ (rank as usize * step);
+        (n % 5, n % 3)
+    };
+    for folding in ["grammar", "loops", "loops,exact", "loops,apart"] {
+        for does in [&alike as &Does, &borders, &triangle, &ragged] {
+            let bundle = recorded(folding, 12, 9, does);
+            let made: usize = (0..12)
+                .flat_map(|rank| (0..9).map(move |step| does(rank, step)))
+                .map(|(fails, barriers)| fails + barriers + 2)
+                .sum();
+            let (mut all, mut one_by_one) = (0, 0);
+            for cohort in &bundle.cohorts {
+                all += calls_of_all(&bundle, cohort);
+                one_by_one += cohort.ranks.iter().map(|rank| calls_of(&bundle, cohort, rank)).sum::<u64>();
+            }
+            assert_eq!((all, one_by_one), (made as u64, made as u64), "{folding}");
+        }
+    }
+}
+
+fn ranks(start: u32, dims: &[(u32, u32)]) -> RankList {
+    RankList { parts: vec![Part { start, dims: dims.to_vec() }] }
+}
+
+/// A loop of 100 steps; in it one call by the ranks of the lower half, and a loop of some of them with another call.
+fn halves(many: u32) -> (Bundle, Cohort) {
+    let bundle = recorded("loops", 1, 2, &|_, _| (0, 1));
+    let symbol = |name: &str| {
+        let is = |entry: &refrain_fold::bundle::SymbolEntry| {
+            refrain_encode::Layout::parse(&entry.bytes).unwrap().function.name == name
+        };
+        bundle.symbols.iter().position(is).unwrap() as u32
+    };
+    let nodes = vec![
+        Node::Loop { inside: 3 },
+        Node::Event(symbol("MPI_Barrier")),
+        Node::Loop { inside: 1 },
+        Node::Event(symbol("MPI_Initialized")),
+    ];
+    let streams = [100, 0, 1, 2, 3].map(Stream::constant).to_vec();
+    let (lower, upper) = (ranks(0, &[(many / 2, 1)]), ranks(many / 2, &[(many / 2, 1)]));
+    let variant =
+        |ranks: &RankList, stream| Variant { ranks: ranks.clone(), stream, used: 0, numbers: Vec::new() };
+    // The same number for rows of ranks: 5 in the lower half, 7 in the upper.
+    let part =
+        |start, value| MapPart { start, value, dims: vec![Dim { count: many / 2, stride: 1, step: 0 }] };
+    let values = RankMap { parts: vec![part(0, 5), part(many / 2, 7)] };
+    let all = Variant { numbers: vec![Number { place: 0, values }], ..variant(&ranks(0, &[(many, 1)]), 1) };
+    let lanes = vec![
+        Lane::same(0),
+        Lane::Varied(vec![variant(&lower, 2), variant(&upper, 1)]),
+        Lane::Varied(vec![all]),
+        Lane::Varied(vec![variant(&lower, 3), variant(&upper, 4)]),
+    ];
+    let cohort = Cohort { thread: 0, ranks: ranks(0, &[(many, 1)]), structure: 0, lanes, digest: 0 };
+    (Bundle { structures: vec![Loops { nodes }.into()], streams, ..bundle }, cohort)
+}
+
+/// Sixteen million: far too many to look at each.
+#[test]
+fn as_many_as_there_may_be() {
+    // Each of the lower half: 100 barriers and 100 * 5 * 2 others; of the upper half: 100 * 7 * 3.
+    let expected = |many: u64| many / 2 * (100 + 1000) + many / 2 * 2100;
+    let (bundle, cohort) = halves(8);
+    assert_eq!(cohort.ranks.iter().map(|rank| calls_of(&bundle, &cohort, rank)).sum::<u64>(), expected(8));
+    assert_eq!(calls_of_all(&bundle, &cohort), expected(8));
+    let begun = std::time::Instant::now();
+    let (bundle, cohort) = halves(1 << 24);
+    for _ in 0..100 {
+        assert_eq!(calls_of_all(&bundle, &cohort), expected(1 << 24));
+    }
+    // A look at each rank would be 10^9 of them.
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}

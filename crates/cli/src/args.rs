@@ -181,9 +181,9 @@ The time-step loop is the outermost one that holds most of the calls. Peers are 
 the world (rank+1) mod 8, or as the rank they are where that is one. `1 to 64 by 1`, `1 2 in turn` and `varies: 1..64` are
 numbers that change from call to call, `by rank: 1..9` and `3*rank+10` from rank to rank. A red flag is a number that is
 that of the ranks, so that it will grow with them.
-Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared. Without them
-calls are named by their function, or by module and offset. A trace that was folded by grammar has no loops; they are then
-looked for in the calls of one rank of each kind.
+Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared (those that have
+none may be others, which is said). Without them calls are named by their function, or by module and offset. A trace that was
+folded by grammar has no loops; they are then looked for in the calls of one rank of each kind.
 JSON: kinds[] of ranks with nodes[] in the order of the program. Those with `inside` are loops, and so many of the nodes
 that follow are within them; those with `call` have params and site[], the stack from the outermost frame on. times[] says
 for each list of ranks how often the node's place is reached and how often it runs.")]

@@ -51,6 +51,7 @@ fn as_counted_rank_by_rank() {
         let n = (rank as usize * 7 + step * 13) ^ (rank as usize * step);
         (n % 5, n % 3)
     };
+    let mut differ = 0;
     for folding in ["grammar", "loops", "loops,exact", "loops,apart"] {
         for does in [&alike as &Does, &borders, &triangle, &ragged] {
             let bundle = recorded(folding, 12, 9, does);
@@ -61,11 +62,13 @@ fn as_counted_rank_by_rank() {
             let (mut all, mut one_by_one) = (0, 0);
             for cohort in &bundle.cohorts {
                 all += calls_of_all(&bundle, cohort);
+                differ += usize::from(bundle.counts_differ(cohort));
                 one_by_one += cohort.ranks.iter().map(|rank| calls_of(&bundle, cohort, rank)).sum::<u64>();
             }
             assert_eq!((all, one_by_one), (made as u64, made as u64), "{folding}");
         }
     }
+    assert!(differ > 2, "{differ} cohorts of ranks that differ");
 }
 
 fn ranks(start: u32, dims: &[(u32, u32)]) -> RankList {

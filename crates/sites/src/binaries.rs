@@ -237,3 +237,21 @@ impl Opened {
         Turn::of(&chains)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The path of a module is whatever the trace says.
+    #[test]
+    fn names_of_modules_give_no_orders() {
+        let module = Module { path: "/nowhere/x\n\u{1b}[2J.so".into(), build_id: Box::default() };
+        let frame = Frame { module: module.key(), offset: 16 };
+        let mut sites = Sites::default();
+        sites.add_module(module);
+        let names = Binaries::new(&sites, &[]);
+        assert_eq!(names.places(frame)[0].to_string(), r"x\n\u001b[2J.so+0x10");
+        let warnings = names.warnings();
+        assert!(warnings[0].starts_with(r"/nowhere/x\n\u001b[2J.so is not there"), "{warnings:?}");
+    }
+}

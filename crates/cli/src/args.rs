@@ -340,7 +340,7 @@ Of an address trace: a reference is repeated if it is of the kind of the one rig
 packing is worth is told in steps: overhead is what the trace's own format has beside kind and address, locality what is
 saved by writing offsets instead of addresses, sequentiality what is saved by counting repeated ones. Memory touched is
 counted in different lines of 64 bytes and pages of 4 KiB, of each kind and in all; what this takes goes by the pages, up to
-{} of them, some 150 MB: of a trace that touches more it is told that these are at least so many. How small a cache
+{} of them, some 220 MB: of a trace that touches more it is told that these are at least so many. How small a cache
 would do says `refrain simulate --curve`.",
         refrain_views::stats::DEFINITION,
         refrain_views::human::thousands(refrain_addresses::stats::MOST_PAGES as u64)

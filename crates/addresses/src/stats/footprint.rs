@@ -11,7 +11,7 @@ use crate::{Batch, KINDS};
 
 pub const LINE: u64 = 64;
 pub const PAGE: u64 = 4096;
-/// Pages that are kept, of all kinds together: some 150 MB of them.
+/// Pages that are kept, of all kinds together: some 220 MB of them, while they are counted up.
 pub const MOST_PAGES: usize = 1 << 22;
 /// Pages of each kind that are at hand without a look into the table.
 const RECENT: usize = 64;

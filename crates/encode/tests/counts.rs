@@ -45,7 +45,7 @@ fn recorded(folding: &str, ranks: u32, steps: usize, does: &dyn Fn(u32, usize) -
 fn as_counted_rank_by_rank() {
     type Does = dyn Fn(u32, usize) -> (usize, usize);
     let alike = |_: u32, step: usize| (step % 3, 2usize);
-    let borders = |rank: u32, _: usize| (0usize, usize::from(rank % 4 > 0) + usize::from(rank % 4 < 3));
+    let borders = |rank: u32, _: usize| (0usize, 2 - usize::from([0, 3].contains(&(rank % 4))));
     let triangle = |rank: u32, step: usize| (rank as usize % 3, step.min(rank as usize));
     let ragged = |rank: u32, step: usize| {
         let n = (rank as usize * 7 + step * 13) ^ (rank as usize * step);

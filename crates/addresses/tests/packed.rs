@@ -224,6 +224,30 @@ fn the_smallest_blocks() {
 }
 
 /// c[i] = a[i] + b[i], with and without instructions.
+/// A block goes on while there is next to nothing in it, to the end of its group at most, and ends once there is.
+#[test]
+fn blocks_of_what_is_regular_are_longer() {
+    let regular = |i: u64| Reference { address: 0x1000 + 8 * i, ..Reference::default() };
+    let mut all: Vec<Reference> = (0..100_000).map(regular).collect();
+    let anything = references(&mut Random(17), 10_000, Fields::NONE, Bounds::NONE);
+    all.splice(50_000..60_000, anything);
+    let bytes = write(&all, Fields::NONE, Format::Rfa, &options(1000, 40)).unwrap();
+    assert_eq!(read(&bytes, Format::Rfa).0, all);
+    let counts: Vec<u32> = blocks(&bytes)
+        .windows(2)
+        .map(|ends| u32::from_le_bytes([bytes[ends[0]], bytes[ends[0] + 1], bytes[ends[0] + 2], 0]))
+        .collect();
+    let [first, second, .., last] = counts[..] else { panic!("{counts:?}") };
+    assert_eq!(first, 40_000, "a group");
+    assert!((10_000..=11_000).contains(&second), "up to the first that are not regular: {counts:?}");
+    assert_eq!(last, 20_000, "what is left");
+    assert!(counts.iter().filter(|count| **count == 1000).count() >= 8, "{counts:?}");
+    for skip in [39_999, 40_000, 55_555, 80_000] {
+        let (read, error) = rest(open_after(Cursor::new(bytes.clone()), skip).unwrap());
+        assert!(error.is_none() && read == all[skip as usize..], "after {skip}: {error:?}");
+    }
+}
+
 #[test]
 fn what_is_regular_takes_next_to_nothing() {
     let all: Vec<Reference> = (0..300_000u64)

@@ -20,7 +20,7 @@ pub(crate) const TIME: usize = 14;
 pub(crate) const FLAG: usize = 15;
 
 /// More bytes than this of one column no reference takes.
-pub(crate) const WIDEST: usize = 16;
+pub(crate) const WIDEST: u64 = 16;
 
 pub(crate) trait Columns {
     const WRITES: bool;
@@ -66,6 +66,10 @@ impl Filling {
     pub(crate) fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
         self.runs = [0; COLUMNS];
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.columns.iter().map(Vec::len).sum()
     }
 }
 

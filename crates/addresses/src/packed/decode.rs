@@ -4,7 +4,8 @@ use super::columns::Taking;
 use super::model::Model;
 use super::streams::Unpacker;
 use super::{
-    BLOCK_HEADER, END_MARK, ENTRY, FOOTER, MOST, MOST_BYTES, TAG_BLOCK, TAG_END, TAG_FIRST, checksum, number,
+    BLOCK_HEADER, END_MARK, ENTRY, FOOTER, MOST, MOST_BYTES, TAG_BLOCK, TAG_END, TAG_FIRST, checksum,
+    most_bytes, number,
 };
 use crate::error::Fault;
 use crate::input::Input;
@@ -60,7 +61,7 @@ impl Decoder {
             TAG_BLOCK if self.begun => {}
             _ => return Err(Fault::damaged(input.offset(), "a block does not begin here")),
         }
-        if count == 0 || count > MOST || u64::from(length) > MOST_BYTES * u64::from(count) {
+        if count == 0 || count > MOST || u64::from(length) > most_bytes(count, MOST_BYTES) {
             return Err(Fault::damaged(input.offset(), "its block has a length that cannot be"));
         }
         let length = length as usize;

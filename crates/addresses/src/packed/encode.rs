@@ -4,7 +4,8 @@ use super::columns::Filling;
 use super::model::Model;
 use super::streams::{Job, Line};
 use super::{
-    BLOCK_HEADER, Division, END_MARK, HEADER, MOST, TAG_BLOCK, TAG_END, TAG_FIRST, checksum, header,
+    BLOCK_HEADER, Division, END_MARK, HEADER, MOST, MOST_THICK, TAG_BLOCK, TAG_END, TAG_FIRST, THIN,
+    checksum, header,
 };
 use crate::output::Output;
 use crate::writer::{Encode, Unfit};
@@ -18,10 +19,13 @@ pub(crate) struct Encoder {
     line: Line,
     /// A block is being packed.
     packing: bool,
-    /// References of the block, of the blocks that are written.
+    /// References of the block, and when to see whether it ends.
     block: u32,
+    due: u32,
+    /// Of its group before it, in blocks as they should be.
+    grouped: u32,
+    /// Of the blocks that are written.
     total: u64,
-    blocks: u32,
     /// Bytes written.
     offset: u64,
     /// Where reading can begin: bytes, and references before.
@@ -30,7 +34,7 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     pub(crate) fn new(fields: Fields, division: Division) -> Encoder {
-        let division = Division { block: division.block.clamp(1, MOST), group: division.group.max(1) };
+        let division = Division { block: division.block.clamp(1, MOST_THICK), group: division.group.max(1) };
         Encoder {
             fields,
             division,
@@ -39,8 +43,9 @@ impl Encoder {
             line: Line::new(),
             packing: false,
             block: 0,
+            due: division.block,
+            grouped: 0,
             total: 0,
-            blocks: 0,
             offset: 0,
             index: Vec::new(),
         }
@@ -53,16 +58,28 @@ impl Encoder {
         }
     }
 
+    /// Ends the block, unless there is next to nothing in it.
+    fn end_thick(&mut self, out: &mut Output) {
+        let Division { block, group } = self.division;
+        let thin = self.filling.bytes() < (self.block / THIN) as usize;
+        if thin && self.block <= MOST - block && self.block / block < group - self.grouped {
+            self.due += block;
+        } else {
+            self.end_block(out);
+        }
+    }
+
     /// Hands the block over to be packed, and writes the one before.
     fn end_block(&mut self, out: &mut Output) {
         let emptied = self.collect(out);
-        let first = self.blocks.is_multiple_of(self.division.group);
+        let first = self.grouped == 0;
         let filling = std::mem::replace(&mut self.filling, emptied);
         self.line.take(Job { filling, first, references: self.block, bytes: Ok(Vec::new()) });
         self.packing = true;
-        self.block = 0;
-        self.blocks = self.blocks.wrapping_add(1);
-        if self.blocks.is_multiple_of(self.division.group) {
+        self.grouped += self.block / self.division.block;
+        (self.block, self.due) = (0, self.division.block);
+        if self.grouped == self.division.group {
+            self.grouped = 0;
             self.model.forget();
         }
     }
@@ -98,8 +115,8 @@ impl Encode for Encoder {
         for mut reference in batch.iter() {
             self.model.code(&mut self.filling, &mut reference);
             self.block += 1;
-            if self.block == self.division.block {
-                self.end_block(out);
+            if self.block == self.due {
+                self.end_thick(out);
             }
         }
         Ok(())

@@ -28,10 +28,13 @@ const TAG_BLOCK: u8 = 1;
 /// Nothing from before it is needed to read it.
 const TAG_FIRST: u8 = 2;
 
-/// References in a block at most.
-const MOST: u32 = 1 << 17;
+/// References in a block at most, and of those at most that are not [`THIN`].
+const MOST: u32 = 1 << 20;
+const MOST_THICK: u32 = 1 << 17;
 /// More bytes than this no reference takes.
 const MOST_BYTES: u64 = 256;
+/// A block with less than a byte in its columns for so many references goes on: its header would be a large part of it.
+const THIN: u32 = 16;
 
 /// An entry of the index, and what follows the entries.
 const ENTRY: usize = 16;
@@ -41,9 +44,10 @@ const END_MARK: [u8; 4] = *b"AFR\x93";
 /// How a packed trace is divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Division {
-    /// References in a block: what is lost when one byte is.
+    /// References in a block: what is lost when one byte is. Where next to nothing must be told of them it has more.
     pub block: u32,
-    /// Blocks from one place where reading can begin to the next. What was learned is forgotten there.
+    /// From one place where reading can begin to the next, so many times the references of a block. What was learned is
+    /// forgotten there.
     pub group: u32,
 }
 
@@ -53,6 +57,11 @@ impl Default for Division {
     fn default() -> Division {
         Division { block: 1 << 16, group: 64 }
     }
+}
+
+/// Bytes that a block of so many references has at most, by those that one reference has at most.
+fn most_bytes(references: u32, each: u64) -> u64 {
+    u64::from(references.min(MOST_THICK)) * each + u64::from(MOST / THIN)
 }
 
 fn bits(fields: Fields) -> u8 {

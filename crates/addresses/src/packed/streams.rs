@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 use zstd::stream::raw::{CParameter, DParameter, Decoder, Encoder, InBuffer, Operation, OutBuffer};
 
 use super::columns::{COLUMNS, Filling, Taking, WIDEST, put_varint, take_varint};
+use super::most_bytes;
 
 const LEVEL: i32 = 6;
 /// How far back zstd looks in a column, in bytes to the power of two: enough for several blocks, and small because there
@@ -164,7 +165,7 @@ impl Unpacker {
             };
             let (length, packed) = (length as usize, packed as usize);
             if !(next..COLUMNS).contains(&column)
-                || length > WIDEST * references as usize
+                || length as u64 > most_bytes(references, WIDEST)
                 || packed > bytes.len()
             {
                 return false;

@@ -4,14 +4,21 @@
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-use refrain_addresses::{Batch, Format, Reader, Reference, Writer};
+use refrain_addresses::{Batch, Division, Format, Options, Reader, Reference, Writer};
 
 /// References that one input may give: a damaged count may stand for more than anyone can wait for.
 const MOST: u64 = 1 << 15;
 
+/// So many inputs are made of one good trace: writing some formats takes far longer than reading them.
+const EACH: u64 = 64;
+
 struct Random(u64);
 
 impl Random {
+    fn new(seed: u64) -> Random {
+        Random((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -42,8 +49,12 @@ fn main() {
         let end = Instant::now() + Duration::from_secs(seconds);
         let (mut inputs, mut references, mut errors) = (0u64, 0u64, 0u64);
         let mut next = seed.unwrap_or(1);
+        let mut good = (u64::MAX, Vec::new());
         while Instant::now() < end {
-            let outcome = std::panic::catch_unwind(|| round(format, next));
+            if good.0 != next / EACH {
+                good = (next / EACH, trace(format, &mut Random::new(next / EACH)));
+            }
+            let outcome = std::panic::catch_unwind(|| round(format, next, &good.1));
             let (read, failed) = outcome.unwrap_or_else(|_| {
                 eprintln!("fuzz --seed {next} {}", format.name());
                 std::process::exit(1);
@@ -64,9 +75,8 @@ fn main() {
 }
 
 /// References read, and whether an error ended it. Panics where the reader breaks its word.
-fn round(format: Format, seed: u64) -> (u64, bool) {
-    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
-    let bytes = input(format, &mut random);
+fn round(format: Format, seed: u64, good: &[u8]) -> (u64, bool) {
+    let bytes = input(format, &mut Random::new(seed), good);
     let len = bytes.len() as u64;
     let mut reader = match Reader::new(Box::new(Cursor::new(bytes)), format) {
         Ok(reader) => reader,
@@ -94,7 +104,7 @@ fn round(format: Format, seed: u64) -> (u64, bool) {
 }
 
 /// A good trace with a few bytes changed, bytes of the kind the format has, or any bytes.
-fn input(format: Format, random: &mut Random) -> Vec<u8> {
+fn input(format: Format, random: &mut Random, good: &[u8]) -> Vec<u8> {
     let count = random.below(400);
     let mut bytes = match random.below(8) {
         0 => (0..count).map(|_| random.next() as u8).collect(),
@@ -102,7 +112,7 @@ fn input(format: Format, random: &mut Random) -> Vec<u8> {
             let letters = b"0123456789abcdefILSM ,\n\r\tx==";
             (0..count).map(|_| letters[random.below(letters.len())]).collect()
         }
-        _ => trace(format, count, random),
+        _ => good.to_vec(),
     };
     for _ in 0..random.below(5) {
         let at = random.below(bytes.len());
@@ -136,7 +146,8 @@ fn mend(bytes: &mut [u8]) {
     }
 }
 
-fn trace(format: Format, count: usize, random: &mut Random) -> Vec<u8> {
+fn trace(format: Format, random: &mut Random) -> Vec<u8> {
+    let count = random.below(400);
     let fields = if random.below(2) == 0 { format.keeps() } else { format.needs() };
     let wide = !matches!(format, Format::Pdats | Format::Pdi);
     let mut batch = Batch::new();
@@ -152,7 +163,9 @@ fn trace(format: Format, count: usize, random: &mut Random) -> Vec<u8> {
         let word = if kind & 3 == 2 { random.next() as u32 } else { 0 };
         batch.push(fields, Reference { kind, address, time, word, size: 8, flag: false, pc: address });
     }
-    let mut writer = Writer::new(Vec::new(), format, fields).expect("its own fields fit");
+    let division = Division { block: 1 + random.below(200) as u32, group: 1 + random.below(3) as u32 };
+    let options = Options { division, ..Options::default() };
+    let mut writer = Writer::with(Vec::new(), format, fields, &options).expect("its own fields fit");
     writer.write(&batch).expect("what was made fits");
     writer.finish().expect("memory can be written to")
 }

@@ -48,7 +48,7 @@ fn check(
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn time_steps_and_their_lines() {
-    let programs: [(&str, u32, &[i64]); 18] = [
+    let programs: [(&str, u32, &[i64]); 19] = [
         ("stencil1d5", 4, &[4]),
         ("stencil2d9", 4, &[3]),
         ("stencil3d27", 8, &[3]),
@@ -64,6 +64,7 @@ fn time_steps_and_their_lines() {
         ("bt_sites", 4, &[5]),
         ("branches", 3, &[50]),
         ("cold", 2, &[40]),
+        ("commands", 4, &[40]),
         ("random3", 2, &[300]),
         ("f_steps", 3, &[5]),
         ("f_steps08", 3, &[5]),
@@ -137,6 +138,21 @@ fn code_that_was_moved_away_is_in_the_loop() {
             );
         }
     }
+}
+
+/// The time steps are those of the one command that takes them, and what looks the same shows where it comes from.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn time_steps_among_commands() {
+    let lines = [
+        "time-step loop: 40 iterations at commands.c:15 in simulate, with 255 of 297 calls",
+        "  loop 8 times  at commands.c:33 in main",
+        "  in 1 of 8 iterations  at simulate (commands.c:14)",
+        "    loop 40 times, in 1 of 8 iterations  at commands.c:15 in simulate",
+        "  at add (commands.c:8) < simulate (commands.c:20)",
+        "  in 5 of 40 iterations  at add (commands.c:8) < simulate (commands.c:22)",
+    ];
+    check_loops("commands", 3, &lines);
 }
 
 /// What `loops` shows of a program has lines that end like this, in this order, and two loops.

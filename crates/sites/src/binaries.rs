@@ -13,7 +13,7 @@ use refrain_fold::bundle::sites::{Frame, Module};
 
 use crate::code::{self, Code, Order};
 use crate::debug::{self, Files};
-use crate::functions::Functions;
+use crate::functions::{Functions, without_parameters};
 use crate::nest::Turn;
 use crate::pieces::{self, Whole};
 use crate::{Names, Place, Source, plain};
@@ -153,7 +153,9 @@ impl Opened {
         };
         let mut places = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
-            let name = |f: &addr2line::FunctionName<_>| Some(plain(&f.demangle().ok()?).into_owned());
+            let name = |f: &addr2line::FunctionName<_>| {
+                Some(plain(without_parameters(&f.demangle().ok()?)).into_owned())
+            };
             let source = frame
                 .location
                 .and_then(|at| Some(Source { file: plain(at.file?).into_owned(), line: at.line? }));
@@ -225,16 +227,19 @@ impl Opened {
 
     /// Where in the source the code at these addresses is.
     fn turn(&self, addresses: &[Range<u64>]) -> Turn {
-        let Some(lines) = &self.lines else { return Turn::default() };
         let mut chains: Vec<Vec<Place>> = Vec::new();
-        for range in addresses {
+        for (lines, range) in
+            self.lines.iter().flat_map(|lines| addresses.iter().map(move |range| (lines, range)))
+        {
             let Ok(rows) = lines.find_location_range(range.start, range.end) else { continue };
             for (start, ..) in rows {
                 let start = start.max(range.start);
                 chains.push(self.places(start.saturating_add(1), &Place::default()));
             }
         }
-        Turn::of(&chains)
+        let turn = Turn::of(&chains);
+        let symbol = || Some(self.functions.name(addresses.first()?.start)?.0);
+        Turn { function: turn.function.clone().or_else(symbol), ..turn }
     }
 }
 

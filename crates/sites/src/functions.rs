@@ -138,8 +138,29 @@ impl Functions {
         let symbol = self.symbol(address)?;
         let name = symbol.name.split_once('@').map_or(&*symbol.name, |(name, _)| name);
         let name = addr2line::demangle_auto(name.into(), None);
-        Some((plain(&name).into_owned(), symbol.address))
+        Some((plain(without_parameters(&name)).into_owned(), symbol.address))
     }
+}
+
+/// `A::f(int, char) const` is `A::f`: what it takes says little and fills lines.
+pub fn without_parameters(name: &str) -> &str {
+    let Some(end) = name.rfind(')').map(|at| at + 1) else { return name };
+    let behind = name[end..].split(" [clone").next().unwrap_or_default();
+    if !behind.split_whitespace().all(|word| matches!(word, "const" | "volatile" | "&" | "&&")) {
+        return name;
+    }
+    let mut open = 0;
+    for (at, letter) in name[..end].char_indices().rev() {
+        match letter {
+            ')' => open += 1,
+            '(' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return if at == 0 { name } else { &name[..at] };
+        }
+    }
+    name
 }
 
 fn unwind_ranges(file: &object::File) -> Option<Vec<Range<u64>>> {
@@ -165,4 +186,27 @@ fn unwind_ranges(file: &object::File) -> Option<Vec<Range<u64>>> {
         }
     }
     Some(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_parameters;
+
+    #[test]
+    fn names_without_what_they_take() {
+        for (name, short) in [
+            ("main", "main"),
+            ("A::f(int, char (*)(int))", "A::f"),
+            ("A::operator()(int) const", "A::operator()"),
+            ("(anonymous namespace)::f", "(anonymous namespace)::f"),
+            ("(anonymous namespace)::f()", "(anonymous namespace)::f"),
+            ("run(int) [clone .cold]", "run"),
+            ("f(int)::{lambda()#1}", "f(int)::{lambda()#1}"),
+            ("<(A, B) as T>::f", "<(A, B) as T>::f"),
+            ("(A)", "(A)"),
+            ("a)", "a)"),
+        ] {
+            assert_eq!(without_parameters(name), short);
+        }
+    }
 }

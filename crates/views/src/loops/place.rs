@@ -31,11 +31,15 @@ pub enum How {
 }
 
 impl Where {
-    /// Of a loop whose function is so deep on the stack.
-    pub fn of_loop(depth: usize, turn: &Turn) -> Option<Where> {
+    /// Of a loop around a call with that stack, whose function is so deep on it.
+    pub fn of_loop(names: &dyn Names, stack: &[Frame], depth: usize, turn: &Turn) -> Where {
         let Turn { function, file, lines, .. } = turn.clone();
+        let bare = || {
+            let places = names.places(*stack.get(depth)?);
+            Some(format!("{}+{:#x}", places.first()?.module, turn.code.first()?.start))
+        };
         let code = Some((depth, turn.clone()));
-        lines.is_some().then_some(Where { how: How::Loop, function, file, lines, code })
+        Where { how: How::Loop, function: function.or_else(bare), file, lines, code }
     }
 
     pub fn file_name(&self) -> &str {
@@ -91,7 +95,7 @@ pub fn locate(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> Vec<Option<Whe
         let past = inner.and_then(|inner| around.iter().position(|a| a == inner)).map_or(0, |at| at + 1);
         chosen[node] = around.get(past).or_else(|| around.first()).cloned();
         found[node] = match &chosen[node] {
-            Some(Around::Loop { turn, depth }) => Where::of_loop(*depth, turn),
+            Some(Around::Loop { turn, depth }) => Some(Where::of_loop(names, &stacks[0], *depth, turn)),
             Some(Around::Recursion { place, .. }) => Some(Where {
                 how: How::Recursion,
                 function: place.function.clone(),

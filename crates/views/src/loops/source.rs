@@ -37,8 +37,7 @@ impl Id {
 struct Loop {
     id: Id,
     turn: Turn,
-    /// How deep on the stack its function is.
-    depth: usize,
+    place: Where,
     /// By kind of ranks.
     counts: Vec<Count>,
 }
@@ -56,8 +55,14 @@ enum Item {
     Call(u32),
 }
 
-/// Where something stands in the source: lines and offsets from the outermost frame to the innermost.
-type Position = Vec<(u32, u64)>;
+/// Where a call stands: in the source, by lines and offsets from the outermost frame to the innermost, and in the fold.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    source: Vec<(u32, u64)>,
+    folded: usize,
+    /// The line of the call is known.
+    lined: bool,
+}
 
 /// The same calls by the loops of the source, and where these are; `None` if the code does not explain the calls.
 pub fn by_source<'a>(
@@ -77,7 +82,7 @@ pub fn by_source<'a>(
     let made = tree.calls();
     let fold = Fold::new(bundle, tree, places);
     source.count(tree, &finder, &fold, &made);
-    let positions = symbols.iter().map(|&symbol| (symbol, position(names, &stack(bundle, symbol)))).collect();
+    let positions = positions(bundle, names, tree);
     let mut grown = Grown {
         source: &source,
         tree,
@@ -101,14 +106,24 @@ pub fn by_source<'a>(
     Some((tree, places))
 }
 
-fn position(names: &dyn Names, stack: &[Frame]) -> Position {
-    let mut position = Vec::new();
-    for frame in stack {
-        let lines = names.places(*frame);
-        position.extend(lines.iter().map(|place| (place.source.as_ref().map_or(0, |source| source.line), 0)));
-        position.push((0, frame.offset));
+/// By symbol.
+fn positions(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> HashMap<u32, Position> {
+    let mut positions = HashMap::new();
+    for (folded, branch) in tree.nodes.iter().enumerate().filter(|(_, branch)| branch.runs() > 0) {
+        let Some(symbol) = branch.symbol() else { continue };
+        positions.entry(symbol).or_insert_with(|| {
+            let (mut source, mut lined) = (Vec::new(), false);
+            for frame in stack(bundle, symbol) {
+                let lines = names.places(frame);
+                let lines = lines.iter().map(|place| place.source.as_ref().map_or(0, |source| source.line));
+                lined = lines.clone().next_back().is_some_and(|line| line > 0);
+                source.extend(lines.map(|line| (line, 0)));
+                source.push((0, frame.offset));
+            }
+            Position { source, folded, lined }
+        });
     }
-    position
+    positions
 }
 
 /// What folding found of the loops of the source that it found, too.
@@ -159,7 +174,8 @@ impl Source {
             let next = self.loops.len();
             let this = *self.known.entry(id.clone()).or_insert(next);
             if this == next {
-                self.loops.push(Loop { id, turn, depth, counts: Vec::new() });
+                let place = Where::of_loop(names, stack, depth, &turn);
+                self.loops.push(Loop { id, turn, place, counts: Vec::new() });
                 self.bodies.entry(parent).or_default().push(Item::Loop(this));
             }
             parent = Some(this);
@@ -175,7 +191,7 @@ impl Source {
     /// How often each loop was gone around, the inner ones first.
     fn count(&mut self, tree: &Tree, finder: &Finder, fold: &Fold, made: &[HashMap<u32, u64>]) {
         for this in (0..self.loops.len()).rev() {
-            let Loop { id, depth, turn, .. } = &self.loops[this];
+            let Loop { id, turn, .. } = &self.loops[this];
             let counts = tree.alike.iter().zip(made).enumerate().map(|(kind, (ranks, made))| {
                 let each = self.items(Some(this)).iter().map(|item| match item {
                     Item::Call(symbol) => made.get(symbol).copied().unwrap_or(0),
@@ -183,7 +199,7 @@ impl Source {
                 });
                 // No call in it is made twice in one turn.
                 let least = each.max().unwrap_or(0);
-                let around = finder.around(&id.outer, *depth, turn, made).filter(|_| least > 0);
+                let around = finder.around(&id.outer, turn, made).filter(|_| least > 0);
                 let least = around.map_or(least, |around| around.times.max(least));
                 match around.filter(|around| around.sure && around.times == least) {
                     Some(around) => Count { times: around.times, at_least: false },
@@ -199,10 +215,12 @@ impl Source {
         }
     }
 
-    /// Nobody can say how often it runs, and all there is in it is another loop.
+    /// It was hardly one: nothing is known to have been done in it twice, or nobody can say how often it runs and all
+    /// there is in it is another loop.
     fn is_shell(&self, this: usize) -> bool {
-        let body = self.items(Some(this));
-        matches!(body, [Item::Loop(_)]) && self.loops[this].counts.iter().any(|count| count.at_least)
+        let (body, counts) = (self.items(Some(this)), &self.loops[this].counts);
+        counts.iter().all(|count| count.times <= 1)
+            || matches!(body, [Item::Loop(_)]) && counts.iter().any(|count| count.at_least)
     }
 }
 
@@ -222,7 +240,11 @@ impl Grown<'_, '_> {
     fn body(&mut self, body: Option<usize>, around: Option<(usize, usize)>) -> Option<()> {
         let mut items: Vec<(&Position, &Item)> =
             self.source.items(body).iter().filter_map(|item| Some((self.first(item)?, item))).collect();
-        items.sort_by_key(|(position, _)| *position);
+        // The compiler has its own order: without lines, the one in which the calls came is the better one.
+        match items.iter().all(|(position, _)| position.lined) {
+            true => items.sort_by_key(|(position, _)| *position),
+            false => items.sort_by_key(|(position, _)| position.folded),
+        }
         let items: Vec<&Item> = items.into_iter().map(|(_, item)| item).collect();
         for item in items {
             match *item {
@@ -231,8 +253,7 @@ impl Grown<'_, '_> {
                     let node = self.nodes.len();
                     let turns = self.loop_turns(this, around.map(|(outer, _)| outer));
                     self.push(Node::Loop { inside: 0 }, around, turns);
-                    self.places[node] =
-                        Where::of_loop(self.source.loops[this].depth, &self.source.loops[this].turn);
+                    self.places[node] = Some(self.source.loops[this].place.clone());
                     self.body(Some(this), Some((this, node)))?;
                     let end = self.nodes.len();
                     self.nodes[node].end = end;
@@ -258,7 +279,11 @@ impl Grown<'_, '_> {
         match item {
             Item::Call(symbol) => self.positions.get(symbol),
             Item::Loop(this) => {
-                self.source.items(Some(*this)).iter().filter_map(|item| self.first(item)).min()
+                let items = self.source.items(Some(*this)).iter().filter_map(|item| self.first(item));
+                match items.clone().all(|position| position.lined) {
+                    true => items.min(),
+                    false => items.min_by_key(|position| position.folded),
+                }
             }
         }
     }
@@ -280,7 +305,7 @@ impl Grown<'_, '_> {
             let known = if reached.at_least { Known::AtLeast } else { Known::All };
             let low = u64::from(runs == reached.times && !reached.at_least);
             let (ranks, reached, vector) = (ranks.clone(), reached.times, String::new());
-            Turns { ranks, reached, runs, low, high: 1, known, vector }.add_to(&mut turns);
+            Turns { ranks, reached, runs, entered: None, low, high: 1, known, vector }.add_to(&mut turns);
         }
         Some(Turns::of(turns))
     }
@@ -294,8 +319,9 @@ impl Grown<'_, '_> {
                 continue;
             }
             // The fold knows more if it has this loop, and no other like it.
-            let seen = self.fold.turns(&self.source.loops[this].id, ranks);
-            let seen = seen.filter(|seen| (seen.reached, seen.runs) == (reached.times, runs));
+            let seen = self.fold.turns(&self.source.loops[this].id, ranks).filter(|seen| seen.runs == runs);
+            let entered = seen.and_then(|seen| seen.entered);
+            let seen = seen.filter(|seen| seen.reached == reached.times);
             let mean = (runs / reached.times, runs.div_ceil(reached.times));
             let ((low, high), known, vector) = match seen {
                 _ if at_least => (mean, Known::AtLeast, String::new()),
@@ -305,7 +331,7 @@ impl Grown<'_, '_> {
                 None => (mean, Known::Mean, String::new()),
             };
             let (ranks, reached) = (ranks.clone(), reached.times);
-            Turns { ranks, reached, runs, low, high, known, vector }.add_to(&mut turns);
+            Turns { ranks, reached, runs, entered, low, high, known, vector }.add_to(&mut turns);
         }
         Turns::of(turns)
     }

@@ -65,9 +65,17 @@ pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<W
         all_calls = all_calls.saturating_add(of_all(tree.body(None).map(made).fold(0, u64::saturating_add)));
         let repeats = |node: &usize| tree.turns_on(*node, rank).is_some_and(|turns| turns.high > 1);
         // Of those with as many calls the last one seen is the outermost.
-        let Some(node) = (0..tree.nodes.len()).rev().filter(repeats).max_by_key(|&node| made(node)) else {
-            continue;
+        let outermost = (0..tree.nodes.len()).rev().filter(repeats).max_by_key(|&node| made(node));
+        let Some(mut node) = outermost else { continue };
+        // A loop over the commands of an input is not it, if one of them is where all is done.
+        let within = |node: usize| {
+            let most = |inner: &usize| repeats(inner) && made(*inner) >= made(node) / 2;
+            let mut inner = (node + 1..tree.nodes[node].end).filter(most);
+            inner.find(|&inner| finder.is_rare(node, inner, rank, &each))
         };
+        while let Some(inner) = within(node) {
+            node = inner;
+        }
         calls = calls.saturating_add(of_all(made(node)));
         loops.add((node, finder.count(node, rank, &each)), ranks);
     }
@@ -100,6 +108,15 @@ fn without_recursion(names: &dyn Names, frames: Vec<Frame>) -> Vec<Frame> {
         frames.iter().map(|frame| Some((frame.module, names.function(*frame)?))).collect();
     let inner_too = |at: usize| functions[at].is_some() && functions[at + 1..].contains(&functions[at]);
     frames.iter().enumerate().filter(|(at, _)| !inner_too(*at)).map(|(_, frame)| *frame).collect()
+}
+
+/// A call is made in a loop of the function that was called from `outer`.
+fn is_inside(stack: &[Frame], outer: &[Frame], turn: &Turn) -> bool {
+    let in_code = stack.get(outer.len()).is_some_and(|frame| {
+        let address = frame.offset.saturating_sub(1);
+        frame.module == turn.module && turn.code.iter().any(|range| range.contains(&address))
+    });
+    in_code && stack.starts_with(outer)
 }
 
 /// Counts steps.
@@ -156,33 +173,49 @@ impl<'t> Finder<'t> {
         }
     }
 
+    /// Whether only a few turns of a loop come to another one inside it, which then has most of the turns.
+    fn is_rare(&self, node: usize, inner: usize, rank: u32, made: &HashMap<u32, u64>) -> bool {
+        let turns = self.tree.runs_on(node, rank);
+        let folded = self.tree.turns_on(inner, rank).and_then(|turns| turns.entered);
+        let few = |entered: u64| entered < turns / 2;
+        self.tree.runs_on(inner, rank) > turns
+            && (folded.is_some_and(few) || self.on_the_way(node, inner, made).is_some_and(few))
+    }
+
+    /// How often a loop was come to from one around it, by what is called on the way; `None` if nothing is.
+    fn on_the_way(&self, node: usize, inner: usize, made: &HashMap<u32, u64>) -> Option<u64> {
+        let code = |node: usize| self.places[node].as_ref()?.code.as_ref();
+        let ((from, _), (depth, turn)) = (code(node)?, code(inner)?);
+        let way = self.stacks.get(&self.tree.events(inner).next()?.1)?.get(..*depth)?;
+        let each = (from + 1..=*depth).filter_map(|at| {
+            let beside = made.iter().filter_map(|(symbol, &runs)| {
+                let stack = self.stacks.get(symbol)?;
+                let beside = runs > 0 && stack.starts_with(&way[..at]) && !is_inside(stack, way, turn);
+                beside.then_some((&stack[..], runs))
+            });
+            let beside: Made = beside.collect();
+            self.passes(&beside, at, None).map(|passes| passes.times)
+        });
+        each.max()
+    }
+
     fn by_code(&self, node: usize, made: &HashMap<u32, u64>) -> Option<u64> {
         let (depth, turn) = self.places[node].as_ref()?.code.as_ref()?;
         let outer = self.stacks.get(&self.tree.events(node).next()?.1)?.get(..*depth)?;
-        self.around(outer, *depth, turn, made).filter(|passes| passes.sure).map(|passes| passes.times)
+        self.around(outer, turn, made).filter(|passes| passes.sure).map(|passes| passes.times)
     }
 
     /// How often the code must have gone around a loop in a function that was called from `outer`, from how often each call
     /// was made: for sure where one of some calls is made each time. `None` where the code is not known.
-    pub fn around(
-        &self,
-        outer: &[Frame],
-        depth: usize,
-        turn: &Turn,
-        made: &HashMap<u32, u64>,
-    ) -> Option<Passes> {
+    pub fn around(&self, outer: &[Frame], turn: &Turn, made: &HashMap<u32, u64>) -> Option<Passes> {
         let mut inside: Made = Vec::new();
         for (symbol, &runs) in made.iter().filter(|(_, runs)| **runs > 0) {
             let stack = self.stacks.get(symbol)?;
-            let is_inside = stack.get(depth).is_some_and(|frame| {
-                let address = frame.offset.saturating_sub(1);
-                frame.module == turn.module && turn.code.iter().any(|range| range.contains(&address))
-            });
-            if is_inside && stack.starts_with(outer) {
+            if is_inside(stack, outer, turn) {
                 inside.push((stack, runs));
             }
         }
-        self.passes(&inside, depth, Some(turn))
+        self.passes(&inside, outer.len(), Some(turn))
     }
 
     /// How often a piece of code was gone through, from its beginning to its end.

@@ -1,5 +1,6 @@
 //! The structure as an indented text.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -9,7 +10,7 @@ use refrain_sites::Names;
 use refrain_tracefile::Trace;
 
 use super::params::on;
-use super::place::call_site;
+use super::place::stack;
 use super::steps::Count;
 use super::together::{self, Together};
 use super::tree::{Known, Turns};
@@ -25,6 +26,8 @@ const SHOWN_LAST: usize = 2;
 const KINDS: usize = 8;
 /// Loops within loops that are shown, whatever is asked for: no program has more.
 const NESTED: usize = 256;
+/// Frames that are shown of a call at most.
+const MOST_TOLD: usize = 4;
 /// Differences between ranks that are listed.
 const LISTED: usize = 3;
 
@@ -144,22 +147,25 @@ impl Writer<'_, '_> {
                 lines.push(Line::Loop(node));
                 continue;
             };
-            let (call, place) = self.call(symbol);
-            match lines.last_mut() {
-                // To the root and to the others it is not the same call, but it looks the same.
-                Some(Line::Call { call: last, place: at, turns })
-                    if *last == call && *at == place && apart(turns, &branch.turns) =>
-                {
+            let (call, way) = self.call(symbol);
+            // To the root and to the others it is not the same call, but it looks the same.
+            let row = lines.iter_mut().rev().map_while(Line::call);
+            let same =
+                |line: &&mut Call| line.call == call && line.way == way && apart(&line.turns, &branch.turns);
+            match row.take(ROW).find(same) {
+                Some(line) => {
                     let mut all = Together::new();
-                    turns.drain(..).chain(branch.turns.iter().cloned()).for_each(|one| one.add_to(&mut all));
-                    *turns = Turns::of(all);
+                    let both = line.turns.drain(..).chain(branch.turns.iter().cloned());
+                    both.for_each(|one| one.add_to(&mut all));
+                    line.turns = Turns::of(all);
                 }
-                _ => lines.push(Line::Call { call, place, turns: branch.turns.clone() }),
+                None => lines.push(Line::Call(Call { call, way, told: 1, turns: branch.turns.clone() })),
             }
         }
+        tell_apart(&mut lines);
         let mut rest = &lines[..];
         while let Some(line) = rest.first() {
-            let row = rest.iter().take_while(|line| matches!(line, Line::Call { .. })).count();
+            let row = rest.iter().take_while(|line| matches!(line, Line::Call(_))).count();
             if row > ROW && !self.options.all {
                 let top = parent.is_none();
                 rest[..SHOWN_FIRST].iter().for_each(|line| self.event(line, &comers, depth, top));
@@ -173,19 +179,21 @@ impl Writer<'_, '_> {
             rest = &rest[1..];
             match line {
                 Line::Loop(node) => self.looped(*node, &comers, depth, level),
-                Line::Call { .. } => self.event(line, &comers, depth, parent.is_none()),
+                Line::Call(_) => self.event(line, &comers, depth, parent.is_none()),
             }
         }
     }
 
-    /// A call with its parameters, and where it is made.
-    fn call(&self, symbol: u32) -> (String, Option<String>) {
+    /// A call with its parameters, and the way to it, from the innermost frame out.
+    fn call(&self, symbol: u32) -> (String, Vec<String>) {
         let name = self.view.tree.function(symbol).map_or("?", |f| f.name);
         let params = self.view.params(self.bundle, symbol);
         let params: Vec<String> = params.iter().map(|p| format!("{}={}", p.name, p.text())).collect();
-        let places = call_site(self.bundle, self.names, symbol);
-        let place = places.and_then(|places| places.last().map(ToString::to_string));
-        (format!("{name}({})", params.join(", ")), place)
+        let places = stack(self.bundle, symbol);
+        let places = places.iter().rev().flat_map(|frame| {
+            self.names.places(*frame).iter().rev().map(ToString::to_string).collect::<Vec<_>>()
+        });
+        (format!("{name}({})", params.join(", ")), places.collect())
     }
 
     fn looped(&mut self, node: usize, comers: &RankList, depth: usize, level: usize) {
@@ -204,12 +212,13 @@ impl Writer<'_, '_> {
         let branch = &self.view.tree.nodes[node];
         let how_often = how_often(&branch.turns, comers, branch.parent.is_none(), true);
         let repeats = branch.repeats();
+        let counted = branch.turns.iter().all(|turns| matches!(turns.known, Known::All | Known::Mean));
         // A body that is gone through once, whenever it is reached, is no loop.
         if !repeats && how_often.is_empty() {
             return self.body(Some(node), depth, level);
         }
         self.indent(depth);
-        self.text.push_str(match (repeats, self.view.tree.of_source) {
+        self.text.push_str(match (repeats || !counted, self.view.tree.of_source) {
             (true, _) => "loop",
             (false, true) => "loop once",
             (false, false) => "once",
@@ -230,15 +239,15 @@ impl Writer<'_, '_> {
     }
 
     fn event(&mut self, line: &Line, comers: &RankList, depth: usize, top: bool) {
-        let Line::Call { call, place, turns } = line else { return };
+        let Line::Call(Call { call, way, told, turns }) = line else { return };
         self.indent(depth);
         self.text.push_str(call);
         let how_often = how_often(turns, comers, top, false);
         if !how_often.is_empty() {
             let _ = write!(self.text, "  {how_often}");
         }
-        if let Some(place) = place {
-            let _ = write!(self.text, "  at {place}");
+        for (at, place) in way.iter().take(*told).enumerate() {
+            let _ = write!(self.text, "{}{place}", if at == 0 { "  at " } else { " < " });
         }
         self.text.push('\n');
     }
@@ -247,7 +256,47 @@ impl Writer<'_, '_> {
 /// What is shown in a line.
 enum Line {
     Loop(usize),
-    Call { call: String, place: Option<String>, turns: Vec<Turns> },
+    Call(Call),
+}
+
+struct Call {
+    call: String,
+    /// Frames from the innermost out, and how many of them are shown.
+    way: Vec<String>,
+    told: usize,
+    turns: Vec<Turns>,
+}
+
+impl Line {
+    fn call(&mut self) -> Option<&mut Call> {
+        match self {
+            Line::Loop(_) => None,
+            Line::Call(call) => Some(call),
+        }
+    }
+}
+
+/// Calls of one body that look alike though they are made from different places show the way there, too.
+fn tell_apart(lines: &mut [Line]) {
+    let mut alike: HashMap<(String, Option<String>), Vec<&mut Call>> = HashMap::new();
+    for call in lines.iter_mut().filter_map(Line::call) {
+        alike.entry((call.call.clone(), call.way.first().cloned())).or_default().push(call);
+    }
+    for mut calls in alike.into_values().filter(|calls| calls.len() > 1) {
+        let differ = |told: usize| {
+            let ways: HashSet<&[String]> =
+                calls.iter().map(|call| &call.way[..told.min(call.way.len())]).collect();
+            ways.len()
+        };
+        let longest = calls.iter().map(|call| call.way.len()).max().unwrap_or(0);
+        let best = differ(longest);
+        if best > 1
+            && let Some(told) =
+                (1..=longest.min(MOST_TOLD)).rev().min_by_key(|&told| (best - differ(told), told))
+        {
+            calls.iter_mut().for_each(|call| call.told = told);
+        }
+    }
 }
 
 /// No rank does both.
@@ -270,9 +319,28 @@ fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> St
                 runs => format!("{} times or more{in_all}", thousands(runs)),
             }
         }
+        _ if turns.known == Known::Total && turns.runs == 1 => "once in all".to_string(),
         _ if turns.known == Known::Total => format!("{} times in all", thousands(turns.runs)),
         (1, 1) => String::new(),
-        (0, 1) if turns.known == Known::AtLeast => format!("in {} iterations", thousands(turns.runs)),
+        (0, 1) if turns.known == Known::AtLeast => match turns.runs {
+            // As often as the loop for all we know.
+            runs if runs == turns.reached => String::new(),
+            runs => format!("in {}", plural(runs, "iteration")),
+        },
+        (0, high)
+            if turns.known == Known::All && high > 1 && turns.entered == turns.runs.checked_div(high) =>
+        {
+            let entered = turns.runs / high;
+            format!(
+                "{} times, in {} of {} iterations",
+                thousands(high),
+                thousands(entered),
+                thousands(turns.reached)
+            )
+        }
+        _ if turns.known == Known::Mean && turns.entered == Some(1) && turns.reached > 1 => {
+            format!("{} times, in 1 of {} iterations", thousands(turns.runs), thousands(turns.reached))
+        }
         (low, high) if turns.known == Known::Mean && high > 1 => {
             let mean = turns.runs as f64 / turns.reached as f64;
             let digits = if low == high { 0 } else { 1 };
@@ -300,7 +368,8 @@ fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> St
         }
         several if several.len() <= LISTED => {
             let one = |(text, ranks): &(String, RankList)| {
-                format!("{} on {}", if text.is_empty() { "once" } else { text }, on(ranks))
+                let each = if top { "once" } else { "each time" };
+                format!("{} on {}", if text.is_empty() { each } else { text }, on(ranks))
             };
             several.iter().map(one).collect::<Vec<_>>().join(", ")
         }

@@ -55,6 +55,8 @@ pub struct Turns {
     /// How often its place is reached on each of the ranks, and how often it runs in all.
     pub reached: u64,
     pub runs: u64,
+    /// Of a loop, how often it runs at all when it is reached, if that is known.
+    pub entered: Option<u64>,
     /// The fewest and the most at a time.
     pub low: u64,
     pub high: u64,
@@ -250,7 +252,19 @@ fn enter(all: &mut [Together<Turns>], loops: &Loops, class: &Class) {
         let (low, high) = (low.max(0) as u64, high.max(0) as u64);
         let vector = refrain_fold::loops::vector(times, reached);
         let (ranks, known) = (RankList::default(), Known::All);
-        all[at].add(Turns { ranks, reached, runs, low, high, known, vector }, &class.ranks);
+        let is_loop = matches!(loops.nodes[at], Node::Loop { .. });
+        let entered = is_loop.then(|| entered(times, reached, low)).flatten();
+        all[at].add(Turns { ranks, reached, runs, entered, low, high, known, vector }, &class.ranks);
+    }
+}
+
+/// How many of the first numbers are not 0; `None` if they are too many to look at.
+fn entered(times: &Stream, reached: u64, low: u64) -> Option<u64> {
+    const MOST: u64 = 1 << 16;
+    match low {
+        0 if reached > MOST => None,
+        0 => Some(times.iter().take(reached as usize).filter(|times| *times > 0).count() as u64),
+        _ => Some(reached),
     }
 }
 

@@ -177,10 +177,11 @@ the binaries that ran, which must still be there, and the counts of the calls. `
 call is sure to be made each time; turns without any call are not counted. Without the code, or where functions
 call themselves, loops are shown as the order of the calls was folded (--folded): then 1,000 iterations (100 x 10) are a
 hundred times ten that differ in what the first does.
-The time-step loop is the outermost one that holds most of the calls. Peers are told from the caller on, rank+1 or around
-the world (rank+1) mod 8, or as the rank they are where that is one. `1 to 64 by 1`, `1 2 in turn` and `varies: 1..64` are
-numbers that change from call to call, `by rank: 1..9` and `3*rank+10` from rank to rank. A red flag is a number that is
-that of the ranks, so that it will grow with them.
+The time-step loop is the outermost one that holds most of the calls; where these are in one inside it that few of its
+turns come to, such as that of one command among many, it is that one. `at f < g` is a call in f, which g called. Peers
+are told from the caller on, rank+1 or around the world (rank+1) mod 8, or as the rank they are where that is one. `1
+to 64 by 1`, `1 2 in turn` and `varies: 1..64` are numbers that change from call to call, `by rank: 1..9` and
+`3*rank+10` from rank to rank. A red flag is a number that is that of the ranks, so that it will grow with them.
 Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared (those that have
 none may be others, which is said). Without them calls are named by their function, or by module and offset. A trace that was
 folded by grammar has no loops; they are then looked for in the calls of one rank of each kind.

@@ -185,6 +185,8 @@ to 64 by 1`, `1 2 in turn` and `varies: 1..64` are numbers that change from call
 Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared (those that have
 none may be others, which is said). Without them calls are named by their function, or by module and offset. A trace that was
 folded by grammar has no loops; they are then looked for in the calls of one rank of each kind.
+What is long is cut short, and says so: bodies with many lines but for their large loops, and with more than 500 lines in
+all, loops far inside; --all shows everything.
 JSON: kinds[] of ranks with nodes[] in the order of the program. Those with `inside` are loops, and so many of the nodes
 that follow are within them; those with `call` have params and site[], the stack from the outermost frame on. times[] says
 for each list of ranks how often the node's place is reached and how often it runs.")]

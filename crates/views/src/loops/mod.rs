@@ -23,7 +23,7 @@ use refrain_sites::Names;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
-use params::Param;
+use params::{Comms, Param};
 use place::Where;
 use steps::Steps;
 use tree::Tree;
@@ -54,6 +54,7 @@ struct View<'a> {
     places: Vec<Option<Where>>,
     steps: Option<Steps>,
     flags: Vec<flags::Flag>,
+    comms: Comms,
     params: RefCell<HashMap<u32, Rc<[Param]>>>,
 }
 
@@ -74,6 +75,7 @@ impl<'a> View<'a> {
         }
         let steps = steps::steps(bundle, names, &tree, &places);
         let mut view = View {
+            comms: Comms::of(bundle, &tree),
             tree,
             world: trace.meta.ranks,
             places,
@@ -89,7 +91,8 @@ impl<'a> View<'a> {
     fn params(&self, bundle: &Bundle, symbol: u32) -> Rc<[Param]> {
         let known = self.params.borrow().get(&symbol).cloned();
         known.unwrap_or_else(|| {
-            let params: Rc<[Param]> = params::params(bundle, &self.tree, self.world, symbol).into();
+            let params: Rc<[Param]> =
+                params::params(bundle, &self.tree, &self.comms, self.world, symbol).into();
             self.params.borrow_mut().insert(symbol, params.clone());
             params
         })

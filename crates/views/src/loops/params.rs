@@ -12,7 +12,8 @@ use refrain_model::{Class, Dir, Kind, Value};
 
 use super::tree::Tree;
 use crate::value;
-use comms::{Comm, Comms};
+use comms::Comm;
+pub use comms::Comms;
 
 /// Longer sequences are only told by their range.
 const LOOKED_AT: u64 = 1 << 14;
@@ -140,9 +141,9 @@ pub fn number(kind: Kind, number: i64) -> String {
 }
 
 /// Everything about the calls of a symbol that is neither memory nor an output.
-pub fn params(bundle: &Bundle, tree: &Tree, world: u32, symbol: u32) -> Vec<Param> {
+pub fn params(bundle: &Bundle, tree: &Tree, comms: &Comms, world: u32, symbol: u32) -> Vec<Param> {
     let Some(layout) = tree.functions.get(&symbol) else { return Vec::new() };
-    let lanes = lanes_of(bundle, tree, symbol);
+    let lanes = tree.lanes(symbol);
     let occurrences = tree.occurrences(symbol);
     let every = occurrences.len().div_ceil(RANKS).max(1);
     let ranks: Vec<(u32, u64)> = occurrences.into_iter().step_by(every).collect();
@@ -159,7 +160,6 @@ pub fn params(bundle: &Bundle, tree: &Tree, world: u32, symbol: u32) -> Vec<Para
         };
         ranks.iter().map(sum).collect()
     };
-    let comms = Comms::of(bundle, tree);
     let counted_as = |kind: Kind| match kind {
         Kind::Peer(comm) => comms.of_slot(layout.slots.get(usize::from(comm))?),
         _ => None,
@@ -212,20 +212,6 @@ fn matters(kind: Kind) -> bool {
             | Kind::Skip
             | Kind::Handle(Class::Request | Class::Message)
     )
-}
-
-/// The lanes of a symbol in a cohort.
-pub fn lanes_of<'a>(bundle: &Bundle, tree: &Tree<'a>, symbol: u32) -> &'a [Lane] {
-    let Some(structure) = bundle.structures.get(tree.cohort.structure as usize) else { return &[] };
-    let mut start = structure.own_lanes();
-    for other in structure.symbols() {
-        let count = usize::from(bundle.symbols[other as usize].lanes);
-        if other == symbol {
-            return tree.cohort.lanes.get(start..start + count).unwrap_or_default();
-        }
-        start += count;
-    }
-    &[]
 }
 
 fn by_rank(bundle: &Bundle, lane: &Lane, ranks: impl Iterator<Item = (u32, u64)>) -> Numbers {

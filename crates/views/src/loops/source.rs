@@ -94,16 +94,7 @@ pub fn by_source<'a>(
     };
     grown.body(None, None)?;
     let Grown { nodes, places, .. } = grown;
-    let tree = Tree {
-        cohort: tree.cohort,
-        ranks: tree.ranks.clone(),
-        nodes,
-        alike: tree.alike.clone(),
-        functions: tree.functions.clone(),
-        found: tree.found,
-        of_source: true,
-    };
-    Some((tree, places))
+    Some((tree.with_nodes(nodes), places))
 }
 
 /// By symbol.

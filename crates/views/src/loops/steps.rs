@@ -58,9 +58,14 @@ pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<W
     let (mut calls, mut all_calls) = (0u64, 0u64);
     for (ranks, each) in tree.alike.iter().zip(tree.calls()) {
         let Some(rank) = ranks.iter().next() else { continue };
-        let made = |node: usize| {
-            tree.events(node).map(|(at, _)| tree.runs_on(at, rank)).fold(0, u64::saturating_add)
-        };
+        // Calls of all nodes before each.
+        let mut before = vec![0u128];
+        for (at, branch) in tree.nodes.iter().enumerate() {
+            let own = if branch.is_loop() { 0 } else { tree.runs_on(at, rank) };
+            before.push(before[at] + u128::from(own));
+        }
+        let made =
+            |node: usize| u64::try_from(before[tree.nodes[node].end] - before[node]).unwrap_or(u64::MAX);
         let of_all = |calls: u64| calls.saturating_mul(ranks.len());
         all_calls = all_calls.saturating_add(of_all(tree.body(None).map(made).fold(0, u64::saturating_add)));
         let repeats = |node: &usize| tree.turns_on(*node, rank).is_some_and(|turns| turns.high > 1);
@@ -124,8 +129,9 @@ pub struct Finder<'t> {
     tree: &'t Tree<'t>,
     names: &'t dyn Names,
     places: &'t [Option<Where>],
-    /// By symbol.
+    /// By symbol, and symbols in the order of these.
     stacks: HashMap<u32, Vec<Frame>>,
+    by_stack: Vec<u32>,
     keys: HashMap<u32, Key>,
     /// Most kinds of ranks make the same calls.
     orders: RefCell<HashMap<Asked, Option<Rc<Order>>>>,
@@ -151,8 +157,12 @@ impl<'t> Finder<'t> {
         tree: &'t Tree<'t>,
         places: &'t [Option<Where>],
     ) -> Finder<'t> {
-        let stacks = tree.functions.keys().map(|&symbol| (symbol, stack(bundle, symbol))).collect();
-        Finder { tree, names, places, stacks, keys: keys(bundle, names, tree), orders: RefCell::default() }
+        let stacks: HashMap<u32, Vec<Frame>> =
+            tree.functions.keys().map(|&symbol| (symbol, stack(bundle, symbol))).collect();
+        let mut by_stack: Vec<u32> = stacks.keys().copied().collect();
+        by_stack.sort_unstable_by_key(|symbol| &stacks[symbol]);
+        let (keys, orders) = (keys(bundle, names, tree), RefCell::default());
+        Finder { tree, names, places, stacks, by_stack, keys, orders }
     }
 
     fn key(&self, node: usize) -> Option<&Key> {
@@ -168,7 +178,9 @@ impl<'t> Finder<'t> {
         let count = Count { steps: inside.saturating_add(outside), turns, outside, at_least };
         // What the code says goes before what the calls look like.
         match self.by_code(node, made) {
-            Some(steps) if steps != count.steps => Count { steps, turns: steps, outside: 0, at_least: false },
+            Some(steps) if steps != count.steps && steps >= turns => {
+                Count { steps, turns: steps, outside: 0, at_least: false }
+            }
             _ => count,
         }
     }
@@ -177,7 +189,7 @@ impl<'t> Finder<'t> {
     fn is_rare(&self, node: usize, inner: usize, rank: u32, made: &HashMap<u32, u64>) -> bool {
         let turns = self.tree.runs_on(node, rank);
         let folded = self.tree.turns_on(inner, rank).and_then(|turns| turns.entered);
-        let few = |entered: u64| entered < turns / 2;
+        let few = |entered: u64| entered <= turns / 2;
         self.tree.runs_on(inner, rank) > turns
             && (folded.is_some_and(few) || self.on_the_way(node, inner, made).is_some_and(few))
     }
@@ -188,15 +200,24 @@ impl<'t> Finder<'t> {
         let ((from, _), (depth, turn)) = (code(node)?, code(inner)?);
         let way = self.stacks.get(&self.tree.events(inner).next()?.1)?.get(..*depth)?;
         let each = (from + 1..=*depth).filter_map(|at| {
-            let beside = made.iter().filter_map(|(symbol, &runs)| {
-                let stack = self.stacks.get(symbol)?;
-                let beside = runs > 0 && stack.starts_with(&way[..at]) && !is_inside(stack, way, turn);
-                beside.then_some((&stack[..], runs))
-            });
+            let beside = self.from(&way[..at], made).filter(|(stack, _)| !is_inside(stack, way, turn));
             let beside: Made = beside.collect();
             self.passes(&beside, at, None).map(|passes| passes.times)
         });
         each.max()
+    }
+
+    /// The calls that were made from there.
+    fn from<'s>(
+        &'s self,
+        outer: &'s [Frame],
+        made: &'s HashMap<u32, u64>,
+    ) -> impl Iterator<Item = (&'s [Frame], u64)> {
+        let stack = |symbol: &u32| self.stacks[symbol].as_slice();
+        let first = self.by_stack.partition_point(|symbol| stack(symbol) < outer);
+        let from = self.by_stack[first..].iter().map(move |symbol| (symbol, stack(symbol)));
+        let from = from.take_while(move |(_, stack)| stack.starts_with(outer));
+        from.filter_map(|(symbol, stack)| Some((stack, *made.get(symbol).filter(|runs| **runs > 0)?)))
     }
 
     fn by_code(&self, node: usize, made: &HashMap<u32, u64>) -> Option<u64> {
@@ -208,13 +229,8 @@ impl<'t> Finder<'t> {
     /// How often the code must have gone around a loop in a function that was called from `outer`, from how often each call
     /// was made: for sure where one of some calls is made each time. `None` where the code is not known.
     pub fn around(&self, outer: &[Frame], turn: &Turn, made: &HashMap<u32, u64>) -> Option<Passes> {
-        let mut inside: Made = Vec::new();
-        for (symbol, &runs) in made.iter().filter(|(_, runs)| **runs > 0) {
-            let stack = self.stacks.get(symbol)?;
-            if is_inside(stack, outer, turn) {
-                inside.push((stack, runs));
-            }
-        }
+        let inside = self.from(outer, made).filter(|(stack, _)| is_inside(stack, outer, turn));
+        let inside: Made = inside.collect();
         self.passes(&inside, outer.len(), Some(turn))
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::io::Write;
+use std::ops::Range;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::ranks::RankList;
@@ -22,6 +23,11 @@ use crate::human::{plural, thousands};
 const ROW: usize = 16;
 const SHOWN_FIRST: usize = 8;
 const SHOWN_LAST: usize = 2;
+/// Of a body with more lines than these, too.
+const LONG: usize = 64;
+/// With more lines than these in all, loops are shown less deep if nobody said how deep.
+const LINES: usize = 500;
+const DEEPEST: usize = 6;
 /// As many kinds of ranks are shown.
 const KINDS: usize = 8;
 /// Loops within loops that are shown, whatever is asked for: no program has more.
@@ -41,12 +47,21 @@ pub fn write_text(
     let shown = if options.all { all.len() } else { all.len().min(KINDS) };
     for (at, cohort) in all.iter().take(shown).enumerate() {
         let view = View::new(trace, names, cohort, options)?;
-        let mut text = if at > 0 { "\n".to_string() } else { String::new() };
         let bundle = &trace.bundle;
-        let mut writer = Writer { bundle, names, view: &view, options, text: &mut text, nested: 0 };
-        writer.heading(trace, all.len());
-        writer.body(None, 1, 1);
-        out.write_all(text.as_bytes())?;
+        let text = |options: &Options| {
+            let mut text = if at > 0 { "\n".to_string() } else { String::new() };
+            let mut writer = Writer { bundle, names, view: &view, options, text: &mut text, nested: 0 };
+            writer.heading(trace, all.len());
+            writer.body(None, 1, 1);
+            text
+        };
+        let mut shown = text(options);
+        let mut depth = DEEPEST;
+        while shown.lines().count() > LINES && depth > 0 && options.depth.is_none() && !options.all {
+            shown = text(&Options { depth: Some(depth), ..*options });
+            depth -= 1;
+        }
+        out.write_all(shown.as_bytes())?;
     }
     if shown < all.len() {
         let rest: u64 = all[shown..].iter().map(|cohort| cohort.ranks.len()).sum();
@@ -163,25 +178,57 @@ impl Writer<'_, '_> {
             }
         }
         tell_apart(&mut lines);
-        let mut rest = &lines[..];
-        while let Some(line) = rest.first() {
-            let row = rest.iter().take_while(|line| matches!(line, Line::Call(_))).count();
-            if row > ROW && !self.options.all {
-                let top = parent.is_none();
-                rest[..SHOWN_FIRST].iter().for_each(|line| self.event(line, &comers, depth, top));
-                self.indent(depth);
-                let hidden = row - SHOWN_FIRST - SHOWN_LAST;
-                let _ = writeln!(self.text, "... {} (--all shows them)", plural(hidden as u64, "more call"));
-                rest[row - SHOWN_LAST..row].iter().for_each(|line| self.event(line, &comers, depth, top));
-                rest = &rest[row..];
-                continue;
-            }
-            rest = &rest[1..];
-            match line {
-                Line::Loop(node) => self.looped(*node, &comers, depth, level),
-                Line::Call(_) => self.event(line, &comers, depth, parent.is_none()),
+        for shown in self.choose(&lines) {
+            match shown {
+                Shown::Line(Line::Loop(node)) => self.looped(*node, &comers, depth, level),
+                Shown::Line(Line::Call(call)) => self.event(call, &comers, depth, parent.is_none()),
+                Shown::More { calls, loops } => {
+                    self.indent(depth);
+                    let calls = (calls > 0).then(|| plural(calls, "more call"));
+                    let loops = (loops > 0).then(|| plural(loops, "more loop"));
+                    let more: Vec<String> = calls.into_iter().chain(loops).collect();
+                    let _ = writeln!(self.text, "... {} (--all shows them)", more.join(" and "));
+                }
             }
         }
+    }
+
+    /// What is shown of a body: of many calls in a row the first and the last, and likewise of many lines, but for the
+    /// loops with many of all calls in them.
+    fn choose<'l>(&self, lines: &'l [Line]) -> Vec<Shown<'l>> {
+        let mut keep = vec![true; lines.len()];
+        let leave_out = |keep: &mut [bool], range: Range<usize>, shown: (usize, usize), most: usize| {
+            if range.len() > most && !self.options.all {
+                keep[range.start + shown.0..range.end - shown.1].fill(false);
+            }
+        };
+        let rows = lines.chunk_by(|a, b| matches!((a, b), (Line::Call(_), Line::Call(_))));
+        let mut at = 0;
+        for row in rows {
+            leave_out(&mut keep, at..at + row.len(), (SHOWN_FIRST, SHOWN_LAST), ROW);
+            at += row.len();
+        }
+        if keep.iter().filter(|keep| **keep).count() > LONG && !self.options.all {
+            leave_out(&mut keep, 0..lines.len(), (2 * SHOWN_FIRST, 2 * SHOWN_LAST), LONG);
+            let tree = &self.view.tree;
+            let calls = |node: usize| {
+                tree.events(node).map(|(at, _)| tree.nodes[at].runs()).fold(0, u64::saturating_add)
+            };
+            let all = tree.body(None).map(calls).fold(0, u64::saturating_add);
+            for (keep, line) in keep.iter_mut().zip(lines) {
+                *keep |= matches!(line, Line::Loop(node) if calls(*node) >= all / 100);
+            }
+        }
+        let mut shown = Vec::new();
+        for (keep, line) in keep.into_iter().zip(lines) {
+            let one = (u64::from(matches!(line, Line::Call(_))), u64::from(matches!(line, Line::Loop(_))));
+            match shown.last_mut() {
+                _ if keep => shown.push(Shown::Line(line)),
+                Some(Shown::More { calls, loops }) => (*calls, *loops) = (*calls + one.0, *loops + one.1),
+                _ => shown.push(Shown::More { calls: one.0, loops: one.1 }),
+            }
+        }
+        shown
     }
 
     /// A call with its parameters, and the way to it, from the innermost frame out.
@@ -238,8 +285,8 @@ impl Writer<'_, '_> {
         self.body(Some(node), depth + 1, level + usize::from(repeats));
     }
 
-    fn event(&mut self, line: &Line, comers: &RankList, depth: usize, top: bool) {
-        let Line::Call(Call { call, way, told, turns }) = line else { return };
+    fn event(&mut self, call: &Call, comers: &RankList, depth: usize, top: bool) {
+        let Call { call, way, told, turns } = call;
         self.indent(depth);
         self.text.push_str(call);
         let how_often = how_often(turns, comers, top, false);
@@ -251,6 +298,15 @@ impl Writer<'_, '_> {
         }
         self.text.push('\n');
     }
+}
+
+enum Shown<'l> {
+    Line(&'l Line),
+    /// What is left out.
+    More {
+        calls: u64,
+        loops: u64,
+    },
 }
 
 /// What is shown in a line.

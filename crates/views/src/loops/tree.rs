@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::rc::Rc;
 
 use refrain_encode::Layout;
 use refrain_fold::bundle::{Bundle, Cohort, Lane, Structure, Walk};
@@ -25,6 +27,10 @@ pub struct Tree<'a> {
     pub alike: Vec<RankList>,
     /// By symbol.
     pub functions: HashMap<u32, Layout>,
+    /// Which of the cohort's lanes are a symbol's.
+    lanes: Rc<HashMap<u32, Range<usize>>>,
+    /// Where a symbol is called.
+    by_symbol: OnceCell<HashMap<u32, Vec<usize>>>,
     /// The trace has no loops: these were found while reading.
     pub found: bool,
     /// The loops are those of the source.
@@ -159,7 +165,9 @@ impl<'a> Tree<'a> {
         };
         let alike = classes.iter().map(|class| class.ranks.clone()).collect();
         let (nodes, functions) = (branches(&loops), HashMap::new());
-        let mut tree = Tree { cohort, ranks, nodes, alike, functions, found, of_source: false };
+        let (lanes, by_symbol) = (Rc::new(lanes(bundle, structure)), OnceCell::new());
+        let mut tree =
+            Tree { cohort, ranks, nodes, alike, functions, lanes, by_symbol, found, of_source: false };
         let mut turns: Vec<Together<Turns>> = tree.nodes.iter().map(|_| Together::new()).collect();
         for class in &classes {
             enter(&mut turns, &loops, class);
@@ -174,6 +182,41 @@ impl<'a> Tree<'a> {
             tree.functions.insert(symbol, layout);
         }
         Ok(tree)
+    }
+
+    /// The same calls, by the loops of the source.
+    pub fn with_nodes(&self, nodes: Vec<Branch>) -> Tree<'a> {
+        Tree {
+            cohort: self.cohort,
+            ranks: self.ranks.clone(),
+            nodes,
+            alike: self.alike.clone(),
+            functions: self.functions.clone(),
+            lanes: self.lanes.clone(),
+            by_symbol: OnceCell::new(),
+            found: self.found,
+            of_source: true,
+        }
+    }
+
+    /// The lanes of a symbol.
+    pub fn lanes(&self, symbol: u32) -> &'a [Lane] {
+        let lanes = self.lanes.get(&symbol).and_then(|range| self.cohort.lanes.get(range.clone()));
+        lanes.unwrap_or_default()
+    }
+
+    /// The nodes where a symbol is called.
+    pub fn nodes_of(&self, symbol: u32) -> &[usize] {
+        let by_symbol = self.by_symbol.get_or_init(|| {
+            let mut nodes: HashMap<u32, Vec<usize>> = HashMap::new();
+            for (at, branch) in self.nodes.iter().enumerate() {
+                if let Some(symbol) = branch.symbol() {
+                    nodes.entry(symbol).or_default().push(at);
+                }
+            }
+            nodes
+        });
+        by_symbol.get(&symbol).map_or(&[], Vec::as_slice)
     }
 
     pub fn function(&self, symbol: u32) -> Option<&'static Function> {
@@ -231,8 +274,8 @@ impl<'a> Tree<'a> {
     /// How often each rank makes a call.
     pub fn occurrences(&self, symbol: u32) -> BTreeMap<u32, u64> {
         let mut all = BTreeMap::new();
-        for branch in self.nodes.iter().filter(|branch| branch.symbol() == Some(symbol)) {
-            for turns in branch.turns.iter().filter(|turns| turns.runs > 0) {
+        for &node in self.nodes_of(symbol) {
+            for turns in self.nodes[node].turns.iter().filter(|turns| turns.runs > 0) {
                 for rank in turns.ranks.iter() {
                     let made = all.entry(rank).or_insert(0u64);
                     *made = made.saturating_add(turns.runs);
@@ -241,6 +284,18 @@ impl<'a> Tree<'a> {
         }
         all
     }
+}
+
+/// Where the lanes of each symbol are among those of a cohort.
+fn lanes(bundle: &Bundle, structure: Option<&Structure>) -> HashMap<u32, Range<usize>> {
+    let mut start = structure.map_or(0, Structure::own_lanes);
+    let mut lanes = HashMap::new();
+    for symbol in structure.into_iter().flat_map(Structure::symbols) {
+        let end = start + usize::from(bundle.symbols[symbol as usize].lanes);
+        lanes.insert(symbol, start..end);
+        start = end;
+    }
+    lanes
 }
 
 /// What the ranks of a class did at each node.

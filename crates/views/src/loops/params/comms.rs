@@ -4,7 +4,6 @@ use refrain_encode::Slot;
 use refrain_fold::bundle::{Bundle, Lane};
 use refrain_model::{Class, Value};
 
-use super::lanes_of;
 use crate::loops::tree::Tree;
 
 /// A communicator made from one that was made from one ... of the world.
@@ -19,18 +18,20 @@ pub struct Comm {
 }
 
 /// The call that makes a communicator.
-struct Made<'t> {
-    from: &'t Slot,
+#[derive(Debug)]
+struct Made {
+    from: Slot,
     /// The number of it among those made from the same one.
     order: i64,
     same_ranks: bool,
 }
 
 /// Ids from the first to the second, and how they are made, if that is one way.
-pub struct Comms<'t>(Vec<(u32, u32, Option<Made<'t>>)>);
+#[derive(Debug)]
+pub struct Comms(Vec<(u32, u32, Option<Made>)>);
 
-impl<'t> Comms<'t> {
-    pub fn of(bundle: &Bundle, tree: &'t Tree) -> Comms<'t> {
+impl Comms {
+    pub fn of(bundle: &Bundle, tree: &Tree) -> Comms {
         let mut comms = Vec::new();
         for (&symbol, layout) in tree.functions.iter().filter(|(_, layout)| layout.inline.is_none()) {
             for slot in &layout.slots {
@@ -40,7 +41,7 @@ impl<'t> Comms<'t> {
                 let (low, high) = codes.map_or((0, u32::MAX), |(low, high)| (id(low), id(high)));
                 let made = new.parent().and_then(|(parent, order)| {
                     let (order, last) = numbers(bundle, tree, symbol, order)?;
-                    let from = layout.slots.get(parent)?;
+                    let from = layout.slots.get(parent)?.clone();
                     (order == last).then_some(Made { from, order, same_ranks: new.is_like_parent() })
                 });
                 comms.push((low, high, made.filter(|_| low == high)));
@@ -62,7 +63,7 @@ impl<'t> Comms<'t> {
             Slot::Object(Class::Comm, id) => {
                 let mut makers = self.0.iter().filter(|(low, high, _)| (low..=high).contains(&id));
                 let (Some((.., Some(made))), None) = (makers.next(), makers.next()) else { return None };
-                let from = self.named(made.from, deepest.checked_sub(1)?)?;
+                let from = self.named(&made.from, deepest.checked_sub(1)?)?;
                 let name = format!("{}.{}", from.name, made.order);
                 Some(Comm { name, like_world: from.like_world && made.same_ranks })
             }
@@ -78,11 +79,11 @@ fn id(code: i64) -> u32 {
 
 /// The least and the largest number in a lane of a symbol, if all ranks have the same there.
 fn numbers(bundle: &Bundle, tree: &Tree, symbol: u32, lane: u16) -> Option<(i64, i64)> {
-    let lane = lanes_of(bundle, tree, symbol).get(usize::from(lane))?;
+    let lane = tree.lanes(symbol).get(usize::from(lane))?;
     if matches!(lane, Lane::Varied(_)) && tree.ranks.len() > 1 {
         return None;
     }
-    let nodes = || (0..tree.nodes.len()).filter(|&at| tree.nodes[at].symbol() == Some(symbol));
+    let nodes = || tree.nodes_of(symbol).iter().copied();
     let rank =
         nodes().flat_map(|at| &tree.nodes[at].turns).find(|turns| turns.runs > 0)?.ranks.iter().next()?;
     let calls = nodes().map(|at| tree.runs_on(at, rank)).fold(0, u64::saturating_add);

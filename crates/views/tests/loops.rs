@@ -160,6 +160,65 @@ fn what_is_long_is_cut() {
     assert_eq!(whole.matches("MPI_Barrier").count(), 32);
 }
 
+/// Of many loops in a row the first, the last and the large ones.
+#[test]
+fn many_loops_are_cut() {
+    let mut calls: Vec<Encoded> = Vec::new();
+    for line in 50..=99 {
+        for _ in 0..if line == 80 { 2000 } else { 2 } {
+            calls.extend([barrier(line), sent(1, line)]);
+        }
+        calls.push(barrier(line - 50));
+    }
+    let trace = looped(&[vec![calls]]);
+    let folded = Options { folded: true, ..Options::default() };
+    let shown = text(&trace, folded);
+    assert!(
+        shown.contains("  loop 2,000 times") && shown.contains("more loops (--all shows them)"),
+        "{shown}"
+    );
+    let (cut, lines) = (shown.matches("--all shows them").count(), shown.lines().count());
+    assert!(cut == 2 && lines < 60, "{lines} lines: {shown}");
+    let whole = text(&trace, Options { all: true, ..folded });
+    assert_eq!(whole.matches("  loop 2").count(), 50, "{whole}");
+}
+
+/// Nobody asked how deep: as deep as there is room.
+#[test]
+fn a_long_structure_is_shown_less_deep() {
+    let mut calls: Vec<Encoded> = Vec::new();
+    for line in 50..=99 {
+        for _ in 0..5 {
+            (0..12).for_each(|n| calls.push(send(1, "MPI_INT").from(&[105, 200 + line, 300 + n])));
+        }
+    }
+    let trace = looped(&[vec![calls]]);
+    let folded = Options { folded: true, ..Options::default() };
+    let deep = text(&trace, Options { depth: Some(9), ..folded });
+    let shown = text(&trace, folded);
+    assert!(deep.lines().count() > 500 && shown.lines().count() <= 500, "{deep}");
+    assert!(shown.contains("(--depth 1 shows them)"), "{shown}");
+}
+
+/// The loop over commands has all of the calls, but the time steps are those of one command.
+#[test]
+fn steps_of_one_command_among_many() {
+    let mut calls = Vec::new();
+    for command in 0..9 {
+        calls.push(barrier(60));
+        if command == 5 {
+            (0..40).for_each(|_| calls.extend([barrier(12), sent(1, 14)]));
+        }
+        calls.push(barrier(70));
+    }
+    let shown = text(&looped(&[vec![calls]]), Options { folded: true, ..Options::default() });
+    assert!(
+        shown.contains("time-step loop: 40 iterations at app.c:10 in step, with 80 of 98 calls"),
+        "{shown}"
+    );
+    assert!(shown.contains("  loop 40 times, in 1 of 9 iterations  at app.c:10"), "{shown}");
+}
+
 #[test]
 fn what_grows_with_the_ranks_is_flagged() {
     let ranks = 8;

@@ -56,10 +56,13 @@ pub fn write_text(
             text
         };
         let mut shown = text(options);
-        let mut depth = DEEPEST;
-        while shown.lines().count() > LINES && depth > 0 && options.depth.is_none() && !options.all {
-            shown = text(&Options { depth: Some(depth), ..*options });
-            depth -= 1;
+        if options.depth.is_none() && !options.all {
+            for depth in (0..=DEEPEST).rev() {
+                if shown.lines().count() <= LINES {
+                    break;
+                }
+                shown = text(&Options { depth: Some(depth), ..*options });
+            }
         }
         out.write_all(shown.as_bytes())?;
     }

@@ -52,10 +52,11 @@ pub struct Division {
 }
 
 impl Default for Division {
-    /// Four million references a group: a fraction of a second from any place in the middle, and long enough to learn.
-    /// Blocks of half the size would take one to three hundredths more bytes.
+    /// Sixteen million references a group: a second or so from any place in the middle, and long enough that what comes
+    /// again every million is learned once and not four times. Blocks of half the size would take one to three hundredths
+    /// more bytes.
     fn default() -> Division {
-        Division { block: 1 << 16, group: 64 }
+        Division { block: 1 << 16, group: 256 }
     }
 }
 

@@ -158,7 +158,7 @@ impl Next {
     }
 }
 
-const RING_BITS: u32 = 20;
+const RING_BITS: u32 = 22;
 const RING: usize = 1 << RING_BITS;
 const HEAD_BITS: u32 = 16;
 const HEADS: usize = 1 << HEAD_BITS;

@@ -10,7 +10,7 @@ use refrain_views::written;
 
 use crate::addresses::is_dash;
 use crate::failure::{Failure, not_read, not_saved};
-use crate::reading::{closing_line, finish, open, output};
+use crate::reading::{finish, open, output, say_closing};
 use crate::{nothing, say};
 
 pub enum Form {
@@ -57,9 +57,9 @@ pub fn import(path: &Path, out: &Path, force: bool) -> Result<ExitCode, Failure>
     let text = String::from_utf8(bytes).map_err(|_| failed(&"it is no text"))?;
     let trace = written::read(&text).map_err(|error| failed(&error))?;
     let size = refrain_tracefile::save(&trace, out, force).map_err(|error| not_saved(&error))?;
-    say(&match refrain_tracefile::is_device(out) {
-        true => format!("{size} bytes -> {}", out.display()),
-        false => closing_line(out, out),
-    });
+    match refrain_tracefile::is_device(out) {
+        true => say(&format!("{size} bytes -> {}", out.display())),
+        false => say_closing(out, out),
+    }
     Ok(ExitCode::SUCCESS)
 }

@@ -24,11 +24,14 @@ use failure::Failure;
 /// It could not be done.
 const COULD_NOT: u8 = 2;
 
-/// A line on stderr; a closed stderr is no reason to fail.
-fn say(lines: &str) {
-    // What went wrong may have a name in it that somebody else chose.
-    let lines: Vec<_> = lines.split('\n').map(refrain_sites::plain).collect();
-    let _ = writeln!(std::io::stderr(), "refrain: {}", lines.join("\n"));
+/// A line on stderr.
+fn say(line: &str) {
+    say_more(line, &[]);
+}
+
+/// A line on stderr and others below it; a closed stderr is no reason to fail.
+fn say_more(line: &str, more: &[&str]) {
+    let _ = writeln!(std::io::stderr(), "refrain: {}", failure::lines(line, more));
 }
 
 /// On stdout, all at once.
@@ -69,7 +72,7 @@ fn main() -> ExitCode {
         Command::Verify { file, quiet } => reading::verify(&file, quiet),
     };
     done.unwrap_or_else(|failure: Failure| {
-        say(&failure.to_string());
+        failure.say();
         ExitCode::from(COULD_NOT)
     })
 }

@@ -165,7 +165,7 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let bytes = bytes(path)?;
     let no = |why: &str| {
         // Who does not listen has the exit code.
-        let _ = writeln!(output(), "no: {why}");
+        let _ = writeln!(output(), "no: {}", refrain_sites::plain(why));
         Ok(ExitCode::from(NO))
     };
     let trace = match refrain_tracefile::read(&bytes) {
@@ -193,9 +193,9 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
 }
 
 /// What `run` says last.
-pub fn closing_line(out: &Path, shown: &Path) -> String {
+pub fn say_closing(out: &Path, shown: &Path) {
     match open(out) {
-        Ok(Opened { bytes, trace }) => format!(
+        Ok(Opened { bytes, trace }) => say(&format!(
             "{}{}, {}, {} bytes -> {}{}",
             match info::chosen_ranks(&trace).count() as u64 {
                 all if all == u64::from(trace.meta.ranks) => String::new(),
@@ -210,7 +210,7 @@ pub fn closing_line(out: &Path, shown: &Path) -> String {
                 (true, _) => "",
                 (false, _) => " (partial, see `refrain info`)",
             },
-        ),
-        Err(failure) => format!("the trace that was written cannot be read: {failure}"),
+        )),
+        Err(failure) => failure.within("the trace that was written cannot be read").say(),
     }
 }

@@ -49,7 +49,7 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
     refrain_tracefile::target(&shown, force).map_err(|error| not_saved(&error))?;
     recover(directory, &shown, force)?;
     if !refrain_tracefile::is_device(&shown) {
-        say(&crate::reading::closing_line(&shown, &shown));
+        crate::reading::say_closing(&shown, &shown);
     }
     say(&format!("{} is still there; remove it when you do not need it any more", directory.display()));
     Ok(ExitCode::SUCCESS)

@@ -286,6 +286,31 @@ fn variables_for_a_shell() {
     assert_eq!(refused.check(2, "--skip: 'sned' is neither").out, "");
 }
 
+/// Nobody who names a file writes a line of ours.
+#[test]
+fn names_make_no_lines() {
+    let place = Place::new("lines");
+    let name = "a\nrefrain: all is well\u{1b}[2J";
+    let shown = r"a\nrefrain: all is well\u001b[2J";
+    place.file(name, "neither a trace nor anything else");
+    for words in
+        [vec!["info", name], vec!["stats", name], vec!["dump", name], vec!["run", "-o", "x.rfn", name]]
+    {
+        let done = place.refrain(&words);
+        assert!(done.check(2, shown).err.lines().skip(1).all(|line| line.starts_with("  ")), "{done:?}");
+    }
+    place.script(name, "exit 0");
+    let untraced = place.refrain(&["run", "-o", name, "--force", "/bin/true"]);
+    // The dynamic linker has its say first.
+    let lines: Vec<&str> =
+        untraced.check(0, shown).err.lines().skip_while(|line| !line.starts_with("refrain: ")).collect();
+    let [first, rest @ ..] = &lines[..] else { panic!("{untraced:?}") };
+    assert!(first.starts_with(&format!("refrain: no trace was written to {shown}")), "{untraced:?}");
+    assert!(rest.len() == 2 && rest.iter().all(|line| line.starts_with("  ")), "{untraced:?}");
+    let doctor = place.refrain(&["doctor", &format!("./{name}")]);
+    assert!(doctor.out.lines().next().unwrap().contains(shown), "{doctor:?}");
+}
+
 #[test]
 fn the_doctor_looks_without_running() {
     let place = Place::new("doctor");

@@ -38,9 +38,10 @@ pub struct Findings {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Problem {
-    what: String,
-    help: String,
+pub struct Problem {
+    pub what: String,
+    /// Empty where nothing can be said.
+    pub help: String,
 }
 
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -62,7 +63,10 @@ pub fn doctor(flags: &Flags, words: &[OsString], json: bool) -> Result<ExitCode,
     let mut findings = examine(words, &path)?;
     match run::capture_library() {
         Ok(capture) => findings.capture = Some(capture),
-        Err(failure) => findings.problem(failure.to_string(), String::new()),
+        Err(failure) => {
+            let (what, help) = failure.into_parts();
+            findings.problem(what, help.unwrap_or_default());
+        }
     }
     findings.records = run::described(&settings);
     let text = if json { report::json(&findings) } else { report::text(&findings) };
@@ -71,14 +75,10 @@ pub fn doctor(flags: &Flags, words: &[OsString], json: bool) -> Result<ExitCode,
 }
 
 /// Where a launcher and a program's library can be told apart before the start: what is wrong, and what to do.
-pub fn mismatch(words: &[OsString], path: &OsStr) -> Option<String> {
+pub fn mismatch(words: &[OsString], path: &OsStr) -> Option<Problem> {
     let findings = examine(words, path).ok()?;
     let (launcher, library) = (findings.launcher?, findings.library?);
-    if launcher.fits(&library) {
-        return None;
-    }
-    let problem = mismatched(&launcher, &library, path);
-    Some(format!("{}\n  {}", problem.what, problem.help))
+    (!launcher.fits(&library)).then(|| mismatched(&launcher, &library, path))
 }
 
 fn mismatched(launcher: &Launcher, library: &Library, path: &OsStr) -> Problem {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use refrain_sites::plain;
 use refrain_views::json;
 
 use super::{Findings, Kind};
@@ -32,12 +33,13 @@ pub fn text(found: &Findings) -> String {
         lines.push(("problems", "none".into()));
     }
     for problem in &found.problems {
-        let help = if problem.help.is_empty() { String::new() } else { format!("\n  {}", problem.help) };
-        lines.push(("problem", format!("{}{help}", problem.what)));
+        lines.push(("problem", problem.what.clone()));
+        if !problem.help.is_empty() {
+            lines.push(("", problem.help.clone()));
+        }
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    let indent = format!("\n{:width$}  ", "");
-    lines.iter().map(|(name, text)| format!("{name:<width$}  {}\n", text.replace("\n  ", &indent))).collect()
+    lines.iter().map(|(name, text)| format!("{name:<width$}  {}\n", plain(text))).collect()
 }
 
 fn kind(kind: &Kind) -> String {

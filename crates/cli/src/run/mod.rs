@@ -25,7 +25,7 @@ use refrain_views::human::plural;
 use crate::doctor::{self, launcher::Launcher, library::Family};
 
 use crate::failure::Failure;
-use crate::{recover, say};
+use crate::{recover, say, say_more};
 
 /// Set by launchers in the processes they start, one rank's number each.
 const RANK_VARIABLES: &[&str] = &[
@@ -72,7 +72,7 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
     if plan.place == Place::Outside
         && let Some(mismatch) = doctor::mismatch(words, &path)
     {
-        say(&format!("warning: {mismatch}"));
+        say_more(&format!("warning: {}", mismatch.what), &[&mismatch.help]);
     }
 
     let mut command = Command::new(&plan.words[0]);
@@ -366,15 +366,17 @@ fn report(plan: &Plan, before: &Before, success: bool) {
         }
     } else if none {
         let old = if after.is_some() { "; the file that is there is from before" } else { "" };
-        let why = if success {
-            "Unless a line above says why: the program made no MPI call, calls MPI through pointers from dlsym, is\n  \
-             linked statically, or is set-user-id."
+        let why: &[&str] = if success {
+            &[
+                "Unless a line above says why: the program made no MPI call, calls MPI through pointers from dlsym, is",
+                "linked statically, or is set-user-id.",
+            ]
         } else {
-            "Unless a line above says why: the program failed before MPI_Init."
+            &["Unless a line above says why: the program failed before MPI_Init."]
         };
-        say(&format!("no trace was written to {}{old}\n  {why}", plan.shown.display()));
+        say_more(&format!("no trace was written to {}{old}", plan.shown.display()), why);
     } else if !plan.quiet {
-        say(&crate::reading::closing_line(&plan.out, &plan.shown));
+        crate::reading::say_closing(&plan.out, &plan.shown);
     }
 }
 
@@ -386,7 +388,7 @@ fn take_in(parts: &Path, out: &Path, written: bool, force: bool) {
     }
     let recovered = match recover::recover(parts, out, force) {
         Ok(recovered) => recovered,
-        Err(failure) => return say(&failure.to_string()),
+        Err(failure) => return failure.say(),
     };
     say(match (written, recovered.complete) {
         (true, _) => {

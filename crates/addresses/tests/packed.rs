@@ -223,7 +223,6 @@ fn the_smallest_blocks() {
     assert_eq!(rest(open_after(Cursor::new(bytes), 200).unwrap()).0, all[200..]);
 }
 
-/// c[i] = a[i] + b[i], with and without instructions.
 /// A block goes on while there is next to nothing in it, to the end of its group at most, and ends once there is.
 #[test]
 fn blocks_of_what_is_regular_are_longer() {
@@ -248,6 +247,7 @@ fn blocks_of_what_is_regular_are_longer() {
     }
 }
 
+/// c[i] = a[i] + b[i], with and without instructions.
 #[test]
 fn what_is_regular_takes_next_to_nothing() {
     let all: Vec<Reference> = (0..300_000u64)

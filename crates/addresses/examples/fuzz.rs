@@ -1,16 +1,23 @@
 //! Decoders on bytes that nobody meant for them, for a while: `fuzz [--seconds N] [FORMAT...]`. A panic is a finding; the
-//! seed that is printed before each round finds it again: `fuzz --seed S FORMAT`.
+//! seed that is printed with it finds it again: `fuzz --seed S FORMAT`.
 
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
-use refrain_addresses::{Batch, Division, Format, Options, Reader, Reference, Writer};
+use refrain_addresses::{Batch, Division, Fields, Format, Options, Reader, Reference, Writer};
 
-/// References that one input may give: a damaged count may stand for more than anyone can wait for.
+/// References that one input may give, beside twice those of the good trace: a damaged count may stand for more than
+/// anyone can wait for.
 const MOST: u64 = 1 << 15;
 
 /// So many inputs are made of one good trace: writing some formats takes far longer than reading them.
 const EACH: u64 = 64;
+
+/// A trace that nothing is wrong with.
+struct Good {
+    bytes: Vec<u8>,
+    references: u64,
+}
 
 struct Random(u64);
 
@@ -49,12 +56,12 @@ fn main() {
         let end = Instant::now() + Duration::from_secs(seconds);
         let (mut inputs, mut references, mut errors) = (0u64, 0u64, 0u64);
         let mut next = seed.unwrap_or(1);
-        let mut good = (u64::MAX, Vec::new());
+        let mut made = None;
         while Instant::now() < end {
-            if good.0 != next / EACH {
-                good = (next / EACH, trace(format, &mut Random::new(next / EACH)));
-            }
-            let outcome = std::panic::catch_unwind(|| round(format, next, &good.1));
+            let of = next / EACH;
+            made.take_if(|(made, _)| *made != of);
+            let (_, good) = made.get_or_insert_with(|| (of, trace(format, &mut Random::new(of))));
+            let outcome = std::panic::catch_unwind(|| round(format, next, good));
             let (read, failed) = outcome.unwrap_or_else(|_| {
                 eprintln!("fuzz --seed {next} {}", format.name());
                 std::process::exit(1);
@@ -75,8 +82,8 @@ fn main() {
 }
 
 /// References read, and whether an error ended it. Panics where the reader breaks its word.
-fn round(format: Format, seed: u64, good: &[u8]) -> (u64, bool) {
-    let bytes = input(format, &mut Random::new(seed), good);
+fn round(format: Format, seed: u64, good: &Good) -> (u64, bool) {
+    let bytes = input(format, &mut Random::new(seed), &good.bytes);
     let len = bytes.len() as u64;
     let mut reader = match Reader::new(Box::new(Cursor::new(bytes)), format) {
         Ok(reader) => reader,
@@ -84,7 +91,7 @@ fn round(format: Format, seed: u64, good: &[u8]) -> (u64, bool) {
     };
     let mut batch = Batch::new();
     let mut read = 0;
-    while read < MOST {
+    while read < MOST + 2 * good.references {
         match reader.read(&mut batch) {
             Ok(false) => return (read, false),
             Ok(true) => {
@@ -146,13 +153,48 @@ fn mend(bytes: &mut [u8]) {
     }
 }
 
-fn trace(format: Format, random: &mut Random) -> Vec<u8> {
-    let count = random.below(400);
+/// Any references, or, in the packed form, those of a loop, of which many are in one block.
+fn trace(format: Format, random: &mut Random) -> Good {
     let fields = if random.below(2) == 0 { format.keeps() } else { format.needs() };
+    let small = Division { block: 1 + random.below(200) as u32, group: 1 + random.below(3) as u32 };
+    let (batch, division) = match random.below(32) {
+        0 if format == Format::Rfa => (regular(random, fields, 200_000), Division::default()),
+        1..10 if format == Format::Rfa => {
+            let count = 1000 + random.below(4000);
+            // Of a handful of references, one byte is already much.
+            let block = 32 + random.below(480) as u32;
+            (regular(random, fields, count), Division { block, group: 1 + random.below(40) as u32 })
+        }
+        _ => (anything(random, format, fields), small),
+    };
+    let options = Options { division, ..Options::default() };
+    let mut writer = Writer::with(Vec::new(), format, fields, &options).expect("its own fields fit");
+    writer.write(&batch).expect("what was made fits");
+    Good { bytes: writer.finish().expect("memory can be written to"), references: batch.len() as u64 }
+}
+
+/// Arrays gone through side by side, now and then with a place where it is otherwise.
+fn regular(random: &mut Random, fields: Fields, count: usize) -> Batch {
+    let arrays: Vec<(u64, u64)> =
+        (0..1 + random.below(4)).map(|_| (random.next() >> 16, 1 << random.below(8))).collect();
+    let otherwise = if random.below(2) == 0 { random.below(count) } else { count };
+    let mut batch = Batch::new();
+    for i in 0..count {
+        let at = i % arrays.len();
+        let (start, step) = arrays[at];
+        let address = if i == otherwise { random.next() } else { start + step * (i / arrays.len()) as u64 };
+        let pc = 0x40_0000 + 4 * at as u64;
+        let kind = u8::from(at == 1);
+        batch.push(fields, Reference { kind, address, time: i as u64, word: 0, size: 8, flag: false, pc });
+    }
+    batch
+}
+
+fn anything(random: &mut Random, format: Format, fields: Fields) -> Batch {
     let wide = !matches!(format, Format::Pdats | Format::Pdi);
     let mut batch = Batch::new();
     let (mut address, mut time) = (0u64, 0u64);
-    for _ in 0..count {
+    for _ in 0..random.below(400) {
         let shift = random.below(64) as u32;
         address = address.wrapping_add(if random.below(3) == 0 { random.next() >> shift } else { 4 });
         if !wide {
@@ -163,9 +205,5 @@ fn trace(format: Format, random: &mut Random) -> Vec<u8> {
         let word = if kind & 3 == 2 { random.next() as u32 } else { 0 };
         batch.push(fields, Reference { kind, address, time, word, size: 8, flag: false, pc: address });
     }
-    let division = Division { block: 1 + random.below(200) as u32, group: 1 + random.below(3) as u32 };
-    let options = Options { division, ..Options::default() };
-    let mut writer = Writer::with(Vec::new(), format, fields, &options).expect("its own fields fit");
-    writer.write(&batch).expect("what was made fits");
-    writer.finish().expect("memory can be written to")
+    batch
 }

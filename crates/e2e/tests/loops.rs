@@ -48,7 +48,7 @@ fn check(
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn time_steps_and_their_lines() {
-    let programs: [(&str, u32, &[i64]); 19] = [
+    let programs: [(&str, u32, &[i64]); 20] = [
         ("stencil1d5", 4, &[4]),
         ("stencil2d9", 4, &[3]),
         ("stencil3d27", 8, &[3]),
@@ -65,6 +65,7 @@ fn time_steps_and_their_lines() {
         ("branches", 3, &[50]),
         ("cold", 2, &[40]),
         ("commands", 4, &[40]),
+        ("seldom", 3, &[100]),
         ("random3", 2, &[300]),
         ("f_steps", 3, &[5]),
         ("f_steps08", 3, &[5]),
@@ -153,6 +154,27 @@ fn time_steps_among_commands() {
         "  in 5 of 40 iterations  at add (commands.c:8) < simulate (commands.c:22)",
     ];
     check_loops("commands", 3, &lines);
+}
+
+/// Where only the number in all is known, nothing is said of single iterations.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn loops_that_are_seldom_there() {
+    let program = Program::named("seldom");
+    for library in Library::ALL {
+        let traced = run::traced_with(library, &program, 2, &[LOOPS]);
+        let shown = run::refrain(&["loops", &traced.trace.to_string_lossy()]).stdout;
+        for line in [
+            "time-step loop: 100 iterations at seldom.c:21 in main, with 2,354 of 2,364 calls",
+            "  in 2 of 100 iterations  at solve (seldom.c:9)",
+            "    loop 10 times  at seldom.c:10 in solve",
+        ] {
+            assert!(shown.lines().any(|l| l.ends_with(line)), "{line} of {library:?} is not in\n{shown}");
+        }
+        let seldom = shown.lines().find(|line| line.contains("at seldom.c:23 in main"));
+        let right = ["    loop 75 times in all", "    loop 3 times, in 25 of 100 iterations"];
+        assert!(seldom.is_some_and(|line| right.iter().any(|right| line.starts_with(right))), "{shown}");
+    }
 }
 
 /// What `loops` shows of a program has lines that end like this, in this order, and two loops.

@@ -4,8 +4,8 @@
 //! "nodes":[...]}]}`. Nodes are in the order of the program. An event has `call`, `params` (name to text), `site` (the
 //! stack, outermost first: `function`, `file`, `line`, or `module` and `offset`); a loop has `inside`, which is how many of
 //! the nodes that follow are within it. Both have `times`: for each list of ranks `ranks`, `reached` (how often its place
-//! is), `runs`, `low`, `high`, `known` (`all` of it; the `mean`, which is between low and high; only the `total`; a loop runs
-//! `at least` that often) and `vector`, all of its times in the notation of the papers; what repeats may have `at`. `loops`
+//! is), `runs`, `low`, `high`, `known` (`all` of it; the `mean`, which is between low and high; `each` time it runs at all, but not
+//! how often it was reached; only the `total`; a loop runs `at least` that often) and `vector`, all of its times in the notation of the papers; what repeats may have `at`. `loops`
 //! are those of the `source`, or as they are `folded` if the code is not at hand.
 
 use std::io::Write;
@@ -105,6 +105,7 @@ fn node_json(trace: &Trace, names: &dyn Names, view: &View, node: usize, out: &m
             match turns.known {
                 Known::All => "all",
                 Known::Mean => "mean",
+                Known::Each => "each",
                 Known::Total => "total",
                 Known::AtLeast => "at least",
             },

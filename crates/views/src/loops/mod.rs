@@ -3,6 +3,7 @@
 //! Works on the folded form: trees of loops are read as they are, those of rules are folded into loops first, from the
 //! calls of one rank of each kind.
 
+mod chronology;
 mod events;
 mod flags;
 mod json;
@@ -26,7 +27,7 @@ use crate::error::Error;
 use params::{Comms, Param};
 use place::Where;
 use steps::Steps;
-use tree::Tree;
+use tree::{Branch, Tree};
 
 pub use events::write_events;
 pub use json::write_json;
@@ -55,6 +56,8 @@ struct View<'a> {
     steps: Option<Steps>,
     flags: Vec<flags::Flag>,
     comms: Comms,
+    /// Calls on all ranks.
+    calls: u64,
     params: RefCell<HashMap<u32, Rc<[Param]>>>,
 }
 
@@ -76,6 +79,7 @@ impl<'a> View<'a> {
         let steps = steps::steps(bundle, names, &tree, &places);
         let mut view = View {
             comms: Comms::of(bundle, &tree),
+            calls: tree.nodes.iter().filter(|b| !b.is_loop()).map(Branch::runs).fold(0, u64::saturating_add),
             tree,
             world: trace.meta.ranks,
             places,

@@ -22,7 +22,7 @@ const ROUND: usize = 4;
 /// So many values are listed with the ranks that have them.
 const LISTED: usize = 3;
 /// Of more ranks than these, one in so many is looked at.
-const RANKS: usize = 1 << 12;
+const RANKS: u64 = 1 << 12;
 
 /// One parameter of a symbol's calls.
 #[derive(Debug, Clone, PartialEq)]
@@ -144,9 +144,7 @@ pub fn number(kind: Kind, number: i64) -> String {
 pub fn params(bundle: &Bundle, tree: &Tree, comms: &Comms, world: u32, symbol: u32) -> Vec<Param> {
     let Some(layout) = tree.functions.get(&symbol) else { return Vec::new() };
     let lanes = tree.lanes(symbol);
-    let occurrences = tree.occurrences(symbol);
-    let every = occurrences.len().div_ceil(RANKS).max(1);
-    let ranks: Vec<(u32, u64)> = occurrences.into_iter().step_by(every).collect();
+    let ranks = tree.occurrences(symbol, RANKS);
     let numbers = |lane: u16, lengths: Option<&HashMap<u32, u64>>| -> Numbers {
         let Some(lane) = lanes.get(usize::from(lane)) else { return Vec::new() };
         let count = |rank: u32, calls: u64| lengths.map_or(calls, |all| all.get(&rank).copied().unwrap_or(0));

@@ -51,7 +51,13 @@ impl Where {
 impl fmt::Display for Where {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let function = self.function.as_deref().unwrap_or("?");
-        let Some((first, last)) = self.lines else { return write!(f, "{function}") };
+        let Some((first, last)) = self.lines else {
+            return match self.how {
+                How::Loop => write!(f, "{function}"),
+                How::Recursion => write!(f, "{function}, which calls itself"),
+                How::Calls => write!(f, "around {function}"),
+            };
+        };
         let file = self.file_name();
         match self.how {
             How::Loop => write!(f, "{file}:{first} in {function}"),

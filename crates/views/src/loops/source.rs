@@ -4,6 +4,7 @@
 //! the machine code of all that called is at hand, it says which loops a call is in, and mostly also how often each was
 //! gone around ([`Finder::around`]): that many times, whatever the fold looks like, a call in it was or was not made.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -55,11 +56,21 @@ enum Item {
     Call(u32),
 }
 
-/// Where a call stands: in the source, by lines and offsets from the outermost frame to the innermost, and in the fold.
+impl Item {
+    /// The call that stands first in it.
+    fn first(&self, firsts: &[Option<u32>]) -> Option<u32> {
+        match *self {
+            Item::Loop(this) => firsts[this],
+            Item::Call(symbol) => Some(symbol),
+        }
+    }
+}
+
+/// Where a call stands: in the source, by lines and offsets from the outermost frame to the innermost, and in time.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Position {
     source: Vec<(u32, u64)>,
-    folded: usize,
+    came: usize,
     /// The line of the call is known.
     lined: bool,
 }
@@ -82,13 +93,20 @@ pub fn by_source<'a>(
     let made = tree.calls();
     let fold = Fold::new(bundle, tree, places);
     source.count(tree, &finder, &fold, &made);
-    let positions = positions(bundle, names, tree);
+    let positions = positions(bundle, names, tree, &symbols);
+    let mut firsts: Vec<Option<u32>> = vec![None; source.loops.len()];
+    // Inner loops have higher numbers.
+    for this in (0..source.loops.len()).rev() {
+        let each = source.items(Some(this)).iter().filter_map(|item| item.first(&firsts));
+        firsts[this] = first_of(&positions, each);
+    }
     let mut grown = Grown {
         source: &source,
         tree,
         made: &made,
         fold: &fold,
         positions,
+        firsts,
         nodes: Vec::new(),
         places: Vec::new(),
     };
@@ -97,24 +115,35 @@ pub fn by_source<'a>(
     Some((tree.with_nodes(nodes), places))
 }
 
-/// By symbol.
-fn positions(bundle: &Bundle, names: &dyn Names, tree: &Tree) -> HashMap<u32, Position> {
-    let mut positions = HashMap::new();
-    for (folded, branch) in tree.nodes.iter().enumerate().filter(|(_, branch)| branch.runs() > 0) {
-        let Some(symbol) = branch.symbol() else { continue };
-        positions.entry(symbol).or_insert_with(|| {
-            let (mut source, mut lined) = (Vec::new(), false);
-            for frame in stack(bundle, symbol) {
-                let lines = names.places(frame);
-                let lines = lines.iter().map(|place| place.source.as_ref().map_or(0, |source| source.line));
-                lined = lines.clone().next_back().is_some_and(|line| line > 0);
-                source.extend(lines.map(|line| (line, 0)));
-                source.push((0, frame.offset));
-            }
-            Position { source, folded, lined }
-        });
+fn positions(bundle: &Bundle, names: &dyn Names, tree: &Tree, symbols: &[u32]) -> HashMap<u32, Position> {
+    let position = |&symbol: &u32| {
+        let (mut source, mut lined) = (Vec::new(), false);
+        for frame in stack(bundle, symbol) {
+            let lines = names.places(frame);
+            let lines = lines.iter().map(|place| place.source.as_ref().map_or(0, |source| source.line));
+            lined = lines.clone().next_back().is_some_and(|line| line > 0);
+            source.extend(lines.map(|line| (line, 0)));
+            source.push((0, frame.offset));
+        }
+        let came = tree.came.get(&symbol).copied().unwrap_or(usize::MAX);
+        (symbol, Position { source, came, lined })
+    };
+    symbols.iter().map(position).collect()
+}
+
+/// Of some calls the one that stands first.
+fn first_of<'p>(positions: &'p HashMap<u32, Position>, symbols: impl Iterator<Item = u32>) -> Option<u32> {
+    let all: Vec<(u32, &Position)> =
+        symbols.filter_map(|symbol| Some((symbol, positions.get(&symbol)?))).collect();
+    let lined = all.iter().all(|(_, position)| position.lined);
+    all.into_iter().min_by(|(_, a), (_, b)| a.order(b, lined)).map(|(symbol, _)| symbol)
+}
+
+impl Position {
+    /// The compiler has its own order: without lines, the one in which the calls came is the better one.
+    fn order(&self, other: &Position, lined: bool) -> Ordering {
+        if lined { self.cmp(other) } else { self.came.cmp(&other.came) }
     }
-    positions
 }
 
 /// What folding found of the loops of the source that it found, too.
@@ -222,6 +251,8 @@ struct Grown<'s, 't> {
     made: &'s [HashMap<u32, u64>],
     fold: &'s Fold<'s, 't>,
     positions: HashMap<u32, Position>,
+    /// By loop, the call that stands first in it.
+    firsts: Vec<Option<u32>>,
     nodes: Vec<Branch>,
     places: Vec<Option<Where>>,
 }
@@ -229,13 +260,11 @@ struct Grown<'s, 't> {
 impl Grown<'_, '_> {
     /// `around`: the nearest loop that is shown, and its node.
     fn body(&mut self, body: Option<usize>, around: Option<(usize, usize)>) -> Option<()> {
+        let first = |item: &Item| self.positions.get(&item.first(&self.firsts)?);
         let mut items: Vec<(&Position, &Item)> =
-            self.source.items(body).iter().filter_map(|item| Some((self.first(item)?, item))).collect();
-        // The compiler has its own order: without lines, the one in which the calls came is the better one.
-        match items.iter().all(|(position, _)| position.lined) {
-            true => items.sort_by_key(|(position, _)| *position),
-            false => items.sort_by_key(|(position, _)| position.folded),
-        }
+            self.source.items(body).iter().filter_map(|item| Some((first(item)?, item))).collect();
+        let lined = items.iter().all(|(position, _)| position.lined);
+        items.sort_by(|(a, _), (b, _)| a.order(b, lined));
         let items: Vec<&Item> = items.into_iter().map(|(_, item)| item).collect();
         for item in items {
             match *item {
@@ -263,20 +292,6 @@ impl Grown<'_, '_> {
         let end = self.nodes.len() + 1;
         self.nodes.push(Branch::new(node, around.map(|(_, node)| node), end, turns));
         self.places.push(None);
-    }
-
-    /// Where the first call in it stands.
-    fn first(&self, item: &Item) -> Option<&Position> {
-        match item {
-            Item::Call(symbol) => self.positions.get(symbol),
-            Item::Loop(this) => {
-                let items = self.source.items(Some(*this)).iter().filter_map(|item| self.first(item));
-                match items.clone().all(|position| position.lined) {
-                    true => items.min(),
-                    false => items.min_by_key(|position| position.folded),
-                }
-            }
-        }
     }
 
     fn reached(&self, outer: Option<usize>, kind: usize) -> Count {
@@ -317,6 +332,9 @@ impl Grown<'_, '_> {
             let ((low, high), known, vector) = match seen {
                 _ if at_least => (mean, Known::AtLeast, String::new()),
                 _ if reached.times == 1 && !reached.at_least => ((runs, runs), Known::All, runs.to_string()),
+                Some(seen) if reached.at_least && seen.low == 0 => {
+                    ((seen.low, seen.high), Known::Each, seen.vector.clone())
+                }
                 Some(seen) => ((seen.low, seen.high), Known::All, seen.vector.clone()),
                 None if reached.at_least => ((runs, runs), Known::Total, String::new()),
                 None => (mean, Known::Mean, String::new()),

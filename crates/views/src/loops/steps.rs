@@ -51,6 +51,9 @@ impl std::fmt::Display for Count {
     }
 }
 
+/// A loop that one turn in so many of the one around it comes to is none of its steps.
+const FEW: u64 = 8;
+
 /// `places`: where the loops are, by node.
 pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<Where>]) -> Option<Steps> {
     let finder = Finder::new(bundle, names, tree, places);
@@ -189,12 +192,12 @@ impl<'t> Finder<'t> {
     fn is_rare(&self, node: usize, inner: usize, rank: u32, made: &HashMap<u32, u64>) -> bool {
         let turns = self.tree.runs_on(node, rank);
         let folded = self.tree.turns_on(inner, rank).and_then(|turns| turns.entered);
-        let few = |entered: u64| entered <= turns / 2;
-        self.tree.runs_on(inner, rank) > turns
-            && (folded.is_some_and(few) || self.on_the_way(node, inner, made).is_some_and(few))
+        let entered = folded.or_else(|| self.on_the_way(node, inner, made));
+        let few = entered.is_some_and(|entered| entered == 1 || entered <= turns / FEW);
+        few && self.tree.runs_on(inner, rank) > turns
     }
 
-    /// How often a loop was come to from one around it, by what is called on the way; `None` if nothing is.
+    /// How often a loop was come to from one around it, by what is called on the way; `None` where that does not tell.
     fn on_the_way(&self, node: usize, inner: usize, made: &HashMap<u32, u64>) -> Option<u64> {
         let code = |node: usize| self.places[node].as_ref()?.code.as_ref();
         let ((from, _), (depth, turn)) = (code(node)?, code(inner)?);
@@ -202,7 +205,7 @@ impl<'t> Finder<'t> {
         let each = (from + 1..=*depth).filter_map(|at| {
             let beside = self.from(&way[..at], made).filter(|(stack, _)| !is_inside(stack, way, turn));
             let beside: Made = beside.collect();
-            self.passes(&beside, at, None).map(|passes| passes.times)
+            self.passes(&beside, at, None).filter(|passes| passes.sure).map(|passes| passes.times)
         });
         each.max()
     }

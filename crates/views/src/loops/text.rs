@@ -217,9 +217,8 @@ impl Writer<'_, '_> {
             let calls = |node: usize| {
                 tree.events(node).map(|(at, _)| tree.nodes[at].runs()).fold(0, u64::saturating_add)
             };
-            let all = tree.body(None).map(calls).fold(0, u64::saturating_add);
             for (keep, line) in keep.iter_mut().zip(lines) {
-                *keep |= matches!(line, Line::Loop(node) if calls(*node) >= all / 100);
+                *keep |= matches!(line, Line::Loop(node) if calls(*node) >= self.view.calls / 100);
             }
         }
         let mut shown = Vec::new();
@@ -262,7 +261,7 @@ impl Writer<'_, '_> {
         let branch = &self.view.tree.nodes[node];
         let how_often = how_often(&branch.turns, comers, branch.parent.is_none(), true);
         let repeats = branch.repeats();
-        let counted = branch.turns.iter().all(|turns| matches!(turns.known, Known::All | Known::Mean));
+        let counted = branch.turns.iter().all(Turns::is_counted);
         // A body that is gone through once, whenever it is reached, is no loop.
         if !repeats && how_often.is_empty() {
             return self.body(Some(node), depth, level);
@@ -365,58 +364,62 @@ fn apart(one: &[Turns], other: &[Turns]) -> bool {
         together::all(running.map(|turns| &turns.ranks))
     };
     let (one, other) = (ranks(one), ranks(other));
-    one.union(&other).len() == one.len() + other.len()
+    one != other && one.union(&other).len() == one.len() + other.len()
+}
+
+/// How often something runs on some ranks. Empty for once, each time.
+fn times(turns: &Turns, top: bool, is_loop: bool) -> String {
+    let &Turns { reached, runs, entered, low, high, .. } = turns;
+    // The same number each time, if it runs at all.
+    let alike = || entered.filter(|entered| high > 1 && entered.checked_mul(high) == Some(runs));
+    let in_all = || match runs {
+        1 => "once in all".to_string(),
+        _ => format!("{} times in all", thousands(runs)),
+    };
+    match turns.known {
+        Known::AtLeast if is_loop && runs == 1 => "once or more".to_string(),
+        Known::AtLeast if is_loop => {
+            format!("{} times or more{}", thousands(runs), if reached > 1 { " in all" } else { "" })
+        }
+        // As often as the loop for all we know.
+        Known::AtLeast if runs == reached => String::new(),
+        Known::AtLeast => format!("in {}", plural(runs, "iteration")),
+        Known::Total => in_all(),
+        Known::Each => match alike() {
+            Some(entered) => format!("{} times, in {}", thousands(high), plural(entered, "iteration")),
+            None => in_all(),
+        },
+        Known::Mean if entered == Some(1) && reached > 1 => {
+            format!("{} times, in 1 of {} iterations", thousands(runs), thousands(reached))
+        }
+        Known::Mean if high > 1 => {
+            let digits = if low == high { 0 } else { 1 };
+            format!("{:.digits$} times on average", runs as f64 / reached as f64)
+        }
+        Known::Mean if !turns.is_counted() => in_all(),
+        Known::All | Known::Mean => match (low, high, alike()) {
+            (1, 1, _) => String::new(),
+            (low, high, _) if low == high => format!("{} times", thousands(high)),
+            (0, 1, _) if top => String::new(),
+            (0, 1, _) => format!("in {} of {} iterations", thousands(runs), thousands(reached)),
+            (0, _, Some(entered)) => {
+                let (high, entered) = (thousands(high), thousands(entered));
+                format!("{high} times, in {entered} of {} iterations", thousands(reached))
+            }
+            (low, high, _) => {
+                let mean = runs as f64 / reached as f64;
+                format!("{}-{} times, mean {mean:.1}", thousands(low), thousands(high))
+            }
+        },
+    }
 }
 
 /// Empty for what every rank that comes by does once. `top`: not in a loop.
 fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> String {
-    let times = |turns: &Turns| match (turns.low, turns.high) {
-        _ if turns.known == Known::AtLeast && is_loop => {
-            let in_all = if turns.reached > 1 { " in all" } else { "" };
-            match turns.runs {
-                1 => "once or more".to_string(),
-                runs => format!("{} times or more{in_all}", thousands(runs)),
-            }
-        }
-        _ if turns.known == Known::Total && turns.runs == 1 => "once in all".to_string(),
-        _ if turns.known == Known::Total => format!("{} times in all", thousands(turns.runs)),
-        (1, 1) => String::new(),
-        (0, 1) if turns.known == Known::AtLeast => match turns.runs {
-            // As often as the loop for all we know.
-            runs if runs == turns.reached => String::new(),
-            runs => format!("in {}", plural(runs, "iteration")),
-        },
-        (0, high)
-            if turns.known == Known::All && high > 1 && turns.entered == turns.runs.checked_div(high) =>
-        {
-            let entered = turns.runs / high;
-            format!(
-                "{} times, in {} of {} iterations",
-                thousands(high),
-                thousands(entered),
-                thousands(turns.reached)
-            )
-        }
-        _ if turns.known == Known::Mean && turns.entered == Some(1) && turns.reached > 1 => {
-            format!("{} times, in 1 of {} iterations", thousands(turns.runs), thousands(turns.reached))
-        }
-        (low, high) if turns.known == Known::Mean && high > 1 => {
-            let mean = turns.runs as f64 / turns.reached as f64;
-            let digits = if low == high { 0 } else { 1 };
-            format!("{mean:.digits$} times on average")
-        }
-        (low, high) if low == high => format!("{} times", thousands(high)),
-        (0, 1) if top => String::new(),
-        (0, 1) => format!("in {} of {} iterations", thousands(turns.runs), thousands(turns.reached)),
-        (low, high) => {
-            let mean = turns.runs as f64 / turns.reached as f64;
-            format!("{}-{} times, mean {mean:.1}", thousands(low), thousands(high))
-        }
-    };
     // Ranks of which the same is said, the first ones first.
     let mut said = Together::new();
     let running = || turns.iter().filter(|turns| turns.runs > 0);
-    running().for_each(|turns| said.add(times(turns), &turns.ranks));
+    running().for_each(|turns| said.add(times(turns, top, is_loop), &turns.ranks));
     let said = said.finish();
     let all = together::all(said.iter().map(|(_, ranks)| ranks));
     let only = if all == *comers { String::new() } else { format!("on {}", on(&all)) };
@@ -430,7 +433,7 @@ fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> St
                 let each = if top { "once" } else { "each time" };
                 format!("{} on {}", if text.is_empty() { each } else { text }, on(ranks))
             };
-            several.iter().map(one).collect::<Vec<_>>().join(", ")
+            several.iter().map(one).collect::<Vec<_>>().join("; ")
         }
         _ => {
             let low = running().map(|turns| turns.low).min().unwrap_or(0);

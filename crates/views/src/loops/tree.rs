@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -13,6 +13,7 @@ use refrain_fold::ranks::RankList;
 use refrain_fold::stream::Stream;
 use refrain_model::Function;
 
+use super::chronology;
 use super::together::{self, Together};
 use crate::error::Error;
 
@@ -31,6 +32,8 @@ pub struct Tree<'a> {
     lanes: Rc<HashMap<u32, Range<usize>>>,
     /// Where a symbol is called.
     by_symbol: OnceCell<HashMap<u32, Vec<usize>>>,
+    /// By symbol, when it was first called, in no unit.
+    pub came: Rc<HashMap<u32, usize>>,
     /// The trace has no loops: these were found while reading.
     pub found: bool,
     /// The loops are those of the source.
@@ -78,6 +81,8 @@ pub enum Known {
     All,
     /// How often in all, and so the mean: `low` and `high` are its neighbours.
     Mean,
+    /// How often each time it runs at all, but not how often its place was reached.
+    Each,
     /// How often in all, but not how often its place was reached.
     Total,
     /// Of a loop, that it ran at least so often (`low` and `high` are as with the mean); of a call, that its loop did.
@@ -89,6 +94,16 @@ impl Turns {
     pub fn add_to(mut self, all: &mut Together<Turns>) {
         let ranks = std::mem::take(&mut self.ranks);
         all.add(self, &ranks);
+    }
+
+    /// The fewest and the most at a time are known. Of a mean they are only the numbers around it, unless it ran at most
+    /// once each time it was entered.
+    pub fn is_counted(&self) -> bool {
+        match self.known {
+            Known::All => true,
+            Known::Mean => self.high <= 1 && self.entered == Some(self.runs),
+            Known::Each | Known::Total | Known::AtLeast => false,
+        }
     }
 
     pub fn of(all: Together<Turns>) -> Vec<Turns> {
@@ -166,8 +181,10 @@ impl<'a> Tree<'a> {
         let alike = classes.iter().map(|class| class.ranks.clone()).collect();
         let (nodes, functions) = (branches(&loops), HashMap::new());
         let (lanes, by_symbol) = (Rc::new(lanes(bundle, structure)), OnceCell::new());
+        let came = Rc::new(chronology::came(&loops, &nodes, classes.iter().map(|class| &class.times[..])));
+        let of_source = false;
         let mut tree =
-            Tree { cohort, ranks, nodes, alike, functions, lanes, by_symbol, found, of_source: false };
+            Tree { cohort, ranks, nodes, alike, functions, lanes, by_symbol, came, found, of_source };
         let mut turns: Vec<Together<Turns>> = tree.nodes.iter().map(|_| Together::new()).collect();
         for class in &classes {
             enter(&mut turns, &loops, class);
@@ -194,6 +211,7 @@ impl<'a> Tree<'a> {
             functions: self.functions.clone(),
             lanes: self.lanes.clone(),
             by_symbol: OnceCell::new(),
+            came: self.came.clone(),
             found: self.found,
             of_source: true,
         }
@@ -262,27 +280,31 @@ impl<'a> Tree<'a> {
         for branch in &self.nodes {
             let Some(symbol) = branch.symbol() else { continue };
             for turns in &branch.turns {
-                for kind in turns.ranks.iter().filter_map(|rank| kinds.get(&rank)) {
-                    let made = calls[*kind].entry(symbol).or_insert(0);
+                let mut add = |kind: usize| {
+                    let made = calls[kind].entry(symbol).or_insert(0);
                     *made = made.saturating_add(turns.runs);
+                };
+                if turns.ranks.len() < kinds.len() as u64 {
+                    turns.ranks.iter().filter_map(|rank| kinds.get(&rank)).for_each(|kind| add(*kind));
+                } else {
+                    let here = kinds.iter().filter(|(rank, _)| turns.ranks.contains(**rank));
+                    here.for_each(|(_, kind)| add(*kind));
                 }
             }
         }
         calls
     }
 
-    /// How often each rank makes a call.
-    pub fn occurrences(&self, symbol: u32) -> BTreeMap<u32, u64> {
-        let mut all = BTreeMap::new();
-        for &node in self.nodes_of(symbol) {
-            for turns in self.nodes[node].turns.iter().filter(|turns| turns.runs > 0) {
-                for rank in turns.ranks.iter() {
-                    let made = all.entry(rank).or_insert(0u64);
-                    *made = made.saturating_add(turns.runs);
-                }
-            }
-        }
-        all
+    /// How often ranks make a call; of more than `most` one in so many.
+    pub fn occurrences(&self, symbol: u32, most: u64) -> Vec<(u32, u64)> {
+        let nodes = self.nodes_of(symbol);
+        let turns = nodes.iter().flat_map(|&node| &self.nodes[node].turns).filter(|turns| turns.runs > 0);
+        // Often the same list again and again.
+        let lists: HashSet<&RankList> = turns.map(|turns| &turns.ranks).collect();
+        let ranks = together::all(lists);
+        let every = usize::try_from(ranks.len().div_ceil(most)).unwrap_or(usize::MAX).max(1);
+        let made = |rank| nodes.iter().map(|&node| self.runs_on(node, rank)).fold(0, u64::saturating_add);
+        ranks.iter().step_by(every).map(|rank| (rank, made(rank))).collect()
     }
 }
 

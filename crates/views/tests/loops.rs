@@ -342,6 +342,45 @@ fn communicators_are_called_as_in_a_dump() {
     assert!(shown.contains("comm=comm#0)"), "{shown}");
 }
 
+/// Every function has a loop, and no line.
+struct Deep;
+
+impl Names for Deep {
+    fn places(&self, frame: Frame) -> Rc<[Place]> {
+        let function = Some(format!("f{}", frame.offset / 100));
+        Rc::new([Place { function, distance: frame.offset % 100, ..Place::default() }])
+    }
+
+    fn function(&self, frame: Frame) -> Option<u64> {
+        Some(frame.offset / 100)
+    }
+
+    fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
+        let begin = calls[0].offset / 100 * 100;
+        vec![Turn { code: vec![begin..begin + 100], ..Turn::default() }]
+    }
+
+    fn order(&self, _: &[Frame], _: Option<&Turn>) -> Option<Order> {
+        None
+    }
+}
+
+#[test]
+fn loops_in_functions_in_loops() {
+    let stack: Vec<u64> = (1..=64).map(|function| 100 * function + 5).collect();
+    let mut calls = Vec::new();
+    for _ in 0..5 {
+        calls.push(call("MPI_Barrier").object("MPI_COMM_WORLD").from(&stack));
+        calls.push(send(1, "MPI_INT").from(&stack[..3]));
+    }
+    let mut out = Vec::new();
+    write_text(&looped(&[vec![calls]]), &Deep, &Options::default(), &mut out).unwrap();
+    let shown = String::from_utf8(out).unwrap();
+    assert!(shown.contains("MPI_Barrier(comm=world)") && shown.contains("at f64+0x5"), "{shown}");
+    // As they came: the barrier, then the message, though it stands in an outer function.
+    assert!(shown.find("MPI_Barrier") < shown.find("MPI_Send"), "{shown}");
+}
+
 #[test]
 fn time_by_call_site() {
     use refrain_views::stats::{sites, write_sites_json, write_sites_text};

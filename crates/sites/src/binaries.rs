@@ -13,10 +13,14 @@ use refrain_fold::bundle::sites::{Frame, Module};
 
 use crate::code::{self, Code, Order};
 use crate::debug::{self, Files};
+use crate::ends::{self, Back, Callee, Link};
 use crate::functions::{Functions, without_parameters};
 use crate::nest::Turn;
 use crate::pieces::{self, Whole};
 use crate::{Names, Place, Source, plain};
+
+/// More callees than these are taken to return.
+const MOST_CALLEES: usize = 1 << 14;
 
 /// Opens a module when one of its frames is first asked for.
 pub struct Binaries {
@@ -41,6 +45,9 @@ struct Opened {
     jumps: RefCell<HashMap<u64, Rc<[u64]>>>,
     wholes: RefCell<HashMap<u64, Rc<Whole>>>,
     code: RefCell<HashMap<u64, Rc<Code>>>,
+    /// By the slot.
+    links: OnceCell<HashMap<u64, Link>>,
+    backs: RefCell<HashMap<Callee, Back>>,
 }
 
 impl std::fmt::Debug for Binaries {
@@ -142,6 +149,8 @@ impl Opened {
             jumps: RefCell::default(),
             wholes: RefCell::default(),
             code: RefCell::default(),
+            links: OnceCell::new(),
+            backs: RefCell::default(),
         }
     }
 
@@ -154,7 +163,7 @@ impl Opened {
         let mut places = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let name = |f: &addr2line::FunctionName<_>| {
-                Some(plain(without_parameters(&f.demangle().ok()?)).into_owned())
+                Some(plain(&without_parameters(&f.demangle().ok()?)).into_owned())
             };
             let source = frame
                 .location
@@ -195,6 +204,53 @@ impl Opened {
         found
     }
 
+    /// What a call goes to at last, if that is of this module, or what its name says.
+    fn link(&self, callee: Callee) -> Option<Link> {
+        let slot = match callee {
+            Callee::Slot(slot) => Some(slot),
+            // As long as such code is.
+            Callee::At(start) => {
+                self.bytes_at(&(start..start.saturating_add(16))).and_then(|bytes| ends::slot(&bytes, start))
+            }
+        };
+        let links = || object::File::parse(&*self.bytes).map(|file| ends::links(&file)).unwrap_or_default();
+        let own = match (slot, callee) {
+            (Some(slot), _) => match self.links.get_or_init(links).get(&slot)? {
+                Link::Own(start) => *start,
+                named => return Some(*named),
+            },
+            (None, Callee::At(start)) => start,
+            (None, Callee::Slot(_)) => return None,
+        };
+        Some(match self.functions.symbol_name(own).map_or(Back::Returns, ends::by_name) {
+            Back::Returns => Link::Own(own),
+            back => Link::Named(back),
+        })
+    }
+
+    /// What comes after a call.
+    fn back(&self, callee: Callee) -> Back {
+        if let Some(known) = self.backs.borrow().get(&callee) {
+            return *known;
+        }
+        if self.backs.borrow().len() >= MOST_CALLEES {
+            return Back::Returns;
+        }
+        let back = match self.link(callee) {
+            Some(Link::Named(back)) => back,
+            Some(Link::Own(start)) => {
+                match ends::never_returns(&self.functions, start, &|range| self.bytes_at(range)) {
+                    // How it ends is not known.
+                    true => Back::Throws,
+                    false => Back::Returns,
+                }
+            }
+            None => Back::Returns,
+        };
+        self.backs.borrow_mut().insert(callee, back);
+        back
+    }
+
     /// The function around an address.
     fn whole(&self, address: u64) -> Option<Rc<Whole>> {
         let start = self.functions.range(address)?.start;
@@ -213,7 +269,7 @@ impl Opened {
         Some(known.unwrap_or_else(|| {
             let piece = |piece: &Range<u64>| (self.bytes_at(piece).unwrap_or_default(), piece.start);
             let pieces: Vec<(Vec<u8>, u64)> = whole.pieces.iter().map(piece).collect();
-            let code = Rc::new(Code::x86_64(&pieces, whole.entry));
+            let code = Rc::new(Code::x86_64(&pieces, whole.entry, &|callee| self.back(callee)));
             self.code.borrow_mut().insert(whole.entry, code.clone());
             code
         }))
@@ -246,6 +302,7 @@ impl Opened {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use object::ObjectSymbol;
 
     /// The path of a module is whatever the trace says.
     #[test]
@@ -258,5 +315,31 @@ mod tests {
         assert_eq!(names.places(frame)[0].to_string(), r"x\n\u001b[2J.so+0x10");
         let warnings = names.warnings();
         assert!(warnings[0].starts_with(r"/nowhere/x\n\u001b[2J.so is not there"), "{warnings:?}");
+    }
+
+    /// This very program: Rust's own ways to give up never return, and reach the system's by slots.
+    #[test]
+    fn what_comes_back() {
+        let path = std::env::current_exe().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        let file = object::File::parse(&*bytes).unwrap();
+        if file.architecture() != Architecture::X86_64 {
+            return;
+        }
+        let named = |part: &str| {
+            let is_it =
+                |s: &object::Symbol| s.is_definition() && s.name().is_ok_and(|name| name.contains(part));
+            file.symbols().find(is_it).unwrap().address()
+        };
+        let (gives_up, comes_back) = (named("panicking9panic_fmt"), named("what_comes_back"));
+        let links = ends::links(&file);
+        let (slot, _) = links.iter().find(|(_, link)| **link == Link::Named(Back::Never)).unwrap();
+        let slot = *slot;
+        let files = Files { debug: path.clone(), module: path, bytes, supplement: None, doubt: None };
+        let opened = Opened::new(files);
+        assert_eq!(opened.back(Callee::At(gives_up)), Back::Throws);
+        assert_eq!(opened.back(Callee::At(comes_back)), Back::Returns);
+        assert_eq!(opened.back(Callee::Slot(slot)), Back::Never);
+        assert_eq!(opened.back(Callee::Slot(slot + 1)), Back::Returns);
     }
 }

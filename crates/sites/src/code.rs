@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic};
 
+use crate::ends::{Back, Callee};
+
 /// Longer functions are not looked into.
 const MOST_INSTRUCTIONS: usize = 1 << 20;
 /// Nor are those with more ways from indirect jumps to where they may go.
@@ -28,6 +30,9 @@ struct Block {
 /// What an instruction does to the order of things.
 enum Flow {
     On,
+    /// On, and there is nothing to it.
+    Padding,
+    Call(Callee),
     Branch(u64),
     Jump(u64),
     /// To where only the data know.
@@ -42,7 +47,8 @@ fn flow(instruction: &Instruction) -> Flow {
         FlowControl::IndirectBranch => Flow::Anywhere,
         FlowControl::Return | FlowControl::Exception => Flow::End,
         _ if instruction.mnemonic() == Mnemonic::Hlt => Flow::End,
-        _ => Flow::On,
+        _ if instruction.mnemonic() == Mnemonic::Nop => Flow::Padding,
+        _ => Callee::of(instruction).map_or(Flow::On, Flow::Call),
     }
 }
 
@@ -56,12 +62,41 @@ fn decode(bytes: &[u8], start: u64, most: usize) -> Vec<(Range<u64>, Flow)> {
     }
     if let Some((_, last)) = flows.last_mut() {
         *last = match std::mem::replace(last, Flow::End) {
-            Flow::On => Flow::End,
+            Flow::On | Flow::Padding | Flow::Call(_) => Flow::End,
             Flow::Branch(target) => Flow::Jump(target),
             other => other,
         };
     }
     flows
+}
+
+/// Calls become the end where nothing comes back from them, and else go on, as padding does.
+fn settle(flows: &mut [(Range<u64>, Flow)], back: &dyn Fn(Callee) -> Back) {
+    let target = |(_, flow): &(_, Flow)| match flow {
+        Flow::Branch(target) | Flow::Jump(target) => Some(*target),
+        _ => None,
+    };
+    let mut targets: Vec<u64> = flows.iter().filter_map(target).collect();
+    targets.sort_unstable();
+    // Backwards: whether what comes next, apart from padding, is jumped to.
+    let mut told = false;
+    for (range, flow) in flows.iter_mut().rev() {
+        let is_padding = matches!(flow, Flow::Padding);
+        match flow {
+            Flow::Call(callee) => {
+                let ends = match back(*callee) {
+                    Back::Returns => false,
+                    // Code that nothing jumps to may be where the exception is caught, so the way is kept.
+                    Back::Throws => told,
+                    Back::Never => true,
+                };
+                *flow = if ends { Flow::End } else { Flow::On };
+            }
+            Flow::Padding => *flow = Flow::On,
+            _ => {}
+        }
+        told = targets.binary_search(&range.start).is_ok() || is_padding && told;
+    }
 }
 
 /// Where a piece of code of x86-64 jumps to, outside of it.
@@ -80,11 +115,13 @@ pub fn jumps(bytes: &[u8], start: u64) -> Vec<u64> {
 
 impl Code {
     /// Of the pieces of one function of x86-64, in the order of their addresses: the bytes of each, and where it begins.
-    pub fn x86_64(pieces: &[(Vec<u8>, u64)], entry: u64) -> Code {
+    /// `back`: what comes after calls.
+    pub fn x86_64(pieces: &[(Vec<u8>, u64)], entry: u64, back: &dyn Fn(Callee) -> Back) -> Code {
         let mut flows = Vec::new();
         for (bytes, start) in pieces {
             flows.extend(decode(bytes, *start, MOST_INSTRUCTIONS.saturating_sub(flows.len())));
         }
+        settle(&mut flows, back);
         Code::of(&flows, &pieces.iter().map(|(_, start)| *start).collect::<Vec<_>>(), entry)
     }
 
@@ -94,7 +131,7 @@ impl Code {
         let mut leaders: BTreeMap<u64, bool> = pieces.iter().map(|&start| (start, start == entry)).collect();
         for (range, flow) in flows {
             match flow {
-                Flow::On => continue,
+                Flow::On | Flow::Padding | Flow::Call(_) => continue,
                 Flow::Branch(target) | Flow::Jump(target) if known(*target) => {
                     leaders.insert(*target, true);
                 }
@@ -124,7 +161,7 @@ impl Code {
             let Some((range, flow)) = last else { continue };
             let on = block_at(range.end);
             let next: Vec<usize> = match flow {
-                Flow::On => on.into_iter().collect(),
+                Flow::On | Flow::Padding | Flow::Call(_) => on.into_iter().collect(),
                 Flow::Branch(target) => on.into_iter().chain(block_at(*target)).collect(),
                 Flow::Jump(target) => block_at(*target).into_iter().collect(),
                 Flow::Anywhere => cases.clone(),
@@ -322,6 +359,10 @@ mod tests {
         Code::of(&flows, &[0], 0)
     }
 
+    fn returns(_: Callee) -> Back {
+        Back::Returns
+    }
+
     #[track_caller]
     fn check(text: &str, calls: &[u64], loops: &[&[u64]]) {
         let found = code(text).loops(calls);
@@ -385,14 +426,39 @@ mod tests {
     fn real_instructions() {
         // push rbx; mov ebx,10; (call +0); (sub ebx,1; jne to the call); pop rbx; ret
         let bytes = [0x53, 0xbb, 10, 0, 0, 0, 0xe8, 0, 0, 0, 0, 0x83, 0xeb, 1, 0x75, 0xf6, 0x5b, 0xc3];
-        let code = Code::x86_64(&[(bytes.to_vec(), 0x1000)], 0x1000);
+        let code = Code::x86_64(&[(bytes.to_vec(), 0x1000)], 0x1000, &returns);
         let around = 0x1006..0x1010;
         assert_eq!(code.loops(&[0x100a]), [[around]]);
         assert!(code.loops(&[0x1001]).is_empty());
-        assert!(Code::x86_64(&[], 0).loops(&[0]).is_empty());
+        assert!(Code::x86_64(&[], 0, &returns).loops(&[0]).is_empty());
         // Nothing but `jmp rax`, each of which may go to all others.
-        assert!(Code::x86_64(&[([0xff, 0xe0].repeat(1 << 18), 0)], 0).loops(&[0]).is_empty());
+        assert!(Code::x86_64(&[([0xff, 0xe0].repeat(1 << 18), 0)], 0, &returns).loops(&[0]).is_empty());
     }
+
+    #[test]
+    fn calls_that_do_not_come_back() {
+        // je to the loop; (call 0x2000; ja to the other call); ret; (call 0x3000; nop);
+        // the loop: (sub ebx,1; jne to the loop); jmp to the first call
+        let mut bytes = vec![0x74, 0x0e, 0xe8, 0xf9, 0x0f, 0, 0, 0x77, 1, 0xc3, 0xe8, 0xf1, 0x1f, 0, 0, 0x90];
+        bytes.extend([0x83, 0xeb, 1, 0x75, 0xfb, 0xeb, 0xeb]);
+        let check = |bytes: &[u8], back: Back, call: usize, inner: usize| {
+            let after = |callee| if callee == Callee::At(0x3000) { back } else { Back::Returns };
+            let code = Code::x86_64(&[(bytes.to_vec(), 0x1000)], 0x1000, &after);
+            assert_eq!(code.loops(&[0x1002]).len(), call, "{back:?} {code:?}");
+            assert_eq!(code.loops(&[0x1010]).len(), inner, "{back:?} {code:?}");
+        };
+        check(&bytes, Back::Returns, 1, 1);
+        check(&bytes, Back::Throws, 0, 1);
+        check(&bytes, Back::Never, 0, 1);
+        // Nothing jumps to what stands behind the call: it may be where an exception is caught.
+        bytes[0] = 0x90;
+        bytes[1] = 0x90;
+        bytes[0x14] = 0;
+        check(&bytes, Back::Returns, 1, 1);
+        check(&bytes, Back::Throws, 1, 1);
+        check(&bytes, Back::Never, 0, 0);
+    }
+
     #[test]
     fn pieces_of_a_function() {
         // je into the other piece, which calls and jumps back; (sub ebx,1; jne to the je); ret
@@ -405,7 +471,7 @@ mod tests {
             hot[1] = (start as i64 - 0x1009) as u8;
             assert_eq!(jumps(&hot, 0x1007), [start]);
             assert_eq!(jumps(&cold, start).len(), loops);
-            let code = Code::x86_64(&[(cold, start), (hot, 0x1007)], 0x1007);
+            let code = Code::x86_64(&[(cold, start), (hot, 0x1007)], 0x1007, &returns);
             assert_eq!(code.loops(&[start]).len(), loops, "{code:?}");
             assert_eq!(code.loops(&[0x1009]).len(), 1);
             let whole = code.order(&[start, 0x100e], None);

@@ -1,5 +1,6 @@
 //! Where functions begin and end, and what symbol tables call them.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 
@@ -13,6 +14,8 @@ use crate::plain;
 pub struct Functions {
     /// From the tables for unwinding, which are there even when symbols are not.
     ranges: Vec<Range<u64>>,
+    /// By where those begin that catch exceptions, the table of where they do.
+    catches: HashMap<u64, u64>,
     symbols: Vec<Symbol>,
     /// Where there are symbols with that name, apart from what says that it was moved: only of names with such a one.
     moved: HashMap<String, Vec<u64>>,
@@ -63,11 +66,10 @@ impl Functions {
         // Of several names for one place the one that says how long it is, and then the shortest.
         symbols.sort_by_key(|s| (s.address, s.size == 0, s.name.len()));
         symbols.dedup_by_key(|s| s.address);
-        let mut ranges: Vec<Range<u64>> =
-            files.iter().find_map(|file| unwind_ranges(file)).unwrap_or_default();
+        let (mut ranges, catches) = files.iter().find_map(|file| unwind_ranges(file)).unwrap_or_default();
         ranges.sort_by_key(|r| (r.start, r.end));
         ranges.dedup_by_key(|r| r.start);
-        Functions::with(ranges, symbols)
+        Functions { catches, ..Functions::with(ranges, symbols) }
     }
 
     fn with(ranges: Vec<Range<u64>>, symbols: Vec<Symbol>) -> Functions {
@@ -78,13 +80,19 @@ impl Functions {
                 places.push(symbol.address);
             }
         }
-        Functions { ranges, symbols, moved }
+        Functions { ranges, catches: HashMap::new(), symbols, moved }
     }
 
     #[cfg(test)]
     pub fn test(ranges: Vec<Range<u64>>, names: &[(u64, &str)]) -> Functions {
         let symbol = |&(address, name): &(u64, &str)| Symbol { address, size: 0, name: name.into() };
         Functions::with(ranges, names.iter().map(symbol).collect())
+    }
+
+    #[cfg(test)]
+    pub fn catching(mut self, start: u64, table: u64) -> Functions {
+        self.catches.insert(start, table);
+        self
     }
 
     /// The function around an address, as addresses.
@@ -116,6 +124,16 @@ impl Functions {
         self.symbols.get(at)
     }
 
+    /// As the symbol table has it, of what begins here.
+    pub fn symbol_name(&self, start: u64) -> Option<&str> {
+        self.symbol_at(start).map(|symbol| &*symbol.name)
+    }
+
+    /// Where the table is that says where what begins here catches exceptions.
+    pub fn catches(&self, start: u64) -> Option<u64> {
+        self.catches.get(&start).copied()
+    }
+
     /// What begins here is a part of a function that was moved away from the rest.
     pub fn is_cold(&self, start: u64) -> bool {
         self.symbol_at(start).is_some_and(Symbol::is_cold)
@@ -138,32 +156,48 @@ impl Functions {
         let symbol = self.symbol(address)?;
         let name = symbol.name.split_once('@').map_or(&*symbol.name, |(name, _)| name);
         let name = addr2line::demangle_auto(name.into(), None);
-        Some((plain(without_parameters(&name)).into_owned(), symbol.address))
+        Some((plain(&without_parameters(&name)).into_owned(), symbol.address))
     }
 }
 
-/// `A::f(int, char) const` is `A::f`: what it takes says little and fills lines.
-pub fn without_parameters(name: &str) -> &str {
-    let Some(end) = name.rfind(')').map(|at| at + 1) else { return name };
-    let behind = name[end..].split(" [clone").next().unwrap_or_default();
-    if !behind.split_whitespace().all(|word| matches!(word, "const" | "volatile" | "&" | "&&")) {
-        return name;
-    }
+/// `A::f(int, char) const` is `A::f`: what it takes says little and fills lines. A clone stays one: `f(int) [clone .cold]`
+/// is `f.cold`.
+pub fn without_parameters(name: &str) -> Cow<'_, str> {
+    let Some(end) = name.rfind(')').map(|at| at + 1) else { return name.into() };
+    let (behind, clones) = match name[end..].find(" [clone ") {
+        Some(at) => name[end..].split_at(at),
+        None => (&name[end..], ""),
+    };
+    let clone = |text: &str| Some(text.strip_prefix("[clone ")?.strip_suffix(']')?.to_owned());
+    let is_plain = |word: &str| matches!(word, "const" | "volatile" | "&" | "&&");
+    let clones = clones.split_inclusive(']').map(|text| clone(text.trim_start())).collect::<Option<String>>();
+    let Some(clones) = clones.filter(|_| behind.split_whitespace().all(is_plain)) else {
+        return name.into();
+    };
     let mut open = 0;
-    for (at, letter) in name[..end].char_indices().rev() {
+    let begin = name[..end].char_indices().rev().find_map(|(at, letter)| {
         match letter {
             ')' => open += 1,
             '(' => open -= 1,
             _ => {}
         }
-        if open == 0 {
-            return if at == 0 { name } else { &name[..at] };
+        (open == 0).then_some(at)
+    });
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let short = match begin.map(|at| &name[..at]) {
+        None | Some("") => return name.into(),
+        // These are its name.
+        Some(short) if short.strip_suffix("operator").is_some_and(|of| !of.ends_with(is_part)) => {
+            &name[..end]
         }
-    }
-    name
+        Some(short) => short,
+    };
+    if clones.is_empty() { short.into() } else { (short.to_owned() + &clones).into() }
 }
 
-fn unwind_ranges(file: &object::File) -> Option<Vec<Range<u64>>> {
+type Unwinding = (Vec<Range<u64>>, HashMap<u64, u64>);
+
+fn unwind_ranges(file: &object::File) -> Option<Unwinding> {
     let section = file.section_by_name(".eh_frame")?;
     let data = section.data().ok().filter(|data| !data.is_empty())?;
     let endian = if file.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
@@ -176,6 +210,7 @@ fn unwind_ranges(file: &object::File) -> Option<Vec<Range<u64>>> {
         .set_got(address(".got"));
     let mut entries = frames.entries(&bases);
     let mut ranges = Vec::new();
+    let mut catches = HashMap::new();
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
         let cie = |frames: &EhFrame<_>, bases: &_, offset: gimli::EhFrameOffset<usize>| {
@@ -183,9 +218,13 @@ fn unwind_ranges(file: &object::File) -> Option<Vec<Range<u64>>> {
         };
         if let Ok(fde) = partial.parse(cie) {
             ranges.push(fde.initial_address()..fde.initial_address().saturating_add(fde.len()));
+            if let Some(table) = fde.lsda() {
+                // One that is told by another place is nowhere.
+                catches.insert(fde.initial_address(), table.direct().unwrap_or(u64::MAX));
+            }
         }
     }
-    Some(ranges)
+    Some((ranges, catches))
 }
 
 #[cfg(test)]
@@ -200,7 +239,14 @@ mod tests {
             ("A::operator()(int) const", "A::operator()"),
             ("(anonymous namespace)::f", "(anonymous namespace)::f"),
             ("(anonymous namespace)::f()", "(anonymous namespace)::f"),
-            ("run(int) [clone .cold]", "run"),
+            ("run(int) [clone .cold]", "run.cold"),
+            ("f(int) [clone .part.0]", "f.part.0"),
+            ("A::f(int) const [clone .isra.0] [clone .cold]", "A::f.isra.0.cold"),
+            ("f(int) [clone", "f(int) [clone"),
+            ("operator()", "operator()"),
+            ("A::operator()", "A::operator()"),
+            ("A::operator()() [clone .cold]", "A::operator().cold"),
+            ("my_operator(int)", "my_operator"),
             ("f(int)::{lambda()#1}", "f(int)::{lambda()#1}"),
             ("<(A, B) as T>::f", "<(A, B) as T>::f"),
             ("(A)", "(A)"),

@@ -17,6 +17,7 @@
 mod binaries;
 mod code;
 mod debug;
+mod ends;
 mod functions;
 mod nest;
 mod pieces;

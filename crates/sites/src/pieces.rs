@@ -20,13 +20,16 @@ pub struct Whole {
     pub pieces: Vec<Range<u64>>,
 }
 
-/// The function around an address. `jumps`: where a piece jumps to, outside of it.
+/// The function around an address. `jumps`: where a piece jumps to, outside of it, in the order of addresses.
 pub fn whole(functions: &Functions, address: u64, jumps: &dyn Fn(&Range<u64>) -> Rc<[u64]>) -> Option<Whole> {
     let first = functions.range(address)?;
-    let into = |from: &Range<u64>, to: &Range<u64>| jumps(from).iter().any(|target| to.contains(target));
-    let past = |from: &Range<u64>, to: &Range<u64>| {
-        jumps(from).iter().any(|target| to.contains(target) && *target != to.start)
+    let between = |from: &Range<u64>, start: u64, end: u64| {
+        let targets = jumps(from);
+        let at = targets.partition_point(|&target| target < start);
+        targets.get(at).is_some_and(|&target| target < end)
     };
+    let into = |from: &Range<u64>, to: &Range<u64>| between(from, to.start, to.end);
+    let past = |from: &Range<u64>, to: &Range<u64>| between(from, to.start.saturating_add(1), to.end);
     let is_one = |a: &Range<u64>, b: &Range<u64>| {
         let both = into(a, b) && into(b, a);
         let named = functions.is_cold_of(b.start, a.start) || functions.is_cold_of(a.start, b.start);
@@ -37,7 +40,11 @@ pub fn whole(functions: &Functions, address: u64, jumps: &dyn Fn(&Range<u64>) ->
     while let Some(piece) = pieces.get(at).cloned() {
         let targets = jumps(&piece);
         let named = functions.namesakes(piece.start);
-        for other in targets.iter().chain(&named).filter_map(|&target| functions.range(target)) {
+        let mut others: Vec<Range<u64>> =
+            targets.iter().chain(&named).filter_map(|&target| functions.range(target)).collect();
+        others.sort_by_key(|other| (other.start, other.end));
+        others.dedup();
+        for other in others {
             if pieces.len() < MOST_PIECES && !pieces.contains(&other) && is_one(&piece, &other) {
                 pieces.push(other);
             }
@@ -46,8 +53,10 @@ pub fn whole(functions: &Functions, address: u64, jumps: &dyn Fn(&Range<u64>) ->
     }
     // What is jumped to is no entry, unless nothing else is left.
     let entered = |piece: &&Range<u64>| {
-        let is_target = pieces.iter().any(|other| other != *piece && jumps(other).contains(&piece.start));
-        (functions.is_cold(piece.start), is_target, u64::MAX - (piece.end - piece.start))
+        let is_target =
+            pieces.iter().any(|other| other != *piece && jumps(other).binary_search(&piece.start).is_ok());
+        // At last where it is, or it would depend on where the search began.
+        (functions.is_cold(piece.start), is_target, u64::MAX - (piece.end - piece.start), piece.start)
     };
     let entry = pieces.iter().min_by_key(entered).unwrap_or(&first).start;
     pieces.sort_by_key(|piece| piece.start);
@@ -64,7 +73,10 @@ mod tests {
         let ranges = (0..8).map(|i| 10 * i..10 * i + 10).collect();
         let functions = Functions::test(ranges, names);
         let from = |piece: &Range<u64>| {
-            jumps.iter().filter(|(from, _)| piece.contains(from)).map(|(_, to)| *to).collect()
+            let mut targets: Vec<u64> =
+                jumps.iter().filter(|(from, _)| piece.contains(from)).map(|(_, to)| *to).collect();
+            targets.sort_unstable();
+            targets.into()
         };
         let expected = Whole { entry, pieces: pieces.iter().map(|&start| start..start + 10).collect() };
         assert_eq!(whole(&functions, address, &from), Some(expected), "{names:?} {jumps:?} {address}");
@@ -91,6 +103,14 @@ mod tests {
         check(&[], &[(12, 24), (32, 27)], 12, 10, &[10]);
         // As they are named, but nothing leads from one to the other.
         check(&[(0, "f.cold"), (10, "f")], &[], 12, 10, &[10]);
+    }
+
+    #[test]
+    fn the_entry_is_the_same_from_everywhere() {
+        // Each is jumped to by the other, and neither is longer.
+        for address in [15, 25] {
+            check(&[], &[(12, 20), (13, 24), (22, 10)], address, 10, &[10, 20]);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! How fast a format packs and unpacks, in memory, in processor time: `speed TRACE [FORMAT...]`. Best of five. Packing as one
+//! How fast a format packs and unpacks, in memory, in processor time: `speed TRACE [FORMAT[:LEVEL]...]`. Best of five. Packing as one
 //! core does it, all threads together, and as two do, where the busier one counts.
 
 use std::fs::File;
@@ -13,8 +13,14 @@ const ROUNDS: usize = 5;
 fn main() {
     let mut words = std::env::args().skip(1);
     let trace = words.next().expect("speed TRACE [FORMAT...]");
-    let formats: Vec<Format> = words.map(|name| Format::named(&name).expect("a format's name")).collect();
-    let formats = if formats.is_empty() { vec![Format::Pdats, Format::Pdats64] } else { formats };
+    let named = |name: String| {
+        let (name, level) = name.split_once(':').map_or((&*name, None), |(name, level)| (name, Some(level)));
+        let level = level.map(|level| level.parse().expect("a level is a number"));
+        (Format::named(name).expect("a format's name"), level)
+    };
+    let formats: Vec<(Format, Option<u32>)> = words.map(named).collect();
+    let usual = vec![(Format::Pdats, None), (Format::Pdats64, None)];
+    let formats = if formats.is_empty() { usual } else { formats };
     let file = File::open(&trace).expect("the trace opens");
     let mut reader = open(Box::new(file), &trace, of_name(&trace).0).expect("the trace is one");
     let mut batches = Vec::new();
@@ -29,8 +35,8 @@ fn main() {
         "{:<10} {:>12} {:>10} {:>14} {:>13} {:>16}",
         "format", "references", "bytes/ref", "pack, M refs/s", "on two cores", "unpack, M refs/s"
     );
-    for format in formats {
-        let options = Options { dictionary: counts.dictionary(), ..Options::default() };
+    for (format, level) in formats {
+        let options = Options { dictionary: counts.dictionary(), level, ..Options::default() };
         let fill = Fields::NAMES
             .map(|name| Some(0).filter(|_| Fields::named(name).unwrap().and(format.needs()) != Fields::NONE));
         let mut shape = Shape { drop: reader.fields().without(format.keeps()), fill, ..Shape::default() };

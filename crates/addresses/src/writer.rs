@@ -32,6 +32,8 @@ pub struct Options {
     pub dictionary: Dictionary,
     /// Refrain's own form: its blocks.
     pub division: Division,
+    /// And how hard it is packed, 1 to 19, if not as usual.
+    pub level: Option<u32>,
 }
 
 impl Default for Options {
@@ -41,6 +43,7 @@ impl Default for Options {
             repeats: true,
             dictionary: Dictionary::default(),
             division: Division::default(),
+            level: None,
         }
     }
 }
@@ -84,7 +87,7 @@ impl<W: Write> Writer<W> {
                 options.repeats,
             )),
             Format::Pdi => Box::new(pdi::Encoder::new(pdi::Header::classic(), &options.dictionary)),
-            Format::Rfa => Box::new(packed::Encoder::new(fields, options.division)),
+            Format::Rfa => Box::new(packed::Encoder::new(fields, options.division, options.level)),
             Format::Pdi64 => {
                 Box::new(pdi::Encoder::new(pdi::Header::wide(options.steps), &options.dictionary))
             }

@@ -102,6 +102,8 @@ fn what_cannot_be_known_is_asked_for() {
     place.refrain("convert --from din-word a.din b.pdt --drop words --step 8").check(2, "no step");
     place.refrain("convert --from din-word a.din b.pdt --drop words --level 9").check(2, "compressed");
     place.refrain("convert --from din-word a.din b.pdi.gz --level 10").check(2, "1 to 9");
+    place.refrain("convert --from din-word a.din b.rfa --level 20").check(2, "1 to 19");
+    place.refrain("convert --from din-word a.din b.rfa --level 19").check(0, "");
 }
 
 #[test]

@@ -33,14 +33,14 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    pub(crate) fn new(fields: Fields, division: Division) -> Encoder {
+    pub(crate) fn new(fields: Fields, division: Division, level: Option<u32>) -> Encoder {
         let division = Division { block: division.block.clamp(1, MOST_THICK), group: division.group.max(1) };
         Encoder {
             fields,
             division,
             model: Model::new(fields),
             filling: Filling::default(),
-            line: Line::new(),
+            line: Line::new(level),
             packing: false,
             block: 0,
             due: division.block,

@@ -10,18 +10,23 @@ use zstd::stream::raw::{CParameter, DParameter, Decoder, Encoder, InBuffer, Oper
 use super::columns::{COLUMNS, Filling, Taking, WIDEST, put_varint, take_varint};
 use super::most_bytes;
 
-const LEVEL: i32 = 6;
+/// How hard zstd tries, if nobody says.
+const LEVEL: u32 = 6;
 /// How far back zstd looks in a column, in bytes to the power of two: enough for several blocks, and small because there
 /// are many columns.
-const WINDOW: u32 = 17;
+const WINDOW: u32 = 20;
 
 /// Bytes of a block's columns from what the model said.
-#[derive(Default)]
 pub(crate) struct Packer {
+    level: u32,
     encoders: [Option<Encoder<'static>>; COLUMNS],
 }
 
 impl Packer {
+    fn new(level: Option<u32>) -> Packer {
+        Packer { level: level.unwrap_or(LEVEL), encoders: Default::default() }
+    }
+
     /// `first`: nothing from before is needed to unpack it.
     fn pack(&mut self, filling: &Filling, first: bool) -> io::Result<Vec<u8>> {
         let mut packed = Vec::new();
@@ -34,7 +39,7 @@ impl Packer {
             }
             let encoder = match &mut self.encoders[at] {
                 Some(encoder) => encoder,
-                none => none.insert(encoder()?),
+                none => none.insert(encoder(self.level)?),
             };
             let bytes = pack(encoder, column)?;
             packed.push(at as u8);
@@ -46,8 +51,8 @@ impl Packer {
     }
 }
 
-fn encoder() -> io::Result<Encoder<'static>> {
-    let mut encoder = Encoder::new(LEVEL)?;
+fn encoder(level: u32) -> io::Result<Encoder<'static>> {
+    let mut encoder = Encoder::new(level as i32)?;
     encoder.set_parameter(CParameter::WindowLog(WINDOW))?;
     Ok(encoder)
 }
@@ -84,11 +89,11 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    pub(crate) fn new() -> Line {
+    pub(crate) fn new(level: Option<u32>) -> Line {
         let (to, jobs) = sync_channel::<Job>(1);
         let (done, from) = sync_channel::<Job>(1);
         let work = move || {
-            let mut packer = Packer::default();
+            let mut packer = Packer::new(level);
             for mut job in jobs {
                 job.bytes = packer.pack(&job.filling, job.first);
                 if done.send(job).is_err() {
@@ -99,7 +104,7 @@ impl Line {
         let alone = std::thread::available_parallelism().is_ok_and(|cores| cores.get() == 1);
         let thread = if alone { None } else { std::thread::Builder::new().spawn(work).ok() };
         match thread {
-            None => Line::Here(Box::default(), None),
+            None => Line::Here(Box::new(Packer::new(level)), None),
             thread => Line::There { to: Some(to), from, thread },
         }
     }

@@ -50,7 +50,7 @@ pub struct Convert {
     /// pdi, pdi64: take the words of this file, and read IN only once
     #[arg(long, value_name = "FILE")]
     dictionary: Option<PathBuf>,
-    /// How hard to compress: gz 1-9, zst 1-22, xz 0-9
+    /// How hard to compress: gz 1-9, zst 1-22, xz 0-9; rfa itself 1-19
     #[arg(long, value_name = "N")]
     level: Option<u32>,
     /// Replace OUT if it is there already
@@ -104,7 +104,7 @@ While it is written, OUT is OUT.<process>.part; a conversion that a signal ends 
 
 pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
     let (format, compression) = target(flags)?;
-    let level = level(flags.level, compression)?;
+    let level = level(flags.level, format, compression)?;
     let mut shape = shape(flags);
     let mut source = Source::open(&flags.input, flags.from)?;
     if let Some(skip) = flags.skip {
@@ -116,7 +116,12 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
             .help("the 64-bit formats have: `--to pdt64`, `--to pdi64`"));
     }
     let dictionary = dictionary(flags, format, &source)?;
-    let options = Options { steps, dictionary, ..Options::default() };
+    let options = Options {
+        steps,
+        dictionary,
+        level: level.filter(|_| compression == Compression::None),
+        ..Options::default()
+    };
     let fields = shape.fields(source.reader.fields());
     // Before there is a file: what does not fit as a whole.
     Writer::with(std::io::sink(), format, fields, &options)
@@ -212,12 +217,16 @@ fn target(flags: &Convert) -> Result<(Format, Compression), Failure> {
     })
 }
 
-fn level(level: Option<u32>, compression: Compression) -> Result<Option<u32>, Failure> {
+fn level(level: Option<u32>, format: Format, compression: Compression) -> Result<Option<u32>, Failure> {
     let Some(chosen) = level else { return Ok(None) };
-    let levels = compression.levels();
-    if compression == Compression::None {
-        return Err(Failure::new("--level is for compressed files").help("`--to pdt.zst` writes one"));
-    }
+    let levels = match compression {
+        Compression::None if format == Format::Rfa => 1..=19,
+        Compression::None => {
+            return Err(Failure::new("--level is for compressed files")
+                .help("`--to pdt.zst` writes one, and so does `--to rfa`"));
+        }
+        _ => compression.levels(),
+    };
     if !levels.contains(&chosen) {
         let (least, most) = (levels.start(), levels.end());
         return Err(Failure::new(format!("--level {chosen} is not one of {least} to {most}")));

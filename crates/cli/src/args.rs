@@ -174,9 +174,11 @@ Examples:
 
 Loops are those of the source: which loop a call is in, and how often one was gone around, is read off the machine code of
 the binaries that ran, which must still be there, and the counts of the calls. `60 times or more` is a loop in which no
-call is sure to be made each time; turns without any call are not counted. Without the code, or where functions
-call themselves, loops are shown as the order of the calls was folded (--folded): then 1,000 iterations (100 x 10) are a
-hundred times ten that differ in what the first does.
+call is sure to be made each time, and turns without any call may have been there, too; calls without a number in it were
+made 60 times. `15 times in all` and `3.5 times on average` are loops within loops of which it is not known how the turns
+are spread. Of loops that show nothing but another loop nothing is shown. Without the code, or where functions call
+themselves, loops are shown as the order of the calls was folded (--folded), which the second line says: then 1,000
+iterations (100 x 10) are a hundred times ten that differ in what the first does. Polls that found nothing are not shown.
 The time-step loop is the outermost one that holds most of the calls; where these are in one inside it that few of its
 turns come to, such as that of one command among many, it is that one. `at f < g` is a call in f, which g called. Peers
 are told from the caller on, rank+1 or around the world (rank+1) mod 8, or as the rank they are where that is one. `1

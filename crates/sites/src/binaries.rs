@@ -48,6 +48,7 @@ struct Opened {
     /// By the slot.
     links: OnceCell<HashMap<u64, Link>>,
     backs: RefCell<HashMap<Callee, Back>>,
+    targets: RefCell<HashMap<u64, Option<u64>>>,
 }
 
 impl std::fmt::Debug for Binaries {
@@ -119,6 +120,12 @@ impl Names for Binaries {
         Some(self.opened(frame.module)?.whole(frame.offset.saturating_sub(1))?.entry)
     }
 
+    fn goes_to(&self, call: Frame) -> Option<u64> {
+        let (opened, _) = self.in_one(&[call])?;
+        let start = opened.goes_to(call.offset)?;
+        self.function(Frame { offset: start.checked_add(1)?, ..call })
+    }
+
     fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
         let Some((opened, addresses)) = self.in_one(calls) else { return Vec::new() };
         let module = calls.first().map_or(0, |call| call.module);
@@ -147,6 +154,7 @@ impl Opened {
             functions,
             lines,
             jumps: RefCell::default(),
+            targets: RefCell::default(),
             wholes: RefCell::default(),
             code: RefCell::default(),
             links: OnceCell::new(),
@@ -226,6 +234,23 @@ impl Opened {
             Back::Returns => Link::Own(own),
             back => Link::Named(back),
         })
+    }
+
+    /// Where the function begins that is called before a place to return to.
+    fn goes_to(&self, behind: u64) -> Option<u64> {
+        if let Some(known) = self.targets.borrow().get(&behind) {
+            return *known;
+        }
+        let callee = self.functions.range(behind.checked_sub(1)?).and_then(|piece| {
+            let bytes = self.bytes_at(&piece)?;
+            ends::callee(&bytes, piece.start, behind)
+        });
+        let found = match callee.and_then(|callee| self.link(callee)) {
+            Some(Link::Own(start)) => Some(start),
+            Some(Link::Named(_)) | None => None,
+        };
+        self.targets.borrow_mut().insert(behind, found);
+        found
     }
 
     /// What comes after a call.

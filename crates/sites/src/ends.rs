@@ -42,6 +42,16 @@ impl Callee {
     }
 }
 
+/// What the call before an address goes to, in code that begins at another.
+pub fn callee(code: &[u8], start: u64, behind: u64) -> Option<Callee> {
+    let mut decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
+    let mut instruction = Instruction::default();
+    while decoder.can_decode() && decoder.ip() < behind {
+        decoder.decode_out(&mut instruction);
+    }
+    (decoder.ip() == behind).then(|| Callee::of(&instruction))?
+}
+
 /// What the libraries of languages promise.
 pub fn by_name(name: &str) -> Back {
     let name = name.split_once('@').map_or(name, |(name, _)| name);

@@ -87,6 +87,11 @@ pub trait Names {
     /// The same number for two frames if their code is of the same function; `None` where that is not known.
     fn function(&self, frame: Frame) -> Option<u64>;
 
+    /// The function that a call goes to, numbered likewise, if the code names one of its own module.
+    fn goes_to(&self, _call: Frame) -> Option<u64> {
+        None
+    }
+
     /// The loops in the frames' function, innermost first, that all of the calls are in: the code may get from each of
     /// them to each of them, and so around.
     fn loops(&self, calls: &[Frame]) -> Vec<Turn>;

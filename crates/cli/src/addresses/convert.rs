@@ -73,7 +73,7 @@ Examples:
     refrain convert --from lackey --drop sizes - app.pdt64
   refrain convert --drop sizes,fetches --pcs app.lackey app.rawp   data references, each with its instruction
   refrain convert app.pdt64 - --to din | head   to look at it
-  refrain convert app.lackey app.rfa            all of it, packed smallest
+  refrain convert app.lackey app.rfa            all of it, packed small
   refrain convert --skip 5000000 --limit 10 --drop sizes app.rfa - --to din
   refrain convert app.dinw app.pdi              instruction words; reads app.dinw twice, for the 256 most common
   refrain convert --dictionary app.pdi b.dinw b.pdi                once, with those of another trace
@@ -91,7 +91,7 @@ Formats, and how files of them are called:
   pdt64           .pdt64   PDATS for 64 bits
   pdi             .pdi     PDI, as PDATS and with instruction words, for 32 bits
   pdi64           .pdi64   PDI for 64 bits
-  rfa             .rfa     Refrain's own: all there is of each reference, the smallest, read from any place on
+  rfa             .rfa     Refrain's own: all there is of each reference, mostly the smallest, read from any place on
 Kinds: 0 read, 1 write, 2 fetch, 3 unknown, 4 to 6 the first three of the supervisor, 7 other.
 
 Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill. But

@@ -8,7 +8,7 @@ use refrain_encode::{Slot, meaning};
 use refrain_fold::bundle::{Bundle, Lane};
 use refrain_fold::ranks::RankList;
 use refrain_fold::stream::Stream;
-use refrain_model::{Class, Dir, Kind, Value};
+use refrain_model::{Class, Dir, Kind, Len, Value};
 
 use super::tree::Tree;
 use crate::value;
@@ -181,7 +181,21 @@ pub fn params(bundle: &Bundle, tree: &Tree, comms: &Comms, world: u32, symbol: u
                 Is::Array { length: Some(numbers(*len, None)), numbers: numbers(*lane, Some(&lengths)) }
             }
             // Another parameter says how many there are.
-            Slot::List { len: None, lane } => Is::Array { length: None, numbers: numbers(*lane, None) },
+            Slot::List { len: None, lane } => {
+                let said = match param.len {
+                    [Len::Param(other)] => layout.slots.get(usize::from(*other)),
+                    _ => None,
+                };
+                let lengths = match said {
+                    Some(Slot::Number { lane }) => total(*lane),
+                    Some(Slot::Fixed(Value::Int(each))) => {
+                        let each = u64::try_from(*each).unwrap_or(0);
+                        ranks.iter().map(|&(rank, calls)| (rank, calls.saturating_mul(each))).collect()
+                    }
+                    _ => continue,
+                };
+                Is::Array { length: None, numbers: numbers(*lane, Some(&lengths)) }
+            }
             _ => continue,
         };
         let world = counted_as(param.kind).filter(|comm: &Comm| comm.like_world).map(|_| size);

@@ -92,7 +92,7 @@ pub fn by_source<'a>(
     let finder = Finder::new(bundle, names, tree, places);
     let made = tree.calls();
     let fold = Fold::new(bundle, tree, places);
-    source.count(tree, &finder, &fold, &made);
+    source.count(&finder, &made);
     let positions = positions(bundle, names, tree, &symbols);
     let mut firsts: Vec<Option<u32>> = vec![None; source.loops.len()];
     // Inner loops have higher numbers.
@@ -132,7 +132,7 @@ fn positions(bundle: &Bundle, names: &dyn Names, tree: &Tree, symbols: &[u32]) -
 }
 
 /// Of some calls the one that stands first.
-fn first_of<'p>(positions: &'p HashMap<u32, Position>, symbols: impl Iterator<Item = u32>) -> Option<u32> {
+fn first_of(positions: &HashMap<u32, Position>, symbols: impl Iterator<Item = u32>) -> Option<u32> {
     let all: Vec<(u32, &Position)> =
         symbols.filter_map(|symbol| Some((symbol, positions.get(&symbol)?))).collect();
     let lined = all.iter().all(|(_, position)| position.lined);
@@ -209,10 +209,10 @@ impl Source {
     }
 
     /// How often each loop was gone around, the inner ones first.
-    fn count(&mut self, tree: &Tree, finder: &Finder, fold: &Fold, made: &[HashMap<u32, u64>]) {
+    fn count(&mut self, finder: &Finder, made: &[HashMap<u32, u64>]) {
         for this in (0..self.loops.len()).rev() {
             let Loop { id, turn, .. } = &self.loops[this];
-            let counts = tree.alike.iter().zip(made).enumerate().map(|(kind, (ranks, made))| {
+            let counts = made.iter().enumerate().map(|(kind, made)| {
                 let each = self.items(Some(this)).iter().map(|item| match item {
                     Item::Call(symbol) => made.get(symbol).copied().unwrap_or(0),
                     Item::Loop(inner) => u64::from(self.loops[*inner].counts[kind].times > 0),
@@ -223,10 +223,6 @@ impl Source {
                 let least = around.map_or(least, |around| around.times.max(least));
                 match around.filter(|around| around.sure && around.times == least) {
                     Some(around) => Count { times: around.times, at_least: false },
-                    // Not counting turns in which no call was made, if there were any.
-                    None if fold.turns(id, ranks).is_some_and(|turns| turns.runs == least) => {
-                        Count { times: least, at_least: false }
-                    }
                     None => Count { times: least, at_least: least > 0 },
                 }
             });
@@ -330,7 +326,8 @@ impl Grown<'_, '_> {
             let seen = seen.filter(|seen| seen.reached == reached.times);
             let mean = (runs / reached.times, runs.div_ceil(reached.times));
             let ((low, high), known, vector) = match seen {
-                _ if at_least => (mean, Known::AtLeast, String::new()),
+                Some(seen) if at_least => ((seen.low, seen.high), Known::AtLeast, seen.vector.clone()),
+                None if at_least => (mean, Known::AtLeast, String::new()),
                 _ if reached.times == 1 && !reached.at_least => ((runs, runs), Known::All, runs.to_string()),
                 Some(seen) if reached.at_least && seen.low == 0 => {
                     ((seen.low, seen.high), Known::Each, seen.vector.clone())

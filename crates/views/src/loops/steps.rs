@@ -246,17 +246,8 @@ impl<'t> Finder<'t> {
         let calls: Vec<Frame> = by_call.keys().copied().collect();
         let order = self.order(calls, within)?;
         let mut known: Vec<(usize, Passes)> = Vec::new();
-        for (at, made) in by_call.values().enumerate().filter(|(at, _)| !order.in_loop[*at]) {
-            // The call itself, or one on the way to it.
-            let is_call = made.iter().all(|(stack, _)| stack.len() == depth + 1);
-            let passes = match is_call {
-                true => {
-                    let times = made.iter().fold(0, |all: u64, (_, runs)| all.saturating_add(*runs));
-                    Some(Passes { times, sure: true })
-                }
-                false => self.called(made, depth + 1),
-            };
-            known.extend(passes.map(|passes| (at, passes)));
+        for (at, (call, made)) in by_call.iter().enumerate().filter(|(at, _)| !order.in_loop[*at]) {
+            known.extend(self.called(*call, made, depth + 1).map(|passes| (at, passes)));
         }
         known.sort_by_key(|&(at, passes)| (std::cmp::Reverse(passes.times), at));
         // Calls that exclude each other: no pass makes two of them.
@@ -283,18 +274,44 @@ impl<'t> Finder<'t> {
         Some(Passes { times, sure: false })
     }
 
-    /// How often one place called, which may be several functions by turns.
-    fn called(&self, made: &Made, depth: usize) -> Option<Passes> {
+    /// How often one place called: MPI, or a function, or several by turns.
+    fn called(&self, call: Frame, made: &Made, depth: usize) -> Option<Passes> {
+        let (here, inside): (Made, Made) = made.iter().partition(|(stack, _)| stack.len() == depth);
+        let here = here.iter().fold(0, |all: u64, (_, runs)| all.saturating_add(*runs));
+        let goes_to = self.names.goes_to(call).map(|function| (call.module, function));
+        if inside.is_empty() {
+            // A function that ends with a jump to MPI leaves no frame, and may do without.
+            return Some(Passes { times: here, sure: goes_to.is_none() });
+        }
         let mut by_function: BTreeMap<(u64, u64), Made> = BTreeMap::new();
-        for &(stack, runs) in made {
+        for (stack, runs) in inside {
             let frame = *stack.get(depth)?;
             by_function.entry((frame.module, self.names.function(frame)?)).or_default().push((stack, runs));
         }
-        let each = by_function.values().map(|made| self.passes(made, depth, None));
-        each.reduce(|a, b| {
-            let (a, b) = (a?, b?);
-            Some(Passes { times: a.times.saturating_add(b.times), sure: a.sure && b.sure })
-        })?
+        let only = by_function.len() == 1 && here == 0;
+        let mut each: Vec<((u64, u64), Passes)> = Vec::new();
+        for (function, made) in &by_function {
+            each.push((*function, self.passes(made, depth, None)?));
+        }
+        let times = each.iter().map(|(_, passes)| passes.times);
+        match goes_to {
+            // What else was called from here is what that function, or one in its place, ends with a jump to.
+            Some(function) if !only => {
+                let own = each.iter().find(|(known, _)| *known == function);
+                let times = times.max().unwrap_or(0).max(here);
+                let sure = own.is_some_and(|(_, own)| own.sure && own.times == times);
+                Some(Passes { times, sure })
+            }
+            Some(function) => {
+                let (known, own) = each[0];
+                Some(Passes { sure: own.sure && known == function, ..own })
+            }
+            None if here > 0 => None,
+            None => {
+                let sure = each.iter().all(|(_, passes)| passes.sure);
+                Some(Passes { times: times.fold(0, u64::saturating_add), sure })
+            }
+        }
     }
 
     fn order(&self, calls: Vec<Frame>, within: Option<&Turn>) -> Option<Rc<Order>> {

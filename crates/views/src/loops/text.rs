@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
 
-use refrain_fold::bundle::Bundle;
+use refrain_fold::bundle::{Bundle, Cohort};
 use refrain_fold::ranks::RankList;
 use refrain_sites::Names;
 use refrain_tracefile::Trace;
@@ -44,9 +44,11 @@ pub fn write_text(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let all = cohorts(trace, options)?;
+    let mut calls = 0u64;
     let shown = if options.all { all.len() } else { all.len().min(KINDS) };
     for (at, cohort) in all.iter().take(shown).enumerate() {
         let view = View::new(trace, names, cohort, options)?;
+        calls = calls.saturating_add(view.calls);
         let bundle = &trace.bundle;
         let text = |options: &Options| {
             let mut text = if at > 0 { "\n".to_string() } else { String::new() };
@@ -72,6 +74,17 @@ pub fn write_text(
             out,
             "\n... and {} that did other things (--all or --rank R shows them)",
             plural(rest, "rank")
+        )?;
+    }
+    // These are kept as numbers beside the calls.
+    let count = |cohort: &&Cohort| refrain_encode::calls_of_all(&trace.bundle, cohort);
+    let total = all.iter().map(count).fold(0, u64::saturating_add);
+    let whole = options.rank.is_none() && shown == all.len();
+    if let Some(polls) = total.checked_sub(calls).filter(|polls| whole && *polls > 0) {
+        let polls = plural(polls, "poll");
+        writeln!(
+            out,
+            "\nNot shown: {polls} that found nothing (MPI_Test, MPI_Iprobe, ...), which `stats` counts."
         )?;
     }
     out.flush()?;
@@ -109,6 +122,11 @@ impl Writer<'_, '_> {
                  them in the trace)",
                 tree.ranks.iter().next().unwrap_or(0),
                 if many { ", the others made the same" } else { "" }
+            );
+        }
+        if !tree.of_source && !self.options.folded && !self.bundle.sites.stacks.is_empty() {
+            self.text.push_str(
+                "loops as the calls were folded, not those of the source: code is not at hand, or a function calls itself\n",
             );
         }
         match &self.view.steps {
@@ -269,7 +287,7 @@ impl Writer<'_, '_> {
         self.indent(depth);
         self.text.push_str(match (repeats || !counted, self.view.tree.of_source) {
             (true, _) => "loop",
-            (false, true) => "loop once",
+            (false, true) => "loop",
             (false, false) => "once",
         });
         if !how_often.is_empty() {
@@ -370,14 +388,23 @@ fn apart(one: &[Turns], other: &[Turns]) -> bool {
 /// How often something runs on some ranks. Empty for once, each time.
 fn times(turns: &Turns, top: bool, is_loop: bool) -> String {
     let &Turns { reached, runs, entered, low, high, .. } = turns;
-    // The same number each time, if it runs at all.
-    let alike = || entered.filter(|entered| high > 1 && entered.checked_mul(high) == Some(runs));
+    // How often it runs at all, with the same number each time; what has no vector is known from a mean.
+    let known = !turns.vector.is_empty() && high > 1;
+    let alike = || entered.filter(|entered| known && entered.checked_mul(high) == Some(runs));
     let in_all = || match runs {
         1 => "once in all".to_string(),
         _ => format!("{} times in all", thousands(runs)),
     };
     match turns.known {
         Known::AtLeast if is_loop && runs == 1 => "once or more".to_string(),
+        // The fold has the loop, and knows what each time had in common.
+        Known::AtLeast if is_loop && reached > 1 && alike() == Some(reached) => {
+            format!("{} times or more", thousands(high))
+        }
+        Known::AtLeast if is_loop && reached > 1 && alike().is_some() => {
+            let entered = plural(entered.unwrap_or(0), "iteration");
+            format!("{} times or more, in {entered}", thousands(high))
+        }
         Known::AtLeast if is_loop => {
             format!("{} times or more{}", thousands(runs), if reached > 1 { " in all" } else { "" })
         }
@@ -401,7 +428,10 @@ fn times(turns: &Turns, top: bool, is_loop: bool) -> String {
             (1, 1, _) => String::new(),
             (low, high, _) if low == high => format!("{} times", thousands(high)),
             (0, 1, _) if top => String::new(),
-            (0, 1, _) => format!("in {} of {} iterations", thousands(runs), thousands(reached)),
+            (0, 1, _) => {
+                let once = if is_loop { "once, " } else { "" };
+                format!("{once}in {} of {} iterations", thousands(runs), thousands(reached))
+            }
             (0, _, Some(entered)) => {
                 let (high, entered) = (thousands(high), thousands(entered));
                 format!("{high} times, in {entered} of {} iterations", thousands(reached))
@@ -438,17 +468,19 @@ fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> St
         _ => {
             let low = running().map(|turns| turns.low).min().unwrap_or(0);
             let high = running().map(|turns| turns.high).max().unwrap_or(0);
-            let about = if running().any(|turns| turns.known != Known::All) { "about " } else { "" };
+            let about = if running().any(|turns| turns.known == Known::Mean) { "about " } else { "" };
+            let more = running().any(|turns| turns.known == Known::AtLeast && is_loop);
+            let more = if more { " or more" } else { "" };
             let only = if only.is_empty() { only } else { format!(" {only}") };
             match low == high {
                 true if high == 1 => only.trim_start().to_string(),
-                true => format!("{about}{} times{only}", thousands(high)),
+                true => format!("{about}{} times{more}{only}", thousands(high)),
                 false if high == 1 => {
                     let runs = running().map(|turns| turns.runs);
                     let (low, high) = (runs.clone().min().unwrap_or(0), runs.max().unwrap_or(0));
                     format!("in {}-{} iterations, by rank{only}", thousands(low), thousands(high))
                 }
-                false => format!("{about}{}-{} times, by rank{only}", thousands(low), thousands(high)),
+                false => format!("{about}{}-{} times{more}, by rank{only}", thousands(low), thousands(high)),
             }
         }
     }

@@ -361,7 +361,8 @@ impl Names for Deep {
 
     fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
         let begin = calls[0].offset / 100 * 100;
-        vec![Turn { code: vec![begin..begin + 100], ..Turn::default() }]
+        let code = std::iter::once(begin..begin + 100).collect();
+        vec![Turn { code, ..Turn::default() }]
     }
 
     fn order(&self, _: &[Frame], _: Option<&Turn>) -> Option<Order> {

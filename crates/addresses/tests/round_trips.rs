@@ -17,7 +17,8 @@ fn options(references: &[Reference], random: &mut Random) -> Options {
     }
     let steps = std::array::from_fn(|_| random.pick(&[4, 8, -4, 1, 0, i16::MIN, i16::MAX]));
     let division = Division { block: random.pick(&[500, 1000, 1 << 17]), group: random.pick(&[1, 3, 32]) };
-    Options { steps, dictionary: counts.dictionary(), repeats: random.below(8) > 0, division }
+    let level = random.pick(&[None, None, None, Some(1), Some(9)]);
+    Options { steps, dictionary: counts.dictionary(), repeats: random.below(8) > 0, division, level }
 }
 
 /// What is left of a reference with these fields.

@@ -146,6 +146,7 @@ impl Program {
         program("cold.c", &[2], STILL),
         program("commands.c", &[3, 4], STILL),
         program("seldom.c", &[2, 3], STILL),
+        program("jumps.c", &[2, 3], STILL),
         program("random3.c", &[1, 2], STILL).with(&["300"]),
         program("threads4.c", &[2, 4], STILL),
         program("forkjoin.c", &[2], STILL).with(&["10"]),

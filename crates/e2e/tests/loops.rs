@@ -48,7 +48,7 @@ fn check(
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn time_steps_and_their_lines() {
-    let programs: [(&str, u32, &[i64]); 20] = [
+    let programs: [(&str, u32, &[i64]); 21] = [
         ("stencil1d5", 4, &[4]),
         ("stencil2d9", 4, &[3]),
         ("stencil3d27", 8, &[3]),
@@ -66,6 +66,7 @@ fn time_steps_and_their_lines() {
         ("cold", 2, &[40]),
         ("commands", 4, &[40]),
         ("seldom", 3, &[100]),
+        ("jumps", 2, &[12]),
         ("random3", 2, &[300]),
         ("f_steps", 3, &[5]),
         ("f_steps08", 3, &[5]),
@@ -154,6 +155,18 @@ fn time_steps_among_commands() {
         "  in 5 of 40 iterations  at add (commands.c:8) < simulate (commands.c:22)",
     ];
     check_loops("commands", 3, &lines);
+}
+
+/// A function whose frame is gone was called all the same, once for what it did itself.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn functions_that_end_with_a_jump() {
+    let lines = [
+        "time-step loop: 12 iterations at jumps.c:29 in main, with 48 of 66 calls",
+        "  loop 12 times  at jumps.c:29 in main",
+        "  loop 4 times or more  at jumps.c:33 in main",
+    ];
+    check_loops("jumps", 2, &lines);
 }
 
 /// Where only the number in all is known, nothing is said of single iterations.

@@ -17,7 +17,7 @@ use crate::ends::{self, Back, Callee, Link};
 use crate::functions::{Functions, without_parameters};
 use crate::nest::Turn;
 use crate::pieces::{self, Whole};
-use crate::{Names, Place, Source, plain};
+use crate::{Goes, Names, Place, Source, plain};
 
 /// More callees than these are taken to return.
 const MOST_CALLEES: usize = 1 << 14;
@@ -48,7 +48,7 @@ struct Opened {
     /// By the slot.
     links: OnceCell<HashMap<u64, Link>>,
     backs: RefCell<HashMap<Callee, Back>>,
-    targets: RefCell<HashMap<u64, Option<u64>>>,
+    targets: RefCell<HashMap<u64, Goes>>,
 }
 
 impl std::fmt::Debug for Binaries {
@@ -120,10 +120,24 @@ impl Names for Binaries {
         Some(self.opened(frame.module)?.whole(frame.offset.saturating_sub(1))?.entry)
     }
 
-    fn goes_to(&self, call: Frame) -> Option<u64> {
-        let (opened, _) = self.in_one(&[call])?;
-        let start = opened.goes_to(call.offset)?;
-        self.function(Frame { offset: start.checked_add(1)?, ..call })
+    fn goes_to(&self, call: Frame) -> Goes {
+        let Some(opened) = self.opened(call.module) else { return Goes::Away };
+        let own = |start: u64| self.function(Frame { offset: start.checked_add(1)?, ..call });
+        match opened.goes_to(call.offset) {
+            Goes::Own(start) => own(start).map_or(Goes::Anywhere, Goes::Own),
+            other => other,
+        }
+    }
+
+    fn jumps_to(&self, from: Frame, to: Frame) -> bool {
+        let whole = |frame: Frame| self.opened(frame.module)?.whole(frame.offset.saturating_sub(1));
+        let (Some(opened), Some(from_whole), Some(to_whole)) =
+            (self.opened(from.module), whole(from), whole(to))
+        else {
+            return false;
+        };
+        from.module == to.module
+            && from_whole.pieces.iter().any(|piece| opened.jumps(piece).contains(&to_whole.entry))
     }
 
     fn loops(&self, calls: &[Frame]) -> Vec<Turn> {
@@ -236,18 +250,19 @@ impl Opened {
         })
     }
 
-    /// Where the function begins that is called before a place to return to.
-    fn goes_to(&self, behind: u64) -> Option<u64> {
+    /// What is called before a place to return to; a function of the module by where it begins.
+    fn goes_to(&self, behind: u64) -> Goes {
         if let Some(known) = self.targets.borrow().get(&behind) {
             return *known;
         }
-        let callee = self.functions.range(behind.checked_sub(1)?).and_then(|piece| {
+        let callee = self.functions.range(behind.saturating_sub(1)).and_then(|piece| {
             let bytes = self.bytes_at(&piece)?;
             ends::callee(&bytes, piece.start, behind)
         });
-        let found = match callee.and_then(|callee| self.link(callee)) {
-            Some(Link::Own(start)) => Some(start),
-            Some(Link::Named(_)) | None => None,
+        let found = match (callee, callee.and_then(|callee| self.link(callee))) {
+            (_, Some(Link::Own(start))) => Goes::Own(start),
+            (_, Some(Link::Named(_))) | (Some(Callee::At(_)), None) => Goes::Away,
+            (Some(Callee::Slot(_)) | None, None) => Goes::Anywhere,
         };
         self.targets.borrow_mut().insert(behind, found);
         found

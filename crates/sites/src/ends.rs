@@ -112,7 +112,7 @@ pub fn links(file: &object::File) -> HashMap<u64, Link> {
         let RelocationTarget::Symbol(index) = relocation.target() else { return None };
         let symbol = symbols.symbol_by_index(index).ok().filter(|_| relocation.addend() == 0)?;
         match by_name(symbol.name().ok()?) {
-            Back::Returns => symbol.is_definition().then(|| (slot, Link::Own(symbol.address()))),
+            Back::Returns if symbol.is_definition() => Some((slot, Link::Own(symbol.address()))),
             back => Some((slot, Link::Named(back))),
         }
     };

@@ -79,6 +79,17 @@ impl fmt::Display for Place {
     }
 }
 
+/// What a call calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Goes {
+    /// A function of its own module, as [`Names::function`] numbers it.
+    Own(u64),
+    /// One of another module, by name.
+    Away,
+    /// Whatever a pointer says.
+    Anywhere,
+}
+
 /// Where names come from.
 pub trait Names {
     /// What a frame is called: the function, and then what is inlined in it at that place, the innermost last. Never empty.
@@ -87,9 +98,14 @@ pub trait Names {
     /// The same number for two frames if their code is of the same function; `None` where that is not known.
     fn function(&self, frame: Frame) -> Option<u64>;
 
-    /// The function that a call goes to, numbered likewise, if the code names one of its own module.
-    fn goes_to(&self, _call: Frame) -> Option<u64> {
-        None
+    /// What a call calls.
+    fn goes_to(&self, _call: Frame) -> Goes {
+        Goes::Away
+    }
+
+    /// Whether the function of one frame may end with a jump to where that of another begins.
+    fn jumps_to(&self, _from: Frame, _to: Frame) -> bool {
+        false
     }
 
     /// The loops in the frames' function, innermost first, that all of the calls are in: the code may get from each of

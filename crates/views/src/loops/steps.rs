@@ -8,7 +8,7 @@ use std::rc::Rc;
 use refrain_fold::bundle::Bundle;
 use refrain_fold::bundle::sites::Frame;
 use refrain_fold::ranks::RankList;
-use refrain_sites::{Names, Order, Turn};
+use refrain_sites::{Goes, Names, Order, Turn};
 
 use super::place::{How, Where, stack};
 use super::together::Together;
@@ -278,40 +278,35 @@ impl<'t> Finder<'t> {
     fn called(&self, call: Frame, made: &Made, depth: usize) -> Option<Passes> {
         let (here, inside): (Made, Made) = made.iter().partition(|(stack, _)| stack.len() == depth);
         let here = here.iter().fold(0, |all: u64, (_, runs)| all.saturating_add(*runs));
-        let goes_to = self.names.goes_to(call).map(|function| (call.module, function));
+        let goes = self.names.goes_to(call);
         if inside.is_empty() {
             // A function that ends with a jump to MPI leaves no frame, and may do without.
-            return Some(Passes { times: here, sure: goes_to.is_none() });
+            return Some(Passes { times: here, sure: goes == Goes::Away });
         }
         let mut by_function: BTreeMap<(u64, u64), Made> = BTreeMap::new();
         for (stack, runs) in inside {
             let frame = *stack.get(depth)?;
             by_function.entry((frame.module, self.names.function(frame)?)).or_default().push((stack, runs));
         }
-        let only = by_function.len() == 1 && here == 0;
-        let mut each: Vec<((u64, u64), Passes)> = Vec::new();
+        let mut each: Vec<((u64, u64), Frame, Passes)> = Vec::new();
         for (function, made) in &by_function {
-            each.push((*function, self.passes(made, depth, None)?));
+            each.push((*function, made[0].0[depth], self.passes(made, depth, None)?));
         }
-        let times = each.iter().map(|(_, passes)| passes.times);
-        match goes_to {
+        let only = each.len() == 1 && here == 0;
+        let most = each.iter().map(|(.., passes)| passes.times).max().unwrap_or(0).max(here);
+        if let Goes::Own(function) = goes {
             // What else was called from here is what that function, or one in its place, ends with a jump to.
-            Some(function) if !only => {
-                let own = each.iter().find(|(known, _)| *known == function);
-                let times = times.max().unwrap_or(0).max(here);
-                let sure = own.is_some_and(|(_, own)| own.sure && own.times == times);
-                Some(Passes { times, sure })
-            }
-            Some(function) => {
-                let (known, own) = each[0];
-                Some(Passes { sure: own.sure && known == function, ..own })
-            }
-            None if here > 0 => None,
-            None => {
-                let sure = each.iter().all(|(_, passes)| passes.sure);
-                Some(Passes { times: times.fold(0, u64::saturating_add), sure })
-            }
+            let own = each.iter().find(|(known, ..)| *known == (call.module, function));
+            let sure = own.is_some_and(|(.., own)| own.sure && own.times == most);
+            return Some(Passes { times: most, sure });
         }
+        // Several by turns, unless one is what another ends with.
+        let jump = |a: Frame| each.iter().any(|(_, b, _)| *b != a && self.names.jumps_to(a, *b));
+        if here > 0 || each.iter().any(|(_, frame, _)| jump(*frame)) {
+            return Some(Passes { times: most, sure: false });
+        }
+        let times = each.iter().map(|(.., passes)| passes.times).fold(0, u64::saturating_add);
+        Some(Passes { times, sure: only && goes == Goes::Away && each[0].2.sure })
     }
 
     fn order(&self, calls: Vec<Frame>, within: Option<&Turn>) -> Option<Rc<Order>> {

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use refrain_sites::is_hidden;
+use refrain_sites::push_plain;
 
 pub fn string(text: &str, out: &mut String) {
     out.push('"');
@@ -11,14 +11,8 @@ pub fn string(text: &str, out: &mut String) {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
             // More than JSON asks for: some of it ends a line for some readers, or is an order to a terminal.
-            c if is_hidden(c) => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
+            c => push_plain(c, out),
         }
     }
     out.push('"');

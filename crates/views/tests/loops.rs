@@ -300,7 +300,7 @@ fn json_has_everything() {
     let json = String::from_utf8(out).unwrap();
     for part in [
         r#"{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","loops":"source","steps":{"calls":104,"all_calls":108,"#,
-        r#""loops":[{"ranks":"0-3","node":1,"steps":12,"turns":12,"outside":0,"at":{"kind":"loop","function":"step","#,
+        r#""loops":[{"ranks":"0-3","node":1,"steps":12,"turns":12,"outside":0,"at_least":true,"at":{"kind":"loop","function":"step","#,
         r#""file":"/home/me/app.c","first":10,"last":49}}]"#,
         r#"{"inside":3,"times":[{"ranks":"0-3","reached":1,"runs":12,"low":12,"high":12,"known":"at least","vector":"12"}],"at":"#,
         r#""params":{"count":"1 to 10 by 3","datatype":"MPI_INT","dest":"rank+1","tag":"9","comm":"world"}"#,

@@ -57,6 +57,7 @@ fn kind(trace: &Trace, names: &dyn Names, view: &View, out: &mut String) {
                 let mut one = Object::new(out);
                 one.text("ranks", &ranks.to_string()).plain("node", node).plain("steps", count.steps);
                 one.plain("turns", count.turns).plain("outside", count.outside);
+                one.plain("at_least", count.at_least);
                 match &view.places[*node] {
                     Some(place) => at(place, one.key("at")),
                     None => one.key("at").push_str("null"),

@@ -17,6 +17,7 @@ mod get;
 mod model;
 mod pack;
 pub mod part;
+pub mod private;
 mod sections;
 mod token;
 

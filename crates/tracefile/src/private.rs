@@ -1,0 +1,219 @@
+//! A directory that nobody else can put anything into, and the files in it.
+//!
+//! Parts lie beside the trace, often where others may write too (`/tmp`, a project's scratch). Whoever gets there first
+//! could otherwise choose what we overwrite: with a directory of his own, a link, a pipe. So the directory must be ours,
+//! files are made new, nothing is reached through a link, and what is read is a plain file of the directory's owner.
+//!
+//! System calls go straight to the kernel (`rustix`): inside a traced program none of them is a point at which a thread
+//! can be cancelled, and no other preloaded library sees them.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdir, openat, unlinkat};
+
+/// Group and others may write.
+const SHARED: u32 = 0o022;
+
+/// An open directory of our own.
+#[derive(Debug)]
+pub struct Private {
+    directory: OwnedFd,
+    path: PathBuf,
+    owner: u32,
+}
+
+impl Private {
+    /// That directory, made if there is none. Directories above it are not made: a name that was mistyped is no reason to.
+    pub fn make(path: &Path) -> io::Result<Private> {
+        match mkdir(path, Mode::RWXU) {
+            Err(error) if error != rustix::io::Errno::EXIST => return Err(error.into()),
+            _ => {}
+        }
+        Private::open(path)
+    }
+
+    /// That directory, if it is ours alone.
+    pub fn open(path: &Path) -> io::Result<Private> {
+        let private = Private::open_to_read(path)?;
+        if private.owner != rustix::process::geteuid().as_raw() {
+            return Err(refused(path, "it belongs to another user"));
+        }
+        Ok(private)
+    }
+
+    /// As `open`, for those who only look: it may be another user's, and so must its files be.
+    pub fn open_to_read(path: &Path) -> io::Result<Private> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = openat(CWD, path, flags, Mode::empty())?;
+        let facts = fstat(&directory)?;
+        if facts.st_mode & SHARED != 0 {
+            return Err(refused(path, "others may write into it"));
+        }
+        Ok(Private { directory, path: path.to_owned(), owner: facts.st_uid })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A new file, to read and write. An error where there is one of that name already, whatever it is.
+    pub fn create(&self, name: &OsStr) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        Ok(openat(&self.directory, own_name(name)?, flags, Mode::RUSR | Mode::WUSR)?.into())
+    }
+
+    /// A file that is there, to read and write.
+    pub fn reopen(&self, name: &OsStr) -> io::Result<File> {
+        self.plain_file(name, OFlags::RDWR)
+    }
+
+    /// A file that is there, to read.
+    pub fn read(&self, name: &OsStr) -> io::Result<File> {
+        self.plain_file(name, OFlags::RDONLY)
+    }
+
+    fn plain_file(&self, name: &OsStr, how: OFlags) -> io::Result<File> {
+        // A pipe is opened without waiting for its other end, to be refused.
+        let flags = how | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = openat(&self.directory, own_name(name)?, flags, Mode::empty())?;
+        let Stat { st_mode, st_uid, .. } = fstat(&file)?;
+        let path = self.path.join(name);
+        if FileType::from_raw_mode(st_mode) != FileType::RegularFile {
+            return Err(refused(&path, "it is no plain file"));
+        }
+        if st_uid != self.owner {
+            return Err(refused(&path, "it belongs to another user than its directory"));
+        }
+        Ok(file.into())
+    }
+
+    pub fn remove(&self, name: &OsStr) -> io::Result<()> {
+        Ok(unlinkat(&self.directory, own_name(name)?, AtFlags::empty())?)
+    }
+
+    /// The names of what is in it.
+    pub fn names(&self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(OsStr::from_bytes(name).to_owned());
+            }
+        }
+        Ok(names)
+    }
+}
+
+/// A name in the directory, not one that leads out of it.
+fn own_name(name: &OsStr) -> io::Result<&OsStr> {
+    let bytes = name.as_bytes();
+    if bytes.is_empty() || bytes.contains(&b'/') || bytes == b"." || bytes == b".." {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a file in a directory was meant"));
+    }
+    Ok(name)
+}
+
+fn refused(path: &Path, why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, format!("{} is not used: {why}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::{Read, Write};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let path = std::env::temp_dir().join(format!("refrain-private-{name}-{}", std::process::id()));
+            fs::create_dir(&path).unwrap();
+            Place(path)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    fn name(text: &str) -> &OsStr {
+        OsStr::new(text)
+    }
+
+    #[test]
+    fn files_are_new_ours_and_unreadable_to_others() {
+        let place = Place::new("new");
+        let private = Private::make(&place.0.join("a")).unwrap();
+        assert_eq!(fs::metadata(private.path()).unwrap().permissions().mode() & 0o777, 0o700);
+        private.create(name("x")).unwrap().write_all(b"hello").unwrap();
+        assert_eq!(fs::metadata(private.path().join("x")).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(private.create(name("x")).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        let mut text = String::new();
+        Private::make(private.path()).unwrap().read(name("x")).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!((text.as_str(), private.names().unwrap()), ("hello", vec![OsString::from("x")]));
+        private.remove(name("x")).unwrap();
+        assert!(private.names().unwrap().is_empty());
+        for outside in ["", ".", "..", "../b", "/etc/passwd"] {
+            assert!(private.create(name(outside)).is_err() && private.remove(name(outside)).is_err());
+        }
+    }
+
+    #[test]
+    fn links_pipes_and_directories_are_refused() {
+        let place = Place::new("links");
+        let precious = place.0.join("precious");
+        fs::write(&precious, "mine").unwrap();
+        let private = Private::make(&place.0.join("a")).unwrap();
+        let at = |file: &str| private.path().join(file);
+        symlink(&precious, at("link")).unwrap();
+        symlink(place.0.join("nowhere"), at("dangling")).unwrap();
+        fs::create_dir(at("directory")).unwrap();
+        rustix::fs::mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        for there in ["link", "dangling", "directory", "pipe"] {
+            assert!(private.create(name(there)).is_err(), "{there}");
+            assert!(private.read(name(there)).is_err(), "{there}");
+            assert!(private.reopen(name(there)).is_err(), "{there}");
+        }
+        assert_eq!(fs::read_to_string(precious).unwrap(), "mine");
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_to_or_that_is_a_link_is_refused() {
+        let place = Place::new("shared");
+        let shared = place.0.join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(Private::make(&shared).unwrap_err().to_string().contains("others may write"));
+        fs::create_dir(place.0.join("own")).unwrap();
+        symlink(place.0.join("own"), place.0.join("link")).unwrap();
+        assert!(Private::make(&place.0.join("link")).is_err());
+        assert!(Private::make(&place.0.join("no/such")).is_err());
+    }
+
+    #[test]
+    fn a_directory_of_another_user_is_refused() {
+        let place = Place::new("theirs");
+        let theirs = place.0.join("theirs");
+        fs::create_dir(&theirs).unwrap();
+        // Only root can give it away.
+        if std::os::unix::fs::chown(&theirs, Some(65_534), None).is_err() {
+            eprintln!("not run: this needs root");
+            return;
+        }
+        assert!(Private::make(&theirs).unwrap_err().to_string().contains("another user"));
+        // One that is only read may be: but not with files of others in it.
+        fs::write(theirs.join("planted"), "x").unwrap();
+        let read = Private::open_to_read(&theirs).unwrap();
+        assert!(read.read(name("planted")).unwrap_err().to_string().contains("another user"));
+    }
+}

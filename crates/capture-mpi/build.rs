@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::{env, fs, path::PathBuf};
 
-use refrain_model::{Function, Returns};
+use refrain_model::{CType, Function, Returns};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -17,6 +17,11 @@ fn main() {
     fs::write(out.join("wrappers.rs"), list).expect("OUT_DIR is writable");
 }
 
+/// Functions that MPI will call.
+fn takes_functions(function: &Function) -> bool {
+    function.params.iter().any(|param| matches!(param.ctype, CType::Function(_)))
+}
+
 fn wrapper(index: usize, function: &Function) -> String {
     let name = function.name;
     let kind = match (name, function.returns) {
@@ -27,6 +32,7 @@ fn wrapper(index: usize, function: &Function) -> String {
         (_, Returns::Clock) if function.silent => "silent_clock",
         (_, Returns::Clock) => "clock",
         _ if function.silent => "silent",
+        _ if takes_functions(function) => "registering",
         _ if function.overwrites() => "overwriting",
         _ => "plain",
     };

@@ -60,7 +60,9 @@ extern __thread int witness_entry;        /* 0: called as MPI_X, 1: as PMPI_X */
 extern __thread void *witness_caller;     /* where the call returns to */
 extern __thread int witness_significant;  /* 0: the next slots are not significant on this rank: null */
 extern __thread int witness_ok;           /* the call succeeded, so its outputs were written */
+extern __thread int witness_program;      /* the depth at which MPI has called a function of the program */
 int from_library(void *caller);           /* that code is the MPI library's own */
+void *stand_in(void *function);           /* what MPI is given to call in its place */
 void line_begin(void);
 void line_end(const char *call, const char *params, int has_result, long result);
 void slot(const char *name);
@@ -131,7 +133,7 @@ enum result { NOTHING, CODE, NUMBER };
     {                                                                                                               \
         static type(*next_mpi) params, (*next_pmpi) params, (*library) params;                                      \
         int profiled = witness_entry;                                                                               \
-        if (witness_depth && from_library(witness_caller)) {                                                        \
+        if (witness_depth != witness_program && from_library(witness_caller)) {                                     \
             if (!library)                                                                                           \
                 library = library_function("PMPI_" #name);                                                          \
             return library args;                                                                                    \
@@ -186,7 +188,8 @@ enum result { NOTHING, CODE, NUMBER };
 #define FILE_HANDLE(x) SLOT(x, put_object(FILE_, HANDLE(x)))
 #define ERRH(x) SLOT(x, put_errhandler(x))
 #define STRING(x) SLOT(x, put_string(x, -1))
-#define FUNCTION(x) SLOT(x, put_function((void *)(x)))
+/* Of what MPI calls, where a call returns to says nothing: at the end of a function it may be a jump. */
+#define FUNCTION(x) SLOT(x, put_function((void *)(x))) x = (__typeof__(x))stand_in((void *)(x));
 #define STATUS_IN(x) SLOT(x, put_status(x, 0))
 
 /* Handles behind a pointer, read before the call. */

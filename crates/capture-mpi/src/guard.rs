@@ -7,13 +7,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use refrain_model::Returns;
-use refrain_mpi::Library;
+use refrain_mpi::{Changes, Library};
 
+use crate::callbacks;
 use crate::clock;
 use crate::filter;
 use crate::hooks::{Active, Ending, Observed, Recorder};
 use crate::late;
-use crate::state::{self, Mode};
+use crate::state::{self, Code, DEEPEST, ENTRIES, Entry, Mode};
 
 /// `MPI_ERR_OTHER` of Open MPI, `MPI_ERR_INTERN` of the MPICH ABI: an error everywhere, and in no ABI a success.
 const MISSING: usize = 16;
@@ -70,42 +71,112 @@ pub fn say(message: &str) {
     unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }
 
-/// Callbacks in callbacks, and calls left by a jump, up to which calls are observed.
-const DEEPEST: u32 = 64;
-
 /// Whether a call goes straight to MPI: tracing is off, or the call comes from inside MPI or from us.
 #[inline]
 pub fn passing() -> bool {
-    !state::watching() || (state::depth() != 0 && !from_callback())
+    !state::watching() || (state::depth() != 0 && !is_programs())
 }
 
 /// As `passing`, for the calls at which a rank whose tracing has stopped still meets the others.
 pub fn passing_by() -> bool {
-    !matches!(state::mode(), Mode::On | Mode::Stopped) || (state::depth() != 0 && !from_callback())
+    !matches!(state::mode(), Mode::On | Mode::Stopped) || (state::depth() != 0 && !is_programs())
 }
 
-/// Inside a call, but made by the program: MPI has called one of its functions.
+/// Whether a call that begins while the thread is marked as inside another one is the program's: MPI has called one of
+/// its functions, or the thread has left the other call by a jump. Called once for each such call.
 #[cold]
 #[inline(never)]
-fn from_callback() -> bool {
-    state::depth() < DEEPEST && !is_mpi(state::caller())
+fn is_programs() -> bool {
+    let depth = state::depth();
+    if depth & state::BUSY != 0 {
+        return false;
+    }
+    let entry = state::nested();
+    // A callback that we do not know of (of Fortran, or registered behind our back) is told by where it lies.
+    if depth & state::PROGRAM == 0 && is_mpi(entry.caller) {
+        return false;
+    }
+    let level = settle_jumps(entry);
+    if level == 0 {
+        state::nested_is_outermost();
+    } else if level < DEEPEST {
+        ENTRIES.with(|entries| entries[level].set(entry));
+    }
+    level < DEEPEST
+}
+
+/// Counts the calls that this thread has left by a jump: their frames are gone, or others lie where they were. Returns
+/// how many it is in.
+///
+/// A frame of a call that is not over lies above that of a call made inside it, and the address that the call returns
+/// to still stands in it. Nothing is concluded where a stack is not the thread's own (coroutines, signal stacks).
+#[cold]
+fn settle_jumps(entry: Entry) -> usize {
+    let depth = state::depth();
+    let level = (depth & state::LEVELS) as usize;
+    let stack = crate::memory::stack::current();
+    let lasts = |outer: Entry| {
+        if !stack.contains(&outer.slot) || !stack.contains(&entry.slot) {
+            return true;
+        }
+        // SAFETY: a word of this thread's stack above what it uses now, so it is mapped; aligned as return addresses are.
+        entry.slot < outer.slot && unsafe { (outer.slot as *const usize).read_volatile() } == outer.caller
+    };
+    let outer = |level: usize| match level {
+        0 => state::entry(),
+        _ => ENTRIES.with(|entries| entries[level.min(DEEPEST - 1)].get()),
+    };
+    let mut left = level;
+    while left > 0 && !lasts(outer(left - 1)) {
+        left -= 1;
+    }
+    if left < level {
+        count_jumps((level - left) as u64);
+        // It is back in a callback, or in no call at all.
+        state::set_depth(if left == 0 { 0 } else { left as u32 | state::PROGRAM });
+    }
+    left
+}
+
+/// The program has left so many calls by a jump.
+#[cold]
+pub fn count_jumps(calls: u64) {
+    state::JUMPS.fetch_add(calls, Relaxed);
+    crate::recorder::jumped();
+}
+
+/// The calling thread ends, or finalizes: calls that it is still marked as inside of never return.
+#[cold]
+pub fn leave_all() {
+    let level = state::depth() & state::LEVELS;
+    if level != 0 && state::depth() & state::BUSY == 0 {
+        count_jumps(level.into());
+        state::set_depth(0);
+    }
 }
 
 /// Whether that code is MPI's own, or ours.
-fn is_mpi(address: usize) -> bool {
-    let known = |table: *mut Vec<(Range<usize>, bool)>| {
-        // SAFETY: null, or a table that was leaked below.
-        let table = unsafe { table.as_ref() }?;
-        table.iter().find(|(memory, _)| memory.contains(&address)).map(|&(_, mpi)| mpi)
+pub fn is_mpi(address: usize) -> bool {
+    let find = |table: &Code| {
+        let holding = |(memory, _): &&(Range<usize>, bool)| memory.contains(&address);
+        table.objects.iter().find(holding).map(|&(_, mpi)| mpi)
     };
-    known(state::CODE.load(Acquire)).unwrap_or_else(|| {
-        let Some(library) = late::library() else { return true };
-        // Leaked, since another thread may be reading it: one for each time that new code calls from a callback.
-        let table = Box::into_raw(Box::new(library.code()));
-        state::CODE.store(table, Release);
+    // SAFETY: null, or a table that was leaked below.
+    let known = unsafe { state::CODE.load(Acquire).as_ref() };
+    if let Some(mpi) = known.and_then(find) {
+        return mpi;
+    }
+    let Some(library) = late::library() else { return true };
+    let changes = Changes::now();
+    if known.is_some_and(|known| known.changes == changes) {
         // Code in no object was made at run time, and not by MPI.
-        known(table).unwrap_or(false)
-    })
+        return false;
+    }
+    // Leaked, since another thread may be reading it: one for each time that libraries came or went before new code
+    // called from a callback.
+    let table: &Code = Box::leak(Box::new(Code { changes, objects: library.code() }));
+    state::CODE.store(std::ptr::from_ref(table).cast_mut(), Release);
+    find(table).unwrap_or(false)
 }
 
 /// As `passing_by`, for `MPI_Finalize`: nothing in MPI calls it, so a thread that is marked as inside MPI has left it by
@@ -125,7 +196,7 @@ impl Inside {
     #[inline]
     pub fn enter(index: usize) -> Self {
         let outside = Self { depth: state::depth(), function: state::note_inside(index + 1) };
-        state::set_depth(outside.depth + 1);
+        state::set_depth((outside.depth & state::LEVELS) + 1);
         outside
     }
 }
@@ -184,7 +255,7 @@ fn observe_if_on(look: impl FnOnce()) {
 }
 
 fn observed_call(index: usize, args: &[usize]) -> Observed<'_> {
-    let level = (state::depth() & !state::BUSY).saturating_sub(1) as usize;
+    let level = (state::depth() & state::LEVELS).saturating_sub(1) as usize;
     Observed { index, function: &refrain_model::functions()[index], args, level }
 }
 
@@ -226,6 +297,34 @@ pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
         fail_if_told();
         Active::after(call, as_result(call.function.returns, word), start, end);
     });
+}
+
+/// A function that takes functions of the program, which MPI will call.
+///
+/// # Safety
+/// `args` are the arguments the program passed to function `index`.
+#[inline(never)]
+pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
+    let _inside = Inside::enter(index);
+    let mut passed = [0; MOST_ARGS];
+    let passed = &mut passed[..args.len()];
+    passed.copy_from_slice(args);
+    let function = &refrain_model::functions()[index];
+    observe_if_on(|| callbacks::stand_in_for(function, passed));
+    if filter::passes(index) {
+        // SAFETY: the program's own call, passed on, with functions that do what its own do.
+        return unsafe { invoke(real(index), passed) };
+    }
+    if function.overwrites() {
+        before(index, args);
+    }
+    let real = real(index);
+    let start = ticks();
+    // SAFETY: as above.
+    let word = unsafe { invoke(real, passed) };
+    let end = ticks();
+    after(index, args, word, start, end);
+    word
 }
 
 /// A clock of MPI, which returns in a floating-point register.
@@ -304,7 +403,9 @@ pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
 /// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
-    let left_by_jump = state::depth() != 0;
+    // Nothing in MPI calls it: what this thread is marked as inside of it has left by a jump, or will never go back to.
+    leave_all();
+    let left_by_jump = state::JUMPS.load(Relaxed) != 0;
     let _inside = Inside::enter(index);
     if state::STARTED.load(Acquire) {
         observe_if_on(fail_if_told);
@@ -325,6 +426,7 @@ pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
 /// Where `enter_variadic` keeps what `leave_variadic` needs, in the shim's stack frame.
 #[repr(C)]
 pub struct Variadic {
+    /// 0, or one more than the depth outside.
     observing: usize,
     args: [usize; 2],
     start: u64,
@@ -354,8 +456,9 @@ pub unsafe extern "C" fn enter_variadic(
     let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
     if !passing() {
         state::note_inside(index + 1);
-        state::set_depth(state::depth() + 1);
-        begun.observing = 1;
+        let outside = state::depth();
+        state::set_depth((outside & state::LEVELS) + 1);
+        begun.observing = outside as usize + 1;
         begun.start = ticks();
     }
     let forward = Forward { real: real(index), words: readable_words(stack as usize) };
@@ -374,7 +477,7 @@ pub unsafe extern "C" fn leave_variadic(index: usize, word: usize, frame: *const
     if begun.observing != 0 {
         after(index, &begun.args, word, begun.start, ticks());
         state::note_inside(0);
-        state::set_depth(state::depth() - 1);
+        state::set_depth((begun.observing - 1) as u32);
     }
     word
 }
@@ -393,6 +496,9 @@ fn readable_words(address: usize) -> usize {
     ((end - address) / size_of::<usize>()).min(MOST_WORDS)
 }
 
+/// No MPI function has more parameters.
+const MOST_ARGS: usize = 13;
+
 /// Calls `real` with as many words as it has parameters.
 ///
 /// # Safety
@@ -408,7 +514,7 @@ unsafe fn invoke(real: *const (), args: &[usize]) -> usize {
                     // SAFETY: as the caller says.
                     unsafe { real($($a),*) }
                 })*
-                _ => unreachable!("no MPI function has more than 13 parameters"),
+                _ => unreachable!("no MPI function has more than {MOST_ARGS} parameters"),
             }
         };
         (@word $a:ident) => { usize };
@@ -463,7 +569,7 @@ mod tests {
 
     #[test]
     fn every_function_fits_the_widest_call() {
-        assert!(refrain_model::functions().iter().all(|function| function.params.len() <= 13));
+        assert!(refrain_model::functions().iter().all(|function| function.params.len() <= MOST_ARGS));
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub struct Observed<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Whole,
-    /// The thread never came back from an MPI call it had entered: a `longjmp` out of an error handler or a signal
-    /// handler. That call is missing.
+    /// Threads never came back from MPI calls they had entered: a `longjmp` out of an error handler or a signal handler.
+    /// Those calls are missing.
     LeftByJump,
     /// A fault of ours.
     Stopped,

@@ -13,8 +13,9 @@ use std::sync::atomic::{
 use std::sync::{Mutex, OnceLock};
 
 use refrain_encode::{Now, Requests};
-use refrain_mpi::Library;
+use refrain_mpi::{Changes, Library};
 
+use crate::callbacks;
 use crate::config::Config;
 use crate::filter::{Fates, Gate};
 use crate::memory::{bitmap::Bitmap, freed::Freed, gpu, mappings::Mappings, real::Real};
@@ -147,18 +148,24 @@ unsafe impl<T> Sync for Shared<T> {}
 thread_local! {
     /// The bounds of this thread's stack, or (0, 0) until asked for.
     pub static STACK: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    /// How this thread entered the calls it is in, but the outermost: by level.
+    pub static ENTRIES: [Cell<Entry>; DEEPEST] = const { [const { Cell::new(Entry { slot: 0, caller: 0 }) }; DEEPEST] };
 }
 
-/// How many observed calls this thread is in: 1 in a call of the program, 2 in one that a callback makes inside it; and
-/// `BUSY` while we look at one.
-pub use own::{caller, depth, set_depth};
+/// How many observed calls this thread is in (`LEVELS`): 1 in a call of the program, 2 in one that a callback makes inside
+/// it; `PROGRAM` while MPI runs a function of the program; and `BUSY` while we look at a call.
+pub use own::{depth, set_depth};
 
 /// Where the wrapper was called that this thread entered last while it was in no other.
 pub use own::place;
 
-/// How far apart two of them are, for `wrappers::entry`.
+/// How the wrapper was entered that this thread entered last while it was in no other; while it was in another one; and
+/// the second takes the place of the first, which the thread has left by a jump.
+pub use own::{Entry, entry, nested, nested_is_outermost};
+
+/// How far apart these are, for `wrappers::entry`.
 #[cfg(target_arch = "x86_64")]
-pub use own::CALLER_AFTER_DEPTH;
+pub use own::{CALLER_AFTER_DEPTH, NESTED_AFTER_CALLER};
 
 /// Notes in the thread's part, if it has one, which function it is in: its position plus one, or 0. Returns what stood
 /// there.
@@ -166,9 +173,26 @@ pub use own::note_inside;
 
 /// Added to the depth while the thread runs our own code, which no call may enter again.
 pub const BUSY: u32 = 1 << 31;
+/// Added to the depth while MPI has called a function of the program: what is called now, the program calls.
+pub const PROGRAM: u32 = 1 << 30;
+/// The rest of the depth.
+pub const LEVELS: u32 = PROGRAM - 1;
+/// Callbacks in callbacks up to which calls are observed.
+pub const DEEPEST: usize = 64;
 
-/// The loaded code, and which of it is MPI's: made when first needed, and again when a caller is in none of it.
-pub static CODE: AtomicPtr<Vec<(Range<usize>, bool)>> = AtomicPtr::new(null_mut());
+/// The loaded code, and which of it is MPI's: made when first needed, and again when a caller is in none of it and
+/// libraries came or went.
+pub static CODE: AtomicPtr<Code> = AtomicPtr::new(null_mut());
+
+pub struct Code {
+    pub changes: Changes,
+    pub objects: Vec<(Range<usize>, bool)>,
+}
+
+/// The program's functions that MPI was given a function of ours for; 0 where there is none.
+pub static CALLBACKS: [AtomicUsize; callbacks::MOST] = [const { AtomicUsize::new(0) }; callbacks::MOST];
+/// How many calls of MPI the program has left by a jump.
+pub static JUMPS: AtomicU64 = AtomicU64::new(0);
 
 #[inline]
 pub fn watching() -> bool {

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize};
 
 use libc::{clockid_t, pthread_attr_t, pthread_key_t, pthread_t, timespec};
 
+use crate::guard;
 use crate::state::{self, THREADS};
 
 /// Threads at a time that have a number from their creation on. Beyond that they get one with their first call.
@@ -170,6 +171,7 @@ unsafe extern "C" fn ended(value: *mut c_void) {
         set_value((value as usize + 1) as *mut c_void);
         return;
     }
+    guard::leave_all();
     state::assign(0);
     THREADS.mark(number, ENDED, LOOSE);
 }
@@ -218,7 +220,8 @@ pub unsafe extern "C-unwind" fn pthread_create(
 ) -> c_int {
     let real = next!(create, c"pthread_create", fn(*mut pthread_t, *const pthread_attr_t, Start, *mut c_void),
         else return libc::EAGAIN);
-    let counts = state::watching() && state::depth() == 0;
+    let depth = state::depth();
+    let counts = state::watching() && (depth == 0 || depth & state::PROGRAM != 0);
     let number = counts.then(|| THREADS.take(if detached(attributes) { LOOSE } else { 0 })).flatten();
     let Some(number) = number else {
         // SAFETY: the program's own call, passed on.

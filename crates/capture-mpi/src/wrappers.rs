@@ -35,6 +35,16 @@ macro_rules! wrap {
     (overwriting, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |args| guard::before($index, args));
     };
+    // MPI is given functions of ours in place of the program's (`callbacks`); what is recorded are the program's.
+    (registering, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
+        wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
+            if guard::passing() {
+                return wrap!(@pass $index, ($($a)*));
+            }
+            // SAFETY: these are the program's arguments for this function.
+            unsafe { guard::registering($index, &[$($a),*]) }
+        });
+    };
     (@ordinary $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $before:expr) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
             if guard::passing() {
@@ -98,8 +108,8 @@ macro_rules! wrap {
     };
 }
 
-/// An exported name of `shared`: notes who calls, and goes on there with every argument where it was. Of calls inside
-/// others it does not note where on the stack: that of the outer one is not over.
+/// An exported name of `shared`: notes who calls and where on the stack, and goes on there with every argument where it
+/// was. For calls inside others it does so elsewhere: the outer one is not over.
 #[cfg(target_arch = "x86_64")]
 macro_rules! entry {
     ($name:ident, $shared:ident, ($($a:ident)*), $result:ty) => {
@@ -111,14 +121,19 @@ macro_rules! entry {
                 ".cfi_startproc",
                 "mov r11, qword ptr [rip + refrain_caller@GOTTPOFF]",
                 "mov r10, qword ptr [rsp]",
-                "mov qword ptr fs:[r11], r10",
                 "cmp dword ptr fs:[r11 - {depth}], 0",
                 "jne 2f",
+                "mov qword ptr fs:[r11], r10",
                 "mov qword ptr fs:[r11 + 8], rsp",
                 "mov qword ptr fs:[r11 + 16], rbp",
-                "2: jmp {shared}",
+                "jmp {shared}",
+                "2: mov qword ptr fs:[r11 + {nested}], r10",
+                "mov qword ptr fs:[r11 + {nested} + 8], rsp",
+                "mov qword ptr fs:[r11 + {nested} + 16], rbp",
+                "jmp {shared}",
                 ".cfi_endproc",
                 depth = const crate::state::CALLER_AFTER_DEPTH,
+                nested = const crate::state::NESTED_AFTER_CALLER,
                 shared = sym $shared,
             )
         }

@@ -81,13 +81,23 @@ pub struct Program {
     pub rules: Rules,
     /// The one library that offers what it uses.
     pub only: Option<Library>,
+    pub level: Level,
+}
+
+/// How hard the compiler tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Calls stand where they were written: what is said of lines and loops can be looked up in the source.
+    Plain,
+    /// As programs are built that have work to do. Calls at the end of a function become jumps.
+    Optimised,
 }
 
 const STILL: Rules = Rules { heap_moves: false, tag_is_offset: false };
 const MOVING: Rules = Rules { heap_moves: true, tag_is_offset: false };
 
 const fn program(source: &'static str, ranks: &'static [u32], rules: Rules) -> Program {
-    Program { source, args: &[], ranks, rules, only: None }
+    Program { source, args: &[], ranks, rules, only: None, level: Level::Plain }
 }
 
 impl Program {
@@ -103,6 +113,7 @@ impl Program {
         program("types.c", &[2, 3, 4], STILL),
         program("misc.c", &[2, 3], STILL),
         program("callbacks.c", &[1, 2, 3], STILL),
+        program("tails.c", &[1, 2, 3], STILL),
         program("large_p2p.c", &[2, 3], STILL).only(Library::Mpich),
         program("partitioned.c", &[2, 3], STILL).only(Library::Mpich),
         program("coll_forms.c", &[2, 3, 4], STILL).only(Library::Mpich),
@@ -168,12 +179,21 @@ impl Program {
             .unwrap_or_else(|| panic!("no program is called {name}"))
     }
 
+    /// One that is not compared with the witness: its calls race, or never return.
+    pub fn unwitnessed(source: &'static str) -> Program {
+        Program { source, args: &[], ..Program::named("ring") }
+    }
+
     pub fn name(&self) -> &'static str {
         self.source.split('.').next().unwrap_or(self.source)
     }
 
     pub const fn with(self, args: &'static [&'static str]) -> Program {
         Program { args, ..self }
+    }
+
+    pub const fn at(self, level: Level) -> Program {
+        Program { level, ..self }
     }
 
     const fn only(self, library: Library) -> Program {
@@ -215,14 +235,19 @@ impl Program {
         }
         let folder = sources().join("programs");
         let source = folder.join(self.source);
-        let target = folder_for(library).join(self.name());
+        let (flag, subfolder) = match self.level {
+            Level::Plain => ("-O1", folder_for(library)),
+            Level::Optimised => ("-O2", folder_for(library).join("optimised")),
+        };
+        fs::create_dir_all(&subfolder).unwrap_or_else(|e| panic!("{}: {e}", subfolder.display()));
+        let target = subfolder.join(self.name());
         let (common, grid) = (folder.join("common.h"), folder.join("grid.h"));
         make(&target, &[&source, &common, &grid], |part| {
             let mut command = Command::new(library.compiler(&source));
-            command.arg("-O1").arg("-g").arg("-pthread").arg("-o").arg(part).arg(&source);
+            command.arg(flag).arg("-g").arg("-pthread").arg("-o").arg(part).arg(&source);
             if self.is_fortran() {
                 // mpif.h has no interfaces, so one routine takes buffers of many types.
-                command.arg("-fallow-argument-mismatch").arg("-w").arg("-J").arg(folder_for(library));
+                command.arg("-fallow-argument-mismatch").arg("-w").arg("-J").arg(&subfolder);
             }
             vec![command]
         });

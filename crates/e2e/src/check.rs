@@ -4,6 +4,16 @@ use crate::build::{Library, Program};
 use crate::json::Json;
 use crate::{compare, run};
 
+/// Untraced and traced: the same output and exit code.
+pub fn same(library: Library, program: &Program, ranks: u32) -> run::Traced {
+    let plain = run::plain(library, program, ranks);
+    assert_eq!(plain.code, 0, "{}", plain.stderr);
+    let traced = run::traced_with(library, program, ranks, &[]);
+    let (code, stdout) = (traced.outcome.code, traced.outcome.stdout.as_str());
+    assert_eq!((code, stdout), (plain.code, plain.stdout.as_str()), "{}", traced.outcome.stderr);
+    traced
+}
+
 /// On every number of ranks of the program, and in every setting: it does not notice that it is traced, the trace verifies, and its dump says
 /// what the witness saw.
 pub fn against_witness(library: Library, program: &Program) {
@@ -16,7 +26,7 @@ pub fn against_witness(library: Library, program: &Program) {
         let most = program.ranks.iter().max() == Some(&ranks);
         for &setting in run::Setting::ALL.iter().take(if most { usize::MAX } else { 1 }) {
             let what = format!("{what}, {}", setting.name);
-            let traced = run::traced_as(library, program, ranks, setting);
+            let traced = run::traced_as(library, &program.at(setting.level), ranks, setting);
             assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
             assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
             let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::build::{self, Library, Program};
+use crate::build::{self, Level, Library, Program};
 use crate::json::Json;
 
 /// A way to trace, held against the witness on every program: options of `refrain run`.
@@ -14,12 +14,14 @@ use crate::json::Json;
 pub struct Setting {
     pub name: &'static str,
     pub options: &'static [&'static str],
+    /// How programs that are held against the witness are built.
+    pub level: Level,
 }
 
 impl Setting {
-    pub const DEFAULT: Setting = Setting { name: "default", options: &[] };
+    pub const DEFAULT: Setting = Setting { name: "default", options: &[], level: Level::Optimised };
 
-    pub const LOOPS: Setting = Setting { name: "loops", options: &["--fold", "loops"] };
+    pub const LOOPS: Setting = Setting { name: "loops", options: &["--fold", "loops"], level: Level::Plain };
 
     pub const ALL: &'static [Setting] = &[Setting::DEFAULT, Setting::LOOPS];
 }

@@ -3,23 +3,9 @@
 
 use std::fs;
 
+use refrain_e2e::check::same;
 use refrain_e2e::json::Json;
 use refrain_e2e::{Library, Program, build, compare, run};
-
-/// A program that is not compared with the witness: its calls race, or never return.
-fn unwitnessed(source: &'static str) -> Program {
-    Program { source, args: &[], ..Program::named("ring") }
-}
-
-/// Untraced and traced: the same output and exit code.
-fn same(library: Library, program: &Program, ranks: u32) -> run::Traced {
-    let plain = run::plain(library, program, ranks);
-    assert_eq!(plain.code, 0, "{}", plain.stderr);
-    let traced = run::traced_with(library, program, ranks, &[]);
-    let (code, stdout) = (traced.outcome.code, traced.outcome.stdout.as_str());
-    assert_eq!((code, stdout), (plain.code, plain.stdout.as_str()), "{}", traced.outcome.stderr);
-    traced
-}
 
 #[test]
 #[ignore = "needs MPI: `make test`"]
@@ -135,7 +121,7 @@ fn a_program_without_mpi_is_left_alone() {
 #[ignore = "needs MPI: `make test`"]
 fn threads_that_ask_mpi_at_any_level() {
     for library in Library::ALL {
-        let traced = same(library, &unwitnessed("threads.c"), 1);
+        let traced = same(library, &Program::unwitnessed("threads.c"), 1);
         assert!(!traced.outcome.stderr.contains("tracing stopped"), "{}", traced.outcome.stderr);
         let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
         assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
@@ -149,8 +135,8 @@ fn threads_that_ask_mpi_at_any_level() {
 #[ignore = "needs MPI: `make test`"]
 fn threads_that_come_and_go_cost_nothing() {
     for library in Library::ALL {
-        let few = same(library, &unwitnessed("forkjoin.c").with(&["20"]), 2);
-        let many = same(library, &unwitnessed("forkjoin.c").with(&["200"]), 2);
+        let few = same(library, &Program::unwitnessed("forkjoin.c").with(&["20"]), 2);
+        let many = same(library, &Program::unwitnessed("forkjoin.c").with(&["200"]), 2);
         let size = |traced: &run::Traced| traced.trace.metadata().map_or(0, |file| file.len());
         assert!(size(&many) < size(&few) + 50, "{} bytes became {}", size(&few), size(&many));
         let verified = run::refrain(&["verify", &many.trace.to_string_lossy()]);
@@ -170,7 +156,7 @@ fn threads_that_come_and_go_cost_nothing() {
 #[ignore = "needs MPI: `make test`"]
 fn a_jump_out_of_a_call_keeps_nobody_waiting() {
     for library in Library::ALL {
-        let traced = same(library, &unwitnessed("jump.c"), 3);
+        let traced = same(library, &Program::unwitnessed("jump.c"), 3);
         let info = run::refrain(&["info", &traced.trace.to_string_lossy()]);
         assert!(info.stdout.contains("rank 0: left an MPI call by a jump"), "{}", info.stdout);
     }
@@ -181,7 +167,7 @@ fn a_jump_out_of_a_call_keeps_nobody_waiting() {
 #[ignore = "needs MPI: `make test`"]
 fn what_is_wrong_stays_wrong_in_the_same_way() {
     for library in Library::ALL {
-        let traced = same(library, &unwitnessed("wrong.c"), 2);
+        let traced = same(library, &Program::unwitnessed("wrong.c"), 2);
         let told = traced.outcome.stdout.lines().filter(|line| line.contains("MPI_")).count();
         assert_eq!(told, 34, "{}", traced.outcome.stdout);
         let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
@@ -218,7 +204,7 @@ fn callbacks_are_told_from_mpi_itself() {
 #[ignore = "needs MPI: `make test`"]
 fn a_program_of_sessions_alone_is_left_alone() {
     // Open MPI has sessions since 5.0.
-    same(Library::Mpich, &unwitnessed("sessions.c"), 2);
+    same(Library::Mpich, &Program::unwitnessed("sessions.c"), 2);
 }
 
 /// Both are worlds of their own, and both end up with a trace.
@@ -226,7 +212,7 @@ fn a_program_of_sessions_alone_is_left_alone() {
 #[ignore = "needs MPI: `make test`"]
 fn a_spawned_program_has_a_trace_of_its_own() {
     // Debian's MPICH cannot spawn.
-    let traced = same(Library::OpenMpi, &unwitnessed("spawn.c"), 3);
+    let traced = same(Library::OpenMpi, &Program::unwitnessed("spawn.c"), 3);
     let folder = traced.trace.parent().unwrap();
     let names = fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
     let spawned: Vec<String> = names.filter(|name| name.starts_with("trace.spawned-")).collect();

@@ -33,6 +33,7 @@ programs!(
     types,
     misc,
     callbacks,
+    tails,
     types_more,
     processes,
     tool,

@@ -29,6 +29,7 @@ pub use abi::{Abi, MissingConstant, handle_size};
 pub use constants::{Class, Constant, Family, Kind, Source, constants};
 pub use library::{Dlsym, Library, is_library, is_mpi_file};
 pub use mpi_transport::MpiTransport;
+pub use objects::Changes;
 pub use pmpi::{Code, MissingFunction, Neighbours, Pmpi, ThreadLevel};
 pub use status::RawStatus;
 pub use transport::{LocalTransport, Transport, TransportError, local};

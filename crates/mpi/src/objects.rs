@@ -63,6 +63,30 @@ unsafe extern "C" fn collect(info: *mut dl_phdr_info, _size: size_t, data: *mut 
     0
 }
 
+/// How many objects came and went so far, as the dynamic linker counts them: equal numbers, equal objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Changes {
+    came: u64,
+    went: u64,
+}
+
+impl Changes {
+    pub fn now() -> Changes {
+        let mut changes = Changes { came: 0, went: 0 };
+        // SAFETY: `count` takes `data` for these numbers, and nothing else uses them meanwhile.
+        unsafe { libc::dl_iterate_phdr(Some(count), (&raw mut changes).cast()) };
+        changes
+    }
+}
+
+/// Every object's record has them: the first one's will do.
+unsafe extern "C" fn count(info: *mut dl_phdr_info, _size: size_t, data: *mut c_void) -> c_int {
+    // SAFETY: the dynamic linker passes a valid record, and `data` is what `now` passed.
+    let (info, changes) = unsafe { (&*info, &mut *data.cast::<Changes>()) };
+    *changes = Changes { came: info.dlpi_adds, went: info.dlpi_subs };
+    1
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

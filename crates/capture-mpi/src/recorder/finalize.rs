@@ -2,12 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use refrain_encode::{Folding, Tags, Tape};
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
-use refrain_tracefile::part::{self, End, Lost, directory};
+use refrain_tracefile::part::{self, End, directory};
 use refrain_tracefile::{Error, Memory, Meta, RankTime, Trace, is_device};
 
 use super::agreement::agree;
@@ -56,9 +57,6 @@ impl Link for Wire<'_> {
 pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
     let State { host, start, started, spawned, alone, place, .. } = *state;
-    if ending == Ending::LeftByJump {
-        endings::lose(Lost::Jumped);
-    }
     endings::note(End::Finalized, 0);
     let rate = start.finish();
     let wall_ns = start.elapsed();
@@ -96,7 +94,10 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
         Ok(Ok(_)) if !chosen => Bundle::default(),
         Ok(Ok(bundle)) if ending == Ending::Whole => bundle,
         Ok(Ok(bundle)) if ending == Ending::LeftByJump => {
-            own.notes.push(format!("rank {rank}: left an MPI call by a jump, that call is missing"));
+            own.notes.push(match state::JUMPS.load(Relaxed) {
+                1 => format!("rank {rank}: left an MPI call by a jump, that call is missing"),
+                calls => format!("rank {rank}: left {calls} MPI calls by jumps, those calls are missing"),
+            });
             bundle
         }
         Ok(Ok(_)) => {

@@ -251,6 +251,11 @@ pub fn stopped() {
     endings::lose(Lost::Stopped);
 }
 
+/// The program has left a call by a jump, and that call is missing.
+pub fn jumped() {
+    endings::lose(Lost::Jumped);
+}
+
 /// How a call is to be treated.
 #[derive(Clone, Copy)]
 struct Way {

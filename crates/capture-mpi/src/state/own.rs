@@ -3,11 +3,21 @@
 
 pub use imp::*;
 
+/// How a wrapper was entered.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Entry {
+    /// Where on the stack the address lies that it returns to; 0 where that is not known.
+    pub slot: usize,
+    /// That address.
+    pub caller: usize,
+}
+
 #[cfg(target_arch = "x86_64")]
 mod imp {
     use std::arch::{asm, global_asm};
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+    use super::Entry;
     use crate::recorder::stream::Stream;
     use crate::stacks::Place;
 
@@ -16,28 +26,33 @@ mod imp {
         ".globl refrain_own",
         ".hidden refrain_own",
         ".type refrain_own, @object",
-        ".size refrain_own, 48",
+        ".size refrain_own, 72",
         ".balign 8",
         "refrain_own:",
         ".zero 16",
         ".globl refrain_caller",
         ".hidden refrain_caller",
         ".type refrain_caller, @object",
-        ".size refrain_caller, 24",
+        ".size refrain_caller, 56",
         "refrain_caller:",
-        ".zero 32",
+        ".zero 56",
         ".popsection",
     );
 
     const DEPTH: usize = 0;
     const ASSIGNED: usize = 4;
     const STREAM: usize = 8;
-    /// Has a name of its own, since `wrappers::entry` writes it and the two words after it.
+    /// Has a name of its own, since `wrappers::entry` writes it and the two words after it; and three others, at
+    /// `NESTED_AFTER_CALLER`, where the thread is in a call already.
     const CALLER: usize = 16;
     const SLOT: usize = 24;
     const POINTER: usize = 32;
     const INSIDE: usize = 40;
+    const NESTED_CALLER: usize = 48;
+    const NESTED_SLOT: usize = 56;
+    const NESTED_POINTER: usize = 64;
     pub const CALLER_AFTER_DEPTH: usize = CALLER - DEPTH;
+    pub const NESTED_AFTER_CALLER: usize = NESTED_CALLER - CALLER;
 
     /// A field of this thread's, as a register of that width.
     macro_rules! field {
@@ -107,9 +122,18 @@ mod imp {
         write_word::<STREAM>(stream as usize);
     }
 
-    /// Where the wrapper that this thread entered last returns to.
-    pub fn caller() -> usize {
-        read_word::<CALLER>()
+    pub fn entry() -> Entry {
+        Entry { slot: read_word::<SLOT>(), caller: read_word::<CALLER>() }
+    }
+
+    pub fn nested() -> Entry {
+        Entry { slot: read_word::<NESTED_SLOT>(), caller: read_word::<NESTED_CALLER>() }
+    }
+
+    pub fn nested_is_outermost() {
+        write_word::<CALLER>(read_word::<NESTED_CALLER>());
+        write_word::<SLOT>(read_word::<NESTED_SLOT>());
+        write_word::<POINTER>(read_word::<NESTED_POINTER>());
     }
 
     /// Where the wrapper was called that this thread entered last while it was in no other.
@@ -138,6 +162,7 @@ mod imp {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+    use super::Entry;
     use crate::recorder::stream::Stream;
     use crate::stacks::Place;
 
@@ -166,10 +191,17 @@ mod imp {
         Place::default()
     }
 
-    /// Not known here: every call inside another one is taken for MPI's own.
-    pub fn caller() -> usize {
-        super::depth as *const () as usize
+    /// Not known here: a call inside another one is taken for MPI's own, unless MPI called a function of the program
+    /// that we know of.
+    pub fn nested() -> Entry {
+        Entry { slot: 0, caller: super::depth as *const () as usize }
     }
+
+    pub fn entry() -> Entry {
+        Entry::default()
+    }
+
+    pub fn nested_is_outermost() {}
 
     #[inline]
     pub fn depth() -> u32 {

@@ -3,6 +3,7 @@
 mod command;
 mod env;
 mod library;
+mod preload;
 mod settings;
 mod wait;
 
@@ -99,7 +100,7 @@ fn variables(
     preloaded: Option<OsString>,
 ) -> Vec<(&'static str, OsString)> {
     let mut variables: Vec<(&'static str, OsString)> = vec![
-        ("LD_PRELOAD", preload(preloaded, library)),
+        ("LD_PRELOAD", preload::preload(preloaded, library)),
         ("REFRAIN_OUT", out.as_os_str().to_owned()),
         ("REFRAIN_POINTERS", settings.pointers.to_string().into()),
         ("REFRAIN_TIME", settings.time.to_string().into()),
@@ -233,19 +234,6 @@ fn access(path: &Path, how: libc::c_int) -> bool {
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: the path is a NUL-terminated string that outlives the call.
     unsafe { libc::access(path.as_ptr(), how) == 0 }
-}
-
-/// What the program had preloaded before stays in front of us.
-fn preload(before: Option<OsString>, library: &Path) -> OsString {
-    let mut value = before.unwrap_or_default();
-    if value.as_bytes().split(|&b| b == b':' || b == b' ').any(|p| p == library.as_os_str().as_bytes()) {
-        return value;
-    }
-    if !value.is_empty() {
-        value.push(":");
-    }
-    value.push(library);
-    value
 }
 
 /// Words with an unlikely byte between them, so that the reader in the program needs no parser.

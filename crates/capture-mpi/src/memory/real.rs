@@ -15,7 +15,17 @@ use crate::state::TRACKING;
 
 type Memory = *mut c_void;
 
+/// Which of several functions of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Definition {
+    /// The one after this library's own.
+    Next,
+    /// The one that others call.
+    First,
+}
+
 pub struct Real {
+    definition: Definition,
     malloc: AtomicPtr<()>,
     calloc: AtomicPtr<()>,
     realloc: AtomicPtr<()>,
@@ -51,7 +61,7 @@ macro_rules! real {
 
 impl Default for Real {
     fn default() -> Self {
-        Self::new()
+        Self::new(Definition::Next)
     }
 }
 
@@ -59,8 +69,9 @@ impl Default for Real {
 /// All of these are C's functions of the same names, and want what those want.
 #[expect(clippy::missing_safety_doc, reason = "said once, above")]
 impl Real {
-    pub const fn new() -> Self {
+    pub const fn new(definition: Definition) -> Self {
         Self {
+            definition,
             malloc: AtomicPtr::new(null_mut()),
             calloc: AtomicPtr::new(null_mut()),
             realloc: AtomicPtr::new(null_mut()),
@@ -78,9 +89,15 @@ impl Real {
         }
     }
 
+    /// Whether anybody has called us, so that the functions are known.
+    pub fn is_known(&self) -> bool {
+        !self.malloc.load(Acquire).is_null()
+    }
+
+    /// Looks the functions up.
     #[cold]
     #[inline(never)]
-    fn resolve(&self) {
+    pub fn resolve(&self) {
         if self.resolving.swap(true, AcqRel) {
             return;
         }
@@ -98,9 +115,13 @@ impl Real {
             (&self.munmap, c"munmap"),
             (&self.mremap, c"mremap"),
         ];
+        let place = match self.definition {
+            Definition::Next => libc::RTLD_NEXT,
+            Definition::First => libc::RTLD_DEFAULT,
+        };
         for (slot, name) in names {
             // SAFETY: a terminated name; `RTLD_NEXT` is seen from this library, which is the one that calls.
-            slot.store(unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }.cast(), Release);
+            slot.store(unsafe { libc::dlsym(place, name.as_ptr()) }.cast(), Release);
         }
         if !asked_for() {
             TRACKING.store(false, Relaxed);
@@ -345,7 +366,7 @@ mod tests {
 
     #[test]
     fn memory_moves_out_of_the_arena_with_its_contents() {
-        let real = Box::new(Real::new());
+        let real = Box::new(Real::default());
         let old = real.arena.allocate(16, 5);
         // SAFETY: five bytes of ours; then an allocation of ours, read and given back.
         unsafe {

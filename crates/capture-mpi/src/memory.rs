@@ -22,7 +22,6 @@ pub mod segments;
 pub mod stack;
 
 use std::ffi::{c_int, c_void};
-use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::state::{ALLOCATOR, FIRST_ALLOCATOR, FREED, HEAP, MAPPINGS, REDIRECTED, TRACKING};
@@ -153,32 +152,32 @@ unsafe extern "C" fn on_calloc<W: Way>(count: usize, size: usize) -> *mut c_void
     memory
 }
 
+unsafe extern "C" fn on_realloc<W: Way>(old: *mut c_void, size: usize) -> *mut c_void {
+    resized::<W>(old, size, || pass!(W, realloc(old, size)))
+}
+
+unsafe extern "C" fn on_reallocarray<W: Way>(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    // Where this overflows the allocator returns null, and the old memory stays.
+    let bytes = count.saturating_mul(size);
+    resized::<W>(old, bytes, || pass!(W, reallocarray(old, count, size)))
+}
+
 /// For names a reallocation is a release and an allocation, whether or not the memory stayed where it was: that is the
 /// allocator's luck, and must not show in a trace.
-unsafe extern "C" fn on_realloc<W: Way>(old: *mut c_void, size: usize) -> *mut c_void {
+#[inline]
+fn resized<W: Way>(old: *mut c_void, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
     let known = W::marks() && !old.is_null();
     let length = if known { HEAP.length(old as usize) } else { None };
     if known {
         released::<W>(old);
     }
-    let memory = pass!(W, realloc(old, size));
+    let memory = resize();
     match (memory.is_null(), length) {
         // It failed, and the old memory is still the program's.
         (true, Some(length)) if size != 0 => allocated::<W>(old, length),
         _ => allocated::<W>(memory, size),
     }
     memory
-}
-
-unsafe extern "C" fn on_reallocarray<W: Way>(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    match count.checked_mul(size) {
-        // SAFETY: as `reallocarray` is defined.
-        Some(bytes) => unsafe { on_realloc::<W>(old, bytes) },
-        None => {
-            set_errno(libc::ENOMEM);
-            null_mut()
-        }
-    }
 }
 
 unsafe extern "C" fn on_free<W: Way>(memory: *mut c_void) {
@@ -281,9 +280,4 @@ fn unmapped(memory: *mut c_void, length: usize) {
     if tracking() {
         MAPPINGS.remove(memory as usize, length, |start| FREED.push(segments::mapping_key(start)));
     }
-}
-
-fn set_errno(code: c_int) {
-    // SAFETY: the thread's own errno.
-    unsafe { *libc::__errno_location() = code };
 }

@@ -29,6 +29,7 @@ pub struct Real {
     malloc: AtomicPtr<()>,
     calloc: AtomicPtr<()>,
     realloc: AtomicPtr<()>,
+    reallocarray: AtomicPtr<()>,
     free: AtomicPtr<()>,
     posix_memalign: AtomicPtr<()>,
     aligned_alloc: AtomicPtr<()>,
@@ -75,6 +76,7 @@ impl Real {
             malloc: AtomicPtr::new(null_mut()),
             calloc: AtomicPtr::new(null_mut()),
             realloc: AtomicPtr::new(null_mut()),
+            reallocarray: AtomicPtr::new(null_mut()),
             free: AtomicPtr::new(null_mut()),
             posix_memalign: AtomicPtr::new(null_mut()),
             aligned_alloc: AtomicPtr::new(null_mut()),
@@ -101,10 +103,11 @@ impl Real {
         if self.resolving.swap(true, AcqRel) {
             return;
         }
-        let names: [(&AtomicPtr<()>, &CStr); 12] = [
+        let names: [(&AtomicPtr<()>, &CStr); 13] = [
             (&self.malloc, c"malloc"),
             (&self.calloc, c"calloc"),
             (&self.realloc, c"realloc"),
+            (&self.reallocarray, c"reallocarray"),
             (&self.free, c"free"),
             (&self.posix_memalign, c"posix_memalign"),
             (&self.aligned_alloc, c"aligned_alloc"),
@@ -157,6 +160,25 @@ impl Real {
         });
         // SAFETY: as the caller says.
         unsafe { real(old, size) }
+    }
+
+    /// Not by way of `realloc`: an allocator may have that and not this, and then the C library's calls the allocator's.
+    pub unsafe fn reallocarray(&self, old: Memory, count: usize, size: usize) -> Memory {
+        let bytes = count.checked_mul(size);
+        if let (true, Some(bytes)) = (self.arena.holds(old), bytes) {
+            // SAFETY: as the caller says.
+            return unsafe { self.realloc(old, bytes) };
+        }
+        let real = real!(self.reallocarray as fn(Memory, usize, usize) -> Memory, else {
+            // An old C library, which has none: nobody else does.
+            return match bytes {
+                // SAFETY: as the caller says.
+                Some(bytes) => unsafe { self.realloc(old, bytes) },
+                None => null_mut(),
+            };
+        });
+        // SAFETY: as the caller says.
+        unsafe { real(old, count, size) }
     }
 
     #[cold]

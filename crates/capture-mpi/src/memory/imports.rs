@@ -11,11 +11,14 @@
 //! the program makes to a `malloc` of its own go through no slot and are not seen, and what is seen of one allocation has to
 //! be seen of its end: so of such a program only the C++ library's calls are redirected, whose `new` and `delete` belong
 //! together.
+//!
+//! Sanitizers want to see who allocates, by the frames on the stack, and have a way to tell others what they see. So there
+//! it is the other way round: calls go past us, and we are told.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{mmap, mremap, munmap, operators, redirected};
+use super::{Redirected, allocated, mmap, mremap, munmap, operators, redirected, released};
 use crate::elf::{Module, Which};
 use crate::state::{ALLOCATOR, FIRST_ALLOCATOR, REDIRECTED};
 
@@ -23,6 +26,9 @@ use crate::state::{ALLOCATOR, FIRST_ALLOCATOR, REDIRECTED};
 pub fn redirect() {
     if let Some(program) = Module::find(Which::Program) {
         bind(&program, mapping);
+    }
+    if told_by_sanitizer() {
+        return;
     }
     if !passes_us() {
         redirect_allocator();
@@ -76,6 +82,48 @@ fn holder(address: usize) -> Option<usize> {
 fn first(name: &CStr) -> usize {
     // SAFETY: a terminated name.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
+}
+
+type Allocated = extern "C" fn(*const c_void, usize);
+type Released = extern "C" fn(*const c_void);
+
+extern "C" fn on_allocated(memory: *const c_void, size: usize) {
+    allocated::<Redirected>(memory.cast_mut(), size);
+}
+
+extern "C" fn on_released(memory: *const c_void) {
+    released::<Redirected>(memory.cast_mut());
+}
+
+/// Whether the runtime of a sanitizer is here and tells us of each allocation from now on. It calls `on_released` before
+/// the memory is given back.
+fn told_by_sanitizer() -> bool {
+    let install = first(c"__sanitizer_install_malloc_and_free_hooks");
+    // One that leaves `malloc` alone (UBSan) has the function and would tell us nothing.
+    let allocates = |module: Module| module.defines(c"malloc");
+    if install == 0 || !Module::find(Which::Holding(install)).is_some_and(allocates) {
+        return false;
+    }
+    // SAFETY: the function of that name, which has this signature in every sanitizer's runtime.
+    let install: extern "C" fn(Allocated, Released) -> c_int = unsafe { std::mem::transmute(install) };
+    if install(on_allocated, on_released) == 0 {
+        return false;
+    }
+    REDIRECTED.store(true, Relaxed);
+    let own = holder(redirect as *const () as usize);
+    for module in Module::all().iter().filter(|module| Some(module.base) != own) {
+        bind(module, |name| {
+            let ours = redirected(name.to_bytes()).is_some() && holder(first(name)) == own;
+            let next = ours.then(|| next(name))?;
+            (!next.is_null()).then_some(next)
+        });
+    }
+    true
+}
+
+fn next(name: &CStr) -> *const c_void {
+    // SAFETY: a terminated name; `RTLD_NEXT` is seen from this library, which is the one that calls.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
 fn redirect_allocator() {

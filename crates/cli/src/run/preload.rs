@@ -25,6 +25,22 @@ pub fn preload(before: Option<OsString>, library: &Path) -> OsString {
     })
 }
 
+/// AddressSanitizer's options, with the one that lets it start where its runtime is not the first library. Programs of
+/// other kinds do not read them.
+pub fn sanitizer_options(before: Option<OsString>) -> OsString {
+    const OPTION: &str = "verify_asan_link_order=0";
+    let mut options = before.unwrap_or_default();
+    if options.as_bytes().split(|&b| b == b':').any(|option| option == OPTION.as_bytes()) {
+        return options;
+    }
+    if !options.is_empty() {
+        options.push(":");
+    }
+    // Of two the last one counts.
+    options.push(OPTION);
+    options
+}
+
 fn ordered(before: Option<OsString>, library: &Path, is_allocator: impl Fn(&Path) -> bool) -> OsString {
     let before = before.unwrap_or_default();
     // The dynamic linker splits at both, and knows no escape.
@@ -53,6 +69,14 @@ mod tests {
         check(Some("jemalloc.so /tool.so::mimalloc.so"), "/tool.so:/r.so:jemalloc.so:mimalloc.so");
         check(Some("jemalloc.so:/r.so"), "/r.so:jemalloc.so");
         check(Some("/tool.so:/r.so"), "/tool.so:/r.so");
+    }
+
+    #[test]
+    fn the_user_s_options_stay() {
+        let options = |before: Option<&str>| sanitizer_options(before.map(Into::into));
+        assert_eq!(options(None), "verify_asan_link_order=0");
+        assert_eq!(options(Some("detect_leaks=0")), "detect_leaks=0:verify_asan_link_order=0");
+        assert_eq!(options(Some("verify_asan_link_order=0:a=1")), "verify_asan_link_order=0:a=1");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use libc::{Elf64_Phdr, Elf64_Rela, Elf64_Sym, dl_phdr_info};
 
@@ -63,6 +65,16 @@ impl Module {
             wanted
         });
         found
+    }
+
+    /// All that have symbols, in the order in which names are looked up.
+    pub fn all() -> Vec<Module> {
+        let mut all = Vec::new();
+        walk(&mut |base, headers| {
+            all.extend(Module::new(base, headers).filter(Module::has_symbols));
+            false
+        });
+        all
     }
 
     /// Whether `wanted` is true for some module.
@@ -144,6 +156,22 @@ impl Module {
     pub fn name(&self, symbol: &Elf64_Sym) -> &CStr {
         // SAFETY: the string table holds a terminated name for every symbol.
         unsafe { CStr::from_ptr((self.names as *const c_char).add(symbol.st_name as usize)) }
+    }
+
+    /// Puts another function's address into a slot of this module; not where the system does not allow it.
+    ///
+    /// # Safety
+    /// One of `imports`, for a function that `address` can stand in for.
+    pub unsafe fn bind(&self, slot: *mut usize, address: *const c_void) {
+        let read_only = self.read_only.contains(&(slot as usize));
+        // SAFETY: a part of the module that is mapped, and that its loader made read-only.
+        let writable = read_only.then(|| unsafe { Writable::new(slot as usize, size_of::<usize>()) });
+        if let Some(None) = writable {
+            return;
+        }
+        // SAFETY: a slot for a function's address, aligned as relocations of words are. The linker and calls of other
+        // threads read it in one go, and find one function or the other.
+        unsafe { AtomicUsize::from_ptr(slot) }.store(address as usize, Relaxed);
     }
 
     /// The slots through which this module calls others' functions, with the functions' names.

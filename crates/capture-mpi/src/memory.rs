@@ -5,6 +5,9 @@
 //! a bitmap; names are given only to the segments that MPI calls mention, in `segments`. C++'s operators, Fortran's
 //! `allocate` and Python's objects all come through here.
 //!
+//! Where another `malloc` comes first, calls of it are made to go through here all the same, as far as that can be done
+//! (`imports`).
+//!
 //! Order matters: marks are cleared *before* the memory goes back, because another thread may be given it at once.
 
 pub mod bitmap;
@@ -13,15 +16,16 @@ pub mod gpu;
 pub mod imports;
 pub mod mappings;
 pub mod modules;
+pub mod operators;
 pub mod real;
 pub mod segments;
 pub mod stack;
 
 use std::ffi::{c_int, c_void};
-use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::state::{ALLOCATOR, FREED, HEAP, MAPPINGS, TRACKING};
+use crate::state::{ALLOCATOR, FIRST_ALLOCATOR, FREED, HEAP, MAPPINGS, REDIRECTED, TRACKING};
+use real::Real;
 
 pub use segments::{Place, Segments};
 
@@ -30,141 +34,196 @@ fn tracking() -> bool {
     TRACKING.load(Relaxed)
 }
 
+/// How a call came to us, and where it goes on to.
+trait Way {
+    fn real() -> &'static Real;
+    /// Whether what passes here is marked. By one way only: what comes by the other is part of it.
+    fn marks() -> bool;
+}
+
+/// The linker took it here: on to the next definition.
+struct Linked;
+
+/// It was on its way to the first definition, which is not ours.
+struct Redirected;
+
+impl Way for Linked {
+    #[inline]
+    fn real() -> &'static Real {
+        &ALLOCATOR
+    }
+
+    #[inline]
+    fn marks() -> bool {
+        tracking() && !REDIRECTED.load(Relaxed)
+    }
+}
+
+impl Way for Redirected {
+    #[inline]
+    fn real() -> &'static Real {
+        &FIRST_ALLOCATOR
+    }
+
+    #[inline]
+    fn marks() -> bool {
+        tracking()
+    }
+}
+
 #[inline]
-fn allocated(memory: *mut c_void, size: usize) {
-    if tracking() && !memory.is_null() {
+fn allocated<W: Way>(memory: *mut c_void, size: usize) {
+    if W::marks() && !memory.is_null() {
         HEAP.insert(memory as usize, size);
     }
 }
 
 #[inline]
-fn released(memory: *mut c_void) {
-    if tracking() && !memory.is_null() && HEAP.remove(memory as usize) {
+fn released<W: Way>(memory: *mut c_void) {
+    if W::marks() && !memory.is_null() && HEAP.remove(memory as usize) {
         FREED.push(segments::heap_key(memory as usize));
     }
 }
 
+/// Passes the program's call on to the function of that name.
+macro_rules! pass {
+    ($way:ident, $name:ident($($arg:ident),*)) => {{
+        // SAFETY: the program's own call, passed on.
+        unsafe { $way::real().$name($($arg),*) }
+    }};
+}
+
+/// The functions that we define, each by way of `Linked`.
+///
 /// # Safety
-/// As for C's `malloc`, and so on for all of these: the arguments are the program's, and go on as they are.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
-    // SAFETY: the program's own call, passed on.
-    let memory = unsafe { ALLOCATOR.malloc(size) };
-    allocated(memory, size);
+/// As for C's functions of these names: the arguments are the program's, and go on as they are.
+macro_rules! define {
+    ($($name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)?, $hook:ident;)*) => {$(
+        #[doc = "# Safety"]
+        #[doc = "As for C's function of this name."]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        pub unsafe extern "C" fn $name($($arg: $type),*) $(-> $result)? {
+            // SAFETY: the program's own call, passed on.
+            unsafe { $hook::<Linked>($($arg),*) }
+        }
+    )*};
+}
+
+define! {
+    malloc(size: usize) -> *mut c_void, on_malloc;
+    calloc(count: usize, size: usize) -> *mut c_void, on_calloc;
+    realloc(old: *mut c_void, size: usize) -> *mut c_void, on_realloc;
+    reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void, on_reallocarray;
+    free(memory: *mut c_void), on_free;
+    posix_memalign(memory: *mut *mut c_void, alignment: usize, size: usize) -> c_int, on_posix_memalign;
+    aligned_alloc(alignment: usize, size: usize) -> *mut c_void, on_aligned_alloc;
+    memalign(alignment: usize, size: usize) -> *mut c_void, on_memalign;
+    valloc(size: usize) -> *mut c_void, on_valloc;
+    pvalloc(size: usize) -> *mut c_void, on_pvalloc;
+}
+
+/// What stands in for the function of that name where calls are redirected.
+fn redirected(name: &[u8]) -> Option<*const c_void> {
+    Some(match name {
+        b"malloc" => on_malloc::<Redirected> as *const c_void,
+        b"calloc" => on_calloc::<Redirected> as *const c_void,
+        b"realloc" => on_realloc::<Redirected> as *const c_void,
+        b"reallocarray" => on_reallocarray::<Redirected> as *const c_void,
+        b"free" => on_free::<Redirected> as *const c_void,
+        b"posix_memalign" => on_posix_memalign::<Redirected> as *const c_void,
+        b"aligned_alloc" => on_aligned_alloc::<Redirected> as *const c_void,
+        b"memalign" => on_memalign::<Redirected> as *const c_void,
+        b"valloc" => on_valloc::<Redirected> as *const c_void,
+        b"pvalloc" => on_pvalloc::<Redirected> as *const c_void,
+        _ => return None,
+    })
+}
+
+unsafe extern "C" fn on_malloc<W: Way>(size: usize) -> *mut c_void {
+    let memory = pass!(W, malloc(size));
+    allocated::<W>(memory, size);
     memory
 }
 
-/// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
-    // SAFETY: the program's own call, passed on.
-    let memory = unsafe { ALLOCATOR.calloc(count, size) };
+unsafe extern "C" fn on_calloc<W: Way>(count: usize, size: usize) -> *mut c_void {
+    let memory = pass!(W, calloc(count, size));
     // Where this overflows the allocator returned null.
-    allocated(memory, count.wrapping_mul(size));
+    allocated::<W>(memory, count.wrapping_mul(size));
     memory
+}
+
+unsafe extern "C" fn on_realloc<W: Way>(old: *mut c_void, size: usize) -> *mut c_void {
+    resized::<W>(old, size, || pass!(W, realloc(old, size)))
+}
+
+unsafe extern "C" fn on_reallocarray<W: Way>(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    // Where this overflows the allocator returns null, and the old memory stays.
+    let bytes = count.saturating_mul(size);
+    resized::<W>(old, bytes, || pass!(W, reallocarray(old, count, size)))
 }
 
 /// For names a reallocation is a release and an allocation, whether or not the memory stayed where it was: that is the
 /// allocator's luck, and must not show in a trace.
-///
-/// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
-    let known = tracking() && !old.is_null();
+#[inline]
+fn resized<W: Way>(old: *mut c_void, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let known = W::marks() && !old.is_null();
     let length = if known { HEAP.length(old as usize) } else { None };
     if known {
-        released(old);
+        released::<W>(old);
     }
-    // SAFETY: the program's own call, passed on.
-    let memory = unsafe { ALLOCATOR.realloc(old, size) };
+    let memory = resize();
     match (memory.is_null(), length) {
         // It failed, and the old memory is still the program's.
-        (true, Some(length)) if size != 0 => allocated(old, length),
-        _ => allocated(memory, size),
+        (true, Some(length)) if size != 0 => allocated::<W>(old, length),
+        _ => allocated::<W>(memory, size),
     }
     memory
 }
 
-/// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn reallocarray(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    match count.checked_mul(size) {
-        // SAFETY: as `reallocarray` is defined.
-        Some(bytes) => unsafe { realloc(old, bytes) },
-        None => {
-            set_errno(libc::ENOMEM);
-            null_mut()
-        }
-    }
+unsafe extern "C" fn on_free<W: Way>(memory: *mut c_void) {
+    released::<W>(memory);
+    pass!(W, free(memory));
 }
 
-/// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn free(memory: *mut c_void) {
-    released(memory);
-    // SAFETY: the program's own call, passed on.
-    unsafe { ALLOCATOR.free(memory) }
-}
-
-/// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn posix_memalign(memory: *mut *mut c_void, alignment: usize, size: usize) -> c_int {
-    // SAFETY: the program's own call, passed on.
-    let code = unsafe { ALLOCATOR.posix_memalign(memory, alignment, size) };
+unsafe extern "C" fn on_posix_memalign<W: Way>(
+    memory: *mut *mut c_void,
+    alignment: usize,
+    size: usize,
+) -> c_int {
+    let code = pass!(W, posix_memalign(memory, alignment, size));
     if code == 0 {
         // SAFETY: on success the program's pointer was written.
-        allocated(unsafe { *memory }, size);
+        allocated::<W>(unsafe { *memory }, size);
     }
     code
 }
 
-/// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn aligned_alloc(alignment: usize, size: usize) -> *mut c_void {
-    // SAFETY: the program's own call, passed on.
-    let memory = unsafe { ALLOCATOR.aligned_alloc(alignment, size) };
-    allocated(memory, size);
+unsafe extern "C" fn on_aligned_alloc<W: Way>(alignment: usize, size: usize) -> *mut c_void {
+    let memory = pass!(W, aligned_alloc(alignment, size));
+    allocated::<W>(memory, size);
+    memory
+}
+
+unsafe extern "C" fn on_memalign<W: Way>(alignment: usize, size: usize) -> *mut c_void {
+    let memory = pass!(W, memalign(alignment, size));
+    allocated::<W>(memory, size);
+    memory
+}
+
+unsafe extern "C" fn on_valloc<W: Way>(size: usize) -> *mut c_void {
+    let memory = pass!(W, valloc(size));
+    allocated::<W>(memory, size);
+    memory
+}
+
+unsafe extern "C" fn on_pvalloc<W: Way>(size: usize) -> *mut c_void {
+    let memory = pass!(W, pvalloc(size));
+    allocated::<W>(memory, size);
     memory
 }
 
 /// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn memalign(alignment: usize, size: usize) -> *mut c_void {
-    // SAFETY: the program's own call, passed on.
-    let memory = unsafe { ALLOCATOR.memalign(alignment, size) };
-    allocated(memory, size);
-    memory
-}
-
-/// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn valloc(size: usize) -> *mut c_void {
-    // SAFETY: the program's own call, passed on.
-    let memory = unsafe { ALLOCATOR.valloc(size) };
-    allocated(memory, size);
-    memory
-}
-
-/// # Safety
-/// See `malloc`.
-#[cfg_attr(not(test), unsafe(no_mangle))]
-pub unsafe extern "C" fn pvalloc(size: usize) -> *mut c_void {
-    // SAFETY: the program's own call, passed on.
-    let memory = unsafe { ALLOCATOR.pvalloc(size) };
-    allocated(memory, size);
-    memory
-}
-
-/// # Safety
-/// See `malloc`.
+/// As for C's function of this name.
 pub unsafe extern "C" fn mmap(
     address: *mut c_void,
     length: usize,
@@ -180,7 +239,7 @@ pub unsafe extern "C" fn mmap(
 }
 
 /// # Safety
-/// See `malloc`.
+/// As for C's function of this name.
 pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
     unmapped(address, length);
     // SAFETY: the program's own call, passed on.
@@ -190,7 +249,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
 /// `new_address` is a variadic argument in C, there only with MREMAP_FIXED; a register either way.
 ///
 /// # Safety
-/// See `malloc`.
+/// As for C's function of this name.
 pub unsafe extern "C" fn mremap(
     address: *mut c_void,
     length: usize,
@@ -221,9 +280,4 @@ fn unmapped(memory: *mut c_void, length: usize) {
     if tracking() {
         MAPPINGS.remove(memory as usize, length, |start| FREED.push(segments::mapping_key(start)));
     }
-}
-
-fn set_errno(code: c_int) {
-    // SAFETY: the thread's own errno.
-    unsafe { *libc::__errno_location() = code };
 }

@@ -18,7 +18,8 @@ use refrain_mpi::{Changes, Library};
 use crate::callbacks;
 use crate::config::Config;
 use crate::filter::{Fates, Gate};
-use crate::memory::{bitmap::Bitmap, freed::Freed, gpu, mappings::Mappings, real::Real};
+use crate::memory::real::{Definition, Real};
+use crate::memory::{bitmap::Bitmap, freed::Freed, gpu, mappings::Mappings, operators};
 use crate::recorder::State;
 use crate::recorder::stream::{self, Own, Stream, Taken};
 use crate::threads::{self, Threads};
@@ -95,7 +96,13 @@ pub struct Region(pub AtomicUsize, pub AtomicUsize);
 /// Allocations are followed. On from the first instruction until somebody can say that nobody asked for it.
 pub static TRACKING: AtomicBool = AtomicBool::new(true);
 /// The allocator behind ours.
-pub static ALLOCATOR: Real = Real::new();
+pub static ALLOCATOR: Real = Real::new(Definition::Next);
+/// The process's first one, where that is not ours, and calls of it are redirected to us.
+pub static FIRST_ALLOCATOR: Real = Real::new(Definition::First);
+pub static REDIRECTED: AtomicBool = AtomicBool::new(false);
+/// C++'s operators of an allocator that has its own; null where they are not redirected.
+pub static OPERATORS: [AtomicPtr<()>; operators::COUNT] =
+    [const { AtomicPtr::new(null_mut()) }; operators::COUNT];
 /// Where allocations begin and end.
 pub static HEAP: Bitmap = Bitmap::new();
 /// What the program mapped itself.

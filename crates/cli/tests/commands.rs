@@ -150,7 +150,7 @@ fn open_mpi_is_told_which_variables_to_pass_on() {
     let words =
         |launcher: &str| place.refrain(&["run", "--out", "x.rfn", "--", launcher, "-n", "2", "./app"]).out;
     let exported = ": -x LD_PRELOAD -x REFRAIN_OUT -x REFRAIN_POINTERS -x REFRAIN_TIME -x REFRAIN_SPLIT -x REFRAIN_FOLD -x REFRAIN_SAFE \
-                    -x REFRAIN_STACKS -x REFRAIN_RECURSION -x REFRAIN_COMMAND -x REFRAIN_RUN -n 2 ./app\n";
+                    -x REFRAIN_STACKS -x REFRAIN_RECURSION -x ASAN_OPTIONS -x REFRAIN_COMMAND -x REFRAIN_RUN -n 2 ./app\n";
     assert_eq!(words("a/mpiexec"), exported);
     assert_eq!(words("./mpirun"), exported);
     assert_eq!(words("b/mpiexec"), ": -n 2 ./app\n");

@@ -13,6 +13,8 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
+use crate::pages;
+
 /// What allocators align to. Two smaller objects within one granule (some allocators have them) count as one.
 const GRANULE_BITS: u32 = 4;
 const REGION_BITS: u32 = 30;
@@ -209,10 +211,11 @@ impl Bitmap {
     #[inline(never)]
     fn create(&self, number: usize) -> Option<&Region> {
         let slot = self.regions.get(number)?;
-        let fresh = map_zeroed(size_of::<Region>())?.cast::<Region>();
-        if slot.compare_exchange(null_mut(), fresh, AcqRel, Acquire).is_err() {
+        let fresh = pages::map_sparse(size_of::<Region>())?.cast::<Region>();
+        if slot.compare_exchange(null_mut(), fresh.as_ptr(), AcqRel, Acquire).is_err() {
             // Another thread was first.
-            unmap(fresh.cast(), size_of::<Region>());
+            // SAFETY: mapped above, and nobody has seen it.
+            unsafe { pages::unmap(fresh.cast(), size_of::<Region>()) };
         }
         self.present[number >> 6].fetch_or(1 << (number & 63), AcqRel);
         self.region(number)
@@ -379,27 +382,6 @@ fn previous_bit(words: &[AtomicU64], index: usize) -> Option<usize> {
 fn next_bit(words: &[AtomicU64], index: usize) -> Option<usize> {
     let first = next_in(words.get(index >> 6)?, index);
     first.or_else(|| ((index >> 6) + 1..words.len()).find_map(|i| next_in(&words[i], i << 6)))
-}
-
-/// Fresh zeroed memory, straight from the kernel: we may be inside `mmap` or `malloc`.
-fn map_zeroed(length: usize) -> Option<*mut u8> {
-    const PROTECTION: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
-    const FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    let none = std::ptr::null_mut::<u8>();
-    // SAFETY: asks for new memory anywhere.
-    let memory = unsafe { libc::syscall(libc::SYS_mmap, none, length, PROTECTION, FLAGS, -1, 0) };
-    if memory == -1 {
-        return None;
-    }
-    // A touched bit must not cost two megabytes.
-    // SAFETY: advice about our own mapping.
-    unsafe { libc::syscall(libc::SYS_madvise, memory, length, libc::MADV_NOHUGEPAGE) };
-    Some(memory as *mut u8)
-}
-
-fn unmap(memory: *mut u8, length: usize) {
-    // SAFETY: a mapping of that length that nobody has seen.
-    unsafe { libc::syscall(libc::SYS_munmap, memory, length) };
 }
 
 #[cfg(test)]

@@ -15,10 +15,21 @@ use crate::state::TRACKING;
 
 type Memory = *mut c_void;
 
+/// Which of several functions of one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Definition {
+    /// The one after this library's own.
+    Next,
+    /// The one that others call.
+    First,
+}
+
 pub struct Real {
+    definition: Definition,
     malloc: AtomicPtr<()>,
     calloc: AtomicPtr<()>,
     realloc: AtomicPtr<()>,
+    reallocarray: AtomicPtr<()>,
     free: AtomicPtr<()>,
     posix_memalign: AtomicPtr<()>,
     aligned_alloc: AtomicPtr<()>,
@@ -51,7 +62,7 @@ macro_rules! real {
 
 impl Default for Real {
     fn default() -> Self {
-        Self::new()
+        Self::new(Definition::Next)
     }
 }
 
@@ -59,11 +70,13 @@ impl Default for Real {
 /// All of these are C's functions of the same names, and want what those want.
 #[expect(clippy::missing_safety_doc, reason = "said once, above")]
 impl Real {
-    pub const fn new() -> Self {
+    pub const fn new(definition: Definition) -> Self {
         Self {
+            definition,
             malloc: AtomicPtr::new(null_mut()),
             calloc: AtomicPtr::new(null_mut()),
             realloc: AtomicPtr::new(null_mut()),
+            reallocarray: AtomicPtr::new(null_mut()),
             free: AtomicPtr::new(null_mut()),
             posix_memalign: AtomicPtr::new(null_mut()),
             aligned_alloc: AtomicPtr::new(null_mut()),
@@ -78,16 +91,23 @@ impl Real {
         }
     }
 
+    /// Whether anybody has called us, so that the functions are known.
+    pub fn is_known(&self) -> bool {
+        !self.malloc.load(Acquire).is_null()
+    }
+
+    /// Looks the functions up.
     #[cold]
     #[inline(never)]
-    fn resolve(&self) {
+    pub fn resolve(&self) {
         if self.resolving.swap(true, AcqRel) {
             return;
         }
-        let names: [(&AtomicPtr<()>, &CStr); 12] = [
+        let names: [(&AtomicPtr<()>, &CStr); 13] = [
             (&self.malloc, c"malloc"),
             (&self.calloc, c"calloc"),
             (&self.realloc, c"realloc"),
+            (&self.reallocarray, c"reallocarray"),
             (&self.free, c"free"),
             (&self.posix_memalign, c"posix_memalign"),
             (&self.aligned_alloc, c"aligned_alloc"),
@@ -98,9 +118,13 @@ impl Real {
             (&self.munmap, c"munmap"),
             (&self.mremap, c"mremap"),
         ];
+        let place = match self.definition {
+            Definition::Next => libc::RTLD_NEXT,
+            Definition::First => libc::RTLD_DEFAULT,
+        };
         for (slot, name) in names {
             // SAFETY: a terminated name; `RTLD_NEXT` is seen from this library, which is the one that calls.
-            slot.store(unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }.cast(), Release);
+            slot.store(unsafe { libc::dlsym(place, name.as_ptr()) }.cast(), Release);
         }
         if !asked_for() {
             TRACKING.store(false, Relaxed);
@@ -136,6 +160,25 @@ impl Real {
         });
         // SAFETY: as the caller says.
         unsafe { real(old, size) }
+    }
+
+    /// Not by way of `realloc`: an allocator may have that and not this, and then the C library's calls the allocator's.
+    pub unsafe fn reallocarray(&self, old: Memory, count: usize, size: usize) -> Memory {
+        let bytes = count.checked_mul(size);
+        if let (true, Some(bytes)) = (self.arena.holds(old), bytes) {
+            // SAFETY: as the caller says.
+            return unsafe { self.realloc(old, bytes) };
+        }
+        let real = real!(self.reallocarray as fn(Memory, usize, usize) -> Memory, else {
+            // An old C library, which has none: nobody else does.
+            return match bytes {
+                // SAFETY: as the caller says.
+                Some(bytes) => unsafe { self.realloc(old, bytes) },
+                None => null_mut(),
+            };
+        });
+        // SAFETY: as the caller says.
+        unsafe { real(old, count, size) }
     }
 
     #[cold]
@@ -345,7 +388,7 @@ mod tests {
 
     #[test]
     fn memory_moves_out_of_the_arena_with_its_contents() {
-        let real = Box::new(Real::new());
+        let real = Box::new(Real::default());
         let old = real.arena.allocate(16, 5);
         // SAFETY: five bytes of ours; then an allocation of ours, read and given back.
         unsafe {

@@ -43,12 +43,8 @@ impl Places {
     /// The linker's own order: the file's RPATH and the program's, unless it has a RUNPATH, then `LD_LIBRARY_PATH`, the
     /// RUNPATH, the cache, the usual directories.
     fn find(&self, name: &str, by: (&Path, &Elf), program: (&Path, &Elf)) -> Option<(PathBuf, Elf)> {
-        let fits = |path: PathBuf| {
-            let elf = Elf::open(&path).ok()??;
-            (elf.machine == Machine::OWN).then_some((path, elf))
-        };
         if name.contains('/') {
-            return fits(PathBuf::from(name));
+            return fitting(PathBuf::from(name));
         }
         let mut directories: Vec<PathBuf> = Vec::new();
         if by.1.runpath.is_none() {
@@ -58,6 +54,19 @@ impl Places {
         }
         directories.extend(self.named.iter().flat_map(std::env::split_paths));
         directories.extend(listed(by.1.runpath.as_deref(), by.0));
+        self.find_after(name, directories)
+    }
+
+    /// What would be preloaded under that name, which no file asks for.
+    pub fn preloaded(&self, name: &str) -> Option<(PathBuf, Elf)> {
+        match name.contains('/') {
+            true => fitting(PathBuf::from(name)),
+            false => self.find_after(name, self.named.iter().flat_map(std::env::split_paths).collect()),
+        }
+    }
+
+    /// In these directories, and then where every name is looked for.
+    fn find_after(&self, name: &str, directories: Vec<PathBuf>) -> Option<(PathBuf, Elf)> {
         let cached = self.cache.iter().filter(|(known, _)| known == name).map(|(_, path)| path.clone());
         let usual = USUAL.iter().map(|directory| Path::new(directory).join(name));
         directories
@@ -65,8 +74,14 @@ impl Places {
             .map(|directory| directory.join(name))
             .chain(cached)
             .chain(usual)
-            .find_map(fits)
+            .find_map(fitting)
     }
+}
+
+/// That file, if this machine's linker would take it.
+fn fitting(path: PathBuf) -> Option<(PathBuf, Elf)> {
+    let elf = Elf::open(&path).ok()??;
+    (elf.machine == Machine::OWN).then_some((path, elf))
 }
 
 /// The directories of an RPATH or RUNPATH; `$ORIGIN` is where the file lies that has it.

@@ -105,6 +105,13 @@ impl Findings {
     }
 }
 
+/// The names that a library defines for others; none where it is not found or cannot be read.
+pub fn defined_by(library: &Path) -> Vec<String> {
+    let found = library.to_str().and_then(|name| Places::of_this_system().preloaded(name));
+    let symbols = found.and_then(|(_, elf)| elf.dynamic_symbols().ok()).unwrap_or_default();
+    symbols.into_iter().filter(|symbol| symbol.defined).map(|symbol| symbol.name).collect()
+}
+
 /// Fails only where nothing can be looked at.
 fn examine(words: &[OsString], path: &OsStr) -> Result<Findings, Failure> {
     let text: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();

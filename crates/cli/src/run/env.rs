@@ -17,7 +17,7 @@ pub fn env(flags: &Flags) -> Result<ExitCode, Failure> {
     let library = capture_library()?;
     let shown = settings.out.clone().unwrap_or_else(|| PathBuf::from(NAME));
     let out = writable_place(&shown, settings.force, Place::Outside)?;
-    let mut variables = variables(&settings, &library, &out, std::env::var_os("LD_PRELOAD"));
+    let mut variables = variables(&settings, &library, &out, |name| std::env::var_os(name));
     // Nobody else will be there to say it.
     variables.push(("REFRAIN_SUMMARY", if settings.quiet { "off" } else { "on" }.into()));
     let mut text = Vec::new();

@@ -3,6 +3,7 @@
 mod command;
 mod env;
 mod library;
+mod preload;
 mod settings;
 mod wait;
 
@@ -96,10 +97,10 @@ fn variables(
     settings: &Settings,
     library: &Path,
     out: &Path,
-    preloaded: Option<OsString>,
+    env: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<(&'static str, OsString)> {
     let mut variables: Vec<(&'static str, OsString)> = vec![
-        ("LD_PRELOAD", preload(preloaded, library)),
+        ("LD_PRELOAD", preload::preload(env("LD_PRELOAD"), library)),
         ("REFRAIN_OUT", out.as_os_str().to_owned()),
         ("REFRAIN_POINTERS", settings.pointers.to_string().into()),
         ("REFRAIN_TIME", settings.time.to_string().into()),
@@ -109,6 +110,8 @@ fn variables(
         ("REFRAIN_STACKS", settings.stacks.to_string().into()),
         ("REFRAIN_RECURSION", settings.recursion.to_string().into()),
     ];
+    // Its runtime refuses to start behind another library.
+    variables.push(("ASAN_OPTIONS", preload::sanitizer_options(env("ASAN_OPTIONS"))));
     variables.extend(settings.lossy.as_ref().map(|words| ("REFRAIN_LOSSY", words.into())));
     variables.extend(settings.choice.iter().map(|(name, value)| (*name, value.into())));
     if settings.force {
@@ -132,7 +135,7 @@ fn plan(
     let shown = settings.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.rfn", analysis.name)));
     let out = writable_place(&shown, settings.force, place)?;
 
-    let mut variables = variables(settings, library, &out, env("LD_PRELOAD"));
+    let mut variables = variables(settings, library, &out, &env);
     variables.push(("REFRAIN_COMMAND", joined(words)));
     // Of the same job several runs may be left; inside, all processes have to agree, and only the launcher's name will do.
     if place == Place::Outside {
@@ -233,19 +236,6 @@ fn access(path: &Path, how: libc::c_int) -> bool {
     let Ok(path) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
     // SAFETY: the path is a NUL-terminated string that outlives the call.
     unsafe { libc::access(path.as_ptr(), how) == 0 }
-}
-
-/// What the program had preloaded before stays in front of us.
-fn preload(before: Option<OsString>, library: &Path) -> OsString {
-    let mut value = before.unwrap_or_default();
-    if value.as_bytes().split(|&b| b == b':' || b == b' ').any(|p| p == library.as_os_str().as_bytes()) {
-        return value;
-    }
-    if !value.is_empty() {
-        value.push(":");
-    }
-    value.push(library);
-    value
 }
 
 /// Words with an unlikely byte between them, so that the reader in the program needs no parser.

@@ -1,0 +1,371 @@
+//! The tracer's own heap, in mappings of its own.
+//!
+//! It owes nothing to the process's `malloc`. That one may be jemalloc's or the program's own, another one may be called
+//! for allocating than for freeing, and it may be in the middle of something when we are called. So the tracer's memory
+//! comes from the kernel, and goes back there: large pieces each have a mapping, small ones are dealt out of mappings of
+//! 64 KiB by the crate `dlmalloc`.
+//!
+//! A signal handler may interrupt this and come back here on the same thread. It must not wait for itself, nor see a heap
+//! that is half changed: what it needs comes out of a spare piece of memory, and what it frees stays.
+
+use std::alloc::Layout;
+use std::cell::UnsafeCell;
+use std::ptr::{NonNull, copy_nonoverlapping, null_mut};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicUsize, compiler_fence};
+
+use dlmalloc::{Allocator, Dlmalloc};
+
+use crate::pages;
+use crate::state::STACK;
+
+/// From here on a piece has a mapping for itself, which goes back to the system as soon as it is freed.
+const LARGE: usize = 128 << 10;
+/// Pages are at least so large, on every system.
+const PAGE: usize = 4096;
+const SPARE: usize = 64 << 10;
+
+/// # Safety of its methods
+/// They are those of `GlobalAlloc`, and want what those want.
+pub struct Heap {
+    lock: Lock,
+    /// Touched only by the thread that holds `lock`.
+    small: UnsafeCell<Dlmalloc<Pages>>,
+    spare: Spare,
+}
+
+// SAFETY: `small` is touched only under `lock`.
+unsafe impl Sync for Heap {}
+
+fn large(layout: Layout) -> bool {
+    layout.size() >= LARGE && layout.align() <= PAGE
+}
+
+#[expect(clippy::missing_safety_doc, reason = "said once, at the type")]
+impl Heap {
+    pub const fn new() -> Heap {
+        Heap {
+            lock: Lock(AtomicUsize::new(0)),
+            small: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)),
+            spare: Spare::new(),
+        }
+    }
+
+    /// Runs `look` on the small pieces; `None` where this thread is there already.
+    fn small<R>(&self, look: impl FnOnce(&mut Dlmalloc<Pages>) -> R) -> Option<R> {
+        let _held = self.lock.take()?;
+        // SAFETY: this thread holds the lock, and it was not here before.
+        Some(look(unsafe { &mut *self.small.get() }))
+    }
+
+    pub unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if large(layout) {
+            return pointer(pages::map(layout.size()));
+        }
+        // SAFETY: as the caller says.
+        let allocate = |small: &mut Dlmalloc<Pages>| unsafe { small.malloc(layout.size(), layout.align()) };
+        self.small(allocate).unwrap_or_else(|| self.spare.take(layout))
+    }
+
+    pub unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if large(layout) {
+            return pointer(pages::map(layout.size()));
+        }
+        // SAFETY: as the caller says.
+        let allocate = |small: &mut Dlmalloc<Pages>| unsafe { small.calloc(layout.size(), layout.align()) };
+        // Spare memory is used once and begins as zeroes.
+        self.small(allocate).unwrap_or_else(|| self.spare.take(layout))
+    }
+
+    pub unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        if large(layout) {
+            if let Some(memory) = NonNull::new(memory) {
+                // SAFETY: `alloc` mapped a piece of this layout, and the caller is done with it.
+                unsafe { pages::unmap(memory, layout.size()) };
+            }
+            return;
+        }
+        if !self.spare.holds(memory) {
+            // Where this thread is there already, the piece is lost.
+            // SAFETY: as the caller says.
+            self.small(|small| unsafe { small.free(memory, layout.size(), layout.align()) });
+        }
+    }
+
+    pub unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller says that the size is a possible one.
+        let new = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        match (large(layout), large(new), NonNull::new(old)) {
+            (true, true, Some(old)) => {
+                // SAFETY: `alloc` mapped a piece of this layout, and the caller knows it by nothing but `old`.
+                return pointer(unsafe { pages::remap(old, layout.size(), size, true) });
+            }
+            (false, false, _) if !self.spare.holds(old) => {
+                let change = |small: &mut Dlmalloc<Pages>| {
+                    // SAFETY: as the caller says.
+                    unsafe { small.realloc(old, layout.size(), layout.align(), size) }
+                };
+                if let Some(changed) = self.small(change) {
+                    return changed;
+                }
+            }
+            _ => {}
+        }
+        // SAFETY: as the caller says.
+        let memory = unsafe { self.alloc(new) };
+        if !memory.is_null() {
+            // SAFETY: both are at least that long, and `memory` is new.
+            unsafe { copy_nonoverlapping(old, memory, layout.size().min(size)) };
+            // SAFETY: as the caller says.
+            unsafe { self.dealloc(old, layout) };
+        }
+        memory
+    }
+
+    /// Before a fork: no other thread is in the middle of something that the child would find undone. Whether `unlock` is
+    /// to be called after it, in both processes.
+    pub fn lock(&self) -> bool {
+        self.lock.take().map(std::mem::forget).is_some()
+    }
+
+    /// After a fork, by the thread that called `lock`.
+    pub fn unlock(&self) {
+        self.lock.release();
+    }
+}
+
+fn pointer(memory: Option<NonNull<u8>>) -> *mut u8 {
+    memory.map_or(null_mut(), NonNull::as_ptr)
+}
+
+/// Where small pieces are dealt out from.
+struct Pages;
+
+// SAFETY: all memory is mapped anew and nobody else's; what is said to be gone is gone.
+unsafe impl Allocator for Pages {
+    fn alloc(&self, size: usize) -> (*mut u8, usize, u32) {
+        (pointer(pages::map_sparse(size)), size, 0)
+    }
+
+    fn remap(&self, memory: *mut u8, old: usize, new: usize, may_move: bool) -> *mut u8 {
+        // SAFETY: one of our mappings, of that size.
+        pointer(NonNull::new(memory).and_then(|memory| unsafe { pages::remap(memory, old, new, may_move) }))
+    }
+
+    fn free_part(&self, memory: *mut u8, old: usize, new: usize) -> bool {
+        // SAFETY: the end of one of our mappings.
+        NonNull::new(memory).is_some_and(|memory| unsafe { pages::unmap(memory.add(new), old - new) })
+    }
+
+    fn free(&self, memory: *mut u8, size: usize) -> bool {
+        // SAFETY: one of our mappings, of that size.
+        NonNull::new(memory).is_some_and(|memory| unsafe { pages::unmap(memory, size) })
+    }
+
+    fn can_release_part(&self, _flags: u32) -> bool {
+        true
+    }
+
+    fn allocates_zeros(&self) -> bool {
+        true
+    }
+
+    fn page_size(&self) -> usize {
+        pages::size()
+    }
+}
+
+/// A lock that knows its thread: 0, or an address of that thread's own, which is even. The lowest bit says that somebody
+/// waits. One word, so that there is no moment at which it is taken and nobody's.
+struct Lock(AtomicUsize);
+
+const WAITED_FOR: usize = 1;
+
+struct Held<'a>(&'a Lock);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+impl Lock {
+    /// `None`: the calling thread holds it.
+    #[inline]
+    fn take(&self) -> Option<Held<'_>> {
+        // Not touched, only where it lies. Every thread has it from its first instruction on.
+        let own = STACK.with(|cell| &raw const *cell as usize);
+        match self.0.compare_exchange(0, own, Acquire, Relaxed) {
+            Ok(_) => {}
+            Err(holder) if holder & !WAITED_FOR == own => return None,
+            Err(_) => self.wait(own),
+        }
+        // A handler on this thread sees the lock taken before anything is changed under it, and until all is.
+        compiler_fence(AcqRel);
+        Some(Held(self))
+    }
+
+    #[cold]
+    fn wait(&self, own: usize) {
+        // SAFETY: the thread's own errno, which the program may be about to read.
+        let errno = unsafe { *libc::__errno_location() };
+        loop {
+            let holder = self.0.load(Relaxed);
+            if holder == 0 {
+                // Others may be waiting too.
+                if self.0.compare_exchange(0, own | WAITED_FOR, Acquire, Relaxed).is_ok() {
+                    break;
+                }
+            } else if holder & WAITED_FOR != 0
+                || self.0.compare_exchange(holder, holder | WAITED_FOR, Relaxed, Relaxed).is_ok()
+            {
+                let expected = (holder | WAITED_FOR) as u32;
+                let forever = null_mut::<libc::timespec>();
+                let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+                // SAFETY: a word of ours, which the kernel compares and does not change.
+                unsafe { libc::syscall(libc::SYS_futex, self.half(), wait, expected, forever) };
+            }
+        }
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = errno };
+    }
+
+    fn release(&self) {
+        compiler_fence(AcqRel);
+        if self.0.swap(0, Release) & WAITED_FOR != 0 {
+            let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+            // SAFETY: the address is only looked up among those who wait.
+            unsafe { libc::syscall(libc::SYS_futex, self.half(), wake, 1) };
+        }
+    }
+
+    /// The kernel waits for words of 32 bits: the lower half, where the bit is.
+    fn half(&self) -> *const u32 {
+        let word = self.0.as_ptr().cast::<u32>();
+        if cfg!(target_endian = "little") { word } else { word.wrapping_add(1) }
+    }
+}
+
+/// Memory that is handed out once and never taken back. It takes none of the machine's until it is used.
+struct Spare {
+    bytes: UnsafeCell<[u8; SPARE]>,
+    used: AtomicUsize,
+}
+
+// SAFETY: every byte is handed out at most once, by the atomic `used`.
+unsafe impl Sync for Spare {}
+
+impl Spare {
+    const fn new() -> Spare {
+        Spare { bytes: UnsafeCell::new([0; SPARE]), used: AtomicUsize::new(0) }
+    }
+
+    #[cold]
+    fn take(&self, layout: Layout) -> *mut u8 {
+        let base = self.bytes.get() as usize;
+        let place = |used: usize| (base + used).next_multiple_of(layout.align());
+        let take = |used: usize| {
+            let end = place(used).checked_add(layout.size())? - base;
+            (end <= SPARE).then_some(end)
+        };
+        self.used.fetch_update(AcqRel, Acquire, take).map_or(null_mut(), |used| place(used) as *mut u8)
+    }
+
+    fn holds(&self, memory: *mut u8) -> bool {
+        (memory as usize).wrapping_sub(self.bytes.get() as usize) < SPARE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(size: usize, align: usize) -> Layout {
+        Layout::from_size_align(size, align).unwrap()
+    }
+
+    /// Fills a piece with its number and says whether it still has it.
+    fn fill(memory: *mut u8, length: usize, number: u8) {
+        // SAFETY: a piece of that length, which is the test's.
+        unsafe { memory.write_bytes(number, length) };
+    }
+
+    fn filled(memory: *mut u8, length: usize, number: u8) -> bool {
+        // SAFETY: as above.
+        unsafe { std::slice::from_raw_parts(memory, length) }.iter().all(|&byte| byte == number)
+    }
+
+    #[test]
+    fn pieces_of_all_sizes_grow_shrink_and_keep_what_is_in_them() {
+        let heap = Box::leak(Box::new(Heap::new()));
+        let sizes = [1, 16, 100, 5000, LARGE - 1, LARGE, LARGE + 1, 3 * LARGE];
+        for (number, (&size, align)) in sizes.iter().zip([1, 8, 64, 4096, 16, 1, 4096, 8]).enumerate() {
+            for &other in &sizes {
+                // SAFETY: layouts as they were asked for.
+                unsafe {
+                    let piece = heap.alloc(layout(size, align));
+                    assert_eq!(piece as usize % align, 0);
+                    fill(piece, size, number as u8);
+                    let changed = heap.realloc(piece, layout(size, align), other);
+                    assert_eq!(changed as usize % align, 0);
+                    assert!(filled(changed, size.min(other), number as u8), "{size} to {other}");
+                    fill(changed, other, 0xff);
+                    heap.dealloc(changed, layout(other, align));
+                    let zeroed = heap.alloc_zeroed(layout(size, align));
+                    assert!(filled(zeroed, size, 0), "{size}");
+                    heap.dealloc(zeroed, layout(size, align));
+                }
+            }
+        }
+        // SAFETY: a size that cannot be had.
+        assert!(unsafe { heap.alloc(layout(usize::MAX / 4, 8)) }.is_null());
+    }
+
+    #[test]
+    fn whoever_is_in_it_already_gets_spare_memory() {
+        let heap = Box::leak(Box::new(Heap::new()));
+        // SAFETY: layouts as they were asked for.
+        unsafe {
+            let before = heap.alloc(layout(100, 8));
+            assert!(heap.lock());
+            assert!(!heap.lock(), "it is held by this thread");
+            let spare = heap.alloc(layout(100, 64));
+            assert!(heap.spare.holds(spare) && spare as usize % 64 == 0);
+            assert!(filled(heap.alloc_zeroed(layout(10, 1)), 10, 0));
+            fill(spare, 100, 3);
+            let longer = heap.realloc(spare, layout(100, 64), 200);
+            assert!(heap.spare.holds(longer) && filled(longer, 100, 3));
+            heap.dealloc(before, layout(100, 8));
+            assert!(heap.alloc(layout(SPARE, 8)).is_null());
+            heap.unlock();
+            let outside = heap.realloc(longer, layout(200, 64), 300);
+            assert!(!heap.spare.holds(outside) && filled(outside, 100, 3));
+            heap.dealloc(spare, layout(100, 64));
+        }
+    }
+
+    #[test]
+    fn threads_wait_for_each_other() {
+        let heap: &Heap = Box::leak(Box::new(Heap::new()));
+        let work = move |number: u8| {
+            let mut pieces = Vec::new();
+            for round in 0..2000usize {
+                let size = 1 + (round * 37 + usize::from(number) * 101) % 900;
+                // SAFETY: layouts as they were asked for.
+                unsafe {
+                    let piece = heap.alloc(layout(size, 8));
+                    fill(piece, size, number);
+                    pieces.push((piece, size));
+                    if round % 3 == 0 {
+                        let (piece, size) = pieces.swap_remove(round % pieces.len());
+                        assert!(filled(piece, size, number));
+                        heap.dealloc(piece, layout(size, 8));
+                    }
+                }
+            }
+            assert!(pieces.iter().all(|&(piece, size)| filled(piece, size, number)));
+        };
+        std::thread::scope(|scope| (1..=4).for_each(|number| drop(scope.spawn(move || work(number)))));
+        assert!(heap.lock(), "nobody holds it");
+    }
+}

@@ -3,10 +3,8 @@
 //! A call costs a few stores. When the tail is full the folded state is written beside it, and the tail begins anew; it
 //! grows with the folded state, so that all snapshots together cost no more than a fixed share of what is recorded.
 
-use std::ffi::c_int;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
@@ -17,6 +15,7 @@ use refrain_encode::{Journal, Tape};
 use refrain_tracefile::part::{self, HEADER, Lost, Word};
 
 use super::endings;
+use crate::apart::apart;
 use crate::clock::Moment;
 use crate::guard::say;
 use crate::state;
@@ -29,37 +28,6 @@ const SHARE: usize = 4;
 const COMPARED: u64 = 4096;
 /// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
 const PAUSE: u64 = 1 << 16;
-
-/// Runs what writes files so that none of it reaches the program: a file larger than it may write raises a signal, and a
-/// thread that was cancelled would unwind from there.
-fn apart<T>(write: impl FnOnce() -> T) -> T {
-    let mut large = MaybeUninit::<libc::sigset_t>::zeroed();
-    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-    let mut cancelled = 0;
-    // SAFETY: sets and places of our own; all of these concern the calling thread alone.
-    unsafe {
-        pthread_setcancelstate(CANCEL_DISABLE, &mut cancelled);
-        libc::sigaddset(large.as_mut_ptr(), libc::SIGXFSZ);
-        libc::pthread_sigmask(libc::SIG_BLOCK, large.as_ptr(), before.as_mut_ptr());
-    }
-    let written = write();
-    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as above. The signal that our own write raised is taken from the thread before it can be delivered.
-    unsafe {
-        if libc::sigismember(before.as_ptr(), libc::SIGXFSZ) == 0 {
-            libc::sigtimedwait(large.as_ptr(), null_mut(), &now);
-        }
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
-        pthread_setcancelstate(cancelled, null_mut());
-    }
-    written
-}
-
-const CANCEL_DISABLE: c_int = 1;
-
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
-}
 
 /// Room on disk is taken before it is mapped: a store to a page that has none would be the end of the program.
 fn allocate(file: &File, length: usize) -> io::Result<()> {

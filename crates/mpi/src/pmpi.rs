@@ -600,14 +600,15 @@ impl Pmpi {
         }
     }
 
-    /// Lets MPI get on with what is under way, for other ranks may wait for it. Looks for a message of this process to
-    /// itself, and takes none.
+    /// Lets MPI get on with what is under way, for other ranks may wait for it. Looks for a message, and takes none. (To
+    /// look for one of this process to itself would not do: MPICH then looks at nothing else.)
     pub fn progress(&self) {
         /// The highest that every library allows: hardly any program uses it.
         const TAG: i32 = 32_767;
-        let (comm, ignore) = (self.abi.comm_self as usize, self.abi.status_ignore);
+        let (comm, ignore) = (self.abi.comm_world as usize, self.abi.status_ignore);
+        let any = int(self.abi.any_source);
         // SAFETY: invariants 1 and 2, and the place for an int. Whether there is one makes no difference.
-        let _ = flag_out(|flag| unsafe { (self.table.iprobe)(0, int(TAG), comm, flag, ignore) });
+        let _ = flag_out(|flag| unsafe { (self.table.iprobe)(any, int(TAG), comm, flag, ignore) });
     }
 
     /// A blocking send of at most `i32::MAX` bytes.

@@ -227,9 +227,11 @@ fn together(
             ),
         })),
         // If this concerns rank 0, it says so; if not, rank 0 says that this one has not come.
-        Err(error) => {
-            Err((rank == 0).then(|| format!("the ranks cannot meet in {}: {error}", place.display())))
-        }
+        Err(error) => Err((rank == 0).then(|| {
+            let (error, place) = (error.to_string(), place.display().to_string());
+            let at = if error.contains(&place) { String::new() } else { format!(" in {place}") };
+            format!("the ranks cannot meet{at}: {error}")
+        })),
     }
 }
 
@@ -278,7 +280,7 @@ fn receives(pmpi: &Pmpi) -> bool {
 }
 
 /// What tells the meeting of this job from all others.
-fn meeting_name(config: &Config) -> String {
+pub fn meeting_name(config: &Config) -> String {
     format!("{}\n{}", config.run, config.job)
 }
 

@@ -13,8 +13,9 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use refrain_encode::{Journal, Tape};
 use refrain_tracefile::part::{self, HEADER, Lost, Word};
+use refrain_tracefile::private::Private;
 
-use super::endings;
+use super::{arrival, endings, finalize};
 use crate::apart::apart;
 use crate::clock::Moment;
 use crate::guard::say;
@@ -117,16 +118,41 @@ impl Place {
         }
     }
 
-    /// All ranks keep their parts in one place and would say the same of it.
     fn complain(&self, error: &io::Error) {
-        if self.rank == 0 {
-            let directory = self.directory.display();
+        if self.speaks(error) {
+            let (rank, directory) = (self.rank, self.directory.display());
             say(&format!(
-                "what is recorded would not survive a crash, the program goes on: {directory}: {error}"
+                "what is recorded would not survive a crash, the program goes on: rank {rank}: {directory}: {error}"
             ));
         }
     }
+
+    /// All ranks of a host keep their parts in one place and would mostly say the same of it: the first that can leave a
+    /// word there speaks. Where none can, nor could any other, it is the one that the launcher calls the host's first.
+    fn speaks(&self, error: &io::Error) -> bool {
+        // Of this process alone: too many open files, no memory.
+        let of_its_own = [libc::EMFILE, libc::ENOMEM].map(Some).contains(&error.raw_os_error());
+        let prefix = state::CONFIG.get().map(|config| arrival::prefix(&finalize::meeting_name(config)));
+        let name = format!("{}said.{}", prefix.unwrap_or_default(), finalize::host_name().replace('/', "_"));
+        let left =
+            Private::open(&self.directory).and_then(|directory| directory.leave(name.as_ref(), "said"));
+        match left {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => of_its_own,
+            Err(_) => of_its_own || super::launcher_says(&LOCAL_RANKS).is_none_or(|rank| rank == 0),
+        }
+    }
 }
+
+/// The number of a process among those of its host, as launchers tell it.
+const LOCAL_RANKS: [&str; 6] = [
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "PALS_LOCAL_RANKID",
+    "FLUX_TASK_LOCAL_ID",
+    "SLURM_LOCALID",
+];
 
 /// One thread's part.
 pub struct Safe {

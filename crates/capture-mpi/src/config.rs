@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use refrain_encode::Folding;
 use refrain_model::Lossy;
@@ -26,8 +27,12 @@ pub struct Config {
     pub summary: bool,
     /// `REFRAIN_SAFE=on|off`: keep what is recorded where it survives the process.
     pub safe: bool,
+    /// `REFRAIN_PATIENCE=seconds`: how long a rank waits in `MPI_Finalize` for the others.
+    pub patience: Duration,
     /// `REFRAIN_RUN`, or what the launcher calls this job: tells one run's parts from another's. Empty if unknown.
     pub run: String,
+    /// What the launcher calls this job, of which a run may have several. Empty if unknown.
+    pub job: String,
     /// `REFRAIN_COMMAND`: the command line that was traced, its words separated by the unit separator (0x1f).
     pub command: Vec<String>,
     /// `REFRAIN_RANKS`, `REFRAIN_ONLY`, `REFRAIN_SKIP`, `REFRAIN_WINDOW`, `REFRAIN_PCONTROL`: what is recorded at all.
@@ -108,6 +113,7 @@ impl Config {
             Some("off" | "0" | "") => Ok(false),
             Some(value) => Err(Unknown::Value { variable, value: value.to_owned(), known: "on, off, 1, 0" }),
         };
+        let hydra = || look_up("PMI_RANK").and_then(|_| hydras_port());
         let choice =
             ["RANKS", "ONLY", "SKIP", "WINDOW", "PCONTROL"].map(|name| text(&format!("REFRAIN_{name}")));
         let [ranks, only, skip, window, pcontrol] = choice.each_ref().map(Option::as_deref);
@@ -156,6 +162,15 @@ impl Config {
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
             safe: switch("REFRAIN_SAFE", true)?,
+            patience: match text("REFRAIN_PATIENCE").filter(|text| !text.is_empty()) {
+                None => PATIENCE,
+                Some(value) => patience(&value).ok_or(Unknown::Value {
+                    variable: "REFRAIN_PATIENCE",
+                    value,
+                    known: "a number of seconds",
+                })?,
+            },
+            job: text("PMIX_NAMESPACE").or_else(hydra).unwrap_or_default(),
             command: text("REFRAIN_COMMAND")
                 .map_or_else(Vec::new, |words| words.split('\u{1f}').map(str::to_owned).collect()),
             choice: Choice::read(words).map_err(Unknown::Choice)?,
@@ -178,6 +193,35 @@ impl Config {
             },
         }))
     }
+}
+
+/// How long a rank waits for the others where nobody says.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Nobody waits longer: a year.
+const MOST_PATIENCE: f64 = 365.0 * 86_400.0;
+
+/// Seconds, of which there may be a part.
+fn patience(text: &str) -> Option<Duration> {
+    let seconds = text.parse().ok().filter(|seconds: &f64| (0.0..=MOST_PATIENCE).contains(seconds))?;
+    Some(Duration::from_secs_f64(seconds))
+}
+
+/// MPICH's launcher has no name for a job, but a port that all of its proxies were told when it started them.
+fn hydras_port() -> Option<String> {
+    const OPTION: &str = "--control-port";
+    // A script or two may stand between the proxy and the program.
+    const MOST: usize = 16;
+    let mut process = std::os::unix::process::parent_id();
+    for _ in 0..MOST {
+        let words = std::fs::read_to_string(format!("/proc/{process}/cmdline")).ok()?;
+        if let Some(port) = words.split('\0').skip_while(|word| *word != OPTION).nth(1) {
+            return Some(port.to_owned());
+        }
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        // Behind the name, in parentheses: state, parent.
+        process = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
+    }
+    None
 }
 
 /// How many there are, and which one this is, as launchers tell the processes they start. Not those of batch systems,
@@ -218,6 +262,12 @@ mod tests {
             told(&[[("PMI_SIZE", "4"), ("PMI_RANK", "1")], inner].concat())
         };
         assert_eq!((both("4"), both("2")), (second_of_four, None));
+    }
+
+    #[test]
+    fn seconds_of_patience() {
+        assert_eq!(patience("2.5"), Some(Duration::from_millis(2500)));
+        assert_eq!((patience("0"), patience("1e30"), patience("")), (Some(Duration::ZERO), None, None));
     }
 
     /// Variables as `NAME=value` words, against what was understood, in one line.
@@ -292,6 +342,10 @@ mod tests {
             "OUT=a ONLY=coll RANKS=0-3 SKIP=MPI_T",
             "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
         );
+        let known = "which is none of: a number of seconds";
+        check("OUT=a PATIENCE=-1", &format!("REFRAIN_PATIENCE is \"-1\", {known}"));
+        check("OUT=a PATIENCE=long", &format!("REFRAIN_PATIENCE is \"long\", {known}"));
+        check("OUT=a PATIENCE=nan", &format!("REFRAIN_PATIENCE is \"nan\", {known}"));
         check("OUT=a TEST_PANIC=-1", "REFRAIN_TEST_PANIC is \"-1\", which is none of: a number of calls");
     }
 }

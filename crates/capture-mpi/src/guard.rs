@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use refrain_model::Returns;
 use refrain_mpi::{Changes, Library};
 
+use crate::apart::apart;
 use crate::callbacks;
 use crate::clock;
 use crate::filter;
@@ -68,7 +69,7 @@ extern "C" fn missing_clock() -> f64 {
 pub fn say(message: &str) {
     let line = format!("refrain: {message}\n");
     // SAFETY: the bytes live through the call; where stderr is closed the line is lost, as it should be.
-    unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
+    apart(|| unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) });
 }
 
 /// Whether a call goes straight to MPI: tracing is off, or the call comes from inside MPI or from us.

@@ -24,6 +24,7 @@
 //!    that nobody else handles: they note the end and leave it as it is (`recorder::endings`).
 //! 6. Exceptions and cancellations may unwind through us: wrappers are `C-unwind`, and the thread's mark is undone on drop.
 
+mod apart;
 mod callbacks;
 pub mod clock;
 pub mod config;

@@ -89,6 +89,8 @@ pub struct Requests {
     entry_of: Vec<u32>,
     pool_of: FastMap<u64, u32>,
     pools: Vec<Pool>,
+    /// By pool: the function whose requests are in it.
+    functions: Vec<u16>,
     /// Ids are unique over all pools: each pool hands out indices, this maps (pool, index) to an id.
     ids: Vec<Vec<u32>>,
     next: u32,
@@ -117,13 +119,21 @@ impl Requests {
         known.unwrap_or_else(|| {
             let key = if self.pool_of.len() < MAX_POOLS { signature } else { u64::from(function) };
             let pools = &mut self.pools;
+            let functions = &mut self.functions;
             let ids = &mut self.ids;
             *self.pool_of.entry(key).or_insert_with(|| {
                 pools.push(Pool::default());
+                functions.push(function);
                 ids.push(Vec::new());
                 (pools.len() - 1) as u32
             })
         })
+    }
+
+    /// The functions that made the requests which are outstanding or, if they are persistent, not freed; 0 where it was not
+    /// seen.
+    pub fn outstanding(&self) -> impl Iterator<Item = u16> {
+        self.entries.iter().flatten().map(|entry| self.functions[entry.pool as usize])
     }
 
     /// The id of a new request.

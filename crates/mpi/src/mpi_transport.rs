@@ -1,5 +1,8 @@
 //! The transport over MPI, on a communicator of its own.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use crate::pmpi::{Code, Pmpi};
 use crate::transport::{Transport, TransportError, peer};
 
@@ -10,31 +13,57 @@ const PREFIX: usize = size_of::<u64>();
 const CHUNK: usize = 1 << 30;
 /// All parts use one tag: MPI keeps the order of messages between two ranks.
 const TAG: i32 = 0;
+/// The tag under which the communicator is made: the highest that every library allows, since Open MPI uses it in the
+/// program's communicator.
+const MAKING: i32 = 32_767;
 
-/// Messages among all ranks of a communicator.
-#[derive(Debug)]
+/// After so long a wait the core is given to others for a while each time.
+const BRIEFLY: Duration = Duration::from_millis(1);
+const NAP: Duration = Duration::from_millis(1);
+/// How often a rank that waits looks whether the exchange is called off.
+const LOOK: Duration = Duration::from_millis(100);
+/// More than this at once is time in which this process did not run at all: it was stopped. It does not count.
+const GAP: Duration = Duration::from_secs(1);
+
+/// How long a rank waits for another one.
+pub struct Waiting<'a> {
+    /// For one message.
+    pub most: Duration,
+    /// Whether some rank has left, so that the others wait in vain.
+    pub called_off: &'a dyn Fn() -> bool,
+}
+
+/// Messages among all ranks of a communicator. None of them waits for ever.
 pub struct MpiTransport<'a> {
     pmpi: &'a Pmpi,
     comm: u64,
     rank: u32,
     size: u32,
     chunk: usize,
+    waiting: Waiting<'a>,
 }
 
 impl<'a> MpiTransport<'a> {
-    /// Collective over `comm`, an intra-communicator.
+    /// To be called by all ranks of `comm`, an intra-communicator. Collectives of the program that are under way in it
+    /// make no difference; a receive that is, and takes any tag, does (`Pmpi::comm_create_group`).
     ///
     /// The new communicator is made from the group rather than duplicated: a duplicate would run the program's own
-    /// attribute copy functions. Errors on it are returned; the program's communicator and its handler stay as they are.
-    pub fn new(pmpi: &'a Pmpi, comm: u64) -> Result<MpiTransport<'a>, TransportError> {
-        MpiTransport::with_chunk(pmpi, comm, CHUNK)
+    /// attribute copy functions. Errors on it are returned. Those of `comm` are the program's, unless the caller has
+    /// `Pmpi::returning_errors`.
+    pub fn new(pmpi: &'a Pmpi, comm: u64, waiting: Waiting<'a>) -> Result<MpiTransport<'a>, TransportError> {
+        MpiTransport::with_chunk(pmpi, comm, CHUNK, waiting)
     }
 
     /// As `new`, with parts of at most `chunk` bytes: for tests of long messages that are not long.
     #[doc(hidden)]
-    pub fn with_chunk(pmpi: &'a Pmpi, comm: u64, chunk: usize) -> Result<MpiTransport<'a>, TransportError> {
+    pub fn with_chunk(
+        pmpi: &'a Pmpi,
+        comm: u64,
+        chunk: usize,
+        waiting: Waiting<'a>,
+    ) -> Result<MpiTransport<'a>, TransportError> {
         let group = pmpi.comm_group(comm).map_err(failed("MPI_Comm_group"))?;
-        let new = pmpi.comm_create(comm, group).map_err(failed("MPI_Comm_create"));
+        let new = pmpi.comm_create_group(comm, group, MAKING).map_err(failed("MPI_Comm_create_group"));
         pmpi.group_free(group).map_err(failed("MPI_Group_free"))?;
         let comm = new?;
         pmpi.comm_set_errhandler(comm, pmpi.abi().errors_return)
@@ -42,7 +71,8 @@ impl<'a> MpiTransport<'a> {
         let rank = pmpi.comm_rank(comm).map_err(failed("MPI_Comm_rank"))?;
         let size = pmpi.comm_size(comm).map_err(failed("MPI_Comm_size"))?;
         // MPI's ranks and sizes are never below zero.
-        Ok(MpiTransport { pmpi, comm, rank: rank as u32, size: size as u32, chunk: chunk.clamp(1, CHUNK) })
+        let (rank, size) = (rank as u32, size as u32);
+        Ok(MpiTransport { pmpi, comm, rank, size, chunk: chunk.clamp(1, CHUNK), waiting })
     }
 
     /// Collective over the communicator. Without it the communicator lives until the program ends; it is not done on
@@ -51,12 +81,56 @@ impl<'a> MpiTransport<'a> {
         self.pmpi.comm_free(self.comm).map_err(failed("MPI_Comm_free"))
     }
 
-    fn send_part(&self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
-        self.pmpi.send(bytes, mpi_rank(to), TAG, self.comm).map_err(failed("MPI_Send"))
+    /// Waits until a request is complete: how many bytes were received.
+    fn complete(&self, call: &'static str, request: u64, peer: u32) -> Result<usize, TransportError> {
+        let mut request = request;
+        let (mut waited, mut looked) = (Duration::ZERO, Duration::ZERO);
+        let mut before = Instant::now();
+        loop {
+            if let Some(bytes) = self.pmpi.test(&mut request).map_err(failed(call))? {
+                return Ok(bytes);
+            }
+            if waited < BRIEFLY {
+                thread::yield_now();
+            } else {
+                thread::sleep(NAP);
+            }
+            let now = Instant::now();
+            waited += now.duration_since(before).min(GAP);
+            before = now;
+            let why = if waited >= self.waiting.most {
+                TransportError::Late { rank: peer, seconds: waited.as_secs() }
+            } else if waited - looked >= LOOK && (self.waiting.called_off)() {
+                TransportError::CalledOff
+            } else {
+                if waited - looked >= LOOK {
+                    looked = waited;
+                }
+                continue;
+            };
+            self.pmpi.let_go(request);
+            return Err(why);
+        }
     }
 
+    /// Where this fails MPI may still read the bytes.
+    fn send_part(&self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
+        // SAFETY: the bytes stay until the request is complete, and where that cannot be waited for, for good (`send`).
+        let request = unsafe { self.pmpi.isend(bytes, mpi_rank(to), TAG, self.comm) };
+        self.complete("MPI_Isend", request.map_err(failed("MPI_Isend"))?, to).map(drop)
+    }
+
+    /// Where this fails MPI may still write into the buffer.
     fn recv_part(&self, from: u32, buffer: &mut [u8]) -> Result<usize, TransportError> {
-        self.pmpi.recv(buffer, mpi_rank(from), TAG, self.comm).map_err(failed("MPI_Recv"))
+        // SAFETY: nobody touches it until the request is complete, and where that cannot be waited for, ever (`recv`).
+        let request = unsafe { self.pmpi.irecv(buffer, mpi_rank(from), TAG, self.comm) };
+        self.complete("MPI_Irecv", request.map_err(failed("MPI_Irecv"))?, from)
+    }
+
+    fn send_parts(&self, to: u32, message: &[u8]) -> Result<(), TransportError> {
+        let (first, rest) = message.split_at(message.len().min(FIRST));
+        self.send_part(to, first)?;
+        rest.chunks(self.chunk).try_for_each(|part| self.send_part(to, part))
     }
 }
 
@@ -80,18 +154,24 @@ impl Transport for MpiTransport<'_> {
 
     fn send(&self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
         let to = peer(self.rank, self.size, to)?;
-        let (head, rest) = bytes.split_at(bytes.len().min(FIRST - PREFIX));
-        let mut first = Vec::with_capacity(PREFIX + head.len());
-        first.extend((bytes.len() as u64).to_le_bytes());
-        first.extend(head);
-        self.send_part(to, &first)?;
-        rest.chunks(self.chunk).try_for_each(|part| self.send_part(to, part))
+        let mut message = Vec::with_capacity(PREFIX + bytes.len());
+        message.extend((bytes.len() as u64).to_le_bytes());
+        message.extend(bytes);
+        // In a program that is about to end: memory that MPI may still read is not given back.
+        self.send_parts(to, &message).inspect_err(|_| std::mem::forget(message))
     }
 
     fn recv(&self, from: u32) -> Result<Vec<u8>, TransportError> {
         let from = peer(self.rank, self.size, from)?;
         let mut first = vec![0; FIRST];
-        let got = self.recv_part(from, &mut first)?;
+        let got = match self.recv_part(from, &mut first) {
+            Ok(got) => got,
+            Err(error) => {
+                // MPI may still write to it.
+                std::mem::forget(first);
+                return Err(error);
+            }
+        };
         let short = |expected, got| TransportError::Short { from, expected, got };
         let (Some((prefix, head)), true) = (first.split_first_chunk::<PREFIX>(), got >= PREFIX) else {
             return Err(short(PREFIX, got));
@@ -108,9 +188,13 @@ impl Transport for MpiTransport<'_> {
         message.extend(&head[..held]);
         message.resize(total, 0);
         for part in message[held..].chunks_mut(self.chunk) {
-            let got = self.recv_part(from, part)?;
-            if got != part.len() {
-                return Err(short(part.len(), got));
+            match self.recv_part(from, part) {
+                Ok(got) if got == part.len() => {}
+                Ok(got) => return Err(short(part.len(), got)),
+                Err(error) => {
+                    std::mem::forget(message);
+                    return Err(error);
+                }
             }
         }
         Ok(message)

@@ -21,11 +21,15 @@ type Fn6 = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> c_i
 type Fn7 = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize) -> c_int;
 
 macro_rules! table {
-    ($($field:ident: $type:ty = $name:literal,)*) => {
-        /// The resolved pointers.
+    (
+        needed { $($field:ident: $type:ty = $name:literal,)* }
+        spare { $($spare:ident: $spare_type:ty = $spare_name:literal,)* }
+    ) => {
+        /// The resolved pointers; `None` where a library lacks one that tracing can do without.
         #[derive(Debug, Clone, Copy)]
         struct Table {
             $($field: $type,)*
+            $($spare: Option<$spare_type>,)*
         }
 
         impl Table {
@@ -38,6 +42,10 @@ macro_rules! table {
                         // SAFETY: promised by the caller, and the number of arguments below is MPI's.
                         unsafe { std::mem::transmute::<*const c_void, $type>(address) }
                     },)*
+                    $($spare: library.symbol($spare_name).map(|address: *const c_void| {
+                        // SAFETY: as above.
+                        unsafe { std::mem::transmute::<*const c_void, $spare_type>(address) }
+                    }),)*
                 })
             }
         }
@@ -45,46 +53,56 @@ macro_rules! table {
 }
 
 table! {
-    initialized: Fn1 = "PMPI_Initialized",
-    finalized: Fn1 = "PMPI_Finalized",
-    query_thread: Fn1 = "PMPI_Query_thread",
-    is_thread_main: Fn1 = "PMPI_Is_thread_main",
-    get_version: Fn2 = "PMPI_Get_version",
-    get_library_version: Fn2 = "PMPI_Get_library_version",
-    error_class: Fn2 = "PMPI_Error_class",
-    comm_rank: Fn2 = "PMPI_Comm_rank",
-    comm_size: Fn2 = "PMPI_Comm_size",
-    comm_remote_size: Fn2 = "PMPI_Comm_remote_size",
-    comm_test_inter: Fn2 = "PMPI_Comm_test_inter",
-    comm_get_parent: Fn1 = "PMPI_Comm_get_parent",
-    comm_group: Fn2 = "PMPI_Comm_group",
-    comm_remote_group: Fn2 = "PMPI_Comm_remote_group",
-    comm_create: Fn3 = "PMPI_Comm_create",
-    comm_dup: Fn2 = "PMPI_Comm_dup",
-    comm_free: Fn1 = "PMPI_Comm_free",
-    comm_set_errhandler: Fn2 = "PMPI_Comm_set_errhandler",
-    group_size: Fn2 = "PMPI_Group_size",
-    group_rank: Fn2 = "PMPI_Group_rank",
-    group_translate_ranks: Fn5 = "PMPI_Group_translate_ranks",
-    group_free: Fn1 = "PMPI_Group_free",
-    win_get_group: Fn2 = "PMPI_Win_get_group",
-    file_get_group: Fn2 = "PMPI_File_get_group",
-    type_size: Fn2 = "PMPI_Type_size_x",
-    type_get_extent: Fn3 = "PMPI_Type_get_extent",
-    topo_test: Fn2 = "PMPI_Topo_test",
-    cartdim_get: Fn2 = "PMPI_Cartdim_get",
-    graph_neighbors_count: Fn3 = "PMPI_Graph_neighbors_count",
-    dist_graph_neighbors_count: Fn4 = "PMPI_Dist_graph_neighbors_count",
-    get_elements: Fn3 = "PMPI_Get_elements_x",
-    test_cancelled: Fn2 = "PMPI_Test_cancelled",
-    status_set_elements: Fn3 = "PMPI_Status_set_elements_x",
-    status_set_cancelled: Fn2 = "PMPI_Status_set_cancelled",
-    send: Fn6 = "PMPI_Send",
-    recv: Fn7 = "PMPI_Recv",
-    probe: Fn4 = "PMPI_Probe",
-    bcast: Fn5 = "PMPI_Bcast",
-    ibarrier: Fn2 = "PMPI_Ibarrier",
-    test: Fn3 = "PMPI_Test",
+    needed {
+        initialized: Fn1 = "PMPI_Initialized",
+        get_library_version: Fn2 = "PMPI_Get_library_version",
+        comm_rank: Fn2 = "PMPI_Comm_rank",
+        comm_size: Fn2 = "PMPI_Comm_size",
+        comm_remote_size: Fn2 = "PMPI_Comm_remote_size",
+        comm_test_inter: Fn2 = "PMPI_Comm_test_inter",
+        comm_get_parent: Fn1 = "PMPI_Comm_get_parent",
+        comm_group: Fn2 = "PMPI_Comm_group",
+        comm_remote_group: Fn2 = "PMPI_Comm_remote_group",
+        comm_create_group: Fn4 = "PMPI_Comm_create_group",
+        comm_free: Fn1 = "PMPI_Comm_free",
+        comm_get_errhandler: Fn2 = "PMPI_Comm_get_errhandler",
+        comm_set_errhandler: Fn2 = "PMPI_Comm_set_errhandler",
+        errhandler_free: Fn1 = "PMPI_Errhandler_free",
+        group_size: Fn2 = "PMPI_Group_size",
+        group_rank: Fn2 = "PMPI_Group_rank",
+        group_translate_ranks: Fn5 = "PMPI_Group_translate_ranks",
+        group_free: Fn1 = "PMPI_Group_free",
+        win_get_group: Fn2 = "PMPI_Win_get_group",
+        type_size: Fn2 = "PMPI_Type_size_x",
+        type_get_extent: Fn3 = "PMPI_Type_get_extent",
+        topo_test: Fn2 = "PMPI_Topo_test",
+        cartdim_get: Fn2 = "PMPI_Cartdim_get",
+        graph_neighbors_count: Fn3 = "PMPI_Graph_neighbors_count",
+        dist_graph_neighbors_count: Fn4 = "PMPI_Dist_graph_neighbors_count",
+        get_elements: Fn3 = "PMPI_Get_elements_x",
+        test_cancelled: Fn2 = "PMPI_Test_cancelled",
+        status_set_elements: Fn3 = "PMPI_Status_set_elements_x",
+        status_set_cancelled: Fn2 = "PMPI_Status_set_cancelled",
+        isend: Fn7 = "PMPI_Isend",
+        irecv: Fn7 = "PMPI_Irecv",
+        iprobe: Fn5 = "PMPI_Iprobe",
+        cancel: Fn1 = "PMPI_Cancel",
+        request_free: Fn1 = "PMPI_Request_free",
+        test: Fn3 = "PMPI_Test",
+    }
+    spare {
+        finalized: Fn1 = "PMPI_Finalized",
+        query_thread: Fn1 = "PMPI_Query_thread",
+        is_thread_main: Fn1 = "PMPI_Is_thread_main",
+        get_version: Fn2 = "PMPI_Get_version",
+        error_class: Fn2 = "PMPI_Error_class",
+        comm_dup: Fn2 = "PMPI_Comm_dup",
+        file_get_group: Fn2 = "PMPI_File_get_group",
+        send: Fn6 = "PMPI_Send",
+        recv: Fn7 = "PMPI_Recv",
+        probe: Fn4 = "PMPI_Probe",
+        bcast: Fn5 = "PMPI_Bcast",
+    }
 }
 
 /// A function of MPI 3.0 that the library lacks.
@@ -129,6 +147,29 @@ pub struct Neighbours {
 pub struct Pmpi {
     table: Table,
     abi: Abi,
+}
+
+/// What a method says whose function the library lacks: an error, and in no library a code of MPI's.
+const LACKING: Code = -1;
+
+/// Errors of ours are returned to us as long as this is there; then the program's handlers are what they were.
+#[derive(Debug)]
+pub struct ReturningErrors<'a> {
+    pmpi: &'a Pmpi,
+    /// Communicators, and the handler that each had.
+    before: [Option<(u64, u64)>; 2],
+}
+
+impl Drop for ReturningErrors<'_> {
+    fn drop(&mut self) {
+        for (comm, handler) in self.before.into_iter().flatten() {
+            let mut handler = handler;
+            // What fails now would have failed when it was taken away.
+            let _ = self.pmpi.comm_set_errhandler(comm, handler);
+            // SAFETY: invariants 1 and 2, and the place of a handle, which was ours.
+            unsafe { (self.pmpi.table.errhandler_free)(&raw mut handler as usize) };
+        }
+    }
 }
 
 /// Room for one `MPI_Status` of any family.
@@ -195,13 +236,15 @@ impl Pmpi {
     }
 
     pub fn finalized(&self) -> Result<bool, Code> {
+        let finalized = self.table.finalized.ok_or(LACKING)?;
         // SAFETY: invariant 1, and the place for an int.
-        flag_out(|flag| unsafe { (self.table.finalized)(flag) })
+        flag_out(|flag| unsafe { finalized(flag) })
     }
 
     pub fn thread_level(&self) -> Result<ThreadLevel, Code> {
+        let query_thread = self.table.query_thread.ok_or(LACKING)?;
         // SAFETY: invariant 1, and the place for an int.
-        let level = int_out(|level| unsafe { (self.table.query_thread)(level) })?;
+        let level = int_out(|level| unsafe { query_thread(level) })?;
         let is = |name| self.abi.constant_int(name) == Some(i64::from(level));
         // A level nobody knows is taken for the one that asks for most care.
         Ok(if is("MPI_THREAD_SINGLE") {
@@ -216,15 +259,17 @@ impl Pmpi {
     }
 
     pub fn is_thread_main(&self) -> Result<bool, Code> {
+        let is_thread_main = self.table.is_thread_main.ok_or(LACKING)?;
         // SAFETY: invariant 1, and the place for an int.
-        flag_out(|flag| unsafe { (self.table.is_thread_main)(flag) })
+        flag_out(|flag| unsafe { is_thread_main(flag) })
     }
 
     /// Version and subversion of the standard the library follows.
     pub fn version(&self) -> Result<(i32, i32), Code> {
+        let get_version = self.table.get_version.ok_or(LACKING)?;
         let mut subversion: c_int = 0;
         // SAFETY: invariant 1, and the places for two ints.
-        let version = int_out(|v| unsafe { (self.table.get_version)(v, &raw mut subversion as usize) })?;
+        let version = int_out(|v| unsafe { get_version(v, &raw mut subversion as usize) })?;
         Ok((version, subversion))
     }
 
@@ -241,8 +286,9 @@ impl Pmpi {
     }
 
     pub fn error_class(&self, code: Code) -> Result<i32, Code> {
+        let error_class = self.table.error_class.ok_or(LACKING)?;
         // SAFETY: invariant 1, and the place for an int.
-        int_out(|class| unsafe { (self.table.error_class)(int(code), class) })
+        int_out(|class| unsafe { error_class(int(code), class) })
     }
 
     pub fn comm_rank(&self, comm: u64) -> Result<i32, Code> {
@@ -284,16 +330,23 @@ impl Pmpi {
         handle_out(|group| unsafe { (self.table.comm_remote_group)(comm as usize, group) })
     }
 
-    /// Collective over the communicator. Unlike a duplicate, the result carries none of its attributes.
-    pub fn comm_create(&self, comm: u64, group: u64) -> Result<u64, Code> {
+    /// Collective over the group, whatever collectives of the communicator are under way on some of its ranks. Unlike a
+    /// duplicate, the result carries none of its attributes.
+    ///
+    /// Open MPI sends the messages for it in the communicator, with that tag: a receive of the program's takes them, if it
+    /// takes any tag.
+    pub fn comm_create_group(&self, comm: u64, group: u64, tag: i32) -> Result<u64, Code> {
         // SAFETY: invariants 1 and 2, and the place for a handle.
-        handle_out(|new| unsafe { (self.table.comm_create)(comm as usize, group as usize, new) })
+        handle_out(|new| unsafe {
+            (self.table.comm_create_group)(comm as usize, group as usize, int(tag), new)
+        })
     }
 
     /// Collective over the communicator; runs the program's attribute copy functions.
     pub fn comm_dup(&self, comm: u64) -> Result<u64, Code> {
+        let comm_dup = self.table.comm_dup.ok_or(LACKING)?;
         // SAFETY: invariants 1 and 2, and the place for a handle.
-        handle_out(|new| unsafe { (self.table.comm_dup)(comm as usize, new) })
+        handle_out(|new| unsafe { comm_dup(comm as usize, new) })
     }
 
     /// Collective over the communicator.
@@ -306,6 +359,20 @@ impl Pmpi {
     pub fn comm_set_errhandler(&self, comm: u64, errhandler: u64) -> Result<(), Code> {
         // SAFETY: invariants 1 and 2.
         ok(unsafe { (self.table.comm_set_errhandler)(comm as usize, errhandler as usize) })
+    }
+
+    /// From here on errors of ours do not run the program's handlers, which by default end it: not those of the world, nor
+    /// those of no communicator, which MPI 4 gives to that of the process alone. Until the result is dropped.
+    pub fn returning_errors(&self) -> ReturningErrors<'_> {
+        let own = [self.abi.comm_world, self.abi.comm_self].map(|comm| {
+            // SAFETY: invariants 1 and 2, and the place for a handle.
+            let before =
+                handle_out(|handler| unsafe { (self.table.comm_get_errhandler)(comm as usize, handler) });
+            let before = before.ok()?;
+            self.comm_set_errhandler(comm, self.abi.errors_return).ok()?;
+            Some((comm, before))
+        });
+        ReturningErrors { pmpi: self, before: own }
     }
 
     pub fn group_size(&self, group: u64) -> Result<i32, Code> {
@@ -348,8 +415,9 @@ impl Pmpi {
 
     /// To be freed.
     pub fn file_group(&self, file: u64) -> Result<u64, Code> {
+        let file_get_group = self.table.file_get_group.ok_or(LACKING)?;
         // SAFETY: invariants 1 and 2, and the place for a handle.
-        handle_out(|group| unsafe { (self.table.file_get_group)(file as usize, group) })
+        handle_out(|group| unsafe { file_get_group(file as usize, group) })
     }
 
     /// The communicator's own group in ranks of `MPI_COMM_WORLD`; `MPI_UNDEFINED` for those that are none of it.
@@ -481,24 +549,86 @@ impl Pmpi {
         Ok(RawStatus { bytes, cancelled, ..fields })
     }
 
+    /// Begins to send at most `i32::MAX` bytes.
+    ///
+    /// # Safety
+    /// The bytes stay as they are until the request is complete.
+    pub unsafe fn isend(&self, bytes: &[u8], to: i32, tag: i32, comm: u64) -> Result<u64, Code> {
+        let length = self.length(bytes.len())?;
+        let (data, byte) = (bytes.as_ptr() as usize, self.abi.byte as usize);
+        // SAFETY: invariants 1 and 2, that many bytes, which MPI only reads, and the place for a handle.
+        handle_out(|request| unsafe {
+            (self.table.isend)(data, int(length), byte, int(to), int(tag), comm as usize, request)
+        })
+    }
+
+    /// Begins to receive one message of at most `buffer.len()` bytes.
+    ///
+    /// # Safety
+    /// Nobody touches the buffer until the request is complete.
+    pub unsafe fn irecv(&self, buffer: &mut [u8], from: i32, tag: i32, comm: u64) -> Result<u64, Code> {
+        let length = self.length(buffer.len())?;
+        let (data, byte) = (buffer.as_mut_ptr() as usize, self.abi.byte as usize);
+        // SAFETY: invariants 1 and 2, room for that many bytes, and the place for a handle.
+        handle_out(|request| unsafe {
+            (self.table.irecv)(data, int(length), byte, int(from), int(tag), comm as usize, request)
+        })
+    }
+
+    /// Whether a request is complete: it is gone then, and this is how many bytes were received.
+    pub fn test(&self, request: &mut u64) -> Result<Option<usize>, Code> {
+        let mut status = StatusBuffer([0; 32]);
+        let status = status.0.as_mut_ptr();
+        let place = std::ptr::from_mut(request) as usize;
+        // SAFETY: invariants 1 and 2, the place of a handle, and those for an int and a status.
+        let done = flag_out(|flag| unsafe { (self.table.test)(place, flag, status as usize) })?;
+        if !done {
+            return Ok(None);
+        }
+        // SAFETY: the library has filled the status in.
+        let status = unsafe { self.read_status(status) }?;
+        Ok(Some(usize::try_from(status.bytes).unwrap_or(0)))
+    }
+
+    /// Nobody waits for this request any more. What it sends from or receives into must stay all the same.
+    pub fn let_go(&self, mut request: u64) {
+        let place = &raw mut request as usize;
+        // SAFETY: invariants 1 and 2, and the place of a handle. What comes of it makes no difference.
+        unsafe {
+            (self.table.cancel)(place);
+            (self.table.request_free)(place);
+        }
+    }
+
+    /// Lets MPI get on with what is under way, for other ranks may wait for it. Looks for a message, and takes none. (To
+    /// look for one of this process to itself would not do: MPICH then looks at nothing else.)
+    pub fn progress(&self) {
+        /// The highest that every library allows: hardly any program uses it.
+        const TAG: i32 = 32_767;
+        let (comm, ignore) = (self.abi.comm_world as usize, self.abi.status_ignore);
+        let any = int(self.abi.any_source);
+        // SAFETY: invariants 1 and 2, and the place for an int. Whether there is one makes no difference.
+        let _ = flag_out(|flag| unsafe { (self.table.iprobe)(any, int(TAG), comm, flag, ignore) });
+    }
+
     /// A blocking send of at most `i32::MAX` bytes.
     pub fn send(&self, bytes: &[u8], to: i32, tag: i32, comm: u64) -> Result<(), Code> {
+        let send = self.table.send.ok_or(LACKING)?;
         let length = self.length(bytes.len())?;
         let (data, byte) = (bytes.as_ptr() as usize, self.abi.byte as usize);
         // SAFETY: invariants 1 and 2, and that many bytes, which MPI only reads.
-        ok(unsafe { (self.table.send)(data, int(length), byte, int(to), int(tag), comm as usize) })
+        ok(unsafe { send(data, int(length), byte, int(to), int(tag), comm as usize) })
     }
 
     /// A blocking receive of one message of at most `buffer.len()` bytes; gives how many came.
     pub fn recv(&self, buffer: &mut [u8], from: i32, tag: i32, comm: u64) -> Result<usize, Code> {
+        let recv = self.table.recv.ok_or(LACKING)?;
         let length = self.length(buffer.len())?;
         let mut status = StatusBuffer([0; 32]);
         let place = status.0.as_mut_ptr();
         let (data, byte) = (buffer.as_mut_ptr() as usize, self.abi.byte as usize);
         // SAFETY: invariants 1 and 2, room for that many bytes, and the place for a status.
-        ok(unsafe {
-            (self.table.recv)(data, int(length), byte, int(from), int(tag), comm as usize, place as usize)
-        })?;
+        ok(unsafe { recv(data, int(length), byte, int(from), int(tag), comm as usize, place as usize) })?;
         // SAFETY: the library has filled the status in.
         let status = unsafe { self.read_status(place) }?;
         Ok(usize::try_from(status.bytes).unwrap_or(0))
@@ -506,33 +636,22 @@ impl Pmpi {
 
     /// Waits for a message, and says what it is without receiving it.
     pub fn probe(&self, from: i32, tag: i32, comm: u64) -> Result<RawStatus, Code> {
+        let probe = self.table.probe.ok_or(LACKING)?;
         let mut status = StatusBuffer([0; 32]);
         let place = status.0.as_mut_ptr();
         // SAFETY: invariants 1 and 2, and the place for a status.
-        ok(unsafe { (self.table.probe)(int(from), int(tag), comm as usize, place as usize) })?;
+        ok(unsafe { probe(int(from), int(tag), comm as usize, place as usize) })?;
         // SAFETY: the library has filled the status in.
         unsafe { self.read_status(place) }
     }
 
     /// Collective over the communicator; at most `i32::MAX` bytes, equally many on every rank.
     pub fn bcast(&self, bytes: &mut [u8], root: i32, comm: u64) -> Result<(), Code> {
+        let bcast = self.table.bcast.ok_or(LACKING)?;
         let length = self.length(bytes.len())?;
         let (data, byte) = (bytes.as_mut_ptr() as usize, self.abi.byte as usize);
         // SAFETY: invariants 1 and 2, and that many bytes.
-        ok(unsafe { (self.table.bcast)(data, int(length), byte, int(root), comm as usize) })
-    }
-
-    /// Collective over the communicator: a request that is complete when all have begun.
-    pub fn ibarrier(&self, comm: u64) -> Result<u64, Code> {
-        // SAFETY: invariants 1 and 2, and the place for a handle.
-        handle_out(|request| unsafe { (self.table.ibarrier)(comm as usize, request) })
-    }
-
-    /// Whether a request is complete; it is gone then.
-    pub fn test(&self, request: &mut u64) -> Result<bool, Code> {
-        let (place, ignore) = (std::ptr::from_mut(request) as usize, self.abi.status_ignore);
-        // SAFETY: invariants 1 and 2, the place of a handle, and for an int.
-        flag_out(|flag| unsafe { (self.table.test)(place, flag, ignore) })
+        ok(unsafe { bcast(data, int(length), byte, int(root), comm as usize) })
     }
 
     /// A length as MPI's `int`, or MPI's own error for one that is none.

@@ -25,6 +25,10 @@ pub enum TransportError {
     Memory { from: u32, length: u64 },
     /// The other rank is gone.
     Gone { rank: u32 },
+    /// Nothing came of a message for so long.
+    Late { rank: u32, seconds: u64 },
+    /// Another rank has given up, and nobody needs to wait any more.
+    CalledOff,
 }
 
 impl fmt::Display for TransportError {
@@ -37,7 +41,7 @@ impl fmt::Display for TransportError {
                 )
             }
             TransportError::Mpi { call, code } => {
-                write!(f, "{call} failed with MPI error code {code}; is a rank of the program gone?")
+                write!(f, "{call} failed with MPI error code {code}")
             }
             TransportError::Short { from, expected, got } => {
                 write!(f, "a message from rank {from} has {got} bytes where {expected} were announced")
@@ -49,6 +53,10 @@ impl fmt::Display for TransportError {
                 )
             }
             TransportError::Gone { rank } => write!(f, "rank {rank} is gone"),
+            TransportError::Late { rank, seconds } => {
+                write!(f, "rank {rank} has not answered for {seconds} s")
+            }
+            TransportError::CalledOff => write!(f, "another rank could not go on"),
         }
     }
 }

@@ -5,7 +5,9 @@
 //! the MPI 5 ABI; without it those cases are skipped.
 
 use libc::{RTLD_GLOBAL, RTLD_LAZY, RTLD_LOCAL, c_int, c_void};
-use refrain_mpi::{Class, Family, Library, MpiTransport, Neighbours, Pmpi, Transport, TransportError};
+use refrain_mpi::{
+    Class, Family, Library, MpiTransport, Neighbours, Pmpi, Transport, TransportError, Waiting,
+};
 use std::ffi::CString;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -212,8 +214,22 @@ fn ranks() {
         assert_eq!(pmpi.recv(&mut buffer, 0, 42, world), Ok(11));
     }
 
+    {
+        // By default this would be the end of the program.
+        let _returned = pmpi.returning_errors();
+        assert!(pmpi.send(&[1], 99, 0, world).is_err());
+    }
+    let waiting = || Waiting { most: Duration::from_secs(600), called_off: &|| false };
+    // A message that nobody sends is not waited for for ever, nor where somebody has left.
+    let soon = Waiting { most: Duration::from_millis(20), ..waiting() };
+    let late = MpiTransport::new(&pmpi, world, soon).expect("all ranks make it").recv((rank as u32 + 1) % 3);
+    assert!(matches!(late, Err(TransportError::Late { seconds: 0, .. })), "{late:?}");
+    let off = Waiting { called_off: &|| true, ..waiting() };
+    let off = MpiTransport::new(&pmpi, world, off).expect("all ranks make it").recv((rank as u32 + 1) % 3);
+    assert_eq!(off, Err(TransportError::CalledOff));
+
     // Parts of 1000 bytes, so that a long message has a first part, many parts and a last one.
-    let transport = MpiTransport::with_chunk(&pmpi, world, 1000).expect("all ranks make it");
+    let transport = MpiTransport::with_chunk(&pmpi, world, 1000, waiting()).expect("all ranks make it");
     let me = transport.rank();
     assert_eq!((me as i32, transport.size()), (rank, 3));
     assert_eq!(transport.send(3, b""), Err(TransportError::NoPeer { rank: 3, size: 3 }));

@@ -14,7 +14,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdir, openat, unlinkat};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdir, openat, readlinkat, symlinkat, unlinkat,
+};
 
 /// Group and others may write.
 const SHARED: u32 = 0o022;
@@ -96,7 +98,27 @@ impl Private {
         Ok(unlinkat(&self.directory, own_name(name)?, AtFlags::empty())?)
     }
 
-    /// The names of what is in it.
+    /// Leaves a word under a name, at once and whole for whoever looks for it. An error where that name is taken: of
+    /// several that leave one, one succeeds. The word is what a link points to, which is nowhere: nobody follows it.
+    pub fn leave(&self, name: &OsStr, word: &str) -> io::Result<()> {
+        Ok(symlinkat(word, &self.directory, own_name(name)?)?)
+    }
+
+    /// The word under a name, if one was left there.
+    ///
+    /// A network file system remembers for some while that a name was not there. It asks again when it sees that the
+    /// directory has changed, and it looks whether it has when the directory is opened.
+    pub fn word(&self, name: &OsStr) -> io::Result<Option<String>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let anew = openat(&self.directory, ".", flags, Mode::empty())?;
+        match readlinkat(&anew, own_name(name)?, Vec::new()) {
+            Ok(word) => Ok(Some(word.to_string_lossy().into_owned())),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The names of what is in it. It is opened anew for this, so that a network file system looks again.
     pub fn names(&self) -> io::Result<Vec<OsString>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.directory)? {
@@ -166,6 +188,19 @@ mod tests {
         for outside in ["", ".", "..", "../b", "/etc/passwd"] {
             assert!(private.create(name(outside)).is_err() && private.remove(name(outside)).is_err());
         }
+    }
+
+    #[test]
+    fn one_word_is_left_under_a_name() {
+        let place = Place::new("words");
+        let private = Private::make(&place.0.join("a")).unwrap();
+        assert_eq!(private.word(name("x")).unwrap(), None);
+        private.leave(name("x"), "first").unwrap();
+        assert_eq!(private.leave(name("x"), "second").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(private.word(name("x")).unwrap().as_deref(), Some("first"));
+        private.create(name("file")).unwrap();
+        assert!(private.word(name("file")).is_err());
+        assert!(private.leave(name("../y"), "out").is_err() && private.word(name("..")).is_err());
     }
 
     #[test]

@@ -59,7 +59,7 @@ fn option<'a>(options: &'a [(String, String)], name: &str) -> Option<&'a str> {
 
 /// What a run with these options records.
 pub fn recorded(options: &[(String, String)]) -> Vec<String> {
-    let mut lines = calls_kept(options);
+    let mut lines = calls_kept(options, true);
     lines.push(pointers_kept(options).into());
     lines.extend(stacks_kept(options));
     lines.extend(lost(options).into_iter().map(|lost| format!("lost: {lost}")));
@@ -130,8 +130,8 @@ pub fn in_vain(trace: &Trace) -> bool {
     trace.meta.ranks > 0 && chosen_ranks(trace).next().is_none()
 }
 
-/// Which calls were asked for.
-fn calls_kept(options: &[(String, String)]) -> Vec<String> {
+/// Which calls were asked for, and whether all of these are there.
+fn calls_kept(options: &[(String, String)], complete: bool) -> Vec<String> {
     let option = |name| option(options, name);
     let (only, skip, window) = (option("only"), option("skip"), option("window"));
     let which = only.map_or("every call".into(), |only| format!("only {only}"));
@@ -139,7 +139,9 @@ fn calls_kept(options: &[(String, String)]) -> Vec<String> {
     let skip = skip.map_or(String::new(), |skip| format!(" but {skip}"));
     let window = window.map_or(String::new(), |window| format!(", {window} after MPI_Init"));
     let but = if lost(options).is_empty() { "" } else { " but those below" };
-    let mut lines = vec![format!("calls: {which}{skip} of {ranks}{window}, all arguments and results{but}")];
+    let missing = if complete { "" } else { " but those that are missing (see notes)" };
+    let mut lines =
+        vec![format!("calls: {which}{skip} of {ranks}{window}{missing}, all arguments and results{but}")];
     if only.is_some() || option("skip").is_some() || !window.is_empty() {
         lines.push(
             "calls: also MPI_Init, MPI_Finalize, MPI_Pcontrol, and what makes the objects of these calls"
@@ -242,7 +244,7 @@ fn kept(trace: &Trace) -> Vec<String> {
     } else {
         "numbers: as part of their calls (--split off)"
     };
-    let mut kept = calls_kept(&trace.meta.options);
+    let mut kept = calls_kept(&trace.meta.options, trace.meta.complete);
     if switched(trace) {
         kept.push("calls: not those between MPI_Pcontrol(0) and MPI_Pcontrol of another level".into());
     }

@@ -3,19 +3,23 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use refrain_encode::{Folding, Tags, Tape};
+use refrain_encode::{Folding, Peers, Tags, Tape};
 use refrain_fold::bundle::{Bundle, Link, gather};
-use refrain_mpi::{MpiTransport, Pmpi, Transport, TransportError};
+use refrain_fold::ranks::RankList;
+use refrain_mpi::{Family, MpiTransport, Pmpi, Transport, TransportError, Waiting};
 use refrain_tracefile::part::{self, End, directory};
+use refrain_tracefile::private::Private;
 use refrain_tracefile::{Error, Memory, Meta, RankTime, Trace, is_device};
 
 use super::agreement::agree;
+use super::arrival::{self, Meeting, Met, Why};
 use super::meeting::meet;
-use super::stream::Own;
+use super::stream::{AllRequests, Own};
 use super::summary::{self, Spread, Summary};
 use super::{State, endings};
+use crate::apart::{apart, uncancelled};
 use crate::config::{Config, Kept, Time};
 use crate::guard::say;
 use crate::hooks::Ending;
@@ -23,10 +27,18 @@ use crate::reserve::most_held;
 use crate::state;
 
 struct Wire<'a> {
-    transport: MpiTransport<'a>,
+    /// `None`: there is no other rank.
+    transport: Option<MpiTransport<'a>>,
+    /// A message could not be sent or received: the others wait for more in vain.
+    broken: bool,
     /// For tests: this rank dies after its first message.
     dies: bool,
 }
+
+const ALONE: TransportError = TransportError::NoPeer { rank: 0, size: 1 };
+
+/// For one message of the merge. A partner may be merging for minutes.
+const MOST_PATIENCE: Duration = Duration::from_secs(600);
 
 impl Wire<'_> {
     fn die_if_told(&self) {
@@ -41,36 +53,69 @@ impl Link for Wire<'_> {
     type Error = TransportError;
 
     fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
-        let sent = self.transport.send(to, bytes);
+        let sent = self.transport.as_ref().ok_or(ALONE).and_then(|transport| transport.send(to, bytes));
         self.die_if_told();
+        self.broken |= sent.is_err();
         sent
     }
 
     fn recv(&mut self, from: u32) -> Result<Vec<u8>, TransportError> {
-        let received = self.transport.recv(from);
+        let received = self.transport.as_ref().ok_or(ALONE).and_then(|transport| transport.recv(from));
         self.die_if_told();
+        self.broken |= received.is_err();
         received
     }
 }
 
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
-pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
+pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, ending: Ending) {
+    // Waiting is where a thread may be cancelled.
+    uncancelled(|| end(recorder, streams, ending));
+    // A signal handler on another thread may be on its way to the parts: their memory stays as long as the process.
+    endings::over();
+}
+
+fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
     let State { host, start, started, spawned, alone, place, .. } = *state;
     endings::note(End::Finalized, 0);
     let rate = start.finish();
     let wall_ns = start.elapsed();
     let pmpi = &host.pmpi;
-    wait_for_all(pmpi);
-    let transport = match MpiTransport::new(pmpi, pmpi.abi().comm_world) {
-        Ok(transport) => transport,
-        Err(error) => {
-            say(&format!("no trace: the ranks cannot be brought together: {error}"));
+    // Until the end: none of our errors is the program's.
+    let _returned = pmpi.returning_errors();
+    let world = pmpi.abi().comm_world;
+    let number = |number: Result<i32, _>| number.ok().and_then(|number| u32::try_from(number).ok());
+    let (Some(rank), Some(size)) = (number(pmpi.comm_rank(world)), number(pmpi.comm_size(world))) else {
+        say("no trace: MPI does not say which rank this is");
+        return;
+    };
+    let kept = place.is_some();
+    // This rank may have found no room for its own while others did.
+    let parts = place.map_or_else(|| parts(config, spawned, alone), |place| place.directory);
+    let meeting = match together(config, pmpi, (rank, size), &parts) {
+        Ok(meeting) => meeting,
+        Err(why) => {
+            if let Some(why) = why {
+                say(&without(config, &parts, kept, &why));
+            }
             return;
         }
     };
-    let (rank, size) = (transport.rank(), transport.size());
-    let mut link = Wire { transport, dies: config.test_die_in_merge == Some(rank) };
+    // Of those that fail one speaks.
+    let give_up = |meeting: &Option<Meeting>, why: &dyn std::fmt::Display| {
+        if meeting.as_ref().is_none_or(Meeting::call_off) {
+            let why = format!("the ranks could not be brought together, on rank {rank}: {why}");
+            say(&without(config, &parts, kept, &why));
+        }
+    };
+    let called_off = || meeting.as_ref().is_some_and(Meeting::is_off);
+    let waiting = Waiting { most: MOST_PATIENCE, called_off: &called_off };
+    let transport = match (size > 1).then(|| MpiTransport::new(pmpi, world, waiting)).transpose() {
+        Ok(transport) => transport,
+        Err(error) => return give_up(&meeting, &error),
+    };
+    let mut link = Wire { transport, broken: false, dies: config.test_die_in_merge == Some(rank) };
 
     let mut own = Summary { hosts: vec![(host_name(), single(rank))], ..Summary::default() };
     let chosen = config.choice.has_rank(rank);
@@ -126,23 +171,143 @@ pub fn finalize(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>,
         let summary = summary::gather(link, rank, size, own)?;
         Ok((gathered.bundle, summary))
     });
-    // An error here leaks a communicator in a program that is about to end.
-    let _ = link.transport.close();
+    if let (false, Some(transport)) = (link.broken, link.transport.take()) {
+        // An error here leaks a communicator in a program that is about to end.
+        let _ = transport.close();
+    }
     match merged {
+        _ if link.broken => match merged {
+            Some(Err(error)) => give_up(&meeting, &error),
+            _ => give_up(&meeting, &"a message was lost"),
+        },
         Some(Ok((Some(bundle), summary))) => {
             let missing = summary.missing;
             let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
-            let written = write(config, spawned, alone, Trace { meta, bundle });
-            // This rank may have found no room for its own while others did.
-            let parts = place.map_or_else(|| parts(config, spawned, alone), |place| place.directory);
-            settle(config, &parts, started, written, missing);
+            let written = apart(|| write(config, spawned, alone, Trace { meta, bundle }));
+            apart(|| {
+                // All of them have talked to this one, so none still looks there.
+                if let Some(meeting) = meeting {
+                    meeting.clear();
+                }
+                settle(config, &parts, started, written, missing);
+            });
         }
         Some(Ok((None, _))) => {}
         Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
         None => say(&format!("merging failed on rank {rank}, an internal error; its calls are missing")),
     }
-    // A signal handler on another thread may be on its way to the parts: their memory stays as long as the process.
-    endings::over();
+}
+
+/// Waits until all ranks are here; `None` where there is one alone. Where they do not all come, or may not talk, the
+/// reason, if it is for this rank to tell it.
+fn together(
+    config: &Config,
+    pmpi: &Pmpi,
+    (rank, size): (u32, u32),
+    parts: &Path,
+) -> Result<Option<Meeting>, Option<String>> {
+    if size == 1 {
+        return Ok(None);
+    }
+    let prefix = arrival::prefix(&meeting_name(config));
+    let place = meeting_place(config, parts, &prefix);
+    let own = arrival::Rank { rank, size, receiving: receives(pmpi) };
+    match arrival::meet(&place, prefix, own, config.patience, || pmpi.progress()) {
+        Ok(Met::All(meeting)) => Ok(Some(meeting)),
+        Ok(Met::NotAll(why)) => Err(why.map(|why| match why {
+            Why::Missing(ranks) => format!(
+                "{} not come to MPI_Finalize within {} s: still at work or stopped (--patience waits longer), not \
+                 traced, or on a host that has another {}",
+                these(&ranks, "has", "have"),
+                config.patience.as_secs_f64(),
+                place.display(),
+            ),
+            Why::Receiving(ranks) => format!(
+                "{} not received all that it has begun to receive, and could take our messages for the program's",
+                these(&ranks, "has", "have"),
+            ),
+        })),
+        // If this concerns rank 0, it says so; if not, rank 0 says that this one has not come.
+        Err(error) => Err((rank == 0).then(|| {
+            let (error, place) = (error.to_string(), place.display().to_string());
+            let at = if error.contains(&place) { String::new() } else { format!(" in {place}") };
+            format!("the ranks cannot meet{at}: {error}")
+        })),
+    }
+}
+
+fn these(ranks: &RankList, one: &str, many: &str) -> String {
+    if ranks.len() == 1 { format!("rank {ranks} {one}") } else { format!("ranks {ranks} {many}") }
+}
+
+/// What is said where no trace is written: why, and what can be done.
+fn without(config: &Config, parts: &Path, kept: bool, why: &str) -> String {
+    let parts = parts.display();
+    match (kept, config.summary) {
+        (false, _) => format!("no trace: {why}"),
+        // Nobody is left to do it.
+        (true, true) => format!(
+            "no trace yet: {why}. What was recorded is kept: `refrain recover {parts}` makes a trace of it"
+        ),
+        (true, false) => format!("no trace yet: {why}. What was recorded is kept in {parts}"),
+    }
+}
+
+/// Whether a receive of the program's is outstanding that could take what making a communicator sends. With the MPICH ABI
+/// none could.
+fn receives(pmpi: &Pmpi) -> bool {
+    const RECEIVES: [&str; 8] = [
+        "MPI_Irecv",
+        "MPI_Irecv_c",
+        "MPI_Recv_init",
+        "MPI_Recv_init_c",
+        "MPI_Isendrecv",
+        "MPI_Isendrecv_c",
+        "MPI_Isendrecv_replace",
+        "MPI_Isendrecv_replace_c",
+    ];
+    if pmpi.abi().family == Family::Mpich {
+        return false;
+    }
+    let mut found = false;
+    AllRequests.others(u32::MAX, &mut |requests| {
+        let is = |id: u16| {
+            refrain_model::function_by_id(id).is_none_or(|function| RECEIVES.contains(&function.name))
+        };
+        found |= requests.outstanding().any(is);
+        found
+    });
+    found
+}
+
+/// What tells the meeting of this job from all others.
+pub fn meeting_name(config: &Config) -> String {
+    format!("{}\n{}", config.run, config.job)
+}
+
+/// Where the ranks meet. A device has no place beside it: then it is the directory for temporary files, which only the
+/// ranks of one host share.
+fn meeting_place(config: &Config, parts: &Path, prefix: &str) -> PathBuf {
+    if is_device(&config.out) {
+        // SAFETY: takes and touches nothing.
+        let user = unsafe { libc::geteuid() };
+        std::env::temp_dir().join(format!("refrain-{user}-{}", prefix.trim_end_matches('.')))
+    } else {
+        parts.to_owned()
+    }
+}
+
+/// In `MPI_Init`, on rank 0: files of an earlier meeting must not be taken for those of this one. A name tells them apart,
+/// where there is one.
+pub fn sweep(config: &Config, spawned: bool, alone: Option<u32>) {
+    if !config.run.is_empty() || !config.job.is_empty() {
+        return;
+    }
+    let prefix = arrival::prefix(&meeting_name(config));
+    let place = meeting_place(config, &parts(config, spawned, alone), &prefix);
+    if let Ok(directory) = Private::open(&place) {
+        arrival::sweep(&directory, &prefix);
+    }
 }
 
 /// What may be lost of a finished recording. All ranks take part, also those that have none.
@@ -250,33 +415,6 @@ fn settle(config: &Config, directory: &Path, started: u64, written: bool, missin
 pub fn library_name(version: &str) -> String {
     let line = version.lines().next().unwrap_or("").split(", package:").next().unwrap_or("");
     line.split_whitespace().collect::<Vec<_>>().join(" ").replace("MPICH Version: ", "MPICH ")
-}
-
-/// Waits until every rank is here. One that is not traced never comes: then somebody says so.
-fn wait_for_all(pmpi: &Pmpi) {
-    const PATIENCE: Duration = Duration::from_secs(30);
-    const NAP: Duration = Duration::from_millis(1);
-    let world = pmpi.abi().comm_world;
-    // Where this fails, so will what comes next, and say it.
-    let Ok(mut request) = pmpi.ibarrier(world) else { return };
-    let begun = Instant::now();
-    let mut said = false;
-    while let Ok(false) = pmpi.test(&mut request) {
-        let waited = begun.elapsed();
-        if waited < NAP {
-            std::thread::yield_now();
-        } else {
-            std::thread::sleep(NAP);
-        }
-        // Not all ranks at once; and the first may be the one that is missing.
-        if waited > PATIENCE && !said && pmpi.comm_rank(world).is_ok_and(|rank| rank < 2) {
-            said = true;
-            say(&format!(
-                "still waiting in MPI_Finalize for all ranks after {} s; if one of them is not traced, stop the run",
-                PATIENCE.as_secs()
-            ));
-        }
-    }
 }
 
 /// A program that another one started has a world of its own, and so a trace of its own beside the other's.

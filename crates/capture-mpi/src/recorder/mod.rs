@@ -1,6 +1,7 @@
 //! The recorder: every observed call is encoded, folded, and at the end merged and written.
 
 mod agreement;
+mod arrival;
 mod endings;
 mod finalize;
 mod host;
@@ -363,8 +364,11 @@ impl Recorder for Real {
                         *alone = alone_among_others();
                     }
                     filter::start(u32::try_from(rank).unwrap_or(0), u32::try_from(size).unwrap_or(0));
-                    if let (0, false, None, Some(config)) = (rank, *spawned, *alone, state::CONFIG.get()) {
-                        forewarn(config);
+                    if let (0, Some(config)) = (rank, state::CONFIG.get()) {
+                        finalize::sweep(config, *spawned, *alone);
+                        if let (false, None) = (*spawned, *alone) {
+                            forewarn(config);
+                        }
                     }
                 }
             }

@@ -3,10 +3,8 @@
 //! A call costs a few stores. When the tail is full the folded state is written beside it, and the tail begins anew; it
 //! grows with the folded state, so that all snapshots together cost no more than a fixed share of what is recorded.
 
-use std::ffi::c_int;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
@@ -15,8 +13,10 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use refrain_encode::{Journal, Tape};
 use refrain_tracefile::part::{self, HEADER, Lost, Word};
+use refrain_tracefile::private::Private;
 
-use super::endings;
+use super::{arrival, endings, finalize};
+use crate::apart::apart;
 use crate::clock::Moment;
 use crate::guard::say;
 use crate::state;
@@ -29,37 +29,6 @@ const SHARE: usize = 4;
 const COMPARED: u64 = 4096;
 /// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
 const PAUSE: u64 = 1 << 16;
-
-/// Runs what writes files so that none of it reaches the program: a file larger than it may write raises a signal, and a
-/// thread that was cancelled would unwind from there.
-fn apart<T>(write: impl FnOnce() -> T) -> T {
-    let mut large = MaybeUninit::<libc::sigset_t>::zeroed();
-    let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
-    let mut cancelled = 0;
-    // SAFETY: sets and places of our own; all of these concern the calling thread alone.
-    unsafe {
-        pthread_setcancelstate(CANCEL_DISABLE, &mut cancelled);
-        libc::sigaddset(large.as_mut_ptr(), libc::SIGXFSZ);
-        libc::pthread_sigmask(libc::SIG_BLOCK, large.as_ptr(), before.as_mut_ptr());
-    }
-    let written = write();
-    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: as above. The signal that our own write raised is taken from the thread before it can be delivered.
-    unsafe {
-        if libc::sigismember(before.as_ptr(), libc::SIGXFSZ) == 0 {
-            libc::sigtimedwait(large.as_ptr(), null_mut(), &now);
-        }
-        libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), null_mut());
-        pthread_setcancelstate(cancelled, null_mut());
-    }
-    written
-}
-
-const CANCEL_DISABLE: c_int = 1;
-
-unsafe extern "C" {
-    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
-}
 
 /// Room on disk is taken before it is mapped: a store to a page that has none would be the end of the program.
 fn allocate(file: &File, length: usize) -> io::Result<()> {
@@ -149,16 +118,41 @@ impl Place {
         }
     }
 
-    /// All ranks keep their parts in one place and would say the same of it.
     fn complain(&self, error: &io::Error) {
-        if self.rank == 0 {
-            let directory = self.directory.display();
+        if self.speaks(error) {
+            let (rank, directory) = (self.rank, self.directory.display());
             say(&format!(
-                "what is recorded would not survive a crash, the program goes on: {directory}: {error}"
+                "what is recorded would not survive a crash, the program goes on: rank {rank}: {directory}: {error}"
             ));
         }
     }
+
+    /// All ranks of a host keep their parts in one place and would mostly say the same of it: the first that can leave a
+    /// word there speaks. Where none can, nor could any other, it is the one that the launcher calls the host's first.
+    fn speaks(&self, error: &io::Error) -> bool {
+        // Of this process alone: too many open files, no memory.
+        let of_its_own = [libc::EMFILE, libc::ENOMEM].map(Some).contains(&error.raw_os_error());
+        let prefix = state::CONFIG.get().map(|config| arrival::prefix(&finalize::meeting_name(config)));
+        let name = format!("{}said.{}", prefix.unwrap_or_default(), finalize::host_name().replace('/', "_"));
+        let left =
+            Private::open(&self.directory).and_then(|directory| directory.leave(name.as_ref(), "said"));
+        match left {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => of_its_own,
+            Err(_) => of_its_own || super::launcher_says(&LOCAL_RANKS).is_none_or(|rank| rank == 0),
+        }
+    }
 }
+
+/// The number of a process among those of its host, as launchers tell it.
+const LOCAL_RANKS: [&str; 6] = [
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "PALS_LOCAL_RANKID",
+    "FLUX_TASK_LOCAL_ID",
+    "SLURM_LOCALID",
+];
 
 /// One thread's part.
 pub struct Safe {

@@ -113,6 +113,7 @@ fn variables(
     // Its runtime refuses to start behind another library.
     variables.push(("ASAN_OPTIONS", preload::sanitizer_options(env("ASAN_OPTIONS"))));
     variables.extend(settings.lossy.as_ref().map(|words| ("REFRAIN_LOSSY", words.into())));
+    variables.extend(settings.patience.as_ref().map(|seconds| ("REFRAIN_PATIENCE", seconds.into())));
     variables.extend(settings.choice.iter().map(|(name, value)| (*name, value.into())));
     if settings.force {
         variables.push(("REFRAIN_FORCE", "1".into()));
@@ -374,6 +375,11 @@ fn report(plan: &Plan, before: &Before, success: bool) {
 fn take_in(parts: &Path, out: &Path, written: bool, force: bool) {
     // Empty: there was no room for parts, or a network file system kept what was removed until the ranks had ended.
     if std::fs::remove_dir(parts).is_ok() {
+        return;
+    }
+    // The ranks met there, and kept nothing (`--safe off`).
+    if recover::paths(parts).is_ok_and(|paths| paths.is_empty()) {
+        let _ = std::fs::remove_dir_all(parts);
         return;
     }
     let recovered = match recover::recover(parts, out, force) {

@@ -137,6 +137,10 @@ pub struct Flags {
     /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub safe: Option<Switch>,
+    /// How many seconds a rank waits in MPI_Finalize for the others; if one does not come by then, the program goes on,
+    /// and the trace is made of what the ranks have kept [default: 30; env: REFRAIN_PATIENCE]
+    #[arg(long, value_name = "SECONDS")]
+    pub patience: Option<String>,
     /// No closing line
     #[arg(long, short)]
     pub quiet: bool,
@@ -155,6 +159,8 @@ pub struct Settings {
     /// Checked.
     pub lossy: Option<String>,
     pub safe: Switch,
+    /// Seconds, as the capture library will read them. Checked.
+    pub patience: Option<String>,
     pub quiet: bool,
     /// What to record, by variable, as the capture library will read it. Checked.
     pub choice: Vec<(&'static str, String)>,
@@ -193,9 +199,26 @@ impl Settings {
             )?,
             lossy: lossy(flags, env, split, stacks)?,
             safe: choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?,
+            patience: patience(flags, env("REFRAIN_PATIENCE"))?,
             quiet: flags.quiet,
             choice: chosen(flags, env)?,
         })
+    }
+}
+
+fn patience(flags: &Flags, variable: Option<OsString>) -> Result<Option<String>, Failure> {
+    let (place, text) = match (&flags.patience, variable) {
+        (Some(text), _) => ("--patience", text.clone()),
+        (None, Some(text)) => ("REFRAIN_PATIENCE", text.to_string_lossy().into_owned()),
+        (None, None) => return Ok(None),
+    };
+    // A year, which the capture library takes at most.
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=365.0 * 86_400.0).contains(&seconds) => Ok(Some(text)),
+        _ => {
+            Err(Failure::new(format!("{place}: '{text}' is not a number of seconds"))
+                .help("such as: 30, 0.5"))
+        }
     }
 }
 
@@ -338,6 +361,22 @@ mod tests {
         assert!(error("REFRAIN_POINTERS", "ON").contains("on, off"));
         assert!(error("REFRAIN_SPLIT", "1").contains("on, off"));
         assert!(error("REFRAIN_FORCE", "maybe").contains("on, off"));
+    }
+
+    #[test]
+    fn patience_is_a_number_of_seconds() {
+        let flags = |text: &str| Flags { patience: Some(text.into()), ..Flags::default() };
+        assert_eq!(resolve(flags("2.5"), &[("REFRAIN_PATIENCE", "x")]).unwrap().patience, Some("2.5".into()));
+        assert_eq!(resolve(Flags::default(), &[("REFRAIN_PATIENCE", "")]).unwrap().patience, None);
+        for text in ["-1", "soon", "inf", "NaN", "1e9"] {
+            let error = resolve(flags(text), &[]).unwrap_err();
+            assert!(
+                error.starts_with(&format!("--patience: '{text}' is not a number of seconds")),
+                "{error}"
+            );
+        }
+        let error = resolve(Flags::default(), &[("REFRAIN_PATIENCE", "long")]).unwrap_err();
+        assert!(error.starts_with("REFRAIN_PATIENCE: 'long'"), "{error}");
     }
 
     #[test]

@@ -1,0 +1,351 @@
+//! Who is there at the end: the ranks meet in the directory of the parts, by files, before they talk over MPI.
+//!
+//! A rank may never come: it is not traced, or dead, or stopped. Nothing that MPI offers can be waited for with a bound
+//! and stays out of the program's way: a collective on its communicator would be one more among its own, a message could
+//! be taken by its receives. So each rank leaves a file that says that it has come. Rank 0 looks until all are there, and
+//! leaves the word to go; whoever loses patience before leaves the word that nobody goes. Both words have one name, of
+//! which there can be one only: all ranks do the same. Who comes late finds the word and obeys.
+//!
+//! That word can be trusted although the file may be an earlier run's. The files of a run carry its name, and where it
+//! has none rank 0 has swept the directory in `MPI_Init`. And "go" is left after all have come, so that a rank which
+//! finds it when it comes knows that it is of another run.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use refrain_fold::ranks::RankList;
+use refrain_tracefile::private::Private;
+
+/// For so long a rank gives up its core between two looks; then it sleeps so long.
+const BRIEFLY: Duration = Duration::from_millis(1);
+const NAP: Duration = Duration::from_millis(1);
+/// Between two looks at the directory: at first, and at most.
+const OFTEN: Duration = Duration::from_micros(100);
+const SELDOM: Duration = Duration::from_millis(50);
+/// What one rank more adds to that, so that all together ask a file server at most 20,000 times a second.
+const FOR_EACH: Duration = Duration::from_micros(50);
+/// More than this at once is time in which this process did not run at all: it was stopped. It does not count.
+const GAP: Duration = Duration::from_secs(1);
+
+const GO: &str = "go";
+const LEAVE: &str = "leave";
+/// Behind the rank of one that has a receive outstanding.
+const RECEIVING: &str = "receiving";
+
+/// One of the ranks that come.
+#[derive(Debug, Clone, Copy)]
+pub struct Rank {
+    pub rank: u32,
+    pub size: u32,
+    /// It has a receive outstanding that could take a message of ours: then nobody sends any.
+    pub receiving: bool,
+}
+
+#[derive(Debug)]
+pub enum Met {
+    All(Meeting),
+    /// The one that has decided this knows why.
+    NotAll(Option<Why>),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub enum Why {
+    /// These did not come.
+    Missing(RankList),
+    Receiving(RankList),
+}
+
+enum Verdict {
+    Wait,
+    Go,
+    Leave(Why),
+}
+
+/// The place where all ranks have met.
+#[derive(Debug)]
+pub struct Meeting {
+    directory: Private,
+    /// Begins the names of all files.
+    prefix: String,
+}
+
+/// What the files of a run's meeting are called.
+pub fn prefix(run: &str) -> String {
+    // FNV-1a: the name of a run may be long, and have characters that no file name can.
+    let hash =
+        run.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+    format!("meet-{hash:016x}.")
+}
+
+impl Meeting {
+    fn name(&self, what: impl std::fmt::Display) -> OsString {
+        format!("{}{what}", self.prefix).into()
+    }
+
+    fn decision(&self) -> io::Result<Option<String>> {
+        self.directory.word(&self.name("decision"))
+    }
+
+    /// Whether this rank is the one that decided.
+    fn decide(&self, word: &str) -> io::Result<bool> {
+        is_new(self.directory.leave(&self.name("decision"), word))
+    }
+
+    /// Those that are there, and of these the ones that have a receive outstanding.
+    fn present(&self) -> io::Result<(RankList, RankList)> {
+        let (mut present, mut receiving) = (Vec::new(), Vec::new());
+        for name in self.directory.names()? {
+            let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(&self.prefix)) else { continue };
+            let (rank, more) = rest.split_once('.').unwrap_or((rest, ""));
+            let Ok(rank) = rank.parse() else { continue };
+            present.push(rank);
+            if more == RECEIVING {
+                receiving.push(rank);
+            }
+        }
+        Ok((present.into_iter().collect(), receiving.into_iter().collect()))
+    }
+
+    /// What this rank would decide, if nobody has.
+    fn verdict(&self, own: Rank, late: bool) -> io::Result<Verdict> {
+        let (present, receiving) = self.present()?;
+        let missing: RankList = (0..own.size).filter(|rank| !present.contains(*rank)).collect();
+        Ok(match (missing.is_empty(), late) {
+            (true, _) if !receiving.is_empty() => Verdict::Leave(Why::Receiving(receiving)),
+            (true, _) if own.rank == 0 => Verdict::Go,
+            // Rank 0 has come and does not decide: it is stopped, or dead.
+            (true, true) => Verdict::Leave(Why::Missing(RankList::single(0))),
+            (false, true) => Verdict::Leave(Why::Missing(missing)),
+            (_, false) => Verdict::Wait,
+        })
+    }
+
+    fn come(&self, own: Rank) -> io::Result<()> {
+        let name = match own.receiving {
+            true => self.name(format_args!("{}.{RECEIVING}", own.rank)),
+            false => self.name(own.rank),
+        };
+        match self.directory.create(&name) {
+            // Of an earlier run without a name.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.directory.remove(&name)?;
+                self.directory.create(&name).map(drop)
+            }
+            come => come.map(drop),
+        }
+    }
+
+    /// Tells the others not to wait for this rank any more. Whether it is the first to do so.
+    pub fn call_off(&self) -> bool {
+        is_new(self.directory.leave(&self.name("off"), "off")).unwrap_or(true)
+    }
+
+    pub fn is_off(&self) -> bool {
+        self.directory.word(&self.name("off")).is_ok_and(|word| word.is_some())
+    }
+
+    /// Removes the files of the meeting, and its directory where nothing else is in it. Not before all have gone on.
+    pub fn clear(self) {
+        sweep(&self.directory, &self.prefix);
+        // Where there are parts it stays.
+        let _ = std::fs::remove_dir(self.directory.path());
+    }
+}
+
+fn is_new(left: io::Result<()>) -> io::Result<bool> {
+    match left {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Removes what an earlier meeting of that name left.
+pub fn sweep(directory: &Private, prefix: &str) {
+    for name in directory.names().unwrap_or_default() {
+        if name.to_str().is_some_and(|name| name.starts_with(prefix)) {
+            // What cannot be removed is only in the way.
+            let _ = directory.remove(&name);
+        }
+    }
+}
+
+/// Comes to the meeting of that name and waits until it is decided. Meanwhile `progress` lets MPI get on: a rank that is
+/// not there yet may wait for something that this one has sent.
+pub fn meet(
+    place: &Path,
+    prefix: String,
+    own: Rank,
+    patience: Duration,
+    progress: impl Fn(),
+) -> io::Result<Met> {
+    let meeting = Meeting { directory: Private::make(place)?, prefix };
+    match meeting.decision()?.as_deref() {
+        None => {}
+        Some(GO) => meeting.directory.remove(&meeting.name("decision"))?,
+        Some(_) => return Ok(Met::NotAll(None)),
+    }
+    meeting.come(own)?;
+    let seldom = SELDOM.max(FOR_EACH * own.size);
+    let (mut waited, mut look) = (Duration::ZERO, Duration::ZERO);
+    let mut before = Instant::now();
+    loop {
+        if waited >= look {
+            match meeting.decision()?.as_deref() {
+                None => {}
+                Some(GO) => return Ok(Met::All(meeting)),
+                Some(_) => return Ok(Met::NotAll(None)),
+            }
+            let late = waited >= patience;
+            if own.rank == 0 || late {
+                match meeting.verdict(own, late)? {
+                    Verdict::Wait => {}
+                    // Somebody may have been faster: what stands is what the next look finds.
+                    Verdict::Go => {
+                        meeting.decide(GO)?;
+                        continue;
+                    }
+                    Verdict::Leave(why) if meeting.decide(LEAVE)? => return Ok(Met::NotAll(Some(why))),
+                    Verdict::Leave(_) => continue,
+                }
+            }
+            look = waited + (waited / 8).clamp(OFTEN, seldom);
+        }
+        progress();
+        if waited < BRIEFLY {
+            thread::yield_now();
+        } else {
+            thread::sleep(NAP);
+        }
+        let now = Instant::now();
+        waited += now.duration_since(before).min(GAP);
+        before = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    const LONG: Duration = Duration::from_secs(600);
+    const SHORT: Duration = Duration::from_millis(20);
+
+    fn place(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("refrain-meet-{name}-{}", std::process::id()))
+    }
+
+    fn come(place: &Path, rank: u32, size: u32, patience: Duration) -> Met {
+        let own = Rank { rank, size, receiving: false };
+        meet(place, prefix("run"), own, patience, || ()).unwrap()
+    }
+
+    /// What each of these ranks meets with.
+    fn all(place: &Path, size: u32, ranks: &[Rank], patience: Duration) -> Vec<Met> {
+        thread::scope(|scope| {
+            let met = ranks.iter().map(|&own| {
+                let own = Rank { size, ..own };
+                scope.spawn(move || meet(place, prefix("run"), own, patience, || ()).unwrap())
+            });
+            let met: Vec<_> = met.collect();
+            met.into_iter().map(|met| met.join().unwrap()).collect()
+        })
+    }
+
+    fn ranks(numbers: &[u32]) -> Vec<Rank> {
+        numbers.iter().map(|&rank| Rank { rank, size: 0, receiving: false }).collect()
+    }
+
+    fn files(place: &Path) -> usize {
+        std::fs::read_dir(place).map_or(0, Iterator::count)
+    }
+
+    #[test]
+    fn all_ranks_meet_and_leave_nothing() {
+        let place = place("all");
+        for size in [1, 2, 7] {
+            let met = all(&place, size, &ranks(&(0..size).collect::<Vec<_>>()), LONG);
+            let meetings: Vec<Meeting> = met
+                .into_iter()
+                .map(|met| match met {
+                    Met::All(meeting) => meeting,
+                    Met::NotAll(why) => panic!("{why:?}"),
+                })
+                .collect();
+            assert!(meetings.iter().all(|meeting| !meeting.is_off()));
+            assert_eq!((meetings[0].call_off(), meetings[0].call_off()), (true, false));
+            assert!(meetings.iter().all(Meeting::is_off));
+            meetings.into_iter().next().unwrap().clear();
+            assert!(!place.exists());
+        }
+    }
+
+    #[test]
+    fn one_says_who_is_missing_and_all_leave_also_who_comes_late() {
+        let place = place("missing");
+        for missing in 0..3 {
+            let there: Vec<u32> = (0..3).filter(|rank| *rank != missing).collect();
+            let met = all(&place, 3, &ranks(&there), SHORT);
+            let told: Vec<&Why> = met
+                .iter()
+                .filter_map(|met| match met {
+                    Met::All(_) => panic!("without rank {missing}"),
+                    Met::NotAll(why) => why.as_ref(),
+                })
+                .collect();
+            // The other may not have come when the first lost its patience.
+            let [Why::Missing(ranks)] = told[..] else { panic!("{told:?}") };
+            assert!(ranks.contains(missing), "{ranks}");
+            assert!(matches!(come(&place, missing, 3, LONG), Met::NotAll(None)));
+            std::fs::remove_dir_all(&place).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_receive_that_is_outstanding_keeps_all_apart() {
+        let place = place("receiving");
+        let mut three = ranks(&[0, 1, 2]);
+        three[1].receiving = true;
+        let met = all(&place, 3, &three, LONG);
+        let Met::NotAll(Some(Why::Receiving(ranks))) = &met[0] else { panic!("{met:?}") };
+        assert_eq!(*ranks, RankList::single(1));
+        assert!(met[1..].iter().all(|met| matches!(met, Met::NotAll(None))), "{met:?}");
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn what_another_run_left_decides_nothing() {
+        let place = place("stale");
+        let directory = Private::make(&place).unwrap();
+        let name = |what: &str| OsString::from(format!("{}{what}", prefix("run")));
+        // A word to go that was there before this rank came, and files of ranks that are not of this run.
+        directory.leave(&name("decision"), GO).unwrap();
+        directory.create(&name("1")).unwrap();
+        assert!(matches!(come(&place, 1, 2, SHORT), Met::NotAll(Some(_))));
+        std::fs::remove_dir_all(&place).unwrap();
+        // Those of a run with another name stay, too.
+        let directory = Private::make(&place).unwrap();
+        let other = OsString::from(format!("{}decision", prefix("other")));
+        directory.leave(&other, LEAVE).unwrap();
+        directory.create(&OsString::from(format!("{}1", prefix("other")))).unwrap();
+        let met = all(&place, 2, &ranks(&[0, 1]), LONG);
+        for met in met {
+            let Met::All(meeting) = met else { panic!("{met:?}") };
+            sweep(&meeting.directory, &meeting.prefix);
+        }
+        assert_eq!(files(&place), 2);
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+
+    #[test]
+    fn rank_0_that_does_not_decide_is_missing() {
+        let place = place("undecided");
+        Private::make(&place).unwrap().create(&OsString::from(format!("{}0", prefix("run")))).unwrap();
+        let Met::NotAll(Some(why)) = come(&place, 1, 2, SHORT) else { panic!() };
+        assert_eq!(why, Why::Missing(RankList::single(0)));
+        std::fs::remove_dir_all(&place).unwrap();
+    }
+}

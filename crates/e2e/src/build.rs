@@ -134,6 +134,7 @@ impl Program {
         program("amr.c", &[4, 5], STILL).with(&["8", "3"]),
         program("alltoallv.c", &[3, 4], STILL).with(&["4", "100"]),
         program("new_objects.c", &[3], STILL).with(&["12"]),
+        program("new_strings.c", &[2], STILL).with(&["300"]),
         program("stencil3d.c", &[4], STILL).with(&["3", "cart"]),
         program("butterfly.c", &[5], STILL).with(&["3"]),
         program("transpose.c", &[4], STILL).with(&["3"]),

@@ -49,6 +49,7 @@ programs!(
     amr,
     alltoallv,
     new_objects,
+    new_strings,
     stencil3d,
     butterfly,
     transpose,

@@ -123,14 +123,14 @@ impl Decoder {
             }
             Slot::List { len, lane } => {
                 let n = length(f, i, *len, args, next)?;
-                Value::List(many(n, || Ok(number(next(*lane))))?)
+                Value::List(many(n, |_| Ok(number(next(*lane))))?)
             }
             Slot::ListInOut { len, before, after } => {
                 let n = length(f, i, *len, args, next)?;
-                let before = Value::List(many(n, || Ok(number(next(*before))))?);
+                let before = Value::List(many(n, |_| Ok(number(next(*before))))?);
                 match after {
                     Some(lane) => {
-                        let after = Value::List(many(n, || Ok(number(next(*lane))))?);
+                        let after = Value::List(many(n, |_| Ok(number(next(*lane))))?);
                         Value::InOut(Box::new(before), Box::new(after))
                     }
                     None => before,
@@ -152,7 +152,7 @@ impl Decoder {
             }
             Slot::Codes { len, lane } => {
                 let n = length(f, i, *len, args, next)?;
-                Value::List(many(n, || self.code(f, i, next(*lane)))?)
+                Value::List(many(n, |_| self.code(f, i, next(*lane)))?)
             }
             Slot::Status { lane } => {
                 let base = self.status_base(layout);
@@ -161,7 +161,7 @@ impl Decoder {
             Slot::Statuses { len, lane } => {
                 let base = self.status_base(layout);
                 let n = length(f, i, *len, args, next)?;
-                Value::List(many(n, || Ok(status(layout.outcome, *lane, base, next)))?)
+                Value::List(many(n, |_| Ok(status(layout.outcome, *lane, base, next)))?)
             }
             Slot::Address { area: Area::Number, lane } => {
                 Value::Address(Address { area: Area::Number, device: 0, segment: 0, offset: next(*lane) })
@@ -176,6 +176,16 @@ impl Decoder {
                 let lane = lane + u16::from(on_gpu);
                 let segment = small(lane)?;
                 Value::Address(Address { area: *area, device, segment, offset: next(lane + 1) })
+            }
+            Slot::Text { lane, places } => {
+                let length = next(*lane);
+                let n = u16::try_from(length).ok().filter(|n| n <= places);
+                let n = n.ok_or_else(|| bad_value(f, i, length))?;
+                let bytes = many(n.into(), |k| {
+                    let byte = next(lane + 1 + k as u16);
+                    u8::try_from(byte).map_err(|_| bad_value(f, i, byte))
+                })?;
+                Value::Text(String::from_utf8_lossy(&bytes).into_owned())
             }
             Slot::NewComm(new) => self.new_comm(layout, i, new, facts, next)?,
         })
@@ -244,7 +254,7 @@ impl Decoder {
             u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
         let ranks = |lane: u16, next: Next<'_>| {
             let n = checked_length(f, i, next(lane))?;
-            many(n, || Ok(next(lane + 1)))
+            many(n, |_| Ok(next(lane + 1)))
         };
         let parent = match new.scope {
             Scope::Parent(j) | Scope::ParentLater(j, _) => {
@@ -318,10 +328,10 @@ fn bad_value(f: &'static Function, i: usize, value: i64) -> Error {
 const MOST_ELEMENTS: usize = 1 << 26;
 
 /// Grows as numbers come: a length read from a damaged file allocates nothing by itself.
-fn many<T>(n: usize, mut one: impl FnMut() -> Result<T, Error>) -> Result<Vec<T>, Error> {
+fn many<T>(n: usize, mut one: impl FnMut(usize) -> Result<T, Error>) -> Result<Vec<T>, Error> {
     let mut out = Vec::new();
-    for _ in 0..n {
-        out.push(one()?);
+    for k in 0..n {
+        out.push(one(k)?);
     }
     Ok(out)
 }

@@ -1,6 +1,6 @@
 //! Hashing for small keys on the path of a call: handles, addresses, short byte strings.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
 const K: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -74,6 +74,8 @@ impl Hasher for FastHasher {
 
 /// A map for keys we make ourselves; nobody can choose them to collide.
 pub type FastMap<K, V> = HashMap<K, V, BuildHasherDefault<FastHasher>>;
+
+pub(crate) type FastSet<K> = HashSet<K, BuildHasherDefault<FastHasher>>;
 
 #[cfg(test)]
 mod tests {

@@ -64,6 +64,11 @@ pub enum Slot {
         area: Area,
         lane: u16,
     },
+    /// A text that is another in every call: its length in this lane, its bytes in as many of the `places` lanes after it.
+    Text {
+        lane: u16,
+        places: u16,
+    },
     /// A new communicator.
     NewComm(NewComm),
 }
@@ -262,6 +267,12 @@ impl Parser<'_> {
             wire::NAMED => self.named(),
             wire::UNKEPT => Ok(Slot::Absent),
             wire::TEXT => self.texts(p.kind),
+            wire::TEXT_IN_LANES if p.kind == Kind::String => {
+                let places = u16::try_from(self.get()?).map_err(|_| self.bad())?;
+                let lane = self.reserve(1)?;
+                self.reserve(places)?;
+                Ok(Slot::Text { lane, places })
+            }
             wire::LANE => self.lanes_of(i),
             tag => {
                 let area = Area::from_number(tag.wrapping_sub(wire::AREA)).ok_or_else(|| self.bad())?;

@@ -12,6 +12,8 @@ pub(crate) const NAMED: u8 = 3;
 pub(crate) const UNKEPT: u8 = 4;
 /// Text follows.
 pub(crate) const TEXT: u8 = 5;
+/// Text in lanes: its length in one, then a lane for each place in it. How many places there are follows.
+pub(crate) const TEXT_IN_LANES: u8 = 6;
 /// An address in area `tag - AREA`.
 pub(crate) const AREA: u8 = 8;
 

@@ -43,6 +43,7 @@ pub struct Encoder {
     pub(crate) generation: u64,
     /// The rank that the sources of the last statuses are relative to.
     pub(crate) status_base: i64,
+    texts: texts::Texts,
     scratch: Scratch,
 }
 

@@ -42,6 +42,8 @@ pub enum Is {
     Numbers(Numbers),
     /// An array: how long it is, if it says so itself, and what is in it.
     Array { length: Option<Numbers>, numbers: Numbers },
+    /// Texts, others in every call.
+    Texts,
 }
 
 /// What ranks have, by what they have.
@@ -196,6 +198,7 @@ pub fn params(bundle: &Bundle, tree: &Tree, comms: &Comms, world: u32, symbol: u
                 };
                 Is::Array { length: None, numbers: numbers(*lane, Some(&lengths)) }
             }
+            Slot::Text { .. } => Is::Texts,
             _ => continue,
         };
         let world = counted_as(param.kind).filter(|comm: &Comm| comm.like_world).map(|_| size);
@@ -343,6 +346,7 @@ impl Param {
         let mut out = String::new();
         match &self.is {
             Is::Fixed(fixed) => value::text(fixed, &mut out),
+            Is::Texts => out.push_str("(texts)"),
             Is::Numbers(numbers) => out = text(self.kind, numbers, self.world),
             Is::Array { length, numbers } => {
                 let length = length

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -208,9 +209,14 @@ fn walk(mut visit: Visit<'_>) {
 unsafe extern "C" fn each(info: *mut dl_phdr_info, _size: usize, visit: *mut c_void) -> c_int {
     // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer back.
     let (info, visit) = unsafe { (&*info, &mut *visit.cast::<Visit<'_>>()) };
-    // SAFETY: the loader's own array, of that length.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    c_int::from(visit(info.dlpi_addr as usize, headers))
+    let headers = match info.dlpi_phdr.is_null() {
+        true => &[],
+        // SAFETY: the loader's own array, of that length.
+        false => unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) },
+    };
+    // A panic must not pass through the loader: it ends the walk.
+    let seen = catch_unwind(AssertUnwindSafe(|| visit(info.dlpi_addr as usize, headers)));
+    c_int::from(seen.unwrap_or(true))
 }
 
 /// The parts of a GNU hash table: how many buckets, the first symbol it covers, the buckets, the chains.

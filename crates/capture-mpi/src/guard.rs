@@ -33,7 +33,7 @@ fn resolve(index: usize) -> *const () {
     let function = &refrain_model::functions()[index];
     let mut found = look_up(function.name);
     if found.is_null() {
-        say(&format!("the MPI library has no {}; the call fails", function.name));
+        say_in_pieces(&["the MPI library has no ", function.name, "; the call fails"]);
         found = match function.returns {
             Returns::Clock => missing_clock as *const (),
             _ => missing as *const (),
@@ -43,17 +43,27 @@ fn resolve(index: usize) -> *const () {
     found
 }
 
-/// `PMPI_X` of the program's MPI library, else its `MPI_X`, else what comes after us in the look-up order.
+/// `PMPI_X` of the program's MPI library, else its `MPI_X`, else what comes after us in the look-up order. Allocates
+/// nothing: a signal handler may have interrupted our allocator.
 fn look_up(name: &str) -> *const () {
-    let own = |name: &str| late::library().and_then(|library: &Library| library.symbol(name));
-    let next = |name: &str| {
-        let name = std::ffi::CString::new(name).ok()?;
+    const LONGEST: usize = 128;
+    let mut profiling = [0u8; LONGEST];
+    // One more at the front, and at least one zero at the end.
+    assert!(name.len() + 2 <= LONGEST, "no function of MPI has a name this long");
+    profiling[0] = b'P';
+    profiling[1..=name.len()].copy_from_slice(name.as_bytes());
+    let own = |name: &[u8]| {
+        let name = std::str::from_utf8(name.strip_suffix(&[0]).unwrap_or(name)).ok()?;
+        late::library().and_then(|library: &Library| library.symbol(name))
+    };
+    let next = |name: &[u8]| {
         // SAFETY: a terminated string; `RTLD_NEXT` is seen from this library, which is the one that calls.
-        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) };
         (!found.is_null()).then_some(found.cast_const())
     };
-    let profiling = format!("P{name}");
-    let found = own(&profiling).or_else(|| own(name)).or_else(|| next(&profiling)).or_else(|| next(name));
+    let profiling = &profiling[..name.len() + 2];
+    let plain = &profiling[1..];
+    let found = own(profiling).or_else(|| own(plain)).or_else(|| next(profiling)).or_else(|| next(plain));
     found.map_or(std::ptr::null(), <*const c_void>::cast)
 }
 
@@ -67,9 +77,23 @@ extern "C" fn missing_clock() -> f64 {
 
 /// One line on stderr, in one write, so that ranks do not interleave.
 pub fn say(message: &str) {
-    let line = format!("refrain: {message}\n");
-    // SAFETY: the bytes live through the call; where stderr is closed the line is lost, as it should be.
-    apart(|| unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) });
+    say_in_pieces(&[message]);
+}
+
+/// The same without putting them together, which would take memory. The system call itself: the C library's function is
+/// one at which a thread can be cancelled.
+fn say_in_pieces(pieces: &[&str]) {
+    const MOST: usize = 8;
+    let mut list = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST];
+    let all = ["refrain: "].iter().chain(&pieces[..pieces.len().min(MOST - 2)]).chain(&["\n"]);
+    let mut count = 0;
+    for (place, piece) in list.iter_mut().zip(all) {
+        *place = libc::iovec { iov_base: piece.as_ptr().cast_mut().cast(), iov_len: piece.len() };
+        count += 1;
+    }
+    // SAFETY: so many pieces, which live through the call and are only read. Where stderr is closed the line is lost, as
+    // it should be.
+    apart(|| unsafe { libc::syscall(libc::SYS_writev, libc::STDERR_FILENO, list.as_ptr(), count) });
 }
 
 /// Whether a call goes straight to MPI: tracing is off, or the call comes from inside MPI or from us.
@@ -146,7 +170,7 @@ pub fn count_jumps(calls: u64) {
     crate::recorder::jumped();
 }
 
-/// The calling thread ends, or finalizes: calls that it is still marked as inside of never return.
+/// The calling thread ends: calls that it is still marked as inside of never return.
 #[cold]
 pub fn leave_all() {
     let level = state::depth() & state::LEVELS;
@@ -404,11 +428,13 @@ pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
 /// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
-    // Nothing in MPI calls it: what this thread is marked as inside of it has left by a jump, or will never go back to.
-    leave_all();
+    let interrupting = interrupting();
     let left_by_jump = state::JUMPS.load(Relaxed) != 0;
     let _inside = Inside::enter(index);
-    if state::STARTED.load(Acquire) {
+    if interrupting {
+        // Nothing of the recording may be touched, and nobody can say what MPI is in the middle of.
+        crate::recorder::interrupted();
+    } else if state::STARTED.load(Acquire) {
         observe_if_on(fail_if_told);
         let ending = match state::mode() {
             Mode::On if left_by_jump => Ending::LeftByJump,
@@ -422,6 +448,26 @@ pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
     let real = real(index);
     // SAFETY: the program's own call, passed on.
     unsafe { invoke(real, args) }
+}
+
+/// Whether the calling thread is in a signal handler that has interrupted us, or inside MPI in a call of the program: what
+/// is below on the stack goes on when it returns. Not so where the program has left such a call by a jump, which is counted.
+fn interrupting() -> bool {
+    let depth = state::depth();
+    if depth & state::BUSY != 0 {
+        return true;
+    }
+    let entry = state::nested();
+    depth != 0 && (on_another_stack() || (entry.slot != 0 && settle_jumps(entry) != 0))
+}
+
+/// Whether the calling thread is in a signal handler that has a stack of its own.
+fn on_another_stack() -> bool {
+    let mut stack = std::mem::MaybeUninit::<libc::stack_t>::zeroed();
+    // SAFETY: only asks, into a place of the right type.
+    let known = unsafe { libc::sigaltstack(std::ptr::null(), stack.as_mut_ptr()) } == 0;
+    // SAFETY: filled in by the call above, and zeros before.
+    known && unsafe { stack.assume_init() }.ss_flags & libc::SS_ONSTACK != 0
 }
 
 /// Where `enter_variadic` keeps what `leave_variadic` needs, in the shim's stack frame.

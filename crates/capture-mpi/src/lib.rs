@@ -20,8 +20,9 @@
 //! 3. We are loaded into shells and launchers too: nothing happens where no trace was asked for, nothing is recorded
 //!    before MPI is there, and no function is offered that the program's MPI library lacks.
 //! 4. `malloc` is called before any constructor, inside `dlsym`, and with locks held that we cannot see. On its path
-//!//! 5. No thread and no file descriptor of ours while the program runs. One exit handler, and handlers for deadly signals
-//!    that nobody else handles: they note the end and leave it as it is (`recorder::endings`).
+//!    there is no allocation, no lock, no lazily initialised static, no thread-local with a destructor.
+//! 5. No thread and no file descriptor of ours while the program runs. One exit handler. What happens on a signal is the
+//!    program's: of five faults we take note first, and nobody can tell (`signals`).
 //! 6. Exceptions and cancellations may unwind through us: wrappers are `C-unwind`, and the thread's mark is undone on drop.
 
 mod apart;
@@ -38,6 +39,7 @@ pub mod memory;
 mod pages;
 mod recorder;
 mod reserve;
+pub mod signals;
 pub mod stacks;
 mod start;
 pub mod state;

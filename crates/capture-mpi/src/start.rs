@@ -8,8 +8,9 @@ use crate::config::{Config, Time};
 use crate::filter::Gate;
 use crate::guard::say;
 use crate::memory::imports;
+use crate::recorder::endings;
 use crate::state::{self, Mode};
-use crate::{clock, late, reserve, symbols};
+use crate::{clock, late, reserve, signals, symbols};
 
 #[cfg(not(test))]
 #[used]
@@ -27,6 +28,7 @@ extern "C" fn construct() {
 }
 
 fn start() {
+    signals::prepare();
     let library = Library::find();
     let asked = Config::read(|variable| std::env::var_os(variable));
     symbols::offer(library.as_ref());
@@ -50,6 +52,7 @@ fn start() {
     // Our own copy of the standard library, so a Rust program's hook stays its own. `guard` says what happened.
     std::panic::set_hook(Box::new(|_| {}));
     reserve::prepare();
+    endings::prepare();
     clock::choose();
     state::prepare_threads();
     state::TIMED.store(config.time != Time::Off, Relaxed);

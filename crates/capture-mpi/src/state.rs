@@ -1,16 +1,20 @@
 //! Every static of the library, so that what it keeps in someone else's process can be read in one place. All of it is
 //! usable before any constructor has run: the first allocations come from the dynamic linker.
 
+mod crowd;
 mod own;
 
 use std::cell::{Cell, UnsafeCell};
+use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{
-    AtomicBool, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, compiler_fence, fence,
+    AtomicBool, AtomicI32, AtomicI64, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, compiler_fence,
+    fence,
 };
 use std::sync::{Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use refrain_encode::{Now, Requests};
 use refrain_mpi::{Changes, Library};
@@ -21,9 +25,17 @@ use crate::filter::{Fates, Gate};
 use crate::memory::real::{Definition, Real};
 use crate::memory::{bitmap::Bitmap, freed::Freed, gpu, mappings::Mappings, operators};
 use crate::recorder::State;
-use crate::recorder::stream::{self, Own, Stream, Taken};
+use crate::recorder::endings::Shielded;
+use crate::recorder::stream::{self, Lock, Own, Stream};
+use crate::signals;
 use crate::threads::{self, Threads};
 use crate::wrappers::FUNCTIONS;
+use crowd::{Crowd, Machine, Out, Stuck, Way};
+
+/// For `crowd`, which a test runs on others.
+mod atomics {
+    pub use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+}
 
 /// What the library does in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,14 +96,21 @@ pub static MOST_HELD: AtomicUsize = AtomicUsize::new(0);
 
 /// The first word of the part file that says how this process ended; null until there is one.
 pub static ENDING: AtomicPtr<AtomicU64> = AtomicPtr::new(null_mut());
-/// Mapped files, whose pages may vanish under us: start and length, 0 where there is none.
-pub static SHIELDED: [Region; 256] = [const { Region(AtomicUsize::new(0), AtomicUsize::new(0)) }; 256];
-/// By signal: the handler that was there before ours; null where there was none.
-pub static BEFORE: [AtomicPtr<libc::sigaction>; 32] = [const { AtomicPtr::new(null_mut()) }; 32];
-/// One of them did.
+/// Mapped files, whose pages may vanish under us.
+pub static SHIELDED: Shielded = Shielded::new();
+/// A file's pages did vanish.
 pub static TORN: AtomicBool = AtomicBool::new(false);
 
-pub struct Region(pub AtomicUsize, pub AtomicUsize);
+/// What the program has asked to happen on each of `signals::FAULTS`, where our handler stands before its own.
+pub static PROGRAMS: [signals::Program; signals::FAULTS.len()] =
+    [const { signals::Program::NOTHING }; signals::FAULTS.len()];
+/// The process whose faults are noted; 0: none.
+pub static WATCHER: AtomicI32 = AtomicI32::new(0);
+/// The thread that is changing what happens on a fault; 0: none.
+pub static CHANGING: AtomicI32 = AtomicI32::new(0);
+/// The C library's functions for this, or another library's; null until first used.
+pub static NEXT_SIGNALS: [AtomicPtr<()>; signals::NAMES] =
+    [const { AtomicPtr::new(null_mut()) }; signals::NAMES];
 
 /// Allocations are followed. On from the first instruction until somebody can say that nobody asked for it.
 pub static TRACKING: AtomicBool = AtomicBool::new(true);
@@ -117,24 +136,15 @@ pub static GPU_DRIVER: AtomicPtr<()> = AtomicPtr::new(null_mut());
 /// Segments with an id that are gone.
 pub static FREED: Freed = Freed::new();
 
-/// What all threads share. Invariant: touched only by whoever holds `RECORDER_BUSY`, or, until a second thread calls MPI,
-/// by the first one, which takes no lock. MPI's thread level says nothing here: some functions may be called by any
-/// thread at every level, and programs read `MPI_Wtime` in all of their threads.
+/// What all threads share. Invariant: touched only by a thread that is in (`Entered`) and, where it is not alone, holds
+/// `RECORDER_LOCK`; or by the one that ended the recording, when all are out. MPI's thread level says nothing here: some
+/// functions may be called by any thread at every level, and programs read `MPI_Wtime` in all of their threads.
 static RECORDER: Shared<Option<Box<State>>> = Shared(UnsafeCell::new(None));
-static RECORDER_BUSY: AtomicBool = AtomicBool::new(false);
+static RECORDER_LOCK: Lock = Lock::new();
 /// What each thread has for itself: the newest first.
 pub static STREAMS: AtomicPtr<Stream> = AtomicPtr::new(null_mut());
-/// How many call MPI.
-static CROWD: AtomicU8 = AtomicU8::new(ONE);
-/// Never goes down.
-const ONE: u8 = 0;
-/// A second thread is about to make it so.
-const SECOND: u8 = 1;
-const SEVERAL: u8 = 2;
-/// The recording is over, and nobody comes in any more.
-const OVER: u8 = 3;
-/// One more than the number of the first thread that called MPI, which takes no lock as long as no other one does.
-static FIRST: AtomicU32 = AtomicU32::new(0);
+/// Who may be in the recorder.
+static CROWD: Crowd = Crowd { may: AtomicU8::new(crowd::ONE), first: AtomicU32::new(0) };
 /// The kernel has no barrier on behalf of one thread: all need their own.
 static FENCED: AtomicBool = AtomicBool::new(false);
 /// For threads that recognise a call without the lock: the recorder's generations of objects and of places, and how much
@@ -149,8 +159,8 @@ pub static THREADS: Threads = Threads::new();
 
 struct Shared<T>(UnsafeCell<T>);
 
-// SAFETY: the invariant of `RECORDER`, its only instance; its content is moved between threads, never shared.
-unsafe impl<T> Sync for Shared<T> {}
+// SAFETY: the invariant of `RECORDER`, its only instance: one thread at a time has to do with it.
+unsafe impl<T: Send> Sync for Shared<T> {}
 
 thread_local! {
     /// The bounds of this thread's stack, or (0, 0) until asked for.
@@ -238,28 +248,12 @@ pub fn assigned() -> u32 {
 pub fn assign(number: u32) {
     own::assign(number);
     if number == 0 {
-        own::set_stream(null_mut());
+        // SAFETY: null, or a stream that was leaked.
+        if let Some(stream) = unsafe { own::stream().as_ref() } {
+            own::set_stream(null_mut());
+            stream.release();
+        }
     }
-}
-
-/// What the calling thread has for itself.
-#[inline]
-fn stream() -> &'static Stream {
-    // SAFETY: null, or a stream that was leaked.
-    match unsafe { own::stream().as_ref() } {
-        Some(stream) => stream,
-        None => first_call(),
-    }
-}
-
-#[cold]
-fn first_call() -> &'static Stream {
-    let stream = Stream::of(threads::number() as u32);
-    own::set_stream(stream);
-    let _ = FIRST.compare_exchange(0, stream.number + 1, AcqRel, Relaxed);
-    // SAFETY: the calling thread's own, and it is in no call yet.
-    unsafe { stream.own() }.arrive();
-    stream
 }
 
 /// The kernel's barrier on all cores that run this process, on behalf of the one thread that asks.
@@ -287,66 +281,91 @@ pub fn prepare_threads() {
     FENCED.store(!membarrier::register(), SeqCst);
 }
 
-/// The calling thread is in the recorder, until dropped, also when a panic passes through.
+/// The calling thread is in the recorder, until dropped, also when a panic passes through. There is one at a time: a
+/// thread that is in is not let in again, and a stream has one thread.
 pub struct Entered {
     stream: &'static Stream,
-    /// No other thread has called MPI: nothing is locked.
+    way: Way,
+    /// Not for another thread.
+    _here: PhantomData<*const ()>,
+}
+
+/// What a thread that is in may use.
+pub struct Hands<'a> {
+    /// The thread's number.
+    pub number: u32,
+    /// What it has for itself.
+    pub own: &'a mut Own,
+    /// Its requests, where no other thread can have to do with them.
+    pub requests: Option<&'a mut Requests>,
+    pub common: Common<'a>,
+}
+
+/// The way to what all threads share.
+pub struct Common<'a> {
     alone: bool,
+    _entered: PhantomData<&'a mut Entered>,
 }
 
 impl Entered {
-    /// `None`: the recording is over. Invariant: hooks do not come back here while they are in, since they run with the
-    /// thread marked as ours.
+    /// `None`: the recording is over, or a signal handler has interrupted this thread while it was in.
     #[inline]
     pub fn enter() -> Option<Entered> {
-        let stream = stream();
+        // SAFETY: null, or a stream that was leaked.
+        match unsafe { own::stream().as_ref() } {
+            Some(stream) => Entered::by(stream),
+            None => Entered::first(),
+        }
+    }
+
+    #[inline]
+    fn by(stream: &'static Stream) -> Option<Entered> {
         loop {
-            stream.busy.store(true, Relaxed);
-            // Whoever changes `CROWD` sees the store above, or the load below sees the change: `barrier` orders the two.
-            if FENCED.load(Relaxed) {
-                fence(SeqCst);
-            } else {
-                compiler_fence(SeqCst);
-            }
-            match CROWD.load(Acquire) {
-                ONE if FIRST.load(Relaxed) == stream.number + 1 => {
-                    return Some(Entered { stream, alone: true });
-                }
-                SEVERAL => return Some(Entered { stream, alone: false }),
-                crowd => {
-                    stream.busy.store(false, Release);
-                    if crowd == OVER {
-                        return None;
-                    }
-                    make_room();
-                }
+            match CROWD.enter(&Swift, stream.number, &stream.busy) {
+                Ok(way) => return Some(Entered { stream, way, _here: PhantomData }),
+                Err(Out::Crowded) => make_room(),
+                Err(Out::Over | Out::Again) => return None,
             }
         }
     }
 
-    /// The thread's number, and what it has for itself. One at a time.
-    #[inline]
-    pub fn own(&self) -> (u32, &'static mut Own) {
-        // SAFETY: the calling thread's own, and it is marked as busy.
-        (self.stream.number, unsafe { self.stream.own() })
+    /// A thread's first call.
+    #[cold]
+    fn first() -> Option<Entered> {
+        let claimed = Stream::of(threads::number() as u32).claim();
+        // The number's last thread has not ended after all.
+        let stream = claimed.or_else(|| Stream::of(threads::number_of_its_own() as u32).claim())?;
+        own::set_stream(stream);
+        CROWD.arrive(stream.number);
+        let mut entered = Entered::by(stream)?;
+        entered.hands().own.arrive();
+        Some(entered)
     }
 
-    /// The thread's requests, where no other thread can have to do with them. One at a time.
     #[inline]
-    pub fn requests_alone(&self) -> Option<&'static mut Requests> {
-        // SAFETY: no other thread has called MPI, and one that is about to waits until this one is out.
-        self.alone.then(|| unsafe { self.stream.requests() })
+    pub fn hands(&mut self) -> Hands<'_> {
+        let alone = self.way == Way::Alone;
+        Hands {
+            number: self.stream.number,
+            // SAFETY: the stream is this thread's, which is in, and `self` is borrowed as long as this is.
+            own: unsafe { self.stream.own() },
+            // SAFETY: no other thread has called MPI, and one that is about to waits until this one is out. And as above.
+            requests: alone.then(|| unsafe { self.stream.requests() }),
+            common: Common { alone, _entered: PhantomData },
+        }
     }
+}
 
-    /// Runs `look` on what all threads share, which `make` makes on first use. Not called from inside itself.
+impl Common<'_> {
+    /// Runs `look` on what all threads share, which `make` makes on first use.
     #[inline]
-    pub fn shared<R>(
-        &self,
+    pub fn with<R>(
+        &mut self,
         make: impl FnOnce() -> Option<State>,
         look: impl FnOnce(&mut State) -> R,
     ) -> Option<R> {
-        let _held = (!self.alone).then(|| Taken::take(&RECORDER_BUSY));
-        // SAFETY: the invariant of `RECORDER`.
+        let _held = (!self.alone).then(|| RECORDER_LOCK.take());
+        // SAFETY: the invariant of `RECORDER`. `look` cannot come here: `self` is borrowed.
         let slot = unsafe { &mut *RECORDER.0.get() };
         if slot.is_none() {
             *slot = make().map(Box::new);
@@ -367,7 +386,61 @@ impl Entered {
 impl Drop for Entered {
     #[inline]
     fn drop(&mut self) {
-        self.stream.busy.store(false, Release);
+        CROWD.leave(&self.stream.busy);
+    }
+}
+
+/// How long a thread waits for another one to leave the recorder. One that was interrupted in there by a signal handler
+/// which waits in turn never does.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// This machine, for a thread that enters.
+struct Swift;
+
+impl Machine for Swift {
+    #[inline]
+    fn light(&self) {
+        if FENCED.load(Relaxed) {
+            fence(SeqCst);
+        } else {
+            compiler_fence(SeqCst);
+        }
+    }
+
+    fn heavy(&self) {
+        if FENCED.load(Relaxed) {
+            fence(SeqCst);
+        } else {
+            assert!(membarrier::run(), "the kernel refuses a barrier it has offered");
+        }
+    }
+
+    fn wait(&self) -> bool {
+        std::thread::yield_now();
+        true
+    }
+}
+
+/// This machine, for a thread that waits for others, since that moment.
+struct Patient(Instant);
+
+impl Machine for Patient {
+    fn light(&self) {
+        Swift.light();
+    }
+
+    fn heavy(&self) {
+        Swift.heavy();
+    }
+
+    fn wait(&self) -> bool {
+        let waited = self.0.elapsed();
+        if waited < Duration::from_millis(1) {
+            std::thread::yield_now();
+        } else {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+        waited < PATIENCE
     }
 }
 
@@ -379,44 +452,33 @@ pub fn now() -> Now {
     Now { objects: OBJECTS.load(Acquire), places, site: 0 }
 }
 
-/// What threads did before this is seen by the caller, and they see what the caller did before it.
-fn barrier() {
-    if FENCED.load(Relaxed) {
-        fence(SeqCst);
-    } else {
-        assert!(membarrier::run(), "the kernel refuses a barrier it has offered");
-    }
-}
-
-fn wait_for(stream: &Stream) {
-    while stream.busy.load(Acquire) {
-        std::thread::yield_now();
-    }
-}
-
 /// Another thread than the first one calls MPI: from here on all take locks.
 #[cold]
 fn make_room() {
-    let _ = CROWD.compare_exchange(ONE, SECOND, SeqCst, SeqCst);
-    barrier();
-    let first = FIRST.load(Acquire);
-    stream::all().filter(|stream| stream.number + 1 == first).for_each(wait_for);
-    let _ = CROWD.compare_exchange(SECOND, SEVERAL, SeqCst, SeqCst);
+    let of_first = |first| stream::all().find(|stream| stream.number + 1 == first).map(|stream| &stream.busy);
+    let made = CROWD.make_room(&Patient(Instant::now()), of_first);
+    assert!(made.is_ok(), "another thread has been recording one call for {} s", PATIENCE.as_secs());
 }
 
-/// The recording is over: what all threads shared, and what each had, by number. Waits until no thread is in.
-pub fn take_recorder() -> (Option<Box<State>>, Vec<(u32, &'static mut Own)>) {
-    if CROWD.swap(OVER, SeqCst) == OVER {
-        return (None, Vec::new());
+/// What a recording leaves behind: what all threads shared, and what each had, by number.
+#[derive(Default)]
+pub struct Recording {
+    pub state: Option<Box<State>>,
+    pub streams: Vec<(u32, &'static mut Own)>,
+}
+
+/// The recording is over. Waits until no thread is in; an error where one does not come out, which then keeps it all.
+pub fn take_recorder() -> Result<Recording, Stuck> {
+    if !CROWD.end() {
+        return Ok(Recording::default());
     }
-    barrier();
-    stream::all().for_each(wait_for);
-    // SAFETY: nobody comes in any more, and this happens once.
+    CROWD.all_out(&Patient(Instant::now()), || stream::all().map(|stream| &stream.busy))?;
+    // SAFETY: nobody comes in any more, all are out, and this happens once.
     let state = unsafe { &mut *RECORDER.0.get() }.take();
     // SAFETY: as above.
     let mut streams: Vec<_> = stream::all().map(|stream| (stream.number, unsafe { stream.own() })).collect();
     streams.sort_by_key(|(number, _)| *number);
-    (state, streams)
+    Ok(Recording { state, streams })
 }
 
 #[cfg(test)]

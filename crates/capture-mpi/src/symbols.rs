@@ -13,6 +13,8 @@
 //! what they found.
 
 use std::ffi::CStr;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU64, fence};
 
 use libc::Elf64_Sym;
 use refrain_mpi::Library;
@@ -67,26 +69,86 @@ fn edit(wanted: impl Fn(&CStr, usize) -> Option<Form>) {
     let Some(_writable) = (unsafe { Writable::new(symbols as usize, count * size_of::<Elf64_Sym>()) }) else {
         return;
     };
-    // SAFETY: `count` symbols are there, and nobody else writes; the linker's look-ups read single fields.
-    let symbols = unsafe { std::slice::from_raw_parts_mut(symbols, count) };
-    let section = symbols.iter().map(|symbol| symbol.st_shndx).find(|&section| section != SHN_UNDEF);
-    for (index, symbol) in symbols.iter_mut().enumerate() {
-        if let Some(form) = wanted(module.name(symbol), index) {
-            shape(symbol, form, module.base, section.unwrap_or(1));
+    // SAFETY: `count` symbols are there, and live as long as we do.
+    let at = |index: usize| unsafe { Symbol::new(symbols.add(index)) };
+    let section = (0..count).map(|index| at(index).now().st_shndx).find(|&section| section != SHN_UNDEF);
+    for index in 0..count {
+        let now = at(index).now();
+        if let Some(form) = wanted(module.name(&now), index) {
+            at(index).change(now, shape(now, form, module.base, section.unwrap_or(1)));
         }
     }
 }
 
+/// An entry of our symbol table. Other threads' look-ups may be reading it at any moment, in the dynamic linker: each field
+/// is one store, and what a look-up finds on the way is the old symbol, none, or the new one. The linker takes a value of
+/// zero for no symbol at all. What is left: a thread that has found the symbol by its name, and then reads the rest of it
+/// after we have hidden it. So a wrapper is hidden only where nobody can have a use for it.
+struct Symbol<'a> {
+    value: &'a AtomicU64,
+    size: &'a AtomicU64,
+    section: &'a AtomicU16,
+    info: &'a AtomicU8,
+    place: *mut Elf64_Sym,
+}
+
+impl Symbol<'_> {
+    /// # Safety
+    /// A symbol of ours, whose page stays mapped, and is writable for `change`. Nobody writes it but through this.
+    unsafe fn new(place: *mut Elf64_Sym) -> Self {
+        // SAFETY: as the caller says; the fields are aligned as the types are.
+        unsafe {
+            Symbol {
+                value: AtomicU64::from_ptr(&raw mut (*place).st_value),
+                size: AtomicU64::from_ptr(&raw mut (*place).st_size),
+                section: AtomicU16::from_ptr(&raw mut (*place).st_shndx),
+                info: AtomicU8::from_ptr(&raw mut (*place).st_info),
+                place,
+            }
+        }
+    }
+
+    fn now(&self) -> Elf64_Sym {
+        // SAFETY: neither of the two is ever written.
+        let (st_name, st_other) = unsafe { ((*self.place).st_name, (*self.place).st_other) };
+        Elf64_Sym {
+            st_name,
+            st_info: self.info.load(Relaxed),
+            st_other,
+            st_shndx: self.section.load(Relaxed),
+            st_value: self.value.load(Acquire),
+            st_size: self.size.load(Relaxed),
+        }
+    }
+
+    fn change(&self, now: Elf64_Sym, new: Elf64_Sym) {
+        let same = (now.st_value, now.st_shndx, now.st_info) == (new.st_value, new.st_shndx, new.st_info);
+        if same {
+            return;
+        }
+        self.value.store(0, Release);
+        fence(SeqCst);
+        self.size.store(new.st_size, Relaxed);
+        self.info.store(new.st_info, Relaxed);
+        self.section.store(new.st_shndx, Relaxed);
+        self.value.store(new.st_value, Release);
+    }
+}
+
 /// A symbol that is not plain keeps its value where its size was; nothing at run time reads a function's size.
-fn shape(symbol: &mut Elf64_Sym, form: Form, base: usize, section: u16) {
+fn shape(symbol: Elf64_Sym, form: Form, base: usize, section: u16) -> Elf64_Sym {
     let plain = symbol.st_shndx != SHN_UNDEF && symbol.st_info & 15 == STT_FUNC;
+    let indirect = symbol.st_shndx != SHN_UNDEF && symbol.st_info & 15 == STT_GNU_IFUNC;
     let value = if plain { symbol.st_value } else { symbol.st_size };
     let binding = symbol.st_info & !15;
-    (symbol.st_value, symbol.st_size, symbol.st_shndx, symbol.st_info) = match form {
+    let (st_value, st_size, st_shndx, st_info) = match form {
         Form::Hidden => (0, value, SHN_UNDEF, binding | STT_FUNC),
+        // It gives the same function, and other threads may be linking it.
+        Form::Plain if indirect => return symbol,
         Form::Plain => (value, 0, section, binding | STT_FUNC),
         Form::Indirect(resolver) => ((resolver - base) as u64, value, section, binding | STT_GNU_IFUNC),
     };
+    Elf64_Sym { st_value, st_size, st_shndx, st_info, ..symbol }
 }
 
 /// The resolver of symbol `index`: one of a row of stubs that differ only in where they lie, which is all that an
@@ -135,12 +197,18 @@ std::arch::global_asm!(
 /// defines. Runs inside the dynamic linker, which has mapped the new objects and is linking them: only looks.
 #[cfg(target_arch = "x86_64")]
 extern "C" fn resolve(inside_stub: usize) -> usize {
+    // A panic must not pass through the dynamic linker.
+    std::panic::catch_unwind(|| resolved(inside_stub)).unwrap_or(0)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn resolved(inside_stub: usize) -> usize {
     let index = (inside_stub - (&raw const refrain_stubs) as usize) / STUB_SIZE;
     let Some(module) = own() else { return 0 };
     let Some((symbols, _)) = module.exported().filter(|&(_, count)| index < count) else { return 0 };
     // SAFETY: one of our own symbols.
-    let symbol = unsafe { &*symbols.add(index) };
-    let name = module.name(symbol);
+    let symbol = unsafe { Symbol::new(symbols.add(index)) }.now();
+    let name = module.name(&symbol);
     let offered = some_library(&module, |library| library.defines(name));
     if offered { module.base + symbol.st_size as usize } else { 0 }
 }
@@ -173,16 +241,23 @@ mod tests {
         };
         let shown = |symbol: &Elf64_Sym| (symbol.st_value, symbol.st_shndx, symbol.st_info);
         let indirect = Form::Indirect(0x10_5678);
-        let forms = [Form::Plain, Form::Hidden, Form::Hidden, indirect, Form::Hidden, indirect, Form::Plain];
+        let (plain, hidden) = (Form::Plain, Form::Hidden);
+        let forms = [plain, hidden, hidden, indirect, hidden, plain, hidden, indirect, indirect, plain];
         let mut symbol = original();
+        let mut before = plain;
         for form in forms {
-            shape(&mut symbol, form, 0x10_0000, 12);
+            let now = symbol;
+            // SAFETY: a symbol of this test's.
+            let place = unsafe { Symbol::new(&raw mut symbol) };
+            place.change(now, shape(now, form, 0x10_0000, 12));
             let wanted = match form {
                 Form::Hidden => (0, SHN_UNDEF, WEAK | STT_FUNC),
+                Form::Plain if before == indirect => (0x5678, 12, WEAK | STT_GNU_IFUNC),
                 Form::Plain => (0x1234, 12, WEAK | STT_FUNC),
                 Form::Indirect(_) => (0x5678, 12, WEAK | STT_GNU_IFUNC),
             };
-            assert_eq!(shown(&symbol), wanted, "{form:?}");
+            assert_eq!(shown(&symbol), wanted, "{form:?} after {before:?}");
+            before = form;
         }
         assert_eq!(symbol.st_name, original().st_name);
     }

@@ -144,8 +144,13 @@ pub fn number() -> usize {
         listen(number);
         number
     } else {
-        MOST + THREADS.beyond.fetch_add(1, Relaxed) as usize
+        number_of_its_own()
     }
+}
+
+/// A number that no other thread ever has.
+pub fn number_of_its_own() -> usize {
+    MOST + THREADS.beyond.fetch_add(1, Relaxed) as usize
 }
 
 /// The key's value is the number and how often the destructor has been here, which C calls up to four times: others,

@@ -153,6 +153,9 @@ impl Process {
             Lost::NoRoom => "; calls are missing at the end, there was no room to keep them",
             Lost::Stopped => "; calls are missing at the end, tracing had stopped",
             Lost::Jumped => "; it left an MPI call by a jump, that call is missing",
+            Lost::Interrupted => {
+                "; a signal handler called it in the middle of another call, both are missing"
+            }
         };
         let how = match self.end() {
             (End::Silent, _) if self.running => format!("was still running{inside}"),

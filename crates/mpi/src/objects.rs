@@ -3,6 +3,7 @@
 use libc::{c_int, c_void, dl_phdr_info, size_t};
 use std::ffi::{CStr, CString};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// One loaded object.
 #[derive(Debug, Clone)]
@@ -40,6 +41,11 @@ unsafe extern "C" fn collect(info: *mut dl_phdr_info, _size: size_t, data: *mut 
     let info = unsafe { &*info };
     // SAFETY: `data` is what `objects` passed.
     let objects = unsafe { &mut *data.cast::<Vec<Object>>() };
+    // A panic must not pass through the dynamic linker: it ends the list.
+    c_int::from(catch_unwind(AssertUnwindSafe(|| add(info, objects))).is_err())
+}
+
+fn add(info: &dl_phdr_info, objects: &mut Vec<Object>) {
     let headers = if info.dlpi_phdr.is_null() {
         &[]
     } else {
@@ -60,7 +66,6 @@ unsafe extern "C" fn collect(info: *mut dl_phdr_info, _size: size_t, data: *mut 
         unsafe { CStr::from_ptr(info.dlpi_name) }.to_owned()
     };
     objects.push(Object { path, memory });
-    0
 }
 
 /// How many objects came and went so far, as the dynamic linker counts them: equal numbers, equal objects.

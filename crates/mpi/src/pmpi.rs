@@ -12,13 +12,14 @@ use std::fmt;
 /// An MPI error code.
 pub type Code = i32;
 
-type Fn1 = unsafe extern "C" fn(usize) -> c_int;
-type Fn2 = unsafe extern "C" fn(usize, usize) -> c_int;
-type Fn3 = unsafe extern "C" fn(usize, usize, usize) -> c_int;
-type Fn4 = unsafe extern "C" fn(usize, usize, usize, usize) -> c_int;
-type Fn5 = unsafe extern "C" fn(usize, usize, usize, usize, usize) -> c_int;
-type Fn6 = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize) -> c_int;
-type Fn7 = unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize) -> c_int;
+// An error handler of the program may throw.
+type Fn1 = unsafe extern "C-unwind" fn(usize) -> c_int;
+type Fn2 = unsafe extern "C-unwind" fn(usize, usize) -> c_int;
+type Fn3 = unsafe extern "C-unwind" fn(usize, usize, usize) -> c_int;
+type Fn4 = unsafe extern "C-unwind" fn(usize, usize, usize, usize) -> c_int;
+type Fn5 = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize) -> c_int;
+type Fn6 = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize) -> c_int;
+type Fn7 = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize) -> c_int;
 
 macro_rules! table {
     (

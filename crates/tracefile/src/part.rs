@@ -120,6 +120,8 @@ pub enum Lost {
     Stopped = 2,
     /// The program left an MPI call by a jump.
     Jumped = 3,
+    /// A signal handler called `MPI_Finalize` in the middle of another call.
+    Interrupted = 4,
 }
 
 impl Lost {
@@ -128,6 +130,7 @@ impl Lost {
             0 => Lost::Nothing,
             1 => Lost::NoRoom,
             3 => Lost::Jumped,
+            4 => Lost::Interrupted,
             _ => Lost::Stopped,
         }
     }

@@ -3,6 +3,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libc::dl_phdr_info;
 
@@ -77,13 +78,21 @@ pub fn name_of(pointer: usize) -> String {
 unsafe extern "C" fn each(info: *mut dl_phdr_info, _size: usize, modules: *mut c_void) -> c_int {
     // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer back.
     let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Modules>()) };
+    // A panic must not pass through the loader: it ends the walk, and what is known stays as it was.
+    catch_unwind(AssertUnwindSafe(|| add(info, modules))).unwrap_or(1)
+}
+
+fn add(info: &dl_phdr_info, modules: &mut Modules) -> c_int {
     let changes = (info.dlpi_adds, info.dlpi_subs);
     if modules.loaded.is_empty() && modules.changes == changes {
         return 1;
     }
     modules.changes = changes;
-    // SAFETY: the loader's own array, of that length.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let headers = match info.dlpi_phdr.is_null() {
+        true => &[],
+        // SAFETY: the loader's own array, of that length.
+        false => unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) },
+    };
     let base = info.dlpi_addr as usize;
     let loads = || headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
     let start = loads().map(|h| base + h.p_vaddr as usize).min().unwrap_or(0);

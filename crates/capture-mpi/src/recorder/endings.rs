@@ -1,43 +1,16 @@
-//! The ends of a process other than `MPI_Finalize`: what can still be said of them is written to its part file.
-//!
-//! One exit handler, and a handler for each signal that would end the process and that nobody else handles when MPI has
-//! started. It notes the signal and lets it have its way: the process ends as it would have. Handlers of faults that were
-//! there before ours get them next, and have the last word.
+//! The ends of a process other than `MPI_Finalize`: what can still be said of them is written to its part file. One exit
+//! handler, and what `signals` sees of faults.
 
 use std::ffi::{c_int, c_void};
-use std::mem::MaybeUninit;
-use std::ptr::{null, null_mut};
-use std::sync::atomic::AtomicU64;
+use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 
 use refrain_tracefile::part::{End, Lost, Word};
 
 use super::safety::Words;
-use crate::state::{self, BEFORE, ENDING, Mode, Region, SHIELDED, TORN};
-
-/// Signals that end a process unless it says otherwise.
-const DEADLY: [c_int; 17] = [
-    libc::SIGHUP,
-    libc::SIGINT,
-    libc::SIGQUIT,
-    libc::SIGILL,
-    libc::SIGTRAP,
-    libc::SIGABRT,
-    libc::SIGBUS,
-    libc::SIGFPE,
-    libc::SIGUSR1,
-    libc::SIGSEGV,
-    libc::SIGUSR2,
-    libc::SIGPIPE,
-    libc::SIGALRM,
-    libc::SIGTERM,
-    libc::SIGXCPU,
-    libc::SIGXFSZ,
-    libc::SIGSYS,
-];
-
-/// Of these, those that a program brings upon itself. Handlers for them mostly tell of the end and let it happen.
-const FAULTS: [c_int; 5] = [libc::SIGILL, libc::SIGABRT, libc::SIGBUS, libc::SIGFPE, libc::SIGSEGV];
+use crate::signals;
+use crate::state::{self, ENDING, Mode, SHIELDED, TORN};
 
 /// From here on ends are noted in this header.
 pub fn watch(words: Words) {
@@ -46,16 +19,20 @@ pub fn watch(words: Words) {
     }
     ENDING.store(std::ptr::from_ref(words.word(Word::Magic)).cast_mut(), Release);
     // SAFETY: a function that lives as long as the process: a preloaded library is never unloaded.
-    unsafe {
-        on_exit(exiting, null_mut());
-        libc::pthread_atfork(None, None, Some(forked));
-    }
-    DEADLY.into_iter().for_each(watch_signal);
+    unsafe { on_exit(exiting, null_mut()) };
+    signals::watch();
+}
+
+/// Before the program can fork: a child is never traced.
+pub fn prepare() {
+    // SAFETY: as above.
+    unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
 /// All is said: nothing is noted any more.
 pub fn over() {
     ENDING.store(null_mut(), Release);
+    signals::leave();
 }
 
 /// The words of this process's first part.
@@ -77,6 +54,11 @@ pub fn note(end: End, code: i64) {
     }
 }
 
+/// A fault that nobody handles.
+pub fn note_signal(signal: c_int) {
+    note(End::Signal, signal.into());
+}
+
 /// A fault is under way, 0: the process went on after it.
 pub fn fault(signal: c_int) {
     if let Some(word) = ending() {
@@ -91,19 +73,82 @@ pub fn lose(why: Lost) {
     }
 }
 
-/// A store to this memory must not be the end of the program, whatever becomes of the file behind it.
-pub fn shield(start: usize, length: usize) {
-    let free = |region: &&Region| region.0.compare_exchange(0, start, AcqRel, Relaxed).is_ok();
-    if let Some(region) = SHIELDED.iter().find(free) {
-        region.1.store(length, Release);
+/// Mapped files, whose pages may vanish under us. A block is never freed: a signal handler may be looking at it.
+#[derive(Debug)]
+pub struct Shielded {
+    regions: [Region; 64],
+    more: AtomicPtr<Shielded>,
+}
+
+/// Start and length; 0 where there is none.
+#[derive(Debug)]
+struct Region(AtomicUsize, AtomicUsize);
+
+impl Shielded {
+    pub const fn new() -> Self {
+        Self {
+            regions: [const { Region(AtomicUsize::new(0), AtomicUsize::new(0)) }; 64],
+            more: AtomicPtr::new(null_mut()),
+        }
+    }
+
+    fn next(&self) -> Option<&'static Shielded> {
+        // SAFETY: null, or a block that was leaked.
+        unsafe { self.more.load(Acquire).as_ref() }
+    }
+
+    fn all(&'static self) -> impl Iterator<Item = &'static Region> {
+        std::iter::successors(Some(self), |block| block.next()).flat_map(|block| &block.regions)
+    }
+
+    fn add(&'static self, start: usize, length: usize) {
+        let mut block = self;
+        loop {
+            let free = |region: &&Region| region.0.compare_exchange(0, start, AcqRel, Relaxed).is_ok();
+            if let Some(region) = block.regions.iter().find(free) {
+                region.1.store(length, Release);
+                return;
+            }
+            block = block.next().unwrap_or_else(|| block.grow());
+        }
+    }
+
+    #[cold]
+    fn grow(&'static self) -> &'static Shielded {
+        let new = Box::into_raw(Box::new(Shielded::new()));
+        let made = self.more.compare_exchange(null_mut(), new, AcqRel, Acquire);
+        if made.is_err() {
+            // SAFETY: just made, and nobody knows of it: another thread was first.
+            drop(unsafe { Box::from_raw(new) });
+        }
+        self.next().unwrap_or(self)
+    }
+
+    fn remove(&'static self, start: usize) {
+        if let Some(region) = self.all().find(|region| region.0.load(Relaxed) == start) {
+            region.1.store(0, Release);
+            region.0.store(0, Release);
+        }
+    }
+
+    /// The region that holds this address. A region of the calling thread does not change while it looks; of others it
+    /// takes start and length only if they belong together.
+    fn holding(&'static self, address: usize) -> Option<(usize, usize)> {
+        self.all().find_map(|region| {
+            let (start, length) = (region.0.load(Acquire), region.1.load(Acquire));
+            let same = start != 0 && region.0.load(Acquire) == start;
+            (same && (start..start + length).contains(&address)).then_some((start, length))
+        })
     }
 }
 
+/// A store to this memory must not be the end of the program, whatever becomes of the file behind it.
+pub fn shield(start: usize, length: usize) {
+    SHIELDED.add(start, length);
+}
+
 pub fn unshield(start: usize) {
-    if let Some(region) = SHIELDED.iter().find(|region| region.0.load(Relaxed) == start) {
-        region.1.store(0, Release);
-        region.0.store(0, Release);
-    }
+    SHIELDED.remove(start);
 }
 
 /// Whether a file lost its pages under us.
@@ -112,15 +157,10 @@ pub fn torn() -> bool {
 }
 
 /// Puts plain memory where a file's pages are gone: truncated by somebody, or a disk that did not keep its promise.
-fn mend(address: usize) -> bool {
-    let held = |region: &&Region| {
-        let start = region.0.load(Acquire);
-        start != 0 && (start..start + region.1.load(Acquire)).contains(&address)
-    };
-    let Some(Region(start, length)) = SHIELDED.iter().find(held) else { return false };
+pub fn mend(address: usize) -> bool {
+    let Some((start, length)) = SHIELDED.holding(address) else { return false };
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
-    let (start, length) = (start.load(Relaxed), length.load(Relaxed));
     // SAFETY: in place of a mapping of ours.
     let memory = unsafe { libc::mmap(start as *mut c_void, length, protection, flags, -1, 0) };
     TORN.store(true, Relaxed);
@@ -141,55 +181,22 @@ extern "C" fn forked() {
     state::MODE.store(Mode::Inert as u8, Release);
 }
 
-fn watch_signal(signal: c_int) {
-    let mut now = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: only asks, into a place of the right type.
-    if unsafe { libc::sigaction(signal, null(), now.as_mut_ptr()) } != 0 {
-        return;
-    }
-    // SAFETY: filled in by the call above, and zero before.
-    let mut action = unsafe { now.assume_init() };
-    if action.sa_sigaction != libc::SIG_DFL {
-        // UCX, Open MPI and Fortran handle faults, to tell of them. They come after us.
-        if !FAULTS.contains(&signal) || action.sa_sigaction == libc::SIG_IGN {
-            return;
-        }
-        BEFORE[signal as usize].store(Box::into_raw(Box::new(action)), Release);
-    }
-    action.sa_sigaction = dying as extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) as usize;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
-    // SAFETY: the handler does only what a handler may.
-    unsafe { libc::sigaction(signal, &action, null_mut()) };
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-extern "C" fn dying(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) {
-    // SAFETY: the kernel fills it in for handlers with SA_SIGINFO.
-    let (code, address) =
-        unsafe { info.as_ref().map_or((0, 0), |info| (info.si_code, info.si_addr() as usize)) };
-    if signal == libc::SIGBUS && code > 0 && mend(address) {
-        return;
-    }
-    let before = BEFORE.get(signal as usize).map_or(null_mut(), |before| before.load(Acquire));
-    if before.is_null() {
-        note(End::Signal, signal.into());
-    } else {
-        // Unless its handler knows how to go on.
-        fault(signal);
-    }
-    // SAFETY: zeros are the default action with an empty mask.
-    let default: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    let action = if before.is_null() { &raw const default } else { before.cast_const() };
-    // SAFETY: may be called in a handler; what `BEFORE` holds stays.
-    unsafe { libc::sigaction(signal, action, null_mut()) };
-    // A fault of the program's own happens again when we return; anything else has to be sent again. So has a
-    // breakpoint, after which the program would go on, and a memory error that nobody has stumbled on yet.
-    let by_itself = match signal {
-        libc::SIGILL | libc::SIGFPE | libc::SIGSEGV => code > 0,
-        libc::SIGBUS => code > 0 && code != libc::BUS_MCEERR_AO,
-        _ => false,
-    };
-    if !by_itself {
-        // SAFETY: takes numbers only; the signal is blocked until we return.
-        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::syscall(libc::SYS_gettid), signal) };
+    #[test]
+    fn there_is_room_for_all_regions() {
+        let shielded: &'static Shielded = Box::leak(Box::new(Shielded::new()));
+        let start = |n: usize| (n + 1) << 20;
+        (0..1000).for_each(|n| shielded.add(start(n), 4096));
+        assert!((0..1000).all(|n| shielded.holding(start(n) + 4095) == Some((start(n), 4096))));
+        assert_eq!((shielded.holding(start(3) + 4096), shielded.holding(0)), (None, None));
+        shielded.remove(start(700));
+        assert_eq!(shielded.holding(start(700)), None);
+        let blocks = || std::iter::successors(Some(shielded), |block| block.next()).count();
+        let before = blocks();
+        shielded.add(start(2000), 1);
+        assert_eq!((blocks(), shielded.holding(start(2000))), (before, Some((start(2000), 1))));
     }
 }

@@ -10,6 +10,7 @@ use refrain_model::{Address, Class};
 use refrain_mpi::{Abi, Pmpi};
 
 use crate::memory::Segments;
+use crate::{signals, state};
 
 /// What any thread may read at any time.
 ///
@@ -60,7 +61,8 @@ impl Process {
 
     /// MPI is up: what can only be tried now.
     pub fn start(&mut self) {
-        self.ask_for_statuses.store(!self.pmpi.status_layout_holds().unwrap_or(true), Relaxed);
+        let holds = self.ask(|pmpi| pmpi.status_layout_holds().ok()).flatten().unwrap_or(true);
+        self.ask_for_statuses.store(!holds, Relaxed);
     }
 
     /// How much of what was freed `places` knows of.
@@ -72,6 +74,12 @@ impl Process {
 impl Reader {
     fn abi(&self) -> &Abi {
         self.pmpi.abi()
+    }
+
+    /// Asks MPI something while the program is not in it, unless a signal handler of the program's that interrupted us
+    /// has finalized it.
+    pub fn ask<R>(&self, question: impl FnOnce(&Pmpi) -> R) -> Option<R> {
+        signals::held_off(|| state::watching().then(|| question(&self.pmpi)))
     }
 }
 
@@ -97,7 +105,7 @@ impl Memory for Reader {
         let at = pointer + index * self.abi().status_size();
         let known = if self.ask_for_statuses.load(Relaxed) {
             // SAFETY: the struct's invariant.
-            unsafe { self.pmpi.read_status(at as *const u8) }.ok()
+            self.ask(|pmpi| unsafe { pmpi.read_status(at as *const u8) }.ok()).flatten()
         } else {
             None
         };
@@ -216,37 +224,49 @@ impl Host for Process {
     }
 
     fn comm(&mut self, handle: u64) -> CommInfo {
-        let inter = self.pmpi.comm_is_inter(handle).unwrap_or(false);
-        CommInfo {
-            rank: self.pmpi.comm_rank(handle).unwrap_or(0),
-            size: self.pmpi.comm_size(handle).unwrap_or(0),
-            remote_size: if inter { self.pmpi.comm_remote_size(handle).ok() } else { None },
-            world: self.pmpi.comm_world_ranks(handle).unwrap_or_default(),
-            remote_world: if inter {
-                self.pmpi.comm_remote_world_ranks(handle).unwrap_or_default()
-            } else {
-                Vec::new()
-            },
-        }
+        let asked = self.ask(|pmpi| {
+            let inter = pmpi.comm_is_inter(handle).unwrap_or(false);
+            CommInfo {
+                rank: pmpi.comm_rank(handle).unwrap_or(0),
+                size: pmpi.comm_size(handle).unwrap_or(0),
+                remote_size: if inter { pmpi.comm_remote_size(handle).ok() } else { None },
+                world: pmpi.comm_world_ranks(handle).unwrap_or_default(),
+                remote_world: if inter {
+                    pmpi.comm_remote_world_ranks(handle).unwrap_or_default()
+                } else {
+                    Vec::new()
+                },
+            }
+        });
+        asked.unwrap_or_default()
     }
 
     fn topology(&mut self, handle: u64) -> Topology {
-        let neighbours = self.pmpi.neighbours(handle).unwrap_or_default();
-        let dims = self.pmpi.cart_dimensions(handle).ok().flatten().unwrap_or(0);
-        Topology { indegree: neighbours.incoming, outdegree: neighbours.outgoing, dims }
+        let asked = self.ask(|pmpi| {
+            let neighbours = pmpi.neighbours(handle).unwrap_or_default();
+            let dims = pmpi.cart_dimensions(handle).ok().flatten().unwrap_or(0);
+            Topology { indegree: neighbours.incoming, outdegree: neighbours.outgoing, dims }
+        });
+        asked.unwrap_or_default()
     }
 
     fn win_rank(&mut self, handle: u64) -> i32 {
-        let Ok(group) = self.pmpi.win_group(handle) else { return 0 };
-        let rank = self.pmpi.group_rank(group).unwrap_or(0);
-        // A group that cannot be freed is lost memory, not a fault of the program's.
-        let _ = self.pmpi.group_free(group);
-        rank
+        let asked = self.ask(|pmpi| {
+            let Ok(group) = pmpi.win_group(handle) else { return 0 };
+            let rank = pmpi.group_rank(group).unwrap_or(0);
+            // A group that cannot be freed is lost memory, not a fault of the program's.
+            let _ = pmpi.group_free(group);
+            rank
+        });
+        asked.unwrap_or(0)
     }
 
     fn datatype(&mut self, handle: u64) -> DatatypeInfo {
-        let size = self.pmpi.type_size(handle).unwrap_or(0);
-        let (lb, extent) = self.pmpi.type_extent(handle).unwrap_or((0, 0));
-        DatatypeInfo { size, lb, extent }
+        let asked = self.ask(|pmpi| {
+            let size = pmpi.type_size(handle).unwrap_or(0);
+            let (lb, extent) = pmpi.type_extent(handle).unwrap_or((0, 0));
+            DatatypeInfo { size, lb, extent }
+        });
+        asked.unwrap_or_default()
     }
 }

@@ -2,7 +2,7 @@
 
 mod agreement;
 mod arrival;
-mod endings;
+pub mod endings;
 mod finalize;
 mod host;
 mod meeting;
@@ -27,7 +27,7 @@ use crate::guard::say;
 use crate::hooks::{Ending, Observed, Recorder};
 use crate::late;
 use crate::stacks;
-use crate::state::{self, Entered};
+use crate::state::{self, Common, Entered, Hands, Recording};
 use host::Process;
 use safety::Place;
 use stream::{AllRequests, Own};
@@ -63,18 +63,18 @@ impl Own {
     }
 
     #[inline]
-    fn make_room(&mut self, entered: &Entered, number: u32, level: usize) {
+    fn make_room(&mut self, common: &mut Common<'_>, number: u32, level: usize) {
         let kept = self.safe.is_some() || !state::KEPT.load(Relaxed);
         if self.before.len() <= level || !kept {
-            self.make_more_room(entered, number, level);
+            self.make_more_room(common, number, level);
         }
     }
 
     #[cold]
-    fn make_more_room(&mut self, entered: &Entered, number: u32, level: usize) {
+    fn make_more_room(&mut self, common: &mut Common<'_>, number: u32, level: usize) {
         let levels = self.before.len().max(level + 1);
         self.before.resize_with(levels, Default::default);
-        entered.shared(State::new, |state| {
+        common.with(State::new, |state| {
             if let (Some(place), None) = (&state.place, &self.safe) {
                 self.safe = place.part(number as usize, &mut self.tape);
                 match &self.safe {
@@ -138,6 +138,10 @@ impl State {
         let Own { before, memo, record, tape, averages, safe, known, .. } = own;
         let State { host, encoder, .. } = self;
         let before = &mut before[level];
+        if !function.overwrites() {
+            // Left by a call that never came back: an exception or a jump went past it.
+            before.clear();
+        }
         encoder.after_in(host, tables, function, args, result, before, record);
         before.clear();
         record.site = way.site;
@@ -257,6 +261,13 @@ pub fn jumped() {
     endings::lose(Lost::Jumped);
 }
 
+/// `MPI_Finalize` in a signal handler, in the middle of another call: the ranks do not meet, and what is kept says why.
+/// Only stores single words: what was interrupted may be our own code.
+pub fn interrupted() {
+    endings::lose(Lost::Interrupted);
+    endings::note(End::Finalized, 0);
+}
+
 /// How a call is to be treated.
 #[derive(Clone, Copy)]
 struct Way {
@@ -268,9 +279,9 @@ struct Way {
     site: u64,
 }
 
-fn before(entered: &Entered, call: Observed<'_>) {
-    let (number, own) = entered.own();
-    own.make_room(entered, number, call.level);
+fn before(entered: &mut Entered, call: Observed<'_>) {
+    let Hands { number, own, requests, mut common } = entered.hands();
+    own.make_room(&mut common, number, call.level);
     let Observed { function, args, level, .. } = call;
     let Own { before, known, .. } = own;
     let before = &mut before[level];
@@ -279,14 +290,14 @@ fn before(entered: &Entered, call: Observed<'_>) {
     {
         return;
     }
-    entered.shared(State::new, |State { encoder, host, .. }| match entered.requests_alone() {
+    common.with(State::new, |State { encoder, host, .. }| match requests {
         Some(requests) => encoder.before_in(host, requests, function, args, before),
         None => encoder.before_in(host, &mut Crowd::new(&AllRequests, number), function, args, before),
     });
 }
 
 #[inline]
-fn after(entered: &Entered, call: Observed<'_>, result: i64, ticks: u64) {
+fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
     let keep = match filter::fate(call) {
         Fate::Record => Keep::Record,
         Fate::Follow { always: true } => Keep::FollowAlways,
@@ -296,7 +307,7 @@ fn after(entered: &Entered, call: Observed<'_>, result: i64, ticks: u64) {
     let config = state::CONFIG.get();
     let split = config.is_none_or(|config| config.split);
     let averages = config.is_some_and(|config| config.lossy.averages);
-    let (number, own) = entered.own();
+    let Hands { number, own, requests, mut common } = entered.hands();
     let site = match config {
         Some(config) if config.stacks != Kept::Nothing && keep == Keep::Record => {
             // In a callback it is not known where on the stack: those calls are unwound each time.
@@ -306,17 +317,24 @@ fn after(entered: &Entered, call: Observed<'_>, result: i64, ticks: u64) {
         _ => 0,
     };
     let way = Way { keep, split, averages, ticks, site };
-    own.make_room(entered, number, call.level);
-    match entered.requests_alone() {
+    own.make_room(&mut common, number, call.level);
+    match requests {
         Some(requests) => {
-            entered.shared(State::new, |state| state.after_alone(own, requests, call, result, way));
+            common.with(State::new, |state| state.after_alone(own, requests, call, result, way));
         }
-        None => after_crowded(entered, number, own, call, result, way),
+        None => after_crowded(&mut common, number, own, call, result, way),
     }
 }
 
 /// One of several threads: what is shared is locked only where the call is not recognised.
-fn after_crowded(entered: &Entered, number: u32, own: &mut Own, call: Observed<'_>, result: i64, way: Way) {
+fn after_crowded(
+    common: &mut Common<'_>,
+    number: u32,
+    own: &mut Own,
+    call: Observed<'_>,
+    result: i64,
+    way: Way,
+) {
     let mut tables = Crowd::new(&AllRequests, number);
     let Observed { function, args, level, .. } = call;
     let Own { before, memo, tape, safe, known, .. } = &mut *own;
@@ -335,11 +353,11 @@ fn after_crowded(entered: &Entered, number: u32, own: &mut Own, call: Observed<'
             }
         }
         while let Some(later) = memo.take_arrived() {
-            entered.shared(State::new, |state| state.encoder.arrived(&**reader, later));
+            common.with(State::new, |state| state.encoder.arrived(&**reader, later));
         }
         return;
     }
-    entered.shared(State::new, |state| state.encode(own, &mut tables, call, result, way));
+    common.with(State::new, |state| state.encode(own, &mut tables, call, result, way));
 }
 
 /// The recorder of real traces.
@@ -348,8 +366,8 @@ pub struct Real;
 
 impl Recorder for Real {
     fn init(_: Observed<'_>) {
-        let Some(entered) = Entered::enter() else { return };
-        entered.shared(State::new, |state| {
+        let Some(mut entered) = Entered::enter() else { return };
+        entered.hands().common.with(State::new, |state| {
             let State { host, encoder, spawned, alone, .. } = state;
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.
@@ -381,34 +399,43 @@ impl Recorder for Real {
     }
 
     fn before(call: Observed<'_>) {
-        if let Some(entered) = Entered::enter() {
-            before(&entered, call);
+        if let Some(mut entered) = Entered::enter() {
+            before(&mut entered, call);
         }
     }
 
     fn abort(call: Observed<'_>) {
-        if let Some(entered) = Entered::enter() {
-            after(&entered, call, 0, 0);
+        if let Some(mut entered) = Entered::enter() {
+            after(&mut entered, call, 0, 0);
         }
         endings::note(End::Abort, call.args.get(1).map_or(0, |&code| i64::from(code as i32)));
     }
 
     #[inline]
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64) {
-        if let Some(entered) = Entered::enter() {
-            after(&entered, call, result, end.saturating_sub(start));
+        if let Some(mut entered) = Entered::enter() {
+            after(&mut entered, call, result, end.saturating_sub(start));
         }
     }
 
     fn finalize(call: Observed<'_>, ending: Ending) {
         if ending != Ending::Stopped
-            && let Some(entered) = Entered::enter()
+            && let Some(mut entered) = Entered::enter()
         {
             // Its result is not known before it has returned, when nothing can be merged any more.
-            before(&entered, call);
-            after(&entered, call, 0, 0);
+            before(&mut entered, call);
+            after(&mut entered, call, 0, 0);
         }
-        let (state, streams) = state::take_recorder();
+        let (Recording { state, streams }, ending) = match state::take_recorder() {
+            Ok(recording) => (recording, ending),
+            Err(_) => {
+                say(
+                    "a thread is still recording a call in MPI_Finalize; what it has recorded is taken from its part",
+                );
+                endings::lose(Lost::Stopped);
+                (Recording::default(), Ending::Stopped)
+            }
+        };
         // Where tracing stopped before it began, the other ranks wait for this one all the same.
         let state = state.or_else(|| State::new().map(Box::new));
         finalize::finalize(state, streams, ending);

@@ -4,7 +4,8 @@ use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
+use std::time::{Duration, Instant};
 
 use refrain_encode::{Averages, Before, Facts, Folding, Memo, Peers, Record, Requests, Tape};
 
@@ -15,21 +16,29 @@ use crate::state::{self, STREAMS};
 
 /// Made when a thread of this number first calls MPI, and never freed.
 ///
-/// Invariants: 1. `own` is touched only by the thread that has the number, while it is marked as busy; after the end of
-/// the recording, which waits until nobody is, by whoever ended it. 2. `requests` is touched only by who holds `taken`,
-/// or by the thread itself as long as no other one has called MPI.
+/// Invariants: 1. `own` is touched only by the thread that has claimed the stream, while it is marked as busy; after the
+/// end of the recording, which waits until nobody is, by whoever ended it. 2. `requests` is touched only by who holds
+/// `lock`, or by the thread itself as long as no other one has called MPI.
 pub struct Stream {
     pub number: u32,
     pub busy: AtomicBool,
-    taken: AtomicBool,
+    /// A thread has it.
+    claimed: AtomicBool,
+    lock: Lock,
     requests: UnsafeCell<Requests>,
     own: UnsafeCell<Own>,
     /// The one made before.
     older: AtomicPtr<Stream>,
 }
 
-// SAFETY: the invariants of the struct.
+// SAFETY: the invariants of the struct: one thread at a time has to do with each of the cells, whose contents may go from
+// thread to thread, as the next line makes sure.
 unsafe impl Sync for Stream {}
+
+const _: fn() = || {
+    fn goes_to_another_thread<T: Send>() {}
+    goes_to_another_thread::<(Requests, Own)>();
+};
 
 /// What nobody but the thread looks at.
 #[derive(Default)]
@@ -51,7 +60,7 @@ fn folding() -> Folding {
 }
 
 impl Stream {
-    /// That of the calling thread, whose number it is.
+    /// The one of that number.
     pub fn of(number: u32) -> &'static Stream {
         if let Some(stream) = all().find(|stream| stream.number == number) {
             return stream;
@@ -59,7 +68,8 @@ impl Stream {
         let stream = Box::leak(Box::new(Stream {
             number,
             busy: AtomicBool::new(false),
-            taken: AtomicBool::new(false),
+            claimed: AtomicBool::new(false),
+            lock: Lock::new(),
             requests: UnsafeCell::new(Requests::new(number)),
             own: UnsafeCell::new(Own { tape: Tape::new(folding()), ..Own::default() }),
             older: AtomicPtr::new(null_mut()),
@@ -74,6 +84,16 @@ impl Stream {
         }
     }
 
+    /// Makes it the calling thread's, until it is released. `None`: it is another one's.
+    pub fn claim(&'static self) -> Option<&'static Stream> {
+        self.claimed.compare_exchange(false, true, Acquire, Relaxed).is_ok().then_some(self)
+    }
+
+    /// The calling thread, whose it is, has no more to do with it.
+    pub fn release(&self) {
+        self.claimed.store(false, Release);
+    }
+
     /// # Safety
     /// As the first invariant says, and one at a time.
     #[expect(clippy::mut_from_ref, reason = "the caller is the only one")]
@@ -84,7 +104,7 @@ impl Stream {
     }
 
     /// # Safety
-    /// No other thread has called MPI.
+    /// As the second invariant says of a thread that is alone, and one at a time.
     #[expect(clippy::mut_from_ref, reason = "the caller is the only one")]
     #[inline]
     pub unsafe fn requests(&self) -> &mut Requests {
@@ -93,29 +113,83 @@ impl Stream {
     }
 
     fn with_requests<R>(&self, look: impl FnOnce(&mut Requests) -> R) -> R {
-        let _held = Taken::take(&self.taken);
+        let _held = self.lock.take();
         // SAFETY: the second invariant.
         look(unsafe { &mut *self.requests.get() })
     }
 }
 
-/// A lock that is held for a few instructions. Given back also when a panic passes through.
-pub struct Taken<'a>(&'a AtomicBool);
+/// A lock whose holder may be making a file: the others sleep. A holder that a signal handler has interrupted, which waits
+/// for one of the others in turn, never gives it back: then waiting ends with a panic, and tracing with it.
+pub struct Lock(AtomicU32);
 
-impl<'a> Taken<'a> {
+const FREE: u32 = 0;
+const HELD: u32 = 1;
+/// And somebody sleeps.
+const WANTED: u32 = 2;
+
+/// Given back when dropped, also when a panic passes through.
+pub struct Taken<'a>(&'a Lock);
+
+impl Lock {
+    pub const fn new() -> Lock {
+        Lock(AtomicU32::new(FREE))
+    }
+
     #[inline]
-    pub fn take(lock: &'a AtomicBool) -> Self {
-        while lock.swap(true, Acquire) {
-            std::thread::yield_now();
+    pub fn take(&self) -> Taken<'_> {
+        if self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_err() {
+            self.wait();
         }
-        Taken(lock)
+        Taken(self)
+    }
+
+    #[cold]
+    fn wait(&self) {
+        const SPINS: u32 = 100;
+        let begun = Instant::now();
+        for _ in 0..SPINS {
+            if self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok() {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+        while self.0.swap(WANTED, Acquire) != FREE {
+            self.sleep();
+            let patience = state::PATIENCE;
+            assert!(
+                begun.elapsed() < patience,
+                "another thread has kept a lock for {} s",
+                patience.as_secs()
+            );
+        }
+    }
+
+    /// Until somebody wakes us, or a while.
+    fn sleep(&self) {
+        let while_ = Duration::from_millis(100);
+        let time = libc::timespec { tv_sec: 0, tv_nsec: while_.subsec_nanos().into() };
+        // SAFETY: the kernel compares the word, which lives as long as `self`, and reads the time.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                self.0.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                WANTED,
+                &raw const time,
+            )
+        };
     }
 }
 
 impl Drop for Taken<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.0.store(false, Release);
+        if self.0.0.swap(FREE, Release) == WANTED {
+            let word = self.0.0.as_ptr();
+            // SAFETY: the kernel only takes the word's address for a name.
+            unsafe { libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+        }
     }
 }
 
@@ -138,5 +212,40 @@ impl Peers for AllRequests {
 
     fn others(&self, thread: u32, look: &mut dyn FnMut(&mut Requests) -> bool) {
         all().filter(|stream| stream.number != thread).any(|stream| stream.with_requests(&mut *look));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_at_a_time_holds_a_lock() {
+        static LOCK: Lock = Lock::new();
+        struct Count(UnsafeCell<u32>);
+        // SAFETY: touched only by who holds the lock.
+        unsafe impl Sync for Count {}
+        static COUNT: Count = Count(UnsafeCell::new(0));
+        let count = || {
+            for _ in 0..10_000 {
+                let _held = LOCK.take();
+                // SAFETY: the lock is held.
+                unsafe { *COUNT.0.get() += 1 };
+            }
+        };
+        let threads = [(); 4].map(|()| std::thread::spawn(count));
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        // SAFETY: all threads are gone.
+        assert_eq!(unsafe { *COUNT.0.get() }, 40_000);
+        assert_eq!(LOCK.0.load(Relaxed), FREE);
+    }
+
+    #[test]
+    fn a_stream_has_one_thread() {
+        let stream = Stream::of(77);
+        assert!(std::ptr::eq(stream, Stream::of(77)));
+        assert!(stream.claim().is_some() && stream.claim().is_none());
+        stream.release();
+        assert!(stream.claim().is_some());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use libc::{Elf64_Phdr, dl_phdr_info};
 use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE};
@@ -145,6 +146,11 @@ fn is_system(name: &str) -> bool {
 unsafe extern "C" fn each(info: *mut dl_phdr_info, _size: usize, modules: *mut c_void) -> c_int {
     // SAFETY: `dl_iterate_phdr` passes a valid description, and our own pointer back.
     let (info, modules) = unsafe { (&*info, &mut *modules.cast::<Modules>()) };
+    // A panic must not pass through the loader: it ends the walk, and what is known stays as it was.
+    catch_unwind(AssertUnwindSafe(|| add(info, modules))).unwrap_or(1)
+}
+
+fn add(info: &dl_phdr_info, modules: &mut Modules) -> c_int {
     let changes = (info.dlpi_adds, info.dlpi_subs);
     if modules.loaded.is_empty() && modules.changes == changes {
         return 1;

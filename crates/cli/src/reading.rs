@@ -60,9 +60,9 @@ pub fn output() -> BufWriter<std::io::StdoutLock<'static>> {
 }
 
 pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let Opened { bytes, trace } = open(path)?;
-    let sections = refrain_tracefile::sections(&bytes).map_err(|error| unreadable(path, &error))?;
-    let sections: Vec<(&str, u64)> = sections.iter().map(|s| (s.name, s.stored as u64)).collect();
+    let bytes = bytes(path)?;
+    let (trace, sections) = refrain_tracefile::outline(&bytes).map_err(|error| unreadable(path, &error))?;
+    let sections: Vec<(&str, u64)> = sections.iter().map(|&(name, stored)| (name, stored as u64)).collect();
     let name = path.to_string_lossy();
     let file = info::File { name: &name, bytes: bytes.len() as u64, sections: &sections };
     let mut out = output();

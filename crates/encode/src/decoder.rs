@@ -1,5 +1,6 @@
 //! The reading side: a symbol's layout and its numbers become a call again.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use refrain_model::{
@@ -31,6 +32,8 @@ pub struct Decoder {
     pub(crate) thread: u32,
     comms: FastMap<u32, Known>,
     wins: FastMap<u32, i64>,
+    /// Elements that arrays of the call at hand may still have.
+    room: Cell<usize>,
 }
 
 /// The numbers of one call, asked for lane by lane in the order in which they were written.
@@ -43,6 +46,7 @@ impl Decoder {
             thread: 0,
             comms: FastMap::default(),
             wins: FastMap::default(),
+            room: Cell::new(0),
         }
     }
 
@@ -70,6 +74,7 @@ impl Decoder {
         let f = layout.function;
         let mut args: Vec<Value> = Vec::with_capacity(f.params.len());
         let mut facts = Vec::new();
+        self.room.set(MOST_ELEMENTS);
         for i in 0..f.params.len() {
             let written = match dynamic_condition(f, i) {
                 Some(Cond::Flag(j)) => args[usize::from(j)] == Value::Bool(true),
@@ -122,14 +127,15 @@ impl Decoder {
                 }
             }
             Slot::List { len, lane } => {
-                let n = length(f, i, *len, args, next)?;
+                let n = self.length(f, i, *len, args, next)?;
                 Value::List(many(n, |_| Ok(number(next(*lane))))?)
             }
             Slot::ListInOut { len, before, after } => {
-                let n = length(f, i, *len, args, next)?;
+                let n = self.length(f, i, *len, args, next)?;
                 let before = Value::List(many(n, |_| Ok(number(next(*before))))?);
                 match after {
                     Some(lane) => {
+                        self.take_room(f, i, n)?;
                         let after = Value::List(many(n, |_| Ok(number(next(*lane))))?);
                         Value::InOut(Box::new(before), Box::new(after))
                     }
@@ -151,7 +157,7 @@ impl Decoder {
                 value
             }
             Slot::Codes { len, lane } => {
-                let n = length(f, i, *len, args, next)?;
+                let n = self.length(f, i, *len, args, next)?;
                 Value::List(many(n, |_| self.code(f, i, next(*lane)))?)
             }
             Slot::Status { lane } => {
@@ -160,7 +166,7 @@ impl Decoder {
             }
             Slot::Statuses { len, lane } => {
                 let base = self.status_base(layout);
-                let n = length(f, i, *len, args, next)?;
+                let n = self.length(f, i, *len, args, next)?;
                 Value::List(many(n, |_| Ok(status(layout.outcome, *lane, base, next)))?)
             }
             Slot::Address { area: Area::Number, lane } => {
@@ -189,6 +195,38 @@ impl Decoder {
             }
             Slot::NewComm(new) => self.new_comm(layout, i, new, facts, next)?,
         })
+    }
+
+    /// Some elements more are read.
+    fn take_room(&self, f: &'static Function, i: usize, n: usize) -> Result<(), Error> {
+        let left = self.room.get().checked_sub(n).ok_or_else(|| bad_value(f, i, n as i64))?;
+        self.room.set(left);
+        Ok(())
+    }
+
+    /// A length that a lane holds.
+    fn checked_length(&self, f: &'static Function, i: usize, n: i64) -> Result<usize, Error> {
+        let length = usize::try_from(n).map_err(|_| bad_value(f, i, n))?;
+        self.take_room(f, i, length)?;
+        Ok(length)
+    }
+
+    fn length(
+        &self,
+        f: &'static Function,
+        i: usize,
+        lane: Option<u16>,
+        args: &[Value],
+        next: Next<'_>,
+    ) -> Result<usize, Error> {
+        if let Some(lane) = lane {
+            return self.checked_length(f, i, next(lane));
+        }
+        // Negative counts and MPI_UNDEFINED are lengths of nothing.
+        match known_length(f, i).map(|j| &args[j]) {
+            Some(Value::Int(n)) => self.checked_length(f, i, (*n).max(0)),
+            _ => Ok(0),
+        }
     }
 
     fn code(&self, f: &'static Function, i: usize, number: i64) -> Result<Value, Error> {
@@ -253,7 +291,7 @@ impl Decoder {
         let code =
             u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
         let ranks = |lane: u16, next: Next<'_>| {
-            let n = checked_length(f, i, next(lane))?;
+            let n = self.checked_length(f, i, next(lane))?;
             many(n, |_| Ok(next(lane + 1)))
         };
         let parent = match new.scope {
@@ -324,8 +362,9 @@ fn bad_value(f: &'static Function, i: usize, value: i64) -> Error {
     Error::BadValue { function: f.name, parameter: f.params[i].name, value }
 }
 
-/// More elements than any array of a call has; a damaged file may ask for any number.
-const MOST_ELEMENTS: usize = 1 << 26;
+/// More elements than the arrays of any call have together: a run has at most so many ranks, and a damaged file may ask for
+/// any number. It bounds what a reader holds.
+const MOST_ELEMENTS: usize = 1 << 24;
 
 /// Grows as numbers come: a length read from a damaged file allocates nothing by itself.
 fn many<T>(n: usize, mut one: impl FnMut(usize) -> Result<T, Error>) -> Result<Vec<T>, Error> {
@@ -334,28 +373,6 @@ fn many<T>(n: usize, mut one: impl FnMut(usize) -> Result<T, Error>) -> Result<V
         out.push(one(k)?);
     }
     Ok(out)
-}
-
-/// A length that a lane holds.
-fn checked_length(f: &'static Function, i: usize, n: i64) -> Result<usize, Error> {
-    usize::try_from(n).ok().filter(|&n| n <= MOST_ELEMENTS).ok_or_else(|| bad_value(f, i, n))
-}
-
-fn length(
-    f: &'static Function,
-    i: usize,
-    lane: Option<u16>,
-    args: &[Value],
-    next: Next<'_>,
-) -> Result<usize, Error> {
-    if let Some(lane) = lane {
-        return checked_length(f, i, next(lane));
-    }
-    // Negative counts and MPI_UNDEFINED are lengths of nothing.
-    match known_length(f, i).map(|j| &args[j]) {
-        Some(Value::Int(n)) => checked_length(f, i, (*n).max(0)),
-        _ => Ok(0),
-    }
 }
 
 /// What a number of a lane says for a parameter of this kind; peers are as far from the caller as it says.

@@ -405,3 +405,29 @@ fn the_device_is_a_value() {
     }
     assert_eq!(symbols[0], symbols[1]);
 }
+
+/// A trace of a few bytes can say that an array has any number of elements, all alike.
+#[test]
+fn arrays_without_end_are_refused() {
+    let mut w = world();
+    let requests = [handle("MPI_REQUEST_NULL"); 2];
+    w.check(
+        "MPI_Waitall",
+        &[2, start(&requests), STATUS_IGNORE],
+        "2 [REQUEST_NULL,REQUEST_NULL] STATUSES_IGNORE",
+    );
+    let layout = refrain_encode::Layout::parse(&w.record.symbol).unwrap();
+    let code = w.record.values[1].1;
+    let mut read = |count: i64| {
+        let mut asked = 0u64;
+        let call = w.decoder.call(&layout, &mut |lane| {
+            asked += 1;
+            if lane == 0 { count } else { code }
+        });
+        (call.is_ok(), asked)
+    };
+    assert_eq!(read(3), (true, 4));
+    // Refused before any element is asked for.
+    assert_eq!(read((1 << 24) + 1), (false, 1));
+    assert_eq!(read(i64::MAX), (false, 1));
+}

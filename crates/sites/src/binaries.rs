@@ -12,7 +12,7 @@ use refrain_fold::bundle::Sites;
 use refrain_fold::bundle::sites::{Frame, Module};
 
 use crate::code::{self, Code, Order};
-use crate::debug::{self, Files};
+use crate::debug::{self, Files, contents};
 use crate::ends::{self, Back, Callee, Link};
 use crate::functions::{Functions, without_parameters};
 use crate::nest::Turn;
@@ -155,7 +155,7 @@ impl Names for Binaries {
 
 impl Opened {
     fn new(files: Files) -> Opened {
-        let other = (files.debug != files.module).then(|| std::fs::read(&files.debug).ok()).flatten();
+        let other = (files.debug != files.module).then(|| contents(&files.debug)).flatten();
         let parsed: Vec<object::File> = std::iter::once(&files.bytes)
             .chain(&other)
             .filter_map(|bytes| object::File::parse(bytes.as_slice()).ok())

@@ -2,7 +2,9 @@
 //! lie elsewhere.
 
 use std::fs;
+use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use object::Object;
@@ -77,10 +79,32 @@ pub fn find(module: &Module, folders: &[PathBuf]) -> Result<Files, String> {
     Ok(Files { module: path, bytes, debug, supplement, doubt })
 }
 
-/// Of a plain file: a trace may name a device, or a pipe, which have no end.
-fn contents(path: &Path) -> Option<Vec<u8>> {
-    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    fs::read(path).ok()
+/// Larger files are no binaries, whatever they begin with.
+const LARGEST: u64 = 1 << 34;
+/// What an object file begins with.
+const MARK: &[u8] = b"\x7fELF";
+
+/// Of a plain file that begins as object files do. A trace may name anything: a pipe or a device, which have no end, or a
+/// file that the kernel makes up as it is read. Such files look plain, but to read them may wait for ever (`/proc/kmsg`), take
+/// something away from others, or never end.
+pub fn contents(path: &Path) -> Option<Vec<u8>> {
+    // Opening a pipe or a terminal must not wait, either.
+    let file =
+        fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path).ok()?;
+    let what = file.metadata().ok()?;
+    let made_up = |place: &str| fs::metadata(place).is_ok_and(|place| place.dev() == what.dev());
+    // Those of the kernel have no length, mostly.
+    if !what.is_file() || !(1..=LARGEST).contains(&what.len()) || made_up("/proc") || made_up("/sys") {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    let mut file = file.take(what.len());
+    (&mut file).take(MARK.len() as u64).read_to_end(&mut bytes).ok()?;
+    if bytes != MARK {
+        return None;
+    }
+    file.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 /// Empty where an object file has none; `None` where it is no object file.
@@ -193,6 +217,21 @@ mod tests {
         assert!(doubt.contains("-bare has no build-id, and neither had the file that ran"), "{doubt}");
     }
 
+    /// A trace named `/proc/kmsg` as a module, and `loops` hung as root.
+    #[test]
+    fn a_pipe_without_a_writer_is_not_waited_for() {
+        let path = std::env::temp_dir().join(format!("refrain-sites-{}-pipe", std::process::id()));
+        let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
+        assert!(made.success());
+        let found = find(&module(&path, b"\x12"), &[]);
+        let searched = find(&module(Path::new("/nowhere"), b"\x12"), &[path.parent().unwrap().to_path_buf()]);
+        fs::remove_file(&path).unwrap();
+        assert!(found.unwrap_err().contains("is not there or cannot be read") && searched.is_err());
+        // What the kernel makes up is left alone even if it is an object file.
+        assert!(contents(Path::new("/proc/self/exe")).is_some(), "a link to a plain file");
+        assert!(contents(Path::new("/proc/self/maps")).is_none());
+    }
+
     #[test]
     fn only_the_file_that_ran_is_taken() {
         let own = std::env::current_exe().unwrap();
@@ -202,8 +241,12 @@ mod tests {
         assert!(why.contains("is not the file that ran") && why.contains("1234"), "{why}");
         let why = find(&module(Path::new("/nowhere/at/all"), &id), &[]).unwrap_err();
         assert!(why.contains("/nowhere/at/all is not there"), "{why}");
-        let why = find(&module(Path::new("/dev/zero"), &[]), &[]).unwrap_err();
-        assert!(why.contains("/dev/zero is not there or cannot be read"), "{why}");
+        for path in
+            ["/dev/zero", "/dev/tty", "/proc/kmsg", "/proc/kcore", "/proc/self/exe/x", "/proc/self/mem"]
+        {
+            let why = find(&module(Path::new(path), &[]), &[]).unwrap_err();
+            assert!(why.contains(&format!("{path} is not there or cannot be read")), "{why}");
+        }
         // It moved, with or without its folders.
         let moved = Path::new("/nowhere").join(own.file_name().unwrap());
         for folder in [own.parent().unwrap(), own.parent().unwrap().parent().unwrap()] {

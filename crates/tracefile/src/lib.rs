@@ -150,6 +150,13 @@ pub fn sections(bytes: &[u8]) -> Result<Vec<SectionInfo>, Error> {
     Ok(read_all(bytes)?.1)
 }
 
+/// What an overview needs, in one go: the trace without times of symbols (where they can be passed over) and with blocks
+/// that were not looked into, and the stored length of each section. Damage there is not noticed; [`read`] does.
+pub fn outline(bytes: &[u8]) -> Result<(Trace, Vec<(&'static str, usize)>), Error> {
+    let (trace, infos) = read_some(bytes, false)?;
+    Ok((trace, infos.into_iter().map(|info| (info.name, info.stored)).collect()))
+}
+
 fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
     let mut put = Put::default();
     let bundle = &trace.bundle;
@@ -203,6 +210,11 @@ fn primed(plain_len: usize) -> Model {
 }
 
 fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
+    read_some(bytes, true)
+}
+
+/// All of it, or what [`outline`] needs.
+fn read_some(bytes: &[u8], all: bool) -> Result<(Trace, Vec<SectionInfo>), Error> {
     let header = container::parse(bytes)?;
     let packed: Vec<u8> =
         header.entries.iter().filter(|e| e.packed).flat_map(|e| &bytes[e.start..e.end]).copied().collect();
@@ -213,6 +225,8 @@ fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
     let mut blocks = header.blocks().map(|entry| &bytes[entry.start..entry.end]);
     let first = header.entries.iter().map(|e| e.start).min().unwrap_or(bytes.len());
     let mut infos = vec![SectionInfo { name: "header", offset: 0, stored: first, raw: first }];
+    // What comes before a packed section has to be read for it.
+    let sites = header.entries.iter().any(|entry| entry.known() == Some(Kind::Sites));
     for entry in &header.entries {
         let stored = entry.end - entry.start;
         let mut alone = Get::plain(&bytes[entry.start..entry.end]);
@@ -224,8 +238,9 @@ fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
             end: entry.end,
             what,
         };
-        if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks) {
-            read_section(&mut trace, kind, get, &mut blocks).map_err(|bad| malformed(bad.0))?;
+        let skipped = |kind| !all && kind == Kind::Tallies && !(sites && entry.packed);
+        if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks && !skipped(kind)) {
+            read_section(&mut trace, kind, get, &mut blocks, all).map_err(|bad| malformed(bad.0))?;
             if !entry.packed && get.left() > 0 {
                 return Err(malformed("it goes on after its end".into()));
             }
@@ -238,11 +253,11 @@ fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
     if blocks.is_some_and(|left| !left.is_empty()) {
         return Err(whole("there are more blocks than its streams have".into()));
     }
-    if stream.left() > 0 {
+    if stream.left() > 0 && all {
         return Err(whole("the packed sections are shorter than announced".into()));
     }
-    if !header.entries.iter().any(|entry| entry.known() == Some(Kind::Tallies)) {
-        trace.bundle.validate().map_err(|error| whole(error.to_string()))?;
+    if !all {
+        trace.bundle.validate_but_blocks().map_err(|error| whole(error.to_string()))?;
     }
     trace.meta.complete = header.flags & COMPLETE != 0;
     trace.meta.split = header.flags & SPLIT != 0;
@@ -250,7 +265,13 @@ fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
     Ok((trace, infos))
 }
 
-fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get, blocks: &mut Option<&[u8]>) -> Result<(), Bad> {
+fn read_section(
+    trace: &mut Trace,
+    kind: Kind,
+    get: &mut Get,
+    blocks: &mut Option<&[u8]>,
+    all: bool,
+) -> Result<(), Bad> {
     let bundle = &mut trace.bundle;
     match kind {
         Kind::Meta => trace.meta = sections::meta::read(get)?,
@@ -270,7 +291,8 @@ fn read_section(trace: &mut Trace, kind: Kind, get: &mut Get, blocks: &mut Optio
         }
         Kind::Blocks => {}
         Kind::Tallies => {
-            bundle.validate().map_err(|error| Bad(error.to_string()))?;
+            let valid = if all { bundle.validate() } else { bundle.validate_but_blocks() };
+            valid.map_err(|error| Bad(error.to_string()))?;
             sections::tallies::read(get, bundle)?;
         }
         Kind::Sites => bundle.sites = sections::sites::read(get, &mut bundle.symbols)?,

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::human::thousands;
+
 #[derive(Debug)]
 pub enum Error {
     /// The reader of what we write has gone away, or the disk is full.
@@ -13,6 +15,8 @@ pub enum Error {
     NoSuch { what: &'static str, number: u32, have: String },
     /// A symbol that cannot be understood.
     Symbol { index: u32, error: refrain_encode::Error },
+    /// More calls than one would wait for, in what goes through them one by one.
+    TooMany { calls: u64, most: u64 },
 }
 
 impl Error {
@@ -33,6 +37,13 @@ impl fmt::Display for Error {
                 write!(f, "the trace has no {what} {number}; it has {have}")
             }
             Error::Symbol { index, error } => write!(f, "symbol {index}: {error}"),
+            Error::TooMany { calls, most } => write!(
+                f,
+                "its loops are found by going through its calls, and {} are more than the {} that are gone through; \
+                 --rank and --thread choose fewer, and a run recorded with --fold loops has its loops in the trace",
+                thousands(*calls),
+                thousands(*most)
+            ),
         }
     }
 }

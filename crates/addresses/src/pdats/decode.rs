@@ -1,6 +1,6 @@
 //! Records to references.
 
-use super::{ADDRESS_SHIFT, END_SIZE, ESCAPE, Header, MOST_TIME, REPEAT, Stop, TIME_SHIFT};
+use super::{ADDRESS_SHIFT, END_SIZE, ESCAPE, Header, MOST_RUN, MOST_TIME, REPEAT, Stop, TIME_SHIFT};
 use crate::error::Fault;
 use crate::input::{Input, word};
 use crate::reader::Decode;
@@ -291,7 +291,10 @@ fn record<const WIDE: bool, const TIMES: bool>(
     if !code.known {
         return Err(Stop::Unknown);
     }
-    Ok((Run { kind: head & 7, offset, time, count: more.saturating_add(1) }, from))
+    if WIDE && more >= MOST_RUN {
+        return Err(Stop::Long);
+    }
+    Ok((Run { kind: head & 7, offset, time, count: more + 1 }, from))
 }
 
 impl Code {
@@ -413,6 +416,26 @@ mod tests {
         lengths::<false, true>();
         lengths::<true, false>();
         lengths::<true, true>();
+    }
+
+    /// Eleven bytes once stood for 2^63 references.
+    #[test]
+    fn a_record_stands_for_so_many_references_and_no_more() {
+        for (more, fits) in [(MOST_RUN - 1, true), (MOST_RUN, false), (u64::MAX, false)] {
+            let mut bytes = Header::wide(false, [4; KINDS]).bytes();
+            bytes.push(REPEAT);
+            let mut left = more;
+            while left >= 0x80 {
+                bytes.push(left as u8 | 0x80);
+                left >>= 7;
+            }
+            bytes.push(left as u8);
+            let mut reader = Reader::new(Box::new(std::io::Cursor::new(bytes)), Format::Pdats64).unwrap();
+            match reader.read(&mut Batch::new()) {
+                Ok(there) => assert!(fits && there, "{more}"),
+                Err(error) => assert!(!fits && error.to_string().contains("4294967296"), "{more}: {error}"),
+            }
+        }
     }
 
     /// Where times are said not to be, wherever in the input.

@@ -1,6 +1,6 @@
 //! References to records.
 
-use super::{ADDRESS_SHIFT, ESCAPE, Header, MOST_TIME, NARROW, REPEAT, TIME_SHIFT, end, width};
+use super::{ADDRESS_SHIFT, ESCAPE, Header, MOST_RUN, MOST_TIME, NARROW, REPEAT, TIME_SHIFT, end, width};
 use crate::output::Output;
 use crate::writer::{Encode, Unfit};
 use crate::{Batch, KINDS};
@@ -36,7 +36,7 @@ impl Encoder {
         let most = match (repeats, header.wide) {
             (false, _) => 1,
             (true, false) => 256,
-            (true, true) => u64::MAX,
+            (true, true) => MOST_RUN,
         };
         let run = Run { kind: 0, offset: 0, time: 0, count: 0 };
         Encoder { header, begun: false, most, last: [0; KINDS], time: 0, run, written: 0 }

@@ -30,6 +30,9 @@ const MOST_TIME: u64 = 1 << 16;
 /// A four-byte offset that stands for eight bytes that follow.
 pub(crate) const ESCAPE: i64 = i32::MIN as i64;
 
+/// The most references of one record: a few bytes must not stand for more than anyone can wait for.
+const MOST_RUN: u64 = 1 << 32;
+
 /// The end of a wide trace: a record that is repeated no times, which no reference has. Its count of references follows.
 pub(crate) const END: [u8; 2] = [REPEAT, 0];
 pub(crate) const END_SIZE: usize = END.len() + 8;
@@ -48,6 +51,8 @@ pub(crate) enum Stop {
     /// The next record is not all there.
     Short,
     Unknown,
+    /// A record stands for more references than any may.
+    Long,
     /// The end mark, in full.
     End,
 }
@@ -58,6 +63,10 @@ impl Stop {
         match self {
             Stop::Full => Some(Ok(())),
             Stop::Unknown => Some(Err(Fault::damaged(input.offset(), "its header byte has no meaning"))),
+            Stop::Long => {
+                let what = format!("it stands for more than {MOST_RUN} references, as no record may");
+                Some(Err(Fault::damaged(input.offset(), what)))
+            }
             Stop::End => Some(check_end(input, references)),
             Stop::Short => match input.more() {
                 Ok(true) => None,

@@ -21,7 +21,7 @@ use std::collections::{HashMap, HashSet};
 use crate::grammar::{self, Grammar, Item, Symbol};
 use crate::loops::{Loops, Node};
 use crate::ranks::RankList;
-use crate::stream::{Stream, Term};
+use crate::stream::{self, Stream, Term};
 
 pub use change::Place;
 pub use gather::{Gathered, Link, gather};
@@ -348,6 +348,15 @@ impl Bundle {
 
     /// Holds everything that came from outside against what the rest of the code relies on.
     pub fn validate(&self) -> Result<(), Error> {
+        self.validate_with(Stream::validate)
+    }
+
+    /// The same without unpacking the blocks of streams ([`Stream::validate_but_blocks`]).
+    pub fn validate_but_blocks(&self) -> Result<(), Error> {
+        self.validate_with(Stream::validate_but_blocks)
+    }
+
+    fn validate_with(&self, check: fn(&Stream) -> Result<(), stream::Error>) -> Result<(), Error> {
         self.sites.validate(&self.symbols)?;
         for (index, structure) in self.structures.iter().enumerate() {
             if !structure.is_valid() {
@@ -358,7 +367,7 @@ impl Bundle {
             }
         }
         for (index, stream) in self.streams.iter().enumerate() {
-            stream.validate().map_err(|_| Error::Stream { index })?;
+            check(stream).map_err(|_| Error::Stream { index })?;
         }
         let needed: Vec<usize> = self.structures.iter().map(|s| lanes_of(s, &self.symbols)).collect();
         let mut members: HashMap<u32, Vec<u32>> = HashMap::new();

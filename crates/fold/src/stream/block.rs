@@ -78,6 +78,14 @@ impl Block {
                 let numbers = entropy::decode(bytes, *count as usize);
                 if *count == 0 || numbers.is_err() { Err(Error::BadBlock) } else { Ok(()) }
             }
+            Block::Running { .. } => self.check_but_packed(),
+        }
+    }
+
+    pub(super) fn check_but_packed(&self) -> Result<(), Error> {
+        match self {
+            Block::Packed { count: 0, .. } => Err(Error::BadBlock),
+            Block::Packed { .. } => Ok(()),
             Block::Running { count, steps } => {
                 let plain = steps.terms.iter().all(|term| matches!(term, Term::Value(_)));
                 if !plain || !steps.blocks.is_empty() {

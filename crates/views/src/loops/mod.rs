@@ -103,6 +103,13 @@ impl<'a> View<'a> {
     }
 }
 
+/// Loops are found in so many calls: that takes minutes. A few bytes of a trace may stand for any number.
+const MOST_CALLS: u64 = 1 << 32;
+
+fn is_tree(bundle: &Bundle, cohort: &Cohort) -> bool {
+    bundle.structures.get(cohort.structure as usize).is_some_and(|structure| structure.loops().is_some())
+}
+
 /// The cohorts that were asked for, by thread and lowest rank.
 fn cohorts<'a>(trace: &'a Trace, options: &Options) -> Result<Vec<&'a Cohort>, Error> {
     let bundle = &trace.bundle;
@@ -121,5 +128,14 @@ fn cohorts<'a>(trace: &'a Trace, options: &Options) -> Result<Vec<&'a Cohort>, E
     };
     let mut cohorts: Vec<&Cohort> = bundle.cohorts.iter().filter(wanted).collect();
     cohorts.sort_by_key(|cohort| (cohort.thread, cohort.ranks.iter().next()));
+    // Rules are gone through call by call, for one rank of each kind.
+    let rules = cohorts.iter().filter(|cohort| !is_tree(bundle, cohort));
+    let calls = rules.fold(0u64, |sum, cohort| {
+        let first = cohort.ranks.iter().next().unwrap_or(0);
+        bundle.counts(cohort, first).iter().fold(sum, |sum, (_, times)| sum.saturating_add(*times))
+    });
+    if calls > MOST_CALLS {
+        return Err(Error::TooMany { calls, most: MOST_CALLS });
+    }
     Ok(cohorts)
 }

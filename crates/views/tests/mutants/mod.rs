@@ -1,0 +1,431 @@
+//! Traces that somebody changed: real ones, with bytes of their unpacked sections (or of the packed ones) changed and the
+//! checksums made right again, through everything that reads traces. A panic, more memory or more time than a reader may
+//! take is a finding. A number stands for a mutant: the same number, the same bytes.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::{self, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use refrain_encode::{Folding, Tape};
+use refrain_fold::bundle::Bundle;
+use refrain_sites::Binaries;
+use refrain_tracefile::part::{self, Part};
+use refrain_tracefile::{SectionInfo, Trace};
+use refrain_views::dump::{Format, From, Selection, dump, dump_from};
+use refrain_views::{info, loops, stats, verify, written};
+
+/// What one command may hold at a time: the seeds are some kilobytes each.
+const MEMORY: u64 = 1 << 30;
+/// What it may write: as if it were piped to `head`, it ends then.
+const OUTPUT: usize = 1 << 18;
+/// How long `verify` is waited for, which reads every call; it would go on and show how far it is.
+const READING: Duration = Duration::from_millis(20);
+
+/// Counts what is held, and the most that was.
+pub struct Counting;
+
+static HELD: AtomicU64 = AtomicU64::new(0);
+static MOST: AtomicU64 = AtomicU64::new(0);
+static MUTANT: AtomicU64 = AtomicU64::new(0);
+/// When the command at hand began, in milliseconds after the start; 0 if there is none.
+static BEGAN: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: the system's allocator does all the work; this counts beside it, in atomics.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let size = layout.size() as u64;
+        let held = HELD.fetch_add(size, Relaxed).wrapping_add(size);
+        MOST.fetch_max(held, Relaxed);
+        if held > 4 * MEMORY {
+            // Nothing may be allocated here, and the machine has other users.
+            stop("holds more than 4 GiB");
+        }
+        // SAFETY: what was promised to us is passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size() as u64, Relaxed);
+        // SAFETY: as above; all memory of ours is the system's.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Says which mutant it is, without allocating, and ends the process.
+fn stop(why: &str) -> ! {
+    let mut digits = [0u8; 20];
+    let (mut number, mut at) = (MUTANT.load(Relaxed), digits.len());
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    let mut err = io::stderr();
+    for text in [&b"mutant "[..], &digits[at..], b": ", why.as_bytes(), b"\n"] {
+        let _ = err.write_all(text);
+    }
+    std::process::abort()
+}
+
+/// A thread that ends the process when a command takes longer than this.
+pub fn watch(start: Instant, longest: Duration) {
+    std::thread::spawn(move || {
+        loop {
+            std::thread::sleep(Duration::from_millis(200));
+            let (began, now) = (BEGAN.load(Relaxed), start.elapsed().as_millis() as u64);
+            if began != 0 && now.saturating_sub(began) > longest.as_millis() as u64 {
+                stop("takes too long");
+            }
+        }
+    });
+}
+
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, most: usize) -> usize {
+        ((self.next() >> 16) % most.max(1) as u64) as usize
+    }
+}
+
+/// A good trace, and where its sections are.
+struct Seed {
+    bytes: Vec<u8>,
+    sections: Vec<SectionInfo>,
+}
+
+pub struct Fuzz {
+    seeds: Vec<Seed>,
+    texts: Vec<String>,
+    /// Headers with journals, and snapshots without their checksum.
+    parts: Vec<Vec<u8>>,
+    snapshots: Vec<Vec<u8>>,
+    start: Instant,
+    scratch: PathBuf,
+    pub commands: u64,
+    /// Mutants that were read, by at least the reader of files.
+    pub read: u64,
+}
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut paths: Vec<PathBuf> =
+        entries.map(|entry| entry.unwrap().path()).filter(|p| p.is_file()).collect();
+    paths.sort();
+    paths
+}
+
+impl Fuzz {
+    pub fn new() -> Fuzz {
+        let start = Instant::now();
+        let (mut seeds, mut texts) = (Vec::new(), Vec::new());
+        for path in [files(&folder("tests/seeds")), files(&folder("../tracefile/tests/fixtures"))].concat() {
+            let trace = refrain_tracefile::open(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+            for bytes in [refrain_tracefile::write_plain(&trace), refrain_tracefile::write(&trace)] {
+                let sections = refrain_tracefile::sections(&bytes).unwrap();
+                seeds.push(Seed { bytes, sections });
+            }
+            let mut text = Vec::new();
+            written::write(&trace, &mut text).unwrap();
+            texts.push(String::from_utf8(text).unwrap());
+        }
+        let of_parts = |is: fn(&str) -> bool| -> Vec<Vec<u8>> {
+            let paths = files(&folder("tests/seeds/parts")).into_iter();
+            let paths = paths.filter(|path| is(&path.to_string_lossy()));
+            paths.map(|path| std::fs::read(path).unwrap()).collect()
+        };
+        let parts = of_parts(|name| name.ends_with(".part"));
+        let snapshots = of_parts(|name| !name.ends_with(".part"));
+        let scratch = std::env::temp_dir().join(format!("refrain-fuzz-{}", std::process::id()));
+        std::fs::create_dir_all(&scratch).unwrap();
+        Fuzz { seeds, texts, parts, snapshots, start, scratch, commands: 0, read: 0 }
+    }
+
+    /// Everything that reads, on one mutant. `Err` is what went wrong.
+    pub fn round(&mut self, number: u64) -> Result<(), String> {
+        MUTANT.store(number, Relaxed);
+        let mut random = Random::new(number);
+        match random.below(16) {
+            0..4 => self.text(&mut random),
+            4 => self.part(&mut random),
+            _ => self.file(&mut random),
+        }
+    }
+
+    /// Runs one command, in its bounds.
+    fn command<T>(&mut self, name: &str, run: impl FnOnce() -> T) -> Result<Option<T>, String> {
+        self.commands += 1;
+        let before = HELD.load(Relaxed);
+        MOST.store(before, Relaxed);
+        BEGAN.store(self.start.elapsed().as_millis() as u64 + 1, Relaxed);
+        let outcome = catch_unwind(AssertUnwindSafe(run));
+        BEGAN.store(0, Relaxed);
+        let more = MOST.load(Relaxed).saturating_sub(before);
+        if more > MEMORY {
+            return Err(format!("{name}: holds {} MiB", more >> 20));
+        }
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(thrown) if thrown.is::<Enough>() => Ok(None),
+            Err(_) => Err(format!("{name}: panics")),
+        }
+    }
+
+    fn file(&mut self, random: &mut Random) -> Result<(), String> {
+        // Plain ones stand at even places; of a packed one everything after the change is another thing.
+        let packed = usize::from(random.below(4) == 0);
+        let seed = &self.seeds[random.below(self.seeds.len() / 2) * 2 + packed];
+        let mut bytes = seed.bytes.clone();
+        for _ in 0..1 + random.below(2) * random.below(4) {
+            // Not the header: its lengths say where sections are.
+            let section = &seed.sections[1 + random.below(seed.sections.len() - 1)];
+            if section.stored > 0 {
+                let at = section.offset + random.below(section.stored);
+                change(&mut bytes, at, random);
+            }
+        }
+        seal(&mut bytes, &seed.sections);
+        let read = self.command("read", || refrain_tracefile::read(&bytes).ok())?.flatten();
+        self.command("info", || refrain_tracefile::outline(&bytes).ok())?;
+        let Some(trace) = read else { return Ok(()) };
+        self.read += 1;
+        self.views(&trace)
+    }
+
+    fn views(&mut self, trace: &Trace) -> Result<(), String> {
+        let file = info::File { name: "t.rfn", bytes: 0, sections: &[] };
+        self.command("info", || {
+            let _ = info::write_text(trace, &file, &mut Head::new());
+            let _ = info::write_json(trace, &file, &mut Head::new());
+        })?;
+        self.command("stats", || {
+            if let Ok(rows) = stats::stats(trace) {
+                let _ = stats::write_text(trace, &rows, stats::Per::Both, &mut Head::new());
+                let _ = stats::write_json(trace, &rows, stats::Per::Rank, &mut Head::new());
+            }
+        })?;
+        let names = Binaries::new(&trace.bundle.sites, &[]);
+        self.command("stats --per site", || {
+            if let Ok(rows) = stats::sites(trace, &names) {
+                let _ = stats::write_sites_text(trace, &rows, &mut Head::new());
+                let _ = stats::write_sites_json(trace, &rows, &mut Head::new());
+            }
+        })?;
+        let all = Selection::default();
+        self.command("dump", || drop(dump(trace, &all, Format::Text, &mut Head::new())))?;
+        self.command("dump --format json", || drop(dump(trace, &all, Format::Json, &mut Head::new())))?;
+        self.command("dump --stacks", || {
+            let from = From { names: &names, stacks: true };
+            let _ = dump_from(trace, &all, Format::Text, Some(from), &mut Head::new());
+        })?;
+        let folded = loops::Options { folded: true, all: true, ..loops::Options::default() };
+        for options in [loops::Options::default(), folded] {
+            self.command("loops", || drop(loops::write_text(trace, &names, &options, &mut Head::new())))?;
+            self.command("loops --json", || {
+                drop(loops::write_json(trace, &names, &options, &mut Head::new()))
+            })?;
+        }
+        self.command("loops --events", || {
+            drop(loops::write_events(trace, &loops::Options::default(), &mut Head::new()))
+        })?;
+        self.command("loops --text", || drop(written::write(trace, &mut Head::new())))?;
+        self.command("verify", || {
+            let began = Instant::now();
+            verify::verify(trace, &mut |_, _| {
+                if began.elapsed() > READING {
+                    resume_unwind(Box::new(Enough));
+                }
+            })
+        })?;
+        self.command("write", || refrain_tracefile::write(trace))?;
+        Ok(())
+    }
+
+    /// `import`.
+    fn text(&mut self, random: &mut Random) -> Result<(), String> {
+        let mut bytes = self.texts[random.below(self.texts.len())].clone().into_bytes();
+        for _ in 0..1 + random.below(4) {
+            let at = random.below(bytes.len());
+            // Of a text, numbers are what matters.
+            match random.below(3) {
+                0 => bytes[at] = b"0123456789 x:-|r\n"[random.below(17)],
+                1 => {
+                    let digits = format!("{}", random.next() >> random.below(64));
+                    bytes.splice(at..at, digits.into_bytes());
+                }
+                _ => change(&mut bytes, at, random),
+            }
+        }
+        let Ok(text) = String::from_utf8(bytes) else { return Ok(()) };
+        let read = self.command("import", || written::read(&text).ok())?.flatten();
+        let Some(trace) = read else { return Ok(()) };
+        let saved = self.command("import", || refrain_tracefile::write(&trace))?.unwrap_or_default();
+        let read = self.command("read", || refrain_tracefile::read(&saved).ok())?.flatten();
+        let Some(trace) = read else { return Ok(()) };
+        self.read += 1;
+        self.views(&trace)
+    }
+
+    /// `recover`.
+    fn part(&mut self, random: &mut Random) -> Result<(), String> {
+        if self.parts.is_empty() {
+            return Ok(());
+        }
+        let mut part = self.parts[random.below(self.parts.len())].clone();
+        let mut snapshot = self.snapshots[random.below(self.snapshots.len())].clone();
+        for _ in 0..1 + random.below(4) {
+            let bytes = if random.below(2) == 0 { &mut part } else { &mut snapshot };
+            // A header is mostly zeros.
+            let (from, to) = match random.below(4) {
+                0 => (0, 256),
+                _ => (
+                    bytes.len().saturating_sub(if bytes.len() > part::HEADER { 300 } else { 1 << 20 }),
+                    bytes.len(),
+                ),
+            };
+            let at = (from + random.below(to - from)).min(bytes.len() - 1);
+            change(bytes, at, random);
+        }
+        let sum = crc(&snapshot[4..]);
+        snapshot[..4].copy_from_slice(&sum);
+        let path = self.scratch.join("a.part");
+        std::fs::write(&path, &part).unwrap();
+        (1..4).for_each(|number| std::fs::write(part::snapshot_path(&path, number), &snapshot).unwrap());
+        let read = self.command("recover: a part", || Part::read(&path).ok())?.flatten();
+        let Some(part) = read else { return Ok(()) };
+        self.read += 1;
+        let bundle = self.command("recover", || {
+            let folding = part.text("option fold").and_then(|fold| fold.parse::<Folding>().ok());
+            let folding = folding.unwrap_or_default();
+            let mut tape = match &part.snapshot {
+                Some(snapshot) => Tape::resume(snapshot, folding).ok()?,
+                None => Tape::new(folding),
+            };
+            let _ = refrain_encode::replay(&part.journal, &mut tape);
+            Tape::bundle(0, [(0, &mut tape)], |ticks| ticks).ok()
+        })?;
+        let Some(Some(bundle)) = bundle else { return Ok(()) };
+        self.whole(bundle)
+    }
+
+    fn whole(&mut self, bundle: Bundle) -> Result<(), String> {
+        let mut trace = Trace { bundle, ..Trace::default() };
+        trace.meta.ranks = 1;
+        self.command("canonical", || drop(trace.bundle.canonical()))?;
+        let saved = self.command("write", || refrain_tracefile::write(&trace))?.unwrap_or_default();
+        self.command("read", || refrain_tracefile::read(&saved).map(drop))?;
+        self.views(&trace)
+    }
+}
+
+impl Drop for Fuzz {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.scratch);
+    }
+}
+
+/// Thrown by what need not go on.
+struct Enough;
+
+/// A reader that has seen enough after a while.
+struct Head(usize);
+
+impl Head {
+    fn new() -> Head {
+        Head(OUTPUT)
+    }
+}
+
+impl Write for Head {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::BrokenPipe)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A byte, or a few, become something else. The length stays.
+fn change(bytes: &mut [u8], at: usize, random: &mut Random) {
+    match random.below(6) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes[at] = random.next() as u8,
+        2 => bytes[at] = [0, 1, 2, 3, 0x7f, 0x80, 0xfe, 0xff][random.below(8)],
+        3 => bytes[at] = bytes[at].wrapping_add(1),
+        // A large number, as varints go.
+        4 => {
+            let length = 1 + random.below(9);
+            let end = (at + length).min(bytes.len());
+            bytes[at..end].fill(0xff);
+            bytes[end - 1] = 0x7f;
+        }
+        _ => {
+            let other = random.below(bytes.len());
+            let length = 1 + random.below(8).min(bytes.len() - other.max(at) - 1);
+            let copy = bytes[other..other + length].to_vec();
+            bytes[at..at + length].copy_from_slice(&copy);
+        }
+    }
+}
+
+fn crc(bytes: &[u8]) -> [u8; 4] {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut at = 0;
+        while at < 256 {
+            let (mut sum, mut bit) = (at as u32, 0);
+            while bit < 8 {
+                sum = if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
+                bit += 1;
+            }
+            table[at] = sum;
+            at += 1;
+        }
+        table
+    };
+    let step = |sum: u32, &byte: &u8| sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)];
+    (!bytes.iter().fold(!0u32, step)).to_le_bytes()
+}
+
+/// Writes right checksums into a file whose sections were changed.
+fn seal(bytes: &mut [u8], sections: &[SectionInfo]) {
+    let number = |bytes: &[u8], mut at: usize| {
+        while bytes[at] >= 0x80 {
+            at += 1;
+        }
+        at + 1
+    };
+    let mut at = number(bytes, 7);
+    for section in &sections[1..] {
+        at = number(bytes, at + 1);
+        let sum = crc(&bytes[section.offset..section.offset + section.stored]);
+        bytes[at..at + 4].copy_from_slice(&sum);
+        at += 4;
+    }
+    let sum = crc(&bytes[..at]);
+    bytes[at..at + 4].copy_from_slice(&sum);
+}

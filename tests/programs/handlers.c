@@ -1,6 +1,7 @@
 /* What a program does with signals: handlers HOW. Prints what it finds, which must be the same with and without a
  * tracer. "query" asks for the action of every signal in a constructor, before and after MPI_Init, and in children;
- * "chain" calls the handler that was there before its own; "faults" handles faults in every way that C offers. */
+ * "chain" calls the handler that was there before its own; "faults" handles faults in every way that C offers; "torn PARTS" cuts the
+ * tracer's files under its feet. */
 #define _GNU_SOURCE
 #include "common.h"
 
@@ -58,9 +59,10 @@ static void query(const char *when)
     fflush(stdout);
 }
 
-__attribute__((constructor)) static void early(void)
+/* The GNU linker gives constructors what main is given. */
+__attribute__((constructor)) static void early(int argc, char **argv)
 {
-    if (getenv("QUERY_EARLY"))
+    if (argc > 1 && !strcmp(argv[1], "query"))
         query("constructor");
 }
 
@@ -281,6 +283,32 @@ static void faults(void)
         sigaction(all[i], &first[i], NULL);
 }
 
+/* Cuts the tracer's files, makes calls that are written there, and looks who is told. */
+static void torn(const char *parts)
+{
+    char command[4096];
+    struct sigaction action;
+    snprintf(command, sizeof command, "for f in %s/*.part; do : >$f; done", parts);
+    puts(system(command) == 0 ? "cut" : "not cut");
+    memset(&action, 0, sizeof action);
+    action.sa_handler = one;
+    action.sa_flags = SA_RESETHAND;
+    sigaction(SIGBUS, &action, NULL);
+    if (sigsetjmp(back, 1) == 0) {
+        for (int i = 0; i < 10; i++)
+            MPI_Barrier(MPI_COMM_SELF);
+        puts("not handled");
+    }
+    /* It is still there, for one fault of the program's own. */
+    send_fault(SIGBUS);
+    installed("used up", SIGBUS);
+    if (system(command) != 0)
+        puts("not cut");
+    for (int i = 0; i < 10; i++)
+        MPI_Barrier(MPI_COMM_SELF);
+    puts("not handled");
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2)
@@ -308,6 +336,8 @@ int main(int argc, char **argv)
             chain();
         if (!strcmp(argv[1], "faults"))
             faults();
+        if (!strcmp(argv[1], "torn") && argc > 2)
+            torn(argv[2]);
         MPI_Barrier(MPI_COMM_SELF);
     }
     MPI_Finalize();

@@ -1,23 +1,18 @@
-/* A signal handler calls MPI_Finalize: late_end WHERE [MICROSECONDS]. "computing": the timer strikes while the program
- * makes short calls, so anywhere; "waiting": while it waits in MPI for a message that never comes; "other": in a thread
- * that makes no calls while the main one does; "jump": the handler leaves a call of MPI by a jump before. */
+/* A signal handler calls MPI_Finalize: late_end WHERE [MICROSECONDS]. "computing": a timer strikes while the program makes
+ * short calls, so anywhere; "waiting": while it waits in MPI for a message that never comes, which MPICH does not survive;
+ * "calling": while MPI calls a function of the program's; "standing": another thread finalizes while the main one stands
+ * still in a handler of its own, for ever. */
 #define _GNU_SOURCE
 #include "common.h"
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <unistd.h>
 
-static sigjmp_buf back;
-static int jumps;
-
 static void end(int number)
 {
     (void)number;
-    if (jumps)
-        siglongjmp(back, 1);
     MPI_Finalize();
     if (write(1, "ended\n", 6) != 6)
         _exit(9);
@@ -36,15 +31,35 @@ static void strike(long after)
     setitimer(ITIMER_REAL, &timer, NULL);
 }
 
-static void *stand(void *after)
+static int deleted(MPI_Comm comm, int key, void *value, void *more)
 {
-    sigset_t alarm;
-    sigemptyset(&alarm);
-    sigaddset(&alarm, SIGALRM);
-    pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
-    strike((long)after);
+    (void)comm;
+    (void)key;
+    (void)value;
+    (void)more;
+    raise(SIGALRM);
+    return MPI_SUCCESS;
+}
+
+static volatile sig_atomic_t stands;
+
+static void stand(int number)
+{
+    (void)number;
+    stands = 1;
     for (;;)
         pause();
+}
+
+static pthread_t first;
+
+static void *stop_and_end(void *after)
+{
+    usleep((useconds_t)(long)after);
+    pthread_kill(first, SIGUSR1);
+    while (!stands)
+        usleep(100);
+    end(0);
     return NULL;
 }
 
@@ -54,33 +69,25 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     long after = argc > 2 ? atol(argv[2]) : 20000;
-    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = end;
-    sigaction(SIGALRM, &action, NULL);
-    sigset_t alarm;
-    sigemptyset(&alarm);
-    sigaddset(&alarm, SIGALRM);
+    signal(SIGALRM, end);
+    signal(SIGUSR1, stand);
+    first = pthread_self();
     pthread_t thread;
-    if (!strcmp(argv[1], "other"))
-        pthread_sigmask(SIG_BLOCK, &alarm, NULL);
     pthread_create(&thread, NULL, look_once, NULL);
     pthread_join(thread, NULL);
-    if (!strcmp(argv[1], "other"))
-        pthread_create(&thread, NULL, stand, (void *)after);
-    else
+    if (!strcmp(argv[1], "standing"))
+        pthread_create(&thread, NULL, stop_and_end, (void *)after);
+    else if (strcmp(argv[1], "calling") != 0)
         strike(after);
+    if (!strcmp(argv[1], "calling")) {
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, deleted, &number, NULL);
+        MPI_Comm_set_attr(MPI_COMM_SELF, number, &value);
+        MPI_Comm_delete_attr(MPI_COMM_SELF, number);
+    }
     if (!strcmp(argv[1], "waiting"))
         MPI_Recv(&value, 1, MPI_INT, rank, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    if (!strcmp(argv[1], "jump")) {
-        jumps = 1;
-        if (sigsetjmp(back, 1) == 0)
-            MPI_Recv(&value, 1, MPI_INT, rank, 7, MPI_COMM_SELF, MPI_STATUS_IGNORE);
-        jumps = 0;
-        end(0);
-    }
     for (long i = 0;; i++) {
         /* New values all the time, so that we are seldom in MPI and mostly in whoever looks at the calls. */
         MPI_Status status;

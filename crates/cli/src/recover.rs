@@ -238,7 +238,7 @@ fn tags(processes: &[Process], size: u32, lossy: &Lossy) -> Option<Tags> {
     Some(all)
 }
 
-fn signal_name(number: i64) -> String {
+pub fn signal_name(number: i64) -> String {
     const NAMES: [(i32, &str); 17] = [
         (libc::SIGHUP, "SIGHUP"),
         (libc::SIGINT, "SIGINT"),

@@ -10,6 +10,7 @@ mod safety;
 pub mod stream;
 mod summary;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -419,20 +420,25 @@ impl Recorder for Real {
     }
 
     fn finalize(call: Observed<'_>, ending: Ending) {
-        if ending != Ending::Stopped
-            && let Some(mut entered) = Entered::enter()
-        {
-            // Its result is not known before it has returned, when nothing can be merged any more.
-            before(&mut entered, call);
-            after(&mut entered, call, 0, 0);
-        }
-        let (Recording { state, streams }, ending) = match state::take_recorder() {
-            Ok(recording) => (recording, ending),
-            Err(_) => {
-                say(
-                    "a thread is still recording a call in MPI_Finalize; what it has recorded is taken from its part",
-                );
+        let record = || {
+            if ending != Ending::Stopped
+                && let Some(mut entered) = Entered::enter()
+            {
+                // Its result is not known before it has returned, when nothing can be merged any more.
+                before(&mut entered, call);
+                after(&mut entered, call, 0, 0);
+            }
+        };
+        // Where another thread never gives back what this takes, waiting for it once is enough.
+        let recorded = catch_unwind(AssertUnwindSafe(record)).is_ok();
+        let taken = if recorded { state::take_recorder().ok() } else { None };
+        let (Recording { state, streams }, ending) = match taken {
+            Some(recording) => (recording, ending),
+            None => {
                 endings::lose(Lost::Stopped);
+                say(
+                    "a call was still being recorded in MPI_Finalize; the trace is made of what was kept before",
+                );
                 (Recording::default(), Ending::Stopped)
             }
         };

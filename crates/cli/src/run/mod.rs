@@ -82,6 +82,12 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
         return Err(not_started(&plan.words[0], &command.exec()));
     }
     let status = wait::run(&mut command).map_err(|e| not_started(&plan.words[0], &e))?;
+    if part::directory(&plan.out).is_dir()
+        && let Some(signal) = wait::signal(status)
+    {
+        let (command, name) = (Path::new(&plan.words[0]).display(), recover::signal_name(signal.into()));
+        say(&format!("{command} ended with {}, which stands for {name}", wait::exit_code(status)));
+    }
     report(&plan, &before, status.success());
     Ok(ExitCode::from(wait::exit_code(status)))
 }

@@ -38,6 +38,11 @@ pub fn exit_code(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(u8::MAX)
 }
 
+/// The signal that ended it, or, as launchers say it, one of its processes.
+pub fn signal(status: ExitStatus) -> Option<i32> {
+    status.signal().or_else(|| status.code()?.checked_sub(128).filter(|signal| (1..=64).contains(signal)))
+}
+
 fn wait(child: &mut Child, set: &libc::sigset_t) -> io::Result<ExitStatus> {
     loop {
         // SIGCHLD is blocked, so a child that ends after this look leaves the signal pending for sigwaitinfo.

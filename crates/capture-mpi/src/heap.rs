@@ -219,9 +219,9 @@ impl Lock {
             } else if holder & WAITED_FOR != 0
                 || self.0.compare_exchange(holder, holder | WAITED_FOR, Relaxed, Relaxed).is_ok()
             {
-                let expected = (holder | WAITED_FOR) as u32;
+                let expected = (holder | WAITED_FOR) as u32 as usize;
                 let forever = null_mut::<libc::timespec>();
-                let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+                let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
                 // SAFETY: a word of ours, which the kernel compares and does not change.
                 unsafe { libc::syscall(libc::SYS_futex, self.half(), wait, expected, forever) };
             }
@@ -233,9 +233,9 @@ impl Lock {
     fn release(&self) {
         compiler_fence(AcqRel);
         if self.0.swap(0, Release) & WAITED_FOR != 0 {
-            let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+            let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
             // SAFETY: the address is only looked up among those who wait.
-            unsafe { libc::syscall(libc::SYS_futex, self.half(), wake, 1) };
+            unsafe { libc::syscall(libc::SYS_futex, self.half(), wake, 1usize) };
         }
     }
 

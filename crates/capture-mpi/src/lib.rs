@@ -28,6 +28,7 @@ pub mod clock;
 pub mod config;
 mod elf;
 pub mod filter;
+mod footprint;
 mod guard;
 mod heap;
 pub mod hooks;

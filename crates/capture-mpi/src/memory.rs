@@ -139,13 +139,21 @@ fn redirected(name: &[u8]) -> Option<*const c_void> {
     })
 }
 
+// Where nothing is marked each of these ends in the call itself, which then is a jump: a sanitizer looks at who called it.
+
 unsafe extern "C" fn on_malloc<W: Way>(size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, malloc(size));
+    }
     let memory = pass!(W, malloc(size));
     allocated::<W>(memory, size);
     memory
 }
 
 unsafe extern "C" fn on_calloc<W: Way>(count: usize, size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, calloc(count, size));
+    }
     let memory = pass!(W, calloc(count, size));
     // Where this overflows the allocator returned null.
     allocated::<W>(memory, count.wrapping_mul(size));
@@ -153,10 +161,16 @@ unsafe extern "C" fn on_calloc<W: Way>(count: usize, size: usize) -> *mut c_void
 }
 
 unsafe extern "C" fn on_realloc<W: Way>(old: *mut c_void, size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, realloc(old, size));
+    }
     resized::<W>(old, size, || pass!(W, realloc(old, size)))
 }
 
 unsafe extern "C" fn on_reallocarray<W: Way>(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, reallocarray(old, count, size));
+    }
     // Where this overflows the allocator returns null, and the old memory stays.
     let bytes = count.saturating_mul(size);
     resized::<W>(old, bytes, || pass!(W, reallocarray(old, count, size)))
@@ -166,7 +180,7 @@ unsafe extern "C" fn on_reallocarray<W: Way>(old: *mut c_void, count: usize, siz
 /// allocator's luck, and must not show in a trace.
 #[inline]
 fn resized<W: Way>(old: *mut c_void, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let known = W::marks() && !old.is_null();
+    let known = !old.is_null();
     let length = if known { HEAP.length(old as usize) } else { None };
     if known {
         released::<W>(old);
@@ -190,6 +204,9 @@ unsafe extern "C" fn on_posix_memalign<W: Way>(
     alignment: usize,
     size: usize,
 ) -> c_int {
+    if !W::marks() {
+        return pass!(W, posix_memalign(memory, alignment, size));
+    }
     let code = pass!(W, posix_memalign(memory, alignment, size));
     if code == 0 {
         // SAFETY: on success the program's pointer was written.
@@ -199,24 +216,36 @@ unsafe extern "C" fn on_posix_memalign<W: Way>(
 }
 
 unsafe extern "C" fn on_aligned_alloc<W: Way>(alignment: usize, size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, aligned_alloc(alignment, size));
+    }
     let memory = pass!(W, aligned_alloc(alignment, size));
     allocated::<W>(memory, size);
     memory
 }
 
 unsafe extern "C" fn on_memalign<W: Way>(alignment: usize, size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, memalign(alignment, size));
+    }
     let memory = pass!(W, memalign(alignment, size));
     allocated::<W>(memory, size);
     memory
 }
 
 unsafe extern "C" fn on_valloc<W: Way>(size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, valloc(size));
+    }
     let memory = pass!(W, valloc(size));
     allocated::<W>(memory, size);
     memory
 }
 
 unsafe extern "C" fn on_pvalloc<W: Way>(size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, pvalloc(size));
+    }
     let memory = pass!(W, pvalloc(size));
     allocated::<W>(memory, size);
     memory

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 
 use libc::off_t;
 
-use crate::state::TRACKING;
+use super::imports::sanitized;
+use crate::state::{REDIRECTED, TRACKING};
 
 type Memory = *mut c_void;
 
@@ -128,6 +129,9 @@ impl Real {
         }
         if !asked_for() {
             TRACKING.store(false, Relaxed);
+        }
+        if sanitized() {
+            REDIRECTED.store(true, Relaxed);
         }
         self.resolving.store(false, Release);
     }

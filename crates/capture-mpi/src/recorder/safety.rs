@@ -19,7 +19,7 @@ use refrain_tracefile::part::{self, HEADER, Lost, Word};
 use super::endings;
 use crate::clock::Moment;
 use crate::guard::say;
-use crate::state;
+use crate::{footprint, state};
 
 /// The tail's first size, unless a test says otherwise.
 pub const ROOM: usize = 1 << 20;
@@ -27,6 +27,8 @@ pub const ROOM: usize = 1 << 20;
 const SHARE: usize = 4;
 /// The clocks are compared after 1, 2, 4, ... calls, and then after so many.
 const COMPARED: u64 = 4096;
+/// After so many calls what is needed at the beginning only has been needed. Powers of two.
+const SETTLED: [u64; 3] = [16, 256, 4096];
 /// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
 const PAUSE: u64 = 1 << 16;
 
@@ -111,6 +113,13 @@ impl Tail {
         let start = map(file, HEADER, length)?;
         endings::shield(start as usize, length);
         Ok(Tail { start, length })
+    }
+
+    /// Up to `used` it is written and not looked at again: the file has it, and it need not lie in this process's memory.
+    /// Where it is written anew, the pages come back.
+    fn let_go(&self, used: usize) {
+        // SAFETY: advice about our own mapping of a file, whose contents stay; whole pages of it.
+        unsafe { libc::madvise(self.start.cast(), used / HEADER * HEADER, libc::MADV_DONTNEED) };
     }
 
     fn bytes(&mut self) -> &mut [u8] {
@@ -257,6 +266,10 @@ impl Safe {
     #[cold]
     fn compare_clocks(&mut self) {
         let now = Moment::now();
+        self.tail.let_go(self.used);
+        if SETTLED.contains(&self.calls) {
+            footprint::let_go_of_code();
+        }
         self.word(Word::LaterTicks).store(now.ticks, Relaxed);
         self.word(Word::LaterNanoseconds).store(now.nanoseconds, Relaxed);
         if self.word(Word::Fault).load(Relaxed) != 0 {

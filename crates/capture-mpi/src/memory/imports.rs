@@ -18,7 +18,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Redirected, allocated, mmap, mremap, munmap, operators, redirected, released};
+use super::{allocated, mmap, mremap, munmap, operators, redirected, released, tracking};
 use crate::elf::{Module, Which};
 use crate::state::{ALLOCATOR, FIRST_ALLOCATOR, REDIRECTED};
 
@@ -93,11 +93,15 @@ type Allocated = extern "C" fn(*const c_void, usize);
 type Released = extern "C" fn(*const c_void);
 
 extern "C" fn on_allocated(memory: *const c_void, size: usize) {
-    allocated::<Redirected>(memory.cast_mut(), size);
+    if tracking() {
+        allocated(memory.cast_mut(), size);
+    }
 }
 
 extern "C" fn on_released(memory: *const c_void) {
-    released::<Redirected>(memory.cast_mut());
+    if tracking() {
+        released(memory.cast_mut());
+    }
 }
 
 /// Whether a sanitizer that has a `malloc` of its own is in this process. Asks nothing of the linker.

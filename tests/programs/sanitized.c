@@ -1,6 +1,17 @@
 /* To be built with a sanitizer. A ring in buffers of the heap, and then, on rank 0, what argv[1] names: "overflow" writes
- * one byte too many, "leak" loses a buffer. */
+ * one byte too many, "leak" loses some memory. */
 #include "common.h"
+
+/* Not one that MPI was given: a copy of its address may lie anywhere, and the sanitizer takes it for a use. */
+static OWN_FRAME void lose(void)
+{
+    for (int i = 0; i < 3; i++) {
+        char *volatile lost = malloc(333);
+        lost[0] = 1;
+        lost = NULL;
+    }
+    printf("sanitized: lost\n");
+}
 
 int main(int argc, char **argv)
 {
@@ -19,9 +30,9 @@ int main(int argc, char **argv)
     if (rank == 0)
         printf("sanitized: %d\n", all);
     free(out);
-    if (rank != 0 || strcmp(fault, "leak") != 0)
-        free(in);
-    in = out = NULL;
+    free(in);
+    if (rank == 0 && strcmp(fault, "leak") == 0)
+        lose();
     MPI_Finalize();
     return 0;
 }

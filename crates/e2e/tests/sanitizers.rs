@@ -72,7 +72,11 @@ fn address_sanitizer() {
     for library in Library::ALL {
         for (what, name, flags) in [
             ("AddressSanitizer, linked shared", "asan", &["-fsanitize=address"][..]),
-            ("AddressSanitizer, linked statically", "asan-static", &["-fsanitize=address", "-static-libasan"]),
+            (
+                "AddressSanitizer, linked statically",
+                "asan-static",
+                &["-fsanitize=address", "-static-libasan"],
+            ),
             (
                 "AddressSanitizer, linked statically and visible",
                 "asan-visible",
@@ -108,7 +112,8 @@ fn leaks() {
         };
         assert!(!lost(&untraced).is_empty(), "{untraced:?}");
         assert_eq!((traced.code, lost(&traced)), (untraced.code, lost(&untraced)), "{traced:?}");
-        assert!(!said(&traced).contains("librefrain"), "{traced:?}");
+        // Not its file's name: places in libraries that are gone by then are told as being beyond another's end.
+        assert!(!said(&traced).contains("capture-mpi/src"), "{traced:?}");
     }
 }
 

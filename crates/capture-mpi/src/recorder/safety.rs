@@ -27,8 +27,8 @@ pub const ROOM: usize = 1 << 20;
 const SHARE: usize = 4;
 /// The clocks are compared after 1, 2, 4, ... calls, and then after so many.
 const COMPARED: u64 = 4096;
-/// After so many calls what is needed at the beginning only has been needed. Powers of two.
-const SETTLED: [u64; 3] = [16, 256, 4096];
+/// After so many calls, twice as many and so on, what was needed for new calls is let go of.
+const SETTLED: u64 = 16;
 /// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
 const PAUSE: u64 = 1 << 16;
 
@@ -267,7 +267,7 @@ impl Safe {
     fn compare_clocks(&mut self) {
         let now = Moment::now();
         self.tail.let_go(self.used);
-        if SETTLED.contains(&self.calls) {
+        if self.calls.is_power_of_two() && self.calls >= SETTLED {
             footprint::let_go_of_code();
         }
         self.word(Word::LaterTicks).store(now.ticks, Relaxed);

@@ -68,6 +68,24 @@ impl Module {
         found
     }
 
+    /// The pages of the module at that address which nobody is meant to write to: its code and its constants.
+    pub fn constant(address: usize) -> Vec<Range<usize>> {
+        let mut found = Vec::new();
+        walk(&mut |base, headers| {
+            let loads = || headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
+            let memory = |h: &Elf64_Phdr| {
+                let start = base + h.p_vaddr as usize;
+                start..start + h.p_memsz as usize
+            };
+            let wanted = loads().any(|h| memory(h).contains(&address));
+            if wanted {
+                found.extend(loads().filter(|h| h.p_flags & libc::PF_W == 0).map(memory));
+            }
+            wanted
+        });
+        found
+    }
+
     /// All that have symbols, in the order in which names are looked up.
     pub fn all() -> Vec<Module> {
         let mut all = Vec::new();

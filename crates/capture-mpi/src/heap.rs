@@ -31,7 +31,7 @@ pub struct Heap {
     lock: Lock,
     /// Touched only by the thread that holds `lock`.
     small: UnsafeCell<Dlmalloc<Pages>>,
-    spare: Spare,
+    spare: &'static Spare,
 }
 
 // SAFETY: `small` is touched only under `lock`.
@@ -41,13 +41,12 @@ fn large(layout: Layout) -> bool {
     layout.size() >= LARGE && layout.align() <= PAGE
 }
 
-#[expect(clippy::missing_safety_doc, reason = "said once, at the type")]
 impl Heap {
-    pub const fn new() -> Heap {
+    pub const fn new(spare: &'static Spare) -> Heap {
         Heap {
             lock: Lock(AtomicUsize::new(0)),
             small: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)),
-            spare: Spare::new(),
+            spare,
         }
     }
 
@@ -219,9 +218,9 @@ impl Lock {
             } else if holder & WAITED_FOR != 0
                 || self.0.compare_exchange(holder, holder | WAITED_FOR, Relaxed, Relaxed).is_ok()
             {
-                let expected = (holder | WAITED_FOR) as u32;
+                let expected = (holder | WAITED_FOR) as u32 as usize;
                 let forever = null_mut::<libc::timespec>();
-                let wait = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+                let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
                 // SAFETY: a word of ours, which the kernel compares and does not change.
                 unsafe { libc::syscall(libc::SYS_futex, self.half(), wait, expected, forever) };
             }
@@ -233,9 +232,9 @@ impl Lock {
     fn release(&self) {
         compiler_fence(AcqRel);
         if self.0.swap(0, Release) & WAITED_FOR != 0 {
-            let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+            let wake = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
             // SAFETY: the address is only looked up among those who wait.
-            unsafe { libc::syscall(libc::SYS_futex, self.half(), wake, 1) };
+            unsafe { libc::syscall(libc::SYS_futex, self.half(), wake, 1usize) };
         }
     }
 
@@ -247,7 +246,7 @@ impl Lock {
 }
 
 /// Memory that is handed out once and never taken back. It takes none of the machine's until it is used.
-struct Spare {
+pub struct Spare {
     bytes: UnsafeCell<[u8; SPARE]>,
     used: AtomicUsize,
 }
@@ -256,7 +255,7 @@ struct Spare {
 unsafe impl Sync for Spare {}
 
 impl Spare {
-    const fn new() -> Spare {
+    pub const fn new() -> Spare {
         Spare { bytes: UnsafeCell::new([0; SPARE]), used: AtomicUsize::new(0) }
     }
 
@@ -280,6 +279,10 @@ impl Spare {
 mod tests {
     use super::*;
 
+    fn heap() -> &'static Heap {
+        Box::leak(Box::new(Heap::new(Box::leak(Box::new(Spare::new())))))
+    }
+
     fn layout(size: usize, align: usize) -> Layout {
         Layout::from_size_align(size, align).unwrap()
     }
@@ -297,7 +300,7 @@ mod tests {
 
     #[test]
     fn pieces_of_all_sizes_grow_shrink_and_keep_what_is_in_them() {
-        let heap = Box::leak(Box::new(Heap::new()));
+        let heap = heap();
         let sizes = [1, 16, 100, 5000, LARGE - 1, LARGE, LARGE + 1, 3 * LARGE];
         for (number, (&size, align)) in sizes.iter().zip([1, 8, 64, 4096, 16, 1, 4096, 8]).enumerate() {
             for &other in &sizes {
@@ -323,14 +326,14 @@ mod tests {
 
     #[test]
     fn whoever_is_in_it_already_gets_spare_memory() {
-        let heap = Box::leak(Box::new(Heap::new()));
+        let heap = heap();
         // SAFETY: layouts as they were asked for.
         unsafe {
             let before = heap.alloc(layout(100, 8));
             assert!(heap.lock());
             assert!(!heap.lock(), "it is held by this thread");
             let spare = heap.alloc(layout(100, 64));
-            assert!(heap.spare.holds(spare) && spare as usize % 64 == 0);
+            assert!(heap.spare.holds(spare) && (spare as usize).is_multiple_of(64));
             assert!(filled(heap.alloc_zeroed(layout(10, 1)), 10, 0));
             fill(spare, 100, 3);
             let longer = heap.realloc(spare, layout(100, 64), 200);
@@ -346,7 +349,7 @@ mod tests {
 
     #[test]
     fn threads_wait_for_each_other() {
-        let heap: &Heap = Box::leak(Box::new(Heap::new()));
+        let heap = heap();
         let work = move |number: u8| {
             let mut pieces = Vec::new();
             for round in 0..2000usize {

@@ -20,7 +20,8 @@
 //! 3. We are loaded into shells and launchers too: nothing happens where no trace was asked for, nothing is recorded
 //!    before MPI is there, and no function is offered that the program's MPI library lacks.
 //! 4. `malloc` is called before any constructor, inside `dlsym`, and with locks held that we cannot see. On its path
-//!    there is no allocation, no lock, no lazily initialised static, no thread-local with a destructor.
+//!    there is no allocation, no lock, no lazily initialised static, no thread-local with a destructor. Our own memory
+//!    never comes from it: whose `malloc` it is differs from program to program (`heap`).
 //! 5. No thread and no file descriptor of ours while the program runs. One exit handler. What happens on a signal is the
 //!    program's: of five faults we take note first, and nobody can tell (`signals`).
 //! 6. Exceptions and cancellations may unwind through us: wrappers are `C-unwind`, and the thread's mark is undone on drop.
@@ -31,6 +32,7 @@ pub mod clock;
 pub mod config;
 mod elf;
 pub mod filter;
+mod footprint;
 mod guard;
 mod heap;
 pub mod hooks;

@@ -72,15 +72,15 @@ impl Way for Redirected {
 }
 
 #[inline]
-fn allocated<W: Way>(memory: *mut c_void, size: usize) {
-    if W::marks() && !memory.is_null() {
+fn allocated(memory: *mut c_void, size: usize) {
+    if !memory.is_null() {
         HEAP.insert(memory as usize, size);
     }
 }
 
 #[inline]
-fn released<W: Way>(memory: *mut c_void) {
-    if W::marks() && !memory.is_null() && HEAP.remove(memory as usize) {
+fn released(memory: *mut c_void) {
+    if !memory.is_null() && HEAP.remove(memory as usize) {
         FREED.push(segments::heap_key(memory as usize));
     }
 }
@@ -139,49 +139,62 @@ fn redirected(name: &[u8]) -> Option<*const c_void> {
     })
 }
 
+// Where nothing is marked each of these ends in the call itself, which then is a jump: a sanitizer looks at who called it.
+
 unsafe extern "C" fn on_malloc<W: Way>(size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, malloc(size));
+    }
     let memory = pass!(W, malloc(size));
-    allocated::<W>(memory, size);
+    allocated(memory, size);
     memory
 }
 
 unsafe extern "C" fn on_calloc<W: Way>(count: usize, size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, calloc(count, size));
+    }
     let memory = pass!(W, calloc(count, size));
     // Where this overflows the allocator returned null.
-    allocated::<W>(memory, count.wrapping_mul(size));
+    allocated(memory, count.wrapping_mul(size));
     memory
 }
 
 unsafe extern "C" fn on_realloc<W: Way>(old: *mut c_void, size: usize) -> *mut c_void {
-    resized::<W>(old, size, || pass!(W, realloc(old, size)))
+    if !W::marks() {
+        return pass!(W, realloc(old, size));
+    }
+    resized(old, size, || pass!(W, realloc(old, size)))
 }
 
 unsafe extern "C" fn on_reallocarray<W: Way>(old: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, reallocarray(old, count, size));
+    }
     // Where this overflows the allocator returns null, and the old memory stays.
     let bytes = count.saturating_mul(size);
-    resized::<W>(old, bytes, || pass!(W, reallocarray(old, count, size)))
+    resized(old, bytes, || pass!(W, reallocarray(old, count, size)))
 }
 
 /// For names a reallocation is a release and an allocation, whether or not the memory stayed where it was: that is the
 /// allocator's luck, and must not show in a trace.
 #[inline]
-fn resized<W: Way>(old: *mut c_void, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let known = W::marks() && !old.is_null();
-    let length = if known { HEAP.length(old as usize) } else { None };
-    if known {
-        released::<W>(old);
-    }
+fn resized(old: *mut c_void, size: usize, resize: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let length = if old.is_null() { None } else { HEAP.length(old as usize) };
+    released(old);
     let memory = resize();
     match (memory.is_null(), length) {
         // It failed, and the old memory is still the program's.
-        (true, Some(length)) if size != 0 => allocated::<W>(old, length),
-        _ => allocated::<W>(memory, size),
+        (true, Some(length)) if size != 0 => allocated(old, length),
+        _ => allocated(memory, size),
     }
     memory
 }
 
 unsafe extern "C" fn on_free<W: Way>(memory: *mut c_void) {
-    released::<W>(memory);
+    if W::marks() {
+        released(memory);
+    }
     pass!(W, free(memory));
 }
 
@@ -190,35 +203,50 @@ unsafe extern "C" fn on_posix_memalign<W: Way>(
     alignment: usize,
     size: usize,
 ) -> c_int {
+    if !W::marks() {
+        return pass!(W, posix_memalign(memory, alignment, size));
+    }
     let code = pass!(W, posix_memalign(memory, alignment, size));
     if code == 0 {
         // SAFETY: on success the program's pointer was written.
-        allocated::<W>(unsafe { *memory }, size);
+        allocated(unsafe { *memory }, size);
     }
     code
 }
 
 unsafe extern "C" fn on_aligned_alloc<W: Way>(alignment: usize, size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, aligned_alloc(alignment, size));
+    }
     let memory = pass!(W, aligned_alloc(alignment, size));
-    allocated::<W>(memory, size);
+    allocated(memory, size);
     memory
 }
 
 unsafe extern "C" fn on_memalign<W: Way>(alignment: usize, size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, memalign(alignment, size));
+    }
     let memory = pass!(W, memalign(alignment, size));
-    allocated::<W>(memory, size);
+    allocated(memory, size);
     memory
 }
 
 unsafe extern "C" fn on_valloc<W: Way>(size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, valloc(size));
+    }
     let memory = pass!(W, valloc(size));
-    allocated::<W>(memory, size);
+    allocated(memory, size);
     memory
 }
 
 unsafe extern "C" fn on_pvalloc<W: Way>(size: usize) -> *mut c_void {
+    if !W::marks() {
+        return pass!(W, pvalloc(size));
+    }
     let memory = pass!(W, pvalloc(size));
-    allocated::<W>(memory, size);
+    allocated(memory, size);
     memory
 }
 

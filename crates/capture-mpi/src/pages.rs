@@ -6,14 +6,15 @@
 
 use std::ptr::{NonNull, null_mut};
 
-const PROTECTION: libc::c_int = libc::PROT_READ | libc::PROT_WRITE;
-const FLAGS: libc::c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+const PROTECTION: usize = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+const FLAGS: usize = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
 
 /// Zeroed memory. The kernel gives only the touched pages real memory.
 pub fn map(length: usize) -> Option<NonNull<u8>> {
-    let none = null_mut::<u8>();
+    // Words, all of them: of an `int` the kernel would see undefined bits.
+    let (place, file, offset) = (null_mut::<u8>(), -1isize, 0usize);
     // SAFETY: asks for new memory anywhere.
-    let memory = unsafe { libc::syscall(libc::SYS_mmap, none, length, PROTECTION, FLAGS, -1, 0) };
+    let memory = unsafe { libc::syscall(libc::SYS_mmap, place, length, PROTECTION, FLAGS, file, offset) };
     if memory == -1 { None } else { NonNull::new(memory as *mut u8) }
 }
 
@@ -21,7 +22,7 @@ pub fn map(length: usize) -> Option<NonNull<u8>> {
 pub fn map_sparse(length: usize) -> Option<NonNull<u8>> {
     let memory = map(length)?;
     // SAFETY: advice about our own mapping.
-    unsafe { libc::syscall(libc::SYS_madvise, memory.as_ptr(), length, libc::MADV_NOHUGEPAGE) };
+    unsafe { libc::syscall(libc::SYS_madvise, memory.as_ptr(), length, libc::MADV_NOHUGEPAGE as usize) };
     Some(memory)
 }
 
@@ -39,7 +40,7 @@ pub unsafe fn unmap(memory: NonNull<u8>, length: usize) -> bool {
 /// # Safety
 /// A mapping of that length that `map` made, of which the caller is the only user.
 pub unsafe fn remap(memory: NonNull<u8>, old: usize, new: usize, may_move: bool) -> Option<NonNull<u8>> {
-    let flags = if may_move { libc::MREMAP_MAYMOVE } else { 0 };
+    let flags = if may_move { libc::MREMAP_MAYMOVE as usize } else { 0 };
     // SAFETY: as the caller says.
     let moved = unsafe { libc::syscall(libc::SYS_mremap, memory.as_ptr(), old, new, flags) };
     if moved == -1 { None } else { NonNull::new(moved as *mut u8) }

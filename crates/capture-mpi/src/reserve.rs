@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::guard::say;
-use crate::heap::Heap;
+use crate::heap::{Heap, Spare};
 use crate::pages;
 use crate::state::{self, HELD, MOST_HELD, Mode, RESERVE};
 
@@ -23,7 +23,9 @@ pub struct Reserving {
 }
 
 #[global_allocator]
-static GLOBAL: Reserving = Reserving { heap: Heap::new(), forks: AtomicU32::new(0) };
+static GLOBAL: Reserving = Reserving { heap: Heap::new(&SPARE), forks: AtomicU32::new(0) };
+
+static SPARE: Spare = Spare::new();
 
 /// Sets the reserve aside. Where that fails there is none.
 pub fn prepare() {

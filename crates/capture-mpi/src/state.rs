@@ -22,7 +22,7 @@ use refrain_mpi::{Changes, Library};
 use crate::callbacks;
 use crate::config::Config;
 use crate::filter::{Fates, Gate};
-use crate::memory::real::{Definition, Real};
+use crate::memory::real::{Arena, Definition, Real};
 use crate::memory::{bitmap::Bitmap, freed::Freed, gpu, mappings::Mappings, operators};
 use crate::recorder::State;
 use crate::recorder::endings::Shielded;
@@ -114,10 +114,12 @@ pub static NEXT_SIGNALS: [AtomicPtr<()>; signals::NAMES] =
 
 /// Allocations are followed. On from the first instruction until somebody can say that nobody asked for it.
 pub static TRACKING: AtomicBool = AtomicBool::new(true);
+/// Memory for the program until the allocator behind ours is found.
+static ARENA: Arena = Arena::new();
 /// The allocator behind ours.
-pub static ALLOCATOR: Real = Real::new(Definition::Next);
+pub static ALLOCATOR: Real = Real::new(Definition::Next, &ARENA);
 /// The process's first one, where that is not ours, and calls of it are redirected to us.
-pub static FIRST_ALLOCATOR: Real = Real::new(Definition::First);
+pub static FIRST_ALLOCATOR: Real = Real::new(Definition::First, &ARENA);
 pub static REDIRECTED: AtomicBool = AtomicBool::new(false);
 /// C++'s operators of an allocator that has its own; null where they are not redirected.
 pub static OPERATORS: [AtomicPtr<()>; operators::COUNT] =

@@ -5,7 +5,7 @@
 //! an object is made or freed or a segment is released, and outputs are compared or filled in anew. So a hit yields
 //! exactly the record that encoding would.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, functions};
 
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// `None` for functions whose record depends on more than this knows about.
-    fn new<M: Memory>(f: &'static Function, host: &M) -> Option<Plan> {
+    fn new(f: &'static Function, narrow: Narrow) -> Option<Plan> {
         // Whether a status was written is looked up by its flag; other outputs that decide about it are not.
         let by_index = f.params.iter().flat_map(|p| p.when).any(|c| matches!(c, Cond::Defined(_)));
         if !matches!(f.returns, Returns::Code | Returns::Clock)
@@ -63,7 +63,7 @@ impl Plan {
             let scalar = p.len.is_empty();
             match (p.dir, p.kind) {
                 (Dir::In, Kind::Handle(class)) if scalar && !object_in_lane(class) => {
-                    if host.handle_size(class) == 4 || p.ctype == CType::Int {
+                    if narrow.has(class) || p.ctype == CType::Int {
                         plan.masks[i] = u64::from(u32::MAX);
                     }
                 }
@@ -143,20 +143,48 @@ enum Way {
     Completion(Completion),
 }
 
-/// Made once for a process: by function id.
+impl Way {
+    #[cold]
+    fn new(f: &'static Function, narrow: Narrow) -> Way {
+        let same = Plan::new(f, narrow).map(Way::Same);
+        same.or_else(|| Completion::new(f).map(Way::Completion)).unwrap_or_default()
+    }
+}
+
+/// The classes whose handles have four bytes, a bit each.
+#[derive(Debug, Clone, Copy)]
+struct Narrow(u32);
+
+impl Narrow {
+    fn new<M: Memory>(host: &M) -> Narrow {
+        let classes = functions().iter().flat_map(|f| f.params).filter_map(|p| match p.kind {
+            Kind::Handle(class) => Some(class),
+            _ => None,
+        });
+        let narrow = classes.filter(|&class| host.handle_size(class) == 4);
+        Narrow(narrow.fold(0, |bits, class| bits | 1 << class as u32))
+    }
+
+    fn has(self, class: Class) -> bool {
+        self.0 >> class as u32 & 1 != 0
+    }
+}
+
+/// One for a process, by function id. A program calls a few of MPI's functions: a way is made when it is first needed.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Plans(Option<Arc<[Way]>>);
+pub(crate) struct Plans(Option<Arc<Ways>>);
+
+#[derive(Debug)]
+struct Ways {
+    narrow: Narrow,
+    by_function: Box<[OnceLock<Box<Way>>]>,
+}
 
 impl Plans {
     pub(crate) fn new<M: Memory>(host: &M) -> Plans {
         let most = functions().iter().map(|f| usize::from(f.id)).max().unwrap_or(0);
-        let mut plans = vec![Way::None; most + 1];
-        for f in functions() {
-            let same = Plan::new(f, host).map(Way::Same);
-            let way = same.or_else(|| Completion::new(f).map(Way::Completion));
-            plans[usize::from(f.id)] = way.unwrap_or_default();
-        }
-        Plans(Some(plans.into()))
+        let by_function = (0..=most).map(|_| OnceLock::new()).collect();
+        Plans(Some(Arc::new(Ways { narrow: Narrow::new(host), by_function })))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -164,11 +192,13 @@ impl Plans {
     }
 
     #[inline]
-    fn way(&self, f: &Function) -> Option<&Way> {
-        self.0.as_ref()?.get(usize::from(f.id))
+    fn way(&self, f: &'static Function) -> Option<&Way> {
+        let ways = self.0.as_ref()?;
+        let way = ways.by_function.get(usize::from(f.id))?;
+        Some(way.get_or_init(|| Box::new(Way::new(f, ways.narrow))))
     }
 
-    pub(crate) fn completion(&self, f: &Function) -> Option<&Completion> {
+    pub(crate) fn completion(&self, f: &'static Function) -> Option<&Completion> {
         match self.way(f) {
             Some(Way::Completion(completion)) => Some(completion),
             _ => None,

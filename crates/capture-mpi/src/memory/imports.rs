@@ -18,7 +18,7 @@
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::{Redirected, allocated, mmap, mremap, munmap, operators, redirected, released};
+use super::{allocated, mmap, mremap, munmap, operators, redirected, released, tracking};
 use crate::elf::{Module, Which};
 use crate::state::{ALLOCATOR, FIRST_ALLOCATOR, REDIRECTED};
 
@@ -30,6 +30,7 @@ pub fn redirect() {
     if told_by_sanitizer() {
         return;
     }
+    REDIRECTED.store(false, Relaxed);
     if !passes_us() {
         redirect_allocator();
     }
@@ -80,6 +81,10 @@ fn holder(address: usize) -> Option<usize> {
 }
 
 fn first(name: &CStr) -> usize {
+    // The linker would keep the error for whoever asks it next.
+    if !Module::any(|module| module.defines(name)) {
+        return 0;
+    }
     // SAFETY: a terminated name.
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) as usize }
 }
@@ -88,20 +93,28 @@ type Allocated = extern "C" fn(*const c_void, usize);
 type Released = extern "C" fn(*const c_void);
 
 extern "C" fn on_allocated(memory: *const c_void, size: usize) {
-    allocated::<Redirected>(memory.cast_mut(), size);
+    if tracking() {
+        allocated(memory.cast_mut(), size);
+    }
 }
 
 extern "C" fn on_released(memory: *const c_void) {
-    released::<Redirected>(memory.cast_mut());
+    if tracking() {
+        released(memory.cast_mut());
+    }
+}
+
+/// Whether a sanitizer that has a `malloc` of its own is in this process. Asks nothing of the linker.
+pub fn sanitized() -> bool {
+    const SIGNS: [&CStr; 4] = [c"__asan_init", c"__tsan_init", c"__lsan_init", c"__msan_init"];
+    Module::any(|module| SIGNS.iter().any(|sign| module.defines(sign)))
 }
 
 /// Whether the runtime of a sanitizer is here and tells us of each allocation from now on. It calls `on_released` before
 /// the memory is given back.
 fn told_by_sanitizer() -> bool {
-    let install = first(c"__sanitizer_install_malloc_and_free_hooks");
-    // One that leaves `malloc` alone (UBSan) has the function and would tell us nothing.
-    let allocates = |module: Module| module.defines(c"malloc");
-    if install == 0 || !Module::find(Which::Holding(install)).is_some_and(allocates) {
+    let install = if sanitized() { first(c"__sanitizer_install_malloc_and_free_hooks") } else { 0 };
+    if install == 0 {
         return false;
     }
     // SAFETY: the function of that name, which has this signature in every sanitizer's runtime.
@@ -110,6 +123,7 @@ fn told_by_sanitizer() -> bool {
         return false;
     }
     REDIRECTED.store(true, Relaxed);
+    // Those of the linker itself go through no slot: the hooks pass them on and leave no frame.
     let own = holder(redirect as *const () as usize);
     for module in Module::all().iter().filter(|module| Some(module.base) != own) {
         bind(module, |name| {

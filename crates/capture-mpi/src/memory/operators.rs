@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_void};
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use super::{Redirected, allocated, released};
+use super::{allocated, released, tracking};
 use crate::state::OPERATORS;
 
 pub const COUNT: usize = 20;
@@ -85,12 +85,16 @@ unsafe extern "C-unwind" fn new<const N: usize>(size: usize, second: usize, thir
     let real: New = unsafe { std::mem::transmute(OPERATORS[N].load(Relaxed)) };
     // SAFETY: the program's own call, passed on. Arguments that the operator does not have are in registers.
     let memory = unsafe { real(size, second, third) };
-    allocated::<Redirected>(memory, size);
+    if tracking() {
+        allocated(memory, size);
+    }
     memory
 }
 
 unsafe extern "C-unwind" fn delete<const N: usize>(memory: *mut c_void, second: usize, third: usize) {
-    released::<Redirected>(memory);
+    if tracking() {
+        released(memory);
+    }
     // SAFETY: `resolve` stored this operator before any call was redirected to here.
     let real: Delete = unsafe { std::mem::transmute(OPERATORS[N].load(Relaxed)) };
     // SAFETY: the program's own call, passed on. Arguments that the operator does not have are in registers.

@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize};
 
 use libc::off_t;
 
-use crate::state::TRACKING;
+use super::imports::sanitized;
+use crate::state::{REDIRECTED, TRACKING};
 
 type Memory = *mut c_void;
 
@@ -41,7 +42,7 @@ pub struct Real {
     mremap: AtomicPtr<()>,
     /// Somebody is looking them up, and may be allocating.
     resolving: AtomicBool,
-    arena: Arena,
+    arena: &'static Arena,
 }
 
 /// The function in slot `$slot` as a `$type`, or else `$otherwise`, which leaves the function.
@@ -60,17 +61,11 @@ macro_rules! real {
     }};
 }
 
-impl Default for Real {
-    fn default() -> Self {
-        Self::new(Definition::Next)
-    }
-}
-
 /// # Safety
 /// All of these are C's functions of the same names, and want what those want.
 #[expect(clippy::missing_safety_doc, reason = "said once, above")]
 impl Real {
-    pub const fn new(definition: Definition) -> Self {
+    pub const fn new(definition: Definition, arena: &'static Arena) -> Self {
         Self {
             definition,
             malloc: AtomicPtr::new(null_mut()),
@@ -87,7 +82,7 @@ impl Real {
             munmap: AtomicPtr::new(null_mut()),
             mremap: AtomicPtr::new(null_mut()),
             resolving: AtomicBool::new(false),
-            arena: Arena::new(),
+            arena,
         }
     }
 
@@ -128,6 +123,9 @@ impl Real {
         }
         if !asked_for() {
             TRACKING.store(false, Relaxed);
+        }
+        if sanitized() {
+            REDIRECTED.store(true, Relaxed);
         }
         self.resolving.store(false, Release);
     }
@@ -319,7 +317,7 @@ const HEADER: usize = size_of::<usize>();
 
 /// Memory that is handed out once and never taken back.
 #[repr(align(16))]
-struct Arena {
+pub struct Arena {
     bytes: UnsafeCell<[u8; ARENA]>,
     used: AtomicUsize,
 }
@@ -328,8 +326,14 @@ struct Arena {
 // leaves `allocate`, and only read afterwards.
 unsafe impl Sync for Arena {}
 
+impl Default for Arena {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Arena {
-    const fn new() -> Self {
+    pub const fn new() -> Self {
         Self { bytes: UnsafeCell::new([0; ARENA]), used: AtomicUsize::new(0) }
     }
 
@@ -388,7 +392,7 @@ mod tests {
 
     #[test]
     fn memory_moves_out_of_the_arena_with_its_contents() {
-        let real = Box::new(Real::default());
+        let real = Box::new(Real::new(Definition::Next, Box::leak(Box::new(Arena::new()))));
         let old = real.arena.allocate(16, 5);
         // SAFETY: five bytes of ours; then an allocation of ours, read and given back.
         unsafe {

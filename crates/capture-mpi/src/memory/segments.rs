@@ -15,7 +15,9 @@ use crate::memory::modules::Modules;
 use crate::memory::{bitmap::Bitmap, gpu, mappings::Mappings, stack};
 use crate::state;
 
-const CACHED: usize = 1024;
+/// Addresses whose places are remembered: at first, and at most. Powers of two.
+const CACHED: usize = 64;
+const MOST_CACHED: usize = 1024;
 /// Addresses outside any segment that get a name of their own; later ones are recorded as numbers.
 const MOST_STRAYS: usize = 1 << 16;
 
@@ -48,7 +50,9 @@ struct Sources {
 pub struct Segments {
     sources: Sources,
     reader: Reader,
-    cache: Box<[Cached; CACHED]>,
+    cache: Box<[Cached]>,
+    /// How often a place that was still good made room for another.
+    lost: usize,
     /// Cached places of other generations are stale.
     generation: u32,
     names: Map,
@@ -84,11 +88,11 @@ impl Segments {
     }
 
     fn over(sources: Sources) -> Self {
-        let nothing = Cached { pointer: 0, generation: 0, place: number(0) };
         Self {
             sources,
             reader: Reader::default(),
-            cache: Box::new([nothing; CACHED]),
+            cache: empty(CACHED),
+            lost: 0,
             generation: 1,
             names: Map::default(),
             pools: Default::default(),
@@ -104,7 +108,7 @@ impl Segments {
         if self.sources.freed.news(&self.reader) {
             self.take_back();
         }
-        let cached = &self.cache[slot(pointer)];
+        let cached = &self.cache[slot(pointer, self.cache.len())];
         if cached.pointer == pointer && cached.generation == self.generation {
             return cached.place;
         }
@@ -127,7 +131,7 @@ impl Segments {
 
     /// Whether a place stays what it is until the generation changes.
     pub fn keeps(&self, pointer: usize) -> bool {
-        let cached = &self.cache[slot(pointer)];
+        let cached = &self.cache[slot(pointer, self.cache.len())];
         (cached.pointer == pointer && cached.generation == self.generation)
             || self.stack.contains_key(&pointer)
     }
@@ -206,8 +210,22 @@ impl Segments {
     }
 
     fn keep(&mut self, pointer: usize, place: Place) -> Place {
-        self.cache[slot(pointer)] = Cached { pointer, generation: self.generation, place };
+        if self.cache[slot(pointer, self.cache.len())].generation == self.generation {
+            self.lost += 1;
+            self.grow();
+        }
+        let at = slot(pointer, self.cache.len());
+        self.cache[at] = Cached { pointer, generation: self.generation, place };
         place
+    }
+
+    /// A larger cache for a program with more buffers than it has room for.
+    fn grow(&mut self) {
+        let length = self.cache.len();
+        if self.lost >= length && length < MOST_CACHED {
+            self.cache = empty(4 * length);
+            self.lost = 0;
+        }
     }
 
     fn named(&mut self, key: usize, area: Area, start: usize, pointer: usize, mark: impl FnOnce()) -> Place {
@@ -271,8 +289,12 @@ fn stray(known: &mut Map, area: Area, pointer: usize) -> Place {
     place(area, *known.entry(pointer).or_insert(count as u32), 0)
 }
 
-fn slot(pointer: usize) -> usize {
-    mix(pointer as u64) as usize % CACHED
+fn empty(length: usize) -> Box<[Cached]> {
+    vec![Cached { pointer: 0, generation: 0, place: number(0) }; length].into()
+}
+
+fn slot(pointer: usize, length: usize) -> usize {
+    mix(pointer as u64) as usize & (length - 1)
 }
 
 /// Numbers that are not in use, smallest first.

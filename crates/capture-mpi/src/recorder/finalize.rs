@@ -123,9 +123,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         let ns = rate.nanoseconds(streams.iter().map(|(_, own)| own.tape.ticks()).sum());
         own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
     }
-    if config.fold != Folding::default() {
-        own.memory = Some(Spread::one(most_held() as u64));
-    }
+    own.memory = Some(Spread::one(most_held() as u64));
     for (_, stream) in &streams {
         stream.averages.extremes(rank).for_each(|(of, at, met)| own.add_extremes((of, at), met));
     }

@@ -19,7 +19,7 @@ use super::{arrival, endings, finalize};
 use crate::apart::apart;
 use crate::clock::Moment;
 use crate::guard::say;
-use crate::state;
+use crate::{footprint, state};
 
 /// The tail's first size, unless a test says otherwise.
 pub const ROOM: usize = 1 << 20;
@@ -27,6 +27,8 @@ pub const ROOM: usize = 1 << 20;
 const SHARE: usize = 4;
 /// The clocks are compared after 1, 2, 4, ... calls, and then after so many.
 const COMPARED: u64 = 4096;
+/// After so many calls, twice as many and so on, what was needed for new calls is let go of.
+const SETTLED: u64 = 16;
 /// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
 const PAUSE: u64 = 1 << 16;
 
@@ -80,6 +82,13 @@ impl Tail {
         let start = map(file, HEADER, length)?;
         endings::shield(start as usize, length);
         Ok(Tail { start, length })
+    }
+
+    /// Up to `used` it is written and not looked at again: the file has it, and it need not lie in this process's memory.
+    /// Where it is written anew, the pages come back.
+    fn let_go(&self, used: usize) {
+        // SAFETY: advice about our own mapping of a file, whose contents stay; whole pages of it.
+        unsafe { libc::madvise(self.start.cast(), used / HEADER * HEADER, libc::MADV_DONTNEED) };
     }
 
     fn bytes(&mut self) -> &mut [u8] {
@@ -251,6 +260,10 @@ impl Safe {
     #[cold]
     fn compare_clocks(&mut self) {
         let now = Moment::now();
+        self.tail.let_go(self.used);
+        if self.calls.is_power_of_two() && self.calls >= SETTLED {
+            footprint::let_go_of_code();
+        }
         self.word(Word::LaterTicks).store(now.ticks, Relaxed);
         self.word(Word::LaterNanoseconds).store(now.nanoseconds, Relaxed);
         if self.word(Word::Fault).load(Relaxed) != 0 {

@@ -1,9 +1,11 @@
-//! Decoders on bytes that nobody meant for them, for a while: `fuzz [--seconds N] [FORMAT...]`. A panic is a finding; the
+//! Decoders, and what the commands do with references, on bytes that nobody meant for them, for a while: `fuzz [--seconds N] [FORMAT...]`. A panic is a finding; the
 //! seed that is printed with it finds it again: `fuzz --seed S FORMAT`.
 
 use std::io::Cursor;
 use std::time::{Duration, Instant};
 
+use refrain_addresses::simulate::{Curve, Streams};
+use refrain_addresses::stats::Stats;
 use refrain_addresses::{Batch, Division, Fields, Format, Options, Reader, Reference, Writer};
 
 /// References that one input may give, beside twice those of the good trace: a damaged count may stand for more than
@@ -91,6 +93,7 @@ fn round(format: Format, seed: u64, good: &Good) -> (u64, bool) {
     };
     let mut batch = Batch::new();
     let mut read = 0;
+    let mut users = Users::new(reader.fields(), seed);
     while read < MOST + 2 * good.references {
         match reader.read(&mut batch) {
             Ok(false) => return (read, false),
@@ -99,6 +102,7 @@ fn round(format: Format, seed: u64, good: &Good) -> (u64, bool) {
                 assert_eq!(batch.addresses.len(), batch.len());
                 assert_eq!(batch.times.len(), if reader.fields().times { batch.len() } else { 0 });
                 read += batch.len() as u64;
+                users.add(&batch);
             }
             Err(refrain_addresses::Error::Damaged { record, offset, .. }) => {
                 assert!(record == read + 1 && offset <= len);
@@ -108,6 +112,34 @@ fn round(format: Format, seed: u64, good: &Good) -> (u64, bool) {
         }
     }
     (read, false)
+}
+
+/// `stats`, `simulate` and `convert`, one of them for each input.
+enum Users {
+    Stats(Box<Stats>),
+    Curve(Box<Curve>),
+    Packed(Box<Writer<std::io::Sink>>),
+}
+
+impl Users {
+    fn new(fields: Fields, seed: u64) -> Users {
+        match seed % 3 {
+            0 => Users::Stats(Box::new(Stats::new(fields, 4, seed % 2 == 0))),
+            1 => Users::Curve(Box::new(Curve::new(64, Streams::Unified))),
+            _ => {
+                let writer = Writer::new(std::io::sink(), Format::Rfa, fields);
+                Users::Packed(Box::new(writer.expect("the packed form has all fields")))
+            }
+        }
+    }
+
+    fn add(&mut self, batch: &Batch) {
+        match self {
+            Users::Stats(stats) => stats.add(batch),
+            Users::Curve(curve) => curve.add(batch),
+            Users::Packed(writer) => writer.write(batch).expect("what was read can be packed"),
+        }
+    }
 }
 
 /// A good trace with a few bytes changed, bytes of the kind the format has, or any bytes.

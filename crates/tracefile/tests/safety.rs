@@ -8,7 +8,7 @@ use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::ranks::{Part, RankList};
-use refrain_tracefile::{Error, Meta, Trace, open, read, save, sections, write, write_plain};
+use refrain_tracefile::{Error, Meta, Trace, open, outline, read, save, sections, write, write_plain};
 use seal::{crc, reseal};
 use stencil::Random;
 
@@ -132,6 +132,34 @@ fn of_numbers(values: &[i64]) -> Trace {
     let structure = structure.into();
     let part = ThreadPart { thread: 0, structure, times: Vec::new(), lanes, lengths: Vec::new(), digest: 1 };
     Trace { bundle: Bundle::of_rank(0, symbols, vec![part]).unwrap(), ..Trace::default() }
+}
+
+/// An overview is the same trace without times, and blocks are not unpacked for it: damage there is not noticed.
+#[test]
+fn an_outline_is_the_trace_without_what_it_does_not_need() {
+    let mut random = Random(77);
+    let values: Vec<i64> = (0..5000).map(|_| random.below(1000) as i64).collect();
+    for trace in [small(), torus::trace(&[3, 3], 4), of_numbers(&values), any_trace(&mut random)] {
+        for bytes in [write(&trace), write_plain(&trace)] {
+            let (mut seen, stored) = outline(&bytes).unwrap();
+            let mut all = read(&bytes).unwrap();
+            let known = sections(&bytes).unwrap().into_iter().map(|s| (s.name, s.stored));
+            assert_eq!(stored, known.collect::<Vec<_>>());
+            for symbol in seen.bundle.symbols.iter_mut().chain(&mut all.bundle.symbols) {
+                symbol.tally = Tally { total: 0, min: 0, max: 0 };
+            }
+            assert_eq!(seen, all);
+        }
+    }
+    let mut bytes = write(&of_numbers(&values));
+    let places = sections(&bytes).unwrap();
+    let blocks = places.iter().find(|s| s.name == "blocks").unwrap();
+    bytes[blocks.offset..blocks.offset + blocks.stored].fill(0xff);
+    reseal(&mut bytes, &places);
+    assert!(matches!(read(&bytes), Err(Error::Malformed { .. })));
+    let (trace, _) = outline(&bytes).unwrap();
+    // What is not there sums up to nothing.
+    trace.bundle.streams.iter().for_each(|stream| drop(stream.sum(5000)));
 }
 
 /// Numbers without a shape are stored as they were packed: nothing is gained by packing them again.

@@ -11,10 +11,10 @@ static COUNTING: mutants::Counting = mutants::Counting;
 fn no_mutant_makes_a_reader_fail() {
     mutants::watch(Instant::now(), Duration::from_secs(300));
     let mut fuzz = mutants::Fuzz::new();
-    let failed: Vec<String> = (0..1500)
+    let failed: Vec<String> = (0..500)
         .filter_map(|number| Some(format!("mutant {number}: {}", fuzz.round(number).err()?)))
         .collect();
     assert!(failed.is_empty(), "{failed:#?}");
     // Most are refused by the reader of files; enough are not.
-    assert!(fuzz.read > 150 && fuzz.commands > 4000, "{} {}", fuzz.read, fuzz.commands);
+    assert!(fuzz.read > 50 && fuzz.commands > 1200, "{} {}", fuzz.read, fuzz.commands);
 }

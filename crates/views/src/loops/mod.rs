@@ -103,8 +103,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// Loops are found in so many calls: that takes minutes. A few bytes of a trace may stand for any number.
-const MOST_CALLS: u64 = 1 << 32;
+/// Loops are found in so many calls: that takes a minute. A few bytes of a trace may stand for any number.
+const MOST_CALLS: u64 = 1 << 31;
 
 fn is_tree(bundle: &Bundle, cohort: &Cohort) -> bool {
     bundle.structures.get(cohort.structure as usize).is_some_and(|structure| structure.loops().is_some())

@@ -1,5 +1,5 @@
-//! Readers on traces that somebody changed, for a while: `fuzz [--seconds N] [--from MUTANT]`. A failure is printed with the
-//! mutant's number, and `fuzz --only MUTANT` runs it again.
+//! Readers on traces that somebody changed, for a while: `mutants [--seconds N] [--from MUTANT]`. A failure is printed with the
+//! mutant's number, and `mutants --only MUTANT` runs it again.
 
 #[path = "../tests/mutants/mod.rs"]
 mod mutants;

@@ -283,7 +283,7 @@ impl Entered {
         // SAFETY: null, or a stream that was leaked.
         match unsafe { own::stream().as_ref() } {
             Some(stream) => Entered::by(stream),
-            None => Entered::first(),
+            None => Entered::by(first_call()?),
         }
     }
 
@@ -296,19 +296,6 @@ impl Entered {
                 Err(Out::Over | Out::Again) => return None,
             }
         }
-    }
-
-    /// A thread's first call.
-    #[cold]
-    fn first() -> Option<Entered> {
-        let claimed = Stream::of(threads::number() as u32).claim();
-        // The number's last thread has not ended after all.
-        let stream = claimed.or_else(|| Stream::of(threads::number_of_its_own() as u32).claim())?;
-        own::set_stream(stream);
-        CROWD.arrive(stream.number);
-        let mut entered = Entered::by(stream)?;
-        entered.hands().own.arrive();
-        Some(entered)
     }
 
     #[inline]
@@ -325,7 +312,26 @@ impl Entered {
     }
 }
 
+/// What a thread has for itself, on its first call. `None`: the recording is over.
+#[cold]
+#[inline(never)]
+fn first_call() -> Option<&'static Stream> {
+    let claimed = Stream::of(threads::number() as u32).claim();
+    // The number's last thread has not ended after all.
+    let stream = claimed.or_else(|| Stream::of(threads::number_of_its_own() as u32).claim())?;
+    own::set_stream(stream);
+    CROWD.arrive(stream.number);
+    Entered::by(stream)?.hands().own.arrive();
+    Some(stream)
+}
+
 impl Common<'_> {
+    /// The same for somebody else, for a while.
+    #[inline]
+    pub fn lent(&mut self) -> Common<'_> {
+        Common { alone: self.alone, _entered: PhantomData }
+    }
+
     /// Runs `look` on what all threads share, which `make` makes on first use.
     #[inline]
     pub fn with<R>(

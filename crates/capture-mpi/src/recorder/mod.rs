@@ -63,7 +63,7 @@ impl Own {
     }
 
     #[inline]
-    fn make_room(&mut self, common: &mut Common<'_>, number: u32, level: usize) {
+    fn make_room(&mut self, common: Common<'_>, number: u32, level: usize) {
         let kept = self.safe.is_some() || !state::KEPT.load(Relaxed);
         if self.before.len() <= level || !kept {
             self.make_more_room(common, number, level);
@@ -71,7 +71,7 @@ impl Own {
     }
 
     #[cold]
-    fn make_more_room(&mut self, common: &mut Common<'_>, number: u32, level: usize) {
+    fn make_more_room(&mut self, mut common: Common<'_>, number: u32, level: usize) {
         let levels = self.before.len().max(level + 1);
         self.before.resize_with(levels, Default::default);
         common.with(State::new, |state| {
@@ -276,7 +276,7 @@ struct Way {
 
 fn before(entered: &mut Entered, call: Observed<'_>) {
     let Hands { number, own, requests, mut common } = entered.hands();
-    own.make_room(&mut common, number, call.level);
+    own.make_room(common.lent(), number, call.level);
     let Observed { function, args, level, .. } = call;
     let Own { before, known, .. } = own;
     let before = &mut before[level];
@@ -312,18 +312,18 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
         _ => 0,
     };
     let way = Way { keep, split, averages, ticks, site };
-    own.make_room(&mut common, number, call.level);
+    own.make_room(common.lent(), number, call.level);
     match requests {
         Some(requests) => {
             common.with(State::new, |state| state.after_alone(own, requests, call, result, way));
         }
-        None => after_crowded(&mut common, number, own, call, result, way),
+        None => after_crowded(common, number, own, call, result, way),
     }
 }
 
 /// One of several threads: what is shared is locked only where the call is not recognised.
 fn after_crowded(
-    common: &mut Common<'_>,
+    mut common: Common<'_>,
     number: u32,
     own: &mut Own,
     call: Observed<'_>,

@@ -265,16 +265,12 @@ pub struct Hands<'a> {
     pub number: u32,
     /// What it has for itself.
     pub own: &'a mut Own,
-    /// Its requests, where no other thread can have to do with them.
-    pub requests: Option<&'a mut Requests>,
     pub common: Common<'a>,
 }
 
-/// The way to what all threads share.
-pub struct Common<'a> {
-    alone: bool,
-    _entered: PhantomData<&'a mut Entered>,
-}
+/// The way to what all threads share. With the thread's requests where no other one can have to do with them: then nothing
+/// is locked.
+pub struct Common<'a>(Option<&'a mut Requests>);
 
 impl Entered {
     /// `None`: the recording is over, or a signal handler has interrupted this thread while it was in.
@@ -306,8 +302,7 @@ impl Entered {
             // SAFETY: the stream is this thread's, which is in, and `self` is borrowed as long as this is.
             own: unsafe { self.stream.own() },
             // SAFETY: no other thread has called MPI, and one that is about to waits until this one is out. And as above.
-            requests: alone.then(|| unsafe { self.stream.requests() }),
-            common: Common { alone, _entered: PhantomData },
+            common: Common(if alone { Some(unsafe { self.stream.requests() }) } else { None }),
         }
     }
 }
@@ -329,25 +324,32 @@ impl Common<'_> {
     /// The same for somebody else, for a while.
     #[inline]
     pub fn lent(&mut self) -> Common<'_> {
-        Common { alone: self.alone, _entered: PhantomData }
+        Common(self.0.as_deref_mut())
     }
 
-    /// Runs `look` on what all threads share, which `make` makes on first use.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Runs `look` on what all threads share, which `make` makes on first use, and on the requests of a thread that is
+    /// alone.
     #[inline]
     pub fn with<R>(
         &mut self,
         make: impl FnOnce() -> Option<State>,
-        look: impl FnOnce(&mut State) -> R,
+        look: impl FnOnce(&mut State, Option<&mut Requests>) -> R,
     ) -> Option<R> {
-        let _held = (!self.alone).then(|| RECORDER_LOCK.take());
+        let alone = self.is_alone();
+        let _held = if alone { None } else { Some(RECORDER_LOCK.take()) };
         // SAFETY: the invariant of `RECORDER`. `look` cannot come here: `self` is borrowed.
         let slot = unsafe { &mut *RECORDER.0.get() };
         if slot.is_none() {
             *slot = make().map(Box::new);
         }
         let state = slot.as_mut()?;
-        let result = look(state);
-        if !self.alone {
+        let result = look(state, self.0.as_deref_mut());
+        if !alone {
             let (now, seen) = state.now();
             OBJECTS.store(now.objects, Release);
             PLACES.store(now.places, Release);

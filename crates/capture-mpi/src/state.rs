@@ -101,7 +101,7 @@ pub static TORN: AtomicBool = AtomicBool::new(false);
 
 /// What the program has asked to happen on each of `signals::FAULTS`, where our handler stands before its own.
 pub static PROGRAMS: [signals::Program; signals::FAULTS.len()] =
-    [const { signals::Program::NOTHING }; signals::FAULTS.len()];
+    [const { signals::Program::new() }; signals::FAULTS.len()];
 /// The process whose faults are noted; 0: none.
 pub static WATCHER: AtomicI32 = AtomicI32::new(0);
 /// The thread that is changing what happens on a fault; 0: none.
@@ -285,13 +285,19 @@ impl Entered {
 
     #[inline]
     fn by(stream: &'static Stream) -> Option<Entered> {
-        loop {
-            match CROWD.enter(&Swift, stream.number, &stream.busy) {
-                Ok(way) => return Some(Entered { stream, way, _here: PhantomData }),
-                Err(Out::Crowded) => make_room(),
-                Err(Out::Over | Out::Again) => return None,
-            }
+        match CROWD.enter(&Swift, stream.number, &stream.busy) {
+            Ok(way) => Some(Entered { stream, way, _here: PhantomData }),
+            Err(Out::Crowded) => Entered::after_making_room(stream),
+            Err(Out::Over | Out::Again) => None,
         }
+    }
+
+    /// Another thread than the first one calls MPI, or the first one does meanwhile: from here on all take locks.
+    #[cold]
+    #[inline(never)]
+    fn after_making_room(stream: &'static Stream) -> Option<Entered> {
+        make_room();
+        Entered::by(stream)
     }
 
     #[inline]
@@ -429,8 +435,6 @@ pub fn now() -> Now {
     Now { objects: OBJECTS.load(Acquire), places, site: 0 }
 }
 
-/// Another thread than the first one calls MPI: from here on all take locks.
-#[cold]
 fn make_room() {
     let of_first = |first| stream::all().find(|stream| stream.number + 1 == first).map(|stream| &stream.busy);
     let made = CROWD.make_room(&Patient(Instant::now()), of_first);

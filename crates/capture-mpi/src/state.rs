@@ -247,7 +247,10 @@ mod membarrier {
 /// Before any thread calls MPI.
 pub fn prepare_threads() {
     threads::prepare();
-    FENCED.store(!membarrier::register(), SeqCst);
+    if !membarrier::register() {
+        FENCED.store(true, SeqCst);
+        CROWD.may.store(crowd::SEVERAL, SeqCst);
+    }
 }
 
 /// The calling thread is in the recorder, until dropped, also when a panic passes through. There is one at a time: a
@@ -381,12 +384,16 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 struct Swift;
 
 impl Machine for Swift {
+    /// Where this is not enough nobody is ever alone: see `prepare_threads`.
     #[inline]
     fn light(&self) {
+        compiler_fence(SeqCst);
+    }
+
+    #[inline]
+    fn firm(&self) {
         if FENCED.load(Relaxed) {
             fence(SeqCst);
-        } else {
-            compiler_fence(SeqCst);
         }
     }
 
@@ -410,6 +417,10 @@ struct Patient(Instant);
 impl Machine for Patient {
     fn light(&self) {
         Swift.light();
+    }
+
+    fn firm(&self) {
+        Swift.firm();
     }
 
     fn heavy(&self) {

@@ -48,12 +48,15 @@ pub struct Program {
 }
 
 impl Program {
-    pub const NOTHING: Program = Program {
-        handler: AtomicUsize::new(libc::SIG_DFL),
-        flags: AtomicU64::new(0),
-        restorer: AtomicUsize::new(0),
-        mask: AtomicU64::new(0),
-    };
+    /// Nothing: the default action.
+    pub(crate) const fn new() -> Program {
+        Program {
+            handler: AtomicUsize::new(libc::SIG_DFL),
+            flags: AtomicU64::new(0),
+            restorer: AtomicUsize::new(0),
+            mask: AtomicU64::new(0),
+        }
+    }
 
     fn keep(&self, action: Action) {
         self.flags.store(action.flags, Relaxed);

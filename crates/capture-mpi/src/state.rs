@@ -103,7 +103,7 @@ pub static TORN: AtomicBool = AtomicBool::new(false);
 
 /// What the program has asked to happen on each of `signals::FAULTS`, where our handler stands before its own.
 pub static PROGRAMS: [signals::Program; signals::FAULTS.len()] =
-    [const { signals::Program::NOTHING }; signals::FAULTS.len()];
+    [const { signals::Program::new() }; signals::FAULTS.len()];
 /// The process whose faults are noted; 0: none.
 pub static WATCHER: AtomicI32 = AtomicI32::new(0);
 /// The thread that is changing what happens on a fault; 0: none.
@@ -280,7 +280,10 @@ mod membarrier {
 /// Before any thread calls MPI.
 pub fn prepare_threads() {
     threads::prepare();
-    FENCED.store(!membarrier::register(), SeqCst);
+    if !membarrier::register() {
+        FENCED.store(true, SeqCst);
+        CROWD.may.store(crowd::SEVERAL, SeqCst);
+    }
 }
 
 /// The calling thread is in the recorder, until dropped, also when a panic passes through. There is one at a time: a
@@ -298,16 +301,12 @@ pub struct Hands<'a> {
     pub number: u32,
     /// What it has for itself.
     pub own: &'a mut Own,
-    /// Its requests, where no other thread can have to do with them.
-    pub requests: Option<&'a mut Requests>,
     pub common: Common<'a>,
 }
 
-/// The way to what all threads share.
-pub struct Common<'a> {
-    alone: bool,
-    _entered: PhantomData<&'a mut Entered>,
-}
+/// The way to what all threads share. With the thread's requests where no other one can have to do with them: then nothing
+/// is locked.
+pub struct Common<'a>(Option<&'a mut Requests>);
 
 impl Entered {
     /// `None`: the recording is over, or a signal handler has interrupted this thread while it was in.
@@ -316,32 +315,25 @@ impl Entered {
         // SAFETY: null, or a stream that was leaked.
         match unsafe { own::stream().as_ref() } {
             Some(stream) => Entered::by(stream),
-            None => Entered::first(),
+            None => Entered::by(first_call()?),
         }
     }
 
     #[inline]
     fn by(stream: &'static Stream) -> Option<Entered> {
-        loop {
-            match CROWD.enter(&Swift, stream.number, &stream.busy) {
-                Ok(way) => return Some(Entered { stream, way, _here: PhantomData }),
-                Err(Out::Crowded) => make_room(),
-                Err(Out::Over | Out::Again) => return None,
-            }
+        match CROWD.enter(&Swift, stream.number, &stream.busy) {
+            Ok(way) => Some(Entered { stream, way, _here: PhantomData }),
+            Err(Out::Crowded) => Entered::after_making_room(stream),
+            Err(Out::Over | Out::Again) => None,
         }
     }
 
-    /// A thread's first call.
+    /// Another thread than the first one calls MPI, or the first one does meanwhile: from here on all take locks.
     #[cold]
-    fn first() -> Option<Entered> {
-        let claimed = Stream::of(threads::number() as u32).claim();
-        // The number's last thread has not ended after all.
-        let stream = claimed.or_else(|| Stream::of(threads::number_of_its_own() as u32).claim())?;
-        own::set_stream(stream);
-        CROWD.arrive(stream.number);
-        let mut entered = Entered::by(stream)?;
-        entered.hands().own.arrive();
-        Some(entered)
+    #[inline(never)]
+    fn after_making_room(stream: &'static Stream) -> Option<Entered> {
+        make_room();
+        Entered::by(stream)
     }
 
     #[inline]
@@ -352,29 +344,54 @@ impl Entered {
             // SAFETY: the stream is this thread's, which is in, and `self` is borrowed as long as this is.
             own: unsafe { self.stream.own() },
             // SAFETY: no other thread has called MPI, and one that is about to waits until this one is out. And as above.
-            requests: alone.then(|| unsafe { self.stream.requests() }),
-            common: Common { alone, _entered: PhantomData },
+            common: Common(if alone { Some(unsafe { self.stream.requests() }) } else { None }),
         }
     }
 }
 
+/// What a thread has for itself, on its first call. `None`: the recording is over.
+#[cold]
+#[inline(never)]
+fn first_call() -> Option<&'static Stream> {
+    let claimed = Stream::of(threads::number() as u32).claim();
+    // The number's last thread has not ended after all.
+    let stream = claimed.or_else(|| Stream::of(threads::number_of_its_own() as u32).claim())?;
+    own::set_stream(stream);
+    CROWD.arrive(stream.number);
+    Entered::by(stream)?.hands().own.arrive();
+    Some(stream)
+}
+
 impl Common<'_> {
-    /// Runs `look` on what all threads share, which `make` makes on first use.
+    /// The same for somebody else, for a while.
+    #[inline]
+    pub fn lent(&mut self) -> Common<'_> {
+        Common(self.0.as_deref_mut())
+    }
+
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Runs `look` on what all threads share, which `make` makes on first use, and on the requests of a thread that is
+    /// alone.
     #[inline]
     pub fn with<R>(
         &mut self,
         make: impl FnOnce() -> Option<State>,
-        look: impl FnOnce(&mut State) -> R,
+        look: impl FnOnce(&mut State, Option<&mut Requests>) -> R,
     ) -> Option<R> {
-        let _held = (!self.alone).then(|| RECORDER_LOCK.take());
+        let alone = self.is_alone();
+        let _held = if alone { None } else { Some(RECORDER_LOCK.take()) };
         // SAFETY: the invariant of `RECORDER`. `look` cannot come here: `self` is borrowed.
         let slot = unsafe { &mut *RECORDER.0.get() };
         if slot.is_none() {
             *slot = make().map(Box::new);
         }
         let state = slot.as_mut()?;
-        let result = look(state);
-        if !self.alone {
+        let result = look(state, self.0.as_deref_mut());
+        if !alone {
             let (now, seen) = state.now();
             OBJECTS.store(now.objects, Release);
             PLACES.store(now.places, Release);
@@ -400,12 +417,16 @@ pub const PATIENCE: Duration = Duration::from_secs(10);
 struct Swift;
 
 impl Machine for Swift {
+    /// Where this is not enough nobody is ever alone: see `prepare_threads`.
     #[inline]
     fn light(&self) {
+        compiler_fence(SeqCst);
+    }
+
+    #[inline]
+    fn firm(&self) {
         if FENCED.load(Relaxed) {
             fence(SeqCst);
-        } else {
-            compiler_fence(SeqCst);
         }
     }
 
@@ -431,6 +452,10 @@ impl Machine for Patient {
         Swift.light();
     }
 
+    fn firm(&self) {
+        Swift.firm();
+    }
+
     fn heavy(&self) {
         Swift.heavy();
     }
@@ -454,8 +479,6 @@ pub fn now() -> Now {
     Now { objects: OBJECTS.load(Acquire), places, site: 0 }
 }
 
-/// Another thread than the first one calls MPI: from here on all take locks.
-#[cold]
 fn make_room() {
     let of_first = |first| stream::all().find(|stream| stream.number + 1 == first).map(|stream| &stream.busy);
     let made = CROWD.make_room(&Patient(Instant::now()), of_first);

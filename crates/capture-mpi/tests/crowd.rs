@@ -12,18 +12,25 @@ mod atomics {
 mod crowd;
 
 use atomics::{AtomicBool, AtomicU8, AtomicU32, Ordering, fence};
-use crowd::{Crowd, Machine, ONE, Out, Way};
+use crowd::{Crowd, Machine, ONE, Out, SEVERAL, Way};
 use loom::cell::UnsafeCell;
 use loom::sync::{Arc, Mutex};
 
 struct Fences {
     light: bool,
+    firm: bool,
     heavy: bool,
 }
 
 impl Machine for Fences {
     fn light(&self) {
         if self.light {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    fn firm(&self) {
+        if self.firm {
             fence(Ordering::SeqCst);
         }
     }
@@ -40,7 +47,9 @@ impl Machine for Fences {
     }
 }
 
-const BOTH: Fences = Fences { light: true, heavy: true };
+const BOTH: Fences = Fences { light: true, firm: false, heavy: true };
+/// A kernel without a barrier for others: nobody is alone, and who enters has one of its own.
+const OLD_KERNEL: Fences = Fences { light: false, firm: true, heavy: true };
 
 struct World {
     crowd: Crowd,
@@ -61,7 +70,10 @@ unsafe impl Send for World {}
 impl World {
     fn new(machine: Fences) -> Arc<World> {
         Arc::new(World {
-            crowd: Crowd { may: AtomicU8::new(ONE), first: AtomicU32::new(0) },
+            crowd: Crowd {
+                may: AtomicU8::new(if machine.firm { SEVERAL } else { ONE }),
+                first: AtomicU32::new(0),
+            },
             machine,
             busy: [AtomicBool::new(false), AtomicBool::new(false), AtomicBool::new(false)],
             lock: Mutex::new(()),
@@ -141,11 +153,16 @@ fn a_second_thread_comes_while_the_first_records() {
     join_and_take(|| BOTH);
 }
 
+#[test]
+fn the_same_without_a_barrier_of_the_kernel() {
+    join_and_take(|| OLD_KERNEL);
+}
+
 /// The model can fail: without one of the barriers two threads are in what they share at the same time.
 #[test]
 #[should_panic]
 fn the_barrier_of_who_enters_is_needed() {
-    join_and_take(|| Fences { light: false, heavy: true });
+    join_and_take(|| Fences { light: false, firm: false, heavy: true });
 }
 
 /// Two come at once: both make room, and neither gets in before the first is out.
@@ -164,10 +181,9 @@ fn three_threads() {
 }
 
 /// One thread ends the recording while another one calls: its call is in what was taken, or it was told that it is over.
-#[test]
-fn the_end_while_others_record() {
-    explore(4, || {
-        let world = World::new(BOTH);
+fn end_while_others_record(machine: fn() -> Fences) {
+    explore(4, move || {
+        let world = World::new(machine());
         let other = world.clone();
         let second = loom::thread::spawn(move || u32::from(other.call(1)));
         world.call(0);
@@ -175,6 +191,18 @@ fn the_end_while_others_record() {
         let second = second.join().unwrap();
         assert_eq!((shared, own), (1 + second, 1 + second));
     });
+}
+
+#[test]
+fn the_end_while_others_record() {
+    end_while_others_record(|| BOTH);
+    end_while_others_record(|| OLD_KERNEL);
+}
+
+#[test]
+#[should_panic]
+fn the_barrier_is_needed_also_where_all_take_locks() {
+    end_while_others_record(|| Fences { light: false, firm: true, heavy: false });
 }
 
 /// Two threads end it: one of them takes it.

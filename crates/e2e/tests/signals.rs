@@ -12,7 +12,7 @@ fn program(source: &'static str, args: &'static [&'static str]) -> Program {
 
 /// The same lines and exit code with and without Refrain, and a trace.
 fn same(how: &'static str, lines: usize) {
-    let program = program("handlers.c", [how].leak());
+    let program = program("handlers.c", vec![how].leak());
     for library in Library::ALL {
         let what = format!("{how} on {}", library.suffix());
         let plain = run::plain(library, &program, 1);

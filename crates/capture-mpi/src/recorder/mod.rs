@@ -64,7 +64,7 @@ impl Own {
     }
 
     #[inline]
-    fn make_room(&mut self, common: &mut Common<'_>, number: u32, level: usize) {
+    fn make_room(&mut self, common: Common<'_>, number: u32, level: usize) {
         let kept = self.safe.is_some() || !state::KEPT.load(Relaxed);
         if self.before.len() <= level || !kept {
             self.make_more_room(common, number, level);
@@ -72,10 +72,10 @@ impl Own {
     }
 
     #[cold]
-    fn make_more_room(&mut self, common: &mut Common<'_>, number: u32, level: usize) {
+    fn make_more_room(&mut self, mut common: Common<'_>, number: u32, level: usize) {
         let levels = self.before.len().max(level + 1);
         self.before.resize_with(levels, Default::default);
-        common.with(State::new, |state| {
+        common.with(State::new, |state, _| {
             if let (Some(place), None) = (&state.place, &self.safe) {
                 self.safe = place.part(number as usize, &mut self.tape);
                 match &self.safe {
@@ -281,8 +281,8 @@ struct Way {
 }
 
 fn before(entered: &mut Entered, call: Observed<'_>) {
-    let Hands { number, own, requests, mut common } = entered.hands();
-    own.make_room(&mut common, number, call.level);
+    let Hands { number, own, mut common } = entered.hands();
+    own.make_room(common.lent(), number, call.level);
     let Observed { function, args, level, .. } = call;
     let Own { before, known, .. } = own;
     let before = &mut before[level];
@@ -291,7 +291,7 @@ fn before(entered: &mut Entered, call: Observed<'_>) {
     {
         return;
     }
-    common.with(State::new, |State { encoder, host, .. }| match requests {
+    common.with(State::new, |State { encoder, host, .. }, requests| match requests {
         Some(requests) => encoder.before_in(host, requests, function, args, before),
         None => encoder.before_in(host, &mut Crowd::new(&AllRequests, number), function, args, before),
     });
@@ -308,7 +308,7 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
     let config = state::CONFIG.get();
     let split = config.is_none_or(|config| config.split);
     let averages = config.is_some_and(|config| config.lossy.averages);
-    let Hands { number, own, requests, mut common } = entered.hands();
+    let Hands { number, own, mut common } = entered.hands();
     let site = match config {
         Some(config) if config.stacks != Kept::Nothing && keep == Keep::Record => {
             // In a callback it is not known where on the stack: those calls are unwound each time.
@@ -318,18 +318,20 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
         _ => 0,
     };
     let way = Way { keep, split, averages, ticks, site };
-    own.make_room(&mut common, number, call.level);
-    match requests {
-        Some(requests) => {
-            common.with(State::new, |state| state.after_alone(own, requests, call, result, way));
-        }
-        None => after_crowded(&mut common, number, own, call, result, way),
+    own.make_room(common.lent(), number, call.level);
+    if !common.is_alone() {
+        return after_crowded(common, number, own, call, result, way);
     }
+    common.with(State::new, |state, requests| {
+        if let Some(requests) = requests {
+            state.after_alone(own, requests, call, result, way);
+        }
+    });
 }
 
 /// One of several threads: what is shared is locked only where the call is not recognised.
 fn after_crowded(
-    common: &mut Common<'_>,
+    mut common: Common<'_>,
     number: u32,
     own: &mut Own,
     call: Observed<'_>,
@@ -354,11 +356,11 @@ fn after_crowded(
             }
         }
         while let Some(later) = memo.take_arrived() {
-            common.with(State::new, |state| state.encoder.arrived(&**reader, later));
+            common.with(State::new, |state, _| state.encoder.arrived(&**reader, later));
         }
         return;
     }
-    common.with(State::new, |state| state.encode(own, &mut tables, call, result, way));
+    common.with(State::new, |state, _| state.encode(own, &mut tables, call, result, way));
 }
 
 /// The recorder of real traces.
@@ -368,7 +370,7 @@ pub struct Real;
 impl Recorder for Real {
     fn init(_: Observed<'_>) {
         let Some(mut entered) = Entered::enter() else { return };
-        entered.hands().common.with(State::new, |state| {
+        entered.hands().common.with(State::new, |state, _| {
             let State { host, encoder, spawned, alone, .. } = state;
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.

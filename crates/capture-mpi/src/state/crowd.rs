@@ -13,8 +13,8 @@ use super::atomics::{AtomicBool, AtomicU8, AtomicU32};
 pub const ONE: u8 = 0;
 /// Another thread has come, and waits until the first one is out.
 const SECOND: u8 = 1;
-/// All take locks.
-const SEVERAL: u8 = 2;
+/// All take locks. So from the start where the kernel has no barrier for others.
+pub const SEVERAL: u8 = 2;
 /// Nobody comes in any more.
 const OVER: u8 = 3;
 
@@ -27,8 +27,10 @@ pub struct Crowd {
 
 /// What the protocol needs of the machine it runs on.
 pub trait Machine {
-    /// Of the thread that enters, on every call.
+    /// Of the thread that enters, on every call: enough as long as one thread may be in.
     fn light(&self);
+    /// Of the thread that enters, where several may.
+    fn firm(&self);
     /// Of the thread that makes a change: also on behalf of all others, where theirs is none.
     fn heavy(&self);
     /// Called again and again while a thread waits for another one. False: that was long enough.
@@ -72,8 +74,11 @@ impl Crowd {
         }
         busy.store(true, Relaxed);
         machine.light();
+        if self.may.load(Acquire) == ONE && self.first.load(Relaxed) == number + 1 {
+            return Ok(Way::Alone);
+        }
+        machine.firm();
         match self.may.load(Acquire) {
-            ONE if self.first.load(Relaxed) == number + 1 => Ok(Way::Alone),
             SEVERAL => Ok(Way::Among),
             may => {
                 busy.store(false, Release);

@@ -3,6 +3,7 @@
 //! libraries and the built command.
 
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use refrain_e2e::run::{self, Outcome};
@@ -146,7 +147,7 @@ fn receives_that_are_outstanding() {
                 let both = both(library, &Run::of(Vec::leak(vec![how, rank])));
                 both.is_complete();
                 let apart = usize::from(library == Library::OpenMpi);
-                let why = both.traced.stderr.matches("could take our messages").count();
+                let why = both.traced.stderr.matches("which could take our messages").count();
                 assert_eq!(why, apart, "{}", both.said());
             }
         }
@@ -173,11 +174,15 @@ fn exhausted_communicators() {
     }
 }
 
+fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
 /// The program becomes another user on the way. Needs root.
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn other_rights_than_at_the_beginning() {
-    if !fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0) {
+    if !is_root() {
         skipped("setuid: only root can");
         return;
     }
@@ -233,6 +238,19 @@ fn no_file_descriptor_left() {
     }
 }
 
+/// No memory is left on one rank, or on all.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn no_memory_left() {
+    for library in Library::ALL {
+        for args in [&["memory"] as &[_], &["memory", "0"], &["memory", "1"]] {
+            let both = both(library, &Run::of(args));
+            both.is_complete();
+            assert_eq!(both.lines("no trace yet"), 1, "{}", both.said());
+        }
+    }
+}
+
 /// Ranks of which the launcher's variables say that they are these run without us.
 fn untraced(ranks: &str) -> String {
     format!("case ${{PMI_RANK:-$OMPI_COMM_WORLD_RANK}} in {ranks}) unset LD_PRELOAD;; esac; exec \"$@\"")
@@ -254,6 +272,49 @@ fn a_rank_that_is_not_traced() {
             assert!(info.contains(&format!("rank {rank}: nothing was kept")), "{info}");
             assert!(!info.contains("every call of every rank,"), "{info}");
         }
+    }
+}
+
+/// On another host, of which rank 1 is the first, there is no such directory. It says so itself.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn no_place_for_the_parts_of_one_rank() {
+    for library in Library::ALL {
+        let script = "case ${PMI_RANK:-$OMPI_COMM_WORLD_RANK} in 1) export REFRAIN_OUT=/no/such/place/t.rfn \
+                      MPI_LOCALRANKID=0 OMPI_COMM_WORLD_LOCAL_RANK=0;; esac; exec \"$@\"";
+        let before = ["sh", "-c", script, "sh"];
+        let both = both(library, &Run { before: &before, patience: SHORT, ..Run::of(&["well"]) });
+        let line = "what is recorded would not survive a crash, the program goes on: rank 1: /no/such/place";
+        assert_eq!(both.lines(line), 1, "{}", both.said());
+        let info = both.info(&[0, 2]);
+        assert!(info.contains("rank 1: nothing was kept"), "{info}");
+        assert!(
+            info.contains("calls: every call of every rank but those that are missing (see notes),"),
+            "{info}"
+        );
+    }
+}
+
+/// MPI would fail in the merge itself, and on some ranks only: after `setuid` MPICH cannot reach the memory of other
+/// processes any more. So nothing is sent.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn other_rights_where_all_may_write() {
+    if !is_root() {
+        skipped("setuid: only root can");
+        return;
+    }
+    for library in Library::ALL {
+        // Nothing is kept, so that the place where the ranks meet belongs to the new user. That user must come there.
+        let folder =
+            PathBuf::from(format!("/tmp/refrain-finalizing-{}-{}", library.suffix(), std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, PermissionsExt::from_mode(0o1777)).unwrap();
+        let trace = folder.join("t.rfn");
+        let both =
+            both(library, &Run { options: &["--safe", "off"], trace: Some(&trace), ..Run::of(&["setuid"]) });
+        assert_eq!(both.lines("no trace: ranks 0-2 are another user's since MPI_Init"), 1, "{}", both.said());
+        fs::remove_dir_all(&folder).unwrap();
     }
 }
 

@@ -32,16 +32,37 @@ const GAP: Duration = Duration::from_secs(1);
 
 const GO: &str = "go";
 const LEAVE: &str = "leave";
-/// Behind the rank of one that has a receive outstanding.
-const RECEIVING: &str = "receiving";
-
 /// One of the ranks that come.
 #[derive(Debug, Clone, Copy)]
 pub struct Rank {
     pub rank: u32,
     pub size: u32,
-    /// It has a receive outstanding that could take a message of ours: then nobody sends any.
-    pub receiving: bool,
+    /// Why this one may not talk over MPI: then nobody does.
+    pub obstacle: Option<Obstacle>,
+}
+
+/// Where one of these holds for a rank, a call of MPI could fail there while it waits for ever on all others; or the program
+/// would notice. They are behind the rank in the name of its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Obstacle {
+    /// A receive is outstanding that could take a message of ours.
+    Receiving,
+    /// The process has become another user's since MPI began: what it shared with others it may not be able to share now.
+    User,
+    /// There is hardly any memory left.
+    Memory,
+}
+
+impl Obstacle {
+    const ALL: [Obstacle; 3] = [Obstacle::Receiving, Obstacle::User, Obstacle::Memory];
+
+    fn word(self) -> &'static str {
+        match self {
+            Obstacle::Receiving => "receiving",
+            Obstacle::User => "user",
+            Obstacle::Memory => "memory",
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -55,7 +76,8 @@ pub enum Met {
 pub enum Why {
     /// These did not come.
     Missing(RankList),
-    Receiving(RankList),
+    /// These have come, and may not talk.
+    Held(RankList, Obstacle),
 }
 
 enum Verdict {
@@ -94,27 +116,28 @@ impl Meeting {
         is_new(self.directory.leave(&self.name("decision"), word))
     }
 
-    /// Those that are there, and of these the ones that have a receive outstanding.
-    fn present(&self) -> io::Result<(RankList, RankList)> {
-        let (mut present, mut receiving) = (Vec::new(), Vec::new());
+    /// Those that are there, and of these the ones that may not talk.
+    fn present(&self) -> io::Result<(RankList, Vec<(u32, Obstacle)>)> {
+        let (mut present, mut held) = (Vec::new(), Vec::new());
         for name in self.directory.names()? {
             let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(&self.prefix)) else { continue };
             let (rank, more) = rest.split_once('.').unwrap_or((rest, ""));
             let Ok(rank) = rank.parse() else { continue };
             present.push(rank);
-            if more == RECEIVING {
-                receiving.push(rank);
-            }
+            held.extend(Obstacle::ALL.into_iter().find(|known| known.word() == more).map(|why| (rank, why)));
         }
-        Ok((present.into_iter().collect(), receiving.into_iter().collect()))
+        Ok((present.into_iter().collect(), held))
     }
 
     /// What this rank would decide, if nobody has.
     fn verdict(&self, own: Rank, late: bool) -> io::Result<Verdict> {
-        let (present, receiving) = self.present()?;
+        let (present, held) = self.present()?;
         let missing: RankList = (0..own.size).filter(|rank| !present.contains(*rank)).collect();
+        if let (true, Some(&(_, why))) = (missing.is_empty(), held.first()) {
+            let ranks = held.iter().filter(|(_, other)| *other == why).map(|(rank, _)| *rank);
+            return Ok(Verdict::Leave(Why::Held(ranks.collect(), why)));
+        }
         Ok(match (missing.is_empty(), late) {
-            (true, _) if !receiving.is_empty() => Verdict::Leave(Why::Receiving(receiving)),
             (true, _) if own.rank == 0 => Verdict::Go,
             // Rank 0 has come and does not decide: it is stopped, or dead.
             (true, true) => Verdict::Leave(Why::Missing(RankList::single(0))),
@@ -124,9 +147,9 @@ impl Meeting {
     }
 
     fn come(&self, own: Rank) -> io::Result<()> {
-        let name = match own.receiving {
-            true => self.name(format_args!("{}.{RECEIVING}", own.rank)),
-            false => self.name(own.rank),
+        let name = match own.obstacle {
+            Some(why) => self.name(format_args!("{}.{}", own.rank, why.word())),
+            None => self.name(own.rank),
         };
         match self.directory.create(&name) {
             // Of an earlier run without a name.
@@ -239,7 +262,7 @@ mod tests {
     }
 
     fn come(place: &Path, rank: u32, size: u32, patience: Duration) -> Met {
-        let own = Rank { rank, size, receiving: false };
+        let own = Rank { rank, size, obstacle: None };
         meet(place, prefix("run"), own, patience, || ()).unwrap()
     }
 
@@ -256,7 +279,7 @@ mod tests {
     }
 
     fn ranks(numbers: &[u32]) -> Vec<Rank> {
-        numbers.iter().map(|&rank| Rank { rank, size: 0, receiving: false }).collect()
+        numbers.iter().map(|&rank| Rank { rank, size: 0, obstacle: None }).collect()
     }
 
     fn files(place: &Path) -> usize {
@@ -308,10 +331,11 @@ mod tests {
     fn a_receive_that_is_outstanding_keeps_all_apart() {
         let place = place("receiving");
         let mut three = ranks(&[0, 1, 2]);
-        three[1].receiving = true;
+        three[1].obstacle = Some(Obstacle::Receiving);
+        three[2].obstacle = Some(Obstacle::Receiving);
         let met = all(&place, 3, &three, LONG);
-        let Met::NotAll(Some(Why::Receiving(ranks))) = &met[0] else { panic!("{met:?}") };
-        assert_eq!(*ranks, RankList::single(1));
+        let Met::NotAll(Some(Why::Held(ranks, Obstacle::Receiving))) = &met[0] else { panic!("{met:?}") };
+        assert_eq!(*ranks, RankList::from_sorted(&[1, 2]));
         assert!(met[1..].iter().all(|met| matches!(met, Met::NotAll(None))), "{met:?}");
         std::fs::remove_dir_all(&place).unwrap();
     }

@@ -14,7 +14,7 @@ use refrain_tracefile::private::Private;
 use refrain_tracefile::{Error, Memory, Meta, RankTime, Trace, is_device};
 
 use super::agreement::agree;
-use super::arrival::{self, Meeting, Met, Why};
+use super::arrival::{self, Meeting, Met, Obstacle, Why};
 use super::meeting::meet;
 use super::stream::{AllRequests, Own};
 use super::summary::{self, Spread, Summary};
@@ -77,7 +77,7 @@ pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, end
 
 fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
-    let State { host, start, started, spawned, alone, place, .. } = *state;
+    let State { host, start, started, spawned, alone, place, user, .. } = *state;
     endings::note(End::Finalized, 0);
     let rate = start.finish();
     let wall_ns = start.elapsed();
@@ -93,7 +93,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     let kept = place.is_some();
     // This rank may have found no room for its own while others did.
     let parts = place.map_or_else(|| parts(config, spawned, alone), |place| place.directory);
-    let meeting = match together(config, pmpi, (rank, size), &parts) {
+    let meeting = match together(config, pmpi, (rank, size), user, &parts) {
         Ok(meeting) => meeting,
         Err(why) => {
             if let Some(why) = why {
@@ -202,6 +202,7 @@ fn together(
     config: &Config,
     pmpi: &Pmpi,
     (rank, size): (u32, u32),
+    user: User,
     parts: &Path,
 ) -> Result<Option<Meeting>, Option<String>> {
     if size == 1 {
@@ -209,7 +210,7 @@ fn together(
     }
     let prefix = arrival::prefix(&meeting_name(config));
     let place = meeting_place(config, parts, &prefix);
-    let own = arrival::Rank { rank, size, receiving: receives(pmpi) };
+    let own = arrival::Rank { rank, size, obstacle: obstacle(pmpi, user) };
     match arrival::meet(&place, prefix, own, config.patience, || pmpi.progress()) {
         Ok(Met::All(meeting)) => Ok(Some(meeting)),
         Ok(Met::NotAll(why)) => Err(why.map(|why| match why {
@@ -220,10 +221,16 @@ fn together(
                 config.patience.as_secs_f64(),
                 place.display(),
             ),
-            Why::Receiving(ranks) => format!(
-                "{} not received all that it has begun to receive, and could take our messages for the program's",
+            Why::Held(ranks, Obstacle::Receiving) => format!(
+                "{} receives outstanding, which could take our messages for the program's",
                 these(&ranks, "has", "have"),
             ),
+            Why::Held(ranks, Obstacle::User) => {
+                format!("{} another user's since MPI_Init", these(&ranks, "is", "are"))
+            }
+            Why::Held(ranks, Obstacle::Memory) => {
+                format!("{} hardly any memory left", these(&ranks, "has", "have"))
+            }
         })),
         // If this concerns rank 0, it says so; if not, rank 0 says that this one has not come.
         Err(error) => Err((rank == 0).then(|| {
@@ -248,6 +255,39 @@ fn without(config: &Config, parts: &Path, kept: bool, why: &str) -> String {
             "no trace yet: {why}. What was recorded is kept: `refrain recover {parts}` makes a trace of it"
         ),
         (true, false) => format!("no trace yet: {why}. What was recorded is kept in {parts}"),
+    }
+}
+
+/// Real and effective user and group.
+pub type User = [u32; 4];
+
+/// Whose process this is now.
+pub fn user() -> User {
+    // SAFETY: these take and touch nothing.
+    unsafe { [libc::getuid(), libc::geteuid(), libc::getgid(), libc::getegid()] }
+}
+
+/// What keeps this rank from talking over MPI.
+fn obstacle(pmpi: &Pmpi, began_as: User) -> Option<Obstacle> {
+    if user() != began_as {
+        Some(Obstacle::User)
+    } else if receives(pmpi) {
+        Some(Obstacle::Receiving)
+    } else if !has_memory() {
+        Some(Obstacle::Memory)
+    } else {
+        None
+    }
+}
+
+/// Whether there is more memory than MPI takes for a communicator, and we for a message or two.
+fn has_memory() -> bool {
+    const ENOUGH: usize = 8 << 20;
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping wherever there is room, which goes again at once.
+    unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), ENOUGH, protection, flags, -1, 0);
+        start != libc::MAP_FAILED && libc::munmap(start, ENOUGH) == 0
     }
 }
 

@@ -46,6 +46,8 @@ pub struct State {
     alone: Option<u32>,
     /// Seconds since 1970.
     started: u64,
+    /// Whose process this was when it began.
+    user: finalize::User,
 }
 
 impl Own {
@@ -124,6 +126,7 @@ impl State {
             spawned: false,
             alone: None,
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
+            user: finalize::user(),
         })
     }
 

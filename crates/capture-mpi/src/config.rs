@@ -28,6 +28,8 @@ pub struct Config {
     pub safe: bool,
     /// `REFRAIN_RUN`, or what the launcher calls this job: tells one run's parts from another's. Empty if unknown.
     pub run: String,
+    /// `REFRAIN_RUN` is there: somebody waits for the run's end, and holds its names until then.
+    pub held: bool,
     /// `REFRAIN_COMMAND`: the command line that was traced, its words separated by the unit separator (0x1f).
     pub command: Vec<String>,
     /// `REFRAIN_RANKS`, `REFRAIN_ONLY`, `REFRAIN_SKIP`, `REFRAIN_WINDOW`, `REFRAIN_PCONTROL`: what is recorded at all.
@@ -161,10 +163,10 @@ impl Config {
             choice: Choice::read(words).map_err(Unknown::Choice)?,
             launched: launched(&look_up),
             run: text("REFRAIN_RUN")
-                .or_else(|| text("PMIX_NAMESPACE"))
-                .or_else(|| Some(format!("{}.{}", text("SLURM_JOB_ID")?, text("SLURM_STEP_ID")?)))
+                .or_else(|| refrain_tracefile::claim::job(&look_up))
                 .unwrap_or_default()
                 .replace('\n', " "),
+            held: look_up("REFRAIN_RUN").is_some(),
             test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
             test_stacks: switch("REFRAIN_TEST_STACKS", false)?,
             test_tail: text("REFRAIN_TEST_TAIL").and_then(|bytes| bytes.parse().ok()),

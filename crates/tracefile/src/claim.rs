@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::disk::Stamp;
-use crate::part::{self, directory};
+use crate::part::directory;
 use crate::private::Private;
 
 const CLAIM: &str = "claim";
@@ -167,17 +167,21 @@ impl Claim {
     }
 }
 
-/// Gives a name back: removes the directory with all by which runs and ranks agree. Parts that are there stay, and with
-/// them the directory.
+/// Gives a name back: removes the claim, the programs beside it, and the directory, if nothing else is in it.
 pub fn release(private: &Private) {
-    let names = private.names().unwrap_or_default();
-    let is_left = |name: &OsString| part::is_known(name) && !part::is_part_or_snapshot(name);
-    let (claim, others): (Vec<_>, Vec<_>) = names.into_iter().filter(is_left).partition(|name| name == CLAIM);
+    let mut names = private.names().unwrap_or_default();
+    names.retain(|name| name == CLAIM || name.to_str().is_some_and(is_note_of_a_job));
     // The claim goes last. What cannot be removed is only in the way.
-    for name in others.iter().chain(&claim) {
-        let _ = private.remove(name);
+    names.sort_by_key(|name| name == CLAIM);
+    for name in names {
+        let _ = private.remove(&name);
     }
     let _ = private.remove_itself();
+}
+
+fn is_note_of_a_job(name: &str) -> bool {
+    name.split_once('.')
+        .is_some_and(|(kind, place)| ["job", "done"].contains(&kind) && place.parse::<u32>().is_ok())
 }
 
 /// The name of a trace beside others: `app.2.rfn`.
@@ -289,7 +293,7 @@ impl Job {
                 }
                 None => {}
             }
-            let number = if place == 1 { 1 } else { Job::own_name(out, &claim.run, job, place)? };
+            let number = if place == 1 { 1 } else { Job::own_name(out, claim, job, place)? };
             match base.note(&job_note(place), &format!("{number} {job}")) {
                 Ok(()) => {}
                 // Another rank of this program, or another program: it is looked at again.
@@ -310,15 +314,15 @@ impl Job {
     }
 
     /// A name that nothing has: no trace, and no other run or program.
-    fn own_name(out: &Path, run: &str, job: &str, place: u32) -> io::Result<u32> {
-        // The same program may come again when it has ended.
-        let job = format!("{job}#{place}");
+    fn own_name(out: &Path, claim: &Claim, job: &str, place: u32) -> io::Result<u32> {
+        // Who holds the run's name holds this one. The same program may come again when it has ended.
+        let own = Claim { job: format!("{job}#{place}"), old: None, ..claim.clone() };
         for number in 2..MOST {
             let trace = numbered(out, number);
             if is_there(&trace) {
                 continue;
             }
-            if let Taken::Ours(..) = Claim::new(run, &job, &trace).take(&directory(&trace))? {
+            if let Taken::Ours(..) = own.take(&directory(&trace))? {
                 return Ok(number);
             }
         }
@@ -362,6 +366,13 @@ impl Job {
             }
         }
     }
+}
+
+/// The first name beside that of a trace which nothing has.
+pub fn free_name(trace: &Path) -> PathBuf {
+    let names = (2..MOST).map(|number| numbered(trace, number));
+    let is_free = |name: &PathBuf| !is_there(name) && !is_there(&directory(name));
+    names.into_iter().find(is_free).unwrap_or_else(|| numbered(trace, MOST))
 }
 
 fn is_there(path: &Path) -> bool {

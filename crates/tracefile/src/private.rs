@@ -60,22 +60,31 @@ impl Private {
 
     /// That directory, if it is ours alone.
     pub fn open(path: &Path) -> io::Result<Private> {
-        let private = Private::open_to_read(path)?;
+        let (private, mode) = Private::look(path)?;
         if private.owner != own_user() {
             return Err(refused(path, "it belongs to another user"));
         }
-        Ok(private)
+        private.unless_shared(mode)
     }
 
     /// As `open`, for those who only look: it may be another user's, and so must its files be.
     pub fn open_to_read(path: &Path) -> io::Result<Private> {
+        let (private, mode) = Private::look(path)?;
+        private.unless_shared(mode)
+    }
+
+    fn look(path: &Path) -> io::Result<(Private, u32)> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty())?;
-        let facts = fstat(&directory)?;
-        if facts.st_mode & SHARED != 0 {
-            return Err(refused(path, "others may write into it"));
+        let Stat { st_mode, st_uid, .. } = fstat(&directory)?;
+        Ok((Private { directory, path: path.to_owned(), owner: st_uid }, st_mode))
+    }
+
+    fn unless_shared(self, mode: u32) -> io::Result<Private> {
+        if mode & SHARED != 0 {
+            return Err(refused(&self.path, "others may write into it"));
         }
-        Ok(Private { directory, path: path.to_owned(), owner: facts.st_uid })
+        Ok(self)
     }
 
     pub fn path(&self) -> &Path {

@@ -41,12 +41,16 @@ fn standing_of_parts(private: &Private) -> Standing {
 }
 
 /// What would keep `take` from taking that name. Changes nothing.
-pub fn check(out: &Path, force: bool) -> Result<(), Failure> {
+pub fn check(out: &Path, force: bool, safe: bool) -> Result<(), Failure> {
     let parts = part::directory(out);
     if parts.symlink_metadata().is_err() {
         return Ok(());
     }
-    let private = Private::open(&parts).map_err(|error| unusable(&parts, &error))?;
+    let private = match Private::open(&parts) {
+        Ok(private) => private,
+        Err(error) if safe => return Err(unusable(&parts, &error)),
+        Err(_) => return Ok(()),
+    };
     match standing(&private) {
         Standing::Left if !force => Err(left(&parts)),
         _ => Ok(()),
@@ -65,11 +69,15 @@ fn unusable(parts: &Path, error: &io::Error) -> Failure {
     // Ours names it.
     let what = if error.starts_with(&parts) { error } else { format!("{parts} is not used: {error}") };
     Failure::new(what)
-        .help("what is recorded is kept there while the program runs; write elsewhere with --out FILE")
+        .help(
+        "what is recorded is kept there while the program runs; write elsewhere with --out FILE, or keep nothing with \
+         --safe off",
+    )
 }
 
 /// Claims that name, or one beside it where another run has it. Returns which; the number is 1 for the name itself.
-pub fn take(out: &Path, run: &str, force: bool) -> Result<u32, Failure> {
+/// Without `safe` nothing is kept there, and what is in the way does not matter.
+pub fn take(out: &Path, run: &str, force: bool, safe: bool) -> Result<u32, Failure> {
     let mut number = 1;
     let mut busy = None;
     loop {
@@ -83,7 +91,7 @@ pub fn take(out: &Path, run: &str, force: bool) -> Result<u32, Failure> {
         let own = Claim::new(run, "", &trace);
         let taken = match own.take(&parts) {
             Ok(taken) => taken,
-            Err(error) if is_in_the_way(&parts, &error) => return Err(unusable(&parts, &error)),
+            Err(error) if safe && is_in_the_way(&parts, &error) => return Err(unusable(&parts, &error)),
             // This file system cannot do it.
             Err(_) => return Ok(number),
         };
@@ -174,7 +182,8 @@ pub fn make_way(out: &Path, own: Option<&str>, force: bool) -> Result<(), Failur
     // Something else in its place, or nothing: the library says so.
     let Ok(private) = Private::open(&parts) else { return Ok(()) };
     let claim = Claim::of(&private);
-    let is_own = |run: &str| own.is_none_or(|own| own == run);
+    // A run without a name is taken for any other without one.
+    let is_own = |run: &str| run == own.unwrap_or_default();
     if claim.as_ref().is_some_and(|claim| is_own(&claim.run))
         || matches!(standing(&private), Standing::Busy(_))
     {
@@ -219,6 +228,10 @@ impl Drop for Held<'_> {
         let others = self.jobs().into_iter().map(|job| job.parts());
         for parts in others.chain([part::directory(self.out)]) {
             if let Ok(private) = Private::open(&parts) {
+                // Ranks that still run may be reading what the others said.
+                if recover::names(&private).is_ok_and(|names| names.is_empty()) {
+                    let _ = clear(&private);
+                }
                 claim::release(&private);
             }
         }

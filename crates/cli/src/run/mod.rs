@@ -20,7 +20,7 @@ pub use command::{analyse, elsewhere, starts_elsewhere};
 pub use env::env;
 pub use settings::{Flags, Settings};
 
-use refrain_tracefile::claim::{self, Job, numbered};
+use refrain_tracefile::claim::{self, Done, Job, numbered};
 use refrain_tracefile::part;
 use refrain_tracefile::private::Private;
 use refrain_tracefile::{Error, Replace, Stamp, Target, is_device};
@@ -137,7 +137,7 @@ fn plan(
     let run = run_name();
     let number = match place {
         _ if is_device(&out) => 1,
-        Place::Outside => hold::take(&out, &run, settings.force)?,
+        Place::Outside => hold::take(&out, &run, settings.force, settings.safe == settings::Switch::On)?,
         Place::Inside => {
             hold::make_way(&out, claim::job(&env).as_deref(), settings.force)?;
             1
@@ -187,8 +187,9 @@ pub fn refusals(
     let text: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let analysis = command::analyse(&text, |word| find_program(OsStr::new(word), &path).is_some());
     let out = writable_place(&shown(settings, &analysis), settings.force, place(&analysis, &env));
+    let safe = settings.safe == settings::Switch::On;
     let claimed =
-        out.and_then(|out| if is_device(&out) { Ok(()) } else { hold::check(&out, settings.force) });
+        out.and_then(|out| if is_device(&out) { Ok(()) } else { hold::check(&out, settings.force, safe) });
     let unknown = variables.filter_map(|name| refrain_model::unknown_variable(name.to_str()?));
     let unknown = unknown.map(|what| Failure::new(what).help("Correct it, or unset it."));
     claimed.err().into_iter().chain(unknown).collect()
@@ -370,7 +371,17 @@ fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, success: bool) 
         Some(stamp) => Replace::Only(stamp),
         None => Replace::old(plan.force, before.out),
     };
-    take_in(&part::directory(&plan.out), &plan.out, wrote.is_some(), replace);
+    let parts = part::directory(&plan.out);
+    match job.and_then(|job| job.done) {
+        // So these are another program's, which the launcher does not tell from the first.
+        Some(Done::Whole(_)) => {
+            let other = claim::free_name(&plan.out);
+            if take_in(&parts, &other, false, Replace::Nothing) && !plan.quiet {
+                crate::reading::say_closing(&other, &other);
+            }
+        }
+        _ => drop(take_in(&parts, &plan.out, wrote.is_some(), replace)),
+    }
     let after = Stamp::of(&plan.out);
     let none = after.is_none() || after == before.out;
     let new = |path: &PathBuf| !before.alone.contains(&(path.clone(), Stamp::of(path)));
@@ -415,18 +426,22 @@ fn forced(force: bool) -> Replace {
     if force { Replace::Anything } else { Replace::Nothing }
 }
 
-/// Makes a trace of the parts that a run left, if it did; `written`: beside one that lacks some of what they have.
-fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace) {
+/// Makes a trace of the parts that a run left, if it did, which is returned; `written`: beside one that lacks some of what
+/// they have.
+fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace) -> bool {
     // One that is not ours alone was not written into either.
-    let Ok(private) = Private::open(parts) else { return };
+    let Ok(private) = Private::open(parts) else { return false };
     // There was no room for parts, or a network file system kept what was removed until the ranks had ended.
     if recover::names(&private).is_ok_and(|names| names.is_empty()) {
         let _ = private.remove_itself();
-        return;
+        return false;
     }
     let recovered = match recover::recover(parts, out, replace) {
         Ok(recovered) => recovered,
-        Err(failure) => return failure.say(),
+        Err(failure) => {
+            failure.say();
+            return false;
+        }
     };
     say(match (written, recovered.complete) {
         (true, _) => {
@@ -444,6 +459,7 @@ fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace) {
         recover::say_living(&recovered.living);
         say(&format!("`refrain recover {shown} --force` when they have ended; until then keep {shown}"));
     }
+    true
 }
 
 /// What programs that the traced one started have left, and what their traces are called.

@@ -74,8 +74,7 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
     }
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
     if let (None, Some(trace)) = (&out, trace_of(&absolute))
-        && let Some(claim) = Private::open_to_read(directory).ok().and_then(|private| Claim::of(&private))
-        && claim.holder() == Holder::Alive
+        && let Some(claim) = at_work(directory)
     {
         let what = format!(
             "the run of {} is at work (process {}) and writes {} itself",
@@ -102,6 +101,21 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
         say(&format!("keep {there} until they have ended, and recover again then"));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The claim of a run that is at work, and not about to end.
+fn at_work(directory: &Path) -> Option<Claim> {
+    let begun = Instant::now();
+    loop {
+        let claim = Claim::of(&Private::open_to_read(directory).ok()?)?;
+        if claim.holder() != Holder::Alive {
+            return None;
+        }
+        if begun.elapsed() > PATIENCE {
+            return Some(claim);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 /// A line for each machine.

@@ -430,19 +430,20 @@ fn hydra() -> Option<String> {
     None
 }
 
-/// The fields of `/proc/PROCESS/stat` after the command, which may have blanks in it; the first is the state.
-fn stat(process: u32, field: usize) -> Option<u64> {
+/// A field of `/proc/PROCESS/stat` after the command, which may have blanks in it.
+fn stat(process: u32, field: usize) -> Option<String> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    text.rsplit_once(')')?.1.split_whitespace().nth(field)?.parse().ok()
+    text.rsplit_once(')')?.1.split_whitespace().nth(field).map(str::to_owned)
 }
 
 fn parent(process: u32) -> Option<u32> {
-    stat(process, 1).and_then(|parent| u32::try_from(parent).ok()).filter(|parent| *parent > 1)
+    stat(process, 1)?.parse().ok().filter(|parent| *parent > 1)
 }
 
-/// When it began, in ticks since the machine did.
+/// When it began, in ticks since the machine did. One that has ended is not there, though nobody may have asked how.
 fn since(process: u32) -> Option<u64> {
-    stat(process, 19)
+    let ended = stat(process, 0).is_none_or(|state| ["Z", "X"].contains(&state.as_str()));
+    if ended { None } else { stat(process, 19)?.parse().ok() }
 }
 
 fn boot() -> String {

@@ -486,6 +486,37 @@ fn two_runs_at_the_same_time() {
     }
 }
 
+/// The same with `refrain run` inside the launcher, where the ranks have to find out by themselves.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn two_runs_at_the_same_time_inside_the_launcher() {
+    for library in Library::ALL {
+        let folder = run::folder("two");
+        let program = text(&endings(&[]).build(library));
+        let inside = |ranks: u32, how: &str| {
+            let launcher = run::launcher(library, ranks).join(" ");
+            let refrain = text(&build::refrain());
+            format!("{launcher} {refrain} run -o x.rfn -- {program} {how}")
+        };
+        // The first is at work until it is told, when the second has ended.
+        let script = format!(
+            "{} & first=$!; until [ \"$(ls x.rfn.parts/*-0.part | wc -l)\" -ge 2 ]; do sleep 0.05; done; {}; code=$?; \
+             kill -TERM $first; wait; exit $code",
+            inside(2, "spin 1"),
+            inside(3, "well 20")
+        );
+        let words = ["sh", "-c", &script].map(str::to_owned);
+        let outcome = run::command(&folder, &words, &[]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("is for another run (process"), "{}", outcome.stderr);
+        let second = verified(&folder.join("x.2.rfn"));
+        assert!(second.contains(", complete") && ranks(&second) == Some(3), "{second}");
+        let recovered = run::refrain(&["recover", &text(&folder.join("x.rfn.parts"))]);
+        assert_eq!(recovered.code, 0, "{}", recovered.stderr);
+        assert_eq!(ranks(&verified(&folder.join("x.rfn"))), Some(2));
+    }
+}
+
 /// A run that was killed blocks nobody: what it left is cleared with leave.
 #[test]
 #[ignore = "needs MPI: `make test`"]
@@ -523,6 +554,14 @@ fn what_a_killed_run_left() {
     }
 }
 
+/// What the ranks of a run have open in the directory of their parts: nothing, while the program runs.
+fn open_in(parts: &Path) -> Vec<PathBuf> {
+    let files = |process: u32| fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
+    let open = run::processes(parts).into_iter().flat_map(|(_, process)| files(process));
+    let open = open.filter_map(|file| fs::read_link(file.path()).ok());
+    open.filter(|file| file.starts_with(parts)).collect()
+}
+
 /// While a run is at work its trace is its own to write, and its parts are not to be removed.
 #[test]
 #[ignore = "needs MPI: `make test`"]
@@ -532,10 +571,12 @@ fn recovering_a_run_that_is_at_work() {
         let traced = run::traced_while(library, &endings(&["spin", "1"]), RANKS, &special, |parts| {
             until(|| run::processes(parts).len() == RANKS as usize);
             let directory = text(parts);
+            let open = open_in(parts);
             let refused = run::refrain(&["recover", &directory]);
             let meanwhile = text(&parts.with_file_name("meanwhile.rfn"));
             let recovered = run::refrain(&["recover", &directory, "--out", &meanwhile]);
             run::tell("-TERM", parts);
+            assert_eq!(open, Vec::<PathBuf>::new());
             assert!(refused.code == 2 && refused.stderr.contains("is at work"), "{}", refused.stderr);
             assert_eq!(recovered.code, 0, "{}", recovered.stderr);
             assert!(recovered.stderr.contains("still run"), "{}", recovered.stderr);

@@ -33,6 +33,8 @@ pub struct Config {
     pub run: String,
     /// What the launcher calls this job, of which a run may have several. Empty if unknown.
     pub job: String,
+    /// `REFRAIN_RUN` is there: somebody waits for the run's end, and holds its names until then.
+    pub held: bool,
     /// `REFRAIN_COMMAND`: the command line that was traced, its words separated by the unit separator (0x1f).
     pub command: Vec<String>,
     /// `REFRAIN_RANKS`, `REFRAIN_ONLY`, `REFRAIN_SKIP`, `REFRAIN_WINDOW`, `REFRAIN_PCONTROL`: what is recorded at all.
@@ -113,7 +115,7 @@ impl Config {
             Some("off" | "0" | "") => Ok(false),
             Some(value) => Err(Unknown::Value { variable, value: value.to_owned(), known: "on, off, 1, 0" }),
         };
-        let hydra = || look_up("PMI_RANK").and_then(|_| hydras_port());
+        let job = refrain_tracefile::claim::job(&look_up).unwrap_or_default();
         let choice =
             ["RANKS", "ONLY", "SKIP", "WINDOW", "PCONTROL"].map(|name| text(&format!("REFRAIN_{name}")));
         let [ranks, only, skip, window, pcontrol] = choice.each_ref().map(Option::as_deref);
@@ -170,16 +172,13 @@ impl Config {
                     known: "a number of seconds",
                 })?,
             },
-            job: text("PMIX_NAMESPACE").or_else(hydra).unwrap_or_default(),
+            job: job.clone(),
             command: text("REFRAIN_COMMAND")
                 .map_or_else(Vec::new, |words| words.split('\u{1f}').map(str::to_owned).collect()),
             choice: Choice::read(words).map_err(Unknown::Choice)?,
             launched: launched(&look_up),
-            run: text("REFRAIN_RUN")
-                .or_else(|| text("PMIX_NAMESPACE"))
-                .or_else(|| Some(format!("{}.{}", text("SLURM_JOB_ID")?, text("SLURM_STEP_ID")?)))
-                .unwrap_or_default()
-                .replace('\n', " "),
+            run: text("REFRAIN_RUN").unwrap_or(job).replace('\n', " "),
+            held: look_up("REFRAIN_RUN").is_some(),
             test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
             test_stacks: switch("REFRAIN_TEST_STACKS", false)?,
             test_tail: text("REFRAIN_TEST_TAIL").and_then(|bytes| bytes.parse().ok()),
@@ -204,24 +203,6 @@ const MOST_PATIENCE: f64 = 365.0 * 86_400.0;
 fn patience(text: &str) -> Option<Duration> {
     let seconds = text.parse().ok().filter(|seconds: &f64| (0.0..=MOST_PATIENCE).contains(seconds))?;
     Some(Duration::from_secs_f64(seconds))
-}
-
-/// MPICH's launcher has no name for a job, but a port that all of its proxies were told when it started them.
-fn hydras_port() -> Option<String> {
-    const OPTION: &str = "--control-port";
-    // A script or two may stand between the proxy and the program.
-    const MOST: usize = 16;
-    let mut process = std::os::unix::process::parent_id();
-    for _ in 0..MOST {
-        let words = std::fs::read_to_string(format!("/proc/{process}/cmdline")).ok()?;
-        if let Some(port) = words.split('\0').skip_while(|word| *word != OPTION).nth(1) {
-            return Some(port.to_owned());
-        }
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-        // Behind the name, in parentheses: state, parent.
-        process = stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()?;
-    }
-    None
 }
 
 /// How many there are, and which one this is, as launchers tell the processes they start. Not those of batch systems,

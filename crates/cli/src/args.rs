@@ -88,7 +88,8 @@ that process was killed too, or there was none, this does it by hand:
   refrain recover app.rfn.parts                 writes app.rfn
   refrain recover app.rfn.parts --out what-was.rfn
 
-All calls are there up to the last that returned; `refrain info` says how each rank ended. The parts are kept.")]
+All calls are there up to the last that returned; `refrain info` says how each rank ended. The parts are kept. A run that
+is still at work writes its trace itself: of what there is until now make another file, with --out.")]
     Recover {
         /// The directory with the parts
         directory: PathBuf,

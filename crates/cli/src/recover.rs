@@ -1,6 +1,8 @@
 //! A trace from the parts that a run left behind when it ended before it could write one.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -9,8 +11,10 @@ use refrain_encode::{Folding, Tags, Tape, lose};
 use refrain_fold::bundle::{Bundle, merge};
 use refrain_fold::ranks::RankList;
 use refrain_model::Lossy;
+use refrain_tracefile::claim::{Claim, Holder, host_name};
 use refrain_tracefile::part::{self, End, Lost, Part, Word};
-use refrain_tracefile::{Meta, RankTime, Trace};
+use refrain_tracefile::private::Private;
+use refrain_tracefile::{Meta, RankTime, Replace, Trace};
 use refrain_views::human::{plural, ranks as rank_list};
 
 use crate::failure::{Failure, not_read, not_saved};
@@ -29,8 +33,35 @@ fn trace_of(directory: &Path) -> Option<PathBuf> {
 /// What became of the parts.
 pub struct Recovered {
     pub complete: bool,
-    /// Some of the processes are still at work: what they do from here on is only in their parts.
-    pub running: bool,
+    /// Processes that are, or may be, still at work: what they do from here on is only in their parts.
+    pub living: Vec<Living>,
+    /// Parts of processes that have ended: the trace has all of them.
+    pub ended: Vec<OsString>,
+}
+
+/// Ranks on a machine that are, or may be, still at work.
+pub struct Living {
+    host: String,
+    seen: bool,
+    ranks: Vec<u32>,
+}
+
+impl Living {
+    /// What is to be said of them.
+    pub fn told(&self) -> String {
+        let ranks = of_ranks(&self.ranks);
+        let host = &self.host;
+        match (self.seen, self.ranks.len()) {
+            (true, 1) => format!("{ranks} still runs"),
+            (true, _) => format!("{ranks} still run"),
+            (false, _) => format!("{ranks} on {host}: nobody can tell from here whether they still run"),
+        }
+    }
+}
+
+fn of_ranks(ranks: &[u32]) -> String {
+    let word = if ranks.len() == 1 { "rank" } else { "ranks" };
+    format!("{word} {}", rank_list(ranks))
 }
 
 /// `refrain recover`.
@@ -42,21 +73,58 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
         );
     }
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
+    if let (None, Some(trace)) = (&out, trace_of(&absolute))
+        && let Some(claim) = at_work(directory)
+    {
+        let what = format!(
+            "the run of {} is at work (process {}) and writes {} itself",
+            directory.display(),
+            claim.process,
+            trace.display()
+        );
+        return Err(Failure::new(what).help("for what there is until now name another file: --out FILE"));
+    }
     let Some(shown) = out.or_else(|| trace_of(&absolute)) else {
         return Err(Failure::new(format!("{} does not say what trace it belongs to", directory.display()))
             .help("name one: --out FILE"));
     };
     refrain_tracefile::target(&shown, force).map_err(|error| not_saved(&error))?;
-    recover(directory, &shown, force)?;
+    let recovered = recover(directory, &shown, if force { Replace::Anything } else { Replace::Nothing })?;
     if !refrain_tracefile::is_device(&shown) {
         crate::reading::say_closing(&shown, &shown);
     }
-    say(&format!("{} is still there; remove it when you do not need it any more", directory.display()));
+    let there = directory.display();
+    if recovered.living.is_empty() {
+        say(&format!("{there} is still there; remove it when you do not need it any more"));
+    } else {
+        say_living(&recovered.living);
+        say(&format!("keep {there} until they have ended, and recover again then"));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
+/// The claim of a run that is at work, and not about to end.
+fn at_work(directory: &Path) -> Option<Claim> {
+    let begun = Instant::now();
+    loop {
+        let claim = Claim::of(&Private::open_to_read(directory).ok()?)?;
+        if claim.holder() != Holder::Alive {
+            return None;
+        }
+        if begun.elapsed() > PATIENCE {
+            return Some(claim);
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A line for each machine.
+pub fn say_living(living: &[Living]) {
+    living.iter().for_each(|living| say(&living.told()));
+}
+
 /// Reads all parts, merges them, writes the trace.
-pub fn recover(directory: &Path, out: &Path, force: bool) -> Result<Recovered, Failure> {
+pub fn recover(directory: &Path, out: &Path, replace: Replace) -> Result<Recovered, Failure> {
     let (parts, mut notes) = read(directory)?;
     if parts.is_empty() {
         let failure = Failure::new(format!("{} has no part of a trace", directory.display()));
@@ -65,65 +133,112 @@ pub fn recover(directory: &Path, out: &Path, force: bool) -> Result<Recovered, F
             None => failure.help("name the directory that ends in .parts, beside where the trace should be"),
         });
     }
-    let running = parts.iter().any(|(_, running)| *running);
-    let trace = assemble(parts, &mut notes).map_err(|error| {
+    let processes = processes(parts, &mut notes);
+    let trace = assemble(&processes, &mut notes).map_err(|error| {
         Failure::new(format!("the parts in {} do not make a trace: {error}", directory.display()))
     })?;
-    refrain_tracefile::save(&trace, out, force).map_err(|error| {
+    refrain_tracefile::save_as(&trace, out, replace).map_err(|error| {
         Failure::new(error.to_string()).help(format!(
             "the parts are kept; `refrain recover {} --out FILE` writes it elsewhere",
             directory.display()
         ))
     })?;
-    Ok(Recovered { complete: trace.meta.complete, running })
+    let ended = processes.iter().filter(|process| process.life == Life::Ended);
+    let ended = ended.flat_map(|process| process.names.iter().cloned()).collect();
+    Ok(Recovered { complete: trace.meta.complete, living: living(&processes), ended })
+}
+
+fn living(processes: &[Process]) -> Vec<Living> {
+    let mut all: Vec<Living> = Vec::new();
+    for process in processes.iter().filter(|process| process.life != Life::Ended) {
+        let host = process.first().text("host").unwrap_or_default();
+        let seen = process.life == Life::Running;
+        match all.iter_mut().find(|known| known.host == host && known.seen == seen) {
+            Some(known) => known.ranks.push(process.rank),
+            None => all.push(Living { host: host.to_owned(), seen, ranks: vec![process.rank] }),
+        }
+    }
+    all
 }
 
 /// The part files of a directory.
-pub fn paths(directory: &Path) -> std::io::Result<Vec<PathBuf>> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == part::EXTENSION))
-        .collect();
-    paths.sort();
-    Ok(paths)
+pub fn names(directory: &Private) -> io::Result<Vec<OsString>> {
+    let mut names = directory.names()?;
+    names.retain(|name| part::is_part(name));
+    names.sort();
+    Ok(names)
 }
 
-/// A part, and whether its process still runs.
-type Found = (Part, bool);
+/// Removes a part and its snapshots.
+pub fn remove(directory: &Private, part: &OsStr) {
+    let of_part = |name: &OsString| name == part || is_snapshot_of(name, part);
+    for name in directory.names().unwrap_or_default().iter().filter(|name| of_part(name)) {
+        // What cannot be removed is only in the way.
+        let _ = directory.remove(name);
+    }
+}
+
+fn is_snapshot_of(name: &OsStr, part: &OsStr) -> bool {
+    part::is_part_or_snapshot(name) && Path::new(name).file_stem() == Some(part)
+}
+
+/// Whether a process still adds to its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Life {
+    Ended,
+    /// It is, or was, on another machine.
+    Unseen,
+    Running,
+}
+
+impl Life {
+    /// Of the process that wrote a part. It has not said that it ends, and has the file mapped: its number alone may be
+    /// another's by now.
+    pub fn of(part: &Part, name: &OsStr) -> Life {
+        let maps =
+            || std::fs::read_to_string(format!("/proc/{}/maps", part.word(Word::Pid))).unwrap_or_default();
+        if part.end() != End::Silent {
+            return Life::Ended;
+        }
+        match part.text("host") {
+            Some(host) if host == host_name() => match maps().contains(&*name.to_string_lossy()) {
+                true => Life::Running,
+                false => Life::Ended,
+            },
+            _ => Life::Unseen,
+        }
+    }
+}
+
+/// A part, what it is called, and whether its process still runs.
+type Found = (Part, OsString, Life);
 
 /// All parts of a directory that can be read, and what is to be said of those that cannot.
 fn read(directory: &Path) -> Result<(Vec<Found>, Vec<String>), Failure> {
-    let paths = paths(directory).map_err(|error| not_read(directory, &error))?;
-    let here = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let runs = |path: &PathBuf| Part::peek(path).is_ok_and(|part| is_at_work(&part, path, here.trim()));
+    let private = Private::open_to_read(directory).map_err(|error| not_read(directory, &error))?;
+    let names = names(&private).map_err(|error| not_read(directory, &error))?;
+    let life = |name: &OsString| Part::peek(&private, name).map_or(Life::Ended, |part| Life::of(&part, name));
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE && paths.iter().any(runs) {
+    while begun.elapsed() < PATIENCE && names.iter().any(|name| life(name) == Life::Running) {
         std::thread::sleep(Duration::from_millis(50));
     }
     let (mut parts, mut notes) = (Vec::new(), Vec::new());
-    for path in paths {
-        let running = runs(&path);
-        match Part::read(&path) {
-            Ok(part) => parts.push((part, running)),
-            Err(error) => notes.push(format!("{}: {error}", path.display())),
+    for name in names {
+        let life = life(&name);
+        match Part::read(&private, &name) {
+            Ok(part) => parts.push((part, name, life)),
+            Err(error) => notes.push(format!("{}: {error}", directory.join(&name).display())),
         }
     }
     Ok((parts, notes))
-}
-
-/// A process of this machine that has not said that it ends, and has the file mapped: its number alone may be another's
-/// by now.
-fn is_at_work(part: &Part, path: &Path, here: &str) -> bool {
-    let maps = || std::fs::read_to_string(format!("/proc/{}/maps", part.word(Word::Pid))).unwrap_or_default();
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    part.end() == End::Silent && part.text("host") == Some(here) && maps().contains(&*name)
 }
 
 /// All threads of one process.
 struct Process {
     rank: u32,
     parts: Vec<Part>,
-    running: bool,
+    names: Vec<OsString>,
+    life: Life,
 }
 
 impl Process {
@@ -158,7 +273,10 @@ impl Process {
             }
         };
         let how = match self.end() {
-            (End::Silent, _) if self.running => format!("was still running{inside}"),
+            (End::Silent, _) if self.life == Life::Running => format!("was still running{inside}"),
+            (End::Silent, _) if self.life == Life::Unseen => {
+                format!("killed or crashed, or still running where it cannot be seen{inside}")
+            }
             (End::Silent, _) => format!("killed or crashed{inside}"),
             (End::Exit, code) => format!("exit({code}) without MPI_Finalize{inside}"),
             (End::Abort, code) => format!("MPI_Abort with error code {code}"),
@@ -268,14 +386,15 @@ const MOST_RANKS: u64 = 1 << 24;
 /// The processes of the newest run, by rank.
 fn processes(parts: Vec<Found>, notes: &mut Vec<String>) -> Vec<Process> {
     let mut by_process: BTreeMap<(u64, String, u64), Process> = BTreeMap::new();
-    for (part, running) in parts {
+    for (part, name, life) in parts {
         let Some(rank) = part.rank() else { continue };
         let host = part.text("host").unwrap_or_default().to_owned();
         let key = (part.word(Word::Rank), host, part.word(Word::Pid));
-        let process =
-            by_process.entry(key).or_insert_with(|| Process { rank, parts: Vec::new(), running: false });
-        process.running |= running;
+        let new = || Process { rank, parts: Vec::new(), names: Vec::new(), life: Life::Ended };
+        let process = by_process.entry(key).or_insert_with(new);
+        process.life = process.life.max(life);
         process.parts.push(part);
+        process.names.push(name);
     }
     let mut processes: Vec<Process> = by_process.into_values().collect();
     processes.iter_mut().for_each(|process| process.parts.sort_by_key(|part| part.word(Word::Thread)));
@@ -325,8 +444,7 @@ impl Merging {
     }
 }
 
-fn assemble(parts: Vec<Found>, notes: &mut Vec<String>) -> Result<Trace, String> {
-    let processes = processes(parts, notes);
+fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, String> {
     let first = processes.first().ok_or("none of them got as far as MPI_Init")?.first();
     let size = first.word(Word::Size) as u32;
     let text = |key| first.text(key).unwrap_or_default().to_owned();
@@ -350,7 +468,7 @@ fn assemble(parts: Vec<Found>, notes: &mut Vec<String>) -> Result<Trace, String>
     let mut merging = Merging::default();
     let mut bar = Bar::new("recovering");
     let lossy = lossy(&meta.options);
-    let tags = tags(&processes, size, &lossy);
+    let tags = tags(processes, size, &lossy);
     for (done, process) in processes.iter().enumerate() {
         bar.show(done as u64, processes.len() as u64);
         let rank = process.rank;
@@ -391,13 +509,8 @@ fn assemble(parts: Vec<Found>, notes: &mut Vec<String>) -> Result<Trace, String>
     if !missing.is_empty() {
         endings.push(("nothing was kept".into(), missing));
     }
-    let mut told: Vec<String> = endings
-        .into_iter()
-        .map(|(how, ranks)| {
-            let word = if ranks.len() == 1 { "rank" } else { "ranks" };
-            format!("{word} {}: {how}", rank_list(&ranks))
-        })
-        .collect();
+    let mut told: Vec<String> =
+        endings.into_iter().map(|(how, ranks)| format!("{}: {how}", of_ranks(&ranks))).collect();
     told.append(notes);
     meta.notes = told;
     meta.hosts = hosts.into_iter().map(|(host, ranks)| (host, RankList::from_sorted(&ranks))).collect();

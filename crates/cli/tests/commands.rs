@@ -344,3 +344,130 @@ fn the_doctor_looks_without_running() {
     let no_library = Done::of(command.env("REFRAIN_LIBRARY", "/no/library.so").output().unwrap());
     assert!(no_library.check(1, "").out.contains("/no/library.so"), "{no_library:?}");
 }
+
+/// Waits until a file is there.
+fn await_file(path: &Path) {
+    let begun = std::time::Instant::now();
+    while !path.exists() {
+        assert!(begun.elapsed().as_secs() < 120, "{} never came", path.display());
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+}
+
+fn tell(signal: &str, process: u32) {
+    Command::new("sh").arg("-c").arg(format!("kill -{signal} {process}")).status().unwrap();
+}
+
+const DEAF: &str = "trap '' TERM INT; sleep 1000 & echo $! >sleeper; touch started; while :; do wait; done";
+
+fn is_gone(place: &Place) -> bool {
+    let sleeper = String::from_utf8(place.read("sleeper")).unwrap();
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", sleeper.trim())).unwrap_or_default();
+    stat.rsplit(')').next().unwrap_or("").trim_start().chars().next().is_none_or(|state| "ZX".contains(state))
+}
+
+#[test]
+fn a_launcher_that_does_not_end_is_killed() {
+    let place = Place::new("deaf");
+    place.script("mpiexec", DEAF);
+    let mut command = place.command(&["run", "--grace", "1", "--out", "x.rfn", "--", "./mpiexec", "./app"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    await_file(&place.path("started"));
+    tell("TERM", child.id());
+    let done = Done::of(child.wait_with_output().unwrap());
+    done.check(137, "has not ended 1 s after SIGTERM").check(137, "no trace was written to x.rfn");
+    assert!(is_gone(&place));
+    assert!(!place.path("x.rfn.parts").exists());
+}
+
+#[test]
+fn a_second_interrupt_is_enough() {
+    let place = Place::new("twice");
+    place.script("mpiexec", DEAF);
+    let mut command =
+        place.command(&["run", "--grace", "1000", "--out", "x.rfn", "--", "./mpiexec", "./app"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    await_file(&place.path("started"));
+    while child.try_wait().unwrap().is_none() {
+        tell("INT", child.id());
+        std::thread::sleep(std::time::Duration::from_millis(500));
+    }
+    Done::of(child.wait_with_output().unwrap()).check(137, "is killed with all that it started");
+    assert!(is_gone(&place));
+}
+
+#[test]
+fn a_program_may_do_with_an_interrupt_what_it_likes() {
+    let place = Place::new("likes");
+    let program = "trap 'echo told >>told' INT; touch started; until [ -e go ]; do sleep 0.05; done; exit 4";
+    let mut command = place.command(&["run", "--grace", "0", "--out", "x.rfn", "--", "sh", "-c", program]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    await_file(&place.path("started"));
+    tell("INT", child.id());
+    await_file(&place.path("told"));
+    place.file("go", "");
+    Done::of(child.wait_with_output().unwrap()).check(4, "");
+}
+
+#[test]
+fn a_run_that_was_killed_blocks_nobody() {
+    let place = Place::new("killed");
+    place.refrain(&["run", "--out", "x.rfn", "--", "sh", "-c", "kill -9 $PPID"]);
+    assert!(place.path("x.rfn.parts/claim").symlink_metadata().is_ok());
+    let next = place.refrain(&["run", "--out", "x.rfn", "--", "true"]);
+    assert!(!next.check(0, "no trace was written to x.rfn").err.contains("x.2.rfn"), "{next:?}");
+    assert!(!place.path("x.rfn.parts").exists());
+    // A command that cannot be started leaves nothing either.
+    place.refrain(&["run", "--out", "x.rfn", "--", "./no-such-program"]).check(2, "could not be started");
+    assert!(!place.path("x.rfn.parts").exists());
+}
+
+#[test]
+fn what_others_put_there_is_not_removed() {
+    let place = Place::new("kept");
+    std::fs::create_dir(place.path("x.rfn.parts")).unwrap();
+    place.file("x.rfn.parts/thesis.tex", "mine");
+    std::fs::create_dir(place.path("x.rfn.parts/more")).unwrap();
+    place.file("x.rfn.parts/0-a-1-0.part", "an old part");
+    let run =
+        |options: &[&str]| place.refrain(&[&["run", "--out", "x.rfn"], options, &["--", "true"]].concat());
+    run(&[]).check(2, "an earlier run did not end well");
+    run(&["--force"]).check(0, "no trace was written");
+    assert_eq!(place.read("x.rfn.parts/thesis.tex"), b"mine");
+    assert!(place.path("x.rfn.parts/more").is_dir() && !place.path("x.rfn.parts/0-a-1-0.part").exists());
+}
+
+#[test]
+fn the_doctor_refuses_what_run_refuses() {
+    let place = Place::new("refuses");
+    place.script("app", "exit 0");
+    place.file("app.rfn", "old");
+    let doctor = |args: &[&str]| place.refrain(&[&["doctor"], args].concat());
+    let said = |done: &Done, what: &str| assert!(done.out.contains(what), "{what} in {done:?}");
+    said(doctor(&["./app"]).check(1, ""), "app.rfn: it exists already");
+    said(doctor(&["--force", "./app"]).check(0, ""), "problems  none");
+    said(doctor(&["--out", "no/x.rfn", "./app"]).check(1, ""), "there is no directory");
+    said(doctor(&["--out", ".", "./app"]).check(1, ""), "it is a directory");
+    let mut misspelt = place.command(&["doctor", "--force", "./app"]);
+    let misspelt = Done::of(misspelt.env("REFRAIN_STACK", "full").output().unwrap());
+    said(misspelt.check(1, ""), "did you mean REFRAIN_STACKS?");
+    std::fs::create_dir(place.path("y.rfn.parts")).unwrap();
+    place.file("y.rfn.parts/0-a-1-0.part", "an old part");
+    said(doctor(&["--out", "y.rfn", "./app"]).check(1, ""), "an earlier run did not end well");
+    place.file("z.rfn.parts", "");
+    said(doctor(&["--out", "z.rfn", "./app"]).check(1, ""), "z.rfn.parts is not used");
+    assert!(!place.path("x.rfn.parts").exists());
+
+    for (word, place_of) in
+        [("apptainer", "in a container"), ("docker", "in a container"), ("ssh", "machine")]
+    {
+        place.script(word, "exit 0");
+        let word = format!("./{word}");
+        said(
+            doctor(&["--force", "--", "env", "A=1", &word, "exec", "image", "./app"]).check(1, ""),
+            place_of,
+        );
+    }
+    place.script("srun", "exit 0");
+    said(doctor(&["--force", "--", "./srun", "-n", "4", "./app"]).check(0, ""), "that were not looked at");
+}

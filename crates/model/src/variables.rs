@@ -9,7 +9,7 @@ const TESTS: &str = "REFRAIN_TEST_";
 const OF_TESTS: [&str; 5] =
     ["REFRAIN_E2E", "REFRAIN_BIN", "REFRAIN_FUZZ_ROUNDS", "REFRAIN_MPI_CASE", "REFRAIN_THREAD_RUNS"];
 
-const KNOWN: [&str; 20] = [
+const KNOWN: [&str; 21] = [
     "REFRAIN_OUT",
     "REFRAIN_FORCE",
     "REFRAIN_RANKS",
@@ -27,6 +27,7 @@ const KNOWN: [&str; 20] = [
     "REFRAIN_SAFE",
     "REFRAIN_PATIENCE",
     "REFRAIN_SUMMARY",
+    "REFRAIN_GRACE",
     "REFRAIN_LIBRARY",
     // Set by `refrain run`.
     "REFRAIN_COMMAND",

@@ -20,6 +20,10 @@ pub enum Error {
         path: PathBuf,
         what: &'static str,
     },
+    /// A link, a pipe or a device that another user put where others may write.
+    Planted {
+        path: PathBuf,
+    },
     /// The magic is not there.
     Foreign {
         len: usize,
@@ -65,6 +69,11 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::Io { action, path, error } => write!(f, "cannot {action} {}: {error}", path.display()),
+            Error::Planted { path } => write!(
+                f,
+                "{} is not used: another user put it into a directory that others may write to; name another file",
+                path.display()
+            ),
             Error::Exists { path } => {
                 write!(
                     f,

@@ -9,6 +9,7 @@
 //! assert_eq!(read(&write(&trace)).unwrap(), trace);
 //! ```
 
+pub mod claim;
 mod container;
 mod crc;
 mod disk;
@@ -30,7 +31,7 @@ use model::Model;
 use pack::{Decoder, Encoder};
 use token::{Put, Token};
 
-pub use disk::{Target, is_device, open, save, target};
+pub use disk::{Replace, Stamp, Target, check_planted, is_device, open, put_in_place, save, save_as, target};
 pub use error::Error;
 
 pub const MAGIC: [u8; 4] = *b"\x93RFN";

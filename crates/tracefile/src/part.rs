@@ -9,13 +9,14 @@
 //! Parts are read by the build that wrote them, and live as long as a run: this is no format for keeping.
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use refrain_fold::bundle::Bundle;
 
 use crate::crc::crc32;
+use crate::private::Private;
 
 /// Bytes before the tail.
 pub const HEADER: usize = 4096;
@@ -139,22 +140,54 @@ impl Lost {
 /// Ranks of one run begin within so many seconds of each other, where nothing else tells runs apart.
 const TOGETHER: u64 = 60;
 
+/// Whether a file in a directory of parts is called like a part.
+pub fn is_part(name: &OsStr) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == EXTENSION)
+}
+
+/// Whether it is called like a part or a snapshot of one.
+pub fn is_part_or_snapshot(name: &OsStr) -> bool {
+    let path = Path::new(name);
+    let is_number = |text: &OsStr| text.to_str().is_some_and(|text| text.parse::<u64>().is_ok());
+    is_part(name) || (path.extension().is_some_and(is_number) && path.file_stem().is_some_and(is_part))
+}
+
+/// Whether Refrain calls files in a directory of parts so: parts, their snapshots, and the small files by which the ranks
+/// of a job and the jobs of a run agree.
+pub fn is_known(name: &OsStr) -> bool {
+    let path = Path::new(name);
+    let is_number = |text: &OsStr| text.to_str().is_some_and(|text| text.parse::<u64>().is_ok());
+    is_part_or_snapshot(name)
+        || name.as_encoded_bytes().starts_with(MEETING.as_bytes())
+        || match path.extension() {
+            None => name == "claim",
+            Some(extension) if is_number(extension) => {
+                let stem = path.file_stem().unwrap_or_default();
+                stem == "job" || stem == "done"
+            }
+            Some(_) => false,
+        }
+}
+
+/// Files by which the ranks meet in `MPI_Finalize` are called so at first.
+pub const MEETING: &str = "meet-";
+
 /// The files in a directory that belong to one run: its parts and their snapshots. `run` is the run's name, empty where
 /// it has none, and `started` when one of its ranks began. What another run left behind stays.
-pub fn of_run(directory: &Path, run: &str, started: u64) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    let is_own = |path: &&PathBuf| {
-        path.extension().is_some_and(|e| e == EXTENSION)
-            && Part::peek(path).is_ok_and(|part| {
+pub fn of_run(directory: &Private, run: &str, started: u64) -> Vec<OsString> {
+    let names = directory.names().unwrap_or_default();
+    let is_own = |name: &&OsString| {
+        is_part(name)
+            && Part::peek(directory, name).is_ok_and(|part| {
                 part.text("run").unwrap_or_default() == run
                     && (!run.is_empty() || part.word(Word::Started).abs_diff(started) <= TOGETHER)
             })
     };
-    let own: HashSet<&Path> = paths.iter().filter(is_own).map(PathBuf::as_path).collect();
-    let of_own =
-        |path: &PathBuf| own.contains(path.as_path()) || own.contains(path.with_extension("").as_path());
-    paths.iter().filter(|path| of_own(path)).cloned().collect()
+    let own: HashSet<&OsStr> = names.iter().filter(is_own).map(OsString::as_os_str).collect();
+    let of_own = |name: &OsString| {
+        own.contains(name.as_os_str()) || Path::new(name).file_stem().is_some_and(|stem| own.contains(stem))
+    };
+    names.iter().filter(|name| of_own(name)).cloned().collect()
 }
 
 /// The header of a new part. `text` is lines of `key value`, cut where it is too long.
@@ -184,10 +217,11 @@ pub fn snapshot_bytes(bundle: &Bundle, lead: &[u8]) -> Vec<u8> {
     bytes
 }
 
-pub fn snapshot_path(part: &Path, number: u64) -> PathBuf {
-    let mut name = part.file_name().unwrap_or_default().to_owned();
+/// What the snapshots of the part of that name are called.
+pub fn snapshot_name(part: &OsStr, number: u64) -> OsString {
+    let mut name = part.to_owned();
     name.push(format!(".{number}"));
-    part.with_file_name(name)
+    name
 }
 
 /// A part as it was found.
@@ -230,8 +264,8 @@ impl Part {
     }
 
     /// The header alone.
-    pub fn peek(path: &Path) -> Result<Part, String> {
-        let mut file = File::open(path).map_err(|error| error.to_string())?;
+    pub fn peek(directory: &Private, name: &OsStr) -> Result<Part, String> {
+        let mut file = directory.read(name).map_err(|error| error.to_string())?;
         let mut header = [0; HEADER];
         file.read_exact(&mut header).map_err(|_| "it is too short")?;
         Part::of_header(&header)
@@ -260,33 +294,35 @@ impl Part {
     }
 
     /// Reads a part and the snapshot that counts. The process may still be at work: then it is as of some moment.
-    pub fn read(path: &Path) -> Result<Part, String> {
+    pub fn read(directory: &Private, name: &OsStr) -> Result<Part, String> {
         const TRIES: u32 = 10;
-        let mut read = Part::read_once(path);
+        let mut read = Part::read_once(directory, name);
         for _ in 1..TRIES {
-            let moved = |part: &Part| Part::peek(path).is_ok_and(|now| now.current().0 != part.current().0);
+            let moved = |part: &Part| {
+                Part::peek(directory, name).is_ok_and(|now| now.current().0 != part.current().0)
+            };
             match &read {
                 // The next snapshot came meanwhile, and its journal over what was being read.
-                Ok(part) if moved(part) => read = Part::read_once(path),
+                Ok(part) if moved(part) => read = Part::read_once(directory, name),
                 Ok(_) => break,
-                Err(_) => read = Part::read_once(path),
+                Err(_) => read = Part::read_once(directory, name),
             }
         }
         read
     }
 
-    fn read_once(path: &Path) -> Result<Part, String> {
-        let mut part = Part::peek(path)?;
+    fn read_once(directory: &Private, name: &OsStr) -> Result<Part, String> {
+        let mut part = Part::peek(directory, name)?;
         let (snapshot, tail) = part.current();
         if tail > MOST_TAIL as u64 {
             return Err(format!("its journal would have {tail} bytes, which none has"));
         }
         if snapshot != 0 {
-            let (bundle, lead) = read_snapshot(path, snapshot)?;
+            let (bundle, lead) = read_snapshot(directory, name, snapshot)?;
             (part.snapshot, part.journal) = (Some(bundle), lead);
         }
         let before = part.journal.len();
-        let mut file = File::open(path).map_err(|error| error.to_string())?;
+        let mut file = directory.read(name).map_err(|error| error.to_string())?;
         file.seek(SeekFrom::Start(HEADER as u64)).map_err(|error| error.to_string())?;
         file.take(tail).read_to_end(&mut part.journal).map_err(|error| error.to_string())?;
         if ((part.journal.len() - before) as u64) < tail {
@@ -296,14 +332,16 @@ impl Part {
     }
 }
 
-fn read_snapshot(part: &Path, number: u64) -> Result<(Bundle, Vec<u8>), String> {
-    let path = snapshot_path(part, number);
-    let damaged = |what: &dyn std::fmt::Display| format!("its snapshot {}: {what}", path.display());
-    let length = fs::metadata(&path).map_err(|error| damaged(&error))?.len();
-    if length > MOST_SNAPSHOT {
+fn read_snapshot(directory: &Private, part: &OsStr, number: u64) -> Result<(Bundle, Vec<u8>), String> {
+    let name = snapshot_name(part, number);
+    let damaged = |what: &dyn std::fmt::Display| format!("its snapshot {}: {what}", name.display());
+    let file = directory.read(&name).map_err(|error| damaged(&error))?;
+    if file.metadata().map_err(|error| damaged(&error))?.len() > MOST_SNAPSHOT {
         return Err(damaged(&"it is larger than any"));
     }
-    let bytes = fs::read(&path).map_err(|error| damaged(&error))?;
+    let mut bytes = Vec::new();
+    // It may grow meanwhile.
+    file.take(MOST_SNAPSHOT).read_to_end(&mut bytes).map_err(|error| damaged(&error))?;
     let whole = || {
         let (sum, rest) = bytes.split_first_chunk::<4>()?;
         let (lead, content) = rest.split_first_chunk::<4>()?;
@@ -318,22 +356,24 @@ fn read_snapshot(part: &Path, number: u64) -> Result<(Bundle, Vec<u8>), String> 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
     fn only_the_files_of_a_run_are_its_own() {
         let directory = std::env::temp_dir().join(format!("refrain-runs-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
+        let private = Private::make(&directory).unwrap();
         for (name, run, started) in [("a", "x", 0), ("b", "y", 0), ("c", "", 1000), ("d", "", 2000)] {
-            let path = directory.join(format!("{name}.part"));
-            fs::write(&path, header(&[(Word::Started, started)], &format!("run {run}\n"))).unwrap();
-            fs::write(snapshot_path(&path, 3), "").unwrap();
+            let name = format!("{name}.part");
+            let header = header(&[(Word::Started, started)], &format!("run {run}\n"));
+            fs::write(directory.join(&name), header).unwrap();
+            fs::write(directory.join(snapshot_name(OsStr::new(&name), 3)), "").unwrap();
         }
         fs::write(directory.join("note"), "").unwrap();
         let names = |run: &str, started: u64| {
-            let paths = of_run(&directory, run, started);
-            let mut names: Vec<String> =
-                paths.iter().map(|p| p.file_name().unwrap().to_string_lossy().into_owned()).collect();
+            let names = of_run(&private, run, started);
+            let mut names: Vec<String> = names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
             names.sort();
             names.join(" ")
         };
@@ -344,17 +384,26 @@ mod tests {
     }
 
     #[test]
+    fn names_that_are_ours() {
+        let known = "0-host-12-0.part 3-a.b-1-2.part.17 meet-0123456789abcdef.decision claim job.2 done.1";
+        let unknown = "note a.part.x x.here decision claims job .part.d 7";
+        assert!(known.split(' ').all(|name| is_known(OsStr::new(name))));
+        assert_eq!(unknown.split(' ').find(|name| is_known(OsStr::new(name))), None);
+    }
+
+    #[test]
     fn a_part_is_read_as_it_was_written() {
         let directory = std::env::temp_dir().join(format!("refrain-part-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        let path = directory.join("a.part");
+        let private = Private::make(&directory).unwrap();
+        let name = OsStr::new("a.part");
+        let path = directory.join(name);
         let words = [(Word::Rank, 4), (Word::Current, 1), (Word::OtherSnapshot, 2), (Word::OtherTail, 3)];
         let mut bytes = header(&words, "host here and there\nlibrary L\n");
         bytes.extend_from_slice(b"abcdef");
         fs::write(&path, &bytes).unwrap();
-        assert!(Part::read(&path).unwrap_err().contains("a.part.2"));
-        fs::write(snapshot_path(&path, 2), snapshot_bytes(&Bundle::default(), b"xy")).unwrap();
-        let part = Part::read(&path).unwrap();
+        assert!(Part::read(&private, name).unwrap_err().contains("a.part.2"));
+        fs::write(directory.join(snapshot_name(name, 2)), snapshot_bytes(&Bundle::default(), b"xy")).unwrap();
+        let part = Part::read(&private, name).unwrap();
         assert_eq!((part.rank(), part.end(), part.journal.as_slice()), (Some(3), End::Silent, &b"xyabc"[..]));
         assert_eq!(
             (part.text("host"), part.text("host here"), part.text("abi")),
@@ -365,7 +414,7 @@ mod tests {
             bytes.truncate(damage.max(1) * 20);
             bytes[0] ^= 1;
             fs::write(&path, &bytes).unwrap();
-            assert!(Part::read(&path).is_err());
+            assert!(Part::read(&private, name).is_err());
         }
         fs::remove_dir_all(&directory).unwrap();
     }

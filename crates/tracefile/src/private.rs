@@ -10,16 +10,20 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fstat, mkdir, openat, readlinkat, symlinkat, unlinkat,
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, chmodat, fchmod, fstat, mkdir, openat,
+    readlinkat, statat, symlinkat, unlinkat,
 };
+use rustix::io::Errno;
 
 /// Group and others may write.
 const SHARED: u32 = 0o022;
+/// What a file and a directory are for.
+const PERMISSIONS: u32 = 0o777;
 
 /// An open directory of our own.
 #[derive(Debug)]
@@ -33,30 +37,54 @@ impl Private {
     /// That directory, made if there is none. Directories above it are not made: a name that was mistyped is no reason to.
     pub fn make(path: &Path) -> io::Result<Private> {
         match mkdir(path, Mode::RWXU) {
-            Err(error) if error != rustix::io::Errno::EXIST => return Err(error.into()),
-            _ => {}
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(error.into()),
+            Ok(()) => Private::allow_owner(path)?,
         }
         Private::open(path)
     }
 
+    /// A umask may have taken from a new directory what its owner needs.
+    fn allow_owner(path: &Path) -> io::Result<()> {
+        // Opened as a mere place, which needs no rights; and what is changed is what was looked at, whatever the name means
+        // by then.
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let place = openat(CWD, path, flags, Mode::empty())?;
+        let Stat { st_mode, st_uid, .. } = fstat(&place)?;
+        if st_mode & PERMISSIONS == Mode::RWXU.as_raw_mode() || st_uid != own_user() {
+            return Ok(());
+        }
+        let by_number = format!("/proc/self/fd/{}", place.as_raw_fd());
+        Ok(chmodat(CWD, by_number, Mode::RWXU, AtFlags::empty())?)
+    }
+
     /// That directory, if it is ours alone.
     pub fn open(path: &Path) -> io::Result<Private> {
-        let private = Private::open_to_read(path)?;
-        if private.owner != rustix::process::geteuid().as_raw() {
+        let (private, mode) = Private::look(path)?;
+        if private.owner != own_user() {
             return Err(refused(path, "it belongs to another user"));
         }
-        Ok(private)
+        private.unless_shared(mode)
     }
 
     /// As `open`, for those who only look: it may be another user's, and so must its files be.
     pub fn open_to_read(path: &Path) -> io::Result<Private> {
+        let (private, mode) = Private::look(path)?;
+        private.unless_shared(mode)
+    }
+
+    fn look(path: &Path) -> io::Result<(Private, u32)> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let directory = openat(CWD, path, flags, Mode::empty())?;
-        let facts = fstat(&directory)?;
-        if facts.st_mode & SHARED != 0 {
-            return Err(refused(path, "others may write into it"));
+        let Stat { st_mode, st_uid, .. } = fstat(&directory)?;
+        Ok((Private { directory, path: path.to_owned(), owner: st_uid }, st_mode))
+    }
+
+    fn unless_shared(self, mode: u32) -> io::Result<Private> {
+        if mode & SHARED != 0 {
+            return Err(refused(&self.path, "others may write into it"));
         }
-        Ok(Private { directory, path: path.to_owned(), owner: facts.st_uid })
+        Ok(self)
     }
 
     pub fn path(&self) -> &Path {
@@ -66,7 +94,13 @@ impl Private {
     /// A new file, to read and write. An error where there is one of that name already, whatever it is.
     pub fn create(&self, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(openat(&self.directory, own_name(name)?, flags, Mode::RUSR | Mode::WUSR)?.into())
+        let mode = Mode::RUSR | Mode::WUSR;
+        let file = openat(&self.directory, own_name(name)?, flags, mode)?;
+        // Whatever the umask says.
+        if fstat(&file)?.st_mode & PERMISSIONS != mode.as_raw_mode() {
+            fchmod(&file, mode)?;
+        }
+        Ok(file.into())
     }
 
     /// A file that is there, to read and write.
@@ -113,9 +147,34 @@ impl Private {
         let anew = openat(&self.directory, ".", flags, Mode::empty())?;
         match readlinkat(&anew, own_name(name)?, Vec::new()) {
             Ok(word) => Ok(Some(word.to_string_lossy().into_owned())),
-            Err(rustix::io::Errno::NOENT) => Ok(None),
+            Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Keeps others who do the same waiting until what is returned is dropped; as far as the file system can do this.
+    pub fn lock(&self) -> impl Drop + use<> {
+        struct Locked(Option<OwnedFd>);
+        impl Drop for Locked {
+            fn drop(&mut self) {
+                if let Some(directory) = &self.0 {
+                    let _ = rustix::fs::flock(directory, FlockOperation::Unlock);
+                }
+            }
+        }
+        let again = self.directory.try_clone().ok();
+        let locked = again.filter(|again| rustix::fs::flock(again, FlockOperation::LockExclusive).is_ok());
+        Locked(locked)
+    }
+
+    /// Removes the directory, if there is nothing in it any more and it still has its name.
+    pub fn remove_itself(&self) -> io::Result<()> {
+        let own = fstat(&self.directory)?;
+        let there = statat(CWD, &self.path, AtFlags::SYMLINK_NOFOLLOW)?;
+        if (own.st_dev, own.st_ino) != (there.st_dev, there.st_ino) {
+            return Err(refused(&self.path, "it is another directory by now"));
+        }
+        Ok(unlinkat(CWD, &self.path, AtFlags::REMOVEDIR)?)
     }
 
     /// The names of what is in it. It is opened anew for this, so that a network file system looks again.
@@ -130,6 +189,10 @@ impl Private {
         }
         Ok(names)
     }
+}
+
+fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
 }
 
 /// A name in the directory, not one that leads out of it.
@@ -233,6 +296,49 @@ mod tests {
         symlink(place.0.join("own"), place.0.join("link")).unwrap();
         assert!(Private::make(&place.0.join("link")).is_err());
         assert!(Private::make(&place.0.join("no/such")).is_err());
+    }
+
+    #[test]
+    fn notes_are_made_once_and_never_followed() {
+        let place = Place::new("notes");
+        let private = Private::make(&place.0.join("a")).unwrap();
+        private.leave(name("claim"), "/etc/passwd of mine").unwrap();
+        let again = private.leave(name("claim"), "other").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(private.word(name("claim")).unwrap().as_deref(), Some("/etc/passwd of mine"));
+        assert_eq!(private.word(name("nothing")).unwrap(), None);
+        assert!(private.remove_itself().is_err());
+        private.remove(name("claim")).unwrap();
+        // Under the name of the directory there is another one by now.
+        fs::rename(private.path(), place.0.join("b")).unwrap();
+        fs::create_dir(private.path()).unwrap();
+        assert!(private.remove_itself().unwrap_err().to_string().contains("another directory"));
+        fs::remove_dir(private.path()).unwrap();
+        fs::rename(place.0.join("b"), private.path()).unwrap();
+        private.remove_itself().unwrap();
+        assert!(private.create(name("x")).is_err() && !private.path().exists());
+    }
+
+    #[test]
+    fn no_umask_changes_what_the_owner_may() {
+        // In a process of its own: a umask is the whole process's.
+        const TOLD: &str = "REFRAIN_TEST_UMASK";
+        if let Some(path) = std::env::var_os(TOLD) {
+            rustix::process::umask(Mode::from_raw_mode(0o777));
+            let private = Private::make(Path::new(&path)).unwrap();
+            private.create(name("x")).unwrap();
+            return;
+        }
+        let place = Place::new("umask");
+        let own = "private::tests::no_umask_changes_what_the_owner_may";
+        let done = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", own])
+            .env(TOLD, place.0.join("a"))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(place.0.join("a")), mode(place.0.join("a/x"))), (0o700, 0o600));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use refrain_fold::ranks::RankList;
+use refrain_tracefile::part::MEETING;
 use refrain_tracefile::private::Private;
 
 /// For so long a rank gives up its core between two looks; then it sleeps so long.
@@ -99,7 +100,7 @@ pub fn prefix(run: &str) -> String {
     // FNV-1a: the name of a run may be long, and have characters that no file name can.
     let hash =
         run.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-    format!("meet-{hash:016x}.")
+    format!("{MEETING}{hash:016x}.")
 }
 
 impl Meeting {
@@ -174,7 +175,7 @@ impl Meeting {
     pub fn clear(self) {
         sweep(&self.directory, &self.prefix);
         // Where there are parts it stays.
-        let _ = std::fs::remove_dir(self.directory.path());
+        let _ = self.directory.remove_itself();
     }
 }
 

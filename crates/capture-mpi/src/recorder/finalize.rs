@@ -9,9 +9,10 @@ use refrain_encode::{Folding, Peers, Tags, Tape};
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_fold::ranks::RankList;
 use refrain_mpi::{Family, MpiTransport, Pmpi, Transport, TransportError, Waiting};
+use refrain_tracefile::claim::{Done, Job};
 use refrain_tracefile::part::{self, End, directory};
 use refrain_tracefile::private::Private;
-use refrain_tracefile::{Error, Memory, Meta, RankTime, Trace, is_device};
+use refrain_tracefile::{Error, Memory, Meta, RankTime, Replace, Stamp, Trace, is_device};
 
 use super::agreement::agree;
 use super::arrival::{self, Meeting, Met, Obstacle, Why};
@@ -77,7 +78,7 @@ pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, end
 
 fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, state::CONFIG.get()) else { return };
-    let State { host, start, started, spawned, alone, place, user, .. } = *state;
+    let State { host, start, started, spawned, alone, place, job, user, .. } = *state;
     endings::note(End::Finalized, 0);
     let rate = start.finish();
     let wall_ns = start.elapsed();
@@ -92,7 +93,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     };
     let kept = place.is_some();
     // This rank may have found no room for its own while others did.
-    let parts = place.map_or_else(|| parts(config, spawned, alone), |place| place.directory);
+    let parts = place.map_or_else(|| parts(config, spawned, alone, job.as_ref()), |place| place.directory);
     let meeting = match together(config, pmpi, (rank, size), user, &parts) {
         Ok(meeting) => meeting,
         Err(why) => {
@@ -181,13 +182,13 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         Some(Ok((Some(bundle), summary))) => {
             let missing = summary.missing;
             let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
-            let written = apart(|| write(config, spawned, alone, Trace { meta, bundle }));
+            let written = apart(|| write(config, spawned, alone, job.as_ref(), Trace { meta, bundle }));
             apart(|| {
                 // All of them have talked to this one, so none still looks there.
                 if let Some(meeting) = meeting {
                     meeting.clear();
                 }
-                settle(config, &parts, started, written, missing);
+                settle(config, &parts, job.as_ref(), started, written, missing);
             });
         }
         Some(Ok((None, _))) => {}
@@ -337,12 +338,12 @@ fn meeting_place(config: &Config, parts: &Path, prefix: &str) -> PathBuf {
 
 /// In `MPI_Init`, on rank 0: files of an earlier meeting must not be taken for those of this one. A name tells them apart,
 /// where there is one.
-pub fn sweep(config: &Config, spawned: bool, alone: Option<u32>) {
+pub fn sweep(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Job>) {
     if !config.run.is_empty() || !config.job.is_empty() {
         return;
     }
     let prefix = arrival::prefix(&meeting_name(config));
-    let place = meeting_place(config, &parts(config, spawned, alone), &prefix);
+    let place = meeting_place(config, &parts(config, spawned, alone, job), &prefix);
     if let Ok(directory) = Private::open(&place) {
         arrival::sweep(&directory, &prefix);
     }
@@ -432,19 +433,29 @@ pub fn options(config: &Config) -> Vec<(String, String)> {
 }
 
 /// Parts that the trace makes superfluous go; others are spoken of.
-fn settle(config: &Config, directory: &Path, started: u64, written: bool, missing: bool) {
-    if !config.safe || !directory.is_dir() {
-        return;
+fn settle(config: &Config, parts: &Path, job: Option<&Job>, started: u64, written: bool, missing: bool) {
+    if let Some(job) = job {
+        job.end(match Stamp::of(&job.trace).filter(|_| written) {
+            Some(stamp) if missing => Done::Lacking(stamp),
+            Some(stamp) => Done::Whole(stamp),
+            None => Done::Nothing,
+        });
     }
-    let shown = directory.display();
     if written && !missing {
-        for path in part::of_run(directory, &config.run, started) {
-            // What cannot be removed is only in the way.
-            let _ = std::fs::remove_file(path);
+        if let Ok(directory) = Private::open(parts) {
+            for name in part::of_run(&directory, &config.run, started) {
+                // What cannot be removed is only in the way.
+                let _ = directory.remove(&name);
+            }
+            let _ = directory.remove_itself();
         }
-        let _ = std::fs::remove_dir(directory);
-    } else if config.summary {
+        // Nobody else does it.
+        if let Some(job) = job.filter(|_| !config.held) {
+            job.release();
+        }
+    } else if config.summary && config.safe && parts.is_dir() {
         // Nobody is left to do it.
+        let shown = parts.display();
         say(&format!("what was recorded is kept: `refrain recover {shown} --out FILE` makes a trace of it"));
     }
 }
@@ -456,11 +467,11 @@ pub fn library_name(version: &str) -> String {
 }
 
 /// A program that another one started has a world of its own, and so a trace of its own beside the other's.
-fn path(config: &Config, spawned: bool, alone: Option<u32>) -> PathBuf {
+fn path(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Job>) -> PathBuf {
     match alone {
         Some(rank) => path_alone(config, rank),
         None if spawned => path_beside(config, &format!("spawned-{}", std::process::id())),
-        None => config.out.clone(),
+        None => job.map_or_else(|| config.out.clone(), |job| job.trace.clone()),
     }
 }
 
@@ -479,7 +490,7 @@ fn path_beside(config: &Config, mark: &str) -> PathBuf {
 
 /// Where parts are kept until that file is written. A program that another one started ends on its own, and so does
 /// each of several.
-pub fn parts(config: &Config, spawned: bool, alone: Option<u32>) -> PathBuf {
+pub fn parts(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Job>) -> PathBuf {
     match alone {
         Some(rank) => directory(&path_alone(config, rank)),
         None if spawned => {
@@ -487,12 +498,12 @@ pub fn parts(config: &Config, spawned: bool, alone: Option<u32>) -> PathBuf {
             let job = std::env::var("PMIX_NAMESPACE").unwrap_or_else(|_| parent());
             directory(&config.out).with_extension(format!("{}.parts", job.replace(['/', '.'], "_")))
         }
-        None => directory(&config.out),
+        None => job.map_or_else(|| directory(&config.out), Job::parts),
     }
 }
 
 /// Whether it was written.
-fn write(config: &Config, spawned: bool, alone: Option<u32>, mut trace: Trace) -> bool {
+fn write(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Job>, mut trace: Trace) -> bool {
     let score = matches!(config.fold, Folding::Loops { together: true, .. });
     let scored = if score { trace.bundle.score() } else { Ok(()) };
     if let Err(error) = scored.and_then(|()| trace.bundle.canonical()) {
@@ -504,8 +515,14 @@ fn write(config: &Config, spawned: bool, alone: Option<u32>, mut trace: Trace) -
     }
     let ranks = trace.meta.ranks;
     let calls: u64 = calls(&trace.bundle);
-    let path = path(config, spawned, alone);
-    let saved = refrain_tracefile::save(&trace, &path, config.force);
+    let path = path(config, spawned, alone, job);
+    let replace = match job {
+        // What was there before, and not what somebody else has written since.
+        Some(job) => Replace::old(config.force, job.old),
+        None if config.force => Replace::Anything,
+        None => Replace::Nothing,
+    };
+    let saved = refrain_tracefile::save_as(&trace, &path, replace);
     match &saved {
         // The launcher's `refrain` speaks of the file it asked for only.
         Ok(bytes) if config.summary || spawned => {
@@ -529,11 +546,24 @@ fn mended(error: &Error) -> String {
 }
 
 /// Says at the beginning of a run what would keep its trace from being written at the end.
-pub fn foresee(config: &Config) {
-    if let Err(error @ (Error::Exists { .. } | Error::NoFile { .. })) =
-        refrain_tracefile::target(&config.out, config.force)
+pub fn foresee(config: &Config, job: Option<&Job>) {
+    let out = job.map_or(&config.out, |job| &job.trace);
+    if let Err(error @ (Error::Exists { .. } | Error::NoFile { .. } | Error::Planted { .. })) =
+        refrain_tracefile::target(out, config.force)
     {
         say(&format!("the trace cannot be written: {}", mended(&error)));
+    }
+    if let Some(job) = job.filter(|job| job.trace != config.out) {
+        let (asked, own) = (config.out.display(), job.trace.display());
+        say(&match &job.instead {
+            None => {
+                format!("{asked} is for another program of this run; the trace of this one goes to {own}")
+            }
+            Some(claim) => format!(
+                "{asked} is for another run (process {} on {}); the trace of this one goes to {own}",
+                claim.process, claim.host
+            ),
+        });
     }
 }
 

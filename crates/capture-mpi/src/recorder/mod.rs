@@ -18,9 +18,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use refrain_encode::{Crowd, Encoder, Host, Now, Requests, Tables};
 use refrain_mpi::Pmpi;
 
+use refrain_tracefile::claim::Job;
 use refrain_tracefile::is_device;
 use refrain_tracefile::part::{self, End, Lost, Word};
 
+use crate::apart::apart;
 use crate::clock::Moment;
 use crate::config::{Config, Kept, Time};
 use crate::filter::{self, Fate};
@@ -44,6 +46,8 @@ pub struct State {
     spawned: bool,
     /// The launcher's number of this process, where MPI knows of no other although the launcher started several.
     alone: Option<u32>,
+    /// Which program of the run this is, and what its trace is called; known when MPI is up.
+    job: Option<Job>,
     /// Seconds since 1970.
     started: u64,
     /// Whose process this was when it began.
@@ -125,6 +129,7 @@ impl State {
             place: None,
             spawned: false,
             alone: None,
+            job: None,
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
             user: finalize::user(),
         })
@@ -244,7 +249,8 @@ impl State {
         }
         text += &format!("command {}\n", config.command.join("\u{1f}").replace('\n', " "));
         let room = config.test_tail.map_or(safety::ROOM, |bytes| bytes.next_multiple_of(part::HEADER));
-        Some(Place { directory: finalize::parts(config, self.spawned, self.alone), rank, room, words, text })
+        let directory = finalize::parts(config, self.spawned, self.alone, self.job.as_ref());
+        Some(Place { directory, rank, room, words, text })
     }
 }
 
@@ -374,7 +380,7 @@ impl Recorder for Real {
     fn init(_: Observed<'_>) {
         let Some(mut entered) = Entered::enter() else { return };
         entered.hands().common.with(State::new, |state, _| {
-            let State { host, encoder, spawned, alone, .. } = state;
+            let State { host, encoder, spawned, alone, job, .. } = state;
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.
             if host.pmpi.initialized().unwrap_or(false) {
@@ -388,10 +394,16 @@ impl Recorder for Real {
                         *alone = alone_among_others();
                     }
                     filter::start(u32::try_from(rank).unwrap_or(0), u32::try_from(size).unwrap_or(0));
-                    if let (0, Some(config)) = (rank, state::CONFIG.get()) {
-                        finalize::sweep(config, *spawned, *alone);
-                        if let (false, None) = (*spawned, *alone) {
-                            forewarn(config);
+                    if let Some(config) = state::CONFIG.get() {
+                        let first = !*spawned && alone.is_none();
+                        if first {
+                            *job = job.take().or_else(|| claim(config));
+                        }
+                        if rank == 0 {
+                            finalize::sweep(config, *spawned, *alone, job.as_ref());
+                        }
+                        if first && rank == 0 {
+                            forewarn(config, job.as_ref());
                         }
                     }
                 }
@@ -453,9 +465,18 @@ impl Recorder for Real {
     }
 }
 
+/// A name for the trace that no other program has. `None` where none can be claimed: then it is the one that was asked for.
+fn claim(config: &Config) -> Option<Job> {
+    if is_device(&config.out) {
+        return None;
+    }
+    let job = refrain_tracefile::claim::job(|variable| std::env::var_os(variable)).unwrap_or_default();
+    apart(|| Job::take(&config.out, &config.run, &job)).ok()
+}
+
 /// What the user will not have meant, said once for all ranks.
-fn forewarn(config: &Config) {
-    finalize::foresee(config);
+fn forewarn(config: &Config, job: Option<&Job>) {
+    finalize::foresee(config, job);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.filter_map(|name| refrain_model::unknown_variable(&name)).for_each(|unknown| say(&unknown));
 }

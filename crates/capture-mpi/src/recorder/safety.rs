@@ -3,10 +3,11 @@
 //! A call costs a few stores. When the tail is full the folded state is written beside it, and the tail begins anew; it
 //! grows with the folded state, so that all snapshots together cost no more than a fixed share of what is recorded.
 
-use std::fs::{self, File, OpenOptions};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsRawFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -165,7 +166,9 @@ const LOCAL_RANKS: [&str; 6] = [
 
 /// One thread's part.
 pub struct Safe {
-    path: PathBuf,
+    /// Opened for each of the few times that something is done in it: no file of ours is open while the program runs.
+    directory: PathBuf,
+    name: OsString,
     words: Words,
     tail: Tail,
     used: usize,
@@ -181,25 +184,27 @@ pub struct Safe {
 
 impl Safe {
     fn new(place: &Place, thread: usize, tape: &mut Tape) -> io::Result<Safe> {
-        // Not those above it: a name that was mistyped is no reason to make directories.
-        match fs::create_dir(&place.directory) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
-            _ => {}
-        }
+        let directory = Private::make(&place.directory)?;
         let host = super::finalize::host_name().replace('/', "_");
         let name = format!("{}-{host}-{}-{thread}.{}", place.rank, std::process::id(), part::EXTENSION);
-        let path = place.directory.join(name);
+        let name = OsStr::new(&name);
         // Of an earlier process with the same number. Whoever may have it mapped keeps the file, without its name.
-        remove(&path);
-        let made = Safe::in_file(place, thread, tape, &path);
+        remove(&directory, name);
+        let made = Safe::in_file(place, thread, tape, &directory, name);
         made.inspect_err(|_| {
-            remove(&path);
-            remove(&part::snapshot_path(&path, 1));
+            remove(&directory, name);
+            remove(&directory, &part::snapshot_name(name, 1));
         })
     }
 
-    fn in_file(place: &Place, thread: usize, tape: &mut Tape, path: &Path) -> io::Result<Safe> {
-        let mut file = OpenOptions::new().read(true).write(true).create_new(true).open(path)?;
+    fn in_file(
+        place: &Place,
+        thread: usize,
+        tape: &mut Tape,
+        directory: &Private,
+        name: &OsStr,
+    ) -> io::Result<Safe> {
+        let mut file = directory.create(name)?;
         let now = Moment::now();
         let mut words = place.words.clone();
         words.extend([
@@ -210,7 +215,8 @@ impl Safe {
         file.write_all(&part::header(&words, &place.text))?;
         let tail = Tail::map(&file, place.room)?;
         let mut safe = Safe {
-            path: path.into(),
+            directory: place.directory.clone(),
+            name: name.to_owned(),
             words: Words::map(&file)?,
             tail,
             used: 0,
@@ -300,7 +306,8 @@ impl Safe {
         self.waits = Some((when, pause));
         self.word(Word::Lost).store(Lost::NoRoom as u64, Release);
         if !std::mem::replace(&mut self.said, true) {
-            let path = self.path.display();
+            let path = self.directory.join(&self.name);
+            let path = path.display();
             say(&format!(
                 "what is recorded from here on would not survive a crash, the program goes on: {path}: {error}"
             ));
@@ -316,11 +323,15 @@ impl Safe {
         let bundle = tape.snapshot().map_err(io::Error::other)?;
         let lead = self.journal.restart(tape);
         let bytes = part::snapshot_bytes(&bundle, &lead);
-        let before = (self.snapshot > 0).then(|| part::snapshot_path(&self.path, self.snapshot));
+        let before = (self.snapshot > 0).then(|| part::snapshot_name(&self.name, self.snapshot));
         let number = self.snapshot + 1;
-        let path = part::snapshot_path(&self.path, number);
-        fs::write(&path, &bytes).inspect_err(|_| remove(&path))?;
-        self.grow((bytes.len() * SHARE).min(part::MOST_TAIL));
+        let name = part::snapshot_name(&self.name, number);
+        let directory = Private::open(&self.directory)?;
+        // Of an earlier process with the same number, or of a try that failed.
+        remove(&directory, &name);
+        let written = directory.create(&name).and_then(|mut file| file.write_all(&bytes));
+        written.inspect_err(|_| remove(&directory, &name))?;
+        self.grow(&directory, (bytes.len() * SHARE).min(part::MOST_TAIL));
         let (snapshot_word, tail_word) = match self.tail_word {
             Word::Tail => (Word::OtherSnapshot, Word::OtherTail),
             _ => (Word::Snapshot, Word::Tail),
@@ -333,25 +344,24 @@ impl Safe {
         self.tail_word = tail_word;
         self.used = 0;
         if let Some(before) = before {
-            remove(&before);
+            remove(&directory, &before);
         }
         Ok(())
     }
 
     /// A longer tail, if there is room for it; otherwise there are more snapshots.
-    fn grow(&mut self, length: usize) {
+    fn grow(&mut self, directory: &Private, length: usize) {
         let length = length.next_multiple_of(HEADER);
         if length <= self.tail.length {
             return;
         }
-        let file = OpenOptions::new().read(true).write(true).open(&self.path);
-        if let Ok(tail) = file.and_then(|file| Tail::map(&file, length)) {
+        if let Ok(tail) = directory.reopen(&self.name).and_then(|file| Tail::map(&file, length)) {
             self.tail = tail;
         }
     }
 }
 
 /// What cannot be removed is only in the way.
-fn remove(path: &Path) {
-    let _ = fs::remove_file(path);
+fn remove(directory: &Private, name: &OsStr) {
+    let _ = directory.remove(name);
 }

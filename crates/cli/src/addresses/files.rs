@@ -141,6 +141,8 @@ pub enum Target {
         path: PathBuf,
         /// As the user calls it.
         shown: PathBuf,
+        /// What was there may be replaced.
+        force: bool,
     },
 }
 
@@ -156,6 +158,7 @@ impl Target {
         }
         let cannot =
             |error: io::Error| Failure::new(format!("{} cannot be written: {error}", path.display()));
+        refrain_tracefile::check_planted(path).map_err(|error| not_saved(&error))?;
         match path.metadata() {
             Ok(about) if about.is_dir() => {
                 return Err(Failure::new(format!("{} is a directory", path.display())));
@@ -175,7 +178,7 @@ impl Target {
             refrain_tracefile::Target::File(path) | refrain_tracefile::Target::Device(path) => path,
         };
         let (file, part) = beside(&path, &format!(".{}", std::process::id())).map_err(cannot)?;
-        Ok(Target::File { file, part, path, shown })
+        Ok(Target::File { file, part, path, shown, force })
     }
 
     /// Gives the file its name. A fragment takes the place of no file: it is then beside it, under the name that is
@@ -184,8 +187,8 @@ impl Target {
         match &mut self {
             Target::Stdout(out) => out.flush().map(|()| None),
             Target::Special(_) => Ok(None),
-            Target::File { part, path, .. } if whole || !path.exists() => {
-                std::fs::rename(part, path).map(|()| None)
+            Target::File { part, path, force, .. } if whole || !path.exists() => {
+                refrain_tracefile::put_in_place(part, path, *force).map(|()| None).map_err(io::Error::other)
             }
             Target::File { part, path, shown, .. } => match put_beside(part, shown) {
                 // A link that leads to another disk: then beside what it leads to.

@@ -33,6 +33,8 @@ pub struct Findings {
     capture: Option<PathBuf>,
     /// What would be recorded.
     records: Vec<String>,
+    /// What was not looked at, though it may matter.
+    notes: Vec<String>,
     /// What keeps it from working, and what to do about it.
     problems: Vec<Problem>,
 }
@@ -67,6 +69,11 @@ pub fn doctor(flags: &Flags, words: &[OsString], json: bool) -> Result<ExitCode,
             let (what, help) = failure.into_parts();
             findings.problem(what, help.unwrap_or_default());
         }
+    }
+    let variables = std::env::vars_os().map(|(name, _)| name);
+    for refusal in run::refusals(&settings, words, |name| std::env::var_os(name), variables) {
+        let (what, help) = refusal.into_parts();
+        findings.problem(what, help.unwrap_or_default());
     }
     findings.records = run::described(&settings);
     let text = if json { report::json(&findings) } else { report::text(&findings) };
@@ -126,7 +133,19 @@ fn examine(words: &[OsString], path: &OsStr) -> Result<Findings, Failure> {
             ),
         }
     }
-    if let Some(at) = analysis.program {
+    if let Some(at) = analysis.launcher.filter(|at| run::starts_elsewhere(&text[*at])) {
+        findings.notes.push(format!(
+            "{} starts the program on machines that were not looked at; {0} of one rank with `refrain doctor` looks there",
+            text[at]
+        ));
+    }
+    if let Some((at, place)) = analysis.program.and_then(|at| Some((at, run::elsewhere(&text[at])?))) {
+        findings.problem(
+            format!("{} runs its command {place}: nobody can look at it from here", text[at]),
+            "Run `refrain doctor` there. Refrain's library and the directory of the trace must be there under the same \
+             names, and LD_PRELOAD and the REFRAIN_ variables must get there.",
+        );
+    } else if let Some(at) = analysis.program {
         let program = find_program(&words[at], path).ok_or_else(|| {
             Failure::new(format!("there is no program {}", text[at]))
                 .help("name an executable file, or the whole command after `--`")

@@ -29,6 +29,7 @@ pub fn text(found: &Findings) -> String {
     for (i, record) in found.records.iter().enumerate() {
         lines.push((if i == 0 { "records" } else { "" }, record.clone()));
     }
+    lines.extend(found.notes.iter().map(|note| ("note", note.clone())));
     if found.problems.is_empty() {
         lines.push(("problems", "none".into()));
     }
@@ -101,6 +102,7 @@ pub fn json(found: &Findings) -> String {
     }
     path(found.capture.as_deref(), object.key("capture"));
     json::array(&found.records, object.key("records"), |record, out| json::string(record, out));
+    json::array(&found.notes, object.key("notes"), |note, out| json::string(note, out));
     json::array(&found.problems, object.key("problems"), |problem, out| {
         let mut inner = json::Object::new(out);
         inner.text("what", &problem.what).text("help", &problem.help);

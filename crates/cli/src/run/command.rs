@@ -199,6 +199,22 @@ fn prefix(name: &str) -> Option<Prefix> {
     }
 }
 
+/// What runs a command where we cannot see it, and what is to be seen to there.
+pub fn elsewhere(word: &str) -> Option<&'static str> {
+    match base(word) {
+        "singularity" | "apptainer" | "docker" | "podman" | "podman-hpc" | "udocker" | "shifter"
+        | "sarus" | "enroot" | "ch-run" | "bwrap" | "chroot" | "systemd-nspawn" => Some("in a container"),
+        "ssh" | "rsh" | "pdsh" | "clush" => Some("on another machine"),
+        "sudo" | "su" | "doas" | "runuser" => Some("as another user, with another environment"),
+        _ => None,
+    }
+}
+
+/// Launchers of batch systems, which start nothing on the machine they are called on.
+pub fn starts_elsewhere(launcher: &str) -> bool {
+    matches!(base(launcher), "srun" | "jsrun" | "aprun" | "ibrun" | "lrun")
+}
+
 /// Reads a command line. `is_program` says whether a word names an executable file, by itself or in `PATH`.
 pub fn analyse(words: &[String], is_program: impl Fn(&str) -> bool) -> Analysis {
     let mut launcher = None;

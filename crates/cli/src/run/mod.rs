@@ -2,6 +2,7 @@
 
 mod command;
 mod env;
+mod hold;
 mod library;
 mod preload;
 mod settings;
@@ -14,13 +15,16 @@ use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::time::Duration;
 
-pub use command::analyse;
+pub use command::{analyse, elsewhere, starts_elsewhere};
 pub use env::env;
 pub use settings::{Flags, Settings};
 
-use refrain_tracefile::part::{self, Part};
-use refrain_tracefile::{Error, Target, is_device};
+use refrain_tracefile::claim::{self, Done, Job, numbered};
+use refrain_tracefile::part;
+use refrain_tracefile::private::Private;
+use refrain_tracefile::{Error, Replace, Stamp, Target, is_device};
 use refrain_views::human::plural;
 
 use crate::doctor::{self, launcher::Launcher, library::Family};
@@ -61,13 +65,13 @@ struct Plan {
     shown: PathBuf,
     quiet: bool,
     force: bool,
+    patience: wait::Patience,
 }
 
 pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let settings = Settings::resolve(flags, |name| std::env::var_os(name))?;
     let library = capture_library()?;
     let plan = plan(&settings, words, &library, |name| std::env::var_os(name))?;
-    clear_parts(&plan, |name| std::env::var_os(name))?;
     let before = Before::now(&plan.out);
     let path = std::env::var_os("PATH").unwrap_or_default();
     if plan.place == Place::Outside
@@ -81,14 +85,17 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
     if plan.place == Place::Inside {
         return Err(not_started(&plan.words[0], &command.exec()));
     }
-    let status = wait::run(&mut command).map_err(|e| not_started(&plan.words[0], &e))?;
-    if part::directory(&plan.out).is_dir()
+    let held = hold::Held { out: &plan.out };
+    let status = wait::run(&mut command, plan.patience).map_err(|e| not_started(&plan.words[0], &e))?;
+    let jobs = held.jobs();
+    let lacking = |job: &Job| !matches!(job.done, Some(Done::Whole(_)));
+    if jobs.iter().any(lacking)
         && let Some(signal) = wait::signal(status)
     {
         let (command, name) = (Path::new(&plan.words[0]).display(), recover::signal_name(signal.into()));
         say(&format!("{command} ended with {}, which stands for {name}", wait::exit_code(status)));
     }
-    report(&plan, &before, status.success());
+    report(&plan, &before, &jobs, status.success());
     Ok(ExitCode::from(wait::exit_code(status)))
 }
 
@@ -136,17 +143,25 @@ fn plan(
     let path = env("PATH").unwrap_or_default();
     let text: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let analysis = command::analyse(&text, |word| find_program(OsStr::new(word), &path).is_some());
-    let place =
-        if analysis.launcher.is_none() && inside_launcher(&env) { Place::Inside } else { Place::Outside };
-
-    let shown = settings.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.rfn", analysis.name)));
+    let place = place(&analysis, &env);
+    let shown = shown(settings, &analysis);
     let out = writable_place(&shown, settings.force, place)?;
+    let run = run_name();
+    let number = match place {
+        _ if is_device(&out) => 1,
+        Place::Outside => hold::take(&out, &run, settings.force, settings.safe == settings::Switch::On)?,
+        Place::Inside => {
+            hold::make_way(&out, claim::job(&env).as_deref(), settings.force)?;
+            1
+        }
+    };
+    let (out, shown) = (numbered(&out, number), numbered(&shown, number));
 
     let mut variables = variables(settings, library, &out, &env);
     variables.push(("REFRAIN_COMMAND", joined(words)));
     // Of the same job several runs may be left; inside, all processes have to agree, and only the launcher's name will do.
     if place == Place::Outside {
-        variables.push(("REFRAIN_RUN", run_name().into()));
+        variables.push(("REFRAIN_RUN", run.into()));
     }
     // Nobody is left to print the closing line when this process has become the program, and of what went into a device
     // only the one who wrote it can tell.
@@ -163,7 +178,38 @@ fn plan(
         let exports = variables.iter().flat_map(|(name, _)| ["-x".into(), (*name).into()]);
         words.splice(at + 1..at + 1, exports);
     }
-    Ok(Plan { place, words, env: variables, out, shown, quiet: settings.quiet, force: settings.force })
+    let grace = Duration::from_secs(settings.grace.into());
+    let patience = wait::Patience { launcher: analysis.launcher.is_some(), grace };
+    let Settings { quiet, force, .. } = *settings;
+    Ok(Plan { place, words, env: variables, out, shown, quiet, force, patience })
+}
+
+fn place(analysis: &command::Analysis, env: impl Fn(&str) -> Option<OsString>) -> Place {
+    if analysis.launcher.is_none() && inside_launcher(env) { Place::Inside } else { Place::Outside }
+}
+
+/// What `run` would say before it starts the command, with nothing claimed.
+pub fn refusals(
+    settings: &Settings,
+    words: &[OsString],
+    env: impl Fn(&str) -> Option<OsString>,
+    variables: impl Iterator<Item = OsString>,
+) -> Vec<Failure> {
+    let path = env("PATH").unwrap_or_default();
+    let text: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let analysis = command::analyse(&text, |word| find_program(OsStr::new(word), &path).is_some());
+    let out = writable_place(&shown(settings, &analysis), settings.force, place(&analysis, &env));
+    let safe = settings.safe == settings::Switch::On;
+    let claimed =
+        out.and_then(|out| if is_device(&out) { Ok(()) } else { hold::check(&out, settings.force, safe) });
+    let unknown = variables.filter_map(|name| refrain_model::unknown_variable(name.to_str()?));
+    let unknown = unknown.map(|what| Failure::new(what).help("Correct it, or unset it."));
+    claimed.err().into_iter().chain(unknown).collect()
+}
+
+/// What the trace is called, as the user would write it.
+fn shown(settings: &Settings, analysis: &command::Analysis) -> PathBuf {
+    settings.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.rfn", analysis.name)))
 }
 
 /// What will be recorded, in words.
@@ -193,13 +239,6 @@ fn inside_launcher(env: impl Fn(&str) -> Option<OsString>) -> bool {
 fn run_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{}-{}", now.as_nanos(), std::process::id())
-}
-
-/// What the library takes for the run's name.
-fn own_run(env: impl Fn(&str) -> Option<OsString>) -> Option<String> {
-    let text = |name: &str| env(name).map(|value| value.to_string_lossy().into_owned());
-    let step = || Some(format!("{}.{}", text("SLURM_JOB_ID")?, text("SLURM_STEP_ID")?));
-    text("REFRAIN_RUN").or_else(|| text("PMIX_NAMESPACE")).or_else(step)
 }
 
 /// The output's absolute path, if a file can be written there. Inside the launcher that may not be so on all nodes, while
@@ -261,13 +300,6 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.mode() & 0o111 != 0)
 }
 
-/// What tells one file from the next under the same name.
-type Stamp = (u64, i64, i64);
-
-fn stamp(path: &Path) -> Option<Stamp> {
-    path.metadata().ok().map(|m| (m.ino(), m.mtime(), m.mtime_nsec()))
-}
-
 /// What was there before the program began.
 struct Before {
     out: Option<Stamp>,
@@ -278,8 +310,8 @@ struct Before {
 
 impl Before {
     fn now(out: &Path) -> Before {
-        let traces = alone(out, TRACE).into_iter().map(|path| (path.clone(), stamp(&path)));
-        Before { out: stamp(out), alone: traces.collect(), parts_alone: alone(out, PARTS) }
+        let traces = alone(out, TRACE).into_iter().map(|path| (path.clone(), Stamp::of(&path)));
+        Before { out: Stamp::of(out), alone: traces.collect(), parts_alone: alone(out, PARTS) }
     }
 }
 
@@ -310,50 +342,48 @@ fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     }
 }
 
-/// What an earlier run left is not for this one to lose.
-fn clear_parts(plan: &Plan, env: impl Fn(&str) -> Option<OsString>) -> Result<(), Failure> {
-    let parts = part::directory(&plan.out);
-    // Inside, the other ranks of this run may have begun already.
-    let own = if plan.place == Place::Inside { own_run(env) } else { None };
-    let stale = |path: &PathBuf| match (&own, plan.place) {
-        (None, Place::Inside) => false,
-        (None, Place::Outside) => true,
-        (Some(own), _) => Part::peek(path).is_ok_and(|part| part.text("run").is_some_and(|run| run != own)),
-    };
-    let stale: Vec<PathBuf> = recover::paths(&parts).unwrap_or_default().into_iter().filter(stale).collect();
-    let shown = parts.display();
-    if !stale.is_empty() && !plan.force {
-        return Err(Failure::new(format!("{shown} is there: an earlier run did not end well"))
-            .help(format!("make a trace of it with `refrain recover {shown}`, or drop it with --force")));
-    }
-    let cleared = if plan.place == Place::Outside && parts.is_dir() {
-        std::fs::remove_dir_all(&parts)
-    } else {
-        // Another rank may have done it before.
-        stale.iter().for_each(|path| drop(std::fs::remove_file(path)));
-        Ok(())
-    };
-    cleared.map_err(|e| Failure::new(format!("{shown} cannot be removed: {e}")))
-}
-
-fn report(plan: &Plan, before: &Before, success: bool) {
+fn report(plan: &Plan, before: &Before, jobs: &[Job], success: bool) {
     if is_device(&plan.out) {
         return;
     }
-    let written = stamp(&plan.out) != before.out;
-    let parts = part::directory(&plan.out);
-    if parts.is_dir() {
-        take_in(&parts, &plan.out, written, plan.force || written);
-    }
     for (parts, out) in spawned_parts(&plan.out) {
-        take_in(&parts, &out, false, plan.force);
+        take_in(&parts, &out, false, forced(plan.force));
     }
     for parts in alone(&plan.out, PARTS).into_iter().filter(|parts| !before.parts_alone.contains(parts)) {
-        take_in(&parts, &parts.with_extension(""), false, plan.force);
+        take_in(&parts, &parts.with_extension(""), false, forced(plan.force));
     }
-    let after = stamp(&plan.out);
+    report_first(plan, before, jobs.first(), success);
+    for job in jobs.iter().skip(1) {
+        report_another(plan, job);
+    }
+}
+
+/// Of the program that has the run's own name, or of all that came of the run where no program got as far as having one.
+fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, success: bool) {
+    let wrote = match job.and_then(|job| job.done) {
+        Some(done) => done.wrote(),
+        // It never came to its end, or wrote nothing down: what is new must be its own.
+        None => Stamp::of(&plan.out).filter(|stamp| Some(*stamp) != before.out),
+    };
+    // What another than this run wrote meanwhile is not replaced, with or without --force.
+    let replace = match wrote {
+        Some(stamp) => Replace::Only(stamp),
+        None => Replace::old(plan.force, before.out),
+    };
+    let parts = part::directory(&plan.out);
+    match job.and_then(|job| job.done) {
+        // So these are another program's, which the launcher does not tell from the first.
+        Some(Done::Whole(_)) => {
+            let other = claim::free_name(&plan.out);
+            if take_in(&parts, &other, false, Replace::Nothing) && !plan.quiet {
+                crate::reading::say_closing(&other, &other);
+            }
+        }
+        _ => drop(take_in(&parts, &plan.out, wrote.is_some(), replace)),
+    }
+    let after = Stamp::of(&plan.out);
     let none = after.is_none() || after == before.out;
-    let new = |path: &PathBuf| !before.alone.contains(&(path.clone(), stamp(path)));
+    let new = |path: &PathBuf| !before.alone.contains(&(path.clone(), Stamp::of(path)));
     let alone: Vec<PathBuf> = alone(&plan.out, TRACE).into_iter().filter(new).collect();
     if let (true, Some(first), Some(last)) = (none, alone.first(), alone.last()) {
         if !plan.quiet {
@@ -377,20 +407,40 @@ fn report(plan: &Plan, before: &Before, success: bool) {
     }
 }
 
-/// Makes a trace of the parts that a run left; `written`: beside one that lacks some of what they have.
-fn take_in(parts: &Path, out: &Path, written: bool, force: bool) {
-    // Empty: there was no room for parts, or a network file system kept what was removed until the ranks had ended.
-    if std::fs::remove_dir(parts).is_ok() {
-        return;
+/// Of a program after the first, whose trace has a name that nothing had before.
+fn report_another(plan: &Plan, job: &Job) {
+    let wrote = Stamp::of(&job.trace);
+    let replace = Replace::old(true, wrote);
+    take_in(&job.parts(), &job.trace, wrote.is_some(), replace);
+    let name = job.trace.file_name().unwrap_or_default();
+    let shown = plan.shown.with_file_name(name);
+    if !job.trace.exists() {
+        say(&format!("no trace was written to {}", shown.display()));
+    } else if !plan.quiet {
+        crate::reading::say_closing(&job.trace, &shown);
     }
-    // The ranks met there, and kept nothing (`--safe off`).
-    if recover::paths(parts).is_ok_and(|paths| paths.is_empty()) {
-        let _ = std::fs::remove_dir_all(parts);
-        return;
+}
+
+fn forced(force: bool) -> Replace {
+    if force { Replace::Anything } else { Replace::Nothing }
+}
+
+/// Makes a trace of the parts that a run left, if it did, which is returned; `written`: beside one that lacks some of what
+/// they have.
+fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace) -> bool {
+    // One that is not ours alone was not written into either.
+    let Ok(private) = Private::open(parts) else { return false };
+    // There was no room for parts, or a network file system kept what was removed until the ranks had ended.
+    if recover::names(&private).is_ok_and(|names| names.is_empty()) {
+        let _ = private.remove_itself();
+        return false;
     }
-    let recovered = match recover::recover(parts, out, force) {
+    let recovered = match recover::recover(parts, out, replace) {
         Ok(recovered) => recovered,
-        Err(failure) => return failure.say(),
+        Err(failure) => {
+            failure.say();
+            return false;
+        }
     };
     say(match (written, recovered.complete) {
         (true, _) => {
@@ -401,14 +451,14 @@ fn take_in(parts: &Path, out: &Path, written: bool, force: bool) {
             "the run ended before its trace was written; this is what it had recorded until then:"
         }
     });
-    if recovered.running {
-        let shown = parts.display();
-        say(&format!(
-            "some of its processes still run; `refrain recover {shown} --force` when they have ended"
-        ));
+    if recovered.living.is_empty() {
+        recovered.ended.iter().for_each(|part| recover::remove(&private, part));
     } else {
-        let _ = std::fs::remove_dir_all(parts);
+        let shown = parts.display();
+        recover::say_living(&recovered.living);
+        say(&format!("`refrain recover {shown} --force` when they have ended; until then keep {shown}"));
     }
+    true
 }
 
 /// What programs that the traced one started have left, and what their traces are called.

@@ -141,6 +141,10 @@ pub struct Flags {
     /// and the trace is made of what the ranks have kept [default: 30; env: REFRAIN_PATIENCE]
     #[arg(long, value_name = "SECONDS")]
     pub patience: Option<String>,
+    /// Told to end (SIGTERM; SIGINT and SIGHUP where a launcher is named), the command has so many seconds before it is
+    /// killed; a second Ctrl-C kills it at once [default: 30; env: REFRAIN_GRACE]
+    #[arg(long, value_name = "SECONDS")]
+    pub grace: Option<u32>,
     /// No closing line
     #[arg(long, short)]
     pub quiet: bool,
@@ -161,6 +165,8 @@ pub struct Settings {
     pub safe: Switch,
     /// Seconds, as the capture library will read them. Checked.
     pub patience: Option<String>,
+    /// Seconds.
+    pub grace: u32,
     pub quiet: bool,
     /// What to record, by variable, as the capture library will read it. Checked.
     pub choice: Vec<(&'static str, String)>,
@@ -200,6 +206,7 @@ impl Settings {
             lossy: lossy(flags, env, split, stacks)?,
             safe: choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?,
             patience: patience(flags, env("REFRAIN_PATIENCE"))?,
+            grace: grace(flags, env("REFRAIN_GRACE"))?,
             quiet: flags.quiet,
             choice: chosen(flags, env)?,
         })
@@ -220,6 +227,17 @@ fn patience(flags: &Flags, variable: Option<OsString>) -> Result<Option<String>,
                 .help("such as: 30, 0.5"))
         }
     }
+}
+
+fn grace(flags: &Flags, variable: Option<OsString>) -> Result<u32, Failure> {
+    const SECONDS: u32 = 30;
+    let Some(value) = variable else { return Ok(flags.grace.unwrap_or(SECONDS)) };
+    let text = value.to_string_lossy();
+    let told = text.parse().map_err(|_| {
+        Failure::new(format!("the environment variable REFRAIN_GRACE is '{text}'"))
+            .help("set it to a number of seconds")
+    });
+    flags.grace.map_or(told, Ok)
 }
 
 fn lossy(
@@ -342,6 +360,7 @@ mod tests {
         assert!(!one("REFRAIN_FORCE", "0").force);
         assert!(!one("REFRAIN_FORCE", "").force);
         assert_eq!(one("REFRAIN_TIME", "").time, Time::Mean);
+        assert_eq!((one("REFRAIN_GRACE", "5").grace, one("REFRAIN_GRACE", "").grace), (5, 30));
     }
 
     #[test]
@@ -361,6 +380,7 @@ mod tests {
         assert!(error("REFRAIN_POINTERS", "ON").contains("on, off"));
         assert!(error("REFRAIN_SPLIT", "1").contains("on, off"));
         assert!(error("REFRAIN_FORCE", "maybe").contains("on, off"));
+        assert!(error("REFRAIN_GRACE", "soon").contains("a number of seconds"));
     }
 
     #[test]

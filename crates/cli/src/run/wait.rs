@@ -1,20 +1,37 @@
 //! Starting the traced command and waiting for it, without getting between it and its signals.
 
+use std::collections::HashMap;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus};
 use std::ptr;
+use std::time::{Duration, Instant};
+
+use crate::say;
 
 /// Signals that are meant for the program. We share its process group, so those of the terminal reach it by
 /// themselves; those sent to our process alone are passed on.
 const FOR_THE_PROGRAM: [i32; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
+/// A second Ctrl-C is one that comes later than this: what one key press sends to a process and to its group is one.
+const APART: Duration = Duration::from_millis(300);
+/// How long what was killed may take to be gone. A process that waits for a disk that never answers cannot be killed.
+const AFTER_KILLING: Duration = Duration::from_secs(10);
+
+/// When to stop waiting for a command that was told to end.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// It starts the program, and so ends when it is told to. A program may do with SIGINT what it likes.
+    pub launcher: bool,
+    pub grace: Duration,
+}
+
 /// Runs the command to its end. An error means that it did not start.
 ///
 /// The signals stay blocked in this process afterwards while they are pending, so that an interrupted run still gets
 /// its closing line.
-pub fn run(command: &mut Command) -> io::Result<ExitStatus> {
+pub fn run(command: &mut Command, patience: Patience) -> io::Result<ExitStatus> {
     let set = signal_set();
     let before = block(&set)?;
     // SAFETY: pthread_sigmask is async-signal-safe, and the closure owns the mask it reads.
@@ -28,7 +45,7 @@ pub fn run(command: &mut Command) -> io::Result<ExitStatus> {
             return Err(error);
         }
     };
-    wait(&mut child, &set)
+    wait(&mut child, &set, patience)
 }
 
 /// What the shell would say: the exit code, or 128 + the signal that ended it.
@@ -43,32 +60,137 @@ pub fn signal(status: ExitStatus) -> Option<i32> {
     status.signal().or_else(|| status.code()?.checked_sub(128).filter(|signal| (1..=64).contains(signal)))
 }
 
-fn wait(child: &mut Child, set: &libc::sigset_t) -> io::Result<ExitStatus> {
+/// What a command was told.
+enum Told {
+    Nothing,
+    /// To end, by this signal and at this time.
+    End(i32, Instant),
+    /// It was killed.
+    Killed(Instant),
+}
+
+fn wait(child: &mut Child, set: &libc::sigset_t, patience: Patience) -> io::Result<ExitStatus> {
+    let mut told = Told::Nothing;
     loop {
-        // SIGCHLD is blocked, so a child that ends after this look leaves the signal pending for sigwaitinfo.
+        // SIGCHLD is blocked, so a child that ends after this look leaves the signal pending.
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
-        // SAFETY: both pointers are to live values of the right types.
-        let signal = unsafe { libc::sigwaitinfo(set, info.as_mut_ptr()) };
-        if signal < 0 {
-            let error = io::Error::last_os_error();
-            if error.kind() == io::ErrorKind::Interrupted {
-                continue;
+        let left = match told {
+            Told::Nothing => None,
+            Told::End(_, at) => Some(patience.grace.saturating_sub(at.elapsed())),
+            Told::Killed(at) => Some(AFTER_KILLING.saturating_sub(at.elapsed())),
+        };
+        if left == Some(Duration::ZERO) {
+            match told {
+                Told::End(signal, _) => {
+                    let (seconds, signal) = (patience.grace.as_secs(), name(signal));
+                    say(&format!(
+                        "the command has not ended {seconds} s after {signal} (--grace): it is killed with all that it \
+                         started here"
+                    ));
+                    told = kill_all(child);
+                }
+                _ => {
+                    say("the command cannot be killed; it is left to itself");
+                    return Ok(ExitStatus::from_raw(libc::SIGKILL));
+                }
             }
-            return Err(error);
+            continue;
         }
-        // SAFETY: sigwaitinfo succeeded, so it filled the structure in.
-        let sent_by_a_process = unsafe { info.assume_init() }.si_code == libc::SI_USER;
-        if signal != libc::SIGCHLD && sent_by_a_process {
-            let pid = libc::pid_t::try_from(child.id()).unwrap_or(0);
-            if pid > 0 {
-                // SAFETY: kill takes no pointers; the child has not been waited for, so the id is still its own.
-                unsafe { libc::kill(pid, signal) };
+        let Some((signal, sent_by_a_process)) = next_signal(set, left)? else { continue };
+        if signal == libc::SIGCHLD {
+            continue;
+        }
+        if sent_by_a_process {
+            send(child.id(), signal);
+        }
+        let ends = match signal {
+            libc::SIGTERM => true,
+            libc::SIGINT | libc::SIGHUP => patience.launcher,
+            _ => false,
+        };
+        match told {
+            Told::Nothing if ends => told = Told::End(signal, Instant::now()),
+            Told::End(_, at) if ends && signal == libc::SIGINT && at.elapsed() > APART => {
+                say("the command is killed with all that it started here");
+                told = kill_all(child);
             }
+            _ => {}
         }
     }
+}
+
+fn name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGINT => "SIGINT",
+        libc::SIGHUP => "SIGHUP",
+        _ => "SIGTERM",
+    }
+}
+
+/// The next signal and whether a process sent it; nothing when that time has passed.
+fn next_signal(set: &libc::sigset_t, left: Option<Duration>) -> io::Result<Option<(i32, bool)>> {
+    let mut info = MaybeUninit::<libc::siginfo_t>::uninit();
+    let signal = match left {
+        // SAFETY: both pointers are to live values of the right types.
+        None => unsafe { libc::sigwaitinfo(set, info.as_mut_ptr()) },
+        Some(left) => {
+            let seconds = libc::time_t::try_from(left.as_secs()).unwrap_or(libc::time_t::MAX);
+            let left = libc::timespec { tv_sec: seconds, tv_nsec: left.subsec_nanos().into() };
+            // SAFETY: as above.
+            unsafe { libc::sigtimedwait(set, info.as_mut_ptr(), &left) }
+        }
+    };
+    if signal < 0 {
+        let error = io::Error::last_os_error();
+        return match error.kind() {
+            io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => Ok(None),
+            _ => Err(error),
+        };
+    }
+    // SAFETY: the wait succeeded, so it filled the structure in.
+    let info = unsafe { info.assume_init() };
+    Ok(Some((signal, info.si_code == libc::SI_USER)))
+}
+
+fn send(process: u32, signal: i32) {
+    if let Ok(process @ 2..) = libc::pid_t::try_from(process) {
+        // SAFETY: kill takes no pointers. The child has not been waited for, so its number is still its own.
+        unsafe { libc::kill(process, signal) };
+    }
+}
+
+/// Kills the child and all that descends from it on this machine. Daemons of a launcher elsewhere notice that it is gone.
+fn kill_all(child: &Child) -> Told {
+    // What is started while we look is found the next time.
+    for _ in 0..3 {
+        let family = family(child.id());
+        family.iter().for_each(|process| send(*process, libc::SIGKILL));
+        if family.len() == 1 {
+            break;
+        }
+    }
+    Told::Killed(Instant::now())
+}
+
+/// A process and what descends from it.
+fn family(first: u32) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(process) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+        // The command stands in brackets, and may have some itself.
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        children.entry(parent.unwrap_or(0)).or_default().push(process);
+    }
+    let mut family = vec![first];
+    let mut at = 0;
+    while at < family.len() {
+        family.extend(children.remove(&family[at]).unwrap_or_default());
+        at += 1;
+    }
+    family
 }
 
 fn signal_set() -> libc::sigset_t {

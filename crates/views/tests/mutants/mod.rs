@@ -3,6 +3,7 @@
 //! take is a finding. A number stands for a mutant: the same number, the same bytes.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use refrain_encode::{Folding, Tape};
 use refrain_fold::bundle::Bundle;
 use refrain_sites::Binaries;
 use refrain_tracefile::part::{self, Part};
+use refrain_tracefile::private::Private;
 use refrain_tracefile::{SectionInfo, Trace};
 use refrain_views::dump::{Format, From, Selection, dump, dump_from};
 use refrain_views::{info, loops, stats, verify, written};
@@ -159,7 +161,7 @@ impl Fuzz {
         let parts = of_parts(|name| name.ends_with(".part"));
         let snapshots = of_parts(|name| !name.ends_with(".part"));
         let scratch = std::env::temp_dir().join(format!("refrain-fuzz-{}", std::process::id()));
-        std::fs::create_dir_all(&scratch).unwrap();
+        Private::make(&scratch).unwrap();
         Fuzz { seeds, texts, parts, snapshots, start, scratch, commands: 0, read: 0 }
     }
 
@@ -310,10 +312,12 @@ impl Fuzz {
         }
         let sum = crc(&snapshot[4..]);
         snapshot[..4].copy_from_slice(&sum);
-        let path = self.scratch.join("a.part");
-        std::fs::write(&path, &part).unwrap();
-        (1..4).for_each(|number| std::fs::write(part::snapshot_path(&path, number), &snapshot).unwrap());
-        let read = self.command("recover: a part", || Part::read(&path).ok())?.flatten();
+        let name = OsStr::new("a.part");
+        let put = |name: &OsStr, bytes: &[u8]| std::fs::write(self.scratch.join(name), bytes).unwrap();
+        put(name, &part);
+        (1..4).for_each(|number| put(&part::snapshot_name(name, number), &snapshot));
+        let directory = Private::open_to_read(&self.scratch).unwrap();
+        let read = self.command("recover: a part", || Part::read(&directory, name).ok())?.flatten();
         let Some(part) = read else { return Ok(()) };
         self.read += 1;
         let bundle = self.command("recover", || {

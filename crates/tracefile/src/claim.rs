@@ -1,0 +1,600 @@
+//! Who writes a trace under which name: two runs, or two programs of one run, never write the same.
+//!
+//! A name is claimed in the directory of its parts, by a note there that only one can make. `refrain run` claims the name it
+//! is given and holds it until its end; inside the launcher, where there is nobody to hold it, the ranks do. Each MPI
+//! program (job) that a run starts is written down beside the claim, in the order in which they come: the first has the
+//! run's name, others `NAME.2.rfn` and so on. All ranks of a job read the same there, and need no message for it.
+//!
+//! Whoever claims a name says who he is, so that what a dead run left behind can be told from a run that is at work.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt::Write;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::disk::Stamp;
+use crate::part::directory;
+use crate::private::Private;
+
+const CLAIM: &str = "claim";
+/// More names than anybody has beside each other, and more programs than a run starts.
+const MOST: u32 = 100_000;
+/// Others may remove what we are about to look at: so often.
+const TRIES: u32 = 1000;
+
+/// What stands in a claim.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Claim {
+    pub run: String,
+    /// The one program that the name is for; empty where it is for the run, whose programs are then written down.
+    pub job: String,
+    pub host: String,
+    /// The process that holds it.
+    pub process: u32,
+    /// When that process began, and where its number means something: its number alone may be another's by now.
+    since: u64,
+    boot: String,
+    space: String,
+    /// The file that had the name before.
+    pub old: Option<Stamp>,
+}
+
+/// Whether the process that made a claim is still there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holder {
+    Alive,
+    Gone,
+    /// It is, or was, on another machine.
+    Unseen,
+}
+
+#[derive(Debug)]
+pub enum Taken {
+    Ours(Private, Claim),
+    Others(Private, Claim),
+}
+
+impl Claim {
+    /// A claim of this process.
+    pub fn new(run: &str, job: &str, trace: &Path) -> Claim {
+        let process = std::process::id();
+        Claim {
+            run: word(run),
+            job: word(job),
+            host: word(&host_name()),
+            process,
+            since: since(process).unwrap_or(0),
+            boot: boot(),
+            space: space(),
+            old: Stamp::of(trace),
+        }
+    }
+
+    fn text(&self) -> String {
+        let Claim { run, job, host, process, since, boot, space, old } = self;
+        let old = old.map_or_else(String::new, |old| old.to_string());
+        format!(
+            "run={run} job={job} host={host} process={process} since={since} boot={boot} space={space} old={old}"
+        )
+    }
+
+    fn read(text: &str) -> Claim {
+        let value = |key: &str| {
+            let words = text.split(' ').filter_map(|word| word.split_once('='));
+            words.into_iter().find(|(k, _)| *k == key).map_or("", |(_, value)| value)
+        };
+        Claim {
+            run: value("run").into(),
+            job: value("job").into(),
+            host: value("host").into(),
+            process: value("process").parse().unwrap_or(0),
+            since: value("since").parse().unwrap_or(0),
+            boot: value("boot").into(),
+            space: value("space").into(),
+            old: value("old").parse().ok(),
+        }
+    }
+
+    pub fn holder(&self) -> Holder {
+        match (self.host == word(&host_name()), self.boot == boot(), self.space == space()) {
+            (_, true, true) if since(self.process) == Some(self.since) => Holder::Alive,
+            (_, true, true) => Holder::Gone,
+            // That machine was started anew.
+            (true, false, _) => Holder::Gone,
+            _ => Holder::Unseen,
+        }
+    }
+
+    /// Claims the name whose parts are kept there, unless somebody else has. The same run and job may do so again.
+    pub fn take(&self, parts: &Path) -> io::Result<Taken> {
+        let mut last = None;
+        for _ in 0..TRIES {
+            let private = Private::make(parts)?;
+            match private.leave(OsStr::new(CLAIM), &self.text()) {
+                Ok(()) => return Ok(Taken::Ours(private, self.clone())),
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                // Its owner has just removed the directory.
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    last = Some(error);
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            match private.word(OsStr::new(CLAIM)) {
+                Ok(Some(text)) => {
+                    let there = Claim::read(&text);
+                    let own = there.run == self.run && there.job == self.job;
+                    return Ok(if own { Taken::Ours(private, there) } else { Taken::Others(private, there) });
+                }
+                Ok(None) => last = Some(ErrorKind::NotFound.into()),
+                Err(error) => return Err(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| ErrorKind::NotFound.into()))
+    }
+
+    /// The claim in a directory, if there is one.
+    pub fn of(private: &Private) -> Option<Claim> {
+        private.word(OsStr::new(CLAIM)).ok()?.map(|text| Claim::read(&text))
+    }
+
+    /// Puts this claim in the place of one whose holder is gone. Whether that was still to be had: somebody else may have
+    /// been faster.
+    pub fn replace(&self, private: &Private, gone: &Claim) -> io::Result<bool> {
+        let _locked = private.lock();
+        if Claim::of(private).as_ref() != Some(gone) {
+            return Ok(false);
+        }
+        private.remove(OsStr::new(CLAIM))?;
+        match private.leave(OsStr::new(CLAIM), &self.text()) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Claim {
+    /// Removes this claim, whose holder is gone, if it is still there.
+    pub fn withdraw(&self, private: &Private) -> io::Result<()> {
+        let _locked = private.lock();
+        match Claim::of(private) {
+            Some(there) if there == *self => private.remove(OsStr::new(CLAIM)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Gives a name back: removes the claim, the programs beside it, and the directory, if nothing else is in it.
+pub fn release(private: &Private) {
+    let mut names = private.names().unwrap_or_default();
+    names.retain(|name| name == CLAIM || name.to_str().is_some_and(is_note_of_a_job));
+    // The claim goes last. What cannot be removed is only in the way.
+    names.sort_by_key(|name| name == CLAIM);
+    for name in names {
+        let _ = private.remove(&name);
+    }
+    let _ = private.remove_itself();
+}
+
+fn is_note_of_a_job(name: &str) -> bool {
+    name.split_once('.')
+        .is_some_and(|(kind, place)| ["job", "done"].contains(&kind) && place.parse::<u32>().is_ok())
+}
+
+/// The name of a trace beside others: `app.2.rfn`.
+pub fn numbered(trace: &Path, number: u32) -> PathBuf {
+    if number < 2 {
+        return trace.to_owned();
+    }
+    let mut name = trace.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{number}"));
+    if let Some(extension) = trace.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    trace.with_file_name(name)
+}
+
+/// A program of a run, and where its trace goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Job {
+    /// Where programs are written down.
+    base: PathBuf,
+    /// Which of the run's programs it is, from 1 on.
+    pub place: u32,
+    pub trace: PathBuf,
+    /// What had the trace's name before.
+    pub old: Option<Stamp>,
+    /// What it wrote, if it came to its end.
+    pub done: Option<Done>,
+    /// Who has the name that was asked for; this one then has another.
+    pub instead: Option<Claim>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Done {
+    /// The trace has all that was recorded.
+    Whole(Stamp),
+    /// It lacks something that the parts have.
+    Lacking(Stamp),
+    /// There is no trace.
+    Nothing,
+}
+
+impl Done {
+    /// The file it wrote.
+    pub fn wrote(self) -> Option<Stamp> {
+        match self {
+            Done::Whole(stamp) | Done::Lacking(stamp) => Some(stamp),
+            Done::Nothing => None,
+        }
+    }
+
+    fn text(self) -> String {
+        match self {
+            Done::Whole(stamp) => format!("whole {stamp}"),
+            Done::Lacking(stamp) => format!("lacking {stamp}"),
+            Done::Nothing => "nothing".into(),
+        }
+    }
+
+    fn read(text: &str) -> Done {
+        let (how, stamp) = text.split_once(' ').unwrap_or((text, ""));
+        match (how, stamp.parse()) {
+            ("whole", Ok(stamp)) => Done::Whole(stamp),
+            ("lacking", Ok(stamp)) => Done::Lacking(stamp),
+            _ => Done::Nothing,
+        }
+    }
+}
+
+fn job_note(place: u32) -> OsString {
+    format!("job.{place}").into()
+}
+
+fn done_note(place: u32) -> OsString {
+    format!("done.{place}").into()
+}
+
+impl Job {
+    /// The program `job` of that run, which is written down if it is not yet. Every rank of it gets the same answer.
+    pub fn take(out: &Path, run: &str, job: &str) -> io::Result<Job> {
+        let mut instead = None;
+        for number in 1..MOST {
+            let trace = numbered(out, number);
+            let parts = directory(&trace);
+            // A name of our own choice replaces nothing; but this may be where the other ranks are.
+            if number > 1 && is_there(&trace) && !is_there(&parts) {
+                continue;
+            }
+            match Claim::new(run, "", &trace).take(&parts)? {
+                Taken::Ours(base, claim) if number > 1 && claim.old.is_some() => release(&base),
+                Taken::Ours(base, claim) => {
+                    return Ok(Job { instead, ..Job::take_in(&base, &trace, &claim, job)? });
+                }
+                Taken::Others(_, claim) => instead = instead.or(Some(claim)),
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    fn take_in(base: &Private, out: &Path, claim: &Claim, job: &str) -> io::Result<Job> {
+        let job = &word(job);
+        let mut place = 1;
+        while place < MOST {
+            match Job::at(base, out, claim, place) {
+                Some((found, who)) if who == *job && found.done.is_none() => return Ok(found),
+                Some(_) => {
+                    place += 1;
+                    continue;
+                }
+                None => {}
+            }
+            let number = if place == 1 { 1 } else { Job::own_name(out, claim, job, place)? };
+            match base.leave(&job_note(place), &format!("{number} {job}")) {
+                Ok(()) => {}
+                // Another rank of this program, or another program: it is looked at again.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                    let other = Job::at(base, out, claim, place).map(|(found, _)| found.trace);
+                    let own = numbered(out, number);
+                    if number > 1
+                        && other.as_ref() != Some(&own)
+                        && let Ok(private) = Private::open(&directory(&own))
+                    {
+                        release(&private);
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    /// A name that nothing has: no trace, and no other run or program.
+    fn own_name(out: &Path, claim: &Claim, job: &str, place: u32) -> io::Result<u32> {
+        // Who holds the run's name holds this one. The same program may come again when it has ended.
+        let own = Claim { job: format!("{job}#{place}"), old: None, ..claim.clone() };
+        for number in 2..MOST {
+            let trace = numbered(out, number);
+            if is_there(&trace) {
+                continue;
+            }
+            if let Taken::Ours(..) = own.take(&directory(&trace))? {
+                return Ok(number);
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    /// The program that has this place, and what it is called.
+    fn at(base: &Private, out: &Path, claim: &Claim, place: u32) -> Option<(Job, String)> {
+        let text = base.word(&job_note(place)).ok()??;
+        let (number, who) = text.split_once(' ')?;
+        let done = base.word(&done_note(place)).ok().flatten().map(|text| Done::read(&text));
+        let trace = numbered(out, number.parse().ok()?);
+        let old = if place == 1 { claim.old } else { None };
+        let job = Job { base: base.path().to_owned(), place, trace, old, done, instead: None };
+        Some((job, who.to_owned()))
+    }
+
+    /// All programs of a run, as they came.
+    pub fn all(base: &Private, out: &Path, claim: &Claim) -> Vec<Job> {
+        (1..MOST).map_while(|place| Some(Job::at(base, out, claim, place)?.0)).collect()
+    }
+
+    /// Where its parts are kept.
+    pub fn parts(&self) -> PathBuf {
+        directory(&self.trace)
+    }
+
+    /// Writes down how it ended. The next program is another one, whatever it is called.
+    pub fn end(&self, done: Done) {
+        if let Ok(base) = Private::open(&self.base) {
+            // Without it the one who reads has to look at the files themselves.
+            let _ = base.leave(&done_note(self.place), &done.text());
+        }
+    }
+
+    /// Gives its names back, where nobody holds the run's.
+    pub fn release(&self) {
+        for parts in [self.parts(), self.base.clone()] {
+            if let Ok(private) = Private::open(&parts) {
+                release(&private);
+            }
+        }
+    }
+}
+
+/// The first name beside that of a trace which nothing has.
+pub fn free_name(trace: &Path) -> PathBuf {
+    let names = (2..MOST).map(|number| numbered(trace, number));
+    let is_free = |name: &PathBuf| !is_there(name) && !is_there(&directory(name));
+    names.into_iter().find(is_free).unwrap_or_else(|| numbered(trace, MOST))
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// What the launcher calls the MPI program that this process is one of, the same in all of its processes and on all
+/// machines. `None` where it has no name that we know of. `env` gives a variable's value.
+pub fn job(env: impl Fn(&str) -> Option<OsString>) -> Option<String> {
+    let text = |name: &str| env(name).map(|value| value.to_string_lossy().into_owned());
+    if let (Some(space), Some(_)) = (text("PMIX_NAMESPACE"), text("PMIX_RANK")) {
+        // Of Open MPI 4 a number of 16 bits, and another one that is drawn for each job.
+        let drawn = text("OMPI_MCA_orte_precondition_transports").unwrap_or_default();
+        return Some(format!("pmix-{space}-{drawn}"));
+    }
+    if text("PMI_RANK").is_some()
+        && let Some(hydra) = hydra()
+    {
+        return Some(hydra);
+    }
+    for variable in ["PALS_APID", "ALPS_APP_ID", "FLUX_JOB_ID", "LSF_PM_TASKID"] {
+        if let Some(value) = text(variable) {
+            return Some(format!("{variable}-{value}"));
+        }
+    }
+    if let (Some(job), Some(step)) = (text("SLURM_JOB_ID"), text("SLURM_STEP_ID")) {
+        return Some(format!("slurm-{job}.{step}"));
+    }
+    let launched =
+        ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "JSM_NAMESPACE_RANK"];
+    if launched.iter().any(|variable| env(variable).is_some()) {
+        return None;
+    }
+    // Nobody launched it: it is a program of one process, and another one when that process becomes another program.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    Some(format!("{}-{}-{now}", host_name(), std::process::id()))
+}
+
+/// MPICH's launcher says nothing to its processes, but its proxy on each machine is told where the launcher listens.
+fn hydra() -> Option<String> {
+    const ANCESTORS: u32 = 64;
+    let mut process = std::process::id();
+    for _ in 0..ANCESTORS {
+        process = parent(process)?;
+        let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+        let words: Vec<_> = line.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        let value = |option: &str| {
+            let at = words.iter().position(|word| word == option)?;
+            words.get(at + 1).map(|value| value.to_string())
+        };
+        if let Some(port) = value("--control-port") {
+            return Some(format!("hydra-{port}-{}", value("--pgid").unwrap_or_default()));
+        }
+    }
+    None
+}
+
+/// A field of `/proc/PROCESS/stat` after the command, which may have blanks in it.
+fn stat(process: u32, field: usize) -> Option<String> {
+    let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    text.rsplit_once(')')?.1.split_whitespace().nth(field).map(str::to_owned)
+}
+
+fn parent(process: u32) -> Option<u32> {
+    stat(process, 1)?.parse().ok().filter(|parent| *parent > 1)
+}
+
+/// When it began, in ticks since the machine did. One that has ended is not there, though nobody may have asked how.
+fn since(process: u32) -> Option<u64> {
+    let ended = stat(process, 0).is_none_or(|state| ["Z", "X"].contains(&state.as_str()));
+    if ended { None } else { stat(process, 19)?.parse().ok() }
+}
+
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
+/// Which numbers of processes mean what they mean here.
+fn space() -> String {
+    fs::read_link("/proc/self/ns/pid").map_or_else(|_| String::new(), |link| word(&link.to_string_lossy()))
+}
+
+pub fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// As one word of a claim, and not too long for it.
+fn word(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars().take(400) {
+        let _ = match c {
+            c if c.is_whitespace() || c.is_control() => out.write_char('_'),
+            c => out.write_char(c),
+        };
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(name: &str) -> Place {
+            let path = std::env::temp_dir().join(format!("refrain-claim-{name}-{}", std::process::id()));
+            fs::create_dir(&path).unwrap();
+            Place(path)
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn names_beside_each_other() {
+        let name = |trace: &str, number| numbered(Path::new(trace), number).to_string_lossy().into_owned();
+        assert_eq!(name("/a/app.rfn", 1), "/a/app.rfn");
+        assert_eq!(name("/a/app.rfn", 2), "/a/app.2.rfn");
+        assert_eq!(name("cg.C.x.rfn", 3), "cg.C.x.3.rfn");
+        assert_eq!(name("trace", 2), "trace.2");
+    }
+
+    #[test]
+    fn a_claim_is_read_as_it_was_written() {
+        let place = Place::new("read");
+        let trace = place.0.join("x.rfn");
+        let claim = Claim::new("a run", "job\nof it", &trace);
+        assert_eq!(Claim::read(&claim.text()), claim);
+        assert_eq!((claim.run.as_str(), claim.job.as_str(), claim.old), ("a_run", "job_of_it", None));
+        fs::write(&trace, "").unwrap();
+        let claim = Claim::new("", "", &trace);
+        assert!(claim.old == Stamp::of(&trace) && Claim::read(&claim.text()) == claim);
+        assert_eq!(claim.holder(), Holder::Alive);
+        assert_eq!(Claim { since: claim.since + 1, ..claim.clone() }.holder(), Holder::Gone);
+        assert_eq!(Claim { boot: "before".into(), ..claim.clone() }.holder(), Holder::Gone);
+        assert_eq!(Claim { space: "other".into(), ..claim.clone() }.holder(), Holder::Unseen);
+        let there = Claim { boot: "its own".into(), host: "there".into(), ..claim };
+        assert_eq!(there.holder(), Holder::Unseen);
+        assert_eq!(Claim::read("any rubbish").process, 0);
+    }
+
+    #[test]
+    fn only_one_has_a_name() {
+        let place = Place::new("one");
+        let trace = place.0.join("x.rfn");
+        let parts = directory(&trace);
+        let (one, other) = (Claim::new("one", "", &trace), Claim::new("other", "", &trace));
+        assert!(matches!(one.take(&parts).unwrap(), Taken::Ours(..)));
+        assert!(matches!(one.take(&parts).unwrap(), Taken::Ours(..)));
+        let Taken::Others(private, there) = other.take(&parts).unwrap() else { panic!("it was taken") };
+        assert_eq!(there, one);
+        assert!(!other.replace(&private, &Claim::new("third", "", &trace)).unwrap());
+        assert!(other.replace(&private, &there).unwrap() && Claim::of(&private) == Some(other.clone()));
+        fs::write(parts.join("0-a-1-0.part"), "").unwrap();
+        release(&private);
+        assert!(parts.join("0-a-1-0.part").exists() && Claim::of(&private).is_none());
+        fs::remove_file(parts.join("0-a-1-0.part")).unwrap();
+        release(&private);
+        assert!(!parts.exists());
+    }
+
+    #[test]
+    fn every_rank_of_a_program_gets_the_same_name() {
+        let place = Place::new("ranks");
+        let out = place.0.join("x.rfn");
+        // A name that is there already is nobody's.
+        fs::write(place.0.join("x.2.rfn"), "").unwrap();
+        let take = |job: &str| Job::take(&out, "run", job).unwrap();
+        let mut all: Vec<(u32, PathBuf)> = Vec::new();
+        std::thread::scope(|scope| {
+            let ranks: Vec<_> =
+                (0..24u32).map(|i| (i % 3, scope.spawn(move || take(&format!("job {}", i % 3))))).collect();
+            all.extend(ranks.into_iter().map(|(job, rank)| (job, rank.join().unwrap().trace)));
+        });
+        all.sort();
+        all.dedup();
+        let mut names: Vec<_> = all.iter().map(|(_, trace)| trace.file_name().unwrap().to_owned()).collect();
+        names.sort();
+        assert_eq!(names, ["x.3.rfn", "x.4.rfn", "x.rfn"], "{all:?}");
+        // Nothing else is left of those who tried.
+        assert_eq!(fs::read_dir(&place.0).unwrap().count(), 4);
+
+        // One that has ended and comes again is another one.
+        let first = take("job 0");
+        assert_eq!((first.done, take("job 0")), (None, first.clone()));
+        first.end(Done::Nothing);
+        let again = take("job 0");
+        assert_ne!(again.trace, first.trace);
+        let base = Private::open(&directory(&out)).unwrap();
+        let jobs = Job::all(&base, &out, &Claim::of(&base).unwrap());
+        assert_eq!((jobs.len(), jobs[3].trace.clone()), (4, again.trace));
+        assert_eq!(jobs.iter().filter(|job| job.done == Some(Done::Nothing)).count(), 1);
+    }
+
+    #[test]
+    fn another_run_has_another_name() {
+        let place = Place::new("runs");
+        let out = place.0.join("x.rfn");
+        let first = Job::take(&out, "one", "a").unwrap();
+        let second = Job::take(&out, "two", "a").unwrap();
+        assert_eq!((first.trace, first.instead), (out.clone(), None));
+        assert_eq!(second.trace, numbered(&out, 2));
+        assert_eq!(second.instead.as_ref().map(|claim| claim.run.as_str()), Some("one"));
+        second.release();
+        assert!(!directory(&second.trace).exists() && directory(&out).exists());
+    }
+
+    #[test]
+    fn what_launchers_call_a_program() {
+        let told = |variables: &[(&str, &str)]| {
+            job(|name| variables.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v)))
+        };
+        let pmix = [("PMIX_NAMESPACE", "77"), ("PMIX_RANK", "1")];
+        assert_eq!(told(&pmix).as_deref(), Some("pmix-77-"));
+        assert_eq!(told(&[("SLURM_JOB_ID", "5"), ("SLURM_STEP_ID", "2")]).as_deref(), Some("slurm-5.2"));
+        // One that somebody launched without a name that we know; and one that nobody did, which is always another.
+        assert_eq!(told(&[("OMPI_COMM_WORLD_RANK", "0")]), None);
+        assert_ne!(told(&[]), told(&[]));
+    }
+}

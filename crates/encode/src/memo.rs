@@ -172,7 +172,9 @@ impl Narrow {
 
 /// One for a process, by function id. A program calls a few of MPI's functions: a way is made when it is first needed.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Plans(Option<(Arc<[OnceLock<Box<Way>>]>, Narrow)>);
+pub(crate) struct Plans(Option<(Arc<[Made]>, Narrow)>);
+
+type Made = OnceLock<Box<Way>>;
 
 impl Plans {
     pub(crate) fn new<M: Memory>(host: &M) -> Plans {

@@ -1,7 +1,7 @@
 //! Programs built with a sanitizer start, behave as they do untraced, and are told the same about their faults. Ignored in
 //! a plain `cargo test`: needs the MPI libraries and the built command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use refrain_e2e::{Library, build, run};
@@ -24,7 +24,7 @@ fn program(library: Library, name: &str, flags: &[&str]) -> PathBuf {
 }
 
 /// Untraced, and under `refrain run`, with the trace's place.
-fn both(library: Library, program: &PathBuf, fault: &str, options: &str) -> [(run::Outcome, String); 2] {
+fn both(library: Library, program: &Path, fault: &str, options: &str) -> [(run::Outcome, String); 2] {
     let mut words = run::launcher(library, RANKS);
     words.extend([program.to_string_lossy().into_owned(), fault.to_owned()]);
     let mut environment = vec![("ASAN_OPTIONS", options.to_owned()), ("LSAN_OPTIONS", options.to_owned())];
@@ -43,7 +43,7 @@ fn both(library: Library, program: &PathBuf, fault: &str, options: &str) -> [(ru
     [(untraced, String::new()), (traced, trace)]
 }
 
-fn same(what: &str, library: Library, program: &PathBuf, options: &str) {
+fn same(what: &str, library: Library, program: &Path, options: &str) {
     let [(untraced, _), (traced, trace)] = both(library, program, "", options);
     assert!(untraced.stdout.contains("sanitized: "), "{what}: untraced: {untraced:?}");
     let told = |outcome: &run::Outcome| outcome.stdout.lines().next().map(str::to_owned);

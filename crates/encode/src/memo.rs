@@ -172,19 +172,14 @@ impl Narrow {
 
 /// One for a process, by function id. A program calls a few of MPI's functions: a way is made when it is first needed.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Plans(Option<Arc<Ways>>);
+pub(crate) struct Plans(Option<(Arc<[Made]>, Narrow)>);
 
-#[derive(Debug)]
-struct Ways {
-    narrow: Narrow,
-    by_function: Box<[OnceLock<Box<Way>>]>,
-}
+type Made = OnceLock<Box<Way>>;
 
 impl Plans {
     pub(crate) fn new<M: Memory>(host: &M) -> Plans {
         let most = functions().iter().map(|f| usize::from(f.id)).max().unwrap_or(0);
-        let by_function = (0..=most).map(|_| OnceLock::new()).collect();
-        Plans(Some(Arc::new(Ways { narrow: Narrow::new(host), by_function })))
+        Plans(Some(((0..=most).map(|_| OnceLock::new()).collect(), Narrow::new(host))))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -193,9 +188,9 @@ impl Plans {
 
     #[inline]
     fn way(&self, f: &'static Function) -> Option<&Way> {
-        let ways = self.0.as_ref()?;
-        let way = ways.by_function.get(usize::from(f.id))?;
-        Some(way.get_or_init(|| Box::new(Way::new(f, ways.narrow))))
+        let (ways, narrow) = self.0.as_ref()?;
+        let way = ways.get(usize::from(f.id))?;
+        Some(way.get_or_init(|| Box::new(Way::new(f, *narrow))))
     }
 
     pub(crate) fn completion(&self, f: &'static Function) -> Option<&Completion> {

@@ -28,6 +28,8 @@ pub const ROOM: usize = 1 << 20;
 const SHARE: usize = 4;
 /// The clocks are compared after 1, 2, 4, ... calls, and then after so many.
 const COMPARED: u64 = 4096;
+/// So many nanoseconds between two comparisons are no hurry.
+const UNHURRIED: u64 = 10_000_000;
 /// After so many calls, twice as many and so on, what was needed for new calls is let go of.
 const SETTLED: u64 = 16;
 /// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
@@ -266,7 +268,11 @@ impl Safe {
     #[cold]
     fn compare_clocks(&mut self) {
         let now = Moment::now();
-        self.tail.let_go(self.used);
+        // Pages that come back cost a microsecond each: nothing to speak of, unless calls follow each other that fast.
+        let before = self.word(Word::LaterNanoseconds).load(Relaxed);
+        if now.nanoseconds.saturating_sub(before) >= UNHURRIED {
+            self.tail.let_go(self.used);
+        }
         if self.calls.is_power_of_two() && self.calls >= SETTLED {
             footprint::let_go_of_code();
         }

@@ -26,6 +26,8 @@ pub use write::{Per, write_json, write_text};
 /// Calls of one rank that are read where the folded form does not say what they gave; of longer runs only a lower bound
 /// is told.
 const LONGEST_WALK: u64 = 1 << 26;
+/// The same of all ranks together, with the elements of their calls' arrays.
+const MOST_WALKED: u64 = 1 << 27;
 
 /// An amount of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -107,6 +109,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     let mut rows: BTreeMap<u16, FunctionRow> = BTreeMap::new();
     let mut ranks = vec![RankRow::default(); world as usize];
     let mut walked = 0;
+    let mut room = MOST_WALKED;
     for cohort in &bundle.cohorts {
         // A type that another thread made has one size, or none that we can tell.
         let elsewhere = |id: u32| {
@@ -129,19 +132,24 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
             let comms = folded::Comms::of(&occurrences);
             let context =
                 folded::Context { rank, world, types: &own_types, comms: &comms, elsewhere: &elsewhere };
-            let length = occurrences.iter().fold(0u64, |sum, o| sum.saturating_add(o.times));
+            // Those of the rank's other threads are gone through for the communicators they made.
+            let length = || {
+                let own = bundle.cohorts.iter().filter(|c| c.ranks.contains(rank));
+                own.fold(0u64, |sum, c| sum.saturating_add(refrain_encode::calls_of(bundle, c, rank)))
+            };
             let same = |occurrences: &[folded::Occurrence<'_>]| {
                 !differ && !occurrences.iter().any(|o| o.varied.get())
             };
             match folded_amounts(&occurrences, &context) {
                 (given, true) => Ok((given, same(&occurrences))),
                 // Reading this many calls takes longer than anybody waits for a table.
-                (given, false) if length > LONGEST_WALK => Ok((given, same(&occurrences))),
-                _ => {
+                (given, false) if length() > LONGEST_WALK.min(room) => Ok((given, same(&occurrences))),
+                (given, false) => {
                     walked += 1;
                     let failed = |error| Error::Call { rank, thread: cohort.thread, position: 0, error };
                     let calls = Calls::new(bundle, rank, cohort.thread).map_err(failed)?;
-                    Ok((walked::walk(calls, rank, cohort.thread, world, &elsewhere)?, cohort.is_uniform()))
+                    let read = walked::walk(calls, rank, cohort.thread, world, &elsewhere, &mut room)?;
+                    Ok(read.map_or_else(|| (given, same(&occurrences)), |read| (read, cohort.is_uniform())))
                 }
             }
         };

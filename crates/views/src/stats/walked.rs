@@ -16,14 +16,16 @@ pub(super) trait Sizes {
     fn comm(&self, value: &Value) -> Option<CommSize>;
 }
 
-/// Reads every call of one thread; by function number, what it gave.
+/// Reads every call of one thread; by function number, what it gave. `None` where there are more calls and elements of their
+/// arrays than there is `room` for, which says what is left.
 pub(super) fn walk(
     calls: Calls<'_>,
     rank: u32,
     thread: u32,
     world: u32,
     elsewhere: &dyn Fn(u32) -> Option<u64>,
-) -> Result<HashMap<u16, Amount>, Error> {
+    room: &mut u64,
+) -> Result<Option<HashMap<u16, Amount>>, Error> {
     struct Here<'a> {
         made: Made,
         elsewhere: &'a dyn Fn(u32) -> Option<u64>,
@@ -40,12 +42,21 @@ pub(super) fn walk(
     let mut amounts: HashMap<u16, Amount> = HashMap::new();
     for (position, call) in (0u64..).zip(calls) {
         let call = call.map_err(|error| Error::Call { rank, thread, position, error })?;
+        let elements =
+            call.args.iter().map(|value| if let Value::List(list) = value { list.len() } else { 0 });
+        match room.checked_sub(1 + elements.sum::<usize>() as u64) {
+            Some(left) => *room = left,
+            None => {
+                *room = 0;
+                return Ok(None);
+            }
+        }
         here.made.take_in(&call);
         if let Some(rule) = payload(call.function) {
             amounts.entry(call.function.id).or_default().add(of_call(&call, &rule, &here), 1);
         }
     }
-    Ok(amounts)
+    Ok(Some(amounts))
 }
 
 /// What one call gave.

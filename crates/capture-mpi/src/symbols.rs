@@ -7,7 +7,8 @@
 //!
 //! While a library is being loaded that may bring MPI with it, nobody knows yet what to offer: the new objects are
 //! mapped and linked in one go. For that time the wrappers are *indirect functions*: the linker asks a resolver of ours
-//! for the address when it comes to link them, and by then the MPI library can be looked at.
+//! for the address when it comes to link them, and by then the MPI library can be looked at. Wrappers of what that library
+//! has stay indirect afterwards: other threads may be linking them.
 //!
 //! Limit: symbols that were bound before our constructor ran (weak references of a program linked to bind at once) keep
 //! what they found.

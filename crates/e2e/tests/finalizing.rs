@@ -135,6 +135,7 @@ uneven! {
     a_gather_of_one_rank: "igather";
     a_reduction_of_one_rank: "iallreduce";
     an_exchange_of_one_rank: "ialltoall";
+    a_receive_that_was_not_started: "idle";
 }
 
 /// A receive that takes anything takes nothing of ours: on Open MPI, where it could, the ranks send nothing.

@@ -130,10 +130,11 @@ impl Requests {
         })
     }
 
-    /// The functions that made the requests which are outstanding or, if they are persistent, not freed; 0 where it was not
-    /// seen.
-    pub fn outstanding(&self) -> impl Iterator<Item = u16> {
-        self.entries.iter().flatten().map(|entry| self.functions[entry.pool as usize])
+    /// The requests that are outstanding or, if they are persistent, not freed: the function that made each, 0 where it was
+    /// not seen, the handle, and whether it is persistent.
+    pub fn outstanding(&self) -> impl Iterator<Item = (u16, u64, bool)> {
+        let function = |entry: &Entry| self.functions[entry.pool as usize];
+        self.entries.iter().flatten().map(move |entry| (function(entry), entry.handle, entry.persistent))
     }
 
     /// The id of a new request.

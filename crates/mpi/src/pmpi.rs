@@ -103,6 +103,7 @@ table! {
         recv: Fn7 = "PMPI_Recv",
         probe: Fn4 = "PMPI_Probe",
         bcast: Fn5 = "PMPI_Bcast",
+        request_get_status: Fn3 = "PMPI_Request_get_status",
     }
 }
 
@@ -589,6 +590,13 @@ impl Pmpi {
         // SAFETY: the library has filled the status in.
         let status = unsafe { self.read_status(status) }?;
         Ok(Some(usize::try_from(status.bytes).unwrap_or(0)))
+    }
+
+    /// Whether a request is complete, or is persistent and not started; it stays.
+    pub fn is_idle(&self, request: u64) -> Result<bool, Code> {
+        let get_status = self.table.request_get_status.ok_or(LACKING)?;
+        // SAFETY: invariants 1 and 2, and the place for an int.
+        flag_out(|flag| unsafe { get_status(request as usize, flag, self.abi.status_ignore) })
     }
 
     /// Nobody waits for this request any more. What it sends from or receives into must stay all the same.

@@ -310,10 +310,12 @@ fn receives(pmpi: &Pmpi) -> bool {
     }
     let mut found = false;
     AllRequests.others(u32::MAX, &mut |requests| {
-        let is = |id: u16| {
-            refrain_model::function_by_id(id).is_none_or(|function| RECEIVES.contains(&function.name))
-        };
-        found |= requests.outstanding().any(is);
+        found |= requests.outstanding().any(|(id, handle, persistent)| {
+            let receives =
+                refrain_model::function_by_id(id).is_none_or(|function| RECEIVES.contains(&function.name));
+            // Many programs do not free what they have made once for all.
+            receives && !(persistent && pmpi.is_idle(handle).unwrap_or(false))
+        });
         found
     });
     found

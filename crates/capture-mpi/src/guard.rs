@@ -156,6 +156,9 @@ fn settle_jumps(entry: Entry) -> usize {
         left -= 1;
     }
     if left < level {
+        if depth & state::PROGRAM == 0 {
+            state::TORN_OUT.store(true, Relaxed);
+        }
         count_jumps((level - left) as u64);
         // It is back in a callback, or in no call at all.
         state::set_depth(if left == 0 { 0 } else { left as u32 | state::PROGRAM });

@@ -212,6 +212,8 @@ pub struct Code {
 pub static CALLBACKS: [AtomicUsize; callbacks::MOST] = [const { AtomicUsize::new(0) }; callbacks::MOST];
 /// How many calls of MPI the program has left by a jump.
 pub static JUMPS: AtomicU64 = AtomicU64::new(0);
+/// One of these jumps did not come from a function that MPI had called, but out of MPI itself.
+pub static TORN_OUT: AtomicBool = AtomicBool::new(false);
 
 #[inline]
 pub fn watching() -> bool {

@@ -78,3 +78,16 @@ fn a_hundred_jumps_out_of_mpi() {
         assert!(info.contains(&format!("left {jumps} MPI calls by jumps")), "{info}");
     }
 }
+
+/// Nobody can say what MPI is in the middle of: the ranks do not talk over it any more, and the parts have the trace.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_jump_out_of_mpi_by_a_signal() {
+    // MPICH does not get over it, traced or not.
+    let traced = same(Library::OpenMpi, &Program::unwitnessed("torn_out.c"), 2);
+    let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
+    assert!(info.contains("left an MPI call by a jump"), "{info}");
+    let calls: usize = traced.dump().iter().map(Vec::len).sum();
+    // All but the receive: MPI_Init, MPI_Comm_rank, MPI_Barrier and MPI_Finalize of both.
+    assert_eq!(calls, 8, "{}", traced.outcome.stderr);
+}

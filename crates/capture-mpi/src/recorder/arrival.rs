@@ -52,16 +52,19 @@ pub enum Obstacle {
     User,
     /// There is hardly any memory left.
     Memory,
+    /// The program has left MPI by a jump in the midst of a call, and nobody can say what MPI is in the middle of.
+    Jumped,
 }
 
 impl Obstacle {
-    const ALL: [Obstacle; 3] = [Obstacle::Receiving, Obstacle::User, Obstacle::Memory];
+    const ALL: [Obstacle; 4] = [Obstacle::Receiving, Obstacle::User, Obstacle::Memory, Obstacle::Jumped];
 
     fn word(self) -> &'static str {
         match self {
             Obstacle::Receiving => "receiving",
             Obstacle::User => "user",
             Obstacle::Memory => "memory",
+            Obstacle::Jumped => "jumped",
         }
     }
 }

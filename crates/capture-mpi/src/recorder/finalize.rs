@@ -229,6 +229,9 @@ fn together(
             Why::Held(ranks, Obstacle::User) => {
                 format!("{} another user's since MPI_Init", these(&ranks, "is", "are"))
             }
+            Why::Held(ranks, Obstacle::Jumped) => {
+                format!("{} left a call of MPI by a jump, from inside MPI", these(&ranks, "has", "have"))
+            }
             Why::Held(ranks, Obstacle::Memory) => {
                 format!("{} hardly any memory left", these(&ranks, "has", "have"))
             }
@@ -272,6 +275,8 @@ pub fn user() -> User {
 fn obstacle(pmpi: &Pmpi, began_as: User) -> Option<Obstacle> {
     if user() != began_as {
         Some(Obstacle::User)
+    } else if state::TORN_OUT.load(Relaxed) {
+        Some(Obstacle::Jumped)
     } else if receives(pmpi) {
         Some(Obstacle::Receiving)
     } else if !has_memory() {

@@ -124,7 +124,7 @@ enum Users {
 impl Users {
     fn new(fields: Fields, seed: u64) -> Users {
         match seed % 3 {
-            0 => Users::Stats(Box::new(Stats::new(fields, 4, seed % 2 == 0))),
+            0 => Users::Stats(Box::new(Stats::new(fields, 4, seed.is_multiple_of(2)))),
             1 => Users::Curve(Box::new(Curve::new(64, Streams::Unified))),
             _ => {
                 let writer = Writer::new(std::io::sink(), Format::Rfa, fields);

@@ -151,9 +151,12 @@ pub fn sections(bytes: &[u8]) -> Result<Vec<SectionInfo>, Error> {
     Ok(read_all(bytes)?.1)
 }
 
+/// A section's name and stored length.
+pub type Stored = (&'static str, usize);
+
 /// What an overview needs, in one go: the trace without times of symbols (where they can be passed over) and with blocks
 /// that were not looked into, and the stored length of each section. Damage there is not noticed; [`read`] does.
-pub fn outline(bytes: &[u8]) -> Result<(Trace, Vec<(&'static str, usize)>), Error> {
+pub fn outline(bytes: &[u8]) -> Result<(Trace, Vec<Stored>), Error> {
     let (trace, infos) = read_some(bytes, false)?;
     Ok((trace, infos.into_iter().map(|info| (info.name, info.stored)).collect()))
 }

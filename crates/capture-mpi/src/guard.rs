@@ -277,7 +277,7 @@ fn stop(panic: Box<dyn Any + Send>) {
 
 /// Runs `look` unless tracing stopped in the meantime.
 fn observe_if_on(look: impl FnOnce()) {
-    if state::mode() == Mode::On {
+    if state::watching() {
         observe(look);
     }
 }

@@ -205,6 +205,23 @@ fn completion_key(f: &Function, shape: usize) -> u32 {
     u32::from(f.id) << 8 | shape as u32
 }
 
+impl Entry {
+    /// Whether this is the same call again.
+    #[inline]
+    fn fits<M: Memory>(&self, plan: &Plan, host: &M, now: Now, f: &Function, args: &[usize]) -> bool {
+        self.function == f.id
+            && self.objects == now.objects
+            && self.places == now.places
+            && self.site == now.site
+            && same(plan, args, &self.words)
+            && plan
+                .outputs
+                .iter()
+                .zip(self.outputs)
+                .all(|(&(at, wide), known)| known == read(host, args[usize::from(at)], wide))
+    }
+}
+
 /// Whether the words of a call are those that were remembered.
 #[inline]
 fn same(plan: &Plan, args: &[usize], words: &[u64; WORDS]) -> bool {
@@ -263,27 +280,10 @@ impl Memo {
             }
             Way::None => return None,
         };
-        let Now { objects, places, site } = now;
-        let fits = |entry: &Entry| {
-            entry.function == f.id
-                && entry.site == site
-                && same(plan, args, &entry.words)
-                && entry.objects == objects
-                && entry.places == places
-                && plan
-                    .outputs
-                    .iter()
-                    .zip(entry.outputs)
-                    .all(|(&(at, wide), known)| known == read(host, args[usize::from(at)], wide))
-        };
         // Programs repeat themselves: what followed last time is tried before anything is hashed.
         let mut at = self.entries.get(self.last)?.next;
-        if !self.entries.get(at).is_some_and(fits) {
-            at = usize::from(self.places[slot(plan, f.id, site, args)]).wrapping_sub(1);
-            if !self.entries.get(at).is_some_and(fits) {
-                return None;
-            }
-            self.entries[self.last].next = at;
+        if !self.entries.get(at).is_some_and(|entry| entry.fits(plan, host, now, f, args)) {
+            at = self.look_up(plan, host, now, f, args)?;
         }
         self.last = at;
         let entry = &mut self.entries[at];
@@ -303,6 +303,24 @@ impl Memo {
             }
         }
         Some((entry.symbol, &entry.values))
+    }
+
+    /// Where a call is that did not follow the last one before.
+    #[cold]
+    fn look_up<M: Memory>(
+        &mut self,
+        plan: &Plan,
+        host: &M,
+        now: Now,
+        f: &'static Function,
+        args: &[usize],
+    ) -> Option<usize> {
+        let at = usize::from(self.places[slot(plan, f.id, now.site, args)]).wrapping_sub(1);
+        if !self.entries.get(at)?.fits(plan, host, now, f, args) {
+            return None;
+        }
+        self.entries[self.last].next = at;
+        Some(at)
     }
 
     /// Another thread goes on here: buffers on its stack are not those of the last one.

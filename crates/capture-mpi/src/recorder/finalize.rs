@@ -9,7 +9,7 @@ use refrain_encode::{Folding, Peers, Tags, Tape};
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_fold::ranks::RankList;
 use refrain_mpi::{Family, MpiTransport, Pmpi, Transport, TransportError, Waiting};
-use refrain_tracefile::claim::{Done, Job};
+use refrain_tracefile::claim::{Done, Holder, Job};
 use refrain_tracefile::part::{self, End, directory};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::{Error, Memory, Meta, RankTime, Replace, Stamp, Trace, is_device};
@@ -566,6 +566,10 @@ pub fn foresee(config: &Config, job: Option<&Job>) {
             None => {
                 format!("{asked} is for another program of this run; the trace of this one goes to {own}")
             }
+            Some(claim) if claim.holder() == Holder::Gone => format!(
+                "{asked}.parts has what an earlier run left (`refrain recover {asked}.parts` makes a trace of it); the \
+                 trace of this one goes to {own}"
+            ),
             Some(claim) => format!(
                 "{asked} is for another run (process {} on {}); the trace of this one goes to {own}",
                 claim.process, claim.host

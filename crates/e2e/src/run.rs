@@ -169,8 +169,9 @@ fn sweep() {
 pub fn command(folder: &Path, words: &[String], environment: &[(&str, String)]) -> Outcome {
     let (out, err) = (folder.join("stdout"), folder.join("stderr"));
     let open = |path: &Path| File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let status = Command::new("timeout")
-        .args(["-k", "3", &SECONDS.to_string()])
+    // Who runs the tests may ignore signals, as shells do for what they start in the background.
+    let status = Command::new("env")
+        .args(["--default-signal", "timeout", "-k", "3", &SECONDS.to_string()])
         .args(words)
         .envs(environment.iter().map(|(k, v)| (k, v)))
         .current_dir(folder)

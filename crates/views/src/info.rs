@@ -170,7 +170,9 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     lines.push(("MPI library", format!("{} ({})", first_line(&meta.library), meta.abi)));
     lines.push(("written by", format!("Refrain {}", meta.refrain_version)));
     lines.push(("started", date(i64::try_from(meta.started).unwrap_or(i64::MAX))));
-    lines.push(("wall time", format!("{} after MPI_Init", duration(meta.wall_ns))));
+    // Of a process that was killed the last time it looked at the clock is known.
+    let at_least = if meta.complete { "" } else { "at least " };
+    lines.push(("wall time", format!("{at_least}{} after MPI_Init", duration(meta.wall_ns))));
     lines.push(("ranks", thousands(meta.ranks.into())));
     if threads(bundle) > 1 {
         lines.push(("threads", format!("up to {} a rank", threads(bundle))));

@@ -308,3 +308,19 @@ fn one_screen() {
         assert!(json.contains(part), "{part} in {json}");
     }
 }
+
+/// A trace of `tests/programs/new_strings.c` as it was written once: strings that are new in every call are in lanes.
+#[test]
+fn strings_in_lanes_are_read_as_they_were_written() {
+    let trace = refrain_tracefile::read(include_bytes!("seeds/strings.rfn")).unwrap();
+    let text = lines(&trace, Selection::default(), Format::Text);
+    for (rank, step) in [(0, 0), (0, 70), (1, 79)] {
+        let wanted = format!(
+            r#"MPI_Info_set(info=info#0, key="filename", value="/scratch/rank{rank}/checkpoint.{step:05}")"#
+        );
+        assert_eq!(text.iter().filter(|line| line.contains(&wanted)).count(), 1, "{wanted}");
+    }
+    let names =
+        text.iter().filter(|line| line.contains(r#"MPI_Comm_set_name(comm=world, comm_name="odd field")"#));
+    assert_eq!((text.len(), names.count()), (814, 2 * (0..80).filter(|n| n % 11 != 0 && n % 3 == 0).count()));
+}

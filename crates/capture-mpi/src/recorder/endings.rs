@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 use refrain_tracefile::part::{End, Lost, Word};
 
 use super::safety::Words;
+use crate::clock::Moment;
 use crate::signals;
 use crate::state::{self, ENDING, Mode, SHIELDED, TORN};
 
@@ -51,6 +52,9 @@ pub fn note(end: End, code: i64) {
     let silent = End::Silent as u64;
     if word(Word::End).compare_exchange(silent, end as u64, AcqRel, Relaxed).is_ok() {
         word(Word::EndCode).store(code as u64, Release);
+        let now = Moment::now();
+        word(Word::LaterTicks).store(now.ticks, Relaxed);
+        word(Word::LaterNanoseconds).store(now.nanoseconds, Relaxed);
     }
 }
 

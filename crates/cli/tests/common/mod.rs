@@ -50,7 +50,9 @@ impl Place {
     }
 
     pub fn command(&self, words: &(impl Words + ?Sized)) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_refrain"));
+        // Who runs the tests may ignore signals, as shells do for what they start in the background.
+        let mut command = Command::new("env");
+        command.args(["--default-signal", env!("CARGO_BIN_EXE_refrain")]);
         command.args(words.words()).current_dir(&self.0).stdin(Stdio::null());
         // Tests may themselves run under a launcher, or under Refrain.
         for (name, _) in std::env::vars_os() {

@@ -9,7 +9,6 @@ use refrain_tracefile::Trace;
 use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats};
 use crate::error::Error;
 use crate::human::{duration, plural, ranks as rank_list, size, thousands};
-use crate::info::chosen_ranks;
 use crate::json;
 use crate::table::Table;
 
@@ -103,7 +102,9 @@ fn ranks(trace: &Trace, stats: &Stats, text: &mut String) {
     text.push_str(&table.render());
     match &trace.meta.mpi_time {
         Some(time) => {
-            let ranks = chosen_ranks(trace).count() as u64;
+            // Of ranks that are missing there is no time either.
+            let ranks: u64 =
+                trace.bundle.cohorts.iter().filter(|c| c.thread == 0).map(|c| c.ranks.len()).sum();
             let mean = time.total_ns / ranks.max(1);
             text.push_str(&format!(
                 "\nTime in MPI over {}: {} in all, {} a rank; least {} (rank {}), most {} (rank {}).\n\

@@ -29,8 +29,10 @@ type Callback = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, u
 /// Puts functions of ours where `args` of that function have some of the program's.
 pub fn stand_in_for(function: &Function, args: &mut [usize]) {
     for (param, arg) in function.params.iter().zip(args) {
-        if matches!(param.ctype, CType::Function(_)) && !is_predefined(*arg) {
-            *arg = slot_of(*arg).map_or(*arg, |slot| STAND_INS[slot / ROW][slot % ROW] as usize);
+        if matches!(param.ctype, CType::Function(_))
+            && let Some(slot) = known(*arg).or_else(|| new(*arg))
+        {
+            *arg = STAND_INS[slot / ROW][slot % ROW] as usize;
         }
     }
 }
@@ -51,8 +53,18 @@ fn is_predefined(function: usize) -> bool {
     })
 }
 
-/// The place of that function in the table, which it keeps.
-fn slot_of(function: usize) -> Option<usize> {
+/// The place of that function in the table, which has no gaps; `None` where it has none.
+fn known(function: usize) -> Option<usize> {
+    let mut slots = CALLBACKS.iter().map(|slot| slot.load(Acquire)).take_while(|&known| known != 0);
+    slots.position(|known| known == function)
+}
+
+/// A place for it, which it keeps, if it is the program's.
+#[cold]
+fn new(function: usize) -> Option<usize> {
+    if is_predefined(function) {
+        return None;
+    }
     CALLBACKS.iter().position(|slot| {
         let known = slot.compare_exchange(0, function, AcqRel, Acquire);
         known == Ok(0) || known == Err(function)
@@ -140,8 +152,11 @@ mod tests {
 
     #[test]
     fn words_and_result_pass_through_and_the_thread_is_in_the_program_meanwhile() {
-        let slot = slot_of(seven as *const () as usize).unwrap();
-        assert_eq!(slot_of(seven as *const () as usize), Some(slot));
+        let slot = CALLBACKS
+            .iter()
+            .position(|slot| slot.compare_exchange(0, seven as *const () as usize, AcqRel, Acquire).is_ok())
+            .unwrap();
+        assert_eq!((known(seven as *const () as usize), known(1)), (Some(slot), None));
         state::set_depth(3);
         // SAFETY: a callback of seven words.
         let result = unsafe { STAND_INS[slot / ROW][slot % ROW](1, 2, 3, 4, 5, 6, 7, 8) };

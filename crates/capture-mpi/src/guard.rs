@@ -113,10 +113,13 @@ pub fn passing_by() -> bool {
 #[inline(never)]
 fn is_programs() -> bool {
     let depth = state::depth();
+    let entry = state::nested();
     if depth & state::BUSY != 0 {
+        if left_our_code(entry) {
+            abandon();
+        }
         return false;
     }
-    let entry = state::nested();
     // A callback that we do not know of (of Fortran, or registered behind our back) is told by where it lies.
     if depth & state::PROGRAM == 0 && is_mpi(entry.caller) {
         return false;
@@ -130,29 +133,49 @@ fn is_programs() -> bool {
     level < DEEPEST
 }
 
-/// Counts the calls that this thread has left by a jump: their frames are gone, or others lie where they were. Returns
-/// how many it is in.
+/// Whether a signal handler has jumped out of our own code: the call that we looked at is over, and the mark still there.
+fn left_our_code(entry: Entry) -> bool {
+    entry.slot != 0 && !lasts(state::entry(), entry)
+}
+
+/// What we were changing is half changed, and nobody may touch it again.
+#[cold]
+fn abandon() {
+    if state::MODE.compare_exchange(Mode::On as u8, Mode::Stopped as u8, AcqRel, Acquire).is_ok() {
+        state::TRACKING.store(false, Relaxed);
+        state::JUMPS.fetch_add(1, Relaxed);
+        crate::recorder::jumped();
+        say(
+            "tracing stopped: a signal handler has left a call by a jump while it was recorded; the program is not affected",
+        );
+    }
+}
+
+/// Whether a call that was entered so is not over, seen from one that is entered now.
 ///
 /// A frame of a call that is not over lies above that of a call made inside it, and the address that the call returns
 /// to still stands in it. Nothing is concluded where a stack is not the thread's own (coroutines, signal stacks).
+fn lasts(outer: Entry, now: Entry) -> bool {
+    let stack = crate::memory::stack::current();
+    if !stack.contains(&outer.slot) || !stack.contains(&now.slot) {
+        return true;
+    }
+    // SAFETY: a word of this thread's stack above what it uses now, so it is mapped; aligned as return addresses are.
+    now.slot < outer.slot && unsafe { (outer.slot as *const usize).read_volatile() } == outer.caller
+}
+
+/// Counts the calls that this thread has left by a jump: their frames are gone, or others lie where they were. Returns
+/// how many it is in.
 #[cold]
 fn settle_jumps(entry: Entry) -> usize {
     let depth = state::depth();
     let level = (depth & state::LEVELS) as usize;
-    let stack = crate::memory::stack::current();
-    let lasts = |outer: Entry| {
-        if !stack.contains(&outer.slot) || !stack.contains(&entry.slot) {
-            return true;
-        }
-        // SAFETY: a word of this thread's stack above what it uses now, so it is mapped; aligned as return addresses are.
-        entry.slot < outer.slot && unsafe { (outer.slot as *const usize).read_volatile() } == outer.caller
-    };
     let outer = |level: usize| match level {
         0 => state::entry(),
         _ => ENTRIES.with(|entries| entries[level.min(DEEPEST - 1)].get()),
     };
     let mut left = level;
-    while left > 0 && !lasts(outer(left - 1)) {
+    while left > 0 && !lasts(outer(left - 1), entry) {
         left -= 1;
     }
     if left < level {
@@ -208,7 +231,7 @@ pub fn is_mpi(address: usize) -> bool {
 }
 
 /// As `passing_by`, for `MPI_Finalize`: nothing in MPI calls it, so a thread that is marked as inside MPI has left it by
-/// a jump, or finalizes from a callback. The other ranks wait for this one either way.
+/// a jump, or finalizes from a callback or a signal handler (`interrupting`).
 pub fn passing_finalize() -> bool {
     !matches!(state::mode(), Mode::On | Mode::Stopped)
 }
@@ -229,11 +252,27 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Inside {
+    /// The call has returned.
     #[inline]
-    fn drop(&mut self) {
+    pub fn leave(self) {
+        self.restore();
+        std::mem::forget(self);
+    }
+
+    #[inline]
+    fn restore(&self) {
         state::note_inside(self.function);
         state::set_depth(self.depth);
+    }
+}
+
+/// It never will: an exception, or the thread's end, unwinds through it.
+impl Drop for Inside {
+    #[cold]
+    fn drop(&mut self) {
+        self.restore();
+        count_jumps(1);
     }
 }
 
@@ -333,7 +372,7 @@ pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
 /// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
-    let _inside = Inside::enter(index);
+    let inside = Inside::enter(index);
     let mut passed = [0; MOST_ARGS];
     let passed = &mut passed[..args.len()];
     passed.copy_from_slice(args);
@@ -341,7 +380,9 @@ pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
     observe_if_on(|| callbacks::stand_in_for(function, passed));
     if filter::passes(index) {
         // SAFETY: the program's own call, passed on, with functions that do what its own do.
-        return unsafe { invoke(real(index), passed) };
+        let word = unsafe { invoke(real(index), passed) };
+        inside.leave();
+        return word;
     }
     if function.overwrites() {
         before(index, args);
@@ -352,6 +393,7 @@ pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
     let word = unsafe { invoke(real, passed) };
     let end = ticks();
     after(index, args, word, start, end);
+    inside.leave();
     word
 }
 
@@ -361,10 +403,12 @@ pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
 /// Function `index` takes nothing and returns a `double`.
 #[inline(never)]
 pub unsafe fn clock(index: usize) -> f64 {
-    let _inside = Inside::enter(index);
+    let inside = Inside::enter(index);
     if filter::passes(index) {
         // SAFETY: as the caller says.
-        return unsafe { pass_clock(real(index)) };
+        let value = unsafe { pass_clock(real(index)) };
+        inside.leave();
+        return value;
     }
     let real = real(index);
     let start = ticks();
@@ -372,6 +416,7 @@ pub unsafe fn clock(index: usize) -> f64 {
     let value = unsafe { pass_clock(real) };
     let end = ticks();
     after(index, &[], 0, start, end);
+    inside.leave();
     value
 }
 
@@ -391,7 +436,7 @@ pub unsafe fn pass_clock(real: *const ()) -> f64 {
 /// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn init(index: usize, args: &[usize]) -> usize {
-    let _inside = Inside::enter(index);
+    let inside = Inside::enter(index);
     let call = observed_call(index, args);
     let real = real(index);
     let start = ticks();
@@ -410,6 +455,7 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
         }
         Active::after(call, result, start, end);
     });
+    inside.leave();
     word
 }
 
@@ -419,10 +465,12 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
 /// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
-    let _inside = Inside::enter(index);
+    let inside = Inside::enter(index);
     observe(|| Active::abort(observed_call(index, args)));
     // SAFETY: the program's own call, passed on.
-    unsafe { invoke(real(index), args) }
+    let word = unsafe { invoke(real(index), args) };
+    inside.leave();
+    word
 }
 
 /// `MPI_Finalize`: the recorder ends before it, while it can still communicate.
@@ -433,7 +481,7 @@ pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
 pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
     let interrupting = interrupting();
     let left_by_jump = state::JUMPS.load(Relaxed) != 0;
-    let _inside = Inside::enter(index);
+    let inside = Inside::enter(index);
     if interrupting {
         // Nothing of the recording may be touched, and nobody can say what MPI is in the middle of.
         crate::recorder::interrupted();
@@ -450,7 +498,9 @@ pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
     state::TRACKING.store(false, Relaxed);
     let real = real(index);
     // SAFETY: the program's own call, passed on.
-    unsafe { invoke(real, args) }
+    let word = unsafe { invoke(real, args) };
+    inside.leave();
+    word
 }
 
 /// Whether the calling thread is in a signal handler that has interrupted us, or inside MPI in a call of the program: what
@@ -460,8 +510,15 @@ fn interrupting() -> bool {
     if depth & state::BUSY != 0 {
         return true;
     }
+    if depth == 0 {
+        return false;
+    }
     let entry = state::nested();
-    depth != 0 && (on_another_stack() || (entry.slot != 0 && settle_jumps(entry) != 0))
+    if on_another_stack() || (entry.slot != 0 && settle_jumps(entry) != 0) {
+        return true;
+    }
+    state::nested_is_outermost();
+    false
 }
 
 /// Whether the calling thread is in a signal handler that has a stack of its own.

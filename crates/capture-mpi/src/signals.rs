@@ -274,7 +274,7 @@ fn decide(signal: c_int, info: *mut libc::siginfo_t) -> Option<usize> {
         // It was our fault, and must not use up a handler that the program wants called once.
         if program.flags.load(Relaxed) & libc::SA_RESETHAND as u64 != 0 {
             kernel(signal, Some(&program.action()));
-            if Changing::begin().is_some() {
+            if let Some(_changing) = Changing::begin() {
                 take(index);
             }
         }
@@ -288,7 +288,9 @@ fn decide(signal: c_int, info: *mut libc::siginfo_t) -> Option<usize> {
         if action.flags & libc::SA_RESETHAND as u64 != 0 {
             // The kernel has taken it away, and left a flag of ours behind.
             kernel(signal, Some(&Action { handler: libc::SIG_DFL, ..action }));
-            if is_watcher() && Changing::begin().is_some() {
+            if is_watcher()
+                && let Some(_changing) = Changing::begin()
+            {
                 take(index);
             }
         }

@@ -4,7 +4,8 @@
 mod crowd;
 mod own;
 
-use std::cell::{Cell, UnsafeCell};
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::ffi::c_char;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::null_mut;
@@ -14,7 +15,7 @@ use std::sync::atomic::{
     fence,
 };
 use std::sync::{Mutex, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refrain_encode::{Now, Requests};
 use refrain_mpi::{Changes, Library};
@@ -26,7 +27,7 @@ use crate::memory::real::{Arena, Definition, Real};
 use crate::memory::{bitmap::Bitmap, freed::Freed, gpu, mappings::Mappings, operators};
 use crate::recorder::State;
 use crate::recorder::endings::Shielded;
-use crate::recorder::stream::{self, Lock, Own, Stream};
+use crate::recorder::stream::{self, Lock, Own, Stream, Waited};
 use crate::signals;
 use crate::threads::{self, Threads};
 use crate::wrappers::FUNCTIONS;
@@ -244,6 +245,14 @@ pub fn set_inside(word: &AtomicU64) {
     own::set_inside(word);
 }
 
+/// What the calling thread is in is noted no more: the file behind that word may go.
+pub fn forget_inside() {
+    own::set_inside(std::ptr::null());
+}
+
+/// The name of a link to make where this process cannot come to the meeting of the ranks; null until it is known.
+pub static NOT_COMING: AtomicPtr<c_char> = AtomicPtr::new(null_mut());
+
 /// One more than the number this thread will have if it calls MPI; 0: it has not been given one.
 pub fn assigned() -> u32 {
     own::assigned()
@@ -446,8 +455,9 @@ impl Machine for Swift {
     }
 }
 
-/// This machine, for a thread that waits for others, since that moment.
-struct Patient(Instant);
+/// This machine, for a thread that waits for others.
+#[derive(Default)]
+struct Patient(RefCell<Waited>);
 
 impl Machine for Patient {
     fn light(&self) {
@@ -463,7 +473,7 @@ impl Machine for Patient {
     }
 
     fn wait(&self) -> bool {
-        let waited = self.0.elapsed();
+        let waited = self.0.borrow_mut().so_far();
         if waited < Duration::from_millis(1) {
             std::thread::yield_now();
         } else {
@@ -483,7 +493,7 @@ pub fn now() -> Now {
 
 fn make_room() {
     let of_first = |first| stream::all().find(|stream| stream.number + 1 == first).map(|stream| &stream.busy);
-    let made = CROWD.make_room(&Patient(Instant::now()), of_first);
+    let made = CROWD.make_room(&Patient::default(), of_first);
     assert!(made.is_ok(), "another thread has been recording one call for {} s", PATIENCE.as_secs());
 }
 
@@ -499,7 +509,7 @@ pub fn take_recorder() -> Result<Recording, Stuck> {
     if !CROWD.end() {
         return Ok(Recording::default());
     }
-    CROWD.all_out(&Patient(Instant::now()), || stream::all().map(|stream| &stream.busy))?;
+    CROWD.all_out(&Patient::default(), || stream::all().map(|stream| &stream.busy))?;
     // SAFETY: nobody comes in any more, all are out, and this happens once.
     let state = unsafe { &mut *RECORDER.0.get() }.take();
     // SAFETY: as above.

@@ -53,7 +53,7 @@ macro_rules! wrap {
             let inside = guard::Inside::enter($index);
             if filter::passes($index) {
                 let word = wrap!(@pass $index, ($($a)*));
-                drop(inside);
+                inside.leave();
                 return word;
             }
             let args = [$($a),*];
@@ -65,7 +65,7 @@ macro_rules! wrap {
             let word = wrap!(@pass $index, ($($a)*));
             let end = guard::ticks();
             guard::after($index, &args, word, start, end);
-            drop(inside);
+            inside.leave();
             word
         });
     };

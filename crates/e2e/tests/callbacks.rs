@@ -91,3 +91,17 @@ fn a_jump_out_of_mpi_by_a_signal() {
     // All but the receive: MPI_Init, MPI_Comm_rank, MPI_Barrier and MPI_Finalize of both.
     assert_eq!(calls, 8, "{}", traced.outcome.stderr);
 }
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_hundred_exceptions_out_of_mpi() {
+    for library in Library::ALL {
+        let traced = same(library, &Program::unwitnessed("thrown.cpp"), 2);
+        assert!(traced.outcome.stdout.contains("caught 100"), "{}", traced.outcome.stdout);
+        for of_rank in counts(&traced.dump()) {
+            assert_eq!(of_rank["MPI_Initialized"], 100, "{}", library.suffix());
+        }
+        let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
+        assert!(info.contains("left 100 MPI calls by jumps"), "{info}");
+    }
+}

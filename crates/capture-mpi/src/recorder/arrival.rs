@@ -31,8 +31,19 @@ const FOR_EACH: Duration = Duration::from_micros(50);
 /// More than this at once is time in which this process did not run at all: it was stopped. It does not count.
 const GAP: Duration = Duration::from_secs(1);
 
+/// For so long at least a rank that has come and cannot look any more waits until it can again.
+const LAST: Duration = Duration::from_secs(60);
+
 const GO: &str = "go";
 const LEAVE: &str = "leave";
+
+/// The file that says what was decided, in the directory of the meeting, and what a rank leaves there that does not come
+/// because it may not even allocate: see `recorder::interrupted`.
+pub fn decision(place: &Path, prefix: &str) -> std::path::PathBuf {
+    place.join(format!("{prefix}decision"))
+}
+pub const NOBODY_GOES: &std::ffi::CStr = c"leave";
+
 /// One of the ranks that come.
 #[derive(Debug, Clone, Copy)]
 pub struct Rank {
@@ -82,6 +93,14 @@ pub enum Why {
     Missing(RankList),
     /// These have come, and may not talk.
     Held(RankList, Obstacle),
+}
+
+/// What a look at the directory says.
+enum Look {
+    Wait,
+    Again,
+    Go,
+    Leave(Option<Why>),
 }
 
 enum Verdict {
@@ -147,6 +166,26 @@ impl Meeting {
             (true, true) => Verdict::Leave(Why::Missing(RankList::single(0))),
             (false, true) => Verdict::Leave(Why::Missing(missing)),
             (_, false) => Verdict::Wait,
+        })
+    }
+
+    fn look(&self, own: Rank, late: bool) -> io::Result<Look> {
+        match self.decision()?.as_deref() {
+            None => {}
+            Some(GO) => return Ok(Look::Go),
+            Some(_) => return Ok(Look::Leave(None)),
+        }
+        if own.rank != 0 && !late {
+            return Ok(Look::Wait);
+        }
+        Ok(match self.verdict(own, late)? {
+            Verdict::Wait => Look::Wait,
+            Verdict::Go => {
+                self.decide(GO)?;
+                Look::Again
+            }
+            Verdict::Leave(why) if self.decide(LEAVE)? => Look::Leave(Some(why)),
+            Verdict::Leave(_) => Look::Again,
         })
     }
 
@@ -221,23 +260,16 @@ pub fn meet(
     let mut before = Instant::now();
     loop {
         if waited >= look {
-            match meeting.decision()?.as_deref() {
-                None => {}
-                Some(GO) => return Ok(Met::All(meeting)),
-                Some(_) => return Ok(Met::NotAll(None)),
-            }
-            let late = waited >= patience;
-            if own.rank == 0 || late {
-                match meeting.verdict(own, late)? {
-                    Verdict::Wait => {}
-                    // Somebody may have been faster: what stands is what the next look finds.
-                    Verdict::Go => {
-                        meeting.decide(GO)?;
-                        continue;
-                    }
-                    Verdict::Leave(why) if meeting.decide(LEAVE)? => return Ok(Met::NotAll(Some(why))),
-                    Verdict::Leave(_) => continue,
-                }
+            match meeting.look(own, waited >= patience) {
+                Ok(Look::Wait) => {}
+                // Somebody may have been faster: what stands is what the next look finds.
+                Ok(Look::Again) => continue,
+                Ok(Look::Go) => return Ok(Met::All(meeting)),
+                Ok(Look::Leave(why)) => return Ok(Met::NotAll(why)),
+                // The others count on this rank, which has come: it may not leave before nobody can. No file can be opened
+                // for the moment, perhaps.
+                Err(error) if waited >= (patience * 2).max(LAST) => return Err(error),
+                Err(_) => {}
             }
             look = waited + (waited / 8).clamp(OFTEN, seldom);
         }

@@ -30,8 +30,9 @@ pub fn prepare() {
     unsafe { libc::pthread_atfork(None, None, Some(forked)) };
 }
 
-/// All is said: nothing is noted any more.
+/// All is said: nothing is noted any more. Nobody watches over the parts from here on, which may be gone before MPI is.
 pub fn over() {
+    state::forget_inside();
     ENDING.store(null_mut(), Release);
     signals::leave();
 }
@@ -70,10 +71,12 @@ pub fn fault(signal: c_int) {
     }
 }
 
-/// Calls are missing from here on.
+/// Calls are missing from here on. The first reason stays, unless it may pass.
 pub fn lose(why: Lost) {
     if let Some(word) = ending() {
-        word(Word::Lost).store(why as u64, Release);
+        for passing in [Lost::Nothing, Lost::NoRoom] {
+            let _ = word(Word::Lost).compare_exchange(passing as u64, why as u64, AcqRel, Relaxed);
+        }
     }
 }
 

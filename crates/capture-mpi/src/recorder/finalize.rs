@@ -1,8 +1,10 @@
 //! The end of a recording: merge over MPI, write on rank 0. Runs before the program's `MPI_Finalize` is passed on.
 
+use std::ffi::CString;
+use std::os::unix::ffi::OsStringExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use refrain_encode::{Folding, Peers, Tags, Tape};
@@ -68,6 +70,25 @@ impl Link for Wire<'_> {
     }
 }
 
+/// In `MPI_Init`: how to tell the others, without a word more, that this rank will not come to the meeting.
+pub fn prepare_not_coming(config: &Config, parts: &Path) {
+    let prefix = arrival::prefix(&meeting_name(config));
+    let name = arrival::decision(&meeting_place(config, parts, &prefix), &prefix);
+    if let Ok(name) = CString::new(name.into_os_string().into_vec()) {
+        // Whoever reads it may be a signal handler: it stays.
+        state::NOT_COMING.store(name.into_raw(), Release);
+    }
+}
+
+/// Nobody waits for this rank any more. Needs nothing but the kernel.
+pub fn not_coming() {
+    let name = state::NOT_COMING.load(Acquire);
+    if !name.is_null() {
+        // SAFETY: two terminated strings that stay. Where the link cannot be made, the others wait for a while.
+        unsafe { libc::syscall(libc::SYS_symlinkat, arrival::NOBODY_GOES.as_ptr(), libc::AT_FDCWD, name) };
+    }
+}
+
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
 pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, ending: Ending) {
     // Waiting is where a thread may be cancelled.
@@ -94,7 +115,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     let kept = place.is_some();
     // This rank may have found no room for its own while others did.
     let parts = place.map_or_else(|| parts(config, spawned, alone, job.as_ref()), |place| place.directory);
-    let meeting = match together(config, pmpi, (rank, size), user, &parts) {
+    let meeting = match together(config, pmpi, (rank, size), (user, ending), &parts) {
         Ok(meeting) => meeting,
         Err(why) => {
             if let Some(why) = why {
@@ -203,7 +224,7 @@ fn together(
     config: &Config,
     pmpi: &Pmpi,
     (rank, size): (u32, u32),
-    user: User,
+    (user, ending): (User, Ending),
     parts: &Path,
 ) -> Result<Option<Meeting>, Option<String>> {
     if size == 1 {
@@ -211,7 +232,7 @@ fn together(
     }
     let prefix = arrival::prefix(&meeting_name(config));
     let place = meeting_place(config, parts, &prefix);
-    let own = arrival::Rank { rank, size, obstacle: obstacle(pmpi, user) };
+    let own = arrival::Rank { rank, size, obstacle: obstacle(pmpi, user, ending) };
     match arrival::meet(&place, prefix, own, config.patience, || pmpi.progress()) {
         Ok(Met::All(meeting)) => Ok(Some(meeting)),
         Ok(Met::NotAll(why)) => Err(why.map(|why| match why {
@@ -272,12 +293,13 @@ pub fn user() -> User {
 }
 
 /// What keeps this rank from talking over MPI.
-fn obstacle(pmpi: &Pmpi, began_as: User) -> Option<Obstacle> {
+fn obstacle(pmpi: &Pmpi, began_as: User, ending: Ending) -> Option<Obstacle> {
     if user() != began_as {
         Some(Obstacle::User)
     } else if state::TORN_OUT.load(Relaxed) {
         Some(Obstacle::Jumped)
-    } else if receives(pmpi) {
+    } else if ending != Ending::Stopped && receives(pmpi) {
+        // Of a recording that stopped nobody knows what became of its requests since, or whether a thread is at them.
         Some(Obstacle::Receiving)
     } else if !has_memory() {
         Some(Obstacle::Memory)
@@ -502,7 +524,8 @@ pub fn parts(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Jo
         Some(rank) => directory(&path_alone(config, rank)),
         None if spawned => {
             let parent = || std::os::unix::process::parent_id().to_string();
-            let job = std::env::var("PMIX_NAMESPACE").unwrap_or_else(|_| parent());
+            let launchers = Some(config.job.clone()).filter(|job| !job.is_empty()).unwrap_or_else(parent);
+            let job = std::env::var("PMIX_NAMESPACE").unwrap_or(launchers);
             directory(&config.out).with_extension(format!("{}.parts", job.replace(['/', '.'], "_")))
         }
         None => job.map_or_else(|| directory(&config.out), Job::parts),

@@ -276,6 +276,7 @@ pub fn jumped() {
 pub fn interrupted() {
     endings::lose(Lost::Interrupted);
     endings::note(End::Finalized, 0);
+    finalize::not_coming();
 }
 
 /// How a call is to be treated.
@@ -411,6 +412,8 @@ impl Recorder for Real {
             let kept = |config: &&Config| config.safe && !is_device(&config.out);
             if let Some(config) = state::CONFIG.get().filter(kept).filter(|_| state.place.is_none()) {
                 state.place = state.place(config);
+                let parts = finalize::parts(config, state.spawned, state.alone, state.job.as_ref());
+                finalize::prepare_not_coming(config, &parts);
                 state::KEPT.store(state.place.is_some(), Relaxed);
             }
         });
@@ -446,19 +449,18 @@ impl Recorder for Real {
                 after(&mut entered, call, 0, 0);
             }
         };
-        // Where another thread never gives back what this takes, waiting for it once is enough.
         let recorded = catch_unwind(AssertUnwindSafe(record)).is_ok();
-        let taken = if recorded { state::take_recorder().ok() } else { None };
-        let (Recording { state, streams }, ending) = match taken {
-            Some(recording) => (recording, ending),
-            None => {
-                endings::lose(Lost::Stopped);
-                say(
-                    "a call was still being recorded in MPI_Finalize; the trace is made of what was kept before",
-                );
-                (Recording::default(), Ending::Stopped)
-            }
+        let Ok(Recording { state, streams }) = state::take_recorder() else {
+            say("a call was still being recorded in MPI_Finalize; the trace is made of what was kept before");
+            endings::lose(Lost::Stopped);
+            endings::note(End::Finalized, 0);
+            finalize::not_coming();
+            return endings::over();
         };
+        if !recorded {
+            endings::lose(Lost::Stopped);
+        }
+        let ending = if recorded { ending } else { Ending::Stopped };
         // Where tracing stopped before it began, the other ranks wait for this one all the same.
         let state = state.or_else(|| State::new().map(Box::new));
         finalize::finalize(state, streams, ending);

@@ -301,7 +301,9 @@ impl Safe {
         match self.snapshot(tape) {
             // It holds everything, also what was not kept in the meantime.
             Ok(()) if self.waits.take().is_some() => {
-                self.word(Word::Lost).store(Lost::Nothing as u64, Release)
+                // Calls that are missing for another reason still are.
+                let (before, now) = (Lost::NoRoom as u64, Lost::Nothing as u64);
+                let _ = self.word(Word::Lost).compare_exchange(before, now, Release, Relaxed);
             }
             Ok(()) => {}
             Err(error) => self.lose(self.calls.saturating_add(pause), pause, &error),
@@ -310,7 +312,8 @@ impl Safe {
 
     fn lose(&mut self, when: u64, pause: u64, error: &io::Error) {
         self.waits = Some((when, pause));
-        self.word(Word::Lost).store(Lost::NoRoom as u64, Release);
+        let (before, now) = (Lost::Nothing as u64, Lost::NoRoom as u64);
+        let _ = self.word(Word::Lost).compare_exchange(before, now, Release, Relaxed);
         if !std::mem::replace(&mut self.said, true) {
             let path = self.directory.join(&self.name);
             let path = path.display();

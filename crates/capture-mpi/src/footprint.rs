@@ -40,7 +40,7 @@ fn let_go(map: &File, numbers: Range<usize>, page: usize) -> std::io::Result<()>
         if run[0] {
             let start = (number * page) as *mut libc::c_void;
             // SAFETY: pages of a file that nobody has changed, mapped read-only: their contents come back when read.
-            unsafe { libc::madvise(start, run.len() * page, libc::MADV_DONTNEED) };
+            unsafe { pages::let_go(start, run.len() * page) };
         }
         number += run.len();
     }

@@ -4,18 +4,44 @@
 //! when the program's memory goes away (see `memory::imports`), and ours is none of their business. We may also be inside
 //! `malloc` or `mmap` already.
 
+use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 
-const PROTECTION: usize = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-const FLAGS: usize = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
+const FLAGS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+
+/// C's `mmap`.
+///
+/// # Safety
+/// As for that function.
+pub unsafe fn map_as(
+    place: *mut c_void,
+    length: usize,
+    protection: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: libc::off_t,
+) -> *mut c_void {
+    // Words, all of them: of an `int` the kernel would see undefined bits.
+    let (protection, flags, file) = (protection as isize, flags as isize, file as isize);
+    // SAFETY: as the caller says. Both are -1 where it fails.
+    unsafe { libc::syscall(libc::SYS_mmap, place, length, protection, flags, file, offset) as *mut c_void }
+}
+
+/// The contents of these pages come back from their file when they are looked at again.
+///
+/// # Safety
+/// Pages of a file, which nobody has changed or which are shared with it.
+pub unsafe fn let_go(start: *mut c_void, length: usize) {
+    // SAFETY: as the caller says.
+    unsafe { libc::syscall(libc::SYS_madvise, start, length, libc::MADV_DONTNEED as usize) };
+}
 
 /// Zeroed memory. The kernel gives only the touched pages real memory.
 pub fn map(length: usize) -> Option<NonNull<u8>> {
-    // Words, all of them: of an `int` the kernel would see undefined bits.
-    let (place, file, offset) = (null_mut::<u8>(), -1isize, 0usize);
     // SAFETY: asks for new memory anywhere.
-    let memory = unsafe { libc::syscall(libc::SYS_mmap, place, length, PROTECTION, FLAGS, file, offset) };
-    if memory == -1 { None } else { NonNull::new(memory as *mut u8) }
+    let memory = unsafe { map_as(null_mut(), length, PROTECTION, FLAGS, -1, 0) };
+    if memory == libc::MAP_FAILED { None } else { NonNull::new(memory.cast()) }
 }
 
 /// The same where little of it will be touched: one byte must not cost a large page of two megabytes.

@@ -10,6 +10,7 @@ use refrain_tracefile::part::{End, Lost, Word};
 
 use super::safety::Words;
 use crate::clock::Moment;
+use crate::pages;
 use crate::signals;
 use crate::state::{self, ENDING, Mode, SHIELDED, TORN};
 
@@ -169,7 +170,7 @@ pub fn mend(address: usize) -> bool {
     let (protection, flags) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED);
     // SAFETY: in place of a mapping of ours.
-    let memory = unsafe { libc::mmap(start as *mut c_void, length, protection, flags, -1, 0) };
+    let memory = unsafe { pages::map_as(start as *mut c_void, length, protection, flags, -1, 0) };
     TORN.store(true, Relaxed);
     memory != libc::MAP_FAILED
 }

@@ -26,6 +26,7 @@ use crate::apart::{apart, uncancelled};
 use crate::config::{Config, Kept, Time};
 use crate::guard::say;
 use crate::hooks::Ending;
+use crate::pages;
 use crate::reserve::most_held;
 use crate::state;
 
@@ -314,8 +315,8 @@ fn has_memory() -> bool {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping wherever there is room, which goes again at once.
     unsafe {
-        let start = libc::mmap(std::ptr::null_mut(), ENOUGH, protection, flags, -1, 0);
-        start != libc::MAP_FAILED && libc::munmap(start, ENOUGH) == 0
+        let start = pages::map_as(std::ptr::null_mut(), ENOUGH, protection, flags, -1, 0);
+        start != libc::MAP_FAILED && libc::syscall(libc::SYS_munmap, start, ENOUGH) == 0
     }
 }
 

@@ -47,7 +47,7 @@ fn map(file: &File, offset: usize, length: usize) -> io::Result<*mut u8> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
     let (file, offset) = (file.as_raw_fd(), offset as libc::off_t);
     // SAFETY: a new mapping wherever there is room.
-    let start = unsafe { libc::mmap(null_mut(), length, protection, flags, file, offset) };
+    let start = unsafe { pages::map_as(null_mut(), length, protection, flags, file, offset) };
     if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(start.cast()) }
 }
 
@@ -91,7 +91,7 @@ impl Tail {
     /// Where it is written anew, the pages come back.
     fn let_go(&self, used: usize) {
         // SAFETY: advice about our own mapping of a file, whose contents stay; whole pages of it.
-        unsafe { libc::madvise(self.start.cast(), used / HEADER * HEADER, libc::MADV_DONTNEED) };
+        unsafe { pages::let_go(self.start.cast(), used / HEADER * HEADER) };
     }
 
     fn bytes(&mut self) -> &mut [u8] {
@@ -104,7 +104,7 @@ impl Drop for Tail {
     fn drop(&mut self) {
         endings::unshield(self.start as usize);
         // SAFETY: mapped by `map`, and `self` was the only way to it.
-        unsafe { libc::munmap(self.start.cast(), self.length) };
+        unsafe { libc::syscall(libc::SYS_munmap, self.start, self.length) };
     }
 }
 

@@ -74,8 +74,19 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
     }
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
     if let (None, Some(trace)) = (&out, trace_of(&absolute))
-        && let Some(claim) = at_work(directory)
+        && let Some(claim) = at_work(directory, force)
     {
+        if claim.holder() == Holder::Unseen {
+            let what = format!(
+                "a run on {} (process {}) has {}, and may still be at work",
+                claim.host,
+                claim.process,
+                trace.display()
+            );
+            let help =
+                "for what there is until now name another file: --out FILE; if that run is over: --force";
+            return Err(Failure::new(what).help(help));
+        }
         let what = format!(
             "the run of {} is at work (process {}) and writes {} itself",
             directory.display(),
@@ -103,16 +114,16 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// The claim of a run that is at work, and not about to end.
-fn at_work(directory: &Path) -> Option<Claim> {
+/// The claim of a run that is at work, and not about to end; or that may be, unless `force`.
+fn at_work(directory: &Path, force: bool) -> Option<Claim> {
     let begun = Instant::now();
     loop {
         let claim = Claim::of(&Private::open_to_read(directory).ok()?)?;
-        if claim.holder() != Holder::Alive {
-            return None;
-        }
-        if begun.elapsed() > PATIENCE {
-            return Some(claim);
+        match claim.holder() {
+            Holder::Alive if begun.elapsed() > PATIENCE => return Some(claim),
+            Holder::Alive => {}
+            Holder::Unseen => return Some(claim).filter(|_| !force),
+            Holder::Gone => return None,
         }
         std::thread::sleep(Duration::from_millis(50));
     }

@@ -541,3 +541,27 @@ fn add(all: Option<RankTime>, rank: u32, ns: u64) -> RankTime {
         max: if ns > all.max.1 { own.max } else { all.max },
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    /// Nobody can tell from here whether a run on another machine is at work: its name is taken only where that is asked for.
+    #[test]
+    fn a_run_elsewhere_keeps_its_name() {
+        let folder = Scratch::new("elsewhere");
+        let (parts, trace) = (folder.path("x.rfn.parts"), folder.path("x.rfn"));
+        let private = Private::make(&parts).unwrap();
+        let claim = "run=r job= host=elsewhere process=7 since=1 boot=its-own space=its-own old=";
+        private.leave(OsStr::new("claim"), claim).unwrap();
+        let words = [(Word::Rank, 1), (Word::Size, 1), (Word::Pid, 7)];
+        std::fs::write(parts.join("0-elsewhere-7-0.part"), part::header(&words, "host elsewhere\nrun r\n"))
+            .unwrap();
+        let refused = command(&parts, None, false).unwrap_err();
+        assert!(refused.to_string().contains("a run on elsewhere (process 7)"), "{refused}");
+        assert!(!trace.exists());
+        assert!(command(&parts, Some(folder.path("y.rfn")), false).is_ok());
+        assert!(command(&parts, None, true).is_ok() && trace.exists());
+    }
+}

@@ -503,3 +503,29 @@ fn spawned_parts(out: &Path) -> Vec<(PathBuf, PathBuf)> {
     })
     .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    /// What another run's programs left beside ours stays where it is.
+    #[test]
+    fn parts_of_another_run_are_not_taken() {
+        let folder = Scratch::new("spawned");
+        let out = folder.path("x.rfn");
+        let part = |parts: &str, name: &str, run: &str| {
+            let private = Private::make(&folder.path(parts)).unwrap();
+            std::fs::write(private.path().join(name), part::header(&[], &format!("run {run}\n"))).unwrap();
+        };
+        part("x.rfn.1.parts", "0-a-1-0.part", "ours");
+        part("x.rfn.2.parts", "0-a-1-0.part", "theirs");
+        part("x.rfn.3.parts", "0-a-1-0.part", "ours");
+        part("x.rfn.3.parts", "0-a-2-0.part", "theirs");
+        Private::make(&folder.path("x.rfn.4.parts")).unwrap();
+        let mut found: Vec<PathBuf> = spawned_parts(&out).into_iter().map(|(parts, _)| parts).collect();
+        assert_eq!(found.len(), 4);
+        found.retain(|parts| are_of_run(parts, "ours"));
+        assert_eq!(found, [folder.path("x.rfn.1.parts")]);
+    }
+}

@@ -74,8 +74,19 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
     }
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
     if let (None, Some(trace)) = (&out, trace_of(&absolute))
-        && let Some(claim) = at_work(directory)
+        && let Some(claim) = at_work(directory, force)
     {
+        if claim.holder() == Holder::Unseen {
+            let what = format!(
+                "a run on {} (process {}) has {}, and may still be at work",
+                claim.host,
+                claim.process,
+                trace.display()
+            );
+            let help =
+                "for what there is until now name another file: --out FILE; if that run is over: --force";
+            return Err(Failure::new(what).help(help));
+        }
         let what = format!(
             "the run of {} is at work (process {}) and writes {} itself",
             directory.display(),
@@ -103,16 +114,16 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
     Ok(ExitCode::SUCCESS)
 }
 
-/// The claim of a run that is at work, and not about to end.
-fn at_work(directory: &Path) -> Option<Claim> {
+/// The claim of a run that is at work, and not about to end; or that may be, unless `force`.
+fn at_work(directory: &Path, force: bool) -> Option<Claim> {
     let begun = Instant::now();
     loop {
         let claim = Claim::of(&Private::open_to_read(directory).ok()?)?;
-        if claim.holder() != Holder::Alive {
-            return None;
-        }
-        if begun.elapsed() > PATIENCE {
-            return Some(claim);
+        match claim.holder() {
+            Holder::Alive if begun.elapsed() > PATIENCE => return Some(claim),
+            Holder::Alive => {}
+            Holder::Unseen => return Some(claim).filter(|_| !force),
+            Holder::Gone => return None,
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -529,4 +540,28 @@ fn add(all: Option<RankTime>, rank: u32, ns: u64) -> RankTime {
         min: if ns < all.min.1 { own.min } else { all.min },
         max: if ns > all.max.1 { own.max } else { all.max },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    /// Nobody can tell from here whether a run on another machine is at work: its name is taken only where that is asked for.
+    #[test]
+    fn a_run_elsewhere_keeps_its_name() {
+        let folder = Scratch::new("elsewhere");
+        let (parts, trace) = (folder.path("x.rfn.parts"), folder.path("x.rfn"));
+        let private = Private::make(&parts).unwrap();
+        let claim = "run=r job= host=elsewhere process=7 since=1 boot=its-own space=its-own old=";
+        private.leave(OsStr::new("claim"), claim).unwrap();
+        let words = [(Word::Rank, 1), (Word::Size, 1), (Word::Pid, 7)];
+        std::fs::write(parts.join("0-elsewhere-7-0.part"), part::header(&words, "host elsewhere\nrun r\n"))
+            .unwrap();
+        let refused = command(&parts, None, false).unwrap_err();
+        assert!(refused.to_string().contains("a run on elsewhere (process 7)"), "{refused}");
+        assert!(!trace.exists());
+        assert!(command(&parts, Some(folder.path("y.rfn")), false).is_ok());
+        assert!(command(&parts, None, true).is_ok() && trace.exists());
+    }
 }

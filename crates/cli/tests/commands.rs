@@ -36,7 +36,10 @@ fn the_programs_exit_code_is_passed_on() {
 fn the_closing_line() {
     let place = Place::new("closing");
     place.file("ready.rfn", small_trace());
-    let copy = "cp ready.rfn \"$REFRAIN_OUT\"";
+    // As a traced program writes its trace, and writes down that it did.
+    let noted =
+        "ln -s '1 a' \"$REFRAIN_OUT.parts/job.1\"; ln -s 'whole 1:2:3:4' \"$REFRAIN_OUT.parts/done.1\"";
+    let copy = &format!("cp ready.rfn \"$REFRAIN_OUT\"; {noted}");
     let size = small_trace().len();
     place
         .refrain(&["run", "--out", "new.rfn", "--", "sh", "-c", copy])
@@ -48,8 +51,20 @@ fn the_closing_line() {
         .refrain(&["run", "--out", "a.rfn", "--", "sh", "-c", &format!("{copy}; exit 5")])
         .check(5, "-> a.rfn");
     place
-        .refrain(&["run", "--out", "b.rfn", "--", "sh", "-c", "echo rubbish > \"$REFRAIN_OUT\""])
+        .refrain(&[
+            "run",
+            "--out",
+            "b.rfn",
+            "--",
+            "sh",
+            "-c",
+            &format!("echo rubbish > \"$REFRAIN_OUT\"; {noted}"),
+        ])
         .check(0, "cannot be read");
+    // What nobody wrote down is another's.
+    place
+        .refrain(&["run", "--out", "c.rfn", "--", "sh", "-c", "cp ready.rfn \"$REFRAIN_OUT\""])
+        .check(0, "no trace was written to c.rfn; the file that is there came meanwhile");
 }
 
 #[test]

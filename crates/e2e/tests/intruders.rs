@@ -610,3 +610,32 @@ fn parts_of_ranks_elsewhere_stay() {
         assert!(!recovered.stderr.contains("remove it"), "{}", recovered.stderr);
     }
 }
+
+/// A file that comes while the run is at work is not spoken of as its trace.
+#[test]
+#[ignore = "needs the built command: `make test`"]
+fn a_file_of_another_is_not_the_trace() {
+    for options in [&[][..], &["--force"]] {
+        let folder = run::folder("meanwhile");
+        let outcome = shell(&folder, options, "echo anything >x.rfn");
+        assert!(outcome.stderr.contains("no trace was written to x.rfn"), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("came meanwhile"), "{}", outcome.stderr);
+        assert_eq!(fs::read_to_string(folder.join("x.rfn")).unwrap(), "anything\n");
+        assert!(!folder.join("x.rfn.parts").exists());
+    }
+}
+
+/// The name of the second program is in somebody's way: it has the next one, and the first keeps its trace.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn the_second_name_cannot_be_used() {
+    for library in Library::ALL {
+        let folder = run::folder("unusable");
+        fs::write(folder.join("x.rfn"), "from before").unwrap();
+        fs::write(folder.join("x.2.rfn.parts"), "no directory").unwrap();
+        let outcome = shell(&folder, &["--force"], &format!("{} && {}", ring(library, 2), ring(library, 3)));
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        assert_eq!(ranks(&verified(&folder.join("x.rfn"))), Some(2), "{}", outcome.stderr);
+        assert_eq!(ranks(&verified(&folder.join("x.3.rfn"))), Some(3), "{}", outcome.stderr);
+    }
+}

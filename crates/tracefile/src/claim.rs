@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::disk::Stamp;
-use crate::part::directory;
+use crate::part::{self, directory};
 use crate::private::Private;
 
 const CLAIM: &str = "claim";
@@ -147,6 +147,7 @@ impl Claim {
         if Claim::of(private).as_ref() != Some(gone) {
             return Ok(false);
         }
+        remove_notes(private, is_note);
         private.remove(OsStr::new(CLAIM))?;
         match private.leave(OsStr::new(CLAIM), &self.text()) {
             Ok(()) => Ok(true),
@@ -157,31 +158,68 @@ impl Claim {
 }
 
 impl Claim {
-    /// Removes this claim, whose holder is gone, if it is still there.
+    /// Removes this claim, whose holder is gone, and the notes beside it, if it is still there.
     pub fn withdraw(&self, private: &Private) -> io::Result<()> {
         let _locked = private.lock();
         match Claim::of(private) {
-            Some(there) if there == *self => private.remove(OsStr::new(CLAIM)),
+            Some(there) if there == *self => {
+                remove_notes(private, is_note);
+                private.remove(OsStr::new(CLAIM))
+            }
             _ => Ok(()),
         }
     }
+
+    fn is_of(&self, run: &str, job: &str) -> bool {
+        self.run == word(run) && self.job == word(job)
+    }
 }
 
-/// Gives a name back: removes the claim, the programs beside it, and the directory, if nothing else is in it.
-pub fn release(private: &Private) {
-    let mut names = private.names().unwrap_or_default();
-    names.retain(|name| name == CLAIM || name.to_str().is_some_and(is_note_of_a_job));
-    // The claim goes last. What cannot be removed is only in the way.
-    names.sort_by_key(|name| name == CLAIM);
-    for name in names {
-        let _ = private.remove(&name);
+/// Gives a name back, if that run and job still have it: removes the claim, the programs beside it, and the directory, if
+/// nothing else is in it.
+pub fn release(private: &Private, run: &str, job: &str) {
+    give_back(private, run, job, is_note_of_a_job);
+}
+
+/// As `release`, when all ranks have ended: also removes what they said to each other, unless parts are left.
+pub fn release_all(private: &Private, run: &str, job: &str) {
+    // Ranks that still run may be reading it.
+    give_back(private, run, job, if has_parts(private) { is_note_of_a_job } else { is_note });
+}
+
+fn give_back(private: &Private, run: &str, job: &str, which: fn(&OsStr) -> bool) {
+    let _locked = private.lock();
+    match Claim::of(private) {
+        Some(there) if there.is_of(run, job) => {
+            remove_notes(private, which);
+            // The claim goes last. What cannot be removed is only in the way.
+            let _ = private.remove(OsStr::new(CLAIM));
+        }
+        // It is another's by now.
+        Some(_) => return,
+        None => {}
     }
     let _ = private.remove_itself();
 }
 
-fn is_note_of_a_job(name: &str) -> bool {
-    name.split_once('.')
-        .is_some_and(|(kind, place)| ["job", "done"].contains(&kind) && place.parse::<u32>().is_ok())
+fn remove_notes(private: &Private, which: fn(&OsStr) -> bool) {
+    for name in private.names().unwrap_or_default().iter().filter(|name| which(name)) {
+        let _ = private.remove(name);
+    }
+}
+
+/// Whether parts are left there, of whomever.
+fn has_parts(private: &Private) -> bool {
+    private.names().is_ok_and(|names| names.iter().any(|name| part::is_part(name)))
+}
+
+/// All but parts and the claim.
+fn is_note(name: &OsStr) -> bool {
+    part::is_known(name) && !part::is_part_or_snapshot(name) && name != CLAIM
+}
+
+fn is_note_of_a_job(name: &OsStr) -> bool {
+    is_note(name) && !name.as_encoded_bytes().starts_with(part::MEETING.as_bytes())
 }
 
 /// The name of a trace beside others: `app.2.rfn`.
@@ -203,6 +241,9 @@ pub fn numbered(trace: &Path, number: u32) -> PathBuf {
 pub struct Job {
     /// Where programs are written down.
     base: PathBuf,
+    run: String,
+    /// What the launcher calls it.
+    who: String,
     /// Which of the run's programs it is, from 1 on.
     pub place: u32,
     pub trace: PathBuf,
@@ -263,48 +304,64 @@ impl Job {
     /// The program `job` of that run, which is written down if it is not yet. Every rank of it gets the same answer.
     pub fn take(out: &Path, run: &str, job: &str) -> io::Result<Job> {
         let mut instead = None;
-        for number in 1..MOST {
+        let (mut number, mut tries) = (1, 0);
+        while number < MOST {
             let trace = numbered(out, number);
             let parts = directory(&trace);
+            let was_there = is_there(&parts);
             // A name of our own choice replaces nothing; but this may be where the other ranks are.
-            if number > 1 && is_there(&trace) && !is_there(&parts) {
+            if number > 1 && is_there(&trace) && !was_there {
+                number += 1;
                 continue;
             }
-            match Claim::new(run, "", &trace).take(&parts)? {
-                Taken::Ours(base, claim) if number > 1 && claim.old.is_some() => release(&base),
-                Taken::Ours(base, claim) => {
+            let own = Claim::new(run, "", &trace);
+            match own.take(&parts) {
+                Ok(Taken::Ours(base, claim)) if number > 1 && claim.old.is_some() => release(&base, run, ""),
+                Ok(Taken::Ours(base, claim)) => {
                     return Ok(Job { instead, ..Job::take_in(&base, &trace, &claim, job)? });
                 }
-                Taken::Others(_, claim) => instead = instead.or(Some(claim)),
+                // A dead run that left nothing needs its name no more. Another rank may be faster: so look again.
+                Ok(Taken::Others(base, gone))
+                    if tries < TRIES && gone.holder() == Holder::Gone && !has_parts(&base) =>
+                {
+                    tries += 1;
+                    own.replace(&base, &gone)?;
+                    continue;
+                }
+                Ok(Taken::Others(_, claim)) => instead = instead.or(Some(claim)),
+                // Something in its place cannot be used: another name will do.
+                Err(_) if number > 1 && was_there => {}
+                Err(error) => return Err(error),
             }
+            number += 1;
         }
         Err(ErrorKind::AlreadyExists.into())
     }
 
     fn take_in(base: &Private, out: &Path, claim: &Claim, job: &str) -> io::Result<Job> {
         let job = &word(job);
-        let mut place = 1;
-        while place < MOST {
-            match Job::at(base, out, claim, place) {
-                Some((found, who)) if who == *job && found.done.is_none() => return Ok(found),
+        let (mut place, mut tries) = (1, 0);
+        while place < MOST && tries < TRIES {
+            match Job::at(base, out, claim, place)? {
+                Some(found) if found.who == *job && found.done.is_none() => return Ok(found),
                 Some(_) => {
-                    place += 1;
+                    (place, tries) = (place + 1, 0);
                     continue;
                 }
-                None => {}
+                None => tries += 1,
             }
             let number = if place == 1 { 1 } else { Job::own_name(out, claim, job, place)? };
             match base.leave(&job_note(place), &format!("{number} {job}")) {
                 Ok(()) => {}
                 // Another rank of this program, or another program: it is looked at again.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    let other = Job::at(base, out, claim, place).map(|(found, _)| found.trace);
+                    let other = Job::at(base, out, claim, place)?.map(|found| found.trace);
                     let own = numbered(out, number);
                     if number > 1
                         && other.as_ref() != Some(&own)
                         && let Ok(private) = Private::open(&directory(&own))
                     {
-                        release(&private);
+                        release(&private, &claim.run, &job_of_claim(job, place));
                     }
                 }
                 Err(error) => return Err(error),
@@ -315,34 +372,44 @@ impl Job {
 
     /// A name that nothing has: no trace, and no other run or program.
     fn own_name(out: &Path, claim: &Claim, job: &str, place: u32) -> io::Result<u32> {
-        // Who holds the run's name holds this one. The same program may come again when it has ended.
-        let own = Claim { job: format!("{job}#{place}"), old: None, ..claim.clone() };
+        // Who holds the run's name holds this one.
+        let own = Claim { job: word(&job_of_claim(job, place)), old: None, ..claim.clone() };
         for number in 2..MOST {
             let trace = numbered(out, number);
+            let parts = directory(&trace);
             if is_there(&trace) {
                 continue;
             }
-            if let Taken::Ours(..) = own.take(&directory(&trace))? {
-                return Ok(number);
+            let was_there = is_there(&parts);
+            match own.take(&parts) {
+                Ok(Taken::Ours(..)) => return Ok(number),
+                Ok(Taken::Others(..)) => {}
+                // Something in its place cannot be used, so it is taken.
+                Err(_) if was_there => {}
+                Err(error) => return Err(error),
             }
         }
         Err(ErrorKind::AlreadyExists.into())
     }
 
-    /// The program that has this place, and what it is called.
-    fn at(base: &Private, out: &Path, claim: &Claim, place: u32) -> Option<(Job, String)> {
-        let text = base.word(&job_note(place)).ok()??;
-        let (number, who) = text.split_once(' ')?;
-        let done = base.word(&done_note(place)).ok().flatten().map(|text| Done::read(&text));
-        let trace = numbered(out, number.parse().ok()?);
+    /// The program that has this place, if one has.
+    fn at(base: &Private, out: &Path, claim: &Claim, place: u32) -> io::Result<Option<Job>> {
+        let Some(text) = base.word(&job_note(place))? else { return Ok(None) };
+        let read = || {
+            let (number, who) = text.split_once(' ')?;
+            Some((number.parse().ok()?, who.to_owned()))
+        };
+        let (number, who) = read().ok_or(ErrorKind::InvalidData)?;
+        let done = base.word(&done_note(place))?.map(|text| Done::read(&text));
+        let trace = numbered(out, number);
         let old = if place == 1 { claim.old } else { None };
-        let job = Job { base: base.path().to_owned(), place, trace, old, done, instead: None };
-        Some((job, who.to_owned()))
+        let (base, run) = (base.path().to_owned(), claim.run.clone());
+        Ok(Some(Job { base, run, who, place, trace, old, done, instead: None }))
     }
 
     /// All programs of a run, as they came.
     pub fn all(base: &Private, out: &Path, claim: &Claim) -> Vec<Job> {
-        (1..MOST).map_while(|place| Some(Job::at(base, out, claim, place)?.0)).collect()
+        (1..MOST).map_while(|place| Job::at(base, out, claim, place).ok()?).collect()
     }
 
     /// Where its parts are kept.
@@ -352,20 +419,40 @@ impl Job {
 
     /// Writes down how it ended. The next program is another one, whatever it is called.
     pub fn end(&self, done: Done) {
-        if let Ok(base) = Private::open(&self.base) {
+        let Ok(base) = Private::open(&self.base) else { return };
+        let _locked = base.lock();
+        // Another run may have the name by now, which waits for its own program.
+        if self.is_written_down(&base) {
             // Without it the one who reads has to look at the files themselves.
             let _ = base.leave(&done_note(self.place), &done.text());
         }
     }
 
+    fn is_written_down(&self, base: &Private) -> bool {
+        let note = base.word(&job_note(self.place)).ok().flatten();
+        Claim::of(base).is_some_and(|claim| claim.is_of(&self.run, ""))
+            && note.is_some_and(|note| note.split_once(' ').is_some_and(|(_, who)| who == self.who))
+    }
+
     /// Gives its names back, where nobody holds the run's.
     pub fn release(&self) {
-        for parts in [self.parts(), self.base.clone()] {
-            if let Ok(private) = Private::open(&parts) {
-                release(&private);
-            }
+        self.give_back(release);
+        if let Ok(base) = Private::open(&self.base) {
+            release(&base, &self.run, "");
         }
     }
+
+    /// Gives the name of its trace back with `how`, one of `release` and `release_all`.
+    pub fn give_back(&self, how: fn(&Private, &str, &str)) {
+        if let Ok(private) = Private::open(&self.parts()) {
+            how(&private, &self.run, &job_of_claim(&self.who, self.place));
+        }
+    }
+}
+
+/// What a claim says of a program: the first has the run's own name. The same program may come again when it has ended.
+fn job_of_claim(job: &str, place: u32) -> String {
+    if place == 1 { String::new() } else { format!("{place}#{job}") }
 }
 
 /// The first name beside that of a trace which nothing has.
@@ -532,11 +619,113 @@ mod tests {
         assert!(!other.replace(&private, &Claim::new("third", "", &trace)).unwrap());
         assert!(other.replace(&private, &there).unwrap() && Claim::of(&private) == Some(other.clone()));
         fs::write(parts.join("0-a-1-0.part"), "").unwrap();
-        release(&private);
-        assert!(parts.join("0-a-1-0.part").exists() && Claim::of(&private).is_none());
+        // What is another's stays.
+        release_all(&private, "one", "");
+        release(&private, "other", "its program");
+        assert_eq!(Claim::of(&private), Some(other));
+        private.leave(OsStr::new("meet-1.decision"), "yes").unwrap();
+        private.leave(&job_note(1), "1 a").unwrap();
+        release_all(&private, "other", "");
+        assert!(Claim::of(&private).is_none() && private.word(&job_note(1)).unwrap().is_none());
+        assert!(parts.join("0-a-1-0.part").exists() && private.names().unwrap().len() == 2);
         fs::remove_file(parts.join("0-a-1-0.part")).unwrap();
-        release(&private);
+        one.take(&parts).unwrap();
+        release_all(&private, "one", "");
         assert!(!parts.exists());
+    }
+
+    #[test]
+    fn notes_go_with_the_claim() {
+        let place = Place::new("notes");
+        let trace = place.0.join("x.rfn");
+        let parts = directory(&trace);
+        let gone = |run: &str| Claim { since: 0, ..Claim::new(run, "", &trace) };
+        let left = |run: &str| {
+            let Taken::Ours(private, claim) = gone(run).take(&parts).unwrap() else { panic!("it is taken") };
+            for note in ["job.1", "done.1", "meet-1.decision"] {
+                private.leave(OsStr::new(note), "1 a").unwrap();
+            }
+            fs::write(parts.join("precious"), "").unwrap();
+            (private, claim)
+        };
+        let (private, claim) = left("one");
+        gone("another").withdraw(&private).unwrap();
+        assert_eq!(private.names().unwrap().len(), 5);
+        claim.withdraw(&private).unwrap();
+        assert_eq!(private.names().unwrap(), ["precious"]);
+        let (private, claim) = left("one");
+        assert!(Claim::new("two", "", &trace).replace(&private, &claim).unwrap());
+        assert_eq!(private.names().unwrap().len(), 2);
+    }
+
+    /// What a run left that was killed, without parts, is no reason for another name; with parts it is.
+    #[test]
+    fn a_dead_run_that_left_nothing_gives_its_name_back() {
+        let place = Place::new("dead");
+        let out = place.0.join("x.rfn");
+        let parts = directory(&out);
+        let dead = Claim { since: 0, ..Claim::new("dead", "", &out) };
+        let Taken::Ours(private, _) = dead.take(&parts).unwrap() else { panic!("it is taken") };
+        private.leave(&job_note(1), "1 a").unwrap();
+        fs::write(parts.join("0-a-1-0.part"), "").unwrap();
+        let beside = Job::take(&out, "run", "a").unwrap();
+        assert_eq!((beside.trace.clone(), beside.instead.as_ref()), (numbered(&out, 2), Some(&dead)));
+        beside.release();
+        fs::remove_file(parts.join("0-a-1-0.part")).unwrap();
+        let take = || Job::take(&out, "run", "a").unwrap();
+        let ranks: Vec<Job> = std::thread::scope(|scope| {
+            let ranks: Vec<_> = (0..8).map(|_| scope.spawn(take)).collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+        });
+        for rank in ranks {
+            assert_eq!((&rank.trace, rank.place, rank.instead), (&out, 1, None));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_taken() {
+        let place = Place::new("unusable");
+        let out = place.0.join("x.rfn");
+        assert_eq!(Job::take(&out, "run", "a").unwrap().trace, out);
+        fs::write(directory(&numbered(&out, 2)), "no directory").unwrap();
+        fs::create_dir(directory(&numbered(&out, 3))).unwrap();
+        fs::write(directory(&numbered(&out, 3)).join(CLAIM), "no word").unwrap();
+        let second = Job::take(&out, "run", "b").unwrap();
+        assert_eq!((second.trace, second.place), (numbered(&out, 4), 2));
+        assert_eq!(Job::take(&out, "other run", "a").unwrap().trace, numbered(&out, 5));
+    }
+
+    #[test]
+    fn notes_that_cannot_be_read_are_errors() {
+        let place = Place::new("rubbish");
+        let out = place.0.join("x.rfn");
+        let Taken::Ours(base, _) = Claim::new("run", "", &out).take(&directory(&out)).unwrap() else {
+            panic!("it is taken")
+        };
+        fs::write(directory(&out).join("job.1"), "no word").unwrap();
+        assert!(Job::take(&out, "run", "a").is_err());
+        base.remove(&job_note(1)).unwrap();
+        base.leave(&job_note(1), "rubbish").unwrap();
+        assert_eq!(Job::take(&out, "run", "a").unwrap_err().kind(), ErrorKind::InvalidData);
+    }
+
+    /// Ranks that outlive their run say nothing about the next one, and take nothing from it.
+    #[test]
+    fn a_program_ends_for_its_own_run_only() {
+        let place = Place::new("end");
+        let out = place.0.join("x.rfn");
+        let first = Job::take(&out, "one", "a").unwrap();
+        let base = Private::open(&directory(&out)).unwrap();
+        Claim::of(&base).unwrap().withdraw(&base).unwrap();
+        let again = || Job::take(&out, "two", "a").unwrap();
+        let second = again();
+        first.end(Done::Nothing);
+        first.release();
+        assert_eq!((second.place, again().done), (1, None));
+        second.end(Done::Nothing);
+        assert_eq!(Job::all(&base, &out, &Claim::of(&base).unwrap())[0].done, Some(Done::Nothing));
+        second.release();
+        assert!(!directory(&out).exists());
     }
 
     #[test]

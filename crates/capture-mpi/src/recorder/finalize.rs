@@ -550,6 +550,8 @@ fn write(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Job>, 
     let replace = match job {
         // What was there before, and not what somebody else has written since.
         Some(job) => Replace::old(config.force, job.old),
+        // Another program of the same run may have written there since.
+        None if config.held && path == config.out && !is_device(&path) => Replace::Nothing,
         None if config.force => Replace::Anything,
         None => Replace::Nothing,
     };
@@ -560,14 +562,20 @@ fn write(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Job>, 
             say(&format!("{ranks} ranks, {calls} calls, {bytes} bytes -> {}", path.display()));
         }
         Ok(_) => {}
-        Err(error) => say(&format!("no trace: {}", mended(error))),
+        Err(error) => say(&format!("no trace: {}", mended(config, error))),
     }
     saved.is_ok()
 }
 
 /// What is wrong with the file, and what to do about it here.
-fn mended(error: &Error) -> String {
+fn mended(config: &Config, error: &Error) -> String {
     match error {
+        Error::Exists { path } if config.force => {
+            let path = path.display();
+            format!(
+                "{path} exists, and another program may have written it since; REFRAIN_OUT names another file"
+            )
+        }
         Error::Exists { path } => {
             let path = path.display();
             format!("{path} exists already; REFRAIN_FORCE=on replaces it, REFRAIN_OUT names another file")
@@ -582,7 +590,7 @@ pub fn foresee(config: &Config, job: Option<&Job>) {
     if let Err(error @ (Error::Exists { .. } | Error::NoFile { .. } | Error::Planted { .. })) =
         refrain_tracefile::target(out, config.force)
     {
-        say(&format!("the trace cannot be written: {}", mended(&error)));
+        say(&format!("the trace cannot be written: {}", mended(config, &error)));
     }
     if let Some(job) = job.filter(|job| job.trace != config.out) {
         let (asked, own) = (config.out.display(), job.trace.display());

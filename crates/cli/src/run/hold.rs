@@ -104,7 +104,7 @@ pub fn take(out: &Path, run: &str, force: bool, safe: bool) -> Result<u32, Failu
         };
         let give_up = || {
             if matches!(taken, Taken::Ours(..)) {
-                claim::release(private);
+                claim::release(private, run, "");
             }
         };
         match (stands, &taken) {
@@ -210,6 +210,7 @@ pub fn make_way(out: &Path, own: Option<&str>, force: bool) -> Result<(), Failur
 /// A name that was taken. It is given back when this is dropped, and so are those of all programs of the run.
 pub struct Held<'a> {
     pub out: &'a Path,
+    pub run: &'a str,
 }
 
 impl Held<'_> {
@@ -217,23 +218,71 @@ impl Held<'_> {
     pub fn jobs(&self) -> Vec<Job> {
         let found = || {
             let private = Private::open(&part::directory(self.out)).ok()?;
-            Some(Job::all(&private, self.out, &Claim::of(&private)?))
+            let claim = Claim::of(&private).filter(|claim| claim.run == self.run)?;
+            Some(Job::all(&private, self.out, &claim))
         };
         found().unwrap_or_default()
+    }
+
+    /// Whether names can be claimed here at all. Programs then say what they wrote; otherwise nobody knows.
+    pub fn is_claimed(&self) -> bool {
+        Private::open(&part::directory(self.out)).is_ok_and(|private| Claim::of(&private).is_some())
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        let others = self.jobs().into_iter().map(|job| job.parts());
-        for parts in others.chain([part::directory(self.out)]) {
-            if let Ok(private) = Private::open(&parts) {
-                // Ranks that still run may be reading what the others said.
-                if recover::names(&private).is_ok_and(|names| names.is_empty()) {
-                    let _ = clear(&private);
-                }
-                claim::release(&private);
-            }
+        for job in self.jobs().iter().filter(|job| job.place > 1) {
+            job.give_back(claim::release_all);
         }
+        if let Ok(private) = Private::open(&part::directory(self.out)) {
+            claim::release_all(&private, self.run, "");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    fn claimed(trace: &Path) -> Option<String> {
+        Claim::of(&Private::open(&part::directory(trace)).ok()?).map(|claim| claim.run)
+    }
+
+    /// Somebody removed the directory while the run was at work, and another run has the name.
+    #[test]
+    fn only_its_own_name_is_given_back() {
+        let folder = Scratch::new("held");
+        let out = folder.path("x.rfn");
+        assert_eq!(take(&out, "one", false, true).unwrap(), 1);
+        let held = Held { out: &out, run: "one" };
+        let job = Job::take(&out, "one", "a").unwrap();
+        assert_eq!((held.jobs(), held.is_claimed()), (vec![job], true));
+        std::fs::remove_dir_all(part::directory(&out)).unwrap();
+        assert!(!held.is_claimed());
+        let other = Job::take(&out, "two", "b").unwrap();
+        let second = Job::take(&out, "two", "c").unwrap();
+        assert_eq!((held.jobs(), held.is_claimed()), (vec![], true));
+        drop(held);
+        assert_eq!((claimed(&out), claimed(&second.trace)), (Some("two".into()), Some("two".into())));
+        drop(Held { out: &out, run: "two" });
+        assert!(!other.parts().exists() && !second.parts().exists());
+    }
+
+    /// After a crash inside the launcher the next program is the first of its run, and has the name that was asked for.
+    #[test]
+    fn way_is_made_for_the_first_program() {
+        let folder = Scratch::new("way");
+        let out = folder.path("x.rfn");
+        let gone = "run=old job= host=h process=1 since=1 boot=before space=s old=";
+        let gone = gone.replace("host=h", &format!("host={}", claim::host_name()));
+        let private = Private::make(&part::directory(&out)).unwrap();
+        for (note, text) in [("claim", gone.as_str()), ("job.1", "1 old"), ("done.1", "nothing")] {
+            private.leave(note.as_ref(), text).unwrap();
+        }
+        make_way(&out, Some("new"), true).unwrap();
+        let job = Job::take(&out, "new", "new").unwrap();
+        assert_eq!((job.place, job.trace, job.instead), (1, out, None));
     }
 }

@@ -22,7 +22,7 @@ pub use env::env;
 pub use settings::{Flags, Settings};
 
 use refrain_tracefile::claim::{self, Done, Job, numbered};
-use refrain_tracefile::part;
+use refrain_tracefile::part::{self, Part};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::{Error, Replace, Stamp, Target, is_device};
 use refrain_views::human::plural;
@@ -59,6 +59,8 @@ struct Plan {
     place: Place,
     words: Vec<OsString>,
     env: Vec<(&'static str, OsString)>,
+    /// What the run is called.
+    run: String,
     /// Absolute.
     out: PathBuf,
     /// As the user would write it.
@@ -85,7 +87,7 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
     if plan.place == Place::Inside {
         return Err(not_started(&plan.words[0], &command.exec()));
     }
-    let held = hold::Held { out: &plan.out };
+    let held = hold::Held { out: &plan.out, run: &plan.run };
     let status = wait::run(&mut command, plan.patience).map_err(|e| not_started(&plan.words[0], &e))?;
     let jobs = held.jobs();
     let lacking = |job: &Job| !matches!(job.done, Some(Done::Whole(_)));
@@ -95,7 +97,7 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
         let (command, name) = (Path::new(&plan.words[0]).display(), recover::signal_name(signal.into()));
         say(&format!("{command} ended with {}, which stands for {name}", wait::exit_code(status)));
     }
-    report(&plan, &before, &jobs, status.success());
+    report(&plan, &before, &jobs, held.is_claimed(), status.success());
     Ok(ExitCode::from(wait::exit_code(status)))
 }
 
@@ -161,7 +163,7 @@ fn plan(
     variables.push(("REFRAIN_COMMAND", joined(words)));
     // Of the same job several runs may be left; inside, all processes have to agree, and only the launcher's name will do.
     if place == Place::Outside {
-        variables.push(("REFRAIN_RUN", run.into()));
+        variables.push(("REFRAIN_RUN", run.clone().into()));
     }
     // Nobody is left to print the closing line when this process has become the program, and of what went into a device
     // only the one who wrote it can tell.
@@ -181,7 +183,7 @@ fn plan(
     let grace = Duration::from_secs(settings.grace.into());
     let patience = wait::Patience { launcher: analysis.launcher.is_some(), grace };
     let Settings { quiet, force, .. } = *settings;
-    Ok(Plan { place, words, env: variables, out, shown, quiet, force, patience })
+    Ok(Plan { place, words, env: variables, run, out, shown, quiet, force, patience })
 }
 
 fn place(analysis: &command::Analysis, env: impl Fn(&str) -> Option<OsString>) -> Place {
@@ -306,12 +308,14 @@ struct Before {
     alone: Vec<(PathBuf, Option<Stamp>)>,
     /// Directories.
     parts_alone: Vec<PathBuf>,
+    parts_spawned: Vec<PathBuf>,
 }
 
 impl Before {
     fn now(out: &Path) -> Before {
         let traces = alone(out, TRACE).into_iter().map(|path| (path.clone(), Stamp::of(&path)));
-        Before { out: Stamp::of(out), alone: traces.collect(), parts_alone: alone(out, PARTS) }
+        let parts_spawned = spawned_parts(out).into_iter().map(|(parts, _)| parts).collect();
+        Before { out: Stamp::of(out), alone: traces.collect(), parts_alone: alone(out, PARTS), parts_spawned }
     }
 }
 
@@ -342,27 +346,36 @@ fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     }
 }
 
-fn report(plan: &Plan, before: &Before, jobs: &[Job], success: bool) {
+/// `claimed`: programs say what they wrote.
+fn report(plan: &Plan, before: &Before, jobs: &[Job], claimed: bool, success: bool) {
     if is_device(&plan.out) {
         return;
     }
+    let own = |parts: &PathBuf, before: &[PathBuf]| !before.contains(parts) && are_of_run(parts, &plan.run);
     for (parts, out) in spawned_parts(&plan.out) {
-        take_in(&parts, &out, false, forced(plan.force));
+        if own(&parts, &before.parts_spawned) {
+            take_in(&parts, &out, false, forced(plan.force));
+        }
     }
-    for parts in alone(&plan.out, PARTS).into_iter().filter(|parts| !before.parts_alone.contains(parts)) {
-        take_in(&parts, &parts.with_extension(""), false, forced(plan.force));
+    for parts in alone(&plan.out, PARTS) {
+        if own(&parts, &before.parts_alone) {
+            take_in(&parts, &parts.with_extension(""), false, forced(plan.force));
+        }
     }
-    report_first(plan, before, jobs.first(), success);
+    report_first(plan, before, jobs.first(), claimed, success);
     for job in jobs.iter().skip(1) {
         report_another(plan, job);
     }
 }
 
 /// Of the program that has the run's own name, or of all that came of the run where no program got as far as having one.
-fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, success: bool) {
-    let wrote = match job.and_then(|job| job.done) {
+fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, claimed: bool, success: bool) {
+    let done = job.and_then(|job| job.done);
+    let wrote = match done {
         Some(done) => done.wrote(),
-        // It never came to its end, or wrote nothing down: what is new must be its own.
+        // It never came to its end: what is new is another's.
+        None if claimed => None,
+        // Nobody can say so here: what is new must be its own.
         None => Stamp::of(&plan.out).filter(|stamp| Some(*stamp) != before.out),
     };
     // What another than this run wrote meanwhile is not replaced, with or without --force.
@@ -370,19 +383,9 @@ fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, success: bool) 
         Some(stamp) => Replace::Only(stamp),
         None => Replace::old(plan.force, before.out),
     };
-    let parts = part::directory(&plan.out);
-    match job.and_then(|job| job.done) {
-        // So these are another program's, which the launcher does not tell from the first.
-        Some(Done::Whole(_)) => {
-            let other = claim::free_name(&plan.out);
-            if take_in(&parts, &other, false, Replace::Nothing) && !plan.quiet {
-                crate::reading::say_closing(&other, &other);
-            }
-        }
-        _ => drop(take_in(&parts, &plan.out, wrote.is_some(), replace)),
-    }
+    let own = has_trace(plan, &plan.out, done, wrote, replace);
     let after = Stamp::of(&plan.out);
-    let none = after.is_none() || after == before.out;
+    let none = !own || after.is_none() || after == before.out;
     let new = |path: &PathBuf| !before.alone.contains(&(path.clone(), Stamp::of(path)));
     let alone: Vec<PathBuf> = alone(&plan.out, TRACE).into_iter().filter(new).collect();
     if let (true, Some(first), Some(last)) = (none, alone.first(), alone.last()) {
@@ -392,7 +395,11 @@ fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, success: bool) 
             say(&format!("{each}, each with a trace of its own -> {}{last}", first.display()));
         }
     } else if none {
-        let old = if after.is_some() { "; the file that is there is from before" } else { "" };
+        let old = match after {
+            None => "",
+            after if after == before.out => "; the file that is there is from before",
+            _ => "; the file that is there came meanwhile, and nothing says that this run wrote it",
+        };
         let why: &[&str] = if success {
             &[
                 "Unless a line above says why: the program made no MPI call, calls MPI through pointers from dlsym, is",
@@ -409,16 +416,29 @@ fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, success: bool) 
 
 /// Of a program after the first, whose trace has a name that nothing had before.
 fn report_another(plan: &Plan, job: &Job) {
-    let wrote = Stamp::of(&job.trace);
-    let replace = Replace::old(true, wrote);
-    take_in(&job.parts(), &job.trace, wrote.is_some(), replace);
+    let wrote = job.done.and_then(Done::wrote);
+    let own = has_trace(plan, &job.trace, job.done, wrote, Replace::old(true, wrote));
     let name = job.trace.file_name().unwrap_or_default();
     let shown = plan.shown.with_file_name(name);
-    if !job.trace.exists() {
+    if !own || !job.trace.exists() {
         say(&format!("no trace was written to {}", shown.display()));
     } else if !plan.quiet {
         crate::reading::say_closing(&job.trace, &shown);
     }
+}
+
+/// Whether a program has its trace, which it wrote, or which is made here of the parts that it left.
+fn has_trace(plan: &Plan, out: &Path, done: Option<Done>, wrote: Option<Stamp>, replace: Replace) -> bool {
+    let parts = part::directory(out);
+    // So these are another program's, which the launcher does not tell from this one.
+    if let Some(Done::Whole(_)) = done {
+        let other = claim::free_name(&plan.out);
+        if take_in(&parts, &other, false, Replace::Nothing) && !plan.quiet {
+            crate::reading::say_closing(&other, &other);
+        }
+        return true;
+    }
+    take_in(&parts, out, wrote.is_some(), replace) || wrote.is_some()
 }
 
 fn forced(force: bool) -> Replace {
@@ -461,7 +481,15 @@ fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace) -> bool {
     true
 }
 
-/// What programs that the traced one started have left, and what their traces are called.
+/// Whether a directory has parts of that run, and of no other.
+fn are_of_run(parts: &Path, run: &str) -> bool {
+    let Ok(private) = Private::open(parts) else { return false };
+    let names = recover::names(&private).unwrap_or_default();
+    let mut read = names.iter().filter_map(|name| Part::peek(&private, name).ok()).peekable();
+    read.peek().is_some() && read.all(|part| part.text("run") == Some(run))
+}
+
+/// What programs that the traced one, or another, started have left, and what their traces are called.
 fn spawned_parts(out: &Path) -> Vec<(PathBuf, PathBuf)> {
     let name = format!("{}.", out.file_name().unwrap_or_default().to_string_lossy());
     let stem = out.file_stem().unwrap_or_default().to_string_lossy();
@@ -474,4 +502,30 @@ fn spawned_parts(out: &Path) -> Vec<(PathBuf, PathBuf)> {
         (parts, directory.join(format!("{stem}.spawned-{job}.rfn")))
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    /// What another run's programs left beside ours stays where it is.
+    #[test]
+    fn parts_of_another_run_are_not_taken() {
+        let folder = Scratch::new("spawned");
+        let out = folder.path("x.rfn");
+        let part = |parts: &str, name: &str, run: &str| {
+            let private = Private::make(&folder.path(parts)).unwrap();
+            std::fs::write(private.path().join(name), part::header(&[], &format!("run {run}\n"))).unwrap();
+        };
+        part("x.rfn.1.parts", "0-a-1-0.part", "ours");
+        part("x.rfn.2.parts", "0-a-1-0.part", "theirs");
+        part("x.rfn.3.parts", "0-a-1-0.part", "ours");
+        part("x.rfn.3.parts", "0-a-2-0.part", "theirs");
+        Private::make(&folder.path("x.rfn.4.parts")).unwrap();
+        let mut found: Vec<PathBuf> = spawned_parts(&out).into_iter().map(|(parts, _)| parts).collect();
+        assert_eq!(found.len(), 4);
+        found.retain(|parts| are_of_run(parts, "ours"));
+        assert_eq!(found, [folder.path("x.rfn.1.parts")]);
+    }
 }

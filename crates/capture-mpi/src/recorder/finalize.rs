@@ -344,8 +344,10 @@ fn meeting_place(config: &Config, parts: &Path, prefix: &str) -> PathBuf {
         return temporary_place(prefix);
     }
     match Private::make(parts) {
-        // Without a directory for it there is no trace to meet for.
-        Err(error) if error.kind() != ErrorKind::NotFound => temporary_place(prefix),
+        // Who has no descriptor left has none elsewhere.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotADirectory) => {
+            temporary_place(prefix)
+        }
         _ => parts.to_owned(),
     }
 }

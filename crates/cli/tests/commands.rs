@@ -395,6 +395,42 @@ fn a_launcher_that_does_not_end_is_killed() {
     assert!(!place.path("x.rfn.parts").exists());
 }
 
+/// What `nohup` has set to be ignored is ignored by us and by the program. And who started us may ignore how its children
+/// end: we do not.
+#[test]
+fn signals_that_are_ignored_stay_so() {
+    let place = Place::new("nohup");
+    place.script(
+        "mpiexec",
+        "grep SigIgn /proc/self/status; touch started; until [ -e go ]; do sleep 0.05; done; sleep 0.5; exit 3",
+    );
+    let ignore = || {
+        for signal in [libc::SIGHUP, libc::SIGQUIT, libc::SIGCHLD] {
+            // SAFETY: no function of ours is called for it.
+            if unsafe { libc::signal(signal, libc::SIG_IGN) } == libc::SIG_ERR {
+                return Err(std::io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    };
+    let mut command = place.command(&["run", "--grace", "0", "--out", "x.rfn", "--", "./mpiexec", "./app"]);
+    // SAFETY: what it calls is async-signal-safe.
+    unsafe { std::os::unix::process::CommandExt::pre_exec(&mut command, ignore) };
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    await_file(&place.path("started"));
+    // The program goes on, though no time at all is left to it by a signal that is for it.
+    tell("HUP", child.id());
+    place.file("go", "");
+    let out = child.wait_with_output().unwrap();
+    let ignored = String::from_utf8(out.stdout.clone()).unwrap();
+    let done = Done::of(out);
+    done.check(3, "no trace was written to x.rfn");
+    let ignored = ignored.trim().rsplit('\t').next().unwrap();
+    // Of SIGCHLD a shell takes care itself.
+    let kept = 1 << (libc::SIGHUP - 1) | 1 << (libc::SIGQUIT - 1);
+    assert_eq!(u64::from_str_radix(ignored, 16).unwrap() & kept, kept);
+}
+
 #[test]
 fn a_second_interrupt_is_enough() {
     let place = Place::new("twice");

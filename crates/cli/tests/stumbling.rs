@@ -190,3 +190,63 @@ fn each_process_with_a_trace_of_its_own() {
     done.check(0, "3 processes, each with a trace of its own -> ").check(0, "x.process-1.rfn to ");
     assert!(done.err.contains("x.process-10.rfn") && !done.err.contains("no trace was written"), "{done:?}");
 }
+
+/// Another user exchanges a file and what it must not be all the time: nothing of ours is written where a link leads, and
+/// nobody waits for the other end of a pipe.
+#[test]
+fn a_name_that_changes_while_it_is_looked_at() {
+    use std::ffi::CString;
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::{PermissionsExt, lchown};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    const NOBODY: u32 = 65534;
+    // SAFETY: takes and touches nothing.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root can act as another user");
+        return;
+    }
+    let place = Place::new("exchanged");
+    std::fs::set_permissions(&place.0, PermissionsExt::from_mode(0o1777)).unwrap();
+    place.file("in.din", "0 10\n");
+    std::fs::create_dir(place.path("home")).unwrap();
+    place.file("home/precious", "years of work");
+    let at = |name: &str| CString::new(place.path(name).as_os_str().as_bytes()).unwrap();
+    let (name, other) = (at("x.raw"), at("other"));
+    let over = AtomicBool::new(false);
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    std::thread::scope(|scope| {
+        let _over = Over(&over);
+        scope.spawn(|| {
+            // SAFETY: numbers only. Asked of the kernel itself, it is this thread alone that becomes another user.
+            assert_eq!(unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) }, 0);
+            while !over.load(Ordering::Relaxed) {
+                let (cwd, exchange) = (libc::AT_FDCWD, libc::RENAME_EXCHANGE);
+                // SAFETY: both names are live and end in a zero.
+                unsafe { libc::renameat2(cwd, name.as_ptr(), cwd, other.as_ptr(), exchange) };
+            }
+        });
+        for round in 0..120 {
+            place.file("x.raw", "the attacker's");
+            match round % 3 {
+                0 => symlink("home/precious", place.path("other")).unwrap(),
+                1 => symlink("home/new", place.path("other")).unwrap(),
+                _ => assert!(make(&place, "mkfifo -m 666 other")),
+            }
+            for file in ["x.raw", "other"] {
+                lchown(place.path(file), Some(NOBODY), Some(NOBODY)).unwrap();
+            }
+            let force = if round % 4 == 0 { "" } else { "--force" };
+            place.refrain(&format!("convert {force} --to raw in.din x.raw"));
+            assert_eq!(place.read("home/precious"), b"years of work", "round {round}");
+            assert_eq!(std::fs::read_dir(place.path("home")).unwrap().count(), 1, "round {round}");
+            for file in ["x.raw", "other"] {
+                let _ = std::fs::remove_file(place.path(file));
+            }
+        }
+    });
+}

@@ -140,6 +140,15 @@ fn another_user_makes_the_directory_first() {
     }
 }
 
+/// Tells an attacker to end by a file, also where the test fails.
+struct Over(PathBuf);
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        let _ = fs::write(&self.0, "");
+    }
+}
+
 /// Links of all the names that come next, made as soon as a name is known.
 #[test]
 #[ignore = "needs MPI: `make test`"]
@@ -157,9 +166,9 @@ fn another_user_plants_links() {
             text(&precious)
         );
         std::thread::scope(|scope| {
+            let _over = Over(shared.path("t.rfn.over"));
             scope.spawn(|| as_other(NOBODY, &plant));
             let inside = traced(library, &shared.path("t.rfn"), true, &[]);
-            fs::write(shared.path("t.rfn.over"), "").unwrap();
             assert_eq!(inside.outcome.code, 0, "{}", inside.outcome.stderr);
         });
         is_as_it_was(&precious);
@@ -517,6 +526,17 @@ fn two_runs_at_the_same_time_inside_the_launcher() {
     }
 }
 
+/// Processes that do not outlive the test, also where it fails.
+struct Killed(Vec<(u32, u32)>);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        if !self.0.is_empty() {
+            run::kill("-KILL", &self.0);
+        }
+    }
+}
+
 /// A run that was killed blocks nobody: what it left is cleared with leave.
 #[test]
 #[ignore = "needs MPI: `make test`"]
@@ -528,11 +548,16 @@ fn what_a_killed_run_left() {
         let script = format!("echo $PPID >process; exec {spin}");
         let mut killed = start(&folder, "killed", &["run", "-o", "x.rfn", "--", "sh", "-c", &script]);
         let parts = folder.join("x.rfn.parts");
-        assert!(until(|| run::processes(&parts).len() == 2));
-        let left = run::processes(&parts);
-        let process = fs::read_to_string(folder.join("process")).unwrap().trim().parse().unwrap();
+        let mut ranks_left = Killed(Vec::new());
+        let both = until(|| {
+            ranks_left.0 = run::processes(&parts);
+            ranks_left.0.len() == 2
+        });
+        let process: u32 = fs::read_to_string(folder.join("process")).unwrap().trim().parse().unwrap();
         run::kill("-KILL", &[(0, process)]);
         let _ = killed.wait();
+        assert!(both, "{}", fs::read_to_string(folder.join("killed.err")).unwrap());
+        let left = ranks_left.0.clone();
         // Its ranks still run: their place is not taken, whatever is forced.
         let beside = shell(&folder, &["--force"], &format!("exec {}", ring(library, 3)));
         assert!(beside.stderr.contains("-> x.2.rfn"), "{}", beside.stderr);
@@ -545,6 +570,8 @@ fn what_a_killed_run_left() {
             stat.rsplit(')').next().unwrap_or("").trim_start().chars().next().is_none_or(|s| "ZX".contains(s))
         };
         assert!(until(|| left.iter().all(|(_, process)| gone(*process))));
+        // Their numbers may be others' by now.
+        ranks_left.0.clear();
         let refused = shell(&folder, &[], &format!("exec {}", ring(library, 2)));
         assert!(refused.code == 2 && refused.stderr.contains("refrain recover"), "{}", refused.stderr);
         let forced = shell(&folder, &["--force"], &format!("exec {}", ring(library, 2)));

@@ -2,15 +2,22 @@
 //! renamed over, and in a directory that others may write to, nobody else chooses where we write.
 
 use std::collections::hash_map::RandomState;
+use std::ffi::OsString;
 use std::fmt;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use rustix::fs::OFlags;
+pub use rustix::fs::FileType;
+use rustix::fs::{
+    AtFlags, CWD, Mode, OFlags, PROC_SUPER_MAGIC, Stat, fstat, fstatfs, openat, readlinkat, stat, statat,
+};
+use rustix::io::Errno;
 
 use crate::{Error, Trace};
 
@@ -32,60 +39,159 @@ pub enum Target {
 /// Where what is written to `path` goes. Files are for replacing with `overwrite` only; directories, pipes, sockets and
 /// disks never are. Links and devices of other users are not used in a directory that they may write to.
 pub fn target(path: &Path, overwrite: bool) -> Result<Target, Error> {
-    let exists = || Error::Exists { path: path.into() };
-    let end = follow(path)?;
-    let about = match fs::metadata(path) {
-        Ok(about) => about,
-        // A link to nowhere is something too.
-        Err(error)
-            if error.kind() == ErrorKind::NotFound && !overwrite && fs::symlink_metadata(path).is_ok() =>
-        {
-            return Err(exists());
+    let end = End::of(path)?;
+    match end.kind() {
+        Some(FileType::CharacterDevice) => Ok(Target::Device(path.into())),
+        Some(FileType::RegularFile) | None => {
+            end.unless_taken(path, overwrite)?;
+            Ok(Target::File(end.path))
         }
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Target::File(end)),
-        Err(error) => return Err(Error::Io { action: "write", path: path.into(), error }),
+        Some(kind) => Err(no_file(path, kind)),
+    }
+}
+
+fn no_file(path: &Path, kind: FileType) -> Error {
+    let what = match kind {
+        FileType::Directory => "a directory",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        _ => "a disk",
     };
-    let kind = about.file_type();
-    if kind.is_char_device() {
-        return Ok(Target::Device(path.into()));
-    }
-    if kind.is_file() {
-        let file = || fs::canonicalize(path).map(Target::File).map_err(failed("write", path));
-        return if overwrite { file() } else { Err(exists()) };
-    }
-    let kinds = [(kind.is_dir(), "a directory"), (kind.is_fifo(), "a pipe"), (kind.is_socket(), "a socket")];
-    let what = kinds.iter().find(|(is, _)| *is).map_or("a disk", |(_, what)| what);
-    Err(Error::NoFile { path: path.into(), what })
+    Error::NoFile { path: path.into(), what }
 }
 
-/// Where links lead, step by step, so that each of them is looked at.
-fn follow(path: &Path) -> Result<PathBuf, Error> {
-    /// As many links in a row as Linux follows.
-    const LINKS: usize = 40;
-    let mut end = path.to_owned();
-    for _ in 0..LINKS {
-        check_planted(&end)?;
-        let Ok(next) = fs::read_link(&end) else { break };
-        end = end.parent().unwrap_or(Path::new("")).join(next);
-    }
-    Ok(end)
+/// Where a name leads to, links and all.
+///
+/// Others may change what a name means between two looks at it. So each name on the way is looked at once: what was found
+/// is held by a descriptor, and everything asked is asked of that. Nobody may go back to the name that was given.
+#[derive(Debug)]
+pub struct End {
+    path: PathBuf,
+    there: Option<Thing>,
+    is_linked: bool,
 }
 
-/// Refuses links, pipes and devices that somebody else put into a directory where others may write. Those of the
+/// What has a name, whatever has it later.
+#[derive(Debug)]
+struct Thing {
+    /// A mere place: nothing was opened to read or write, which would wait for the other end of a pipe.
+    place: OwnedFd,
+    about: Stat,
+}
+
+impl Thing {
+    fn at(directory: impl AsFd, name: &Path, more: OFlags) -> rustix::io::Result<Option<Thing>> {
+        match openat(directory, name, OFlags::PATH | OFlags::CLOEXEC | more, Mode::empty()) {
+            Ok(place) => Ok(Some(Thing { about: fstat(&place)?, place })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.about.st_mode)
+    }
+
+    /// The kernel's own link in `/proc`, which leads to what a process has open. Its text may be no name at all.
+    fn is_of_kernel(&self) -> bool {
+        fstatfs(&self.place).is_ok_and(|system| system.f_type == PROC_SUPER_MAGIC)
+    }
+}
+
+impl End {
+    /// Follows the links from `path`. An error where one of them, or what they lead to, is not to be trusted.
+    pub fn of(path: &Path) -> Result<End, Error> {
+        /// As many links in a row as Linux follows.
+        const LINKS: usize = 40;
+        let mut end = End { path: path.to_owned(), there: None, is_linked: false };
+        for _ in 0..LINKS {
+            match end.step() {
+                Ok(Step::Next(next)) => {
+                    end.path = directory_of(&end.path).join(next);
+                    end.is_linked = true;
+                }
+                Ok(Step::End(there)) => return Ok(End { there, ..end }),
+                Ok(Step::Planted) => return Err(Error::Planted { path: end.path }),
+                Err(error) => return Err(failed("write", path)(error.into())),
+            }
+        }
+        Err(failed("write", path)(Errno::LOOP.into()))
+    }
+
+    fn step(&self) -> rustix::io::Result<Step> {
+        let Some(directory) = Thing::at(CWD, directory_of(&self.path), OFlags::DIRECTORY)? else {
+            return Ok(Step::End(None));
+        };
+        // A path without a name is a directory's, as the one above it is.
+        let name = self.path.file_name().map_or(Path::new("."), Path::new);
+        let Some(found) = Thing::at(&directory.place, name, OFlags::NOFOLLOW)? else {
+            return Ok(Step::End(None));
+        };
+        if is_planted(&found, &directory) {
+            return Ok(Step::Planted);
+        }
+        if found.kind() != FileType::Symlink {
+            return Ok(Step::End(Some(found)));
+        }
+        if found.is_of_kernel()
+            && let Some(open) = Thing::at(&directory.place, name, OFlags::empty())?
+            && open.kind() != FileType::RegularFile
+        {
+            return Ok(Step::End(Some(open)));
+        }
+        let text = readlinkat(&found.place, "", Vec::new())?;
+        Ok(Step::Next(PathBuf::from(OsString::from_vec(text.into_bytes()))))
+    }
+
+    /// What was found there; nothing where the name is free, or the links lead nowhere.
+    pub fn kind(&self) -> Option<FileType> {
+        self.there.as_ref().map(Thing::kind)
+    }
+
+    /// Where the links led.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An error where there is a file, or a link to nowhere, and it may not be replaced. `shown` is what the user calls it.
+    pub fn unless_taken(&self, shown: &Path, overwrite: bool) -> Result<(), Error> {
+        // A link to nowhere is something too.
+        let is_taken = self.there.is_some() || self.is_linked;
+        if is_taken && !overwrite { Err(Error::Exists { path: shown.into() }) } else { Ok(()) }
+    }
+
+    /// Opens what was found, to write: a device or a pipe. What has its name by now is not touched.
+    pub fn open(&self) -> io::Result<File> {
+        let there = self.there.as_ref().ok_or(ErrorKind::NotFound)?;
+        // It may be a terminal, which is not to become ours.
+        let flags = OFlags::NOCTTY.bits() as i32;
+        let by_number = format!("/proc/self/fd/{}", there.place.as_raw_fd());
+        OpenOptions::new().write(true).custom_flags(flags).open(by_number)
+    }
+
+    fn stamp(&self) -> Option<Stamp> {
+        self.there.as_ref().map(|there| Stamp::from(&there.about))
+    }
+}
+
+enum Step {
+    /// A link that leads there.
+    Next(PathBuf),
+    End(Option<Thing>),
+    Planted,
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether it is a link, a pipe or a device that somebody else put into a directory where others may write. Those of the
 /// directory's owner and of root are meant to be there. Plain files are replaced, not written into, and only with leave.
-pub fn check_planted(path: &Path) -> Result<(), Error> {
+fn is_planted(found: &Thing, directory: &Thing) -> bool {
     const SHARED: u32 = 0o022;
-    let Ok(about) = fs::symlink_metadata(path) else { return Ok(()) };
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if about.is_file() || about.is_dir() || !fs::metadata(directory).is_ok_and(|d| d.mode() & SHARED != 0) {
-        return Ok(());
-    }
-    let own = [rustix::process::geteuid().as_raw(), 0];
-    let of_directory = |about: &Metadata| fs::metadata(directory).is_ok_and(|d| d.uid() == about.uid());
-    if own.contains(&about.uid()) || of_directory(&about) {
-        return Ok(());
-    }
-    Err(Error::Planted { path: path.into() })
+    let harmless = [FileType::RegularFile, FileType::Directory].contains(&found.kind());
+    let trusted = [rustix::process::geteuid().as_raw(), 0, directory.about.st_uid];
+    !harmless && directory.about.st_mode & SHARED != 0 && !trusted.contains(&found.about.st_uid)
 }
 
 /// What tells one file from the next under the same name.
@@ -99,13 +205,18 @@ pub struct Stamp {
 
 impl Stamp {
     pub fn of(path: &Path) -> Option<Stamp> {
-        let about = path.metadata().ok()?;
-        Some(Stamp {
-            device: about.dev(),
-            inode: about.ino(),
-            seconds: about.mtime(),
-            nanoseconds: about.mtime_nsec(),
-        })
+        stat(path).ok().map(|about| Stamp::from(&about))
+    }
+}
+
+impl From<&Stat> for Stamp {
+    fn from(about: &Stat) -> Stamp {
+        Stamp {
+            device: about.st_dev,
+            inode: about.st_ino,
+            seconds: about.st_mtime,
+            nanoseconds: about.st_mtime_nsec as i64,
+        }
     }
 }
 
@@ -134,6 +245,8 @@ impl FromStr for Stamp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
     Nothing,
+    /// No file. But the name may be a link of one's own to where no file is yet.
+    NoFile,
     /// This one and no other.
     Only(Stamp),
     Anything,
@@ -142,7 +255,17 @@ pub enum Replace {
 impl Replace {
     /// What was there, if it may be replaced at all.
     pub fn old(allowed: bool, old: Option<Stamp>) -> Replace {
-        old.filter(|_| allowed).map_or(Replace::Nothing, Replace::Only)
+        if allowed { old.map_or(Replace::NoFile, Replace::Only) } else { Replace::Nothing }
+    }
+
+    /// Whether the name may be used where it leads to this file, or by a link to nowhere.
+    fn allows(self, there: Option<Stamp>) -> bool {
+        match self {
+            Replace::Nothing => false,
+            Replace::NoFile => there.is_none(),
+            Replace::Only(stamp) => there == Some(stamp),
+            Replace::Anything => true,
+        }
     }
 }
 
@@ -158,21 +281,22 @@ pub fn save(trace: &Trace, path: impl AsRef<Path>, overwrite: bool) -> Result<u6
 
 /// As `save`, where one file may be replaced and others not.
 pub fn save_as(trace: &Trace, shown: &Path, replace: Replace) -> Result<u64, Error> {
-    let may = || match replace {
-        Replace::Nothing => false,
-        Replace::Only(stamp) => Stamp::of(shown) == Some(stamp),
-        Replace::Anything => true,
-    };
-    let path = &match target(shown, may())? {
-        Target::File(path) => path,
-        Target::Device(path) => {
+    let end = End::of(shown)?;
+    match end.kind() {
+        Some(FileType::CharacterDevice) => {
             let bytes = crate::write(trace);
-            // It may be a terminal, which is not to become ours.
-            let flags = OFlags::NOCTTY.bits() as i32;
-            let device = OpenOptions::new().write(true).custom_flags(flags).open(&path);
-            device.and_then(|mut file| file.write_all(&bytes)).map_err(failed("write", &path))?;
+            end.open().and_then(|mut file| file.write_all(&bytes)).map_err(failed("write", shown))?;
             return Ok(bytes.len() as u64);
         }
+        Some(FileType::RegularFile) | None => {}
+        Some(kind) => return Err(no_file(shown, kind)),
+    }
+    end.unless_taken(shown, replace.allows(end.stamp()))?;
+    let path = end.path();
+    // A link that came meanwhile is not followed: it has another stamp.
+    let may = || {
+        let there = || statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+        replace == Replace::Anything || there().is_ok_and(|there| replace.allows(Some(Stamp::from(&there))))
     };
     let bytes = crate::write(trace);
     let (temporary, mut file) = beside(path)?;

@@ -31,7 +31,7 @@ use model::Model;
 use pack::{Decoder, Encoder};
 use token::{Put, Token};
 
-pub use disk::{Replace, Stamp, Target, check_planted, is_device, open, put_in_place, save, save_as, target};
+pub use disk::{End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, save, save_as, target};
 pub use error::Error;
 
 pub const MAGIC: [u8; 4] = *b"\x93RFN";

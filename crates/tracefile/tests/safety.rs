@@ -471,3 +471,82 @@ fn only_files_are_replaced() {
     assert!(left.flatten().all(|entry| !entry.file_name().to_string_lossy().contains("part")));
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+/// What a link to nowhere leads to is made where replacing is allowed and nothing was there; what came since stays.
+#[test]
+fn a_link_to_nowhere_is_followed_with_leave() {
+    use refrain_tracefile::{Replace, Stamp, save_as};
+    use std::os::unix::fs::symlink;
+    let directory = std::env::temp_dir().join(format!("refrain-tracefile-nowhere-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let (link, file) = (directory.join("link"), directory.join("file"));
+    symlink("file", &link).unwrap();
+    let old = Stamp::of(&link);
+    assert_eq!(old, None);
+    let refused = save_as(&small(), &link, Replace::old(false, old));
+    assert!(matches!(refused, Err(Error::Exists { .. })) && !file.exists());
+    save_as(&small(), &link, Replace::old(true, old)).unwrap();
+    assert!(link.is_symlink() && open(&file).unwrap() == small());
+    // By now there is a file, which was not there before.
+    for shown in [&link, &file] {
+        let refused = save_as(&Trace::default(), shown, Replace::old(true, old));
+        assert!(matches!(refused, Err(Error::Exists { .. })) && open(&file).unwrap() == small());
+    }
+    save_as(&Trace::default(), &link, Replace::old(true, Stamp::of(&link))).unwrap();
+    assert!(link.is_symlink() && open(&file).unwrap() == Trace::default());
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// Another user exchanges a file and a link of the same directory all the time: what the link leads to is never touched.
+#[test]
+fn a_name_that_changes_while_it_is_looked_at() {
+    use rustix::fs::{CWD, Mode, RenameFlags, renameat_with};
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    const NOBODY: u32 = 65534;
+    const ROUNDS: usize = 400;
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can act as another user");
+        return;
+    }
+    let directory = std::env::temp_dir().join(format!("refrain-tracefile-swap-{}", std::process::id()));
+    let home = directory.join("home");
+    fs::create_dir_all(&home).unwrap();
+    fs::set_permissions(&directory, fs::Permissions::from_mode(Mode::SVTX.as_raw_mode() | 0o777)).unwrap();
+    let precious = home.join("precious");
+    fs::write(&precious, "years of work").unwrap();
+    let (name, other) = (directory.join("x.rfn"), directory.join("other"));
+    let over = AtomicBool::new(false);
+    struct Over<'a>(&'a AtomicBool);
+    impl Drop for Over<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+    let mut saved = 0;
+    std::thread::scope(|scope| {
+        let _over = Over(&over);
+        scope.spawn(|| {
+            let nobody = rustix::thread::Uid::from_raw(NOBODY);
+            rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+            while !over.load(Ordering::Relaxed) {
+                // They are not always both there.
+                let _ = renameat_with(CWD, &name, CWD, &other, RenameFlags::EXCHANGE);
+            }
+        });
+        for round in 0..ROUNDS {
+            let leads_to = if round % 3 == 0 { home.join("new") } else { precious.clone() };
+            fs::write(&name, "the attacker's").unwrap();
+            lchown(&name, Some(NOBODY), Some(NOBODY)).unwrap();
+            symlink(leads_to, &other).unwrap();
+            lchown(&other, Some(NOBODY), Some(NOBODY)).unwrap();
+            saved += usize::from(save(&small(), &name, round % 5 != 0).is_ok());
+            assert_eq!(fs::read_to_string(&precious).unwrap(), "years of work", "round {round}");
+            assert_eq!(fs::read_dir(&home).unwrap().count(), 1, "round {round}");
+            let _ = (fs::remove_file(&name), fs::remove_file(&other));
+        }
+    });
+    assert!(saved > 0);
+    fs::remove_dir_all(&directory).unwrap();
+}

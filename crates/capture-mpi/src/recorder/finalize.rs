@@ -1,6 +1,7 @@
 //! The end of a recording: merge over MPI, write on rank 0. Runs before the program's `MPI_Finalize` is passed on.
 
 use std::ffi::CString;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -236,6 +237,10 @@ fn together(
     let own = arrival::Rank { rank, size, obstacle: obstacle(pmpi, user, ending) };
     match arrival::meet(&place, prefix, own, config.patience, || pmpi.progress()) {
         Ok(Met::All(meeting)) => Ok(Some(meeting)),
+        // The others are in their own place still: one that is alone in another is not who knows.
+        Ok(Met::NotAll(Some(Why::Missing(_)))) if own.obstacle == Some(Obstacle::User) && rank != 0 => {
+            Err(None)
+        }
         Ok(Met::NotAll(why)) => Err(why.map(|why| match why {
             Why::Missing(ranks) => format!(
                 "{} not come to MPI_Finalize within {} s: still at work or stopped (--patience waits longer), not \
@@ -354,16 +359,26 @@ pub fn meeting_name(config: &Config) -> String {
     format!("{}\n{}", config.run, config.job)
 }
 
-/// Where the ranks meet. A device has no place beside it: then it is the directory for temporary files, which only the
-/// ranks of one host share.
+/// Where the ranks meet: where their parts are. A device has no such place, and another user may have taken it. Then it is
+/// the directory for temporary files, which only the ranks of one host share. What is refused to one rank of a host is
+/// refused to all that are the same user's, so that they all go to the same place.
 fn meeting_place(config: &Config, parts: &Path, prefix: &str) -> PathBuf {
     if is_device(&config.out) {
-        // SAFETY: takes and touches nothing.
-        let user = unsafe { libc::geteuid() };
-        std::env::temp_dir().join(format!("refrain-{user}-{}", prefix.trim_end_matches('.')))
-    } else {
-        parts.to_owned()
+        return temporary_place(prefix);
     }
+    match Private::make(parts) {
+        // Who has no descriptor left has none elsewhere.
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::NotADirectory) => {
+            temporary_place(prefix)
+        }
+        _ => parts.to_owned(),
+    }
+}
+
+fn temporary_place(prefix: &str) -> PathBuf {
+    // SAFETY: takes and touches nothing.
+    let user = unsafe { libc::geteuid() };
+    std::env::temp_dir().join(format!("refrain-{user}-{}", prefix.trim_end_matches('.')))
 }
 
 /// In `MPI_Init`, on rank 0: files of an earlier meeting must not be taken for those of this one. A name tells them apart,
@@ -373,9 +388,10 @@ pub fn sweep(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Jo
         return;
     }
     let prefix = arrival::prefix(&meeting_name(config));
-    let place = meeting_place(config, &parts(config, spawned, alone, job), &prefix);
-    if let Ok(directory) = Private::open(&place) {
-        arrival::sweep(&directory, &prefix);
+    for place in [parts(config, spawned, alone, job), temporary_place(&prefix)] {
+        if let Ok(directory) = Private::open(&place) {
+            arrival::sweep(&directory, &prefix);
+        }
     }
 }
 

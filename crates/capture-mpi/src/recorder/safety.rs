@@ -20,6 +20,7 @@ use super::{arrival, endings, finalize};
 use crate::apart::apart;
 use crate::clock::Moment;
 use crate::guard::say;
+use crate::pages;
 use crate::{footprint, state};
 
 /// The tail's first size, unless a test says otherwise.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use refrain_addresses::{Error, Format, Reader, open, open_after};
+use refrain_tracefile::{End, FileType};
 
 use crate::failure::{Failure, not_read, not_saved};
 
@@ -158,25 +159,20 @@ impl Target {
         }
         let cannot =
             |error: io::Error| Failure::new(format!("{} cannot be written: {error}", path.display()));
-        refrain_tracefile::check_planted(path).map_err(|error| not_saved(&error))?;
-        match path.metadata() {
-            Ok(about) if about.is_dir() => {
+        // Looked at once: others may change what the name means.
+        let end = End::of(path).map_err(|error| not_saved(&error))?;
+        match end.kind() {
+            Some(FileType::Directory) => {
                 return Err(Failure::new(format!("{} is a directory", path.display())));
             }
-            Ok(about) if !about.is_file() => {
-                return File::options().write(true).open(path).map(Target::Special).map_err(cannot);
-            }
-            _ => {}
+            Some(FileType::RegularFile) | None => {}
+            Some(_) => return end.open().map(Target::Special).map_err(cannot),
         }
-        // A link to nowhere is something too.
-        if path.symlink_metadata().is_ok() && !force {
+        if end.unless_taken(path, force).is_err() {
             let failure = Failure::new(format!("{} exists already", path.display()));
             return Err(failure.help("`--force` replaces it"));
         }
-        let shown = path.to_owned();
-        let path = match refrain_tracefile::target(path, true).map_err(|error| not_saved(&error))? {
-            refrain_tracefile::Target::File(path) | refrain_tracefile::Target::Device(path) => path,
-        };
+        let (path, shown) = (end.path().to_owned(), path.to_owned());
         let (file, part) = beside(&path, &format!(".{}", std::process::id())).map_err(cannot)?;
         Ok(Target::File { file, part, path, shown, force })
     }

@@ -32,11 +32,21 @@ pub struct Patience {
 /// The signals stay blocked in this process afterwards while they are pending, so that an interrupted run still gets
 /// its closing line.
 pub fn run(command: &mut Command, patience: Patience) -> io::Result<ExitStatus> {
-    let set = signal_set();
+    let set = signal_set()?;
+    // Who ignores the end of children is never told how they ended. The program ignores it still.
+    let children_ignored = is_ignored(libc::SIGCHLD)?;
+    if children_ignored {
+        set_disposition(libc::SIGCHLD, libc::SIG_DFL)?;
+    }
     let before = block(&set)?;
-    // SAFETY: pthread_sigmask is async-signal-safe, and the closure owns the mask it reads.
+    // SAFETY: pthread_sigmask and signal are async-signal-safe, and the closure owns the mask it reads.
     unsafe {
-        command.pre_exec(move || set_mask(&before));
+        command.pre_exec(move || {
+            if children_ignored {
+                set_disposition(libc::SIGCHLD, libc::SIG_IGN)?;
+            }
+            set_mask(&before)
+        });
     }
     let mut child = match command.spawn() {
         Ok(child) => child,
@@ -193,17 +203,38 @@ fn family(first: u32) -> Vec<u32> {
     family
 }
 
-fn signal_set() -> libc::sigset_t {
+/// The signals to wait for. What this process was started to ignore, as `nohup` does with SIGHUP, it goes on ignoring, and
+/// so does the program: the kernel would keep such a signal for who waits for it.
+fn signal_set() -> io::Result<libc::sigset_t> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset initialises what it is given.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     // SAFETY: initialised by the line above.
     let mut set = unsafe { set.assume_init() };
     for signal in FOR_THE_PROGRAM.into_iter().chain([libc::SIGCHLD]) {
-        // SAFETY: the set is initialised and the signal numbers are valid.
-        unsafe { libc::sigaddset(&mut set, signal) };
+        if signal == libc::SIGCHLD || !is_ignored(signal)? {
+            // SAFETY: the set is initialised and the signal numbers are valid.
+            unsafe { libc::sigaddset(&mut set, signal) };
+        }
     }
-    set
+    Ok(set)
+}
+
+fn is_ignored(signal: i32) -> io::Result<bool> {
+    let mut now = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: nothing is changed, and the pointer is to a live value of the right type.
+    if unsafe { libc::sigaction(signal, ptr::null(), now.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: sigaction succeeded, so it filled the structure in.
+    Ok(unsafe { now.assume_init() }.sa_sigaction == libc::SIG_IGN)
+}
+
+/// Sets what a signal does to "ignored" or to what the system does by itself. May be called after a fork.
+fn set_disposition(signal: i32, disposition: libc::sighandler_t) -> io::Result<()> {
+    // SAFETY: neither of the two is a function, so none of ours is ever called.
+    let before = unsafe { libc::signal(signal, disposition) };
+    if before == libc::SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Blocks the set and returns the mask as it was.

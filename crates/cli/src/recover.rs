@@ -368,7 +368,7 @@ fn tags(processes: &[Process], size: u32, lossy: &Lossy) -> Option<Tags> {
 }
 
 pub fn signal_name(number: i64) -> String {
-    const NAMES: [(i32, &str); 17] = [
+    const NAMES: [(i32, &str); 18] = [
         (libc::SIGHUP, "SIGHUP"),
         (libc::SIGINT, "SIGINT"),
         (libc::SIGQUIT, "SIGQUIT"),
@@ -377,6 +377,7 @@ pub fn signal_name(number: i64) -> String {
         (libc::SIGABRT, "SIGABRT"),
         (libc::SIGBUS, "SIGBUS"),
         (libc::SIGFPE, "SIGFPE"),
+        (libc::SIGKILL, "SIGKILL"),
         (libc::SIGUSR1, "SIGUSR1"),
         (libc::SIGSEGV, "SIGSEGV"),
         (libc::SIGUSR2, "SIGUSR2"),

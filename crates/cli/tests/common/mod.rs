@@ -50,9 +50,17 @@ impl Place {
     }
 
     pub fn command(&self, words: &(impl Words + ?Sized)) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_refrain"));
         // Who runs the tests may ignore signals, as shells do for what they start in the background.
-        let mut command = Command::new("env");
-        command.args(["--default-signal", env!("CARGO_BIN_EXE_refrain")]);
+        let heed = || {
+            for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {
+                // SAFETY: sets a default action.
+                unsafe { libc::signal(signal, libc::SIG_DFL) };
+            }
+            Ok(())
+        };
+        // SAFETY: what it calls is async-signal-safe.
+        unsafe { std::os::unix::process::CommandExt::pre_exec(&mut command, heed) };
         command.args(words.words()).current_dir(&self.0).stdin(Stdio::null());
         // Tests may themselves run under a launcher, or under Refrain.
         for (name, _) in std::env::vars_os() {

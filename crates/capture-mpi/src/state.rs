@@ -18,7 +18,7 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use refrain_encode::{Now, Requests};
-use refrain_mpi::{Changes, Library};
+use refrain_mpi::{Changes, Library, Waited};
 
 use crate::callbacks;
 use crate::config::Config;
@@ -27,7 +27,7 @@ use crate::memory::real::{Arena, Definition, Real};
 use crate::memory::{bitmap::Bitmap, freed::Freed, gpu, mappings::Mappings, operators};
 use crate::recorder::State;
 use crate::recorder::endings::Shielded;
-use crate::recorder::stream::{self, Lock, Own, Stream, Waited};
+use crate::recorder::stream::{self, Lock, Own, Stream};
 use crate::signals;
 use crate::threads::{self, Threads};
 use crate::wrappers::FUNCTIONS;

@@ -24,6 +24,7 @@ mod objects;
 mod pmpi;
 mod status;
 mod transport;
+mod waited;
 
 pub use abi::{Abi, MissingConstant, handle_size};
 pub use constants::{Class, Constant, Family, Kind, Source, constants};
@@ -33,3 +34,4 @@ pub use objects::Changes;
 pub use pmpi::{Code, MissingFunction, Neighbours, Pmpi, ReturningErrors, ThreadLevel};
 pub use status::RawStatus;
 pub use transport::{LocalTransport, Transport, TransportError, local};
+pub use waited::Waited;

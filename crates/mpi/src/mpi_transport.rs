@@ -1,10 +1,11 @@
 //! The transport over MPI, on a communicator of its own.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::pmpi::{Code, Pmpi};
 use crate::transport::{Transport, TransportError, peer};
+use crate::waited::Waited;
 
 /// The first part of a message carries its length and as much of it as fits; most messages fit.
 const FIRST: usize = 64 * 1024;
@@ -22,8 +23,6 @@ const BRIEFLY: Duration = Duration::from_millis(1);
 const NAP: Duration = Duration::from_millis(1);
 /// How often a rank that waits looks whether the exchange is called off.
 const LOOK: Duration = Duration::from_millis(100);
-/// More than this at once is time in which this process did not run at all: it was stopped. It does not count.
-const GAP: Duration = Duration::from_secs(1);
 
 /// How long a rank waits for another one.
 pub struct Waiting<'a> {
@@ -85,7 +84,7 @@ impl<'a> MpiTransport<'a> {
     fn complete(&self, call: &'static str, request: u64, peer: u32) -> Result<usize, TransportError> {
         let mut request = request;
         let (mut waited, mut looked) = (Duration::ZERO, Duration::ZERO);
-        let mut before = Instant::now();
+        let mut clock = Waited::default();
         loop {
             if let Some(bytes) = self.pmpi.test(&mut request).map_err(failed(call))? {
                 return Ok(bytes);
@@ -95,9 +94,7 @@ impl<'a> MpiTransport<'a> {
             } else {
                 thread::sleep(NAP);
             }
-            let now = Instant::now();
-            waited += now.duration_since(before).min(GAP);
-            before = now;
+            waited = clock.so_far();
             let why = if waited >= self.waiting.most {
                 TransportError::Late { rank: peer, seconds: waited.as_secs() }
             } else if waited - looked >= LOOK && (self.waiting.called_off)() {

@@ -14,9 +14,10 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refrain_fold::ranks::RankList;
+use refrain_mpi::Waited;
 use refrain_tracefile::part::MEETING;
 use refrain_tracefile::private::Private;
 
@@ -28,8 +29,6 @@ const OFTEN: Duration = Duration::from_micros(100);
 const SELDOM: Duration = Duration::from_millis(50);
 /// What one rank more adds to that, so that all together ask a file server at most 20,000 times a second.
 const FOR_EACH: Duration = Duration::from_micros(50);
-/// More than this at once is time in which this process did not run at all: it was stopped. It does not count.
-const GAP: Duration = Duration::from_secs(1);
 
 /// For so long at least a rank that has come and cannot look any more waits until it can again.
 const LAST: Duration = Duration::from_secs(60);
@@ -257,7 +256,7 @@ pub fn meet(
     meeting.come(own)?;
     let seldom = SELDOM.max(FOR_EACH * own.size);
     let (mut waited, mut look) = (Duration::ZERO, Duration::ZERO);
-    let mut before = Instant::now();
+    let mut clock = Waited::default();
     loop {
         if waited >= look {
             match meeting.look(own, waited >= patience) {
@@ -279,9 +278,7 @@ pub fn meet(
         } else {
             thread::sleep(NAP);
         }
-        let now = Instant::now();
-        waited += now.duration_since(before).min(GAP);
-        before = now;
+        waited = clock.so_far();
     }
 }
 

@@ -5,7 +5,7 @@ use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refrain_encode::{Averages, Before, Facts, Folding, Memo, Peers, Record, Requests, Tape};
 
@@ -147,7 +147,7 @@ impl Lock {
     #[cold]
     fn wait(&self) {
         const SPINS: u32 = 100;
-        let mut waited = Waited::default();
+        let mut waited = refrain_mpi::Waited::default();
         for _ in 0..SPINS {
             if self.0.compare_exchange(FREE, HELD, Acquire, Relaxed).is_ok() {
                 return;
@@ -180,30 +180,6 @@ impl Lock {
                 &raw const time,
             )
         };
-    }
-}
-
-/// How long a thread has waited, without the time in which the process was stopped.
-#[derive(Debug)]
-pub struct Waited {
-    looked: Instant,
-    waited: Duration,
-}
-
-impl Default for Waited {
-    fn default() -> Self {
-        Waited { looked: Instant::now(), waited: Duration::ZERO }
-    }
-}
-
-impl Waited {
-    /// Called now and then; more than this between two times is a process that did not run.
-    pub fn so_far(&mut self) -> Duration {
-        const GAP: Duration = Duration::from_secs(1);
-        let now = Instant::now();
-        self.waited += now.duration_since(self.looked).min(GAP);
-        self.looked = now;
-        self.waited
     }
 }
 

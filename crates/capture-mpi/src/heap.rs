@@ -6,15 +6,18 @@
 //! 64 KiB by the crate `dlmalloc`.
 //!
 //! A signal handler may interrupt this and come back here on the same thread. It must not wait for itself, nor see a heap
-//! that is half changed: what it needs comes out of a spare piece of memory, and what it frees stays.
+//! that is half changed: what it needs comes out of a spare piece of memory, and what it frees stays. Nor must others wait
+//! for ever where it never returns: they go on in a second heap.
 
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
 use std::ptr::{NonNull, copy_nonoverlapping, null_mut};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicUsize, compiler_fence};
+use std::sync::atomic::{AtomicBool, AtomicUsize, compiler_fence};
+use std::time::Duration;
 
 use dlmalloc::{Allocator, Dlmalloc};
+use refrain_mpi::Waited;
 
 use crate::pages;
 use crate::state::STACK;
@@ -28,14 +31,40 @@ const SPARE: usize = 64 << 10;
 /// # Safety of its methods
 /// They are those of `GlobalAlloc`, and want what those want.
 pub struct Heap {
-    lock: Lock,
-    /// Touched only by the thread that holds `lock`.
-    small: UnsafeCell<Dlmalloc<Pages>>,
+    first: Small,
+    /// Used from the moment on at which a thread was found that stands still in the first one: one in a handler that never
+    /// returns. What is freed from then on is lost.
+    second: Small,
+    left: AtomicBool,
+    /// Whether it was the second one that `lock` took.
+    locked_second: AtomicBool,
     spare: &'static Spare,
 }
 
-// SAFETY: `small` is touched only under `lock`.
-unsafe impl Sync for Heap {}
+/// Small pieces.
+struct Small {
+    lock: Lock,
+    /// Touched only by the thread that holds `lock`.
+    pieces: UnsafeCell<Dlmalloc<Pages>>,
+}
+
+// SAFETY: `pieces` is touched only under `lock`.
+unsafe impl Sync for Small {}
+
+impl Small {
+    const fn new() -> Small {
+        Small {
+            lock: Lock(AtomicUsize::new(0)),
+            pieces: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)),
+        }
+    }
+
+    fn look<R>(&self, look: impl FnOnce(&mut Dlmalloc<Pages>) -> R) -> Result<R, NotHad> {
+        let _held = self.lock.take()?;
+        // SAFETY: this thread holds the lock, and it was not here before.
+        Ok(look(unsafe { &mut *self.pieces.get() }))
+    }
+}
 
 fn large(layout: Layout) -> bool {
     layout.size() >= LARGE && layout.align() <= PAGE
@@ -44,17 +73,40 @@ fn large(layout: Layout) -> bool {
 impl Heap {
     pub const fn new(spare: &'static Spare) -> Heap {
         Heap {
-            lock: Lock(AtomicUsize::new(0)),
-            small: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)),
+            first: Small::new(),
+            second: Small::new(),
+            left: AtomicBool::new(false),
+            locked_second: AtomicBool::new(false),
             spare,
         }
     }
 
-    /// Runs `look` on the small pieces; `None` where this thread is there already.
-    fn small<R>(&self, look: impl FnOnce(&mut Dlmalloc<Pages>) -> R) -> Option<R> {
-        let _held = self.lock.take()?;
-        // SAFETY: this thread holds the lock, and it was not here before.
-        Some(look(unsafe { &mut *self.small.get() }))
+    /// Runs `look` on pieces that are there; `None` where that cannot be: this thread is there already, or another one
+    /// stands still there.
+    fn existing<R>(&self, look: impl FnOnce(&mut Dlmalloc<Pages>) -> R) -> Option<R> {
+        // Whoever has a piece of the second heap knows that the first one was left.
+        if self.left.load(Relaxed) {
+            return None;
+        }
+        let looked = self.first.look(look);
+        self.leave_if(looked.as_ref().err());
+        looked.ok()
+    }
+
+    fn new_piece(&self, make: impl Fn(&mut Dlmalloc<Pages>) -> *mut u8, layout: Layout) -> *mut u8 {
+        let made = if self.left.load(Relaxed) { Err(NotHad::Stuck) } else { self.first.look(&make) };
+        self.leave_if(made.as_ref().err());
+        match made {
+            Err(NotHad::Stuck) => self.second.look(&make),
+            made => made,
+        }
+        .unwrap_or_else(|_| self.spare.take(layout))
+    }
+
+    fn leave_if(&self, error: Option<&NotHad>) {
+        if error == Some(&NotHad::Stuck) {
+            self.left.store(true, Relaxed);
+        }
     }
 
     pub unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -63,7 +115,7 @@ impl Heap {
         }
         // SAFETY: as the caller says.
         let allocate = |small: &mut Dlmalloc<Pages>| unsafe { small.malloc(layout.size(), layout.align()) };
-        self.small(allocate).unwrap_or_else(|| self.spare.take(layout))
+        self.new_piece(allocate, layout)
     }
 
     pub unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
@@ -73,7 +125,7 @@ impl Heap {
         // SAFETY: as the caller says.
         let allocate = |small: &mut Dlmalloc<Pages>| unsafe { small.calloc(layout.size(), layout.align()) };
         // Spare memory is used once and begins as zeroes.
-        self.small(allocate).unwrap_or_else(|| self.spare.take(layout))
+        self.new_piece(allocate, layout)
     }
 
     pub unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
@@ -85,9 +137,9 @@ impl Heap {
             return;
         }
         if !self.spare.holds(memory) {
-            // Where this thread is there already, the piece is lost.
+            // Where that cannot be, the piece is lost.
             // SAFETY: as the caller says.
-            self.small(|small| unsafe { small.free(memory, layout.size(), layout.align()) });
+            self.existing(|small| unsafe { small.free(memory, layout.size(), layout.align()) });
         }
     }
 
@@ -104,7 +156,7 @@ impl Heap {
                     // SAFETY: as the caller says.
                     unsafe { small.realloc(old, layout.size(), layout.align(), size) }
                 };
-                if let Some(changed) = self.small(change) {
+                if let Some(changed) = self.existing(change) {
                     return changed;
                 }
             }
@@ -124,12 +176,20 @@ impl Heap {
     /// Before a fork: no other thread is in the middle of something that the child would find undone. Whether `unlock` is
     /// to be called after it, in both processes.
     pub fn lock(&self) -> bool {
-        self.lock.take().map(std::mem::forget).is_some()
+        let left = self.left.load(Relaxed);
+        let first = if left { Err(NotHad::Stuck) } else { self.first.lock.take() };
+        let second = matches!(first, Err(NotHad::Stuck));
+        let taken = if second { self.second.lock.take() } else { first };
+        if taken.is_ok() {
+            self.locked_second.store(second, Relaxed);
+        }
+        taken.map(std::mem::forget).is_ok()
     }
 
     /// After a fork, by the thread that called `lock`.
     pub fn unlock(&self) {
-        self.lock.release();
+        let small = if self.locked_second.load(Relaxed) { &self.second } else { &self.first };
+        small.lock.release();
     }
 }
 
@@ -180,7 +240,19 @@ struct Lock(AtomicUsize);
 
 const WAITED_FOR: usize = 1;
 
+/// Nobody needs more than microseconds.
+const PATIENCE: Duration = if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(5) };
+
 struct Held<'a>(&'a Lock);
+
+/// Why a lock was not had.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum NotHad {
+    /// The calling thread holds it.
+    Own,
+    /// Another thread has held it for longer than anybody should.
+    Stuck,
+}
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
@@ -189,44 +261,48 @@ impl Drop for Held<'_> {
 }
 
 impl Lock {
-    /// `None`: the calling thread holds it.
     #[inline]
-    fn take(&self) -> Option<Held<'_>> {
+    fn take(&self) -> Result<Held<'_>, NotHad> {
         // Not touched, only where it lies. Every thread has it from its first instruction on.
         let own = STACK.with(|cell| &raw const *cell as usize);
         match self.0.compare_exchange(0, own, Acquire, Relaxed) {
             Ok(_) => {}
-            Err(holder) if holder & !WAITED_FOR == own => return None,
-            Err(_) => self.wait(own),
+            Err(holder) if holder & !WAITED_FOR == own => return Err(NotHad::Own),
+            Err(_) => self.wait(own)?,
         }
         // A handler on this thread sees the lock taken before anything is changed under it, and until all is.
         compiler_fence(AcqRel);
-        Some(Held(self))
+        Ok(Held(self))
     }
 
     #[cold]
-    fn wait(&self, own: usize) {
+    fn wait(&self, own: usize) -> Result<(), NotHad> {
         // SAFETY: the thread's own errno, which the program may be about to read.
         let errno = unsafe { *libc::__errno_location() };
-        loop {
+        let mut waited = Waited::default();
+        let result = loop {
+            if waited.so_far() > PATIENCE {
+                break Err(NotHad::Stuck);
+            }
             let holder = self.0.load(Relaxed);
             if holder == 0 {
                 // Others may be waiting too.
                 if self.0.compare_exchange(0, own | WAITED_FOR, Acquire, Relaxed).is_ok() {
-                    break;
+                    break Ok(());
                 }
             } else if holder & WAITED_FOR != 0
                 || self.0.compare_exchange(holder, holder | WAITED_FOR, Relaxed, Relaxed).is_ok()
             {
                 let expected = (holder | WAITED_FOR) as u32 as usize;
-                let forever = null_mut::<libc::timespec>();
+                let a_while = libc::timespec { tv_sec: 0, tv_nsec: 500_000_000 };
                 let wait = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
                 // SAFETY: a word of ours, which the kernel compares and does not change.
-                unsafe { libc::syscall(libc::SYS_futex, self.half(), wait, expected, forever) };
+                unsafe { libc::syscall(libc::SYS_futex, self.half(), wait, expected, &raw const a_while) };
             }
-        }
+        };
         // SAFETY: as above.
         unsafe { *libc::__errno_location() = errno };
+        result
     }
 
     fn release(&self) {
@@ -344,6 +420,28 @@ mod tests {
             let outside = heap.realloc(longer, layout(200, 64), 300);
             assert!(!heap.spare.holds(outside) && filled(outside, 100, 3));
             heap.dealloc(spare, layout(100, 64));
+        }
+    }
+
+    #[test]
+    fn a_thread_that_stands_still_in_it_holds_up_nobody() {
+        let heap = heap();
+        // SAFETY: layouts as they were asked for.
+        unsafe {
+            let before = heap.alloc(layout(100, 8));
+            fill(before, 100, 1);
+            std::thread::scope(|scope| {
+                scope.spawn(|| assert!(heap.lock()));
+            });
+            let pieces: Vec<_> = (0..SPARE / 50).map(|_| heap.alloc(layout(100, 8))).collect();
+            assert!(pieces.iter().all(|piece| !piece.is_null() && !heap.spare.holds(*piece)));
+            pieces.iter().for_each(|piece| fill(*piece, 100, 2));
+            let longer = heap.realloc(before, layout(100, 8), 1000);
+            assert!(filled(longer, 100, 1) && pieces.iter().all(|piece| filled(*piece, 100, 2)));
+            heap.dealloc(longer, layout(1000, 8));
+            assert!(heap.lock(), "the second one");
+            assert!(heap.spare.holds(heap.alloc(layout(100, 8))));
+            heap.unlock();
         }
     }
 

@@ -190,7 +190,12 @@ impl Plans {
     fn way(&self, f: &'static Function) -> Option<&Way> {
         let (ways, narrow) = self.0.as_ref()?;
         let way = ways.get(usize::from(f.id))?;
-        Some(way.get_or_init(|| Box::new(Way::new(f, *narrow))))
+        // Made before the place is taken: a thread that stands still in the middle of it holds up nobody.
+        let made = way.get().or_else(|| {
+            let _ = way.set(Box::new(Way::new(f, *narrow)));
+            way.get()
+        });
+        made.map(Box::as_ref)
     }
 
     pub(crate) fn completion(&self, f: &'static Function) -> Option<&Completion> {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use refrain_encode::{Folding, Tags, Tape, lose};
+use refrain_encode::{Agreed, Folding, Tags, Tape, lose};
 use refrain_fold::bundle::{Bundle, merge};
 use refrain_fold::ranks::RankList;
 use refrain_model::Lossy;
@@ -353,18 +353,24 @@ fn lossy(options: &[(String, String)]) -> Lossy {
     Lossy::read(said.map(|(_, value)| value.as_str())).unwrap_or_default()
 }
 
-/// The tags of all ranks, where some of them may be dropped. If a rank is missing nobody can tell which.
-fn tags(processes: &[Process], size: u32, lossy: &Lossy) -> Option<Tags> {
-    if !lossy.tags || processes.len() < size as usize {
-        return None;
+/// What all ranks that are there know together, where something may be lost. If one is missing nobody can tell which tags
+/// matter; means are then of the others.
+fn agreed(processes: &[Process], size: u32, lossy: &Lossy) -> Agreed {
+    let mut all = Agreed::default();
+    if !lossy.needs_agreement() {
+        return all;
     }
-    let mut all = Tags::default();
     for process in processes {
-        let own = process.bundle().ok().filter(|(.., damage)| damage.is_none());
-        let own = own.and_then(|(bundle, ..)| Tags::of(&bundle, process.rank).ok());
-        all.absorb(own.unwrap_or_else(Tags::unknown));
+        let Ok((bundle, _, damage)) = process.bundle() else {
+            // Its calls are not in the trace: it has no share in means.
+            all.tags.absorb(Tags::unknown());
+            continue;
+        };
+        let missing = damage.is_some() || processes.len() < size as usize;
+        let own = Agreed::of(&bundle, process.rank, size, missing, lossy);
+        all.absorb(own.unwrap_or_else(|_| Agreed::unknown()));
     }
-    Some(all)
+    all
 }
 
 pub fn signal_name(number: i64) -> String {
@@ -480,16 +486,19 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, Str
     let mut merging = Merging::default();
     let mut bar = Bar::new("recovering");
     let lossy = lossy(&meta.options);
-    let tags = tags(processes, size, &lossy);
+    let agreed = agreed(processes, size, &lossy);
+    notes.extend(agreed.failed(&lossy).map(str::to_owned));
+    notes.extend(agreed.told());
     for (done, process) in processes.iter().enumerate() {
         bar.show(done as u64, processes.len() as u64);
         let rank = process.rank;
         hosts.entry(process.first().text("host").unwrap_or("?").to_owned()).or_default().push(rank);
         let how = match process.bundle() {
             Ok((mut own, ns, damage)) => {
-                if lossy.needs_split() {
+                if lossy.at_the_end() {
                     let mut changed = own.clone();
-                    match lose(&mut changed, rank, &lossy, tags.as_ref()) {
+                    let fold = folding(&meta.options);
+                    match lose(&mut changed, (rank, size), (&lossy, fold), &agreed) {
                         Ok(()) => own = changed,
                         Err(why) => notes.push(format!(
                             "rank {rank}: nothing was lost, as it could not be read back ({why})"

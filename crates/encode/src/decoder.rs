@@ -51,16 +51,28 @@ impl Decoder {
     }
 
     pub fn call(&mut self, layout: &Layout, next: Next<'_>) -> Result<Call, Error> {
+        self.call_with(layout, next, &mut Vec::new())
+    }
+
+    /// The same, with the values of a symbol that has them, by lane.
+    pub(crate) fn call_with(
+        &mut self,
+        layout: &Layout,
+        next: Next<'_>,
+        inline: &mut Vec<(u16, i64)>,
+    ) -> Result<Call, Error> {
         match &layout.inline {
             None => self.values(layout, next),
             Some(values) => {
                 let mut values = values.iter();
                 let mut missing = false;
-                let call = self.values(layout, &mut |_| {
-                    values.next().copied().unwrap_or_else(|| {
+                let call = self.values(layout, &mut |lane| {
+                    let value = values.next().copied().unwrap_or_else(|| {
                         missing = true;
                         0
-                    })
+                    });
+                    inline.push((lane, value));
+                    value
                 })?;
                 if missing || values.next().is_some() {
                     return Err(Error::BadSymbol { function: layout.function.name, at: 0 });

@@ -53,7 +53,7 @@ pub use hash::{FastMap, hash_bytes, hash_symbol};
 pub use host::{CommInfo, DatatypeInfo, Host, Memory, RawStatus, Topology};
 pub use journal::{Journal, replay};
 pub use layout::{DatatypeFacts, Layout, NewComm, Outcome, Slot};
-pub use lossy::{Averages, Extremes, Tags, lose};
+pub use lossy::{Agreed, Tags, lose};
 pub use memo::{Memo, Now};
 pub use reader::Calls;
 pub use record::Record;

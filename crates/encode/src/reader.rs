@@ -20,6 +20,8 @@ pub(crate) struct Events<'a> {
     digest: Digest,
     /// Of the last event, in the order in which they were recorded.
     pub(crate) values: Vec<(u16, i64)>,
+    /// The same of an event whose symbol has them.
+    pub(crate) inline: Vec<(u16, i64)>,
 }
 
 pub(crate) struct Event {
@@ -45,6 +47,7 @@ impl<'a> Events<'a> {
             layouts: vec![None; bundle.symbols.len()],
             digest: Digest::default(),
             values: Vec::new(),
+            inline: Vec::new(),
         })
     }
 
@@ -76,7 +79,8 @@ impl<'a> Events<'a> {
             values.push((lane, value));
             value
         };
-        let call = self.decoder.call(layout, &mut next)?;
+        self.inline.clear();
+        let call = self.decoder.call_with(layout, &mut next, &mut self.inline)?;
         let polls = layout.polls.map(&mut next);
         if missing { Err(bad) } else { Ok(Some(Event { symbol, call, polls })) }
     }

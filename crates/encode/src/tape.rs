@@ -30,19 +30,9 @@ pub struct Tape {
     pending: Pending,
     /// The stacks of all symbols' sites.
     sites: Sites,
-    near: Near,
     /// Calls that complete some requests are one with those that go on with the rest (`Lossy::waits`).
     joins: bool,
     held: Held,
-}
-
-/// Sites that are taken for others (`Lossy::sites`).
-#[derive(Default)]
-struct Near {
-    /// Stacks that differ in fewer frames than this are one.
-    fewer: u32,
-    /// By hash of bytes and site: that site, and the symbol it is taken for.
-    taken: FastMap<u64, (u64, u32)>,
 }
 
 struct Symbol {
@@ -94,8 +84,9 @@ impl Tape {
         if polls { self.poll(symbol, values) } else { self.event(symbol, values) }
     }
 
+    /// A call as a reader finds it, with the polls that failed before it counted.
     #[inline]
-    fn event(&mut self, symbol: u32, values: &[(u16, i64)]) {
+    pub(crate) fn event(&mut self, symbol: u32, values: &[(u16, i64)]) {
         if self.joins { self.hold(symbol, values) } else { self.write(symbol, values) }
     }
 
@@ -214,39 +205,7 @@ impl Tape {
             }
             candidate = symbol.same_hash;
         }
-        match self.near(record, hash) {
-            Some(near) => near,
-            None => self.new_symbol(&record.symbol, record.site, hash, record.lanes()),
-        }
-    }
-
-    /// Of a call at a new site: the symbol of the same call at a site that is nearly the same, if that is allowed.
-    fn near(&mut self, record: &Record, hash: u64) -> Option<u32> {
-        if self.near.fewer == 0 || record.site == 0 {
-            return None;
-        }
-        if let Some(&(site, symbol)) = self.near.taken.get(&hash)
-            && site == record.site
-            && *self.symbols[symbol as usize].bytes == *record.symbol
-        {
-            return Some(symbol);
-        }
-        let frames = self.sites.frames(record.site);
-        let is_near = |symbol: &Symbol| {
-            let others = self.sites.frames(symbol.site);
-            let different = frames.iter().zip(&others).filter(|(a, b)| a != b).count();
-            symbol.site != 0 && others.len() == frames.len() && different < self.near.fewer as usize
-        };
-        let same_call = |symbol: &&Symbol| *symbol.bytes == *record.symbol;
-        let symbol = self.symbols.iter().position(|symbol| same_call(&symbol) && is_near(symbol))? as u32;
-        self.near.taken.insert(hash, (record.site, symbol));
-        Some(symbol)
-    }
-
-    /// From here on a call at a new site, whose stack is as deep as that of a known one of the same call and differs from
-    /// it in fewer frames than this, is taken for that one. 0: none is.
-    pub fn match_sites(&mut self, fewer: u32) {
-        self.near.fewer = fewer;
+        self.new_symbol(&record.symbol, record.site, hash, record.lanes())
     }
 
     /// From here on, calls of `MPI_Waitsome` or `MPI_Testsome` that follow one another for the same requests are one.
@@ -378,6 +337,11 @@ impl Tape {
     /// A symbol that is told before its first call.
     pub(crate) fn define(&mut self, bytes: &[u8], site: u64, lanes: u16) -> u32 {
         self.new_symbol(bytes, site, hash_symbol(bytes, site), lanes)
+    }
+
+    /// Time that was spent in calls of a symbol.
+    pub(crate) fn add_tally(&mut self, symbol: u32, tally: Tally) {
+        self.symbols[symbol as usize].tally.add(tally);
     }
 
     /// The bytes, site and lanes of a symbol, of those that were pushed.

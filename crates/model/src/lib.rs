@@ -20,7 +20,7 @@ mod variables;
 
 pub use call::{Address, Area, Call, NUMBER_BITS, Status, Value, maker_of};
 pub use constants::{Constant, constant, constant_by_id, constant_of_bit, constants, constants_of};
-pub use lossy::{Code, Lossy};
+pub use lossy::{Code, Histograms, Lossy};
 pub use numbers::{BadNumbers, Numbers};
 pub use table::{
     CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, families, function,

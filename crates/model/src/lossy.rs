@@ -10,21 +10,29 @@ use crate::choice::BadChoice;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lossy {
-    /// `sites=N`: call stacks of the same kind of call and of the same depth that differ in fewer than N frames are one.
-    /// 0: only equal ones are.
+    /// `sites=N`: call stacks of the same kind of call and of the same depth that differ in fewer than N frames are one,
+    /// the same one on all ranks. 0: only equal ones are.
     pub sites: u32,
     /// `sites-in=MODULE+0xA-0xB`: all places in this code are one.
     pub sites_in: Vec<Code>,
-    /// `histograms[=N]`: of peers and counts that take more than N numbers to tell only how often each came, at most N
-    /// different ones. 0: they are told in order.
-    pub histograms: u32,
-    /// `averages`: the counts of an `MPI_Alltoallv` are all their mean.
+    /// `histograms[=TRIGGER[:BINS]]`: of peers and counts only how often each came. `None`: they are told in order.
+    pub histograms: Option<Histograms>,
+    /// `averages`: the counts of `MPI_Alltoallv` are their mean over all ranks.
     pub averages: bool,
     /// `tags`: tags are dropped where they do not decide which message meets which receive.
     pub tags: bool,
     /// `waits`: calls of `MPI_Waitsome` or `MPI_Testsome` that follow one another for the same requests are one.
     pub waits: bool,
     said: Option<String>,
+}
+
+/// When numbers become a histogram, and how fine it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Histograms {
+    /// Those that take more numbers than this to tell.
+    pub trigger: u32,
+    /// At most so many different numbers are left.
+    pub bins: u32,
 }
 
 /// Offsets in a module, from `start` up to but not with `end`.
@@ -37,10 +45,11 @@ pub struct Code {
 }
 
 /// For messages.
-const KNOWN: &str = "histograms, histograms=N, averages, tags, waits, sites=N, sites-in=MODULE+0xSTART-0xEND";
+const KNOWN: &str =
+    "histograms, histograms=TRIGGER:BINS, averages, tags, waits, sites=N, sites-in=MODULE+0xSTART-0xEND";
 
-/// What `histograms` means without a number.
-const BINS: u32 = 64;
+/// What `histograms` means without numbers.
+const HISTOGRAMS: Histograms = Histograms { trigger: 64, bins: 64 };
 
 impl Lossy {
     /// A list of words with commas between them.
@@ -50,14 +59,14 @@ impl Lossy {
         for word in text.split(',') {
             let bad = |why: String| BadChoice { option: "lossy", why };
             match word.split_once('=') {
-                None if word == "histograms" => lossy.histograms = BINS,
+                None if word == "histograms" => lossy.histograms = Some(HISTOGRAMS),
                 None if word == "averages" => lossy.averages = true,
                 None if word == "tags" => lossy.tags = true,
                 None if word == "waits" => lossy.waits = true,
-                Some(("histograms", number)) => {
-                    let number = number.parse().ok().filter(|number| *number >= 1);
-                    lossy.histograms =
-                        number.ok_or_else(|| bad(format!("'{word}' needs a number from 1 on")))?;
+                Some(("histograms", numbers)) => {
+                    let why =
+                        || format!("'{word}' needs one or two numbers from 1 on: TRIGGER:BINS, as in 1:16");
+                    lossy.histograms = Some(Histograms::read(numbers).ok_or_else(|| bad(why()))?);
                 }
                 Some(("sites", number)) => {
                     // Stacks that differ in fewer than one frame are equal, which loses nothing.
@@ -76,8 +85,18 @@ impl Lossy {
     }
 
     /// Words that look at numbers beside their calls.
-    pub fn needs_split(&self) -> bool {
-        self.histograms > 0 || self.tags
+    fn needs_split(&self) -> bool {
+        self.histograms.is_some() || self.tags
+    }
+
+    /// Words that the ranks follow together, when all calls are known.
+    pub fn needs_agreement(&self) -> bool {
+        self.averages || self.tags || self.sites > 0
+    }
+
+    /// Words that change a finished recording.
+    pub fn at_the_end(&self) -> bool {
+        self.needs_agreement() || self.histograms.is_some()
     }
 
     /// Refuses words that mean nothing where numbers are part of their calls.
@@ -85,7 +104,7 @@ impl Lossy {
         if split || !self.needs_split() && !self.waits {
             return Ok(());
         }
-        let words = [(self.histograms > 0, "histograms"), (self.tags, "tags"), (self.waits, "waits")];
+        let words = [(self.histograms.is_some(), "histograms"), (self.tags, "tags"), (self.waits, "waits")];
         let word = words.iter().find(|(given, _)| *given).map_or("", |(_, word)| word);
         let why = format!("'{word}' needs numbers apart from calls (split on)");
         Err(BadChoice { option: "lossy", why })
@@ -106,6 +125,15 @@ impl Lossy {
     /// As it was written, for the trace to say.
     pub fn said(&self) -> Option<&str> {
         self.said.as_deref()
+    }
+}
+
+impl Histograms {
+    /// One number is both.
+    fn read(text: &str) -> Option<Histograms> {
+        let number = |text: &str| text.parse().ok().filter(|number| *number >= 1);
+        let (trigger, bins) = text.split_once(':').unwrap_or((text, text));
+        Some(Histograms { trigger: number(trigger)?, bins: number(bins)? })
     }
 }
 
@@ -138,9 +166,19 @@ mod tests {
         assert_eq!(refused("sites=1"), "'sites=1' needs a number from 2 on");
         assert!(refused("sites=2,sites=x").contains("'sites=x'"));
         let lossy = Lossy::read(Some("tags,histograms,waits,averages")).unwrap();
-        assert_eq!((lossy.histograms, lossy.averages, lossy.tags, lossy.waits), (64, true, true, true));
+        assert_eq!(lossy.histograms, Some(HISTOGRAMS));
+        assert!(lossy.averages && lossy.tags && lossy.waits);
         let lossy = Lossy::read(Some("histograms=8")).unwrap();
-        assert_eq!((lossy.histograms, lossy.averages, lossy.tags, lossy.waits), (8, false, false, false));
+        assert_eq!(lossy.histograms, Some(Histograms { trigger: 8, bins: 8 }));
+        assert!(!lossy.averages && !lossy.tags && !lossy.waits);
+        let lossy = Lossy::read(Some("histograms=1:16")).unwrap();
+        assert_eq!(lossy.histograms, Some(Histograms { trigger: 1, bins: 16 }));
+        for wrong in ["0", "1:0", "0:8", "1:", ":1", "1:2:3", "x", ""] {
+            let why =
+                format!("'histograms={wrong}' needs one or two numbers from 1 on: TRIGGER:BINS, as in 1:16");
+            assert_eq!(refused(&format!("histograms={wrong}")), why);
+        }
+        assert!(!lossy.needs_agreement() && lossy.at_the_end());
         assert!(lossy.needs_split() && !Lossy::read(Some("averages,waits")).unwrap().needs_split());
         assert!(lossy.with_split(true).is_ok() && lossy.with_split(false).is_err());
         assert!(
@@ -152,7 +190,6 @@ mod tests {
         assert!(refused_without("sites-in=a+0x1-0x2").starts_with("'sites-in' needs call stacks"));
         assert!(lossy.with_stacks(false).is_ok());
         assert!(Lossy::read(Some("sites=2")).unwrap().with_stacks(true).is_ok());
-        assert_eq!(refused("histograms=0"), "'histograms=0' needs a number from 1 on");
         assert!(refused("tags=1").contains("none of") && refused("tags,").contains("''"));
         for code in ["a", "a+0x10", "a+10-20", "+0x1-0x2", "a+0x20-0x20"] {
             assert!(refused(&format!("sites-in={code}")).contains("MODULE"), "{code}");

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::Node;
-use refrain_model::{Lossy, Numbers};
+use refrain_model::{Histograms, Lossy, Numbers};
 use refrain_sites::plain;
 use refrain_tracefile::Trace;
 
@@ -77,15 +77,19 @@ fn lost(options: &[(String, String)]) -> Vec<String> {
     let Some(words) = option(options, "lossy") else { return Vec::new() };
     let Ok(lossy) = Lossy::read(Some(words)) else { return vec![format!("--lossy {words}")] };
     let mut lines = Vec::new();
-    if lossy.histograms > 0 {
-        let most = lossy.histograms;
+    if let Some(Histograms { trigger, bins }) = lossy.histograms {
+        let (numbers, ones) =
+            (if trigger == 1 { "number" } else { "numbers" }, if bins == 1 { "one" } else { "ones" });
         lines.push(format!(
-            "the order of peers and counts that take more than {most} numbers; they are sorted, at most {most} \
-             different ones"
+            "the order of peers and counts that take more than {trigger} {numbers} to tell; they are sorted, at most \
+             {bins} different {ones}"
         ));
     }
     if lossy.averages {
-        lines.push("the counts of MPI_Alltoallv; they are the mean of each call's".into());
+        lines.push(
+            "the counts of MPI_Alltoallv and its kin; they are means over all ranks, both sent and received"
+                .into(),
+        );
     }
     if lossy.tags {
         lines.push("tags, where the order of messages says the same; they are 0".into());

@@ -1,7 +1,8 @@
-//! Which tags matter (`--lossy tags`) no rank can tell alone: what each knows goes up the tree that the recordings will
-//! take, and what all know together comes down again.
+//! Which tags matter, what a mean is and which call stack stands for others (`--lossy tags,averages,sites=N`) no rank can
+//! tell alone: what each knows goes up the tree that the recordings will take, and what all know together comes down
+//! again.
 
-use refrain_encode::Tags;
+use refrain_encode::Agreed;
 use refrain_fold::bundle::Link;
 
 use super::meeting::{Step, go_through};
@@ -24,12 +25,12 @@ fn tree(rank: u32, size: u32) -> (Vec<u32>, Option<u32>) {
 }
 
 /// To be called by all ranks. One that fails among these messages leaves the others with the knowledge that nothing is
-/// known, so that tags stay.
-pub fn agree<L: Link>(link: &mut L, rank: u32, size: u32, own: Tags) -> Tags {
+/// known, so that everything stays.
+pub fn agree<L: Link>(link: &mut L, rank: u32, size: u32, own: Agreed) -> Agreed {
     let (below, above) = tree(rank, size);
     let up = below.iter().copied().map(Step::Recv).chain(above.map(Step::Send));
     let down = above.map(Step::Recv).into_iter().chain(below.iter().rev().copied().map(Step::Send));
-    let read = |bytes: &[u8]| Tags::from_text(&String::from_utf8_lossy(bytes));
+    let read = |bytes: &[u8]| Agreed::from_text(&String::from_utf8_lossy(bytes));
     let agreed = go_through(link, up.chain(down).collect(), |link| {
         let mut all = own;
         for &from in &below {
@@ -44,12 +45,13 @@ pub fn agree<L: Link>(link: &mut L, rank: u32, size: u32, own: Tags) -> Tags {
         }
         Ok(all)
     });
-    agreed.and_then(Result::ok).unwrap_or_else(Tags::unknown)
+    agreed.and_then(Result::ok).unwrap_or_else(Agreed::unknown)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refrain_encode::Tags;
     use refrain_mpi::{LocalTransport, Transport, TransportError, local};
 
     struct Wire {
@@ -69,15 +71,19 @@ mod tests {
         }
     }
 
+    fn with_tags(text: &str) -> Agreed {
+        Agreed { tags: Tags::from_text(text), ..Agreed::default() }
+    }
+
     /// What each of `size` ranks is left with, if `fails` panics after its first message. Together their tags do not
     /// matter.
-    fn agreed(size: u32, fails: Option<u32>) -> Vec<Tags> {
+    fn agreed(size: u32, fails: Option<u32>) -> Vec<Agreed> {
         std::thread::scope(|scope| {
             let ranks = (0..).zip(local(size)).map(|(rank, transport)| {
                 let mut link = Wire { transport, fails: fails == Some(rank) };
                 let others = u64::from((0..size - 1).sum::<u32>());
                 let sum = if rank + 1 < size { rank.into() } else { others.wrapping_neg() };
-                let own = Tags::from_text(&format!("known\n{sum} 0 {rank} world\n"));
+                let own = with_tags(&format!("known\n{sum} 0 {rank} world\n"));
                 scope.spawn(move || agree(&mut link, rank, size, own))
             });
             let ranks = ranks.collect::<Vec<_>>();
@@ -89,8 +95,8 @@ mod tests {
     fn all_ranks_know_the_same() {
         for size in [1, 2, 3, 5, 8] {
             let tags = if size == 1 { "0" } else { "many" };
-            let expected = Tags::from_text(&format!("known\n0 0 {tags} world\n"));
-            assert!(!expected.matter("world"));
+            let expected = with_tags(&format!("known\n0 0 {tags} world\n"));
+            assert!(!expected.tags.matter("world"));
             assert_eq!(agreed(size, None), vec![expected; size as usize], "{size} ranks");
         }
     }
@@ -101,11 +107,11 @@ mod tests {
         for size in 2..9 {
             for fails in 0..size {
                 let known = agreed(size, Some(fails));
-                assert!(known[fails as usize].matter("world"), "{fails} of {size}: {known:?}");
+                assert!(known[fails as usize].tags.matter("world"), "{fails} of {size}: {known:?}");
                 // Below it nothing is known either; above it everything is.
                 let (_, above) = tree(fails, size);
                 assert!(
-                    above.is_none_or(|above| !known[above as usize].matter("world")),
+                    above.is_none_or(|above| !known[above as usize].tags.matter("world")),
                     "{fails} of {size}"
                 );
             }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
-use refrain_encode::{Folding, Peers, Tags, Tape};
+use refrain_encode::{Agreed, Folding, Peers, Tape};
 use refrain_fold::bundle::{Bundle, Link, gather};
 use refrain_fold::ranks::RankList;
 use refrain_mpi::{Family, MpiTransport, Pmpi, Transport, TransportError, Waiting};
@@ -148,9 +148,6 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
     }
     own.memory = Some(Spread::one(most_held() as u64));
-    for (_, stream) in &streams {
-        stream.averages.extremes(rank).for_each(|(of, at, met)| own.add_extremes((of, at), met));
-    }
     // A fault here must not leave the other ranks waiting: this one then takes part with nothing.
     let tapes = streams.iter_mut().map(|(number, own)| (*number, &mut own.tape));
     // A rank without any call is one all the same, but not every thread whose calls were left out.
@@ -183,7 +180,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             Bundle::default()
         }
     };
-    let bundle = lose(config, &mut link, (rank, size), bundle, &mut own);
+    let (bundle, lost) = lose(config, &mut link, (rank, size), bundle, &mut own);
     let merged = meet(&mut link, rank, size, |link| {
         let gathered = gather(link, rank, size, bundle)?;
         for (from, error) in &gathered.lost {
@@ -204,7 +201,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         },
         Some(Ok((Some(bundle), summary))) => {
             let missing = summary.missing;
-            let meta = meta(config, &host.pmpi, size, summary, started, wall_ns);
+            let meta = meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns));
             let written = apart(|| write(config, spawned, alone, job.as_ref(), Trace { meta, bundle }));
             apart(|| {
                 // All of them have talked to this one, so none still looks there.
@@ -395,25 +392,30 @@ pub fn sweep(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Jo
     }
 }
 
-/// What may be lost of a finished recording. All ranks take part, also those that have none.
+/// What may be lost of a finished recording, and what there is to say of that. All ranks take part, also those that have
+/// none.
 fn lose(
     config: &Config,
     link: &mut Wire<'_>,
     (rank, size): (u32, u32),
     bundle: Bundle,
     own: &mut Summary,
-) -> Bundle {
-    if !config.lossy.needs_split() {
-        return bundle;
+) -> (Bundle, Vec<String>) {
+    let lossy = &config.lossy;
+    if !lossy.at_the_end() {
+        return (bundle, Vec::new());
     }
-    let tags = config.lossy.tags.then(|| {
-        let read = || Tags::of(&bundle, rank).ok().filter(|_| !own.missing);
-        let known = catch_unwind(AssertUnwindSafe(read)).ok().flatten();
-        agree(link, rank, size, known.unwrap_or_else(Tags::unknown))
-    });
+    let agreed = if lossy.needs_agreement() {
+        let read = || Agreed::of(&bundle, rank, size, own.missing, lossy);
+        let known = catch_unwind(AssertUnwindSafe(read)).ok().and_then(Result::ok);
+        agree(link, rank, size, known.unwrap_or_else(Agreed::unknown))
+    } else {
+        Agreed::default()
+    };
+    own.notes.extend(agreed.failed(lossy).map(str::to_owned));
     let mut changed = bundle.clone();
-    let change = || refrain_encode::lose(&mut changed, rank, &config.lossy, tags.as_ref());
-    match catch_unwind(AssertUnwindSafe(change)) {
+    let change = || refrain_encode::lose(&mut changed, (rank, size), (lossy, config.fold), &agreed);
+    let bundle = match catch_unwind(AssertUnwindSafe(change)) {
         Ok(Ok(())) => changed,
         failed => {
             let why = match failed {
@@ -423,16 +425,22 @@ fn lose(
             own.notes.push(format!("rank {rank}: nothing was lost, as it could not be read back ({why})"));
             bundle
         }
-    }
+    };
+    (bundle, agreed.told())
 }
 
 fn single(rank: u32) -> refrain_fold::ranks::RankList {
     refrain_fold::ranks::RankList::single(rank)
 }
 
-fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64, wall_ns: u64) -> Meta {
+fn meta(
+    config: &Config,
+    pmpi: &Pmpi,
+    ranks: u32,
+    (summary, lost): (Summary, Vec<String>),
+    (started, wall_ns): (u64, u64),
+) -> Meta {
     let version = pmpi.library_version().unwrap_or_default();
-    let extremes: Vec<String> = summary.told_extremes().collect();
     Meta {
         refrain_version: env!("CARGO_PKG_VERSION").to_owned(),
         command: config.command.clone(),
@@ -446,7 +454,7 @@ fn meta(config: &Config, pmpi: &Pmpi, ranks: u32, summary: Summary, started: u64
         split: config.split,
         timed: config.time != Time::Off,
         complete: summary.notes.is_empty(),
-        notes: [summary.notes, extremes].concat(),
+        notes: [summary.notes, lost].concat(),
         mpi_time: summary.time,
         memory: summary.memory.map(|m| Memory {
             min: m.min,

@@ -61,7 +61,6 @@ impl Own {
         self.memo.forget();
         self.stacks.forget();
         if let Some(config) = state::CONFIG.get() {
-            self.tape.match_sites(config.lossy.sites);
             self.tape.join_waits(config.lossy.waits);
         }
         if let Some(safe) = &self.safe {
@@ -144,7 +143,7 @@ impl State {
     /// Encodes a call that was not recognised, and remembers it.
     fn encode(&mut self, own: &mut Own, tables: &mut dyn Tables, call: Observed<'_>, result: i64, way: Way) {
         let Observed { function, args, level, .. } = call;
-        let Own { before, memo, record, tape, averages, safe, known, .. } = own;
+        let Own { before, memo, record, tape, safe, known, .. } = own;
         let State { host, encoder, .. } = self;
         let before = &mut before[level];
         if !function.overwrites() {
@@ -156,9 +155,6 @@ impl State {
         record.site = way.site;
         let symbol = match way.keep {
             Keep::Record => {
-                if way.averages {
-                    averages.apply(function, record);
-                }
                 if !way.split {
                     record.inline_values();
                 }
@@ -284,7 +280,6 @@ pub fn interrupted() {
 struct Way {
     keep: Keep,
     split: bool,
-    averages: bool,
     ticks: u64,
     /// Where it was made, 0 where that is not asked for.
     site: u64,
@@ -317,7 +312,6 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
     };
     let config = state::CONFIG.get();
     let split = config.is_none_or(|config| config.split);
-    let averages = config.is_some_and(|config| config.lossy.averages);
     let Hands { number, own, mut common } = entered.hands();
     let site = match config {
         Some(config) if config.stacks != Kept::Nothing && keep == Keep::Record => {
@@ -327,7 +321,7 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
         }
         _ => 0,
     };
-    let way = Way { keep, split, averages, ticks, site };
+    let way = Way { keep, split, ticks, site };
     own.make_room(common.lent(), number, call.level);
     if !common.is_alone() {
         return after_crowded(common, number, own, call, result, way);

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 use std::time::Duration;
 
-use refrain_encode::{Averages, Before, Facts, Folding, Memo, Peers, Record, Requests, Tape};
+use refrain_encode::{Before, Facts, Folding, Memo, Peers, Record, Requests, Tape};
 
 use super::host::Reader;
 use super::safety::Safe;
@@ -49,7 +49,6 @@ pub struct Own {
     pub record: Record,
     pub tape: Tape,
     pub stacks: Stacks,
-    pub averages: Averages,
     pub safe: Option<Safe>,
     /// What it takes to recognise a call without asking the recorder; known since the last call that was not.
     pub known: Option<(Arc<Facts>, Arc<Reader>)>,

@@ -1,8 +1,5 @@
 //! What is known of the run beside its calls, merged up the same tree as the calls.
 
-use std::collections::BTreeMap;
-
-use refrain_encode::Extremes;
 use refrain_fold::bundle::Link;
 use refrain_fold::ranks::RankList;
 use refrain_tracefile::RankTime;
@@ -17,8 +14,6 @@ pub struct Summary {
     pub notes: Vec<String>,
     /// Calls that were recorded are not among those merged.
     pub missing: bool,
-    /// What averages stand for, by function and parameter.
-    pub extremes: BTreeMap<(&'static str, &'static str), Extremes>,
 }
 
 /// A quantity over ranks.
@@ -37,7 +32,7 @@ impl Spread {
 }
 
 /// One line each: `host NAME RANKS`, `time TOTAL RANK NS RANK NS`, `memory RANKS TOTAL MIN MAX`, `note TEXT`,
-/// `missing calls`, and `extremes FUNCTION PARAMETER` with count, entry and rank of the least and of the most.
+/// `missing calls`.
 impl Summary {
     pub fn absorb(&mut self, other: Summary) {
         for (name, ranks) in other.hosts {
@@ -63,24 +58,13 @@ impl Summary {
             }),
             (a, b) => a.or(b),
         };
-        self.notes.extend(other.notes);
-        self.missing |= other.missing;
-        for (of, other) in other.extremes {
-            self.add_extremes(of, other);
+        for note in other.notes {
+            // What concerns all of them is said once.
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
         }
-    }
-
-    pub fn add_extremes(&mut self, of: (&'static str, &'static str), met: Extremes) {
-        self.extremes.entry(of).and_modify(|known| known.absorb(met)).or_insert(met);
-    }
-
-    /// For people.
-    pub fn told_extremes(&self) -> impl Iterator<Item = String> {
-        let place = |(count, entry, rank): (i64, u32, u32)| format!("{count} (entry {entry} on rank {rank})");
-        self.extremes.iter().map(move |((function, parameter), met)| {
-            let (least, most) = (place(met.least), place(met.most));
-            format!("averages: {parameter} of {function} were from {least} to {most}")
-        })
+        self.missing |= other.missing;
     }
 
     fn to_text(&self) -> String {
@@ -100,10 +84,6 @@ impl Summary {
         }
         if self.missing {
             out.push_str("missing calls\n");
-        }
-        for ((function, parameter), Extremes { least: a, most: b }) in &self.extremes {
-            let numbers = format!("{} {} {} {} {} {}", a.0, a.1, a.2, b.0, b.1, b.2);
-            out.push_str(&format!("extremes {function} {parameter} {numbers}\n"));
         }
         out
     }
@@ -134,16 +114,6 @@ impl Summary {
                 }
                 Some(("note", rest)) => summary.notes.push(rest.to_owned()),
                 Some(("missing", _)) => summary.missing = true,
-                Some(("extremes", rest)) => {
-                    let words: Vec<&str> = rest.split(' ').collect();
-                    let number = |at: usize| words.get(at)?.parse::<i64>().ok();
-                    let small = |at: usize| u32::try_from(number(at)?).ok();
-                    let place = |at: usize| Some((number(at)?, small(at + 1)?, small(at + 2)?));
-                    let names = |names: &[&str]| Extremes::names(names.first()?, names.get(1)?);
-                    if let (Some(of), Some(least), Some(most)) = (names(&words), place(2), place(5)) {
-                        summary.add_extremes(of, Extremes { least, most });
-                    }
-                }
                 _ => {}
             }
         }
@@ -180,30 +150,20 @@ mod tests {
             memory: Some(Spread { ranks: 3, total: 30, min: 9, max: 11 }),
             notes: vec!["rank 1: lost".into()],
             missing: false,
-            extremes: BTreeMap::new(),
         };
-        let sent = ("MPI_Alltoallv", "sendcounts");
-        a.add_extremes(sent, Extremes { least: (0, 2, 1), most: (9, 3, 1) });
         let b = Summary {
             hosts: vec![("n2".into(), RankList::single(4)), ("node 1".into(), RankList::single(3))],
             time: Some(RankTime { total_ns: 5, min: (3, 1), max: (4, 4) }),
             memory: Some(Spread::one(20)),
-            notes: vec![],
+            notes: vec!["rank 1: lost".into(), "rank 4: lost".into()],
             missing: true,
-            extremes: [(sent, Extremes { least: (1, 0, 4), most: (12, 1, 4) })].into(),
         };
         a.absorb(b);
         let back = Summary::from_text(&a.to_text());
         assert_eq!(back, a);
         assert!(back.missing);
+        assert_eq!(back.notes, ["rank 1: lost", "rank 4: lost"]);
         assert_eq!(back.memory, Some(Spread { ranks: 4, total: 50, min: 9, max: 20 }));
-        let told: Vec<String> = back.told_extremes().collect();
-        assert_eq!(
-            told,
-            [
-                "averages: sendcounts of MPI_Alltoallv were from 0 (entry 2 on rank 1) to 12 (entry 1 on rank 4)"
-            ]
-        );
         assert_eq!(back.hosts[0].1, RankList::from_sorted(&[0, 1, 2, 3]));
         assert_eq!(back.time, Some(RankTime { total_ns: 15, min: (3, 1), max: (2, 4) }));
     }

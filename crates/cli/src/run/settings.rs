@@ -127,11 +127,12 @@ pub struct Flags {
     /// env: REFRAIN_RECURSION]
     #[arg(long, value_name = "fold|keep", hide_possible_values = true)]
     pub recursion: Option<Recursion>,
-    /// What may be lost, a list: histograms[=N] keeps of peers and counts that take more than N (64) numbers how often
-    /// each came, not in which order; averages, of the counts of MPI_Alltoallv their mean; tags, no tags where the order
-    /// of messages says the same; waits takes successive MPI_Waitsome or MPI_Testsome of the same requests for one;
-    /// sites=N, stacks that differ in fewer than N frames; sites-in=MODULE+0xA-0xB, all places in this code (both of a run
-    /// with --stacks) [default: nothing; env: REFRAIN_LOSSY]
+    /// What may be lost, a list: histograms=TRIGGER:BINS keeps of peers and counts that take more than TRIGGER numbers
+    /// to tell how often each came, not in which order, and at most BINS different ones (histograms=1:16 of all that are
+    /// not constant; histograms alone is 64:64); averages, of the counts of MPI_Alltoallv their mean over all ranks; tags,
+    /// no tags where the order of messages says the same; waits takes successive MPI_Waitsome or MPI_Testsome of the same
+    /// requests for one; sites=N, stacks that differ in fewer than N frames; sites-in=MODULE+0xA-0xB, all places in this
+    /// code (both of a run with --stacks) [default: nothing; env: REFRAIN_LOSSY]
     #[arg(long, value_name = "WORDS")]
     pub lossy: Option<String>,
     /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]

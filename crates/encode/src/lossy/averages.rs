@@ -1,123 +1,491 @@
-//! Averages: the counts of an `MPI_Alltoallv` vary with the data, their sum much less (ScalaTrace, inherent load
-//! imbalance). Each of a call's counts becomes their mean, rounded, and the displacements those of blocks of that size
-//! one after the other. The smallest and the largest count are remembered, and whose they were.
+//! Averages: the counts of an `MPI_Alltoallv` vary with the data, what all ranks send together much less (ScalaTrace,
+//! inherent load imbalance). Each count becomes the mean over all ranks, both what is sent and what is received, rounded,
+//! and the displacements those of blocks of that size one after the other. So a message that one rank sends is as long
+//! as the one that another receives, and the trace can be replayed. The smallest and the largest count are remembered,
+//! and whose they were.
 //!
-//! Not `MPI_Alltoallw`: counts of different datatypes have no mean.
+//! Means are of *kinds* of calls, so that a call site with small messages and one with large ones keep theirs. All ranks
+//! have to agree on what is one kind, or one end of a message would get another mean than the other. Collective calls
+//! come in the same order on all ranks of a communicator: a kind is a set of such calls, by the communicator's name and
+//! their place in its order, and its *label* is a hash of that set. A rank takes calls for one kind that look alike to it
+//! (same site, same communicator id, same sizes of datatypes). Where all members of a communicator have come to
+//! the same set, the kind is good: each member adds a number to its check, and the first member takes away as many as there
+//! are members, so that the sum is zero. What is left over (a rank is missing, ended early, or saw other kinds) has one
+//! mean for each function, which is the same everywhere in any case.
+//!
+//! Datatypes may differ from rank to rank and between the two sides; so the mean is one of bytes, a multiple of the size
+//! of each datatype in it. If the size of one is not known, the counts of its kind stay as they are.
+//!
+//! Not `MPI_Alltoallw`, whose calls mostly say with their datatypes how much they move.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use refrain_model::{Function, function};
+use refrain_fold::bundle::Bundle;
+use refrain_model::{Call, Class, Dir, Kind, Value, constant, function};
 
-use crate::hash::FastMap;
-use crate::layout::{Layout, Slot};
-use crate::record::Record;
+use crate::error::Error;
+use crate::hash::{hash_bytes, mix};
+use crate::layout::{Layout, Outcome, Slot};
+use crate::params::comm_param;
+use crate::reader::events;
 
-/// One for each thread.
-#[derive(Debug, Default)]
+/// Of one rank, or of several together.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Averages {
-    /// By symbol: its counts and displacements.
-    known: FastMap<Box<[u8]>, Vec<Side>>,
+    /// By label.
+    kinds: BTreeMap<u64, Sum>,
     /// By function and parameter.
-    extremes: BTreeMap<(&'static str, &'static str), Extremes>,
+    met: BTreeMap<(&'static str, &'static str), Met>,
+    /// Some rank cannot tell.
+    pub(super) unknown: bool,
 }
 
-/// What a call sends, or what it receives.
-#[derive(Debug, Clone, Copy)]
-struct Side {
-    /// The function and the parameter of the counts.
-    of: (&'static str, &'static str),
-    counts: u16,
-    displacements: Option<u16>,
-}
-
-/// The smallest and the largest count: the count, which entry of its array it was, and on which rank.
+/// What a kind of calls moves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extremes {
-    pub least: (i64, u32, u32),
-    pub most: (i64, u32, u32),
+struct Sum {
+    function: &'static str,
+    /// Zero if all ranks that take part agree.
+    check: u64,
+    bytes: i128,
+    /// How many counts that is the sum of.
+    counts: u64,
+    /// A multiple of the size of each datatype; `None` where one is not known.
+    unit: Option<u64>,
 }
 
-impl Extremes {
-    pub fn absorb(&mut self, other: Extremes) {
-        self.least = self.least.min(other.least);
-        // Of equal ones the first, so that it does not matter in which order they come.
-        let first = |(count, entry, rank): (i64, u32, u32)| (count, u32::MAX - entry, u32::MAX - rank);
+/// How many counts there were, and the smallest and the largest: the count, which entry of its array it was, and on which
+/// rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Met {
+    counts: u64,
+    least: (i64, u32, u32),
+    most: (i64, u32, u32),
+}
+
+impl Met {
+    fn absorb(&mut self, other: Met) {
+        self.counts = self.counts.saturating_add(other.counts);
+        let first = |(count, entry, rank): (i64, u32, u32)| (count, rank, entry);
+        if first(other.least) < first(self.least) {
+            self.least = other.least;
+        }
+        // Of equal ones the first too, so that it does not matter in which order they come.
+        let first = |(count, entry, rank): (i64, u32, u32)| (count, u32::MAX - rank, u32::MAX - entry);
         if first(other.most) > first(self.most) {
             self.most = other.most;
         }
     }
 }
 
-impl Averages {
-    /// Takes the counts out of a record that was not pushed yet, if it is of that kind.
-    pub fn apply(&mut self, f: &'static Function, record: &mut Record) {
-        if !f.name.to_ascii_lowercase().contains("alltoallv") {
-            return;
-        }
-        if !self.known.contains_key(&*record.symbol) {
-            let sides = Layout::parse(&record.symbol).map_or_else(|_| Vec::new(), |layout| sides(&layout));
-            self.known.insert(record.symbol.as_slice().into(), sides);
-        }
-        let Some(sides) = self.known.get(&*record.symbol) else { return };
-        for side in sides {
-            let counts =
-                record.values.iter().filter(|(lane, _)| *lane == side.counts).map(|(_, count)| *count);
-            let (mut sum, mut entries) = (0i128, 0u32);
-            for count in counts {
-                let met = (count, entries, 0);
-                let met = Extremes { least: met, most: met };
-                self.extremes.entry(side.of).and_modify(|known| known.absorb(met)).or_insert(met);
-                sum += i128::from(count);
-                entries += 1;
-            }
-            if entries == 0 {
-                continue;
-            }
-            // The sum of ints, shared by at least one: it fits.
-            let mean = (sum + i128::from(entries / 2)).div_euclid(entries.into()) as i64;
-            let mut before = 0;
-            for (lane, value) in &mut record.values {
-                if *lane == side.counts {
-                    *value = mean;
-                } else if Some(*lane) == side.displacements {
-                    *value = before;
-                    before += mean;
-                }
-            }
-        }
+/// Units larger than this say that nothing fits together.
+const MOST_UNIT: u64 = 1 << 40;
+
+fn common_unit(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    let (a, b) = (a?, b.filter(|size| *size > 0)?);
+    let (mut x, mut y) = (a, b);
+    while y > 0 {
+        (x, y) = (y, x % y);
+    }
+    (a / x).checked_mul(b).filter(|unit| *unit <= MOST_UNIT)
+}
+
+impl Sum {
+    fn new(function: &'static str) -> Sum {
+        Sum { function, check: 0, bytes: 0, counts: 0, unit: Some(1) }
     }
 
-    /// What was met so far, on this rank: function, parameter, and its smallest and largest count.
-    pub fn extremes(&self, rank: u32) -> impl Iterator<Item = (&'static str, &'static str, Extremes)> + '_ {
-        let here = move |(count, entry, _): (i64, u32, u32)| (count, entry, rank);
-        self.extremes.iter().map(move |(&(function, parameter), known)| {
-            (function, parameter, Extremes { least: here(known.least), most: here(known.most) })
-        })
+    fn absorb(&mut self, other: &Sum) {
+        self.check = self.check.wrapping_add(other.check);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.counts = self.counts.saturating_add(other.counts);
+        self.unit = common_unit(self.unit, other.unit);
+    }
+
+    /// Bytes.
+    fn mean(&self) -> Option<i64> {
+        let unit = i128::from(self.unit?);
+        let all = unit.checked_mul(i128::from(self.counts)).filter(|all| *all > 0)?;
+        i64::try_from((self.bytes + all / 2).div_euclid(all) * unit).ok()
     }
 }
 
-/// Names that come from outside, as [`Averages::extremes`] gives them.
-impl Extremes {
-    pub fn names(of: &str, parameter: &str) -> Option<(&'static str, &'static str)> {
-        let f = function(of)?;
-        f.params.iter().find(|p| p.name == parameter).map(|p| (f.name, p.name))
-    }
+/// What a call sends, or what it receives: indices of parameters, and lanes.
+#[derive(Debug, Clone, Copy)]
+struct Side {
+    counts: usize,
+    datatype: usize,
+    lane: u16,
+    displacements: Option<u16>,
+}
+
+/// The function whose calls those of this one meet, if its counts have a mean: calls with large counts meet others.
+fn averaged(layout: &Layout) -> Option<&'static str> {
+    let name = layout.function.name;
+    // In both spellings: MPI_Alltoallv, MPI_Neighbor_alltoallv.
+    name.contains("lltoallv").then(|| name.strip_suffix("_c").unwrap_or(name))
 }
 
 fn sides(layout: &Layout) -> Vec<Side> {
     let f = layout.function;
-    let lane = |name: &str| {
-        let (p, slot) = f.params.iter().zip(&layout.slots).find(|(p, _)| p.name == name)?;
-        match *slot {
-            Slot::List { lane, .. } => Some((p.name, lane)),
+    let list = |name: &str| {
+        let at = f.index_of(name)?;
+        match layout.slots[at] {
+            Slot::List { lane, .. } => Some((at, lane)),
             _ => None,
         }
     };
-    let pairs = [("sendcounts", "sdispls"), ("recvcounts", "rdispls")].into_iter();
-    let side = |(counts, displacements)| {
-        let (name, counts) = lane(counts)?;
-        let displacements = lane(displacements).map(|(_, lane)| lane);
-        Some(Side { of: (f.name, name), counts, displacements })
+    let names = [("sendcounts", "sdispls", "sendtype"), ("recvcounts", "rdispls", "recvtype")].into_iter();
+    let side = |(counts, displacements, datatype)| {
+        let (counts, lane) = list(counts)?;
+        let displacements = list(displacements).map(|(_, lane)| lane);
+        Some(Side { counts, datatype: f.index_of(datatype)?, lane, displacements })
     };
-    pairs.filter_map(side).collect()
+    names.filter_map(side).collect()
+}
+
+/// Calls that look alike to a rank.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Look {
+    function: &'static str,
+    thread: u32,
+    site: u64,
+    /// What its symbol calls the communicator.
+    comm: u64,
+    sizes: [Option<u64>; 2],
+}
+
+/// The datatypes that a rank's calls, read in order, have made so far, by id: their sizes.
+#[derive(Debug, Clone, Default)]
+struct Types(HashMap<u32, u64>);
+
+impl Types {
+    /// Of all threads: a thread may use what another one has made.
+    fn of_all(bundle: &Bundle, rank: u32) -> Result<Types, Error> {
+        let mut types = Types::default();
+        let threads = bundle.threads(rank);
+        if threads.len() > 1 {
+            for thread in threads {
+                let mut events = events(bundle, rank, thread)?;
+                while let Some(event) = events.next_event()? {
+                    types.take_in(&event.call);
+                }
+            }
+        }
+        Ok(types)
+    }
+
+    fn take_in(&mut self, call: &Call) {
+        // One for each new type, in the order of the parameters.
+        let mut sizes = call.facts.iter().filter(|(name, _)| *name == "size").map(|(_, value)| value);
+        for (p, value) in call.function.params.iter().zip(&call.args) {
+            if p.dir != Dir::In
+                && let (Kind::Handle(Class::Datatype), Value::Object(_, id)) = (p.kind, value)
+                && let Some(Value::Int(size)) = sizes.next()
+            {
+                self.0.insert(*id, u64::try_from(*size).unwrap_or(0));
+            }
+        }
+    }
+
+    /// `None` where it is not known, or nothing.
+    fn size(&self, datatype: &Value) -> Option<u64> {
+        let size = match datatype {
+            Value::Name(name) => constant(name)?.size.map(u64::from),
+            Value::Object(Class::Datatype, id) => self.0.get(id).copied(),
+            _ => None,
+        };
+        size.filter(|size| *size > 0)
+    }
+
+    fn look(&self, call: &Call, layout: &Layout, sides: &[Side], thread: u32, site: u64) -> Option<Look> {
+        let comm = match layout.slots.get(comm_param(layout.function)?)? {
+            Slot::Object(_, id) => u64::from(*id) << 1,
+            Slot::Fixed(Value::Name(name)) => hash_bytes(name.as_bytes()) | 1,
+            _ => return None,
+        };
+        let mut sizes = [None; 2];
+        for (size, side) in sizes.iter_mut().zip(sides) {
+            *size = self.size(&call.args[side.datatype]);
+        }
+        Some(Look { function: averaged(layout)?, thread, site, comm, sizes })
+    }
+}
+
+/// The members of a communicator.
+#[derive(Debug, Clone, Copy)]
+struct Group {
+    hash: u64,
+    /// `None` where it is not known, and of an inter-communicator.
+    size: Option<u64>,
+}
+
+/// What a rank's calls say of communicators, read in order.
+#[derive(Debug, Default)]
+struct Groups {
+    world: u32,
+    known: HashMap<String, Group>,
+}
+
+impl Groups {
+    fn get(&self, name: &str) -> Group {
+        match name {
+            "world" => Group { hash: 1, size: Some(self.world.into()) },
+            "self" => Group { hash: 2, size: Some(1) },
+            _ => self.known.get(name).copied().unwrap_or(Group { hash: 3, size: None }),
+        }
+    }
+
+    fn take_in(&mut self, call: &Call) {
+        let made = call.function.params.iter().zip(&call.args).find_map(|(p, value)| match value {
+            Value::Comm(name) if p.kind == Kind::Handle(Class::Comm) && p.dir != Dir::In => Some(name),
+            _ => None,
+        });
+        let Some(made) = made else { return };
+        let fact = |name: &str| call.facts.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
+        let group = match (fact("group"), fact("remote_group")) {
+            (Some(Value::List(members)), None) => {
+                let add = |hash, member: &Value| {
+                    if let Value::Int(rank) = member { mix(hash, *rank as u64) } else { hash }
+                };
+                Group { hash: members.iter().fold(4, add), size: u64::try_from(members.len()).ok() }
+            }
+            (Some(Value::Text(text)), None) => self.get(text.strip_prefix("as ").unwrap_or(text)),
+            _ => Group { hash: 5, size: None },
+        };
+        self.known.insert(made.clone(), group);
+    }
+}
+
+/// A kind of calls while they are read.
+#[derive(Debug)]
+struct Reading {
+    label: u64,
+    sum: Sum,
+    comms: HashSet<String>,
+}
+
+impl Averages {
+    /// A rank that cannot say anything: all counts stay.
+    pub(super) fn unknown() -> Averages {
+        Averages { unknown: true, ..Averages::default() }
+    }
+
+    /// Those of one of `size` ranks, whose own bundle this is.
+    pub(super) fn of(bundle: &Bundle, rank: u32, size: u32) -> Result<Averages, Error> {
+        Ok(read(bundle, rank, size)?.0)
+    }
+
+    pub(super) fn absorb(&mut self, other: Averages) {
+        self.unknown |= other.unknown;
+        for (label, sum) in other.kinds {
+            self.kinds.entry(label).and_modify(|known| known.absorb(&sum)).or_insert(sum);
+        }
+        for (of, met) in other.met {
+            self.met.entry(of).and_modify(|known| known.absorb(met)).or_insert(met);
+        }
+    }
+
+    /// What was averaged, for people.
+    pub(super) fn told(&self) -> impl Iterator<Item = String> {
+        let place = |(count, entry, rank): (i64, u32, u32)| format!("{count} (entry {entry} on rank {rank})");
+        self.met.iter().map(move |((function, parameter), met)| {
+            let (counts, least, most) = (met.counts, place(met.least), place(met.most));
+            format!("averages: the {counts} {parameter} of {function} were from {least} to {most}")
+        })
+    }
+
+    /// Bytes by label.
+    fn means(&self) -> HashMap<u64, Option<i64>> {
+        let mut others: BTreeMap<&str, Sum> = BTreeMap::new();
+        for sum in self.kinds.values().filter(|sum| sum.check != 0) {
+            others.entry(sum.function).or_insert_with(|| Sum::new(sum.function)).absorb(sum);
+        }
+        let mean = |sum: &Sum| match sum.check {
+            0 => sum.mean(),
+            _ => others.get(sum.function).and_then(Sum::mean),
+        };
+        self.kinds.iter().map(|(label, sum)| (*label, mean(sum))).collect()
+    }
+
+    /// Puts the means of all ranks into calls of one of them; `None` where it has no such calls.
+    pub(super) fn filling(&self, bundle: &Bundle, rank: u32, size: u32) -> Result<Option<Filling>, Error> {
+        let concerned = |bytes: &[u8]| Layout::parse(bytes).is_ok_and(|layout| averaged(&layout).is_some());
+        if self.unknown || !bundle.symbols.iter().any(|symbol| concerned(&symbol.bytes)) {
+            return Ok(None);
+        }
+        let means = self.means();
+        let (_, labels) = read(bundle, rank, size)?;
+        let mean = |(look, label)| Some((look, means.get(&label).copied().flatten()?));
+        let means = labels.into_iter().filter_map(mean).collect();
+        Ok(Some(Filling { types: Types::of_all(bundle, rank)?, means }))
+    }
+}
+
+/// The calls of one rank: what it knows, and the label of each kind that it sees.
+fn read(bundle: &Bundle, rank: u32, size: u32) -> Result<(Averages, HashMap<Look, u64>), Error> {
+    let mut types = Types::of_all(bundle, rank)?;
+    let mut groups = Groups { world: size, ..Groups::default() };
+    let mut looks: HashMap<Look, Reading> = HashMap::new();
+    // By communicator: how many such calls there were, and on which thread.
+    let mut orders: HashMap<String, (u64, u32)> = HashMap::new();
+    let mut crowded: HashSet<String> = HashSet::new();
+    let mut averages = Averages::default();
+    // Added to a check it makes a kind that nobody agrees on.
+    let doubt = mix(hash_bytes(b"doubt"), rank.into()) | 1;
+    for thread in bundle.threads(rank) {
+        let mut events = events(bundle, rank, thread)?;
+        while let Some(event) = events.next_event()? {
+            let call = &event.call;
+            types.take_in(call);
+            groups.take_in(call);
+            let Some(layout) = events.layout(event.symbol) else { continue };
+            let Some(function) = averaged(layout) else { continue };
+            let (sides, site) = (sides(layout), bundle.symbols[event.symbol as usize].site);
+            let Some(look) = types.look(call, layout, &sides, thread, site) else { continue };
+            let reading = looks.entry(look).or_insert_with(|| Reading {
+                label: hash_bytes(function.as_bytes()),
+                sum: Sum::new(function),
+                comms: HashSet::new(),
+            });
+            let comm = comm_param(layout.function);
+            match comm.map(|at| &call.args[at]) {
+                Some(Value::Comm(name)) => {
+                    let own_rank = comm.map_or(0, |at| events.base_rank(event.symbol, at));
+                    let order = orders.entry(name.clone()).or_insert((0, thread));
+                    if order.1 != thread {
+                        crowded.insert(name.clone());
+                    }
+                    let call = mix(hash_bytes(name.as_bytes()), order.0);
+                    reading.label = reading.label.wrapping_add(call);
+                    order.0 += 1;
+                    if reading.comms.insert(name.clone()) {
+                        let Group { hash, size } = groups.get(name);
+                        let own = mix(hash_bytes(name.as_bytes()), hash);
+                        let all = if own_rank == 0 { size.unwrap_or(0) } else { 0 };
+                        let share = own.wrapping_mul(1u64.wrapping_sub(all));
+                        let share = if size.is_none() { doubt } else { share };
+                        reading.sum.check = reading.sum.check.wrapping_add(share);
+                    }
+                }
+                _ => reading.sum.check = reading.sum.check.wrapping_add(doubt),
+            }
+            if layout.outcome != Outcome::Success {
+                continue;
+            }
+            for side in sides {
+                let Value::List(counts) = &call.args[side.counts] else { continue };
+                let size = types.size(&call.args[side.datatype]);
+                let sum = &mut reading.sum;
+                sum.unit = common_unit(sum.unit, size);
+                let of = (layout.function.name, layout.function.params[side.counts].name);
+                for (entry, count) in (0..).zip(counts) {
+                    let Value::Int(count) = *count else {
+                        sum.unit = None;
+                        continue;
+                    };
+                    sum.bytes = sum.bytes.saturating_add(i128::from(count) * i128::from(size.unwrap_or(0)));
+                    sum.counts += 1;
+                    let at = (count, entry, rank);
+                    let met = Met { counts: 1, least: at, most: at };
+                    averages.met.entry(of).and_modify(|known| known.absorb(met)).or_insert(met);
+                }
+            }
+        }
+    }
+    let mut labels = HashMap::new();
+    for (look, mut reading) in looks {
+        if reading.comms.iter().any(|name| crowded.contains(name)) {
+            reading.sum.check = reading.sum.check.wrapping_add(doubt);
+        }
+        labels.insert(look, reading.label);
+        let sum = reading.sum;
+        averages.kinds.entry(reading.label).and_modify(|known| known.absorb(&sum)).or_insert(sum);
+    }
+    Ok((averages, labels))
+}
+
+/// Puts means into calls, which are given in the order in which they are read.
+pub(super) struct Filling {
+    types: Types,
+    /// Bytes.
+    means: HashMap<Look, i64>,
+}
+
+impl Filling {
+    /// The values of a call with means in the place of its counts; `None` for a call that stays.
+    pub(super) fn fill(
+        &mut self,
+        call: &Call,
+        layout: &Layout,
+        thread: u32,
+        site: u64,
+        values: &[(u16, i64)],
+    ) -> Option<Vec<(u16, i64)>> {
+        self.types.take_in(call);
+        averaged(layout)?;
+        let sides = sides(layout);
+        let mean = *self.means.get(&self.types.look(call, layout, &sides, thread, site)?)?;
+        if layout.outcome != Outcome::Success {
+            return None;
+        }
+        let mut values = values.to_vec();
+        for side in sides {
+            let size = i64::try_from(self.types.size(&call.args[side.datatype])?).ok()?;
+            let count = mean / size;
+            let mut before = 0i64;
+            for (lane, value) in &mut values {
+                if *lane == side.lane {
+                    *value = count;
+                } else if Some(*lane) == side.displacements {
+                    *value = before;
+                    before = before.saturating_add(count);
+                }
+            }
+        }
+        Some(values)
+    }
+}
+
+/// How they travel from rank to rank: a line for each kind, and one for each parameter.
+impl Averages {
+    pub(super) fn write(&self, out: &mut String) {
+        if self.unknown {
+            *out += "unknown\n";
+        }
+        for (label, sum) in &self.kinds {
+            let Sum { function, check, bytes, counts, unit } = sum;
+            *out += &format!("kind {function} {label} {check} {bytes} {counts} {}\n", unit.unwrap_or(0));
+        }
+        for ((function, parameter), Met { counts, least: a, most: b }) in &self.met {
+            let places = format!("{} {} {} {} {} {}", a.0, a.1, a.2, b.0, b.1, b.2);
+            *out += &format!("met {function} {parameter} {counts} {places}\n");
+        }
+    }
+
+    /// One of these lines, read back. What cannot be read says nothing, so that counts stay.
+    pub(super) fn read(&mut self, line: &str) {
+        let words: Vec<&str> = line.split(' ').collect();
+        fn at<T: std::str::FromStr>(words: &[&str], at: usize) -> Option<T> {
+            words.get(at)?.parse().ok()
+        }
+        let known = (|| match *words.first()? {
+            "kind" => {
+                let unit = Some(at(&words, 6)?).filter(|unit| *unit > 0);
+                let (check, bytes, counts) = (at(&words, 3)?, at(&words, 4)?, at(&words, 5)?);
+                let sum = Sum { function: function(words.get(1)?)?.name, check, bytes, counts, unit };
+                self.kinds.insert(at(&words, 2)?, sum);
+                Some(())
+            }
+            "met" => {
+                let f = function(words.get(1)?)?;
+                let parameter = f.params.get(f.index_of(words.get(2)?)?)?.name;
+                let place = |from| Some((at(&words, from)?, at(&words, from + 1)?, at(&words, from + 2)?));
+                let met = Met { counts: at(&words, 3)?, least: place(4)?, most: place(7)? };
+                self.met.insert((f.name, parameter), met);
+                Some(())
+            }
+            _ => None,
+        })();
+        self.unknown |= known.is_none();
+    }
 }

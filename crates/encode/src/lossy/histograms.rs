@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::stream::{Block, Folder, Stream, Term};
-use refrain_model::{Cond, Dir, Function, Kind, Len};
+use refrain_model::{Cond, Dir, Function, Histograms, Kind, Len};
 
 use crate::layout::{Layout, Slot};
 use crate::wire;
@@ -21,15 +21,14 @@ enum Role {
 /// `MPI_UNDEFINED`, the same in all ABIs.
 const UNDEFINED: i64 = -32766;
 
-/// Lanes of peers and counts that take more than `most` numbers to tell become histograms of at most as many. Whether
-/// there were any.
-pub(super) fn make(bundle: &mut Bundle, most: usize) -> bool {
+/// Lanes of peers and counts that take more numbers to tell than the trigger become histograms. Whether there were any.
+pub(super) fn make(bundle: &mut Bundle, Histograms { trigger, bins }: Histograms) -> bool {
     let roles = |bytes: &[u8]| Layout::parse(bytes).map_or_else(|_| Vec::new(), |layout| roles(&layout));
     let roles: Vec<_> = bundle.symbols.iter().map(|symbol| roles(&symbol.bytes)).collect();
     bundle.change_lanes(|place| {
         let (_, role) = roles.get(place.symbol as usize)?.iter().find(|(lane, _)| *lane == place.lane)?;
-        let long = numbers(place.stream) > most;
-        long.then(|| histogram(place.stream.iter().take(place.used as usize), *role, most))
+        let long = numbers(place.stream) > trigger as usize;
+        long.then(|| histogram(place.stream.iter().take(place.used as usize), *role, bins as usize))
     })
 }
 
@@ -78,7 +77,7 @@ fn decides(f: &Function, i: usize) -> bool {
     })
 }
 
-/// How many numbers it takes to tell a stream.
+/// How many numbers it takes to tell a stream: one for a constant, more for anything else.
 fn numbers(stream: &Stream) -> usize {
     let blocks = stream.terms.iter().filter_map(|term| match term {
         Term::Block(block) => stream.blocks.get(*block as usize),
@@ -88,7 +87,9 @@ fn numbers(stream: &Stream) -> usize {
         Block::Packed { count, .. } => *count as usize,
         Block::Running { steps, .. } => numbers(steps),
     });
-    inside.sum::<usize>() + stream.shape.rules.iter().map(Vec::len).sum::<usize>()
+    // Where a stride begins is one number, its step another.
+    let steps = stream.terms.iter().filter(|term| matches!(term, Term::Stride { .. })).count();
+    inside.sum::<usize>() + steps + stream.shape.rules.iter().map(Vec::len).sum::<usize>()
 }
 
 /// As many numbers as there are, sorted, of at most `most` different ones. Names among them keep theirs beside these.
@@ -166,6 +167,22 @@ mod tests {
         };
         let shown: Vec<String> = runs.iter().map(|(v, n)| format!("{}x{n}", name(*v))).collect();
         assert_eq!(shown.join(" "), expected);
+    }
+
+    #[test]
+    fn only_a_constant_takes_one_number() {
+        let told = |values: &[i64]| {
+            let mut folder = Folder::new();
+            values.iter().for_each(|value| folder.push(*value));
+            numbers(&folder.finish())
+        };
+        assert_eq!((told(&[7]), told(&[7; 1000])), (1, 1));
+        let stride: Vec<i64> = (0..100).collect();
+        let drawn: Vec<i64> = (0..5000).map(|k: i64| k * 2_654_435_761 % 1_000_003).collect();
+        for more in [&[7, 8][..], &[7, 8, 7, 8, 7, 8], &stride, &drawn] {
+            assert!(told(more) > 1, "{more:?}");
+        }
+        assert!(told(&drawn) > 1000);
     }
 
     #[test]

@@ -1,15 +1,18 @@
 //! What may be lost (`--lossy`, [`Lossy`]): a recording made smaller by forgetting what a user said is not needed.
 //!
-//! `averages` and `waits` change calls as they come: [`Averages`] looks at records before they are folded, [`waits`] is
-//! part of the tape. `histograms` and `tags` need all of a rank's calls: [`lose`] changes its finished recording, and
-//! then takes the digest of what is left, so that a reader can still tell it from anything else.
+//! `waits` changes calls as they come and is part of the tape. Everything else needs all of a rank's calls, and most of it
+//! those of all ranks: what each of them knows is brought together in [`Agreed`], then [`lose`] changes each rank's finished
+//! recording, whose digest is that of what is left, so that a reader can still tell it from anything else.
 
+mod agreed;
+mod anew;
 mod averages;
 mod histograms;
+mod near;
 mod tags;
 pub(crate) mod waits;
 
-pub use averages::{Averages, Extremes};
+pub use agreed::Agreed;
 pub use tags::Tags;
 
 use refrain_fold::bundle::{Bundle, blend};
@@ -17,17 +20,34 @@ use refrain_model::Lossy;
 
 use crate::error::Error;
 use crate::reader::digest_of;
+use crate::structure::Folding;
+use anew::Anew;
 
-/// Loses what the words allow in a bundle that is one rank's own. `tags` are those of all ranks together; without them
-/// every tag stays.
-pub fn lose(bundle: &mut Bundle, rank: u32, lossy: &Lossy, tags: Option<&Tags>) -> Result<(), Error> {
+/// Loses what the words allow in a bundle that is the own one of one of `size` ranks. `agreed` is what all ranks know
+/// together.
+pub fn lose(
+    bundle: &mut Bundle,
+    (rank, size): (u32, u32),
+    (lossy, folding): (&Lossy, Folding),
+    agreed: &Agreed,
+) -> Result<(), Error> {
     let mut changed = false;
     // First, since which communicator a call is on has to be read from all of it.
-    if let Some(tags) = tags.filter(|_| lossy.tags) {
-        changed |= tags.drop_from(bundle, rank)?;
+    if lossy.tags {
+        changed |= agreed.tags.drop_from(bundle, rank)?;
     }
-    if lossy.histograms > 0 {
-        changed |= histograms::make(bundle, lossy.histograms as usize);
+    let filling = if lossy.averages { agreed.averages.filling(bundle, rank, size)? } else { None };
+    let near = lossy.sites > 0 && !agreed.sites.unknown;
+    let own: Vec<u64> = bundle.symbols.iter().map(|symbol| symbol.site).collect();
+    let sites = if near { agreed.sites.sites(bundle, lossy.sites) } else { own.clone() };
+    if filling.is_some() || sites != own {
+        let mut stacks = bundle.sites.clone();
+        stacks.join(agreed.sites.stacks());
+        let anew = Anew { folding, joins: lossy.waits, sites: &sites, stacks };
+        *bundle = anew.make(bundle, rank, filling)?;
+    }
+    if let Some(histograms) = lossy.histograms {
+        changed |= histograms::make(bundle, histograms);
     }
     if changed {
         let threads = bundle.threads(rank);

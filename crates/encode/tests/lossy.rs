@@ -5,9 +5,10 @@ mod common;
 use std::cell::Cell;
 
 use common::*;
-use refrain_encode::{Averages, Calls, Tags, Tape, lose};
-use refrain_fold::bundle::{Bundle, blend};
-use refrain_model::{Call, Lossy, Value, function};
+use refrain_encode::{Agreed, Calls, Folding, Tags, Tape, lose};
+use refrain_fold::bundle::sites::{Frame, Module};
+use refrain_fold::bundle::{Bundle, blend, merge};
+use refrain_model::{Call, Lossy, Value};
 
 fn at<T: ?Sized>(value: &T) -> usize {
     std::ptr::from_ref(value).cast::<u8>() as usize
@@ -17,25 +18,73 @@ fn words(text: &str) -> Lossy {
     Lossy::read(Some(text)).unwrap()
 }
 
+/// As many ranks as the world of these tests has.
+const SIZE: u32 = 5;
+
+/// Loses what the words allow in the bundles of these ranks, as they would together.
+fn lose_together(bundles: &mut [(u32, Bundle)], text: &str) -> Agreed {
+    let lossy = words(text);
+    let mut agreed = Agreed::default();
+    for (rank, bundle) in &*bundles {
+        let own = Agreed::of(bundle, *rank, SIZE, false, &lossy).unwrap();
+        assert_eq!(Agreed::from_text(&own.to_text()), own);
+        agreed.absorb(own);
+    }
+    for (rank, bundle) in bundles {
+        lose(bundle, (*rank, SIZE), (&lossy, Folding::default()), &agreed).unwrap();
+    }
+    agreed
+}
+
+fn lose_alone(bundle: &mut Bundle, rank: u32, text: &str) {
+    let mut alone = [(rank, std::mem::take(bundle))];
+    lose_together(&mut alone, text);
+    let [(_, lost)] = alone;
+    *bundle = lost;
+}
+
 /// One rank's recording under way.
 struct Taped {
     rank: u32,
     world: World,
     tape: Tape,
-    averages: Option<Averages>,
+    /// Where calls are made.
+    site: u64,
+    split: bool,
 }
 
 impl Taped {
     fn new(rank: u32) -> Taped {
-        Taped { rank, world: world_of(rank as i32), tape: Tape::default(), averages: None }
+        Taped { rank, world: world_of(rank as i32), tape: Tape::default(), site: 0, split: true }
     }
 
     fn call(&mut self, name: &str, args: &[usize]) {
         self.world.call(name, args, 0, || {});
-        if let Some(averages) = &mut self.averages {
-            averages.apply(function(name).unwrap(), &mut self.world.record);
+        self.world.record.site = self.site;
+        if !self.split {
+            self.world.record.inline_values();
         }
         self.tape.push(&self.world.record, 1);
+    }
+
+    /// From here on calls are made at a stack of these offsets.
+    fn at(&mut self, offsets: &[u64]) {
+        let module = Module { path: "/bin/app".into(), build_id: [7].into() };
+        let frame = |offset: &u64| Frame { module: module.key(), offset: *offset };
+        let frames: Vec<Frame> = offsets.iter().map(frame).collect();
+        self.site = self.tape.note_site(&frames, [module]);
+    }
+
+    /// To and from each of five ranks.
+    fn alltoallv(&mut self, sent: [i32; 5], received: [i32; 5]) {
+        self.alltoallv_of(sent, handle("MPI_INT"), received, handle("MPI_INT"));
+    }
+
+    fn alltoallv_of(&mut self, sent: [i32; 5], sendtype: usize, received: [i32; 5], recvtype: usize) {
+        let (from, to) = ([7i32, 1, 2, 3, 4], [9i32, 8, 7, 6, 5]);
+        let comm = handle("MPI_COMM_WORLD");
+        let args = [0, at(&sent), at(&from), sendtype, 0, at(&received), at(&to), recvtype, comm];
+        self.call("MPI_Alltoallv", &args);
     }
 
     fn send(&mut self, count: usize, dest: usize, tag: usize) {
@@ -94,7 +143,7 @@ fn histograms_keep_how_often_each_number_came() {
     }
     let whole = taped.bundle();
     let mut lost = whole.clone();
-    lose(&mut lost, 2, &words("histograms=8"), None).unwrap();
+    lose_alone(&mut lost, 2, "histograms=8");
     let (before, after) = (read(&whole, 2), read(&lost, 2));
     let names = |calls: &[Call]| calls.iter().map(|call| call.function.name).collect::<Vec<_>>();
     assert_eq!(names(&before), names(&after));
@@ -113,10 +162,10 @@ fn histograms_keep_how_often_each_number_came() {
     assert_eq!(others(&before), others(&after));
     // What can be told in so many numbers stays.
     let mut same = whole.clone();
-    lose(&mut same, 2, &words("histograms=1000"), None).unwrap();
+    lose_alone(&mut same, 2, "histograms=1000");
     assert_eq!(same, whole);
     let mut binned = whole.clone();
-    lose(&mut binned, 2, &words("histograms=3"), None).unwrap();
+    lose_alone(&mut binned, 2, "histograms=3");
     for name in ["count", "dest"] {
         let mut few = all(&sends(&read(&binned, 2)), name);
         assert_eq!(few.len(), 300);
@@ -125,10 +174,207 @@ fn histograms_keep_how_often_each_number_came() {
     }
 }
 
+/// What triggers a histogram and how fine it is are two things.
 #[test]
-fn averages_of_alltoallv() {
+fn histograms_of_everything_that_is_not_constant() {
     let mut taped = Taped::new(2);
-    taped.averages = Some(Averages::default());
+    // Two partners in turn, sizes that climb, and a constant: concise as they are.
+    for k in 0..100 {
+        taped.send(k, 1 + 2 * (k % 2), 0);
+        taped.call("MPI_Bcast", &[0, 8, handle("MPI_INT"), 0, handle("MPI_COMM_WORLD")]);
+    }
+    let whole = taped.bundle();
+    let sends = |bundle: &Bundle| {
+        let mut calls = read(bundle, 2);
+        calls.retain(|call| call.function.name == "MPI_Send");
+        (all(&calls, "dest"), all(&calls, "count"))
+    };
+    let mut kept = whole.clone();
+    lose_alone(&mut kept, 2, "histograms=64:16");
+    assert_eq!(kept, whole);
+    let mut lost = whole.clone();
+    lose_alone(&mut lost, 2, "histograms=1:16");
+    let (partners, mut sizes) = sends(&lost);
+    assert_eq!(partners, [vec![1; 50], vec![3; 50]].concat());
+    assert_eq!((sizes.len(), sizes.iter().sum::<i64>() / 50), (100, 99), "{sizes:?}");
+    assert!(sizes.is_sorted());
+    sizes.dedup();
+    assert_eq!(sizes.len(), 16, "{sizes:?}");
+    let mut coarse = whole.clone();
+    lose_alone(&mut coarse, 2, "histograms=1:1");
+    assert_eq!(sends(&coarse).1, [50; 100]);
+    assert_eq!(all(&read(&coarse, 2), "count").iter().filter(|count| **count == 8).count(), 100);
+}
+
+/// How many bytes a call sends to and receives from each rank, and where these lie.
+fn blocks(call: &Call, sizes: [i64; 2]) -> [Vec<i64>; 2] {
+    let list = |name: &str| {
+        let at = call.function.index_of(name).unwrap();
+        let Value::List(list) = &call.args[at] else { return Vec::new() };
+        list.iter().map(|value| if let Value::Int(number) = value { *number } else { -1 }).collect::<Vec<_>>()
+    };
+    let side = |counts: &str, displacements: &str, size: i64| {
+        let (counts, displacements) = (list(counts), list(displacements));
+        let packed: Vec<i64> = (0..).zip(&counts).map(|(k, count)| k * count).collect();
+        assert_eq!(displacements, packed);
+        counts.iter().map(|count| count * size).collect()
+    };
+    [side("sendcounts", "sdispls", sizes[0]), side("recvcounts", "rdispls", sizes[1])]
+}
+
+/// What every rank sends and receives of what rank `from` sends to rank `to` in a step.
+fn matrix(rank: i32, amount: impl Fn(i32, i32) -> i32) -> ([i32; 5], [i32; 5]) {
+    (std::array::from_fn(|to| amount(rank, to as i32)), std::array::from_fn(|from| amount(from as i32, rank)))
+}
+
+fn uneven(step: i32) -> impl Fn(i32, i32) -> i32 {
+    move |from, to| (from * 7 + to * 3 + step * from * to) % 11
+}
+
+/// The bundles of these ranks.
+fn ranks(ranks: impl IntoIterator<Item = u32>, program: impl Fn(&mut Taped)) -> Vec<(u32, Bundle)> {
+    let run = |rank| {
+        let mut taped = Taped::new(rank);
+        program(&mut taped);
+        (rank, taped.bundle())
+    };
+    ranks.into_iter().map(run).collect()
+}
+
+#[test]
+fn an_average_is_one_over_all_ranks_and_both_sides() {
+    let program = |steps: i32, split: bool| {
+        move |taped: &mut Taped| {
+            taped.split = split;
+            for step in 0..steps {
+                // Small messages at one place, large ones at another, which one rank calls from elsewhere.
+                taped.at(&[1, 2]);
+                let (sent, received) = matrix(taped.rank as i32, uneven(step));
+                taped.alltoallv(sent, received);
+                taped.at(&[1, if taped.rank == 3 { 33 } else { 3 }]);
+                let (sent, received) = matrix(taped.rank as i32, |from, to| 1000 * uneven(step)(from, to));
+                taped.alltoallv(sent, received);
+            }
+        }
+    };
+    for split in [true, false] {
+        let mut bundles = ranks(0..5, program(80, split));
+        let mean = |every: i32| {
+            let all = (0..80).flat_map(|step| (0..25).map(move |k| every * uneven(step)(k / 5, k % 5)));
+            (f64::from(all.sum::<i32>()) / (80.0 * 25.0)).round() as i64
+        };
+        assert!(mean(1) > 1 && mean(1000) > 1000);
+        let agreed = lose_together(&mut bundles, "averages");
+        for (rank, bundle) in &bundles {
+            let calls = read(bundle, *rank);
+            assert_eq!(calls.len(), 160);
+            for (k, call) in calls.iter().enumerate() {
+                let mean = mean(if k % 2 == 0 { 1 } else { 1000 });
+                assert_eq!(
+                    blocks(call, [4, 4]),
+                    [vec![4 * mean; 5], vec![4 * mean; 5]],
+                    "call {k} of rank {rank}"
+                );
+            }
+        }
+        let told = agreed.told();
+        assert_eq!(told.len(), 2);
+        let said =
+            "averages: the 4000 sendcounts of MPI_Alltoallv were from 0 (entry 0 on rank 0) to 10000 (entry ";
+        assert!(told[1].starts_with(said), "{told:?}");
+        // As large after five steps as after eighty.
+        let folded = |bundles: Vec<(u32, Bundle)>| {
+            let merged =
+                bundles.into_iter().map(|(_, bundle)| bundle).reduce(|a, b| merge(a, b).unwrap()).unwrap();
+            (merged.symbols.len(), merged.structures.len(), merged.streams.len())
+        };
+        let mut fewer = ranks(0..5, program(5, split));
+        lose_together(&mut fewer, "averages");
+        assert_eq!(folded(fewer), folded(bundles));
+    }
+}
+
+#[test]
+fn both_sides_are_equal_where_ranks_see_other_kinds_or_are_missing() {
+    let program = |taped: &mut Taped| {
+        for step in 0..20 {
+            // One rank makes its calls here and there, and one ends early.
+            taped.at(&[1, if taped.rank == 1 { 2 + step as u64 % 3 } else { 2 }]);
+            let (sent, received) = matrix(taped.rank as i32, uneven(step));
+            if taped.rank != 4 || step < 7 {
+                taped.alltoallv(sent, received);
+            }
+        }
+    };
+    for there in [vec![0, 1, 2, 3, 4], vec![0, 2, 3], vec![1], vec![4, 0]] {
+        let mut bundles = ranks(there.iter().copied(), program);
+        lose_together(&mut bundles, "averages");
+        let mut seen = Vec::new();
+        for (rank, bundle) in &bundles {
+            read(bundle, *rank).iter().for_each(|call| seen.extend(blocks(call, [4, 4]).concat()));
+        }
+        seen.dedup();
+        assert_eq!(seen.len(), 1, "{there:?}: {seen:?}");
+        assert!((4..40).contains(&seen[0]), "{seen:?}");
+    }
+}
+
+#[test]
+fn averages_of_other_datatypes_are_the_same_number_of_bytes() {
+    // 24 bytes, as all derived datatypes of these tests are.
+    let program = |taped: &mut Taped| {
+        let made = Cell::new(0x5000usize);
+        taped.call("MPI_Type_contiguous", &[6, handle("MPI_INT"), at(&made)]);
+        for step in 0..9 {
+            let (sent, received) = matrix(taped.rank as i32, |from, to| 6 * (4 + uneven(step)(from, to)));
+            let sixth = |counts: [i32; 5]| counts.map(|count| count / 6);
+            match taped.rank {
+                0 => taped.alltoallv_of(sixth(sent), made.get(), received, handle("MPI_INT")),
+                1 => taped.alltoallv_of(sent, handle("MPI_INT"), sixth(received), made.get()),
+                _ => taped.alltoallv(sent, received),
+            }
+        }
+    };
+    let mut bundles = ranks(0..5, program);
+    lose_together(&mut bundles, "averages");
+    let mut seen = Vec::new();
+    for (rank, bundle) in &bundles {
+        let sizes = [if *rank == 0 { 24 } else { 4 }, if *rank == 1 { 24 } else { 4 }];
+        read(bundle, *rank)[1..].iter().for_each(|call| seen.extend(blocks(call, sizes).concat()));
+    }
+    assert_eq!(seen.len(), 5 * 9 * 10);
+    seen.dedup();
+    assert!(seen.len() == 1 && seen[0] >= 4 * 24 && seen[0] % 24 == 0, "{seen:?}");
+}
+
+#[test]
+fn counts_without_a_mean_stay() {
+    // A datatype that was made where nobody looked, on one rank.
+    let program = |taped: &mut Taped| {
+        for step in 0..4 {
+            let (sent, received) = matrix(taped.rank as i32, uneven(step));
+            let int = handle("MPI_INT");
+            taped.alltoallv_of(sent, if taped.rank == 2 { 0x7777 } else { int }, received, int);
+        }
+    };
+    let whole = ranks(0..5, program);
+    let mut lost = whole.clone();
+    lose_together(&mut lost, "averages");
+    for ((rank, whole), (_, lost)) in whole.iter().zip(&lost) {
+        assert_eq!(shown(whole, *rank), shown(lost, *rank));
+    }
+    // And so do all if the ranks could not agree.
+    let mut lost = whole.clone();
+    let lossy = words("averages,sites=2");
+    let agreed = Agreed::from_text("known\n");
+    assert!(agreed.failed(&lossy).is_some() && agreed.told().is_empty());
+    lose(&mut lost[0].1, (0, SIZE), (&lossy, Folding::default()), &agreed).unwrap();
+    assert_eq!(lost[0].1, whole[0].1);
+}
+
+#[test]
+fn averages_of_alltoallvs_kin() {
+    let mut taped = Taped::new(2);
     let (int, comm) = (handle("MPI_INT"), handle("MPI_COMM_WORLD"));
     let (sent, at_sent) = ([1i32, 9, 2, 3, 0], [0i32, 1, 10, 12, 15]);
     let (received, at_received) = ([4i32, 4, 4, 4, 5], [0i32, 10, 20, 30, 40]);
@@ -138,26 +384,59 @@ fn averages_of_alltoallv() {
     let request = Cell::new(77usize);
     taped.call("MPI_Ialltoallv", &[&args[..], &[at(&request)]].concat());
     taped.call("MPI_Allgatherv", &[0, 1, int, 0, at(&received), at(&at_received), int, comm]);
-    let averages = taped.averages.take().unwrap();
-    let met: Vec<String> = averages
-        .extremes(2)
-        .map(|(of, parameter, met)| format!("{of} {parameter} {:?} {:?}", met.least, met.most))
-        .collect();
+    let mut bundles = [(2, taped.bundle())];
+    let agreed = lose_together(&mut bundles, "averages");
     assert_eq!(
-        met,
+        agreed.told(),
         [
-            "MPI_Alltoallv recvcounts (4, 0, 2) (5, 4, 2)",
-            "MPI_Alltoallv sendcounts (0, 4, 2) (9, 1, 2)",
-            "MPI_Ialltoallv recvcounts (4, 0, 2) (5, 4, 2)",
-            "MPI_Ialltoallv sendcounts (0, 4, 2) (9, 1, 2)",
+            "averages: the 10 recvcounts of MPI_Alltoallv were from 4 (entry 0 on rank 2) to 5 (entry 4 on rank 2)",
+            "averages: the 5 sendcounts of MPI_Alltoallv were from 0 (entry 4 on rank 2) to 9 (entry 1 on rank 2)",
+            "averages: the 5 recvcounts of MPI_Ialltoallv were from 4 (entry 0 on rank 2) to 5 (entry 4 on rank 2)",
+            "averages: the 5 sendcounts of MPI_Ialltoallv were from 0 (entry 4 on rank 2) to 9 (entry 1 on rank 2)",
         ]
     );
-    let calls = shown(&taped.bundle(), 2);
-    let mean = "[3,3,3,3,3] [0,3,6,9,12] INT BOTTOM [4,4,4,4,4] [0,4,8,12,16] INT world";
+    let calls = shown(&bundles[0].1, 2);
+    let mean = "[4,4,4,4,4] [0,4,8,12,16] INT BOTTOM [4,4,4,4,4] [0,4,8,12,16] INT world";
     assert_eq!(calls[0], format!("MPI_Alltoallv BOTTOM {mean}"));
     assert_eq!(calls[1], "MPI_Alltoallv IN_PLACE - - - BOTTOM [4,4,4,4,4] [0,4,8,12,16] INT world");
     assert_eq!(calls[2], format!("MPI_Ialltoallv BOTTOM {mean} request#0"));
     assert!(calls[3].contains("[4,4,4,4,5] [0,10,20,30,40]"), "{}", calls[3]);
+}
+
+#[test]
+fn the_same_stack_stands_for_others_on_all_ranks() {
+    // Each rank comes across them in another order, and only one across the last.
+    let stacks: [&[u64]; 5] = [&[1, 10, 5], &[1, 20, 5], &[1, 20, 6], &[1, 30, 6], &[1, 2]];
+    let program = |taped: &mut Taped| {
+        for k in 0..if taped.rank == 3 { 5 } else { 4 } {
+            taped.at(stacks[if k < 4 { (k + taped.rank) as usize % 4 } else { 4 }]);
+            taped.send(1, 1, k as usize);
+            taped.call("MPI_Barrier", &[handle("MPI_COMM_WORLD")]);
+        }
+    };
+    let whole = ranks(0..5, program);
+    let sites = |fewer: u32| {
+        let mut bundles = whole.clone();
+        lose_together(&mut bundles, &format!("sites={fewer}"));
+        let mut all: Option<Vec<Vec<u64>>> = None;
+        for ((rank, bundle), (_, before)) in bundles.iter().zip(&whole) {
+            assert_eq!(shown(bundle, *rank), shown(before, *rank));
+            let time = |bundle: &Bundle| bundle.symbols.iter().map(|s| s.tally.total).sum::<u64>();
+            assert_eq!(time(bundle), time(before));
+            let offsets =
+                |site| bundle.sites.frames(site).iter().map(|frame| frame.offset).collect::<Vec<_>>();
+            let mut own: Vec<Vec<u64>> = bundle.symbols.iter().map(|symbol| offsets(symbol.site)).collect();
+            own.sort();
+            own.retain(|stack| stack.len() == 3);
+            assert_eq!(all.get_or_insert_with(|| own.clone()), &own, "rank {rank}");
+        }
+        all.unwrap()
+    };
+    // Each for both kinds of calls.
+    let twice =
+        |stacks: &[[u64; 3]]| stacks.iter().flat_map(|s| [s.to_vec(), s.to_vec()]).collect::<Vec<_>>();
+    assert_eq!(sites(2), twice(&[[1, 10, 5], [1, 20, 6]]));
+    assert_eq!(sites(3), twice(&[[1, 10, 5]]));
 }
 
 /// What ranks 0 and 1 do; whether their tags turn out to matter, and are 0 otherwise.
@@ -182,7 +461,8 @@ fn tags(zero: impl Fn(&mut Taped), one: impl Fn(&mut Taped), matter: bool) {
     assert_eq!(all_tags.matter("world"), matter);
     for (rank, mut bundle) in (0..).zip(bundles) {
         let before = read(&bundle, rank);
-        lose(&mut bundle, rank, &words("tags"), Some(&all_tags)).unwrap();
+        let agreed = Agreed { tags: all_tags.clone(), ..Agreed::default() };
+        lose(&mut bundle, (rank, 2), (&words("tags"), Folding::default()), &agreed).unwrap();
         let after = read(&bundle, rank);
         for name in ["tag", "sendtag", "recvtag"] {
             let (was, is) = (all(&before, name), all(&after, name));

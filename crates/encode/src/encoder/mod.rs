@@ -11,6 +11,7 @@ use refrain_model::{
 use std::sync::Arc;
 
 use crate::comms::{Comm, Comms, Later};
+use crate::defined::Undefined;
 use crate::facts::{Facts, Names};
 use crate::hash::FastMap;
 use crate::host::{Host, Memory, Topology};
@@ -81,6 +82,8 @@ impl Before {
 struct Scratch {
     codes: Vec<Code>,
     requests: Vec<i64>,
+    /// Of their statuses.
+    undefined: Vec<Undefined>,
     text: Vec<u8>,
     pending: Option<Box<Later>>,
 }

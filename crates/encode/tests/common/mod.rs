@@ -257,7 +257,10 @@ fn value(v: &Value) -> String {
         Value::Comm(v) => v.clone(),
         Value::Address(a) => format!("@{}", a.offset),
         Value::Status(s) => {
-            format!("<{} {} {} {} {}>", value(&s.source), value(&s.tag), s.bytes, s.cancelled, s.error)
+            let bytes = s.bytes.map_or("-".into(), |bytes| bytes.to_string());
+            let cancelled = s.cancelled.map_or("-".into(), |cancelled| cancelled.to_string());
+            let error = s.error.map_or(String::new(), |error| format!(" {error}"));
+            format!("<{} {} {bytes} {cancelled}{error}>", value(&s.source), value(&s.tag))
         }
         Value::List(v) => format!("[{}]", v.iter().map(value).collect::<Vec<_>>().join(",")),
         Value::InOut(a, b) => format!("{}->{}", value(a), value(b)),

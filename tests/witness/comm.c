@@ -223,7 +223,7 @@ W(Graph_create, (MPI_Comm comm_old, int nnodes, const int indx[], const int edge
 W(Graph_get, (MPI_Comm comm, int maxindex, int maxedges, int indx[], int edges[]),
   (comm, maxindex, maxedges, indx, edges),
   COMM(comm) INT(maxindex) INT(maxedges),
-  OUT_INTS(indx, maxindex) OUT_PEERS(edges, maxedges))
+  OUT_INTS(indx, of_graph(comm, 0, maxindex)) OUT_PEERS(edges, of_graph(comm, 1, maxedges)))
 
 W(Graphdims_get, (MPI_Comm comm, int *nnodes, int *nedges),
   (comm, nnodes, nedges),
@@ -233,7 +233,7 @@ W(Graphdims_get, (MPI_Comm comm, int *nnodes, int *nedges),
 W(Graph_neighbors, (MPI_Comm comm, int rank, int maxneighbors, int neighbors[]),
   (comm, rank, maxneighbors, neighbors),
   COMM(comm) PEER(rank) INT(maxneighbors),
-  OUT_PEERS(neighbors, maxneighbors))
+  OUT_PEERS(neighbors, of_neighbors(comm, rank, maxneighbors)))
 
 W(Graph_neighbors_count, (MPI_Comm comm, int rank, int *nneighbors),
   (comm, rank, nneighbors),
@@ -260,8 +260,8 @@ W(Dist_graph_neighbors, (MPI_Comm comm, int maxindegree, int sources[], int sour
  int destinations[], int destweights[]),
   (comm, maxindegree, sources, sourceweights, maxoutdegree, destinations, destweights),
   COMM(comm) INT(maxindegree) INT(maxoutdegree),
-  OUT_PEERS(sources, maxindegree) OUT_WEIGHTS(sourceweights, maxindegree) OUT_PEERS(destinations, maxoutdegree)
-   OUT_WEIGHTS(destweights, maxoutdegree))
+  OUT_PEERS(sources, maxindegree) OUT_WEIGHTS(sourceweights, of_weights(comm, 0, maxindegree))
+   OUT_PEERS(destinations, maxoutdegree) OUT_WEIGHTS(destweights, of_weights(comm, 1, maxoutdegree)))
 
 W(Dist_graph_neighbors_count, (MPI_Comm comm, int *indegree, int *outdegree, int *weighted),
   (comm, indegree, outdegree, weighted),

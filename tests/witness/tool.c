@@ -118,7 +118,7 @@ W(T_category_get_index, (const char *name, int *cat_index),
     W(name, (int cat_index, int len, int indices[]),                                                                \
       (cat_index, len, indices),                                                                                    \
       INT(cat_index) INT(len),                                                                                      \
-      OUT_INTS(indices, len))
+      OUT_INTS(indices, of_category(cat_index, #name, len)))
 MEMBERS(T_category_get_cvars)
 MEMBERS(T_category_get_pvars)
 MEMBERS(T_category_get_categories)

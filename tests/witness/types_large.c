@@ -47,8 +47,9 @@ W(Type_get_contents, (MPI_Datatype datatype, int max_integers, int max_addresses
   (datatype, max_integers, max_addresses, max_datatypes, array_of_integers, array_of_addresses,
    array_of_datatypes),
   TYPE(datatype) INT(max_integers) INT(max_addresses) INT(max_datatypes),
-  OUT_INTS(array_of_integers, max_integers) OUT_INTS(array_of_addresses, max_addresses)
-   OUT(array_of_datatypes, LIST(i, max_datatypes, put_found_type(array_of_datatypes[i]))))
+  OUT_INTS(array_of_integers, of_type(datatype, 0, max_integers))
+   OUT_INTS(array_of_addresses, of_type(datatype, 1, max_addresses))
+   OUT(array_of_datatypes, LIST(i, of_type(datatype, 3, max_datatypes), put_found_type(array_of_datatypes[i]))))
 
 W(Type_size_x, (MPI_Datatype datatype, MPI_Count *size),
   (datatype, size),
@@ -244,9 +245,11 @@ W(Type_get_contents_c, (MPI_Datatype datatype, MPI_Count max_integers, MPI_Count
   (datatype, max_integers, max_addresses, max_large_counts, max_datatypes, array_of_integers, array_of_addresses,
    array_of_large_counts, array_of_datatypes),
   TYPE(datatype) INT(max_integers) INT(max_addresses) INT(max_large_counts) INT(max_datatypes),
-  OUT_INTS(array_of_integers, max_integers) OUT_INTS(array_of_addresses, max_addresses)
-   OUT_INTS(array_of_large_counts, max_large_counts)
-   OUT(array_of_datatypes, LIST(i, max_datatypes, put_found_type(array_of_datatypes[i]))))
+  OUT_INTS(array_of_integers, of_large_type(datatype, 0, max_integers))
+   OUT_INTS(array_of_addresses, of_large_type(datatype, 1, max_addresses))
+   OUT_INTS(array_of_large_counts, of_large_type(datatype, 2, max_large_counts))
+   OUT(array_of_datatypes,
+       LIST(i, of_large_type(datatype, 3, max_datatypes), put_found_type(array_of_datatypes[i]))))
 
 W(Pack_c, (const void *inbuf, MPI_Count incount, MPI_Datatype datatype, void *outbuf, MPI_Count outsize,
  MPI_Count *position, MPI_Comm comm),

@@ -243,6 +243,60 @@ static int degree(MPI_Comm comm, int out)
     }
 }
 
+static int less(int a, int b) { return a < b ? a : b; }
+
+/* How much of an array a call fills that has room for more. */
+int of_graph(MPI_Comm comm, int edges, int room)
+{
+    int node_count = 0, edge_count = 0;
+    ASK(MPI_Graphdims_get, comm, &node_count, &edge_count);
+    return less(edges ? edge_count : node_count, room);
+}
+
+int of_neighbors(MPI_Comm comm, int rank, int room)
+{
+    int count = 0;
+    ASK(MPI_Graph_neighbors_count, comm, rank, &count);
+    return less(count, room);
+}
+
+int of_weights(MPI_Comm comm, int out, int room)
+{
+    int in_count = 0, out_count = 0, weighted = 0;
+    ASK(MPI_Dist_graph_neighbors_count, comm, &in_count, &out_count, &weighted);
+    return weighted ? less(out ? out_count : in_count, room) : 0;
+}
+
+int of_type(MPI_Datatype type, int part, int room)
+{
+    int parts[4] = {0, 0, 0, 0}, combiner;
+    ASK(MPI_Type_get_envelope, type, &parts[0], &parts[1], &parts[3], &combiner);
+    return less(parts[part], room);
+}
+
+#if MPI_VERSION >= 4
+int of_large_type(MPI_Datatype type, int part, MPI_Count room)
+{
+    MPI_Count parts[4] = {0, 0, 0, 0};
+    int combiner;
+    ASK(MPI_Type_get_envelope_c, type, &parts[0], &parts[1], &parts[2], &parts[3], &combiner);
+    return (int)(parts[part] < room ? parts[part] : room);
+}
+#endif
+
+int of_category(int category, const char *call, int room)
+{
+    int name = 0, description = 0, cvars = 0, pvars = 0, categories = 0;
+#if MPI_VERSION >= 4
+    if (strstr(call, "_events")) {
+        ASK(MPI_T_category_get_num_events, category, &cvars);
+        return less(cvars, room);
+    }
+#endif
+    ASK(MPI_T_category_get_info, category, NULL, &name, NULL, &description, &cvars, &pvars, &categories);
+    return less(strstr(call, "_cvars") ? cvars : strstr(call, "_pvars") ? pvars : categories, room);
+}
+
 int in_degree(MPI_Comm comm) { return degree(comm, 0); }
 int out_degree(MPI_Comm comm) { return degree(comm, 1); }
 

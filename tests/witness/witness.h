@@ -114,6 +114,16 @@ int peers_of(MPI_Comm comm);              /* ranks a collective addresses: the r
 int local_size(MPI_Comm comm);
 int cart_dims(MPI_Comm comm);
 int in_degree(MPI_Comm comm);
+/* How much of an array a call fills that has room for more: of a graph's nodes or edges, of a rank's neighbours, of weights,
+ * of what a type was made with (integers, addresses, large counts, types), of a category's members. */
+int of_graph(MPI_Comm comm, int edges, int room);
+int of_neighbors(MPI_Comm comm, int rank, int room);
+int of_weights(MPI_Comm comm, int out, int room);
+int of_type(MPI_Datatype type, int part, int room);
+int of_category(int category, const char *call, int room);
+#if MPI_VERSION >= 4
+int of_large_type(MPI_Datatype type, int part, MPI_Count room);
+#endif
 int out_degree(MPI_Comm comm);
 int is_inter(MPI_Comm comm);
 int at_root(int root, MPI_Comm comm);     /* the root's own arguments count here */

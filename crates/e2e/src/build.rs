@@ -170,6 +170,8 @@ impl Program {
         program("f_steps08.f90", &[3, 4], STILL).with(&["5"]),
         program("f_rmaio.f90", &[2, 3, 4], STILL),
         program("f_callbacks.f90", &[1, 2, 3], STILL),
+        program("f_sp_like.f90", &[2, 4], STILL).with(&["5"]),
+        program("leftovers.c", &[2, 3], MOVING),
     ];
 
     /// By its name without extension; panics where there is none.

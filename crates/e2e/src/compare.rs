@@ -134,13 +134,29 @@ struct Rank {
     bound: HashMap<String, String>,
     /// By serial: how often it was made and not freed.
     live: HashMap<String, usize>,
-    /// By serial of a request: the number of its handle, and whether it outlives completion.
-    requests: HashMap<String, (String, bool)>,
+    requests: HashMap<String, Made>,
+    /// What query functions of generalised requests have set, since a call last completed one.
+    set: HashSet<&'static str>,
     /// By segment: the address it starts at.
     segments: HashMap<String, i64>,
     /// By address, the place that Refrain says it is. Heap places only where the heap does not move.
     places: HashMap<i64, String>,
     functions: HashMap<String, String>,
+}
+
+/// A request, by its serial.
+#[derive(Debug)]
+struct Made {
+    /// The number of its handle.
+    handle: String,
+    /// The function.
+    by: String,
+}
+
+impl Made {
+    fn outlives_completion(&self) -> bool {
+        self.by.ends_with("_init") || self.by.ends_with("_init_c")
+    }
 }
 
 /// One argument of one call.
@@ -171,7 +187,13 @@ impl Rank {
         let mut wrong = Ok(());
         for (name, value) in w_args.members() {
             self.arguments += 1;
-            let found = self.value(Place { call, name }, value, d_args.get(name));
+            let place = Place { call, name };
+            let found = match name.as_str() {
+                "status" | "array_of_statuses" => {
+                    self.statuses(place, value, d_args.get(name), w_args, d_args)
+                }
+                _ => self.value(place, value, d_args.get(name)),
+            };
             wrong = wrong.and(found.map_err(|e| format!("{name}: {e}")));
         }
         if self.rules.tag_is_offset && call == "MPI_Sendrecv" {
@@ -181,6 +203,111 @@ impl Rank {
         wrong
     }
 
+    /// The witness writes down all of a status. What MPI does not define of it (4.1: 3.2.5, 3.7.3, 6.12, 12.3, 13.2,
+    /// 14.4) is whatever lay in the program's memory, and must not be told.
+    fn statuses(
+        &mut self,
+        place: Place<'_>,
+        w: &Json,
+        d: &Json,
+        w_args: &Json,
+        d_args: &Json,
+    ) -> Result<(), String> {
+        match w {
+            Json::List(list) if d.list().len() == list.len() => {
+                let each = list.iter().zip(d.list()).enumerate();
+                let each: Vec<_> =
+                    each.map(|(k, pair)| (self.defined(place.call, k, w_args, d_args), pair)).collect();
+                each.into_iter().try_for_each(|(fields, (w, d))| self.status(place, &fields, w, d))?;
+            }
+            Json::Object(_) if w.has("bytes") => {
+                let fields = self.defined(place.call, 0, w_args, d_args);
+                self.status(place, &fields, w, d)?;
+            }
+            _ => return self.value(place, w, d),
+        }
+        match place.call {
+            "MPI_Status_set_cancelled" => drop(self.set.insert("cancelled")),
+            call if call.starts_with("MPI_Status_set_elements") => drop(self.set.insert("bytes")),
+            _ => self.set.clear(),
+        }
+        Ok(())
+    }
+
+    fn status(&mut self, place: Place<'_>, fields: &[&str], w: &Json, d: &Json) -> Result<(), String> {
+        // Of an operation that failed, or is not over, the error alone is defined.
+        let failed = w.get("error").int().is_some_and(|error| error != 0);
+        let fields = if failed { &[] } else { fields };
+        if fields.is_empty() && !w.has("error") {
+            return match d {
+                Json::Null => Ok(()),
+                _ => Err(format!("is {d}, of which MPI defines nothing")),
+            };
+        }
+        for key in ["source", "tag", "bytes", "cancelled", "error"] {
+            let wanted = if key == "error" || fields.contains(&key) { w.get(key) } else { &Json::Null };
+            // Nobody can cancel a blocking operation, and libraries do not always say so.
+            let wanted = match fields {
+                [.., "never cancelled"] if key == "cancelled" => &Json::Bool(false),
+                _ => wanted,
+            };
+            if !d.has(key) {
+                return Err(format!("is {d} and has no {key}"));
+            }
+            self.value(place, wanted, d.get(key)).map_err(|e| format!("{key} {e}"))?;
+        }
+        Ok(())
+    }
+
+    /// The fields of the k-th status of a call that MPI defines, going by the function that made its request.
+    fn defined(&self, call: &str, k: usize, w_args: &Json, d_args: &Json) -> Vec<&'static str> {
+        const MESSAGE: [&str; 4] = ["source", "tag", "bytes", "cancelled"];
+        let index = |i: &Json| i.int().and_then(|i| usize::try_from(i).ok());
+        let one = |args: &Json| args.get("request").text().map(String::from);
+        let listed =
+            |args: &Json, k: usize| args.get("array_of_requests").list().get(k)?.text().map(String::from);
+        let (serial, found) = match call {
+            "MPI_Wait" | "MPI_Test" | "MPI_Request_get_status" => (one(w_args), one(d_args)),
+            "MPI_Waitall" | "MPI_Testall" => (listed(w_args, k), listed(d_args, k)),
+            "MPI_Waitany" | "MPI_Testany" => match index(w_args.get("indx")) {
+                Some(k) => (listed(w_args, k), listed(d_args, k)),
+                None => return MESSAGE.into(),
+            },
+            "MPI_Waitsome" | "MPI_Testsome" => {
+                match w_args.get("array_of_indices").list().get(k).and_then(index) {
+                    Some(k) => (listed(w_args, k), listed(d_args, k)),
+                    None => return MESSAGE.into(),
+                }
+            }
+            _ if call.starts_with("MPI_Get_") || call.starts_with("MPI_Status_set_elements") => {
+                return vec!["bytes"];
+            }
+            "MPI_Test_cancelled" | "MPI_Status_set_cancelled" => return vec!["cancelled"],
+            _ if call.starts_with("MPI_File_") => return vec!["bytes"],
+            _ => return vec!["source", "tag", "bytes", "never cancelled"],
+        };
+        let serial = serial.unwrap_or_default();
+        if serial == "MPI_REQUEST_NULL" {
+            return MESSAGE.into();
+        }
+        // One of several with the same handle: it is the one that Refrain took.
+        let serial = match serial.starts_with("req:@") {
+            true => found.and_then(|found| self.bound.get(&found)).cloned().unwrap_or_default(),
+            false => serial,
+        };
+        let maker = self.requests.get(&serial).map_or("", |made| made.by.as_str());
+        let maker = maker.strip_prefix("MPI_").unwrap_or(maker).to_ascii_lowercase();
+        match () {
+            () if maker == "grequest_start" => {
+                ["bytes", "cancelled"].into_iter().filter(|field| self.set.contains(field)).collect()
+            }
+            () if maker.contains("recv") => MESSAGE.into(),
+            () if maker.contains("send") => vec!["cancelled"],
+            () if maker.starts_with("file_") => vec!["bytes"],
+            () => Vec::new(),
+        }
+    }
+
     fn value(&mut self, place: Place<'_>, w: &Json, d: &Json) -> Result<(), String> {
         let differ = || Err(format!("is {d} and should be {w}"));
         match w {
@@ -188,7 +315,7 @@ impl Rank {
                 Json::Null => Ok(()),
                 _ => self.value(place, w.get("maybe"), d),
             },
-            // A status, or a number that is read and written. Which error a status has is told only where MPI says so.
+            // A number that is read and written, or a part of a status.
             Json::Object(members) => {
                 if d.members().is_empty() {
                     return differ();
@@ -269,10 +396,7 @@ impl Rank {
             self.bound.insert(found.into(), id.clone());
             *self.live.entry(id.clone()).or_default() += 1;
             if kind == "req" {
-                self.requests.insert(
-                    id,
-                    (handle.into(), place.call.ends_with("_init") || place.call.ends_with("_init_c")),
-                );
+                self.requests.insert(id, Made { handle: handle.into(), by: place.call.into() });
             }
             return Ok(());
         }
@@ -281,7 +405,10 @@ impl Rank {
         };
         // One of several with the same handle: which one, the program's own variable alone could say.
         let agrees = match own.is_empty() {
-            true => self.requests.get(known).is_some_and(|r| r.0 == handle) && self.live.contains_key(known),
+            true => {
+                self.requests.get(known).is_some_and(|made| made.handle == handle)
+                    && self.live.contains_key(known)
+            }
             false => *known == id,
         };
         match agrees {
@@ -346,7 +473,7 @@ impl Rank {
                 true => self.bound.get(&found).cloned().unwrap_or_default(),
                 false => serial,
             };
-            if self.requests.get(&serial).is_some_and(|r| !r.1) {
+            if self.requests.get(&serial).is_some_and(|made| !made.outlives_completion()) {
                 self.gone(&serial);
             }
         }

@@ -251,14 +251,29 @@ pub fn traced(library: Library, program: &Program, ranks: u32) -> Traced {
 pub fn traced_as(library: Library, program: &Program, ranks: u32, setting: Setting) -> Traced {
     let folder = folder(program.name());
     let environment = witness_environment(&folder, library, program);
-    traced_in(folder, library, program, ranks, setting, &environment)
+    traced_in(folder, &[], library, program, ranks, setting, &environment)
 }
 
 /// With Refrain alone, and more in the environment.
 pub fn traced_with(library: Library, program: &Program, ranks: u32, more: &[(&'static str, &str)]) -> Traced {
     let mut environment = vec![("LD_PRELOAD", preloads(library, false))];
     environment.extend(more.iter().map(|(k, v)| (*k, v.to_string())));
-    traced_in(folder(program.name()), library, program, ranks, Setting::DEFAULT, &environment)
+    traced_in(folder(program.name()), &[], library, program, ranks, Setting::DEFAULT, &environment)
+}
+
+/// With Refrain alone, behind a library that changes what the program passes to MPI. Addresses are the same in each run.
+pub fn traced_behind(
+    first: &Path,
+    library: Library,
+    program: &Program,
+    ranks: u32,
+    setting: Setting,
+    more: &[(&'static str, String)],
+) -> Traced {
+    let preload = format!("{}:{}", first.display(), preloads(library, false));
+    let mut environment = vec![("LD_PRELOAD", preload.trim_end_matches(':').to_owned())];
+    environment.extend_from_slice(more);
+    traced_in(folder(program.name()), &["setarch", "-R"], library, program, ranks, setting, &environment)
 }
 
 fn parts(trace: &Path) -> PathBuf {
@@ -360,6 +375,7 @@ pub fn kill(signal: &str, processes: &[(u32, u32)]) {
 
 fn traced_in(
     folder: PathBuf,
+    before: &[&str],
     library: Library,
     program: &Program,
     ranks: u32,
@@ -367,7 +383,8 @@ fn traced_in(
     environment: &[(&'static str, String)],
 ) -> Traced {
     let trace = folder.join("trace.rfn");
-    let mut words: Vec<String> = vec![build::refrain().to_string_lossy().into_owned()];
+    let mut words: Vec<String> = before.iter().map(|w| w.to_string()).collect();
+    words.push(build::refrain().to_string_lossy().into_owned());
     words.extend(["run".into(), "--out".into(), trace.to_string_lossy().into_owned(), "--force".into()]);
     words.extend(setting.options.iter().map(|o| o.to_string()));
     words.push("--".into());

@@ -84,7 +84,9 @@ programs!(
     f_steps,
     f_steps08,
     f_rmaio,
-    f_callbacks;
+    f_callbacks,
+    f_sp_like,
+    leftovers;
     // What MPI 4.0 added.
     mpich: large_p2p, partitioned, coll_forms, large_types, sessions4
 );

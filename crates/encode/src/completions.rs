@@ -5,8 +5,9 @@
 use refrain_model::{Class, Cond, Dir, Effect, Function, Kind, Len, Returns};
 
 use crate::comms::Later;
+use crate::defined::{Statuses, Undefined};
 use crate::encoder::Before;
-use crate::facts::Facts;
+use crate::facts::{Facts, STATUS_LANES};
 use crate::host::Memory;
 use crate::params::{dynamic_condition, is_wide, known_length, untagged};
 use crate::tables::Tables;
@@ -31,6 +32,7 @@ enum Step {
         at: u8,
         count: Option<u8>,
         flag: Option<u8>,
+        of: Statuses,
     },
 }
 
@@ -91,7 +93,9 @@ impl Completion {
                         Some(count) => Step::List { at, count },
                     }
                 }
-                (Dir::Out, Kind::Status) if last => Step::Statuses { at, count, flag },
+                (Dir::Out, Kind::Status) if last => {
+                    Step::Statuses { at, count, flag, of: Statuses::of(f, i) }
+                }
                 _ => return None,
             };
             steps.push(step);
@@ -155,9 +159,11 @@ impl Completion {
         shape: Shape,
         before: &Before,
         values: &mut Vec<(u16, i64)>,
+        undefined: &mut Vec<Undefined>,
         arrived: &mut Vec<Later>,
     ) {
         values.clear();
+        undefined.clear();
         tables.next_call();
         let mut lane = 0;
         for &step in &self.steps {
@@ -173,9 +179,10 @@ impl Completion {
                     let first = values.len();
                     for k in 0..n {
                         let handle = before.handle(k);
-                        let null = facts.null_request(handle);
-                        let number = null.unwrap_or_else(|| tables.number(handle, pointer + k * size));
+                        let null = facts.null_request(handle).map(|null| (null, Undefined::NONE));
+                        let (number, of) = null.unwrap_or_else(|| tables.number(handle, pointer + k * size));
                         values.push((lane, number));
+                        undefined.push(of);
                     }
                     for (k, &(_, number)) in values[first..].iter().enumerate() {
                         let now = host.handle_at(Class::Request, pointer, k);
@@ -197,7 +204,7 @@ impl Completion {
                     values.extend((0..n).map(|k| (lane, host.int_at(pointer, k))));
                     lane += 1;
                 }
-                Step::Statuses { at, count, flag } => {
+                Step::Statuses { at, count, flag, of } => {
                     if shape != Shape::Written {
                         continue;
                     }
@@ -208,10 +215,15 @@ impl Completion {
                         Some(count) => self.length(host, args, count),
                     };
                     for k in 0..n {
-                        let status = facts.world_status(host, args[usize::from(at)], k);
-                        values.extend((lane..).zip(status));
+                        let index = |j: u8, k| host.int_at(args[usize::from(j)], k);
+                        let mut of = of.kth(k, undefined, index);
+                        if of.goes_by_what_was_set() {
+                            of = tables.was_set();
+                        }
+                        let raw = host.status_at(args[usize::from(at)], k);
+                        facts.push_status(&raw, facts.world_rank, of, lane, values);
                     }
-                    lane += 4;
+                    lane += STATUS_LANES;
                 }
             }
         }

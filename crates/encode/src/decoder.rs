@@ -8,7 +8,9 @@ use refrain_model::{
     constant_of_bit,
 };
 
+use crate::defined::Undefined;
 use crate::error::Error;
+use crate::facts::{STATUS_LANES, STATUS_MARK};
 use crate::hash::FastMap;
 use crate::layout::{Layout, NewComm, NewGroup, Outcome, Slot};
 use crate::objects::{Code, made_by};
@@ -174,12 +176,12 @@ impl Decoder {
             }
             Slot::Status { lane } => {
                 let base = self.status_base(layout);
-                status(layout.outcome, *lane, base, next)
+                status(layout, i, *lane, base, next)?
             }
             Slot::Statuses { len, lane } => {
                 let base = self.status_base(layout);
                 let n = self.length(f, i, *len, args, next)?;
-                Value::List(many(n, |_| Ok(status(layout.outcome, *lane, base, next)))?)
+                Value::List(many(n, |_| status(layout, i, *lane, base, next))?)
             }
             Slot::Address { area: Area::Number, lane } => {
                 Value::Address(Address { area: Area::Number, device: 0, segment: 0, offset: next(*lane) })
@@ -411,13 +413,29 @@ fn number(kind: Kind, value: i64, base: i64) -> Value {
     }
 }
 
-fn status(outcome: Outcome, lane: u16, base: i64, next: Next<'_>) -> Value {
-    let source = number(Kind::Peer(0), next(lane), base);
-    let tag = number(Kind::Tag, next(lane + 1), 0);
-    let bytes = next(lane + 2);
-    let cancelled = next(lane + 3) != 0;
-    let error = if outcome == Outcome::FailedWithStatuses { next(lane + 4) } else { 0 };
-    Value::Status(Status { source: Box::new(source), tag: Box::new(tag), bytes, cancelled, error })
+/// A status, as far as it is defined; `Unset` where nothing of it is.
+fn status(layout: &Layout, i: usize, lane: u16, base: i64, next: Next<'_>) -> Result<Value, Error> {
+    let mut mark = 0;
+    if !layout.whole_statuses {
+        mark = next(lane + STATUS_MARK);
+    }
+    let (undefined, cancelled) =
+        Undefined::from_mark(mark).ok_or_else(|| bad_value(layout.function, i, mark))?;
+    let mut of_peer = |kind, lane, base| {
+        if undefined.has_peer() { number(kind, next(lane), base) } else { Value::Unset }
+    };
+    let source = of_peer(Kind::Peer(0), lane, base).into();
+    let tag = of_peer(Kind::Tag, lane + 1, 0).into();
+    let bytes = undefined.has_bytes().then(|| next(lane + 2));
+    let cancelled = match layout.whole_statuses {
+        true => Some(next(lane + STATUS_MARK) != 0),
+        false => undefined.has_cancelled().then_some(cancelled),
+    };
+    let error = (layout.outcome == Outcome::FailedWithStatuses).then(|| next(lane + STATUS_LANES));
+    if undefined.is_everything() && error.is_none() {
+        return Ok(Value::Unset);
+    }
+    Ok(Value::Status(Status { source, tag, bytes, cancelled, error }))
 }
 
 fn predefined_comm(name: &str) -> Option<&'static str> {

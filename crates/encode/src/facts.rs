@@ -1,5 +1,6 @@
 //! What holds for every call of a process from the moment MPI is up: all threads read it, none writes it.
 
+use crate::defined::Undefined;
 use crate::host::{Memory, RawStatus};
 use crate::memo::Plans;
 use crate::objects::Code;
@@ -33,6 +34,11 @@ pub(crate) struct Names {
     pub(crate) argvs_null: u16,
 }
 
+/// Of a status's lanes, the one that says what is defined; source, tag and bytes are those before it.
+pub(crate) const STATUS_MARK: u16 = 3;
+/// How many there are, but for that of an error.
+pub(crate) const STATUS_LANES: u16 = 4;
+
 #[derive(Debug, Default, Clone)]
 pub struct Facts {
     pub(crate) numbers: Numbers,
@@ -62,35 +68,48 @@ impl Facts {
         if value == self.numbers.any_tag { Err(self.names.any_tag) } else { Ok(value) }
     }
 
-    /// Source, tag, bytes, cancelled, as they stand in lanes.
-    pub(crate) fn status_values(&self, raw: &RawStatus, base: i64, file: bool) -> [i64; 4] {
-        if file {
-            let undefined = wire::named_value(self.names.undefined);
-            return [undefined, undefined, raw.bytes, 0];
-        }
+    fn source_and_tag(&self, raw: &RawStatus, base: i64) -> (i64, i64) {
         let (source, tag) = (self.peer(raw.source.into(), base), self.tag(raw.tag.into()));
         let named = wire::named_value;
-        [source.unwrap_or_else(named), tag.unwrap_or_else(named), raw.bytes, i64::from(raw.cancelled)]
+        (source.unwrap_or_else(named), tag.unwrap_or_else(named))
     }
 
-    /// Writes a status over the values of an earlier one.
+    /// A status as it stands in lanes from `first` on, as far as it is defined: what is defined, source, tag, bytes.
+    #[inline]
+    pub(crate) fn push_status(
+        &self,
+        raw: &RawStatus,
+        base: i64,
+        undefined: Undefined,
+        first: u16,
+        values: &mut Vec<(u16, i64)>,
+    ) {
+        values.push((first + STATUS_MARK, undefined.mark(raw.cancelled)));
+        if undefined.has_peer() {
+            let (source, tag) = self.source_and_tag(raw, base);
+            values.extend([(first, source), (first + 1, tag)]);
+        }
+        if undefined.has_bytes() {
+            values.push((first + 2, raw.bytes));
+        }
+    }
+
+    /// Writes a status of a call that completes nothing over the values of an earlier one.
     pub(crate) fn fill_status<M: Memory>(
         &self,
         memory: &M,
         pointer: usize,
         base: i64,
-        file: bool,
+        undefined: Undefined,
         values: &mut [(u16, i64)],
     ) {
         let raw = memory.status_at(pointer, 0);
-        for (slot, value) in values.iter_mut().zip(self.status_values(&raw, base, file)) {
-            slot.1 = value;
+        if let (true, [_, (_, source), (_, tag), ..]) = (undefined.has_peer(), &mut *values) {
+            (*source, *tag) = self.source_and_tag(&raw, base);
         }
-    }
-
-    /// The values of a status of a call that names no communicator.
-    pub(crate) fn world_status<M: Memory>(&self, memory: &M, pointer: usize, k: usize) -> [i64; 4] {
-        self.status_values(&memory.status_at(pointer, k), self.world_rank, false)
+        if let (true, Some((_, bytes))) = (undefined.has_bytes(), values.last_mut()) {
+            *bytes = raw.bytes;
+        }
     }
 
     pub(crate) fn ignores_status(&self, pointer: usize, several: bool) -> bool {

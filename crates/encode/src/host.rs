@@ -1,6 +1,6 @@
 //! What the encoder asks of the process it lives in: memory under the run-time ABI, and local questions to MPI.
 
-use refrain_model::{Address, Class};
+use refrain_model::{Address, Amount, Class};
 
 /// A status as the library's own layout gave it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,6 +74,10 @@ pub trait Host: Memory {
     fn function_name(&mut self, pointer: usize) -> String;
     fn comm(&mut self, handle: u64) -> CommInfo;
     fn topology(&mut self, handle: u64) -> Topology;
+    /// Neighbours of any rank in a graph's communicator.
+    fn neighbours_of(&mut self, comm: u64, rank: i64) -> usize;
+    /// About an object, or a category of the tool interface.
+    fn amount(&mut self, amount: Amount, of: u64, large: bool) -> usize;
     /// The caller's rank in a window's group.
     fn win_rank(&mut self, handle: u64) -> i32;
     fn datatype(&mut self, handle: u64) -> DatatypeInfo;

@@ -5,6 +5,7 @@ use refrain_model::{
 };
 
 use crate::error::Error;
+use crate::facts::STATUS_LANES;
 use crate::objects::Code;
 use crate::params::{has_datatype_facts, known_length, object_in_lane, output_only, untagged};
 use crate::wire::{self, Bytes};
@@ -51,7 +52,7 @@ pub enum Slot {
         len: Option<u16>,
         lane: u16,
     },
-    /// Source, tag, bytes, cancelled (and error, after a call that failed) in lanes from this one on.
+    /// Source, tag, bytes, what of these is defined (and the error, after a call that failed) in lanes from this one on.
     Status {
         lane: u16,
     },
@@ -137,6 +138,8 @@ pub struct Layout {
     pub result: Option<u16>,
     /// Where the split is off: the values of all lanes, in reading order. The symbol then has no lanes.
     pub inline: Option<Vec<i64>>,
+    /// From a file in which all fields of statuses are kept, and the mark is the last of them.
+    pub(crate) whole_statuses: bool,
     /// The lane, always the last, with how many polls came back empty-handed directly before the call.
     pub polls: Option<u16>,
     pub lanes: u16,
@@ -148,8 +151,14 @@ impl Layout {
         let id = bytes.get().ok_or(Error::BadSymbol { function: "?", at: 0 })?;
         let function =
             u16::try_from(id).ok().and_then(function_by_id).ok_or(Error::UnknownFunction { id })?;
-        let mut parser =
-            Parser { bytes, f: function, outcome: Outcome::Success, lanes: 0, facts: Vec::new() };
+        let mut parser = Parser {
+            bytes,
+            f: function,
+            outcome: Outcome::Success,
+            lanes: 0,
+            facts: Vec::new(),
+            whole_statuses: false,
+        };
         parser.whole(function)
     }
 }
@@ -160,6 +169,7 @@ struct Parser<'a> {
     outcome: Outcome,
     lanes: u16,
     facts: Vec<DatatypeFacts>,
+    whole_statuses: bool,
 }
 
 impl Parser<'_> {
@@ -194,6 +204,7 @@ impl Parser<'_> {
             datatype_facts: std::mem::take(&mut self.facts),
             result,
             inline,
+            whole_statuses: self.whole_statuses,
             polls,
             lanes,
         })
@@ -273,6 +284,11 @@ impl Parser<'_> {
                 self.reserve(places)?;
                 Ok(Slot::Text { lane, places })
             }
+            wire::STATUS if p.kind == Kind::Status => self.statuses(i),
+            wire::LANE if p.kind == Kind::Status => {
+                self.whole_statuses = true;
+                self.statuses(i)
+            }
             wire::LANE => self.lanes_of(i),
             tag => {
                 let area = Area::from_number(tag.wrapping_sub(wire::AREA)).ok_or_else(|| self.bad())?;
@@ -347,11 +363,6 @@ impl Parser<'_> {
                 }
                 if scalar { Slot::Code { lane } } else { Slot::Codes { len, lane } }
             }
-            Kind::Status => {
-                let len = self.length(i)?;
-                let lane = self.reserve(if self.outcome == Outcome::FailedWithStatuses { 5 } else { 4 })?;
-                if scalar { Slot::Status { lane } } else { Slot::Statuses { len, lane } }
-            }
             Kind::ArgCount => Slot::Number { lane: self.reserve(1)? },
             _ if scalar && in_out => {
                 let before = self.reserve(1)?;
@@ -368,6 +379,14 @@ impl Parser<'_> {
                 Slot::List { len, lane: self.reserve(1)? }
             }
         })
+    }
+
+    fn statuses(&mut self, i: usize) -> Result<Slot, Error> {
+        let len = self.length(i)?;
+        let with_error = self.outcome == Outcome::FailedWithStatuses;
+        let lane = self.reserve(STATUS_LANES + u16::from(with_error))?;
+        let scalar = self.f.params[i].len.is_empty();
+        Ok(if scalar { Slot::Status { lane } } else { Slot::Statuses { len, lane } })
     }
 
     fn new_comm(&mut self, scope: Scope) -> Result<Slot, Error> {

@@ -21,6 +21,7 @@ mod comms;
 mod completions;
 mod count;
 mod decoder;
+mod defined;
 mod digest;
 mod encoder;
 mod error;

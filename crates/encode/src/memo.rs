@@ -11,11 +11,12 @@ use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, fu
 
 use crate::comms::Later;
 use crate::completions::{Completion, SHAPES};
+use crate::defined::{Statuses, Undefined};
 use crate::encoder::{Before, Encoder};
 use crate::facts::Facts;
 use crate::hash::{FastMap, mix};
 use crate::host::{Host, Memory};
-use crate::params::{dynamic_condition, is_number, is_wide, object_in_lane, only_amount};
+use crate::params::{dynamic_condition, is_number, is_wide, object_in_lane};
 use crate::record::Record;
 use crate::tables::Tables;
 
@@ -33,8 +34,8 @@ pub(crate) struct Plan {
     outputs: Vec<(u8, bool)>,
     buffers: Vec<u8>,
     status: Option<u8>,
-    /// The status speaks of a file.
-    file: bool,
+    /// What the status does not say.
+    undefined: Undefined,
     request: Option<u8>,
 }
 
@@ -55,7 +56,7 @@ impl Plan {
             outputs: Vec::new(),
             buffers: Vec::new(),
             status: None,
-            file: only_amount(f),
+            undefined: Undefined::NONE,
             request: None,
         };
         for (i, p) in f.params.iter().enumerate() {
@@ -73,7 +74,11 @@ impl Plan {
                     }
                 }
                 (_, Kind::Buffer) if p.effect != Effect::Free => plan.buffers.push(at),
-                (Dir::Out, Kind::Status) if scalar && plan.status.is_none() => plan.status = Some(at),
+                (Dir::Out, Kind::Status) if scalar && plan.status.is_none() => {
+                    let Statuses::OfTheCall(undefined) = Statuses::of(f, i) else { return None };
+                    plan.undefined = undefined;
+                    plan.status = Some(at);
+                }
                 (Dir::Out, Kind::Handle(Class::Request)) if scalar && p.effect == Effect::Create => {
                     plan.request = Some(at);
                 }
@@ -118,6 +123,8 @@ pub struct Memo {
     completions_at: FastMap<(u32, u64), u32>,
     /// Of the last completion.
     values: Vec<(u16, i64)>,
+    /// Of its requests.
+    undefined: Vec<Undefined>,
     /// Communicators that have a handle since the last completion: the encoder does not know them yet.
     arrived: Vec<Later>,
 }
@@ -279,8 +286,8 @@ impl Memo {
                     0 => self.completions.get(usize::from(f.id))?[shape as usize].checked_sub(1)?,
                     site => *self.completions_at.get(&(completion_key(f, shape as usize), site))?,
                 };
-                let Memo { values, arrived, .. } = self;
-                completion.values(facts, host, tables, args, shape, before, values, arrived);
+                let Memo { values, arrived, undefined, .. } = self;
+                completion.values(facts, host, tables, args, shape, before, values, undefined, arrived);
                 return Some((symbol, &self.values));
             }
             Way::None => return None,
@@ -293,8 +300,8 @@ impl Memo {
         self.last = at;
         let entry = &mut self.entries[at];
         if let (Some((first, base)), Some(status)) = (entry.status, plan.status) {
-            let values = &mut entry.values[first..first + 4];
-            facts.fill_status(host, args[usize::from(status)], base, plan.file, values);
+            let values = &mut entry.values[first..first + plan.undefined.numbers()];
+            facts.fill_status(host, args[usize::from(status)], base, plan.undefined, values);
         }
         if let (Some(pool), Some(request)) = (entry.pool, plan.request) {
             let pointer = args[usize::from(request)];
@@ -401,7 +408,8 @@ impl Memo {
         let status = match plan.status {
             Some(at) if written(at) => {
                 // It is the last thing in a record (but for the count of polls), or there is no telling where it is.
-                let Some(first) = record.values.len().checked_sub(4 + usize::from(f.poll)) else { return };
+                let numbers = plan.undefined.numbers() + usize::from(f.poll);
+                let Some(first) = record.values.len().checked_sub(numbers) else { return };
                 if plan.request.is_some() || usize::from(at) + 1 != f.params.len() {
                     return;
                 }

@@ -75,7 +75,7 @@ pub(crate) fn comm_param(f: &Function) -> Option<usize> {
     f.params.iter().position(|p| p.kind == Kind::Handle(Class::Comm) && p.dir == Dir::In && p.len.is_empty())
 }
 
-/// Of a status that speaks of a file only the amount is defined; the rest keeps what was in memory before the call.
+/// Whether a call speaks of a file.
 pub(crate) fn only_amount(f: &Function) -> bool {
     f.params.iter().any(|p| p.kind == Kind::Handle(Class::File))
 }

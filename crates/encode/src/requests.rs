@@ -1,7 +1,10 @@
 //! Request ids: a pool for each creating signature, so that the order of completion leaves no mark on the ids
 //! (Pilgrim, 3.4.3).
 
+use refrain_model::function_by_id;
+
 use crate::comms::Later;
+use crate::defined::{Set, Undefined};
 use crate::hash::FastMap;
 use crate::objects::Pool;
 
@@ -48,6 +51,8 @@ struct Entry {
     /// The call that last claimed this entry.
     claimed: u64,
     persistent: bool,
+    /// Of its status.
+    undefined: Undefined,
     /// In the list of its place too: only where its handle stands for several operations at once.
     placed: bool,
     later: Option<Box<Later>>,
@@ -72,6 +77,9 @@ pub struct New {
     pub(crate) later: Option<Box<Later>>,
 }
 
+/// An operation's id, and what its status does not say.
+pub(crate) type Found = (u32, Undefined);
+
 /// The requests that one thread made. Every look-up, creation and completion takes the same time, however many
 /// operations share one handle.
 #[derive(Debug, Default, Clone)]
@@ -89,14 +97,15 @@ pub struct Requests {
     entry_of: Vec<u32>,
     pool_of: FastMap<u64, u32>,
     pools: Vec<Pool>,
-    /// By pool: the function whose requests are in it.
-    functions: Vec<u16>,
+    /// By pool: the function whose requests are in it, and what their statuses do not say.
+    functions: Vec<(u16, Undefined)>,
     /// Ids are unique over all pools: each pool hands out indices, this maps (pool, index) to an id.
     ids: Vec<Vec<u32>>,
     next: u32,
     /// The calls of its thread that looked something up, here or in another table.
     calls: u64,
     pub(crate) last_pool: Option<u32>,
+    pub(crate) set: Set,
 }
 
 impl Requests {
@@ -123,7 +132,9 @@ impl Requests {
             let ids = &mut self.ids;
             *self.pool_of.entry(key).or_insert_with(|| {
                 pools.push(Pool::default());
-                functions.push(function);
+                let undefined = function_by_id(function).map(Undefined::of_request);
+                // Of one that nobody saw being made nothing is known.
+                functions.push((function, undefined.unwrap_or(Undefined::EVERYTHING)));
                 ids.push(Vec::new());
                 (pools.len() - 1) as u32
             })
@@ -133,7 +144,7 @@ impl Requests {
     /// The requests that are outstanding or, if they are persistent, not freed: the function that made each, 0 where it was
     /// not seen, the handle, and whether it is persistent.
     pub fn outstanding(&self) -> impl Iterator<Item = (u16, u64, bool)> {
-        let function = |entry: &Entry| self.functions[entry.pool as usize];
+        let function = |entry: &Entry| self.functions[entry.pool as usize].0;
         self.entries.iter().flatten().map(move |entry| (function(entry), entry.handle, entry.persistent))
     }
 
@@ -180,6 +191,7 @@ impl Requests {
             index,
             claimed: 0,
             persistent,
+            undefined: self.functions[pool as usize].1,
             placed: false,
             later,
             older: [NONE; 2],
@@ -299,8 +311,8 @@ impl Requests {
     }
 
     /// Which operation a handle stands for here: the one whose handle was stored at this address, otherwise the oldest
-    /// that this call has not claimed yet.
-    pub(crate) fn find(&mut self, handle: u64, address: usize) -> Option<u32> {
+    /// that this call has not claimed yet. And what its status does not say.
+    pub(crate) fn find(&mut self, handle: u64, address: usize) -> Option<Found> {
         let list = self.list_of(handle)?;
         let call = self.call();
         let Requests { entries, lists, by_place, .. } = self;
@@ -319,7 +331,7 @@ impl Requests {
     }
 
     /// The operation whose handle was stored at this address, for the call of some thread.
-    pub(crate) fn kept_at(&mut self, handle: u64, address: usize, call: u64) -> Option<u32> {
+    pub(crate) fn kept_at(&mut self, handle: u64, address: usize, call: u64) -> Option<Found> {
         let list = self.list_of(handle)?;
         let Requests { entries, lists, by_place, .. } = self;
         let list = lists[list as usize];
@@ -333,17 +345,17 @@ impl Requests {
     }
 
     /// The oldest operation of this handle, for the call of some thread.
-    pub(crate) fn oldest(&mut self, handle: u64, call: u64) -> Option<u32> {
+    pub(crate) fn oldest(&mut self, handle: u64, call: u64) -> Option<Found> {
         let list = self.list_of(handle)?;
         let list = &mut self.lists[list as usize];
         let slot = Self::unclaimed(&self.entries, list, By::Handle, call).unwrap_or(list.head);
         self.claim(slot, call)
     }
 
-    fn claim(&mut self, slot: u32, call: u64) -> Option<u32> {
+    fn claim(&mut self, slot: u32, call: u64) -> Option<Found> {
         let entry = self.entries.get_mut(slot as usize)?.as_mut()?;
         entry.claimed = call;
-        Some(entry.id)
+        Some((entry.id, entry.undefined))
     }
 
     /// The operation is over: its id goes back. Persistent requests live until they are freed.
@@ -385,7 +397,7 @@ mod tests {
 
     fn finish(r: &mut Requests, handle: u64, address: usize) -> u64 {
         r.stamp();
-        let id = r.find(handle, address).unwrap();
+        let id = r.find(handle, address).unwrap().0;
         r.end(id, false);
         u64::from(id)
     }
@@ -421,7 +433,7 @@ mod tests {
             start(&mut r, 7, 0x1000, s);
         }
         r.stamp();
-        let ids: Vec<u32> = (0..3).map(|_| r.find(7, 0x9999).unwrap()).collect();
+        let ids: Vec<u32> = (0..3).map(|_| r.find(7, 0x9999).unwrap().0).collect();
         assert_eq!(ids, [0, 1, 2]);
     }
 
@@ -441,7 +453,7 @@ mod tests {
         let id = r.create(new(9, 0, 1, true));
         r.end(id, false);
         r.stamp();
-        assert_eq!(r.find(9, 0), Some(id));
+        assert_eq!(r.find(9, 0).map(|found| found.0), Some(id));
         r.end(id, true);
         assert_eq!(r.create(new(9, 0, 1, true)), id);
     }
@@ -473,7 +485,7 @@ mod tests {
                 let free = |(h, _, id): &&(u64, usize, u32)| *h == handle && !claimed.contains(id);
                 let here = plain.iter().filter(free).find(|(_, a, _)| *a == address);
                 let Some(&(_, _, id)) = here.or_else(|| plain.iter().find(free)) else { continue };
-                assert_eq!(r.find(handle, address), Some(id));
+                assert_eq!(r.find(handle, address).map(|found| found.0), Some(id));
                 claimed.push(id);
             }
             for id in claimed {
@@ -495,7 +507,7 @@ mod tests {
             start(&mut r, 7, 0x10, s % 5);
         }
         r.stamp();
-        let mut ids: Vec<u32> = (0..n as usize).map(|k| r.find(7, 0x1000 + 8 * k).unwrap()).collect();
+        let mut ids: Vec<u32> = (0..n as usize).map(|k| r.find(7, 0x1000 + 8 * k).unwrap().0).collect();
         ids.reverse();
         ids.iter().for_each(|&id| drop(r.end(id, false)));
         assert_eq!((r.by_place.len(), r.vacant.len()), (0, n as usize));

@@ -2,9 +2,12 @@
 //! thread was faster, and threads do not wait for each other. A request that another thread made is looked for only
 //! where the own table does not have it.
 
+use refrain_model::Function;
+
 use crate::comms::Later;
+use crate::defined::Undefined;
 use crate::objects::Code;
-use crate::requests::{New, Requests};
+use crate::requests::{Found, New, Requests};
 
 /// A request of another thread, as it stands in a lane: below zero.
 pub(crate) fn foreign(thread: u32, id: u32) -> i64 {
@@ -29,8 +32,12 @@ pub trait Tables {
     /// The pool of the request that was made last.
     fn last_pool(&self) -> Option<u32>;
     fn forget_pool(&mut self);
-    /// Which operation a handle stands for that the program keeps at this address.
-    fn number(&mut self, handle: u64, address: usize) -> i64;
+    /// Which operation a handle stands for that the program keeps at this address, and what its status does not say.
+    fn number(&mut self, handle: u64, address: usize) -> (i64, Undefined);
+    /// A call of this thread has set something of a status.
+    fn note_set(&mut self, f: &Function);
+    /// What a status does not say that the program's own functions have set, in the call at hand.
+    fn was_set(&mut self) -> Undefined;
     /// The operation is over.
     fn complete(&mut self, number: i64, freed: bool) -> Option<Box<Later>>;
 }
@@ -75,9 +82,20 @@ impl Tables for Requests {
     }
 
     #[inline]
-    fn number(&mut self, handle: u64, address: usize) -> i64 {
-        let found = self.find(handle, address);
-        lane(found.unwrap_or_else(|| self.unseen(handle, address)))
+    fn number(&mut self, handle: u64, address: usize) -> (i64, Undefined) {
+        let (id, undefined) = match self.find(handle, address) {
+            Some(found) => found,
+            None => (self.unseen(handle, address), Undefined::EVERYTHING),
+        };
+        (lane(id), undefined)
+    }
+
+    fn note_set(&mut self, f: &Function) {
+        self.set.note(f);
+    }
+
+    fn was_set(&mut self) -> Undefined {
+        std::mem::take(&mut self.set).undefined()
     }
 
     #[inline]
@@ -114,10 +132,10 @@ impl<'a, P: Peers> Crowd<'a, P> {
         result
     }
 
-    fn other(&self, look: impl Fn(&mut Requests) -> Option<u32>) -> Option<i64> {
+    fn other(&self, look: impl Fn(&mut Requests) -> Option<Found>) -> Option<(i64, Undefined)> {
         let mut found = None;
         self.peers.others(self.thread, &mut |table| {
-            found = look(table).map(|id| foreign(table.thread, id));
+            found = look(table).map(|(id, undefined)| (foreign(table.thread, id), undefined));
             found.is_some()
         });
         found
@@ -155,14 +173,26 @@ impl<P: Peers> Tables for Crowd<'_, P> {
 
     /// A library may hand one handle to operations of several threads: the one that is kept at this address comes
     /// first, whoever made it.
-    fn number(&mut self, handle: u64, address: usize) -> i64 {
+    fn number(&mut self, handle: u64, address: usize) -> (i64, Undefined) {
         let stamp = self.stamp;
-        let own = |id: Option<Option<u32>>| id.flatten().map(lane);
+        let own = |id: Option<Option<Found>>| id.flatten().map(|(id, undefined)| (lane(id), undefined));
         own(self.own(|table| table.kept_at(handle, address, stamp)))
             .or_else(|| self.other(|table| table.kept_at(handle, address, stamp)))
             .or_else(|| own(self.own(|table| table.oldest(handle, stamp))))
             .or_else(|| self.other(|table| table.oldest(handle, stamp)))
-            .unwrap_or_else(|| lane(self.own(|table| table.unseen(handle, address)).unwrap_or(0)))
+            .unwrap_or_else(|| {
+                let id = self.own(|table| table.unseen(handle, address)).unwrap_or(0);
+                (lane(id), Undefined::EVERYTHING)
+            })
+    }
+
+    fn note_set(&mut self, f: &Function) {
+        self.own(|table| table.set.note(f));
+    }
+
+    fn was_set(&mut self) -> Undefined {
+        let set = self.own(|table| std::mem::take(&mut table.set));
+        set.unwrap_or_default().undefined()
     }
 
     fn complete(&mut self, number: i64, freed: bool) -> Option<Box<Later>> {
@@ -208,7 +238,7 @@ mod tests {
         let [mut a, mut b] = [0, 1].map(|thread| Crowd::new(&two, thread));
         assert_eq!((a.create(new(7, 0x10, 1)), b.create(new(8, 0x20, 1))), (lane(0), lane(0)));
         b.next_call();
-        let of_a = b.number(7, 0x99);
+        let of_a = b.number(7, 0x99).0;
         assert_eq!((of_a, owner(of_a)), (foreign(0, 0), Some((0, 0))));
         b.complete(of_a, false);
         // Its id is free again, the other's is not.
@@ -222,11 +252,11 @@ mod tests {
         a.create(new(7, 0x10, 1));
         b.create(new(7, 0x20, 1));
         a.next_call();
-        assert_eq!(a.number(7, 0x20), foreign(1, 0));
-        assert_eq!(a.number(7, 0x10), lane(0));
+        assert_eq!(a.number(7, 0x20).0, foreign(1, 0));
+        assert_eq!(a.number(7, 0x10).0, lane(0));
         // Copied elsewhere: the own one is likelier.
         a.next_call();
-        assert_eq!(a.number(7, 0x50), lane(0));
+        assert_eq!(a.number(7, 0x50).0, lane(0));
     }
 
     #[test]

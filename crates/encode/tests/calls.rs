@@ -49,7 +49,7 @@ fn statuses() {
     let s = FakeStatus { source: 4, tag: 7, bytes: 12, error: 99, cancelled: 0 };
     let args = [0, 3, int, ANY_SOURCE, ANY_TAG, world, at(&s)];
     // The error field is whatever was there before, and so no part of the call.
-    w.check("MPI_Recv", &args, "BOTTOM 3 INT ANY_SOURCE ANY_TAG world <4 7 12 false 0>");
+    w.check("MPI_Recv", &args, "BOTTOM 3 INT ANY_SOURCE ANY_TAG world <4 7 12 false>");
     w.check("MPI_Recv", &[0, 3, int, 1, 5, world, STATUS_IGNORE], "BOTTOM 3 INT 1 5 world STATUS_IGNORE");
     let null = FakeStatus { source: PROC_NULL as i32, tag: ANY_TAG as i32, bytes: 0, error: 0, cancelled: 1 };
     let flag = Cell::new(0i32);
@@ -57,7 +57,8 @@ fn statuses() {
     w.check("MPI_Iprobe", &iprobe, "1 5 world false -");
     let polls = w.record.symbol.clone();
     flag.set(1);
-    w.check("MPI_Iprobe", &iprobe, "1 5 world true <PROC_NULL ANY_TAG 0 true 0>");
+    // Nor is a mark in memory that this was cancelled: nobody can cancel a probe.
+    w.check("MPI_Iprobe", &iprobe, "1 5 world true <PROC_NULL ANY_TAG 0 false>");
     assert_eq!(polls, w.record.symbol, "a poll that fails and one that succeeds are one symbol");
 }
 
@@ -67,7 +68,7 @@ fn of_a_file_s_status_only_the_amount_counts() {
     let mut w = world();
     let (int, garbage) =
         (handle("MPI_INT"), FakeStatus { source: 56, tag: 99, bytes: 8, error: 7, cancelled: 1 });
-    let shown = "file#0 64 @8 2 INT <UNDEFINED UNDEFINED 8 false 0>";
+    let shown = "file#0 64 @8 2 INT <- - 8 ->";
     let data = [0i32; 4];
     w.check("MPI_File_write_at", &[900, 64, start(&data), 2, int, at(&garbage)], shown);
 }
@@ -78,7 +79,91 @@ fn an_undefined_source_is_not_relative() {
     let mut w = world();
     let request = handle("MPI_REQUEST_NULL");
     let status = FakeStatus { source: -32766, tag: 3, bytes: 8, error: 0, cancelled: 0 };
-    w.check("MPI_Wait", &[at(&request), at(&status)], "REQUEST_NULL <UNDEFINED 3 8 false 0>");
+    w.check("MPI_Wait", &[at(&request), at(&status)], "REQUEST_NULL <UNDEFINED 3 8 false>");
+}
+
+const RUBBISH: FakeStatus = FakeStatus { source: 77, tag: 66, bytes: 55, error: 44, cancelled: 0 };
+
+/// What each kind of request leaves in a status; the rest is what lay in the program's memory.
+#[test]
+fn of_a_status_only_what_mpi_defines_is_kept() {
+    let mut w = world();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let requests = [Cell::new(500usize), Cell::new(501), Cell::new(502), Cell::new(503), Cell::new(504)];
+    let [send, receive, barrier, file, persistent] = requests.each_ref().map(at);
+    w.call("MPI_Isend", &[0, 1, int, 3, 9, world, send], 0, || {});
+    w.call("MPI_Irecv", &[0, 1, int, 3, 9, world, receive], 0, || {});
+    w.call("MPI_Ibarrier", &[world, barrier], 0, || {});
+    w.call("MPI_File_iwrite", &[900, 0, 1, int, file], 0, || {});
+    w.call("MPI_Send_init", &[0, 1, int, 3, 9, world, persistent], 0, || {});
+    let cancelled = FakeStatus { cancelled: 1, ..RUBBISH };
+    let (flag, index) = (1i32, Cell::new(4i32));
+    w.check("MPI_Request_get_status", &[500, at(&flag), at(&cancelled)], "request#0 true <- - - true>");
+    let statuses = [RUBBISH; 5];
+    let ids = "5 [request#0,request#1,request#2,request#3,request#4]";
+    w.check("MPI_Waitany", &[5, at(&requests), at(&index), at(&RUBBISH)], &format!("{ids} 4 <- - - false>"));
+    index.set(1);
+    w.check(
+        "MPI_Testany",
+        &[5, at(&requests), at(&index), at(&flag), at(&RUBBISH)],
+        &format!("{ids} 1 true <77 66 55 false>"),
+    );
+    // An empty status, which is defined.
+    index.set(UNDEFINED);
+    let empty = FakeStatus { source: ANY_SOURCE as i32, tag: ANY_TAG as i32, bytes: 0, ..RUBBISH };
+    w.check(
+        "MPI_Waitany",
+        &[5, at(&requests), at(&index), at(&empty)],
+        &format!("{ids} UNDEFINED <ANY_SOURCE ANY_TAG 0 false>"),
+    );
+    let (two, indices) = (2i32, [3i32, 0]);
+    w.check(
+        "MPI_Waitsome",
+        &[5, at(&requests), at(&two), at(&indices), at(&statuses)],
+        &format!("{ids} 2 [3,0] [<- - 55 ->,<- - - false>]"),
+    );
+    let call = w.call("MPI_Waitall", &[5, at(&requests), at(&statuses)], 0, || {
+        requests.iter().take(4).for_each(|r| r.set(null));
+    });
+    let all = "<- - - false>,<77 66 55 false>,-,<- - 55 ->,<- - - false>";
+    assert_eq!(show(&call), format!("{ids} [{all}]"));
+    // One that nobody saw being made: it may be anything.
+    let unseen = 999usize;
+    w.check("MPI_Wait", &[at(&unseen), at(&RUBBISH)], "request#5 -");
+}
+
+/// What a generalised request's own function has set.
+#[test]
+fn of_a_generalised_request_what_was_set_is_kept() {
+    let mut w = world();
+    let (request, null) = (Cell::new(500usize), handle("MPI_REQUEST_NULL"));
+    let start = |w: &mut World| {
+        request.set(500);
+        w.call("MPI_Grequest_start", &[0, 0, 0, 0, at(&request)], 0, || {});
+    };
+    let wait =
+        |w: &mut World| show(&w.call("MPI_Wait", &[at(&request), at(&RUBBISH)], 0, || request.set(null)));
+    let int = handle("MPI_INT");
+    start(&mut w);
+    assert_eq!(wait(&mut w), "request#0 -");
+    start(&mut w);
+    w.check("MPI_Status_set_elements", &[at(&RUBBISH), int, 3], "<- - 55 -> INT 3");
+    assert_eq!(wait(&mut w), "request#0 <- - 55 ->");
+    start(&mut w);
+    w.check("MPI_Status_set_cancelled", &[at(&RUBBISH), 0], "<- - - false> false");
+    w.call("MPI_Status_set_elements_x", &[at(&RUBBISH), int, 3], 0, || {});
+    assert_eq!(wait(&mut w), "request#0 <- - 55 false>");
+}
+
+/// A status that the program hands in: what the call looks at.
+#[test]
+fn of_a_status_handed_in_what_the_call_looks_at_is_kept() {
+    let mut w = world();
+    let (flag, count, rank) = (0i32, 13i32, 7i32);
+    let status = at(&RUBBISH);
+    w.check("MPI_Test_cancelled", &[status, at(&flag)], "<- - - false> false");
+    w.check("MPI_Get_count", &[status, handle("MPI_INT"), at(&count)], "<- - 55 -> INT 13");
+    w.check("MPI_Status_get_source", &[status, at(&rank)], "- 7");
 }
 
 #[test]
@@ -241,7 +326,7 @@ fn calls_that_fail() {
     let call = w.call("MPI_Waitall", &[2, start(&requests), start(&statuses)], 17, || {
         requests.iter().for_each(|r| r.set(null));
     });
-    assert_eq!(show(&call), "2 [request#0,request#1] [<0 9 4 false 0>,<1 9 8 false 15>] = 17");
+    assert_eq!(show(&call), "2 [request#0,request#1] [<0 9 4 false 0>,<- - - - 15>] = 17");
 }
 
 #[test]

@@ -164,8 +164,8 @@ fn completions_are_what_encoding_gives() {
     for step in 0..6000usize {
         for k in (0..MANY).filter(|&k| requests[k].get() == null) {
             let made = [500 + k, 600, 700 + below(9)][below(3)];
-            let name = ["MPI_Irecv", "MPI_Isend", "MPI_Recv_init"][below(3)];
-            persistent[k].set(name == "MPI_Recv_init");
+            let name = ["MPI_Irecv", "MPI_Isend", "MPI_Recv_init", "MPI_Ssend_init"][below(4)];
+            persistent[k].set(name.ends_with("_init"));
             match below(12) {
                 0 => requests[k].set(800 + k),
                 1 => {}

@@ -91,14 +91,16 @@ impl Area {
     }
 }
 
+/// A status, as far as MPI defines it: of a completed send, say, only whether it was cancelled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
-    /// A rank, or MPI_ANY_SOURCE / MPI_PROC_NULL.
+    /// A rank, or MPI_ANY_SOURCE / MPI_PROC_NULL; `Unset` where it is not defined.
     pub source: Box<Value>,
-    /// A tag, or MPI_ANY_TAG.
+    /// A tag, or MPI_ANY_TAG; `Unset` where it is not defined.
     pub tag: Box<Value>,
-    /// Bytes received.
-    pub bytes: i64,
-    pub cancelled: bool,
-    pub error: i64,
+    /// Bytes received, read or written.
+    pub bytes: Option<i64>,
+    pub cancelled: Option<bool>,
+    /// Only where the call returned `MPI_ERR_IN_STATUS`.
+    pub error: Option<i64>,
 }

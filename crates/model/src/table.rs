@@ -173,6 +173,30 @@ pub enum Len {
     Last(u8),
     /// A fixed number.
     Fixed(u16),
+    /// What the library says about that parameter, where the program may give more room than the call uses.
+    Asked(Amount, u8),
+    /// Neighbours that a rank has in a graph: the communicator, and the rank.
+    Neighbours(u8, u8),
+}
+
+/// Something about an object that only the library knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    GraphNodes,
+    GraphEdges,
+    /// Neighbours of a distributed graph that have weights: none where it was made without.
+    InWeights,
+    OutWeights,
+    /// What a datatype was made with.
+    Integers,
+    Addresses,
+    LargeCounts,
+    Datatypes,
+    /// Members of a category of the tool interface.
+    Cvars,
+    Pvars,
+    Categories,
+    Events,
 }
 
 /// Where a parameter is significant.

@@ -43,9 +43,10 @@ fn like_and_large() {
 
 #[test]
 fn lengths() {
-    let rules = "[n, 3*n, 7, size(c), local(c), indegree(c), outdegree(c), dims(c), sum(a), last(a)]";
+    let rules = "[n, 3*n, 7, size(c), local(c), indegree(c), outdegree(c), dims(c), sum(a), last(a), nodes(c), cvars(n)]";
     let text = format!("1 F 3.1 (n: int, a: int[n], c: Comm, x: out int{rules})");
-    let expected = "Param(0) Triple(0) Fixed(7) Size(2) LocalSize(2) InDegree(2) OutDegree(2) CartDims(2) Sum(1) Last(1)";
+    let expected = "Param(0) Triple(0) Fixed(7) Size(2) LocalSize(2) InDegree(2) OutDegree(2) CartDims(2) Sum(1) Last(1) \
+         Asked(Amount::GraphNodes, 2) Asked(Amount::Cvars, 0)";
     let said = calls(&text).unwrap()[0].params[3].len.join(" ").replace("Len::", "");
     assert_eq!(said, expected);
 }

@@ -164,6 +164,7 @@ fn indices_point_at_the_right_kind() {
                     | Len::OutDegree(i)
                     | Len::CartDims(i) => comm(i),
                     Len::Fixed(n) => n > 0,
+                    Len::Asked(..) | Len::Neighbours(..) => p.dir == Dir::Out && p.len.len() == 2,
                 };
                 assert!(good, "{}: {len:?}", say());
             }
@@ -307,7 +308,9 @@ fn topologies_and_groups() {
     check("MPI_Dist_graph_create", "weights", "In Int Sum(3)");
     check("MPI_Dist_graph_create_adjacent", "destinations", "In Peer(0) Param(4)");
     check("MPI_Dist_graph_neighbors", "sources", "Out Peer(0) Param(1) InDegree(0)");
-    check("MPI_Graph_neighbors", "neighbors", "Out Peer(0) Param(2)");
+    check("MPI_Graph_neighbors", "neighbors", "Out Peer(0) Param(2) Neighbours(0, 1)");
+    check("MPI_Graph_get", "edges", "Out Rank Param(2) Asked(GraphEdges, 0)");
+    check("MPI_Dist_graph_neighbors", "destweights", "Out Int Param(4) Asked(OutWeights, 0)");
     check("MPI_Topo_test", "status", "Out Enum(\"topology\")");
     check("MPI_Group_range_incl", "ranges", "In Int Triple(1)");
     check("MPI_Group_rank", "rank", "Out Rank");
@@ -339,7 +342,7 @@ fn the_rest() {
     check("MPI_Type_commit", "datatype", "InOut Handle(Datatype)");
     check("MPI_Type_create_struct", "array_of_types", "In Handle(Datatype) Param(0)");
     check("MPI_Type_create_darray", "array_of_dargs", "In Enum(\"dargs\") Param(2)");
-    check("MPI_Type_get_contents", "array_of_datatypes", "Out Handle(Datatype) Param(3) Alias");
+    check("MPI_Type_get_contents", "array_of_datatypes", "Out Handle(Datatype) Param(3) Asked(Datatypes, 0) Alias");
     check("MPI_Type_create_f90_real", "newtype", "Out Handle(Datatype) Alias");
     check("MPI_T_cvar_get_info", "desc", "Out String Param(7)");
     check("MPI_T_event_handle_free", "event_registration", "In Handle(ToolEventRegistration) Free");

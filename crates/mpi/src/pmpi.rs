@@ -21,6 +21,8 @@ type Fn5 = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize) -> c_i
 type Fn6 = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize) -> c_int;
 type Fn7 = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize) -> c_int;
 
+type Fn8 = unsafe extern "C-unwind" fn(usize, usize, usize, usize, usize, usize, usize, usize) -> c_int;
+
 macro_rules! table {
     (
         needed { $($field:ident: $type:ty = $name:literal,)* }
@@ -104,6 +106,11 @@ table! {
         probe: Fn4 = "PMPI_Probe",
         bcast: Fn5 = "PMPI_Bcast",
         request_get_status: Fn3 = "PMPI_Request_get_status",
+        graphdims_get: Fn3 = "PMPI_Graphdims_get",
+        type_get_envelope: Fn5 = "PMPI_Type_get_envelope",
+        type_get_envelope_c: Fn6 = "PMPI_Type_get_envelope_c",
+        category_get_info: Fn8 = "PMPI_T_category_get_info",
+        category_get_num_events: Fn2 = "PMPI_T_category_get_num_events",
     }
 }
 
@@ -511,6 +518,82 @@ impl Pmpi {
         } else {
             Ok(Neighbours::default())
         }
+    }
+
+    /// Neighbours of any rank of a graph's communicator.
+    pub fn graph_neighbours(&self, comm: u64, rank: i32) -> Result<usize, Code> {
+        if self.topology(comm)? != self.abi.graph {
+            return Ok(0);
+        }
+        // SAFETY: invariants 1 and 2, and the place for an int.
+        let n = int_out(|n| unsafe { (self.table.graph_neighbors_count)(comm as usize, int(rank), n) })?;
+        Ok(count(n))
+    }
+
+    /// Nodes and edges of a graph's communicator.
+    pub fn graph_size(&self, comm: u64) -> Result<[usize; 2], Code> {
+        let Some(graphdims_get) = self.table.graphdims_get else { return Ok([0; 2]) };
+        if self.topology(comm)? != self.abi.graph {
+            return Ok([0; 2]);
+        }
+        let mut edges: c_int = 0;
+        // SAFETY: invariants 1 and 2, and the places for two ints.
+        let nodes = int_out(|nodes| unsafe { graphdims_get(comm as usize, nodes, &raw mut edges as usize) })?;
+        Ok([count(nodes), count(edges)])
+    }
+
+    /// Edges of a distributed graph that come to the caller and go from it, if they have weights.
+    pub fn graph_weights(&self, comm: u64) -> Result<[usize; 2], Code> {
+        if self.topology(comm)? != self.abi.dist_graph {
+            return Ok([0; 2]);
+        }
+        let (mut outgoing, mut weighted): (c_int, c_int) = (0, 0);
+        let (out, weights) = (&raw mut outgoing as usize, &raw mut weighted as usize);
+        // SAFETY: invariants 1 and 2, and the places for three ints.
+        let incoming = int_out(|incoming| unsafe {
+            (self.table.dist_graph_neighbors_count)(comm as usize, incoming, out, weights)
+        })?;
+        Ok(if weighted == 0 { [0; 2] } else { [count(incoming), count(outgoing)] })
+    }
+
+    /// What a datatype was made with: integers, addresses, large counts, datatypes. The large form counts some of them as
+    /// large counts.
+    pub fn type_contents(&self, datatype: u64, large: bool) -> Result<[usize; 4], Code> {
+        let mut combiner: c_int = 0;
+        let combiner = &raw mut combiner as usize;
+        if let (true, Some(envelope)) = (large, self.table.type_get_envelope_c) {
+            let mut found = [0i64; 4];
+            let [integers, addresses, counts, types] = found.each_mut().map(|place| &raw mut *place as usize);
+            // SAFETY: invariants 1 and 2, and the places for four MPI_Counts and an int.
+            ok(unsafe { envelope(datatype as usize, integers, addresses, counts, types, combiner) })?;
+            return Ok(found.map(|n| usize::try_from(n).unwrap_or(0)));
+        }
+        let Some(envelope) = self.table.type_get_envelope else { return Ok([0; 4]) };
+        let mut found: [c_int; 3] = [0; 3];
+        let [integers, addresses, types] = found.each_mut().map(|place| &raw mut *place as usize);
+        // SAFETY: invariants 1 and 2, and the places for four ints.
+        ok(unsafe { envelope(datatype as usize, integers, addresses, types, combiner) })?;
+        let [integers, addresses, types] = found.map(count);
+        Ok([integers, addresses, 0, types])
+    }
+
+    /// Members of a category of the tool interface: control variables, performance variables, categories.
+    pub fn category_members(&self, category: i32) -> Result<[usize; 3], Code> {
+        let Some(get_info) = self.table.category_get_info else { return Ok([0; 3]) };
+        let (mut name, mut description): (c_int, c_int) = (0, 0);
+        let (name, description) = (&raw mut name as usize, &raw mut description as usize);
+        let mut found: [c_int; 3] = [0; 3];
+        let [cvars, pvars, categories] = found.each_mut().map(|place| &raw mut *place as usize);
+        // SAFETY: invariants 1 and 2, and the places for five ints; no text is asked for.
+        ok(unsafe { get_info(int(category), 0, name, 0, description, cvars, pvars, categories) })?;
+        Ok(found.map(count))
+    }
+
+    /// Events of a category of the tool interface.
+    pub fn category_events(&self, category: i32) -> Result<usize, Code> {
+        let Some(get_num) = self.table.category_get_num_events else { return Ok(0) };
+        // SAFETY: invariants 1 and 2, and the place for an int.
+        Ok(count(int_out(|n| unsafe { get_num(int(category), n) })?))
     }
 
     /// Whether `Abi::read_status` finds count and cancelled mark where this library puts them. The MPI 5 ABI does not

@@ -117,9 +117,9 @@ fn add(pools: &mut Pools, name: &str, rank: i64, value: &Value) {
             push(".offset", a.offset);
         }
         Value::Status(s) => {
-            push(".bytes", s.bytes);
-            push(".cancelled", i64::from(s.cancelled));
-            push(".error", s.error);
+            let numbers =
+                [(".bytes", s.bytes), (".cancelled", s.cancelled.map(i64::from)), (".error", s.error)];
+            numbers.into_iter().for_each(|(field, number)| number.into_iter().for_each(|n| push(field, n)));
             add(pools, &format!("{name}.source"), rank, &s.source);
             add(pools, &format!("{name}.tag"), rank, &s.tag);
         }

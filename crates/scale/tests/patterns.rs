@@ -93,7 +93,7 @@ fn word(value: &Value) -> String {
         Value::Comm(name) => name.clone(),
         Value::Object(class, id) => format!("{class:?}#{id}").to_lowercase(),
         Value::Address(a) => format!("{}+{}", a.segment, a.offset),
-        Value::Status(s) => format!("<{} {} {}>", word(&s.source), word(&s.tag), s.bytes),
+        Value::Status(s) => format!("<{} {} {}>", word(&s.source), word(&s.tag), s.bytes.unwrap_or(-1)),
         Value::List(list) => format!("[{}]", list.iter().map(word).collect::<Vec<_>>().join(",")),
         other => format!("{other:?}"),
     }

@@ -19,12 +19,12 @@ pub(crate) fn text(value: &Value, out: &mut String) {
         Value::Comm(name) => out.push_str(name),
         Value::Address(a) => address(*a, out),
         Value::Status(s) => {
-            let Status { source, tag, bytes, cancelled, error } = s;
-            out.push_str("{source=");
-            text(source, out);
-            out.push_str(", tag=");
-            text(tag, out);
-            let _ = write!(out, ", bytes={bytes}, cancelled={cancelled}, error={error}}}");
+            out.push('{');
+            for (i, (name, field)) in fields(s).iter().filter(|(_, f)| *f != Value::Unset).enumerate() {
+                let _ = write!(out, "{}{name}=", if i > 0 { ", " } else { "" });
+                text(field, out);
+            }
+            out.push('}');
         }
         Value::List(values) => {
             out.push('[');
@@ -60,9 +60,9 @@ pub(crate) fn json(value: &Value, out: &mut String) {
         }
         Value::Status(s) => {
             let mut object = json::Object::new(out);
-            json(&s.source, object.key("source"));
-            json(&s.tag, object.key("tag"));
-            object.plain("bytes", s.bytes).plain("cancelled", s.cancelled).plain("error", s.error);
+            for (name, field) in fields(s) {
+                json(&field, object.key(name));
+            }
             object.end();
         }
         Value::List(values) => json::array(values, out, json),
@@ -73,6 +73,19 @@ pub(crate) fn json(value: &Value, out: &mut String) {
             object.end();
         }
     }
+}
+
+/// What MPI does not define is unset.
+fn fields(status: &Status) -> [(&'static str, Value); 5] {
+    let Status { source, tag, bytes, cancelled, error } = status;
+    let int = |value: &Option<i64>| value.map_or(Value::Unset, Value::Int);
+    [
+        ("source", Value::clone(source)),
+        ("tag", Value::clone(tag)),
+        ("bytes", int(bytes)),
+        ("cancelled", cancelled.map_or(Value::Unset, Value::Bool)),
+        ("error", int(error)),
+    ]
 }
 
 fn push(value: impl std::fmt::Display, out: &mut String) {
@@ -181,14 +194,20 @@ mod tests {
         let status = Status {
             source: Value::Int(1).into(),
             tag: Value::Name("MPI_ANY_TAG").into(),
-            bytes: 4,
-            cancelled: false,
-            error: 0,
+            bytes: Some(4),
+            cancelled: Some(false),
+            error: Some(0),
         };
         check(
-            Value::Status(status),
+            Value::Status(status.clone()),
             "{source=1, tag=MPI_ANY_TAG, bytes=4, cancelled=false, error=0}",
             r#"{"source":1,"tag":"MPI_ANY_TAG","bytes":4,"cancelled":false,"error":0}"#,
+        );
+        let (source, tag) = (Value::Unset.into(), Value::Unset.into());
+        check(
+            Value::Status(Status { source, tag, bytes: None, error: None, ..status }),
+            "{cancelled=false}",
+            r#"{"source":null,"tag":null,"bytes":null,"cancelled":false,"error":null}"#,
         );
     }
 

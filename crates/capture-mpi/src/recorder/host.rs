@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use refrain_encode::{CommInfo, DatatypeInfo, Host, Memory, RawStatus, Topology};
-use refrain_model::{Address, Class};
+use refrain_model::{Address, Amount, Class};
 use refrain_mpi::{Abi, Pmpi};
 
 use crate::memory::Segments;
@@ -248,6 +248,35 @@ impl Host for Process {
             Topology { indegree: neighbours.incoming, outdegree: neighbours.outgoing, dims }
         });
         asked.unwrap_or_default()
+    }
+
+    fn neighbours_of(&mut self, comm: u64, rank: i64) -> usize {
+        let rank = i32::try_from(rank).unwrap_or(-1);
+        self.ask(|pmpi| pmpi.graph_neighbours(comm, rank).unwrap_or(0)).unwrap_or(0)
+    }
+
+    fn amount(&mut self, amount: Amount, of: u64, large: bool) -> usize {
+        let asked = self.ask(|pmpi| {
+            let contents = |at: usize| pmpi.type_contents(of, large).map(|contents| contents[at]);
+            let category = |at: usize| pmpi.category_members(of as i32).map(|members| members[at]);
+            let graph = |at: usize| pmpi.graph_size(of).map(|size| size[at]);
+            let weights = |at: usize| pmpi.graph_weights(of).map(|weights| weights[at]);
+            match amount {
+                Amount::GraphNodes => graph(0),
+                Amount::GraphEdges => graph(1),
+                Amount::InWeights => weights(0),
+                Amount::OutWeights => weights(1),
+                Amount::Integers => contents(0),
+                Amount::Addresses => contents(1),
+                Amount::LargeCounts => contents(2),
+                Amount::Datatypes => contents(3),
+                Amount::Cvars => category(0),
+                Amount::Pvars => category(1),
+                Amount::Categories => category(2),
+                Amount::Events => pmpi.category_events(of as i32),
+            }
+        });
+        asked.and_then(Result::ok).unwrap_or(0)
     }
 
     fn win_rank(&mut self, handle: u64) -> i32 {

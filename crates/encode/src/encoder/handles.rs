@@ -4,6 +4,7 @@ use refrain_model::{Class, Dir, Effect, Scope};
 
 use super::{Call, Encoder, End, length_lane};
 use crate::comms::Later;
+use crate::defined::Undefined;
 use crate::hash::{hash_bytes, mix};
 use crate::host::{DatatypeInfo, Host, Memory};
 use crate::objects::Code;
@@ -120,8 +121,10 @@ impl Encoder {
         record: &mut Record,
     ) {
         self.scratch.requests.clear();
+        self.scratch.undefined.clear();
         for k in 0..n {
             let handle = self.given(call, i, Class::Request, k);
+            let mut undefined = Undefined::NONE;
             let number = match self.facts.null_request(handle) {
                 Some(null) => {
                     call.tables.forget_pool();
@@ -137,10 +140,13 @@ impl Encoder {
                 }),
                 None => {
                     let address = self.element_address(call, i, Class::Request, k);
-                    call.tables.number(handle, address)
+                    let (number, of) = call.tables.number(handle, address);
+                    undefined = of;
+                    number
                 }
             };
             self.scratch.requests.push(number);
+            self.scratch.undefined.push(undefined);
             record.push(lane, number);
         }
     }

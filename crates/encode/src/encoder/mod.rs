@@ -5,12 +5,13 @@ mod numbers;
 mod texts;
 
 use refrain_model::{
-    Address, Class, Cond, Dir, Effect, Function, Kind, Len, Returns, constant, constant_by_id,
+    Address, Amount, Class, Cond, Dir, Effect, Function, Kind, Len, Returns, constant, constant_by_id,
 };
 
 use std::sync::Arc;
 
 use crate::comms::{Comm, Comms, Later};
+use crate::defined::Undefined;
 use crate::facts::{Facts, Names};
 use crate::hash::FastMap;
 use crate::host::{Host, Memory, Topology};
@@ -81,6 +82,8 @@ impl Before {
 struct Scratch {
     codes: Vec<Code>,
     requests: Vec<i64>,
+    /// Of their statuses.
+    undefined: Vec<Undefined>,
     text: Vec<u8>,
     pending: Option<Box<Later>>,
 }
@@ -553,10 +556,24 @@ impl Encoder {
                     let n = if call.args[j] == 0 { 0 } else { self.count(call, j) };
                     if n == 0 { 0 } else { call.element(j, n - 1) }
                 }
+                Len::Asked(amount, j) => self.asked(call, amount, usize::from(j)),
+                Len::Neighbours(comm, rank) => {
+                    let comm = call.host.handle(Class::Comm, call.args[usize::from(comm)]);
+                    call.host.neighbours_of(comm, call.number(usize::from(rank))) as i64
+                }
             };
             shortest = shortest.min(usize::try_from(n).unwrap_or(0));
         }
         shortest
+    }
+
+    fn asked<H: Host>(&mut self, call: &mut Call<'_, H>, amount: Amount, j: usize) -> i64 {
+        let of = match call.f.params[j].kind {
+            Kind::Handle(class) => call.host.handle(class, call.args[j]),
+            _ => call.number(j) as u64,
+        };
+        // A large form counts some of it as something else.
+        call.host.amount(amount, of, call.f.name.ends_with("_c")) as i64
     }
 
     fn topology<H: Host>(&mut self, call: &mut Call<'_, H>, j: usize) -> Topology {

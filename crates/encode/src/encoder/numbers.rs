@@ -3,8 +3,10 @@
 use refrain_model::{Address, Area, Dir, Kind};
 
 use super::{Call, Encoder, End, length_lane};
+use crate::defined::{Statuses, Undefined};
+use crate::facts::STATUS_LANES;
 use crate::host::Host;
-use crate::params::{comm_param, only_amount, untagged};
+use crate::params::{comm_param, untagged};
 use crate::record::Record;
 use crate::wire;
 
@@ -153,13 +155,13 @@ impl Encoder {
             record.tag(wire::NULL);
             return;
         }
-        record.tag(wire::LANE);
+        record.tag(wire::STATUS);
         let base = comm_param(call.f).map_or(self.facts.world_rank, |j| self.base_rank(call, j));
         self.status_base = base;
         let length = length_lane(call.f, i, record);
         // The error field is written only where the call says so; elsewhere it holds what was there before.
         let with_error = call.end == End::FailedWithStatuses;
-        let first = record.reserve(if with_error { 5 } else { 4 });
+        let first = record.reserve(STATUS_LANES + u16::from(with_error));
         if !live {
             return;
         }
@@ -167,14 +169,28 @@ impl Encoder {
         if let Some(length) = length {
             record.push(length, n as i64);
         }
-        let file = only_amount(call.f);
+        let of = Statuses::of(call.f, i);
+        if p.dir == Dir::InOut {
+            call.tables.note_set(call.f);
+        }
         for k in 0..n {
-            let raw = call.host.status_at(pointer, k);
-            for (lane, value) in (first..).zip(self.facts.status_values(&raw, base, file)) {
-                record.push(lane, value);
+            let mut raw = call.host.status_at(pointer, k);
+            let index = |j: u8, k| match call.args[usize::from(j)] {
+                pointer if pointer == 0 || self.facts.names_an_array(pointer) => -1,
+                _ => call.element(usize::from(j), k),
+            };
+            let mut undefined = of.kth(k, &self.scratch.undefined, index);
+            if undefined.goes_by_what_was_set() {
+                undefined = call.tables.was_set();
             }
+            // Of what has failed, or is not complete, nothing but the error is defined.
+            if with_error && raw.error != 0 {
+                undefined = Undefined::EVERYTHING;
+            }
+            raw.cancelled &= !matches!(of, Statuses::OfTheCall(_));
+            self.facts.push_status(&raw, base, undefined, first, &mut record.values);
             if with_error {
-                record.push(first + 4, i64::from(raw.error));
+                record.push(first + STATUS_LANES, i64::from(raw.error));
             }
         }
     }

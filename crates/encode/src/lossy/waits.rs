@@ -2,6 +2,7 @@
 //! until all requests are done is chance. Such calls that follow one another for the same requests become one, which
 //! has all their completions, by index.
 
+use crate::facts::{STATUS_LANES, STATUS_MARK};
 use crate::layout::{Layout, Outcome, Slot};
 
 /// Where a call of this kind has what. Its values come in this order: the number of requests, the requests, how many are
@@ -66,30 +67,33 @@ impl Joined {
         !again && (0..).zip(before.zip(after)).all(|(k, (a, b))| a == b || done.contains(&k))
     }
 
+    /// The numbers of each status: what of it is defined stands first.
+    fn statuses_of<'a>(&self, values: &'a [(u16, i64)]) -> impl Iterator<Item = Vec<(u16, i64)>> + 'a {
+        let first = self.statuses;
+        let lanes = first.map_or(0..0, |first| first..first + STATUS_LANES);
+        let mut left = values.iter().copied().filter(move |(lane, _)| lanes.contains(lane)).peekable();
+        std::iter::from_fn(move || {
+            let mut status = vec![left.next()?];
+            while let Some(value) = left.next_if(|(lane, _)| Some(*lane) != first.map(|f| f + STATUS_MARK)) {
+                status.push(value);
+            }
+            Some(status)
+        })
+    }
+
     /// One call of two.
     pub(crate) fn join(&self, earlier: &[(u16, i64)], later: &[(u16, i64)]) -> Vec<(u16, i64)> {
-        /// Lanes of a status.
-        const WIDTH: usize = 4;
-        let mut done: Vec<(i64, [i64; WIDTH])> = Vec::new();
+        let mut done: Vec<(i64, Vec<(u16, i64)>)> = Vec::new();
         for values in [earlier, later] {
-            for (k, index) in of(values, self.indices).enumerate() {
-                let mut status = [0; WIDTH];
-                if let Some(first) = self.statuses {
-                    for (lane, value) in (first..).zip(&mut status) {
-                        *value = of(values, lane).nth(k).unwrap_or(0);
-                    }
-                }
-                done.push((index, status));
-            }
+            let mut statuses = self.statuses_of(values);
+            done.extend(of(values, self.indices).map(|index| (index, statuses.next().unwrap_or_default())));
         }
         done.sort_unstable();
         let inputs = earlier.iter().take_while(|(lane, _)| *lane < self.done).copied();
         let mut joined: Vec<(u16, i64)> = inputs.collect();
         joined.push((self.done, done.len() as i64));
         joined.extend(done.iter().map(|(index, _)| (self.indices, *index)));
-        if let Some(first) = self.statuses {
-            joined.extend(done.iter().flat_map(|(_, status)| (first..).zip(*status)));
-        }
+        joined.extend(done.iter().flat_map(|(_, status)| status));
         if let Some(polls) = self.polls {
             let both = of(earlier, polls).chain(of(later, polls));
             joined.push((polls, both.fold(0, i64::saturating_add)));

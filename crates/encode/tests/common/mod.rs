@@ -9,7 +9,7 @@ use std::rc::Rc;
 use refrain_encode::{
     Before, CommInfo, DatatypeInfo, Decoder, Encoder, Host, Layout, Memory, RawStatus, Record, Topology,
 };
-use refrain_model::{Address, Area, Call, Class, Value, constant, constants, function};
+use refrain_model::{Address, Amount, Area, Call, Class, Value, constant, constants, function};
 
 /// Handles of predefined objects: far from what tests use for their own.
 pub fn handle(name: &str) -> usize {
@@ -112,6 +112,12 @@ impl Host for Fake {
     }
     fn topology(&mut self, _: u64) -> Topology {
         self.topology
+    }
+    fn neighbours_of(&mut self, _: u64, _: i64) -> usize {
+        2
+    }
+    fn amount(&mut self, _: Amount, _: u64, _: bool) -> usize {
+        2
     }
     fn win_rank(&mut self, _: u64) -> i32 {
         1
@@ -257,7 +263,10 @@ fn value(v: &Value) -> String {
         Value::Comm(v) => v.clone(),
         Value::Address(a) => format!("@{}", a.offset),
         Value::Status(s) => {
-            format!("<{} {} {} {} {}>", value(&s.source), value(&s.tag), s.bytes, s.cancelled, s.error)
+            let bytes = s.bytes.map_or("-".into(), |bytes| bytes.to_string());
+            let cancelled = s.cancelled.map_or("-".into(), |cancelled| cancelled.to_string());
+            let error = s.error.map_or(String::new(), |error| format!(" {error}"));
+            format!("<{} {} {bytes} {cancelled}{error}>", value(&s.source), value(&s.tag))
         }
         Value::List(v) => format!("[{}]", v.iter().map(value).collect::<Vec<_>>().join(",")),
         Value::InOut(a, b) => format!("{}->{}", value(a), value(b)),

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{Param, Term, Written, kind_of_meaning, type_of};
 
-const LENGTHS: &str =
-    "a parameter, a number, 3*n, size(), local(), indegree(), outdegree(), dims(), sum(), last()";
+const LENGTHS: &str = "a parameter, a number, 3*n, size(), local(), indegree(), outdegree(), dims(), sum(), last(), neighbors(), nodes(), \
+     edges(), inweights(), outweights(), integers(), addresses(), large_counts(), datatypes(), cvars(), pvars(), \
+     categories(), events()";
 const CONDITIONS: &str = "at_root(), at_leaf(), not_null(), not_in_place(), flag(), defined()";
 
 /// Turns names into indices, and checks that what they name is of the right sort.
@@ -13,6 +14,25 @@ pub(super) struct Resolver<'a> {
     pub(super) params: &'a [Written],
     pub(super) large: bool,
     pub(super) sets: &'a BTreeSet<&'a str>,
+}
+
+/// What is asked of the library, and about what.
+fn asked(word: &str) -> Option<(&'static str, &'static str)> {
+    Some(match word {
+        "nodes" => ("GraphNodes", "Comm"),
+        "edges" => ("GraphEdges", "Comm"),
+        "inweights" => ("InWeights", "Comm"),
+        "outweights" => ("OutWeights", "Comm"),
+        "integers" => ("Integers", "Datatype"),
+        "addresses" => ("Addresses", "Datatype"),
+        "large_counts" => ("LargeCounts", "Datatype"),
+        "datatypes" => ("Datatypes", "Datatype"),
+        "cvars" => ("Cvars", "number"),
+        "pvars" => ("Pvars", "number"),
+        "categories" => ("Categories", "number"),
+        "events" => ("Events", "number"),
+        _ => return None,
+    })
 }
 
 impl Resolver<'_> {
@@ -70,6 +90,14 @@ impl Resolver<'_> {
             ("dims", 1) => "CartDims",
             ("sum", 1) => return Ok(format!("Len::Sum({})", self.index(term, 0, &["numbers"])?)),
             ("last", 1) => return Ok(format!("Len::Last({})", self.index(term, 0, &["numbers"])?)),
+            ("neighbors", 2) => {
+                let (comm, rank) = (self.index(term, 0, &["Comm"])?, self.index(term, 1, &["peer"])?);
+                return Ok(format!("Len::Neighbours({comm}, {rank})"));
+            }
+            (word, 1) if let Some((amount, sort)) = asked(word) => {
+                let of = self.index(term, 0, &[sort])?;
+                return Ok(format!("Len::Asked(Amount::{amount}, {of})"));
+            }
             ("3", 1) => return Ok(format!("Len::Triple({})", self.index(term, 0, &["number"])?)),
             (word, 0) if word.parse::<u16>().is_ok() => return Ok(format!("Len::Fixed({word})")),
             (_, 0) => {
@@ -142,7 +170,7 @@ impl Resolver<'_> {
         let fits = sorts.iter().any(|&sort| match sort {
             "number" => number && p.len.is_empty(),
             "numbers" => number && !p.len.is_empty(),
-            "root" => meaning == "root",
+            "root" | "peer" => meaning == sort,
             "logical output" => meaning == "logical" && p.dir == "Dir::Out",
             "undefinable output" => meaning == "undefinable" && p.dir == "Dir::Out",
             other => p.narrow.word == other,

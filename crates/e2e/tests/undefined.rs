@@ -1,0 +1,261 @@
+//! Nothing that MPI does not define is in a trace. Every program runs behind a preload that fills every output of a call
+//! with random bytes before the call, so that whatever a library leaves unwritten is another in each run; the dumps must
+//! be the same.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use refrain_e2e::{Library, Program, build, run};
+use refrain_model::{CType, Class, Cond, Dir, Function, Kind, Len, Param, Returns, functions};
+
+/// The preload for that library: wrappers written by the call table, and what is written by hand in `tests/fill`.
+fn filler(library: Library) -> PathBuf {
+    let folder = build::folder_for(library);
+    let by_hand = build::sources().join("fill/fill.c");
+    let wrappers = folder.join("fill_wrappers.c");
+    let text = wrappers_text();
+    if fs::read_to_string(&wrappers).ok().as_ref() != Some(&text) {
+        fs::write(&wrappers, text).unwrap();
+    }
+    let target = folder.join("fill.so");
+    build::make(&target, &[&by_hand, &wrappers], |part| {
+        let mut command = Command::new(library.compiler(&by_hand));
+        command.args(["-shared", "-fPIC", "-O1", "-g", "-Wall", "-Werror", "-o"]).arg(part);
+        // One is written without mpi.h, whose declarations it would contradict.
+        command.arg(&by_hand).arg(&wrappers).arg("-ldl");
+        vec![command]
+    });
+    target
+}
+
+fn wrappers_text() -> String {
+    let mut text =
+        String::from("int fill_enter(void);\nvoid fill_leave(void);\nvoid *fill_next(const char *);\n");
+    text += "void fill_bytes(long, long);\nvoid fill_text(long, long);\nvoid fill_statuses(long, long);\n";
+    text += "extern const long room_error, room_version, room_processor, room_object, room_port, room_key, room_datarep;\n";
+    for class in CLASSES {
+        let _ = writeln!(text, "extern const long size_{class:?};");
+    }
+    // The clocks return in another register, the last takes as many arguments as it likes, and neither has outputs.
+    let plain = |f: &&Function| !f.silent && f.returns != Returns::Clock && f.name != "MPI_Pcontrol";
+    for f in functions().iter().filter(plain) {
+        let list = |prefix: &str| {
+            let names: Vec<_> = (0..f.params.len()).map(|i| format!("{prefix}a{i}")).collect();
+            names.join(", ")
+        };
+        let fills: String = (0..f.params.len()).filter_map(|i| fill(f, i)).collect();
+        for profiling in ["", "P"] {
+            let name = format!("{profiling}{}", f.name);
+            let (declared, passed) = (list("long "), list(""));
+            let declared = if declared.is_empty() { "void" } else { &declared };
+            let _ = writeln!(
+                text,
+                "long {name}({declared})\n{{\n    static long (*next)({declared});\n    if (!next)\n        \
+                 next = (long (*)({declared}))fill_next(\"{name}\");\n    if (fill_enter()) {{ {fills}}}\n    \
+                 long result = next({passed});\n    fill_leave();\n    return result;\n}}"
+            );
+        }
+    }
+    text
+}
+
+const CLASSES: [Class; 18] = [
+    Class::Comm,
+    Class::Group,
+    Class::Datatype,
+    Class::Op,
+    Class::Request,
+    Class::Win,
+    Class::File,
+    Class::Info,
+    Class::Errhandler,
+    Class::Keyval,
+    Class::Message,
+    Class::Session,
+    Class::ToolEnum,
+    Class::ToolCvar,
+    Class::ToolPvar,
+    Class::ToolPvarSession,
+    Class::ToolEventRegistration,
+    Class::ToolEventInstance,
+];
+
+/// How parameter `i` is filled; `None` where MPI promises to leave it alone, or may.
+fn fill(f: &Function, i: usize) -> Option<String> {
+    let p = &f.params[i];
+    // What is sent and received is the program's; and inputs must stay what they are.
+    if p.dir != Dir::Out || matches!(p.kind, Kind::Buffer | Kind::Skip | Kind::Function) {
+        return None;
+    }
+    // "Leaves value unchanged" where there is no such key (MPI 4.1, 10): programs put a default there.
+    if f.name.starts_with("MPI_Info_get") && p.when.iter().any(|c| matches!(c, Cond::Flag(_))) {
+        return None;
+    }
+    // Elsewhere than at the root nobody says how long it is, and it may not be there.
+    if p.when.iter().any(|c| matches!(c, Cond::AtRoot(_))) {
+        return None;
+    }
+    if p.kind == Kind::String {
+        return Some(format!("fill_text(a{i}, {}); ", room(f, p)));
+    }
+    let count = match p.len {
+        [] => "1".to_owned(),
+        rules => rules.iter().find_map(|rule| capacity(f, *rule))?,
+    };
+    if p.kind == Kind::Status {
+        return Some(format!("fill_statuses(a{i}, {count}); "));
+    }
+    let size = match (p.kind, p.ctype) {
+        (Kind::Handle(class), _) => format!("size_{class:?}"),
+        (Kind::OutPointer | Kind::OutAttribute, _) => "8".into(),
+        (_, CType::Aint | CType::Count | CType::Offset) => "8".into(),
+        _ => "4".into(),
+    };
+    Some(format!("fill_bytes(a{i}, {count} * {size}); "))
+}
+
+/// How long an array is that the program gives, as C.
+fn capacity(f: &Function, rule: Len) -> Option<String> {
+    let Len::Param(j) = rule else { return None };
+    let j = usize::from(j);
+    let wide = matches!(f.params[j].ctype, CType::Aint | CType::Count | CType::Offset);
+    Some(match f.params[j].dir {
+        Dir::In if wide => format!("a{j}"),
+        Dir::In => format!("(int)a{j}"),
+        Dir::InOut => format!("(a{j} ? *(int *)a{j} : 0)"),
+        // As many as are complete; there is room for all.
+        Dir::Out => format!("(int)a{}", f.params.iter().position(|p| p.name == "incount")?),
+    })
+}
+
+/// How long a string is that the program gives, as C.
+fn room(f: &Function, p: &Param) -> String {
+    if let [rule @ Len::Param(j)] = p.len
+        && f.params[usize::from(*j)].dir == Dir::InOut
+    {
+        return capacity(f, *rule).unwrap_or_default();
+    }
+    let named = match (f.name, p.name) {
+        ("MPI_Error_string", _) => "room_error",
+        ("MPI_Get_library_version", _) => "room_version",
+        ("MPI_Get_processor_name", _) => "room_processor",
+        ("MPI_Info_get_nthkey", _) => "room_key",
+        (_, "port_name") => "room_port",
+        (_, "datarep") => "room_datarep",
+        (name, _) if name.ends_with("_get_name") => "room_object",
+        (name, parameter) => panic!("how long is {parameter} of {name}?"),
+    };
+    named.into()
+}
+
+/// Programs whose calls are others in each run, whatever is filled, and why. Of these nothing is asked but that no rubbish
+/// turns up.
+const CHANCE: &[(&str, &str)] = &[
+    ("p2p", "asks until a message is there"),
+    ("completion", "completes what is ready"),
+    ("persistent", "completes what is ready"),
+    ("large_p2p", "asks until a message is there"),
+    ("partitioned", "asks which partitions have arrived"),
+    ("processes", "opens a port, whose name is another each time"),
+    ("rma", "asks whether an epoch is over"),
+    ("random_partners", "asks until a message is there"),
+    ("masterworker", "takes what comes first"),
+    ("threads4", "threads come in any order"),
+    ("forkjoin", "threads come in any order"),
+    ("f_usempi", "completes what is ready"),
+    ("f_f08", "completes what is ready"),
+];
+
+/// How often a word of the marks that `tests/fill` makes is in a text: as a number, in decimal or hexadecimal, or in a string.
+fn marks(text: &str) -> usize {
+    let words = text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| {
+        let hex = word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let number = hex.or_else(|| word.parse().ok());
+        let marked = |half: u64| half >> 16 & 0xffff == 0x5a5a;
+        // The upper half of a large count is kept a bit lower.
+        word.contains("ZZZZ") || number.is_some_and(|n| marked(n) || marked(n >> 32) || marked(n >> 31))
+    });
+    words.count()
+}
+
+#[test]
+fn marks_are_seen() {
+    assert_eq!(marks(r#"{"tag":1515847681,"source":-1,"address":"0x5a5a12345a5a9876","text":"aZZZZ"}"#), 3);
+    assert_eq!(marks(r#"{"tag":151584768,"address":"heap#0+16","text":"ZZ"}"#), 0);
+}
+
+/// MPICH tells errors apart by a number of their own, which is another each time; the class is the lowest bits.
+fn classes_of_errors(call: &str) -> String {
+    let mut out = String::new();
+    let mut rest = call;
+    while let Some(at) =
+        ["\"result\":", "\"errorcode\":"].iter().filter_map(|key| Some(rest.find(key)? + key.len())).min()
+    {
+        let digits = rest[at..].find(|c: char| !c.is_ascii_digit()).map_or(rest.len(), |n| at + n);
+        out += &rest[..at];
+        match rest[at..digits].parse::<u64>() {
+            Ok(code) => drop(write!(out, "{}", code & 0x7f)),
+            Err(_) => out += &rest[at..digits],
+        }
+        rest = &rest[digits..];
+    }
+    out + rest
+}
+
+/// Unfilled, with random bytes, and with marks, the last one with the other folder: the same dump.
+fn check(library: Library) {
+    let filler = filler(library);
+    let (mut runs, mut calls) = (0, 0);
+    let mut wrong = Vec::new();
+    for program in Program::ALL.iter().filter(|p| p.runs_on(library)) {
+        let chance = CHANCE.iter().any(|(name, _)| *name == program.name());
+        let ranks = program.ranks.iter().copied().find(|&ranks| ranks > 1).unwrap_or(1);
+        let mut first: Option<String> = None;
+        for (seed, setting) in
+            [("0", run::Setting::DEFAULT), ("1", run::Setting::DEFAULT), ("2", run::Setting::LOOPS)]
+        {
+            if chance && seed != "2" {
+                continue;
+            }
+            let environment = [("FILL_SEED", seed.to_owned())];
+            let traced = run::traced_behind(&filler, library, program, ranks, setting, &environment);
+            let outcome = &traced.outcome;
+            let what = format!("{} on {ranks} ranks of {}, seed {seed}", program.name(), library.suffix());
+            assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
+            let shown = run::refrain(&["dump", &traced.trace.to_string_lossy(), "--format", "json"]);
+            assert_eq!(shown.code, 0, "{what}: {}", shown.stderr);
+            let dump = classes_of_errors(&shown.stdout);
+            runs += 1;
+            calls += dump.lines().count();
+            if let Some(call) = dump.lines().find(|call| seed == "2" && marks(call) > 0) {
+                wrong.push(format!("{what}: rubbish in {call}"));
+            }
+            match &first {
+                None => first = Some(dump),
+                Some(first) => {
+                    if let Some((a, b)) = first.lines().zip(dump.lines()).find(|(a, b)| a != b) {
+                        wrong.push(format!("{what}:\n  unfilled {a}\n  filled   {b}"));
+                    } else if first.lines().count() != dump.lines().count() {
+                        wrong.push(format!("{what}: another number of calls"));
+                    }
+                }
+            }
+        }
+    }
+    println!("{}: {runs} runs, {calls} calls, {} wrong", library.suffix(), wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn outputs_filled_with_rubbish_mpich() {
+    check(Library::Mpich);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn outputs_filled_with_rubbish_openmpi() {
+    check(Library::OpenMpi);
+}

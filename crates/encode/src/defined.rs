@@ -1,0 +1,250 @@
+//! What MPI defines of a status. The rest is whatever lay in the program's memory, and has no place in a trace.
+
+use refrain_model::{Class, Dir, Effect, Function, Kind};
+
+/// Which fields of a status mean nothing, a bit each. The numbers are in trace files, doubled: the lowest bit there says
+/// whether the operation was cancelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Undefined(u8);
+
+impl Undefined {
+    const PEER: u8 = 1;
+    const BYTES: u8 = 2;
+    const CANCELLED: u8 = 4;
+    const ALL: u8 = 7;
+    /// Never in a file.
+    const AS_SET: u8 = 8;
+
+    /// Of a receive, everything is defined; so it is of a request that is null, whose status is empty.
+    pub(crate) const NONE: Undefined = Undefined(0);
+    /// Of a send only whether it was cancelled is (MPI 4.1, 3.7.3).
+    pub(crate) const SEND: Undefined = Undefined(Self::PEER | Self::BYTES);
+    /// Of access to a file the amount is (14.4). Libraries do not set the mark of a cancelled operation there.
+    pub(crate) const FILE: Undefined = Undefined(Self::PEER | Self::CANCELLED);
+    /// Of collective and one-sided operations (6.12, 12.3) nothing is.
+    pub(crate) const EVERYTHING: Undefined = Undefined(Self::ALL);
+    /// Of a generalised request, what the program's query function has set (13.2): see [`Set`].
+    pub(crate) const GENERALISED: Undefined = Undefined(Self::AS_SET);
+
+    /// As it stands in a lane.
+    pub(crate) fn mark(self, cancelled: bool) -> i64 {
+        i64::from(self.0) << 1 | i64::from(cancelled && self.has_cancelled())
+    }
+
+    /// What a lane says, and whether the operation was cancelled.
+    pub(crate) fn from_mark(mark: i64) -> Option<(Undefined, bool)> {
+        let bits = u8::try_from(mark >> 1).ok().filter(|bits| *bits <= Self::ALL)?;
+        Some((Undefined(bits), mark & 1 != 0))
+    }
+
+    pub(crate) fn has_peer(self) -> bool {
+        self.0 & Self::PEER == 0
+    }
+
+    pub(crate) fn has_bytes(self) -> bool {
+        self.0 & Self::BYTES == 0
+    }
+
+    pub(crate) fn has_cancelled(self) -> bool {
+        self.0 & Self::CANCELLED == 0
+    }
+
+    pub(crate) fn is_everything(self) -> bool {
+        self.0 == Self::ALL
+    }
+
+    pub(crate) fn goes_by_what_was_set(self) -> bool {
+        self.0 == Self::AS_SET
+    }
+
+    /// How many numbers of a status are kept, with the mark.
+    pub(crate) fn numbers(self) -> usize {
+        1 + 2 * usize::from(self.has_peer()) + usize::from(self.has_bytes())
+    }
+
+    /// Of a request that this function makes.
+    pub(crate) fn of_request(f: &Function) -> Undefined {
+        let buffers = || f.params.iter().filter(|p| p.kind == Kind::Buffer);
+        match () {
+            () if f.name == "MPI_Grequest_start" => Undefined::GENERALISED,
+            () if f.params.iter().any(|p| p.kind == Kind::Handle(Class::File)) => Undefined::FILE,
+            () if !f.families.contains(&"p2p") => Undefined::EVERYTHING,
+            () if buffers().any(|p| p.dir != Dir::In) => Undefined::NONE,
+            () if buffers().count() > 0 => Undefined::SEND,
+            () => Undefined::EVERYTHING,
+        }
+    }
+}
+
+/// Where it stands what of a call's statuses is defined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Statuses {
+    /// The call is no completion. A blocking operation is never cancelled, whatever the memory says.
+    OfTheCall(Undefined),
+    /// The program hands a status in, and the call looks at this of it, or sets it.
+    Given(Undefined),
+    /// The k-th is that of the k-th request.
+    InOrder,
+    /// That of the request which an output says.
+    At(u8),
+    /// Those of the requests which a list says.
+    Listed(u8),
+}
+
+impl Statuses {
+    /// Of parameter `i`.
+    pub(crate) fn of(f: &Function, i: usize) -> Statuses {
+        if f.params[i].dir != Dir::Out {
+            let has = |kind: Kind| f.params.iter().any(|p| p.kind == kind);
+            return Statuses::Given(match () {
+                () if has(Kind::Logical) => Undefined::SEND,
+                () if has(Kind::Handle(Class::Datatype)) => Undefined::FILE,
+                () => Undefined::EVERYTHING,
+            });
+        }
+        let request = |p: &refrain_model::Param| {
+            p.kind == Kind::Handle(Class::Request) && p.dir != Dir::Out && p.effect != Effect::Create
+        };
+        if !f.params.iter().any(request) {
+            let file = f.params.iter().any(|p| p.kind == Kind::Handle(Class::File));
+            return Statuses::OfTheCall(if file { Undefined::FILE } else { Undefined::NONE });
+        }
+        let index = |listed: bool| {
+            f.params
+                .iter()
+                .position(|p| p.dir == Dir::Out && p.kind == Kind::Undefinable && p.len.is_empty() != listed)
+        };
+        if f.params[i].len.is_empty() {
+            return index(false).map_or(Statuses::InOrder, |at| Statuses::At(at as u8));
+        }
+        index(true).map_or(Statuses::InOrder, |at| Statuses::Listed(at as u8))
+    }
+
+    /// Of the k-th status of a call whose requests are such; an index that is none belongs to an empty status.
+    pub(crate) fn kth(
+        self,
+        k: usize,
+        requests: &[Undefined],
+        mut number: impl FnMut(u8, usize) -> i64,
+    ) -> Undefined {
+        let at = match self {
+            Statuses::OfTheCall(undefined) | Statuses::Given(undefined) => return undefined,
+            Statuses::InOrder => k as i64,
+            Statuses::At(j) => number(j, 0),
+            Statuses::Listed(j) => number(j, k),
+        };
+        let request = usize::try_from(at).ok().and_then(|at| requests.get(at));
+        request.copied().unwrap_or(Undefined::NONE)
+    }
+}
+
+/// What the query functions of generalised requests have set, since a call that completes last looked. They run in that
+/// call, on its thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Set {
+    bytes: bool,
+    cancelled: bool,
+}
+
+impl Set {
+    /// A call that sets something of a status: whether it is one.
+    pub(crate) fn note(&mut self, f: &Function) -> bool {
+        match f.name {
+            "MPI_Status_set_cancelled" => self.cancelled = true,
+            name if name.starts_with("MPI_Status_set_elements") => self.bytes = true,
+            _ => return false,
+        }
+        true
+    }
+
+    pub(crate) fn undefined(self) -> Undefined {
+        let bytes = if self.bytes { 0 } else { Undefined::BYTES };
+        let cancelled = if self.cancelled { 0 } else { Undefined::CANCELLED };
+        Undefined(Undefined::PEER | bytes | cancelled)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_model::functions;
+
+    use super::*;
+
+    /// Functions that make requests, by what is defined when one is complete.
+    fn makers(of: Undefined) -> Vec<&'static str> {
+        let makes = |f: &&Function| {
+            f.params.iter().any(|p| p.kind == Kind::Handle(Class::Request) && p.effect == Effect::Create)
+        };
+        let found = functions().iter().filter(makes).filter(|f| Undefined::of_request(f) == of);
+        found.map(|f| f.name.trim_end_matches("_c")).collect()
+    }
+
+    #[test]
+    fn of_each_request_something_is_defined() {
+        let unique = |of| {
+            let mut names = makers(of);
+            names.dedup();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(unique(Undefined::GENERALISED), ["MPI_Grequest_start"]);
+        let receives = [
+            "MPI_Imrecv",
+            "MPI_Irecv",
+            "MPI_Isendrecv",
+            "MPI_Isendrecv_replace",
+            "MPI_Precv_init",
+            "MPI_Recv_init",
+        ];
+        assert_eq!(unique(Undefined::NONE), receives);
+        let sends = [
+            "MPI_Bsend_init",
+            "MPI_Ibsend",
+            "MPI_Irsend",
+            "MPI_Isend",
+            "MPI_Issend",
+            "MPI_Psend_init",
+            "MPI_Rsend_init",
+            "MPI_Send_init",
+            "MPI_Ssend_init",
+        ];
+        assert_eq!(unique(Undefined::SEND), sends);
+        assert!(unique(Undefined::FILE).iter().all(|name| name.starts_with("MPI_File_i")));
+        let rest = unique(Undefined::EVERYTHING);
+        for name in ["MPI_Ibarrier", "MPI_Rput", "MPI_Comm_idup", "MPI_Allreduce_init", "MPI_Buffer_iflush"] {
+            assert!(rest.contains(&name), "{name}");
+        }
+    }
+
+    #[test]
+    fn marks_come_back() {
+        for undefined in [Undefined::NONE, Undefined::SEND, Undefined::FILE, Undefined::EVERYTHING] {
+            for cancelled in [false, true] {
+                let kept = cancelled && undefined.has_cancelled();
+                assert_eq!(Undefined::from_mark(undefined.mark(cancelled)), Some((undefined, kept)));
+            }
+        }
+        assert_eq!(Undefined::from_mark(16), None);
+        assert_eq!(Undefined::from_mark(-1), None);
+    }
+
+    #[test]
+    fn statuses_belong_to_requests() {
+        let of = |name: &str| {
+            let f = refrain_model::function(name).unwrap();
+            let i = f.params.iter().position(|p| p.kind == Kind::Status).unwrap();
+            Statuses::of(f, i)
+        };
+        assert_eq!(of("MPI_Wait"), Statuses::InOrder);
+        assert_eq!(of("MPI_Waitall"), Statuses::InOrder);
+        assert_eq!(of("MPI_Testany"), Statuses::At(2));
+        assert_eq!(of("MPI_Waitsome"), Statuses::Listed(3));
+        assert_eq!(of("MPI_Request_get_status"), Statuses::InOrder);
+        assert_eq!(of("MPI_Request_get_status_any"), Statuses::At(2));
+        assert_eq!(of("MPI_Recv"), Statuses::OfTheCall(Undefined::NONE));
+        assert_eq!(of("MPI_File_read_all_end"), Statuses::OfTheCall(Undefined::FILE));
+        assert_eq!(of("MPI_Test_cancelled"), Statuses::Given(Undefined::SEND));
+        assert_eq!(of("MPI_Get_elements_x"), Statuses::Given(Undefined::FILE));
+        assert_eq!(of("MPI_Status_set_source"), Statuses::Given(Undefined::EVERYTHING));
+    }
+}

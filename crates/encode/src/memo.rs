@@ -72,7 +72,7 @@ impl Plan {
                         plan.masks[i] = u64::from(u32::MAX);
                     }
                 }
-                (_, Kind::Buffer) if p.effect != Effect::Free => plan.buffers.push(at),
+                (_, Kind::Buffer | Kind::Value) if p.effect != Effect::Free => plan.buffers.push(at),
                 (Dir::Out, Kind::Status) if scalar && plan.status.is_none() => plan.status = Some(at),
                 (Dir::Out, Kind::Handle(Class::Request)) if scalar && p.effect == Effect::Create => {
                     plan.request = Some(at);

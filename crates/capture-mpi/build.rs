@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::{env, fs, path::PathBuf};
 
-use refrain_model::{CType, Function, Returns};
+use refrain_model::{CType, Dir, Function, Kind, Param, Returns};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -15,6 +15,94 @@ fn main() {
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("wrappers.rs"), list).expect("OUT_DIR is writable");
+    fs::write(out.join("fortran.rs"), fortran_names(functions)).expect("OUT_DIR is writable");
+}
+
+/// The names that Fortran programs call MPI by, with what is known of each.
+fn fortran_names(functions: &[Function]) -> String {
+    let (mut table, mut entries) = (String::new(), String::new());
+    let mut count = 0;
+    for (index, function) in functions.iter().enumerate() {
+        for name in names_in_fortran(function) {
+            writeln!(table, "    {},", known_of(&name, index, function)).expect("a String takes any text");
+            writeln!(entries, "fortran!({count}, {name});").expect("a String takes any text");
+            count += 1;
+        }
+    }
+    format!("pub static NAMES: [Name; {count}] = [\n{table}];\n{entries}")
+}
+
+/// As compilers on Linux write them: in small letters, with an underscore behind. Those of `mpi_f08` say how they take
+/// buffers; what takes large counts there has no name of its own.
+fn names_in_fortran(function: &Function) -> Vec<String> {
+    if function.silent || function.name.starts_with("MPI_T_") {
+        return Vec::new();
+    }
+    let name = function.name.strip_prefix("MPI_").unwrap_or(function.name).to_lowercase();
+    let has_buffer = function.params.iter().any(|p| p.kind == Kind::Buffer);
+    let large = name.strip_suffix("_c").filter(|plain| functions_has(plain));
+    let forms: &[&str] = if has_buffer { &["f08", "f08ts"] } else { &["f08"] };
+    let mut names = Vec::new();
+    if large.is_none() {
+        names.extend(["mpi", "pmpi"].map(|start| format!("{start}_{name}_")));
+    }
+    for form in forms {
+        for start in ["mpi", "pmpi", "pmpir"] {
+            match large {
+                None => names.push(format!("{start}_{name}_{form}_")),
+                Some(plain) => names.push(format!("{start}_{plain}_{form}_large_")),
+            }
+        }
+    }
+    names
+}
+
+fn functions_has(name: &str) -> bool {
+    refrain_model::functions().iter().any(|f| f.name.to_lowercase() == format!("mpi_{name}"))
+}
+
+fn known_of(name: &str, index: usize, function: &Function) -> String {
+    const REGISTERS: usize = 6;
+    // A string's length comes behind all arguments.
+    let strings = function.params.iter().filter(|p| p.ctype == CType::Char).count();
+    let ierror = usize::from(function.returns == Returns::Code);
+    let words = (function.params.len() + ierror + strings).saturating_sub(REGISTERS);
+    let is_special = |p: &Param| match p.kind {
+        Kind::Status => p.dir == Dir::Out,
+        Kind::Value | Kind::ArgCount | Kind::ArgVector => true,
+        _ => p.name.ends_with("weights"),
+    };
+    let special: Vec<usize> =
+        (0..function.params.len()).filter(|&i| is_special(&function.params[i])).collect();
+    let alone = is_alone(function.name);
+    format!(
+        "Name {{ name: c\"{name}\", function: {index}, words: {words}, special: &{special:?}, alone: {alone} }}"
+    )
+}
+
+/// Functions for which a layer may make no call of C. Of the completions these are those of no request at all.
+fn is_alone(name: &str) -> bool {
+    name.ends_with("_get_attr")
+        || name.ends_with("_set_attr")
+        || name.ends_with("_create_keyval")
+        || name.ends_with("_create_errhandler")
+        || [
+            "MPI_Attr_get",
+            "MPI_Attr_put",
+            "MPI_Keyval_create",
+            "MPI_Errhandler_create",
+            "MPI_Type_match_size",
+            "MPI_Aint_add",
+            "MPI_Aint_diff",
+            "MPI_Startall",
+            "MPI_Testall",
+            "MPI_Testany",
+            "MPI_Testsome",
+            "MPI_Waitall",
+            "MPI_Waitany",
+            "MPI_Waitsome",
+        ]
+        .contains(&name)
 }
 
 /// Functions that MPI will call.

@@ -1,5 +1,6 @@
 /* Thread levels, operations, infos, errors that return, names, packing, attributes, clocks. */
 #include "common.h"
+#include <stdint.h>
 
 static void add(void *in, void *inout, int *n, MPI_Datatype *type)
 {
@@ -128,6 +129,11 @@ static void attributes(void)
     MPI_Comm_set_attr(MPI_COMM_WORLD, key, &value);
     MPI_Comm_get_attr(MPI_COMM_WORLD, key, &found, &flag);
     see(found, 1);
+    /* Values that look like MPI_BOTTOM, and like MPI_IN_PLACE of one library or the other, and are not. */
+    for (intptr_t number = -1; number <= 1; number++) {
+        MPI_Comm_set_attr(MPI_COMM_WORLD, key, (void *)number);
+        MPI_Comm_get_attr(MPI_COMM_WORLD, key, &found, &flag);
+    }
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     MPI_Comm_free(&comm);
     MPI_Comm_delete_attr(MPI_COMM_WORLD, key);

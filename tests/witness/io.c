@@ -119,7 +119,7 @@ W(Register_datarep, (const char *datarep, MPI_Datarep_conversion_function *read_
  void *extra_state),
   (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state),
   STRING(datarep) FUNCTION(read_conversion_fn) FUNCTION(write_conversion_fn) FUNCTION(dtype_file_extent_fn)
-   BUF(extra_state),
+   VALUE(extra_state),
   )
 
 #if MPI_VERSION >= 4
@@ -135,7 +135,7 @@ W(Register_datarep_c, (const char *datarep, MPI_Datarep_conversion_function_c *r
  void *extra_state),
   (datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state),
   STRING(datarep) FUNCTION(read_conversion_fn) FUNCTION(write_conversion_fn) FUNCTION(dtype_file_extent_fn)
-   BUF(extra_state),
+   VALUE(extra_state),
   )
 #endif
 

@@ -148,13 +148,13 @@ W(Alloc_mem, (MPI_Aint size, MPI_Info info, void *baseptr),
 
 W(Free_mem, (void *base),
   (base),
-  BUF(base),
+  VALUE(base),
   )
 
 W(Comm_create_keyval, (MPI_Comm_copy_attr_function *comm_copy_attr_fn,
  MPI_Comm_delete_attr_function *comm_delete_attr_fn, int *comm_keyval, void *extra_state),
   (comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state),
-  FUNCTION(comm_copy_attr_fn) FUNCTION(comm_delete_attr_fn) BUF(extra_state),
+  FUNCTION(comm_copy_attr_fn) FUNCTION(comm_delete_attr_fn) VALUE(extra_state),
   NEW_KEYVAL(comm_keyval))
 
 W(Comm_free_keyval, (int *comm_keyval),
@@ -164,7 +164,7 @@ W(Comm_free_keyval, (int *comm_keyval),
 
 W(Comm_set_attr, (MPI_Comm comm, int comm_keyval, void *attribute_val),
   (comm, comm_keyval, attribute_val),
-  COMM(comm) KEYVAL(comm_keyval) BUF(attribute_val),
+  COMM(comm) KEYVAL(comm_keyval) VALUE(attribute_val),
   )
 
 W(Comm_get_attr, (MPI_Comm comm, int comm_keyval, void *attribute_val, int *flag),

@@ -7,7 +7,7 @@
 W(Type_create_keyval, (MPI_Type_copy_attr_function *type_copy_attr_fn,
  MPI_Type_delete_attr_function *type_delete_attr_fn, int *type_keyval, void *extra_state),
   (type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state),
-  FUNCTION(type_copy_attr_fn) FUNCTION(type_delete_attr_fn) BUF(extra_state),
+  FUNCTION(type_copy_attr_fn) FUNCTION(type_delete_attr_fn) VALUE(extra_state),
   NEW_KEYVAL(type_keyval))
 
 W(Type_free_keyval, (int *type_keyval),
@@ -17,7 +17,7 @@ W(Type_free_keyval, (int *type_keyval),
 
 W(Type_set_attr, (MPI_Datatype datatype, int type_keyval, void *attribute_val),
   (datatype, type_keyval, attribute_val),
-  TYPE(datatype) KEYVAL(type_keyval) BUF(attribute_val),
+  TYPE(datatype) KEYVAL(type_keyval) VALUE(attribute_val),
   )
 
 W(Type_get_attr, (MPI_Datatype datatype, int type_keyval, void *attribute_val, int *flag),
@@ -32,7 +32,7 @@ W(Type_delete_attr, (MPI_Datatype datatype, int type_keyval),
 
 W(Keyval_create, (MPI_Copy_function *copy_fn, MPI_Delete_function *delete_fn, int *keyval, void *extra_state),
   (copy_fn, delete_fn, keyval, extra_state),
-  FUNCTION(copy_fn) FUNCTION(delete_fn) BUF(extra_state),
+  FUNCTION(copy_fn) FUNCTION(delete_fn) VALUE(extra_state),
   NEW_KEYVAL(keyval))
 
 W(Keyval_free, (int *keyval),
@@ -42,7 +42,7 @@ W(Keyval_free, (int *keyval),
 
 W(Attr_put, (MPI_Comm comm, int keyval, void *attribute_val),
   (comm, keyval, attribute_val),
-  COMM(comm) KEYVAL(keyval) BUF(attribute_val),
+  COMM(comm) KEYVAL(keyval) VALUE(attribute_val),
   )
 
 W(Attr_get, (MPI_Comm comm, int keyval, void *attribute_val, int *flag),
@@ -78,7 +78,7 @@ W(Add_error_string, (int errorcode, const char *string),
 W(Grequest_start, (MPI_Grequest_query_function *query_fn, MPI_Grequest_free_function *free_fn,
  MPI_Grequest_cancel_function *cancel_fn, void *extra_state, MPI_Request *request),
   (query_fn, free_fn, cancel_fn, extra_state, request),
-  FUNCTION(query_fn) FUNCTION(free_fn) FUNCTION(cancel_fn) BUF(extra_state),
+  FUNCTION(query_fn) FUNCTION(free_fn) FUNCTION(cancel_fn) VALUE(extra_state),
   NEW_REQ(request))
 
 W(Grequest_complete, (MPI_Request request),

@@ -100,6 +100,14 @@ void put_buffer(const void *address)
         put_address((uintptr_t)address);
 }
 
+void put_value(const void *value)
+{
+    if (value)
+        put_address((uintptr_t)value);
+    else
+        put("\"NULL\"");
+}
+
 void put_function(void *function) { put("\"fn:%lx\"", (unsigned long)(uintptr_t)function); }
 
 /* A predefined type has no construction to tell and knows its own name. */

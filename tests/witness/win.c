@@ -230,7 +230,7 @@ W(Win_get_name, (MPI_Win win, char *win_name, int *resultlen),
 W(Win_create_keyval, (MPI_Win_copy_attr_function *win_copy_attr_fn, MPI_Win_delete_attr_function *win_delete_attr_fn,
  int *win_keyval, void *extra_state),
   (win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state),
-  FUNCTION(win_copy_attr_fn) FUNCTION(win_delete_attr_fn) BUF(extra_state),
+  FUNCTION(win_copy_attr_fn) FUNCTION(win_delete_attr_fn) VALUE(extra_state),
   NEW_KEYVAL(win_keyval))
 
 W(Win_free_keyval, (int *win_keyval),
@@ -240,7 +240,7 @@ W(Win_free_keyval, (int *win_keyval),
 
 W(Win_set_attr, (MPI_Win win, int win_keyval, void *attribute_val),
   (win, win_keyval, attribute_val),
-  WIN(win) KEYVAL(win_keyval) BUF(attribute_val),
+  WIN(win) KEYVAL(win_keyval) VALUE(attribute_val),
   )
 
 W(Win_get_attr, (MPI_Win win, int win_keyval, void *attribute_val, int *flag),

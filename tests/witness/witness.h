@@ -101,6 +101,8 @@ void put_enum(int value, const struct constant *set);
 void put_mask(int value, const struct constant *set);
 void put_buffer(const void *address);
 void put_address(uintptr_t address);
+/* What MPI only hands back: null and the small numbers mean nothing to it. */
+void put_value(const void *value);
 void put_function(void *function);
 void put_type(MPI_Datatype type);
 void put_op(MPI_Op op);
@@ -181,6 +183,7 @@ enum result { NOTHING, CODE, NUMBER };
     slot(#x);                                                                                                       \
     witness_significant ? (void)(action) : put("null");
 #define BUF(x) SLOT(x, put_buffer(x))
+#define VALUE(x) SLOT(x, put_value(x))
 #define INT(x) SLOT(x, put_int(x))
 #define UNDEFINABLE(x) SLOT(x, put_undefinable(x))
 #define BOOL(x) SLOT(x, put_bool(x))
@@ -263,7 +266,7 @@ enum result { NOTHING, CODE, NUMBER };
                                       : LIST(i, n, put_int((x)[i])))
 #define OUT_STRING(x) OUT(x, put_string(x, -1))
 #define OUT_ADDRESS(x) OUT(x, put_address((uintptr_t)*(x)))
-#define OUT_POINTER(x) OUT(x, put_buffer(*(void **)(x)))
+#define OUT_POINTER(x) OUT(x, put_value(*(void **)(x)))
 #define OUT_TYPE(x) OUT(x, put_type(*(x)))
 /* One more reference, to be freed by itself: also where a handler is asked for. */
 #define NEW_ERRH(x) OUT(x, put_new_errhandler(*(x)))

@@ -2,12 +2,13 @@
 
 use std::any::Any;
 use std::ffi::{c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use refrain_model::Returns;
-use refrain_mpi::{Changes, Library};
+use refrain_mpi::{Changes, Library, Owner};
 
 use crate::apart::apart;
 use crate::callbacks;
@@ -82,7 +83,7 @@ pub fn say(message: &str) {
 
 /// The same without putting them together, which would take memory. The system call itself: the C library's function is
 /// one at which a thread can be cancelled.
-fn say_in_pieces(pieces: &[&str]) {
+pub fn say_in_pieces(pieces: &[&str]) {
     const MOST: usize = 8;
     let mut list = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST];
     let all = ["refrain: "].iter().chain(&pieces[..pieces.len().min(MOST - 2)]).chain(&["\n"]);
@@ -98,20 +99,21 @@ fn say_in_pieces(pieces: &[&str]) {
 
 /// Whether a call goes straight to MPI: tracing is off, or the call comes from inside MPI or from us.
 #[inline]
-pub fn passing() -> bool {
-    !state::watching() || (state::depth() != 0 && !is_programs())
+pub fn passing(index: usize) -> bool {
+    !state::watching() || (state::depth() != 0 && !is_programs(index))
 }
 
 /// As `passing`, for the calls at which a rank whose tracing has stopped still meets the others.
-pub fn passing_by() -> bool {
-    !matches!(state::mode(), Mode::On | Mode::Stopped) || (state::depth() != 0 && !is_programs())
+pub fn passing_by(index: usize) -> bool {
+    !matches!(state::mode(), Mode::On | Mode::Stopped) || (state::depth() != 0 && !is_programs(index))
 }
 
 /// Whether a call that begins while the thread is marked as inside another one is the program's: MPI has called one of
-/// its functions, or the thread has left the other call by a jump. Called once for each such call.
+/// its functions, or the thread has left the other call by a jump, or MPI's layer for Fortran does what it was called
+/// for. Called once for each such call.
 #[cold]
 #[inline(never)]
-fn is_programs() -> bool {
+fn is_programs(index: usize) -> bool {
     let depth = state::depth();
     let entry = state::nested();
     if depth & state::BUSY != 0 {
@@ -120,8 +122,12 @@ fn is_programs() -> bool {
         }
         return false;
     }
-    // A callback that we do not know of (of Fortran, or registered behind our back) is told by where it lies.
-    if depth & state::PROGRAM == 0 && is_mpi(entry.caller) {
+    if depth & state::LAYER != 0 && state::expected() == index {
+        // How the layer was entered counts, not how it calls.
+        state::set_depth(depth & !state::LAYER);
+        return true;
+    }
+    if is_inner(depth, entry.caller) {
         return false;
     }
     let level = settle_jumps(entry);
@@ -131,6 +137,49 @@ fn is_programs() -> bool {
         ENTRIES.with(|entries| entries[level].set(entry));
     }
     level < DEEPEST
+}
+
+/// Whether code that calls while the thread is that deep in MPI is MPI's. A callback that we do not know of (of Fortran,
+/// or registered behind our back) is told by where it lies.
+fn is_inner(depth: u32, caller: usize) -> bool {
+    depth & state::PROGRAM == 0
+        && match owner(caller) {
+            Owner::Mpi => true,
+            // What a layer calls, the program calls, unless we know what it called the layer for.
+            Owner::Layer => depth & state::FORTRAN != 0,
+            Owner::Other => false,
+        }
+}
+
+/// As `is_programs`, for a call by one of Fortran's names, which notes its entry itself where it is in no other call.
+#[cfg(target_arch = "x86_64")]
+#[cold]
+#[inline(never)]
+pub fn is_programs_in_fortran(index: usize, entry: Entry) -> bool {
+    let depth = state::depth();
+    // One name of a function may be made of another one.
+    let again = depth & state::LAYER != 0 && state::expected() == index;
+    if depth & state::BUSY != 0 || again || is_inner(depth, entry.caller) {
+        return false;
+    }
+    let level = settle_jumps(entry);
+    if level != 0 && level < DEEPEST {
+        ENTRIES.with(|entries| entries[level].set(entry));
+    }
+    level < DEEPEST
+}
+
+/// A call by one of Fortran's names that its layer made no call of C for. `args` are what it would have passed.
+#[cfg(target_arch = "x86_64")]
+pub fn made_in_fortran(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
+    let inside = Inside::enter(index);
+    if !filter::passes(index) {
+        if refrain_model::functions()[index].overwrites() {
+            before(index, args);
+        }
+        after(index, args, word, start, end);
+    }
+    inside.leave();
 }
 
 /// Whether a signal handler has jumped out of our own code: the call that we looked at is over, and the mark still there.
@@ -164,18 +213,22 @@ fn lasts(outer: Entry, now: Entry) -> bool {
     now.slot < outer.slot && unsafe { (outer.slot as *const usize).read_volatile() } == outer.caller
 }
 
+/// How this thread entered the call at that level.
+pub fn entry_at(level: usize) -> Entry {
+    match level {
+        0 => state::entry(),
+        _ => ENTRIES.with(|entries| entries[level.min(DEEPEST - 1)].get()),
+    }
+}
+
 /// Counts the calls that this thread has left by a jump: their frames are gone, or others lie where they were. Returns
 /// how many it is in.
 #[cold]
 fn settle_jumps(entry: Entry) -> usize {
     let depth = state::depth();
     let level = (depth & state::LEVELS) as usize;
-    let outer = |level: usize| match level {
-        0 => state::entry(),
-        _ => ENTRIES.with(|entries| entries[level.min(DEEPEST - 1)].get()),
-    };
     let mut left = level;
-    while left > 0 && !lasts(outer(left - 1), entry) {
+    while left > 0 && !lasts(entry_at(left - 1), entry) {
         left -= 1;
     }
     if left < level {
@@ -185,6 +238,11 @@ fn settle_jumps(entry: Entry) -> usize {
         count_jumps((level - left) as u64);
         // It is back in a callback, or in no call at all.
         state::set_depth(if left == 0 { 0 } else { left as u32 | state::PROGRAM });
+    } else if left == 0 && depth & state::FORTRAN != 0 && !lasts(state::entry(), entry) {
+        // Out of a layer for Fortran.
+        state::TORN_OUT.store(true, Relaxed);
+        count_jumps(1);
+        state::set_depth(0);
     }
     left
 }
@@ -208,31 +266,36 @@ pub fn leave_all() {
 
 /// Whether that code is MPI's own, or ours.
 pub fn is_mpi(address: usize) -> bool {
+    owner(address) == Owner::Mpi
+}
+
+/// Whose code that is.
+pub fn owner(address: usize) -> Owner {
     let find = |table: &Code| {
-        let holding = |(memory, _): &&(Range<usize>, bool)| memory.contains(&address);
-        table.objects.iter().find(holding).map(|&(_, mpi)| mpi)
+        let holding = |(memory, _): &&(Range<usize>, Owner)| memory.contains(&address);
+        table.objects.iter().find(holding).map(|&(_, owner)| owner)
     };
     // SAFETY: null, or a table that was leaked below.
     let known = unsafe { state::CODE.load(Acquire).as_ref() };
-    if let Some(mpi) = known.and_then(find) {
-        return mpi;
+    if let Some(owner) = known.and_then(find) {
+        return owner;
     }
-    let Some(library) = late::library() else { return true };
+    let Some(library) = late::library() else { return Owner::Mpi };
     let changes = Changes::now();
     if known.is_some_and(|known| known.changes == changes) {
         // Code in no object was made at run time, and not by MPI.
-        return false;
+        return Owner::Other;
     }
     // Leaked, since another thread may be reading it: one for each time that libraries came or went before new code
     // called from a callback.
     let table: &Code = Box::leak(Box::new(Code { changes, objects: library.code() }));
     state::CODE.store(std::ptr::from_ref(table).cast_mut(), Release);
-    find(table).unwrap_or(false)
+    find(table).unwrap_or(Owner::Other)
 }
 
 /// As `passing_by`, for `MPI_Finalize`: nothing in MPI calls it, so a thread that is marked as inside MPI has left it by
 /// a jump, or finalizes from a callback or a signal handler (`interrupting`).
-pub fn passing_finalize() -> bool {
+pub fn passing_finalize(_index: usize) -> bool {
     !matches!(state::mode(), Mode::On | Mode::Stopped)
 }
 
@@ -247,7 +310,7 @@ impl Inside {
     #[inline]
     pub fn enter(index: usize) -> Self {
         let outside = Self { depth: state::depth(), function: state::note_inside(index + 1) };
-        state::set_depth((outside.depth & state::LEVELS) + 1);
+        state::set_depth((outside.depth & (state::LEVELS | state::FORTRAN)) + 1);
         outside
     }
 }
@@ -321,9 +384,33 @@ fn observe_if_on(look: impl FnOnce()) {
     }
 }
 
-fn observed_call(index: usize, args: &[usize]) -> Observed<'_> {
-    let level = (state::depth() & state::LEVELS).saturating_sub(1) as usize;
-    Observed { index, function: &refrain_model::functions()[index], args, level }
+/// Room for arguments that are not recorded as they are.
+type Room = MaybeUninit<[usize; MOST_ARGS]>;
+
+#[inline]
+fn observed_call<'a>(index: usize, args: &'a [usize], room: &'a mut Room) -> Observed<'a> {
+    let function = &refrain_model::functions()[index];
+    if state::depth() == 1 {
+        return Observed { index, function, args, level: 0 };
+    }
+    observed_inside(Observed { index, function, args, level: 0 }, room)
+}
+
+/// The same of a call that a callback makes, or Fortran's layer for the program.
+#[cold]
+#[inline(never)]
+fn observed_inside<'a>(call: Observed<'a>, room: &'a mut Room) -> Observed<'a> {
+    let depth = state::depth();
+    let level = (depth & state::LEVELS).saturating_sub(1) as usize;
+    let call = Observed { level, ..call };
+    #[cfg(target_arch = "x86_64")]
+    if depth & state::FORTRAN != 0
+        && let Some(args) = crate::fortran::adapt(call.args, level, room)
+    {
+        return Observed { args, ..call };
+    }
+    let _ = room;
+    call
 }
 
 /// The fault that tests ask for.
@@ -353,13 +440,16 @@ fn as_result(returns: Returns, word: usize) -> i64 {
 /// Ahead of an ordinary function that overwrites what it is given.
 #[inline(never)]
 pub fn before(index: usize, args: &[usize]) {
-    observe(|| Active::before(observed_call(index, args)));
+    let mut room = Room::uninit();
+    let call = observed_call(index, args, &mut room);
+    observe(|| Active::before(call));
 }
 
 /// An ordinary function has returned `word`.
 #[inline(never)]
 pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
-    let call = observed_call(index, args);
+    let mut room = Room::uninit();
+    let call = observed_call(index, args, &mut room);
     observe_if_on(|| {
         fail_if_told();
         Active::after(call, as_result(call.function.returns, word), start, end);
@@ -437,7 +527,8 @@ pub unsafe fn pass_clock(real: *const ()) -> f64 {
 #[inline(never)]
 pub unsafe fn init(index: usize, args: &[usize]) -> usize {
     let inside = Inside::enter(index);
-    let call = observed_call(index, args);
+    let mut room = Room::uninit();
+    let call = observed_call(index, args, &mut room);
     let real = real(index);
     let start = ticks();
     // SAFETY: the program's own call, passed on.
@@ -466,7 +557,9 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
 #[inline(never)]
 pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
     let inside = Inside::enter(index);
-    observe(|| Active::abort(observed_call(index, args)));
+    let mut room = Room::uninit();
+    let call = observed_call(index, args, &mut room);
+    observe(|| Active::abort(call));
     // SAFETY: the program's own call, passed on.
     let word = unsafe { invoke(real(index), args) };
     inside.leave();
@@ -492,7 +585,9 @@ pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
             Mode::On => Ending::Whole,
             _ => Ending::Stopped,
         };
-        observe(|| Active::finalize(observed_call(index, args), ending));
+        let mut room = Room::uninit();
+        let call = observed_call(index, args, &mut room);
+        observe(|| Active::finalize(call, ending));
     }
     state::MODE.store(Mode::Done as u8, Release);
     state::TRACKING.store(false, Relaxed);
@@ -510,7 +605,7 @@ fn interrupting() -> bool {
     if depth & state::BUSY != 0 {
         return true;
     }
-    if depth == 0 {
+    if depth & state::LEVELS == 0 {
         return false;
     }
     let entry = state::nested();
@@ -561,10 +656,10 @@ pub unsafe extern "C" fn enter_variadic(
     frame: *mut Variadic,
 ) -> Forward {
     let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
-    if !passing() {
+    if !passing(index) {
         state::note_inside(index + 1);
         let outside = state::depth();
-        state::set_depth((outside & state::LEVELS) + 1);
+        state::set_depth((outside & (state::LEVELS | state::FORTRAN)) + 1);
         begun.observing = outside as usize + 1;
         begun.start = ticks();
     }
@@ -604,7 +699,7 @@ fn readable_words(address: usize) -> usize {
 }
 
 /// No MPI function has more parameters.
-const MOST_ARGS: usize = 13;
+pub const MOST_ARGS: usize = 13;
 
 /// Calls `real` with as many words as it has parameters.
 ///

@@ -33,6 +33,8 @@ pub mod config;
 mod elf;
 pub mod filter;
 mod footprint;
+#[cfg(target_arch = "x86_64")]
+mod fortran;
 mod guard;
 mod heap;
 pub mod hooks;

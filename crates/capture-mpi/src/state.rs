@@ -18,11 +18,13 @@ use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
 use refrain_encode::{Now, Requests};
-use refrain_mpi::{Changes, Library, Waited};
+use refrain_mpi::{Changes, Library, Owner, Waited};
 
 use crate::callbacks;
 use crate::config::Config;
 use crate::filter::{Fates, Gate};
+#[cfg(target_arch = "x86_64")]
+use crate::fortran;
 use crate::memory::real::{Arena, Definition, Real};
 use crate::memory::{bitmap::Bitmap, freed::Freed, gpu, mappings::Mappings, operators};
 use crate::recorder::State;
@@ -173,7 +175,8 @@ thread_local! {
 }
 
 /// How many observed calls this thread is in (`LEVELS`): 1 in a call of the program, 2 in one that a callback makes inside
-/// it; `PROGRAM` while MPI runs a function of the program; and `BUSY` while we look at a call.
+/// it; `PROGRAM` while MPI runs a function of the program; `LAYER` and `FORTRAN` in calls of Fortran; and `BUSY` while we
+/// look at a call.
 pub use own::{depth, set_depth};
 
 /// Where the wrapper was called that this thread entered last while it was in no other.
@@ -182,6 +185,11 @@ pub use own::place;
 /// How the wrapper was entered that this thread entered last while it was in no other; while it was in another one; and
 /// the second takes the place of the first, which the thread has left by a jump.
 pub use own::{Entry, entry, nested, nested_is_outermost};
+
+/// The frame of the call of Fortran that this thread is in, and which function of C the layer is expected to call.
+pub use own::expected;
+#[cfg(target_arch = "x86_64")]
+pub use own::{fortran, replace_entry, set_fortran};
 
 /// How far apart these are, for `wrappers::entry`.
 #[cfg(target_arch = "x86_64")]
@@ -195,8 +203,13 @@ pub use own::note_inside;
 pub const BUSY: u32 = 1 << 31;
 /// Added to the depth while MPI has called a function of the program: what is called now, the program calls.
 pub const PROGRAM: u32 = 1 << 30;
+/// Added to the depth while the thread is in MPI's layer for Fortran, which has not called the function yet that the
+/// program has.
+pub const LAYER: u32 = 1 << 29;
+/// Added to the depth from where a thread enters that layer until it leaves it.
+pub const FORTRAN: u32 = 1 << 28;
 /// The rest of the depth.
-pub const LEVELS: u32 = PROGRAM - 1;
+pub const LEVELS: u32 = FORTRAN - 1;
 /// Callbacks in callbacks up to which calls are observed.
 pub const DEEPEST: usize = 64;
 
@@ -206,8 +219,16 @@ pub static CODE: AtomicPtr<Code> = AtomicPtr::new(null_mut());
 
 pub struct Code {
     pub changes: Changes,
-    pub objects: Vec<(Range<usize>, bool)>,
+    pub objects: Vec<(Range<usize>, Owner)>,
 }
+
+/// The layer's functions behind Fortran's names.
+#[cfg(target_arch = "x86_64")]
+pub static FORTRAN_REAL: [fortran::Real; fortran::NAMES.len()] =
+    [const { fortran::Real::new() }; fortran::NAMES.len()];
+/// Constants of Fortran that its layer does not turn into those of C; `None` where there are none.
+#[cfg(target_arch = "x86_64")]
+pub static SENTINELS: OnceLock<Option<fortran::Sentinels>> = OnceLock::new();
 
 /// The program's functions that MPI was given a function of ours for; 0 where there is none.
 pub static CALLBACKS: [AtomicUsize; callbacks::MOST] = [const { AtomicUsize::new(0) }; callbacks::MOST];

@@ -165,9 +165,9 @@ fn stub(_index: usize) -> Option<usize> {
     None
 }
 
-/// Both names of every function, and the few dozen other names we define.
+/// Both names of every function, those of Fortran, and the few dozen other names we define.
 #[cfg(target_arch = "x86_64")]
-const STUBS: usize = 2 * crate::wrappers::FUNCTIONS + 256;
+const STUBS: usize = 2 * crate::wrappers::FUNCTIONS + crate::fortran::NAMES.len() + 256;
 #[cfg(target_arch = "x86_64")]
 const STUB_SIZE: usize = 16;
 

@@ -18,7 +18,7 @@ macro_rules! wrap {
     };
     (clock, $index:literal, $mpi:ident, $pmpi:ident, ()) => {
         wrap!(@both $mpi, $pmpi, (), f64, {
-            if guard::passing() {
+            if guard::passing($index) {
                 // SAFETY: the program calls a function of this signature.
                 return unsafe { guard::pass_clock(guard::real($index)) };
             }
@@ -38,7 +38,7 @@ macro_rules! wrap {
     // MPI is given functions of ours in place of the program's (`callbacks`); what is recorded are the program's.
     (registering, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
-            if guard::passing() {
+            if guard::passing($index) {
                 return wrap!(@pass $index, ($($a)*));
             }
             // SAFETY: these are the program's arguments for this function.
@@ -47,7 +47,7 @@ macro_rules! wrap {
     };
     (@ordinary $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $before:expr) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
-            if guard::passing() {
+            if guard::passing($index) {
                 return wrap!(@pass $index, ($($a)*));
             }
             let inside = guard::Inside::enter($index);
@@ -81,7 +81,7 @@ macro_rules! wrap {
     };
     (@observed $path:ident, $passing:ident, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
-            if guard::$passing() {
+            if guard::$passing($index) {
                 return wrap!(@pass $index, ($($a)*));
             }
             // SAFETY: these are the program's arguments for this function.

@@ -73,7 +73,7 @@ impl Plan {
                         plan.masks[i] = u64::from(u32::MAX);
                     }
                 }
-                (_, Kind::Buffer) if p.effect != Effect::Free => plan.buffers.push(at),
+                (_, Kind::Buffer | Kind::Value) if p.effect != Effect::Free => plan.buffers.push(at),
                 (Dir::Out, Kind::Status) if scalar && plan.status.is_none() => {
                     let Statuses::OfTheCall(undefined) = Statuses::of(f, i) else { return None };
                     plan.undefined = undefined;

@@ -516,3 +516,18 @@ fn arrays_without_end_are_refused() {
     assert_eq!(read((1 << 24) + 1), (false, 1));
     assert_eq!(read(i64::MAX), (false, 1));
 }
+
+/// What MPI only hands back is no buffer: null is not `MPI_BOTTOM` there, nor is one `MPI_IN_PLACE`.
+#[test]
+fn values_of_the_program_have_no_names() {
+    let mut w = world();
+    w.host.area = Area::Number;
+    let (world, key) = (handle("MPI_COMM_WORLD"), 5);
+    w.check("MPI_Comm_set_attr", &[world, key, 0], "world keyval#0 NULL");
+    w.host.offset.set(1);
+    w.check("MPI_Comm_set_attr", &[world, key, IN_PLACE], "world keyval#0 @1");
+    let (none, one, flag) = (0usize, IN_PLACE, 1i32);
+    w.check("MPI_Comm_get_attr", &[world, key, at(&none), at(&flag)], "world keyval#0 NULL true");
+    w.check("MPI_Comm_get_attr", &[world, key, at(&one), at(&flag)], "world keyval#0 @1 true");
+    w.check("MPI_Free_mem", &[0], "NULL");
+}

@@ -505,6 +505,7 @@ fn type_of(term: &Term) -> Option<(String, String)> {
         ("int", []) => plain("Int", "Int"),
         (word @ ("Aint" | "Count" | "Offset" | "Fint"), []) => plain(word, "Int"),
         ("buffer", []) => plain("Void", "Buffer"),
+        ("value", []) => plain("Void", "Value"),
         ("pointer", []) => plain("Void", "OutPointer"),
         ("attribute", []) => plain("Void", "OutAttribute"),
         ("string", []) => plain("Char", "String"),

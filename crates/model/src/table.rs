@@ -128,8 +128,10 @@ pub enum Kind {
     Mask(&'static str),
     Handle(Class),
     Status,
-    /// An address the program owns: a choice buffer, extra state, an attribute's value.
+    /// An address the program owns: a choice buffer.
     Buffer,
+    /// `void *` that MPI only hands back: an attribute's value, extra state. No number in it stands for anything.
+    Value,
     /// `void *` that points at a pointer the call fills in (`MPI_Alloc_mem`, `MPI_Win_allocate`).
     OutPointer,
     /// `void *` that points at a pointer-or-integer the call fills in (`*_get_attr`).

@@ -327,7 +327,7 @@ fn the_rest() {
     check("MPI_Info_create_env", "argv", "In Strings Param(0)");
     check("MPI_Lookup_name", "port_name", "Out String");
     check("MPI_Comm_get_attr", "attribute_val", "Out OutAttribute Flag(3)");
-    check("MPI_Comm_set_attr", "attribute_val", "In Buffer");
+    check("MPI_Comm_set_attr", "attribute_val", "In Value");
     check("MPI_Comm_create_keyval", "comm_keyval", "Out Handle(Keyval) Create");
     check("MPI_Comm_get_errhandler", "errhandler", "Out Handle(Errhandler) Alias");
     check("MPI_Buffer_detach", "buffer_addr", "Out OutPointer");

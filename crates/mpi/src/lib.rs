@@ -28,7 +28,7 @@ mod waited;
 
 pub use abi::{Abi, MissingConstant, handle_size};
 pub use constants::{Class, Constant, Family, Kind, Source, constants};
-pub use library::{Dlsym, Library, is_library, is_mpi_file};
+pub use library::{Dlsym, Library, Owner, is_library, is_mpi_file};
 pub use mpi_transport::{MpiTransport, Waiting};
 pub use objects::Changes;
 pub use pmpi::{Code, MissingFunction, Neighbours, Pmpi, ReturningErrors, ThreadLevel};

@@ -50,6 +50,16 @@ pub fn is_mpi_file(name: &str) -> bool {
     FILE_NAMES.iter().chain(&LAYERS).any(|known| name.starts_with(known))
 }
 
+/// Whose code it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The library's own, a component's, or that of the object this code is part of.
+    Mpi,
+    /// Stands between MPI and a language, or below MPI.
+    Layer,
+    Other,
+}
+
 /// A function that every MPI library defines itself, and that its Fortran and C++ layers only use.
 const SIGNATURE: &CStr = c"PMPI_Comm_rank";
 
@@ -150,15 +160,19 @@ impl Library {
         self.symbol(name).is_some()
     }
 
-    /// Where every object loaded now lies, and whether its code is MPI's own: the library, a component of Open MPI,
-    /// and the object this code is part of. Layers for other languages are not: what they call, the program calls.
-    pub fn code(&self) -> Vec<(Range<usize>, bool)> {
-        let own = |object: &Object| {
-            object.memory == self.object.memory
+    /// Where every object loaded now lies, and whose code it has.
+    pub fn code(&self) -> Vec<(Range<usize>, Owner)> {
+        let owner = |object: &Object| {
+            let of_mpi = object.memory == self.object.memory
                 || object.memory == self.own
-                || object.file_name().starts_with("mca_")
+                || object.file_name().starts_with("mca_");
+            match of_mpi {
+                true => Owner::Mpi,
+                false if is_mpi_file(object.file_name()) => Owner::Layer,
+                false => Owner::Other,
+            }
         };
-        objects().into_iter().map(|object| (object.memory.clone(), own(&object))).collect()
+        objects().into_iter().map(|object| (object.memory.clone(), owner(&object))).collect()
     }
 
     /// The library's constants and layouts, as the program sees them.

@@ -26,16 +26,16 @@ mod imp {
         ".globl refrain_own",
         ".hidden refrain_own",
         ".type refrain_own, @object",
-        ".size refrain_own, 72",
+        ".size refrain_own, 88",
         ".balign 8",
         "refrain_own:",
         ".zero 16",
         ".globl refrain_caller",
         ".hidden refrain_caller",
         ".type refrain_caller, @object",
-        ".size refrain_caller, 56",
+        ".size refrain_caller, 72",
         "refrain_caller:",
-        ".zero 56",
+        ".zero 72",
         ".popsection",
     );
 
@@ -51,6 +51,8 @@ mod imp {
     const NESTED_CALLER: usize = 48;
     const NESTED_SLOT: usize = 56;
     const NESTED_POINTER: usize = 64;
+    const FORTRAN: usize = 72;
+    const EXPECTED: usize = 80;
     pub const CALLER_AFTER_DEPTH: usize = CALLER - DEPTH;
     pub const NESTED_AFTER_CALLER: usize = NESTED_CALLER - CALLER;
 
@@ -136,6 +138,32 @@ mod imp {
         write_word::<POINTER>(read_word::<NESTED_POINTER>());
     }
 
+    /// Puts a caller, its slot and its frame pointer there, and returns what stood there.
+    #[inline]
+    pub fn replace_entry([caller, slot, pointer]: [usize; 3]) -> [usize; 3] {
+        let old = [read_word::<CALLER>(), read_word::<SLOT>(), read_word::<POINTER>()];
+        write_word::<CALLER>(caller);
+        write_word::<SLOT>(slot);
+        write_word::<POINTER>(pointer);
+        old
+    }
+
+    #[inline]
+    pub fn fortran() -> usize {
+        read_word::<FORTRAN>()
+    }
+
+    #[inline]
+    pub fn expected() -> usize {
+        read_word::<EXPECTED>()
+    }
+
+    #[inline]
+    pub fn set_fortran(frame: usize, function: usize) {
+        write_word::<FORTRAN>(frame);
+        write_word::<EXPECTED>(function);
+    }
+
     /// Where the wrapper was called that this thread entered last while it was in no other.
     #[inline]
     pub fn place() -> Place {
@@ -202,6 +230,11 @@ mod imp {
     }
 
     pub fn nested_is_outermost() {}
+
+    /// Fortran's names are not ours here.
+    pub fn expected() -> usize {
+        usize::MAX
+    }
 
     #[inline]
     pub fn depth() -> u32 {

@@ -422,13 +422,18 @@ impl Encoder {
         match p.kind {
             Kind::Handle(class) => self.handle(call, i, class, live, record),
             Kind::Status => self.status(call, i, live, record),
+            // No memory is given back, or none is handed out: that is not MPI_BOTTOM, which is null too.
+            Kind::Buffer if p.effect == Effect::Free && call.args[i] == 0 => record.tag(wire::NULL),
             Kind::Buffer if p.effect == Effect::Free => {
                 self.place(call.args[i], record, || call.before.place)
             }
             Kind::Buffer => self.buffer(call, call.args[i], record),
-            Kind::OutPointer | Kind::OutAttribute => match call.args[i] {
+            Kind::Value => self.value(call, call.args[i], record),
+            Kind::OutPointer | Kind::OutAttribute if call.args[i] == 0 => record.tag(wire::NULL),
+            Kind::OutAttribute => self.value(call, call.host.pointer_at(call.args[i], 0), record),
+            Kind::OutPointer => match call.host.pointer_at(call.args[i], 0) {
                 0 => record.tag(wire::NULL),
-                pointer => self.buffer(call, call.host.pointer_at(pointer, 0), record),
+                pointer => self.buffer(call, pointer, record),
             },
             Kind::String => self.string(call, i, record),
             Kind::Strings | Kind::StringsOfStrings | Kind::ArgVector => self.strings(call, i, record),

@@ -199,6 +199,16 @@ impl Encoder {
         self.place(pointer, record, || call.host.locate(pointer));
     }
 
+    /// A pointer that MPI does not look into. It may be null or any number without meaning `MPI_BOTTOM` or
+    /// `MPI_IN_PLACE`.
+    pub(super) fn value<H: Host>(&mut self, call: &mut Call<'_, H>, pointer: usize, record: &mut Record) {
+        if pointer == 0 {
+            record.tag(wire::NULL);
+            return;
+        }
+        located(call.host.locate(pointer), record);
+    }
+
     /// An address by name, or else where it is found to lie.
     pub(super) fn place(
         &self,
@@ -210,18 +220,22 @@ impl Encoder {
             record.named(id);
             return;
         }
-        let Some(address) = locate() else {
-            record.tag(wire::UNKEPT);
-            return;
-        };
-        record.tag(wire::AREA + address.area as u8);
-        // In a lane, not in the symbol: ranks that share a node differ in it and in nothing else.
-        if address.area == Area::Gpu {
-            record.lane(i64::from(address.device));
-        }
-        if address.area != Area::Number {
-            record.lane(i64::from(address.segment));
-        }
-        record.lane(address.offset);
+        located(locate(), record);
     }
+}
+
+fn located(address: Option<Address>, record: &mut Record) {
+    let Some(address) = address else {
+        record.tag(wire::UNKEPT);
+        return;
+    };
+    record.tag(wire::AREA + address.area as u8);
+    // In a lane, not in the symbol: ranks that share a node differ in it and in nothing else.
+    if address.area == Area::Gpu {
+        record.lane(i64::from(address.device));
+    }
+    if address.area != Area::Number {
+        record.lane(i64::from(address.segment));
+    }
+    record.lane(address.offset);
 }

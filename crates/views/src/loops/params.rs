@@ -219,6 +219,7 @@ fn matters(kind: Kind) -> bool {
     !matches!(
         kind,
         Kind::Buffer
+            | Kind::Value
             | Kind::Status
             | Kind::OutPointer
             | Kind::OutAttribute

@@ -1,17 +1,18 @@
 //! Where a call was made: its stack as a *site*, one number that is the same in every process that runs the same code.
 //!
-//! `cache` recognises stacks that were seen before, `unwind` finds the frames of one that was not, with the help of `cfi`
-//! as to what can be recognised again, and `modules` says what counts of it and gives it a form that does not depend on
-//! where things were loaded.
+//! `cache` recognises stacks that come again and again, `unwind` finds the frames of any other, with the help of `cfi` and of
+//! what `places` remembers of it, and `modules` says what counts of it and gives it a form that does not depend on where
+//! things were loaded. What was unwound before has the same sum of return addresses, and that is all that is kept of it.
 
 mod cache;
 mod cfi;
 mod modules;
+mod places;
 mod unwind;
 
 use std::sync::atomic::Ordering::Acquire;
 
-use refrain_encode::Tape;
+use refrain_encode::{FastMap, Tape};
 use refrain_fold::bundle::sites::Frame;
 use refrain_model::Code;
 
@@ -19,8 +20,9 @@ use crate::config::{Config, Kept};
 use crate::memory::stack;
 use crate::state;
 use cache::Cache;
-use modules::{Modules, Owner};
-use unwind::Stop;
+use modules::Owner;
+use places::Places;
+use unwind::{By, Raw, Stop};
 
 /// Where a wrapper was called from.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,11 +33,33 @@ pub struct Place {
     pub pointer: usize,
 }
 
+/// More than a program calls MPI from; where there are more, they are taken for new ones.
+const MOST_SEEN: usize = 1 << 17;
+
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    site: u64,
+    /// Of the cache, if it came again.
+    piece: u32,
+}
+
+/// A stack that was not recognised.
+struct Unwound {
+    /// Innermost first.
+    frames: Vec<Raw>,
+    /// The piece of the cache that these were called from.
+    known: Option<usize>,
+    /// Nothing more can be said of it.
+    whole: bool,
+}
+
 /// What one thread knows.
 #[derive(Debug, Default)]
 pub struct Stacks {
     cache: Cache,
-    modules: Modules,
+    places: Places,
+    /// Stacks that were unwound, by the sum of their return addresses.
+    seen: FastMap<u64, Seen>,
     /// How many libraries were closed when the cache was begun.
     closed: u64,
 }
@@ -49,19 +73,16 @@ impl Stacks {
         let closed = state::CLOSED.load(Acquire);
         if closed != self.closed {
             self.closed = closed;
-            self.cache.forget();
+            self.forget_code();
         }
-        match self.cache.recall(returns, place) {
-            Some(site) if !config.test_stacks => site,
-            Some(site) => {
-                let cache = std::mem::take(&mut self.cache);
-                let unwound = self.look(returns, place, config, tape);
-                self.cache = cache;
-                assert_eq!(site, unwound, "a call stack was taken for another");
-                site
-            }
+        let site = match self.cache.recall(returns, place) {
+            Some(site) => site,
             None => self.look(returns, place, config, tape),
+        };
+        if config.test_stacks {
+            assert_eq!(site, self.look_afresh(place, config, tape), "a call stack was taken for another");
         }
+        site
     }
 
     /// Another thread goes on here.
@@ -69,38 +90,87 @@ impl Stacks {
         self.cache.forget();
     }
 
+    /// Other code may have come to lie where some was.
+    fn forget_code(&mut self) {
+        self.cache.forget();
+        self.places.forget();
+        self.seen = FastMap::default();
+    }
+
     #[cold]
     #[inline(never)]
     fn look(&mut self, returns: usize, place: Place, config: &Config, tape: &mut Tape) -> u64 {
-        self.modules.refresh();
         let site_only = config.stacks == Kept::Site;
-        if site_only && place.slot != 0 && self.modules.owner(returns) != Owner::Mpi {
+        if site_only && place.slot != 0 && self.places.at(returns).owner != Owner::Mpi {
             let site = self.note(&[returns], config, tape);
             self.cache.insert_anywhere(returns, site);
             return site;
         }
         let bounds = stack::current();
-        let (cache, modules) = (&self.cache, &self.modules);
-        let mut known = None;
-        let (frames, whole) = unwind::frames(place, &bounds, modules, &mut |frame| {
+        let mut found = self.unwind(place, site_only);
+        if self.places.lost_some() {
+            // Places that were known may be others now.
+            self.forget_code();
+            found = self.unwind(place, site_only);
+        }
+        let outer = self.cache.sum(found.known);
+        let sum = found.frames.iter().rev().fold(outer, |sum, frame| cache::add(sum, frame.returns));
+        let keep = place.slot != 0 && found.whole;
+        match self.seen.get(&sum).copied() {
+            Some(Seen { site, piece }) => {
+                // It comes again, and so will be recognised from here on.
+                if keep
+                    && !self.cache.meets(piece, sum, place)
+                    && let Some(piece) = self.cache.insert(&found.frames, found.known, &bounds, site)
+                {
+                    self.seen.insert(sum, Seen { site, piece });
+                }
+                site
+            }
+            None => {
+                let mut addresses: Vec<usize> = found.frames.iter().map(|frame| frame.returns).collect();
+                addresses.extend(self.cache.addresses(found.known));
+                let site = self.note(&addresses, config, tape);
+                if self.seen.len() >= MOST_SEEN {
+                    self.seen = FastMap::default();
+                }
+                self.seen.insert(sum, Seen { site, piece: u32::MAX });
+                site
+            }
+        }
+    }
+
+    fn unwind(&mut self, place: Place, site_only: bool) -> Unwound {
+        let (cache, mut known) = (&self.cache, None);
+        let stop = &mut |frame: &Raw, owner: Owner| {
             if site_only {
-                return if modules.owner(frame.returns) == Owner::Mpi { Stop::Not } else { Stop::After };
+                return if owner == Owner::Mpi { Stop::Not } else { Stop::After };
             }
             known = cache.known(frame);
             if known.is_some() { Stop::Before } else { Stop::Not }
-        });
-        let mut addresses: Vec<usize> = frames.iter().map(|frame| frame.returns).collect();
-        addresses.extend(cache.addresses(known));
-        let site = self.note(&addresses, config, tape);
-        if place.slot != 0 && whole {
-            self.cache.insert(&frames, known, &bounds, site);
-        }
-        site
+        };
+        let (frames, whole) =
+            unwind::frames(By::best(place), place, &stack::current(), &mut self.places, stop);
+        Unwound { frames, known, whole }
+    }
+
+    /// The site by the unwinder that exceptions use and by nothing that was remembered: for tests.
+    #[cold]
+    fn look_afresh(&mut self, place: Place, config: &Config, tape: &mut Tape) -> u64 {
+        self.places.forget();
+        let site_only = config.stacks == Kept::Site;
+        let stop = &mut |_: &Raw, owner: Owner| match site_only && owner != Owner::Mpi {
+            true => Stop::After,
+            false => Stop::Not,
+        };
+        let (frames, _) = unwind::frames(By::Unwinder, place, &stack::current(), &mut self.places, stop);
+        let addresses: Vec<usize> = frames.iter().map(|frame| frame.returns).collect();
+        self.note(&addresses, config, tape)
     }
 
     /// The site of a stack of return addresses, innermost first.
-    fn note(&self, addresses: &[usize], config: &Config, tape: &mut Tape) -> u64 {
-        let mut frames = self.modules.frames(addresses);
+    fn note(&mut self, addresses: &[usize], config: &Config, tape: &mut Tape) -> u64 {
+        let mut frames = self.places.counted(addresses);
         if config.stacks == Kept::Site {
             // What called the first frame that counts may count too, but was not asked for.
             frames.drain(..frames.len().saturating_sub(1));
@@ -111,8 +181,8 @@ impl Stacks {
         if config.fold_recursion {
             frames = fold(&frames);
         }
-        let module = |frame: &Frame| self.modules.by_key(frame.module).map(|loaded| loaded.module.clone());
-        tape.note_site(&frames, frames.iter().filter_map(module))
+        let modules = self.places.modules();
+        tape.note_site(&frames, |key| modules.by_key(key).map(|loaded| &loaded.module))
     }
 
     /// All frames in the same of these pieces of code become one.
@@ -120,7 +190,7 @@ impl Stacks {
         // The call, not what comes after it, lies in the code.
         let within = |code: &&Code| code.start < frame.offset && frame.offset <= code.end;
         for code in codes.iter().filter(within) {
-            if self.modules.by_key(frame.module).is_some_and(|loaded| loaded.name() == code.module) {
+            if self.places.modules().by_key(frame.module).is_some_and(|loaded| loaded.name() == code.module) {
                 frame.offset = code.start + 1;
                 return;
             }
@@ -135,7 +205,10 @@ fn fold(frames: &[Frame]) -> Vec<Frame> {
     for &frame in frames {
         folded.push(frame);
         let length = folded.len();
-        let twice = |&n: &usize| folded[length - 2 * n..length - n] == folded[length - n..];
+        // Mostly the last frame tells.
+        let twice = |&n: &usize| {
+            folded[length - 1 - n] == frame && folded[length - 2 * n..length - n] == folded[length - n..]
+        };
         if let Some(again) = (1..=length / 2).find(twice) {
             folded.truncate(length - again);
         }

@@ -3,13 +3,12 @@
 //! A call is written against the last one with the same symbol: a bit for each number that changed, and those numbers.
 //! Nothing is folded or packed: the bytes are read back only after a crash, and written over after the next snapshot.
 
-use std::collections::HashSet;
-
 use refrain_fold::bundle;
 use refrain_fold::bundle::codec::{In, Out as Told};
 use refrain_fold::bundle::sites::{Module, Stack};
 
 use crate::error::Error;
+use crate::hash::FastSet;
 use crate::layout::Layout;
 use crate::polls::Pending;
 use crate::tape::Tape;
@@ -35,7 +34,7 @@ pub struct Journal {
     /// Symbols that a reader knows: those of the snapshot, and those told since.
     known: u32,
     /// Sites and modules that it knows.
-    told: HashSet<u64>,
+    told: FastSet<u64>,
 }
 
 /// A place for bytes that is known to be large enough.
@@ -169,9 +168,11 @@ impl Journal {
             out.number(site);
             let stacks: Vec<Stack> = self.untold(tape, site).map(|(_, stack)| stack).collect();
             out.list(&stacks, Told::stack);
-            let keys: HashSet<u64> = stacks.iter().map(|stack| stack.frame.module).collect();
-            let modules: Vec<&Module> =
-                keys.difference(&self.told).filter_map(|key| sites.modules.get(key)).collect();
+            let mut keys: Vec<u64> = stacks.iter().map(|stack| stack.frame.module).collect();
+            keys.retain(|key| !self.told.contains(key));
+            keys.sort_unstable();
+            keys.dedup();
+            let modules: Vec<&Module> = keys.iter().filter_map(|key| sites.modules.get(key)).collect();
             out.list(&modules, |out, module| out.module(module));
         }
         out.bytes

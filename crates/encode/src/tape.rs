@@ -273,11 +273,10 @@ impl Tape {
         Ok(Bundle { sites: self.sites.clone(), ..bundle })
     }
 
-    /// What a record's site stands for: its frames, outermost first, and the modules they are in. Told before its first
-    /// call is pushed.
-    pub fn note_site(&mut self, frames: &[Frame], modules: impl IntoIterator<Item = Module>) -> u64 {
-        modules.into_iter().for_each(|module| self.sites.add_module(module));
-        self.sites.add(frames)
+    /// What a record's site stands for: its frames, outermost first. Told before its first call is pushed. `module` says
+    /// what a key stands for; it is asked for frames that are new.
+    pub fn note_site<'a>(&mut self, frames: &[Frame], module: impl Fn(u64) -> Option<&'a Module>) -> u64 {
+        self.sites.add_with(frames, module)
     }
 
     pub(crate) fn note_stacks(&mut self, stacks: Vec<Stack>, modules: Vec<Module>) {

@@ -48,7 +48,8 @@ impl Process {
         let module = |n: u64| Module { path: format!("/lib/{n}.so"), build_id: vec![n as u8; 20].into() };
         let frame = |n: u64| Frame { module: module(n % 4).key(), offset: 1000 + n };
         let frames: Vec<Frame> = (0..number).map(frame).collect();
-        self.tape.note_site(&frames, (0..4).map(module))
+        let modules: Vec<Module> = (0..4).map(module).collect();
+        self.tape.note_site(&frames, |key| modules.iter().find(|module| module.key() == key))
     }
 
     fn call(&mut self, name: &str, args: &[usize]) {

@@ -10,8 +10,8 @@
 //! is the same. Frames of which neither is known are not remembered, and unwound each time.
 //!
 //! Frames are kept in pieces of `PIECE`, counted from the outermost, so that stacks share the pieces they have in common.
+//! Only stacks that come again are kept here: see `Stacks::look`.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use refrain_encode::FastMap;
@@ -22,9 +22,15 @@ use super::unwind::Raw;
 
 /// Frames in a piece.
 pub const PIECE: usize = 32;
-/// More than a program calls MPI from; where there are more, all are forgotten.
+/// More than a program calls MPI from again and again. Where there are more, no other is taken in for so many times, and
+/// then all are forgotten.
 const MOST_PIECES: usize = 1 << 13;
 const MOST_WORDS: usize = 1 << 18;
+const REFUSED: usize = 8 * MOST_PIECES;
+/// Shapes of an innermost frame, and pieces that may be the right one, that are looked at. To unwind costs less than to look
+/// at more. Many may be the right one where the innermost piece is short: it is then the same in many stacks.
+const MOST_SHAPES: usize = 4;
+const MOST_TRIED: usize = 4;
 
 const NONE: u32 = u32::MAX;
 /// Stands for any slot: of a return address that says it all.
@@ -43,6 +49,8 @@ struct Piece {
     outer: u32,
     /// The return addresses, innermost first.
     frames: Box<[usize]>,
+    /// Of the return addresses of the whole stack from here outwards: see `add`.
+    sum: u64,
     /// Of a whole stack that begins here.
     site: Option<u64>,
     /// The piece that began the next call's stack last time.
@@ -68,8 +76,12 @@ pub struct Cache {
     by_frame: FastMap<(usize, usize), u32>,
     /// The last piece of a shape whose words have this sum.
     by_words: FastMap<(u32, u64), u32>,
+    /// The last piece of `PIECE` frames with this innermost one.
+    whole: FastMap<(usize, usize), u32>,
     last: usize,
     words: usize,
+    /// How many were not taken in since it was full.
+    refused: usize,
 }
 
 /// The content of a word of the stack.
@@ -80,6 +92,14 @@ pub struct Cache {
 unsafe fn word(address: usize) -> usize {
     // SAFETY: as the caller says.
     unsafe { (address as *const usize).read_volatile() }
+}
+
+/// The sum of a stack, with one more frame inside.
+#[inline]
+pub fn add(sum: u64, returns: usize) -> u64 {
+    let product = u128::from(sum.rotate_left(23) ^ 0x9e37_79b9_7f4a_7c15)
+        * u128::from((returns as u64).wrapping_mul(0xd6e8_feb8_6659_fd93) | 1 << 63);
+    ((product as u64) ^ ((product >> 64) as u64)).wrapping_add(returns as u64)
 }
 
 /// Of contents, for finding them.
@@ -108,6 +128,7 @@ impl Cache {
     fn recall_by_frame(&mut self, returns: usize, place: Place) -> Option<u64> {
         let found = [place.slot, ANYWHERE].into_iter().find_map(|slot| {
             self.with_frame(returns, slot)
+                .take(MOST_TRIED)
                 .find(|&at| self.pieces[at].site.is_some() && self.holds(at, place.pointer))
         })?;
         self.pieces[self.last].next = found as u32;
@@ -135,17 +156,20 @@ impl Cache {
         })
     }
 
-    /// The shape of a piece that begins with this frame.
-    fn shape(&mut self, returns: usize, slot: usize, words: &[(usize, usize)]) -> u32 {
+    /// The shape of a piece that begins with this frame; `None` where there are too many.
+    fn shape(&mut self, returns: usize, slot: usize, words: &[(usize, usize)]) -> Option<u32> {
         let addresses = || words.iter().map(|&(address, _)| address);
         let fits = |&at: &u32| self.shapes[at as usize].addresses.iter().copied().eq(addresses());
         if let Some(known) = self.shapes_of(returns, slot).find(fits) {
-            return known;
+            return Some(known);
+        }
+        if self.shapes_of(returns, slot).count() == MOST_SHAPES {
+            return None;
         }
         let at = self.shapes.len() as u32;
         let same = self.by_frame.insert((returns, slot), at).unwrap_or(NONE);
         self.shapes.push(Shape { addresses: addresses().collect(), same });
-        at
+        Some(at)
     }
 
     /// Whether the stack from this piece's innermost frame outwards is what it was, given that this frame is, with that
@@ -173,8 +197,24 @@ impl Cache {
 
     /// A whole piece that begins with this frame and still holds: what is further out need not be unwound.
     pub fn known(&self, frame: &Raw) -> Option<usize> {
-        let mut all = self.with_frame(frame.returns, frame.slot);
-        all.find(|&at| self.pieces[at].frames.len() == PIECE && self.holds(at, frame.pointer))
+        let at = *self.whole.get(&(frame.returns, frame.slot))? as usize;
+        self.holds(at, frame.pointer).then_some(at)
+    }
+
+    /// The sum of what is known, and 0 of nothing.
+    pub fn sum(&self, known: Option<usize>) -> u64 {
+        known.map_or(0, |at| self.pieces[at].sum)
+    }
+
+    /// Whether the stack that begins at `place` is the one of this piece; then it is expected after the last one.
+    pub fn meets(&mut self, at: u32, sum: u64, place: Place) -> bool {
+        let fits = |piece: &Piece| piece.sum == sum && piece.slot == place.slot && piece.site.is_some();
+        let meets = self.pieces.get(at as usize).is_some_and(fits) && self.holds(at as usize, place.pointer);
+        if meets {
+            self.pieces[self.last].next = at;
+            self.last = at as usize;
+        }
+        meets
     }
 
     /// The return addresses of what is known, innermost first.
@@ -187,45 +227,50 @@ impl Cache {
 
     /// What a return address says by itself, wherever on the stack it is.
     pub fn insert_anywhere(&mut self, returns: usize, site: u64) {
-        self.make_room(0);
-        let place = Place { slot: ANYWHERE, pointer: 0 };
+        if self.is_full(0) {
+            self.forget();
+        }
         let frames = Box::new([returns]);
-        let at = self.push(returns, place.slot, None, Box::default(), NONE, frames);
+        let at = self.push(returns, ANYWHERE, None, Box::default(), NONE, frames);
         self.pieces[at].site = Some(site);
     }
 
-    /// Remembers a stack: frames innermost first, called from the `known` piece. Not where it could not be recognised.
-    pub fn insert(&mut self, frames: &[Raw], known: Option<usize>, stack: &Range<usize>, site: u64) {
+    /// Remembers a stack: frames innermost first, called from the `known` piece. Gives its piece. Not where it could not be
+    /// recognised, or where there is no room.
+    pub fn insert(
+        &mut self,
+        frames: &[Raw],
+        known: Option<usize>,
+        stack: &Range<usize>,
+        site: u64,
+    ) -> Option<u32> {
+        if self.is_full(2 * frames.len()) {
+            self.refused += 1;
+            if self.refused >= REFUSED {
+                self.forget();
+            }
+            return None;
+        }
         let mut outer = known;
         let mut next = known.map(|at| (self.pieces[at].slot, self.pieces[at].pointer));
-        let mut made = Vec::new();
         // The outermost pieces are whole.
-        let first = frames.len() % PIECE;
-        let mut bounds: Vec<Range<usize>> =
-            (0..frames.len() / PIECE).map(|n| first + n * PIECE..first + (n + 1) * PIECE).collect();
-        if first > 0 {
-            bounds.insert(0, 0..first);
-        }
-        for range in bounds.into_iter().rev() {
-            let Some((words, pointer)) = words(&frames[range.clone()], next, stack) else { return };
+        let mut end = frames.len();
+        let mut made = Vec::new();
+        while end > 0 {
+            let range = end.saturating_sub(PIECE)..end;
+            end = range.start;
+            let (words, pointer) = words(&frames[range.clone()], next, stack)?;
             next = Some((frames[range.start].slot, pointer));
             made.push((range, words, pointer));
-        }
-        if self.make_room(made.iter().map(|(_, words, _)| words.len()).sum()) {
-            // What it was called from is gone.
-            if known.is_some() {
-                return;
-            }
-            outer = None;
         }
         for (range, words, pointer) in made {
             let returns: Box<[usize]> = frames[range.clone()].iter().map(|frame| frame.returns).collect();
             let link = outer.map_or(NONE, |at| at as u32);
             outer = Some(self.push(returns[0], frames[range.start].slot, pointer, words, link, returns));
         }
-        if let Some(innermost) = outer {
-            self.pieces[innermost].site = Some(site);
-        }
+        let innermost = outer?;
+        self.pieces[innermost].site = Some(site);
+        Some(innermost as u32)
     }
 
     fn push(
@@ -239,21 +284,22 @@ impl Cache {
     ) -> usize {
         let at = self.pieces.len();
         self.words += words.len();
-        let shape = self.shape(returns, slot, &words);
-        let contents = sum(words.iter().map(|&(_, content)| content));
-        let same = self.by_words.insert((shape, contents), at as u32).unwrap_or(NONE);
-        let next = at as u32;
-        self.pieces.push(Piece { returns, slot, pointer, words, outer, frames, site: None, next, same });
+        let same = self.shape(returns, slot, &words).and_then(|shape| {
+            let contents = sum(words.iter().map(|&(_, content)| content));
+            self.by_words.insert((shape, contents), at as u32)
+        });
+        if frames.len() == PIECE {
+            self.whole.insert((returns, slot), at as u32);
+        }
+        let further_out = self.pieces.get(outer as usize).map_or(0, |piece| piece.sum);
+        let sum = frames.iter().rev().fold(further_out, |sum, &returns| add(sum, returns));
+        let (next, same) = (at as u32, same.unwrap_or(NONE));
+        self.pieces.push(Piece { returns, slot, pointer, words, outer, frames, sum, site: None, next, same });
         at
     }
 
-    /// Whether everything had to be forgotten.
-    fn make_room(&mut self, words: usize) -> bool {
-        let full = self.pieces.len() >= MOST_PIECES || self.words + words > MOST_WORDS;
-        if full {
-            self.forget();
-        }
-        full
+    fn is_full(&self, words: usize) -> bool {
+        self.pieces.len() >= MOST_PIECES || self.words + words > MOST_WORDS
     }
 
     /// The stack is another thread's from here on.
@@ -275,16 +321,16 @@ fn words(frames: &[Raw], next: Option<(usize, Option<usize>)>, stack: &Range<usi
         Unknown,
     }
     let innermost = frames.first()?;
-    let mut words: HashMap<usize, usize> = HashMap::new();
+    let mut words: Vec<(usize, usize)> = Vec::with_capacity(2 * frames.len() + 1);
     let mut pointer = None;
-    let mut need = |at: At, value: usize, words: &mut HashMap<usize, usize>| match at {
+    let mut need = |at: At, value: usize, words: &mut Vec<(usize, usize)>| match at {
         At::Register => pointer = Some(value),
-        At::Saved(address) => drop(words.insert(address, value)),
+        At::Saved(address) => words.push((address, value)),
         At::Unknown => {}
     };
     let mut at = At::Register;
     for (index, frame) in frames.iter().enumerate() {
-        words.insert(frame.slot, frame.returns);
+        words.push((frame.slot, frame.returns));
         let outer = frames.get(index + 1).map(|outer| outer.slot).or(next.map(|(slot, _)| slot));
         // The outermost frame has no caller.
         let Some(cfa) = outer.map(|slot| slot.wrapping_add(size_of::<usize>())) else { break };
@@ -296,7 +342,7 @@ fn words(frames: &[Raw], next: Option<(usize, Option<usize>)>, stack: &Range<usi
             }
             Cfa::Written(offset) if !matches!(at, At::Unknown) => {
                 need(at, frame.pointer, &mut words);
-                words.insert(frame.pointer.wrapping_add(offset as usize), cfa);
+                words.push((frame.pointer.wrapping_add(offset as usize), cfa));
             }
             _ => return None,
         }
@@ -316,8 +362,8 @@ fn words(frames: &[Raw], next: Option<(usize, Option<usize>)>, stack: &Range<usi
         }
         need(at, value, &mut words);
     }
-    let mut words: Vec<(usize, usize)> = words.into_iter().collect();
     words.sort_unstable();
+    words.dedup();
     let readable = |&(address, _): &(usize, usize)| {
         address >= innermost.slot && stack.contains(&address) && address.is_multiple_of(size_of::<usize>())
     };

@@ -75,23 +75,13 @@ impl Modules {
     }
 
     /// Outermost, where programs begin.
-    fn starts_program(return_address: usize) -> bool {
+    pub fn starts_program(return_address: usize) -> bool {
         // SAFETY: asks for a number.
         let entry = unsafe { libc::getauxval(libc::AT_ENTRY) } as usize;
         return_address.wrapping_sub(entry) < START
     }
 
-    /// The frames that count of a stack of return addresses, innermost first: as module and offset, outermost first.
-    pub fn frames(&self, stack: &[usize]) -> Vec<Frame> {
-        let outer = stack
-            .iter()
-            .rev()
-            .skip_while(|&&address| self.owner(address) == Owner::System || Modules::starts_program(address));
-        let counted = outer.filter(|&&address| self.owner(address) != Owner::Mpi);
-        counted.map(|&address| self.frame(address)).collect()
-    }
-
-    fn frame(&self, return_address: usize) -> Frame {
+    pub fn frame(&self, return_address: usize) -> Frame {
         match self.find(return_address.wrapping_sub(1)) {
             Some(module) => {
                 Frame { module: module.key, offset: return_address.wrapping_sub(module.base) as u64 }
@@ -104,13 +94,13 @@ impl Modules {
         self.loaded.iter().find(|module| module.key == key)
     }
 
-    /// Looks at what is loaded now, if that has changed.
-    pub fn refresh(&mut self) {
+    /// Looks at what is loaded now, if that has changed. Whether something went away.
+    pub fn refresh(&mut self) -> bool {
         let mut now = Modules { changes: self.changes, ..Modules::default() };
         // SAFETY: the callback fits, and `now` outlives the call.
         let changed = unsafe { libc::dl_iterate_phdr(Some(each), (&raw mut now).cast()) } == 0;
         if !changed {
-            return;
+            return false;
         }
         let own = Modules::default as fn() -> Modules as *const () as usize;
         for module in &mut now.loaded {
@@ -132,7 +122,9 @@ impl Modules {
                 _ => Owner::Program,
             };
         }
+        let gone = now.changes.1 != self.changes.1;
         *self = now;
+        gone
     }
 }
 

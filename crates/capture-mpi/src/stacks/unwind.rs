@@ -1,11 +1,18 @@
-//! The frames of the calling thread, by the unwinder that exceptions use, and by frame pointers where its tables end.
+//! The frames of the calling thread, by the tables that compilers write and by frame pointers where these end.
+//!
+//! Where the caller's frame is known, one frame leads to the next by its rule, which is looked up once for each place
+//! (`places`). Where it is not (in callbacks, and on other processors) the unwinder that exceptions use goes first, through
+//! our own frames and those of MPI. Tests hold both against each other.
 
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
 use super::Place;
-use super::cfi::{self, Cfa, Rule, Saved};
-use super::modules::{Modules, Owner};
+#[cfg(target_arch = "x86_64")]
+use super::cfi::FRAME_POINTER;
+use super::cfi::{Cfa, Rule, Saved};
+use super::modules::Owner;
+use super::places::Places;
 
 /// A frame, and what its caller's depends on.
 #[derive(Debug, Clone, Copy)]
@@ -21,6 +28,10 @@ pub struct Raw {
 
 /// Deeper stacks are cut off.
 const DEEPEST: usize = 1 << 16;
+/// Most stacks are no deeper.
+const USUAL: usize = 64;
+/// Pages are at least so large.
+const PAGE: usize = 4096;
 
 #[repr(C)]
 struct Context(c_void);
@@ -40,15 +51,17 @@ const STOP: c_int = 4;
 
 struct Walk<'a> {
     place: Place,
-    modules: &'a Modules,
+    places: &'a mut Places,
     stack: &'a Range<usize>,
     frames: Vec<Raw>,
     /// The frames of our own calls are behind us.
     outside: bool,
-    stop: &'a mut dyn FnMut(&Raw) -> Stop,
+    stop: &'a mut dyn FnMut(&Raw, Owner) -> Stop,
     stopped: bool,
     /// The tables lead nowhere from the last frame.
     lost: bool,
+    /// The last page that the kernel was asked about, and that is there.
+    page: usize,
 }
 
 /// Whether to go on after a frame.
@@ -62,8 +75,8 @@ pub enum Stop {
 
 impl Walk<'_> {
     /// Whether there is to be another one.
-    fn add(&mut self, frame: Raw) -> bool {
-        let stop = (self.stop)(&frame);
+    fn add(&mut self, frame: Raw, owner: Owner) -> bool {
+        let stop = (self.stop)(&frame, owner);
         if stop != Stop::Before {
             self.frames.push(frame);
         }
@@ -79,7 +92,7 @@ unsafe extern "C-unwind" fn each(context: *mut Context, data: *mut c_void) -> c_
     let (returns, cfa) = unsafe { (_Unwind_GetIP(context), _Unwind_GetCFA(context)) };
     #[cfg(target_arch = "x86_64")]
     // SAFETY: as above; a register that every frame has.
-    let pointer = unsafe { _Unwind_GetGR(context, cfi::FRAME_POINTER as c_int) };
+    let pointer = unsafe { _Unwind_GetGR(context, FRAME_POINTER as c_int) };
     #[cfg(not(target_arch = "x86_64"))]
     let pointer = 0;
     // The stack pointer of a frame that waits for a call is just above the return address.
@@ -90,48 +103,92 @@ unsafe extern "C-unwind" fn each(context: *mut Context, data: *mut c_void) -> c_
     }
     if !walk.outside {
         walk.outside = match walk.place.slot {
-            0 => walk.frames.is_empty() && walk.modules.owner(returns) != Owner::Mpi,
+            0 => walk.frames.is_empty() && walk.places.at(returns).owner != Owner::Mpi,
             known => slot == known,
         };
         if !walk.outside {
             return GO_ON;
         }
     }
-    let rule = if cfg!(target_arch = "x86_64") { cfi::rule(returns) } else { Some(cfi::UNKNOWN) };
-    let by_pointer = Rule { cfa: Cfa::Frame(16), saved: Saved::At(-16) };
-    let frame = Raw { returns, slot, pointer, rule: rule.unwrap_or(by_pointer) };
-    if !walk.add(frame) || rule.is_none() || frame.rule.cfa == Cfa::Outermost {
+    let known = walk.places.at(returns);
+    let frame = Raw { returns, slot, pointer, rule: known.rule };
+    if !walk.add(frame, known.owner) || !known.has_tables || frame.rule.cfa == Cfa::Outermost {
         return STOP;
     }
-    walk.lost = cfg!(target_arch = "x86_64") && !leads_on(&frame, walk.stack);
+    walk.lost = cfg!(target_arch = "x86_64") && walk.caller(&frame).is_none();
     if walk.lost { STOP } else { GO_ON }
 }
 
-/// Whether what the unwinder will read to find the next frame can be read. It does not ask: hand-written code may say
-/// something wrong about its frames, and at the end of a coroutine's stack there is whatever ends coroutines, which no
-/// call returns to.
-fn leads_on(frame: &Raw, stack: &Range<usize>) -> bool {
-    let readable = |address: usize| match stack.contains(&frame.slot) {
-        true => frame.slot < address && address < stack.end && address.is_multiple_of(size_of::<usize>()),
-        false => is_mapped(address),
-    };
-    let from = |base: usize, offset: i64| base.wrapping_add(offset as usize);
-    let cfa = match frame.rule.cfa {
-        Cfa::Stack(offset) => from(frame.slot, offset).wrapping_add(size_of::<usize>()),
-        Cfa::Frame(offset) => from(frame.pointer, offset),
-        Cfa::Written(offset) if readable(from(frame.pointer, offset)) => {
-            // SAFETY: just asked.
-            unsafe { (from(frame.pointer, offset) as *const usize).read_unaligned() }
+impl Walk<'_> {
+    /// Whether a word can be read there, further out than this frame.
+    fn readable(&mut self, frame: &Raw, address: usize) -> bool {
+        if self.stack.contains(&frame.slot) {
+            return frame.slot < address
+                && address < self.stack.end
+                && address.is_multiple_of(size_of::<usize>());
         }
-        Cfa::Written(_) | Cfa::Outermost | Cfa::Other => return false,
-    };
-    let saved = match frame.rule.saved {
-        Saved::Not | Saved::Nowhere => true,
-        Saved::At(offset) => readable(from(cfa, offset)),
-        Saved::Frame(offset) => readable(from(frame.pointer, offset)),
-        Saved::Other => false,
-    };
-    saved && readable(cfa.wrapping_sub(size_of::<usize>()))
+        let page = address & !(PAGE - 1);
+        let aligned = address.is_multiple_of(size_of::<usize>());
+        if aligned && page == self.page && page != 0 {
+            return true;
+        }
+        let mapped = is_mapped(address);
+        if mapped && aligned {
+            self.page = page;
+        }
+        mapped
+    }
+
+    /// Where the caller's return address is written, and its frame pointer. `None` where what says so cannot be read:
+    /// hand-written code may say something wrong about its frames, and at the end of a coroutine's stack there is whatever
+    /// ends coroutines, which no call returns to.
+    fn caller(&mut self, frame: &Raw) -> Option<(usize, usize)> {
+        let from = |base: usize, offset: i64| base.wrapping_add(offset as usize);
+        let mut read = |address: usize| {
+            // SAFETY: just asked.
+            self.readable(frame, address).then(|| unsafe { (address as *const usize).read_unaligned() })
+        };
+        let cfa = match frame.rule.cfa {
+            Cfa::Stack(offset) => from(frame.slot, offset).wrapping_add(size_of::<usize>()),
+            Cfa::Frame(offset) => from(frame.pointer, offset),
+            Cfa::Written(offset) => read(from(frame.pointer, offset))?,
+            Cfa::Outermost | Cfa::Other => return None,
+        };
+        let pointer = match frame.rule.saved {
+            Saved::Not | Saved::Nowhere => frame.pointer,
+            Saved::At(offset) => read(from(cfa, offset))?,
+            Saved::Frame(offset) => read(from(frame.pointer, offset))?,
+            Saved::Other => return None,
+        };
+        let slot = cfa.wrapping_sub(size_of::<usize>());
+        read(slot)?;
+        Some((slot, pointer))
+    }
+
+    /// From a frame whose place is known, outwards.
+    fn by_tables(&mut self) {
+        let Place { mut slot, mut pointer } = self.place;
+        loop {
+            // SAFETY: where the wrapper returns to, or what `caller` has read.
+            let returns = unsafe { (slot as *const usize).read_unaligned() };
+            // The outermost frame returns nowhere.
+            if returns == 0 {
+                return;
+            }
+            let known = self.places.at(returns);
+            let frame = Raw { returns, slot, pointer, rule: known.rule };
+            if !self.add(frame, known.owner) || !known.has_tables || frame.rule.cfa == Cfa::Outermost {
+                return;
+            }
+            match self.caller(&frame) {
+                Some(caller) => (slot, pointer) = caller,
+                None => {
+                    self.lost = true;
+                    return;
+                }
+            }
+        }
+    }
 }
 
 /// Whether the kernel can read a word there, which is how one asks without being killed for it.
@@ -146,18 +203,38 @@ fn is_mapped(address: usize) -> bool {
     address != 0 && code == -1 && unsafe { *libc::__errno_location() } == libc::EINVAL
 }
 
+/// Who finds the frames of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    Us,
+    /// The unwinder that exceptions use.
+    Unwinder,
+}
+
+impl By {
+    /// Who can.
+    pub fn best(place: Place) -> By {
+        if cfg!(target_arch = "x86_64") && place.slot != 0 { By::Us } else { By::Unwinder }
+    }
+}
+
 /// The frames from the one that called our wrapper outwards, and whether that is all there is to say of the stack. `stack`
 /// is where this thread's stack is; `stop` is asked after each.
 pub fn frames(
+    by: By,
     place: Place,
     stack: &Range<usize>,
-    modules: &Modules,
-    stop: &mut dyn FnMut(&Raw) -> Stop,
+    places: &mut Places,
+    stop: &mut dyn FnMut(&Raw, Owner) -> Stop,
 ) -> (Vec<Raw>, bool) {
+    let frames = Vec::with_capacity(USUAL);
     let mut walk =
-        Walk { place, modules, stack, frames: Vec::new(), outside: false, stop, stopped: false, lost: false };
-    // SAFETY: `each` takes the walk, which outlives the call.
-    unsafe { _Unwind_Backtrace(each, (&raw mut walk).cast()) };
+        Walk { place, places, stack, frames, outside: false, stop, stopped: false, lost: false, page: 0 };
+    match by {
+        By::Us => walk.by_tables(),
+        // SAFETY: `each` takes the walk, which outlives the call.
+        By::Unwinder => drop(unsafe { _Unwind_Backtrace(each, (&raw mut walk).cast()) }),
+    }
     if !walk.stopped && !walk.lost && place.slot != 0 {
         by_pointers(&mut walk, stack);
     }
@@ -179,7 +256,8 @@ fn by_pointers(walk: &mut Walk, stack: &Range<usize>) {
         // SAFETY: as above.
         let returns = unsafe { ((pointer + WORD) as *const usize).read() };
         let frame = Raw { returns, slot: pointer + WORD, pointer: outer, rule };
-        if !walk.modules.is_return_address(returns) || !walk.add(frame) {
+        let owner = walk.places.at(returns).owner;
+        if !walk.places.modules().is_return_address(returns) || !walk.add(frame, owner) {
             return;
         }
     }
@@ -197,6 +275,20 @@ mod tests {
         let at = |index: usize| words.as_ptr().wrapping_add(index) as usize;
         let stack = at(0)..at(16);
         // A frame from 4 on, whose caller's return address should be at 8, and a frame pointer saved at 7.
+        let leads_on = |frame: &Raw, stack: &Range<usize>| {
+            let mut walk = Walk {
+                place: Place::default(),
+                places: &mut Places::default(),
+                stack,
+                frames: Vec::new(),
+                outside: true,
+                stop: &mut |_, _| Stop::Not,
+                stopped: false,
+                lost: false,
+                page: 0,
+            };
+            walk.caller(frame).is_some()
+        };
         let leads = |cfa, pointer, stack: &Range<usize>| {
             let rule = Rule { cfa, saved: Saved::At(-16) };
             leads_on(&Raw { returns: 1, slot: at(4), pointer, rule }, stack)

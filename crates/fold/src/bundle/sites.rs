@@ -4,6 +4,7 @@
 //! after the other repeats, is there once. A symbol refers to its stack by one number, its *site*, which is the same in
 //! every process that runs the same code, wherever that was loaded; 0 is the empty stack. Merging is a union.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 
 use super::codec::{In, Out};
@@ -74,6 +75,29 @@ impl Sites {
     /// Adds a stack, outermost frame first, and gives its site. The frames' modules are for [`Sites::add_module`].
     pub fn add(&mut self, frames: &[Frame]) -> u64 {
         frames.iter().fold(0, |outer, &frame| self.add_stack(Stack { outer, frame }))
+    }
+
+    /// The same, and the modules of its frames as `module` has them by key. What is there already costs nothing but its hash.
+    pub fn add_with<'a>(&mut self, frames: &[Frame], module: impl Fn(u64) -> Option<&'a Module>) -> u64 {
+        let mut stacks = Vec::with_capacity(frames.len());
+        let site = frames.iter().fold(0, |outer, &frame| {
+            let stack = Stack { outer, frame };
+            let site = stack.site();
+            stacks.push((site, stack));
+            site
+        });
+        // With a stack all that it was called from is there.
+        for (site, stack) in stacks.into_iter().rev() {
+            let Entry::Vacant(entry) = self.stacks.entry(site) else { break };
+            entry.insert(stack);
+            if let Some(module) = module(stack.frame.module) {
+                match self.modules.get(&stack.frame.module) {
+                    Some(known) if known <= module => {}
+                    _ => drop(self.modules.insert(stack.frame.module, module.clone())),
+                }
+            }
+        }
+        site
     }
 
     pub fn add_stack(&mut self, stack: Stack) -> u64 {

@@ -72,7 +72,7 @@ impl Taped {
         let module = Module { path: "/bin/app".into(), build_id: [7].into() };
         let frame = |offset: &u64| Frame { module: module.key(), offset: *offset };
         let frames: Vec<Frame> = offsets.iter().map(frame).collect();
-        self.site = self.tape.note_site(&frames, [module]);
+        self.site = self.tape.note_site(&frames, |key| (key == module.key()).then_some(&module));
     }
 
     /// To and from each of five ranks.

@@ -127,7 +127,8 @@ OWN_FRAME static void arrays(void)
     see(c, 1);
     MPI_Comm_free(&comm);
     MPI_Type_vector(2, 3, 5, MPI_INT, &vector);
-    MPI_Type_get_contents(vector, ROOM, ROOM, ROOM, a, addresses, types);
+    /* Open MPI 4.1 looks at all the types that there is room for. */
+    MPI_Type_get_contents(vector, ROOM, ROOM, 1, a, addresses, types);
     see(a, 3);
     MPI_Type_free(&vector);
 }

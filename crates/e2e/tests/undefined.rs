@@ -194,12 +194,20 @@ fn without_chance(dump: &str) -> String {
     calls.join("\n")
 }
 
-/// The address that a call returns as a number: the place is told beside it.
+/// Absolute addresses, which programs use as displacements: anything between where the heap and where the stack lies.
 fn without_addresses(call: &str) -> String {
-    let key = "\"address\":";
-    let Some(at) = call.find(key).map(|at| at + key.len()) else { return call.to_owned() };
-    let end = call[at..].find(|c: char| !c.is_ascii_digit()).map_or(call.len(), |n| at + n);
-    format!("{}null{}", &call[..at], &call[end..])
+    let mut out = String::new();
+    for word in call.split_inclusive(|c: char| !c.is_ascii_digit()) {
+        let digits = word.trim_end_matches(|c: char| !c.is_ascii_digit());
+        match digits.parse::<u64>() {
+            Ok(0x5555_5000_0000..0x8000_0000_0000) => {
+                out += "address";
+                out += &word[digits.len()..];
+            }
+            _ => out += word,
+        }
+    }
+    out
 }
 
 fn classes_of_errors(call: &str) -> String {

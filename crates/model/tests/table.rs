@@ -342,7 +342,11 @@ fn the_rest() {
     check("MPI_Type_commit", "datatype", "InOut Handle(Datatype)");
     check("MPI_Type_create_struct", "array_of_types", "In Handle(Datatype) Param(0)");
     check("MPI_Type_create_darray", "array_of_dargs", "In Enum(\"dargs\") Param(2)");
-    check("MPI_Type_get_contents", "array_of_datatypes", "Out Handle(Datatype) Param(3) Asked(Datatypes, 0) Alias");
+    check(
+        "MPI_Type_get_contents",
+        "array_of_datatypes",
+        "Out Handle(Datatype) Param(3) Asked(Datatypes, 0) Alias",
+    );
     check("MPI_Type_create_f90_real", "newtype", "Out Handle(Datatype) Alias");
     check("MPI_T_cvar_get_info", "desc", "Out String Param(7)");
     check("MPI_T_event_handle_free", "event_registration", "In Handle(ToolEventRegistration) Free");

@@ -1,5 +1,5 @@
-"""Calls from every kind of place that Python has. A comment says where each call is made: `# at NAME`. The script prints what it
-computed, so that a test can compare it with an untraced run. Calls of MPI_Barrier are made by nobody else."""
+"""Calls from every kind of place that Python has. A comment beside each call names the function, after "at". The script prints
+what it computed, so that a test can compare it with an untraced run. Nobody else calls MPI_Barrier."""
 
 import ctypes
 import functools

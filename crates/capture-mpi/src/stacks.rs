@@ -2,12 +2,13 @@
 //!
 //! `cache` recognises stacks that come again and again, `unwind` finds the frames of any other, with the help of `cfi` and of
 //! what `places` remembers of it, and `modules` says what counts of it and gives it a form that does not depend on where
-//! things were loaded. What was unwound before has the same sum of return addresses, and that is all that is kept of it.
+//! things were loaded. Where a stack goes through Python's interpreter, `python` says what it runs. What was unwound before has the same sum of return addresses, and that is all that is kept of it.
 
 mod cache;
 mod cfi;
 mod modules;
 mod places;
+mod python;
 mod unwind;
 
 use std::sync::atomic::Ordering::Acquire;
@@ -22,6 +23,7 @@ use crate::state;
 use cache::Cache;
 use modules::Owner;
 use places::Places;
+use python::Python;
 use unwind::{By, Raw, Stop};
 
 /// Where a wrapper was called from.
@@ -38,6 +40,7 @@ const MOST_SEEN: usize = 1 << 17;
 
 #[derive(Debug, Clone, Copy)]
 struct Seen {
+    /// Where it goes through Python's interpreter: the sum.
     site: u64,
     /// Of the cache, if it came again.
     piece: u32,
@@ -60,6 +63,8 @@ pub struct Stacks {
     places: Places,
     /// Stacks that were unwound, by the sum of their return addresses.
     seen: FastMap<u64, Seen>,
+    /// Where Python's interpreter was met.
+    python: Option<Box<Python>>,
     /// How many libraries were closed when the cache was begun.
     closed: u64,
 }
@@ -79,6 +84,7 @@ impl Stacks {
             Some(site) => site,
             None => self.look(returns, place, config, tape),
         };
+        let site = if self.python.is_some() { self.through_python(site, config, tape) } else { site };
         if config.test_stacks {
             assert_eq!(site, self.look_afresh(place, config, tape), "a call stack was taken for another");
         }
@@ -101,8 +107,9 @@ impl Stacks {
     #[inline(never)]
     fn look(&mut self, returns: usize, place: Place, config: &Config, tape: &mut Tape) -> u64 {
         let site_only = config.stacks == Kept::Site;
-        if site_only && place.slot != 0 && self.places.at(returns).owner != Owner::Mpi {
-            let site = self.note(&[returns], config, tape);
+        let tells = |owner| !matches!(owner, Owner::Mpi | Owner::Interpreter);
+        if site_only && place.slot != 0 && tells(self.places.at(returns).owner) {
+            let site = self.note(&[returns], &python::Frames::default(), config, tape);
             self.cache.insert_anywhere(returns, site);
             return site;
         }
@@ -130,7 +137,13 @@ impl Stacks {
             None => {
                 let mut addresses: Vec<usize> = found.frames.iter().map(|frame| frame.returns).collect();
                 addresses.extend(self.cache.addresses(found.known));
-                let site = self.note(&addresses, config, tape);
+                let site = match self.goes_through_python(&addresses) {
+                    Some(python) => {
+                        python.add_native(sum, &addresses);
+                        sum
+                    }
+                    None => self.note(&addresses, &python::Frames::default(), config, tape),
+                };
                 if self.seen.len() >= MOST_SEEN {
                     self.seen = FastMap::default();
                 }
@@ -165,12 +178,49 @@ impl Stacks {
         };
         let (frames, _) = unwind::frames(By::Unwinder, place, &stack::current(), &mut self.places, stop);
         let addresses: Vec<usize> = frames.iter().map(|frame| frame.returns).collect();
-        self.note(&addresses, config, tape)
+        let python = self.goes_through_python(&addresses).map(|python| python.ask()).unwrap_or_default();
+        self.note(&addresses, &python, config, tape)
+    }
+
+    fn goes_through_python(&mut self, addresses: &[usize]) -> Option<&mut Python> {
+        let mut owners = addresses.iter().map(|&returns| self.places.at(returns).owner);
+        if !owners.any(|owner| owner == Owner::Interpreter) {
+            return None;
+        }
+        if self.python.is_none() {
+            self.python = Python::find().map(Box::new);
+        }
+        self.python.as_deref_mut()
+    }
+
+    /// The site of a stack that goes through Python's interpreter, with Python's own frames. Of any other, what is given.
+    #[inline(never)]
+    fn through_python(&mut self, native: u64, config: &Config, tape: &mut Tape) -> u64 {
+        let Some(python) = self.python.as_deref_mut() else { return native };
+        if python.native(native).is_none() {
+            return native;
+        }
+        if let Some(site) = python.recall(native) {
+            return site;
+        }
+        let addresses: Vec<usize> = python.native(native).unwrap_or_default().into();
+        let frames = python.ask();
+        let site = self.note(&addresses, &frames, config, tape);
+        if let Some(python) = self.python.as_deref_mut() {
+            python.remember(native, &frames, site);
+        }
+        site
     }
 
     /// The site of a stack of return addresses, innermost first.
-    fn note(&mut self, addresses: &[usize], config: &Config, tape: &mut Tape) -> u64 {
-        let mut frames = self.places.counted(addresses);
+    fn note(
+        &mut self,
+        addresses: &[usize],
+        python: &python::Frames,
+        config: &Config,
+        tape: &mut Tape,
+    ) -> u64 {
+        let mut frames = self.places.counted(addresses, python);
         if config.stacks == Kept::Site {
             // What called the first frame that counts may count too, but was not asked for.
             frames.drain(..frames.len().saturating_sub(1));
@@ -181,8 +231,12 @@ impl Stacks {
         if config.fold_recursion {
             frames = fold(&frames);
         }
-        let modules = self.places.modules();
-        tape.note_site(&frames, |key| modules.by_key(key).map(|loaded| &loaded.module))
+        let (modules, python) = (self.places.modules(), self.python.as_deref());
+        let module = |key: u64| match modules.by_key(key) {
+            Some(loaded) => Some(&loaded.module),
+            None => python?.module(key),
+        };
+        tape.note_site(&frames, module)
     }
 
     /// All frames in the same of these pieces of code become one.

@@ -78,7 +78,7 @@ impl Binaries {
     }
 
     fn opened(&self, module: u64) -> Option<&Opened> {
-        let entry = self.modules.get(&module)?;
+        let entry = self.modules.get(&module).filter(|entry| entry.module.python().is_none())?;
         let open = || debug::find(&entry.module, &self.folders).map(Opened::new);
         entry.opened.get_or_init(open).as_ref().ok()
     }
@@ -91,7 +91,24 @@ impl Binaries {
         Some((self.opened(module)?, addresses?))
     }
 
+    /// Of a function of Python everything is in the trace.
+    fn in_python(&self, frame: Frame) -> Option<Place> {
+        let (file, function) = self.modules.get(&frame.module)?.module.python()?;
+        let line = u32::try_from(frame.offset).unwrap_or(u32::MAX);
+        let name = file.rsplit('/').next().unwrap_or_default();
+        Some(Place {
+            function: Some(plain(function).into()),
+            source: Some(Source { file: plain(file).into(), line }),
+            module: plain(name).into(),
+            offset: frame.offset,
+            distance: 0,
+        })
+    }
+
     fn named(&self, frame: Frame) -> Vec<Place> {
+        if let Some(place) = self.in_python(frame) {
+            return vec![place];
+        }
         let path = self.modules.get(&frame.module).map_or("", |entry| &entry.module.path);
         let module = path.rsplit('/').next().unwrap_or_default();
         let bare = Place { module: plain(module).into(), offset: frame.offset, ..Place::default() };

@@ -60,6 +60,14 @@ unsafe extern "C" {
     fn _Unwind_Find_FDE(pc: *const c_void, bases: *mut Bases) -> *const u8;
 }
 
+/// Where the function begins that a call returns to; `None` where there are no tables.
+pub fn function(return_address: usize) -> Option<usize> {
+    let mut bases = Bases { text: std::ptr::null(), data: std::ptr::null(), function: std::ptr::null() };
+    // SAFETY: any address may be asked about, and `bases` is a place for the answer.
+    let fde = unsafe { _Unwind_Find_FDE(return_address.checked_sub(1)? as *const c_void, &mut bases) };
+    (!fde.is_null()).then_some(bases.function as usize)
+}
+
 /// The rule at a return address; `None` where there are no tables.
 pub fn rule(return_address: usize) -> Option<Rule> {
     let mut bases = Bases { text: std::ptr::null(), data: std::ptr::null(), function: std::ptr::null() };

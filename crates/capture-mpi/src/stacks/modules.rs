@@ -7,6 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use libc::{Elf64_Phdr, dl_phdr_info};
 use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE};
 
+use super::python;
+
 /// Whose code it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
@@ -15,6 +17,8 @@ pub enum Owner {
     Mpi,
     /// The C library's: not part of a stack where it is the outermost, since it starts programs and threads.
     System,
+    /// Python's interpreter: its frames stand for those of Python.
+    Interpreter,
 }
 
 #[derive(Debug)]
@@ -103,6 +107,7 @@ impl Modules {
             return false;
         }
         let own = Modules::default as fn() -> Modules as *const () as usize;
+        let interpreter = python::interpreter();
         for module in &mut now.loaded {
             if module.module.path.is_empty() {
                 let program = std::env::current_exe().unwrap_or_default();
@@ -117,7 +122,10 @@ impl Modules {
             module.key = module.module.key();
             module.owner = match module.name() {
                 _ if module.memory.contains(&own) => Owner::Mpi,
-                name if refrain_mpi::is_mpi_file(name) => Owner::Mpi,
+                name if refrain_mpi::is_mpi_file(name) || is_mpi4py(&module.module.path) => Owner::Mpi,
+                _ if interpreter.is_some_and(|address| module.memory.contains(&address)) => {
+                    Owner::Interpreter
+                }
                 name if is_system(name) => Owner::System,
                 _ => Owner::Program,
             };
@@ -126,6 +134,12 @@ impl Modules {
         *self = now;
         gone
     }
+}
+
+/// The layer between Python and MPI: `mpi4py/MPI.cpython-311-x86_64-linux-gnu.so`, `mpi4py/MPI.mpich.so`.
+fn is_mpi4py(path: &str) -> bool {
+    let file = path.rsplit_once('/').filter(|(folder, _)| folder.ends_with("/mpi4py"));
+    file.is_some_and(|(_, name)| name.starts_with("MPI.") && name.ends_with(".so"))
 }
 
 fn is_system(name: &str) -> bool {
@@ -250,6 +264,15 @@ mod tests {
             assert_eq!(build_id(&notes[..length]), None, "{length}");
         }
         assert_eq!(build_id(&[0xff; 40]), None);
+    }
+
+    #[test]
+    fn the_module_of_mpi4py_is_a_layer_of_mpi() {
+        assert!(is_mpi4py("/usr/lib/python3/dist-packages/mpi4py/MPI.cpython-311-x86_64-linux-gnu.so"));
+        assert!(is_mpi4py(
+            "/venv/lib/python3.12/site-packages/mpi4py/MPI.mpich.cpython-312-x86_64-linux-gnu.so"
+        ));
+        assert!(!is_mpi4py("/home/me/MPI.so") && !is_mpi4py("/usr/lib/mpi4py/run.so") && !is_mpi4py(""));
     }
 
     #[test]

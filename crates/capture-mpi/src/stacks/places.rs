@@ -6,6 +6,7 @@ use refrain_fold::bundle::sites::Frame;
 
 use super::cfi::{self, Cfa, Rule, Saved};
 use super::modules::{Modules, Owner};
+use super::python;
 
 /// A place that a call returns to.
 #[derive(Debug, Clone, Copy)]
@@ -77,18 +78,53 @@ impl Places {
         self.known.clear();
     }
 
-    /// The frames that count of a stack of return addresses (innermost first), outermost first.
-    pub fn counted(&mut self, stack: &[usize]) -> Vec<Frame> {
+    /// The frames that count of a stack of return addresses (innermost first), outermost first. Python's stand in the place
+    /// of its interpreter's, if there are any.
+    pub fn counted(&mut self, stack: &[usize], python: &python::Frames) -> Vec<Frame> {
+        let mut insteads = self.insteads(stack, python);
         let mut frames = Vec::with_capacity(stack.len());
         let mut begun = false;
-        for &returns in stack.iter().rev() {
+        for (index, &returns) in stack.iter().enumerate().rev() {
             let Known { owner, frame, .. } = self.at(returns);
             begun = begun || owner != Owner::System && !Modules::starts_program(returns);
-            if begun && owner != Owner::Mpi {
+            if owner == Owner::Interpreter && !python.frames.is_empty() {
+                // The outermost are last.
+                while let Some((_, instead)) = insteads.pop_if(|(at, _)| *at == index) {
+                    frames.extend(instead.iter().rev());
+                }
+            } else if begun && owner != Owner::Mpi {
                 frames.push(frame);
             }
         }
         frames
+    }
+
+    /// Which of Python's frames stand where in a stack of return addresses, both innermost first: in the place of the
+    /// function that ran them, where all of its runs are known, and otherwise all in the place of the innermost frame of the
+    /// interpreter.
+    fn insteads<'a>(&mut self, stack: &[usize], python: &'a python::Frames) -> Vec<(usize, &'a [Frame])> {
+        if python.frames.is_empty() {
+            return Vec::new();
+        }
+        let interpreted =
+            |places: &mut Places, index: &usize| places.at(stack[*index]).owner == Owner::Interpreter;
+        let interpreted: Vec<usize> = (0..stack.len()).filter(|index| interpreted(self, index)).collect();
+        let evaluator = python::evaluator();
+        let evaluates = |index: &usize| evaluator.is_some() && cfi::function(stack[*index]) == evaluator;
+        let runs: Vec<usize> = interpreted.iter().copied().filter(evaluates).collect();
+        let each = vec![1; python.frames.len()];
+        let lengths = if python.runs.is_empty() { &each } else { &python.runs };
+        if runs.len() != lengths.len() || lengths.iter().sum::<usize>() != python.frames.len() {
+            let innermost = interpreted.first().map(|&index| (index, &python.frames[..]));
+            return innermost.into_iter().collect();
+        }
+        let mut left = &python.frames[..];
+        let mut take = |length: usize| {
+            let (first, rest) = left.split_at(length);
+            left = rest;
+            first
+        };
+        runs.into_iter().zip(lengths).map(|(index, &length)| (index, take(length))).collect()
     }
 }
 

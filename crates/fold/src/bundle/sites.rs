@@ -14,7 +14,10 @@ use super::{Error, SymbolEntry};
 /// What [`Frame::module`] says of code that lies in no module: nothing is known of it, and its offset is 0.
 pub const NO_MODULE: u64 = 0;
 
-/// Where a call returns to.
+/// What [`Module::path`] begins with where it is a function of Python and no file that was loaded: see [`Module::python`].
+pub const PYTHON: &str = "python:";
+
+/// Where a call returns to; of a function of Python, its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
     /// [`Module::key`] of the module, or [`NO_MODULE`].
@@ -39,7 +42,7 @@ impl Stack {
     }
 }
 
-/// A program or a library, as it was found in a process.
+/// A program or a library, as it was found in a process; or a function of Python.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Module {
     pub path: String,
@@ -48,6 +51,13 @@ pub struct Module {
 }
 
 impl Module {
+    /// Of a function of Python: its file, and its name. The offsets of its frames are lines.
+    pub fn python(&self) -> Option<(&str, &str)> {
+        let named = self.path.strip_prefix(PYTHON).filter(|_| self.build_id.is_empty())?;
+        // The name of a function has no colon; that of a file may have one.
+        named.rsplit_once(':')
+    }
+
     /// Two modules with one build-id are the same code, whatever their paths; without one the path must do.
     pub fn key(&self) -> u64 {
         let mut mixer = Mixer::new(5);
@@ -229,6 +239,15 @@ mod tests {
         assert_eq!(sites.modules.values().collect::<Vec<_>>(), [&program("/a")]);
         let unnamed = |path: &str| Module { path: path.into(), build_id: [].into() }.key();
         assert_ne!(unnamed("/a"), unnamed("/b"));
+    }
+
+    #[test]
+    fn functions_of_python_have_a_file_and_a_name() {
+        let module = |path: &str| Module { path: path.into(), build_id: [].into() };
+        let step = module("python:/home/me/a:b.py:Solver.step");
+        assert_eq!(step.python(), Some(("/home/me/a:b.py", "Solver.step")));
+        assert_eq!(module("/usr/bin/python:3").python(), None);
+        assert_eq!(program("python:/a.py:f").python(), None, "it has a build-id");
     }
 
     #[test]

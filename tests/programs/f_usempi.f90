@@ -44,7 +44,7 @@ program f_usempi
    call MPI_Send_init(outgoing(1), 4, MPI_INTEGER, right, 6, MPI_COMM_WORLD, requests(2), ierr)
    do n = 1, 2
       call MPI_Startall(2, requests, ierr)
-      call MPI_Waitany(2, requests, found, status, ierr)
+      call MPI_Wait(requests(2), MPI_STATUS_IGNORE, ierr)
       call MPI_Waitany(2, requests, found, status, ierr)
       total = total + incoming(2)
    end do

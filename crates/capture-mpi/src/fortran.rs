@@ -64,7 +64,7 @@ pub struct Frame {
     name: usize,
     start: u64,
     outer: usize,
-    outer_expected: usize,
+    outer_expected: (u32, usize),
     outer_entry: [usize; 3],
 }
 
@@ -183,7 +183,7 @@ unsafe extern "C" fn enter(frame: *mut Frame, name: usize, slot: usize, pointer:
             frame.outer_entry = state::replace_entry([caller, slot, pointer]);
         }
         frame.start = if known.alone { guard::ticks() } else { 0 };
-        state::set_fortran(std::ptr::from_ref(frame) as usize, known.function);
+        state::set_fortran(std::ptr::from_ref(frame) as usize, (frame.level, known.function));
         state::set_depth(frame.level | state::LAYER | state::FORTRAN);
     }
     Forward { real, words: known.words }
@@ -291,9 +291,10 @@ pub fn adapt<'a>(
     let name = &NAMES[frame.name];
     let replaced = |at: &u8| {
         let at = usize::from(*at);
+        let arg = *args.get(at)?;
         // SAFETY: the program passed it for that parameter.
-        let value = unsafe { instead(name, at, frame.word(at)) }?;
-        args.get(at).is_some_and(|&arg| arg != value).then_some((at, value))
+        let value = unsafe { instead(name, at, frame.word(at), arg) }?;
+        (arg != value).then_some((at, value))
     };
     let mut changes = name.special.iter().filter_map(replaced).peekable();
     changes.peek()?;
@@ -305,11 +306,11 @@ pub fn adapt<'a>(
     Some(room)
 }
 
-/// What is recorded for parameter `at` of a call of Fortran, which passed `word`; `None`: what the layer passes.
+/// What is recorded for parameter `at` of a call of Fortran, which passed `word`; `None`: what the layer passes, `arg`.
 ///
 /// # Safety
 /// `word` is what the program passed for that parameter.
-unsafe fn instead(name: &Name, at: usize, word: usize) -> Option<usize> {
+unsafe fn instead(name: &Name, at: usize, word: usize, arg: usize) -> Option<usize> {
     let function = &refrain_model::functions()[name.function];
     let param = &function.params[at];
     match param.kind {
@@ -318,6 +319,8 @@ unsafe fn instead(name: &Name, at: usize, word: usize) -> Option<usize> {
         // MPICH's layer passes where it stands, Open MPI's what it is.
         // SAFETY: as the caller says.
         Kind::Value => Some(unsafe { value_in_fortran(function, word) } as usize),
+        // Open MPI's passes no list where there is nothing to list.
+        _ if arg == 0 && param.dir == Dir::Out && param.kind != Kind::Status => Some(word),
         _ => sentinels()?.0.iter().find(|sentinel| sentinel.fortran == word).map(|sentinel| sentinel.c),
     }
 }
@@ -432,7 +435,7 @@ unsafe fn as_in_c(function: &Function, param: &Param, word: usize, place: &mut u
         (_, Kind::Function) => word,
         // Of no elements.
         _ if !param.len.is_empty() => word,
-        (Dir::In, Kind::Handle(Class::Keyval)) => int() as usize,
+        (Dir::In, Kind::Handle(Class::Keyval)) => keyval_in_c(int()) as usize,
         (Dir::In, Kind::Handle(class)) => from_fortran(class, int()) as usize,
         (_, Kind::Handle(Class::Keyval)) => word,
         (_, Kind::Handle(class)) => {
@@ -451,6 +454,14 @@ unsafe fn as_in_c(function: &Function, param: &Param, word: usize, place: &mut u
     }
 }
 
+/// MPICH has two numbers for each key that is its own, one above the other: attributes are addresses in C.
+fn keyval_in_c(key: c_int) -> u32 {
+    const OWN: u32 = 1;
+    let key = key as u32;
+    let of_mpich = late::library().is_some_and(|library| library.kind() == Family::Mpich);
+    if of_mpich && key >> 30 == OWN { key - 1 } else { key }
+}
+
 /// The handle that C has for it. MPICH's are the same numbers.
 fn from_fortran(class: Class, handle: c_int) -> u64 {
     let name = match class {
@@ -458,6 +469,7 @@ fn from_fortran(class: Class, handle: c_int) -> u64 {
         Class::Datatype => "PMPI_Type_f2c",
         Class::Win => "PMPI_Win_f2c",
         Class::Errhandler => "PMPI_Errhandler_f2c",
+        Class::Request => "PMPI_Request_f2c",
         _ => return u64::from(handle as u32),
     };
     let convert = late::library().and_then(|library| library.symbol(name));

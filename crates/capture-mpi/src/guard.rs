@@ -122,10 +122,17 @@ fn is_programs(index: usize) -> bool {
         }
         return false;
     }
-    if depth & state::LAYER != 0 && state::expected() == index {
-        // How the layer was entered counts, not how it calls.
-        state::set_depth(depth & !state::LAYER);
-        return true;
+    if depth & state::FORTRAN != 0 && depth & state::PROGRAM == 0 {
+        let (level, function) = state::expected();
+        if depth & state::LAYER != 0 && function == index {
+            // How the layer was entered counts, not how it calls.
+            state::set_depth(depth & !state::LAYER);
+            return true;
+        }
+        // What the layer calls on the way, also through tools that lie between it and us.
+        if depth & state::LEVELS == level && lasts(entry_at(level as usize), entry) {
+            return false;
+        }
     }
     if is_inner(depth, entry.caller) {
         return false;
@@ -158,7 +165,7 @@ fn is_inner(depth: u32, caller: usize) -> bool {
 pub fn is_programs_in_fortran(index: usize, entry: Entry) -> bool {
     let depth = state::depth();
     // One name of a function may be made of another one.
-    let again = depth & state::LAYER != 0 && state::expected() == index;
+    let again = depth & state::LAYER != 0 && state::expected().1 == index;
     if depth & state::BUSY != 0 || again || is_inner(depth, entry.caller) {
         return false;
     }

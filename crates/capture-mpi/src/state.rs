@@ -186,7 +186,7 @@ pub use own::place;
 /// the second takes the place of the first, which the thread has left by a jump.
 pub use own::{Entry, entry, nested, nested_is_outermost};
 
-/// The frame of the call of Fortran that this thread is in, and which function of C the layer is expected to call.
+/// The frame of the call of Fortran that this thread is in; its level, and which function of C the layer is to call.
 pub use own::expected;
 #[cfg(target_arch = "x86_64")]
 pub use own::{fortran, replace_entry, set_fortran};

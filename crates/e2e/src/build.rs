@@ -174,6 +174,13 @@ impl Program {
         program("leftovers.c", &[2, 3], MOVING),
     ];
 
+    /// Every function of Fortran, by each of its bindings. Held against each other by library, not against the witness.
+    pub const EVERY_FORTRAN: &'static [Program] = &[
+        program("f_every_mpifh.f90", &[2, 3], STILL),
+        program("f_every_usempi.f90", &[2, 3], STILL),
+        program("f_every_f08.f90", &[2, 3], STILL),
+    ];
+
     /// By its name without extension; panics where there is none.
     pub fn named(name: &str) -> Program {
         *Program::ALL
@@ -244,13 +251,16 @@ impl Program {
         };
         fs::create_dir_all(&subfolder).unwrap_or_else(|e| panic!("{}: {e}", subfolder.display()));
         let target = subfolder.join(self.name());
-        let (common, grid) = (folder.join("common.h"), folder.join("grid.h"));
-        make(&target, &[&source, &common, &grid], |part| {
+        let included = ["common.h", "grid.h", "f_every.h"].map(|name| folder.join(name));
+        let inputs: Vec<&Path> = included.iter().chain([&source]).map(PathBuf::as_path).collect();
+        make(&target, &inputs, |part| {
             let mut command = Command::new(library.compiler(&source));
             command.arg(flag).arg("-g").arg("-pthread").arg("-o").arg(part).arg(&source);
             if self.is_fortran() {
                 // mpif.h has no interfaces, so one routine takes buffers of many types.
                 command.arg("-fallow-argument-mismatch").arg("-w").arg("-J").arg(&subfolder);
+                // Sources that are shared by the bindings, and memory that MPI hands to programs without pointers.
+                command.args(["-cpp", "-ffree-line-length-none", "-fcray-pointer"]);
             }
             vec![command]
         });

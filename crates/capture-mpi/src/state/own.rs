@@ -154,14 +154,15 @@ mod imp {
     }
 
     #[inline]
-    pub fn expected() -> usize {
-        read_word::<EXPECTED>()
+    pub fn expected() -> (u32, usize) {
+        let word = read_word::<EXPECTED>();
+        ((word >> 32) as u32, word & u32::MAX as usize)
     }
 
     #[inline]
-    pub fn set_fortran(frame: usize, function: usize) {
+    pub fn set_fortran(frame: usize, (level, function): (u32, usize)) {
         write_word::<FORTRAN>(frame);
-        write_word::<EXPECTED>(function);
+        write_word::<EXPECTED>((level as usize) << 32 | function);
     }
 
     /// Where the wrapper was called that this thread entered last while it was in no other.
@@ -232,8 +233,8 @@ mod imp {
     pub fn nested_is_outermost() {}
 
     /// Fortran's names are not ours here.
-    pub fn expected() -> usize {
-        usize::MAX
+    pub fn expected() -> (u32, usize) {
+        (u32::MAX, usize::MAX)
     }
 
     #[inline]

@@ -206,7 +206,10 @@ impl Encoder {
             record.tag(wire::NULL);
             return;
         }
-        located(call.host.locate(pointer), record);
+        // A number, where no memory is: Fortran has no other values.
+        let number = Address { area: Area::Number, device: 0, segment: 0, offset: pointer as i64 };
+        let readable = call.host.readable(pointer, 1);
+        located(if readable { call.host.locate(pointer) } else { Some(number) }, record);
     }
 
     /// An address by name, or else where it is found to lie.

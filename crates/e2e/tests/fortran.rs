@@ -1,0 +1,221 @@
+//! The same Fortran source gives the same calls with the same arguments on MPICH and on Open MPI, whatever their layers
+//! for Fortran do on the way. Ignored in a plain `cargo test`: it needs the MPI libraries and the built command.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use refrain_e2e::json::Json;
+use refrain_e2e::{Library, Program, run};
+
+/// One argument of a call, as it is compared.
+struct Argument<'a> {
+    call: &'a str,
+    name: &'a str,
+}
+
+/// What may differ between two libraries that are asked for the same.
+fn normal(at: &Argument<'_>, value: &Json, segments: &mut BTreeMap<String, usize>) -> Json {
+    match (at.call, at.name, value) {
+        // Codes of errors, and strings about them and about the library, are the library's own.
+        (_, "errorcode" | "errorclass", Json::Int(_)) => Json::Text("a code".into()),
+        ("MPI_Get_library_version", "version" | "resultlen", _) => Json::Text("a version".into()),
+        ("MPI_Get_version", "version" | "subversion", _) => Json::Text("a version".into()),
+        // What one library adds to the infos it hands out, and how much room packing takes.
+        ("MPI_Pack_size", "size", _) => Json::Text("a size".into()),
+        // Where a function lies in its executable, and an address in the process.
+        (_, _, Json::Text(text)) if text.contains("+0x") => Json::Text("a function".into()),
+        ("MPI_Get_address" | "MPI_Address", "address", _) => Json::Text("an address".into()),
+        (_, _, Json::Int(number)) if *number > 1 << 40 => Json::Text("an address".into()),
+        // MPI's own memory may be what it had before, or new.
+        (_, "baseptr", Json::Text(text)) if is_place(text) => Json::Text("memory of MPI".into()),
+        ("MPI_Free_mem", "base", _) => Json::Text("memory of MPI".into()),
+        // One library's executable holds other variables before the program's: segments go by the order in which they
+        // come up, and a static variable is one.
+        (_, _, Json::Text(text)) if is_place(text) => {
+            let (segment, offset) = text.rsplit_once('+').unwrap_or((text, "0"));
+            let is_static = segment.starts_with("static");
+            let key = if is_static { text.clone() } else { segment.to_owned() };
+            let next = segments.len();
+            let number = *segments.entry(key).or_insert(next);
+            Json::Text(format!("place {number}+{}", if is_static { "0" } else { offset }))
+        }
+        (_, _, Json::List(list)) => Json::List(list.iter().map(|v| normal(at, v, segments)).collect()),
+        (_, _, Json::Object(members)) => Json::Object(
+            members
+                .iter()
+                .map(|(key, value)| {
+                    (key.clone(), normal(&Argument { call: at.call, name: key }, value, segments))
+                })
+                .collect(),
+        ),
+        _ => value.clone(),
+    }
+}
+
+fn is_place(text: &str) -> bool {
+    let kind = text.split('#').next().unwrap_or_default();
+    text.contains('#') && text.contains('+') && ["heap", "static", "stack", "other"].contains(&kind)
+}
+
+/// The requests of a rank that receive, by the ids that they have now.
+#[derive(Default)]
+struct Receives(BTreeSet<String>);
+
+impl Receives {
+    fn follow(&mut self, call: &Json) {
+        let receives = ["MPI_Irecv", "MPI_Recv_init", "MPI_Imrecv"];
+        if let Some(request) = call.get("args").get("request").text() {
+            match receives.contains(&call.get("call").text().unwrap_or_default()) {
+                true => self.0.insert(request.into()),
+                false if call.get("call").text().is_some_and(makes_request) => self.0.remove(request),
+                false => false,
+            };
+        }
+    }
+
+    fn has(&self, request: &Json) -> bool {
+        request.text().is_some_and(|request| self.0.contains(request))
+    }
+}
+
+fn makes_request(name: &str) -> bool {
+    !["MPI_Wait", "MPI_Test", "MPI_Start", "MPI_Cancel", "MPI_Request_get_status", "MPI_Grequest_complete"]
+        .contains(&name)
+}
+
+fn without_status_of_sends(call: &Json, receives: &Receives) -> Json {
+    let args = call.get("args");
+    let bare = |status: &Json, keys: &[&str]| match status {
+        Json::Object(members) => {
+            Json::Object(members.iter().filter(|(key, _)| keys.contains(&key.as_str())).cloned().collect())
+        }
+        _ => status.clone(),
+    };
+    let requests = args.get("array_of_requests").list();
+    let of = |index: Option<i64>| {
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        index.and_then(|index| requests.get(index)).is_some_and(|request| receives.has(request))
+    };
+    let cancelled = |status: &Json| *status.get("cancelled") == Json::Bool(true);
+    let members = args.members().iter().map(|(key, value)| {
+        let name = call.get("call").text().unwrap_or_default();
+        let value = match key.as_str() {
+            "status" if name.starts_with("MPI_Get_") || name.starts_with("MPI_Status_") => {
+                bare(value, &["bytes"])
+            }
+            "status" if name.starts_with("MPI_Test_cancelled") => bare(value, &["cancelled"]),
+            "status" if cancelled(value) => bare(value, &["cancelled"]),
+            "status" if args.has("request") && !receives.has(args.get("request")) => {
+                bare(value, &["cancelled"])
+            }
+            "status" if args.has("indx") && !of(args.get("indx").int()) => bare(value, &["cancelled"]),
+            "array_of_statuses" => {
+                let indices = args.get("array_of_indices").list();
+                let place =
+                    |k: usize| if indices.is_empty() { Some(k as i64) } else { indices.get(k)?.int() };
+                let one = |(k, status): (usize, &Json)| match of(place(k)) {
+                    true => status.clone(),
+                    false => bare(status, &["cancelled"]),
+                };
+                match value {
+                    Json::List(list) => Json::List(list.iter().enumerate().map(one).collect()),
+                    _ => value.clone(),
+                }
+            }
+            _ => value.clone(),
+        };
+        (key.clone(), value)
+    });
+    Json::Object(members.collect())
+}
+
+/// How often a program asks until it has happened depends on who is faster.
+fn is_vain_poll(call: &Json) -> bool {
+    let polls = [
+        "MPI_Test",
+        "MPI_Testall",
+        "MPI_Testany",
+        "MPI_Testsome",
+        "MPI_Iprobe",
+        "MPI_Improbe",
+        "MPI_Request_get_status",
+        "MPI_Win_test",
+    ];
+    let args = call.get("args");
+    polls.contains(&call.get("call").text().unwrap_or_default())
+        && (*args.get("flag") == Json::Bool(false) || *args.get("outcount") == Json::Int(0))
+        // Of no request at all nothing can be had.
+        && args.get("incount").int() != Some(0)
+}
+
+/// A rank's calls, as they are compared.
+fn calls(dump: &[Json]) -> Vec<String> {
+    let mut segments = BTreeMap::new();
+    let mut receives = Receives::default();
+    let mut show = |call: &Json| {
+        let name = call.get("call").text().unwrap_or_default();
+        receives.follow(call);
+        let args = without_status_of_sends(call, &receives);
+        let args = normal(&Argument { call: name, name: "args" }, &args, &mut segments);
+        let failed = call.get("result").int().is_some_and(|code| code != 0) && !name.starts_with("MPI_Aint");
+        format!("{name} {args}{}", if failed { " failed" } else { "" })
+    };
+    dump.iter().filter(|call| !is_vain_poll(call)).map(&mut show).collect()
+}
+
+/// Runs the program on both libraries, holds the traces against each other, and returns the functions that it called.
+fn same_on_both(program: &Program) -> BTreeSet<String> {
+    let ranks = program.ranks[program.ranks.len() - 1];
+    let dump = |library| {
+        let traced = run::traced_with(library, program, ranks, &[]);
+        assert_eq!(traced.outcome.code, 0, "{} on {library:?}: {}", program.name(), traced.outcome.stderr);
+        traced.dump()
+    };
+    let (mpich, openmpi) = (dump(Library::Mpich), dump(Library::OpenMpi));
+    let mut compared = 0;
+    for (rank, (mpich, openmpi)) in mpich.iter().zip(&openmpi).enumerate() {
+        let (mpich, openmpi) = (calls(mpich), calls(openmpi));
+        let pairs = mpich.iter().zip(&openmpi).enumerate();
+        let differing = pairs.filter(|(_, (a, b))| a != b);
+        let shown: Vec<String> = differing
+            .map(|(n, (a, b))| format!("call {n}\n  MPICH    {a}\n  Open MPI {b}"))
+            .take(20)
+            .collect();
+        assert!(shown.is_empty(), "{}, rank {rank}\n{}", program.name(), shown.join("\n"));
+        assert_eq!(mpich.len(), openmpi.len(), "{}, rank {rank}", program.name());
+        compared += mpich.len();
+    }
+    println!("{}: {compared} calls of {ranks} ranks are equal on both libraries", program.name());
+    mpich.iter().flatten().filter_map(|call| call.get("call").text().map(String::from)).collect()
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn programs_give_the_same_calls_on_both_libraries() {
+    for program in Program::ALL.iter().filter(|program| program.is_fortran()) {
+        same_on_both(program);
+    }
+}
+
+fn every_function(binding: &str) {
+    let program = Program::EVERY_FORTRAN.iter().find(|program| program.name().ends_with(binding));
+    let functions = same_on_both(program.expect("a program for each binding"));
+    println!("{binding}: {} functions: {functions:?}", functions.len());
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn every_function_of_mpif_h() {
+    every_function("mpifh");
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn every_function_of_the_module_mpi() {
+    every_function("usempi");
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn every_function_of_mpi_f08() {
+    every_function("f08");
+}

@@ -84,9 +84,8 @@ impl Tape {
         if polls { self.poll(symbol, values) } else { self.event(symbol, values) }
     }
 
-    /// A call as a reader finds it, with the polls that failed before it counted.
     #[inline]
-    pub(crate) fn event(&mut self, symbol: u32, values: &[(u16, i64)]) {
+    fn event(&mut self, symbol: u32, values: &[(u16, i64)]) {
         if self.joins { self.hold(symbol, values) } else { self.write(symbol, values) }
     }
 
@@ -309,7 +308,7 @@ impl Tape {
         }
         let mut events = Events::new(snapshot, 0, 0, Decoder::new(0))?;
         while let Some(event) = events.next_event()? {
-            tape.event(event.symbol, &events.values);
+            tape.read_event(event.symbol, &events.values);
         }
         let digest = snapshot.cohorts.first().map_or(0, |cohort| cohort.digest);
         if digest != bundle::blend(0, tape.digest.get()) {
@@ -336,6 +335,12 @@ impl Tape {
     /// A symbol that is told before its first call.
     pub(crate) fn define(&mut self, bytes: &[u8], site: u64, lanes: u16) -> u32 {
         self.new_symbol(bytes, site, hash_symbol(bytes, site), lanes)
+    }
+
+    /// A call as a reader finds it, with the polls that failed before it counted.
+    #[inline(never)]
+    pub(crate) fn read_event(&mut self, symbol: u32, values: &[(u16, i64)]) {
+        self.event(symbol, values);
     }
 
     /// Time that was spent in calls of a symbol.

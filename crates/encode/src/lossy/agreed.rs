@@ -48,7 +48,7 @@ impl Agreed {
 
     /// What was averaged, for people.
     pub fn told(&self) -> Vec<String> {
-        if self.averages.unknown { Vec::new() } else { self.averages.told().collect() }
+        if self.averages.unknown { Vec::new() } else { self.averages.told() }
     }
 
     /// What could not be agreed on, for people.

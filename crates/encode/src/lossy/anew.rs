@@ -47,17 +47,17 @@ impl Anew<'_> {
                 let number = match (filled, layout.inline.is_some()) {
                     (None, _) => {
                         let number = copy.known(at, old, site);
-                        copy.tape.event(number, &events.values);
+                        copy.tape.read_event(number, &events.values);
                         number
                     }
                     (Some(values), false) => {
                         let number = copy.known(at, old, site);
-                        copy.tape.event(number, &values);
+                        copy.tape.read_event(number, &values);
                         number
                     }
                     (Some(values), true) => {
                         let number = copy.symbol(&with_inline(&old.bytes, layout, &values), site, old.lanes);
-                        copy.tape.event(number, &events.values);
+                        copy.tape.read_event(number, &events.values);
                         number
                     }
                 };

@@ -18,7 +18,7 @@
 //!
 //! Not `MPI_Alltoallw`, whose calls mostly say with their datatypes how much they move.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use refrain_fold::bundle::Bundle;
 use refrain_model::{Call, Class, Dir, Kind, Value, constant, function};
@@ -286,12 +286,21 @@ impl Averages {
     }
 
     /// What was averaged, for people.
-    pub(super) fn told(&self) -> impl Iterator<Item = String> {
+    pub(super) fn told(&self) -> Vec<String> {
         let place = |(count, entry, rank): (i64, u32, u32)| format!("{count} (entry {entry} on rank {rank})");
-        self.met.iter().map(move |((function, parameter), met)| {
+        let met = self.met.iter().map(|((function, parameter), met)| {
             let (counts, least, most) = (met.counts, place(met.least), place(met.most));
             format!("averages: the {counts} {parameter} of {function} were from {least} to {most}")
-        })
+        });
+        // Kinds without any counts have no mean either.
+        let means = self.means();
+        let stays =
+            |(label, sum): &(&u64, &Sum)| sum.counts > 0 && means.get(label).is_none_or(Option::is_none);
+        let stay: BTreeSet<&str> = self.kinds.iter().filter(stays).map(|(_, sum)| sum.function).collect();
+        let stay = stay.iter().map(|function| {
+            format!("averages: counts of {function} stay where the size of a datatype is not known")
+        });
+        met.chain(stay).collect()
     }
 
     /// Bytes by label.

@@ -52,6 +52,7 @@ __attribute__((constructor)) static void begin(void)
     seed = word ? strtoull(word, NULL, 0) : 0;
 }
 
+int fill_inside(void) { return depth != 0; }
 int fill_enter(void) { return depth++ == 0 && seed != 0; }
 void fill_leave(void) { depth--; }
 

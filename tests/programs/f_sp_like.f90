@@ -20,6 +20,7 @@ program f_sp_like
    end if
    total = 0
    incoming = rank
+   outgoing = rank + 1
    do step = 1, steps
       do direction = 1, 3
          call litter(step*3 + direction)

@@ -163,7 +163,10 @@ impl Completion {
         arrived: &mut Vec<Later>,
     ) {
         values.clear();
-        undefined.clear();
+        let written = shape == Shape::Written;
+        if written {
+            undefined.clear();
+        }
         tables.next_call();
         let mut lane = 0;
         for &step in &self.steps {
@@ -182,7 +185,9 @@ impl Completion {
                         let null = facts.null_request(handle).map(|null| (null, Undefined::NONE));
                         let (number, of) = null.unwrap_or_else(|| tables.number(handle, pointer + k * size));
                         values.push((lane, number));
-                        undefined.push(of);
+                        if written {
+                            undefined.push(of);
+                        }
                     }
                     for (k, &(_, number)) in values[first..].iter().enumerate() {
                         let now = host.handle_at(Class::Request, pointer, k);
@@ -205,7 +210,7 @@ impl Completion {
                     lane += 1;
                 }
                 Step::Statuses { at, count, flag, of } => {
-                    if shape != Shape::Written {
+                    if !written {
                         continue;
                     }
                     let written = flag.is_none_or(|flag| host.int_at(args[usize::from(flag)], 0) != 0);

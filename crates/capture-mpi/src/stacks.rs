@@ -65,6 +65,8 @@ pub struct Stacks {
     seen: FastMap<u64, Seen>,
     /// Where Python's interpreter was met.
     python: Option<Box<Python>>,
+    /// That a stack is recognised is not all: Python was met, or everything is tested.
+    looks_again: bool,
     /// How many libraries were closed when the cache was begun.
     closed: u64,
 }
@@ -75,15 +77,28 @@ impl Stacks {
     pub fn site(&mut self, place: Place, config: &Config, tape: &mut Tape) -> u64 {
         // SAFETY: the wrapper has not returned yet, so what it returns to stands there.
         let returns = if place.slot == 0 { 0 } else { unsafe { (place.slot as *const usize).read() } };
+        if state::CLOSED.load(Acquire) == self.closed
+            && let Some(site) = self.cache.recall(returns, place)
+            && !self.looks_again
+        {
+            return site;
+        }
+        self.look(returns, place, config, tape)
+    }
+
+    /// Where words on the stack do not say it all.
+    #[cold]
+    #[inline(never)]
+    fn look(&mut self, returns: usize, place: Place, config: &Config, tape: &mut Tape) -> u64 {
         let closed = state::CLOSED.load(Acquire);
         if closed != self.closed {
             self.closed = closed;
             self.forget_code();
         }
-        let site = match self.cache.recall(returns, place) {
-            Some(site) => site,
-            None => self.look(returns, place, config, tape),
-        };
+        // It was asked already, and found what it finds again.
+        let known = self.looks_again.then(|| self.cache.recall(returns, place)).flatten();
+        let site = known.unwrap_or_else(|| self.look_outwards(returns, place, config, tape));
+        self.looks_again = config.test_stacks || self.python.is_some();
         let site = if self.python.is_some() { self.through_python(site, config, tape) } else { site };
         if config.test_stacks {
             assert_eq!(site, self.look_afresh(place, config, tape), "a call stack was taken for another");
@@ -103,9 +118,7 @@ impl Stacks {
         self.seen = FastMap::default();
     }
 
-    #[cold]
-    #[inline(never)]
-    fn look(&mut self, returns: usize, place: Place, config: &Config, tape: &mut Tape) -> u64 {
+    fn look_outwards(&mut self, returns: usize, place: Place, config: &Config, tape: &mut Tape) -> u64 {
         let site_only = config.stacks == Kept::Site;
         let tells = |owner| !matches!(owner, Owner::Mpi | Owner::Interpreter);
         if site_only && place.slot != 0 && tells(self.places.at(returns).owner) {
@@ -194,7 +207,6 @@ impl Stacks {
     }
 
     /// The site of a stack that goes through Python's interpreter, with Python's own frames. Of any other, what is given.
-    #[inline(never)]
     fn through_python(&mut self, native: u64, config: &Config, tape: &mut Tape) -> u64 {
         let Some(python) = self.python.as_deref_mut() else { return native };
         if python.native(native).is_none() {

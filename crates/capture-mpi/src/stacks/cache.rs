@@ -10,7 +10,7 @@
 //! is the same. Frames of which neither is known are not remembered, and unwound each time.
 //!
 //! Frames are kept in pieces of `PIECE`, counted from the outermost, so that stacks share the pieces they have in common.
-//! Only stacks that come again are kept here: see `Stacks::look`.
+//! Only stacks that come again are kept here: see `Stacks::look_outwards`.
 
 use std::ops::Range;
 

@@ -125,6 +125,24 @@ int from_library(void *caller)
            || !strncmp(name, "librefrain", 10);
 }
 
+int on_the_way(void *caller, const char *name)
+{
+    /* What layers ask about. Of other calls the nearest name need not be that of the function: not all have one. */
+    static const char *const asked[] = {"Comm_size", "Comm_remote_size", "Comm_test_inter", "Cartdim_get",
+                                        "Dist_graph_neighbors_count"};
+    int known = 0;
+    for (unsigned i = 0; i < sizeof asked / sizeof *asked; i++)
+        known |= !strcmp(asked[i], name);
+    Dl_info info;
+    if (!known || !dladdr(caller, &info) || !info.dli_fname || !info.dli_sname)
+        return 0;
+    const char *slash = strrchr(info.dli_fname, '/');
+    const char *file = slash ? slash + 1 : info.dli_fname;
+    int layer = !strncmp(file, "libmpi_mpifh", 12) || !strncmp(file, "libmpi_usempi", 13)
+                || !strncmp(file, "libmpichfort", 12);
+    return layer && !strcasestr(info.dli_sname, name);
+}
+
 /* Functions of the program that MPI calls. Each has one of `callbacks` to its name, which is called by MPI with up to
  * seven words and marks the thread as being in the program while it passes them on. */
 enum { CALLBACKS = 64 };

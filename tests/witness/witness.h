@@ -62,6 +62,8 @@ extern __thread int witness_significant;  /* 0: the next slots are not significa
 extern __thread int witness_ok;           /* the call succeeded, so its outputs were written */
 extern __thread int witness_program;      /* the depth at which MPI has called a function of the program */
 int from_library(void *caller);           /* that code is the MPI library's own */
+/* Whether MPI's layer for Fortran makes that call inside a function of another name: nobody asked for it. */
+int on_the_way(void *caller, const char *name);
 void *stand_in(void *function);           /* what MPI is given to call in its place */
 void line_begin(void);
 void line_end(const char *call, const char *params, int has_result, long result);
@@ -145,7 +147,8 @@ enum result { NOTHING, CODE, NUMBER };
     {                                                                                                               \
         static type(*next_mpi) params, (*next_pmpi) params, (*library) params;                                      \
         int profiled = witness_entry;                                                                               \
-        if (witness_depth != witness_program && from_library(witness_caller)) {                                     \
+        if ((witness_depth != witness_program && from_library(witness_caller))                                      \
+            || on_the_way(witness_caller, #name)) {                                                                 \
             if (!library)                                                                                           \
                 library = library_function("PMPI_" #name);                                                          \
             return library args;                                                                                    \

@@ -347,6 +347,10 @@ impl Rank {
     }
 
     fn text(&mut self, place: Place<'_>, w: &str, d: &Json) -> Result<(), String> {
+        // A number where an address might be.
+        if w.strip_prefix('@').is_some_and(|hex| d.text() == Some(&format!("0x{hex}"))) {
+            return Ok(());
+        }
         if let Some(address) = w.strip_prefix('@').and_then(|hex| i64::from_str_radix(hex, 16).ok()) {
             return self.address(address, d);
         }

@@ -11,6 +11,72 @@ fn is_silent(name: &str) -> bool {
     ["_c2f", "_f2c", "_f082c", "_c2f08", "_f082f", "_f2f08"].iter().any(|end| name.ends_with(end))
 }
 
+/// Functions that have a name in Fortran on both libraries and that no program of ours calls by it, with the reason.
+const NOT_IN_FORTRAN: [(&str, &str); 15] = [
+    ("abort", "ends the program"),
+    ("finalized", "called after MPI_Finalize, when the trace is written"),
+    ("init", "called by other programs: MPI_Init_thread stands for it here"),
+    (
+        "f_sync_reg",
+        "does nothing, has no function in C, and MPICH's writes to an argument that it does not have",
+    ),
+    ("register_datarep", "fails on Open MPI"),
+    ("comm_join", "needs a socket"),
+    ("comm_accept", "needs a second program"),
+    ("comm_connect", "needs a second program"),
+    ("open_port", "a port's name is the library's own"),
+    ("close_port", "as open_port"),
+    ("publish_name", "needs a name server"),
+    ("lookup_name", "needs a name server"),
+    ("unpublish_name", "needs a name server"),
+    ("comm_spawn", "starts a second program, which has a trace of its own"),
+    ("comm_spawn_multiple", "as comm_spawn"),
+];
+
+/// What a library of Fortran's layer offers to programs, as `mpi_NAME` with that end.
+fn in_fortran(library: &str, end: &str) -> BTreeSet<String> {
+    let path = Path::new("/usr/lib/x86_64-linux-gnu").join(library);
+    let names = build::defined(&path);
+    let plain = |name: &String| {
+        let name = name.strip_prefix("mpi_")?.strip_suffix(end)?;
+        let other = ["_", "_fn", "fn_null", "_f08", "_f08ts", "_large"].iter().any(|end| name.ends_with(end));
+        (!other && !name.starts_with("sizeof") && !name.starts_with("fortran")).then(|| name.to_owned())
+    };
+    names.iter().filter_map(plain).collect()
+}
+
+/// Of what both libraries offer to Fortran, the program calls all but what is said above.
+fn check_fortran(program: &Program, mpich: BTreeSet<String>, openmpi: BTreeSet<String>) {
+    let ranks = program.ranks[0];
+    let dump = run::traced_with(Library::OpenMpi, program, ranks, &[]).dump();
+    let short = |name: String| name.trim_start_matches("MPI_").to_lowercase();
+    let called: BTreeSet<String> = compare::functions(&dump).into_iter().map(short).collect();
+    let shared: BTreeSet<&String> = mpich.intersection(&openmpi).collect();
+    let excused = |name: &str| NOT_IN_FORTRAN.iter().any(|(known, _)| name == *known);
+    let missing: Vec<_> = shared.iter().filter(|name| !called.contains(**name) && !excused(name)).collect();
+    println!("{}: {} of {} functions that both libraries have", program.name(), called.len(), shared.len());
+    assert!(shared.len() > 340, "these cannot be all: {shared:?}");
+    assert!(missing.is_empty(), "{} does not call {missing:?}", program.name());
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn fortran() {
+    for program in Program::EVERY_FORTRAN {
+        if program.name().ends_with("f08") {
+            let mut mpich = in_fortran("libmpichfort.so.12", "_f08_");
+            mpich.extend(in_fortran("libmpichfort.so.12", "_f08ts_"));
+            check_fortran(program, mpich, in_fortran("libmpi_usempif08.so.40", "_f08_"));
+        } else {
+            check_fortran(
+                program,
+                in_fortran("libmpichfort.so.12", "_"),
+                in_fortran("libmpi_mpifh.so.40", "_"),
+            );
+        }
+    }
+}
+
 /// The library that a program runs with, as the dynamic linker finds it.
 fn library_of(program: &Path) -> PathBuf {
     let listing = std::process::Command::new("ldd").arg(program).output();

@@ -174,17 +174,18 @@ Examples:
       MPI_Reduce(...)  in 20 of 200 iterations  at main (bt.c:140)
 
 Loops are those of the source: which loop a call is in, and how often one was gone around, is read off the machine code of
-the binaries that ran, which must still be there, and the counts of the calls. `60 times or more` is a loop in which no
-call is sure to be made each time, and turns without any call may have been there, too; calls without a number in it were
-made 60 times. `15 times in all` and `3.5 times on average` are loops within loops of which it is not known how the turns
-are spread. Of loops that show nothing but another loop nothing is shown. Without the code, or where functions call
+the binaries that ran, which must still be there, and the counts of the calls. Where no call is sure to be made each time,
+the order of the calls tells iterations apart: those without any call are not counted. `60 times or more` is a loop that
+polled and found nothing, or of which the order of the calls does not tell. `15 times in all` and `3.5 times on average` are loops within loops of which it is not known how the turns
+are spread. Loops of which no second iteration is known are not shown. Without the code, or where functions call
 themselves, loops are shown as the order of the calls was folded (--folded), which the second line says: then 1,000
 iterations (100 x 10) are a hundred times ten that differ in what the first does. Polls that found nothing are not shown.
-The time-step loop is the outermost one that holds most of the calls; where these are in one inside it that few of its
+The time-step loop is the outermost one that holds most of the calls, or else there is none and the largest repetition is
+named; a loop that polls is neither. Where the loops of the source and the folded ones differ on it, both are told. Where these are in one inside it that few of its
 turns come to, such as that of one command among many, it is that one. `at f < g` is a call in f, which g called. Peers
 are told from the caller on, rank+1 or around the world (rank+1) mod 8, or as the rank they are where that is one. `1
 to 64 by 1`, `1 2 in turn` and `varies: 1..64` are numbers that change from call to call, `by rank: 1..9` and
-`3*rank+10` from rank to rank. A red flag is a number that is that of the ranks, so that it will grow with them.
+`3*rank+10` from rank to rank. A red flag is a number that is that of the ranks (8 or more), so that it will grow with them.
 Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared (those that have
 none may be others, which is said). Without them calls are named by their function, or by module and offset. A trace that was
 folded by grammar has no loops; they are then looked for in the calls of one rank of each kind.

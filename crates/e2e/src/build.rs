@@ -151,6 +151,8 @@ impl Program {
         program("loop_figure4.c", &[2, 3], STILL),
         program("pop_like.c", &[4, 5], STILL).with(&["8"]),
         program("mg_like.c", &[5, 8], STILL).with(&["3"]),
+        program("vcycle.c", &[2, 4], STILL).with(&["3"]),
+        program("no_steps.c", &[1, 3], STILL),
         program("pipeline2d.c", &[4, 9], STILL).with(&["3"]),
         program("bt_sites.c", &[3, 4], STILL).with(&["5"]),
         program("branches.c", &[3, 4], STILL),
@@ -168,6 +170,7 @@ impl Program {
         program("f_f08.f90", &[2, 3, 4], STILL),
         program("f_steps.f90", &[3, 4], STILL).with(&["5"]),
         program("f_steps08.f90", &[3, 4], STILL).with(&["5"]),
+        program("f_sweeps.f90", &[2, 3], STILL).with(&["5"]),
         program("f_rmaio.f90", &[2, 3, 4], STILL),
         program("f_callbacks.f90", &[1, 2, 3], STILL),
         program("f_sp_like.f90", &[2, 4], STILL).with(&["5"]),
@@ -232,6 +235,18 @@ impl Program {
         let mut found = (1..).zip(text.lines()).filter(|(_, line)| line.contains("time step"));
         let first = found.next().map(|(number, _)| number);
         assert!(found.next().is_none(), "{} names it twice", self.source);
+        first
+    }
+
+    /// The line of its source with a comment of this text at its end.
+    pub fn line_of(&self, comment: &str) -> u32 {
+        let path = sources().join("programs").join(self.source);
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let ends = [format!("/* {comment} */"), format!("! {comment}")];
+        let mut found =
+            (1..).zip(text.lines()).filter(|(_, line)| ends.iter().any(|end| line.ends_with(end.as_str())));
+        let first = found.next().unwrap_or_else(|| panic!("{} has no {comment}", self.source)).0;
+        assert!(found.next().is_none(), "{} has {comment} twice", self.source);
         first
     }
 

@@ -107,13 +107,14 @@ fn one_loop_of_the_source_is_one_loop() {
 #[ignore = "needs MPI: `make test`"]
 fn calls_that_exclude_each_other_are_of_several_turns() {
     let lines = [
-        "time-step loop: 60 iterations or more at turns.c:31 in main, with 120 of 190 calls",
-        "  loop 30 times or more  at turns.c:24 in main",
-        "  in 15 iterations  at main (turns.c:26)",
-        "  in 15 iterations  at main (turns.c:28)",
-        "  loop 60 times or more  at turns.c:31 in main",
-        "  in 36 iterations  at meet (turns.c:7)",
-        "  in 24 iterations  at tell (turns.c:14)",
+        "time-step loop: 60 iterations at turns.c:31 in main, with 120 of 190 calls",
+        "  loop 30 times  at turns.c:24 in main",
+        "  in 15 of 30 iterations  at main (turns.c:26)",
+        "  in 15 of 30 iterations  at main (turns.c:28)",
+        "  loop 60 times  at turns.c:31 in main",
+        "  in 36 of 60 iterations  at meet (turns.c:7)",
+        "  in 24 of 60 iterations  at tell (turns.c:14)",
+        "are not counted.",
     ];
     check_loops("turns", 2, &lines);
 }
@@ -164,7 +165,8 @@ fn functions_that_end_with_a_jump() {
     let lines = [
         "time-step loop: 12 iterations at jumps.c:29 in main, with 48 of 66 calls",
         "  loop 12 times  at jumps.c:29 in main",
-        "  loop 4 times or more  at jumps.c:33 in main",
+        "  loop 4 times  at jumps.c:33 in main",
+        "are not counted.",
     ];
     check_loops("jumps", 2, &lines);
 }
@@ -199,7 +201,7 @@ fn check_loops(program: &str, ranks: u32, lines: &[&str]) {
         for line in lines {
             assert!(rest.any(|shown| shown.ends_with(line)), "{line} of {library:?} is not in\n{shown}");
         }
-        assert_eq!(shown.matches("loop ").count(), 2, "{shown}");
+        assert_eq!(shown.lines().filter(|line| line.trim_start().starts_with("loop ")).count(), 2, "{shown}");
     }
 }
 

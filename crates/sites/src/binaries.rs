@@ -21,6 +21,8 @@ use crate::{Goes, Names, Place, Source, plain};
 
 /// More callees than these are taken to return.
 const MOST_CALLEES: usize = 1 << 14;
+/// With more calls than these in its other loops, they say nothing of where a loop begins.
+const MOST_OTHERS: usize = 1 << 12;
 
 /// Opens a module when one of its frames is first asked for.
 pub struct Binaries {
@@ -49,6 +51,9 @@ struct Opened {
     links: OnceCell<HashMap<u64, Link>>,
     backs: RefCell<HashMap<Callee, Back>>,
     targets: RefCell<HashMap<u64, Goes>>,
+    /// By the calls in them, and by the address of a call.
+    turns: RefCell<HashMap<Vec<u64>, Vec<Turn>>>,
+    chains: RefCell<HashMap<u64, Vec<Place>>>,
 }
 
 impl std::fmt::Debug for Binaries {
@@ -186,6 +191,8 @@ impl Opened {
             lines,
             jumps: RefCell::default(),
             targets: RefCell::default(),
+            turns: RefCell::default(),
+            chains: RefCell::default(),
             wholes: RefCell::default(),
             code: RefCell::default(),
             links: OnceCell::new(),
@@ -333,13 +340,33 @@ impl Opened {
     }
 
     fn loops(&self, calls: &[u64]) -> Vec<Turn> {
+        if let Some(known) = self.turns.borrow().get(calls) {
+            return known.clone();
+        }
         let code = calls.first().and_then(|&call| self.code(call));
-        let turns = code.map(|code| code.loops(calls)).unwrap_or_default();
-        turns.into_iter().map(|addresses| Turn { code: addresses.clone(), ..self.turn(&addresses) }).collect()
+        let turn = |code: &Code, round: Vec<Range<u64>>| {
+            let others = if self.lines.is_some() { code.in_other_loops(&round) } else { Vec::new() };
+            let others: &[u64] = if others.len() <= MOST_OTHERS { &others } else { &[] };
+            Turn { code: round.clone(), ..self.turn(&round, calls, others) }
+        };
+        let of = |code: Rc<Code>| code.loops(calls).into_iter().map(|round| turn(&code, round)).collect();
+        let turns: Vec<Turn> = code.map(of).unwrap_or_default();
+        self.turns.borrow_mut().insert(calls.to_vec(), turns.clone());
+        turns
     }
 
-    /// Where in the source the code at these addresses is.
-    fn turn(&self, addresses: &[Range<u64>]) -> Turn {
+    /// What code at an address is of; many loops ask.
+    fn chain(&self, address: u64) -> Vec<Place> {
+        if let Some(known) = self.chains.borrow().get(&address) {
+            return known.clone();
+        }
+        let found = self.places(address.saturating_add(1), &Place::default());
+        self.chains.borrow_mut().insert(address, found.clone());
+        found
+    }
+
+    /// Where in the source the code at these addresses is, with calls in it and in other loops of the function.
+    fn turn(&self, addresses: &[Range<u64>], calls: &[u64], others: &[u64]) -> Turn {
         let mut chains: Vec<Vec<Place>> = Vec::new();
         for (lines, range) in
             self.lines.iter().flat_map(|lines| addresses.iter().map(move |range| (lines, range)))
@@ -350,7 +377,9 @@ impl Opened {
                 chains.push(self.places(start.saturating_add(1), &Place::default()));
             }
         }
-        let turn = Turn::of(&chains);
+        let [calls, others] =
+            [calls, others].map(|all| all.iter().map(|&call| self.chain(call)).collect::<Vec<_>>());
+        let turn = Turn::of(&chains, &calls, &others);
         let symbol = || Some(self.functions.name(addresses.first()?.start)?.0);
         Turn { function: turn.function.clone().or_else(symbol), ..turn }
     }

@@ -19,6 +19,8 @@ pub struct Code {
     blocks: Vec<Block>,
     /// The block that the function begins with.
     entry: usize,
+    /// Addresses of its calls.
+    calls: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -121,8 +123,12 @@ impl Code {
         for (bytes, start) in pieces {
             flows.extend(decode(bytes, *start, MOST_INSTRUCTIONS.saturating_sub(flows.len())));
         }
+        let is_call =
+            |(range, flow): &(Range<u64>, Flow)| matches!(flow, Flow::Call(_)).then_some(range.start);
+        let calls = flows.iter().filter_map(is_call).collect();
         settle(&mut flows, back);
-        Code::of(&flows, &pieces.iter().map(|(_, start)| *start).collect::<Vec<_>>(), entry)
+        let code = Code::of(&flows, &pieces.iter().map(|(_, start)| *start).collect::<Vec<_>>(), entry);
+        Code { calls, ..code }
     }
 
     fn of(flows: &[(Range<u64>, Flow)], pieces: &[u64], entry: u64) -> Code {
@@ -169,7 +175,7 @@ impl Code {
             };
             blocks.push(Block { addresses: start..range.end, next });
         }
-        Code { entry: block_at(entry).unwrap_or(0), blocks }
+        Code { entry: block_at(entry).unwrap_or(0), blocks, calls: Vec::new() }
     }
 
     /// The loops that all these addresses are in, the innermost first: the addresses of each.
@@ -216,6 +222,42 @@ impl Code {
         found
     }
 
+    /// The calls in loops that have nothing in common with this one. What is only left behind by a loop is not in one.
+    pub fn in_other_loops(&self, code: &[Range<u64>]) -> Vec<u64> {
+        let is_in = |block: &Block| code.iter().any(|range| range.contains(&block.addresses.start));
+        let mut left: Vec<bool> = self.blocks.iter().map(|block| !is_in(block)).collect();
+        // What nothing leads to any more, or what leads nowhere, is in no loop.
+        let mut from: Vec<Vec<usize>> = vec![Vec::new(); self.blocks.len()];
+        let (mut ins, mut outs) = (vec![0usize; self.blocks.len()], vec![0usize; self.blocks.len()]);
+        for at in (0..self.blocks.len()).filter(|&at| left[at]) {
+            for &next in self.blocks[at].next.iter().filter(|&&next| left[next]) {
+                from[next].push(at);
+                ins[next] += 1;
+                outs[at] += 1;
+            }
+        }
+        let mut open: Vec<usize> =
+            (0..self.blocks.len()).filter(|&at| left[at] && (ins[at] == 0 || outs[at] == 0)).collect();
+        while let Some(at) = open.pop() {
+            if !std::mem::replace(&mut left[at], false) {
+                continue;
+            }
+            for &next in &self.blocks[at].next {
+                ins[next] = ins[next].saturating_sub(1);
+                open.extend((left[next] && ins[next] == 0).then_some(next));
+            }
+            for &before in &from[at] {
+                outs[before] = outs[before].saturating_sub(1);
+                open.extend((left[before] && outs[before] == 0).then_some(before));
+            }
+        }
+        let block_of = |address: u64| {
+            let behind = self.blocks.partition_point(|block| block.addresses.start <= address);
+            behind.checked_sub(1).filter(|&at| self.blocks[at].addresses.contains(&address))
+        };
+        self.calls.iter().copied().filter(|&call| block_of(call).is_some_and(|block| left[block])).collect()
+    }
+
     /// How calls at these addresses follow each other within a part of the code: a loop, or all of the function.
     pub fn order(&self, addresses: &[u64], within: Option<&[Range<u64>]>) -> Order {
         let whole = self.blocks.first().map(|first| first.addresses.start);
@@ -249,6 +291,7 @@ impl Code {
         Order {
             in_loop: all.clone().map(|i| blocks[i].is_none_or(|block| ahead[i][block])).collect(),
             leads: all.clone().map(|i| all.clone().map(|j| leads(i, j)).collect()).collect(),
+            addresses: addresses.to_vec(),
             ways: Ways { next: self.ways(&inside, &entries, within.is_some()), blocks },
         }
     }
@@ -298,6 +341,7 @@ pub struct Order {
     pub in_loop: Vec<bool>,
     /// `leads[i][j]`: after the first the second may come.
     pub leads: Vec<Vec<bool>>,
+    addresses: Vec<u64>,
     ways: Ways,
 }
 
@@ -315,6 +359,15 @@ struct Step {
 }
 
 impl Order {
+    /// Whether the second may come after the first before the end. Within a block all is done in its order.
+    pub fn may_follow(&self, first: usize, second: usize) -> bool {
+        let blocks = &self.ways.blocks;
+        match first == second || blocks[first].is_some() && blocks[first] == blocks[second] {
+            true => self.in_loop[first] || self.addresses[first] < self.addresses[second],
+            false => self.leads[first][second],
+        }
+    }
+
     /// Whether every way from the beginning to the end passes one of these (by index).
     pub fn must_pass(&self, some: &[usize]) -> bool {
         let closed: Vec<usize> = some.iter().filter_map(|&at| self.ways.blocks[at]).collect();
@@ -416,10 +469,26 @@ mod tests {
         assert_eq!(order.leads[3], [false, false, false, true]);
         let passes = |some: &[usize]| order.must_pass(some);
         assert_eq!([passes(&[0]), passes(&[0, 1]), passes(&[3]), passes(&[])], [false, true, true, false]);
+        // In one block: 7 and 8 come in this order, unless it is in a loop.
+        let order = code.order(&[6, 7, 8], Some(&whole));
+        assert!(order.may_follow(1, 2) && !order.may_follow(2, 1) && !order.may_follow(1, 1));
+        assert!(order.may_follow(0, 0) && order.may_follow(0, 1) && !order.may_follow(1, 0));
         // Of all of it: 0 and what is after the loop.
         let order = code.order(&[0, 2, 9], None);
         assert_eq!(order.in_loop, [false, true, false]);
         assert!(order.must_pass(&[2]) && !order.must_pass(&[1]));
+    }
+
+    #[test]
+    fn calls_in_other_loops() {
+        // Loops from 1 to 2, from 4 to 7 and, on the way out of that, nothing but 9 and 10.
+        let mut code = code(". . <1 . . >9 . <4 ! . ^8");
+        code.calls = vec![0, 1, 3, 6, 9];
+        let inner = code.loops(&[6]).remove(0);
+        assert_eq!(code.in_other_loops(&inner), [1]);
+        let first = code.loops(&[1]).remove(0);
+        assert_eq!(code.in_other_loops(&first), [6]);
+        assert_eq!(code.in_other_loops(&[]), [1, 3, 6]);
     }
 
     #[test]

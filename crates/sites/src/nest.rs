@@ -12,7 +12,7 @@ pub struct Turn {
     /// The function that it is written in, which may be inlined in that of the frame.
     pub function: Option<String>,
     pub file: Option<String>,
-    /// The first and the last line that some code in it is of, within that function: the first is mostly that of `for`.
+    /// The line of `for`, mostly, and the last one that some code in it is of, within that function.
     pub lines: Option<(u32, u32)>,
     /// The module that its code is in, and the addresses there.
     pub module: u64,
@@ -20,8 +20,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// From what every piece of its code is called, outermost first.
-    pub(crate) fn of(chains: &[Vec<Place>]) -> Turn {
+    /// From what every piece of its code is called, outermost first, and the same of calls in it and in other loops.
+    pub(crate) fn of(chains: &[Vec<Place>], calls: &[Vec<Place>], others: &[Vec<Place>]) -> Turn {
         let chains = chains.iter().filter(|chain| !chain.is_empty());
         let Some(first) = chains.clone().next() else { return Turn::default() };
         // What is inlined into the loop is no part of where it is written; what all of it is inlined into is.
@@ -37,10 +37,23 @@ impl Turn {
         let place = &first[depth];
         let file = place.source.as_ref().map(|source| source.file.clone());
         // Line 0 is code of no line.
-        let lines = chains.filter_map(|chain| chain.get(depth)?.source.as_ref());
-        let lines: Vec<u32> =
-            lines.filter(|s| Some(&s.file) == file.as_ref() && s.line > 0).map(|s| s.line).collect();
-        let lines = lines.iter().min().copied().zip(lines.iter().max().copied());
+        let line = |chain: &Vec<Place>| {
+            let source = chain.get(depth)?.source.as_ref()?;
+            (Some(&source.file) == file.as_ref() && source.line > 0).then_some(source.line)
+        };
+        let all: Vec<u32> = chains.filter_map(line).collect();
+        // Optimizers bring code of other lines into a loop. It begins before its calls, and behind those of the loops
+        // before it.
+        let called = calls.iter().filter_map(line).min();
+        let is_here = |chain: &&Vec<Place>| {
+            let alike = |(a, b): (&Place, &Place)| a.function == b.function && a.source == b.source;
+            chain.get(depth).is_some_and(|own| own.function == place.function)
+                && chain.iter().zip(first).take(depth).all(alike)
+        };
+        let others = others.iter().filter(is_here).filter_map(line);
+        let before = others.filter(|line| called.is_some_and(|called| *line < called)).max();
+        let begins = all.iter().copied().filter(|line| before.is_none_or(|before| *line > before)).min();
+        let lines = begins.or(all.iter().min().copied()).zip(all.iter().max().copied());
         Turn { function: place.function.clone(), file, lines, ..Turn::default() }
     }
 }
@@ -106,7 +119,7 @@ mod tests {
         let chains: Vec<Vec<Place>> = chains.iter().map(|text| chain(text)).collect();
         let function = Some(function.into());
         let expected = Turn { function, file: Some("a.c".into()), lines: Some(lines), ..Turn::default() };
-        assert_eq!(Turn::of(&chains), expected);
+        assert_eq!(Turn::of(&chains, &[], &[]), expected);
     }
 
     #[test]
@@ -118,6 +131,21 @@ mod tests {
         // Inlined twice in one loop: the loop is outside.
         check(&["main:40 run:5", "main:41 run:7"], "main", (40, 41));
         check(&["main:10", "main:0"], "main", (10, 10));
-        assert_eq!(Turn::of(&[]), Turn::default());
+        assert_eq!(Turn::of(&[], &[], &[]), Turn::default());
+    }
+
+    /// Line 5 was moved into the loop from another one, line 14 is the last of it.
+    #[test]
+    fn a_loop_begins_behind_those_before_it() {
+        let chains = ["main:5", "main:10", "main:12", "main:14 see:3"].map(chain);
+        let first = |calls: &[&str], others: &[&str]| {
+            let [calls, others] =
+                [calls, others].map(|all| all.iter().map(|text| chain(text)).collect::<Vec<_>>());
+            Turn::of(&chains, &calls, &others).lines
+        };
+        assert_eq!(first(&["main:12"], &["main:4", "main:7", "main:20"]), Some((10, 14)));
+        assert_eq!(first(&["main:14 see:3"], &["main:7", "other:11", "main:0"]), Some((10, 14)));
+        assert_eq!(first(&["main:12"], &["main:20"]), Some((5, 14)));
+        assert_eq!(first(&["main:12"], &[]), Some((5, 14)));
     }
 }

@@ -10,14 +10,14 @@ use super::place::call_site;
 use super::tree::Tree;
 use crate::human::thousands;
 
-/// With fewer ranks than these any number may be theirs.
-const FEWEST: u32 = 4;
-/// With fewer than these it may still be that of the neighbours on a grid, where nothing but the number tells.
-const MANY: u32 = 8;
+/// With fewer ranks than these any number may be theirs, such as that of the neighbours on a grid.
+const FEWEST: u32 = 8;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flag {
     pub node: usize,
+    /// Which call it is.
+    pub who: String,
     /// All of it, as a sentence.
     pub text: String,
 }
@@ -38,10 +38,8 @@ pub fn flags(
         let Some(symbol) = tree.nodes[node].symbol().filter(|_| tree.nodes[node].runs() > 0) else {
             continue;
         };
-        let text = flag(bundle, names, tree, ranks, node, symbol, of);
-        if let Some(text) = text.filter(|text| found.iter().all(|known: &Flag| known.text != *text)) {
-            found.push(Flag { node, text });
-        }
+        let flag = flag(bundle, names, tree, ranks, node, symbol, of);
+        found.extend(flag.filter(|flag| found.iter().all(|known: &Flag| known.who != flag.who)));
     }
     found
 }
@@ -54,23 +52,23 @@ fn flag(
     node: usize,
     symbol: u32,
     of: &dyn Fn(u32) -> Vec<Param>,
-) -> Option<String> {
+) -> Option<Flag> {
     let function = tree.function(symbol)?;
     let site = call_site(bundle, names, symbol).and_then(|places| places.last().map(|p| format!(" at {p}")));
     let who = format!("{}{}", function.name, site.unwrap_or_default());
+    let flag = |what: String| Some(Flag { node, who: who.clone(), text: format!("{who} {what}") });
     let params = of(symbol);
     // Arrays of requests, as long as one of the parameters says.
     let handles =
         function.params.iter().find(|p| p.kind == Kind::Handle(Class::Request) && !p.len.is_empty());
-    if ranks >= MANY
-        && let Some([Len::Param(count)]) = handles.map(|p| p.len)
+    if let Some([Len::Param(count)]) = handles.map(|p| p.len)
         && let Some(Param { is: Is::Numbers(numbers), .. }) =
             params.iter().find(|p| p.name == function.params[usize::from(*count)].name)
         && let Some((number, some)) = suspicious(numbers, ranks)
     {
         let some = if some == tree.ranks { String::new() } else { format!(" (on {})", on(&some)) };
-        return Some(format!(
-            "{who} has {} requests{some}, {}: consider a collective",
+        return flag(format!(
+            "has {} requests{some}, {}: consider a collective",
             thousands(number),
             as_many(number, ranks)
         ));
@@ -97,8 +95,8 @@ fn flag(
             if let Some(turns) = turns {
                 let all = turns.ranks == tree.ranks;
                 let some = if all { String::new() } else { format!(" (on {})", on(&turns.ranks)) };
-                return Some(format!(
-                    "{who} is made {} times in a row{some}, {}: consider a collective",
+                return flag(format!(
+                    "is made {} times in a row{some}, {}: consider a collective",
                     thousands(turns.high),
                     as_many(turns.high, ranks)
                 ));
@@ -112,7 +110,7 @@ fn flag(
     let array = params.iter().find(|p| p.name == array.name)?;
     let Is::Array { length: Some(length), .. } = &array.is else { return None };
     let (number, _) = suspicious(length, ranks).filter(|(number, _)| *number == u64::from(ranks))?;
-    Some(format!("{who} takes arrays of {} entries, as many as there are ranks", thousands(number)))
+    flag(format!("takes arrays of {} entries, as many as there are ranks", thousands(number)))
 }
 
 /// A number that all calls of some ranks have, and that is the number of ranks or nearly so.

@@ -6,7 +6,8 @@
 //! the nodes that follow are within it. Both have `times`: for each list of ranks `ranks`, `reached` (how often its place
 //! is), `runs`, `low`, `high`, `known` (`all` of it; the `mean`, which is between low and high; `each` time it runs at all, but not
 //! how often it was reached; only the `total`; a loop runs `at least` that often) and `vector`, all of its times in the notation of the papers; what repeats may have `at`. `loops`
-//! are those of the `source`, or as they are `folded` if the code is not at hand.
+//! are those of the `source`, or as they are `folded` if the code is not at hand. `steps` are time steps if their loops hold
+//! `most` of the calls, and else the largest repetition.
 
 use std::io::Write;
 
@@ -52,6 +53,7 @@ fn kind(trace: &Trace, names: &dyn Names, view: &View, out: &mut String) {
         None => object.key("steps").push_str("null"),
         Some(found) => {
             let mut steps = Object::new(object.key("steps"));
+            steps.plain("most", found.hold_most());
             steps.plain("calls", found.calls).plain("all_calls", found.all_calls);
             json::array(&found.loops, steps.key("loops"), |(node, count, ranks), out| {
                 let mut one = Object::new(out);

@@ -6,6 +6,7 @@
 mod chronology;
 mod events;
 mod flags;
+mod follows;
 mod json;
 mod params;
 mod place;
@@ -14,6 +15,7 @@ mod steps;
 mod text;
 mod together;
 mod tree;
+mod turns;
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -54,6 +56,8 @@ struct View<'a> {
     /// By node.
     places: Vec<Option<Where>>,
     steps: Option<Steps>,
+    /// What the other view says of the steps, if that is something else.
+    other: Option<String>,
     flags: Vec<flags::Flag>,
     comms: Comms,
     /// Calls on all ranks.
@@ -69,14 +73,34 @@ impl<'a> View<'a> {
         options: &Options,
     ) -> Result<View<'a>, Error> {
         let bundle = &trace.bundle;
-        let mut tree = Tree::new(bundle, cohort, options.rank)?;
-        let mut places = place::locate(bundle, names, &tree);
-        if !options.folded
-            && let Some(found) = source::by_source(bundle, names, &tree, &places)
-        {
-            (tree, places) = found;
-        }
+        let tree = Tree::new(bundle, cohort, options.rank)?;
+        let places = place::locate(bundle, names, &tree);
         let steps = steps::steps(bundle, names, &tree, &places);
+        let found = source::by_source(bundle, names, &tree, &places);
+        let (mut shown, mut other) = ((tree, places, steps), None);
+        if let Some((tree, places)) = found {
+            let steps = steps::steps(bundle, names, &tree, &places);
+            let mut source = (tree, places, steps);
+            if !options.folded {
+                std::mem::swap(&mut shown, &mut source);
+            }
+            let (_, places, steps) = &source;
+            let finding = |(_, places, steps): &(Tree, Vec<Option<Where>>, Option<Steps>)| {
+                let each = steps.iter().flat_map(|steps| &steps.loops);
+                let each = each.map(|(node, count, ranks)| {
+                    let place = places[*node].as_ref().map(ToString::to_string);
+                    (count.steps, count.at_least, place, ranks.clone())
+                });
+                each.collect::<Vec<_>>()
+            };
+            if finding(&shown) != finding(&source) {
+                other = Some(match steps {
+                    None => "none".to_string(),
+                    Some(steps) => text::finding(&source.0.ranks, places, steps),
+                });
+            }
+        }
+        let (tree, places, steps) = shown;
         let mut view = View {
             comms: Comms::of(bundle, &tree),
             calls: tree.nodes.iter().filter(|b| !b.is_loop()).map(Branch::runs).fold(0, u64::saturating_add),
@@ -84,6 +108,7 @@ impl<'a> View<'a> {
             world: trace.meta.ranks,
             places,
             steps,
+            other,
             flags: Vec::new(),
             params: RefCell::default(),
         };

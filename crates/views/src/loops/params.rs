@@ -21,6 +21,8 @@ const LOOKED_AT: u64 = 1 << 14;
 const ROUND: usize = 4;
 /// So many values are listed with the ranks that have them.
 const LISTED: usize = 3;
+/// So many numbers of an array are.
+const SHOWN: usize = 8;
 /// Of more ranks than these, one in so many is looked at.
 const RANKS: u64 = 1 << 12;
 
@@ -61,6 +63,8 @@ pub enum Pattern {
     },
     /// These, again and again.
     Round(Vec<i64>),
+    /// An array of these, the same in each call.
+    Array(Vec<i64>),
     Range {
         low: i64,
         high: i64,
@@ -92,7 +96,7 @@ impl Pattern {
         match self {
             Pattern::Constant(value) => (*value, *value),
             Pattern::Stride { start, last, .. } => (*start.min(last), *start.max(last)),
-            Pattern::Round(all) => {
+            Pattern::Round(all) | Pattern::Array(all) => {
                 (all.iter().copied().min().unwrap_or(0), all.iter().copied().max().unwrap_or(0))
             }
             Pattern::Range { low, high } => (*low, *high),
@@ -113,6 +117,9 @@ impl Pattern {
             Pattern::Round(all) => {
                 Pattern::Round(all.iter().map(|value| shift(*value)).collect::<Option<_>>()?)
             }
+            Pattern::Array(all) => {
+                Pattern::Array(all.iter().map(|value| shift(*value)).collect::<Option<_>>()?)
+            }
             Pattern::Range { low, high } => Pattern::Range { low: shift(*low)?, high: shift(*high)? },
         })
     }
@@ -126,8 +133,27 @@ impl Pattern {
                 let all: Vec<String> = all.iter().map(|value| one(*value)).collect();
                 format!("{} in turn", all.join(" "))
             }
+            Pattern::Array(all) => {
+                let some = all.iter().take(SHOWN).map(|value| one(*value)).collect::<Vec<_>>().join(" ");
+                match all.len() > SHOWN {
+                    true => format!("{some} ..."),
+                    false => some,
+                }
+            }
             Pattern::Range { low, high } => format!("varies: {}..{}", one(*low), one(*high)),
         }
+    }
+
+    /// Of arrays of so many each, one after the other.
+    fn of_arrays(stream: &Stream, n: u64, each: u64) -> Option<Pattern> {
+        let plain = Pattern::of(stream, n)?;
+        let each = usize::try_from(each).ok().filter(|each| *each > 1 && n <= LOOKED_AT);
+        let Some(each) = each.filter(|_| !matches!(plain, Pattern::Constant(_))) else { return Some(plain) };
+        let all: Vec<i64> = stream.iter().take(n as usize).collect();
+        let same = all.chunks(each).all(|array| *array == all[..each]);
+        // A stride says more than the first of its numbers.
+        let longer = all.len() == each && matches!(plain, Pattern::Stride { .. });
+        Some(if same && !longer { Pattern::Array(all[..each].to_vec()) } else { plain })
     }
 }
 
@@ -149,7 +175,13 @@ pub fn params(bundle: &Bundle, tree: &Tree, comms: &Comms, world: u32, symbol: u
     let ranks = tree.occurrences(symbol, RANKS);
     let numbers = |lane: u16, lengths: Option<&HashMap<u32, u64>>| -> Numbers {
         let Some(lane) = lanes.get(usize::from(lane)) else { return Vec::new() };
-        let count = |rank: u32, calls: u64| lengths.map_or(calls, |all| all.get(&rank).copied().unwrap_or(0));
+        // How many there are in all, and in each array.
+        let count = |rank: u32, calls: u64| {
+            let Some(all) = lengths.map(|all| all.get(&rank).copied().unwrap_or(0)) else {
+                return (calls, 1);
+            };
+            (all, all.checked_div(calls).filter(|each| each.checked_mul(calls) == Some(all)).unwrap_or(1))
+        };
         by_rank(bundle, lane, ranks.iter().map(|&(rank, calls)| (rank, count(rank, calls))))
     };
     let total = |lane: u16| -> HashMap<u32, u64> {
@@ -230,11 +262,12 @@ fn matters(kind: Kind) -> bool {
     )
 }
 
-fn by_rank(bundle: &Bundle, lane: &Lane, ranks: impl Iterator<Item = (u32, u64)>) -> Numbers {
+fn by_rank(bundle: &Bundle, lane: &Lane, ranks: impl Iterator<Item = (u32, (u64, u64))>) -> Numbers {
     let mut found: BTreeMap<Pattern, Vec<u32>> = BTreeMap::new();
-    let mut same: HashMap<u64, Option<Pattern>> = HashMap::new();
+    let mut same: HashMap<(u64, u64), Option<Pattern>> = HashMap::new();
     for (rank, count) in ranks {
-        let pattern = || bundle.stream_of(lane, rank).and_then(|stream| Pattern::of(&stream, count));
+        let stream = || bundle.stream_of(lane, rank);
+        let pattern = || Pattern::of_arrays(&*stream()?, count.0, count.1);
         let pattern = match lane {
             Lane::Same { .. } => same.entry(count).or_insert_with(pattern).clone(),
             Lane::Varied(_) => pattern(),
@@ -279,9 +312,41 @@ pub fn text(kind: Kind, numbers: &Numbers, world: Option<i64>) -> String {
     }
 }
 
-/// `rank 3`, `ranks 0-14:2`
+/// Lists of more pieces than these are written as short as they can be.
+const PIECES: usize = 6;
+
+/// `rank 3`, `ranks 0,2,4`, and where that is long `ranks 0-14:2`.
 pub fn on(ranks: &RankList) -> String {
-    format!("{} {ranks}", if ranks.len() == 1 { "rank" } else { "ranks" })
+    let one = if ranks.len() == 1 { "rank" } else { "ranks" };
+    let short = ranks.to_string();
+    if !is_notation(&short) {
+        return format!("{one} {short}");
+    }
+    let mut pieces: Vec<(u32, u32)> = Vec::new();
+    for rank in ranks.iter() {
+        let full = pieces.len() == PIECES;
+        match pieces.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(rank) => *last = rank,
+            _ if full => return format!("{one} {short}"),
+            _ => pieces.push((rank, rank)),
+        }
+    }
+    let piece = |(first, last): &(u32, u32)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    format!("{one} {}", pieces.iter().map(piece).collect::<Vec<_>>().join(","))
+}
+
+/// A list of ranks has more than single ones and such from one to another.
+fn is_notation(list: &str) -> bool {
+    list.contains([':', '+'])
+}
+
+/// Whether a text has lists of ranks that want to be explained.
+pub fn has_notation(text: &str) -> bool {
+    let lists = text.split("ranks ").skip(1).filter_map(|rest| rest.split([' ', '\n']).next());
+    lists.into_iter().any(|list| list.starts_with(|c: char| c.is_ascii_digit()) && is_notation(list))
 }
 
 /// Ranks and the number that each has, if each has one.
@@ -334,12 +399,17 @@ fn linear(kind: Kind, numbers: &[(Pattern, RankList)]) -> Option<String> {
     }
     // A peer is told from the caller on.
     let slope = if matches!(kind, Kind::Peer(_)) { slope + 1 } else { slope };
-    let times = match slope {
+    let times = match slope.unsigned_abs() {
         0 => return Some(start.to_string()),
         1 => "rank".to_string(),
-        _ => format!("{slope}*rank"),
+        slope => format!("{slope}*rank"),
     };
-    Some(if start == 0 { times } else { format!("{times}{start:+}") })
+    Some(match (slope > 0, start) {
+        (true, 0) => times,
+        (true, _) => format!("{times}{start:+}"),
+        (false, 0) => format!("-{times}"),
+        (false, _) => format!("{start}-{times}"),
+    })
 }
 
 impl Param {
@@ -387,6 +457,34 @@ mod tests {
         assert_eq!(Pattern::of(&stream(&[1]), 0), None);
     }
 
+    /// An array that is the same in each call does not vary.
+    #[test]
+    fn arrays() {
+        let check = |values: &[i64], each: u64, expected: &str| {
+            let pattern = Pattern::of_arrays(&stream(values), values.len() as u64, each).unwrap();
+            assert_eq!(pattern.text(Kind::Int), expected, "{values:?}");
+        };
+        check(&[4, 4, 4, 4], 2, "4");
+        check(&[1, 7], 2, "1 7");
+        check(&[1, 7, 3, 64, 2].repeat(3), 5, "1 7 3 64 2");
+        check(&[1, 7, 3, 64, 2, 1, 7, 3, 64, 9], 5, "varies: 1..64");
+        check(&[0, 2, 4, 6, 8, 10, 12, 14, 16, 18], 10, "0 to 18 by 2");
+        check(&[9, 2, 4, 6, 8, 10, 12, 14, 16, 18], 10, "9 2 4 6 8 10 12 14 ...");
+        check(&[1, 7, 3], 1, "varies: 1..7");
+    }
+
+    #[test]
+    fn ranks_in_words() {
+        let check = |ranks: &[u32], expected: &str| assert_eq!(on(&RankList::from_sorted(ranks)), expected);
+        check(&[3], "rank 3");
+        check(&[0, 1, 2, 7], "ranks 0-2,7");
+        check(&[0, 2, 4], "ranks 0,2,4");
+        check(&[0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14], "ranks 0-2,4-6,8-10,12-14");
+        check(&(0..40).step_by(2).collect::<Vec<_>>(), "ranks 0-38:2");
+        assert!(has_notation("on ranks 0-38:2  at x") && has_notation("ranks 0-2+4x4\n"));
+        assert!(!has_notation("ranks 0-2,7 at a.c:3 in b") && !has_notation("all ranks +1:3"));
+    }
+
     fn numbers(all: &[(i64, &[u32])]) -> Numbers {
         all.iter().map(|(value, ranks)| (Pattern::Constant(*value), RankList::from_sorted(ranks))).collect()
     }
@@ -420,7 +518,7 @@ mod tests {
         assert_eq!(text(Kind::Int, &numbers(&each), None), "3*rank+10");
         // All to rank 0, or to the one on the other side.
         let to = |f: fn(i64) -> i64| (0..4).map(|r| (f(r) - r, [r as u32])).collect::<Vec<_>>();
-        for (to, expected) in [(to(|_| 0), "0"), (to(|r| 3 - r), "-1*rank+3"), (to(|r| 2 * r), "2*rank")] {
+        for (to, expected) in [(to(|_| 0), "0"), (to(|r| 3 - r), "3-rank"), (to(|r| 2 * r), "2*rank")] {
             let to: Vec<(i64, &[u32])> = to.iter().map(|(v, r)| (*v, &r[..])).collect();
             check(&to, Some(8), expected);
         }

@@ -2,7 +2,8 @@
 //!
 //! Folding sees calls, and `for` has none: one loop in which something else is done every tenth time looks like two. Where
 //! the machine code of all that called is at hand, it says which loops a call is in, and mostly also how often each was
-//! gone around ([`Finder::around`]): that many times, whatever the fold looks like, a call in it was or was not made.
+//! gone around ([`Finder::around`]): that many times, whatever the fold looks like, a call in it was or was not made. Where
+//! no call must be made in each turn, turns are told apart by the order of the calls ([`Ways`]).
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -14,10 +15,12 @@ use refrain_fold::loops::Node;
 use refrain_fold::ranks::RankList;
 use refrain_sites::{Around, Names, Turn, nest};
 
+use super::follows::{Follows, Pair};
 use super::place::{Where, stack};
 use super::steps::Finder;
 use super::together::Together;
 use super::tree::{Branch, Known, Tree, Turns};
+use super::turns::{Made, Ways, begun, twins};
 
 /// A loop: all that its function was called from, and its code in that function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,6 +42,8 @@ struct Loop {
     id: Id,
     turn: Turn,
     place: Where,
+    /// Its code is not gone around as often as the source: some turns are copies beside it, or it begins in the middle.
+    copied: bool,
     /// By kind of ranks.
     counts: Vec<Count>,
 }
@@ -47,8 +52,12 @@ struct Loop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Count {
     times: u64,
+    /// In how many turns of what is around it, if the order of the calls was looked at.
+    entered: Option<u64>,
     /// Perhaps it was more often.
     at_least: bool,
+    /// Turns are those that calls tell apart: the code may have gone around without any.
+    by_order: bool,
 }
 
 enum Item {
@@ -85,14 +94,27 @@ pub fn by_source<'a>(
     let mut symbols: Vec<u32> = tree.events_made().collect();
     symbols.sort_unstable();
     symbols.dedup();
-    let mut source = Source { loops: Vec::new(), known: HashMap::new(), bodies: BTreeMap::new() };
-    for &symbol in &symbols {
-        source.add(names, symbol, &stack(bundle, symbol))?;
+    let mut source = Source::default();
+    let mut stacks: HashMap<u32, Vec<Frame>> =
+        symbols.iter().map(|&symbol| (symbol, stack(bundle, symbol))).collect();
+    let twins = twins(names, stacks.values().map(Vec::as_slice));
+    let mut moved: Vec<u32> = Vec::new();
+    for (&symbol, stack) in &mut stacks {
+        let copies = stack.iter_mut().filter_map(|frame| Some((twins.get(frame)?, frame)));
+        if copies.map(|(twin, frame)| *frame = *twin).count() > 0 {
+            moved.push(symbol);
+        }
     }
+    for &symbol in &symbols {
+        source.add(names, symbol, &stacks[&symbol])?;
+    }
+    moved.iter().for_each(|&symbol| source.is_copied(symbol));
     let finder = Finder::new(bundle, names, tree, places);
     let made = tree.calls();
     let fold = Fold::new(bundle, tree, places);
-    source.count(&finder, &made);
+    let turns = source.turns(names, &stacks, tree);
+    let polls = symbols.iter().map(|&symbol| (symbol, tree.polls(bundle, symbol))).collect();
+    source.count(&finder, &made, &turns, &polls);
     let positions = positions(bundle, names, tree, &symbols);
     let mut firsts: Vec<Option<u32>> = vec![None; source.loops.len()];
     // Inner loops have higher numbers.
@@ -112,7 +134,9 @@ pub fn by_source<'a>(
     };
     grown.body(None, None)?;
     let Grown { nodes, places, .. } = grown;
-    Some((tree.with_nodes(nodes), places))
+    let by_order = |this: &Loop| this.counts.iter().any(|count| count.by_order && count.times > 1);
+    let by_order = source.loops.iter().any(by_order);
+    Some((tree.with_nodes(nodes, by_order), places))
 }
 
 fn positions(bundle: &Bundle, names: &dyn Names, tree: &Tree, symbols: &[u32]) -> HashMap<u32, Position> {
@@ -174,9 +198,15 @@ impl<'t, 'a> Fold<'t, 'a> {
     }
 }
 
+/// By loop: its turns, and how often it was entered.
+type Turned = Vec<(u64, u64)>;
+
+#[derive(Default)]
 struct Source {
     loops: Vec<Loop>,
     known: HashMap<Id, usize>,
+    /// By symbol, the loops around it, the outermost first.
+    paths: HashMap<u32, Vec<usize>>,
     /// What stands in each loop, and outside.
     bodies: BTreeMap<Option<usize>, Vec<Item>>,
 }
@@ -187,7 +217,7 @@ impl Source {
         if stack.is_empty() || stack.iter().any(|frame| names.function(*frame).is_none()) {
             return None;
         }
-        let mut parent = None;
+        let mut path = Vec::new();
         for around in nest(names, &[stack.to_vec()]).into_iter().rev() {
             let Around::Loop { depth, turn } = around else { return None };
             let id = Id::new(stack, depth, &turn);
@@ -195,48 +225,122 @@ impl Source {
             let this = *self.known.entry(id.clone()).or_insert(next);
             if this == next {
                 let place = Where::of_loop(names, stack, depth, &turn);
-                self.loops.push(Loop { id, turn, place, counts: Vec::new() });
-                self.bodies.entry(parent).or_default().push(Item::Loop(this));
+                self.loops.push(Loop { id, turn, place, copied: false, counts: Vec::new() });
+                self.bodies.entry(path.last().copied()).or_default().push(Item::Loop(this));
             }
-            parent = Some(this);
+            path.push(this);
         }
-        self.bodies.entry(parent).or_default().push(Item::Call(symbol));
+        self.bodies.entry(path.last().copied()).or_default().push(Item::Call(symbol));
+        self.paths.insert(symbol, path);
         Some(())
+    }
+
+    /// A call of it stands for a copy.
+    fn is_copied(&mut self, symbol: u32) {
+        for &this in self.paths.get(&symbol).into_iter().flatten() {
+            self.loops[this].copied = true;
+        }
+    }
+
+    /// By kind of ranks, the turns that the order of the calls tells apart.
+    fn turns(
+        &mut self,
+        names: &dyn Names,
+        stacks: &HashMap<u32, Vec<Frame>>,
+        tree: &Tree,
+    ) -> Vec<Option<Turned>> {
+        let stack = |symbol: u32| stacks.get(&symbol).map_or(&[][..], Vec::as_slice);
+        let made = |symbol: u32| Made {
+            stack: stack(symbol),
+            function: tree.function(symbol).map_or(0, |function| function.id),
+        };
+        let mut ways = Ways::new(names, self.paths.keys().map(|&symbol| stack(symbol)));
+        let mut parts: Vec<Option<usize>> = vec![None; self.loops.len()];
+        for (&symbol, path) in &self.paths {
+            for &this in path {
+                let Loop { id, turn, .. } = &self.loops[this];
+                let frame = stack(symbol).get(id.outer.len());
+                parts[this] = parts[this].or_else(|| ways.of_loop(*frame?, turn));
+            }
+        }
+        for (this, part) in self.loops.iter_mut().zip(&parts) {
+            this.copied |= part.is_some_and(|part| ways.is_turned(part));
+        }
+        let is_new_turn = |this: usize, before: u32, call: u32| {
+            let depth = self.loops[this].id.outer.len();
+            parts[this].is_some_and(|part| ways.is_new_turn(part, depth, made(before), made(call)))
+        };
+        // Kinds of ranks have most pairs of calls in common.
+        let mut known: HashMap<Pair, Vec<(usize, bool)>> = HashMap::new();
+        let mut count = |follows: Follows| {
+            let mut turned = vec![(0u64, 0u64); self.loops.len()];
+            for (pair, times) in follows {
+                let begun =
+                    known.entry(pair).or_insert_with(|| begun(&self.paths, pair, &is_new_turn).collect());
+                for &(this, entered) in begun.iter() {
+                    let (turns, entries) = &mut turned[this];
+                    *turns = turns.saturating_add(times);
+                    *entries = entries.saturating_add(if entered { times } else { 0 });
+                }
+            }
+            turned
+        };
+        tree.follows().into_iter().map(|follows| follows.map(&mut count)).collect()
     }
 
     fn items(&self, body: Option<usize>) -> &[Item] {
         self.bodies.get(&body).map_or(&[], Vec::as_slice)
     }
 
-    /// How often each loop was gone around, the inner ones first.
-    fn count(&mut self, finder: &Finder, made: &[HashMap<u32, u64>]) {
+    /// How often each loop was gone around, the inner ones first. `polls`: how often a call was made and found nothing,
+    /// beside those that count as calls.
+    fn count(
+        &mut self,
+        finder: &Finder,
+        made: &[HashMap<u32, u64>],
+        turns: &[Option<Turned>],
+        polls: &HashMap<u32, Vec<u64>>,
+    ) {
         for this in (0..self.loops.len()).rev() {
-            let Loop { id, turn, .. } = &self.loops[this];
+            let Loop { id, turn, copied, .. } = &self.loops[this];
             let counts = made.iter().enumerate().map(|(kind, made)| {
-                let each = self.items(Some(this)).iter().map(|item| match item {
-                    Item::Call(symbol) => made.get(symbol).copied().unwrap_or(0),
-                    Item::Loop(inner) => u64::from(self.loops[*inner].counts[kind].times > 0),
+                let items = || self.items(Some(this)).iter();
+                let called = items().filter_map(|item| match item {
+                    Item::Call(symbol) => made.get(symbol).copied(),
+                    Item::Loop(_) => None,
                 });
-                // No call in it is made twice in one turn.
-                let least = each.max().unwrap_or(0);
-                let around = finder.around(&id.outer, turn, made).filter(|_| least > 0);
-                let least = around.map_or(least, |around| around.times.max(least));
-                match around.filter(|around| around.sure && around.times == least) {
-                    Some(around) => Count { times: around.times, at_least: false },
-                    None => Count { times: least, at_least: least > 0 },
-                }
+                let called = called.max().unwrap_or(0);
+                let entered = items().filter_map(|item| match item {
+                    Item::Call(_) => None,
+                    Item::Loop(inner) => {
+                        let Count { times, entered, .. } = self.loops[*inner].counts[kind];
+                        Some(entered.unwrap_or(u64::from(times > 0)))
+                    }
+                });
+                let told = turns[kind].as_ref().map(|turned| turned[this]);
+                let turned = told.map_or(0, |told| told.0);
+                // No call in it is made twice in one turn, and no loop is come to twice.
+                let least = called.max(entered.max().unwrap_or(0)).max(turned);
+                let around = finder.around(&id.outer, turn, made).filter(|_| least > 0 && !copied);
+                // Calls that each turn makes go before their order: a frame that is gone makes it look like another.
+                let least = if around.is_some_and(|around| around.sure) { called } else { least };
+                let times = around.map_or(least, |around| around.times.max(least));
+                // Turns that polled and found nothing are not among the calls.
+                let polled = |item: &Item| matches!(item, Item::Call(symbol) if polls[symbol][kind] > 0);
+                let polled = items().any(polled);
+                let sure = !polled && around.is_some_and(|around| around.sure && around.times == times);
+                let by_order = !polled && !sure && times > 0 && turned == times;
+                let entered = told.map(|told| told.1);
+                Count { times, entered, at_least: times > 0 && !sure && !by_order, by_order }
             });
             let counts = counts.collect();
             self.loops[this].counts = counts;
         }
     }
 
-    /// It was hardly one: nothing is known to have been done in it twice, or nobody can say how often it runs and all
-    /// there is in it is another loop.
+    /// It was hardly one: nothing is known to have been done in it twice.
     fn is_shell(&self, this: usize) -> bool {
-        let (body, counts) = (self.items(Some(this)), &self.loops[this].counts);
-        counts.iter().all(|count| count.times <= 1)
-            || matches!(body, [Item::Loop(_)]) && counts.iter().any(|count| count.at_least)
+        self.loops[this].counts.iter().all(|count| count.times <= 1)
     }
 }
 
@@ -291,7 +395,7 @@ impl Grown<'_, '_> {
     }
 
     fn reached(&self, outer: Option<usize>, kind: usize) -> Count {
-        let once = Count { times: 1, at_least: false };
+        let once = Count { times: 1, ..Count::default() };
         outer.map_or(once, |outer| self.source.loops[outer].counts[kind])
     }
 
@@ -315,14 +419,14 @@ impl Grown<'_, '_> {
     fn loop_turns(&self, this: usize, outer: Option<usize>) -> Vec<Turns> {
         let mut turns = Together::new();
         for (kind, ranks) in self.tree.alike.iter().enumerate() {
-            let Count { times: runs, at_least } = self.source.loops[this].counts[kind];
+            let Count { times: runs, entered, at_least, .. } = self.source.loops[this].counts[kind];
             let reached = self.reached(outer, kind);
             if reached.times == 0 {
                 continue;
             }
             // The fold knows more if it has this loop, and no other like it.
             let seen = self.fold.turns(&self.source.loops[this].id, ranks).filter(|seen| seen.runs == runs);
-            let entered = seen.and_then(|seen| seen.entered);
+            let entered = seen.and_then(|seen| seen.entered).or(entered.filter(|_| !reached.at_least));
             let seen = seen.filter(|seen| seen.reached == reached.times);
             let mean = (runs / reached.times, runs.div_ceil(reached.times));
             let ((low, high), known, vector) = match seen {
@@ -376,7 +480,7 @@ mod tests {
 
     #[test]
     fn loops_at_the_same_place_of_two_libraries_are_two() {
-        let mut source = Source { loops: Vec::new(), known: HashMap::new(), bodies: BTreeMap::new() };
+        let mut source = Source::default();
         let calls = [(2, 212), (3, 212), (2, 265), (3, 213)];
         for (symbol, (module, offset)) in (0..).zip(calls) {
             let stack = [Frame { module: 1, offset: 105 }, Frame { module, offset }];

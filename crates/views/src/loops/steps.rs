@@ -1,7 +1,7 @@
 //! The loop over time steps: the outermost loop with repeated calls that holds most of them (001, section 5.3).
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -21,6 +21,13 @@ pub struct Steps {
     /// Calls in these loops, and in all.
     pub calls: u64,
     pub all_calls: u64,
+}
+
+impl Steps {
+    /// Most calls are in them: else they are only what is repeated most.
+    pub fn hold_most(&self) -> bool {
+        self.calls > self.all_calls / 2
+    }
 }
 
 /// So many steps: those in the loop, each turn of which may be a round of several, and some before or after it.
@@ -57,9 +64,10 @@ const FEW: u64 = 8;
 /// `places`: where the loops are, by node.
 pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<Where>]) -> Option<Steps> {
     let finder = Finder::new(bundle, names, tree, places);
+    let polled = polled(bundle, tree);
     let mut loops: Together<(usize, Count)> = Together::new();
     let (mut calls, mut all_calls) = (0u64, 0u64);
-    for (ranks, each) in tree.alike.iter().zip(tree.calls()) {
+    for ((kind, ranks), each) in tree.alike.iter().enumerate().zip(tree.calls()) {
         let Some(rank) = ranks.iter().next() else { continue };
         // Calls of all nodes before each.
         let mut before = vec![0u128];
@@ -72,12 +80,14 @@ pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<W
         let of_all = |calls: u64| calls.saturating_mul(ranks.len());
         all_calls = all_calls.saturating_add(of_all(tree.body(None).map(made).fold(0, u64::saturating_add)));
         let repeats = |node: &usize| tree.turns_on(*node, rank).is_some_and(|turns| turns.high > 1);
-        // Of those with as many calls the last one seen is the outermost.
-        let outermost = (0..tree.nodes.len()).rev().filter(repeats).max_by_key(|&node| made(node));
+        // A loop that asks whether something has happened takes no steps. Of those with as many calls the last one seen
+        // is the outermost.
+        let is_step = |node: &usize| repeats(node) && !polled[kind].contains(node);
+        let outermost = (0..tree.nodes.len()).rev().filter(is_step).max_by_key(|&node| made(node));
         let Some(mut node) = outermost else { continue };
         // A loop over the commands of an input is not it, if one of them is where all is done.
         let within = |node: usize| {
-            let most = |inner: &usize| repeats(inner) && made(*inner) >= made(node) / 2;
+            let most = |inner: &usize| is_step(inner) && made(*inner) >= made(node) / 2;
             let mut inner = (node + 1..tree.nodes[node].end).filter(most);
             inner.find(|&inner| finder.is_rare(node, inner, rank, &each))
         };
@@ -91,6 +101,20 @@ pub fn steps(bundle: &Bundle, names: &dyn Names, tree: &Tree, places: &[Option<W
         loops.finish().into_iter().map(|((node, count), ranks)| (node, count, ranks)).collect();
     loops.sort_by_key(|(_, _, ranks)| ranks.iter().next());
     (!loops.is_empty()).then_some(Steps { loops, calls, all_calls })
+}
+
+/// By kind of ranks, the loops (and calls in a row) that polled and found nothing.
+fn polled(bundle: &Bundle, tree: &Tree) -> Vec<HashSet<usize>> {
+    let mut found: Vec<HashSet<usize>> = vec![HashSet::new(); tree.alike.len()];
+    for (node, branch) in tree.nodes.iter().enumerate() {
+        let Some(symbol) = branch.symbol().filter(|_| branch.runs() > 0) else { continue };
+        for (found, polls) in found.iter_mut().zip(tree.polls(bundle, symbol)) {
+            if polls > 0 {
+                found.extend([Some(node), branch.parent].into_iter().flatten());
+            }
+        }
+    }
+    found
 }
 
 /// Which calls are the same call of the source: the same function from the same place, however deep a recursion is.

@@ -10,9 +10,9 @@ use refrain_fold::ranks::RankList;
 use refrain_sites::Names;
 use refrain_tracefile::Trace;
 
-use super::params::on;
-use super::place::stack;
-use super::steps::Count;
+use super::params::{has_notation, on};
+use super::place::{Where, stack};
+use super::steps::{Count, Steps};
 use super::together::{self, Together};
 use super::tree::{Known, Turns};
 use super::{Options, View, cohorts};
@@ -36,6 +36,13 @@ const NESTED: usize = 256;
 const MOST_TOLD: usize = 4;
 /// Differences between ranks that are listed.
 const LISTED: usize = 3;
+/// Characters in a line.
+const WIDTH: usize = 120;
+
+const NOTATION: &str = "ranks A-B:S are every S-th from A to B; ranks A-B+SxN are N blocks like A-B, each S after the one before";
+const BY_ORDER: &str = "\
+Where the code may skip all calls of an iteration, the order of the calls tells iterations apart: those without calls\n\
+are not counted.";
 
 pub fn write_text(
     trace: &Trace,
@@ -45,6 +52,7 @@ pub fn write_text(
 ) -> Result<(), Error> {
     let all = cohorts(trace, options)?;
     let mut calls = 0u64;
+    let (mut explained, mut by_order, mut flagged) = (false, false, HashSet::new());
     let shown = if options.all { all.len() } else { all.len().min(KINDS) };
     for (at, cohort) in all.iter().take(shown).enumerate() {
         let view = View::new(trace, names, cohort, options)?;
@@ -52,10 +60,13 @@ pub fn write_text(
         let bundle = &trace.bundle;
         let text = |options: &Options| {
             let mut text = if at > 0 { "\n".to_string() } else { String::new() };
-            let mut writer = Writer { bundle, names, view: &view, options, text: &mut text, nested: 0 };
+            let (nested, bodies) = (0, HashSet::new());
+            let flagged = &flagged;
+            let mut writer =
+                Writer { bundle, names, view: &view, options, text: &mut text, nested, bodies, flagged };
             writer.heading(trace, all.len());
             writer.body(None, 1, 1);
-            text
+            wrap(&text)
         };
         let mut shown = text(options);
         if options.depth.is_none() && !options.all {
@@ -66,7 +77,14 @@ pub fn write_text(
                 shown = text(&Options { depth: Some(depth), ..*options });
             }
         }
+        if !explained && has_notation(&shown) {
+            explained = true;
+            let (heading, body) = shown.split_once("\n\n").unwrap_or((&shown, ""));
+            shown = format!("{heading}\n{NOTATION}\n\n{body}");
+        }
         out.write_all(shown.as_bytes())?;
+        by_order |= view.tree.by_order;
+        flagged.extend(view.flags.iter().map(|flag| flag.who.clone()));
     }
     if shown < all.len() {
         let rest: u64 = all[shown..].iter().map(|cohort| cohort.ranks.len()).sum();
@@ -75,6 +93,9 @@ pub fn write_text(
             "\n... and {} that did other things (--all or --rank R shows them)",
             plural(rest, "rank")
         )?;
+    }
+    if by_order {
+        writeln!(out, "\n{BY_ORDER}")?;
     }
     // These are kept as numbers beside the calls.
     let count = |cohort: &&Cohort| refrain_encode::calls_of_all(&trace.bundle, cohort);
@@ -99,6 +120,10 @@ struct Writer<'w, 'a> {
     text: &'w mut String,
     /// In how many nodes we are.
     nested: usize,
+    /// Loops that were shown: where they are, and what is in them.
+    bodies: HashSet<(String, String)>,
+    /// Calls that other ranks were shown a flag for.
+    flagged: &'w HashSet<String>,
 }
 
 impl Writer<'_, '_> {
@@ -129,40 +154,24 @@ impl Writer<'_, '_> {
                 "loops as the calls were folded, not those of the source: code is not at hand, or a function calls itself\n",
             );
         }
-        match &self.view.steps {
-            None => self.text.push_str("time-step loop: none, no calls are repeated\n"),
-            Some(steps) => {
-                let place = |node: usize| self.view.places[node].as_ref().map(|place| format!(" at {place}"));
-                let places: Vec<String> =
-                    steps.loops.iter().map(|(node, ..)| place(*node).unwrap_or_default()).collect();
-                let one_place = places.iter().all(|place| *place == places[0]);
-                let counts = match &steps.loops[..] {
-                    [(_, count, ranks)] if *ranks == tree.ranks => count.to_string(),
-                    several if several.len() > LISTED && one_place => {
-                        let each = several.iter().map(|(_, count, _)| count.steps);
-                        let (low, high) = (each.clone().min().unwrap_or(0), each.max().unwrap_or(0));
-                        let more = several.iter().any(|(_, count, _)| count.at_least);
-                        let more = if more { " or more" } else { "" };
-                        format!("{} to {} iterations{more}, by rank", thousands(low), thousands(high))
-                    }
-                    several => {
-                        let one = |((_, count, ranks), place): (&(usize, Count, RankList), &String)| {
-                            let place = if one_place { "" } else { place };
-                            format!("{count} on {}{place}", on(ranks))
-                        };
-                        several.iter().zip(&places).map(one).collect::<Vec<_>>().join(", ")
-                    }
-                };
-                let _ = writeln!(
-                    self.text,
-                    "time-step loop: {counts}{}, with {} of {} calls",
-                    if one_place { &places[0] } else { "" },
-                    thousands(steps.calls),
-                    thousands(steps.all_calls)
-                );
-            }
+        let finding = |steps: &Steps| finding(&tree.ranks, &self.view.places, steps);
+        let _ = match &self.view.steps {
+            None if self.view.calls < 2 => writeln!(self.text, "time-step loop: none, no calls are repeated"),
+            None => writeln!(self.text, "time-step loop: none, no calls but polls are repeated"),
+            Some(steps) if steps.hold_most() => writeln!(self.text, "time-step loop: {}", finding(steps)),
+            Some(steps) => writeln!(
+                self.text,
+                "time-step loop: none, no loop holds most of the calls\nlargest repetition: {}",
+                finding(steps)
+            ),
+        };
+        if let Some(other) = &self.view.other {
+            let _ = match self.options.folded {
+                true => writeln!(self.text, "the source says: {other} (shown without --folded)"),
+                false => writeln!(self.text, "as the calls were folded: {other} (--folded shows it)"),
+            };
         }
-        for flag in &self.view.flags {
+        for flag in self.view.flags.iter().filter(|flag| !self.flagged.contains(&flag.who)) {
             let _ = writeln!(self.text, "red flag: {}", flag.text);
         }
         self.text.push('\n');
@@ -291,7 +300,8 @@ impl Writer<'_, '_> {
             (false, false) => "once",
         });
         if !how_often.is_empty() {
-            let _ = write!(self.text, " {how_often}");
+            let once = if how_often.starts_with("on ") && counted { "once " } else { "" };
+            let _ = write!(self.text, " {once}{how_often}");
         }
         if let Some(place) = &self.view.places[node] {
             let _ = write!(self.text, "  at {place}");
@@ -301,8 +311,31 @@ impl Writer<'_, '_> {
             let _ = writeln!(self.text, "  ... {} (--depth {level} shows them)", plural(inside, "call"));
             return;
         }
+        let header = self.text.len();
         self.text.push('\n');
         self.body(Some(node), depth + 1, level + usize::from(repeats));
+        // A function that is called from several places has its loops shown once.
+        let indent = "  ".repeat(depth + 1);
+        let lines = self.text[header + 1..].lines();
+        let body: Vec<&str> = lines.map(|line| line.strip_prefix(&*indent).unwrap_or(line)).collect();
+        if body.len() > 1
+            && let Some(place) = &self.view.places[node]
+        {
+            let known = !self.bodies.insert((place.to_string(), body.join("\n")));
+            if known && !self.options.all {
+                self.text.truncate(header);
+                let caller = self.caller(node).map_or(String::new(), |caller| format!(" < {caller}"));
+                let _ = writeln!(self.text, "{caller}  (its calls are as above)");
+            }
+        }
+    }
+
+    /// What called the function that a loop is in.
+    fn caller(&self, node: usize) -> Option<String> {
+        let (depth, _) = self.view.places[node].as_ref()?.code.as_ref()?;
+        let (_, symbol) = self.view.tree.events(node).next()?;
+        let frame = *stack(self.bundle, symbol).get(depth.checked_sub(1)?)?;
+        self.names.places(frame).last().map(ToString::to_string)
     }
 
     fn event(&mut self, call: &Call, comers: &RankList, depth: usize, top: bool) {
@@ -375,6 +408,57 @@ fn tell_apart(lines: &mut [Line]) {
     }
 }
 
+/// `20 iterations at pop_like.c:136 in main, with 1,204 of 2,828 calls`. `ranks`: those that are looked at.
+pub fn finding(ranks: &RankList, places: &[Option<Where>], steps: &Steps) -> String {
+    let place = |node: usize| places[node].as_ref().map(|place| format!(" at {place}"));
+    let places: Vec<String> = steps.loops.iter().map(|(node, ..)| place(*node).unwrap_or_default()).collect();
+    let one_place = places.iter().all(|place| *place == places[0]);
+    let counts = match &steps.loops[..] {
+        [(_, count, some)] if some == ranks => count.to_string(),
+        several if several.len() > LISTED && one_place => {
+            let each = several.iter().map(|(_, count, _)| count.steps);
+            let (low, high) = (each.clone().min().unwrap_or(0), each.max().unwrap_or(0));
+            let more = several.iter().any(|(_, count, _)| count.at_least);
+            let more = if more { " or more" } else { "" };
+            match low == high {
+                true => format!("{}{more}", plural(high, "iteration")),
+                false => format!("{} to {} iterations{more}, by rank", thousands(low), thousands(high)),
+            }
+        }
+        several => {
+            let one = |((_, count, ranks), place): (&(usize, Count, RankList), &String)| {
+                let place = if one_place { "" } else { place };
+                format!("{count} on {}{place}", on(ranks))
+            };
+            several.iter().zip(&places).map(one).collect::<Vec<_>>().join(", ")
+        }
+    };
+    let (calls, all) = (thousands(steps.calls), thousands(steps.all_calls));
+    format!("{counts}{}, with {calls} of {all} calls", if one_place { &places[0] } else { "" })
+}
+
+/// Lines that are longer go on in the next one, if there is a place to break them.
+fn wrap(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let (mut rest, mut more) = (line, 0);
+        while more + rest.trim_end().chars().count() > WIDTH {
+            let fits = rest.char_indices().nth(WIDTH - more).map_or(rest.len(), |(at, _)| at);
+            let after = |mark: &str| rest[..fits].rfind(mark).map(|at| at + mark.len());
+            let place = [", ", "; ", " < "].into_iter().filter_map(after).max();
+            let Some(place) = place.filter(|place| *place > indent + 1) else { break };
+            out.push_str(rest[..place].trim_end());
+            out.push('\n');
+            more = indent + 6;
+            out.push_str(&" ".repeat(more));
+            rest = &rest[place..];
+        }
+        out.push_str(rest);
+    }
+    out
+}
+
 /// No rank does both.
 fn apart(one: &[Turns], other: &[Turns]) -> bool {
     let ranks = |all: &[Turns]| {
@@ -419,6 +503,13 @@ fn times(turns: &Turns, top: bool, is_loop: bool) -> String {
         Known::Mean if entered == Some(1) && reached > 1 => {
             format!("{} times, in 1 of {} iterations", thousands(runs), thousands(reached))
         }
+        Known::Mean if high > 1 && entered.is_some_and(|entered| entered > 0 && entered < reached) => {
+            let entered = entered.unwrap_or(1);
+            let digits = usize::from(runs % entered != 0);
+            let each = runs as f64 / entered as f64;
+            let (some, all) = (thousands(entered), thousands(reached));
+            format!("{each:.digits$} times on average, in {some} of {all} iterations")
+        }
         Known::Mean if high > 1 => {
             let digits = if low == high { 0 } else { 1 };
             format!("{:.digits$} times on average", runs as f64 / reached as f64)
@@ -460,7 +551,7 @@ fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> St
         }
         several if several.len() <= LISTED => {
             let one = |(text, ranks): &(String, RankList)| {
-                let each = if top { "once" } else { "each time" };
+                let each = if top || is_loop { "once" } else { "each time" };
                 format!("{} on {}", if text.is_empty() { each } else { text }, on(ranks))
             };
             several.iter().map(one).collect::<Vec<_>>().join("; ")
@@ -483,5 +574,26 @@ fn how_often(turns: &[Turns], comers: &RankList, top: bool, is_loop: bool) -> St
                 false => format!("{about}{}-{} times{more}, by rank{only}", thousands(low), thousands(high)),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_broken() {
+        let params: Vec<String> = (0..30).map(|n| format!("parameter{n}=1234")).collect();
+        let line = format!("  MPI_Call({})  at here (a.c:3)\n", params.join(", "));
+        let wrapped = wrap(&format!("short\n{line}"));
+        assert!(
+            wrapped.lines().count() > 4 && wrapped.lines().all(|line| line.chars().count() <= WIDTH),
+            "{wrapped}"
+        );
+        let words = |text: &str| text.split_whitespace().map(String::from).collect::<Vec<_>>();
+        assert_eq!(words(&wrapped)[1..], words(&line));
+        assert!(wrapped.ends_with("  at here (a.c:3)\n"), "{wrapped}");
+        let unbroken = format!("{}\n", "x".repeat(300));
+        assert_eq!(wrap(&unbroken), unbroken);
     }
 }

@@ -14,6 +14,7 @@ use refrain_fold::stream::Stream;
 use refrain_model::Function;
 
 use super::chronology;
+use super::follows::{self, Follows};
 use super::together::{self, Together};
 use crate::error::Error;
 
@@ -34,10 +35,14 @@ pub struct Tree<'a> {
     by_symbol: OnceCell<HashMap<u32, Vec<usize>>>,
     /// By symbol, when it was first called, in no unit.
     pub came: Rc<HashMap<u32, usize>>,
+    /// As the calls were folded, and by ranks that are alike how often each node ran.
+    folded: Rc<(Loops, Vec<Class<'a>>)>,
     /// The trace has no loops: these were found while reading.
     pub found: bool,
     /// The loops are those of the source.
     pub of_source: bool,
+    /// Turns of some of them are told apart by the order of the calls alone.
+    pub by_order: bool,
 }
 
 /// A node: an event, or a loop with its body after it.
@@ -158,6 +163,7 @@ impl Branch {
 }
 
 /// Ranks that went through the tree alike, and the times of its nodes.
+#[derive(Debug)]
 struct Class<'a> {
     ranks: RankList,
     times: Vec<Option<Cow<'a, Stream>>>,
@@ -182,12 +188,26 @@ impl<'a> Tree<'a> {
         let (nodes, functions) = (branches(&loops), HashMap::new());
         let (lanes, by_symbol) = (Rc::new(lanes(bundle, structure)), OnceCell::new());
         let came = Rc::new(chronology::came(&loops, &nodes, classes.iter().map(|class| &class.times[..])));
-        let of_source = false;
-        let mut tree =
-            Tree { cohort, ranks, nodes, alike, functions, lanes, by_symbol, came, found, of_source };
+        let (of_source, by_order) = (false, false);
+        let folded = Rc::new((loops, classes));
+        let (loops, classes) = &*folded.clone();
+        let mut tree = Tree {
+            cohort,
+            ranks,
+            nodes,
+            alike,
+            functions,
+            lanes,
+            by_symbol,
+            came,
+            folded,
+            found,
+            of_source,
+            by_order,
+        };
         let mut turns: Vec<Together<Turns>> = tree.nodes.iter().map(|_| Together::new()).collect();
-        for class in &classes {
-            enter(&mut turns, &loops, class);
+        for class in classes {
+            enter(&mut turns, loops, class);
         }
         for (branch, turns) in tree.nodes.iter_mut().zip(turns) {
             branch.turns = Turns::of(turns);
@@ -202,7 +222,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The same calls, by the loops of the source.
-    pub fn with_nodes(&self, nodes: Vec<Branch>) -> Tree<'a> {
+    pub fn with_nodes(&self, nodes: Vec<Branch>, by_order: bool) -> Tree<'a> {
         Tree {
             cohort: self.cohort,
             ranks: self.ranks.clone(),
@@ -212,8 +232,10 @@ impl<'a> Tree<'a> {
             lanes: self.lanes.clone(),
             by_symbol: OnceCell::new(),
             came: self.came.clone(),
+            folded: self.folded.clone(),
             found: self.found,
             of_source: true,
+            by_order,
         }
     }
 
@@ -293,6 +315,29 @@ impl<'a> Tree<'a> {
             }
         }
         calls
+    }
+
+    /// By ranks that are alike, which call followed which; `None` for those of whom it would take too long.
+    pub fn follows(&self) -> Vec<Option<Follows>> {
+        let (loops, classes) = &*self.folded;
+        let mut left = follows::MOST;
+        classes.iter().map(|class| follows::follows(loops, &class.times, &mut left)).collect()
+    }
+
+    /// How often a rank of each kind polled and found nothing, beside what counts as calls of a symbol.
+    pub fn polls(&self, bundle: &Bundle, symbol: u32) -> Vec<u64> {
+        let lane = self.functions.get(&symbol).and_then(|layout| layout.polls);
+        if lane.is_none() {
+            return vec![0; self.alike.len()];
+        }
+        let lane = lane.and_then(|lane| self.lanes(symbol).get(usize::from(lane)));
+        let polls = |ranks: &RankList| {
+            let (lane, rank) = (lane?, ranks.iter().next()?);
+            let made = self.nodes_of(symbol).iter().map(|&node| self.runs_on(node, rank));
+            let made = made.fold(0, u64::saturating_add);
+            u64::try_from(bundle.stream_of(lane, rank)?.sum(made)).ok()
+        };
+        self.alike.iter().map(|ranks| polls(ranks).unwrap_or(0)).collect()
     }
 
     /// How often ranks make a call; of more than `most` one in so many.

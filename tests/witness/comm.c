@@ -177,7 +177,7 @@ W(Cart_create, (MPI_Comm comm_old, int ndims, const int dims[], const int period
 W(Cart_coords, (MPI_Comm comm, int rank, int maxdims, int coords[]),
   (comm, rank, maxdims, coords),
   COMM(comm) PEER(rank) INT(maxdims),
-  OUT_INTS(coords, maxdims))
+  OUT_INTS(coords, of_cart(comm, maxdims)))
 
 W(Cart_rank, (MPI_Comm comm, const int coords[], int *rank),
   (comm, coords, rank),
@@ -197,7 +197,7 @@ W(Cart_sub, (MPI_Comm comm, const int remain_dims[], MPI_Comm *newcomm),
 W(Cart_get, (MPI_Comm comm, int maxdims, int dims[], int periods[], int coords[]),
   (comm, maxdims, dims, periods, coords),
   COMM(comm) INT(maxdims),
-  OUT_INTS(dims, maxdims) OUT_BOOLS(periods, maxdims) OUT_INTS(coords, maxdims))
+  OUT_INTS(dims, of_cart(comm, maxdims)) OUT_BOOLS(periods, of_cart(comm, maxdims)) OUT_INTS(coords, of_cart(comm, maxdims)))
 
 W(Cartdim_get, (MPI_Comm comm, int *ndims),
   (comm, ndims),

@@ -261,6 +261,8 @@ int of_graph(MPI_Comm comm, int edges, int room)
     return less(edges ? edge_count : node_count, room);
 }
 
+int of_cart(MPI_Comm comm, int room) { return less(cart_dims(comm), room); }
+
 int of_neighbors(MPI_Comm comm, int rank, int room)
 {
     int count = 0;

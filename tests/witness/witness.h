@@ -121,6 +121,7 @@ int in_degree(MPI_Comm comm);
 /* How much of an array a call fills that has room for more: of a graph's nodes or edges, of a rank's neighbours, of weights,
  * of what a type was made with (integers, addresses, large counts, types), of a category's members. */
 int of_graph(MPI_Comm comm, int edges, int room);
+int of_cart(MPI_Comm comm, int room);
 int of_neighbors(MPI_Comm comm, int rank, int room);
 int of_weights(MPI_Comm comm, int out, int room);
 int of_type(MPI_Datatype type, int part, int room);

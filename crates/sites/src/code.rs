@@ -305,7 +305,8 @@ impl Code {
                 true => block.next.iter().any(|&next| entries[next]),
                 false => block.next.is_empty(),
             };
-            Step { within, ends, begins: entries[at] }
+            let leaves = is_loop && block.next.iter().any(|&next| !inside[next]);
+            Step { within, ends, leaves, begins: entries[at] }
         };
         (0..self.blocks.len()).map(|at| inside[at].then(|| step(at))).collect()
     }
@@ -355,6 +356,7 @@ struct Ways {
 struct Step {
     within: Vec<usize>,
     ends: bool,
+    leaves: bool,
     begins: bool,
 }
 
@@ -370,6 +372,15 @@ impl Order {
 
     /// Whether every way from the beginning to the end passes one of these (by index).
     pub fn must_pass(&self, some: &[usize]) -> bool {
+        self.all_ways_pass(some, false)
+    }
+
+    /// Also every way out of the loop: the last turn, which ends there, makes them too.
+    pub fn must_pass_to_leave(&self, some: &[usize]) -> bool {
+        self.all_ways_pass(some, true)
+    }
+
+    fn all_ways_pass(&self, some: &[usize], also_out: bool) -> bool {
         let closed: Vec<usize> = some.iter().filter_map(|&at| self.ways.blocks[at]).collect();
         let next = &self.ways.next;
         let begins = |at: &usize| next[*at].as_ref().is_some_and(|step| step.begins) && !closed.contains(at);
@@ -377,7 +388,7 @@ impl Order {
         let mut seen = vec![false; next.len()];
         while let Some(at) = open.pop() {
             let Some(step) = &next[at] else { continue };
-            if step.ends {
+            if step.ends || also_out && step.leaves {
                 return false;
             }
             for &to in step.within.iter().filter(|to| !closed.contains(to)) {

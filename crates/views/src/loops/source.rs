@@ -322,8 +322,10 @@ impl Source {
                 // No call in it is made twice in one turn, and no loop is come to twice.
                 let least = called.max(entered.max().unwrap_or(0)).max(turned);
                 let around = finder.around(&id.outer, turn, made).filter(|_| least > 0 && !copied);
-                // Calls that each turn makes go before their order: a frame that is gone makes it look like another.
-                let least = if around.is_some_and(|around| around.sure) { called } else { least };
+                // Calls that each turn makes, the last one too, go before their order: a frame that is gone makes it look
+                // like another.
+                let least =
+                    if around.is_some_and(|around| around.sure && around.whole) { called } else { least };
                 let times = around.map_or(least, |around| around.times.max(least));
                 // Turns that polled and found nothing are not among the calls.
                 let polled = |item: &Item| matches!(item, Item::Call(symbol) if polls[symbol][kind] > 0);
@@ -340,7 +342,8 @@ impl Source {
 
     /// It was hardly one: nothing is known to have been done in it twice.
     fn is_shell(&self, this: usize) -> bool {
-        self.loops[this].counts.iter().all(|count| count.times <= 1)
+        let once = |count: &Count| count.times <= 1 || count.by_order && count.entered == Some(count.times);
+        self.loops[this].counts.iter().all(once)
     }
 }
 

@@ -172,6 +172,8 @@ type Asked = (Vec<Frame>, Option<Vec<Range<u64>>>);
 pub struct Passes {
     pub times: u64,
     pub sure: bool,
+    /// The last turn of a loop is among them, too, wherever it was left.
+    pub whole: bool,
 }
 
 /// Calls with their stacks, and how often a rank made them.
@@ -289,13 +291,13 @@ impl<'t> Finder<'t> {
         // As many as are needed to be sure that one is made.
         let all = counted.iter().find_map(|&first| {
             let (some, all) = exclusive(first, &counted);
-            order.must_pass(&some).then_some(all)
+            order.must_pass(&some).then(|| (all, order.must_pass_to_leave(&some)))
         });
-        if let Some(times) = all {
-            return Some(Passes { times, sure: true });
+        if let Some((times, whole)) = all {
+            return Some(Passes { times, sure: true, whole });
         }
         let times = known.iter().map(|&first| exclusive(first, &known).1).max()?;
-        Some(Passes { times, sure: false })
+        Some(Passes { times, sure: false, whole: false })
     }
 
     /// How often one place called: MPI, or a function, or several by turns.
@@ -305,7 +307,7 @@ impl<'t> Finder<'t> {
         let goes = self.names.goes_to(call);
         if inside.is_empty() {
             // A function that ends with a jump to MPI leaves no frame, and may do without.
-            return Some(Passes { times: here, sure: goes == Goes::Away });
+            return Some(Passes { times: here, sure: goes == Goes::Away, whole: false });
         }
         let mut by_function: BTreeMap<(u64, u64), Made> = BTreeMap::new();
         for (stack, runs) in inside {
@@ -322,15 +324,15 @@ impl<'t> Finder<'t> {
             // What else was called from here is what that function, or one in its place, ends with a jump to.
             let own = each.iter().find(|(known, ..)| *known == (call.module, function));
             let sure = own.is_some_and(|(.., own)| own.sure && own.times == most);
-            return Some(Passes { times: most, sure });
+            return Some(Passes { times: most, sure, whole: false });
         }
         // Several by turns, unless one is what another ends with.
         let jump = |a: Frame| each.iter().any(|(_, b, _)| *b != a && self.names.jumps_to(a, *b));
         if here > 0 || each.iter().any(|(_, frame, _)| jump(*frame)) {
-            return Some(Passes { times: most, sure: false });
+            return Some(Passes { times: most, sure: false, whole: false });
         }
         let times = each.iter().map(|(.., passes)| passes.times).fold(0, u64::saturating_add);
-        Some(Passes { times, sure: only && goes == Goes::Away && each[0].2.sure })
+        Some(Passes { times, sure: only && goes == Goes::Away && each[0].2.sure, whole: false })
     }
 
     fn order(&self, calls: Vec<Frame>, within: Option<&Turn>) -> Option<Rc<Order>> {

@@ -203,7 +203,7 @@ impl Rank {
         wrong
     }
 
-    /// The witness writes down all of a status. What MPI does not define of it (4.1: 3.2.5, 3.7.3, 6.12, 12.3, 13.2,
+    /// The witness writes down all of a status. What MPI does not define of it (4.1: 3.2.5, 3.7.3, 3.8.4, 6.12, 12.3, 13.2,
     /// 14.4) is whatever lay in the program's memory, and must not be told.
     fn statuses(
         &mut self,
@@ -237,7 +237,13 @@ impl Rank {
     fn status(&mut self, place: Place<'_>, fields: &[&str], w: &Json, d: &Json) -> Result<(), String> {
         // Of an operation that failed, or is not over, the error alone is defined.
         let failed = w.get("error").int().is_some_and(|error| error != 0);
-        let fields = if failed { &[] } else { fields };
+        // Of one that was cancelled, nothing but that is.
+        let cancelled = fields.contains(&"cancelled") && *w.get("cancelled") == Json::Bool(true);
+        let fields = match () {
+            () if failed => &[],
+            () if cancelled => &["cancelled"][..],
+            () => fields,
+        };
         if fields.is_empty() && !w.has("error") {
             return match d {
                 Json::Null => Ok(()),

@@ -49,6 +49,12 @@ impl Undefined {
         self.0 & Self::CANCELLED == 0
     }
 
+    /// What a status does not say that says so of its operation: of one that was cancelled nothing else is defined (3.8.4).
+    #[inline]
+    pub(crate) fn if_cancelled(self, cancelled: bool) -> Undefined {
+        if cancelled && self.has_cancelled() { Undefined::SEND } else { self }
+    }
+
     pub(crate) fn is_everything(self) -> bool {
         self.0 == Self::ALL
     }

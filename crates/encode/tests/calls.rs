@@ -132,6 +132,22 @@ fn of_a_status_only_what_mpi_defines_is_kept() {
     w.check("MPI_Wait", &[at(&unseen), at(&RUBBISH)], "request#5 -");
 }
 
+/// Of an operation that was cancelled only that is defined, whatever it was, and however often it comes.
+#[test]
+fn of_what_was_cancelled_only_that_is_kept() {
+    let mut w = world();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let request = Cell::new(0usize);
+    for rubbish in [1, 2, 3] {
+        request.set(500);
+        w.call("MPI_Irecv", &[0, 1, int, 3, 9, world, at(&request)], 0, || {});
+        w.check("MPI_Cancel", &[at(&request)], "request#0");
+        let status = FakeStatus { source: rubbish, tag: rubbish, bytes: 4, error: rubbish, cancelled: 1 };
+        let call = w.call("MPI_Wait", &[at(&request), at(&status)], 0, || request.set(null));
+        assert_eq!(show(&call), "request#0 <- - - true>");
+    }
+}
+
 /// What a generalised request's own function has set.
 #[test]
 fn of_a_generalised_request_what_was_set_is_kept() {

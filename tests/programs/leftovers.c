@@ -106,6 +106,17 @@ OWN_FRAME static void others(void)
     MPI_Grequest_start(elements, leave, stop, &four, &request);
     MPI_Grequest_complete(request);
     MPI_Wait(&request, &status);
+    for (int i = 0; i < 2; i++) {
+        MPI_Grequest_start(elements, leave, stop, &four, &requests[i]);
+        MPI_Grequest_complete(requests[i]);
+    }
+    MPI_Waitall(2, requests, statuses);
+    MPI_Grequest_start(elements, leave, stop, &four, &request);
+    MPI_Grequest_complete(request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Grequest_start(nothing, leave, stop, NULL, &request);
+    MPI_Grequest_complete(request);
+    MPI_Wait(&request, &status);
     MPI_Win_create(&window, sizeof window, sizeof window, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     MPI_Win_lock_all(0, win);
     MPI_Rput(&four, 1, MPI_INT, (rank + 1) % size, 0, 1, MPI_INT, win, &request);

@@ -199,6 +199,11 @@ impl Rank {
         if self.rules.tag_is_offset && call == "MPI_Sendrecv" {
             wrong = wrong.and(offsets(d_args));
         }
+        // Query functions run within the call that completes, and are over when it returns, whether it tells a status or not.
+        let completes = ["MPI_Wait", "MPI_Test", "MPI_Request_get_status"];
+        if completes.iter().any(|name| call.starts_with(name)) && call != "MPI_Test_cancelled" {
+            self.set.clear();
+        }
         self.after(call, w, d_args);
         wrong
     }
@@ -229,7 +234,7 @@ impl Rank {
         match place.call {
             "MPI_Status_set_cancelled" => drop(self.set.insert("cancelled")),
             call if call.starts_with("MPI_Status_set_elements") => drop(self.set.insert("bytes")),
-            _ => self.set.clear(),
+            _ => {}
         }
         Ok(())
     }

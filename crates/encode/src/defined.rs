@@ -144,29 +144,33 @@ impl Statuses {
     }
 }
 
-/// What the query functions of generalised requests have set, since a call that completes last looked. They run in that
-/// call, on its thread.
+/// What the query functions of generalised requests have set in the call at hand, which completes them. They run in that
+/// call, on its thread. Which of them has set what is not told: what one has set counts for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Set {
+    source: bool,
+    tag: bool,
     bytes: bool,
     cancelled: bool,
 }
 
 impl Set {
-    /// A call that sets something of a status: whether it is one.
-    pub(crate) fn note(&mut self, f: &Function) -> bool {
+    /// A call that may set something of a status.
+    pub(crate) fn note(&mut self, f: &Function) {
         match f.name {
+            "MPI_Status_set_source" => self.source = true,
+            "MPI_Status_set_tag" => self.tag = true,
             "MPI_Status_set_cancelled" => self.cancelled = true,
             name if name.starts_with("MPI_Status_set_elements") => self.bytes = true,
-            _ => return false,
+            _ => {}
         }
-        true
     }
 
     pub(crate) fn undefined(self) -> Undefined {
+        let peer = if self.source && self.tag { 0 } else { Undefined::PEER };
         let bytes = if self.bytes { 0 } else { Undefined::BYTES };
         let cancelled = if self.cancelled { 0 } else { Undefined::CANCELLED };
-        Undefined(Undefined::PEER | bytes | cancelled)
+        Undefined(peer | bytes | cancelled)
     }
 }
 

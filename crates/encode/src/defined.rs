@@ -2,6 +2,8 @@
 
 use refrain_model::{Class, Dir, Effect, Function, Kind};
 
+use crate::params::speaks_of_a_file;
+
 /// Which fields of a status mean nothing, a bit each. The numbers are in trace files, doubled: the lowest bit there says
 /// whether the operation was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -73,7 +75,7 @@ impl Undefined {
         let buffers = || f.params.iter().filter(|p| p.kind == Kind::Buffer);
         match () {
             () if f.name == "MPI_Grequest_start" => Undefined::GENERALISED,
-            () if f.params.iter().any(|p| p.kind == Kind::Handle(Class::File)) => Undefined::FILE,
+            () if speaks_of_a_file(f) => Undefined::FILE,
             () if !f.families.contains(&"p2p") => Undefined::EVERYTHING,
             () if buffers().any(|p| p.dir != Dir::In) => Undefined::NONE,
             () if buffers().count() > 0 => Undefined::SEND,
@@ -82,7 +84,7 @@ impl Undefined {
     }
 }
 
-/// Where it stands what of a call's statuses is defined.
+/// Which rule says what is defined in a call's statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Statuses {
     /// The call is no completion. A blocking operation is never cancelled, whatever the memory says.
@@ -112,7 +114,7 @@ impl Statuses {
             p.kind == Kind::Handle(Class::Request) && p.dir != Dir::Out && p.effect != Effect::Create
         };
         if !f.params.iter().any(request) {
-            let file = f.params.iter().any(|p| p.kind == Kind::Handle(Class::File));
+            let file = speaks_of_a_file(f);
             return Statuses::OfTheCall(if file { Undefined::FILE } else { Undefined::NONE });
         }
         let index = |listed: bool| {

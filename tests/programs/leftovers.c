@@ -56,6 +56,21 @@ OWN_FRAME static void sends(int persistent)
     see(&index, 1);
 }
 
+/* Of a receive that was cancelled nothing but that is defined. */
+OWN_FRAME static void cancelled(void)
+{
+    MPI_Request request;
+    MPI_Status status;
+    int in = 0, yes;
+    for (int i = 0; i < 4; i++) {
+        MPI_Irecv(&in, 1, MPI_INT, rank, 99, MPI_COMM_WORLD, &request);
+        MPI_Cancel(&request);
+        MPI_Wait(&request, &status);
+        MPI_Test_cancelled(&status, &yes);
+        see(&yes, 1);
+    }
+}
+
 static int nothing(void *state, MPI_Status *status)
 {
     (void)state, (void)status;
@@ -89,6 +104,17 @@ OWN_FRAME static void others(void)
     MPI_Grequest_complete(request);
     MPI_Wait(&request, &status);
     MPI_Grequest_start(elements, leave, stop, &four, &request);
+    MPI_Grequest_complete(request);
+    MPI_Wait(&request, &status);
+    for (int i = 0; i < 2; i++) {
+        MPI_Grequest_start(elements, leave, stop, &four, &requests[i]);
+        MPI_Grequest_complete(requests[i]);
+    }
+    MPI_Waitall(2, requests, statuses);
+    MPI_Grequest_start(elements, leave, stop, &four, &request);
+    MPI_Grequest_complete(request);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Grequest_start(nothing, leave, stop, NULL, &request);
     MPI_Grequest_complete(request);
     MPI_Wait(&request, &status);
     MPI_Win_create(&window, sizeof window, sizeof window, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
@@ -142,6 +168,8 @@ int main(int argc, char **argv)
         sends(0);
         litter();
         sends(1);
+        litter();
+        cancelled();
         litter();
         others();
         litter();

@@ -199,11 +199,16 @@ impl Rank {
         if self.rules.tag_is_offset && call == "MPI_Sendrecv" {
             wrong = wrong.and(offsets(d_args));
         }
+        // Query functions run within the call that completes, and are over when it returns, whether it tells a status or not.
+        let completes = ["MPI_Wait", "MPI_Test", "MPI_Request_get_status"];
+        if completes.iter().any(|name| call.starts_with(name)) && call != "MPI_Test_cancelled" {
+            self.set.clear();
+        }
         self.after(call, w, d_args);
         wrong
     }
 
-    /// The witness writes down all of a status. What MPI does not define of it (4.1: 3.2.5, 3.7.3, 6.12, 12.3, 13.2,
+    /// The witness writes down all of a status. What MPI does not define of it (4.1: 3.2.5, 3.7.3, 3.8.4, 6.12, 12.3, 13.2,
     /// 14.4) is whatever lay in the program's memory, and must not be told.
     fn statuses(
         &mut self,
@@ -229,7 +234,7 @@ impl Rank {
         match place.call {
             "MPI_Status_set_cancelled" => drop(self.set.insert("cancelled")),
             call if call.starts_with("MPI_Status_set_elements") => drop(self.set.insert("bytes")),
-            _ => self.set.clear(),
+            _ => {}
         }
         Ok(())
     }
@@ -237,7 +242,13 @@ impl Rank {
     fn status(&mut self, place: Place<'_>, fields: &[&str], w: &Json, d: &Json) -> Result<(), String> {
         // Of an operation that failed, or is not over, the error alone is defined.
         let failed = w.get("error").int().is_some_and(|error| error != 0);
-        let fields = if failed { &[] } else { fields };
+        // Of one that was cancelled, nothing but that is.
+        let cancelled = fields.contains(&"cancelled") && *w.get("cancelled") == Json::Bool(true);
+        let fields = match () {
+            () if failed => &[],
+            () if cancelled => &["cancelled"][..],
+            () => fields,
+        };
         if fields.is_empty() && !w.has("error") {
             return match d {
                 Json::Null => Ok(()),

@@ -168,6 +168,7 @@ impl Completion {
             undefined.clear();
         }
         tables.next_call();
+        let mut generalised = false;
         let mut lane = 0;
         for &step in &self.steps {
             match step {
@@ -185,6 +186,7 @@ impl Completion {
                         let null = facts.null_request(handle).map(|null| (null, Undefined::NONE));
                         let (number, of) = null.unwrap_or_else(|| tables.number(handle, pointer + k * size));
                         values.push((lane, number));
+                        generalised |= of.goes_by_what_was_set();
                         if written {
                             undefined.push(of);
                         }
@@ -234,6 +236,9 @@ impl Completion {
         }
         if self.polls {
             values.push((lane, 0));
+        }
+        if generalised {
+            tables.forget_set();
         }
     }
 

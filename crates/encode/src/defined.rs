@@ -2,6 +2,8 @@
 
 use refrain_model::{Class, Dir, Effect, Function, Kind};
 
+use crate::params::speaks_of_a_file;
+
 /// Which fields of a status mean nothing, a bit each. The numbers are in trace files, doubled: the lowest bit there says
 /// whether the operation was cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +51,12 @@ impl Undefined {
         self.0 & Self::CANCELLED == 0
     }
 
+    /// What a status does not say that says so of its operation: of one that was cancelled nothing else is defined (3.8.4).
+    #[inline]
+    pub(crate) fn if_cancelled(self, cancelled: bool) -> Undefined {
+        if cancelled && self.has_cancelled() { Undefined::SEND } else { self }
+    }
+
     pub(crate) fn is_everything(self) -> bool {
         self.0 == Self::ALL
     }
@@ -67,7 +75,7 @@ impl Undefined {
         let buffers = || f.params.iter().filter(|p| p.kind == Kind::Buffer);
         match () {
             () if f.name == "MPI_Grequest_start" => Undefined::GENERALISED,
-            () if f.params.iter().any(|p| p.kind == Kind::Handle(Class::File)) => Undefined::FILE,
+            () if speaks_of_a_file(f) => Undefined::FILE,
             () if !f.families.contains(&"p2p") => Undefined::EVERYTHING,
             () if buffers().any(|p| p.dir != Dir::In) => Undefined::NONE,
             () if buffers().count() > 0 => Undefined::SEND,
@@ -76,7 +84,7 @@ impl Undefined {
     }
 }
 
-/// Where it stands what of a call's statuses is defined.
+/// Which rule says what is defined in a call's statuses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Statuses {
     /// The call is no completion. A blocking operation is never cancelled, whatever the memory says.
@@ -106,7 +114,7 @@ impl Statuses {
             p.kind == Kind::Handle(Class::Request) && p.dir != Dir::Out && p.effect != Effect::Create
         };
         if !f.params.iter().any(request) {
-            let file = f.params.iter().any(|p| p.kind == Kind::Handle(Class::File));
+            let file = speaks_of_a_file(f);
             return Statuses::OfTheCall(if file { Undefined::FILE } else { Undefined::NONE });
         }
         let index = |listed: bool| {
@@ -138,29 +146,33 @@ impl Statuses {
     }
 }
 
-/// What the query functions of generalised requests have set, since a call that completes last looked. They run in that
-/// call, on its thread.
+/// What the query functions of generalised requests have set in the call at hand, which completes them. They run in that
+/// call, on its thread. Which of them has set what is not told: what one has set counts for all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Set {
+    source: bool,
+    tag: bool,
     bytes: bool,
     cancelled: bool,
 }
 
 impl Set {
-    /// A call that sets something of a status: whether it is one.
-    pub(crate) fn note(&mut self, f: &Function) -> bool {
+    /// A call that may set something of a status.
+    pub(crate) fn note(&mut self, f: &Function) {
         match f.name {
+            "MPI_Status_set_source" => self.source = true,
+            "MPI_Status_set_tag" => self.tag = true,
             "MPI_Status_set_cancelled" => self.cancelled = true,
             name if name.starts_with("MPI_Status_set_elements") => self.bytes = true,
-            _ => return false,
+            _ => {}
         }
-        true
     }
 
     pub(crate) fn undefined(self) -> Undefined {
+        let peer = if self.source && self.tag { 0 } else { Undefined::PEER };
         let bytes = if self.bytes { 0 } else { Undefined::BYTES };
         let cancelled = if self.cancelled { 0 } else { Undefined::CANCELLED };
-        Undefined(Undefined::PEER | bytes | cancelled)
+        Undefined(peer | bytes | cancelled)
     }
 }
 

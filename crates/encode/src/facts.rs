@@ -84,6 +84,7 @@ impl Facts {
         first: u16,
         values: &mut Vec<(u16, i64)>,
     ) {
+        let undefined = undefined.if_cancelled(raw.cancelled);
         values.push((first + STATUS_MARK, undefined.mark(raw.cancelled)));
         if undefined.has_peer() {
             let (source, tag) = self.source_and_tag(raw, base);

@@ -76,7 +76,7 @@ pub(crate) fn comm_param(f: &Function) -> Option<usize> {
 }
 
 /// Whether a call speaks of a file.
-pub(crate) fn only_amount(f: &Function) -> bool {
+pub(crate) fn speaks_of_a_file(f: &Function) -> bool {
     f.params.iter().any(|p| p.kind == Kind::Handle(Class::File))
 }
 

@@ -5,7 +5,7 @@
 use refrain_model::Function;
 
 use crate::comms::Later;
-use crate::defined::Undefined;
+use crate::defined::{Set, Undefined};
 use crate::objects::Code;
 use crate::requests::{Found, New, Requests};
 
@@ -37,7 +37,9 @@ pub trait Tables {
     /// A call of this thread has set something of a status.
     fn note_set(&mut self, f: &Function);
     /// What a status does not say that the program's own functions have set, in the call at hand.
-    fn was_set(&mut self) -> Undefined;
+    fn was_set(&self) -> Undefined;
+    /// What was set until now is no business of the statuses to come.
+    fn forget_set(&mut self);
     /// The operation is over.
     fn complete(&mut self, number: i64, freed: bool) -> Option<Box<Later>>;
 }
@@ -94,8 +96,13 @@ impl Tables for Requests {
         self.set.note(f);
     }
 
-    fn was_set(&mut self) -> Undefined {
-        std::mem::take(&mut self.set).undefined()
+    fn was_set(&self) -> Undefined {
+        self.set.undefined()
+    }
+
+    #[inline]
+    fn forget_set(&mut self) {
+        self.set = Set::default();
     }
 
     #[inline]
@@ -190,9 +197,12 @@ impl<P: Peers> Tables for Crowd<'_, P> {
         self.own(|table| table.set.note(f));
     }
 
-    fn was_set(&mut self) -> Undefined {
-        let set = self.own(|table| std::mem::take(&mut table.set));
-        set.unwrap_or_default().undefined()
+    fn was_set(&self) -> Undefined {
+        self.own(|table| table.set).unwrap_or_default().undefined()
+    }
+
+    fn forget_set(&mut self) {
+        self.own(|table| table.set = Set::default());
     }
 
     fn complete(&mut self, number: i64, freed: bool) -> Option<Box<Later>> {

@@ -132,27 +132,67 @@ fn of_a_status_only_what_mpi_defines_is_kept() {
     w.check("MPI_Wait", &[at(&unseen), at(&RUBBISH)], "request#5 -");
 }
 
-/// What a generalised request's own function has set.
+/// Of an operation that was cancelled only that is defined, whatever it was, and however often it comes.
 #[test]
-fn of_a_generalised_request_what_was_set_is_kept() {
+fn of_what_was_cancelled_only_that_is_kept() {
     let mut w = world();
-    let (request, null) = (Cell::new(500usize), handle("MPI_REQUEST_NULL"));
-    let start = |w: &mut World| {
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let request = Cell::new(0usize);
+    for rubbish in [1, 2, 3] {
         request.set(500);
-        w.call("MPI_Grequest_start", &[0, 0, 0, 0, at(&request)], 0, || {});
+        w.call("MPI_Irecv", &[0, 1, int, 3, 9, world, at(&request)], 0, || {});
+        w.check("MPI_Cancel", &[at(&request)], "request#0");
+        let status = FakeStatus { source: rubbish, tag: rubbish, bytes: 4, error: rubbish, cancelled: 1 };
+        let call = w.call("MPI_Wait", &[at(&request), at(&status)], 0, || request.set(null));
+        assert_eq!(show(&call), "request#0 <- - - true>");
+    }
+}
+
+/// What is set in one call counts for all generalised requests that it completes, and for none of a later call.
+#[test]
+fn of_generalised_requests_what_was_set_in_the_call_is_kept() {
+    let mut w = world();
+    let (int, null) = (handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let requests = [Cell::new(0usize), Cell::new(0)];
+    let f = refrain_model::function("MPI_Waitall").unwrap();
+    let statuses = [RUBBISH; 2];
+    let set = |w: &mut World, names: &[&str]| {
+        for name in names {
+            let all = [at(&RUBBISH), int, 3];
+            let n = refrain_model::function(name).unwrap().params.len();
+            w.call(name, &all[..n], 0, || {});
+        }
     };
-    let wait =
-        |w: &mut World| show(&w.call("MPI_Wait", &[at(&request), at(&RUBBISH)], 0, || request.set(null)));
-    let int = handle("MPI_INT");
-    start(&mut w);
-    assert_eq!(wait(&mut w), "request#0 -");
-    start(&mut w);
-    w.check("MPI_Status_set_elements", &[at(&RUBBISH), int, 3], "<- - 55 -> INT 3");
-    assert_eq!(wait(&mut w), "request#0 <- - 55 ->");
-    start(&mut w);
-    w.check("MPI_Status_set_cancelled", &[at(&RUBBISH), 0], "<- - - false> false");
-    w.call("MPI_Status_set_elements_x", &[at(&RUBBISH), int, 3], 0, || {});
-    assert_eq!(wait(&mut w), "request#0 <- - 55 false>");
+    let mut wait = |statuses: usize, result: i64, earlier: &[&str], within: &[&str]| {
+        for (k, request) in requests.iter().enumerate() {
+            request.set(500 + k);
+            w.call("MPI_Grequest_start", &[0, 0, 0, 0, at(request)], 0, || {});
+        }
+        set(&mut w, earlier);
+        let args = [2, at(&requests), statuses];
+        w.encoder.before(&mut w.host, f, &args, &mut w.before);
+        let before = std::mem::take(&mut w.before);
+        set(&mut w, within);
+        requests.iter().for_each(|r| r.set(null));
+        w.encoder.after(&mut w.host, f, &args, result, &before, &mut w.record);
+        let shown = show(&w.read());
+        shown.strip_prefix("2 [request#0,request#1] ").map(String::from).unwrap_or(shown)
+    };
+    let (elements, cancelled) = ("MPI_Status_set_elements", "MPI_Status_set_cancelled");
+    let written = at(&statuses);
+    assert_eq!(wait(written, 0, &[], &[]), "[-,-]");
+    assert_eq!(wait(written, 0, &[], &[elements, elements]), "[<- - 55 ->,<- - 55 ->]");
+    assert_eq!(wait(written, 0, &[], &[]), "[-,-]");
+    let both = [cancelled, "MPI_Status_set_elements_x"];
+    assert_eq!(wait(written, 0, &[], &both), "[<- - 55 false>,<- - 55 false>]");
+    assert_eq!(wait(written, 0, &[elements], &[]), "[-,-]");
+    assert_eq!(wait(STATUS_IGNORE, 0, &[], &[elements]), "STATUSES_IGNORE");
+    assert_eq!(wait(written, 0, &[], &[]), "[-,-]");
+    let peer = ["MPI_Status_set_source", "MPI_Status_set_tag"];
+    assert_eq!(wait(written, 0, &[], &peer), "[<77 66 - ->,<77 66 - ->]");
+    assert_eq!(wait(written, 0, &[], &peer[..1]), "[-,-]");
+    assert!(wait(written, 5, &[], &[elements]).ends_with(" = 5"));
+    assert!(wait(written, 0, &[], &[]).ends_with("[-,-]"));
 }
 
 /// A status that the program hands in: what the call looks at.

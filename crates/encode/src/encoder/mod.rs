@@ -295,7 +295,9 @@ impl Encoder {
         args: &[usize],
         before: &mut Before,
     ) {
-        if !before.completes(&self.facts, host, f, args) {
+        if before.completes(&self.facts, host, f, args) {
+            tables.forget_set();
+        } else {
             before.clear();
             self.before_any(host, tables, f, args, before);
         }
@@ -381,9 +383,14 @@ impl Encoder {
         };
         record.begin(f.id, outcome);
         tables.next_call();
+        self.scratch.undefined.clear();
         let mut call = Call { host, tables, f, args, end, before, handle_at: 0, number_at: 0 };
         for i in 0..f.params.len() {
             self.parameter(&mut call, i, record);
+        }
+        let has_status = || f.params.iter().any(|p| p.kind == Kind::Status);
+        if self.scratch.undefined.iter().any(|of| of.goes_by_what_was_set()) && has_status() {
+            call.tables.forget_set();
         }
         if end != End::Success {
             for &(class, handle, code) in &before.ending {

@@ -22,7 +22,7 @@ use refrain_model::{Call, Class, Dir, Function, Kind, Value};
 use crate::error::Error;
 use crate::hash::{hash_bytes, mix};
 use crate::layout::{Layout, Outcome, Slot};
-use crate::params::{comm_param, only_amount};
+use crate::params::{comm_param, speaks_of_a_file};
 use crate::reader::events;
 
 /// What is known of the tags of a rank, or of several together.
@@ -206,7 +206,7 @@ impl Tags {
 fn tag_lanes(layout: &Layout) -> Vec<u16> {
     let f = layout.function;
     let mut lanes = Vec::new();
-    if layout.inline.is_some() || only_amount(f) {
+    if layout.inline.is_some() || speaks_of_a_file(f) {
         return lanes;
     }
     let message = Message::of(f).is_some();

@@ -347,6 +347,105 @@ fn averages_of_other_datatypes_are_the_same_number_of_bytes() {
     assert!(seen.len() == 1 && seen[0] >= 4 * 24 && seen[0] % 24 == 0, "{seen:?}");
 }
 
+/// The bytes that all blocks of the calls of these ranks have, after averages: one number. `sizes` are those of the
+/// datatypes of a rank.
+fn one_mean(bundles: &[(u32, Bundle)], sizes: impl Fn(u32) -> [i64; 2]) -> i64 {
+    let mut seen = Vec::new();
+    for (rank, bundle) in bundles {
+        let mut calls = read(bundle, *rank);
+        calls.retain(|call| call.function.name == "MPI_Alltoallv");
+        calls.iter().for_each(|call| seen.extend(blocks(call, sizes(*rank)).concat()));
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 1, "{seen:?}");
+    seen[0]
+}
+
+#[test]
+fn an_average_of_something_is_not_nothing() {
+    // One element to one neighbour.
+    let sparse = |taped: &mut Taped| {
+        let (sent, received) = matrix(taped.rank as i32, |from, to| i32::from(to == (from + 1) % 5));
+        (0..3).for_each(|_| taped.alltoallv(sent, received));
+    };
+    let mut bundles = ranks(0..5, sparse);
+    let told = lose_together(&mut bundles, "averages").told();
+    assert_eq!(one_mean(&bundles, |_| [4, 4]), 4);
+    let raised = "averages: counts of MPI_Alltoallv are the least that fits all datatypes where their true mean is nearer to 0";
+    assert_eq!((told.len(), told[2].as_str()), (3, raised));
+    // One element from one rank to one other, in all of the run.
+    let once = |taped: &mut Taped| {
+        for step in 0..20 {
+            let (sent, received) =
+                matrix(taped.rank as i32, |from, to| i32::from((step, from, to) == (7, 1, 3)));
+            taped.alltoallv(sent, received);
+        }
+    };
+    let mut bundles = ranks(0..5, once);
+    lose_together(&mut bundles, "averages");
+    assert_eq!(one_mean(&bundles, |_| [4, 4]), 4);
+    // Nothing stays nothing.
+    let nothing = |taped: &mut Taped| taped.alltoallv([0; 5], [0; 5]);
+    let mut bundles = ranks(0..5, nothing);
+    assert_eq!(lose_together(&mut bundles, "averages").told().len(), 2);
+    assert_eq!(one_mean(&bundles, |_| [4, 4]), 0);
+}
+
+/// Six `MPI_INT` there are one datatype of 24 bytes here, if there is anything.
+fn other_datatype(ints: i32, others: i32) -> impl Fn(&mut Taped) {
+    move |taped| {
+        let made = Cell::new(0x5000usize);
+        taped.call("MPI_Type_contiguous", &[6, handle("MPI_INT"), at(&made)]);
+        let (rank, int) = (taped.rank as i32, handle("MPI_INT"));
+        // Rank 4 has the other datatype, for what it sends and what it receives.
+        let amount = |from: i32, to: i32| if from == 4 || to == 4 { others } else { ints };
+        let (sent, received) = matrix(rank, amount);
+        match rank {
+            4 => taped.alltoallv_of(sent.map(|n| n / 6), made.get(), received.map(|n| n / 6), made.get()),
+            _ => taped.alltoallv_of(sent, int, received, int),
+        }
+    }
+}
+
+#[test]
+fn an_average_fits_all_datatypes_or_counts_stay() {
+    let sizes = |rank: u32| if rank == 4 { [24; 2] } else { [4; 2] };
+    let coarse = "averages: counts of MPI_Alltoallv stay where no mean near the true one fits the sizes of all datatypes";
+    let stays = |program: &dyn Fn(&mut Taped)| {
+        let whole = ranks(0..5, program);
+        let mut lost = whole.clone();
+        let told = lose_together(&mut lost, "averages").told();
+        assert!(told.iter().any(|said| said == coarse), "{told:?}");
+        for ((rank, whole), (_, lost)) in whole.iter().zip(&lost) {
+            assert_eq!(shown(whole, *rank), shown(lost, *rank));
+        }
+    };
+    // A large datatype that was passed with count 0 only: 16 of 25 counts are 1, then 9.
+    stays(&other_datatype(1, 0));
+    let mut bundles = ranks(0..5, other_datatype(9, 0));
+    lose_together(&mut bundles, "averages");
+    assert_eq!(one_mean(&bundles, sizes), 24);
+    // Of which there is something: then one element of it is the least.
+    let mut bundles = ranks(0..5, other_datatype(0, 6));
+    lose_together(&mut bundles, "averages");
+    assert_eq!(one_mean(&bundles, sizes), 24);
+    // Three datatypes of 32 bytes sent are four of 24 bytes received, and only 96 bytes fit both.
+    let mixed = |every: i32| {
+        move |taped: &mut Taped| {
+            let made = Cell::new(0x5000usize);
+            taped.call("MPI_Type_contiguous", &[6, handle("MPI_INT"), at(&made)]);
+            let amount = |all: i32| move |from: i32, to: i32| if (from + to) % every == 0 { all } else { 0 };
+            let (sent, received) =
+                (matrix(taped.rank as i32, amount(3)).0, matrix(taped.rank as i32, amount(4)).1);
+            taped.alltoallv_of(sent, handle("MPI_COMPLEX32"), received, made.get());
+        }
+    };
+    stays(&mixed(5));
+    let mut bundles = ranks(0..5, mixed(1));
+    lose_together(&mut bundles, "averages");
+    assert_eq!(one_mean(&bundles, |_| [32, 24]), 96);
+}
+
 #[test]
 fn counts_without_a_mean_stay() {
     // A datatype that was made where nobody looked, on one rank.

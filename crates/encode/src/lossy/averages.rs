@@ -14,7 +14,10 @@
 //! mean for each function, which is the same everywhere in any case.
 //!
 //! Datatypes may differ from rank to rank and between the two sides; so the mean is one of bytes, a multiple of the size
-//! of each datatype in it. If the size of one is not known, the counts of its kind stay as they are.
+//! of each datatype in it (the *unit*). A datatype that is only passed with count 0 is one of them: its rank has to receive
+//! what others send. If anything is moved, the mean is at least one unit. So a sparse exchange (one element to one
+//! neighbour) becomes one element to everybody: more than there was, but never nothing. Counts of a kind stay as they are
+//! if the size of a datatype is not known, or if the mean would be more than [`MOST_RAISED`] times the true one.
 //!
 //! Not `MPI_Alltoallw`, whose calls mostly say with their datatypes how much they move.
 
@@ -51,6 +54,27 @@ struct Sum {
     counts: u64,
     /// A multiple of the size of each datatype; `None` where one is not known.
     unit: Option<u64>,
+    /// The largest of the datatypes of which something was moved.
+    element: u64,
+}
+
+/// Why counts have no mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stay {
+    /// There are none.
+    Nothing,
+    /// The size of a datatype is not known.
+    Unknown,
+    /// A mean that fits all datatypes would be much more than was moved.
+    Coarse,
+}
+
+/// What stands for the counts of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mean {
+    bytes: i64,
+    /// The true mean is less than half a unit.
+    raised: bool,
 }
 
 /// How many counts there were, and the smallest and the largest: the count, which entry of its array it was, and on which
@@ -77,21 +101,28 @@ impl Met {
     }
 }
 
-/// Units larger than this say that nothing fits together.
+/// Units from this on say that nothing fits together.
 const MOST_UNIT: u64 = 1 << 40;
+
+/// A mean may be so many times the true mean, or so many elements where the true mean is less than one.
+const MOST_RAISED: i128 = 2;
 
 fn common_unit(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     let (a, b) = (a?, b.filter(|size| *size > 0)?);
+    // What does not fit together does not do so with more datatypes either.
+    if a >= MOST_UNIT || b >= MOST_UNIT {
+        return Some(MOST_UNIT);
+    }
     let (mut x, mut y) = (a, b);
     while y > 0 {
         (x, y) = (y, x % y);
     }
-    (a / x).checked_mul(b).filter(|unit| *unit <= MOST_UNIT)
+    Some((a / x).saturating_mul(b).min(MOST_UNIT))
 }
 
 impl Sum {
     fn new(function: &'static str) -> Sum {
-        Sum { function, check: 0, bytes: 0, counts: 0, unit: Some(1) }
+        Sum { function, check: 0, bytes: 0, counts: 0, unit: Some(1), element: 0 }
     }
 
     fn absorb(&mut self, other: &Sum) {
@@ -99,13 +130,26 @@ impl Sum {
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.counts = self.counts.saturating_add(other.counts);
         self.unit = common_unit(self.unit, other.unit);
+        self.element = self.element.max(other.element);
     }
 
-    /// Bytes.
-    fn mean(&self) -> Option<i64> {
-        let unit = i128::from(self.unit?);
-        let all = unit.checked_mul(i128::from(self.counts)).filter(|all| *all > 0)?;
-        i64::try_from((self.bytes + all / 2).div_euclid(all) * unit).ok()
+    fn mean(&self) -> Result<Mean, Stay> {
+        let counts = i128::from(self.counts);
+        if counts == 0 {
+            return Err(Stay::Nothing);
+        }
+        let unit = self.unit.ok_or(Stay::Unknown)?;
+        let unit = Some(i128::from(unit)).filter(|_| unit < MOST_UNIT).ok_or(Stay::Coarse)?;
+        let all = unit * counts;
+        let units = self.bytes.saturating_add(all / 2).div_euclid(all);
+        let raised = units == 0 && self.bytes > 0;
+        let bytes = (if raised { 1 } else { units }).checked_mul(unit).ok_or(Stay::Coarse)?;
+        // Both sides times the number of counts, since the true mean is a fraction. One element is the least there is.
+        let least = self.bytes.max(i128::from(self.element).saturating_mul(counts));
+        if bytes.saturating_mul(counts) > least.saturating_mul(MOST_RAISED) {
+            return Err(Stay::Coarse);
+        }
+        Ok(Mean { bytes: i64::try_from(bytes).map_err(|_| Stay::Coarse)?, raised })
     }
 }
 
@@ -292,26 +336,36 @@ impl Averages {
             let (counts, least, most) = (met.counts, place(met.least), place(met.most));
             format!("averages: the {counts} {parameter} of {function} were from {least} to {most}")
         });
-        // Kinds without any counts have no mean either.
         let means = self.means();
-        let stays =
-            |(label, sum): &(&u64, &Sum)| sum.counts > 0 && means.get(label).is_none_or(Option::is_none);
-        let stay: BTreeSet<&str> = self.kinds.iter().filter(stays).map(|(_, sum)| sum.function).collect();
-        let stay = stay.iter().map(|function| {
-            format!("averages: counts of {function} stay where the size of a datatype is not known")
+        let said = self.kinds.iter().filter_map(|(label, sum)| {
+            let function = sum.function;
+            match means.get(label)? {
+                Err(Stay::Unknown) => Some(format!(
+                    "averages: counts of {function} stay where the size of a datatype is not known"
+                )),
+                Err(Stay::Coarse) => Some(format!(
+                    "averages: counts of {function} stay where no mean near the true one fits the sizes of all datatypes"
+                )),
+                Ok(Mean { raised: true, .. }) => Some(format!(
+                    "averages: counts of {function} are the least that fits all datatypes where their true mean is nearer to 0"
+                )),
+                Ok(_) | Err(Stay::Nothing) => None,
+            }
         });
-        met.chain(stay).collect()
+        // Once for each function.
+        let said: BTreeSet<String> = said.collect();
+        met.chain(said).collect()
     }
 
-    /// Bytes by label.
-    fn means(&self) -> HashMap<u64, Option<i64>> {
+    /// By label.
+    fn means(&self) -> HashMap<u64, Result<Mean, Stay>> {
         let mut others: BTreeMap<&str, Sum> = BTreeMap::new();
         for sum in self.kinds.values().filter(|sum| sum.check != 0) {
             others.entry(sum.function).or_insert_with(|| Sum::new(sum.function)).absorb(sum);
         }
         let mean = |sum: &Sum| match sum.check {
             0 => sum.mean(),
-            _ => others.get(sum.function).and_then(Sum::mean),
+            _ => others.get(sum.function).map_or(Err(Stay::Nothing), Sum::mean),
         };
         self.kinds.iter().map(|(label, sum)| (*label, mean(sum))).collect()
     }
@@ -324,7 +378,7 @@ impl Averages {
         }
         let means = self.means();
         let (_, labels) = read(bundle, rank, size)?;
-        let mean = |(look, label)| Some((look, means.get(&label).copied().flatten()?));
+        let mean = |(look, label)| Some((look, means.get(&label)?.ok()?.bytes));
         let means = labels.into_iter().filter_map(mean).collect();
         Ok(Some(Filling { types: Types::of_all(bundle, rank)?, means }))
     }
@@ -394,6 +448,9 @@ fn read(bundle: &Bundle, rank: u32, size: u32) -> Result<(Averages, HashMap<Look
                     };
                     sum.bytes = sum.bytes.saturating_add(i128::from(count) * i128::from(size.unwrap_or(0)));
                     sum.counts += 1;
+                    if count > 0 {
+                        sum.element = sum.element.max(size.unwrap_or(0));
+                    }
                     let at = (count, entry, rank);
                     let met = Met { counts: 1, least: at, most: at };
                     averages.met.entry(of).and_modify(|known| known.absorb(met)).or_insert(met);
@@ -462,8 +519,9 @@ impl Averages {
             *out += "unknown\n";
         }
         for (label, sum) in &self.kinds {
-            let Sum { function, check, bytes, counts, unit } = sum;
-            *out += &format!("kind {function} {label} {check} {bytes} {counts} {}\n", unit.unwrap_or(0));
+            let Sum { function, check, bytes, counts, unit, element } = sum;
+            let unit = unit.unwrap_or(0);
+            *out += &format!("kind {function} {label} {check} {bytes} {counts} {unit} {element}\n");
         }
         for ((function, parameter), Met { counts, least: a, most: b }) in &self.met {
             let places = format!("{} {} {} {} {} {}", a.0, a.1, a.2, b.0, b.1, b.2);
@@ -481,7 +539,8 @@ impl Averages {
             "kind" => {
                 let unit = Some(at(&words, 6)?).filter(|unit| *unit > 0);
                 let (check, bytes, counts) = (at(&words, 3)?, at(&words, 4)?, at(&words, 5)?);
-                let sum = Sum { function: function(words.get(1)?)?.name, check, bytes, counts, unit };
+                let (function, element) = (function(words.get(1)?)?.name, at(&words, 7)?);
+                let sum = Sum { function, check, bytes, counts, unit, element };
                 self.kinds.insert(at(&words, 2)?, sum);
                 Some(())
             }

@@ -1,8 +1,8 @@
 /* What the generated wrappers of fill need to know of the library: a preload that fills every output of a call with
  * random bytes before the call (see crates/e2e/tests/undefined.rs). FILL_SEED is where they begin; without it, or where it is
  * 0, nothing is filled. With an even one only half of each word is random, and the other half a mark by which it is known
- * wherever it turns up: 0x5A5A, and ZZZZ in texts. Only calls of the program are filled: what MPI calls inside a call is its
- * own business. */
+ * wherever it turns up: 0x5A5A, and ZZZZ in texts. Only outermost calls are filled: neither
+ * what MPI calls inside a call, which is its own business, nor what a callback of the program calls there. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -42,7 +42,8 @@ const long room_port = MPI_MAX_PORT_NAME;
 const long room_key = MPI_MAX_INFO_KEY;
 const long room_datarep = MPI_MAX_DATAREP_STRING;
 
-static __thread int depth;
+/* The frame of the wrapper of the outermost call; null outside. */
+static __thread const char *outermost;
 static __thread uint64_t state;
 static uint64_t seed;
 
@@ -52,9 +53,15 @@ __attribute__((constructor)) static void begin(void)
     seed = word ? strtoull(word, NULL, 0) : 0;
 }
 
-int fill_inside(void) { return depth != 0; }
-int fill_enter(void) { return depth++ == 0 && seed != 0; }
-void fill_leave(void) { depth--; }
+/* A call inside another one is deeper in the stack. One that is not shows that the outermost was left by a jump; until
+ * then calls that are deeper than it was are taken to be inside. */
+int fill_inside(const void *frame) { return (const char *)frame < outermost; }
+int fill_enter(const void *frame)
+{
+    outermost = frame;
+    return seed != 0;
+}
+void fill_leave(void) { outermost = NULL; }
 
 void *fill_next(const char *name)
 {

@@ -83,6 +83,26 @@ pub fn compare_so_far(dump: &[Vec<Json>], witness: &[Vec<Json>], rules: Rules) -
     compare(&dump, witness, rules)
 }
 
+/// A call that asked whether something has happened, and it had not. How often a program asks depends on who is faster.
+pub fn is_vain_poll(call: &Json) -> bool {
+    let polls = [
+        "MPI_Test",
+        "MPI_Testall",
+        "MPI_Testany",
+        "MPI_Testsome",
+        "MPI_Iprobe",
+        "MPI_Improbe",
+        "MPI_Request_get_status",
+        "MPI_Win_test",
+        "MPI_Parrived",
+    ];
+    let args = call.get("args");
+    polls.contains(&call.get("call").text().unwrap_or_default())
+        && (*args.get("flag") == Json::Bool(false) || *args.get("outcount") == Json::Int(0))
+        // Of no request at all nothing can be had.
+        && args.get("incount").int() != Some(0)
+}
+
 /// Calls that are collective over one communicator and make another, and how they name the two.
 const MAKERS: &[(&str, &str, &str)] = &[
     ("MPI_Comm_dup", "comm", "newcomm"),

@@ -20,7 +20,10 @@ const NOT_IN_FORTRAN: [(&str, &str); 15] = [
         "f_sync_reg",
         "does nothing, has no function in C, and MPICH's writes to an argument that it does not have",
     ),
-    ("register_datarep", "fails on Open MPI"),
+    (
+        "register_datarep",
+        "fails on both libraries with conversions of its own, and on Open MPI without them too",
+    ),
     ("comm_join", "needs a socket"),
     ("comm_accept", "needs a second program"),
     ("comm_connect", "needs a second program"),

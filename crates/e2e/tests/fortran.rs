@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refrain_e2e::json::Json;
-use refrain_e2e::{Library, Program, run};
+use refrain_e2e::{Library, Program, compare, run};
+use refrain_model::{CType, functions};
 
 /// One argument of a call, as it is compared.
 struct Argument<'a> {
@@ -24,7 +25,9 @@ fn normal(at: &Argument<'_>, value: &Json, segments: &mut BTreeMap<String, usize
         // Where a function lies in its executable, and an address in the process.
         (_, _, Json::Text(text)) if text.contains("+0x") => Json::Text("a function".into()),
         ("MPI_Get_address" | "MPI_Address", "address", _) => Json::Text("an address".into()),
-        (_, _, Json::Int(number)) if *number > 1 << 40 => Json::Text("an address".into()),
+        (call, name, Json::Int(number)) if *number > 1 << 40 && holds_addresses(call, name) => {
+            Json::Text("an address".into())
+        }
         // MPI's own memory may be what it had before, or new.
         (_, "baseptr", Json::Text(text)) if is_place(text) => Json::Text("memory of MPI".into()),
         ("MPI_Free_mem", "base", _) => Json::Text("memory of MPI".into()),
@@ -51,115 +54,28 @@ fn normal(at: &Argument<'_>, value: &Json, segments: &mut BTreeMap<String, usize
     }
 }
 
+/// Displacements may be addresses in the process; counts, tags and the like never are.
+fn holds_addresses(call: &str, name: &str) -> bool {
+    let function = functions().iter().find(|f| f.name == call);
+    let parameter = function.and_then(|f| f.params.iter().find(|p| p.name == name));
+    parameter.is_some_and(|p| p.ctype == CType::Aint)
+}
+
 fn is_place(text: &str) -> bool {
     let kind = text.split('#').next().unwrap_or_default();
     text.contains('#') && text.contains('+') && ["heap", "static", "stack", "other"].contains(&kind)
 }
 
-/// The requests of a rank that receive, by the ids that they have now.
-#[derive(Default)]
-struct Receives(BTreeSet<String>);
-
-impl Receives {
-    fn follow(&mut self, call: &Json) {
-        let receives = ["MPI_Irecv", "MPI_Recv_init", "MPI_Imrecv"];
-        if let Some(request) = call.get("args").get("request").text() {
-            match receives.contains(&call.get("call").text().unwrap_or_default()) {
-                true => self.0.insert(request.into()),
-                false if call.get("call").text().is_some_and(makes_request) => self.0.remove(request),
-                false => false,
-            };
-        }
-    }
-
-    fn has(&self, request: &Json) -> bool {
-        request.text().is_some_and(|request| self.0.contains(request))
-    }
-}
-
-fn makes_request(name: &str) -> bool {
-    !["MPI_Wait", "MPI_Test", "MPI_Start", "MPI_Cancel", "MPI_Request_get_status", "MPI_Grequest_complete"]
-        .contains(&name)
-}
-
-fn without_status_of_sends(call: &Json, receives: &Receives) -> Json {
-    let args = call.get("args");
-    let bare = |status: &Json, keys: &[&str]| match status {
-        Json::Object(members) => {
-            Json::Object(members.iter().filter(|(key, _)| keys.contains(&key.as_str())).cloned().collect())
-        }
-        _ => status.clone(),
-    };
-    let requests = args.get("array_of_requests").list();
-    let of = |index: Option<i64>| {
-        let index = index.and_then(|index| usize::try_from(index).ok());
-        index.and_then(|index| requests.get(index)).is_some_and(|request| receives.has(request))
-    };
-    let cancelled = |status: &Json| *status.get("cancelled") == Json::Bool(true);
-    let members = args.members().iter().map(|(key, value)| {
-        let name = call.get("call").text().unwrap_or_default();
-        let value = match key.as_str() {
-            "status" if name.starts_with("MPI_Get_") || name.starts_with("MPI_Status_") => {
-                bare(value, &["bytes"])
-            }
-            "status" if name.starts_with("MPI_Test_cancelled") => bare(value, &["cancelled"]),
-            "status" if cancelled(value) => bare(value, &["cancelled"]),
-            "status" if args.has("request") && !receives.has(args.get("request")) => {
-                bare(value, &["cancelled"])
-            }
-            "status" if args.has("indx") && !of(args.get("indx").int()) => bare(value, &["cancelled"]),
-            "array_of_statuses" => {
-                let indices = args.get("array_of_indices").list();
-                let place =
-                    |k: usize| if indices.is_empty() { Some(k as i64) } else { indices.get(k)?.int() };
-                let one = |(k, status): (usize, &Json)| match of(place(k)) {
-                    true => status.clone(),
-                    false => bare(status, &["cancelled"]),
-                };
-                match value {
-                    Json::List(list) => Json::List(list.iter().enumerate().map(one).collect()),
-                    _ => value.clone(),
-                }
-            }
-            _ => value.clone(),
-        };
-        (key.clone(), value)
-    });
-    Json::Object(members.collect())
-}
-
-/// How often a program asks until it has happened depends on who is faster.
-fn is_vain_poll(call: &Json) -> bool {
-    let polls = [
-        "MPI_Test",
-        "MPI_Testall",
-        "MPI_Testany",
-        "MPI_Testsome",
-        "MPI_Iprobe",
-        "MPI_Improbe",
-        "MPI_Request_get_status",
-        "MPI_Win_test",
-    ];
-    let args = call.get("args");
-    polls.contains(&call.get("call").text().unwrap_or_default())
-        && (*args.get("flag") == Json::Bool(false) || *args.get("outcount") == Json::Int(0))
-        // Of no request at all nothing can be had.
-        && args.get("incount").int() != Some(0)
-}
-
 /// A rank's calls, as they are compared.
 fn calls(dump: &[Json]) -> Vec<String> {
     let mut segments = BTreeMap::new();
-    let mut receives = Receives::default();
     let mut show = |call: &Json| {
         let name = call.get("call").text().unwrap_or_default();
-        receives.follow(call);
-        let args = without_status_of_sends(call, &receives);
-        let args = normal(&Argument { call: name, name: "args" }, &args, &mut segments);
+        let args = normal(&Argument { call: name, name: "args" }, call.get("args"), &mut segments);
         let failed = call.get("result").int().is_some_and(|code| code != 0) && !name.starts_with("MPI_Aint");
         format!("{name} {args}{}", if failed { " failed" } else { "" })
     };
-    dump.iter().filter(|call| !is_vain_poll(call)).map(&mut show).collect()
+    dump.iter().filter(|call| !compare::is_vain_poll(call)).map(&mut show).collect()
 }
 
 /// Runs the program on both libraries, holds the traces against each other, and returns the functions that it called.
@@ -171,8 +87,10 @@ fn same_on_both(program: &Program) -> BTreeSet<String> {
         traced.dump()
     };
     let (mpich, openmpi) = (dump(Library::Mpich), dump(Library::OpenMpi));
+    assert_eq!(mpich.len(), openmpi.len(), "{}: the ranks", program.name());
     let mut compared = 0;
     for (rank, (mpich, openmpi)) in mpich.iter().zip(&openmpi).enumerate() {
+        assert!(!mpich.is_empty() && !openmpi.is_empty(), "{}: nothing of rank {rank}", program.name());
         let (mpich, openmpi) = (calls(mpich), calls(openmpi));
         let pairs = mpich.iter().zip(&openmpi).enumerate();
         let differing = pairs.filter(|(_, (a, b))| a != b);

@@ -200,11 +200,20 @@ impl Python {
         })
     }
 
-    pub fn add_native(&mut self, sum: u64, addresses: &[usize]) {
-        if self.natives.len() >= MOST_STACKS {
-            self.natives = FastMap::default();
+    /// Whether all others had to be forgotten for it.
+    pub fn add_native(&mut self, sum: u64, addresses: &[usize]) -> bool {
+        let is_full = self.natives.len() >= MOST_STACKS;
+        if is_full {
+            self.forget_stacks();
         }
         self.natives.insert(sum, addresses.into());
+        is_full
+    }
+
+    /// Return addresses may have come to stand for something else.
+    pub fn forget_stacks(&mut self) {
+        self.natives = FastMap::default();
+        self.sites = FastMap::default();
     }
 
     pub fn native(&self, sum: u64) -> Option<&[usize]> {

@@ -2,7 +2,8 @@
 //!
 //! `cache` recognises stacks that come again and again, `unwind` finds the frames of any other, with the help of `cfi` and of
 //! what `places` remembers of it, and `modules` says what counts of it and gives it a form that does not depend on where
-//! things were loaded. Where a stack goes through Python's interpreter, `python` says what it runs. What was unwound before has the same sum of return addresses, and that is all that is kept of it.
+//! things were loaded. Where a stack goes through Python's interpreter, `python` says what it runs. Of a stack that was unwound,
+//! only the sum of its return addresses is kept.
 
 mod cache;
 mod cfi;
@@ -65,6 +66,8 @@ pub struct Stacks {
     seen: FastMap<u64, Seen>,
     /// Where Python's interpreter was met.
     python: Option<Box<Python>>,
+    /// It was met, but lacks functions that are needed.
+    python_is_mute: bool,
     /// That a stack is recognised is not all: Python was met, or everything is tested.
     looks_again: bool,
     /// How many libraries were closed when the cache was begun.
@@ -78,8 +81,8 @@ impl Stacks {
         // SAFETY: the wrapper has not returned yet, so what it returns to stands there.
         let returns = if place.slot == 0 { 0 } else { unsafe { (place.slot as *const usize).read() } };
         if state::CLOSED.load(Acquire) == self.closed
-            && let Some(site) = self.cache.recall(returns, place)
             && !self.looks_again
+            && let Some(site) = self.cache.recall(returns, place)
         {
             return site;
         }
@@ -95,7 +98,7 @@ impl Stacks {
             self.closed = closed;
             self.forget_code();
         }
-        // It was asked already, and found what it finds again.
+        // Otherwise it was asked already, and knows nothing.
         let known = self.looks_again.then(|| self.cache.recall(returns, place)).flatten();
         let site = known.unwrap_or_else(|| self.look_outwards(returns, place, config, tape));
         self.looks_again = config.test_stacks || self.python.is_some();
@@ -116,6 +119,10 @@ impl Stacks {
         self.cache.forget();
         self.places.forget();
         self.seen = FastMap::default();
+        self.python_is_mute = false;
+        if let Some(python) = &mut self.python {
+            python.forget_stacks();
+        }
     }
 
     fn look_outwards(&mut self, returns: usize, place: Place, config: &Config, tape: &mut Tape) -> u64 {
@@ -152,7 +159,11 @@ impl Stacks {
                 addresses.extend(self.cache.addresses(found.known));
                 let site = match self.goes_through_python(&addresses) {
                     Some(python) => {
-                        python.add_native(sum, &addresses);
+                        if python.add_native(sum, &addresses) {
+                            // What was known is not told from other stacks any more.
+                            self.seen = FastMap::default();
+                            self.cache.forget();
+                        }
                         sum
                     }
                     None => self.note(&addresses, &python::Frames::default(), config, tape),
@@ -200,8 +211,9 @@ impl Stacks {
         if !owners.any(|owner| owner == Owner::Interpreter) {
             return None;
         }
-        if self.python.is_none() {
+        if self.python.is_none() && !self.python_is_mute {
             self.python = Python::find().map(Box::new);
+            self.python_is_mute = self.python.is_none();
         }
         self.python.as_deref_mut()
     }

@@ -1,36 +1,48 @@
 //! Python's frames, where a stack goes through its interpreter.
 //!
-//! Which functions and lines these are, CPython says itself: by its public functions, found in the process. They need the
-//! interpreter's lock, which mpi4py gives up around most calls; then it is taken for the look and given up again. That is
-//! done for stacks that were not seen before. To tell that a stack was seen before, the chain of the thread's own frames is
-//! read: nobody changes it while the thread is in MPI, so it takes no lock. How that chain is laid out is not public. It is
-//! known for some versions, and each new stack is held against what the public functions say. Where it is not known, or
-//! does not fit, the public functions are asked for every call.
+//! Which functions and lines these are, CPython says itself, by its public functions, where this thread holds the
+//! interpreter's lock. mpi4py gives it up around most calls, and it is never taken for this: who waits for it may wait for a
+//! thread that waits for this one, and may not come back at all while the interpreter ends. Without the lock the thread's
+//! own frames are read as they lie in memory (`layout`): nobody changes them while the thread is in MPI, and they keep
+//! their code objects, whose names and lines never change. That is done only after it has given what the public functions
+//! say, and every new stack that comes with the lock held is held against them too. Where the layout is not known, or does
+//! not fit, calls without the lock have the native frames.
 //!
-//! A frame is told by its code object and the instruction it is at. Code objects that were seen are kept, so that no other
-//! one comes to lie there.
+//! A known stack is recognised by the code objects of its frames and the instructions they are at. Code objects that were
+//! seen with the lock held are kept, so that no other one comes to lie there. Others are told by what is in them.
+
+mod layout;
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 
 use refrain_encode::FastMap;
 use refrain_fold::bundle::sites::{Frame, Module, PYTHON};
 
 use super::cache::add;
+use layout::{Found, Layout, Memory};
 
 type Object = *mut c_void;
 
-/// More code objects than these are not kept, nor are stacks that they are in.
+/// More code objects than these are not kept.
 const MOST_CODES: usize = 1 << 14;
 /// Stacks that are remembered; of more, all are asked for again.
 const MOST_STACKS: usize = 1 << 16;
 /// Deeper stacks are cut off.
 const DEEPEST: usize = 1 << 12;
-/// So often the chain of frames may be something else than the public functions say. It is where a frame is just being made.
+/// The sum of no frames.
+const NOTHING: u64 = 0;
+
+/// So often may what lies in memory be something else than the public functions say; then it is not read any more.
 const MOST_MISFITS: usize = 16;
+static MISFITS: AtomicUsize = AtomicUsize::new(0);
+/// How many stacks were the same.
+static FITS: AtomicUsize = AtomicUsize::new(0);
 
 macro_rules! functions {
-    ($($field:ident $name:ident ($($argument:ty),*) $(-> $result:ty)?;)*) => {
+    ($($field:ident $name:ident $(or $other:ident)? ($($argument:ty),*) $(-> $result:ty)?;)*) => {
         #[derive(Debug, Clone, Copy)]
         struct Functions {
             $($field: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
@@ -39,8 +51,9 @@ macro_rules! functions {
         impl Functions {
             fn find() -> Option<Functions> {
                 $(
-                    let name = concat!(stringify!($name), "\0");
-                    let $field = symbol(CStr::from_bytes_with_nul(name.as_bytes()).ok()?)?;
+                    let $field = named(concat!(stringify!($name), "\0"))
+                        $(.or_else(|| named(concat!(stringify!($other), "\0"))))?;
+                    let $field = $field?;
                     // SAFETY: CPython's function of this name, which has been of this type since 3.10.
                     let $field = unsafe {
                         std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) $(-> $result)?>($field)
@@ -55,9 +68,8 @@ macro_rules! functions {
 functions! {
     is_initialized Py_IsInitialized() -> c_int;
     this_thread PyGILState_GetThisThreadState() -> *const c_void;
-    is_locked PyGILState_Check() -> c_int;
-    lock PyGILState_Ensure() -> c_int;
-    unlock PyGILState_Release(c_int);
+    current PyThreadState_GetUnchecked or _PyThreadState_UncheckedGet() -> *const c_void;
+    is_ending Py_IsFinalizing or _Py_IsFinalizing() -> c_int;
     frame PyEval_GetFrame() -> Object;
     outer PyFrame_GetBack(Object) -> Object;
     code PyFrame_GetCode(Object) -> Object;
@@ -79,6 +91,11 @@ fn symbol(name: &CStr) -> Option<*mut c_void> {
     (!found.is_null()).then_some(found)
 }
 
+/// As above, of a name with its end.
+fn named(name: &str) -> Option<*mut c_void> {
+    symbol(CStr::from_bytes_with_nul(name.as_bytes()).ok()?)
+}
+
 /// An address in the module that is Python's interpreter.
 pub fn interpreter() -> Option<usize> {
     symbol(c"PyFrame_GetBack").map(|found| found as usize)
@@ -87,58 +104,6 @@ pub fn interpreter() -> Option<usize> {
 /// The function that runs frames.
 pub fn evaluator() -> Option<usize> {
     symbol(c"_PyEval_EvalFrameDefault").map(|found| found as usize)
-}
-
-/// How a version of CPython keeps the frames of a thread: how far from where things begin.
-#[derive(Debug, Clone, Copy)]
-struct Layout {
-    /// In the state of a thread: its innermost frame, or where that is written.
-    thread: usize,
-    /// There, if it is the latter.
-    holder: Option<usize>,
-    code: usize,
-    instruction: usize,
-    outer: usize,
-    /// Says that a frame was called from C.
-    entry: Entry,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Entry {
-    /// A frame that is, by a byte that is not 0.
-    Marked(usize),
-    /// Before it stands one that is none of the program's, by a byte of this value.
-    Before(usize, u8),
-}
-
-impl Layout {
-    fn of(version: u64) -> Option<Layout> {
-        let frame = Layout {
-            thread: 56,
-            holder: None,
-            code: 0,
-            instruction: 56,
-            outer: 8,
-            entry: Entry::Before(70, 3),
-        };
-        match version >> 16 {
-            0x030b => {
-                Some(Layout { holder: Some(8), code: 32, outer: 48, entry: Entry::Marked(68), ..frame })
-            }
-            0x030c => Some(Layout { holder: Some(0), ..frame }),
-            0x030d => Some(Layout { thread: 72, ..frame }),
-            _ => None,
-        }
-    }
-
-    fn in_process() -> Option<Layout> {
-        /// Of released versions, the last byte of the number.
-        const FINAL: u64 = 0xf0;
-        let version = symbol(c"Py_Version")?.cast::<u64>();
-        // SAFETY: a constant of CPython's, of this type since there is one.
-        let version = unsafe { version.read() };
-        Layout::of(version).filter(|_| version & 0xf0 == FINAL)
-    }
 }
 
 /// A frame as it lies in memory.
@@ -151,7 +116,7 @@ struct Seen {
 }
 
 /// A frame by name.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Told {
     code: usize,
     file: String,
@@ -170,20 +135,31 @@ pub struct Frames {
     key: Option<u64>,
 }
 
+/// What this thread may ask now.
+#[derive(Debug, Clone, Copy)]
+enum Access {
+    /// Python knows nothing of this thread, or is no more, or cannot be asked.
+    Nothing,
+    /// Everything: it holds the lock. This is its state.
+    All(usize),
+    /// What lies in memory.
+    Memory(usize, Memory),
+}
+
 /// What one thread knows of Python.
 #[derive(Debug)]
 pub struct Python {
     functions: Functions,
     layout: Option<Layout>,
-    misfits: usize,
     /// The stacks of return addresses that go through the interpreter, innermost first, by their sum.
     natives: FastMap<u64, Box<[usize]>>,
     /// Sites, by the stack and the sum of Python's frames.
     sites: FastMap<(u64, u64), u64>,
-    /// The code objects that are kept.
-    codes: FastMap<usize, ()>,
+    /// The code objects that are kept, and where their first traced instructions are.
+    codes: FastMap<usize, usize>,
     modules: FastMap<u64, Module>,
     walked: Vec<Seen>,
+    bytes: Vec<u8>,
 }
 
 impl Python {
@@ -191,20 +167,29 @@ impl Python {
         Some(Python {
             functions: Functions::find()?,
             layout: Layout::in_process(),
-            misfits: 0,
             natives: FastMap::default(),
             sites: FastMap::default(),
             codes: FastMap::default(),
             modules: FastMap::default(),
             walked: Vec::new(),
+            bytes: Vec::new(),
         })
     }
 
-    pub fn add_native(&mut self, sum: u64, addresses: &[usize]) {
-        if self.natives.len() >= MOST_STACKS {
-            self.natives = FastMap::default();
+    /// Whether all others had to be forgotten for it.
+    pub fn add_native(&mut self, sum: u64, addresses: &[usize]) -> bool {
+        let is_full = self.natives.len() >= MOST_STACKS;
+        if is_full {
+            self.forget_stacks();
         }
         self.natives.insert(sum, addresses.into());
+        is_full
+    }
+
+    /// Return addresses may have come to stand for something else.
+    pub fn forget_stacks(&mut self) {
+        self.natives = FastMap::default();
+        self.sites = FastMap::default();
     }
 
     pub fn native(&self, sum: u64) -> Option<&[usize]> {
@@ -218,7 +203,11 @@ impl Python {
     /// The site of a call from this native stack, if it is known.
     #[inline]
     pub fn recall(&mut self, native: u64) -> Option<u64> {
-        let key = self.walk()?;
+        let key = match self.access() {
+            Access::Nothing => NOTHING,
+            _ if !fits() => return None,
+            access => self.walk(access)?,
+        };
         self.sites.get(&(native, key)).copied()
     }
 
@@ -230,92 +219,157 @@ impl Python {
         self.sites.insert((native, key), site);
     }
 
-    /// The state of this thread; `None` where Python knows nothing of it, or is no more.
-    fn thread(&self) -> Option<*const c_void> {
-        // SAFETY: asks for a number, at any time.
-        if unsafe { (self.functions.is_initialized)() } == 0 {
-            return None;
+    /// Whether Python is there, and not about to be no more.
+    fn lives(&self) -> bool {
+        // SAFETY: both ask for a number, at any time.
+        unsafe { (self.functions.is_initialized)() != 0 && (self.functions.is_ending)() == 0 }
+    }
+
+    fn access(&mut self) -> Access {
+        if !self.lives() {
+            if !self.codes.is_empty() {
+                // What another interpreter makes may lie where these did.
+                self.codes = FastMap::default();
+                self.sites = FastMap::default();
+            }
+            return Access::Nothing;
         }
         // SAFETY: needs no lock.
         let thread = unsafe { (self.functions.this_thread)() };
-        (!thread.is_null()).then_some(thread)
+        // SAFETY: needs no lock. It is the state of whoever holds it, or of this thread if it does.
+        let current = unsafe { (self.functions.current)() };
+        if thread.is_null() {
+            Access::Nothing
+        } else if current == thread {
+            Access::All(thread as usize)
+        } else if self.layout.is_some() && fits() {
+            // The main thread ends the interpreter, and with it the states of other threads, wherever these are.
+            // SAFETY: both ask for a number.
+            let is_main = unsafe { libc::gettid() == libc::getpid() };
+            Access::Memory(thread as usize, if is_main { Memory::Stable } else { Memory::Unsure })
+        } else {
+            Access::Nothing
+        }
     }
 
     /// Reads this thread's frames into `walked`. Gives their sum.
-    fn walk(&mut self) -> Option<u64> {
-        let (layout, thread) = (self.layout?, self.thread()?);
+    fn walk(&mut self, access: Access) -> Option<u64> {
+        let layout = self.layout.filter(|_| MISFITS.load(Relaxed) <= MOST_MISFITS)?;
+        let (thread, memory, keeps) = match access {
+            Access::Nothing => return None,
+            Access::All(thread) if fits() => (thread, Memory::Stable, true),
+            Access::All(thread) => (thread, Memory::Unsure, false),
+            Access::Memory(thread, memory) => (thread, memory, false),
+        };
         self.walked.clear();
-        // SAFETY: (of all reads here) the version of CPython that has this layout says that a pointer, or a byte, is there:
-        // in the state of this very thread, which lives as long as it does, and in frames that wait for this call to return.
-        let pointer =
-            |base: usize, offset: usize| unsafe { (base.wrapping_add(offset) as *const usize).read() };
-        // SAFETY: as above.
-        let byte = |base: usize, offset: usize| unsafe { (base.wrapping_add(offset) as *const u8).read() };
-        let mut frame = pointer(thread as usize, layout.thread);
-        if let (Some(offset), true) = (layout.holder, frame != 0) {
-            frame = pointer(frame, offset);
-        }
-        let mut sum = 0;
-        while frame != 0 && self.walked.len() < DEEPEST {
-            let outer = pointer(frame, layout.outer);
-            match layout.entry {
-                Entry::Before(offset, value) if byte(frame, offset) == value => {
-                    if let Some(last) = self.walked.last_mut() {
-                        last.enters = true;
+        let mut frame = layout.innermost(memory, thread)?;
+        let mut sum = NOTHING;
+        for _ in 0..2 * DEEPEST {
+            if frame == 0 || self.walked.len() == DEEPEST {
+                break;
+            }
+            let found = layout.frame(memory, frame)?;
+            frame = found.outer;
+            let mut is_shown = !found.is_entry;
+            if is_shown {
+                let (begins, told) = match self.codes.get(&found.code) {
+                    Some(&begins) => (begins, add(found.code as u64, found.instruction)),
+                    None => {
+                        let code = layout.code(memory, found.code)?;
+                        let told = if keeps && self.codes.len() < MOST_CODES {
+                            // SAFETY: the lock is held, and the frame holds the object.
+                            unsafe { (self.functions.keep)(found.code as Object) };
+                            self.codes.insert(found.code, code.begins());
+                            add(found.code as u64, found.instruction)
+                        } else {
+                            let sum = layout.sum(memory, &code, &mut self.bytes)?;
+                            add(sum, code.offset(found.instruction))
+                        };
+                        (code.begins(), told)
                     }
-                }
-                entry => {
-                    let enters = matches!(entry, Entry::Marked(offset) if byte(frame, offset) != 0);
-                    let code = pointer(frame, layout.code);
-                    let instruction = pointer(frame, layout.instruction);
-                    sum = add(add(sum, code), instruction);
+                };
+                is_shown = !found.is_unfinished(begins);
+                if is_shown {
+                    sum = add(sum, told as usize);
+                    let Found { code, instruction, enters, .. } = found;
                     self.walked.push(Seen { code, instruction, enters });
                 }
             }
-            frame = outer;
+            if !is_shown
+                && (found.is_entry || found.enters)
+                && let Some(last) = self.walked.last_mut()
+            {
+                last.enters = true;
+            }
         }
-        Some(sum)
+        self.still(memory).then_some(sum)
+    }
+
+    /// What was read was there until now.
+    fn still(&self, memory: Memory) -> bool {
+        memory == Memory::Stable || self.lives()
+    }
+
+    /// The frames that were walked, by name.
+    fn read(&self, access: Access) -> Option<Vec<Told>> {
+        let layout = self.layout?;
+        let memory = match access {
+            Access::Nothing => return None,
+            Access::All(_) if fits() => Memory::Stable,
+            Access::All(_) => Memory::Unsure,
+            Access::Memory(_, memory) => memory,
+        };
+        let tell = |&Seen { code, instruction, .. }: &Seen| {
+            let found = layout.code(memory, code)?;
+            let (file, function) = layout.names(memory, &found)?;
+            Some(Told { code, file, function, line: layout.line(memory, &found, instruction)? })
+        };
+        let told = self.walked.iter().map(tell).collect::<Option<Vec<Told>>>()?;
+        self.still(memory).then_some(told)
     }
 
     /// Asks Python. Nothing where it cannot be asked.
     #[cold]
     pub fn ask(&mut self) -> Frames {
-        let key = self.walk();
-        if self.thread().is_none() {
-            return Frames::default();
-        }
-        let Some((told, all_kept)) = self.told() else { return Frames::default() };
+        let access = self.access();
+        let key = self.walk(access);
+        let read = if key.is_some() { self.read(access) } else { None };
+        let (told, fits) = match access {
+            Access::Nothing => return Frames { key: Some(NOTHING), ..Frames::default() },
+            Access::Memory(..) => match read {
+                Some(read) => (read, true),
+                None => return Frames::default(),
+            },
+            Access::All(_) => {
+                let told = self.told();
+                let fits = read.is_some_and(|read| read == told);
+                if !fits {
+                    MISFITS.fetch_add(1, Relaxed);
+                } else if !told.is_empty() {
+                    FITS.fetch_add(1, Relaxed);
+                }
+                (told, fits)
+            }
+        };
         let mut frames = Frames::default();
-        for Told { file, function, line, .. } in &told {
-            let module = Module { path: format!("{PYTHON}{file}:{function}"), build_id: Box::default() };
-            frames.frames.push(Frame { module: module.key(), offset: *line });
+        for Told { file, function, line, .. } in told {
+            let path = format!("{PYTHON}{}:{function}", absolute(file));
+            let module = Module { path, build_id: Box::default() };
+            frames.frames.push(Frame { module: module.key(), offset: line });
             self.modules.entry(module.key()).or_insert(module);
         }
-        if key.is_some() {
-            let fits = self.walked.iter().map(|seen| seen.code).eq(told.iter().map(|told| told.code));
-            if fits {
-                frames.key = key.filter(|_| all_kept);
-                frames.runs = runs(&self.walked);
-            } else {
-                self.misfits += 1;
-                if self.misfits > MOST_MISFITS {
-                    self.layout = None;
-                }
-            }
+        if fits {
+            frames.key = key;
+            frames.runs = runs(&self.walked);
         }
         frames
     }
 
-    /// This thread's frames, innermost first, and whether all their code is kept. `None` while the interpreter ends: who asks
-    /// for its lock then may never come back.
-    fn told(&mut self) -> Option<(Vec<Told>, bool)> {
+    /// This thread's frames, innermost first, by the public functions. It holds the lock.
+    fn told(&self) -> Vec<Told> {
         let python = self.functions;
-        if is_ending() {
-            return None;
-        }
-        let _locked = Locked::take(python);
+        let _aside = Aside::put(python);
         let mut told = Vec::new();
-        let mut all_kept = true;
         // SAFETY: the lock is held, here and for all that follows; gives a frame that is alive, or null.
         let mut frame = unsafe { (python.frame)() };
         // SAFETY: an object, or null, which is nothing to it.
@@ -332,19 +386,12 @@ impl Python {
             let function = qualified.or_else(|| unsafe { python.text_of(code, c"co_name") });
             told.push(Told {
                 code: code as usize,
-                file: absolute(file.unwrap_or_default()),
+                file: file.unwrap_or_default(),
                 function: function.unwrap_or_default(),
                 line: line.max(0) as u64,
             });
-            let known = self.codes.contains_key(&(code as usize));
-            let keep = !known && self.codes.len() < MOST_CODES && self.layout.is_some();
-            if keep {
-                self.codes.insert(code as usize, ());
-            } else {
-                // SAFETY: ours to let go of.
-                unsafe { (python.release)(code) };
-            }
-            all_kept &= known || keep;
+            // SAFETY: ours to let go of.
+            unsafe { (python.release)(code) };
             // SAFETY: a frame that we hold.
             let outer = unsafe { (python.outer)(frame) };
             // SAFETY: ours to let go of.
@@ -353,7 +400,7 @@ impl Python {
         }
         // SAFETY: ours, or null.
         unsafe { (python.release)(frame) };
-        Some((told, all_kept))
+        told
     }
 }
 
@@ -396,56 +443,40 @@ impl Functions {
     }
 }
 
-/// The interpreter's lock; meanwhile the program's error is put aside, and nothing is collected, since that runs code of the
-/// program.
-struct Locked {
+/// The program's error is put aside, and nothing is collected, since that runs code of the program. All with the lock held.
+struct Aside {
     python: Functions,
-    /// What to give back, where this thread did not have it.
-    taken: Option<c_int>,
     collected: bool,
     error: [Object; 3],
 }
 
-impl Locked {
-    fn take(python: Functions) -> Locked {
-        // SAFETY: needs no lock.
-        let had = unsafe { (python.is_locked)() } != 0;
-        // SAFETY: this thread is one of Python's, and does not have the lock.
-        let taken = (!had).then(|| unsafe { (python.lock)() });
+impl Aside {
+    fn put(python: Functions) -> Aside {
         // SAFETY: the lock is held.
         let collected = unsafe { (python.stop_collecting)() } != 0;
         let mut error = [null_mut(); 3];
         let [a, b, c] = &mut error;
         // SAFETY: the lock is held; all three are places of ours.
         unsafe { (python.take_error)(a, b, c) };
-        Locked { python, taken, collected, error }
+        Aside { python, collected, error }
     }
 }
 
-impl Drop for Locked {
+impl Drop for Aside {
     fn drop(&mut self) {
         let [a, b, c] = self.error;
-        // SAFETY: what `take` took, with the lock held.
+        // SAFETY: what `put` took, with the lock held.
         unsafe { (self.python.put_error)(a, b, c) };
         if self.collected {
             // SAFETY: the lock is held.
             unsafe { (self.python.collect)() };
         }
-        if let Some(taken) = self.taken {
-            // SAFETY: what `take` took.
-            unsafe { (self.python.unlock)(taken) };
-        }
     }
 }
 
-/// Whether the interpreter is about to be no more.
-fn is_ending() -> bool {
-    let found = symbol(c"Py_IsFinalizing").or_else(|| symbol(c"_Py_IsFinalizing"));
-    // SAFETY: CPython's function of either name, which takes nothing and gives a number.
-    let ask = found
-        .map(|found| unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> c_int>(found) });
-    // SAFETY: needs no lock.
-    ask.is_none_or(|ask| unsafe { ask() } != 0)
+/// Whether what lies in memory was found to be what the public functions say.
+fn fits() -> bool {
+    FITS.load(Relaxed) > 0 && MISFITS.load(Relaxed) <= MOST_MISFITS
 }
 
 /// How many frames each run of the interpreter has, innermost first.
@@ -453,12 +484,16 @@ fn runs(walked: &[Seen]) -> Vec<usize> {
     walked.split_inclusive(|seen| seen.enters).map(<[Seen]>::len).collect()
 }
 
-/// As the program named it, which is of no use to who reads the trace elsewhere. What is no file stays.
+/// As the program named it, which is of no use to who reads the trace elsewhere. What is no file stays, and so does what is not
+/// where the program is now.
 fn absolute(file: String) -> String {
     if file.starts_with(['/', '<']) || file.is_empty() {
         return file;
     }
-    std::path::absolute(&file).map_or(file, |path| path.to_string_lossy().into_owned())
+    match std::path::absolute(&file) {
+        Ok(path) if path.exists() => path.to_string_lossy().into_owned(),
+        _ => file,
+    }
 }
 
 #[cfg(test)]
@@ -477,19 +512,13 @@ mod tests {
     }
 
     #[test]
-    fn only_versions_that_were_tried_have_a_layout() {
-        for (version, known) in [(0x030a_0df0, false), (0x030b_02f0, true), (0x030c_01f0, true)] {
-            assert_eq!(Layout::of(version).is_some(), known, "{version:x}");
-        }
-        assert!(Layout::of(0x030d_00f0).is_some() && Layout::of(0x030e_00f0).is_none());
-        // There is no Python in this process.
-        assert!(Layout::in_process().is_none() && Python::find().is_none() && interpreter().is_none());
-    }
-
-    #[test]
     fn files_are_named_from_the_root() {
         assert_eq!(absolute("/a/b.py".into()), "/a/b.py");
         assert_eq!(absolute("<string>".into()), "<string>");
-        assert!(absolute("b.py".into()).starts_with('/'));
+        assert_eq!(absolute("no/such.py".into()), "no/such.py");
+        // The tests run where this is.
+        assert!(absolute("Cargo.toml".into()).starts_with('/'));
+        // There is no Python in this process.
+        assert!(Python::find().is_none() && interpreter().is_none());
     }
 }

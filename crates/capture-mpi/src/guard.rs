@@ -19,7 +19,7 @@ use crate::late;
 use crate::state::{self, Code, DEEPEST, ENTRIES, Entry, Mode};
 
 /// `MPI_ERR_OTHER` of Open MPI, `MPI_ERR_INTERN` of the MPICH ABI: an error everywhere, and in no ABI a success.
-const MISSING: usize = 16;
+pub const MISSING: usize = 16;
 
 /// The real function, looked up on its first use. Never null.
 #[inline]

@@ -226,9 +226,9 @@ pub struct Code {
 #[cfg(target_arch = "x86_64")]
 pub static FORTRAN_REAL: [fortran::Real; fortran::NAMES.len()] =
     [const { fortran::Real::new() }; fortran::NAMES.len()];
-/// Constants of Fortran that its layer does not turn into those of C; `None` where there are none.
+/// Constants of Fortran that its layer does not turn into those of C.
 #[cfg(target_arch = "x86_64")]
-pub static SENTINELS: OnceLock<Option<fortran::Sentinels>> = OnceLock::new();
+pub static SENTINELS: fortran::Sentinels = fortran::Sentinels::new();
 
 /// The program's functions that MPI was given a function of ours for; 0 where there is none.
 pub static CALLBACKS: [AtomicUsize; callbacks::MOST] = [const { AtomicUsize::new(0) }; callbacks::MOST];

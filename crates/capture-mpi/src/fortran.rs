@@ -20,7 +20,7 @@ use refrain_mpi::{Family, Owner};
 use crate::elf::{Module, Which};
 use crate::guard::{self, MOST_ARGS};
 use crate::late;
-use crate::state::{self, Entry, FORTRAN_REAL, SENTINELS};
+use crate::state::{self, Entry, FORTRAN_REAL, Layer, SENTINELS};
 
 /// Arguments that travel in registers.
 const REGISTERS: usize = 6;
@@ -112,21 +112,37 @@ pub struct Frame {
     outside: u32,
     name: usize,
     start: u64,
-    outer: usize,
-    outer_expected: (u32, usize),
+    outer: Layer,
     outer_entry: [usize; 3],
 }
 
 const FRAME: usize = size_of::<Frame>().next_multiple_of(16);
+/// From a frame to where the call returns to: the caller's frame pointer lies between.
+const SLOT_ABOVE: usize = FRAME + size_of::<usize>();
 
 impl Frame {
+    /// Where on the stack the address lies that the call returns to.
+    fn slot(&self) -> usize {
+        std::ptr::from_ref(self) as usize + SLOT_ABOVE
+    }
+
+    /// The thread is where it was before the call.
+    #[inline]
+    fn restore(&self) {
+        state::set_layer(self.outer);
+        if self.level == 0 && self.outside != 0 {
+            state::replace_entry(self.outer_entry);
+        }
+        state::set_depth(self.outside);
+    }
+
     /// Word `index` of the program's arguments. Beyond the registers they lie above the frame, behind the caller's frame
     /// pointer and the address to return to.
     fn word(&self, index: usize) -> usize {
         match self.registers.get(index) {
             Some(&word) => word,
             None => {
-                let above = std::ptr::from_ref(self) as usize + FRAME + 2 * size_of::<usize>();
+                let above = self.slot() + size_of::<usize>();
                 let place = above + (index - REGISTERS) * size_of::<usize>();
                 // SAFETY: the frame is on the stack, and above it lies that of who called.
                 unsafe { (place as *const usize).read() }
@@ -232,13 +248,13 @@ unsafe extern "C" fn enter(frame: *mut Frame, name: usize, slot: usize, pointer:
         frame.real = real.function as usize;
         frame.outside = state::depth();
         frame.level = frame.outside & state::LEVELS;
-        frame.outer = state::fortran();
-        frame.outer_expected = state::expected();
+        frame.outer = state::layer();
         if frame.level == 0 {
             frame.outer_entry = state::replace_entry([caller, slot, pointer]);
         }
         frame.start = if known.alone { guard::ticks() } else { 0 };
-        state::set_fortran(std::ptr::from_ref(frame) as usize, (frame.level, known.function));
+        let (level, function, alone) = (frame.level, known.function, known.alone);
+        state::set_layer(Layer { entry, level, function, alone });
         state::set_depth(frame.level | state::LAYER | state::FORTRAN);
     }
     Forward { real: real.function, words: known.words }
@@ -254,15 +270,21 @@ unsafe extern "C" fn leave(frame: *mut Frame) {
     if !frame.watched {
         return;
     }
-    let name = &NAMES[frame.name];
-    if name.alone && state::depth() == frame.level | state::LAYER | state::FORTRAN && state::watching() {
-        made_by_layer(frame, name);
+    if state::depth() == frame.level | state::LAYER | state::FORTRAN && state::watching() {
+        made_by_layer(frame);
     }
-    state::set_fortran(frame.outer, frame.outer_expected);
-    if frame.level == 0 && frame.outside != 0 {
-        state::replace_entry(frame.outer_entry);
+    frame.restore();
+}
+
+/// An exception, or the thread's end, goes through the call of Fortran that the thread is in at that level.
+#[cold]
+pub fn left(level: u32) {
+    let layer = state::layer();
+    let here = std::ptr::from_ref(&layer) as usize;
+    if layer.level == level && guard::lasts(layer.entry, Entry { slot: here, caller: 0 }) {
+        // SAFETY: the call is not over, so its frame is there, below where it returns to.
+        unsafe { &*((layer.entry.slot - SLOT_ABOVE) as *const Frame) }.restore();
     }
-    state::set_depth(frame.outside);
 }
 
 /// The layer's function of that name. What all of the program sees is looked up on its first use; what only the caller
@@ -352,18 +374,19 @@ fn seen_by(address: usize, name: &CStr) -> *mut c_void {
 /// What to record of a call that the layer makes for the program, where that differs from what the layer passes: what the
 /// program ignores the layer may ask for itself. `level` is that of the call.
 pub fn adapt<'a>(
+    index: usize,
     args: &'a [usize],
     level: usize,
     room: &'a mut MaybeUninit<[usize; MOST_ARGS]>,
 ) -> Option<&'a [usize]> {
-    let place = state::fortran();
-    // The program may have left that call by a jump: then its frame is not where the thread came from last.
-    if guard::entry_at(level).slot != place + FRAME + size_of::<usize>() {
+    let layer = state::layer();
+    // A function of the program that runs in the layer may call others.
+    if layer.level as usize != level || layer.function != index {
         return None;
     }
-    // SAFETY: the frame of the call that this thread is in, on its stack.
-    let frame = unsafe { &*(place as *const Frame) };
-    let name = &NAMES[frame.name];
+    // SAFETY: the frame of the call that this thread is in, on its stack: `is_programs` has seen that it is not over.
+    let frame = unsafe { &*((layer.entry.slot - SLOT_ABOVE) as *const Frame) };
+    let name = NAMES.get(frame.name).filter(|name| name.function == index)?;
     let replaced = |at: &u8| {
         let at = usize::from(*at);
         let arg = *args.get(at)?;
@@ -483,16 +506,21 @@ fn sentinel(name: &CStr, layer: usize) -> usize {
     if found.is_null() { usize::MAX } else { found as usize }
 }
 
-/// The layer has done it all by itself: the call as it would have been made in C.
+/// The layer has done it all by itself: the call as it would have been made in C. What cannot be put together is counted
+/// as missing.
 #[cold]
 #[inline(never)]
-fn made_by_layer(frame: &Frame, name: &Name) {
+fn made_by_layer(frame: &Frame) {
     let end = guard::ticks();
+    let name = &NAMES[frame.name];
     let function = &refrain_model::functions()[name.function];
     let count = function.params.len();
-    if !is_told(frame, function) {
-        return;
+    if !name.alone || !is_told(frame, function) {
+        return guard::count_unseen();
     }
+    // SAFETY: the frame's own slot, and below it what `shared` has put there.
+    let [pointer, caller] = unsafe { ((frame.slot() - size_of::<usize>()) as *const [usize; 2]).read() };
+    guard::back_in_layer(frame.level as usize, Entry { slot: frame.slot(), caller }, pointer);
     let result = match function.returns {
         Returns::Code => {
             let ierror = frame.word(count) as *const c_int;

@@ -16,10 +16,10 @@ use crate::clock;
 use crate::filter;
 use crate::hooks::{Active, Ending, Observed, Recorder};
 use crate::late;
-use crate::state::{self, Code, DEEPEST, ENTRIES, Entry, Mode};
+use crate::state::{self, Code, DEEPEST, ENTRIES, Entry, Layer, Mode};
 
 /// `MPI_ERR_OTHER` of Open MPI, `MPI_ERR_INTERN` of the MPICH ABI: an error everywhere, and in no ABI a success.
-const MISSING: usize = 16;
+pub const MISSING: usize = 16;
 
 /// The real function, looked up on its first use. Never null.
 #[inline]
@@ -123,15 +123,17 @@ fn is_programs(index: usize) -> bool {
         return false;
     }
     if depth & state::FORTRAN != 0 && depth & state::PROGRAM == 0 {
-        let (level, function) = state::expected();
-        if depth & state::LAYER != 0 && function == index {
-            // How the layer was entered counts, not how it calls.
-            state::set_depth(depth & !state::LAYER);
-            return true;
-        }
-        // What the layer calls on the way, also through tools that lie between it and us.
-        if depth & state::LEVELS == level && lasts(entry_at(level as usize), entry) {
-            return false;
+        let layer = state::layer();
+        let expected = depth & state::LAYER != 0 && layer.function == index;
+        // What the layer calls on the way, also through tools that lie between it and us. A layer that calls nothing of
+        // C may run a function of the program instead: then it counts who calls.
+        let on_the_way = depth & state::LEVELS == layer.level && !layer.alone;
+        if (expected || on_the_way) && lasts(layer.entry, entry) {
+            if expected {
+                // How the layer was entered counts, not how it calls.
+                state::set_depth(depth & !state::LAYER);
+            }
+            return expected;
         }
     }
     if is_inner(depth, entry.caller) {
@@ -164,8 +166,10 @@ fn is_inner(depth: u32, caller: usize) -> bool {
 #[inline(never)]
 pub fn is_programs_in_fortran(index: usize, entry: Entry) -> bool {
     let depth = state::depth();
+    let layer = state::layer();
     // One name of a function may be made of another one.
-    let again = depth & state::LAYER != 0 && state::expected().1 == index;
+    let again =
+        depth & state::LAYER != 0 && layer.function == index && !layer.alone && lasts(layer.entry, entry);
     if depth & state::BUSY != 0 || again || is_inner(depth, entry.caller) {
         return false;
     }
@@ -187,6 +191,24 @@ pub fn made_in_fortran(index: usize, args: &[usize], word: usize, start: u64, en
         after(index, args, word, start, end);
     }
     inside.leave();
+}
+
+/// The calling thread is back in the layer for Fortran that was entered so, at that level, after functions of the program
+/// that ran in it. `pointer` is the frame pointer of who called the layer.
+#[cfg(target_arch = "x86_64")]
+pub fn back_in_layer(level: usize, entry: Entry, pointer: usize) {
+    match level {
+        0 => {
+            state::replace_entry([entry.caller, entry.slot, pointer]);
+        }
+        _ => ENTRIES.with(|entries| entries[level.min(DEEPEST - 1)].set(entry)),
+    }
+}
+
+/// A call by one of Fortran's names is missing.
+#[cold]
+pub fn count_unseen() {
+    state::UNSEEN.fetch_add(1, Relaxed);
 }
 
 /// Whether a signal handler has jumped out of our own code: the call that we looked at is over, and the mark still there.
@@ -211,7 +233,7 @@ fn abandon() {
 ///
 /// A frame of a call that is not over lies above that of a call made inside it, and the address that the call returns
 /// to still stands in it. Nothing is concluded where a stack is not the thread's own (coroutines, signal stacks).
-fn lasts(outer: Entry, now: Entry) -> bool {
+pub fn lasts(outer: Entry, now: Entry) -> bool {
     let stack = crate::memory::stack::current();
     if !stack.contains(&outer.slot) || !stack.contains(&now.slot) {
         return true;
@@ -221,7 +243,7 @@ fn lasts(outer: Entry, now: Entry) -> bool {
 }
 
 /// How this thread entered the call at that level.
-pub fn entry_at(level: usize) -> Entry {
+fn entry_at(level: usize) -> Entry {
     match level {
         0 => state::entry(),
         _ => ENTRIES.with(|entries| entries[level.min(DEEPEST - 1)].get()),
@@ -238,6 +260,11 @@ fn settle_jumps(entry: Entry) -> usize {
     while left > 0 && !lasts(entry_at(left - 1), entry) {
         left -= 1;
     }
+    let layer = state::layer();
+    let left_layer = depth & state::FORTRAN != 0 && !lasts(layer.entry, entry);
+    if left_layer {
+        state::set_layer(Layer::NONE);
+    }
     if left < level {
         if depth & state::PROGRAM == 0 {
             state::TORN_OUT.store(true, Relaxed);
@@ -245,11 +272,11 @@ fn settle_jumps(entry: Entry) -> usize {
         count_jumps((level - left) as u64);
         // It is back in a callback, or in no call at all.
         state::set_depth(if left == 0 { 0 } else { left as u32 | state::PROGRAM });
-    } else if left == 0 && depth & state::FORTRAN != 0 && !lasts(state::entry(), entry) {
+    } else if left_layer && layer.level as usize == left {
         // Out of a layer for Fortran.
         state::TORN_OUT.store(true, Relaxed);
         count_jumps(1);
-        state::set_depth(0);
+        state::set_depth(if left == 0 { 0 } else { left as u32 | state::PROGRAM });
     }
     left
 }
@@ -264,9 +291,10 @@ pub fn count_jumps(calls: u64) {
 /// The calling thread ends: calls that it is still marked as inside of never return.
 #[cold]
 pub fn leave_all() {
-    let level = state::depth() & state::LEVELS;
-    if level != 0 && state::depth() & state::BUSY == 0 {
-        count_jumps(level.into());
+    let depth = state::depth();
+    let calls = (depth & state::LEVELS) + u32::from(depth & state::LAYER != 0);
+    if calls != 0 && depth & state::BUSY == 0 {
+        count_jumps(calls.into());
         state::set_depth(0);
     }
 }
@@ -342,6 +370,11 @@ impl Drop for Inside {
     #[cold]
     fn drop(&mut self) {
         self.restore();
+        #[cfg(target_arch = "x86_64")]
+        if self.depth & (state::PROGRAM | state::LAYER | state::FORTRAN) == state::FORTRAN {
+            // It goes on through the layer's call that this one was made for.
+            crate::fortran::left(self.depth & state::LEVELS);
+        }
         count_jumps(1);
     }
 }
@@ -412,7 +445,7 @@ fn observed_inside<'a>(call: Observed<'a>, room: &'a mut Room) -> Observed<'a> {
     let call = Observed { level, ..call };
     #[cfg(target_arch = "x86_64")]
     if depth & state::FORTRAN != 0
-        && let Some(args) = crate::fortran::adapt(call.args, level, room)
+        && let Some(args) = crate::fortran::adapt(call.index, call.args, level, room)
     {
         return Observed { args, ..call };
     }
@@ -579,7 +612,7 @@ pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
 /// `args` are the arguments the program passed to function `index`.
 #[inline(never)]
 pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
-    let interrupting = interrupting();
+    let interrupting = interrupting(index);
     let left_by_jump = state::JUMPS.load(Relaxed) != 0;
     let inside = Inside::enter(index);
     if interrupting {
@@ -606,16 +639,24 @@ pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
 }
 
 /// Whether the calling thread is in a signal handler that has interrupted us, or inside MPI in a call of the program: what
-/// is below on the stack goes on when it returns. Not so where the program has left such a call by a jump, which is counted.
-fn interrupting() -> bool {
+/// is below on the stack goes on when it returns. Not so where the program has left such a call by a jump, which is
+/// counted, nor in the layer for Fortran that was called to end MPI: `index` is what it calls then.
+fn interrupting(index: usize) -> bool {
     let depth = state::depth();
     if depth & state::BUSY != 0 {
         return true;
     }
-    if depth & state::LEVELS == 0 {
+    if depth & (state::LEVELS | state::FORTRAN) == 0 {
         return false;
     }
     let entry = state::nested();
+    if depth & state::LEVELS == 0 && lasts(state::layer().entry, entry) {
+        let expected = depth & state::LAYER != 0 && state::layer().function == index;
+        if expected {
+            state::set_depth(depth & !state::LAYER);
+        }
+        return !expected;
+    }
     if on_another_stack() || (entry.slot != 0 && settle_jumps(entry) != 0) {
         return true;
     }

@@ -32,6 +32,7 @@ fn start() {
     let library = Library::find();
     let asked = Config::read(|variable| std::env::var_os(variable));
     symbols::offer(library.as_ref());
+    symbols::take_back_fortran();
     let found = library.is_some();
     if let Some(library) = library {
         let _ = state::LIBRARY.set(library);

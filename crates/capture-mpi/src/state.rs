@@ -186,10 +186,10 @@ pub use own::place;
 /// the second takes the place of the first, which the thread has left by a jump.
 pub use own::{Entry, entry, nested, nested_is_outermost};
 
-/// The frame of the call of Fortran that this thread is in; its level, and which function of C the layer is to call.
-pub use own::expected;
 #[cfg(target_arch = "x86_64")]
-pub use own::{fortran, replace_entry, set_fortran};
+pub use own::replace_entry;
+/// The call of Fortran that this thread is in.
+pub use own::{Layer, layer, set_layer};
 
 /// How far apart these are, for `wrappers::entry`.
 #[cfg(target_arch = "x86_64")]
@@ -226,9 +226,9 @@ pub struct Code {
 #[cfg(target_arch = "x86_64")]
 pub static FORTRAN_REAL: [fortran::Real; fortran::NAMES.len()] =
     [const { fortran::Real::new() }; fortran::NAMES.len()];
-/// Constants of Fortran that its layer does not turn into those of C; `None` where there are none.
+/// Constants of Fortran that its layer does not turn into those of C.
 #[cfg(target_arch = "x86_64")]
-pub static SENTINELS: OnceLock<Option<fortran::Sentinels>> = OnceLock::new();
+pub static SENTINELS: fortran::Sentinels = fortran::Sentinels::new();
 
 /// The program's functions that MPI was given a function of ours for; 0 where there is none.
 pub static CALLBACKS: [AtomicUsize; callbacks::MOST] = [const { AtomicUsize::new(0) }; callbacks::MOST];
@@ -236,6 +236,8 @@ pub static CALLBACKS: [AtomicUsize; callbacks::MOST] = [const { AtomicUsize::new
 pub static JUMPS: AtomicU64 = AtomicU64::new(0);
 /// One of these jumps did not come from a function that MPI had called, but out of MPI itself.
 pub static TORN_OUT: AtomicBool = AtomicBool::new(false);
+/// How many calls by Fortran's names are missing: the layer called no function of C that tells what they were.
+pub static UNSEEN: AtomicU64 = AtomicU64::new(0);
 
 #[inline]
 pub fn watching() -> bool {

@@ -27,22 +27,62 @@ const SHN_UNDEF: u16 = 0;
 const STT_FUNC: u8 = 2;
 const STT_GNU_IFUNC: u8 = 10;
 
-/// Shows exactly the wrappers of the functions `library` has; none without a library.
+/// Shows exactly the wrappers of the functions `library` has; none without a library. Those by Fortran's names are to be
+/// decided on when the linker comes to them: the layer may come later, with a library that the program opens.
 pub fn offer(library: Option<&Library>) {
-    edit(|name, _| {
+    let shown = |wanted| if wanted { Form::Plain } else { Form::Hidden };
+    edit(|name, index| {
+        if is_fortran(name) {
+            return Some(library.map_or(Form::Hidden, |_| asked(index)));
+        }
         let of_mpi = || of_mpi(name).map(|name| library.is_some_and(|library| library.exports(name)));
-        gpu::wanted(name).or_else(of_mpi).map(|wanted| if wanted { Form::Plain } else { Form::Hidden })
+        gpu::wanted(name).or_else(of_mpi).map(shown)
     });
 }
 
 /// Shows every wrapper of MPI, to be decided on when the linker comes to it.
 pub fn offer_by_asking() {
-    edit(|name, index| of_mpi(name).map(|_| stub(index).map_or(Form::Hidden, Form::Indirect)));
+    edit(|name, index| is_of_mpi(name).then(|| asked(index)));
 }
 
 /// Hides every wrapper of MPI, and asks the linker nothing: a program may be about to ask it what went wrong.
 pub fn withdraw() {
-    edit(|name, _| of_mpi(name).map(|_| Form::Hidden));
+    edit(|name, _| is_of_mpi(name).then_some(Form::Hidden));
+}
+
+/// Takes Fortran's names back that were bound before the constructor ran, and that nobody else defines: a program may
+/// take one for the promise of a layer.
+pub fn take_back_fortran() {
+    let Some(own) = own() else { return };
+    let is_own =
+        |address| Module::find(Which::Holding(address)).is_some_and(|holder| holder.base == own.base);
+    for module in Module::all().iter().filter(|module| module.base != own.base) {
+        for (name, slot) in module.imports().filter(|(name, _)| is_fortran(name)) {
+            // SAFETY: a slot of a loaded module, aligned as relocations of words are.
+            if is_own(unsafe { slot.read() }) && !others_define(&own, name) {
+                // SAFETY: one of the module's slots; nothing is what it would have found without us.
+                unsafe { module.bind(slot, std::ptr::null()) };
+            }
+        }
+    }
+}
+
+fn asked(index: usize) -> Form {
+    stub(index).map_or(Form::Hidden, Form::Indirect)
+}
+
+fn is_of_mpi(name: &CStr) -> bool {
+    of_mpi(name).is_some() || is_fortran(name)
+}
+
+/// Whether it is one of Fortran's names of MPI's functions, if it is one of ours.
+fn is_fortran(name: &CStr) -> bool {
+    let name = name.to_bytes();
+    name.ends_with(b"_") && [&b"mpi_"[..], b"pmpi_", b"pmpir_"].iter().any(|start| name.starts_with(start))
+}
+
+fn others_define(own: &Module, name: &CStr) -> bool {
+    Module::any(|module| module.base != own.base && module.defines(name))
 }
 
 fn of_mpi(name: &CStr) -> Option<&str> {
@@ -210,7 +250,10 @@ fn resolved(inside_stub: usize) -> usize {
     // SAFETY: one of our own symbols.
     let symbol = unsafe { Symbol::new(symbols.add(index)) }.now();
     let name = module.name(&symbol);
-    let offered = some_library(&module, |library| library.defines(name));
+    let offered = match is_fortran(name) {
+        true => others_define(&module, name) && library_is_there(),
+        false => some_library(&module, |library| library.defines(name)),
+    };
     if offered { module.base + symbol.st_size as usize } else { 0 }
 }
 

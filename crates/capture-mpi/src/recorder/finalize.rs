@@ -180,6 +180,15 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             Bundle::default()
         }
     };
+    match state::UNSEEN.load(Relaxed) {
+        0 => {}
+        1 => own.notes.push(format!(
+            "rank {rank}: MPI's Fortran layer did a call in a way of its own, that call is missing"
+        )),
+        calls => own.notes.push(format!(
+            "rank {rank}: MPI's Fortran layer did {calls} calls in a way of its own, those calls are missing"
+        )),
+    }
     let (bundle, lost) = lose(config, &mut link, (rank, size), bundle, &mut own);
     let merged = meet(&mut link, rank, size, |link| {
         let gathered = gather(link, rank, size, bundle)?;

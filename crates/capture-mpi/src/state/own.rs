@@ -12,12 +12,33 @@ pub struct Entry {
     pub caller: usize,
 }
 
+/// The call of MPI's layer for Fortran that a thread is in.
+#[derive(Debug, Clone, Copy)]
+pub struct Layer {
+    pub entry: Entry,
+    pub level: u32,
+    /// Which function of C the layer is to call.
+    pub function: usize,
+    /// It may make no such call.
+    pub alone: bool,
+}
+
+impl Layer {
+    /// No call that anybody could be in.
+    pub const NONE: Layer = Layer {
+        entry: Entry { slot: 0, caller: 0 },
+        level: u32::MAX,
+        function: u32::MAX as usize >> 1,
+        alone: false,
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 mod imp {
     use std::arch::{asm, global_asm};
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    use super::Entry;
+    use super::{Entry, Layer};
     use crate::recorder::stream::Stream;
     use crate::stacks::Place;
 
@@ -26,16 +47,16 @@ mod imp {
         ".globl refrain_own",
         ".hidden refrain_own",
         ".type refrain_own, @object",
-        ".size refrain_own, 88",
+        ".size refrain_own, 96",
         ".balign 8",
         "refrain_own:",
         ".zero 16",
         ".globl refrain_caller",
         ".hidden refrain_caller",
         ".type refrain_caller, @object",
-        ".size refrain_caller, 72",
+        ".size refrain_caller, 80",
         "refrain_caller:",
-        ".zero 72",
+        ".zero 80",
         ".popsection",
     );
 
@@ -51,8 +72,11 @@ mod imp {
     const NESTED_CALLER: usize = 48;
     const NESTED_SLOT: usize = 56;
     const NESTED_POINTER: usize = 64;
-    const FORTRAN: usize = 72;
-    const EXPECTED: usize = 80;
+    const LAYER_SLOT: usize = 72;
+    const LAYER_CALLER: usize = 80;
+    const EXPECTED: usize = 88;
+    /// Above a function's position.
+    const ALONE: usize = 1 << 31;
     pub const CALLER_AFTER_DEPTH: usize = CALLER - DEPTH;
     pub const NESTED_AFTER_CALLER: usize = NESTED_CALLER - CALLER;
 
@@ -149,20 +173,22 @@ mod imp {
     }
 
     #[inline]
-    pub fn fortran() -> usize {
-        read_word::<FORTRAN>()
-    }
-
-    #[inline]
-    pub fn expected() -> (u32, usize) {
+    pub fn layer() -> Layer {
         let word = read_word::<EXPECTED>();
-        ((word >> 32) as u32, word & u32::MAX as usize)
+        Layer {
+            entry: Entry { slot: read_word::<LAYER_SLOT>(), caller: read_word::<LAYER_CALLER>() },
+            level: (word >> 32) as u32,
+            function: word & (ALONE - 1),
+            alone: word & ALONE != 0,
+        }
     }
 
     #[inline]
-    pub fn set_fortran(frame: usize, (level, function): (u32, usize)) {
-        write_word::<FORTRAN>(frame);
-        write_word::<EXPECTED>((level as usize) << 32 | function);
+    pub fn set_layer(layer: Layer) {
+        let alone = if layer.alone { ALONE } else { 0 };
+        write_word::<LAYER_SLOT>(layer.entry.slot);
+        write_word::<LAYER_CALLER>(layer.entry.caller);
+        write_word::<EXPECTED>((layer.level as usize) << 32 | alone | layer.function);
     }
 
     /// Where the wrapper was called that this thread entered last while it was in no other.
@@ -191,7 +217,7 @@ mod imp {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-    use super::Entry;
+    use super::{Entry, Layer};
     use crate::recorder::stream::Stream;
     use crate::stacks::Place;
 
@@ -233,9 +259,11 @@ mod imp {
     pub fn nested_is_outermost() {}
 
     /// Fortran's names are not ours here.
-    pub fn expected() -> (u32, usize) {
-        (u32::MAX, usize::MAX)
+    pub fn layer() -> Layer {
+        Layer::NONE
     }
+
+    pub fn set_layer(_layer: Layer) {}
 
     #[inline]
     pub fn depth() -> u32 {

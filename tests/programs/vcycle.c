@@ -5,7 +5,7 @@
 
 enum { N = 32, AXES = 3 };
 
-static int levels, out[N], in[2][N];
+static int levels, out[N], in[2][N], had[2][N];
 
 /* This rank has no part of the grid. */
 static int idle(int level)
@@ -30,7 +30,7 @@ static void ready(int level, int side, MPI_Request *request)
 static void give(int level, int side)
 {
     for (int i = 0; i < N >> level; i++)
-        out[i] = (in[side][i] + rank * 3 + level * 7 + i) % 9973;
+        out[i] = (had[side][i] + rank * 3 + level * 7 + i) % 9973;
     MPI_Send(out, N >> level, MPI_INT, beside(level, side), side, MPI_COMM_WORLD);
 }
 
@@ -38,6 +38,7 @@ static void take(int level, int side, MPI_Request *request)
 {
     MPI_Wait(request, MPI_STATUS_IGNORE);
     see(in[side], N >> level);
+    memcpy(had[side], in[side], sizeof had[side]);
 }
 
 OWN_FRAME static void exchange(int level)

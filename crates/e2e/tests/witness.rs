@@ -86,7 +86,10 @@ programs!(
     f_rmaio,
     f_callbacks,
     f_sp_like,
-    leftovers;
+    leftovers,
+    vcycle,
+    no_steps,
+    f_sweeps;
     // What MPI 4.0 added.
     mpich: large_p2p, partitioned, coll_forms, large_types, sessions4
 );
@@ -158,6 +161,7 @@ fn programs_about_loops_name_theirs() {
         "loop_figure4",
         "pop_like",
         "mg_like",
+        "vcycle",
         "pipeline2d",
         "bt_sites",
         "branches",
@@ -168,6 +172,7 @@ fn programs_about_loops_name_theirs() {
         "random3",
         "f_steps",
         "f_steps08",
+        "f_sweeps",
     ];
     assert_eq!(named, wanted);
 }

@@ -142,6 +142,25 @@ fn barriers(script: &str, arguments: &[String]) -> Option<Vec<Vec<Place>>> {
     Some(stacks(&trace))
 }
 
+/// Nobody waits for the interpreter's lock who does not without Refrain.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn the_interpreters_lock_is_not_waited_for() {
+    let source = build::sources().join("programs/locked.c");
+    let library = build::folder_for(Library::OpenMpi).join("locked.so");
+    build::make(&library, &[&source], |part| {
+        let mut command = Command::new(Library::OpenMpi.compiler(&source));
+        command.args(["-shared", "-fPIC", "-O2", "-g", "-Wall", "-Werror", "-pthread", "-o"]);
+        command.arg(part).arg(&source);
+        vec![command]
+    });
+    let Some(all) = barriers("locked.py", &[library.to_string_lossy().into_owned()]) else { return };
+    assert_eq!(all.len(), 1, "{all:?}");
+    // Also without the lock, the places are Python's.
+    assert!(all[0][0].contains("locked_barrier"), "{all:?}");
+    assert!(all[0].iter().any(|place| place.starts_with("Thread.run (")), "{all:?}");
+}
+
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn a_second_interpreter_does_no_harm() {

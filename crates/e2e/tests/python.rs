@@ -120,6 +120,64 @@ fn check(library: Library) {
     assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
 }
 
+/// A script of `tests/python` on one rank, traced with its stacks; the barriers that it has in the trace.
+fn barriers(script: &str, arguments: &[String]) -> Option<Vec<Vec<Place>>> {
+    let library = Library::OpenMpi;
+    let has = Command::new(build::python(library)).args(["-c", "import mpi4py"]).output();
+    if !has.is_ok_and(|has| has.status.success()) {
+        skipped("mpi4py of Debian");
+        return None;
+    }
+    let folder = run::folder("python-threads");
+    let trace = folder.join("trace.rfn").to_string_lossy().into_owned();
+    let mut words = vec![build::refrain().to_string_lossy().into_owned()];
+    words.extend(["run", "--force", "--stacks", "full", "--out", &trace, "--"].map(str::to_owned));
+    words.extend(run::launcher(library, 1));
+    words.extend([build::python(library), build::script(script)].map(|p| p.to_string_lossy().into_owned()));
+    words.extend(arguments.iter().cloned());
+    let outcome = run::command(&folder, &words, &[]);
+    assert_eq!(outcome.code, 0, "{words:?}: {}", outcome.stderr);
+    assert_eq!(outcome.stdout.trim(), "fine", "{}", outcome.stderr);
+    assert!(!outcome.stderr.contains("tracing stopped"), "{}", outcome.stderr);
+    Some(stacks(&trace))
+}
+
+/// Nobody waits for the interpreter's lock who does not without Refrain.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn the_interpreters_lock_is_not_waited_for() {
+    let source = build::sources().join("programs/locked.c");
+    let library = build::folder_for(Library::OpenMpi).join("locked.so");
+    build::make(&library, &[&source], |part| {
+        let mut command = Command::new(Library::OpenMpi.compiler(&source));
+        command.args(["-shared", "-fPIC", "-O2", "-g", "-Wall", "-Werror", "-pthread", "-o"]);
+        command.arg(part).arg(&source);
+        vec![command]
+    });
+    let Some(all) = barriers("locked.py", &[library.to_string_lossy().into_owned()]) else { return };
+    assert_eq!(all.len(), 1, "{all:?}");
+    // Also without the lock, the places are Python's.
+    assert!(all[0][0].contains("locked_barrier"), "{all:?}");
+    assert!(all[0].iter().any(|place| place.starts_with("Thread.run (")), "{all:?}");
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_second_interpreter_does_no_harm() {
+    let Some(all) = barriers("subinterpreter.py", &[]) else { return };
+    assert_eq!(all.len(), 4, "{all:?}");
+    assert!(all.iter().all(|stack| stack[0].starts_with("<module> (subinterpreter.py:")), "{all:?}");
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn the_interpreter_ends_under_a_thread_that_calls_mpi() {
+    let Some(all) = barriers("daemon.py", &[]) else { return };
+    assert!(all.len() > 100, "{}", all.len());
+    assert_eq!(all[0][0], "<module> (made0.py:1)");
+    assert_eq!(all[100][0], "<module> (made100.py:101)");
+}
+
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn sites_with_mpi4py_of_debian() {

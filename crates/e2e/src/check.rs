@@ -16,8 +16,8 @@ pub fn same(library: Library, program: &Program, ranks: u32) -> run::Traced {
     traced
 }
 
-/// On every number of ranks of the program, and in every setting: it does not notice that it is traced, the trace verifies, and its dump says
-/// what the witness saw.
+/// On every number of ranks of the program, and in every setting: it does not notice that it is traced, the trace
+/// verifies, and its dump says what the witness saw.
 pub fn against_witness(library: Library, program: &Program) {
     let name = program.name();
     for &ranks in program.ranks {
@@ -33,18 +33,27 @@ pub fn against_witness(library: Library, program: &Program) {
             assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
             let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
             assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
-            let (mut dump, mut witness) = (traced.dump(), traced.witness());
-            if program.is_fortran() {
-                dump.iter_mut().zip(&mut witness).for_each(|(dump, witness)| as_in_c(dump, witness));
-            }
-            match compare::compare(&dump, &witness, program.rules) {
-                Ok(report) => {
+            match says_what_the_witness_saw(program, &traced) {
+                Ok((_, report)) => {
                     println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments)
                 }
                 Err(difference) => panic!("{what}:\n{difference}"),
             }
         }
     }
+}
+
+/// The trace's dump, where it says what the witness saw of the same run.
+pub fn says_what_the_witness_saw(
+    program: &Program,
+    traced: &run::Traced,
+) -> Result<(Vec<Vec<Json>>, compare::Report), String> {
+    let (mut dump, mut witness) = (traced.dump(), traced.witness());
+    if program.is_fortran() {
+        dump.iter_mut().zip(&mut witness).for_each(|(dump, witness)| as_in_c(dump, witness));
+    }
+    let report = compare::compare(&dump, &witness, program.rules)?;
+    Ok((dump, report))
 }
 
 /// The witness sees what layers for Fortran call in C. Of some functions that is nothing, and of statuses that the program

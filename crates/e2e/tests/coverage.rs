@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use refrain_e2e::{Library, Program, build, compare, run};
+use refrain_e2e::{Library, Program, build, check, compare, run};
 
 /// Passed through and never recorded, so that no trace can show them.
 fn is_silent(name: &str) -> bool {
@@ -94,8 +94,7 @@ fn library_of(program: &Path) -> PathBuf {
 fn equal_functions(program: &Program) -> Result<BTreeSet<String>, String> {
     let ranks = program.ranks[program.ranks.len() - 1];
     let traced = run::traced(Library::Mpich, program, ranks);
-    let dump = traced.dump();
-    compare::compare(&dump, &traced.witness(), program.rules)?;
+    let (dump, _) = check::says_what_the_witness_saw(program, &traced)?;
     Ok(compare::functions(&dump).into_iter().collect())
 }
 

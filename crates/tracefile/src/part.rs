@@ -303,38 +303,42 @@ impl Part {
             };
             match &read {
                 // The next snapshot came meanwhile, and its journal over what was being read.
-                Ok(part) if moved(part) => read = Part::read_once(directory, name),
+                Ok((part, _)) if moved(part) => read = Part::read_once(directory, name),
                 Ok(_) => break,
                 Err(_) => read = Part::read_once(directory, name),
             }
         }
-        read
-    }
-
-    fn read_once(directory: &Private, name: &OsStr) -> Result<Part, String> {
-        let mut part = Part::peek(directory, name)?;
-        let (snapshot, tail) = part.current();
-        if tail > MOST_TAIL as u64 {
-            return Err(format!("its journal would have {tail} bytes, which none has"));
-        }
-        if snapshot != 0 {
-            let (bundle, lead) = read_snapshot(directory, name, snapshot)?;
-            (part.snapshot, part.journal) = (Some(bundle), lead);
-        }
-        let before = part.journal.len();
-        let mut file = directory.read(name).map_err(|error| error.to_string())?;
-        file.seek(SeekFrom::Start(HEADER as u64)).map_err(|error| error.to_string())?;
-        file.take(tail).read_to_end(&mut part.journal).map_err(|error| error.to_string())?;
-        if ((part.journal.len() - before) as u64) < tail {
-            return Err("its end is missing".into());
+        let (mut part, snapshot) = read?;
+        if let Some(snapshot) = snapshot {
+            let (bundle, mut journal) = decode_snapshot(&part, name, &snapshot)?;
+            journal.append(&mut part.journal);
+            (part.snapshot, part.journal) = (Some(bundle), journal);
         }
         Ok(part)
     }
+
+    /// A part with the journal since its snapshot, and that one's bytes. To decode them may take longer than the process
+    /// needs for the next one, so that comes later.
+    fn read_once(directory: &Private, name: &OsStr) -> Result<(Part, Option<Vec<u8>>), String> {
+        let mut part = Part::peek(directory, name)?;
+        let (number, length) = part.current();
+        if length > MOST_TAIL as u64 {
+            return Err(format!("its journal would have {length} bytes, which none has"));
+        }
+        let snapshot = if number == 0 { None } else { Some(read_snapshot(directory, name, number)?) };
+        let mut file = directory.read(name).map_err(|error| error.to_string())?;
+        file.seek(SeekFrom::Start(HEADER as u64)).map_err(|error| error.to_string())?;
+        file.take(length).read_to_end(&mut part.journal).map_err(|error| error.to_string())?;
+        if (part.journal.len() as u64) < length {
+            return Err("its end is missing".into());
+        }
+        Ok((part, snapshot))
+    }
 }
 
-fn read_snapshot(directory: &Private, part: &OsStr, number: u64) -> Result<(Bundle, Vec<u8>), String> {
+fn read_snapshot(directory: &Private, part: &OsStr, number: u64) -> Result<Vec<u8>, String> {
     let name = snapshot_name(part, number);
-    let damaged = |what: &dyn std::fmt::Display| format!("its snapshot {}: {what}", name.display());
+    let damaged = |what: &dyn std::fmt::Display| damaged(&name, what);
     let file = directory.read(&name).map_err(|error| damaged(&error))?;
     if file.metadata().map_err(|error| damaged(&error))?.len() > MOST_SNAPSHOT {
         return Err(damaged(&"it is larger than any"));
@@ -342,6 +346,16 @@ fn read_snapshot(directory: &Private, part: &OsStr, number: u64) -> Result<(Bund
     let mut bytes = Vec::new();
     // It may grow meanwhile.
     file.take(MOST_SNAPSHOT).read_to_end(&mut bytes).map_err(|error| damaged(&error))?;
+    Ok(bytes)
+}
+
+fn damaged(name: &OsStr, what: &dyn std::fmt::Display) -> String {
+    format!("its snapshot {}: {what}", name.display())
+}
+
+fn decode_snapshot(part: &Part, name: &OsStr, bytes: &[u8]) -> Result<(Bundle, Vec<u8>), String> {
+    let name = snapshot_name(name, part.current().0);
+    let damaged = |what: &dyn std::fmt::Display| damaged(&name, what);
     let whole = || {
         let (sum, rest) = bytes.split_first_chunk::<4>()?;
         let (lead, content) = rest.split_first_chunk::<4>()?;

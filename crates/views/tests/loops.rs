@@ -75,15 +75,16 @@ fn steps(rank: u32, steps: i64) -> Vec<Encoded> {
     calls
 }
 
-const STEPS: [&str; 8] = [
+const STEPS: [&str; 10] = [
     "all 4 ranks",
     "time-step loop: 12 iterations or more at app.c:10 in step, with 104 of 108 calls",
+    "as the calls were folded: 12 iterations at app.c:10 in step, with 104 of 108 calls (--folded shows it)",
     "",
     "  MPI_Barrier(comm=world)  at step (app.c:3)",
     "  loop 12 times or more  at app.c:10 in step",
     "    MPI_Barrier(comm=world)  at step (app.c:12)",
-    "    MPI_Send(count=1 to 10 by 3, datatype=MPI_INT, dest=rank+1, tag=9, comm=world)  in 4 iterations on ranks \
-     0,2  at step (app.c:14)",
+    "    MPI_Send(count=1 to 10 by 3, datatype=MPI_INT, dest=rank+1, tag=9,",
+    "          comm=world)  in 4 iterations on ranks 0,2  at step (app.c:14)",
     "    MPI_Barrier(comm=world)  at step (app.c:16)",
 ];
 
@@ -193,7 +194,7 @@ fn a_long_structure_is_shown_less_deep() {
     let mut calls: Vec<Encoded> = Vec::new();
     for line in 50..=99 {
         for _ in 0..5 {
-            (0..12).for_each(|n| calls.push(send(1, "MPI_INT").from(&[105, 200 + line, 300 + n])));
+            (0..12).for_each(|n| calls.push(send(line as i64, "MPI_INT").from(&[105, 200 + line, 300 + n])));
         }
     }
     let trace = looped(&[vec![calls]]);
@@ -299,7 +300,7 @@ fn json_has_everything() {
     write_json(&trace, &Program, &Options::default(), &mut out).unwrap();
     let json = String::from_utf8(out).unwrap();
     for part in [
-        r#"{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","loops":"source","steps":{"calls":104,"all_calls":108,"#,
+        r#"{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","loops":"source","steps":{"most":true,"calls":104,"all_calls":108,"#,
         r#""loops":[{"ranks":"0-3","node":1,"steps":12,"turns":12,"outside":0,"at_least":true,"at":{"kind":"loop","function":"step","#,
         r#""file":"/home/me/app.c","first":10,"last":49}}]"#,
         r#"{"inside":3,"times":[{"ranks":"0-3","reached":1,"runs":12,"low":12,"high":12,"known":"at least","vector":"12"}],"at":"#,

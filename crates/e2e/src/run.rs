@@ -27,7 +27,7 @@ impl Setting {
 }
 
 /// No program of ours takes more than a second or two; a machine under load may take a hundred times that.
-const SECONDS: u32 = 240;
+const SECONDS: u32 = 600;
 
 /// What a command left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]

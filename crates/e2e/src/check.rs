@@ -49,15 +49,19 @@ pub fn says_what_the_witness_saw(
     traced: &run::Traced,
 ) -> Result<(Vec<Vec<Json>>, compare::Report), String> {
     let (mut dump, mut witness) = (traced.dump(), traced.witness());
-    if program.is_fortran() {
-        dump.iter_mut().zip(&mut witness).for_each(|(dump, witness)| as_in_c(dump, witness));
-    }
+    as_the_witness_sees_it(program, &mut dump, &mut witness);
     let report = compare::compare(&dump, &witness, program.rules)?;
     Ok((dump, report))
 }
 
 /// The witness sees what layers for Fortran call in C. Of some functions that is nothing, and of statuses that the program
 /// ignores some pass their own: `tests/fortran.rs` looks at these.
+pub fn as_the_witness_sees_it(program: &Program, dump: &mut [Vec<Json>], witness: &mut [Vec<Json>]) {
+    if program.is_fortran() {
+        dump.iter_mut().zip(witness).for_each(|(dump, witness)| as_in_c(dump, witness));
+    }
+}
+
 fn as_in_c(dump: &mut Vec<Json>, witness: &mut [Json]) {
     let name = |call: &Json| call.get("call").text().unwrap_or_default().to_owned();
     let witnessed: BTreeSet<String> = witness.iter().map(name).collect();

@@ -5,7 +5,7 @@ use std::fs;
 
 use refrain_e2e::check::same;
 use refrain_e2e::json::Json;
-use refrain_e2e::{Library, Program, build, compare, run};
+use refrain_e2e::{Library, Program, build, check, compare, run};
 
 #[test]
 #[ignore = "needs MPI: `make test`"]
@@ -193,8 +193,10 @@ fn callbacks_are_told_from_mpi_itself() {
                 calls.iter().map(sorted).collect()
             };
             let alone = run::traced_with(library, &program, 3, &[]);
-            let (_, witness) = run::witnessed(library, &program, 3);
-            assert_eq!(names(&alone.dump()), names(&witness), "{name}, {}", library.suffix());
+            let mut dump = alone.dump();
+            let (_, mut witness) = run::witnessed(library, &program, 3);
+            check::as_the_witness_sees_it(&program, &mut dump, &mut witness);
+            assert_eq!(names(&dump), names(&witness), "{name}, {}", library.suffix());
         }
     }
 }

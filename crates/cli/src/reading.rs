@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use refrain_model::choice;
 use refrain_sites::Binaries;
-use refrain_tracefile::{Error, Trace};
+use refrain_tracefile::{Contents, Error, Trace};
 use refrain_views::dump::Selection;
 use refrain_views::human::{plural, thousands};
 use refrain_views::select::Numbers;
@@ -61,8 +61,9 @@ pub fn output() -> BufWriter<std::io::StdoutLock<'static>> {
 
 pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let bytes = bytes(path)?;
-    let (trace, sections) = refrain_tracefile::outline(&bytes).map_err(|error| unreadable(path, &error))?;
-    let sections: Vec<(&str, u64)> = sections.iter().map(|&(name, stored)| (name, stored as u64)).collect();
+    let Contents { trace, sections, .. } =
+        refrain_tracefile::outline(&bytes).map_err(|error| unreadable(path, &error))?;
+    let sections: Vec<(&str, u64)> = sections.iter().map(|info| (info.name, info.stored as u64)).collect();
     let name = path.to_string_lossy();
     let file = info::File { name: &name, bytes: bytes.len() as u64, sections: &sections };
     let mut out = output();

@@ -7,9 +7,12 @@
 //! assert_eq!(RankList::from_iter([0, 1, 2, 3, 7, 10, 20, 30]).to_string(), "0-3,7,10-30:10");
 //! ```
 
+mod boxes;
+mod checks;
 mod holes;
 mod map;
 
+pub use checks::{Checks, TooMuch};
 pub use holes::MOST_HOLES;
 pub use map::{Dim, MapPart, RankMap};
 
@@ -199,6 +202,11 @@ fn add_dimension(parts: Vec<Part>) -> Vec<Part> {
 }
 
 impl Part {
+    /// In ascending order.
+    fn ranks(&self) -> Iter<'_> {
+        Iter { parts: std::slice::from_ref(self).iter(), part: None }
+    }
+
     fn len(&self) -> u64 {
         self.dims.iter().fold(1, |product, &(count, _)| u64::saturating_mul(product, count.into()))
     }

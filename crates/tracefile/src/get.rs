@@ -1,5 +1,8 @@
 //! Reading tokens back, packed or plain, without ever trusting what they say.
 
+use refrain_fold::bundle;
+use refrain_fold::ranks::TooMuch;
+
 use crate::pack::Decoder;
 use crate::token::{Coding, Field, unzigzag};
 
@@ -10,6 +13,12 @@ pub struct Bad(pub String);
 impl Bad {
     pub fn new(what: impl Into<String>) -> Bad {
         Bad(what.into())
+    }
+}
+
+impl From<TooMuch> for Bad {
+    fn from(_: TooMuch) -> Bad {
+        Bad(bundle::Error::TooMuchWork.to_string())
     }
 }
 

@@ -22,8 +22,8 @@ pub mod private;
 mod sections;
 mod token;
 
-use refrain_fold::bundle::Bundle;
-use refrain_fold::ranks::RankList;
+use refrain_fold::bundle::{Bundle, Depth};
+use refrain_fold::ranks::{Checks, RankList};
 
 use container::{COMPLETE, KINDS, Kind, SPLIT, TIMED};
 use get::{Bad, Get};
@@ -41,6 +41,12 @@ pub const FORMAT_VERSION: u8 = 1;
 /// do is bounded.
 const RATIO: usize = 256;
 const MARGIN: usize = 1 << 20;
+
+/// Holding functions of the rank against their ranks, and keeping those that a file tells by a reference, takes at most
+/// so many steps (of [`Checks`]) for each stored byte, and so many more. A step is a few nanoseconds. Ranks have to be
+/// looked at one by one only where boxes interleave a lot, which takes many bytes to say.
+const STEPS_A_BYTE: u64 = 1 << 18;
+const STEPS: u64 = 1 << 27;
 
 /// A real trace of `tests/programs/ring.c` that the model learns from before the first token. Part of the format, like
 /// the model's constants. Its sections are stored plainly.
@@ -141,24 +147,35 @@ fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     }
 }
 
+/// A trace and what is known of its file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contents {
+    pub trace: Trace,
+    /// What they cost; the first is the header.
+    pub sections: Vec<SectionInfo>,
+    /// What it took to hold functions of the rank against their ranks: see [`Checks::spent`].
+    pub steps: u64,
+}
+
 /// Safe on any bytes.
 pub fn read(bytes: &[u8]) -> Result<Trace, Error> {
-    Ok(read_all(bytes)?.0)
+    Ok(contents(bytes)?.trace)
 }
 
-/// The sections of a file and what they cost; the first is the header.
+/// The same, with the sections of the file.
+pub fn contents(bytes: &[u8]) -> Result<Contents, Error> {
+    read_some(bytes, Depth::All)
+}
+
+/// The sections of a file alone.
 pub fn sections(bytes: &[u8]) -> Result<Vec<SectionInfo>, Error> {
-    Ok(read_all(bytes)?.1)
+    Ok(contents(bytes)?.sections)
 }
 
-/// A section's name and stored length.
-pub type Stored = (&'static str, usize);
-
-/// What an overview needs, in one go: the trace without times of symbols (where they can be passed over) and with blocks
-/// that were not looked into, and the stored length of each section. Damage there is not noticed; [`read`] does.
-pub fn outline(bytes: &[u8]) -> Result<(Trace, Vec<Stored>), Error> {
-    let (trace, infos) = read_some(bytes, false)?;
-    Ok((trace, infos.into_iter().map(|info| (info.name, info.stored)).collect()))
+/// What an overview needs: the trace without times of symbols (where they can be passed over) and with blocks that were
+/// not looked into. Damage there is not noticed; [`read`] does.
+pub fn outline(bytes: &[u8]) -> Result<Contents, Error> {
+    read_some(bytes, Depth::ButBlocks)
 }
 
 fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
@@ -213,12 +230,9 @@ fn primed(plain_len: usize) -> Model {
     encoder.into_model()
 }
 
-fn read_all(bytes: &[u8]) -> Result<(Trace, Vec<SectionInfo>), Error> {
-    read_some(bytes, true)
-}
-
 /// All of it, or what [`outline`] needs.
-fn read_some(bytes: &[u8], all: bool) -> Result<(Trace, Vec<SectionInfo>), Error> {
+fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
+    let all = depth == Depth::All;
     let header = container::parse(bytes)?;
     let packed: Vec<u8> =
         header.entries.iter().filter(|e| e.packed).flat_map(|e| &bytes[e.start..e.end]).copied().collect();
@@ -231,6 +245,9 @@ fn read_some(bytes: &[u8], all: bool) -> Result<(Trace, Vec<SectionInfo>), Error
     let mut infos = vec![SectionInfo { name: "header", offset: 0, stored: first, raw: first }];
     // What comes before a packed section has to be read for it.
     let sites = header.entries.iter().any(|entry| entry.known() == Some(Kind::Sites));
+    // What comes before the tallies is held together before they are read.
+    let mut valid = false;
+    let mut checks = Checks::within((bytes.len() as u64).saturating_mul(STEPS_A_BYTE).saturating_add(STEPS));
     for entry in &header.entries {
         let stored = entry.end - entry.start;
         let mut alone = Get::plain(&bytes[entry.start..entry.end]);
@@ -243,8 +260,10 @@ fn read_some(bytes: &[u8], all: bool) -> Result<(Trace, Vec<SectionInfo>), Error
             what,
         };
         let skipped = |kind| !all && kind == Kind::Tallies && !(sites && entry.packed);
+        valid |= entry.known() == Some(Kind::Tallies) && !skipped(Kind::Tallies);
         if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks && !skipped(kind)) {
-            read_section(&mut trace, kind, get, &mut blocks, all).map_err(|bad| malformed(bad.0))?;
+            read_section(&mut trace, kind, get, &mut blocks, depth, &mut checks)
+                .map_err(|bad| malformed(bad.0))?;
             if !entry.packed && get.left() > 0 {
                 return Err(malformed("it goes on after its end".into()));
             }
@@ -260,13 +279,13 @@ fn read_some(bytes: &[u8], all: bool) -> Result<(Trace, Vec<SectionInfo>), Error
     if stream.left() > 0 && all {
         return Err(whole("the packed sections are shorter than announced".into()));
     }
-    if !all {
-        trace.bundle.validate_but_blocks().map_err(|error| whole(error.to_string()))?;
+    if !valid {
+        trace.bundle.validate_within(&mut checks, depth).map_err(|error| whole(error.to_string()))?;
     }
     trace.meta.complete = header.flags & COMPLETE != 0;
     trace.meta.split = header.flags & SPLIT != 0;
     trace.meta.timed = header.flags & TIMED != 0;
-    Ok((trace, infos))
+    Ok(Contents { trace, sections: infos, steps: checks.spent() })
 }
 
 fn read_section(
@@ -274,7 +293,8 @@ fn read_section(
     kind: Kind,
     get: &mut Get,
     blocks: &mut Option<&[u8]>,
-    all: bool,
+    depth: Depth,
+    checks: &mut Checks,
 ) -> Result<(), Bad> {
     let bundle = &mut trace.bundle;
     match kind {
@@ -288,15 +308,16 @@ fn read_section(
                 }
             }
         }
-        Kind::Ranks => bundle.cohorts = sections::cohorts::read(get, &bundle.structures, &bundle.symbols)?,
+        Kind::Ranks => {
+            bundle.cohorts = sections::cohorts::read(get, &bundle.structures, &bundle.symbols, checks)?;
+        }
         Kind::Streams => {
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
         }
         Kind::Blocks => {}
         Kind::Tallies => {
-            let valid = if all { bundle.validate() } else { bundle.validate_but_blocks() };
-            valid.map_err(|error| Bad(error.to_string()))?;
+            bundle.validate_within(checks, depth).map_err(|error| Bad(error.to_string()))?;
             sections::tallies::read(get, bundle)?;
         }
         Kind::Sites => bundle.sites = sections::sites::read(get, &mut bundle.symbols)?,

@@ -20,8 +20,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::grammar::{self, Grammar, Item, Symbol};
 use crate::loops::{Loops, Node};
-use crate::ranks::RankList;
-use crate::stream::{self, Stream, Term};
+use crate::ranks::{Checks, RankList, TooMuch};
+use crate::stream::{Stream, Term};
 
 pub use change::Place;
 pub use gather::{Gathered, Link, gather};
@@ -193,6 +193,22 @@ pub enum Error {
     Site {
         symbol: Option<usize>,
     },
+    /// Holding functions of the rank against their ranks takes more steps than were allowed.
+    TooMuchWork,
+}
+
+impl From<TooMuch> for Error {
+    fn from(_: TooMuch) -> Error {
+        Error::TooMuchWork
+    }
+}
+
+/// How closely a bundle is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    All,
+    /// Blocks of streams are not unpacked ([`Stream::validate_but_blocks`]).
+    ButBlocks,
 }
 
 impl std::fmt::Display for Error {
@@ -219,6 +235,9 @@ impl std::fmt::Display for Error {
             Error::Parcel { what, have, need } => write!(f, "{have} {what} came where {need} were asked for"),
             Error::Site { symbol: Some(symbol) } => write!(f, "the call stack of symbol {symbol} is missing"),
             Error::Site { symbol: None } => write!(f, "a call stack is not well formed"),
+            Error::TooMuchWork => {
+                write!(f, "what depends on the rank takes more work to check than its size allows")
+            }
         }
     }
 }
@@ -348,15 +367,11 @@ impl Bundle {
 
     /// Holds everything that came from outside against what the rest of the code relies on.
     pub fn validate(&self) -> Result<(), Error> {
-        self.validate_with(Stream::validate)
+        self.validate_within(&mut Checks::unbounded(), Depth::All)
     }
 
-    /// The same without unpacking the blocks of streams ([`Stream::validate_but_blocks`]).
-    pub fn validate_but_blocks(&self) -> Result<(), Error> {
-        self.validate_with(Stream::validate_but_blocks)
-    }
-
-    fn validate_with(&self, check: fn(&Stream) -> Result<(), stream::Error>) -> Result<(), Error> {
+    /// The same with no more work on ranks than `checks` allows.
+    pub fn validate_within(&self, checks: &mut Checks, depth: Depth) -> Result<(), Error> {
         self.sites.validate(&self.symbols)?;
         for (index, structure) in self.structures.iter().enumerate() {
             if !structure.is_valid() {
@@ -367,10 +382,16 @@ impl Bundle {
             }
         }
         for (index, stream) in self.streams.iter().enumerate() {
-            check(stream).map_err(|_| Error::Stream { index })?;
+            let checked = match depth {
+                Depth::All => stream.validate(),
+                Depth::ButBlocks => stream.validate_but_blocks(),
+            };
+            checked.map_err(|_| Error::Stream { index })?;
         }
+        // By stream, once asked for: how many places for numbers it has.
+        let mut places: HashMap<u32, u32> = HashMap::new();
         let needed: Vec<usize> = self.structures.iter().map(|s| lanes_of(s, &self.symbols)).collect();
-        let mut members: HashMap<u32, Vec<u32>> = HashMap::new();
+        let mut members: HashMap<u32, Vec<&RankList>> = HashMap::new();
         let mut total = 0u64;
         for (index, cohort) in self.cohorts.iter().enumerate() {
             cohort.ranks.validate().map_err(|_| Error::Ranks { cohort: index })?;
@@ -387,17 +408,25 @@ impl Bundle {
                     get(&self.streams, "stream", stream)?;
                 }
                 if let Lane::Varied(variants) = lane
-                    && !self.are_sound(variants, &cohort.ranks, self.may_lack_ranks(cohort))
+                    && !self.are_sound(
+                        variants,
+                        &cohort.ranks,
+                        self.may_lack_ranks(cohort),
+                        &mut places,
+                        checks,
+                    )?
                 {
                     return Err(Error::Numbers { cohort: index, lane: at });
                 }
             }
-            members.entry(cohort.thread).or_default().extend(cohort.ranks.iter());
+            members.entry(cohort.thread).or_default().push(&cohort.ranks);
         }
-        for (thread, mut ranks) in members {
-            ranks.sort_unstable();
-            if let Some(twice) = ranks.windows(2).find(|pair| pair[0] == pair[1]) {
-                return Err(Error::Overlap { thread, rank: twice[0] });
+        for (thread, lists) in members {
+            if !checks.are_apart(&lists)? {
+                let mut ranks: Vec<u32> = lists.iter().flat_map(|list| list.iter()).collect();
+                ranks.sort_unstable();
+                let twice = ranks.windows(2).find(|pair| pair[0] == pair[1]);
+                return Err(Error::Overlap { thread, rank: twice.map_or(0, |pair| pair[0]) });
             }
         }
         Ok(())
@@ -410,33 +439,38 @@ impl Bundle {
 
     /// Every rank is in one variant, or in none if it `may_lack` numbers; variants go by their first rank, and every
     /// number told by rank has its place in the stream.
-    fn are_sound(&self, variants: &[Variant], ranks: &RankList, may_lack: bool) -> bool {
-        if variants.iter().any(|v| v.ranks.validate().is_err() || v.ranks.len() > ranks.len()) {
-            return false;
+    fn are_sound(
+        &self,
+        variants: &[Variant],
+        ranks: &RankList,
+        may_lack: bool,
+        places: &mut HashMap<u32, u32>,
+        checks: &mut Checks,
+    ) -> Result<bool, Error> {
+        if variants.iter().any(|v| v.ranks.validate().is_err()) || variants.is_empty() {
+            return Ok(false);
         }
-        let all: u64 = variants.iter().map(|v| v.ranks.len()).fold(0, u64::saturating_add);
-        if all > ranks.len() || all < ranks.len() && !may_lack || variants.is_empty() {
-            return false;
+        let groups: Vec<&RankList> = variants.iter().map(|v| &v.ranks).collect();
+        let all: u64 = groups.iter().map(|group| group.len()).fold(0, u64::saturating_add);
+        let in_order = groups.is_sorted_by_key(|group| group.parts.first().map(|part| part.start));
+        if !in_order || all < ranks.len() && !may_lack || !checks.are_groups_of(&groups, ranks)? {
+            return Ok(false);
         }
-        if !variants.is_sorted_by_key(|v| v.ranks.parts.first().map(|part| part.start)) {
-            return false;
-        }
-        let apart = match variants {
-            [only] if only.ranks == *ranks => true,
-            _ => {
-                let mut members: Vec<u32> = variants.iter().flat_map(|v| v.ranks.iter()).collect();
-                members.sort_unstable();
-                let mut known = ranks.iter();
-                members.into_iter().all(|rank| known.any(|known| known == rank))
+        for variant in variants {
+            let places = *places.entry(variant.stream).or_insert_with(|| {
+                let numbers = self.streams.get(variant.stream as usize).and_then(template::numbers);
+                numbers.map_or(0, |numbers| numbers.len() as u32)
+            });
+            if !variant.numbers.is_sorted_by(|a, b| a.place < b.place) {
+                return Ok(false);
             }
-        };
-        apart
-            && variants.iter().all(|v| {
-                let places = self.streams.get(v.stream as usize).and_then(template::numbers);
-                let places = places.map_or(0, |numbers| numbers.len() as u32);
-                v.numbers.is_sorted_by(|a, b| a.place < b.place)
-                    && v.numbers.iter().all(|n| n.place < places && n.values.is_over(&v.ranks))
-            })
+            for number in &variant.numbers {
+                if number.place >= places || !checks.is_over(&number.values, &variant.ranks)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
     }
 
     /// The final form: one numbering whatever the order of merging, unused entries gone, and rules that several

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use super::{MOST_HOLES, RankList, holes};
+use super::{MOST_HOLES, Part, RankList, holes};
 
 /// A function from ranks to numbers. Equal functions made by [`RankMap::from_pairs`] have equal representations, and so
 /// have those made by [`RankMap::loose`], which may have numbers for other ranks too.
@@ -55,11 +55,8 @@ impl RankMap {
     /// The same number for all.
     pub fn constant(ranks: &RankList, value: i64) -> RankMap {
         let dim = |&(count, stride): &(u32, u32)| Dim { count, stride, step: 0 };
-        let part = |part: &super::Part| MapPart {
-            start: part.start,
-            value,
-            dims: part.dims.iter().map(dim).collect(),
-        };
+        let part =
+            |part: &Part| MapPart { start: part.start, value, dims: part.dims.iter().map(dim).collect() };
         RankMap { parts: ranks.parts.iter().map(part).collect() }
     }
 
@@ -156,26 +153,18 @@ impl RankMap {
         price(&self.parts)
     }
 
-    /// What a map from a file must satisfy: well formed parts, one number for each of these ranks, and not many more.
-    pub fn is_over(&self, ranks: &RankList) -> bool {
-        let enough = ranks.len()..=ranks.len().saturating_mul(MOST_HOLES);
-        if self.parts.iter().any(|part| !part.is_sound()) || !enough.contains(&self.len()) {
-            return false;
-        }
-        let alike = |(a, b): (&MapPart, &super::Part)| {
-            a.start == b.start
-                && a.dims.len() == b.dims.len()
-                && a.dims.iter().zip(&b.dims).all(|(a, b)| (a.count, a.stride) == *b)
+    /// Its ranks, as a list whose parts may interleave.
+    pub fn shape(&self) -> RankList {
+        let part = |part: &MapPart| Part {
+            start: part.start,
+            dims: part.dims.iter().map(|dim| (dim.count, dim.stride)).collect(),
         };
-        if self.parts.len() == ranks.parts.len() && self.parts.iter().zip(&ranks.parts).all(alike) {
-            return true;
-        }
-        if !self.parts.is_sorted_by_key(|part| part.start) {
-            return false;
-        }
-        let pairs = self.pairs();
-        let mut there = pairs.iter().map(|p| p.0);
-        pairs.is_sorted_by(|a, b| a.0 < b.0) && ranks.iter().all(|rank| there.any(|r| r == rank))
+        RankList { parts: self.parts.iter().map(part).collect() }
+    }
+
+    /// Well formed parts that go by their first rank. They may yet share some.
+    pub(super) fn is_sound(&self) -> bool {
+        self.parts.iter().all(MapPart::is_sound) && self.parts.is_sorted_by_key(|part| part.start)
     }
 }
 

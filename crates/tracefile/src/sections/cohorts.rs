@@ -1,10 +1,11 @@
 //! Section `ranks`: which ranks made the same calls, and which structure and streams they have.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use refrain_fold::bundle::{Bundle, Cohort, Lane, MOST_RANKS, Number, Structure, SymbolEntry, Variant};
 use refrain_fold::loops::Node;
-use refrain_fold::ranks::{RankList, RankMap};
+use refrain_fold::ranks::{Checks, MapPart, Part, RankList, RankMap};
 
 use crate::get::{Bad, Get};
 use crate::sections::maps;
@@ -67,6 +68,43 @@ struct Past {
     /// The same for any symbol that begins alike: often another call of the same function.
     alike: HashMap<(u32, u16), u32>,
     maps: maps::Past,
+    /// The writer's, for the cohort at hand, by the ranks of the variants: its lanes mostly divide its ranks alike.
+    divisions: HashMap<Vec<RankList>, Rc<Division>>,
+    /// The reader's: what functions gave, by how many groups there are.
+    groups: HashMap<(Rc<RankMap>, usize), Rc<Vec<RankList>>>,
+}
+
+/// How the ranks of a cohort are divided in a lane.
+struct Division {
+    /// Where the ranks without numbers stand among the groups, if there are some.
+    lacking: Option<usize>,
+    /// The group of each rank, where there are several.
+    choice: Option<RankMap>,
+}
+
+impl Division {
+    /// `ranks` where some of them may be in no variant.
+    fn new(variants: &[RankList], ranks: Option<&RankList>) -> Division {
+        let mut groups: Vec<&RankList> = variants.iter().collect();
+        let have: u64 = variants.iter().map(RankList::len).sum();
+        let without = ranks.filter(|ranks| have < ranks.len()).map(|ranks| {
+            let mut have: Vec<u32> = variants.iter().flat_map(RankList::iter).collect();
+            have.sort_unstable();
+            ranks.without(&RankList::from_sorted(&have))
+        });
+        // They are a group like any other, in its place by lowest rank.
+        let first = |ranks: &RankList| ranks.parts.first().map(|part| part.start);
+        let lacking = without.as_ref().map(|without| {
+            let at = groups.partition_point(|group| first(group) < first(without));
+            groups.insert(at, without);
+            at
+        });
+        let choice = (groups.len() > 1).then(|| {
+            let pairs = (0i64..).zip(&groups).flat_map(|(at, group)| group.iter().map(move |r| (r, at)));
+            RankMap::loose(pairs.collect())
+        });
+        Division { lacking, choice }
+    }
 }
 
 /// A lane's place: its symbol's number and head, and which of how many.
@@ -126,6 +164,7 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         let told = write_ranks(put, &cohort.ranks, past.first);
         past.first = told.first;
         past.maps.note_ranks(&told.whole);
+        past.divisions.clear();
         put.signed(Field::CohortStructure, 0, i64::from(past.structures) - i64::from(cohort.structure));
         past.structures = past.structures.max(cohort.structure.saturating_add(1));
         let layout = &layouts[cohort.structure as usize];
@@ -168,28 +207,15 @@ fn write_variants(
     ranks: Option<&RankList>,
 ) {
     put.put(Field::Variants, varied_hint(place, 0), variants.len() as u64 - 1);
-    let mut groups: Vec<(&RankList, bool)> = variants.iter().map(|v| (&v.ranks, true)).collect();
-    let mut lacking = RankList::default();
-    if let Some(ranks) = ranks {
-        let have: u64 = variants.iter().map(|v| v.ranks.len()).sum();
-        if have < ranks.len() {
-            let mut have: Vec<u32> = variants.iter().flat_map(|v| v.ranks.iter()).collect();
-            have.sort_unstable();
-            lacking = ranks.without(&RankList::from_sorted(&have));
-        }
-        // Those without numbers are a group like any other, in its place by lowest rank.
-        let first = |ranks: &RankList| ranks.parts.first().map(|part| part.start);
-        let place_of = groups.partition_point(|group| first(group.0) < first(&lacking));
-        let told = if lacking.is_empty() { 0 } else { place_of as u64 + 1 };
+    let key: Vec<RankList> = variants.iter().map(|v| v.ranks.clone()).collect();
+    let division = past.divisions.entry(key).or_insert_with_key(|key| Rc::new(Division::new(key, ranks)));
+    let division = division.clone();
+    if ranks.is_some() {
+        let told = division.lacking.map_or(0, |at| at as u64 + 1);
         put.put(Field::Variants, varied_hint(place, 4), told);
-        if told > 0 {
-            groups.insert(place_of, (&lacking, false));
-        }
     }
-    if groups.len() > 1 {
-        let pairs = (0i64..).zip(&groups).flat_map(|(at, group)| group.0.iter().map(move |rank| (rank, at)));
-        let choice = RankMap::loose(pairs.collect());
-        maps::write(put, &choice, varied_hint(place, 1), past.first, &mut past.maps);
+    if let Some(choice) = &division.choice {
+        maps::write(put, choice, varied_hint(place, 1), past.first, &mut past.maps);
     }
     for variant in variants {
         write_stream(put, past, place, variant.stream);
@@ -204,7 +230,12 @@ fn write_variants(
     }
 }
 
-pub fn read(get: &mut Get, structures: &[Structure], symbols: &[SymbolEntry]) -> Result<Vec<Cohort>, Bad> {
+pub fn read(
+    get: &mut Get,
+    structures: &[Structure],
+    symbols: &[SymbolEntry],
+    checks: &mut Checks,
+) -> Result<Vec<Cohort>, Bad> {
     let layouts = layouts(structures, symbols);
     let mut past = Past::default();
     let count = get.count(Field::Count, 4)?;
@@ -214,7 +245,8 @@ pub fn read(get: &mut Get, structures: &[Structure], symbols: &[SymbolEntry]) ->
         let thread = get.small(Field::Thread, 0)?;
         let Told { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
         past.first = first;
-        past.maps.note_ranks(&whole);
+        past.maps.read_ranks(whole);
+        past.groups.clear();
         let structure = i64::from(past.structures).checked_sub(get.signed(Field::CohortStructure, 0)?);
         let structure = structure.and_then(|s| u32::try_from(s).ok()).unwrap_or(u32::MAX);
         let layout = layouts.get(structure as usize);
@@ -225,7 +257,7 @@ pub fn read(get: &mut Get, structures: &[Structure], symbols: &[SymbolEntry]) ->
         for place in layout.places(symbols) {
             lanes.push(match read_stream(get, &mut past, place)? {
                 Some(stream) => Lane::same(stream),
-                None => Lane::Varied(read_variants(get, &mut past, place, &ranks, loops)?),
+                None => Lane::Varied(read_variants(get, &mut past, place, &ranks, loops, checks)?),
             });
         }
         cohorts.push(Cohort { thread, ranks, structure, lanes, digest: get.get(Field::Plain, 64)? });
@@ -253,14 +285,26 @@ fn read_variants(
     place: Place,
     ranks: &RankList,
     may_lack: bool,
+    checks: &mut Checks,
 ) -> Result<Vec<Variant>, Bad> {
     let count = get.count(Field::Variants, varied_hint(place, 0))?;
     let lacking = if may_lack { get.count(Field::Variants, varied_hint(place, 4))? } else { 0 };
     let groups = count + 1 + usize::from(lacking > 0);
     let mut members = vec![ranks.clone()];
     if groups > 1 {
-        let choice = maps::read(get, varied_hint(place, 1), past.first, &mut past.maps)?;
-        members = choose(&choice, groups, ranks)?;
+        let choice = maps::read(get, varied_hint(place, 1), past.first, &mut past.maps, checks)?;
+        let known = past.groups.get(&(choice.clone(), groups)).cloned();
+        let chosen = match known {
+            Some(known) => known,
+            None => {
+                let chosen = Rc::new(choose(&choice, groups, ranks, checks)?);
+                past.groups.insert((choice, groups), chosen.clone());
+                chosen
+            }
+        };
+        let parts: usize = chosen.iter().map(|group| group.parts.len()).sum();
+        checks.spend(parts as u64 * maps::A_PART)?;
+        members = chosen.to_vec();
     }
     if lacking > groups {
         return Err(Bad::new("ranks without numbers that are no group"));
@@ -278,27 +322,64 @@ fn read_variants(
             let number = next.checked_add(skipped).filter(|n| *n < u32::MAX);
             let number = number.ok_or_else(|| Bad::new("a number at no place"))?;
             next = number + 1;
-            let values = maps::read(get, number_hint(place, number), past.first, &mut past.maps)?;
-            numbers.push(Number { place: number, values });
+            let values = maps::read(get, number_hint(place, number), past.first, &mut past.maps, checks)?;
+            numbers.push(Number { place: number, values: RankMap::clone(&values) });
         }
         variants.push(Variant { ranks, stream, used: 0, numbers });
     }
     Ok(variants)
 }
 
-/// The ranks of each variant. None is without, so there are no more of them than ranks.
-fn choose(choice: &RankMap, count: usize, ranks: &RankList) -> Result<Vec<RankList>, Bad> {
+/// The ranks of each group. None is without, so there are no more of them than ranks.
+fn choose(
+    choice: &RankMap,
+    count: usize,
+    ranks: &RankList,
+    checks: &mut Checks,
+) -> Result<Vec<RankList>, Bad> {
     let bad = || Bad::new("variants that are not over the cohort's ranks");
-    if count as u64 > ranks.len() || !choice.is_over(ranks) {
+    if count as u64 > ranks.len() || !checks.is_over(choice, ranks)? {
         return Err(bad());
     }
+    if choice.len() == ranks.len()
+        && let Some(members) = boxes(choice, count)
+    {
+        return Ok(members);
+    }
+    checks.spend_on_ranks(choice.len().saturating_add(ranks.len()))?;
     let mut members: Vec<Vec<u32>> = vec![Vec::new(); count];
-    for (rank, variant) in choice.pairs_of(ranks) {
-        let variant = usize::try_from(variant).ok().and_then(|v| members.get_mut(v)).ok_or_else(bad)?;
-        variant.push(rank);
+    for (rank, group) in choice.pairs_of(ranks) {
+        let group = usize::try_from(group).ok().and_then(|at| members.get_mut(at)).ok_or_else(bad)?;
+        group.push(rank);
     }
     if members.iter().any(Vec::is_empty) {
         return Err(bad());
     }
     Ok(members.iter().map(|ranks| RankList::from_sorted(ranks)).collect())
+}
+
+/// The same where each group is one box: the groups of a grid mostly are.
+fn boxes(choice: &RankMap, count: usize) -> Option<Vec<RankList>> {
+    let mut members: Vec<Option<RankList>> = vec![None; count];
+    for part in &choice.parts {
+        let MapPart { start, value, dims } = part;
+        let mut moving = (0..dims.len()).filter(|&at| dims[at].step != 0);
+        let (along, more) = (moving.next(), moving.next());
+        let rows = along.map_or(1, |at| dims[at].count);
+        if more.is_some() || rows as usize > count {
+            return None;
+        }
+        for row in 0..rows {
+            let (stride, step) = along.map_or((0, 0), |at| (dims[at].stride, dims[at].step));
+            let group = value.checked_add(step.checked_mul(row.into())?)?;
+            let group = members.get_mut(usize::try_from(group).ok()?)?;
+            let others = dims.iter().enumerate().filter(|(at, _)| Some(*at) != along);
+            let dims = others.map(|(_, dim)| (dim.count, dim.stride)).collect();
+            let ranks = Part { start: start + row * stride, dims }.folded();
+            if group.replace(ranks).is_some() {
+                return None;
+            }
+        }
+    }
+    members.into_iter().collect()
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::rc::Rc;
 
-use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
+use refrain_fold::ranks::{Checks, Dim, MapPart, RankList, RankMap};
 
 use crate::get::{Bad, Get};
 use crate::sections::{read_parts, write_parts};
@@ -18,8 +19,9 @@ pub struct Past {
 }
 
 struct Recent<T> {
-    list: Vec<T>,
-    known: HashMap<T, usize>,
+    list: Vec<Rc<T>>,
+    /// Where each was last: only the writer asks.
+    known: HashMap<Rc<T>, usize>,
 }
 
 impl<T> Default for Recent<T> {
@@ -30,8 +32,12 @@ impl<T> Default for Recent<T> {
 
 impl<T: Clone + Eq + Hash> Recent<T> {
     fn note(&mut self, one: &T) {
+        let one = match self.known.get(one) {
+            Some(&at) => self.list[at].clone(),
+            None => Rc::new(one.clone()),
+        };
         self.known.insert(one.clone(), self.list.len());
-        self.list.push(one.clone());
+        self.list.push(one);
     }
 
     /// How long ago it was: the last is 1.
@@ -39,8 +45,8 @@ impl<T: Clone + Eq + Hash> Recent<T> {
         self.known.get(one).map(|at| (self.list.len() - at) as u64)
     }
 
-    fn at(&self, ago: u64) -> Option<&T> {
-        self.list.get(self.list.len().checked_sub(usize::try_from(ago).ok()?)?)
+    fn at(&self, ago: u64) -> Option<Rc<T>> {
+        self.list.get(self.list.len().checked_sub(usize::try_from(ago).ok()?)?).cloned()
     }
 }
 
@@ -48,6 +54,11 @@ impl Past {
     /// Ranks that a function may well be of.
     pub fn note_ranks(&mut self, ranks: &RankList) {
         self.shapes.note(ranks);
+    }
+
+    /// The same for a reader.
+    pub fn read_ranks(&mut self, ranks: RankList) {
+        self.shapes.list.push(Rc::new(ranks));
     }
 }
 
@@ -67,11 +78,7 @@ pub fn write(put: &mut Put, map: &RankMap, hint: u64, near: u32, past: &mut Past
         past.maps.note(map);
         return;
     }
-    let part = |part: &MapPart| Part {
-        start: part.start,
-        dims: part.dims.iter().map(|dim| (dim.count, dim.stride)).collect(),
-    };
-    let shape = RankList { parts: map.parts.iter().map(part).collect() };
+    let shape = map.shape();
     match past.shapes.ago(&shape) {
         Some(ago) => put.put(Field::MapShape, hint, RANKS + 2 * (ago - 1)),
         None => {
@@ -89,31 +96,45 @@ pub fn write(put: &mut Put, map: &RankMap, hint: u64, near: u32, past: &mut Past
     past.maps.note(map);
 }
 
-pub fn read(get: &mut Get, hint: u64, near: u32, past: &mut Past) -> Result<RankMap, Bad> {
+/// What a part that need not be read takes, in steps of [`Checks`]: memory above all.
+pub const A_PART: u64 = 64;
+
+pub fn read(
+    get: &mut Get,
+    hint: u64,
+    near: u32,
+    past: &mut Past,
+    checks: &mut Checks,
+) -> Result<Rc<RankMap>, Bad> {
     let how = get.get(Field::MapShape, hint)?;
     let missing = || Bad::new("a function of the rank like one that is not there");
     let map = match how {
         NEW => {
-            let shape = read_parts(get, near)?;
-            read_numbers(get, hint, shape, past)?
+            let shape = Rc::new(read_parts(get, near)?);
+            Rc::new(read_numbers(get, hint, shape, past)?)
         }
         how if how % 2 == RANKS => {
-            let shape = past.shapes.at(how / 2 + 1).ok_or_else(missing)?.clone();
-            read_numbers(get, hint, shape, past)?
+            let shape = past.shapes.at(how / 2 + 1).ok_or_else(missing)?;
+            Rc::new(read_numbers(get, hint, shape, past)?)
         }
-        how => past.maps.at(how / 2).filter(|map| map.parts.len() <= MOST_PARTS).ok_or_else(missing)?.clone(),
+        how => {
+            let map = past.maps.at(how / 2).filter(|map| map.parts.len() <= MOST_PARTS);
+            let map = map.ok_or_else(missing)?;
+            checks.spend(map.parts.len() as u64 * A_PART)?;
+            map
+        }
     };
-    past.maps.note(&map);
+    past.maps.list.push(map.clone());
     Ok(map)
 }
 
-fn read_numbers(get: &mut Get, hint: u64, shape: RankList, past: &mut Past) -> Result<RankMap, Bad> {
-    past.shapes.note(&shape);
+fn read_numbers(get: &mut Get, hint: u64, shape: Rc<RankList>, past: &mut Past) -> Result<RankMap, Bad> {
+    past.shapes.list.push(shape.clone());
     let mut parts = Vec::new();
-    for part in shape.parts {
+    for part in &shape.parts {
         let value = get.signed(Field::MapValue, hint)?;
-        let dim = |(count, stride)| Ok(Dim { count, stride, step: get.signed(Field::MapStep, hint)? });
-        let dims = part.dims.into_iter().map(dim).collect::<Result<_, Bad>>()?;
+        let dim = |&(count, stride): &_| Ok(Dim { count, stride, step: get.signed(Field::MapStep, hint)? });
+        let dims = part.dims.iter().map(dim).collect::<Result<_, Bad>>()?;
         parts.push(MapPart { start: part.start, value, dims });
     }
     Ok(RankMap { parts })

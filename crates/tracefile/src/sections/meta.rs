@@ -100,7 +100,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         0 => None,
         _ => {
             let total_ns = get.measure(Field::Magnitude, TIME)?;
-            let mut extreme = || {
+            let mut extreme = || -> Result<_, Bad> {
                 let rank = u32::try_from(get.measure(Field::Magnitude, RANKS)?);
                 Ok((rank.map_err(|_| Bad::new("a rank out of range"))?, get.measure(Field::Magnitude, TIME)?))
             };
@@ -110,7 +110,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     let mut memory = None;
     if follows & HAS_MEMORY != 0 {
         let least = get.measure(Field::Magnitude, MEMORY)?;
-        let mut more = || {
+        let mut more = || -> Result<_, Bad> {
             let more = get.measure(Field::Magnitude, MORE_MEMORY)?;
             Ok(least.wrapping_add(more).wrapping_mul(1 << 10))
         };

@@ -1,4 +1,5 @@
 use super::*;
+use crate::ranks::Checks;
 use crate::testing::Random;
 
 fn map(ranks: impl IntoIterator<Item = u32>, f: impl Fn(u32) -> i64) -> RankMap {
@@ -7,7 +8,7 @@ fn map(ranks: impl IntoIterator<Item = u32>, f: impl Fn(u32) -> i64) -> RankMap 
     assert_eq!(map.pairs(), pairs);
     assert_eq!(map.len(), pairs.len() as u64);
     let list = pairs.iter().map(|p| p.0).collect();
-    assert!(map.is_over(&list));
+    assert_eq!(Checks::unbounded().is_over(&map, &list), Ok(true));
     for &(rank, value) in pairs.iter().take(500) {
         assert_eq!(map.get(rank), Some(value));
     }
@@ -123,7 +124,8 @@ fn bad_maps_are_refused() {
     let dim = |count, stride| Dim { count, stride, step: 1 };
     let over = |parts: &[(u32, &[Dim])], ranks: &[u32]| {
         let part = |&(start, dims): &(u32, &[Dim])| MapPart { start, value: 0, dims: dims.to_vec() };
-        RankMap { parts: parts.iter().map(part).collect() }.is_over(&RankList::from_sorted(ranks))
+        let map = RankMap { parts: parts.iter().map(part).collect() };
+        Checks::unbounded().is_over(&map, &RankList::from_sorted(ranks)) == Ok(true)
     };
     assert!(over(&[(0, &[dim(2, 2)]), (1, &[])], &[0, 1, 2]));
     assert!(!over(&[(0, &[dim(2, 2)]), (2, &[])], &[0, 1, 2]), "one twice");

@@ -25,6 +25,7 @@ use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, walk};
 use block::Play;
 use std::collections::HashMap;
 use std::fmt;
+use std::rc::Rc;
 use summary::Summary;
 
 /// A finished stream: an *endless* sequence that agrees with the numbers seen. How many of them count is known
@@ -132,10 +133,16 @@ impl Stream {
 
     /// The numbers, for ever.
     pub fn iter(&self) -> Iter<'_> {
+        self.iter_with(None)
+    }
+
+    /// The same with other numbers in the place of its own; `own` must be of this stream.
+    pub(crate) fn iter_with(&self, own: Option<Rc<Numbers>>) -> Iter<'_> {
         let (before, last) = self.split();
         let endless = last.and_then(|last| self.endless(last));
         Iter {
             stream: self,
+            own,
             runs: Runs::over(&self.shape.rules, before),
             term: None,
             left: 0,
@@ -282,10 +289,19 @@ impl Stream {
     }
 }
 
+/// Terms that stand in the place of a stream's own while it is walked: theirs is the same shape.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Numbers {
+    pub terms: Vec<Term>,
+    /// By block: the same for the steps of running sums.
+    pub steps: Vec<Option<Rc<Numbers>>>,
+}
+
 /// The numbers of a [`Stream`], without end.
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     stream: &'a Stream,
+    own: Option<Rc<Numbers>>,
     runs: Runs<'a>,
     /// The term being walked, how often it is still to come with this time, and how far into it we are.
     term: Option<Term>,
@@ -354,10 +370,12 @@ impl Iter<'_> {
 
     /// A term that is to come that many times.
     fn begin(&mut self, t: u32, times: u64, endless: bool) -> Option<()> {
-        let term = *self.stream.terms.get(t as usize)?;
+        let terms = self.own.as_ref().map_or(&self.stream.terms, |own| &own.terms);
+        let term = *terms.get(t as usize)?;
         (self.left, self.at) = (times, 0);
         if let Term::Block(block) = term {
-            (self.term, self.play) = (None, Some(Play::new(self.stream.block(block)?, endless)?));
+            let own = self.own.as_ref().and_then(|own| own.steps.get(block as usize)?.clone());
+            (self.term, self.play) = (None, Some(Play::new(self.stream.block(block)?, endless, own)?));
         } else {
             self.term = Some(term);
         }

@@ -296,8 +296,8 @@ impl Bundle {
         if own.is_empty() {
             return Some(Cow::Borrowed(stream));
         }
-        let own: HashMap<u32, i64> = own.into_iter().collect();
-        let number = |place, number| own.get(&place).copied().unwrap_or(number);
+        let mut own = own.into_iter().peekable();
+        let number = |place, number| own.next_if(|own| own.0 == place).map_or(number, |own| own.1);
         Some(Cow::Owned(template::with_numbers(stream, number)))
     }
 
@@ -432,8 +432,8 @@ impl Bundle {
         };
         apart
             && variants.iter().all(|v| {
-                let places = self.streams.get(v.stream as usize).and_then(template::numbers);
-                let places = places.map_or(0, |numbers| numbers.len() as u32);
+                let stream = self.streams.get(v.stream as usize);
+                let places = stream.map_or(0, |stream| template::numbers(stream).len() as u32);
                 v.numbers.is_sorted_by(|a, b| a.place < b.place)
                     && v.numbers.iter().all(|n| n.place < places && n.values.is_over(&v.ranks))
             })

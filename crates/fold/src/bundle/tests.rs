@@ -267,6 +267,32 @@ fn functions_of_the_rank_cost_no_more_on_more_ranks() {
     }
 }
 
+/// Nested strides become running sums. Where they begin and how far they go at each level may be the rank's own.
+#[test]
+fn functions_of_the_rank_in_nested_strides() {
+    let nest = |r: u32, rows: i64| -> Vec<i64> {
+        let (base, row) = (4096 + 65536 * i64::from(r), 800 + 8 * i64::from(r % 4));
+        (0..rows * 12).map(|i| base + i / 12 * row + i % 12 * 8).collect()
+    };
+    for ranks in [2, 16, 60] {
+        for rows in [10, 40] {
+            check_patterns(ranks, 1, 24, |r| vec![nest(r, rows)]);
+        }
+    }
+    let rank = caller(0, 1, &[nest(0, 40)]);
+    assert!(matches!(rank.streams[0].blocks[..], [crate::stream::Block::Running { .. }]));
+}
+
+/// Of a long list the first numbers may be functions of the rank.
+#[test]
+fn functions_of_the_rank_in_long_lists() {
+    let list = |r: u32| -> Vec<i64> {
+        let noise = (1..200).map(|at| (Random(at).next() >> 40) as i64);
+        std::iter::once(i64::from(r) * 3 - 1).chain(noise).collect()
+    };
+    check_patterns(24, 1, 24, |r| vec![list(r)]);
+}
+
 /// Numbers that follow nothing come back all the same, and as whole streams, not as functions.
 #[test]
 fn irregular_numbers_stay_streams() {

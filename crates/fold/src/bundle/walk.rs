@@ -1,8 +1,9 @@
 //! Reading one thread of one rank back, in order, without touching the others.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use super::template::{self, Places};
+use super::template;
 use super::{Bundle, Error, Lane, Structure, get};
 use crate::loops;
 
@@ -54,14 +55,8 @@ impl<'a> Walk<'a> {
                 };
             };
             let stream = get(&bundle.streams, "stream", stream)?;
-            Ok(match own.is_empty() {
-                true => Box::new(stream.iter()),
-                false => {
-                    let own: HashMap<u32, i64> = own.into_iter().collect();
-                    let number = |place, number| own.get(&place).copied().unwrap_or(number);
-                    Box::new(Places::new(&stream.shape, template::with_numbers(stream, number).terms))
-                }
-            })
+            let own = (!own.is_empty()).then(|| Rc::new(template::own_numbers(stream, &own)));
+            Ok(Box::new(stream.iter_with(own)))
         };
         let mut values = cohort.lanes.iter().enumerate().map(numbers).collect::<Result<Vec<_>, _>>()?;
         let symbols: Box<dyn Iterator<Item = u32>> = match structure {

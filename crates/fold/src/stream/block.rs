@@ -2,10 +2,11 @@
 
 use super::core::Mix;
 use super::summary::{Climb, Summary, summary};
-use super::{Error, Iter, Stream, Term};
+use super::{Error, Iter, Numbers, Stream, Term};
 use crate::entropy;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
 /// Numbers that are not told by values and strides.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -134,28 +135,23 @@ fn climb(steps: &Stream, n: u64) -> Climb {
 #[derive(Debug, Clone)]
 pub(super) enum Play<'a> {
     Packed { numbers: Vec<i64>, at: usize },
-    Running { count: u64, start: &'a Stream, steps: Box<Iter<'a>>, sum: i64, left: u64 },
+    Running { count: u64, start: Box<Iter<'a>>, steps: Box<Iter<'a>>, sum: i64, left: u64 },
 }
 
 impl<'a> Play<'a> {
-    /// `endless` lets a running one go on beyond its count. `None` if no number would come.
-    pub fn new(block: &'a Block, endless: bool) -> Option<Play<'a>> {
+    /// `endless` lets a running one go on beyond its count, and `own` are its steps where they are not those of the
+    /// block. `None` if no number would come.
+    pub fn new(block: &'a Block, endless: bool, own: Option<Rc<Numbers>>) -> Option<Play<'a>> {
         match block {
             Block::Packed { .. } => {
                 let numbers = block.unpack();
                 (!numbers.is_empty()).then_some(Play::Packed { numbers, at: 0 })
             }
             Block::Running { count, steps } => {
-                let start: &Stream = steps;
-                start.iter().next()?;
+                let start = Box::new(steps.iter_with(own));
+                start.clone().next()?;
                 let count = if endless { u64::MAX } else { *count };
-                (count > 0).then(|| Play::Running {
-                    count,
-                    start,
-                    steps: Box::new(start.iter()),
-                    sum: 0,
-                    left: count,
-                })
+                (count > 0).then(|| Play::Running { count, steps: start.clone(), start, sum: 0, left: count })
             }
         }
     }
@@ -166,7 +162,7 @@ impl<'a> Play<'a> {
             Play::Packed { at, .. } => *at = 0,
             Play::Running { count, start, steps, sum, left } => {
                 (*sum, *left) = (0, *count);
-                **steps = start.iter();
+                steps.clone_from(start);
             }
         }
     }

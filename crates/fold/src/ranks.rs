@@ -7,6 +7,7 @@
 //! assert_eq!(RankList::from_iter([0, 1, 2, 3, 7, 10, 20, 30]).to_string(), "0-3,7,10-30:10");
 //! ```
 
+mod cut;
 mod holes;
 mod map;
 

@@ -278,7 +278,10 @@ fn read_section(
 ) -> Result<(), Bad> {
     let bundle = &mut trace.bundle;
     match kind {
-        Kind::Meta => trace.meta = sections::meta::read(get)?,
+        Kind::Meta => {
+            trace.meta = sections::meta::read(get)?;
+            bundle.world = trace.meta.ranks;
+        }
         Kind::Symbols => bundle.symbols = sections::symbols::read(get)?,
         Kind::Structure => {
             bundle.structures = sections::structure::read(get, bundle.symbols.len())?;
@@ -288,7 +291,10 @@ fn read_section(
                 }
             }
         }
-        Kind::Ranks => bundle.cohorts = sections::cohorts::read(get, &bundle.structures, &bundle.symbols)?,
+        Kind::Ranks => {
+            bundle.cohorts =
+                { sections::cohorts::read(get, bundle.world, &bundle.structures, &bundle.symbols)? }
+        }
         Kind::Streams => {
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;

@@ -16,6 +16,7 @@ use super::{Bundle, Cohort, Error, Lane, Structure, SymbolEntry, Tally, get, lan
 /// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
+    pub world: u32,
     pub symbols: Vec<(Hash, Tally)>,
     /// Hashes of the expansions, so they depend on no rank's numbering.
     pub structures: Vec<Hash>,
@@ -59,6 +60,7 @@ impl Bundle {
     pub fn manifest(&self) -> Manifest {
         let hashes = Hashes::of(self);
         Manifest {
+            world: self.world,
             symbols: hashes.symbols.into_iter().zip(self.symbols.iter().map(|s| s.tally)).collect(),
             structures: hashes.structures,
             streams: hashes.streams,
@@ -110,6 +112,7 @@ impl Bundle {
         same_count("structures", parcel.structures.len(), want.structures.len())?;
         same_count("streams", parcel.streams.len(), want.streams.len())?;
         let brought = Sites::of_parcel(&manifest, want, parcel.stacks, parcel.modules)?;
+        let world = same_world(self.world, manifest.world)?;
 
         let symbol_hashes: Vec<Hash> = manifest.symbols.iter().map(|s| s.0).collect();
         let symbol_of = targets(&symbol_hashes, &mine.symbols, &want.symbols);
@@ -161,23 +164,13 @@ impl Bundle {
             }
         }
         // From here on nothing fails: what is wrong with functions of the rank is found by `validate`.
-        let mut known: HashMap<(u32, u32), usize> = HashMap::new();
-        for (index, cohort) in self.cohorts.iter().enumerate() {
-            known.insert((cohort.thread, cohort.structure), index);
-        }
         let mut streams = std::mem::take(&mut self.streams);
         streams.extend(parcel.streams);
         let new_streams = want.streams.iter().map(|&from| manifest.streams[from as usize]);
         let mut table = Table::with_hashes(streams, mine.streams.iter().copied().chain(new_streams));
-        for cohort in theirs {
-            match known.get(&(cohort.thread, cohort.structure)) {
-                Some(&same) => self.cohorts[same].take_in(cohort, &mut table),
-                None => {
-                    known.insert((cohort.thread, cohort.structure), self.cohorts.len());
-                    self.cohorts.push(cohort);
-                }
-            }
-        }
+        self.world = world;
+        self.cohorts.extend(theirs);
+        self.join_alike(&mut table);
         self.symbols = symbols;
         self.sites.join(&brought);
         self.structures.extend(structures);
@@ -217,7 +210,7 @@ impl Bundle {
 }
 
 impl Cohort {
-    /// Other ranks that made the same calls.
+    /// Other members that made the same calls.
     pub(super) fn take_in(&mut self, other: Cohort, table: &mut Table) {
         let lanes = std::mem::take(&mut self.lanes);
         let joined = lanes.into_iter().zip(other.lanes);
@@ -273,6 +266,16 @@ fn targets(theirs: &[Hash], mine: &[Hash], wanted: &[u32]) -> Vec<u32> {
     theirs.iter().map(|hash| index_of[hash]).collect()
 }
 
+/// One of the two may not know it.
+fn same_world(mine: u32, theirs: u32) -> Result<u32, Error> {
+    match (mine, theirs) {
+        (mine, theirs) if mine == theirs => Ok(mine),
+        (mine, 0) => Ok(mine),
+        (0, theirs) => Ok(theirs),
+        (mine, theirs) => Err(Error::Worlds { mine, theirs }),
+    }
+}
+
 fn same_count(what: &'static str, have: usize, need: usize) -> Result<(), Error> {
     if have == need { Ok(()) } else { Err(Error::Parcel { what, have, need }) }
 }
@@ -303,6 +306,7 @@ impl Sites {
 impl Manifest {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Out::default();
+        out.number(self.world.into());
         out.list(&self.symbols, |out, (hash, tally)| {
             out.wide(*hash);
             out.number(tally.total);
@@ -312,7 +316,6 @@ impl Manifest {
         out.list(&self.structures, |out, hash| out.wide(*hash));
         out.list(&self.streams, |out, hash| out.wide(*hash));
         out.list(&self.cohorts, |out, cohort| {
-            out.number(cohort.thread.into());
             out.ranks(&cohort.ranks);
             out.number(cohort.structure.into());
             out.list(&cohort.lanes, write_lane);
@@ -327,6 +330,7 @@ impl Manifest {
     pub fn from_bytes(bytes: &[u8]) -> Result<Manifest, Error> {
         let mut from = In::new(bytes);
         let manifest = Manifest {
+            world: from.small()?,
             symbols: from.list(|from| {
                 let hash = from.wide()?;
                 Ok((hash, Tally { total: from.number()?, min: from.number()?, max: from.number()? }))
@@ -335,7 +339,6 @@ impl Manifest {
             streams: from.list(In::wide)?,
             cohorts: from.list(|from| {
                 Ok(Cohort {
-                    thread: from.small()?,
                     ranks: from.ranks()?,
                     structure: from.small()?,
                     lanes: from.list(read_lane)?,

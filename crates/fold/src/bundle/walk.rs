@@ -28,8 +28,8 @@ impl std::fmt::Debug for Walk<'_> {
 impl<'a> Walk<'a> {
     /// `None` where nothing is recorded of that thread of that rank.
     pub fn new(bundle: &'a Bundle, rank: u32, thread: u32) -> Result<Option<Walk<'a>>, Error> {
-        let Some(index) = bundle.cohorts.iter().position(|c| c.thread == thread && c.ranks.contains(rank))
-        else {
+        let Some(member) = bundle.member(rank, thread) else { return Ok(None) };
+        let Some(index) = bundle.cohorts.iter().position(|c| c.ranks.contains(member)) else {
             return Ok(None);
         };
         let cohort = &bundle.cohorts[index];
@@ -47,7 +47,7 @@ impl<'a> Walk<'a> {
         }
         let may_lack = structure.loops().is_some();
         let numbers = |(at, lane): (usize, &'a Lane)| -> Result<Box<dyn Iterator<Item = i64> + 'a>, Error> {
-            let Some((stream, own)) = lane.of_rank(rank) else {
+            let Some((stream, own)) = lane.of_rank(member) else {
                 // A rank that never comes by.
                 return match may_lack {
                     true => Ok(Box::new(std::iter::empty())),

@@ -122,7 +122,12 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
     let mut past = Past::default();
     put.put(Field::Count, 4, bundle.cohorts.len() as u64);
     for cohort in &bundle.cohorts {
-        put.put(Field::Thread, 0, cohort.thread.into());
+        // Members are told as ranks of the lowest of their threads, so that where there is one thread they are ranks.
+        let thread = cohort.ranks.first().map_or(0, |first| bundle.place_of(first).1);
+        let by = -i64::from(thread) * i64::from(bundle.world);
+        let moved = (thread > 0).then(|| cohort.moved(by)).flatten();
+        put.put(Field::Thread, 0, if moved.is_some() { thread.into() } else { 0 });
+        let cohort = moved.as_ref().unwrap_or(cohort);
         let told = write_ranks(put, &cohort.ranks, past.first);
         past.first = told.first;
         past.maps.note_ranks(&told.whole);
@@ -204,14 +209,19 @@ fn write_variants(
     }
 }
 
-pub fn read(get: &mut Get, structures: &[Structure], symbols: &[SymbolEntry]) -> Result<Vec<Cohort>, Bad> {
+pub fn read(
+    get: &mut Get,
+    world: u32,
+    structures: &[Structure],
+    symbols: &[SymbolEntry],
+) -> Result<Vec<Cohort>, Bad> {
     let layouts = layouts(structures, symbols);
     let mut past = Past::default();
     let count = get.count(Field::Count, 4)?;
     let mut cohorts = Vec::new();
     let mut left = MOST_RANKS;
     for _ in 0..count {
-        let thread = get.small(Field::Thread, 0)?;
+        let thread: u32 = get.small(Field::Thread, 0)?;
         let Told { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
         past.first = first;
         past.maps.note_ranks(&whole);
@@ -228,7 +238,14 @@ pub fn read(get: &mut Get, structures: &[Structure], symbols: &[SymbolEntry]) ->
                 None => Lane::Varied(read_variants(get, &mut past, place, &ranks, loops)?),
             });
         }
-        cohorts.push(Cohort { thread, ranks, structure, lanes, digest: get.get(Field::Plain, 64)? });
+        let cohort = Cohort { ranks, structure, lanes, digest: get.get(Field::Plain, 64)? };
+        cohorts.push(match thread {
+            0 => cohort,
+            _ => {
+                let by = i64::from(thread) * i64::from(world);
+                cohort.moved(by).ok_or_else(|| Bad(format!("thread {thread} is beyond the last")))?
+            }
+        });
     }
     Ok(cohorts)
 }

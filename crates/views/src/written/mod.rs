@@ -256,8 +256,7 @@ fn stream(stream: &Stream, text: &mut String) {
 fn cohort(cohort: &Cohort, text: &mut String) {
     let _ = writeln!(
         text,
-        "cohort thread {} ranks {} structure {} digest {:016x}",
-        cohort.thread,
+        "cohort members {} structure {} digest {:016x}",
         ranks(&cohort.ranks),
         cohort.structure,
         cohort.digest

@@ -64,7 +64,8 @@ pub fn read(text: &str) -> Result<Trace, BadText> {
     if !begun {
         return Err(BadText { line: 0, what: "this is no text of a trace: it is empty".into() });
     }
-    let trace = reader.trace;
+    let mut trace = reader.trace;
+    trace.bundle.world = trace.meta.ranks;
     match trace.bundle.validate() {
         Ok(()) => Ok(trace),
         Err(error) => Err(BadText { line: 0, what: error.to_string() }),
@@ -403,16 +404,14 @@ impl Reader {
     }
 
     fn cohort(&mut self, words: &mut Words) -> Read<()> {
-        words.keyword("thread")?;
-        let thread = words.number("a thread")?;
-        words.keyword("ranks")?;
-        let ranks = ranks(words.word("a list of ranks")?)?;
+        words.keyword("members")?;
+        let ranks = ranks(words.word("a list of members")?)?;
         words.keyword("structure")?;
         let structure = words.number("the number of a structure")?;
         words.keyword("digest")?;
         let digest = words.word("a digest")?;
         let digest = u64::from_str_radix(digest, 16).map_err(|_| format!("`{digest}` is no digest"))?;
-        let cohort = Cohort { thread, ranks, structure, lanes: Vec::new(), digest };
+        let cohort = Cohort { ranks, structure, lanes: Vec::new(), digest };
         self.trace.bundle.cohorts.push(cohort);
         Ok(())
     }

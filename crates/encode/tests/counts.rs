@@ -105,7 +105,7 @@ fn halves(many: u32) -> (Bundle, Cohort) {
         Lane::Varied(vec![all]),
         Lane::Varied(vec![variant(&lower, 3), variant(&upper, 4)]),
     ];
-    let cohort = Cohort { ranks: ranks(0, &[(many, 1)]), structure: 0, lanes, digest: 0 };
+    let cohort = Cohort { ranks: ranks(0, &[(many, 1)]), structure: 0, lanes, sides: Vec::new(), digest: 0 };
     (Bundle { structures: vec![Loops { nodes }.into()], streams, ..bundle }, cohort)
 }
 

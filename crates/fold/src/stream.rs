@@ -13,11 +13,13 @@ mod block;
 mod core;
 mod finish;
 mod folder;
+mod rows;
 mod summary;
 mod term;
 
-pub use block::Block;
+pub use block::{Block, Rows};
 pub use folder::Folder;
+pub use rows::DEEPEST;
 
 pub(crate) use core::Mix;
 
@@ -221,7 +223,9 @@ impl Stream {
             Symbol::Terminal(t) => self.terms.get(t as usize).copied().filter(|term| match *term {
                 Term::Value(_) => false,
                 Term::Stride { .. } => true,
-                Term::Block(block) => matches!(self.block(block), Some(Block::Running { .. })),
+                Term::Block(block) => {
+                    matches!(self.block(block), Some(Block::Running { .. } | Block::Rows { .. }))
+                }
             }),
             Symbol::Rule(_) => None,
         }
@@ -293,8 +297,16 @@ impl Stream {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Numbers {
     pub terms: Vec<Term>,
-    /// By block: the same for the steps of running sums.
-    pub steps: Vec<Option<Rc<Numbers>>>,
+    /// By block.
+    pub inside: Vec<Inside>,
+}
+
+/// The same for the streams that a block is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Inside {
+    Nothing,
+    Running(Rc<Numbers>),
+    Rows { step: i64, starts: Rc<Numbers>, counts: Rc<Numbers> },
 }
 
 /// The numbers of a [`Stream`], without end.
@@ -374,7 +386,8 @@ impl Iter<'_> {
         let term = *terms.get(t as usize)?;
         (self.left, self.at) = (times, 0);
         if let Term::Block(block) = term {
-            let own = self.own.as_ref().and_then(|own| own.steps.get(block as usize)?.clone());
+            let own = self.own.as_ref().and_then(|own| own.inside.get(block as usize));
+            let own = own.unwrap_or(&Inside::Nothing);
             (self.term, self.play) = (None, Some(Play::new(self.stream.block(block)?, endless, own)?));
         } else {
             self.term = Some(term);

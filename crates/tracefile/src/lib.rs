@@ -130,14 +130,16 @@ fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     let flag = |on: bool, flag: u8| if on { flag } else { 0 };
     let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
     let blocks = sections::streams::blocks(&trace.bundle);
+    let sides = sections::sides::write(&trace.bundle);
+    let (blocks, sides) = (blocks.as_deref(), sides.as_deref());
     let (packed, ends) = if may_pack { pack(&sections, plain_len) } else { Default::default() };
     if may_pack && packed.len() < plain_len {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let bodies: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &packed[start..end]).collect();
-        container::assemble(flags, true, plain_len, &bodies, blocks.as_deref())
+        container::assemble(flags, true, plain_len, &bodies, blocks, sides)
     } else {
         let bodies: Vec<&[u8]> = plain.iter().map(Vec::as_slice).collect();
-        container::assemble(flags, false, 0, &bodies, blocks.as_deref())
+        container::assemble(flags, false, 0, &bodies, blocks, sides)
     }
 }
 
@@ -172,8 +174,8 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         Kind::Streams => sections::streams::write(&mut put, bundle),
         Kind::Tallies => sections::tallies::write(&mut put, bundle),
         Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
-        // Not made of tokens.
-        Kind::Blocks => {}
+        // Not made of tokens alone.
+        Kind::Blocks | Kind::Sides => {}
     }
     put.tokens
 }
@@ -243,14 +245,18 @@ fn read_some(bytes: &[u8], all: bool) -> Result<(Trace, Vec<SectionInfo>), Error
             what,
         };
         let skipped = |kind| !all && kind == Kind::Tallies && !(sites && entry.packed);
-        if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks && !skipped(kind)) {
+        if entry.known() == Some(Kind::Sides) {
+            let sides = sections::sides::read(&bytes[entry.start..entry.end], &mut trace.bundle);
+            sides.map_err(|bad| malformed(bad.0))?;
+        } else if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks && !skipped(kind)) {
             read_section(&mut trace, kind, get, &mut blocks, all).map_err(|bad| malformed(bad.0))?;
             if !entry.packed && get.left() > 0 {
                 return Err(malformed("it goes on after its end".into()));
             }
         }
         let read = before - get.left();
-        let raw = if entry.known().is_some_and(|kind| kind != Kind::Blocks) { read } else { stored };
+        let apart = matches!(entry.known(), None | Some(Kind::Blocks | Kind::Sides));
+        let raw = if apart { stored } else { read };
         infos.push(SectionInfo { name: entry.name(), offset: entry.start, stored, raw });
     }
     let whole = |what: String| Error::Malformed { section: "ranks", start: first, end: bytes.len(), what };
@@ -292,14 +298,13 @@ fn read_section(
             }
         }
         Kind::Ranks => {
-            bundle.cohorts =
-                { sections::cohorts::read(get, bundle.world, &bundle.structures, &bundle.symbols)? }
+            bundle.cohorts = sections::cohorts::read(get, bundle.world, &bundle.structures, &bundle.symbols)?
         }
         Kind::Streams => {
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
         }
-        Kind::Blocks => {}
+        Kind::Blocks | Kind::Sides => {}
         Kind::Tallies => {
             let valid = if all { bundle.validate() } else { bundle.validate_but_blocks() };
             valid.map_err(|error| Bad(error.to_string()))?;

@@ -207,7 +207,7 @@ fn many_nodes_of_many_ranks() {
         symbols: vec![symbol(4), symbol(5)],
         structures: vec![Loops { nodes: (0..NODES as u32).map(|at| Node::Event(at % 2)).collect() }.into()],
         streams: vec![stream::Folder::new().finish()],
-        cohorts: vec![Cohort { ranks, structure: 0, lanes, digest: 7 }],
+        cohorts: vec![Cohort { ranks, structure: 0, lanes, sides: Vec::new(), digest: 7 }],
         ..Bundle::default()
     };
     let trace = Trace { bundle, ..Trace::default() };

@@ -11,7 +11,7 @@ use std::ops::Deref;
 use crate::ranks::RankList;
 
 use super::lanes::Table;
-use super::{Bundle, Cohort, Lane, Variant};
+use super::{Bundle, Cohort, Lane, Side, Variant};
 
 /// A cohort as one thread has it: its lists and functions are of ranks. The digest is that of the whole cohort.
 #[derive(Debug, Clone)]
@@ -98,7 +98,12 @@ impl Bundle {
             for thread in self.threads_in(&cohort.ranks) {
                 let ranks = self.ranks_in(&cohort.ranks, thread);
                 let lanes = cohort.lanes.iter().map(|lane| self.lane_in(lane, thread, &ranks)).collect();
-                let cohort = Cohort { ranks, lanes, ..*cohort };
+                let side = |side: &Side| {
+                    let lane = |lane: &Option<Lane>| Some(self.lane_in(lane.as_ref()?, thread, &ranks));
+                    Side { kind: side.kind, lanes: side.lanes.iter().map(lane).collect() }
+                };
+                let sides = cohort.sides.iter().map(side).collect();
+                let cohort = Cohort { ranks, lanes, sides, ..*cohort };
                 all.push(OfThread { thread, cohort: Cow::Owned(cohort) });
             }
         }
@@ -150,15 +155,16 @@ impl Bundle {
         }
     }
 
-    /// Threads and ranks with the same structure become one cohort.
+    /// Threads and ranks with the same structure, and side lanes for the same symbols, become one cohort.
     pub(super) fn join_alike(&mut self, table: &mut Table) {
-        let mut known: HashMap<u32, usize> = HashMap::with_capacity(self.cohorts.len());
+        let mut known = HashMap::with_capacity(self.cohorts.len());
         let mut joined: Vec<Cohort> = Vec::with_capacity(self.cohorts.len());
         for cohort in std::mem::take(&mut self.cohorts) {
-            match known.get(&cohort.structure) {
-                Some(&same) => joined[same].take_in(cohort, table),
+            let form = (cohort.structure, cohort.side_form());
+            match known.get(&form) {
+                Some(&same) => Cohort::take_in(&mut joined[same], cohort, table),
                 None => {
-                    known.insert(cohort.structure, joined.len());
+                    known.insert(form, joined.len());
                     joined.push(cohort);
                 }
             }
@@ -178,8 +184,9 @@ impl Bundle {
 impl Cohort {
     /// All members so much higher, or lower; nothing if one would leave 32 bits.
     pub fn moved(&self, by: i64) -> Option<Cohort> {
-        let mut cohort = Cohort { ranks: self.ranks.moved(by)?, lanes: self.lanes.clone(), ..*self };
-        let varied = cohort.lanes.iter_mut().filter_map(|lane| match lane {
+        let mut cohort = self.clone();
+        cohort.ranks = self.ranks.moved(by)?;
+        let varied = cohort.all_lanes_mut().filter_map(|lane| match lane {
             Lane::Same { .. } => None,
             Lane::Varied(variants) => Some(variants),
         });

@@ -11,7 +11,7 @@ use super::codec::{In, Out};
 use super::hash::{self, Hash};
 use super::lanes::{Number, Table, Variant};
 use super::sites::{Module, Sites, Stack};
-use super::{Bundle, Cohort, Error, Lane, Structure, SymbolEntry, Tally, get, lanes_of};
+use super::{Bundle, Cohort, Error, Lane, Side, SideKind, Structure, SymbolEntry, Tally, get, lanes_of};
 
 /// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
 #[derive(Debug, Clone, PartialEq)]
@@ -155,7 +155,7 @@ impl Bundle {
         for (index, cohort) in theirs.iter_mut().enumerate() {
             cohort.ranks.validate().map_err(|_| Error::Ranks { cohort: index })?;
             cohort.structure = *get(&structure_of, "structure", cohort.structure)?;
-            for stream in cohort.lanes.iter_mut().flat_map(Lane::streams_mut) {
+            for stream in cohort.all_lanes_mut().flat_map(Lane::streams_mut) {
                 *stream = *get(&stream_of, "stream", *stream)?;
             }
             let need = needs[&cohort.structure];
@@ -211,7 +211,8 @@ impl Bundle {
 
 impl Cohort {
     /// Other members that made the same calls.
-    pub(super) fn take_in(&mut self, other: Cohort, table: &mut Table) {
+    pub(super) fn take_in(&mut self, mut other: Cohort, table: &mut Table) {
+        self.take_in_sides(&mut other, table);
         let lanes = std::mem::take(&mut self.lanes);
         let joined = lanes.into_iter().zip(other.lanes);
         self.lanes = joined.map(|(a, b)| a.join(&self.ranks, b, &other.ranks, table)).collect();
@@ -319,6 +320,13 @@ impl Manifest {
             out.ranks(&cohort.ranks);
             out.number(cohort.structure.into());
             out.list(&cohort.lanes, write_lane);
+            out.list(&cohort.sides, |out, side| {
+                out.number(side.kind.0.into());
+                out.list(&side.lanes, |out, lane| {
+                    out.number(lane.is_some().into());
+                    lane.iter().for_each(|lane| write_lane(out, lane));
+                });
+            });
             out.number(cohort.digest);
         });
         for keys in [&self.sites, &self.modules] {
@@ -342,6 +350,14 @@ impl Manifest {
                     ranks: from.ranks()?,
                     structure: from.small()?,
                     lanes: from.list(read_lane)?,
+                    sides: from.list(|from| {
+                        let kind = SideKind(from.small()?);
+                        let lane = |from: &mut In| match from.number()? {
+                            0 => Ok(None),
+                            _ => read_lane(from).map(Some),
+                        };
+                        Ok(Side { kind, lanes: from.list(lane)? })
+                    })?,
                     digest: from.number()?,
                 })
             })?,

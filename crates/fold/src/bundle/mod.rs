@@ -11,6 +11,7 @@ mod lanes;
 mod members;
 mod merge;
 mod score;
+mod side;
 pub mod sites;
 mod structure;
 mod template;
@@ -32,6 +33,7 @@ use lanes::choice;
 pub use lanes::{Lane, Number, Own, Variant};
 pub use members::{OfThread, member};
 pub use merge::{Manifest, Parcel, Want, merge};
+pub use side::{Side, SideKind};
 pub use sites::Sites;
 pub use structure::Structure;
 pub use walk::Walk;
@@ -95,6 +97,8 @@ pub struct Cohort {
     /// Where the structure is one of loops, the times of each node. Then for each distinct symbol of the structure (see
     /// [`Structure::symbols`]), for each of that symbol's lanes: its streams.
     pub lanes: Vec<Lane>,
+    /// By kind; mostly none.
+    pub sides: Vec<Side>,
     /// Sum (modulo 2^64) of [`blend`] over the members.
     pub digest: u64,
 }
@@ -102,7 +106,7 @@ pub struct Cohort {
 impl Cohort {
     /// All ranks have the same streams, so that what one did all did.
     pub fn is_uniform(&self) -> bool {
-        self.lanes.iter().all(|lane| matches!(lane, Lane::Same { .. }))
+        self.all_lanes().all(|lane| matches!(lane, Lane::Same { .. }))
     }
 }
 
@@ -199,6 +203,10 @@ pub enum Error {
         thread: u32,
         rank: u32,
     },
+    /// Side lanes that are not in order, twice there, or not one for each symbol.
+    Side {
+        cohort: usize,
+    },
     /// A parcel that is not what was asked for.
     Parcel {
         what: &'static str,
@@ -238,6 +246,7 @@ impl std::fmt::Display for Error {
                 write!(f, "one part is of a run with {mine} ranks, the other of one with {theirs}")
             }
             Error::Overlap { thread, rank } => write!(f, "thread {thread} of rank {rank} is recorded twice"),
+            Error::Side { cohort } => write!(f, "the side lanes of cohort {cohort} are not well formed"),
             Error::Parcel { what, have, need } => write!(f, "{have} {what} came where {need} were asked for"),
             Error::Site { symbol: Some(symbol) } => write!(f, "the call stack of symbol {symbol} is missing"),
             Error::Site { symbol: None } => write!(f, "a call stack is not well formed"),
@@ -307,6 +316,7 @@ impl Bundle {
                 ranks: RankList::single(member),
                 structure: structure as u32,
                 lanes,
+                sides: Vec::new(),
                 digest: blend(member, part.digest),
             });
         }
@@ -403,7 +413,8 @@ impl Bundle {
             if cohort.ranks.parts.is_empty() || total > MOST_RANKS {
                 return Err(Error::Ranks { cohort: index });
             }
-            for (at, lane) in cohort.lanes.iter().enumerate() {
+            self.check_sides(index, cohort)?;
+            for (at, lane) in cohort.all_lanes().enumerate() {
                 for stream in lane.streams() {
                     get(&self.streams, "stream", stream)?;
                 }
@@ -471,7 +482,7 @@ impl Bundle {
         let cohorts = self.cohorts.iter_mut();
         let structures = renumber(cohorts.map(|c| &mut c.structure), self.structures.len());
         self.structures = pick(std::mem::take(&mut self.structures), &structures);
-        for lane in self.cohorts.iter_mut().flat_map(|c| &mut c.lanes) {
+        for lane in self.cohorts.iter_mut().flat_map(Cohort::all_lanes_mut) {
             *lane = std::mem::replace(lane, Lane::same(0)).canonical(&mut table);
         }
         self.streams = table.streams;
@@ -518,10 +529,15 @@ impl Bundle {
         }
     }
 
-    /// Numbers streams by first use and drops those without.
+    /// Numbers streams by first use and drops those without. Those of side lanes alone come last.
     fn number_streams(&mut self) {
-        let lanes = self.cohorts.iter_mut().flat_map(|c| &mut c.lanes);
-        let streams = renumber(lanes.flat_map(Lane::streams_mut), self.streams.len());
+        let (mut lanes, mut sides) = (Vec::new(), Vec::new());
+        for cohort in &mut self.cohorts {
+            lanes.extend(&mut cohort.lanes);
+            sides.extend(cohort.sides.iter_mut().flat_map(|side| side.lanes.iter_mut().flatten()));
+        }
+        let all = lanes.into_iter().chain(sides);
+        let streams = renumber(all.flat_map(Lane::streams_mut), self.streams.len());
         self.streams = pick(std::mem::take(&mut self.streams), &streams);
     }
 }

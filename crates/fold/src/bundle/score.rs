@@ -39,8 +39,12 @@ impl Bundle {
         let size = |c: usize| self.structures[self.cohorts[c].structure as usize].own_lanes();
         order.sort_by_key(|&c| (std::cmp::Reverse(size(c)), self.cohorts[c].ranks.iter().next()));
         for cohort in order {
-            let structure = self.cohorts[cohort].structure;
+            let Cohort { structure, ref sides, .. } = self.cohorts[cohort];
             let Some(loops) = self.structures[structure as usize].loops() else { continue };
+            // Side lanes go by the symbols of one structure.
+            if !sides.is_empty() {
+                continue;
+            }
             nodes += loops.nodes.len();
             if nodes > MOST_NODES || depth(loops) > DEEPEST {
                 continue;

@@ -7,7 +7,7 @@
 use std::rc::Rc;
 
 use crate::grammar::{Grammar, Item, Runs, Symbol};
-use crate::stream::{Block, Numbers, Stream, Term};
+use crate::stream::{Block, Inside, Numbers, Rows, Stream, Term};
 
 /// So many numbers of a stream may be functions of the rank, the first ones. In streams with more, the others are data:
 /// ranks share such a stream only if these are equal.
@@ -24,13 +24,17 @@ pub fn numbers(stream: &Stream) -> Vec<i64> {
 }
 
 /// All numbers in the order of their places, each with whether it is the step of a stride, until `see` has enough.
-/// Those of running sums are their steps, of which the first is where they begin. Packed numbers have no places.
+/// Those of running sums are their steps, of which the first is where they begin; those of rows their step, their
+/// beginnings and their lengths. Packed numbers have no places.
 fn each(stream: &Stream, see: &mut dyn FnMut(i64, bool) -> bool) -> bool {
     stream.terms.iter().all(|term| match *term {
         Term::Value(value) => see(value, false),
         Term::Stride { start, step, .. } => see(start, false) && see(step, true),
         Term::Block(block) => match stream.blocks.get(block as usize) {
             Some(Block::Running { steps, .. }) => each(steps, see),
+            Some(Block::Rows { rows, .. }) => {
+                see(rows.step, false) && each(&rows.starts, see) && each(&rows.counts, see)
+            }
             Some(Block::Packed { .. }) | None => true,
         },
     })
@@ -38,20 +42,29 @@ fn each(stream: &Stream, see: &mut dyn FnMut(i64, bool) -> bool) -> bool {
 
 /// The terms of a stream with other numbers: `change` gets each and whether it is the step of a stride.
 fn changed(stream: &Stream, change: &mut dyn FnMut(i64, bool) -> i64) -> Numbers {
-    let mut steps = vec![None; stream.blocks.len()];
+    let mut inside = vec![Inside::Nothing; stream.blocks.len()];
     let terms = stream.terms.iter().map(|term| match *term {
         Term::Value(value) => Term::Value(change(value, false)),
         Term::Stride { start, step, count } => {
             Term::Stride { start: change(start, false), step: change(step, true), count }
         }
         Term::Block(block) => {
-            if let Some(Block::Running { steps: own, .. }) = stream.blocks.get(block as usize) {
-                steps[block as usize] = Some(Rc::new(changed(own, change)));
+            match stream.blocks.get(block as usize) {
+                Some(Block::Running { steps, .. }) => {
+                    inside[block as usize] = Inside::Running(Rc::new(changed(steps, change)));
+                }
+                Some(Block::Rows { rows, .. }) => {
+                    let step = change(rows.step, false);
+                    let starts = Rc::new(changed(&rows.starts, change));
+                    let counts = Rc::new(changed(&rows.counts, change));
+                    inside[block as usize] = Inside::Rows { step, starts, counts };
+                }
+                Some(Block::Packed { .. }) | None => {}
             }
             Term::Block(block)
         }
     });
-    Numbers { terms: terms.collect(), steps }
+    Numbers { terms: terms.collect(), inside }
 }
 
 /// Its numbers with others in some places: `own` is by place.
@@ -80,9 +93,17 @@ fn replaced(stream: &Stream, change: &mut dyn FnMut(u32, i64, bool) -> i64) -> S
 
 fn filled(stream: &Stream, numbers: &Numbers) -> Stream {
     let mut blocks = stream.blocks.clone();
-    for (block, own) in blocks.iter_mut().zip(&numbers.steps) {
-        if let (Block::Running { steps, .. }, Some(own)) = (block, own) {
-            **steps = filled(steps, own);
+    for (block, own) in blocks.iter_mut().zip(&numbers.inside) {
+        match (block, own) {
+            (Block::Running { steps, .. }, Inside::Running(own)) => **steps = filled(steps, own),
+            (Block::Rows { rows, .. }, Inside::Rows { step, starts, counts }) => {
+                **rows = Rows {
+                    step: *step,
+                    starts: filled(&rows.starts, starts),
+                    counts: filled(&rows.counts, counts),
+                };
+            }
+            _ => {}
         }
     }
     Stream { terms: numbers.terms.clone(), shape: stream.shape.clone(), blocks }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::template;
-use super::{Bundle, Error, Lane, Structure, get};
+use super::{Bundle, Error, Lane, SideKind, Structure, get};
 use crate::loops;
 
 /// The calls of one thread of one rank: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.
@@ -14,6 +14,9 @@ pub struct Walk<'a> {
     lanes: HashMap<u32, (usize, u16)>,
     values: Vec<Box<dyn Iterator<Item = i64> + 'a>>,
     current: Option<(usize, u16)>,
+    /// Side lanes: their kind and, by symbol, their numbers.
+    sides: Vec<(SideKind, HashMap<u32, Box<dyn Iterator<Item = i64> + 'a>>)>,
+    symbol: u32,
 }
 
 impl std::fmt::Debug for Walk<'_> {
@@ -59,6 +62,16 @@ impl<'a> Walk<'a> {
             Ok(Box::new(stream.iter_with(own)))
         };
         let mut values = cohort.lanes.iter().enumerate().map(numbers).collect::<Result<Vec<_>, _>>()?;
+        let mut sides = Vec::new();
+        for side in &cohort.sides {
+            let mut of_symbols = HashMap::new();
+            for (symbol, lane) in structure.symbols().into_iter().zip(&side.lanes) {
+                if let Some(lane) = lane {
+                    of_symbols.insert(symbol, numbers((cohort.lanes.len(), lane))?);
+                }
+            }
+            sides.push((side.kind, of_symbols));
+        }
         let symbols: Box<dyn Iterator<Item = u32>> = match structure {
             Structure::Rules(grammar) => Box::new(grammar.iter()),
             Structure::Loops(loops) => {
@@ -67,13 +80,14 @@ impl<'a> Walk<'a> {
                 Box::new(loops::Cursor::new(loops, times.collect()))
             }
         };
-        Ok(Some(Walk { symbols, lanes, values, current: None }))
+        Ok(Some(Walk { symbols, lanes, values, current: None, sides, symbol: 0 }))
     }
 
     /// Steps to the next call; its index in `Bundle::symbols`.
     pub fn next_symbol(&mut self) -> Option<u32> {
         let symbol = self.symbols.next()?;
         self.current = self.lanes.get(&symbol).copied();
+        self.symbol = symbol;
         Some(symbol)
     }
 
@@ -85,5 +99,12 @@ impl<'a> Walk<'a> {
             return None;
         }
         self.values.get_mut(start + usize::from(lane))?.next()
+    }
+
+    /// The next number of a kind that hangs off the current symbol: to be read once a step. `None` where it has none.
+    pub fn side(&mut self, kind: SideKind) -> Option<i64> {
+        let symbol = self.symbol;
+        let (_, of_symbols) = self.sides.iter_mut().find(|side| side.0 == kind)?;
+        of_symbols.get_mut(&symbol)?.next()
     }
 }

@@ -35,7 +35,9 @@ impl<W: Write> Write for Counted<W> {
 
 /// The ranks that have calls, in order.
 fn recorded(trace: &Trace) -> Vec<u32> {
-    let mut ranks: Vec<u32> = trace.bundle.cohorts.iter().flat_map(|cohort| cohort.ranks.iter()).collect();
+    let bundle = &trace.bundle;
+    let members = bundle.cohorts.iter().flat_map(|cohort| cohort.ranks.iter());
+    let mut ranks: Vec<u32> = members.map(|member| bundle.place_of(member).0).collect();
     ranks.sort_unstable();
     ranks.dedup();
     ranks
@@ -62,7 +64,8 @@ pub fn dumped(trace: &Trace, selection: &Selection, only: Option<&str>) -> Strin
     }
     let thread = |thread: u32| threads.as_ref().is_none_or(|threads| threads.contains(thread));
     let bundle = &trace.bundle;
-    let made = bundle.cohorts.iter().filter(|cohort| thread(cohort.thread)).flat_map(|cohort| {
+    let cohorts = bundle.of_threads();
+    let made = cohorts.iter().filter(|cohort| thread(cohort.thread)).flat_map(|cohort| {
         let ranks = cohort.ranks.iter().filter(|&rank| asked(rank));
         ranks.map(|rank| refrain_encode::calls_of(bundle, cohort, rank))
     });

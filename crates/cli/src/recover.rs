@@ -320,6 +320,7 @@ impl Process {
 
     /// What it recorded, its time in MPI, and what was wrong with the end of it.
     fn bundle(&self) -> Result<(Bundle, u64, Option<String>), String> {
+        let size = u32::try_from(self.first().word(Word::Size)).map_err(|_| "it has no such world")?;
         let (mut tapes, mut damage) = (Vec::new(), None);
         for part in &self.parts {
             let folding = folding(&part.options());
@@ -337,7 +338,8 @@ impl Process {
         let nanoseconds = |ticks: u64| (ticks as f64 * rate).round() as u64;
         let time = nanoseconds(tapes.iter().fold(0, |sum: u64, (_, tape)| sum.saturating_add(tape.ticks())));
         let tapes = tapes.iter_mut().map(|(thread, tape)| (*thread, tape));
-        let bundle = Tape::bundle(self.rank, tapes, nanoseconds).map_err(|error| error.to_string())?;
+        let bundle =
+            Tape::bundle((self.rank, size), tapes, nanoseconds).map_err(|error| error.to_string())?;
         Ok((bundle, time, damage))
     }
 }

@@ -268,7 +268,7 @@ impl Tape {
         self.let_go();
         let mut symbols = Union::default();
         let part = self.part(0, &mut symbols, |ticks| ticks);
-        let bundle = Bundle::of_rank(0, symbols.entries, vec![part])?;
+        let bundle = Bundle::of_rank((0, 1), symbols.entries, vec![part])?;
         Ok(Bundle { sites: self.sites.clone(), ..bundle })
     }
 
@@ -353,9 +353,10 @@ impl Tape {
         self.symbols.get(number as usize).map(|symbol| (&*symbol.bytes, symbol.site, symbol.lanes))
     }
 
-    /// What the threads of one rank recorded, as the rank's part of the trace. `nanoseconds` turns ticks into time.
+    /// What the threads of one of `size` ranks recorded, as the rank's part of the trace. `nanoseconds` turns ticks into
+    /// time.
     pub fn bundle<'a>(
-        rank: u32,
+        (rank, size): (u32, u32),
         tapes: impl IntoIterator<Item = (u32, &'a mut Tape)>,
         nanoseconds: impl Fn(u64) -> u64,
     ) -> Result<Bundle, bundle::Error> {
@@ -368,7 +369,7 @@ impl Tape {
             tape.part(thread, &mut symbols, &nanoseconds)
         });
         let parts = parts.collect();
-        Ok(Bundle { sites, ..Bundle::of_rank(rank, symbols.entries, parts)? })
+        Ok(Bundle { sites, ..Bundle::of_rank((rank, size), symbols.entries, parts)? })
     }
 }
 

@@ -32,7 +32,7 @@ fn recorded(folding: &str, ranks: u32, steps: usize, does: &dyn Fn(u32, usize) -
             (0..barriers).for_each(|_| push("MPI_Barrier", &[comm]));
             push("MPI_Initialized", &[std::ptr::from_ref(&1i32) as usize]);
         }
-        all = merge(all, Tape::bundle(rank, [(0, &mut tape)], |ticks| ticks).unwrap()).unwrap();
+        all = merge(all, Tape::bundle((rank, 0), [(0, &mut tape)], |ticks| ticks).unwrap()).unwrap();
     }
     if folding != "grammar" {
         all.score().unwrap();
@@ -105,7 +105,7 @@ fn halves(many: u32) -> (Bundle, Cohort) {
         Lane::Varied(vec![all]),
         Lane::Varied(vec![variant(&lower, 3), variant(&upper, 4)]),
     ];
-    let cohort = Cohort { thread: 0, ranks: ranks(0, &[(many, 1)]), structure: 0, lanes, digest: 0 };
+    let cohort = Cohort { ranks: ranks(0, &[(many, 1)]), structure: 0, lanes, sides: Vec::new(), digest: 0 };
     (Bundle { structures: vec![Loops { nodes }.into()], streams, ..bundle }, cohort)
 }
 

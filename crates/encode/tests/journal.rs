@@ -77,7 +77,7 @@ impl Process {
                 .unwrap();
         replay(&[&self.lead, &self.tail[..self.used]].concat(), &mut tape).unwrap();
         assert_eq!(tape.ticks(), 3 * self.said.len() as u64);
-        let bundle = Tape::bundle(2, [(0, &mut tape)], |ticks| ticks).unwrap();
+        let bundle = Tape::bundle((2, 3), [(0, &mut tape)], |ticks| ticks).unwrap();
         bundle.validate().unwrap();
         assert!(self.said.len() < 20 || bundle.symbols.iter().any(|symbol| symbol.site != 0));
         let read: Vec<String> = Calls::new(&bundle, 2, 0)

@@ -97,7 +97,7 @@ impl Taped {
     }
 
     fn bundle(mut self) -> Bundle {
-        Tape::bundle(self.rank, [(0, &mut self.tape)], |ticks| ticks).unwrap()
+        Tape::bundle((self.rank, 0), [(0, &mut self.tape)], |ticks| ticks).unwrap()
     }
 }
 

@@ -38,7 +38,7 @@ impl Taped {
 
     /// Everything reads back as it was, and so does its digest.
     fn check(mut self) -> Bundle {
-        let bundle = Tape::bundle(2, [(0, &mut self.tape)], |ticks| ticks).unwrap();
+        let bundle = Tape::bundle((2, 3), [(0, &mut self.tape)], |ticks| ticks).unwrap();
         let mut calls = Calls::new(&bundle, 2, 0).unwrap();
         let read: Vec<String> = (&mut calls)
             .map(|call| call.map(|c| format!("{} {}", c.function.name, show(&c))).unwrap())

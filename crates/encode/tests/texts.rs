@@ -88,7 +88,7 @@ fn folded_and_read_back() {
             expected.push(show(&call));
             tape.push(&w.record, 1);
         }
-        let bundle = Tape::bundle(0, [(0, &mut tape)], |ticks| ticks).unwrap();
+        let bundle = Tape::bundle((0, 1), [(0, &mut tape)], |ticks| ticks).unwrap();
         let read = Calls::new(&bundle, 0, 0).unwrap().map(|call| show(&call.unwrap()));
         assert_eq!(read.collect::<Vec<_>>(), expected, "{folding}");
     }

@@ -89,6 +89,7 @@ fn numbers(name: &str, value: impl Fn(u64) -> i64) {
         .map(|block| match block {
             Block::Packed { bytes, .. } => bytes.len(),
             Block::Running { steps, .. } => 4 * steps.shape.items(),
+            Block::Rows { rows, .. } => 4 * (rows.starts.shape.items() + rows.counts.shape.items()),
         })
         .sum();
     let bits = packed as f64 * 8.0 / PUSHES as f64;

@@ -121,6 +121,9 @@ fn size(folded: &Folded) -> (usize, usize, usize) {
             match block {
                 stream::Block::Packed { bytes, .. } => packed += bytes.len(),
                 stream::Block::Running { steps, .. } => terms += steps.shape.items() + steps.terms.len(),
+                stream::Block::Rows { rows, .. } => {
+                    terms += rows.starts.shape.items() + rows.counts.shape.items();
+                }
             }
         }
     }

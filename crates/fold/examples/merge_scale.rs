@@ -36,7 +36,7 @@ fn main() {
             digest: rank.into(),
         };
         let symbol = SymbolEntry { bytes: [1].into(), site: 0, lanes: lanes.len() as u16, tally };
-        Bundle::of_rank(rank, vec![symbol], vec![part]).expect("a sound recording")
+        Bundle::of_rank((rank, 0), vec![symbol], vec![part]).expect("a sound recording")
     };
     let start = Instant::now();
     // As a tree, without ever holding more than one bundle a level.

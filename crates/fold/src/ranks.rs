@@ -9,6 +9,7 @@
 
 mod boxes;
 mod checks;
+mod cut;
 mod holes;
 mod map;
 

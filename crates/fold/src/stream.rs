@@ -13,11 +13,13 @@ mod block;
 mod core;
 mod finish;
 mod folder;
+mod rows;
 mod summary;
 mod term;
 
-pub use block::Block;
+pub use block::{Block, Rows};
 pub use folder::Folder;
+pub use rows::DEEPEST;
 
 pub(crate) use core::Mix;
 
@@ -25,6 +27,7 @@ use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, walk};
 use block::Play;
 use std::collections::HashMap;
 use std::fmt;
+use std::rc::Rc;
 use summary::Summary;
 
 /// A finished stream: an *endless* sequence that agrees with the numbers seen. How many of them count is known
@@ -132,10 +135,16 @@ impl Stream {
 
     /// The numbers, for ever.
     pub fn iter(&self) -> Iter<'_> {
+        self.iter_with(None)
+    }
+
+    /// The same with other numbers in the place of its own; `own` must be of this stream.
+    pub(crate) fn iter_with(&self, own: Option<Rc<Numbers>>) -> Iter<'_> {
         let (before, last) = self.split();
         let endless = last.and_then(|last| self.endless(last));
         Iter {
             stream: self,
+            own,
             runs: Runs::over(&self.shape.rules, before),
             term: None,
             left: 0,
@@ -214,7 +223,9 @@ impl Stream {
             Symbol::Terminal(t) => self.terms.get(t as usize).copied().filter(|term| match *term {
                 Term::Value(_) => false,
                 Term::Stride { .. } => true,
-                Term::Block(block) => matches!(self.block(block), Some(Block::Running { .. })),
+                Term::Block(block) => {
+                    matches!(self.block(block), Some(Block::Running { .. } | Block::Rows { .. }))
+                }
             }),
             Symbol::Rule(_) => None,
         }
@@ -282,10 +293,27 @@ impl Stream {
     }
 }
 
+/// Terms that stand in the place of a stream's own while it is walked: theirs is the same shape.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Numbers {
+    pub terms: Vec<Term>,
+    /// By block.
+    pub inside: Vec<Inside>,
+}
+
+/// The same for the streams that a block is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Inside {
+    Nothing,
+    Running(Rc<Numbers>),
+    Rows { step: i64, starts: Rc<Numbers>, counts: Rc<Numbers> },
+}
+
 /// The numbers of a [`Stream`], without end.
 #[derive(Debug, Clone)]
 pub struct Iter<'a> {
     stream: &'a Stream,
+    own: Option<Rc<Numbers>>,
     runs: Runs<'a>,
     /// The term being walked, how often it is still to come with this time, and how far into it we are.
     term: Option<Term>,
@@ -354,10 +382,13 @@ impl Iter<'_> {
 
     /// A term that is to come that many times.
     fn begin(&mut self, t: u32, times: u64, endless: bool) -> Option<()> {
-        let term = *self.stream.terms.get(t as usize)?;
+        let terms = self.own.as_ref().map_or(&self.stream.terms, |own| &own.terms);
+        let term = *terms.get(t as usize)?;
         (self.left, self.at) = (times, 0);
         if let Term::Block(block) = term {
-            (self.term, self.play) = (None, Some(Play::new(self.stream.block(block)?, endless)?));
+            let own = self.own.as_ref().and_then(|own| own.inside.get(block as usize));
+            let own = own.unwrap_or(&Inside::Nothing);
+            (self.term, self.play) = (None, Some(Play::new(self.stream.block(block)?, endless, own)?));
         } else {
             self.term = Some(term);
         }

@@ -202,7 +202,7 @@ impl<'a> Rank<'a> {
     /// `MPI_Finalize`, and what was recorded.
     pub fn finish(mut self) -> Result<Finished, bundle::Error> {
         self.call(self.template.functions.finalize, &[], |_| {});
-        let bundle = Tape::bundle(self.rank, [(0, &mut self.tape)], |ticks| ticks)?;
+        let bundle = Tape::bundle((self.rank, self.size), [(0, &mut self.tape)], |ticks| ticks)?;
         Ok(Finished { bundle, calls: self.calls, digest: self.digest.map(Digest::get) })
     }
 

@@ -18,6 +18,8 @@ pub enum Kind {
     Blocks = 7,
     /// Call stacks; only where there are any.
     Sites = 10,
+    /// Side lanes; only where there are any, and optional: a reader may do without.
+    Sides = 14,
 }
 
 /// Those that every file has, in the order in which they are written: each may be read with the help of those before.
@@ -35,6 +37,7 @@ impl Kind {
             Kind::Tallies => "tallies",
             Kind::Blocks => "blocks",
             Kind::Sites => "sites",
+            Kind::Sides => "sides",
         }
     }
 }
@@ -82,28 +85,32 @@ fn number(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// The whole file. `bodies` are the sections' stored bytes in the order of [`KINDS`], then those of [`Kind::Sites`] if it
-/// has any; `blocks` is what is never packed.
+/// has any; `blocks` and `sides` are what is never packed.
 pub fn assemble(
     flags: u8,
     packed: bool,
     plain_len: usize,
     bodies: &[&[u8]],
     blocks: Option<&[u8]>,
+    sides: Option<&[u8]>,
 ) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.extend([FORMAT_VERSION, flags, bodies.len() as u8 + u8::from(blocks.is_some())]);
+    let apart = [(Kind::Blocks as u8, blocks), (Kind::Sides as u8 | OPTIONAL, sides)];
+    let apart = apart.into_iter().filter_map(|(head, body)| Some((head, body?)));
+    out.extend([FORMAT_VERSION, flags, bodies.len() as u8 + apart.clone().count() as u8]);
     number(&mut out, plain_len as u64);
     let mark = if packed { PACKED } else { 0 };
     let kinds = KINDS.iter().chain([&Kind::Sites]);
     let entries = kinds.zip(bodies).map(|(&kind, &body)| (kind as u8 | mark, body));
-    for (head, body) in entries.chain(blocks.map(|blocks| (Kind::Blocks as u8, blocks))) {
+    for (head, body) in entries.chain(apart.clone()) {
         out.push(head);
         number(&mut out, body.len() as u64);
         out.extend(crc32(body).to_le_bytes());
     }
     let crc = crc32(&out);
     out.extend(crc.to_le_bytes());
-    bodies.iter().copied().chain(blocks).for_each(|body| out.extend_from_slice(body));
+    let apart = apart.map(|(_, body)| body);
+    bodies.iter().copied().chain(apart).for_each(|body| out.extend_from_slice(body));
     out
 }
 
@@ -198,7 +205,7 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
 
 impl Entry {
     pub fn known(&self) -> Option<Kind> {
-        let mut kinds = KINDS.into_iter().chain([Kind::Blocks, Kind::Sites]);
+        let mut kinds = KINDS.into_iter().chain([Kind::Blocks, Kind::Sites, Kind::Sides]);
         kinds.find(|&kind| kind as u8 == self.kind && self.version == 1)
     }
 
@@ -230,12 +237,14 @@ impl Header {
         if let Some(missing) = KINDS.iter().find(|kind| !known.contains(kind)) {
             return Err(Error::Missing { section: missing.name() });
         }
-        let rest = known.strip_prefix(&KINDS);
+        let without_sides = known.strip_suffix(&[Kind::Sides]).unwrap_or(&known);
+        let rest = without_sides.strip_prefix(&KINDS);
         let ordered = [&[][..], &[Kind::Sites], &[Kind::Blocks], &[Kind::Sites, Kind::Blocks]];
         if !rest.is_some_and(|rest| ordered.contains(&rest)) {
             return Err(malformed("its sections are out of order"));
         }
-        if self.blocks().is_some_and(|blocks| blocks.packed) {
+        let apart = |entry: &Entry| matches!(entry.known(), Some(Kind::Blocks | Kind::Sides));
+        if self.entries.iter().any(|entry| apart(entry) && entry.packed) {
             return Err(malformed("its blocks are packed twice"));
         }
         let packed = self.entries.iter().filter(|e| e.packed);

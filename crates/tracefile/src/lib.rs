@@ -136,14 +136,16 @@ fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     let flag = |on: bool, flag: u8| if on { flag } else { 0 };
     let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
     let blocks = sections::streams::blocks(&trace.bundle);
+    let sides = sections::sides::write(&trace.bundle);
+    let (blocks, sides) = (blocks.as_deref(), sides.as_deref());
     let (packed, ends) = if may_pack { pack(&sections, plain_len) } else { Default::default() };
     if may_pack && packed.len() < plain_len {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let bodies: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &packed[start..end]).collect();
-        container::assemble(flags, true, plain_len, &bodies, blocks.as_deref())
+        container::assemble(flags, true, plain_len, &bodies, blocks, sides)
     } else {
         let bodies: Vec<&[u8]> = plain.iter().map(Vec::as_slice).collect();
-        container::assemble(flags, false, 0, &bodies, blocks.as_deref())
+        container::assemble(flags, false, 0, &bodies, blocks, sides)
     }
 }
 
@@ -189,8 +191,8 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         Kind::Streams => sections::streams::write(&mut put, bundle),
         Kind::Tallies => sections::tallies::write(&mut put, bundle),
         Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
-        // Not made of tokens.
-        Kind::Blocks => {}
+        // Not made of tokens alone.
+        Kind::Blocks | Kind::Sides => {}
     }
     put.tokens
 }
@@ -261,7 +263,10 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
         };
         let skipped = |kind| !all && kind == Kind::Tallies && !(sites && entry.packed);
         valid |= entry.known() == Some(Kind::Tallies) && !skipped(Kind::Tallies);
-        if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks && !skipped(kind)) {
+        if entry.known() == Some(Kind::Sides) {
+            let sides = sections::sides::read(&bytes[entry.start..entry.end], &mut trace.bundle);
+            sides.map_err(|bad| malformed(bad.0))?;
+        } else if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks && !skipped(kind)) {
             read_section(&mut trace, kind, get, &mut blocks, depth, &mut checks)
                 .map_err(|bad| malformed(bad.0))?;
             if !entry.packed && get.left() > 0 {
@@ -269,7 +274,8 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
             }
         }
         let read = before - get.left();
-        let raw = if entry.known().is_some_and(|kind| kind != Kind::Blocks) { read } else { stored };
+        let apart = matches!(entry.known(), None | Some(Kind::Blocks | Kind::Sides));
+        let raw = if apart { stored } else { read };
         infos.push(SectionInfo { name: entry.name(), offset: entry.start, stored, raw });
     }
     let whole = |what: String| Error::Malformed { section: "ranks", start: first, end: bytes.len(), what };
@@ -298,7 +304,10 @@ fn read_section(
 ) -> Result<(), Bad> {
     let bundle = &mut trace.bundle;
     match kind {
-        Kind::Meta => trace.meta = sections::meta::read(get)?,
+        Kind::Meta => {
+            trace.meta = sections::meta::read(get)?;
+            bundle.world = trace.meta.ranks;
+        }
         Kind::Symbols => bundle.symbols = sections::symbols::read(get)?,
         Kind::Structure => {
             bundle.structures = sections::structure::read(get, bundle.symbols.len())?;
@@ -309,13 +318,14 @@ fn read_section(
             }
         }
         Kind::Ranks => {
-            bundle.cohorts = sections::cohorts::read(get, &bundle.structures, &bundle.symbols, checks)?;
+            let (structures, symbols) = (&bundle.structures, &bundle.symbols);
+            bundle.cohorts = sections::cohorts::read(get, bundle.world, structures, symbols, checks)?;
         }
         Kind::Streams => {
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
         }
-        Kind::Blocks => {}
+        Kind::Blocks | Kind::Sides => {}
         Kind::Tallies => {
             bundle.validate_within(checks, depth).map_err(|error| Bad(error.to_string()))?;
             sections::tallies::read(get, bundle)?;

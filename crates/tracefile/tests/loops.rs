@@ -102,7 +102,7 @@ fn bundle(rank: u32, calls: &Calls, matching: Matching) -> Bundle {
         lanes: lanes.iter_mut().map(|lane| vec![lane.finish()]).collect(),
         digest: rank.into(),
     };
-    Bundle::of_rank(rank, symbols.iter().map(entry).collect(), vec![part]).unwrap()
+    Bundle::of_rank((rank, 0), symbols.iter().map(entry).collect(), vec![part]).unwrap()
 }
 
 fn expand(bundle: &Bundle, rank: u32) -> Calls {
@@ -207,7 +207,7 @@ fn many_nodes_of_many_ranks() {
         symbols: vec![symbol(4), symbol(5)],
         structures: vec![Loops { nodes: (0..NODES as u32).map(|at| Node::Event(at % 2)).collect() }.into()],
         streams: vec![stream::Folder::new().finish()],
-        cohorts: vec![Cohort { thread: 0, ranks, structure: 0, lanes, digest: 7 }],
+        cohorts: vec![Cohort { ranks, structure: 0, lanes, sides: Vec::new(), digest: 7 }],
         ..Bundle::default()
     };
     let trace = Trace { bundle, ..Trace::default() };

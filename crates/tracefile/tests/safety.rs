@@ -133,7 +133,7 @@ fn of_numbers(values: &[i64]) -> Trace {
     let lanes = vec![vec![stencil::stream(values)]];
     let structure = structure.into();
     let part = ThreadPart { thread: 0, structure, times: Vec::new(), lanes, lengths: Vec::new(), digest: 1 };
-    Trace { bundle: Bundle::of_rank(0, symbols, vec![part]).unwrap(), ..Trace::default() }
+    Trace { bundle: Bundle::of_rank((0, 0), symbols, vec![part]).unwrap(), ..Trace::default() }
 }
 
 /// An overview is the same trace without times, and blocks are not unpacked for it: damage there is not noticed.
@@ -246,6 +246,7 @@ fn deep_call_stacks() {
 #[test]
 fn giants_are_refused() {
     let mut trace = Trace { meta: Meta { ranks: 1 << 24, ..Meta::default() }, ..Trace::default() };
+    trace.bundle.world = 1 << 24;
     assert!(read(&write(&trace)).is_ok());
     trace.meta.ranks += 1;
     assert!(matches!(read(&write(&trace)), Err(Error::Malformed { section: "meta", .. })));
@@ -261,7 +262,7 @@ fn giants_are_refused() {
         tally: Tally { total: 0, min: 0, max: 0 },
     };
     let start: Vec<Item> = (0..200).map(|t| Item { symbol: Symbol::Terminal(t), count: 1 }).collect();
-    trace.meta = Meta::default();
+    (trace.meta, trace.bundle.world) = (Meta::default(), 0);
     trace.bundle.symbols = (0..200).map(symbol).collect();
     trace.bundle.structures = vec![Grammar { rules: vec![start] }.into(); 2000];
     assert_eq!(read(&write_plain(&trace)).unwrap(), trace);
@@ -308,6 +309,9 @@ fn any_site(random: &mut Random, sites: &mut Sites) -> u64 {
     outer
 }
 
+/// Ranks of the traces below.
+const WORLD: u32 = 20;
+
 fn any_trace(random: &mut Random) -> Trace {
     let texts = |random: &mut Random| (0..random.below(4)).map(|_| any_text(random)).collect::<Vec<_>>();
     let mut bundle = Bundle::default();
@@ -345,16 +349,17 @@ fn any_trace(random: &mut Random) -> Trace {
             lengths: Vec::new(),
             digest: any_number(random),
         };
-        let one = Bundle { sites, ..Bundle::of_rank(rank * 3, symbols, vec![part]).unwrap() };
+        let one = Bundle { sites, ..Bundle::of_rank((rank * 3, WORLD), symbols, vec![part]).unwrap() };
         bundle = refrain_fold::bundle::merge(bundle, one).unwrap();
     }
     bundle.canonical().unwrap();
+    bundle.world = WORLD;
     let meta = Meta {
         refrain_version: any_text(random),
         command: texts(random),
         library: any_text(random),
         abi: any_text(random),
-        ranks: any_number(random) as u32 % (1 << 24),
+        ranks: WORLD,
         hosts: texts(random).into_iter().zip(bundle.cohorts.iter().map(|c| c.ranks.clone())).collect(),
         started: any_number(random),
         wall_ns: any_number(random),

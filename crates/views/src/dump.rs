@@ -67,7 +67,7 @@ pub fn dump_from(
         let have = format!("0 to {}", ranks.saturating_sub(1));
         return Err(Error::NoSuch { what: "rank", number: rank, have });
     }
-    let threads = bundle.cohorts.iter().map(|c| c.thread).max().map_or(0, |t| t.saturating_add(1));
+    let threads = bundle.most_threads();
     if let Some(thread) = which.threads.as_ref().and_then(|t| t.beyond(threads)) {
         let have = format!("0 to {}", threads.saturating_sub(1));
         return Err(Error::NoSuch { what: "thread", number: thread, have });

@@ -40,7 +40,7 @@ fn loops(bundle: &Bundle) -> u64 {
 }
 
 fn threads(bundle: &Bundle) -> u32 {
-    bundle.cohorts.iter().map(|c| c.thread).max().map_or(0, |t| t.saturating_add(1))
+    bundle.most_threads()
 }
 
 /// Distinct call stacks that calls have.
@@ -196,7 +196,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
             },
             plural(bundle.structures.len() as u64, "structure"),
             plural(bundle.streams.len() as u64, "stream"),
-            plural(bundle.cohorts.len() as u64, "kind"),
+            plural(bundle.of_threads().len() as u64, "kind"),
             if threads(bundle) > 1 { "threads" } else { "ranks" },
         ),
     ));
@@ -326,7 +326,7 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         .plain("rules", rules(bundle))
         .plain("loops", loops(bundle))
         .plain("streams", bundle.streams.len())
-        .plain("kinds_of_ranks", bundle.cohorts.len())
+        .plain("kinds_of_ranks", bundle.of_threads().len())
         .plain("sites", sites(bundle))
         .plain("modules", bundle.sites.modules.len());
     let mut sections = json::Object::new(object.key("sections"));

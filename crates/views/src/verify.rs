@@ -36,14 +36,12 @@ pub enum Problem {
     Bundle(bundle::Error),
     /// Ranks that nothing is recorded of.
     Missing(Vec<u32>),
-    /// Ranks that the run did not have.
-    Extra(Vec<u32>),
     /// A call that cannot be read back.
     Call { rank: u32, thread: u32, position: u64, error: refrain_encode::Error },
-    /// The calls are not those that happened.
-    Digest { rank: u32, thread: u32, calls: u64, others: u64 },
-    /// The calls of at least one of these ranks are not; only their digests' sum is kept.
-    OneOf { ranks: Vec<u32>, thread: u32 },
+    /// The calls are not those that happened; nor are those of so many others, on other ranks or also in other threads.
+    Digest { rank: u32, thread: u32, calls: u64, others: u64, threads: bool },
+    /// The calls of at least one of these threads of these ranks are not; only their digests' sum is kept.
+    OneOf { ranks: Vec<u32>, threads: Vec<u32> },
 }
 
 impl fmt::Display for Problem {
@@ -51,22 +49,20 @@ impl fmt::Display for Problem {
         match self {
             Problem::Bundle(error) => write!(f, "the trace's parts do not fit: {error}"),
             Problem::Missing(ranks) => write!(f, "nothing is recorded of rank {}", rank_list(ranks)),
-            Problem::Extra(ranks) => {
-                write!(f, "rank {} is recorded, but was not in the run", rank_list(ranks))
-            }
             Problem::Call { rank, thread, position, error } => {
                 write!(f, "call {position} of rank {rank}, thread {thread} cannot be read: {error}")
             }
-            Problem::Digest { rank, thread, calls, others } => {
+            Problem::Digest { rank, thread, calls, others, threads } => {
                 write!(f, "the {} of rank {rank}, thread {thread}", plural(*calls, "call"))?;
                 if *others > 0 {
-                    write!(f, " (and of {} that did the same)", plural(*others, "rank"))?;
+                    let what = if *threads { "thread" } else { "rank" };
+                    write!(f, " (and of {} that did the same)", plural(*others, what))?;
                 }
                 write!(f, " are not those that happened: their digest differs")
             }
-            Problem::OneOf { ranks, thread } => {
-                let ranks = rank_list(ranks);
-                write!(f, "the calls of one of ranks {ranks}, thread {thread}")?;
+            Problem::OneOf { ranks, threads } => {
+                let word = if threads.len() == 1 { "thread" } else { "threads" };
+                write!(f, "the calls of one of ranks {}, {word} {}", rank_list(ranks), rank_list(threads))?;
                 write!(f, " are not those that happened: their digest differs")
             }
         }
@@ -109,13 +105,14 @@ pub fn verify(trace: &Trace, progress: &mut dyn FnMut(u64, u64)) -> Report {
 
 /// `step` is told how many calls more have been read (or need not be).
 fn verify_cohort(trace: &Trace, cohort: &Cohort, report: &mut Report, step: &mut dyn FnMut(u64)) {
-    let thread = cohort.thread;
+    let bundle = &trace.bundle;
     let varied: Vec<&Lane> = cohort.lanes.iter().filter(|lane| matches!(lane, Lane::Varied(_))).collect();
-    // By what is a rank's own: calls and digest.
+    // By what is a member's own: calls and digest.
     let mut known: HashMap<Vec<Option<Own>>, (u64, u64)> = HashMap::new();
     let (mut sum, mut calls, mut readable) = (0u64, 0u64, true);
-    for rank in cohort.ranks.iter() {
-        let own: Vec<_> = varied.iter().map(|lane| lane.of_rank(rank)).collect();
+    for member in cohort.ranks.iter() {
+        let (rank, thread) = bundle.place_of(member);
+        let own: Vec<_> = varied.iter().map(|lane| lane.of_rank(member)).collect();
         let (count, digest) = match known.get(&own) {
             Some(same) => {
                 if !varied.is_empty() {
@@ -136,16 +133,25 @@ fn verify_cohort(trace: &Trace, cohort: &Cohort, report: &mut Report, step: &mut
             },
         };
         calls = count;
-        sum = sum.wrapping_add(blend(rank, digest));
+        sum = sum.wrapping_add(blend(member, digest));
         report.calls = report.calls.saturating_add(count);
     }
     if !readable || sum == cohort.digest {
         return;
     }
-    let mut ranks = cohort.ranks.iter();
-    report.problems.push(match (known.len(), ranks.next()) {
-        (1, Some(rank)) => Problem::Digest { rank, thread, calls, others: ranks.count() as u64 },
-        _ => Problem::OneOf { ranks: cohort.ranks.iter().collect(), thread },
+    let (mut ranks, mut threads): (Vec<u32>, Vec<u32>) =
+        cohort.ranks.iter().map(|member| bundle.place_of(member)).unzip();
+    for numbers in [&mut ranks, &mut threads] {
+        numbers.sort_unstable();
+        numbers.dedup();
+    }
+    report.problems.push(match (known.len(), cohort.ranks.first()) {
+        (1, Some(first)) => {
+            let (rank, thread) = bundle.place_of(first);
+            let (others, threads) = (cohort.ranks.len() - 1, threads.len() > 1);
+            Problem::Digest { rank, thread, calls, others, threads }
+        }
+        _ => Problem::OneOf { ranks, threads },
     });
 }
 
@@ -171,11 +177,11 @@ fn read(trace: &Trace, rank: u32, thread: u32, step: &mut dyn FnMut(u64)) -> Res
 fn presence(trace: &Trace, report: &mut Report) {
     let ranks = trace.meta.ranks;
     let mut seen = vec![false; ranks as usize];
-    let mut extra = Vec::new();
-    for rank in trace.bundle.cohorts.iter().flat_map(|c| c.ranks.iter()) {
-        match seen.get_mut(rank as usize) {
-            Some(seen) => *seen = true,
-            None => extra.push(rank),
+    for cohort in &trace.bundle.cohorts {
+        for rank in trace.bundle.ranks_of(cohort).iter() {
+            if let Some(seen) = seen.get_mut(rank as usize) {
+                *seen = true;
+            }
         }
     }
     report.ranks = seen.iter().filter(|s| **s).count() as u64;
@@ -183,11 +189,6 @@ fn presence(trace: &Trace, report: &mut Report) {
     // A partial trace holds those whose recording could be saved.
     if trace.meta.complete && !missing.is_empty() {
         report.problems.push(Problem::Missing(missing));
-    }
-    if !extra.is_empty() {
-        extra.sort_unstable();
-        extra.dedup();
-        report.problems.push(Problem::Extra(extra));
     }
 }
 

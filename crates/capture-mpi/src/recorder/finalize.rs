@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
 
 use refrain_encode::{Agreed, Folding, Peers, Tape};
-use refrain_fold::bundle::{Bundle, Link, gather};
+use refrain_fold::bundle::{Bundle, Link, gather, member};
 use refrain_fold::ranks::RankList;
 use refrain_mpi::{Family, MpiTransport, Pmpi, Transport, TransportError, Waiting};
 use refrain_tracefile::claim::{Done, Holder, Job};
@@ -152,7 +152,17 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     let tapes = streams.iter_mut().map(|(number, own)| (*number, &mut own.tape));
     // A rank without any call is one all the same, but not every thread whose calls were left out.
     let tapes = tapes.filter(|(number, tape)| *number == 0 || !tape.is_empty());
-    let finish = || Tape::bundle(rank, tapes, |ticks| rate.nanoseconds(ticks));
+    // Rank and thread are one number of 32 bits in a trace.
+    let (tapes, unnumbered): (Vec<_>, Vec<_>) =
+        tapes.partition(|(number, _)| member(size, rank, *number).is_some());
+    if !unnumbered.is_empty() {
+        own.notes.push(format!(
+            "rank {rank}: {} of its threads have numbers too high for a run of {size} ranks, their calls are missing",
+            unnumbered.len()
+        ));
+        own.missing = true;
+    }
+    let finish = || Tape::bundle((rank, size), tapes, |ticks| rate.nanoseconds(ticks));
     let bundle = match catch_unwind(AssertUnwindSafe(finish)) {
         // What it may have recorded before it knew its rank does not count.
         Ok(Ok(_)) if !chosen => Bundle::default(),

@@ -140,7 +140,7 @@ mod tests {
         };
         let tally = Tally { total: 1, min: 1, max: 1 };
         let symbol = SymbolEntry { bytes: Box::from([7u8, rank as u8]), site: 0, lanes: 0, tally };
-        Bundle::of_rank(rank, vec![symbol], vec![part]).unwrap()
+        Bundle::of_rank((rank, 0), vec![symbol], vec![part]).unwrap()
     }
 
     /// All ranks meet, one of which panics at its message `at` (0: none); how many ranks rank 0 then knows of.

@@ -68,7 +68,7 @@ impl Anew<'_> {
             tapes.push((thread, copy.tape));
         }
         let tapes = tapes.iter_mut().map(|(thread, tape)| (*thread, tape));
-        Tape::bundle(rank, tapes, |time| time).map_err(Error::Trace)
+        Tape::bundle((rank, bundle.world), tapes, |time| time).map_err(Error::Trace)
     }
 }
 

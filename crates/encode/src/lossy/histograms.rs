@@ -86,6 +86,7 @@ fn numbers(stream: &Stream) -> usize {
     let inside = blocks.map(|block| match block {
         Block::Packed { count, .. } => *count as usize,
         Block::Running { steps, .. } => numbers(steps),
+        Block::Rows { rows, .. } => 1 + numbers(&rows.starts) + numbers(&rows.counts),
     });
     // Where a stride begins is one number, its step another.
     let steps = stream.terms.iter().filter(|term| matches!(term, Term::Stride { .. })).count();

@@ -50,14 +50,11 @@ pub fn lose(
         changed |= histograms::make(bundle, histograms);
     }
     if changed {
-        let threads = bundle.threads(rank);
-        let digests = threads.iter().map(|&thread| Ok((thread, digest_of(bundle, rank, thread)?)));
-        let digests = digests.collect::<Result<Vec<(u32, u64)>, Error>>()?;
-        for cohort in &mut bundle.cohorts {
-            let own = digests.iter().find(|(thread, _)| *thread == cohort.thread);
-            if let Some(&(_, digest)) = own {
-                cohort.digest = blend(rank, digest);
-            }
+        for at in 0..bundle.cohorts.len() {
+            // Each of its threads is still a cohort of its own.
+            let Some(member) = bundle.cohorts[at].ranks.first() else { continue };
+            let (_, thread) = bundle.place_of(member);
+            bundle.cohorts[at].digest = blend(member, digest_of(bundle, rank, thread)?);
         }
     }
     Ok(())

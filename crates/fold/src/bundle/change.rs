@@ -7,7 +7,6 @@ use crate::stream::Stream;
 /// A lane that all ranks of a cohort have in common.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'a> {
-    pub thread: u32,
     /// Index into `Bundle::symbols`, and which of its lanes.
     pub symbol: u32,
     pub lane: u16,
@@ -17,7 +16,7 @@ pub struct Place<'a> {
 }
 
 impl Bundle {
-    /// Asks about each lane that is not told rank by rank, as none is in one rank's own bundle, and gives it the stream
+    /// Asks about each lane that is not told by member, as none is in one rank's own bundle, and gives it the stream
     /// that comes back. Digests are left as they are. Whether anything changed.
     pub fn change_lanes(&mut self, mut change: impl FnMut(Place<'_>) -> Option<Stream>) -> bool {
         let mut table = Table::new(std::mem::take(&mut self.streams));
@@ -30,7 +29,7 @@ impl Bundle {
                 for (lane, told) in (0..own).zip(&mut lanes) {
                     let Lane::Same { stream: index, used } = told else { continue };
                     let Some(stream) = table.streams.get(*index as usize) else { continue };
-                    let place = Place { thread: cohort.thread, symbol, lane, stream, used: *used };
+                    let place = Place { symbol, lane, stream, used: *used };
                     if let Some(other) = change(place) {
                         *index = table.add(normal(&other));
                         changed = true;
@@ -64,7 +63,7 @@ mod tests {
             lengths: vec![vec![1], vec![2, 2]],
             digest: 1,
         };
-        let mut bundle = Bundle::of_rank(3, vec![symbol(7, 1), symbol(8, 2)], vec![part]).unwrap();
+        let mut bundle = Bundle::of_rank((3, 4), vec![symbol(7, 1), symbol(8, 2)], vec![part]).unwrap();
         let before = bundle.clone();
         assert!(!bundle.change_lanes(|_| None));
         assert_eq!(bundle, before);

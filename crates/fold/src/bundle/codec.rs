@@ -4,7 +4,7 @@
 use crate::grammar::{Grammar, Item, Symbol};
 use crate::loops::{Loops, Node};
 use crate::ranks::{Dim, MapPart, Part, RankList, RankMap};
-use crate::stream::{Block, Stream, Term};
+use crate::stream::{Block, DEEPEST, Rows, Stream, Term};
 
 use super::{Error, Structure};
 
@@ -109,6 +109,13 @@ impl Out {
                 out.number(1);
                 out.number(*count);
                 out.stream(steps);
+            }
+            Block::Rows { count, rows } => {
+                out.number(3);
+                out.number(*count);
+                out.signed(rows.step);
+                out.stream(&rows.starts);
+                out.stream(&rows.counts);
             }
         });
     }
@@ -259,11 +266,11 @@ impl<'a> In<'a> {
     }
 
     pub fn stream(&mut self) -> Result<Stream, Error> {
-        self.nested_stream(true)
+        self.nested_stream(0)
     }
 
-    /// Running sums are made of a stream without blocks, so that there is no deep nest to walk into.
-    fn nested_stream(&mut self, outermost: bool) -> Result<Stream, Error> {
+    /// Blocks are made of streams that have no deep nest of blocks.
+    fn nested_stream(&mut self, depth: usize) -> Result<Stream, Error> {
         let terms = self.list(|from| {
             let at = from.at;
             match from.number()? {
@@ -281,10 +288,16 @@ impl<'a> In<'a> {
                 let count = u32::try_from(head >> 1).map_err(|_| Error::Number { at })?;
                 return Ok(Block::Packed { count, bytes: from.block()?.into() });
             }
-            if head != 1 || !outermost {
+            if head > 3 || depth >= DEEPEST {
                 return Err(Error::Variant { at, byte: head as u8 });
             }
-            Ok(Block::Running { count: from.number()?, steps: Box::new(from.nested_stream(false)?) })
+            let count = from.number()?;
+            if head == 1 {
+                return Ok(Block::Running { count, steps: Box::new(from.nested_stream(depth + 1)?) });
+            }
+            let step = from.signed()?;
+            let (starts, counts) = (from.nested_stream(depth + 1)?, from.nested_stream(depth + 1)?);
+            Ok(Block::Rows { count, rows: Box::new(Rows { step, starts, counts }) })
         })?;
         Ok(Stream { terms, shape, blocks })
     }

@@ -23,6 +23,7 @@ pub struct Gathered {
 /// that partner's part, not the exchange: the three messages are exchanged in any case, so that nobody is left waiting.
 pub fn gather<L: Link>(link: &mut L, rank: u32, size: u32, mut bundle: Bundle) -> Result<Gathered, L::Error> {
     let mut lost = Vec::new();
+    bundle.join_threads();
     let mut bit = 1u32;
     while bit < size {
         if rank & bit != 0 {

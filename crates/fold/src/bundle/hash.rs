@@ -110,6 +110,13 @@ fn hash_stream(mixer: &mut Mixer, stream: &Stream) {
                 mixer.word(!*count);
                 hash_stream(mixer, steps);
             }
+            Block::Rows { count, rows } => {
+                mixer.word(!*count);
+                mixer.word(4);
+                mixer.word(rows.step as u64);
+                hash_stream(mixer, &rows.starts);
+                hash_stream(mixer, &rows.counts);
+            }
         }
     }
 }

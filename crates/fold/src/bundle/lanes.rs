@@ -77,10 +77,8 @@ impl Table {
 
     fn form(&mut self, index: u32) -> Hash {
         let stream = &self.streams[index as usize];
-        *self.forms[index as usize].get_or_insert_with(|| match template::numbers(stream) {
-            Some(_) => hash::of_stream(&template::without(stream, |_| true)),
-            None => hash::of_stream(stream),
-        })
+        *self.forms[index as usize]
+            .get_or_insert_with(|| hash::of_stream(&template::without(stream, |_| true)))
     }
 
     fn get(&self, index: u32) -> &Stream {
@@ -242,11 +240,8 @@ impl Variant {
             self.ranks = self.ranks.union(&other.ranks);
             return;
         }
-        let (Some(mine), Some(theirs)) =
-            (template::numbers(table.get(self.stream)), template::numbers(table.get(other.stream)))
-        else {
-            return; // Streams without places for numbers are of one form only if they are equal.
-        };
+        let mine = template::numbers(table.get(self.stream));
+        let theirs = template::numbers(table.get(other.stream));
         let mut own: HashMap<u32, RankMap> = self.numbers.drain(..).map(|n| (n.place, n.values)).collect();
         let mut their: HashMap<u32, RankMap> =
             other.numbers.into_iter().map(|n| (n.place, n.values)).collect();
@@ -292,7 +287,7 @@ impl Variant {
     /// For each rank (in order) the stream's numbers.
     fn rows(&self, table: &Table) -> Option<Columns> {
         let ranks: Vec<u32> = self.ranks.iter().collect();
-        let fixed = template::numbers(table.get(self.stream))?;
+        let fixed = template::numbers(table.get(self.stream));
         let mut columns: Vec<Column> = fixed.into_iter().map(Column::Fixed).collect();
         for number in &self.numbers {
             let values = number.values.pairs_of(&self.ranks).into_iter().map(|p| p.1).collect();

@@ -11,11 +11,12 @@ use super::codec::{In, Out};
 use super::hash::{self, Hash};
 use super::lanes::{Number, Table, Variant};
 use super::sites::{Module, Sites, Stack};
-use super::{Bundle, Cohort, Error, Lane, Structure, SymbolEntry, Tally, get, lanes_of};
+use super::{Bundle, Cohort, Error, Lane, Side, SideKind, Structure, SymbolEntry, Tally, get, lanes_of};
 
 /// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
+    pub world: u32,
     pub symbols: Vec<(Hash, Tally)>,
     /// Hashes of the expansions, so they depend on no rank's numbering.
     pub structures: Vec<Hash>,
@@ -59,6 +60,7 @@ impl Bundle {
     pub fn manifest(&self) -> Manifest {
         let hashes = Hashes::of(self);
         Manifest {
+            world: self.world,
             symbols: hashes.symbols.into_iter().zip(self.symbols.iter().map(|s| s.tally)).collect(),
             structures: hashes.structures,
             streams: hashes.streams,
@@ -110,6 +112,7 @@ impl Bundle {
         same_count("structures", parcel.structures.len(), want.structures.len())?;
         same_count("streams", parcel.streams.len(), want.streams.len())?;
         let brought = Sites::of_parcel(&manifest, want, parcel.stacks, parcel.modules)?;
+        let world = same_world(self.world, manifest.world)?;
 
         let symbol_hashes: Vec<Hash> = manifest.symbols.iter().map(|s| s.0).collect();
         let symbol_of = targets(&symbol_hashes, &mine.symbols, &want.symbols);
@@ -152,7 +155,7 @@ impl Bundle {
         for (index, cohort) in theirs.iter_mut().enumerate() {
             cohort.ranks.validate().map_err(|_| Error::Ranks { cohort: index })?;
             cohort.structure = *get(&structure_of, "structure", cohort.structure)?;
-            for stream in cohort.lanes.iter_mut().flat_map(Lane::streams_mut) {
+            for stream in cohort.all_lanes_mut().flat_map(Lane::streams_mut) {
                 *stream = *get(&stream_of, "stream", *stream)?;
             }
             let need = needs[&cohort.structure];
@@ -161,23 +164,13 @@ impl Bundle {
             }
         }
         // From here on nothing fails: what is wrong with functions of the rank is found by `validate`.
-        let mut known: HashMap<(u32, u32), usize> = HashMap::new();
-        for (index, cohort) in self.cohorts.iter().enumerate() {
-            known.insert((cohort.thread, cohort.structure), index);
-        }
         let mut streams = std::mem::take(&mut self.streams);
         streams.extend(parcel.streams);
         let new_streams = want.streams.iter().map(|&from| manifest.streams[from as usize]);
         let mut table = Table::with_hashes(streams, mine.streams.iter().copied().chain(new_streams));
-        for cohort in theirs {
-            match known.get(&(cohort.thread, cohort.structure)) {
-                Some(&same) => self.cohorts[same].take_in(cohort, &mut table),
-                None => {
-                    known.insert((cohort.thread, cohort.structure), self.cohorts.len());
-                    self.cohorts.push(cohort);
-                }
-            }
-        }
+        self.world = world;
+        self.cohorts.extend(theirs);
+        self.join_alike(&mut table);
         self.symbols = symbols;
         self.sites.join(&brought);
         self.structures.extend(structures);
@@ -217,8 +210,9 @@ impl Bundle {
 }
 
 impl Cohort {
-    /// Other ranks that made the same calls.
-    pub(super) fn take_in(&mut self, other: Cohort, table: &mut Table) {
+    /// Other members that made the same calls.
+    pub(super) fn take_in(&mut self, mut other: Cohort, table: &mut Table) {
+        self.take_in_sides(&mut other, table);
         let lanes = std::mem::take(&mut self.lanes);
         let joined = lanes.into_iter().zip(other.lanes);
         self.lanes = joined.map(|(a, b)| a.join(&self.ranks, b, &other.ranks, table)).collect();
@@ -273,6 +267,16 @@ fn targets(theirs: &[Hash], mine: &[Hash], wanted: &[u32]) -> Vec<u32> {
     theirs.iter().map(|hash| index_of[hash]).collect()
 }
 
+/// One of the two may not know it.
+fn same_world(mine: u32, theirs: u32) -> Result<u32, Error> {
+    match (mine, theirs) {
+        (mine, theirs) if mine == theirs => Ok(mine),
+        (mine, 0) => Ok(mine),
+        (0, theirs) => Ok(theirs),
+        (mine, theirs) => Err(Error::Worlds { mine, theirs }),
+    }
+}
+
 fn same_count(what: &'static str, have: usize, need: usize) -> Result<(), Error> {
     if have == need { Ok(()) } else { Err(Error::Parcel { what, have, need }) }
 }
@@ -303,6 +307,7 @@ impl Sites {
 impl Manifest {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Out::default();
+        out.number(self.world.into());
         out.list(&self.symbols, |out, (hash, tally)| {
             out.wide(*hash);
             out.number(tally.total);
@@ -312,10 +317,16 @@ impl Manifest {
         out.list(&self.structures, |out, hash| out.wide(*hash));
         out.list(&self.streams, |out, hash| out.wide(*hash));
         out.list(&self.cohorts, |out, cohort| {
-            out.number(cohort.thread.into());
             out.ranks(&cohort.ranks);
             out.number(cohort.structure.into());
             out.list(&cohort.lanes, write_lane);
+            out.list(&cohort.sides, |out, side| {
+                out.number(side.kind.0.into());
+                out.list(&side.lanes, |out, lane| {
+                    out.number(lane.is_some().into());
+                    lane.iter().for_each(|lane| write_lane(out, lane));
+                });
+            });
             out.number(cohort.digest);
         });
         for keys in [&self.sites, &self.modules] {
@@ -327,6 +338,7 @@ impl Manifest {
     pub fn from_bytes(bytes: &[u8]) -> Result<Manifest, Error> {
         let mut from = In::new(bytes);
         let manifest = Manifest {
+            world: from.small()?,
             symbols: from.list(|from| {
                 let hash = from.wide()?;
                 Ok((hash, Tally { total: from.number()?, min: from.number()?, max: from.number()? }))
@@ -335,10 +347,17 @@ impl Manifest {
             streams: from.list(In::wide)?,
             cohorts: from.list(|from| {
                 Ok(Cohort {
-                    thread: from.small()?,
                     ranks: from.ranks()?,
                     structure: from.small()?,
                     lanes: from.list(read_lane)?,
+                    sides: from.list(|from| {
+                        let kind = SideKind(from.small()?);
+                        let lane = |from: &mut In| match from.number()? {
+                            0 => Ok(None),
+                            _ => read_lane(from).map(Some),
+                        };
+                        Ok(Side { kind, lanes: from.list(lane)? })
+                    })?,
                     digest: from.number()?,
                 })
             })?,

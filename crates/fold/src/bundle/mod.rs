@@ -8,8 +8,10 @@ pub mod codec;
 mod gather;
 mod hash;
 mod lanes;
+mod members;
 mod merge;
 mod score;
+mod side;
 pub mod sites;
 mod structure;
 mod template;
@@ -29,7 +31,9 @@ pub use hash::Hash;
 #[cfg(test)]
 use lanes::choice;
 pub use lanes::{Lane, Number, Own, Variant};
+pub use members::{OfThread, member};
 pub use merge::{Manifest, Parcel, Want, merge};
+pub use side::{Side, SideKind};
 pub use sites::Sites;
 pub use structure::Structure;
 pub use walk::Walk;
@@ -42,6 +46,9 @@ pub const MOST_RANKS: u64 = 1 << 24;
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bundle {
+    /// How many ranks there are, which says which members are whose threads (see [`member`]). 0 where that is not known:
+    /// then all are first threads.
+    pub world: u32,
     pub symbols: Vec<SymbolEntry>,
     /// Distinct structures; terminals are indices into `symbols`.
     pub structures: Vec<Structure>,
@@ -80,31 +87,33 @@ impl Tally {
     }
 }
 
-/// Ranks (of one thread number) that made the same calls in the same order, if with other numbers.
+/// Threads of ranks that made the same calls in the same order, if with other numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cohort {
-    pub thread: u32,
+    /// As members, which are rank and thread in one number: see [`member`].
     pub ranks: RankList,
     /// Index into `structures`.
     pub structure: u32,
     /// Where the structure is one of loops, the times of each node. Then for each distinct symbol of the structure (see
     /// [`Structure::symbols`]), for each of that symbol's lanes: its streams.
     pub lanes: Vec<Lane>,
-    /// Sum (modulo 2^64) of [`blend`] over the ranks.
+    /// By kind; mostly none.
+    pub sides: Vec<Side>,
+    /// Sum (modulo 2^64) of [`blend`] over the members.
     pub digest: u64,
 }
 
 impl Cohort {
     /// All ranks have the same streams, so that what one did all did.
     pub fn is_uniform(&self) -> bool {
-        self.lanes.iter().all(|lane| matches!(lane, Lane::Same { .. }))
+        self.all_lanes().all(|lane| matches!(lane, Lane::Same { .. }))
     }
 }
 
-/// A rank's digest as its share of the cohort's: neither a rank with another's digest nor two that changed places go
-/// unnoticed in the sum.
-pub fn blend(rank: u32, digest: u64) -> u64 {
-    let mut x = digest ^ (u64::from(rank) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+/// A member's digest as its share of the cohort's: neither a member with another's digest nor two that changed places
+/// go unnoticed in the sum.
+pub fn blend(member: u32, digest: u64) -> u64 {
+    let mut x = digest ^ (u64::from(member) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     for _ in 0..2 {
         x = (x ^ x >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
     }
@@ -178,10 +187,25 @@ pub enum Error {
         cohort: usize,
         lane: usize,
     },
+    /// A thread of a rank that has no number as a member: it would be beyond 32 bits, or the rank is not in the world.
+    Member {
+        thread: u32,
+        rank: u32,
+        world: u32,
+    },
+    /// Recordings of runs with different numbers of ranks.
+    Worlds {
+        mine: u32,
+        theirs: u32,
+    },
     /// The same thread of the same rank was recorded twice.
     Overlap {
         thread: u32,
         rank: u32,
+    },
+    /// Side lanes that are not in order, twice there, or not one for each symbol.
+    Side {
+        cohort: usize,
     },
     /// A parcel that is not what was asked for.
     Parcel {
@@ -231,7 +255,14 @@ impl std::fmt::Display for Error {
             Error::Numbers { cohort, lane } => {
                 write!(f, "what depends on the rank in lane {lane} of cohort {cohort} is not well formed")
             }
+            Error::Member { thread, rank, world } => {
+                write!(f, "thread {thread} of rank {rank} cannot be numbered in a world of {world} ranks")
+            }
+            Error::Worlds { mine, theirs } => {
+                write!(f, "one part is of a run with {mine} ranks, the other of one with {theirs}")
+            }
             Error::Overlap { thread, rank } => write!(f, "thread {thread} of rank {rank} is recorded twice"),
+            Error::Side { cohort } => write!(f, "the side lanes of cohort {cohort} are not well formed"),
             Error::Parcel { what, have, need } => write!(f, "{have} {what} came where {need} were asked for"),
             Error::Site { symbol: Some(symbol) } => write!(f, "the call stack of symbol {symbol} is missing"),
             Error::Site { symbol: None } => write!(f, "a call stack is not well formed"),
@@ -245,9 +276,14 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl Bundle {
-    /// One rank's recording. Equal streams are stored once, threads that never called anything are kept.
-    pub fn of_rank(rank: u32, symbols: Vec<SymbolEntry>, threads: Vec<ThreadPart>) -> Result<Bundle, Error> {
-        let mut bundle = Bundle { symbols, ..Bundle::default() };
+    /// The recording of one rank of a world of so many (0: not known), a cohort a thread. Equal streams are stored
+    /// once, threads that never called anything are kept.
+    pub fn of_rank(
+        (rank, world): (u32, u32),
+        symbols: Vec<SymbolEntry>,
+        threads: Vec<ThreadPart>,
+    ) -> Result<Bundle, Error> {
+        let mut bundle = Bundle { world, symbols, ..Bundle::default() };
         let mut seen_streams: HashMap<Hash, u32> = HashMap::new();
         let mut seen_threads = HashSet::new();
         for mut part in threads {
@@ -255,6 +291,8 @@ impl Bundle {
             if !seen_threads.insert(part.thread) {
                 return Err(Error::Overlap { thread: part.thread, rank });
             }
+            let member = member(world, rank, part.thread);
+            let member = member.ok_or(Error::Member { thread: part.thread, rank, world })?;
             if !part.structure.is_valid() {
                 return Err(Error::Structure { index: cohort });
             }
@@ -294,29 +332,30 @@ impl Bundle {
                 }
             };
             bundle.cohorts.push(Cohort {
-                thread: part.thread,
-                ranks: RankList::single(rank),
+                ranks: RankList::single(member),
                 structure: structure as u32,
                 lanes,
-                digest: blend(rank, part.digest),
+                sides: Vec::new(),
+                digest: blend(member, part.digest),
             });
         }
         Ok(bundle)
     }
 
     pub fn cohort_of(&self, rank: u32, thread: u32) -> Option<&Cohort> {
-        self.cohorts.iter().find(|c| c.thread == thread && c.ranks.contains(rank))
+        let member = self.member(rank, thread)?;
+        self.cohorts.iter().find(|c| c.ranks.contains(member))
     }
 
-    /// The stream that a rank has in a lane. Where it is the same for all of the cohort it is only lent.
-    pub fn stream_of(&self, lane: &Lane, rank: u32) -> Option<Cow<'_, Stream>> {
-        let (stream, own) = lane.of_rank(rank)?;
+    /// The stream that a member has in a lane. Where it is the same for all of the cohort it is only lent.
+    pub fn stream_of(&self, lane: &Lane, member: u32) -> Option<Cow<'_, Stream>> {
+        let (stream, own) = lane.of_rank(member)?;
         let stream = self.streams.get(stream as usize)?;
         if own.is_empty() {
             return Some(Cow::Borrowed(stream));
         }
-        let own: HashMap<u32, i64> = own.into_iter().collect();
-        let number = |place, number| own.get(&place).copied().unwrap_or(number);
+        let mut own = own.into_iter().peekable();
+        let number = |place, number| own.next_if(|own| own.0 == place).map_or(number, |own| own.1);
         Some(Cow::Owned(template::with_numbers(stream, number)))
     }
 
@@ -357,14 +396,6 @@ impl Bundle {
         cohort.lanes.iter().take(own).any(|lane| matches!(lane, Lane::Varied(_)))
     }
 
-    /// The threads of a rank, lowest first.
-    pub fn threads(&self, rank: u32) -> Vec<u32> {
-        let mut threads: Vec<u32> =
-            self.cohorts.iter().filter(|c| c.ranks.contains(rank)).map(|c| c.thread).collect();
-        threads.sort_unstable();
-        threads
-    }
-
     /// Holds everything that came from outside against what the rest of the code relies on.
     pub fn validate(&self) -> Result<(), Error> {
         self.validate_within(&mut Checks::unbounded(), Depth::All)
@@ -391,7 +422,7 @@ impl Bundle {
         // By stream, once asked for: how many places for numbers it has.
         let mut places: HashMap<u32, u32> = HashMap::new();
         let needed: Vec<usize> = self.structures.iter().map(|s| lanes_of(s, &self.symbols)).collect();
-        let mut members: HashMap<u32, Vec<&RankList>> = HashMap::new();
+        let mut members: Vec<&RankList> = Vec::new();
         let mut total = 0u64;
         for (index, cohort) in self.cohorts.iter().enumerate() {
             cohort.ranks.validate().map_err(|_| Error::Ranks { cohort: index })?;
@@ -403,7 +434,8 @@ impl Bundle {
             if cohort.ranks.parts.is_empty() || total > MOST_RANKS {
                 return Err(Error::Ranks { cohort: index });
             }
-            for (at, lane) in cohort.lanes.iter().enumerate() {
+            self.check_sides(index, cohort)?;
+            for (at, lane) in cohort.all_lanes().enumerate() {
                 for stream in lane.streams() {
                     get(&self.streams, "stream", stream)?;
                 }
@@ -419,15 +451,14 @@ impl Bundle {
                     return Err(Error::Numbers { cohort: index, lane: at });
                 }
             }
-            members.entry(cohort.thread).or_default().push(&cohort.ranks);
+            members.push(&cohort.ranks);
         }
-        for (thread, lists) in members {
-            if !checks.are_apart(&lists)? {
-                let mut ranks: Vec<u32> = lists.iter().flat_map(|list| list.iter()).collect();
-                ranks.sort_unstable();
-                let twice = ranks.windows(2).find(|pair| pair[0] == pair[1]);
-                return Err(Error::Overlap { thread, rank: twice.map_or(0, |pair| pair[0]) });
-            }
+        if !checks.are_apart(&members)? {
+            let mut all: Vec<u32> = members.iter().flat_map(|list| list.iter()).collect();
+            all.sort_unstable();
+            let twice = all.windows(2).find(|pair| pair[0] == pair[1]).map_or(0, |pair| pair[0]);
+            let (rank, thread) = self.place_of(twice);
+            return Err(Error::Overlap { thread, rank });
         }
         Ok(())
     }
@@ -458,7 +489,7 @@ impl Bundle {
         }
         for variant in variants {
             let places = *places.entry(variant.stream).or_insert_with(|| {
-                let numbers = self.streams.get(variant.stream as usize).and_then(template::numbers);
+                let numbers = self.streams.get(variant.stream as usize).map(template::numbers);
                 numbers.map_or(0, |numbers| numbers.len() as u32)
             });
             if !variant.numbers.is_sorted_by(|a, b| a.place < b.place) {
@@ -476,15 +507,16 @@ impl Bundle {
     /// The final form: one numbering whatever the order of merging, unused entries gone, and rules that several
     /// structures have in common made equal in all of them, so that a file stores them once (paper 3.5.2).
     ///
-    /// Cohorts go by lowest rank, then thread; structures, symbols and streams by first use in that order.
+    /// Cohorts go by lowest member; structures, symbols and streams by first use in that order.
     pub fn canonical(&mut self) -> Result<(), Error> {
         self.validate()?;
-        self.cohorts.sort_by_key(|c| (c.ranks.iter().next(), c.thread, c.structure));
+        let mut table = Table::new(std::mem::take(&mut self.streams));
+        self.join_alike(&mut table);
+        self.cohorts.sort_by_key(|c| c.ranks.first());
         let cohorts = self.cohorts.iter_mut();
         let structures = renumber(cohorts.map(|c| &mut c.structure), self.structures.len());
         self.structures = pick(std::mem::take(&mut self.structures), &structures);
-        let mut table = Table::new(std::mem::take(&mut self.streams));
-        for lane in self.cohorts.iter_mut().flat_map(|c| &mut c.lanes) {
+        for lane in self.cohorts.iter_mut().flat_map(Cohort::all_lanes_mut) {
             *lane = std::mem::replace(lane, Lane::same(0)).canonical(&mut table);
         }
         self.streams = table.streams;
@@ -531,10 +563,15 @@ impl Bundle {
         }
     }
 
-    /// Numbers streams by first use and drops those without.
+    /// Numbers streams by first use and drops those without. Those of side lanes alone come last.
     fn number_streams(&mut self) {
-        let lanes = self.cohorts.iter_mut().flat_map(|c| &mut c.lanes);
-        let streams = renumber(lanes.flat_map(Lane::streams_mut), self.streams.len());
+        let (mut lanes, mut sides) = (Vec::new(), Vec::new());
+        for cohort in &mut self.cohorts {
+            lanes.extend(&mut cohort.lanes);
+            sides.extend(cohort.sides.iter_mut().flat_map(|side| side.lanes.iter_mut().flatten()));
+        }
+        let all = lanes.into_iter().chain(sides);
+        let streams = renumber(all.flat_map(Lane::streams_mut), self.streams.len());
         self.streams = pick(std::mem::take(&mut self.streams), &streams);
     }
 }

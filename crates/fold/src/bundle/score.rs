@@ -3,7 +3,7 @@
 //! A rank that has no such event, or no such loop, has nought or one as its times there, so that the ranks that take part
 //! in an event are a lane like any other: a function of the rank, or a list of ranks for each number.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::loops::merge::{DEEPEST, Merged, Source, depth, merge};
 use crate::loops::{Loops, Node};
@@ -19,7 +19,7 @@ const MOST_NODES: usize = 1 << 18;
 
 /// Trees that were merged, and for each cohort among them where its times come from.
 struct Score {
-    thread: u32,
+    threads: BTreeSet<u32>,
     loops: Loops,
     symbols: HashSet<u32>,
     /// (cohort, by node of the score).
@@ -29,7 +29,7 @@ struct Score {
 }
 
 impl Bundle {
-    /// Brings together the cohorts of loops that have half of their symbols, or more, in common.
+    /// Brings together the cohorts of loops that have half of their symbols, or more, and a thread in common.
     pub fn score(&mut self) -> Result<(), Error> {
         self.validate()?;
         let mut scores: Vec<Score> = Vec::new();
@@ -39,23 +39,28 @@ impl Bundle {
         let size = |c: usize| self.structures[self.cohorts[c].structure as usize].own_lanes();
         order.sort_by_key(|&c| (std::cmp::Reverse(size(c)), self.cohorts[c].ranks.iter().next()));
         for cohort in order {
-            let Cohort { thread, structure, .. } = self.cohorts[cohort];
+            let Cohort { structure, ref sides, .. } = self.cohorts[cohort];
             let Some(loops) = self.structures[structure as usize].loops() else { continue };
+            // Side lanes go by the symbols of one structure.
+            if !sides.is_empty() {
+                continue;
+            }
             nodes += loops.nodes.len();
             if nodes > MOST_NODES || depth(loops) > DEEPEST {
                 continue;
             }
             let symbols: HashSet<u32> = loops.symbols().into_iter().collect();
+            let threads = self.threads_in(&self.cohorts[cohort].ranks).into_iter().collect();
             let alike = |score: &&mut Score| {
                 let common = symbols.intersection(&score.symbols).count();
-                score.thread == thread
+                !score.threads.is_disjoint(&threads)
                     && score.members.len() < MOST_KINDS
                     && depth(&score.loops) < DEEPEST
                     && 2 * common >= symbols.len().min(score.symbols.len())
             };
             match scores.iter_mut().find(alike) {
-                Some(score) => score.add(cohort, loops, symbols),
-                None => scores.push(Score::new(thread, cohort, loops, symbols)),
+                Some(score) => score.add(threads, cohort, loops, symbols),
+                None => scores.push(Score::new(threads, cohort, loops, symbols)),
             }
         }
         scores.retain(|score| score.members.len() > 1);
@@ -126,13 +131,13 @@ impl Bundle {
 }
 
 impl Score {
-    fn new(thread: u32, cohort: usize, loops: &Loops, symbols: HashSet<u32>) -> Score {
+    fn new(threads: BTreeSet<u32>, cohort: usize, loops: &Loops, symbols: HashSet<u32>) -> Score {
         let sources = (0..loops.nodes.len() as u32).map(Source::Node).collect();
         let who = vec![vec![1]; loops.nodes.len()];
-        Score { thread, loops: loops.clone(), symbols, members: vec![(cohort, sources)], who }
+        Score { threads, loops: loops.clone(), symbols, members: vec![(cohort, sources)], who }
     }
 
-    fn add(&mut self, cohort: usize, loops: &Loops, symbols: HashSet<u32>) {
+    fn add(&mut self, threads: BTreeSet<u32>, cohort: usize, loops: &Loops, symbols: HashSet<u32>) {
         let together = |i: u32, j: u32| {
             let (i, j) = (&self.who[i as usize], &self.who[j as usize]);
             i.iter().zip(j).any(|(i, j)| i & j != 0)
@@ -153,6 +158,7 @@ impl Score {
             *sources = through(&loops, &first, sources);
         }
         self.members.push((cohort, second));
+        self.threads.extend(threads);
         self.loops = loops;
         self.symbols.extend(symbols);
     }

@@ -1,76 +1,122 @@
 //! A stream with its numbers taken out: ranks whose streams differ in numbers only share what is left.
 //!
-//! The numbers of a stream are, term by term, a value, or a stride's start and step. Counts belong to the shape.
+//! The numbers of a stream are, term by term, a value, or a stride's start and step; of running sums, those of their
+//! steps, so that where a nested stride begins and how far it goes at each level may be each rank's own. Counts belong
+//! to the shape.
+
+use std::rc::Rc;
 
 use crate::grammar::{Grammar, Item, Runs, Symbol};
-use crate::stream::{Stream, Term};
+use crate::stream::{Block, Inside, Numbers, Rows, Stream, Term};
 
-/// Streams with more numbers than this are taken as a whole: they are data, not a function of the rank.
+/// So many numbers of a stream may be functions of the rank, the first ones. In streams with more, the others are data:
+/// ranks share such a stream only if these are equal.
 pub const MOST_NUMBERS: usize = 64;
 
-/// The numbers of a stream, unless there are too many, or some of them are in blocks.
-pub fn numbers(stream: &Stream) -> Option<Vec<i64>> {
-    if stream.terms.len() > MOST_NUMBERS || !stream.blocks.is_empty() {
-        return None;
-    }
-    let mut numbers = Vec::with_capacity(stream.terms.len());
-    for term in &stream.terms {
-        match *term {
-            Term::Value(value) => numbers.push(value),
-            Term::Stride { start, step, .. } => numbers.extend([start, step]),
-            Term::Block(_) => return None,
-        }
-    }
-    (numbers.len() <= MOST_NUMBERS).then_some(numbers)
+/// The numbers of a stream that may be told elsewhere: at most [`MOST_NUMBERS`].
+pub fn numbers(stream: &Stream) -> Vec<i64> {
+    let mut numbers = Vec::with_capacity(stream.terms.len().min(MOST_NUMBERS));
+    each(stream, &mut |number, _| {
+        numbers.push(number);
+        numbers.len() < MOST_NUMBERS
+    });
+    numbers
 }
 
-/// The same stream with other numbers: `change` gets the place of each and what it is.
-pub fn with_numbers(stream: &Stream, mut change: impl FnMut(u32, i64) -> i64) -> Stream {
-    let mut at = 0;
-    let mut next = |number: i64| {
-        at += 1;
-        change(at - 1, number)
-    };
+/// All numbers in the order of their places, each with whether it is the step of a stride, until `see` has enough.
+/// Those of running sums are their steps, of which the first is where they begin; those of rows their step, their
+/// beginnings and their lengths. Packed numbers have no places.
+fn each(stream: &Stream, see: &mut dyn FnMut(i64, bool) -> bool) -> bool {
+    stream.terms.iter().all(|term| match *term {
+        Term::Value(value) => see(value, false),
+        Term::Stride { start, step, .. } => see(start, false) && see(step, true),
+        Term::Block(block) => match stream.blocks.get(block as usize) {
+            Some(Block::Running { steps, .. }) => each(steps, see),
+            Some(Block::Rows { rows, .. }) => {
+                see(rows.step, false) && each(&rows.starts, see) && each(&rows.counts, see)
+            }
+            Some(Block::Packed { .. }) | None => true,
+        },
+    })
+}
+
+/// The terms of a stream with other numbers: `change` gets each and whether it is the step of a stride.
+fn changed(stream: &Stream, change: &mut dyn FnMut(i64, bool) -> i64) -> Numbers {
+    let mut inside = vec![Inside::Nothing; stream.blocks.len()];
     let terms = stream.terms.iter().map(|term| match *term {
-        Term::Value(value) => Term::Value(next(value)),
-        Term::Stride { start, step, count } => Term::Stride { start: next(start), step: next(step), count },
-        Term::Block(block) => Term::Block(block),
+        Term::Value(value) => Term::Value(change(value, false)),
+        Term::Stride { start, step, count } => {
+            Term::Stride { start: change(start, false), step: change(step, true), count }
+        }
+        Term::Block(block) => {
+            match stream.blocks.get(block as usize) {
+                Some(Block::Running { steps, .. }) => {
+                    inside[block as usize] = Inside::Running(Rc::new(changed(steps, change)));
+                }
+                Some(Block::Rows { rows, .. }) => {
+                    let step = change(rows.step, false);
+                    let starts = Rc::new(changed(&rows.starts, change));
+                    let counts = Rc::new(changed(&rows.counts, change));
+                    inside[block as usize] = Inside::Rows { step, starts, counts };
+                }
+                Some(Block::Packed { .. }) | None => {}
+            }
+            Term::Block(block)
+        }
     });
-    Stream { terms: terms.collect(), shape: stream.shape.clone(), blocks: stream.blocks.clone() }
+    Numbers { terms: terms.collect(), inside }
+}
+
+/// Its numbers with others in some places: `own` is by place.
+pub fn own_numbers(stream: &Stream, own: &[(u32, i64)]) -> Numbers {
+    let mut own = own.iter().peekable();
+    let mut at = 0;
+    changed(stream, &mut |number, _| {
+        at += 1;
+        own.next_if(|own| own.0 == at - 1).map_or(number, |own| own.1)
+    })
+}
+
+/// The same stream with other numbers: `change` gets the place of each that has one, and what it is.
+pub fn with_numbers(stream: &Stream, mut change: impl FnMut(u32, i64) -> i64) -> Stream {
+    replaced(stream, &mut |place, number, _| change(place, number))
+}
+
+fn replaced(stream: &Stream, change: &mut dyn FnMut(u32, i64, bool) -> i64) -> Stream {
+    let mut at = 0;
+    let numbers = changed(stream, &mut |number, step| {
+        at += 1;
+        if at > MOST_NUMBERS as u32 { number } else { change(at - 1, number, step) }
+    });
+    filled(stream, &numbers)
+}
+
+fn filled(stream: &Stream, numbers: &Numbers) -> Stream {
+    let mut blocks = stream.blocks.clone();
+    for (block, own) in blocks.iter_mut().zip(&numbers.inside) {
+        match (block, own) {
+            (Block::Running { steps, .. }, Inside::Running(own)) => **steps = filled(steps, own),
+            (Block::Rows { rows, .. }, Inside::Rows { step, starts, counts }) => {
+                **rows = Rows {
+                    step: *step,
+                    starts: filled(&rows.starts, starts),
+                    counts: filled(&rows.counts, counts),
+                };
+            }
+            _ => {}
+        }
+    }
+    Stream { terms: numbers.terms.clone(), shape: stream.shape.clone(), blocks }
 }
 
 /// What stands for a number that is told elsewhere. (A stride must have a step.)
 pub fn without(stream: &Stream, mut told: impl FnMut(u32) -> bool) -> Stream {
-    let steps = step_places(stream);
-    with_numbers(stream, |place, number| match told(place) {
-        true => i64::from(steps.contains(&place)),
-        false => number,
-    })
+    replaced(stream, &mut |place, number, step| if told(place) { step.into() } else { number })
 }
 
-/// The places of steps among the numbers.
-fn step_places(stream: &Stream) -> Vec<u32> {
-    let mut place = 0;
-    let mut steps = Vec::new();
-    for term in &stream.terms {
-        match term {
-            Term::Value(_) => place += 1,
-            Term::Stride { .. } => {
-                steps.push(place + 1);
-                place += 2;
-            }
-            Term::Block(_) => {}
-        }
-    }
-    steps
-}
-
-/// The numbers of a stream, for ever, as places: the term, and how far into it. Owns nothing of the stream but its
-/// terms' lengths, so that the terms may be replaced on the way.
-#[derive(Debug, Clone)]
-pub struct Places<'a> {
-    rules: &'a [Vec<Item>],
-    terms: Vec<Term>,
+/// Which term comes next for ever, and how far into it.
+struct Places<'a> {
+    stream: &'a Stream,
     runs: Runs<'a>,
     last: Option<Item>,
     /// The term being walked, how often it is still to come (for ever is the largest number), how far into it we are.
@@ -80,13 +126,13 @@ pub struct Places<'a> {
 }
 
 impl<'a> Places<'a> {
-    pub fn new(shape: &'a Grammar, terms: Vec<Term>) -> Places<'a> {
-        let (last, before) = match shape.rules.first().and_then(|start| start.split_last()) {
+    fn new(stream: &'a Stream) -> Places<'a> {
+        let rules = &stream.shape.rules;
+        let (last, before) = match rules.first().and_then(|start| start.split_last()) {
             Some((last, before)) => (Some(*last), before),
             None => (None, &[][..]),
         };
-        let runs = Runs::over(&shape.rules, before);
-        Places { rules: &shape.rules, terms, runs, last, term: 0, left: 0, at: 0 }
+        Places { stream, runs: Runs::over(rules, before), last, term: 0, left: 0, at: 0 }
     }
 
     fn step(&mut self) -> Option<(usize, u64)> {
@@ -96,7 +142,7 @@ impl<'a> Places<'a> {
                 None => match self.last?.symbol {
                     Symbol::Terminal(term) => (self.term, self.left) = (term as usize, u64::MAX),
                     rule => {
-                        self.runs = Runs::of(self.rules, rule);
+                        self.runs = Runs::of(&self.stream.shape.rules, rule);
                         let (term, count) = self.runs.next()?;
                         (self.term, self.left) = (term as usize, count.min(u64::MAX - 1));
                     }
@@ -105,10 +151,9 @@ impl<'a> Places<'a> {
             self.at = 0;
         }
         let place = (self.term, self.at);
-        let len = match self.terms.get(self.term)? {
+        let len = match self.stream.terms.get(self.term)? {
             Term::Value(_) => 1,
             Term::Stride { count, .. } => *count,
-            // Streams with blocks have no numbers of a rank's own.
             Term::Block(_) => return None,
         };
         self.at = self.at.saturating_add(1);
@@ -125,22 +170,6 @@ impl<'a> Places<'a> {
     }
 }
 
-impl Iterator for Places<'_> {
-    type Item = i64;
-
-    fn next(&mut self) -> Option<i64> {
-        let (term, at) = self.step()?;
-        match *self.terms.get(term)? {
-            Term::Value(value) => Some(value),
-            Term::Stride { start, step, .. } => {
-                let exact = i128::from(start) + i128::from(at) * i128::from(step);
-                Some(exact.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
-            }
-            Term::Block(_) => None,
-        }
-    }
-}
-
 /// A number of a stream as a function of the stream's numbers: one of them, plus so many times another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Formula {
@@ -150,13 +179,16 @@ pub struct Formula {
 
 /// The first `count` numbers of the stream, each as what it is made of.
 pub fn formulas(stream: &Stream, count: usize) -> Option<Vec<Formula>> {
+    if !stream.blocks.is_empty() {
+        return None;
+    }
     let mut first = Vec::with_capacity(stream.terms.len());
     let mut place = 0u32;
     for term in &stream.terms {
         first.push(place);
         place += if matches!(term, Term::Value(_)) { 1 } else { 2 };
     }
-    let mut places = Places::new(&stream.shape, stream.terms.clone());
+    let mut places = Places::new(stream);
     let mut formulas = Vec::with_capacity(count);
     for _ in 0..count {
         let (term, at) = places.step()?;

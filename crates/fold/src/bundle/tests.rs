@@ -19,6 +19,9 @@ fn grammar(random: &mut Random, symbols: u64) -> Grammar {
     Grammar { rules: vec![start, body] }
 }
 
+/// More ranks than any test has.
+const WORLD: u32 = 100;
+
 /// Few choices, so that ranks often agree in part or in all.
 fn recording(random: &mut Random, rank: u32) -> Bundle {
     let kinds = 4;
@@ -61,7 +64,7 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
             }
         })
         .collect();
-    Bundle { sites, ..Bundle::of_rank(rank, symbols, parts).unwrap() }
+    Bundle { sites, ..Bundle::of_rank((rank, WORLD), symbols, parts).unwrap() }
 }
 
 /// None, or one of a few stacks, some of which go on from others.
@@ -85,10 +88,11 @@ type Calls = Vec<((Vec<u8>, Vec<sites::Frame>), Vec<i64>)>;
 fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), Calls> {
     let mut all = BTreeMap::new();
     for cohort in &bundle.cohorts {
-        for rank in cohort.ranks.iter() {
-            assert!(bundle.threads(rank).contains(&cohort.thread));
-            assert_eq!(bundle.cohort_of(rank, cohort.thread), Some(cohort));
-            let mut walk = Walk::new(bundle, rank, cohort.thread).unwrap().unwrap();
+        for member in cohort.ranks.iter() {
+            let (rank, thread) = bundle.place_of(member);
+            assert!(bundle.threads(rank).contains(&thread));
+            assert_eq!(bundle.cohort_of(rank, thread), Some(cohort));
+            let mut walk = Walk::new(bundle, rank, thread).unwrap().unwrap();
             let mut calls = Vec::new();
             while let Some(symbol) = walk.next_symbol() {
                 let entry = &bundle.symbols[symbol as usize];
@@ -98,9 +102,9 @@ fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), Calls> {
             }
             // The stream of a lane says the same as a walk.
             for lane in &cohort.lanes {
-                assert_eq!(bundle.stream_of(lane, rank).unwrap().validate(), Ok(()));
+                assert_eq!(bundle.stream_of(lane, member).unwrap().validate(), Ok(()));
             }
-            assert_eq!(all.insert((rank, cohort.thread), calls), None);
+            assert_eq!(all.insert((rank, thread), calls), None);
         }
     }
     all
@@ -170,7 +174,10 @@ fn ranks_that_did_the_same_are_one_cohort() {
     let one = recording(&mut random, 0);
     let like = |rank: u32| {
         let mut copy = one.clone();
-        copy.cohorts.iter_mut().for_each(|c| c.ranks = RankList::single(rank));
+        for cohort in &mut copy.cohorts {
+            let thread = one.place_of(cohort.ranks.first().unwrap()).1;
+            cohort.ranks = RankList::single(one.member(rank, thread).unwrap());
+        }
         copy
     };
     let all = merged((0..20).map(like));
@@ -199,7 +206,7 @@ fn caller(rank: u32, times: u64, lanes: &[Vec<i64>]) -> Bundle {
         lengths: vec![lanes.iter().map(|numbers| numbers.len() as u64 * times).collect()],
         digest: u64::from(rank) * 77,
     };
-    Bundle::of_rank(rank, vec![symbol], vec![part]).unwrap()
+    Bundle::of_rank((rank, 0), vec![symbol], vec![part]).unwrap()
 }
 
 /// One cohort, whose lanes take no more than `most` in all; and everything comes back.
@@ -265,6 +272,104 @@ fn functions_of_the_rank_cost_no_more_on_more_ranks() {
             (0..bits).map(|k| vec![i64::from(r ^ 1 << k) - i64::from(r)]).collect()
         });
     }
+}
+
+/// Nested strides become running sums. Where they begin and how far they go at each level may be the rank's own.
+#[test]
+fn functions_of_the_rank_in_nested_strides() {
+    let nest = |r: u32, rows: i64| -> Vec<i64> {
+        let (base, row) = (4096 + 65536 * i64::from(r), 800 + 8 * i64::from(r % 4));
+        (0..rows * 12).map(|i| base + i / 12 * row + i % 12 * 8).collect()
+    };
+    for ranks in [2, 16, 60] {
+        for rows in [10, 40] {
+            check_patterns(ranks, 1, 24, |r| vec![nest(r, rows)]);
+        }
+    }
+    let rank = caller(0, 1, &[nest(0, 40)]);
+    assert!(matches!(rank.streams[0].blocks[..], [crate::stream::Block::Running { .. }]));
+}
+
+/// Of a long list the first numbers may be functions of the rank.
+#[test]
+fn functions_of_the_rank_in_long_lists() {
+    let list = |r: u32| -> Vec<i64> {
+        let noise = (1..200).map(|at| (Random(at).next() >> 40) as i64);
+        std::iter::once(i64::from(r) * 3 - 1).chain(noise).collect()
+    };
+    check_patterns(24, 1, 24, |r| vec![list(r)]);
+}
+
+/// Threads are to ranks as ranks are to each other: one cohort, and numbers that are functions of both.
+#[test]
+fn threads_of_all_ranks_are_one_cohort() {
+    for (ranks, threads) in [(1, 1), (1, 5), (4, 1), (4, 3), (16, 16)] {
+        let base = |rank: u32, thread: u32| 1 << 20 | i64::from(rank) << 12 | i64::from(thread) << 6;
+        let one = |rank: u32| {
+            let part = |thread: u32| {
+                let one = caller(rank, 7, &[vec![base(rank, thread), 5]]);
+                let item = Item { symbol: Symbol::Terminal(0), count: 7 };
+                ThreadPart {
+                    thread,
+                    structure: Grammar { rules: vec![vec![item]] }.into(),
+                    times: Vec::new(),
+                    lanes: vec![vec![one.streams[0].clone()]],
+                    lengths: vec![vec![14]],
+                    digest: u64::from(rank * 100 + thread),
+                }
+            };
+            let symbols = caller(rank, 1, &[vec![0]]).symbols;
+            Bundle::of_rank((rank, ranks), symbols, (0..threads).map(part).collect()).unwrap()
+        };
+        let all = merged((0..ranks).map(one));
+        assert_eq!(merged((0..ranks).rev().map(one)), all);
+        assert_eq!((all.cohorts.len(), all.streams.len()), (1, 1));
+        assert_eq!(all.cohorts[0].ranks.parts.len(), 1);
+        if let Lane::Varied(variants) = &all.cohorts[0].lanes[0] {
+            assert_eq!(variants.len(), 1);
+            assert!(variants[0].numbers.iter().all(|number| number.values.parts.len() == 1));
+        }
+        let mut sum = 0u64;
+        for (rank, thread) in (0..ranks).flat_map(|rank| (0..threads).map(move |thread| (rank, thread))) {
+            let mut walk = Walk::new(&all, rank, thread).unwrap().unwrap();
+            walk.next_symbol();
+            assert_eq!([walk.value(0), walk.value(0)], [Some(base(rank, thread)), Some(5)]);
+            sum = sum.wrapping_add(blend(thread * ranks + rank, u64::from(rank * 100 + thread)));
+        }
+        assert_eq!(all.cohorts[0].digest, sum);
+        assert_eq!(all.threads(ranks - 1), (0..threads).collect::<Vec<_>>());
+        // One by one they are as if there were no other threads.
+        let apart = all.of_threads();
+        assert_eq!(apart.iter().map(|one| one.thread).collect::<Vec<_>>(), (0..threads).collect::<Vec<_>>());
+        for one in apart {
+            assert_eq!(one.ranks, (0..ranks).collect());
+            for rank in 0..ranks {
+                let stream = all.stream_of(&one.lanes[0], rank).unwrap();
+                assert!(stream.iter().take(3).eq([base(rank, one.thread), 5, base(rank, one.thread)]));
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_that_have_no_number_are_refused() {
+    let part = |thread| ThreadPart {
+        thread,
+        structure: Grammar { rules: vec![Vec::new()] }.into(),
+        times: Vec::new(),
+        lanes: Vec::new(),
+        lengths: Vec::new(),
+        digest: 0,
+    };
+    let of = |rank, world, thread| Bundle::of_rank((rank, world), Vec::new(), vec![part(thread)]).map(|_| ());
+    let refused = |rank, world, thread| Err(Error::Member { thread, rank, world });
+    assert_eq!(of(7, 0, 0), Ok(()));
+    assert_eq!(of(7, 0, 1), refused(7, 0, 1));
+    assert_eq!(of(7, 7, 0), refused(7, 7, 0));
+    assert_eq!(of((1 << 20) - 1, 1 << 20, 4095), Ok(()));
+    assert_eq!(of(0, 1 << 20, 4096), refused(0, 1 << 20, 4096));
+    let (a, b) = (Bundle { world: 2, ..Bundle::default() }, Bundle { world: 3, ..Bundle::default() });
+    assert_eq!(merge(a, b).unwrap_err(), Error::Worlds { mine: 2, theirs: 3 });
 }
 
 /// Numbers that follow nothing come back all the same, and as whole streams, not as functions.
@@ -392,7 +497,7 @@ fn reading_any_bytes_is_safe() {
 /// Breaks one thing in a good bundle and names the error that must be found.
 fn check(breaking: impl FnOnce(&mut Bundle), error: Error) {
     let mut bundle = Bundle::of_rank(
-        3,
+        (3, 4),
         vec![SymbolEntry { bytes: [1].into(), site: 0, lanes: 1, tally: Tally { total: 1, min: 1, max: 1 } }],
         vec![ThreadPart {
             thread: 0,

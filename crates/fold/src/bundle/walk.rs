@@ -1,9 +1,10 @@
 //! Reading one thread of one rank back, in order, without touching the others.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
-use super::template::{self, Places};
-use super::{Bundle, Error, Lane, Structure, get};
+use super::template;
+use super::{Bundle, Error, Lane, SideKind, Structure, get};
 use crate::loops;
 
 /// The calls of one thread of one rank: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.
@@ -13,6 +14,9 @@ pub struct Walk<'a> {
     lanes: HashMap<u32, (usize, u16)>,
     values: Vec<Box<dyn Iterator<Item = i64> + 'a>>,
     current: Option<(usize, u16)>,
+    /// Side lanes: their kind and, by symbol, their numbers.
+    sides: Vec<(SideKind, HashMap<u32, Box<dyn Iterator<Item = i64> + 'a>>)>,
+    symbol: u32,
 }
 
 impl std::fmt::Debug for Walk<'_> {
@@ -27,8 +31,8 @@ impl std::fmt::Debug for Walk<'_> {
 impl<'a> Walk<'a> {
     /// `None` where nothing is recorded of that thread of that rank.
     pub fn new(bundle: &'a Bundle, rank: u32, thread: u32) -> Result<Option<Walk<'a>>, Error> {
-        let Some(index) = bundle.cohorts.iter().position(|c| c.thread == thread && c.ranks.contains(rank))
-        else {
+        let Some(member) = bundle.member(rank, thread) else { return Ok(None) };
+        let Some(index) = bundle.cohorts.iter().position(|c| c.ranks.contains(member)) else {
             return Ok(None);
         };
         let cohort = &bundle.cohorts[index];
@@ -46,7 +50,7 @@ impl<'a> Walk<'a> {
         }
         let may_lack = structure.loops().is_some();
         let numbers = |(at, lane): (usize, &'a Lane)| -> Result<Box<dyn Iterator<Item = i64> + 'a>, Error> {
-            let Some((stream, own)) = lane.of_rank(rank) else {
+            let Some((stream, own)) = lane.of_rank(member) else {
                 // A rank that never comes by.
                 return match may_lack {
                     true => Ok(Box::new(std::iter::empty())),
@@ -54,16 +58,20 @@ impl<'a> Walk<'a> {
                 };
             };
             let stream = get(&bundle.streams, "stream", stream)?;
-            Ok(match own.is_empty() {
-                true => Box::new(stream.iter()),
-                false => {
-                    let own: HashMap<u32, i64> = own.into_iter().collect();
-                    let number = |place, number| own.get(&place).copied().unwrap_or(number);
-                    Box::new(Places::new(&stream.shape, template::with_numbers(stream, number).terms))
-                }
-            })
+            let own = (!own.is_empty()).then(|| Rc::new(template::own_numbers(stream, &own)));
+            Ok(Box::new(stream.iter_with(own)))
         };
         let mut values = cohort.lanes.iter().enumerate().map(numbers).collect::<Result<Vec<_>, _>>()?;
+        let mut sides = Vec::new();
+        for side in &cohort.sides {
+            let mut of_symbols = HashMap::new();
+            for (symbol, lane) in structure.symbols().into_iter().zip(&side.lanes) {
+                if let Some(lane) = lane {
+                    of_symbols.insert(symbol, numbers((cohort.lanes.len(), lane))?);
+                }
+            }
+            sides.push((side.kind, of_symbols));
+        }
         let symbols: Box<dyn Iterator<Item = u32>> = match structure {
             Structure::Rules(grammar) => Box::new(grammar.iter()),
             Structure::Loops(loops) => {
@@ -72,13 +80,14 @@ impl<'a> Walk<'a> {
                 Box::new(loops::Cursor::new(loops, times.collect()))
             }
         };
-        Ok(Some(Walk { symbols, lanes, values, current: None }))
+        Ok(Some(Walk { symbols, lanes, values, current: None, sides, symbol: 0 }))
     }
 
     /// Steps to the next call; its index in `Bundle::symbols`.
     pub fn next_symbol(&mut self) -> Option<u32> {
         let symbol = self.symbols.next()?;
         self.current = self.lanes.get(&symbol).copied();
+        self.symbol = symbol;
         Some(symbol)
     }
 
@@ -90,5 +99,12 @@ impl<'a> Walk<'a> {
             return None;
         }
         self.values.get_mut(start + usize::from(lane))?.next()
+    }
+
+    /// The next number of a kind that hangs off the current symbol: to be read once a step. `None` where it has none.
+    pub fn side(&mut self, kind: SideKind) -> Option<i64> {
+        let symbol = self.symbol;
+        let (_, of_symbols) = self.sides.iter_mut().find(|side| side.0 == kind)?;
+        of_symbols.get_mut(&symbol)?.next()
     }
 }

@@ -1,8 +1,9 @@
 //! Parts of a stream that are written down another way.
 
 use super::core::Mix;
+use super::rows::{self, DEEPEST};
 use super::summary::{Climb, Summary, summary};
-use super::{Error, Iter, Stream, Term};
+use super::{Error, Inside, Iter, Stream, Term};
 use crate::entropy;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -16,6 +17,17 @@ pub enum Block {
     /// strides or blocks. Nested strides are of this kind: 0 1 2 10 11 12 20 21 22 are steps of 0, then 1 1 8 over and
     /// over. `count` numbers; where it is the last item of the stream it goes on for ever, and `count` is zero.
     Running { count: u64, steps: Box<Stream> },
+    /// Rows of numbers at one distance: see [`Rows`]. `count` is as above.
+    Rows { count: u64, rows: Box<Rows> },
+}
+
+/// Row after row: each begins with the next of `starts` and has as many numbers, `step` apart, as the next of `counts`
+/// says, but at least one. Arithmetic wraps.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Rows {
+    pub step: i64,
+    pub starts: Stream,
+    pub counts: Stream,
 }
 
 impl fmt::Debug for Block {
@@ -23,6 +35,7 @@ impl fmt::Debug for Block {
         match self {
             Block::Packed { count, bytes } => write!(f, "Packed({count} in {} bytes)", bytes.len()),
             Block::Running { count, steps } => write!(f, "Running({count} of {steps:?})"),
+            Block::Rows { count, rows } => write!(f, "Rows({count} of {rows:?})"),
         }
     }
 }
@@ -37,7 +50,7 @@ impl Block {
     pub fn len(&self) -> u64 {
         match *self {
             Block::Packed { count, .. } => count.into(),
-            Block::Running { count, .. } => count,
+            Block::Running { count, .. } | Block::Rows { count, .. } => count,
         }
     }
 
@@ -49,10 +62,8 @@ impl Block {
     pub(super) fn memory(&self) -> usize {
         let inside = match self {
             Block::Packed { bytes, .. } => bytes.len(),
-            Block::Running { steps, .. } => {
-                let items = steps.shape.rules.iter().map(|rule| rule.len() * 16).sum::<usize>();
-                size_of::<Stream>() + steps.terms.len() * size_of::<Term>() + items
-            }
+            Block::Running { steps, .. } => memory_of(steps),
+            Block::Rows { rows, .. } => 8 + memory_of(&rows.starts) + memory_of(&rows.counts),
         };
         size_of::<Block>() + inside
     }
@@ -67,7 +78,7 @@ impl Block {
                     mix.write_u64(word);
                 }
             }
-            Block::Running { .. } => Hash::hash(self, &mut mix),
+            Block::Running { .. } | Block::Rows { .. } => Hash::hash(self, &mut mix),
         }
         mix.finish()
     }
@@ -79,6 +90,11 @@ impl Block {
                 if *count == 0 || numbers.is_err() { Err(Error::BadBlock) } else { Ok(()) }
             }
             Block::Running { .. } => self.check_but_packed(),
+            Block::Rows { rows, .. } => {
+                self.check_but_packed()?;
+                rows.starts.validate()?;
+                rows.counts.validate()
+            }
         }
     }
 
@@ -99,6 +115,13 @@ impl Block {
                 }
                 Ok(())
             }
+            Block::Rows { rows, .. } => {
+                if self.depth() > DEEPEST {
+                    return Err(Error::BadBlock);
+                }
+                rows.starts.validate_but_blocks()?;
+                rows.counts.validate_but_blocks()
+            }
         }
     }
 
@@ -111,15 +134,22 @@ impl Block {
                 Summary::of(&numbers[..n])
             }
             Block::Running { steps, .. } => climb(steps, n).summary(),
+            Block::Rows { rows, .. } => rows.summary(n),
         }
     }
 
     fn unpack(&self) -> Vec<i64> {
         match self {
             Block::Packed { count, bytes } => entropy::decode(bytes, *count as usize).unwrap_or_default(),
-            Block::Running { .. } => Vec::new(),
+            Block::Running { .. } | Block::Rows { .. } => Vec::new(),
         }
     }
+}
+
+fn memory_of(stream: &Stream) -> usize {
+    let items = stream.shape.rules.iter().map(|rule| rule.len() * 16).sum::<usize>();
+    let blocks = stream.blocks.iter().map(Block::memory).sum::<usize>();
+    size_of::<Stream>() + stream.terms.len() * size_of::<Term>() + items + blocks
 }
 
 fn climb(steps: &Stream, n: u64) -> Climb {
@@ -134,28 +164,38 @@ fn climb(steps: &Stream, n: u64) -> Climb {
 #[derive(Debug, Clone)]
 pub(super) enum Play<'a> {
     Packed { numbers: Vec<i64>, at: usize },
-    Running { count: u64, start: &'a Stream, steps: Box<Iter<'a>>, sum: i64, left: u64 },
+    Running { count: u64, start: Box<Iter<'a>>, steps: Box<Iter<'a>>, sum: i64, left: u64 },
+    Rows { count: u64, start: Box<rows::Walk<'a>>, walk: Box<rows::Walk<'a>>, left: u64 },
 }
 
 impl<'a> Play<'a> {
-    /// `endless` lets a running one go on beyond its count. `None` if no number would come.
-    pub fn new(block: &'a Block, endless: bool) -> Option<Play<'a>> {
+    /// `endless` lets a running one go on beyond its count, and `own` are its steps where they are not those of the
+    /// block. `None` if no number would come.
+    pub fn new(block: &'a Block, endless: bool, own: &Inside) -> Option<Play<'a>> {
         match block {
             Block::Packed { .. } => {
                 let numbers = block.unpack();
                 (!numbers.is_empty()).then_some(Play::Packed { numbers, at: 0 })
             }
             Block::Running { count, steps } => {
-                let start: &Stream = steps;
-                start.iter().next()?;
+                let own = if let Inside::Running(own) = own { Some(own.clone()) } else { None };
+                let start = Box::new(steps.iter_with(own));
+                start.clone().next()?;
                 let count = if endless { u64::MAX } else { *count };
-                (count > 0).then(|| Play::Running {
-                    count,
-                    start,
-                    steps: Box::new(start.iter()),
-                    sum: 0,
-                    left: count,
-                })
+                (count > 0).then(|| Play::Running { count, steps: start.clone(), start, sum: 0, left: count })
+            }
+            Block::Rows { count, rows } => {
+                let (step, starts, counts) = match own {
+                    Inside::Rows { step, starts, counts } => {
+                        (*step, Some(starts.clone()), Some(counts.clone()))
+                    }
+                    _ => (rows.step, None, None),
+                };
+                let (starts, counts) = (rows.starts.iter_with(starts), rows.counts.iter_with(counts));
+                let start = Box::new(rows::Walk::new(step, starts, counts));
+                start.clone().next()?;
+                let count = if endless { u64::MAX } else { *count };
+                (count > 0).then(|| Play::Rows { count, walk: start.clone(), start, left: count })
             }
         }
     }
@@ -166,7 +206,11 @@ impl<'a> Play<'a> {
             Play::Packed { at, .. } => *at = 0,
             Play::Running { count, start, steps, sum, left } => {
                 (*sum, *left) = (0, *count);
-                **steps = start.iter();
+                steps.clone_from(start);
+            }
+            Play::Rows { count, start, walk, left } => {
+                *left = *count;
+                walk.clone_from(start);
             }
         }
     }
@@ -184,6 +228,10 @@ impl<'a> Play<'a> {
                 // What was recorded never leaves i64; beyond it a sum stays at the end.
                 *sum = sum.saturating_add(steps.next()?);
                 Some(*sum)
+            }
+            Play::Rows { walk, left, .. } => {
+                *left = left.checked_sub(1)?;
+                walk.next()
             }
         }
     }

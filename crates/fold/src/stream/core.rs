@@ -17,7 +17,7 @@ pub(super) const WINDOW: usize = 1 << 12;
 /// From so many on it is asked.
 const FIRST_LOOK: usize = 1 << 9;
 /// What an item of a shape costs in a file, roughly, in bits.
-const ITEM: usize = 12;
+pub(super) const ITEM: usize = 12;
 
 /// Folds numbers, and keeps an eye on what that brings. What every number touches comes first.
 #[derive(Debug, Clone, Default)]

@@ -7,6 +7,7 @@
 
 use super::core::{Core, WINDOW};
 use super::finish::Stretch;
+use super::rows::{LEVELS, Open};
 use super::{Block, Stream};
 use crate::entropy;
 
@@ -14,6 +15,8 @@ use crate::entropy;
 const FEWEST_PACKED: usize = 256;
 /// So many constants and strides are looked at again at the end.
 const MOST_STRETCHES: usize = 1 << 16;
+/// The size of what has no shape.
+const MUCH: usize = 1 << 24;
 /// Shortest block.
 const SHORTEST: usize = 1 << 10;
 
@@ -25,6 +28,8 @@ const SHORTEST: usize = 1 << 10;
 pub struct Folder {
     len: u64,
     mode: Mode,
+    /// In how many rows of rows it is.
+    level: usize,
     core: Core,
 }
 
@@ -36,6 +41,7 @@ enum Mode {
     /// Numbers are collected for the next block, which will follow what is in the core.
     Packed(Vec<i64>),
     Running(Box<Running>),
+    Rows(Box<Open>),
 }
 
 /// Numbers by their differences.
@@ -49,6 +55,11 @@ struct Running {
 impl Folder {
     pub fn new() -> Folder {
         Folder::default()
+    }
+
+    /// For what rows are made of.
+    pub(super) fn in_rows(level: usize) -> Folder {
+        Folder { level, ..Folder::default() }
     }
 
     /// Numbers pushed so far.
@@ -100,6 +111,7 @@ impl Folder {
             Mode::Shape => 0,
             Mode::Packed(open) => open.capacity() * 8,
             Mode::Running(running) => size_of::<Running>() + running.steps.memory(),
+            Mode::Rows(rows) => rows.memory(),
         };
         size_of::<Folder>() + self.core.memory() + open
     }
@@ -115,8 +127,34 @@ impl Folder {
             Mode::Shape => self.in_hindsight().unwrap_or_else(|| self.core.finish()),
             Mode::Packed(open) if open.is_empty() => self.core.finish(),
             Mode::Packed(open) => with(Some(Block::pack(open))),
-            Mode::Running(running) => with(Some(running.block(0))),
+            Mode::Running(running) => match self.rows_of(running) {
+                Some(rows) => rows,
+                None => with(Some(running.block(0))),
+            },
+            Mode::Rows(rows) => with(Some(rows.block(0))),
         }
+    }
+
+    /// What the folded form takes up, roughly in items, while it is small.
+    pub(super) fn size(&self) -> usize {
+        match &self.mode {
+            Mode::Shape => self.core.items() + 2 * self.core.terms.len(),
+            Mode::Running(running) => running.steps.items() + 2 * running.steps.terms.len(),
+            Mode::Packed(_) => MUCH,
+            Mode::Rows(rows) => rows.size(),
+        }
+    }
+
+    /// Running sums whose rows have a shape that is less to tell.
+    fn rows_of(&self, running: &Running) -> Option<Stream> {
+        if self.core.items() > 0 || self.level >= LEVELS || running.steps.items() < 16 {
+            return None;
+        }
+        let steps = running.steps.stretches(MOST_STRETCHES)?;
+        let steps = steps.iter().map(|&(step, _, count)| (step, count));
+        let rows = Open::of_steps(steps, MOST_STRETCHES, self.level)?;
+        let rows = Stream::of_block(rows.block(0));
+        (rows.size() * 2 < Stream::of_block(running.block(0)).size()).then_some(rows)
     }
 
     /// A better way to say it, now that all is known and it is not much.
@@ -124,16 +162,23 @@ impl Folder {
         if self.core.items() < 8 || self.core.in_cycle() {
             return None;
         }
+        let mut other = Folder { level: self.level, ..Folder::new() };
         let Some(all) = self.core.all() else {
-            let running = Running::of_stretches(&self.core.stretches(MOST_STRETCHES)?)?;
-            let better = running.steps.total_cost() * 2 < self.core.total_cost();
-            let other = Folder { mode: Mode::Running(Box::new(running)), ..Folder::new() };
-            return better.then(|| other.finish());
+            let stretches = self.core.stretches(MOST_STRETCHES)?;
+            let rows = || Open::of_stretches(&stretches, self.level).filter(|rows| self.is_worse_than(rows));
+            match Running::of_stretches(&stretches) {
+                Some(running) if running.steps.total_cost() * 2 < self.core.total_cost() => {
+                    other.mode = Mode::Running(Box::new(running));
+                }
+                _ => other.mode = Mode::Rows(Box::new(rows()?)),
+            }
+            return Some(other.finish());
         };
         let cost = self.core.cost();
-        let mut other = Folder::new();
         if let Some(running) = Running::of(&all).filter(|running| running.steps.cost() * 2 < cost) {
             other.mode = Mode::Running(Box::new(running));
+        } else if let Some(rows) = Open::of(&all, self.level).filter(|rows| self.is_worse_than(rows)) {
+            other.mode = Mode::Rows(Box::new(rows));
         } else if all.len() >= FEWEST_PACKED
             && self.core.items() * 8 > all.len()
             && packed_cost(&all) * 10 < cost * 9
@@ -143,6 +188,10 @@ impl Folder {
             return None;
         }
         Some(other.finish())
+    }
+
+    fn is_worse_than(&self, rows: &Open) -> bool {
+        rows.size() * 2 < self.core.items() + 2 * self.core.terms.len()
     }
 
     #[inline(never)]
@@ -167,7 +216,21 @@ impl Folder {
                     self.push_shapeless(value);
                 }
             },
+            Mode::Rows(rows) => {
+                rows.push(value);
+                if rows.is_due() && !rows.is_small() {
+                    self.end_rows();
+                }
+            }
         }
+    }
+
+    /// What was rows is a block, and what follows something else.
+    #[cold]
+    fn end_rows(&mut self) {
+        let Mode::Rows(rows) = std::mem::take(&mut self.mode) else { return };
+        self.core.push_block(rows.block(rows.count));
+        self.pack(Vec::new());
     }
 
     /// The window is full: is there a better way?
@@ -184,6 +247,18 @@ impl Folder {
                 } else {
                     self.core.rest();
                     self.mode = Mode::Running(Box::default());
+                }
+                return;
+            }
+            let rows = look.growing.then(|| Open::of(numbers, self.level)).flatten();
+            if let Some(rows) = rows.filter(|rows| rows.is_worth(look.cost)) {
+                if all.is_some() {
+                    self.core = Core::default();
+                    self.mode = Mode::Rows(Box::new(rows));
+                } else {
+                    let next = Open::new(rows.step, self.level);
+                    self.core.rest();
+                    self.mode = Mode::Rows(Box::new(next));
                 }
                 return;
             }

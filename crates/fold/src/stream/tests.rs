@@ -22,6 +22,10 @@ fn render(stream: &Stream) -> String {
                         Block::Packed { count, .. } => format!("[{count}]"),
                         Block::Running { count: 0, steps } => format!("+{{{}}}", render(steps)),
                         Block::Running { count, steps } => format!("+{{{}}}:{count}", render(steps)),
+                        Block::Rows { count, rows } => {
+                            let (starts, counts) = (render(&rows.starts), render(&rows.counts));
+                            format!("rows{{{starts}; {counts}; {}}}:{count}", rows.step)
+                        }
                     },
                     Term::Stride { start, step, .. } if open => format!("{start}..:{step}"),
                     Term::Stride { start, step, count } => {
@@ -136,8 +140,46 @@ fn size(stream: &Stream) -> usize {
     let blocks = stream.blocks.iter().map(|block| match block {
         Block::Packed { bytes, .. } => bytes.len(),
         Block::Running { steps, .. } => size(steps),
+        Block::Rows { rows, .. } => 8 + size(&rows.starts) + size(&rows.counts),
     });
     4 * stream.shape.items() + 4 * stream.terms.len() + blocks.sum::<usize>()
+}
+
+/// Nests of loops whose bounds go by the counts of loops outside: one size for all.
+#[test]
+fn rows_of_nests_with_bounds_that_move() {
+    let lower = |n: i64| -> Vec<i64> {
+        (0..n).flat_map(|i| (0..=i).map(move |j| 4096 + 8 * (1000 * i + j))).collect()
+    };
+    let upper =
+        |n: i64| -> Vec<i64> { (0..n).flat_map(|i| (i..n).map(move |j| 8 * (1000 * i + j))).collect() };
+    // How often the inner loop of an elimination runs.
+    let times = |n: i64| -> Vec<i64> { (0..n).flat_map(|k| (k + 1..n).map(move |_| n - 1 - k)).collect() };
+    let elimination = |n: i64| -> Vec<i64> {
+        let rows = (0..n).flat_map(|k| (k + 1..n).map(move |i| (k, i)));
+        rows.flat_map(|(k, i)| (k + 1..n).map(move |j| 8 * (1000 * i + j))).collect()
+    };
+    for n in [24, 60, 150] {
+        for (name, values) in
+            [("lower", lower(n)), ("upper", upper(n)), ("times", times(n)), ("elimination", elimination(n))]
+        {
+            let stream = fold(&values);
+            assert!(size(&stream) <= 90, "{name} {n}: {} for {}", size(&stream), render(&stream));
+            assert_sound(&stream, &values);
+        }
+    }
+    let large = fold(&lower(2000));
+    assert!(size(&large) <= 90, "{}", render(&large));
+}
+
+/// What begins like rows need not stay so.
+#[test]
+fn rows_that_end() {
+    let mut random = Random(3);
+    let mut values: Vec<i64> = (0..200).flat_map(|i| (0..=i).map(move |j| 8 * (1000 * i + j))).collect();
+    values.extend((0..20_000).map(|_| random.below(1 << 30) as i64));
+    values.extend((0..300).flat_map(|i| (0..=i).map(move |j| 8 * (1000 * i + j))));
+    assert_sound(&fold(&values), &values);
 }
 
 /// Lists of any length without a shape that come again are kept about once.

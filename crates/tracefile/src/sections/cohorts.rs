@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use refrain_fold::bundle::{Bundle, Cohort, Lane, MOST_RANKS, Number, Structure, SymbolEntry, Variant};
+use refrain_fold::bundle::{
+    Bundle, Cohort, Lane, MOST_RANKS, Number, Side, SideKind, Structure, SymbolEntry, Variant,
+};
 use refrain_fold::loops::Node;
 use refrain_fold::ranks::{Checks, MapPart, Part, RankList, RankMap};
 
 use crate::get::{Bad, Get};
 use crate::sections::maps;
 use crate::sections::symbols::head;
-use crate::sections::{Told, read_ranks, write_ranks};
+use crate::sections::{Told, first, read_ranks, write_ranks};
 use crate::token::{Field, Put, pair, two};
 
 // How a lane's stream is told.
@@ -116,6 +118,13 @@ pub struct Place {
     lanes: u16,
 }
 
+impl Place {
+    /// All side lanes of a kind are alike.
+    fn of_side(kind: SideKind) -> Place {
+        Place { symbol: kind.0.into(), head: kind.0.into(), lane: 0, lanes: 1 }
+    }
+}
+
 /// Stands for the symbol of lanes that are the times of a node.
 const TIMES: u32 = u32::MAX;
 
@@ -160,7 +169,12 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
     let mut past = Past::default();
     put.put(Field::Count, 4, bundle.cohorts.len() as u64);
     for cohort in &bundle.cohorts {
-        put.put(Field::Thread, 0, cohort.thread.into());
+        // Members are told as ranks of the lowest of their threads, so that where there is one thread they are ranks.
+        let thread = cohort.ranks.first().map_or(0, |first| bundle.place_of(first).1);
+        let by = -i64::from(thread) * i64::from(bundle.world);
+        let moved = (thread > 0).then(|| cohort.moved(by)).flatten();
+        put.put(Field::Thread, 0, if moved.is_some() { thread.into() } else { 0 });
+        let cohort = moved.as_ref().unwrap_or(cohort);
         let told = write_ranks(put, &cohort.ranks, past.first);
         past.first = told.first;
         past.maps.note_ranks(&told.whole);
@@ -170,16 +184,63 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         let layout = &layouts[cohort.structure as usize];
         let loops = !layout.nodes.is_empty();
         for (place, lane) in layout.places(&bundle.symbols).zip(&cohort.lanes) {
-            match lane {
-                Lane::Same { stream, .. } => write_stream(put, &mut past, place, *stream),
-                Lane::Varied(variants) => {
-                    put.put(Field::Lane, past.hints(place).0, VARIED);
-                    write_variants(put, &mut past, place, variants, loops.then_some(&cohort.ranks));
-                }
-            }
+            write_lane(put, &mut past, place, lane, loops.then_some(&cohort.ranks));
         }
         put.put(Field::Plain, 64, cohort.digest);
     }
+}
+
+/// `ranks` where some of them may be in no variant.
+fn write_lane(put: &mut Put, past: &mut Past, place: Place, lane: &Lane, ranks: Option<&RankList>) {
+    match lane {
+        Lane::Same { stream, .. } => write_stream(put, past, place, *stream),
+        Lane::Varied(variants) => {
+            put.put(Field::Lane, past.hints(place).0, VARIED);
+            write_variants(put, past, place, variants, ranks);
+        }
+    }
+}
+
+/// The side lanes of all cohorts; their lists and functions are of members as they are.
+pub fn write_sides(put: &mut Put, bundle: &Bundle) {
+    let mut past = Past::default();
+    for cohort in &bundle.cohorts {
+        past.first = first(&cohort.ranks);
+        put.put(Field::Count, 21, cohort.sides.len() as u64);
+        for side in &cohort.sides {
+            put.put(Field::Count, 22, side.kind.0.into());
+            for lane in &side.lanes {
+                put.put(Field::Count, 23, lane.is_some().into());
+                if let Some(lane) = lane {
+                    write_lane(put, &mut past, Place::of_side(side.kind), lane, None);
+                }
+            }
+        }
+    }
+}
+
+pub fn read_sides(get: &mut Get, bundle: &mut Bundle) -> Result<(), Bad> {
+    let symbols: Vec<usize> = bundle.structures.iter().map(|s| s.symbols().len()).collect();
+    let mut past = Past::default();
+    for cohort in &mut bundle.cohorts {
+        past.first = first(&cohort.ranks);
+        for _ in 0..get.count(Field::Count, 21)? {
+            let kind = SideKind(get.small(Field::Count, 22)?);
+            let place = Place::of_side(kind);
+            let mut lanes = Vec::new();
+            for _ in 0..symbols.get(cohort.structure as usize).copied().unwrap_or(0) {
+                lanes.push(match get.get(Field::Count, 23)? {
+                    0 => None,
+                    _ => Some(match read_stream(get, &mut past, place)? {
+                        Some(stream) => Lane::same(stream),
+                        None => Lane::Varied(read_variants(get, &mut past, place, &cohort.ranks, false)?),
+                    }),
+                });
+            }
+            cohort.sides.push(Side { kind, lanes });
+        }
+    }
+    Ok(())
 }
 
 fn write_stream(put: &mut Put, past: &mut Past, place: Place, stream: u32) {
@@ -232,6 +293,7 @@ fn write_variants(
 
 pub fn read(
     get: &mut Get,
+    world: u32,
     structures: &[Structure],
     symbols: &[SymbolEntry],
     checks: &mut Checks,
@@ -242,7 +304,7 @@ pub fn read(
     let mut cohorts = Vec::new();
     let mut left = MOST_RANKS;
     for _ in 0..count {
-        let thread = get.small(Field::Thread, 0)?;
+        let thread: u32 = get.small(Field::Thread, 0)?;
         let Told { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
         past.first = first;
         past.maps.read_ranks(whole);
@@ -260,7 +322,15 @@ pub fn read(
                 None => Lane::Varied(read_variants(get, &mut past, place, &ranks, loops, checks)?),
             });
         }
-        cohorts.push(Cohort { thread, ranks, structure, lanes, digest: get.get(Field::Plain, 64)? });
+        let sides = Vec::new();
+        let cohort = Cohort { ranks, structure, lanes, sides, digest: get.get(Field::Plain, 64)? };
+        cohorts.push(match thread {
+            0 => cohort,
+            _ => {
+                let by = i64::from(thread) * i64::from(world);
+                cohort.moved(by).ok_or_else(|| Bad(format!("thread {thread} is beyond the last")))?
+            }
+        });
     }
     Ok(cohorts)
 }

@@ -2,7 +2,7 @@
 
 use refrain_fold::bundle::{Bundle, Cohort, Structure, SymbolEntry, normal};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
-use refrain_fold::stream::{Block, Stream, Term};
+use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
 
 use crate::get::{Bad, Get};
 use crate::sections::cohorts::layouts;
@@ -15,6 +15,8 @@ const NEW_STRIDE: u64 = 2;
 const NEW_RULE: u64 = 3;
 const KNOWN: u64 = 4;
 const NEW_PACKED: u64 = 4;
+/// So many packed numbers are none: they are rows.
+const ROWS: u64 = 0;
 const NEW_RUNNING: u64 = 5;
 const KNOWN_WITH_BLOCKS: u64 = 6;
 
@@ -40,29 +42,76 @@ fn known(with_blocks: bool) -> u64 {
 }
 
 fn has_blocks(bundle: &Bundle) -> bool {
-    bundle.streams.iter().any(|stream| !stream.blocks.is_empty())
+    of_calls(bundle).iter().any(|stream| !stream.blocks.is_empty())
+}
+
+/// How many of the streams, the first ones, are not of side lanes alone.
+fn used_by_calls(bundle: &Bundle) -> usize {
+    if bundle.cohorts.iter().all(|cohort| cohort.sides.is_empty()) {
+        return bundle.streams.len();
+    }
+    let used = bundle.cohorts.iter().flat_map(|cohort| &cohort.lanes).flat_map(|lane| lane.streams());
+    used.max().map_or(0, |last| (last as usize + 1).min(bundle.streams.len()))
+}
+
+fn of_calls(bundle: &Bundle) -> &[Stream] {
+    &bundle.streams[..used_by_calls(bundle)]
+}
+
+/// Those of side lanes alone, and the bytes of what is packed in them.
+pub fn write_rest(put: &mut Put, bundle: &Bundle) -> Vec<u8> {
+    let rest = &bundle.streams[used_by_calls(bundle)..];
+    let mut bytes = Vec::new();
+    put.put(Field::Count, 20, rest.len() as u64);
+    for stream in rest {
+        let stream = normal(stream);
+        write_one(put, &stream, 0, known(true));
+        put_packed(&stream, &mut bytes);
+    }
+    bytes
+}
+
+/// Reads these; all of `packed` must be theirs.
+pub fn read_rest(get: &mut Get, packed: &[u8]) -> Result<Vec<Stream>, Bad> {
+    let mut packed = Some(packed);
+    let count = get.count(Field::Count, 20)?;
+    let streams = (0..count).map(|_| read_one(get, 0, &mut packed, 0)).collect::<Result<_, Bad>>()?;
+    match packed {
+        Some([]) => Ok(streams),
+        _ => Err(Bad::new("there are more blocks than its streams have")),
+    }
 }
 
 /// Section `blocks`: the packed numbers of all streams in the order in which the streams mention them.
 pub fn blocks(bundle: &Bundle) -> Option<Vec<u8>> {
     has_blocks(bundle).then(|| {
         let mut bytes = Vec::new();
-        for stream in &bundle.streams {
-            for block in normal(stream).blocks {
-                if let Block::Packed { bytes: packed, .. } = block {
-                    bytes.extend(packed);
-                }
-            }
+        for stream in of_calls(bundle) {
+            put_packed(&normal(stream), &mut bytes);
         }
         bytes
     })
 }
 
+fn put_packed(stream: &Stream, bytes: &mut Vec<u8>) {
+    for block in &stream.blocks {
+        match block {
+            Block::Packed { bytes: packed, .. } => bytes.extend(packed),
+            Block::Running { .. } => {}
+            Block::Rows { rows, .. } => {
+                put_packed(&normal(&rows.starts), bytes);
+                put_packed(&normal(&rows.counts), bytes);
+            }
+        }
+    }
+}
+
 pub fn write(put: &mut Put, bundle: &Bundle) {
-    put.put(Field::Count, 5, bundle.streams.len() as u64);
+    let streams = of_calls(bundle);
+    put.put(Field::Count, 5, streams.len() as u64);
     let known = known(has_blocks(bundle));
-    let uses = uses(bundle.streams.len(), &bundle.cohorts, &bundle.structures, &bundle.symbols);
-    for (stream, hint) in bundle.streams.iter().zip(uses) {
+    let uses = uses(streams.len(), &bundle.cohorts, &bundle.structures, &bundle.symbols);
+    for (stream, hint) in streams.iter().zip(uses) {
         write_one(put, &normal(stream), hint, known);
     }
 }
@@ -76,7 +125,7 @@ pub fn read(
 ) -> Result<Vec<Stream>, Bad> {
     let count = get.count(Field::Count, 5)?;
     let uses = uses(count, cohorts, structures, symbols);
-    uses.into_iter().map(|hint| read_one(get, hint, blocks, true)).collect()
+    uses.into_iter().map(|hint| read_one(get, hint, blocks, 0)).collect()
 }
 
 fn write_one(put: &mut Put, stream: &Stream, hint: u64, known: u64) {
@@ -115,6 +164,14 @@ fn write_one(put: &mut Put, stream: &Stream, hint: u64, known: u64) {
                             put.put(Field::Count, 8, *count);
                             write_one(put, &normal(steps), hint, known);
                         }
+                        Block::Rows { count, rows } => {
+                            put.put(Field::Shape, hint, NEW_PACKED);
+                            put.put(Field::Count, 6, ROWS);
+                            put.put(Field::Count, 8, *count);
+                            put.signed(Field::Step, hint, rows.step);
+                            write_one(put, &normal(&rows.starts), hint, known);
+                            write_one(put, &normal(&rows.counts), hint, known);
+                        }
                     },
                 }
             }
@@ -133,8 +190,8 @@ fn write_one(put: &mut Put, stream: &Stream, hint: u64, known: u64) {
     }
 }
 
-/// Running sums are made of a stream without blocks, so that there is no deep nest to walk into.
-fn read_one(get: &mut Get, hint: u64, packed: &mut Option<&[u8]>, outermost: bool) -> Result<Stream, Bad> {
+/// Blocks are made of streams that have no deep nest of blocks.
+fn read_one(get: &mut Get, hint: u64, packed: &mut Option<&[u8]>, depth: usize) -> Result<Stream, Bad> {
     let known = known(packed.is_some());
     let (mut terms, mut blocks) = (Vec::new(), Vec::new());
     let mut rules: Vec<Vec<Item>> = vec![Vec::new()];
@@ -162,11 +219,23 @@ fn read_one(get: &mut Get, hint: u64, packed: &mut Option<&[u8]>, outermost: boo
                 open.push(rules.len() - 1);
                 Symbol::Rule(rules.len() as u32 - 1)
             }
-            NEW_PACKED | NEW_RUNNING if packed.is_some() && !outermost => {
-                return Err(Bad::new("a block inside a block"));
+            NEW_PACKED | NEW_RUNNING if packed.is_some() && depth >= DEEPEST => {
+                return Err(Bad::new("blocks inside blocks inside blocks"));
             }
             NEW_PACKED if packed.is_some() => {
-                let count = get.small(Field::Count, 6)?;
+                let count: u32 = get.small(Field::Count, 6)?;
+                if u64::from(count) == ROWS {
+                    let count = get.get(Field::Count, 8)?;
+                    let step = get.signed(Field::Step, hint)?;
+                    let starts = read_one(get, hint, packed, depth + 1)?;
+                    let counts = read_one(get, hint, packed, depth + 1)?;
+                    blocks.push(Block::Rows { count, rows: Box::new(Rows { step, starts, counts }) });
+                    terms.push(Term::Block(blocks.len() as u32 - 1));
+                    let count = get.get(Field::ShapeCount, hint)?.wrapping_add(1);
+                    let symbol = Symbol::Terminal(terms.len() as u32 - 1);
+                    rules[rule].push(Item { symbol, count });
+                    continue;
+                }
                 let length = get.small(Field::Count, 7)?;
                 let taken = packed.as_mut().and_then(|bytes| bytes.split_off(..length));
                 let bytes = taken.ok_or_else(|| Bad::new("a stream has more blocks than there are"))?.into();
@@ -176,7 +245,7 @@ fn read_one(get: &mut Get, hint: u64, packed: &mut Option<&[u8]>, outermost: boo
             }
             NEW_RUNNING if packed.is_some() => {
                 let count = get.get(Field::Count, 8)?;
-                let steps = Box::new(read_one(get, hint, packed, false)?);
+                let steps = Box::new(read_one(get, hint, packed, depth + 1)?);
                 blocks.push(Block::Running { count, steps });
                 terms.push(Term::Block(blocks.len() as u32 - 1));
                 Symbol::Terminal(terms.len() as u32 - 1)

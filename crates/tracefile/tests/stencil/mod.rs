@@ -59,7 +59,7 @@ impl Calls {
             lengths: Vec::new(),
             digest,
         };
-        Bundle::of_rank(rank, self.symbols, vec![part]).unwrap()
+        Bundle::of_rank((rank, 0), self.symbols, vec![part]).unwrap()
     }
 
     fn call(&mut self, bytes: &[u8], values: &[i64]) {
@@ -159,6 +159,7 @@ pub fn trace(width: u32, steps: u64) -> Trace {
     let ranks = width * width;
     let mut bundle = (0..ranks).fold(Bundle::default(), |all, r| merge(all, rank(r, width, steps)).unwrap());
     bundle.canonical().unwrap();
+    bundle.world = ranks;
     let words = ["mpiexec", "-n", &ranks.to_string(), "./stencil", &steps.to_string()].map(String::from);
     Trace {
         meta: Meta {

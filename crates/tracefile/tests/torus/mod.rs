@@ -48,7 +48,7 @@ fn rank(rank: u32, sides: &[u32], irregular: u32) -> Bundle {
         lengths: calls.iter().map(|lanes| lanes.iter().map(|l| l.len() as u64).collect()).collect(),
         digest: u64::from(rank) + 12345,
     };
-    Bundle::of_rank(rank, symbols.collect(), vec![part]).unwrap()
+    Bundle::of_rank((rank, sides.iter().product()), symbols.collect(), vec![part]).unwrap()
 }
 
 pub fn trace(sides: &[u32], irregular: u32) -> Trace {

@@ -13,7 +13,7 @@ use crate::error::Error;
 /// `MPI_Isend()(2,5)[0](3,6)[1]`: behind the first event of a loop how many events an iteration has and how often the
 /// loop runs, from the outermost loop to the innermost; in brackets the ranks it holds for, where they differ.
 pub fn write_events(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    for (at, cohort) in cohorts(trace, options)?.into_iter().enumerate() {
+    for (at, cohort) in cohorts(trace, options)?.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
         }

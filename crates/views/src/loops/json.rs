@@ -29,7 +29,8 @@ pub fn write_json(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let mut views = Vec::new();
-    for cohort in cohorts(trace, options)? {
+    let cohorts = cohorts(trace, options)?;
+    for cohort in &cohorts {
         views.push(View::new(trace, names, cohort, options)?);
     }
     let mut text = String::new();

@@ -21,7 +21,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use refrain_fold::bundle::{Bundle, Cohort};
+use refrain_fold::bundle::{Bundle, Cohort, OfThread};
 use refrain_sites::Names;
 use refrain_tracefile::Trace;
 
@@ -69,7 +69,7 @@ impl<'a> View<'a> {
     fn new(
         trace: &'a Trace,
         names: &dyn Names,
-        cohort: &'a Cohort,
+        cohort: &'a OfThread<'a>,
         options: &Options,
     ) -> Result<View<'a>, Error> {
         let bundle = &trace.bundle;
@@ -136,23 +136,23 @@ fn is_tree(bundle: &Bundle, cohort: &Cohort) -> bool {
 }
 
 /// The cohorts that were asked for, by thread and lowest rank.
-fn cohorts<'a>(trace: &'a Trace, options: &Options) -> Result<Vec<&'a Cohort>, Error> {
+fn cohorts<'a>(trace: &'a Trace, options: &Options) -> Result<Vec<OfThread<'a>>, Error> {
     let bundle = &trace.bundle;
     if let Some(rank) = options.rank.filter(|rank| *rank >= trace.meta.ranks) {
         let have = format!("0 to {}", trace.meta.ranks.saturating_sub(1));
         return Err(Error::NoSuch { what: "rank", number: rank, have });
     }
-    let threads = bundle.cohorts.iter().map(|c| c.thread).max().map_or(0, |t| t.saturating_add(1));
+    let threads = bundle.most_threads();
     if let Some(thread) = options.thread.filter(|thread| *thread >= threads) {
         let have = format!("0 to {}", threads.saturating_sub(1));
         return Err(Error::NoSuch { what: "thread", number: thread, have });
     }
-    let wanted = |cohort: &&Cohort| {
+    let wanted = |cohort: &OfThread<'_>| {
         options.rank.is_none_or(|rank| cohort.ranks.contains(rank))
             && options.thread.is_none_or(|thread| cohort.thread == thread)
     };
-    let mut cohorts: Vec<&Cohort> = bundle.cohorts.iter().filter(wanted).collect();
-    cohorts.sort_by_key(|cohort| (cohort.thread, cohort.ranks.iter().next()));
+    let mut cohorts: Vec<OfThread<'_>> = bundle.of_threads().into_iter().filter(wanted).collect();
+    cohorts.sort_by_key(|cohort| (cohort.thread, cohort.ranks.first()));
     // Rules are gone through call by call, for one rank of each kind.
     let rules = cohorts.iter().filter(|cohort| !is_tree(bundle, cohort));
     let calls = rules.fold(0u64, |sum, cohort| {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
 
-use refrain_fold::bundle::{Bundle, Cohort};
+use refrain_fold::bundle::{Bundle, OfThread};
 use refrain_fold::ranks::RankList;
 use refrain_sites::Names;
 use refrain_tracefile::Trace;
@@ -98,7 +98,7 @@ pub fn write_text(
         writeln!(out, "\n{BY_ORDER}")?;
     }
     // These are kept as numbers beside the calls.
-    let count = |cohort: &&Cohort| refrain_encode::calls_of_all(&trace.bundle, cohort);
+    let count = |cohort: &OfThread<'_>| refrain_encode::calls_of_all(&trace.bundle, cohort);
     let total = all.iter().map(count).fold(0, u64::saturating_add);
     let whole = options.rank.is_none() && shown == all.len();
     if let Some(polls) = total.checked_sub(calls).filter(|polls| whole && *polls > 0) {
@@ -129,7 +129,7 @@ struct Writer<'w, 'a> {
 impl Writer<'_, '_> {
     fn heading(&mut self, trace: &Trace, kinds: usize) {
         let tree = &self.view.tree;
-        let threads = trace.bundle.cohorts.iter().any(|cohort| cohort.thread > 0);
+        let threads = trace.bundle.most_threads() > 1;
         let thread = if threads { format!(", thread {}", tree.cohort.thread) } else { String::new() };
         let all =
             kinds == 1 && self.options.rank.is_none() && tree.ranks.len() == u64::from(trace.meta.ranks);

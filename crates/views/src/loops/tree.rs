@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use refrain_encode::Layout;
-use refrain_fold::bundle::{Bundle, Cohort, Lane, Structure, Walk};
+use refrain_fold::bundle::{Bundle, Cohort, Lane, OfThread, Structure, Walk};
 use refrain_fold::loops::{Folder, Loops, Matching, Node};
 use refrain_fold::ranks::RankList;
 use refrain_fold::stream::Stream;
@@ -21,7 +21,7 @@ use crate::error::Error;
 /// What the ranks of a cohort did, as loops within loops.
 #[derive(Debug)]
 pub struct Tree<'a> {
-    pub cohort: &'a Cohort,
+    pub cohort: &'a OfThread<'a>,
     /// Those that are looked at.
     pub ranks: RankList,
     pub nodes: Vec<Branch>,
@@ -171,7 +171,7 @@ struct Class<'a> {
 
 impl<'a> Tree<'a> {
     /// `rank`: only that one.
-    pub fn new(bundle: &'a Bundle, cohort: &'a Cohort, rank: Option<u32>) -> Result<Tree<'a>, Error> {
+    pub fn new(bundle: &'a Bundle, cohort: &'a OfThread<'a>, rank: Option<u32>) -> Result<Tree<'a>, Error> {
         let ranks = rank.map_or_else(|| cohort.ranks.clone(), RankList::single);
         let structure = bundle.structures.get(cohort.structure as usize);
         let found = !matches!(structure, Some(Structure::Loops(_)));

@@ -96,8 +96,8 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     let world = trace.meta.ranks;
     let layouts = layouts(bundle)?;
     let first_rank = |c: &Cohort| c.ranks.iter().next().unwrap_or(0);
-    let types: Vec<_> = bundle
-        .cohorts
+    let cohorts = bundle.of_threads();
+    let types: Vec<_> = cohorts
         .iter()
         .map(|c| {
             let rank = first_rank(c);
@@ -110,10 +110,10 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     let mut ranks = vec![RankRow::default(); world as usize];
     let mut walked = 0;
     let mut room = MOST_WALKED;
-    for cohort in &bundle.cohorts {
+    for cohort in &cohorts {
         // A type that another thread made has one size, or none that we can tell.
         let elsewhere = |id: u32| {
-            let others = bundle.cohorts.iter().zip(&types).filter(|(c, _)| c.thread != cohort.thread);
+            let others = cohorts.iter().zip(&types).filter(|(c, _)| c.thread != cohort.thread);
             let mut sizes = others.filter_map(|(_, types)| types.get(id));
             let first = sizes.next()??;
             sizes.all(|size| size == Some(first)).then_some(first)
@@ -134,7 +134,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
                 folded::Context { rank, world, types: &own_types, comms: &comms, elsewhere: &elsewhere };
             // Those of the rank's other threads are gone through for the communicators they made.
             let length = || {
-                let own = bundle.cohorts.iter().filter(|c| c.ranks.contains(rank));
+                let own = cohorts.iter().filter(|c| c.ranks.contains(rank));
                 own.fold(0u64, |sum, c| sum.saturating_add(refrain_encode::calls_of(bundle, c, rank)))
             };
             let same = |occurrences: &[folded::Occurrence<'_>]| {

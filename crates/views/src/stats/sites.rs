@@ -55,7 +55,7 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
         }
     }
     let mut ranks: Vec<Vec<u32>> = vec![Vec::new(); rows.len()];
-    for cohort in &bundle.cohorts {
+    for cohort in &bundle.of_threads() {
         let all: Vec<u32> = cohort.ranks.iter().collect();
         let differ = bundle.counts_differ(cohort);
         for &rank in if differ { &all[..] } else { all.get(..1).unwrap_or_default() } {

@@ -103,8 +103,8 @@ fn ranks(trace: &Trace, stats: &Stats, text: &mut String) {
     match &trace.meta.mpi_time {
         Some(time) => {
             // Of ranks that are missing there is no time either.
-            let ranks: u64 =
-                trace.bundle.cohorts.iter().filter(|c| c.thread == 0).map(|c| c.ranks.len()).sum();
+            let all = trace.bundle.of_threads();
+            let ranks: u64 = all.iter().filter(|c| c.thread == 0).map(|c| c.ranks.len()).sum();
             let mean = time.total_ns / ranks.max(1);
             text.push_str(&format!(
                 "\nTime in MPI over {}: {} in all, {} a rank; least {} (rank {}), most {} (rank {}).\n\

@@ -97,17 +97,7 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), Error> {
         text.push('\n');
         for block in &one.blocks {
             text.push_str("  block ");
-            match block {
-                Block::Packed { count, bytes } => {
-                    let numbers = refrain_fold::entropy::decode(bytes, *count as usize).unwrap_or_default();
-                    text.push_str("packed");
-                    numbers.iter().for_each(|number| text.push_str(&format!(" {number}")));
-                }
-                Block::Running { count, steps } => {
-                    let _ = write!(text, "running {count} ");
-                    stream(steps, &mut text);
-                }
-            }
+            written_block(block, &mut text);
             text.push('\n');
         }
     }
@@ -240,6 +230,37 @@ fn rules(grammar: &Grammar, terminal: char, text: &mut String) {
     }
 }
 
+fn written_block(block: &Block, text: &mut String) {
+    match block {
+        Block::Packed { count, bytes } => {
+            let numbers = refrain_fold::entropy::decode(bytes, *count as usize).unwrap_or_default();
+            text.push_str("packed");
+            numbers.iter().for_each(|number| text.push_str(&format!(" {number}")));
+        }
+        Block::Running { count, steps } => {
+            let _ = write!(text, "running {count} ");
+            inner_stream(steps, text);
+        }
+        Block::Rows { count, rows } => {
+            let _ = write!(text, "rows {count} {} {{ ", rows.step);
+            inner_stream(&rows.starts, text);
+            text.push_str(" } { ");
+            inner_stream(&rows.counts, text);
+            text.push_str(" }");
+        }
+    }
+}
+
+/// One with its blocks on the same line.
+fn inner_stream(one: &Stream, text: &mut String) {
+    stream(one, text);
+    for block in &one.blocks {
+        text.push_str(" ( ");
+        written_block(block, text);
+        text.push_str(" )");
+    }
+}
+
 fn stream(stream: &Stream, text: &mut String) {
     text.push_str("terms");
     for term in &stream.terms {
@@ -256,8 +277,7 @@ fn stream(stream: &Stream, text: &mut String) {
 fn cohort(cohort: &Cohort, text: &mut String) {
     let _ = writeln!(
         text,
-        "cohort thread {} ranks {} structure {} digest {:016x}",
-        cohort.thread,
+        "cohort members {} structure {} digest {:016x}",
         ranks(&cohort.ranks),
         cohort.structure,
         cohort.digest

@@ -8,7 +8,7 @@ use refrain_fold::bundle::{Bundle, Cohort, Lane, Number, Structure, SymbolEntry,
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::loops::{Loops, Node};
 use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
-use refrain_fold::stream::{Block, Stream, Term};
+use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
 use refrain_tracefile::{Memory, RankTime, Trace};
 
 use super::VERSION;
@@ -64,7 +64,8 @@ pub fn read(text: &str) -> Result<Trace, BadText> {
     if !begun {
         return Err(BadText { line: 0, what: "this is no text of a trace: it is empty".into() });
     }
-    let trace = reader.trace;
+    let mut trace = reader.trace;
+    trace.bundle.world = trace.meta.ranks;
     match trace.bundle.validate() {
         Ok(()) => Ok(trace),
         Err(error) => Err(BadText { line: 0, what: error.to_string() }),
@@ -162,6 +163,15 @@ impl<'w> Words<'w> {
         self.rest = rest;
         Ok(before)
     }
+
+    /// Up to a bracket or the end.
+    fn until_bracket(&mut self) -> &'w [Word] {
+        let bracket = |word: &Word| ["(", ")", "{", "}"].contains(&&*word.text);
+        let at = self.rest.iter().position(bracket).unwrap_or(self.rest.len());
+        let (before, rest) = self.rest.split_at(at);
+        self.rest = rest;
+        before
+    }
 }
 
 fn number<T: FromStr>(text: &str, what: &str) -> Read<T> {
@@ -245,7 +255,50 @@ fn stream(words: &mut Words) -> Read<Stream> {
     words.keyword("terms")?;
     let terms = words.until(Some("shape"))?.iter().map(term).collect::<Read<_>>()?;
     words.keyword("shape")?;
-    Ok(Stream { terms, shape: rules(words.until(None)?, 't')?, blocks: Vec::new() })
+    Ok(Stream { terms, shape: rules(words.until_bracket(), 't')?, blocks: Vec::new() })
+}
+
+/// One with its blocks on the same line.
+fn inner_stream(words: &mut Words, depth: usize) -> Read<Stream> {
+    let mut one = stream(words)?;
+    while words.rest.first().is_some_and(|word| word.text == "(") {
+        words.keyword("(")?;
+        one.blocks.push(block(words, depth)?);
+        words.keyword(")")?;
+    }
+    Ok(one)
+}
+
+fn block(words: &mut Words, depth: usize) -> Read<Block> {
+    if depth > DEEPEST {
+        return Err("blocks are too deep inside blocks".into());
+    }
+    match words.word("`packed`, `running` or `rows`")? {
+        "packed" => {
+            let numbers = words.until_bracket().iter().map(|word| number(&word.text, "a number"));
+            let numbers: Vec<i64> = numbers.collect::<Read<_>>()?;
+            if numbers.len() > refrain_fold::entropy::LONGEST {
+                return Err(format!("a block has at most {} numbers", refrain_fold::entropy::LONGEST));
+            }
+            Ok(Block::pack(&numbers))
+        }
+        "running" => {
+            let count = words.number("a count")?;
+            Ok(Block::Running { count, steps: Box::new(inner_stream(words, depth + 1)?) })
+        }
+        "rows" => {
+            let (count, step) = (words.number("a count")?, words.number("a step")?);
+            let mut inside = || {
+                words.keyword("{")?;
+                let one = inner_stream(words, depth + 1)?;
+                words.keyword("}")?;
+                Read::Ok(one)
+            };
+            let (starts, counts) = (inside()?, inside()?);
+            Ok(Block::Rows { count, rows: Box::new(Rows { step, starts, counts }) })
+        }
+        other => Err(format!("`{other}` is neither packed, running nor rows")),
+    }
 }
 
 #[derive(Default)]
@@ -366,18 +419,7 @@ impl Reader {
     }
 
     fn block(&mut self, words: &mut Words) -> Read<()> {
-        let block = match words.word("`packed` or `running`")? {
-            "packed" => {
-                let numbers = words.until(None)?.iter().map(|word| number(&word.text, "a number"));
-                let numbers: Vec<i64> = numbers.collect::<Read<_>>()?;
-                if numbers.len() > refrain_fold::entropy::LONGEST {
-                    return Err(format!("a block has at most {} numbers", refrain_fold::entropy::LONGEST));
-                }
-                Block::pack(&numbers)
-            }
-            "running" => Block::Running { count: words.number("a count")?, steps: Box::new(stream(words)?) },
-            other => return Err(format!("`{other}` is neither packed nor running")),
-        };
+        let block = block(words, 1)?;
         let of = self.trace.bundle.streams.last_mut().ok_or("a block belongs to a stream")?;
         of.blocks.push(block);
         Ok(())
@@ -403,16 +445,14 @@ impl Reader {
     }
 
     fn cohort(&mut self, words: &mut Words) -> Read<()> {
-        words.keyword("thread")?;
-        let thread = words.number("a thread")?;
-        words.keyword("ranks")?;
-        let ranks = ranks(words.word("a list of ranks")?)?;
+        words.keyword("members")?;
+        let ranks = ranks(words.word("a list of members")?)?;
         words.keyword("structure")?;
         let structure = words.number("the number of a structure")?;
         words.keyword("digest")?;
         let digest = words.word("a digest")?;
         let digest = u64::from_str_radix(digest, 16).map_err(|_| format!("`{digest}` is no digest"))?;
-        let cohort = Cohort { thread, ranks, structure, lanes: Vec::new(), digest };
+        let cohort = Cohort { ranks, structure, lanes: Vec::new(), sides: Vec::new(), digest };
         self.trace.bundle.cohorts.push(cohort);
         Ok(())
     }

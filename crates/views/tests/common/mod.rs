@@ -178,11 +178,6 @@ pub fn split(id: i64, order: i64, group: &[i64]) -> Encoded {
     call("MPI_Comm_split").object("MPI_COMM_WORLD").number(0).number(0).new_comm(id, order, group)
 }
 
-/// What one thread did, as one rank's recording.
-pub fn rank_bundle(rank: u32, threads: &[Vec<Encoded>]) -> Bundle {
-    rank_bundle_as(rank, threads, false)
-}
-
 enum Order {
     Rules(Box<grammar::Folder>),
     Loops(Box<loops::Folder>),
@@ -207,7 +202,7 @@ impl Order {
     }
 }
 
-pub fn rank_bundle_as(rank: u32, threads: &[Vec<Encoded>], in_loops: bool) -> Bundle {
+pub fn rank_bundle_as((rank, world): (u32, u32), threads: &[Vec<Encoded>], in_loops: bool) -> Bundle {
     let mut symbols: Vec<SymbolEntry> = Vec::new();
     let mut parts = Vec::new();
     let mut sites = Sites::default();
@@ -259,7 +254,7 @@ pub fn rank_bundle_as(rank: u32, threads: &[Vec<Encoded>], in_loops: bool) -> Bu
     if !sites.stacks.is_empty() {
         sites.add_module(program());
     }
-    let mut bundle = Bundle::of_rank(rank, symbols, parts).unwrap();
+    let mut bundle = Bundle::of_rank((rank, world), symbols, parts).unwrap();
     bundle.sites = sites;
     bundle
 }
@@ -277,7 +272,7 @@ pub fn looped(ranks: &[Vec<Vec<Encoded>>]) -> Trace {
 fn trace_as(ranks: &[Vec<Vec<Encoded>>], in_loops: bool) -> Trace {
     let mut bundle = Bundle::default();
     for (rank, threads) in (0u32..).zip(ranks) {
-        bundle = merge(bundle, rank_bundle_as(rank, threads, in_loops)).unwrap();
+        bundle = merge(bundle, rank_bundle_as((rank, ranks.len() as u32), threads, in_loops)).unwrap();
     }
     if in_loops {
         bundle.score().unwrap();

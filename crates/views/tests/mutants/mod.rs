@@ -328,7 +328,7 @@ impl Fuzz {
                 None => Tape::new(folding),
             };
             let _ = refrain_encode::replay(&part.journal, &mut tape);
-            Tape::bundle(0, [(0, &mut tape)], |ticks| ticks).ok()
+            Tape::bundle((0, 1), [(0, &mut tape)], |ticks| ticks).ok()
         })?;
         let Some(Some(bundle)) = bundle else { return Ok(()) };
         self.whole(bundle)

@@ -95,6 +95,11 @@ impl Methods {
         Methods { slow: true, ..Methods::quick() }
     }
 
+    /// One alone.
+    pub fn only(method: impl Method + Send + 'static) -> Methods {
+        Methods { list: vec![Box::new(method), Box::new(Plain)], slow: true }
+    }
+
     /// One more; it is tried before the others.
     pub fn with(mut self, method: impl Method + Send + 'static) -> Methods {
         self.list.insert(0, Box::new(method));

@@ -9,12 +9,14 @@
 //! assert_eq!(read(&write(&trace)).unwrap(), trace);
 //! ```
 
+pub mod chunks;
 pub mod claim;
 mod container;
 mod crc;
 mod disk;
 mod error;
 mod get;
+mod load;
 mod model;
 mod pack;
 pub mod part;
@@ -33,6 +35,7 @@ use token::{Put, Token};
 
 pub use disk::{End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, save, save_as, target};
 pub use error::Error;
+pub use load::{Loaded, append, load};
 
 pub const MAGIC: [u8; 4] = *b"\x93RFN";
 pub const FORMAT_VERSION: u8 = 1;
@@ -173,7 +176,7 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         Kind::Tallies => sections::tallies::write(&mut put, bundle),
         Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
         // Not made of tokens.
-        Kind::Blocks => {}
+        Kind::Blocks | Kind::Chunked => {}
     }
     put.tokens
 }
@@ -243,14 +246,15 @@ fn read_some(bytes: &[u8], all: bool) -> Result<(Trace, Vec<SectionInfo>), Error
             what,
         };
         let skipped = |kind| !all && kind == Kind::Tallies && !(sites && entry.packed);
-        if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks && !skipped(kind)) {
+        let tokens = |kind: &Kind| !matches!(kind, Kind::Blocks | Kind::Chunked);
+        if let Some(kind) = entry.known().filter(tokens).filter(|&kind| !skipped(kind)) {
             read_section(&mut trace, kind, get, &mut blocks, all).map_err(|bad| malformed(bad.0))?;
             if !entry.packed && get.left() > 0 {
                 return Err(malformed("it goes on after its end".into()));
             }
         }
         let read = before - get.left();
-        let raw = if entry.known().is_some_and(|kind| kind != Kind::Blocks) { read } else { stored };
+        let raw = if entry.known().as_ref().is_some_and(tokens) { read } else { stored };
         infos.push(SectionInfo { name: entry.name(), offset: entry.start, stored, raw });
     }
     let whole = |what: String| Error::Malformed { section: "ranks", start: first, end: bytes.len(), what };
@@ -293,7 +297,7 @@ fn read_section(
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
         }
-        Kind::Blocks => {}
+        Kind::Blocks | Kind::Chunked => {}
         Kind::Tallies => {
             let valid = if all { bundle.validate() } else { bundle.validate_but_blocks() };
             valid.map_err(|error| Bad(error.to_string()))?;

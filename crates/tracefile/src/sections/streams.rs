@@ -133,6 +133,27 @@ fn write_one(put: &mut Put, stream: &Stream, hint: u64, known: u64) {
     }
 }
 
+/// A stream by itself, plainly; none if it has packed numbers.
+pub fn alone(stream: &Stream) -> Option<Vec<u8>> {
+    let packed = stream.blocks.iter().any(|block| matches!(block, Block::Packed { .. }));
+    (!packed).then(|| {
+        let mut put = Put::default();
+        write_one(&mut put, &normal(stream), 0, KNOWN_WITH_BLOCKS);
+        crate::plain(&put.tokens)
+    })
+}
+
+/// The same back, validated.
+pub fn from_alone(bytes: &[u8]) -> Result<Stream, Bad> {
+    let mut get = Get::plain(bytes);
+    let stream = read_one(&mut get, 0, &mut Some(&[]), true)?;
+    if get.left() > 0 {
+        return Err(Bad::new("a stream goes on after its end"));
+    }
+    stream.validate().map_err(|error| Bad(error.to_string()))?;
+    Ok(stream)
+}
+
 /// Running sums are made of a stream without blocks, so that there is no deep nest to walk into.
 fn read_one(get: &mut Get, hint: u64, packed: &mut Option<&[u8]>, outermost: bool) -> Result<Stream, Bad> {
     let known = known(packed.is_some());

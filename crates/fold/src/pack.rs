@@ -100,9 +100,15 @@ impl Methods {
         Methods { list: vec![Box::new(method), Box::new(Plain)], slow: true }
     }
 
-    /// One more; it is tried before the others.
-    pub fn with(mut self, method: impl Method + Send + 'static) -> Methods {
+    /// One more, which is tried before the others: one that is cheap where it is of use.
+    pub fn first(mut self, method: impl Method + Send + 'static) -> Methods {
         self.list.insert(0, Box::new(method));
+        self
+    }
+
+    /// One more, which is tried after the others.
+    pub fn with(mut self, method: impl Method + Send + 'static) -> Methods {
+        self.list.push(Box::new(method));
         self
     }
 

@@ -1,6 +1,6 @@
 //! A long stream of times through a chunked section, in bounded memory: `chunks [NUMBERS [FILE]]` (default 100000000).
 //! Written to a file as a rank would, merged into a trace, read from the middle, cut at random places. Prints bytes a
-//! number, numbers a second beside copying them, and the most memory the process ever had.
+//! number, numbers a second of processor time beside copying them, and the most memory the process ever had.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufReader, Write};
@@ -58,6 +58,27 @@ fn peak() -> u64 {
     line.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or(0)
 }
 
+/// Processor time of this process, in seconds, to a hundredth.
+fn seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+    (ticks(11) + ticks(12)) as f64 / 100.0
+}
+
+/// Makes all times, in batches, and hands them on. Returns what that took.
+fn each_batch(count: u64, mut take: impl FnMut(&[i64])) -> f64 {
+    let begin = seconds();
+    let (mut times, mut batch, mut left) = (Times::new(), Vec::new(), count);
+    while left > 0 {
+        let now = left.min(BATCH as u64) as usize;
+        times.fill(&mut batch, now);
+        take(&batch);
+        left -= now as u64;
+    }
+    seconds() - begin
+}
+
 fn main() {
     let mut words = std::env::args().skip(1);
     let count: u64 = words.next().map_or(100_000_000, |word| word.parse().expect("a number of numbers"));
@@ -65,50 +86,31 @@ fn main() {
         words.next().map_or_else(|| std::env::temp_dir().join("refrain-chunks.part"), PathBuf::from);
     let merged = path.with_extension("merged");
     let trace_path = path.with_extension("rfn");
-    let per = |seconds: f64| (seconds * 1e9 / count as f64, count as f64 / 1e6 / seconds);
     let tell = |what: &str, seconds: f64| {
-        let (each, speed) = per(seconds);
+        let (each, speed) = (seconds * 1e9 / count as f64, count as f64 / 1e6 / seconds);
         println!("{what:<28} {each:>8.1} ns a number {speed:>9.1} million/s, peak memory {} KiB", peak());
     };
     let at_first = peak();
 
-    // The same numbers only made and copied: what is to be taken off.
-    let mut batch = Vec::new();
-    let (mut times, mut copy) = (Times::new(), vec![0i64; BATCH]);
-    let begin = Instant::now();
-    let (mut left, mut making, mut copying) = (count, 0.0, 0.0);
-    while left > 0 {
-        let now = left.min(BATCH as u64) as usize;
-        let start = Instant::now();
-        times.fill(&mut batch, now);
-        making += start.elapsed().as_secs_f64();
-        let start = Instant::now();
-        copy[..now].copy_from_slice(&batch);
+    // The same numbers only made: what is to be taken off.
+    let making = each_batch(count, |batch| {
+        std::hint::black_box(batch);
+    });
+    tell("made, not counted below", making);
+    let mut copy = vec![0i64; BATCH];
+    let copying = each_batch(count, |batch| {
+        copy[..batch.len()].copy_from_slice(batch);
         std::hint::black_box(&mut copy);
-        copying += start.elapsed().as_secs_f64();
-        left -= now as u64;
-    }
-    std::hint::black_box(begin);
-    tell("made", making);
-    tell("copied", copying);
+    });
+    tell("copied", copying - making);
 
     let settings = Settings::default();
     let mut writer = Writer::new(File::create(&path).expect("a file"), settings);
     let stream = writer.stream(KEY, Kind::TIME);
-    let mut times = Times::new();
-    let (mut left, mut writing) = (count, 0.0);
-    while left > 0 {
-        let now = left.min(BATCH as u64) as usize;
-        times.fill(&mut batch, now);
-        let start = Instant::now();
-        writer.push(stream, &batch).expect("room on the disk");
-        writing += start.elapsed().as_secs_f64();
-        left -= now as u64;
-    }
-    let start = Instant::now();
+    let writing = each_batch(count, |batch| writer.push(stream, batch).expect("room on the disk"));
+    let begin = seconds();
     drop(writer.finish().expect("room on the disk"));
-    writing += start.elapsed().as_secs_f64();
-    tell("packed and written", writing);
+    tell("packed and written", writing + seconds() - begin - making);
     let bytes = std::fs::metadata(&path).map_or(0, |about| about.len());
     println!(
         "{count} times: {bytes} bytes, {:.4} a number; the writer's budget is {} KiB, the process had {at_first} KiB at first",
@@ -116,7 +118,7 @@ fn main() {
         settings.budget >> 10,
     );
 
-    let start = Instant::now();
+    let begin = seconds();
     let mut merger = Merger::new(std::io::BufWriter::new(File::create(&merged).expect("a file")));
     let open = |path: &PathBuf| {
         Section::open(BufReader::new(File::open(path).expect("it is there"))).expect("it opens")
@@ -127,7 +129,7 @@ fn main() {
     let trace = Trace { meta: Meta { ranks: 1, ..Meta::default() }, bundle: Default::default() };
     let out = std::io::BufWriter::new(File::create(&trace_path).expect("a file"));
     append(&write(&trace), File::open(&merged).expect("it is there"), out).expect("room on the disk");
-    tell("merged into a trace", start.elapsed().as_secs_f64());
+    tell("merged into a trace", seconds() - begin);
 
     let loaded = load(File::open(&trace_path).expect("it is there")).expect("it is read");
     let range = loaded.chunks.expect("it has chunks");
@@ -141,14 +143,11 @@ fn main() {
     section.read(key, middle..(middle + 1000).min(count), &mut some).expect("it is there");
     println!("a thousand from the middle: {:.1} ms, opening included", start.elapsed().as_secs_f64() * 1e3);
 
-    let mut times = Times::new();
-    let (mut at, mut reading) = (0, 0.0);
-    let mut there = Vec::new();
+    let begin = seconds();
+    let (mut times, mut batch, mut there, mut at) = (Times::new(), Vec::new(), Vec::new(), 0);
     while at < count {
         there.clear();
-        let start = Instant::now();
         let read = section.read_on(key, at, &mut there).expect("it is whole");
-        reading += start.elapsed().as_secs_f64();
         times.fill(&mut batch, read);
         assert!(batch == there, "numbers {at}.. are not those written");
         let from = middle.max(at);
@@ -157,7 +156,7 @@ fn main() {
         }
         at += read as u64;
     }
-    tell("read back, all the same", reading);
+    tell("read back, all the same", seconds() - begin - making);
 
     // Longest first, so that one file serves for all.
     let mut random = Times::new();

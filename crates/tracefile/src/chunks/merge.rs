@@ -4,7 +4,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::{Error, Head, Key, Pieces, Section};
 
-/// Joins sections. Memory does not grow with what is joined.
+/// Joins sections. Of each it needs the index, and that only while it is added.
 pub struct Merger<W> {
     pieces: Pieces<W>,
 }

@@ -3,8 +3,8 @@
 //!
 //! A section of this form is a row of *pieces*. Most are chunks: some numbers of one stream, packed alone, under a header
 //! with two checksums. Pages of an index come in between, and a footer at the end says where the last page is. Where the
-//! footer is missing (the program was killed, the file was cut) the chunks are found one by one. Nothing grows with the
-//! length of a stream, neither in a [`Writer`] nor in a [`Merger`]; a [`Section`] keeps 48 bytes for each chunk.
+//! footer is missing (the program was killed, the file was cut) the chunks are found one by one. Nothing in a [`Writer`]
+//! or a [`Merger`] grows with the length of a stream; a [`Section`] keeps 48 bytes for each chunk.
 //!
 //! ```
 //! use refrain_fold::pack::Kind;
@@ -49,12 +49,12 @@ pub struct Key {
 
 /// The methods that every reader has; those that are quick enough pack.
 pub fn quick() -> Methods {
-    Methods::quick().with(Shape)
+    Methods::quick().first(Shape)
 }
 
 /// The same, but slow ones pack too.
 pub fn small() -> Methods {
-    Methods::small().with(Shape)
+    Methods::small().first(Shape)
 }
 
 /// Every piece begins with it.

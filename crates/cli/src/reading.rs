@@ -1,13 +1,15 @@
 //! The commands that read a trace: open it, hand it to a view, turn the outcome into an exit code.
 
-use std::io::{BufWriter, Write};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Cursor, Read, Seek, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use refrain_model::choice;
 use refrain_sites::Binaries;
-use refrain_tracefile::{Contents, Error, Trace};
+use refrain_tracefile::chunks::{self, Section};
+use refrain_tracefile::{Contents, Error, Loaded, Trace};
 use refrain_views::dump::Selection;
 use refrain_views::human::{plural, thousands};
 use refrain_views::select::Numbers;
@@ -22,20 +24,42 @@ use crate::{addresses, say};
 /// The answer is no.
 const NO: u8 = 1;
 
-/// A file's bytes and what they mean.
+/// A file's length and what it means.
 pub struct Opened {
-    bytes: Vec<u8>,
+    length: u64,
     pub trace: Trace,
 }
 
-fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    std::fs::read(path).map_err(|error| not_read(path, &error))
+trait Source: Read + Seek {}
+impl<T: Read + Seek> Source for T {}
+
+/// A trace whose chunks stay where they are, and from where they can be read.
+fn loaded(path: &Path) -> Result<(Loaded, Box<dyn Source>), Failure> {
+    let load = || {
+        let mut file = File::open(path)?;
+        let mut source: Box<dyn Source> = if file.metadata()?.is_file() {
+            Box::new(BufReader::new(file))
+        } else {
+            // A pipe cannot be read twice.
+            let mut bytes = Vec::new();
+            file.read_to_end(&mut bytes)?;
+            Box::new(Cursor::new(bytes))
+        };
+        Ok((refrain_tracefile::load(&mut source)?, source))
+    };
+    load().map_err(|error: std::io::Error| not_read(path, &error))
 }
 
 pub fn open(path: &Path) -> Result<Opened, Failure> {
-    let bytes = bytes(path)?;
+    let Loaded { bytes, whole, length, .. } = loaded(path)?.0;
     let trace = refrain_tracefile::read(&bytes).map_err(|error| unreadable(path, &error))?;
-    Ok(Opened { bytes, trace })
+    if !whole {
+        say(&format!(
+            "{}: the file is cut short; of its numbers in chunks the last are lost",
+            path.display()
+        ));
+    }
+    Ok(Opened { length, trace })
 }
 
 fn unreadable(path: &Path, error: &Error) -> Failure {
@@ -60,12 +84,18 @@ pub fn output() -> BufWriter<std::io::StdoutLock<'static>> {
 }
 
 pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let bytes = bytes(path)?;
+    let Loaded { bytes, chunks, length, .. } = loaded(path)?.0;
     let Contents { trace, sections, .. } =
         refrain_tracefile::outline(&bytes).map_err(|error| unreadable(path, &error))?;
-    let sections: Vec<(&str, u64)> = sections.iter().map(|info| (info.name, info.stored as u64)).collect();
+    let mut sections: Vec<(&str, u64)> =
+        sections.iter().map(|info| (info.name, info.stored as u64)).collect();
+    if let Some(chunks) = chunks {
+        // The header has an entry for them.
+        sections[0].1 += chunks.start - bytes.len() as u64;
+        sections.push(("chunked", chunks.end - chunks.start));
+    }
     let name = path.to_string_lossy();
-    let file = info::File { name: &name, bytes: bytes.len() as u64, sections: &sections };
+    let file = info::File { name: &name, bytes: length, sections: &sections };
     let mut out = output();
     finish(
         path,
@@ -163,7 +193,7 @@ pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> 
 }
 
 pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
-    let bytes = bytes(path)?;
+    let (Loaded { bytes, chunks, .. }, source) = loaded(path)?;
     let no = |why: &str| {
         // Who does not listen has the exit code.
         let _ = writeln!(output(), "no: {}", refrain_sites::plain(why));
@@ -184,6 +214,13 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
         }
         Err(error) => return no(&error.to_string()),
     };
+    if let Some(range) = chunks {
+        match Section::within(source, range).and_then(|mut section| section.check()) {
+            Ok(_) => {}
+            Err(chunks::Error::Io(error)) => return Err(not_read(path, &error)),
+            Err(error) => return no(&error.to_string()),
+        }
+    }
     let mut bar = Bar::new("reading");
     let report = verify::verify(&trace, &mut |done, all| bar.show(done, all));
     bar.clear();
@@ -196,7 +233,7 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
 /// What `run` says last.
 pub fn say_closing(out: &Path, shown: &Path) {
     match open(out) {
-        Ok(Opened { bytes, trace }) => say(&format!(
+        Ok(Opened { length, trace }) => say(&format!(
             "{}{}, {}, {} bytes -> {}{}",
             match info::chosen_ranks(&trace).count() as u64 {
                 all if all == u64::from(trace.meta.ranks) => String::new(),
@@ -204,7 +241,7 @@ pub fn say_closing(out: &Path, shown: &Path) {
             },
             plural(trace.meta.ranks.into(), "rank"),
             plural(info::calls(&trace.bundle), "call"),
-            thousands(bytes.len() as u64),
+            thousands(length),
             shown.display(),
             match (trace.meta.complete, info::in_vain(&trace)) {
                 (_, true) => "; the run had none of the ranks that were chosen",

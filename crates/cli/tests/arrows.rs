@@ -9,7 +9,7 @@ const ALLOWED: [(&str, &[&str]); 12] = [
     ("fold", &[]),
     ("model", &[]),
     ("mpi", &[]),
-    ("addresses", &[]),
+    ("addresses", &["fold"]),
     ("encode", &["model", "fold"]),
     ("tracefile", &["model", "fold"]),
     ("capture-mpi", &["model", "fold", "encode", "tracefile", "mpi"]),

@@ -32,6 +32,42 @@ fn the_programs_exit_code_is_passed_on() {
     run(&[plain.to_str().unwrap()]).check(2, "is it executable?");
 }
 
+/// A trace of which numbers are in chunks.
+fn chunked_trace() -> (Vec<u8>, usize) {
+    use refrain_tracefile::chunks::{Key, Settings, Writer};
+    let mut writer = Writer::new(Vec::new(), Settings { chunk: 500, ..Settings::default() });
+    let stream = writer.stream(Key { member: 0, lane: 1 }, refrain_fold::pack::Kind::TIME);
+    let times: Vec<i64> = (0..3000).map(|i: i64| i * 5000 + i * i % 97).collect();
+    writer.push(stream, &times).unwrap();
+    let chunks = writer.finish().unwrap();
+    let mut file = Vec::new();
+    refrain_tracefile::append(&small_trace(), std::io::Cursor::new(&chunks), &mut file).unwrap();
+    (file, chunks.len())
+}
+
+#[test]
+fn numbers_in_chunks_are_counted_and_checked() {
+    let place = Place::new("chunks");
+    let (file, length) = chunked_trace();
+    place.file("good.rfn", &file);
+    let info = place.refrain("info good.rfn");
+    let shown = format!("chunked {},{:03}", length / 1000, length % 1000);
+    assert!(info.check(0, "").out.contains(&shown), "{}", info.out);
+    place.refrain("verify good.rfn").check(0, "");
+    let mut bad = file.clone();
+    let at = file.len() - length / 2;
+    bad[at] ^= 1;
+    place.file("bad.rfn", &bad);
+    let verify = place.refrain("verify bad.rfn");
+    assert!(verify.check(1, "").out.contains("does not match its checksum"), "{}", verify.out);
+    // What is not in chunks is read all the same.
+    place.refrain("dump bad.rfn").check(0, "");
+    place.file("cut.rfn", &file[..at]);
+    let verify = place.refrain("verify cut.rfn");
+    assert!(verify.check(1, "").out.contains("end without their footer"), "{}", verify.out);
+    place.refrain("dump cut.rfn").check(0, "the file is cut short");
+}
+
 #[test]
 fn the_closing_line() {
     let place = Place::new("closing");

@@ -12,6 +12,7 @@
 //! assert_eq!(decode(&encode(&numbers), numbers.len()).unwrap(), numbers);
 //! ```
 
+pub mod bins;
 mod plan;
 mod range;
 

@@ -16,6 +16,7 @@ pub mod bundle;
 pub mod entropy;
 pub mod grammar;
 pub mod loops;
+pub mod pack;
 pub mod ranks;
 pub mod stream;
 

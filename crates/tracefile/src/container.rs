@@ -20,6 +20,8 @@ pub enum Kind {
     Sites = 10,
     /// Side lanes; only where there are any, and optional: a reader may do without.
     Sides = 14,
+    /// Numbers in chunks, which are read by themselves; only where there are any.
+    Chunked = 16,
 }
 
 /// Those that every file has, in the order in which they are written: each may be read with the help of those before.
@@ -38,9 +40,17 @@ impl Kind {
             Kind::Blocks => "blocks",
             Kind::Sites => "sites",
             Kind::Sides => "sides",
+            Kind::Chunked => "chunked",
         }
     }
 }
+
+/// Where the number of sections stands.
+const SECTIONS: usize = 6;
+/// Bytes of a checksum.
+const CRC: usize = 4;
+/// No header is longer: what comes before the directory, 255 entries, and a checksum.
+pub const LONGEST_HEADER: usize = 16 + 255 * 15 + CRC;
 
 /// Flags of the header.
 pub const COMPLETE: u8 = 1;
@@ -76,7 +86,7 @@ pub struct Header {
     pub entries: Vec<Entry>,
 }
 
-fn number(out: &mut Vec<u8>, mut value: u64) {
+pub fn number(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -145,8 +155,8 @@ impl Scan<'_> {
     }
 }
 
-/// Reads the header and holds every checksum against the bytes. From here on the sections are what was written.
-pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
+/// The header from a file's first bytes, and where the directory ends: its checksum follows. Sections need not be there.
+pub fn directory(bytes: &[u8]) -> Result<(Header, usize), Error> {
     let mark = bytes.len().min(MAGIC.len());
     if bytes.is_empty() || bytes[..mark] != MAGIC[..mark] {
         return Err(Error::Foreign { len: bytes.len() });
@@ -187,25 +197,62 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
         at = at.saturating_add(entry.end);
         entry.end = at;
     }
+    Ok((Header { flags, plain_len: plain_len.unwrap_or(0), entries }, end))
+}
+
+/// Reads the header and holds every checksum against the bytes. From here on the sections are what was written.
+pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
+    let (header, end) = directory(bytes)?;
+    let first = end + CRC;
+    let at = header.entries.last().map_or(first, |entry| entry.end);
     if at > bytes.len() {
         return Err(Error::Truncated { len: bytes.len(), need: at });
     }
     if at < bytes.len() {
         return Err(Error::Trailing { start: at, end: bytes.len() });
     }
-    for entry in &entries {
+    for entry in &header.entries {
         if crc32(&bytes[entry.start..entry.end]) != entry.crc {
             return Err(Error::Damaged { section: entry.name(), start: entry.start, end: entry.end });
         }
     }
-    let header = Header { flags, plain_len: plain_len.unwrap_or(0), entries };
-    header.check(scan.at)?;
+    header.check(first)?;
     Ok(header)
+}
+
+/// The beginning of a file, to where its chunks follow: a trace without chunks, and what they are.
+pub fn with_chunks(trace: &[u8], len: u64, crc: u32) -> Result<Vec<u8>, Error> {
+    let (_, end) = directory(trace)?;
+    let mut head = trace[..end].to_vec();
+    head[SECTIONS] += 1;
+    head.push(Kind::Chunked as u8 | OPTIONAL);
+    number(&mut head, len);
+    head.extend(crc.to_le_bytes());
+    Ok(reseal(head, &trace[end + CRC..]))
+}
+
+/// The trace that a file's beginning would be without the chunks that follow it.
+pub fn without_chunks(beginning: &[u8]) -> Result<Vec<u8>, Error> {
+    let (header, end) = directory(beginning)?;
+    let mut entry = vec![0];
+    let chunks = header.entries.last().filter(|entry| entry.known() == Some(Kind::Chunked));
+    let Some(chunks) = chunks else { return Ok(beginning.to_vec()) };
+    number(&mut entry, (chunks.end - chunks.start) as u64);
+    let mut head = beginning[..end - entry.len() - CRC].to_vec();
+    head[SECTIONS] -= 1;
+    Ok(reseal(head, &beginning[end + CRC..]))
+}
+
+fn reseal(mut head: Vec<u8>, rest: &[u8]) -> Vec<u8> {
+    let crc = crc32(&head);
+    head.extend(crc.to_le_bytes());
+    head.extend_from_slice(rest);
+    head
 }
 
 impl Entry {
     pub fn known(&self) -> Option<Kind> {
-        let mut kinds = KINDS.into_iter().chain([Kind::Blocks, Kind::Sites, Kind::Sides]);
+        let mut kinds = KINDS.into_iter().chain([Kind::Blocks, Kind::Sites, Kind::Sides, Kind::Chunked]);
         kinds.find(|&kind| kind as u8 == self.kind && self.version == 1)
     }
 
@@ -215,6 +262,10 @@ impl Entry {
 }
 
 impl Header {
+    pub fn chunks(&self) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.known() == Some(Kind::Chunked))
+    }
+
     pub fn blocks(&self) -> Option<&Entry> {
         self.entries.iter().find(|entry| entry.known() == Some(Kind::Blocks))
     }
@@ -237,14 +288,15 @@ impl Header {
         if let Some(missing) = KINDS.iter().find(|kind| !known.contains(kind)) {
             return Err(Error::Missing { section: missing.name() });
         }
-        let without_sides = known.strip_suffix(&[Kind::Sides]).unwrap_or(&known);
-        let rest = without_sides.strip_prefix(&KINDS);
+        let known = known.strip_suffix(&[Kind::Chunked]).unwrap_or(&known);
+        let known = known.strip_suffix(&[Kind::Sides]).unwrap_or(known);
+        let rest = known.strip_prefix(&KINDS);
         let ordered = [&[][..], &[Kind::Sites], &[Kind::Blocks], &[Kind::Sites, Kind::Blocks]];
         if !rest.is_some_and(|rest| ordered.contains(&rest)) {
             return Err(malformed("its sections are out of order"));
         }
-        let apart = |entry: &Entry| matches!(entry.known(), Some(Kind::Blocks | Kind::Sides));
-        if self.entries.iter().any(|entry| apart(entry) && entry.packed) {
+        let apart = |entry: &&Entry| matches!(entry.known(), Some(Kind::Blocks | Kind::Sides | Kind::Chunked));
+        if self.entries.iter().filter(apart).any(|entry| entry.packed) {
             return Err(malformed("its blocks are packed twice"));
         }
         let packed = self.entries.iter().filter(|e| e.packed);

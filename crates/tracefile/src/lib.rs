@@ -9,12 +9,14 @@
 //! assert_eq!(read(&write(&trace)).unwrap(), trace);
 //! ```
 
+pub mod chunks;
 pub mod claim;
 mod container;
 mod crc;
 mod disk;
 mod error;
 mod get;
+mod load;
 mod model;
 mod pack;
 pub mod part;
@@ -33,6 +35,7 @@ use token::{Put, Token};
 
 pub use disk::{End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, save, save_as, target};
 pub use error::Error;
+pub use load::{Loaded, append, load};
 
 pub const MAGIC: [u8; 4] = *b"\x93RFN";
 pub const FORMAT_VERSION: u8 = 1;
@@ -192,7 +195,7 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         Kind::Tallies => sections::tallies::write(&mut put, bundle),
         Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
         // Not made of tokens alone.
-        Kind::Blocks | Kind::Sides => {}
+        Kind::Blocks | Kind::Sides | Kind::Chunked => {}
     }
     put.tokens
 }
@@ -263,10 +266,11 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
         };
         let skipped = |kind| !all && kind == Kind::Tallies && !(sites && entry.packed);
         valid |= entry.known() == Some(Kind::Tallies) && !skipped(Kind::Tallies);
+        let tokens = |kind: &Kind| !matches!(kind, Kind::Blocks | Kind::Sides | Kind::Chunked);
         if entry.known() == Some(Kind::Sides) {
-            let sides = sections::sides::read(&bytes[entry.start..entry.end], &mut trace.bundle);
-            sides.map_err(|bad| malformed(bad.0))?;
-        } else if let Some(kind) = entry.known().filter(|&kind| kind != Kind::Blocks && !skipped(kind)) {
+            let stored = &bytes[entry.start..entry.end];
+            sections::sides::read(stored, &mut trace.bundle, &mut checks, depth).map_err(|bad| malformed(bad.0))?;
+        } else if let Some(kind) = entry.known().filter(tokens).filter(|&kind| !skipped(kind)) {
             read_section(&mut trace, kind, get, &mut blocks, depth, &mut checks)
                 .map_err(|bad| malformed(bad.0))?;
             if !entry.packed && get.left() > 0 {
@@ -274,8 +278,7 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
             }
         }
         let read = before - get.left();
-        let apart = matches!(entry.known(), None | Some(Kind::Blocks | Kind::Sides));
-        let raw = if apart { stored } else { read };
+        let raw = if entry.known().as_ref().is_some_and(tokens) { read } else { stored };
         infos.push(SectionInfo { name: entry.name(), offset: entry.start, stored, raw });
     }
     let whole = |what: String| Error::Malformed { section: "ranks", start: first, end: bytes.len(), what };
@@ -325,7 +328,7 @@ fn read_section(
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
         }
-        Kind::Blocks | Kind::Sides => {}
+        Kind::Blocks | Kind::Sides | Kind::Chunked => {}
         Kind::Tallies => {
             bundle.validate_within(checks, depth).map_err(|error| Bad(error.to_string()))?;
             sections::tallies::read(get, bundle)?;

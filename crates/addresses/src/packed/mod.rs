@@ -1,12 +1,12 @@
 //! Refrain's own packed form: references guessed from those before them, what is left in columns that zstd packs, in blocks
 //! that are checked one by one, with an index at the end. ADDRESSES.md has the bytes.
 
-mod columns;
+pub(crate) mod columns;
 mod decode;
 mod encode;
 mod index;
-mod model;
-mod streams;
+pub(crate) mod model;
+pub(crate) mod streams;
 mod tables;
 
 use crate::Fields;

@@ -23,12 +23,12 @@ pub(crate) struct Packer {
 }
 
 impl Packer {
-    fn new(level: Option<u32>) -> Packer {
+    pub(crate) fn new(level: Option<u32>) -> Packer {
         Packer { level: level.unwrap_or(LEVEL), encoders: Default::default() }
     }
 
     /// `first`: nothing from before is needed to unpack it.
-    fn pack(&mut self, filling: &Filling, first: bool) -> io::Result<Vec<u8>> {
+    pub(crate) fn pack(&mut self, filling: &Filling, first: bool) -> io::Result<Vec<u8>> {
         let mut packed = Vec::new();
         for (at, column) in filling.columns.iter().enumerate() {
             if let Some(encoder) = self.encoders[at].as_mut().filter(|_| first) {

@@ -3,7 +3,7 @@
 use super::{bits, unzigzag, zigzag};
 
 /// Longest distance at which a number is compared with an earlier one.
-const LONGEST_LAG: usize = 64;
+pub const LONGEST_LAG: usize = 64;
 /// How many numbers are looked at to find that distance.
 const SAMPLE: usize = 256;
 /// The most numbers with a place in the list.
@@ -173,7 +173,7 @@ fn unguessed(values: &[i64]) -> Option<(Vec<usize>, bool)> {
 }
 
 /// The distance at which numbers are nearest to each other.
-fn best_lag(values: &[i64], rest: &[usize]) -> Option<usize> {
+pub fn best_lag(values: &[i64], rest: &[usize]) -> Option<usize> {
     let sample = &rest[..rest.len().min(SAMPLE)];
     let apart = |&lag: &usize| -> u64 {
         let (mut sum, mut before) = (0, 0);
@@ -191,7 +191,7 @@ fn best_lag(values: &[i64], rest: &[usize]) -> Option<usize> {
 }
 
 /// Bits, times 2^16, of telling apart that many of each.
-fn entropy(counts: &[u32]) -> u64 {
+pub fn entropy(counts: &[u32]) -> u64 {
     let total: u64 = counts.iter().map(|&n| u64::from(n)).sum();
     let parts: u64 = counts.iter().map(|&n| u64::from(n) * lg(n.into())).sum();
     (total * lg(total)).saturating_sub(parts)

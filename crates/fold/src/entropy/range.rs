@@ -95,6 +95,15 @@ impl Encoder {
         }
     }
 
+    /// A choice whose part of the range is `share` of 2^scale, behind `low` of others.
+    #[inline]
+    pub fn share(&mut self, low: u32, share: u32, scale: u32) {
+        self.range >>= scale;
+        self.raise(self.range * u64::from(low));
+        self.range *= u64::from(share);
+        self.settle();
+    }
+
     /// As few bytes as lead a decoder, which reads zeros after the end, into the range that is left.
     pub fn finish(mut self) -> Vec<u8> {
         for kept in 0..8 {
@@ -166,6 +175,20 @@ impl<'a> Decoder<'a> {
             self.shift();
             self.range <<= 8;
         }
+    }
+
+    /// Where of 2^scale a choice points; [`share`](Decoder::share) says next which one it was.
+    #[inline]
+    pub fn target(&mut self, scale: u32) -> u64 {
+        self.range >>= scale;
+        (self.code / self.range).min((1 << scale) - 1)
+    }
+
+    #[inline]
+    pub fn share(&mut self, low: u32, share: u32) {
+        self.code = self.code.wrapping_sub(self.range * u64::from(low));
+        self.range *= u64::from(share);
+        self.settle();
     }
 
     /// Whether there were more bytes than were needed. (Fewer may be there: an encoder leaves zeros at the end out.)

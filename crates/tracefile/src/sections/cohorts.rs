@@ -219,7 +219,7 @@ pub fn write_sides(put: &mut Put, bundle: &Bundle) {
     }
 }
 
-pub fn read_sides(get: &mut Get, bundle: &mut Bundle) -> Result<(), Bad> {
+pub fn read_sides(get: &mut Get, bundle: &mut Bundle, checks: &mut Checks) -> Result<(), Bad> {
     let symbols: Vec<usize> = bundle.structures.iter().map(|s| s.symbols().len()).collect();
     let mut past = Past::default();
     for cohort in &mut bundle.cohorts {
@@ -233,7 +233,9 @@ pub fn read_sides(get: &mut Get, bundle: &mut Bundle) -> Result<(), Bad> {
                     0 => None,
                     _ => Some(match read_stream(get, &mut past, place)? {
                         Some(stream) => Lane::same(stream),
-                        None => Lane::Varied(read_variants(get, &mut past, place, &cohort.ranks, false)?),
+                        None => {
+                            Lane::Varied(read_variants(get, &mut past, place, &cohort.ranks, false, checks)?)
+                        }
                     }),
                 });
             }

@@ -2,7 +2,8 @@
 //!
 //! It stands alone, so that a reader may pass over it: plain tokens behind their length, then the bytes of packed numbers.
 
-use refrain_fold::bundle::Bundle;
+use refrain_fold::bundle::{Bundle, Depth};
+use refrain_fold::ranks::Checks;
 
 use crate::get::{Bad, Get};
 use crate::sections::{cohorts, streams};
@@ -26,7 +27,7 @@ pub fn write(bundle: &Bundle) -> Option<Vec<u8>> {
 }
 
 /// The rest of the bundle has been read.
-pub fn read(bytes: &[u8], bundle: &mut Bundle) -> Result<(), Bad> {
+pub fn read(bytes: &[u8], bundle: &mut Bundle, checks: &mut Checks, depth: Depth) -> Result<(), Bad> {
     let mut get = Get::plain(bytes);
     let length: usize = get.small(Field::Count, 0)?;
     let body = &bytes[bytes.len() - get.left()..];
@@ -34,9 +35,9 @@ pub fn read(bytes: &[u8], bundle: &mut Bundle) -> Result<(), Bad> {
         body.split_at_checked(length).ok_or_else(|| Bad::new("it is shorter than announced"))?;
     let mut get = Get::plain(tokens);
     bundle.streams.extend(streams::read_rest(&mut get, packed)?);
-    cohorts::read_sides(&mut get, bundle)?;
+    cohorts::read_sides(&mut get, bundle, checks)?;
     if get.left() > 0 {
         return Err(Bad::new("it goes on after its end"));
     }
-    bundle.validate().map_err(|error| Bad(error.to_string()))
+    bundle.validate_within(checks, depth).map_err(|error| Bad(error.to_string()))
 }

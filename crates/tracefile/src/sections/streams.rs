@@ -190,6 +190,34 @@ fn write_one(put: &mut Put, stream: &Stream, hint: u64, known: u64) {
     }
 }
 
+/// A stream by itself, plainly; none if it has packed numbers.
+pub fn alone(stream: &Stream) -> Option<Vec<u8>> {
+    (!has_packed(stream)).then(|| {
+        let mut put = Put::default();
+        write_one(&mut put, &normal(stream), 0, KNOWN_WITH_BLOCKS);
+        crate::plain(&put.tokens)
+    })
+}
+
+fn has_packed(stream: &Stream) -> bool {
+    stream.blocks.iter().any(|block| match block {
+        Block::Packed { .. } => true,
+        Block::Running { steps, .. } => has_packed(steps),
+        Block::Rows { rows, .. } => has_packed(&rows.starts) || has_packed(&rows.counts),
+    })
+}
+
+/// The same back, validated.
+pub fn from_alone(bytes: &[u8]) -> Result<Stream, Bad> {
+    let mut get = Get::plain(bytes);
+    let stream = read_one(&mut get, 0, &mut Some(&[]), 0)?;
+    if get.left() > 0 {
+        return Err(Bad::new("a stream goes on after its end"));
+    }
+    stream.validate().map_err(|error| Bad(error.to_string()))?;
+    Ok(stream)
+}
+
 /// Blocks are made of streams that have no deep nest of blocks.
 fn read_one(get: &mut Get, hint: u64, packed: &mut Option<&[u8]>, depth: usize) -> Result<Stream, Bad> {
     let known = known(packed.is_some());

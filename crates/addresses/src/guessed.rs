@@ -1,0 +1,143 @@
+//! Addresses by themselves, as a method of packing numbers: the model that guesses references, on one column of them.
+//!
+//! Wherever numbers of the kind `ADDRESS` are packed, this stands beside the shapes and bins of `fold`, and what is
+//! shortest is kept.
+//!
+//! ```
+//! use refrain_addresses::Guessed;
+//! use refrain_fold::pack::{Kind, Methods, number};
+//! // A list that is walked again and again: no stride, but each node follows the same one.
+//! let nodes: Vec<i64> = (0..5000i64).map(|i| 0x5555_0000 + i * i % 7919 * 48).collect();
+//! let walks = nodes.repeat(8);
+//! let mut methods = Methods::quick().with(Guessed::new());
+//! let (method, bytes) = methods.pack(Kind::ADDRESS, &walks);
+//! assert_eq!(method, number::GUESSED);
+//! let mut again = Vec::new();
+//! methods.unpack(method, &bytes, walks.len(), &mut again).unwrap();
+//! assert_eq!(again, walks);
+//! ```
+
+use refrain_fold::pack::{Damaged, Kind, Method, number};
+
+use crate::packed::columns::{Filling, Taking};
+use crate::packed::model::Model;
+use crate::packed::streams::{Packer, Unpacker};
+use crate::{Fields, Reference};
+
+/// More numbers than this are not one piece.
+const MOST: usize = 1 << 20;
+
+/// Packs addresses that follow others as before, whatever the distance.
+#[derive(Default)]
+pub struct Guessed {
+    /// Made when first needed: it takes some megabytes.
+    model: Option<Box<Model>>,
+    filling: Filling,
+    taking: Taking,
+    unpacker: Unpacker,
+    packer: Option<Packer>,
+}
+
+impl Guessed {
+    pub fn new() -> Guessed {
+        Guessed::default()
+    }
+}
+
+/// A model that knows nothing.
+fn fresh(model: &mut Option<Box<Model>>) -> &mut Model {
+    match model {
+        Some(model) => {
+            model.forget();
+            model
+        }
+        none => none.insert(Box::new(Model::new(Fields::NONE))),
+    }
+}
+
+impl Method for Guessed {
+    fn number(&self) -> u8 {
+        number::GUESSED
+    }
+
+    fn pack(&mut self, kind: Kind, numbers: &[i64], _: usize) -> Option<Vec<u8>> {
+        if kind != Kind::ADDRESS || numbers.len() > MOST {
+            return None;
+        }
+        let model = fresh(&mut self.model);
+        self.filling.clear();
+        for &number in numbers {
+            model.code(&mut self.filling, &mut Reference { address: number as u64, ..Reference::default() });
+        }
+        self.packer.get_or_insert_with(|| Packer::new(None)).pack(&self.filling, true).ok()
+    }
+
+    fn unpack(&mut self, bytes: &[u8], count: usize, into: &mut Vec<i64>) -> Result<(), Damaged> {
+        let references = u32::try_from(count).ok().filter(|&count| count as usize <= MOST).ok_or(Damaged)?;
+        if !self.unpacker.unpack(bytes, true, references, &mut self.taking) {
+            return Err(Damaged);
+        }
+        let model = fresh(&mut self.model);
+        for _ in 0..count {
+            let mut reference = Reference::default();
+            model.code(&mut self.taking, &mut reference);
+            // No writer has another kind.
+            if reference.kind != 0 || self.taking.lacking {
+                return Err(Damaged);
+            }
+            into.push(reference.address as i64);
+        }
+        if self.taking.spent() { Ok(()) } else { Err(Damaged) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_fold::pack::Methods;
+
+    fn walks(round: i64) -> Vec<i64> {
+        (0..3000 * round).map(|i| 0x7fff_0000_0000 + (i % 3000) * (i % 3000) % 2003 * 40 + i / 3000).collect()
+    }
+
+    #[test]
+    fn addresses_come_back_and_one_piece_needs_no_other() {
+        let mut guessed = Guessed::new();
+        for numbers in [walks(5), vec![], vec![-1, i64::MIN, 0, i64::MAX], walks(2)] {
+            let bytes = guessed.pack(Kind::ADDRESS, &numbers, usize::MAX).unwrap();
+            let mut again = Vec::new();
+            Guessed::new().unpack(&bytes, numbers.len(), &mut again).unwrap();
+            assert_eq!(again, numbers);
+        }
+        assert!(guessed.pack(Kind::TIME, &walks(1), usize::MAX).is_none());
+    }
+
+    #[test]
+    fn the_better_is_kept_for_each_stretch() {
+        let mut methods = Methods::quick().with(Guessed::new());
+        let list: Vec<i64> = walks(1).repeat(4);
+        assert_eq!(methods.pack(Kind::ADDRESS, &list).0, number::GUESSED);
+        let mut state = 1u64;
+        let random: Vec<i64> = (0..4000)
+            .map(|_| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (0x1000_0000 + (state >> 40)) as i64
+            })
+            .collect();
+        assert_eq!(methods.pack(Kind::ADDRESS, &random).0, number::BINS);
+    }
+
+    #[test]
+    fn damaged_bytes_give_an_error_or_numbers() {
+        let numbers = walks(1);
+        let mut guessed = Guessed::new();
+        let good = guessed.pack(Kind::ADDRESS, &numbers, usize::MAX).unwrap();
+        for at in (0..good.len()).step_by(7) {
+            let mut bytes = good.clone();
+            bytes[at] ^= 0x41;
+            let mut into = Vec::new();
+            let _ = guessed.unpack(&bytes, numbers.len(), &mut into);
+            assert!(into.len() <= numbers.len());
+        }
+    }
+}

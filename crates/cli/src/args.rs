@@ -236,7 +236,7 @@ the structures, and for each kind of ranks which structure and which streams are
 
   stream 1 terms 0:4:3 7 shape r1x2 t1 | t0   0 4 8 twice, then 7 for ever
   structure 0 loops l2 e0 e1                  a loop of two nodes: symbols 0 and 1
-  cohort thread 0 ranks 0x4:1 ...             ranks 0 to 3: from 0, four, one apart
+  cohort members 0x4:1 ...                    0 to 3 (thread * ranks + rank): from 0, four, one apart
     lane 1                                    all of them have stream 1 here
 
 Lanes are the times of each node of a structure of loops, then the numbers of each of its symbols.")]

@@ -319,7 +319,7 @@ fn loops_that_are_nested_without_end() {
     let clock = "symbol 0 lanes 0 stack - time 1 1 1 bytes 850200";
     let written = format!(
         "refrain-text 1\nranks 1\n{clock}\nstream 0 terms 1 shape t0\nstructure 0 loops{nodes} e0\n\
-         cohort thread 0 ranks 0 structure 0 digest 0\n{}",
+         cohort members 0 structure 0 digest 0\n{}",
         "lane 0\n".repeat(DEPTH + 1)
     );
     let trace = refrain_views::written::read(&written).unwrap();

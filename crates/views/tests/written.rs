@@ -110,7 +110,7 @@ fn texts_that_are_no_traces() {
     assert!(why("refrain-text 1\nranks 2 3\n").contains("`3` is one word too many"));
     assert!(why("refrain-text 1\nlane 0\n").contains("belongs to a cohort"));
     assert!(
-        why("refrain-text 1\nranks 1\ncohort thread 0 ranks 0 structure 3 digest 0\n")
+        why("refrain-text 1\nranks 1\ncohort members 0 structure 3 digest 0\n")
             .contains("structure 3")
     );
     // Lines that are lost or words that are changed are noticed or harmless, never more.

@@ -239,19 +239,9 @@ impl Folder {
         if let Some(look) = self.core.look().filter(|look| look.growing || look.changing) {
             let all = self.core.all();
             let numbers = all.as_deref().unwrap_or(self.core.recent());
-            if let Some(running) = Running::of(numbers).filter(|running| running.steps.cost() * 2 < look.cost)
-            {
-                if all.is_some() {
-                    self.core = Core::default();
-                    self.mode = Mode::Running(Box::new(running));
-                } else {
-                    self.core.rest();
-                    self.mode = Mode::Running(Box::default());
-                }
-                return;
-            }
-            let rows = look.growing.then(|| Open::of(numbers, self.level)).flatten();
-            if let Some(rows) = rows.filter(|rows| rows.is_worth(look.cost)) {
+            let running = Running::of(numbers).filter(|running| running.steps.cost() * 2 < look.cost);
+            let most = running.as_ref().map_or(look.cost, |running| running.steps.cost());
+            if let Some(rows) = Open::of(numbers, self.level).filter(|rows| rows.is_worth(most)) {
                 if all.is_some() {
                     self.core = Core::default();
                     self.mode = Mode::Rows(Box::new(rows));
@@ -259,6 +249,16 @@ impl Folder {
                     let next = Open::new(rows.step, self.level);
                     self.core.rest();
                     self.mode = Mode::Rows(Box::new(next));
+                }
+                return;
+            }
+            if let Some(running) = running {
+                if all.is_some() {
+                    self.core = Core::default();
+                    self.mode = Mode::Running(Box::new(running));
+                } else {
+                    self.core.rest();
+                    self.mode = Mode::Running(Box::default());
                 }
                 return;
             }

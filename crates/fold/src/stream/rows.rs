@@ -53,8 +53,8 @@ impl Open {
         let mut value = 0i64;
         for (step, count) in steps {
             if step == open.step && open.run > 0 {
-                open.last = value.wrapping_add(step.wrapping_mul(count as i64));
-                value = open.last;
+                value = value.checked_add(i64::try_from(count).ok()?.checked_mul(step)?)?;
+                open.last = value;
                 open.run = open.run.saturating_add(count);
                 open.count = open.count.saturating_add(count);
                 continue;
@@ -119,7 +119,7 @@ impl Open {
 
     /// What the beginnings and lengths have taken up so far is little.
     pub fn is_small(&self) -> bool {
-        self.rows < MOST_ROWS - 1 && self.size() < 64 + self.rows as usize / 64
+        self.rows < MOST_ROWS - 1 && self.size() < 64 + self.rows as usize / 4
     }
 
     /// What they take up, roughly in items.
@@ -245,7 +245,8 @@ impl<'a> Walk<'a> {
         }
         let value = self.next;
         self.left -= 1;
-        self.next = value.wrapping_add(self.step);
+        // What was recorded never leaves i64; beyond it a row stays at the end.
+        self.next = value.saturating_add(self.step);
         Some(value)
     }
 }

@@ -15,7 +15,7 @@
 //!   block packed 17 3 99                     or just numbers
 //! structure 0 loops l2 e0 e1                 a loop with two nodes in it: symbols 0 and 1
 //! structure 1 rules e0 r1x9 | e1x2 e2        a grammar
-//! cohort thread 0 ranks 0x4:1 structure 0 digest 00f1...    ranks 0 to 3; 0x2:8x4:1 is 0-3,8-11
+//! cohort members 0x4:1 structure 0 digest 00f1...    threads * ranks + rank: 0 to 3; 0x2:8x4:1 is 0-3,8-11
 //!   lane 0                                   the stream of all ranks: the times of each node, then the symbols' lanes
 //!   lane by-rank                             or variants: ranks, their stream, and its numbers that depend on the rank
 //!     variant ranks 0x4:1 stream 1 number 0 0=7x4:1:1       in place 0 rank 0 has 7, rank 1 has 8 ...

@@ -244,8 +244,11 @@ fn cost(residuals: impl Iterator<Item = u64>) -> u64 {
     entropy(&counts) + (plain << 16)
 }
 
+/// Bins that are used, in order, and how many fall into each.
+type Counts = Vec<(usize, u32)>;
+
 /// How many fall into each of the finest bins, of those that are used, in order.
-fn count(residuals: &[u64]) -> Vec<(usize, u32)> {
+fn count(residuals: &[u64]) -> Counts {
     let of = |&residual: &u64| bin(residual, FINEST).0;
     // A table for few would cost more than to sort them.
     if residuals.len() < bins(FINEST) / 8 {
@@ -259,10 +262,10 @@ fn count(residuals: &[u64]) -> Vec<(usize, u32)> {
 }
 
 /// Joins bins until telling their counts costs no more than it saves. The counts are of the finest bins.
-fn coarsen(mut counts: Vec<(usize, u32)>) -> (u32, Vec<(usize, u32)>) {
+fn coarsen(mut counts: Counts) -> (u32, Counts) {
     /// Bits to tell of one bin that it is used, and its count.
     const BIN: u64 = 12 << 16;
-    let mut best: Option<(u64, u32, Vec<(usize, u32)>)> = None;
+    let mut best: Option<(u64, u32, Counts)> = None;
     for fine in (0..=FINEST).rev() {
         let plain: u64 =
             counts.iter().map(|&(bin, count)| u64::from(count) * u64::from(start(bin, fine).1)).sum();

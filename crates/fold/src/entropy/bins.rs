@@ -87,10 +87,8 @@ pub fn encode(values: &[i64]) -> Vec<u8> {
     };
     // With distances from earlier numbers the first is told as it is.
     let told = usize::from(plan.lag > 0);
-    let mut counts = vec![0u32; bins(FINEST)];
     let residuals: Vec<u64> = (told..values.len()).map(|i| residual(&plan, i)).collect();
-    residuals.iter().for_each(|&residual| counts[bin(residual, FINEST).0] += 1);
-    let (fine, counts) = coarsen(counts);
+    let (fine, counts) = coarsen(count(&residuals));
     plan.fine = fine;
     let shares = shares(&counts, residuals.len());
     code_plan(&mut encoder, &plan);
@@ -98,15 +96,17 @@ pub fn encode(values: &[i64]) -> Vec<u8> {
         plain_number(&mut encoder, zigzag(first));
     }
     code_shares(&mut encoder, &shares, bins(fine));
-    let mut places = vec![(0u32, 0u32); counts.len()];
+    // By bin, from the first that is used.
+    let least = shares.first().map_or(0, |share| share.0);
+    let mut places = vec![(0u32, 0u32); shares.last().map_or(0, |share| share.0 + 1 - least)];
     let mut low = 0;
     for &(bin, share) in &shares {
-        places[bin] = (low, share);
+        places[bin - least] = (low, share);
         low += share;
     }
     for residual in residuals {
         let (bin, below) = bin(residual, fine);
-        let (low, share) = places[bin];
+        let (low, share) = places[bin - least];
         encoder.share(low, share, SCALE);
         rest(&mut encoder, residual, below);
     }
@@ -244,42 +244,56 @@ fn cost(residuals: impl Iterator<Item = u64>) -> u64 {
     entropy(&counts) + (plain << 16)
 }
 
+/// Bins that are used, in order, and how many fall into each.
+type Counts = Vec<(usize, u32)>;
+
+/// How many fall into each of the finest bins, of those that are used, in order.
+fn count(residuals: &[u64]) -> Counts {
+    let of = |&residual: &u64| bin(residual, FINEST).0;
+    // A table for few would cost more than to sort them.
+    if residuals.len() < bins(FINEST) / 8 {
+        let mut sorted: Vec<usize> = residuals.iter().map(of).collect();
+        sorted.sort_unstable();
+        return sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len() as u32)).collect();
+    }
+    let mut counts = vec![0u32; bins(FINEST)];
+    residuals.iter().for_each(|residual| counts[of(residual)] += 1);
+    counts.into_iter().enumerate().filter(|&(_, count)| count > 0).collect()
+}
+
 /// Joins bins until telling their counts costs no more than it saves. The counts are of the finest bins.
-fn coarsen(mut counts: Vec<u32>) -> (u32, Vec<u32>) {
+fn coarsen(mut counts: Counts) -> (u32, Counts) {
     /// Bits to tell of one bin that it is used, and its count.
     const BIN: u64 = 12 << 16;
-    let mut best: Option<(u64, u32, Vec<u32>)> = None;
-    let mut fine = FINEST;
-    loop {
-        let used = counts.iter().filter(|&&count| count > 0).count();
-        let plain: u64 = counts
-            .iter()
-            .enumerate()
-            .filter(|&(_, &count)| count > 0)
-            .map(|(bin, &count)| u64::from(count) * u64::from(start(bin, fine).1))
-            .sum();
-        let cost = entropy(&counts) + (plain << 16) + used as u64 * BIN;
-        if used <= MOST_BINS && best.as_ref().is_none_or(|best| cost < best.0) {
+    let mut best: Option<(u64, u32, Counts)> = None;
+    for fine in (0..=FINEST).rev() {
+        let plain: u64 =
+            counts.iter().map(|&(bin, count)| u64::from(count) * u64::from(start(bin, fine).1)).sum();
+        let alone: Vec<u32> = counts.iter().map(|&(_, count)| count).collect();
+        let cost = entropy(&alone) + (plain << 16) + counts.len() as u64 * BIN;
+        if counts.len() <= MOST_BINS && best.as_ref().is_none_or(|best| cost < best.0) {
             best = Some((cost, fine, counts.clone()));
         }
-        if fine == 0 {
-            break;
+        if fine > 0 {
+            counts.iter_mut().for_each(|(at, _)| *at = bin(start(*at, fine).0, fine - 1).0);
+            // Bins that have become one stand side by side.
+            counts.dedup_by(|next, kept| {
+                let same = next.0 == kept.0;
+                kept.1 += if same { next.1 } else { 0 };
+                same
+            });
         }
-        let mut coarser = vec![0; bins(fine - 1)];
-        for (at, &count) in counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
-            coarser[bin(start(at, fine).0, fine - 1).0] += count;
-        }
-        (counts, fine) = (coarser, fine - 1);
     }
     // The coarsest are few enough.
     best.map_or((0, counts), |(_, fine, counts)| (fine, counts))
 }
 
-/// The counts as parts of the scale: those that are used, none without a part.
-fn shares(counts: &[u32], total: usize) -> Vec<(usize, u32)> {
-    let used = counts.iter().enumerate().filter(|&(_, &count)| count > 0);
-    let mut shares: Vec<(usize, u32)> =
-        used.map(|(bin, &count)| (bin, ((u64::from(count) << SCALE) / total as u64).max(1) as u32)).collect();
+/// The counts as parts of the scale, none without a part.
+fn shares(counts: &[(usize, u32)], total: usize) -> Vec<(usize, u32)> {
+    let mut shares: Vec<(usize, u32)> = counts
+        .iter()
+        .map(|&(bin, count)| (bin, ((u64::from(count) << SCALE) / total as u64).max(1) as u32))
+        .collect();
     let sum: u32 = shares.iter().map(|share| share.1).sum();
     let mut left = (1i64 << SCALE) - i64::from(sum);
     // What rounding left over or took too much goes to the largest, which notice it least.

@@ -175,7 +175,7 @@ fn memory_stays_where_it_is() {
 
 #[test]
 fn offsets_by_tag() {
-    let rules = Rules { heap_moves: true, tag_is_offset: true };
+    let rules = Rules { heap_moves: true, tag_is_offset: true, ..Rules::default() };
     let call = |send: &str, receive: &str| {
         lines(&format!("Sendrecv {{\"sendbuf\":\"{send}\",\"sendtag\":16,\"recvbuf\":\"{receive}\"}}"))
     };
@@ -193,4 +193,24 @@ fn members_agree_on_a_communicator() {
     communicators_agree(&[rank("world.0"), rank("world.0"), rank("MPI_COMM_NULL")]).unwrap();
     let found = communicators_agree(&[rank("world.0"), rank("world.1")]).unwrap_err();
     assert_eq!(found, "communicator 1 of world is world.0 on rank 0, world.1 on rank 1");
+}
+
+/// Of a persistent send that is not started the whole status is defined: it is empty.
+#[test]
+fn statuses_of_inactive_requests() {
+    let empty = r#""status":{"source":"MPI_ANY_SOURCE","tag":"MPI_ANY_TAG","bytes":0,"cancelled":false}"#;
+    let told = empty.replace("false", "false,\"error\":null");
+    let nothing = r#""status":{"source":null,"tag":null,"bytes":null,"cancelled":false,"error":null}"#;
+    let made = |id: &str| format!("Send_init {{\"request\":{id}}}\n");
+    let start = |id: &str| format!("Start {{\"request\":{id}}}\n");
+    let wait = |id: &str, status: &str| format!("Wait {{\"request\":{id},{status}}}\n");
+    let (w, d) = ("\"req:0@7\"", "\"request#0\"");
+    let lines = |id: &str, first: &str, second: &str, third: &str| {
+        made(id) + &wait(id, first) + &start(id) + &wait(id, second) + &wait(id, third)
+    };
+    let witness = lines(w, empty, empty, empty);
+    same(&witness, &lines(d, &told, nothing, &told));
+    differs(&witness, &lines(d, nothing, nothing, &told), "status: source");
+    differs(&witness, &lines(d, &told, &told, &told), "status: source");
+    differs(&witness, &lines(d, &told, nothing, nothing), "status: source");
 }

@@ -5,7 +5,7 @@
 use refrain_model::{Class, Cond, Dir, Effect, Function, Kind, Len, Returns};
 
 use crate::comms::Later;
-use crate::defined::{Statuses, Undefined};
+use crate::defined::{Completed, Statuses, Undefined};
 use crate::encoder::Before;
 use crate::facts::{Facts, STATUS_LANES};
 use crate::host::Memory;
@@ -42,6 +42,7 @@ pub(crate) struct Completion {
     steps: Vec<Step>,
     /// The position of the requests, and of the parameter that counts them.
     requests: (u8, Option<u8>),
+    completed: Completed,
     polls: bool,
 }
 
@@ -100,7 +101,7 @@ impl Completion {
             };
             steps.push(step);
         }
-        Some(Completion { steps, requests: requests?, polls: f.poll })
+        Some(Completion { steps, requests: requests?, completed: Completed::of(f), polls: f.poll })
     }
 
     /// Keeps the handles that the call is about to overwrite.
@@ -191,13 +192,19 @@ impl Completion {
                             undefined.push(of);
                         }
                     }
+                    let mut left = false;
                     for (k, &(_, number)) in values[first..].iter().enumerate() {
                         let now = host.handle_at(Class::Request, pointer, k);
-                        if facts.null_request(now).is_some()
-                            && let Some(later) = tables.complete(number, false)
-                        {
+                        if facts.null_request(now).is_none() {
+                            left = true;
+                        } else if let Some(later) = tables.complete(number, false) {
                             arrived.push(*later);
                         }
+                    }
+                    if left {
+                        let written = |j: u8, k| Some(host.int_at(args[usize::from(j)], k));
+                        let numbers = &values[first..];
+                        self.completed.each(n, written, |k| tables.set_active(numbers[k].1, false));
                     }
                     lane += 1;
                 }

@@ -415,10 +415,7 @@ fn number(kind: Kind, value: i64, base: i64) -> Value {
 
 /// A status, as far as it is defined; `Unset` where nothing of it is.
 fn status(layout: &Layout, i: usize, lane: u16, base: i64, next: Next<'_>) -> Result<Value, Error> {
-    let mut mark = 0;
-    if !layout.whole_statuses {
-        mark = next(lane + STATUS_MARK);
-    }
+    let mark = next(lane + STATUS_MARK);
     let (undefined, cancelled) =
         Undefined::from_mark(mark).ok_or_else(|| bad_value(layout.function, i, mark))?;
     let mut of_peer = |kind, lane, base| {
@@ -427,10 +424,7 @@ fn status(layout: &Layout, i: usize, lane: u16, base: i64, next: Next<'_>) -> Re
     let source = of_peer(Kind::Peer(0), lane, base).into();
     let tag = of_peer(Kind::Tag, lane + 1, 0).into();
     let bytes = undefined.has_bytes().then(|| next(lane + 2));
-    let cancelled = match layout.whole_statuses {
-        true => Some(next(lane + STATUS_MARK) != 0),
-        false => undefined.has_cancelled().then_some(cancelled),
-    };
+    let cancelled = undefined.has_cancelled().then_some(cancelled);
     let error = (layout.outcome == Outcome::FailedWithStatuses).then(|| next(lane + STATUS_LANES));
     if undefined.is_everything() && error.is_none() {
         return Ok(Value::Unset);

@@ -247,28 +247,11 @@ fn slot(plan: &Plan, function: u16, site: u64, args: &[usize]) -> usize {
 }
 
 impl Memo {
-    /// The symbol and values of a successful call that was seen before, made at that site; `None`: it has to be encoded.
-    pub fn recall<H: Host>(
-        &mut self,
-        encoder: &mut Encoder,
-        host: &mut H,
-        site: u64,
-        f: &'static Function,
-        args: &[usize],
-        before: &Before,
-    ) -> Option<(u32, &[(u16, i64)])> {
-        while let Some(later) = self.take_arrived() {
-            encoder.arrived(host, later);
-        }
-        let now = Now { objects: encoder.generation, places: host.places(), site };
-        let facts = Arc::clone(encoder.facts());
-        self.recall_in(&facts, host, &mut encoder.requests, now, f, args, before)
-    }
-
-    /// As `recall`, in a process with several threads: asks nothing of what they share. [`Memo::take_arrived`] follows.
+    /// The symbol and values of a successful call that was seen before, made at that site; `None`: it has to be encoded. Asks
+    /// nothing of what threads share. [`Memo::take_arrived`] follows.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
-    pub fn recall_in<M: Memory, T: Tables + ?Sized>(
+    pub fn recall<M: Memory, T: Tables + ?Sized>(
         &mut self,
         facts: &Facts,
         host: &M,
@@ -349,23 +332,8 @@ impl Memo {
     }
 
     /// Keeps the record of a successful call that has just been encoded, if another like it can be recognised.
-    pub fn remember<H: Host>(
-        &mut self,
-        encoder: &mut Encoder,
-        host: &mut H,
-        f: &'static Function,
-        args: &[usize],
-        record: &Record,
-        symbol: u32,
-    ) {
-        let own = std::mem::take(&mut encoder.requests);
-        self.remember_in(encoder, host, &own, f, args, record, symbol);
-        encoder.requests = own;
-    }
-
-    /// As `remember`, in a process with several threads.
     #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
-    pub fn remember_in<H: Host>(
+    pub fn remember<H: Host>(
         &mut self,
         encoder: &Encoder,
         host: &mut H,
@@ -418,7 +386,8 @@ impl Memo {
             _ => None,
         };
         let pool = match plan.request {
-            Some(_) => match tables.last_pool() {
+            // Without a place for the request none was made: the pool is that of an earlier one.
+            Some(at) => match tables.last_pool().filter(|_| args[usize::from(at)] != 0) {
                 Some(pool) => Some(pool),
                 None => return,
             },

@@ -4,7 +4,7 @@ use refrain_model::{Class, Dir, Effect, Scope};
 
 use super::{Call, Encoder, End, length_lane};
 use crate::comms::Later;
-use crate::defined::Undefined;
+use crate::defined::{Completed, Undefined};
 use crate::hash::{hash_bytes, mix};
 use crate::host::{DatatypeInfo, Host, Memory};
 use crate::objects::Code;
@@ -63,8 +63,13 @@ impl Encoder {
         let first_handle = call.handle_at;
         if class == Class::Request {
             self.requests(call, i, n, lane, record);
-            if matches!(p.effect, Effect::Free | Effect::Complete) {
-                self.release_requests(call, i);
+            match p.effect {
+                Effect::Free | Effect::Complete => self.release_requests(call, i),
+                // A start that failed has started some, and nobody says which: of their statuses less is told.
+                Effect::Start => {
+                    self.scratch.requests.iter().for_each(|&number| call.tables.set_active(number, true));
+                }
+                _ => {}
             }
             return;
         }
@@ -228,6 +233,21 @@ impl Encoder {
                 self.arrived(call.host, *later);
             }
         }
+        // After a failure nobody says which are complete: of the statuses of those that are taken for active less is told.
+        if freed || call.end != End::Success {
+            return;
+        }
+        let written = |j: u8, k| {
+            let pointer = call.args[usize::from(j)];
+            let there = pointer != 0 && !self.facts.names_an_array(pointer);
+            there.then(|| call.element(usize::from(j), k))
+        };
+        let mut complete = std::mem::take(&mut self.scratch.complete);
+        Completed::of(call.f).each(self.scratch.requests.len(), written, |k| complete.push(k));
+        for k in complete.drain(..) {
+            call.tables.set_active(self.scratch.requests[k], false);
+        }
+        self.scratch.complete = complete;
     }
 
     /// A communicator whose request is complete has a handle now.

@@ -19,7 +19,6 @@ use crate::memo::Plans;
 use crate::objects::{Code, Objects};
 use crate::params::{dynamic_condition, is_number, is_wide, known_length, output_only};
 use crate::record::Record;
-use crate::requests::Requests;
 use crate::tables::Tables;
 use crate::wire;
 
@@ -37,8 +36,6 @@ pub struct Encoder {
     predefined_comms: Vec<(u64, u16)>,
     objects: Objects,
     comms: Comms,
-    /// For processes with one thread.
-    pub(crate) requests: Requests,
     wins: FastMap<u64, i64>,
     /// Changes whenever an object other than a request is made or freed.
     pub(crate) generation: u64,
@@ -84,6 +81,8 @@ struct Scratch {
     requests: Vec<i64>,
     /// Of their statuses.
     undefined: Vec<Undefined>,
+    /// Which of them are complete.
+    complete: Vec<usize>,
     text: Vec<u8>,
     pending: Option<Box<Later>>,
 }
@@ -276,20 +275,6 @@ impl Encoder {
     pub fn before<H: Host>(
         &mut self,
         host: &mut H,
-        f: &'static Function,
-        args: &[usize],
-        before: &mut Before,
-    ) {
-        let mut own = std::mem::take(&mut self.requests);
-        self.before_in(host, &mut own, f, args, before);
-        self.requests = own;
-    }
-
-    /// As `before`, in a process with several threads.
-    #[inline]
-    pub fn before_in<H: Host>(
-        &mut self,
-        host: &mut H,
         tables: &mut dyn Tables,
         f: &'static Function,
         args: &[usize],
@@ -343,24 +328,9 @@ impl Encoder {
         }
     }
 
-    /// Encodes a finished call. `result` is what it returned.
-    pub fn after<H: Host>(
-        &mut self,
-        host: &mut H,
-        f: &'static Function,
-        args: &[usize],
-        result: i64,
-        before: &Before,
-        record: &mut Record,
-    ) {
-        let mut own = std::mem::take(&mut self.requests);
-        self.after_in(host, &mut own, f, args, result, before, record);
-        self.requests = own;
-    }
-
-    /// As `after`, in a process with several threads.
+    /// Encodes a finished call. `tables` are the requests that the calling thread knows, `result` is what the call returned.
     #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
-    pub fn after_in<H: Host>(
+    pub fn after<H: Host>(
         &mut self,
         host: &mut H,
         tables: &mut dyn Tables,

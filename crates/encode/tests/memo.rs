@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use common::generated::*;
 use common::*;
-use refrain_encode::{Memo, Tape};
+use refrain_encode::{Journal, Memo, Tape, replay};
 use refrain_model::{Class, Dir, Kind, function};
 
 /// Two processes that see the same calls; the first may recall them.
@@ -15,6 +15,10 @@ struct Pair {
     encoding: World,
     memo: Memo,
     tape: Tape,
+    journal: Journal,
+    written: Vec<u8>,
+    /// Of the one that encodes.
+    plain: Tape,
     /// With the sites of their calls.
     symbols: Vec<(Vec<u8>, u64)>,
     site: u64,
@@ -32,6 +36,9 @@ impl Pair {
             encoding: world_with(2, narrow),
             memo: Memo::default(),
             tape: Tape::default(),
+            journal: Journal::default(),
+            written: Vec::new(),
+            plain: Tape::default(),
             symbols: Vec::new(),
             site: 0,
             recalled: 0,
@@ -46,15 +53,23 @@ impl Pair {
         }
         mpi();
         e.encode(f, args, 0);
+        e.record.site = self.site;
+        self.plain.push(&e.record, 1);
+        let mut room = [0; 1 << 14];
         let (symbol, values) = match w.recall(&mut self.memo, self.site, f, args) {
             Some((symbol, values)) => {
                 self.recalled += 1;
-                (self.symbols[symbol as usize].clone(), values.to_vec())
+                self.tape.push_known(symbol, values, 1);
+                let bytes = self.journal.write(&mut room, &self.tape, symbol, values, 1).unwrap();
+                self.written.extend_from_slice(&room[..bytes]);
+                (self.symbols[symbol as usize].clone(), values.numbers.to_vec())
             }
             None => {
                 w.encode(f, args, 0);
                 w.record.site = self.site;
                 let symbol = self.tape.push(&w.record, 1);
+                let bytes = self.journal.write(&mut room, &self.tape, symbol, &w.record.values, 1).unwrap();
+                self.written.extend_from_slice(&room[..bytes]);
                 if symbol as usize == self.symbols.len() {
                     self.symbols.push((w.record.symbol.clone(), self.site));
                 }
@@ -64,6 +79,18 @@ impl Pair {
         };
         assert_eq!(symbol, (e.record.symbol.clone(), self.site), "{name} {args:x?}");
         assert_eq!(values, e.record.values, "{name} {args:x?}");
+    }
+
+    /// What was recalled is folded as what was encoded, and written to the journal as it was.
+    fn check(mut self) {
+        let bundle = |tape: &mut Tape| Tape::bundle(2, [(0, tape)], |ticks| ticks).unwrap();
+        let plain = bundle(&mut self.plain);
+        assert_eq!(bundle(&mut self.tape), plain);
+        if self.symbols.iter().all(|(_, site)| *site == 0) {
+            let mut read = Tape::default();
+            replay(&self.written, &mut read).unwrap();
+            assert_eq!(bundle(&mut read), plain);
+        }
     }
 }
 
@@ -123,6 +150,7 @@ fn what_is_recalled_is_what_encoding_gives() {
         rank.set(if below(100) == 0 { 3 } else { 2 });
     }
     assert!(p.recalled > 10000, "{}", p.recalled);
+    p.check();
 }
 
 /// Every call that completes requests, with whatever may happen in it: nothing, some, all; requests that were null
@@ -212,6 +240,7 @@ fn completions_are_what_encoding_gives() {
     }
     // All but the first of each function and shape.
     assert_eq!(completed, 6000 - 16);
+    p.check();
 }
 
 /// A pointer that is null, or stands for something, makes another symbol.
@@ -248,6 +277,7 @@ fn calls_that_differ_in_one_word_are_told_apart() {
         }
         assert!(round == 0 || p.recalled > 0);
     }
+    p.check();
 }
 
 #[test]
@@ -303,6 +333,28 @@ fn every_function_is_recalled_as_it_is_encoded() {
         }
         recalled += p.recalled;
         functions += u32::from(p.recalled > 0);
+        p.check();
     }
     assert!(functions > 300 && recalled > 5_000, "{functions} {recalled}");
+}
+
+/// The same call over and over, in between others of the same symbol: what comes again is only counted.
+#[test]
+fn what_comes_again_is_folded_as_if_it_were_told() {
+    let mut p = Pair::new();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let flag = Cell::new(0i32);
+    for round in 0..300usize {
+        for _ in 0..round % 7 {
+            p.call("MPI_Send", &[0, 3, int, 4, 7, world], || {});
+        }
+        for other in 0..round % 3 {
+            p.call("MPI_Send", &[0, 3, int, 4, other, world], || {});
+        }
+        for _ in 0..round % 5 {
+            p.call("MPI_Iprobe", &[ANY_SOURCE, 7, world, at(&flag), STATUS_IGNORE], || {});
+        }
+    }
+    assert!(p.recalled > 1000, "{}", p.recalled);
+    p.check();
 }

@@ -160,7 +160,7 @@ impl State {
                 }
                 let symbol = tape.push(record, way.ticks);
                 if let Some(safe) = safe {
-                    safe.call(tape, symbol, &record.values, way.ticks);
+                    safe.call(tape, symbol, (&record.values).into(), way.ticks);
                 }
                 symbol
             }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use refrain_encode::{
     Before, CommInfo, DatatypeInfo, Decoder, Encoder, Host, Layout, Memo, Memory, Now, RawStatus, Record,
-    Requests, Topology,
+    Requests, Topology, Values,
 };
 use refrain_model::{Address, Amount, Area, Call, Class, Function, Value, constant, constants, function};
 
@@ -244,7 +244,7 @@ impl World {
         site: u64,
         f: &'static Function,
         args: &[usize],
-    ) -> Option<(u32, &'m [(u16, i64)])> {
+    ) -> Option<(u32, Values<'m>)> {
         let World { host, encoder, requests, before, .. } = self;
         while let Some(later) = memo.take_arrived() {
             encoder.arrived(host, later);

@@ -110,9 +110,9 @@ impl Journal {
         }
         let mut out = Out { to, at: 0 };
         out.number(head(symbol) | CHANGES);
-        for _ in 0..numbers.len().div_ceil(8) {
-            out.bytes(&[0]);
-        }
+        // A mask without changes, of as many bytes as one has: what is written behind it comes later.
+        out.to[out.at..out.at + MASKED / 8].fill(0);
+        out.at += numbers.len().div_ceil(8);
         out.number(ticks);
         Some(out.at)
     }

@@ -112,7 +112,7 @@ struct Entry {
     /// Each argument, and the bits of it that mean something.
     words: [(u64, u64); WORDS],
     written: [Output; OUTPUTS],
-    /// Of the values ([`Values`]); 0 where they change from call to call.
+    /// Of the values as they are now ([`Values`]).
     mark: u32,
     values: Vec<(u16, i64)>,
     status: Option<Filled>,
@@ -318,9 +318,10 @@ impl Memo {
             },
         };
         let entry = &mut self.entries[at];
+        let mut changed = false;
         if let Some(Filled { at, first, base, undefined }) = entry.status {
             let values = &mut entry.values[first..first + undefined.numbers()];
-            facts.fill_status(host, args[usize::from(at)], base, undefined, values);
+            changed |= facts.fill_status(host, args[usize::from(at)], base, undefined, values);
         }
         if let Some((pool, request)) = entry.pool {
             let pointer = args[usize::from(request)];
@@ -330,8 +331,12 @@ impl Memo {
             }
             let number = tables.create_in(pool, handle, pointer, f.persistent);
             if let Some(last) = entry.values.last_mut() {
+                changed |= last.1 != number;
                 last.1 = number;
             }
+        }
+        if changed {
+            entry.mark = next_mark(&mut self.marks);
         }
         self.last = at;
         self.expected = entry.next;
@@ -438,9 +443,6 @@ impl Memo {
         for (output, &(at, wide)) in written.iter_mut().zip(&plan.outputs) {
             *output = Output { at, wide, known: read(host, args[usize::from(at)], wide) };
         }
-        // No mark is given twice. Where there are no more of them, values are compared.
-        self.marks = self.marks.saturating_add(1);
-        let constant = status.is_none() && pool.is_none() && self.marks < u32::MAX;
         if self.places.is_empty() {
             self.places = vec![0; REMEMBERED];
         }
@@ -456,7 +458,7 @@ impl Memo {
             places: host.places(),
             words,
             written,
-            mark: if constant { self.marks } else { 0 },
+            mark: next_mark(&mut self.marks),
             values: record.values.clone(),
             status,
             pool,
@@ -473,6 +475,12 @@ impl Memo {
         self.last = at;
         self.expected = self.entries[at].next;
     }
+}
+
+/// No mark is given twice. Where there are no more of them, values are compared.
+fn next_mark(last: &mut u32) -> u32 {
+    *last = last.saturating_add(1);
+    if *last == u32::MAX { 0 } else { *last }
 }
 
 /// A scalar output; a null pointer reads as nothing.

@@ -33,7 +33,7 @@ const WORDS: usize = ELEMENTS * size_of::<FakeStatus>() / 8;
 /// A call's arguments, and the memory that they point into: one block for each parameter.
 pub struct Arguments {
     pub words: Vec<usize>,
-    pub blocks: Vec<Box<[u64; WORDS]>>,
+    pub blocks: Vec<Box<[u64]>>,
     /// What blocks of strings point to.
     lists: Vec<usize>,
 }
@@ -117,7 +117,7 @@ impl Arguments {
         lists[..3].copy_from_slice(&strings);
         let mut arguments = Arguments { words: Vec::new(), blocks: Vec::new(), lists };
         for (i, p) in f.params.iter().enumerate() {
-            arguments.blocks.push(Box::new([0; WORDS]));
+            arguments.blocks.push(vec![0; WORDS].into());
             arguments.write(random, p, i, narrow);
             let block = arguments.blocks[i].as_ptr() as usize;
             let pointer = if random.below(8) == 0 { 0 } else { block };

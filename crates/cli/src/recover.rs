@@ -489,7 +489,7 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, Str
     let mut bar = Bar::new("recovering");
     let lossy = lossy(&meta.options);
     let agreed = agreed(processes, size, &lossy);
-    notes.extend(agreed.failed(&lossy).map(str::to_owned));
+    notes.extend(agreed.failed(&lossy).into_iter().map(str::to_owned));
     notes.extend(agreed.told());
     for (done, process) in processes.iter().enumerate() {
         bar.show(done as u64, processes.len() as u64);

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use std::time::SystemTime;
 
 use crate::compare::Rules;
+use crate::run::Setting;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
@@ -93,8 +94,8 @@ pub enum Level {
     Optimised,
 }
 
-const STILL: Rules = Rules { heap_moves: false, tag_is_offset: false };
-const MOVING: Rules = Rules { heap_moves: true, tag_is_offset: false };
+const STILL: Rules = Rules { heap_moves: false, tag_is_offset: false, unplaced: false };
+const MOVING: Rules = Rules { heap_moves: true, ..STILL };
 
 const fn program(source: &'static str, ranks: &'static [u32], rules: Rules) -> Program {
     Program { source, args: &[], ranks, rules, only: None, level: Level::Plain }
@@ -127,7 +128,7 @@ impl Program {
         program("windows.c", &[2, 3, 4, 5], MOVING),
         program("io.c", &[1, 2, 3, 4], STILL),
         program("files.c", &[1, 2, 3, 5], STILL),
-        program("heap.c", &[2, 3], Rules { heap_moves: true, tag_is_offset: true }),
+        program("heap.c", &[2, 3], Rules { tag_is_offset: true, ..MOVING }),
         program("stencil2d.c", &[4, 5], STILL),
         program("random_sizes.c", &[3], STILL).with(&["8"]),
         program("random_partners.c", &[2, 4], STILL).with(&["6"]),
@@ -207,6 +208,12 @@ impl Program {
 
     pub const fn at(self, level: Level) -> Program {
         Program { level, ..self }
+    }
+
+    /// As it is built and compared when it is traced so.
+    pub fn when(self, setting: Setting) -> Program {
+        let rules = Rules { unplaced: !setting.places, ..self.rules };
+        Program { rules, ..self.at(setting.level) }
     }
 
     const fn only(self, library: Library) -> Program {

@@ -27,19 +27,33 @@ pub fn against_witness(library: Library, program: &Program) {
         // The other settings change what is folded, not what is seen: the most ranks will do.
         let most = program.ranks.iter().max() == Some(&ranks);
         for &setting in run::Setting::ALL.iter().take(if most { usize::MAX } else { 1 }) {
-            let what = format!("{what}, {}", setting.name);
-            let traced = run::traced_as(library, &program.at(setting.level), ranks, setting);
-            assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
-            assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
-            let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
-            assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
-            match says_what_the_witness_saw(program, &traced) {
-                Ok((_, report)) => {
-                    println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments)
-                }
-                Err(difference) => panic!("{what}:\n{difference}"),
-            }
+            in_setting(library, program, ranks, setting, &plain, &what);
         }
+    }
+}
+
+/// Traced in this setting, as [`against_witness`] says; `plain` is how it ends untraced. What was read of it.
+pub fn in_setting(
+    library: Library,
+    program: &Program,
+    ranks: u32,
+    setting: run::Setting,
+    plain: &run::Outcome,
+    what: &str,
+) -> Vec<Vec<Json>> {
+    let what = format!("{what}, {}", setting.name);
+    let program = program.when(setting);
+    let traced = run::traced_as(library, &program, ranks, setting);
+    assert_eq!(traced.outcome.code, plain.code, "{what}: {}", traced.outcome.stderr);
+    assert_eq!(traced.outcome.stdout, plain.stdout, "{what}");
+    let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
+    assert_eq!(verified.code, 0, "{what}, verify: {}{}", verified.stdout, verified.stderr);
+    match says_what_the_witness_saw(&program, &traced) {
+        Ok((dump, report)) => {
+            println!("{what}: {} calls, {} arguments equal", report.calls, report.arguments);
+            dump
+        }
+        Err(difference) => panic!("{what}:\n{difference}"),
     }
 }
 

@@ -16,6 +16,8 @@ pub struct Rules {
     pub heap_moves: bool,
     /// Every MPI_Sendrecv whose tags are not 1 sends from `tag` bytes into one heap block to the start of another.
     pub tag_is_offset: bool,
+    /// Places in memory were not to be kept (`--pointers off`).
+    pub unplaced: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -171,6 +173,8 @@ struct Made {
     handle: String,
     /// The function.
     by: String,
+    /// A persistent one that was started and is not complete.
+    active: bool,
 }
 
 impl Made {
@@ -216,7 +220,7 @@ impl Rank {
             };
             wrong = wrong.and(found.map_err(|e| format!("{name}: {e}")));
         }
-        if self.rules.tag_is_offset && call == "MPI_Sendrecv" {
+        if self.rules.tag_is_offset && !self.rules.unplaced && call == "MPI_Sendrecv" {
             wrong = wrong.and(offsets(d_args));
         }
         // Query functions run within the call that completes, and are over when it returns, whether it tells a status or not.
@@ -326,7 +330,12 @@ impl Rank {
             true => found.and_then(|found| self.bound.get(&found)).cloned().unwrap_or_default(),
             false => serial,
         };
-        let maker = self.requests.get(&serial).map_or("", |made| made.by.as_str());
+        let made = self.requests.get(&serial);
+        // The status of an inactive request is empty.
+        if made.is_some_and(|made| made.outlives_completion() && !made.active) {
+            return MESSAGE.into();
+        }
+        let maker = made.map_or("", |made| made.by.as_str());
         let maker = maker.strip_prefix("MPI_").unwrap_or(maker).to_ascii_lowercase();
         match () {
             () if maker == "grequest_start" => {
@@ -431,7 +440,8 @@ impl Rank {
             self.bound.insert(found.into(), id.clone());
             *self.live.entry(id.clone()).or_default() += 1;
             if kind == "req" {
-                self.requests.insert(id, Made { handle: handle.into(), by: place.call.into() });
+                self.requests
+                    .insert(id, Made { handle: handle.into(), by: place.call.into(), active: false });
             }
             return Ok(());
         }
@@ -456,6 +466,12 @@ impl Rank {
         if d.int() == Some(address) {
             return Ok(());
         }
+        if self.rules.unplaced {
+            return match d {
+                Json::Null => Ok(()),
+                _ => Err(format!("is {d}, and no places are to be kept")),
+            };
+        }
         let Some((segment, offset)) = segment(d) else {
             return Err(format!("is {d} and should be a place in memory, @{address:x}"));
         };
@@ -475,7 +491,7 @@ impl Rank {
         }
     }
 
-    /// Which objects the call ended, going by what the witness saw.
+    /// Which objects the call ended, and which requests it started, going by what the witness saw.
     fn after(&mut self, call: &str, w: &Json, d_args: &Json) {
         let args = w.get("args");
         let flag = *args.get("flag") != Json::Bool(false);
@@ -490,29 +506,34 @@ impl Rank {
             "MPI_Waitsome" | "MPI_Testsome" => {
                 args.get("array_of_indices").list().iter().filter_map(index).collect()
             }
+            "MPI_Startall" => all,
             _ => Vec::new(),
         };
+        let starts = call.starts_with("MPI_Start");
+        let failed = w.get("result").int() != Some(0);
         let named = |args: &Json, i: usize| {
             args.get("array_of_requests").list().get(i).and_then(Json::text).map(String::from)
         };
-        let mut ended: Vec<(Option<String>, Option<String>)> =
+        let mut touched: Vec<(Option<String>, Option<String>)> =
             done.into_iter().map(|i| (named(args, i), named(d_args, i))).collect();
-        if call == "MPI_Wait" || (call == "MPI_Test" && flag) {
+        if call == "MPI_Wait" || call == "MPI_Start" || (call == "MPI_Test" && flag) {
             let one = |args: &Json| args.get("request").text().map(String::from);
-            ended.push((one(args), one(d_args)));
+            touched.push((one(args), one(d_args)));
         }
-        for (serial, found) in ended {
+        for (serial, found) in touched {
             let (Some(serial), Some(found)) = (serial, found) else { continue };
             // One of several with the same handle: it is the one that Refrain took.
             let serial = match serial.starts_with("req:@") {
                 true => self.bound.get(&found).cloned().unwrap_or_default(),
                 false => serial,
             };
-            if self.requests.get(&serial).is_some_and(|made| !made.outlives_completion()) {
-                self.gone(&serial);
+            match self.requests.get_mut(&serial) {
+                Some(made) if made.outlives_completion() => made.active = starts || (failed && made.active),
+                Some(_) => self.gone(&serial),
+                None => {}
             }
         }
-        if w.get("result").int() != Some(0) {
+        if failed {
             return;
         }
         let freed = match call {

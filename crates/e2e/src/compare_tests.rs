@@ -72,9 +72,16 @@ fn statuses_and_lists() {
 /// A request that this function makes, and what a wait for it may tell of what the memory holds.
 fn status_of(maker: &str, told: &str) -> Result<Report, String> {
     let all = r#"{"source":1,"tag":9,"bytes":4,"cancelled":false}"#;
-    let witness =
-        format!("{maker} {{\"request\":\"req:0@0\"}}\nWait {{\"request\":\"req:0\",\"status\":{all}}}");
-    let dump = format!("{maker} {{\"request\":\"req#0\"}}\nWait {{\"request\":\"req#0\",\"status\":{told}}}");
+    let run = |made: &str, request: &str, status: &str| {
+        let start = match maker.ends_with("_init") {
+            true => format!("Start {{\"request\":\"{request}\"}}\n"),
+            false => String::new(),
+        };
+        format!(
+            "{maker} {{\"request\":\"{made}\"}}\n{start}Wait {{\"request\":\"{request}\",\"status\":{status}}}"
+        )
+    };
+    let (witness, dump) = (run("req:0@0", "req:0", all), run("req#0", "req#0", told));
     compare(&lines(&dump), &lines(&witness), Rules::default())
 }
 
@@ -175,7 +182,7 @@ fn memory_stays_where_it_is() {
 
 #[test]
 fn offsets_by_tag() {
-    let rules = Rules { heap_moves: true, tag_is_offset: true };
+    let rules = Rules { heap_moves: true, tag_is_offset: true, ..Rules::default() };
     let call = |send: &str, receive: &str| {
         lines(&format!("Sendrecv {{\"sendbuf\":\"{send}\",\"sendtag\":16,\"recvbuf\":\"{receive}\"}}"))
     };
@@ -193,4 +200,24 @@ fn members_agree_on_a_communicator() {
     communicators_agree(&[rank("world.0"), rank("world.0"), rank("MPI_COMM_NULL")]).unwrap();
     let found = communicators_agree(&[rank("world.0"), rank("world.1")]).unwrap_err();
     assert_eq!(found, "communicator 1 of world is world.0 on rank 0, world.1 on rank 1");
+}
+
+/// Of a persistent send that is not started the whole status is defined: it is empty.
+#[test]
+fn statuses_of_inactive_requests() {
+    let empty = r#""status":{"source":"MPI_ANY_SOURCE","tag":"MPI_ANY_TAG","bytes":0,"cancelled":false}"#;
+    let told = empty.replace("false", "false,\"error\":null");
+    let nothing = r#""status":{"source":null,"tag":null,"bytes":null,"cancelled":false,"error":null}"#;
+    let made = |id: &str| format!("Send_init {{\"request\":{id}}}\n");
+    let start = |id: &str| format!("Start {{\"request\":{id}}}\n");
+    let wait = |id: &str, status: &str| format!("Wait {{\"request\":{id},{status}}}\n");
+    let lines = |new: &str, id: &str, first: &str, second: &str, third: &str| {
+        made(new) + &wait(id, first) + &start(id) + &wait(id, second) + &wait(id, third)
+    };
+    let witness = lines("\"req:0@7\"", "\"req:0\"", empty, empty, empty);
+    let dump = |first: &str, second: &str, third: &str| lines("\"req#0\"", "\"req#0\"", first, second, third);
+    same(&witness, &dump(&told, nothing, &told));
+    differs(&witness, &dump(nothing, nothing, &told), "status: source");
+    differs(&witness, &dump(&told, &told, &told), "status: source");
+    differs(&witness, &dump(&told, nothing, nothing), "status: source");
 }

@@ -9,21 +9,35 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use crate::build::{self, Level, Library, Program};
 use crate::json::Json;
 
-/// A way to trace, held against the witness on every program: options of `refrain run`.
+/// A way to trace, held against the witness: options of `refrain run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     pub name: &'static str,
     pub options: &'static [&'static str],
     /// How programs that are held against the witness are built.
     pub level: Level,
+    /// The trace says where in memory buffers lie.
+    pub places: bool,
 }
 
 impl Setting {
-    pub const DEFAULT: Setting = Setting { name: "default", options: &[], level: Level::Optimised };
+    pub const DEFAULT: Setting =
+        Setting { name: "default", options: &[], level: Level::Optimised, places: true };
 
-    pub const LOOPS: Setting = Setting { name: "loops", options: &["--fold", "loops"], level: Level::Plain };
+    pub const LOOPS: Setting =
+        Setting { name: "loops", options: &["--fold", "loops"], level: Level::Plain, ..Setting::DEFAULT };
 
+    /// For every program.
     pub const ALL: &'static [Setting] = &[Setting::DEFAULT, Setting::LOOPS];
+
+    /// For a few programs that make every kind of call together (`tests/settings.rs`).
+    pub const MORE: &'static [Setting] = &[
+        Setting { name: "split off", options: &["--split", "off"], ..Setting::DEFAULT },
+        Setting { name: "pointers off", options: &["--pointers", "off"], places: false, ..Setting::DEFAULT },
+        Setting { name: "stacks site", options: &["--stacks", "site"], ..Setting::DEFAULT },
+        Setting { name: "stacks full", options: &["--stacks", "full", "--fold", "loops"], ..Setting::LOOPS },
+        Setting { name: "time off", options: &["--time", "off", "--safe", "off"], ..Setting::DEFAULT },
+    ];
 }
 
 /// No program of ours takes more than a second or two; a machine under load may take a hundred times that.

@@ -11,6 +11,12 @@ fn is_silent(name: &str) -> bool {
     ["_c2f", "_f2c", "_f082c", "_c2f08", "_f082f", "_f2f08"].iter().any(|end| name.ends_with(end))
 }
 
+/// Functions of MPICH that no program's trace has, with the reason.
+const NOT_CALLED: [(&str, &str); 1] = [(
+    "MPI_Abort",
+    "ends the program: `endings` looks at it, and there is no trace of it to hold against the witness",
+)];
+
 /// Functions that have a name in Fortran on both libraries and that no program of ours calls by it, with the reason.
 const NOT_IN_FORTRAN: [(&str, &str); 15] = [
     ("abort", "ends the program"),
@@ -123,8 +129,7 @@ fn coverage() {
         wanted.len(),
         silent.len()
     );
-    println!("not yet ({}): {}", missing.len(), missing.join(" "));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(wanted.len() > 400, "these cannot be all: {wanted:?}");
-    assert!(missing.len() * 10 < wanted.len(), "fewer than nine of ten");
+    assert_eq!(missing, NOT_CALLED.map(|(name, _)| name), "what no program calls, in the order of names");
 }

@@ -32,13 +32,13 @@ fn call<'a>(name: &str, args: &[usize], mpi: impl Fn() + 'a) -> Call<'a> {
 impl Call<'_> {
     fn run(&self, w: &mut World) {
         if self.overwrites {
-            w.encoder.before(&mut w.host, self.f, &self.args, &mut w.before);
+            w.encoder.before(&mut w.host, &mut w.requests, self.f, &self.args, &mut w.before);
         }
         (self.mpi)();
     }
 
     fn encode(&self, w: &mut World) {
-        w.encoder.after(&mut w.host, self.f, &self.args, 0, &w.before, &mut w.record);
+        w.encode(self.f, &self.args, 0);
     }
 }
 
@@ -70,13 +70,13 @@ fn measure(name: &str, calls: &[Call<'_>]) {
         call.run(&mut w);
         call.encode(&mut w);
         let symbol = tape.push(&w.record, 1);
-        memo.remember(&mut w.encoder, &mut w.host, call.f, &call.args, &w.record, symbol);
+        memo.remember(&w.encoder, &mut w.host, &w.requests, call.f, &call.args, &w.record, symbol);
         known.push((symbol, w.record.values.clone()));
     }
     let recalling = best(|| {
         for call in calls {
             call.run(&mut w);
-            let recalled = memo.recall(&mut w.encoder, &mut w.host, 0, call.f, &call.args, &w.before);
+            let recalled = w.recall(&mut memo, 0, call.f, &call.args);
             assert!(black_box(recalled).is_some(), "{name} is not recalled");
         }
     });

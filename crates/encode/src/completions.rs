@@ -2,35 +2,36 @@
 //! the rest of their record is always laid out the same. So their values are written down in one go, without asking the
 //! call table about each parameter. What comes out is exactly what encoding gives.
 
-use refrain_model::{Class, Cond, Dir, Effect, Function, Kind, Len, Returns};
+use refrain_model::{Class, Cond, Dir, Effect, Function, Kind, Returns};
 
 use crate::comms::Later;
-use crate::defined::{Statuses, Undefined};
+use crate::defined::{Completed, Statuses, Undefined};
 use crate::encoder::Before;
-use crate::facts::{Facts, STATUS_LANES};
+use crate::facts::Facts;
 use crate::host::Memory;
-use crate::params::{dynamic_condition, is_wide, known_length, untagged};
+use crate::layout::Outcome;
+use crate::params::is_wide;
+use crate::shape::{Form, Length, Shape};
 use crate::tables::Tables;
 
-/// What one parameter adds to a record. Numbers are positions of other parameters.
+/// What one parameter adds to a record, and in which lane. Other numbers are positions of parameters.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+struct Step {
+    lane: u16,
+    at: u8,
+    /// The parameter that says how many there are.
+    count: Option<u8>,
+    what: What,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum What {
     /// An `int` by value.
-    Given(u8),
-    Requests {
-        at: u8,
-        count: Option<u8>,
-    },
-    /// An `int` that was written.
-    Written(u8),
-    /// As many as `count` says that were written.
-    List {
-        at: u8,
-        count: u8,
-    },
+    Given,
+    Requests,
+    /// An `int` that was written, or as many as there are.
+    Written,
     Statuses {
-        at: u8,
-        count: Option<u8>,
         flag: Option<u8>,
         of: Statuses,
     },
@@ -42,19 +43,21 @@ pub(crate) struct Completion {
     steps: Vec<Step>,
     /// The position of the requests, and of the parameter that counts them.
     requests: (u8, Option<u8>),
-    polls: bool,
+    completed: Completed,
+    /// The lane that counts polls, without statuses and with them.
+    polls: Option<[u16; 2]>,
 }
 
 /// What the program passed for statuses. With everything else being there, this decides about the symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
+pub(crate) enum Passed {
     Without = 0,
     Ignored = 1,
     Written = 2,
 }
 
-/// How many there are of [`Shape`].
-pub(crate) const SHAPES: usize = 3;
+/// How many there are of [`Passed`].
+pub(crate) const PASSED: usize = 3;
 
 impl Completion {
     /// `None` for functions that are not of this kind.
@@ -62,45 +65,46 @@ impl Completion {
         if f.returns != Returns::Code || f.silent || f.persistent {
             return None;
         }
+        let shape = Shape::of(f);
         let mut requests = None;
         let mut steps = Vec::with_capacity(f.params.len());
-        for (i, p) in f.params.iter().enumerate() {
+        // The next lane that is free, without the statuses, which are ignored or come last, and with them.
+        let (mut next, mut all) = (0, 0);
+        for (i, (p, step)) in f.params.iter().zip(&shape.steps).enumerate() {
             let at = u8::try_from(i).ok()?;
-            let count = match p.len {
-                [] => None,
-                [Len::Param(j)] if known_length(f, i).is_some() => Some(*j),
+            let count = match step.length {
+                Length::One => None,
+                Length::Said(j) => Some(j),
+                Length::Told => return None,
+            };
+            let flag = match (p.when, step.dynamic) {
+                ([], _) => None,
+                ([_], Some(Cond::Flag(j))) => Some(j),
                 _ => return None,
             };
-            let flag = match p.when {
-                [] => None,
-                [Cond::Flag(j)] if dynamic_condition(f, i).is_some() => Some(*j),
-                _ => return None,
-            };
+            let narrow = !is_wide(p.ctype);
+            let lanes = step.lanes(next, Outcome::Success)?;
+            all = lanes.end;
             let last = i + 1 == f.params.len();
-            let step = match (p.dir, p.kind) {
-                (Dir::In, Kind::Int) if untagged(p) && !is_wide(p.ctype) && count.is_none() => {
-                    Step::Given(at)
-                }
-                (Dir::InOut, Kind::Handle(Class::Request))
+            let what = match (p.dir, p.kind, step.form) {
+                (Dir::In, Kind::Int, Form::Plain) if narrow => What::Given,
+                (Dir::InOut, Kind::Handle(Class::Request), _)
                     if p.effect == Effect::Complete && flag.is_none() && requests.is_none() =>
                 {
                     requests = Some((at, count));
-                    Step::Requests { at, count }
+                    What::Requests
                 }
-                (Dir::Out, Kind::Logical | Kind::Undefinable) if flag.is_none() && !is_wide(p.ctype) => {
-                    match count {
-                        None => Step::Written(at),
-                        Some(count) => Step::List { at, count },
-                    }
-                }
-                (Dir::Out, Kind::Status) if last => {
-                    Step::Statuses { at, count, flag, of: Statuses::of(f, i) }
-                }
+                (Dir::Out, Kind::Logical | Kind::Undefinable, _) if flag.is_none() && narrow => What::Written,
+                (Dir::Out, _, Form::Statuses(of)) if last => What::Statuses { flag, of },
                 _ => return None,
             };
-            steps.push(step);
+            if !matches!(what, What::Statuses { .. }) {
+                next = lanes.end;
+            }
+            steps.push(Step { lane: lanes.first, at, count, what });
         }
-        Some(Completion { steps, requests: requests?, polls: f.poll })
+        let polls = shape.counts_polls(Outcome::Success).then_some([next, all]);
+        Some(Completion { steps, requests: requests?, completed: Completed::of(f), polls })
     }
 
     /// Keeps the handles that the call is about to overwrite.
@@ -116,35 +120,31 @@ impl Completion {
 
     /// What its symbol depends on; `None` where that is more than this knows.
     #[inline]
-    pub(crate) fn shape(&self, facts: &Facts, args: &[usize]) -> Option<Shape> {
-        let mut shape = Shape::Without;
-        for &step in &self.steps {
-            match step {
-                Step::Given(_) => {}
-                Step::Requests { at, .. } | Step::Written(at) => {
-                    if args[usize::from(at)] == 0 {
+    pub(crate) fn passed(&self, facts: &Facts, args: &[usize]) -> Option<Passed> {
+        let mut passed = Passed::Without;
+        for &Step { at, count, what, .. } in &self.steps {
+            let pointer = args[usize::from(at)];
+            match what {
+                What::Given => {}
+                What::Requests | What::Written => {
+                    let named =
+                        count.is_some() && matches!(what, What::Written) && facts.names_an_array(pointer);
+                    if pointer == 0 || named {
                         return None;
                     }
                 }
-                Step::List { at, .. } => {
-                    let pointer = args[usize::from(at)];
-                    if pointer == 0 || facts.names_an_array(pointer) {
-                        return None;
-                    }
-                }
-                Step::Statuses { at, count, .. } => {
-                    let pointer = args[usize::from(at)];
-                    shape = if facts.ignores_status(pointer, count.is_some()) {
-                        Shape::Ignored
+                What::Statuses { .. } => {
+                    passed = if facts.ignores_status(pointer, count.is_some()) {
+                        Passed::Ignored
                     } else if pointer == 0 {
                         return None;
                     } else {
-                        Shape::Written
+                        Passed::Written
                     };
                 }
             }
         }
-        Some(shape)
+        Some(passed)
     }
 
     /// The values of a successful call of a known shape; requests that are over give their ids back. Communicators that
@@ -156,27 +156,23 @@ impl Completion {
         host: &M,
         tables: &mut T,
         args: &[usize],
-        shape: Shape,
+        passed: Passed,
         before: &Before,
         values: &mut Vec<(u16, i64)>,
         undefined: &mut Vec<Undefined>,
         arrived: &mut Vec<Later>,
     ) {
         values.clear();
-        let written = shape == Shape::Written;
+        let written = passed == Passed::Written;
         if written {
             undefined.clear();
         }
         tables.next_call();
         let mut generalised = false;
-        let mut lane = 0;
-        for &step in &self.steps {
-            match step {
-                Step::Given(at) => {
-                    values.push((lane, given(args, at)));
-                    lane += 1;
-                }
-                Step::Requests { at, count } => {
+        for &Step { lane, at, count, what } in &self.steps {
+            match what {
+                What::Given => values.push((lane, given(args, at))),
+                What::Requests => {
                     let pointer = args[usize::from(at)];
                     let n = count.map_or(1, |count| given_length(args, count));
                     let size = host.handle_size(Class::Request);
@@ -191,27 +187,27 @@ impl Completion {
                             undefined.push(of);
                         }
                     }
+                    let mut left = false;
                     for (k, &(_, number)) in values[first..].iter().enumerate() {
                         let now = host.handle_at(Class::Request, pointer, k);
-                        if facts.null_request(now).is_some()
-                            && let Some(later) = tables.complete(number, false)
-                        {
+                        if facts.null_request(now).is_none() {
+                            left = true;
+                        } else if let Some(later) = tables.complete(number, false) {
                             arrived.push(*later);
                         }
                     }
-                    lane += 1;
+                    if left {
+                        let written = |j: u8, k| Some(host.int_at(args[usize::from(j)], k));
+                        let numbers = &values[first..];
+                        self.completed.each(n, written, |k| tables.set_active(numbers[k].1, false));
+                    }
                 }
-                Step::Written(at) => {
-                    values.push((lane, host.int_at(args[usize::from(at)], 0)));
-                    lane += 1;
-                }
-                Step::List { at, count } => {
-                    let n = written_length(host, args, count);
+                What::Written => {
+                    let n = count.map_or(1, |count| written_length(host, args, count));
                     let pointer = args[usize::from(at)];
                     values.extend((0..n).map(|k| (lane, host.int_at(pointer, k))));
-                    lane += 1;
                 }
-                Step::Statuses { at, count, flag, of } => {
+                What::Statuses { flag, of } => {
                     if !written {
                         continue;
                     }
@@ -230,12 +226,11 @@ impl Completion {
                         let raw = host.status_at(args[usize::from(at)], k);
                         facts.push_status(&raw, facts.world_rank, of, lane, values);
                     }
-                    lane += STATUS_LANES;
                 }
             }
         }
-        if self.polls {
-            values.push((lane, 0));
+        if let Some(polls) = self.polls {
+            values.push((polls[usize::from(written)], 0));
         }
         if generalised {
             tables.forget_set();
@@ -244,7 +239,7 @@ impl Completion {
 
     /// The number in parameter `count`, whichever way it went.
     fn length<M: Memory>(&self, host: &M, args: &[usize], count: u8) -> usize {
-        let by_value = self.steps.iter().any(|step| matches!(step, Step::Given(at) if *at == count));
+        let by_value = self.steps.iter().any(|step| step.at == count && matches!(step.what, What::Given));
         if by_value { given_length(args, count) } else { written_length(host, args, count) }
     }
 }

@@ -14,7 +14,7 @@ use crate::facts::{STATUS_LANES, STATUS_MARK};
 use crate::hash::FastMap;
 use crate::layout::{Layout, NewComm, NewGroup, Outcome, Slot};
 use crate::objects::{Code, made_by};
-use crate::params::{comm_param, dynamic_condition, known_length};
+use crate::shape::{Length, Shape};
 use crate::tables;
 use crate::wire;
 
@@ -90,7 +90,7 @@ impl Decoder {
         let mut facts = Vec::new();
         self.room.set(MOST_ELEMENTS);
         for i in 0..f.params.len() {
-            let written = match dynamic_condition(f, i) {
+            let written = match layout.shape.steps[i].dynamic {
                 Some(Cond::Flag(j)) => args[usize::from(j)] == Value::Bool(true),
                 Some(Cond::Defined(j)) => args[usize::from(j)] != Value::Name("MPI_UNDEFINED"),
                 _ => true,
@@ -237,8 +237,11 @@ impl Decoder {
             return self.checked_length(f, i, next(lane));
         }
         // Negative counts and MPI_UNDEFINED are lengths of nothing.
-        match known_length(f, i).map(|j| &args[j]) {
-            Some(Value::Int(n)) => self.checked_length(f, i, (*n).max(0)),
+        match Shape::of(f).steps[i].length {
+            Length::Said(j) => match &args[usize::from(j)] {
+                Value::Int(n) => self.checked_length(f, i, (*n).max(0)),
+                _ => Ok(0),
+            },
             _ => Ok(0),
         }
     }
@@ -286,7 +289,7 @@ impl Decoder {
     }
 
     fn status_base(&self, layout: &Layout) -> i64 {
-        comm_param(layout.function).map_or(self.world_rank, |j| self.base_rank(layout, j))
+        layout.shape.comm.map_or(self.world_rank, |j| self.base_rank(layout, j))
     }
 
     fn new_comm(
@@ -365,7 +368,7 @@ impl Decoder {
                 && p.dir == Dir::Out
                 && let Value::Object(Class::Win, id) = value
             {
-                let rank = comm_param(layout.function).map_or(0, |j| self.base_rank(layout, j));
+                let rank = layout.shape.comm.map_or(0, |j| self.base_rank(layout, j));
                 self.wins.insert(*id, rank);
             }
         }
@@ -415,10 +418,7 @@ fn number(kind: Kind, value: i64, base: i64) -> Value {
 
 /// A status, as far as it is defined; `Unset` where nothing of it is.
 fn status(layout: &Layout, i: usize, lane: u16, base: i64, next: Next<'_>) -> Result<Value, Error> {
-    let mut mark = 0;
-    if !layout.whole_statuses {
-        mark = next(lane + STATUS_MARK);
-    }
+    let mark = next(lane + STATUS_MARK);
     let (undefined, cancelled) =
         Undefined::from_mark(mark).ok_or_else(|| bad_value(layout.function, i, mark))?;
     let mut of_peer = |kind, lane, base| {
@@ -427,10 +427,7 @@ fn status(layout: &Layout, i: usize, lane: u16, base: i64, next: Next<'_>) -> Re
     let source = of_peer(Kind::Peer(0), lane, base).into();
     let tag = of_peer(Kind::Tag, lane + 1, 0).into();
     let bytes = undefined.has_bytes().then(|| next(lane + 2));
-    let cancelled = match layout.whole_statuses {
-        true => Some(next(lane + STATUS_MARK) != 0),
-        false => undefined.has_cancelled().then_some(cancelled),
-    };
+    let cancelled = undefined.has_cancelled().then_some(cancelled);
     let error = (layout.outcome == Outcome::FailedWithStatuses).then(|| next(lane + STATUS_LANES));
     if undefined.is_everything() && error.is_none() {
         return Ok(Value::Unset);

@@ -1,6 +1,6 @@
 //! What MPI defines of a status. The rest is whatever lay in the program's memory, and has no place in a trace.
 
-use refrain_model::{Class, Dir, Effect, Function, Kind};
+use refrain_model::{Class, Dir, Effect, Function, Kind, Param};
 
 use crate::params::speaks_of_a_file;
 
@@ -110,7 +110,7 @@ impl Statuses {
                 () => Undefined::EVERYTHING,
             });
         }
-        let request = |p: &refrain_model::Param| {
+        let request = |p: &Param| {
             p.kind == Kind::Handle(Class::Request) && p.dir != Dir::Out && p.effect != Effect::Create
         };
         if !f.params.iter().any(request) {
@@ -143,6 +143,57 @@ impl Statuses {
         };
         let request = usize::try_from(at).ok().and_then(|at| requests.get(at));
         request.copied().unwrap_or(Undefined::NONE)
+    }
+}
+
+/// Which requests a call that succeeded has completed. Numbers are positions of its outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Completed {
+    /// All, if the flag says so.
+    All { flag: Option<u8> },
+    /// The one that an index says. It says none where the flag is false.
+    One { index: u8 },
+    /// Those that a list says.
+    Listed { count: u8, indices: u8 },
+}
+
+impl Completed {
+    pub(crate) fn of(f: &Function) -> Completed {
+        let output = |kind: Kind, listed: bool| {
+            let wanted = |p: &Param| p.dir == Dir::Out && p.kind == kind && p.len.is_empty() != listed;
+            f.params.iter().position(wanted).map(|at| at as u8)
+        };
+        match (output(Kind::Undefinable, false), output(Kind::Undefinable, true)) {
+            (Some(count), Some(indices)) => Completed::Listed { count, indices },
+            (Some(index), None) => Completed::One { index },
+            _ => Completed::All { flag: output(Kind::Logical, false) },
+        }
+    }
+
+    /// Tells each of `n` requests that is complete. `number` is element `k` of an output, if it was written.
+    pub(crate) fn each(
+        self,
+        n: usize,
+        number: impl Fn(u8, usize) -> Option<i64>,
+        mut complete: impl FnMut(usize),
+    ) {
+        let mut at = |k: Option<i64>| {
+            if let Some(k) = k.and_then(|k| usize::try_from(k).ok()).filter(|k| *k < n) {
+                complete(k);
+            }
+        };
+        match self {
+            Completed::All { flag } => {
+                if flag.is_none_or(|flag| number(flag, 0).is_some_and(|flag| flag != 0)) {
+                    (0..n as i64).for_each(|k| at(Some(k)));
+                }
+            }
+            Completed::One { index } => at(number(index, 0)),
+            Completed::Listed { count, indices } => {
+                let count = number(count, 0).unwrap_or(0).clamp(0, n as i64);
+                (0..count as usize).for_each(|k| at(number(indices, k)));
+            }
+        }
     }
 }
 
@@ -238,6 +289,32 @@ mod tests {
         }
         assert_eq!(Undefined::from_mark(16), None);
         assert_eq!(Undefined::from_mark(-1), None);
+    }
+
+    #[test]
+    fn which_requests_are_complete() {
+        let of = |name: &str| Completed::of(refrain_model::function(name).unwrap());
+        assert_eq!(of("MPI_Wait"), Completed::All { flag: None });
+        assert_eq!(of("MPI_Waitall"), Completed::All { flag: None });
+        assert_eq!(of("MPI_Test"), Completed::All { flag: Some(1) });
+        assert_eq!(of("MPI_Testall"), Completed::All { flag: Some(2) });
+        assert_eq!(of("MPI_Waitany"), Completed::One { index: 2 });
+        assert_eq!(of("MPI_Testany"), Completed::One { index: 2 });
+        assert_eq!(of("MPI_Waitsome"), Completed::Listed { count: 2, indices: 3 });
+        assert_eq!(of("MPI_Testsome"), Completed::Listed { count: 2, indices: 3 });
+        let told = |completed: Completed, outputs: [&[i64]; 2]| {
+            let mut told = Vec::new();
+            let number = |j: u8, k: usize| outputs[usize::from(j)].get(k).copied();
+            completed.each(3, number, |k| told.push(k));
+            told
+        };
+        assert_eq!(told(Completed::All { flag: Some(0) }, [&[0], &[]]), [0usize; 0]);
+        assert_eq!(told(Completed::All { flag: Some(0) }, [&[7], &[]]), [0, 1, 2]);
+        assert_eq!(told(Completed::One { index: 0 }, [&[-32766], &[]]), [0usize; 0]);
+        assert_eq!(told(Completed::One { index: 0 }, [&[3], &[]]), [0usize; 0]);
+        let listed = Completed::Listed { count: 0, indices: 1 };
+        assert_eq!(told(listed, [&[2], &[2, 0, 1]]), [2, 0]);
+        assert_eq!(told(listed, [&[-32766], &[2, 0, 1]]), [0usize; 0]);
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Facts {
         }
     }
 
-    /// Writes a status of a call that completes nothing over the values of an earlier one.
+    /// Writes a status of a call that completes nothing over the values of an earlier one. Whether that changes them.
     pub(crate) fn fill_status<M: Memory>(
         &self,
         memory: &M,
@@ -103,14 +103,19 @@ impl Facts {
         base: i64,
         undefined: Undefined,
         values: &mut [(u16, i64)],
-    ) {
+    ) -> bool {
         let raw = memory.status_at(pointer, 0);
+        let mut changed = false;
         if let (true, [_, (_, source), (_, tag), ..]) = (undefined.has_peer(), &mut *values) {
-            (*source, *tag) = self.source_and_tag(&raw, base);
+            let now = self.source_and_tag(&raw, base);
+            changed |= now != (*source, *tag);
+            (*source, *tag) = now;
         }
         if let (true, Some((_, bytes))) = (undefined.has_bytes(), values.last_mut()) {
+            changed |= *bytes != raw.bytes;
             *bytes = raw.bytes;
         }
+        changed
     }
 
     pub(crate) fn ignores_status(&self, pointer: usize, several: bool) -> bool {

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::hash::FastSet;
 use crate::layout::Layout;
 use crate::polls::Pending;
+use crate::record::Values;
 use crate::tape::Tape;
 use crate::wire::Bytes;
 
@@ -30,11 +31,20 @@ const VARINT: usize = 10;
 #[derive(Debug, Default)]
 pub struct Journal {
     /// By symbol: the values of its last call since the snapshot, if there was one.
-    last: Vec<Option<Vec<(u16, i64)>>>,
+    last: Vec<Last>,
     /// Symbols that a reader knows: those of the snapshot, and those told since.
     known: u32,
     /// Sites and modules that it knows.
     told: FastSet<u64>,
+}
+
+/// The values of a symbol's last call.
+#[derive(Debug, Default, Clone)]
+struct Last {
+    /// None if there was no call.
+    values: Option<Vec<(u16, i64)>>,
+    /// As in [`Values`].
+    mark: u32,
 }
 
 /// A place for bytes that is known to be large enough.
@@ -67,7 +77,7 @@ impl Journal {
         self.known = tape.symbols_told();
         let sites = tape.sites();
         self.told = sites.stacks.keys().chain(sites.modules.keys()).copied().collect();
-        let Some(Pending { symbol, values, count }) = tape.waiting() else { return Vec::new() };
+        let Some(Pending { symbol, values, count, .. }) = tape.waiting() else { return Vec::new() };
         let mut bytes = vec![0; room(values.len(), 0)];
         let mut out = Out { to: &mut bytes, at: 0 };
         out.number(head(*symbol) | REPEATED);
@@ -82,16 +92,48 @@ impl Journal {
 
     /// Writes the call that `tape` was just given: how many bytes of `to` it took, or `None` where they do not suffice.
     #[inline]
-    pub fn write(
+    pub fn write<'v>(
         &mut self,
         to: &mut [u8],
         tape: &Tape,
         symbol: u32,
-        values: &[(u16, i64)],
+        values: impl Into<Values<'v>>,
         ticks: u64,
     ) -> Option<usize> {
-        let last = self.last.get_mut(symbol as usize).and_then(Option::as_mut);
-        let Some(last) = last.filter(|last| last.len() == values.len() && last.len() <= MASKED) else {
+        let Values { numbers, mark } = values.into();
+        let same = |last: &&Last| mark != 0 && last.mark == mark && numbers.len() <= MASKED;
+        if self.last.get(symbol as usize).filter(same).is_none() {
+            return self.write_other(to, tape, symbol, Values { numbers, mark }, ticks);
+        }
+        if to.len() < room(0, 0) {
+            return None;
+        }
+        let mut out = Out { to, at: 0 };
+        out.number(head(symbol) | CHANGES);
+        // A mask without changes, of as many bytes as one has: what is written behind it comes later.
+        out.to[out.at..out.at + MASKED / 8].fill(0);
+        out.at += numbers.len().div_ceil(8);
+        out.number(ticks);
+        Some(out.at)
+    }
+
+    /// Values that are not those of the symbol's last call, or may not be.
+    fn write_other(
+        &mut self,
+        to: &mut [u8],
+        tape: &Tape,
+        symbol: u32,
+        Values { numbers: values, mark: mark_of_all }: Values<'_>,
+        ticks: u64,
+    ) -> Option<usize> {
+        let known = self.last.get_mut(symbol as usize);
+        let last = known.and_then(|last| {
+            // Whatever comes of it, the values are others now.
+            last.mark = 0;
+            let fits = |last: &Vec<(u16, i64)>| last.len() == values.len() && last.len() <= MASKED;
+            last.values.as_mut().filter(|last| fits(last)).map(|values| (values, &mut last.mark))
+        });
+        let Some((last, last_mark)) = last else {
             return self.write_all(to, tape, symbol, values, ticks);
         };
         if to.len() < room(values.len(), 0) {
@@ -114,6 +156,7 @@ impl Journal {
                 known.1 = now.1;
             }
         }
+        *last_mark = mark_of_all;
         out.to[mask_at..mask_at + width].copy_from_slice(&mask.to_le_bytes()[..width]);
         out.number(ticks);
         Some(out.at)
@@ -152,9 +195,9 @@ impl Journal {
         out.number(ticks);
         let at = out.at;
         if self.last.len() <= symbol as usize {
-            self.last.resize(symbol as usize + 1, None);
+            self.last.resize(symbol as usize + 1, Last::default());
         }
-        let last = self.last[symbol as usize].get_or_insert_default();
+        let last = self.last[symbol as usize].values.get_or_insert_default();
         last.clear();
         last.extend_from_slice(values);
         Some(at)

@@ -1,13 +1,12 @@
 //! What a symbol's bytes say: the function, what is fixed about the call, and which lane holds what.
 
-use refrain_model::{
-    Area, Class, Dir, Effect, Function, Kind, Returns, Scope, Value, constant_by_id, function_by_id,
-};
+use std::ops::Range;
+
+use refrain_model::{Area, Class, Function, Kind, Scope, Value, constant_by_id, function_by_id};
 
 use crate::error::Error;
-use crate::facts::STATUS_LANES;
 use crate::objects::Code;
-use crate::params::{has_datatype_facts, known_length, object_in_lane, output_only, untagged};
+use crate::shape::{Form, Lanes, Shape, Step, lanes_of_comm, lanes_of_place};
 use crate::wire::{self, Bytes};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +15,22 @@ pub enum Outcome {
     Failed,
     /// `MPI_ERR_IN_STATUS`: the outputs were written all the same.
     FailedWithStatuses,
+}
+
+impl Outcome {
+    /// As it stands in a symbol.
+    pub(crate) fn byte(self) -> u8 {
+        match self {
+            Outcome::Success => wire::SUCCESS,
+            Outcome::Failed => wire::FAILED,
+            Outcome::FailedWithStatuses => wire::FAILED_WITH_STATUSES,
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<Outcome> {
+        let all = [Outcome::Success, Outcome::Failed, Outcome::FailedWithStatuses];
+        all.into_iter().find(|outcome| outcome.byte() == byte)
+    }
 }
 
 /// Where a parameter's value is. Lanes are numbered from 0 within the symbol.
@@ -133,13 +148,14 @@ pub struct Layout {
     pub outcome: Outcome,
     /// One for each parameter.
     pub slots: Vec<Slot>,
+    /// The lanes of each parameter.
+    pub(crate) spans: Vec<Range<u16>>,
+    pub(crate) shape: &'static Shape,
     pub datatype_facts: Vec<DatatypeFacts>,
     /// The lane of the returned value: an error code after a failure, an address sum.
     pub result: Option<u16>,
     /// Where the split is off: the values of all lanes, in reading order. The symbol then has no lanes.
     pub inline: Option<Vec<i64>>,
-    /// From a file in which all fields of statuses are kept, and the mark is the last of them.
-    pub(crate) whole_statuses: bool,
     /// The lane, always the last, with how many polls came back empty-handed directly before the call.
     pub polls: Option<u16>,
     pub lanes: u16,
@@ -154,10 +170,10 @@ impl Layout {
         let mut parser = Parser {
             bytes,
             f: function,
+            shape: Shape::of(function),
             outcome: Outcome::Success,
             lanes: 0,
             facts: Vec::new(),
-            whole_statuses: false,
         };
         parser.whole(function)
     }
@@ -166,45 +182,40 @@ impl Layout {
 struct Parser<'a> {
     bytes: Bytes<'a>,
     f: &'static Function,
+    shape: &'static Shape,
     outcome: Outcome,
     lanes: u16,
     facts: Vec<DatatypeFacts>,
-    whole_statuses: bool,
 }
 
 impl Parser<'_> {
     fn whole(&mut self, function: &'static Function) -> Result<Layout, Error> {
         let head = self.byte()?;
-        self.outcome = match head & wire::OUTCOME {
-            wire::SUCCESS => Outcome::Success,
-            wire::FAILED => Outcome::Failed,
-            wire::FAILED_WITH_STATUSES => Outcome::FailedWithStatuses,
-            _ => return Err(self.bad()),
-        };
+        self.outcome = Outcome::from_byte(head & wire::OUTCOME).ok_or_else(|| self.bad())?;
         let mut slots = Vec::with_capacity(function.params.len());
+        let mut spans = Vec::with_capacity(function.params.len());
         for i in 0..function.params.len() {
+            let first = self.lanes;
             slots.push(self.slot(i)?);
+            spans.push(first..self.lanes);
         }
-        let result = match function.returns {
-            Returns::Code if self.outcome != Outcome::Success => Some(self.reserve(1)?),
-            Returns::Aint => Some(self.reserve(1)?),
-            _ => None,
-        };
+        let result = if self.shape.has_result(self.outcome) { Some(self.reserve(1)?) } else { None };
         let inline = if head & wire::INLINE != 0 { Some(self.inline()?) } else { None };
         if !self.bytes.is_empty() {
             return Err(self.bad());
         }
-        let counts_polls = function.poll && self.outcome == Outcome::Success && inline.is_none();
+        let counts_polls = self.shape.counts_polls(self.outcome) && inline.is_none();
         let polls = if counts_polls { Some(self.reserve(1)?) } else { None };
         let lanes = if inline.is_some() { 0 } else { self.lanes };
         Ok(Layout {
             function,
             outcome: self.outcome,
             slots,
+            spans,
+            shape: self.shape,
             datatype_facts: std::mem::take(&mut self.facts),
             result,
             inline,
-            whole_statuses: self.whole_statuses,
             polls,
             lanes,
         })
@@ -249,57 +260,68 @@ impl Parser<'_> {
         Ok(first)
     }
 
-    fn length(&mut self, i: usize) -> Result<Option<u16>, Error> {
-        if self.f.params[i].len.is_empty() || known_length(self.f, i).is_some() {
-            return Ok(None);
-        }
-        self.reserve(1).map(Some)
-    }
-
     fn slot(&mut self, i: usize) -> Result<Slot, Error> {
-        let p = &self.f.params[i];
-        if p.kind == Kind::Skip || (self.outcome == Outcome::Failed && output_only(p)) {
-            return Ok(Slot::Absent);
+        let step = &self.shape.steps[i];
+        match step.form {
+            Form::Nothing => return Ok(Slot::Absent),
+            _ if self.outcome == Outcome::Failed && step.output => return Ok(Slot::Absent),
+            Form::Object(class) => return self.object(class),
+            Form::Plain => return self.in_lanes(step),
+            _ => {}
         }
-        let scalar = p.len.is_empty();
-        if let Kind::Handle(class) = p.kind
-            && scalar
-            && p.dir != Dir::Out
-            && !object_in_lane(class)
-        {
-            return self.object(class);
-        }
-        if scalar && untagged(p) {
-            return Ok(Slot::Number { lane: self.reserve(1)? });
-        }
-        match self.byte()? {
-            wire::ABSENT => Ok(Slot::Absent),
-            wire::NULL => Ok(Slot::Fixed(Value::Name("NULL"))),
-            wire::NAMED => self.named(),
-            wire::UNKEPT => Ok(Slot::Absent),
-            wire::TEXT => self.texts(p.kind),
-            wire::TEXT_IN_LANES if p.kind == Kind::String => {
+        match (self.byte()?, step.form) {
+            (wire::ABSENT | wire::UNKEPT, _) => Ok(Slot::Absent),
+            (wire::NULL, _) => Ok(Slot::Fixed(Value::Name("NULL"))),
+            (wire::NAMED, _) => self.named(),
+            (wire::TEXT, Form::Text | Form::Function) => Ok(Slot::Fixed(self.text()?)),
+            (wire::TEXT, Form::Texts) => self.texts(self.f.params[i].kind),
+            (wire::TEXT_IN_LANES, Form::Text) => {
                 let places = u16::try_from(self.get()?).map_err(|_| self.bad())?;
                 let lane = self.reserve(1)?;
                 self.reserve(places)?;
                 Ok(Slot::Text { lane, places })
             }
-            wire::STATUS if p.kind == Kind::Status => self.statuses(i),
-            wire::LANE if p.kind == Kind::Status => {
-                self.whole_statuses = true;
-                self.statuses(i)
+            (wire::LANE, Form::NewComm(scope)) => {
+                let group = self.byte()?;
+                let (new, end) = lanes_of_comm(scope, group, self.lanes).ok_or_else(|| self.bad())?;
+                self.lanes = end;
+                Ok(Slot::NewComm(new))
             }
-            wire::LANE => self.lanes_of(i),
-            tag => {
+            (tag, Form::Numbers { .. } | Form::Codes { .. } | Form::Statuses(_)) if tag == step.tag() => {
+                self.in_lanes(step)
+            }
+            (tag, Form::Place) => {
                 let area = Area::from_number(tag.wrapping_sub(wire::AREA)).ok_or_else(|| self.bad())?;
-                let lane = self.reserve(match area {
-                    Area::Number => 1,
-                    Area::Gpu => 3,
-                    _ => 2,
-                })?;
+                let lane = self.reserve(lanes_of_place(area))?;
                 Ok(Slot::Address { area, lane })
             }
+            _ => Err(self.bad()),
         }
+    }
+
+    fn in_lanes(&mut self, step: &Step) -> Result<Slot, Error> {
+        let lanes = step.lanes(self.lanes, self.outcome).ok_or_else(|| self.bad())?;
+        self.lanes = lanes.end;
+        let Lanes { length: len, first: lane, after, facts, .. } = lanes;
+        if let Some(first) = facts {
+            self.facts.push(DatatypeFacts {
+                code_lane: lane,
+                size_lane: first,
+                lb_lane: first + 1,
+                extent_lane: first + 2,
+            });
+        }
+        let one = step.is_one();
+        Ok(match step.form {
+            Form::Codes { .. } if one => Slot::Code { lane },
+            Form::Codes { .. } => Slot::Codes { len, lane },
+            Form::Statuses(_) if one => Slot::Status { lane },
+            Form::Statuses(_) => Slot::Statuses { len, lane },
+            Form::Numbers { changed: true } if one => Slot::InOut { before: lane, after },
+            Form::Numbers { changed: true } => Slot::ListInOut { len, before: lane, after },
+            _ if one => Slot::Number { lane },
+            _ => Slot::List { len, lane },
+        })
     }
 
     /// Codes start at one; zero is the absent mark.
@@ -316,19 +338,15 @@ impl Parser<'_> {
     }
 
     fn texts(&mut self, kind: Kind) -> Result<Slot, Error> {
-        let value = match kind {
-            Kind::Strings | Kind::ArgVector => self.text_list()?,
-            Kind::StringsOfStrings => {
-                let n = self.get()?;
-                let mut lists = Vec::new();
-                for _ in 0..n {
-                    lists.push(self.text_list()?);
-                }
-                Value::List(lists)
-            }
-            _ => self.text()?,
-        };
-        Ok(Slot::Fixed(value))
+        if kind != Kind::StringsOfStrings {
+            return Ok(Slot::Fixed(self.text_list()?));
+        }
+        let n = self.get()?;
+        let mut lists = Vec::new();
+        for _ in 0..n {
+            lists.push(self.text_list()?);
+        }
+        Ok(Slot::Fixed(Value::List(lists)))
     }
 
     fn text_list(&mut self) -> Result<Value, Error> {
@@ -338,78 +356,5 @@ impl Parser<'_> {
             texts.push(self.text()?);
         }
         Ok(Value::List(texts))
-    }
-
-    fn lanes_of(&mut self, i: usize) -> Result<Slot, Error> {
-        let p = &self.f.params[i];
-        let scalar = p.len.is_empty();
-        let in_out = p.dir == Dir::InOut;
-        let wrote = self.outcome != Outcome::Failed;
-        Ok(match p.kind {
-            Kind::Handle(_) => {
-                if let Effect::CreateComm(scope) = p.effect {
-                    return self.new_comm(scope);
-                }
-                let len = self.length(i)?;
-                let lane = self.reserve(1)?;
-                if has_datatype_facts(p) {
-                    let first = self.reserve(3)?;
-                    self.facts.push(DatatypeFacts {
-                        code_lane: lane,
-                        size_lane: first,
-                        lb_lane: first + 1,
-                        extent_lane: first + 2,
-                    });
-                }
-                if scalar { Slot::Code { lane } } else { Slot::Codes { len, lane } }
-            }
-            Kind::ArgCount => Slot::Number { lane: self.reserve(1)? },
-            _ if scalar && in_out => {
-                let before = self.reserve(1)?;
-                Slot::InOut { before, after: if wrote { Some(self.reserve(1)?) } else { None } }
-            }
-            _ if scalar => Slot::Number { lane: self.reserve(1)? },
-            _ if in_out => {
-                let len = self.length(i)?;
-                let before = self.reserve(1)?;
-                Slot::ListInOut { len, before, after: if wrote { Some(self.reserve(1)?) } else { None } }
-            }
-            _ => {
-                let len = self.length(i)?;
-                Slot::List { len, lane: self.reserve(1)? }
-            }
-        })
-    }
-
-    fn statuses(&mut self, i: usize) -> Result<Slot, Error> {
-        let len = self.length(i)?;
-        let with_error = self.outcome == Outcome::FailedWithStatuses;
-        let lane = self.reserve(STATUS_LANES + u16::from(with_error))?;
-        let scalar = self.f.params[i].len.is_empty();
-        Ok(if scalar { Slot::Status { lane } } else { Slot::Statuses { len, lane } })
-    }
-
-    fn new_comm(&mut self, scope: Scope) -> Result<Slot, Error> {
-        let group = self.byte()?;
-        let code = self.reserve(1)?;
-        let order = self.reserve(1)?;
-        let by_members = matches!(scope, Scope::Members | Scope::Inter);
-        let mut new = NewComm { scope, code, order, members: None, rank: None, group: NewGroup::None };
-        if group == wire::GROUP_NONE {
-            return Ok(Slot::NewComm(new));
-        }
-        if by_members {
-            new.members = Some(self.reserve(1)?);
-        }
-        if by_members || scope == Scope::Process {
-            new.rank = Some(self.reserve(1)?);
-        }
-        new.group = match group {
-            wire::GROUP_SAME => NewGroup::SameAsParent,
-            wire::GROUP_LIST => NewGroup::List(self.reserve(2)?),
-            wire::GROUP_INTER => NewGroup::Inter(self.reserve(2)?, self.reserve(2)?),
-            _ => return Err(self.bad()),
-        };
-        Ok(Slot::NewComm(new))
     }
 }

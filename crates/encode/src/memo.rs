@@ -10,14 +10,15 @@ use std::sync::{Arc, OnceLock};
 use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, functions};
 
 use crate::comms::Later;
-use crate::completions::{Completion, SHAPES};
+use crate::completions::{Completion, PASSED};
 use crate::defined::{Statuses, Undefined};
 use crate::encoder::{Before, Encoder};
 use crate::facts::Facts;
 use crate::hash::{FastMap, mix};
 use crate::host::{Host, Memory};
-use crate::params::{dynamic_condition, is_number, is_wide, object_in_lane};
-use crate::record::Record;
+use crate::params::is_wide;
+use crate::record::{Record, Values};
+use crate::shape::{Form, Shape};
 use crate::tables::Tables;
 
 /// Most parameters any function of MPI has.
@@ -33,7 +34,8 @@ pub(crate) struct Plan {
     /// Scalar outputs, to be compared: (parameter, eight bytes wide).
     outputs: Vec<(u8, bool)>,
     buffers: Vec<u8>,
-    status: Option<u8>,
+    /// And the output that says whether it was written.
+    status: Option<(u8, Option<Cond>)>,
     /// What the status does not say.
     undefined: Undefined,
     request: Option<u8>,
@@ -59,30 +61,35 @@ impl Plan {
             undefined: Undefined::NONE,
             request: None,
         };
-        for (i, p) in f.params.iter().enumerate() {
+        for (i, (p, step)) in f.params.iter().zip(&Shape::of(f).steps).enumerate() {
             let at = i as u8;
-            let scalar = p.len.is_empty();
-            match (p.dir, p.kind) {
-                (Dir::In, Kind::Handle(class)) if scalar && !object_in_lane(class) => {
+            match (p.dir, step.form) {
+                (_, Form::Place)
+                    if matches!(p.kind, Kind::Buffer | Kind::Value) && p.effect != Effect::Free =>
+                {
+                    plan.buffers.push(at);
+                }
+                _ if !step.is_one() => return None,
+                (Dir::In, Form::Object(class)) => {
                     if narrow.has(class) || p.ctype == CType::Int {
                         plan.masks[i] = u64::from(u32::MAX);
                     }
                 }
-                (Dir::In, kind) if scalar && is_number(kind) => {
+                (Dir::In, Form::Plain | Form::Numbers { .. }) => {
                     if !is_wide(p.ctype) {
                         plan.masks[i] = u64::from(u32::MAX);
                     }
                 }
-                (_, Kind::Buffer | Kind::Value) if p.effect != Effect::Free => plan.buffers.push(at),
-                (Dir::Out, Kind::Status) if scalar && plan.status.is_none() => {
-                    let Statuses::OfTheCall(undefined) = Statuses::of(f, i) else { return None };
+                (Dir::Out, Form::Statuses(Statuses::OfTheCall(undefined))) if plan.status.is_none() => {
                     plan.undefined = undefined;
-                    plan.status = Some(at);
+                    plan.status = Some((at, step.dynamic));
                 }
-                (Dir::Out, Kind::Handle(Class::Request)) if scalar && p.effect == Effect::Create => {
+                (Dir::Out, Form::Codes { .. })
+                    if p.kind == Kind::Handle(Class::Request) && p.effect == Effect::Create =>
+                {
                     plan.request = Some(at);
                 }
-                (Dir::Out, kind) if scalar && is_number(kind) => plan.outputs.push((at, is_wide(p.ctype))),
+                (Dir::Out, Form::Numbers { .. }) => plan.outputs.push((at, is_wide(p.ctype))),
                 _ => return None,
             }
         }
@@ -92,22 +99,49 @@ impl Plan {
     }
 }
 
+/// A call, with all that recognising it again takes: the plan of its function is not looked at.
 #[derive(Debug)]
 struct Entry {
     function: u16,
+    /// How many outputs it has.
+    outputs: u16,
+    symbol: u32,
     site: u64,
-    words: [u64; WORDS],
     objects: u64,
     places: u64,
-    outputs: [i64; 4],
-    symbol: u32,
+    /// Each argument, and the bits of it that mean something.
+    words: [(u64, u64); WORDS],
+    written: [Output; OUTPUTS],
+    /// Of the values as they are now ([`Values`]).
+    mark: u32,
     values: Vec<(u16, i64)>,
-    /// Where in `values` the status begins, and the rank its source is relative to.
-    status: Option<(usize, i64)>,
-    /// The pool of the request's ids; the id is the last of `values`.
-    pool: Option<u32>,
+    status: Option<Filled>,
+    /// The pool of the request's ids, and the parameter; the id is the last of `values`.
+    pool: Option<(u32, u8)>,
     /// The entry that came after this one last time.
     next: usize,
+}
+
+/// A scalar output that a call wrote.
+#[derive(Debug, Clone, Copy, Default)]
+struct Output {
+    at: u8,
+    wide: bool,
+    known: i64,
+}
+
+/// More outputs than functions have whose calls are remembered.
+const OUTPUTS: usize = 4;
+
+/// A status that is read anew each time.
+#[derive(Debug, Clone, Copy)]
+struct Filled {
+    at: u8,
+    /// Where in the values it begins.
+    first: usize,
+    /// The rank its source is relative to.
+    base: i64,
+    undefined: Undefined,
 }
 
 /// One for each thread.
@@ -117,9 +151,13 @@ pub struct Memo {
     /// By hash of a call: one more than the place of its entry.
     places: Vec<u16>,
     last: usize,
-    /// By function and shape: one more than the symbol of its completions.
-    completions: Vec<[u32; SHAPES]>,
-    /// The same for calls whose site is known: by function, shape and site.
+    /// What came after it last time.
+    expected: usize,
+    /// The last mark that was given.
+    marks: u32,
+    /// By function and what was passed for statuses: one more than the symbol of its completions.
+    completions: Vec<[u32; PASSED]>,
+    /// The same for calls whose site is known: by function, that and site.
     completions_at: FastMap<(u32, u64), u32>,
     /// Of the last completion.
     values: Vec<(u16, i64)>,
@@ -213,32 +251,31 @@ impl Plans {
     }
 }
 
-fn completion_key(f: &Function, shape: usize) -> u32 {
-    u32::from(f.id) << 8 | shape as u32
+fn completion_key(f: &Function, passed: usize) -> u32 {
+    u32::from(f.id) << 8 | passed as u32
 }
 
 impl Entry {
     /// Whether this is the same call again.
     #[inline]
-    fn fits<M: Memory>(&self, plan: &Plan, host: &M, now: Now, f: &Function, args: &[usize]) -> bool {
-        self.function == f.id
-            && self.objects == now.objects
-            && self.places == now.places
-            && self.site == now.site
-            && same(plan, args, &self.words)
-            && plan
-                .outputs
-                .iter()
-                .zip(self.outputs)
-                .all(|(&(at, wide), known)| known == read(host, args[usize::from(at)], wide))
+    fn fits<M: Memory>(&self, host: &M, now: Now, f: &Function, args: &[usize]) -> bool {
+        if self.function != f.id
+            || (self.objects ^ now.objects) | (self.places ^ now.places) | (self.site ^ now.site) != 0
+        {
+            return false;
+        }
+        for (&arg, (word, mask)) in args.iter().zip(&self.words) {
+            if (arg as u64 ^ word) & mask != 0 {
+                return false;
+            }
+        }
+        for output in &self.written[..usize::from(self.outputs).min(OUTPUTS)] {
+            if output.known != read(host, args[usize::from(output.at)], output.wide) {
+                return false;
+            }
+        }
+        true
     }
-}
-
-/// Whether the words of a call are those that were remembered.
-#[inline]
-fn same(plan: &Plan, args: &[usize], words: &[u64; WORDS]) -> bool {
-    let words = args.iter().zip(words).zip(&plan.masks);
-    words.fold(0, |differs, ((&arg, word), mask)| differs | ((arg as u64 ^ word) & mask)) == 0
 }
 
 fn slot(plan: &Plan, function: u16, site: u64, args: &[usize]) -> usize {
@@ -247,28 +284,11 @@ fn slot(plan: &Plan, function: u16, site: u64, args: &[usize]) -> usize {
 }
 
 impl Memo {
-    /// The symbol and values of a successful call that was seen before, made at that site; `None`: it has to be encoded.
-    pub fn recall<H: Host>(
-        &mut self,
-        encoder: &mut Encoder,
-        host: &mut H,
-        site: u64,
-        f: &'static Function,
-        args: &[usize],
-        before: &Before,
-    ) -> Option<(u32, &[(u16, i64)])> {
-        while let Some(later) = self.take_arrived() {
-            encoder.arrived(host, later);
-        }
-        let now = Now { objects: encoder.generation, places: host.places(), site };
-        let facts = Arc::clone(encoder.facts());
-        self.recall_in(&facts, host, &mut encoder.requests, now, f, args, before)
-    }
-
-    /// As `recall`, in a process with several threads: asks nothing of what they share. [`Memo::take_arrived`] follows.
+    /// The symbol and values of a successful call that was seen before, made at that site; `None`: it has to be encoded. Asks
+    /// nothing of what threads share. [`Memo::take_arrived`] follows.
     #[inline]
     #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
-    pub fn recall_in<M: Memory, T: Tables + ?Sized>(
+    pub fn recall<M: Memory, T: Tables + ?Sized>(
         &mut self,
         facts: &Facts,
         host: &M,
@@ -277,33 +297,33 @@ impl Memo {
         f: &'static Function,
         args: &[usize],
         before: &Before,
-    ) -> Option<(u32, &[(u16, i64)])> {
-        let plan = match facts.plans.way(f)? {
-            Way::Same(plan) => plan,
-            Way::Completion(completion) => {
-                let shape = completion.shape(facts, args)?;
-                let symbol = match now.site {
-                    0 => self.completions.get(usize::from(f.id))?[shape as usize].checked_sub(1)?,
-                    site => *self.completions_at.get(&(completion_key(f, shape as usize), site))?,
-                };
-                let Memo { values, arrived, undefined, .. } = self;
-                completion.values(facts, host, tables, args, shape, before, values, undefined, arrived);
-                return Some((symbol, &self.values));
-            }
-            Way::None => return None,
+    ) -> Option<(u32, Values<'_>)> {
+        // Programs repeat themselves: what followed last time is tried before anything is asked or hashed.
+        let expected = self.entries.get(self.expected).is_some_and(|entry| entry.fits(host, now, f, args));
+        let at = match expected {
+            true => self.expected,
+            false => match facts.plans.way(f)? {
+                Way::Same(plan) => self.look_up(plan, host, now, f, args)?,
+                Way::Completion(completion) => {
+                    let passed = completion.passed(facts, args)?;
+                    let symbol = match now.site {
+                        0 => self.completions.get(usize::from(f.id))?[passed as usize].checked_sub(1)?,
+                        site => *self.completions_at.get(&(completion_key(f, passed as usize), site))?,
+                    };
+                    let Memo { values, arrived, undefined, .. } = self;
+                    completion.values(facts, host, tables, args, passed, before, values, undefined, arrived);
+                    return Some((symbol, Values::from(&self.values)));
+                }
+                Way::None => return None,
+            },
         };
-        // Programs repeat themselves: what followed last time is tried before anything is hashed.
-        let mut at = self.entries.get(self.last)?.next;
-        if !self.entries.get(at).is_some_and(|entry| entry.fits(plan, host, now, f, args)) {
-            at = self.look_up(plan, host, now, f, args)?;
-        }
-        self.last = at;
         let entry = &mut self.entries[at];
-        if let (Some((first, base)), Some(status)) = (entry.status, plan.status) {
-            let values = &mut entry.values[first..first + plan.undefined.numbers()];
-            facts.fill_status(host, args[usize::from(status)], base, plan.undefined, values);
+        let mut changed = false;
+        if let Some(Filled { at, first, base, undefined }) = entry.status {
+            let values = &mut entry.values[first..first + undefined.numbers()];
+            changed |= facts.fill_status(host, args[usize::from(at)], base, undefined, values);
         }
-        if let (Some(pool), Some(request)) = (entry.pool, plan.request) {
+        if let Some((pool, request)) = entry.pool {
             let pointer = args[usize::from(request)];
             let handle = host.handle_at(Class::Request, pointer, 0);
             if facts.null_request(handle).is_some() {
@@ -311,10 +331,16 @@ impl Memo {
             }
             let number = tables.create_in(pool, handle, pointer, f.persistent);
             if let Some(last) = entry.values.last_mut() {
+                changed |= last.1 != number;
                 last.1 = number;
             }
         }
-        Some((entry.symbol, &entry.values))
+        if changed {
+            entry.mark = next_mark(&mut self.marks);
+        }
+        self.last = at;
+        self.expected = entry.next;
+        Some((entry.symbol, Values { numbers: &entry.values, mark: entry.mark }))
     }
 
     /// Where a call is that did not follow the last one before.
@@ -327,8 +353,9 @@ impl Memo {
         f: &'static Function,
         args: &[usize],
     ) -> Option<usize> {
-        let at = usize::from(self.places[slot(plan, f.id, now.site, args)]).wrapping_sub(1);
-        if !self.entries.get(at)?.fits(plan, host, now, f, args) {
+        let place = *self.places.get(slot(plan, f.id, now.site, args))?;
+        let at = usize::from(place).wrapping_sub(1);
+        if !self.entries.get(at)?.fits(host, now, f, args) {
             return None;
         }
         self.entries[self.last].next = at;
@@ -339,7 +366,7 @@ impl Memo {
     pub fn forget(&mut self) {
         self.entries.clear();
         self.places.fill(0);
-        self.last = 0;
+        (self.last, self.expected) = (0, 0);
     }
 
     /// Communicators that the last completion brought, for [`Encoder::arrived`].
@@ -349,23 +376,8 @@ impl Memo {
     }
 
     /// Keeps the record of a successful call that has just been encoded, if another like it can be recognised.
-    pub fn remember<H: Host>(
-        &mut self,
-        encoder: &mut Encoder,
-        host: &mut H,
-        f: &'static Function,
-        args: &[usize],
-        record: &Record,
-        symbol: u32,
-    ) {
-        let own = std::mem::take(&mut encoder.requests);
-        self.remember_in(encoder, host, &own, f, args, record, symbol);
-        encoder.requests = own;
-    }
-
-    /// As `remember`, in a process with several threads.
     #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
-    pub fn remember_in<H: Host>(
+    pub fn remember<H: Host>(
         &mut self,
         encoder: &Encoder,
         host: &mut H,
@@ -379,26 +391,27 @@ impl Memo {
         let plan = match facts.plans.way(f) {
             Some(Way::Same(plan)) => plan,
             Some(Way::Completion(completion)) => {
-                if let Some(shape) = completion.shape(facts, args) {
+                if let Some(passed) = completion.passed(facts, args) {
                     if record.site != 0 {
-                        let key = (completion_key(f, shape as usize), record.site);
+                        let key = (completion_key(f, passed as usize), record.site);
                         self.completions_at.insert(key, symbol);
                         return;
                     }
                     if self.completions.len() <= usize::from(f.id) {
-                        self.completions.resize(usize::from(f.id) + 1, [0; SHAPES]);
+                        self.completions.resize(usize::from(f.id) + 1, [0; PASSED]);
                     }
-                    self.completions[usize::from(f.id)][shape as usize] = symbol.wrapping_add(1);
+                    self.completions[usize::from(f.id)][passed as usize] = symbol.wrapping_add(1);
                 }
                 return;
             }
             _ => return,
         };
-        if plan.outputs.len() > 4 || plan.buffers.iter().any(|&at| !host.lasting(args[usize::from(at)])) {
+        if plan.outputs.len() > OUTPUTS || plan.buffers.iter().any(|&at| !host.lasting(args[usize::from(at)]))
+        {
             return;
         }
-        let written = |at: u8| {
-            let flag = match dynamic_condition(f, usize::from(at)) {
+        let written = |at: u8, by: Option<Cond>| {
+            let flag = match by {
                 Some(Cond::Flag(j)) => Some(usize::from(j)),
                 _ => None,
             };
@@ -406,31 +419,29 @@ impl Memo {
                 && flag.is_none_or(|j| read(host, args[j], false) != 0)
         };
         let status = match plan.status {
-            Some(at) if written(at) => {
-                // It is the last thing in a record (but for the count of polls), or there is no telling where it is.
-                let numbers = plan.undefined.numbers() + usize::from(f.poll);
-                let Some(first) = record.values.len().checked_sub(numbers) else { return };
-                if plan.request.is_some() || usize::from(at) + 1 != f.params.len() {
-                    return;
+            Some((at, by)) if written(at, by) => match record.status() {
+                Some(first) => {
+                    Some(Filled { at, first, base: encoder.status_base, undefined: plan.undefined })
                 }
-                Some((first, encoder.status_base))
-            }
+                None => return,
+            },
             _ => None,
         };
         let pool = match plan.request {
-            Some(_) => match tables.last_pool() {
-                Some(pool) => Some(pool),
+            // Without a place for the request none was made: the pool is that of an earlier one.
+            Some(at) => match tables.last_pool().filter(|_| args[usize::from(at)] != 0) {
+                Some(pool) => Some((pool, at)),
                 None => return,
             },
             None => None,
         };
-        let mut words = [0; WORDS];
-        for ((word, &arg), mask) in words.iter_mut().zip(args).zip(&plan.masks) {
-            *word = arg as u64 & mask;
+        let mut words = [(0, 0); WORDS];
+        for ((word, &arg), &mask) in words.iter_mut().zip(args).zip(&plan.masks) {
+            *word = (arg as u64 & mask, mask);
         }
-        let mut outputs = [0; 4];
-        for (known, &(at, wide)) in outputs.iter_mut().zip(&plan.outputs) {
-            *known = read(host, args[usize::from(at)], wide);
+        let mut written = [Output::default(); OUTPUTS];
+        for (output, &(at, wide)) in written.iter_mut().zip(&plan.outputs) {
+            *output = Output { at, wide, known: read(host, args[usize::from(at)], wide) };
         }
         if self.places.is_empty() {
             self.places = vec![0; REMEMBERED];
@@ -440,12 +451,14 @@ impl Memo {
         let at = known.unwrap_or(self.entries.len());
         let entry = Entry {
             function: f.id,
+            outputs: plan.outputs.len() as u16,
+            symbol,
             site: record.site,
-            words,
             objects: encoder.generation,
             places: host.places(),
-            outputs,
-            symbol,
+            words,
+            written,
+            mark: next_mark(&mut self.marks),
             values: record.values.clone(),
             status,
             pool,
@@ -460,7 +473,14 @@ impl Memo {
         }
         self.entries[self.last].next = at;
         self.last = at;
+        self.expected = self.entries[at].next;
     }
+}
+
+/// No mark is given twice. Where there are no more of them, values are compared.
+fn next_mark(last: &mut u32) -> u32 {
+    *last = last.saturating_add(1);
+    if *last == u32::MAX { 0 } else { *last }
 }
 
 /// A scalar output; a null pointer reads as nothing.

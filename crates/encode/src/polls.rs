@@ -10,7 +10,7 @@ use refrain_model::{Call, Dir, Function, Kind};
 
 use crate::decoder::Decoder;
 use crate::error::Error;
-use crate::layout::{Layout, Slot};
+use crate::layout::Layout;
 
 /// `MPI_UNDEFINED`, the same in all ABIs.
 const UNDEFINED: i64 = -32766;
@@ -37,7 +37,7 @@ impl Failed {
         let polls = layout.polls?;
         let mut roles = vec![Role::Same; usize::from(polls)];
         let f = layout.function;
-        for (p, slot) in f.params.iter().zip(&layout.slots).filter(|(p, _)| p.dir == Dir::Out) {
+        for (p, span) in f.params.iter().zip(&layout.spans).filter(|(p, _)| p.dir == Dir::Out) {
             let role = match p.kind {
                 Kind::Logical => Role::Always(0),
                 // The index of what completed; or how many did, which is none.
@@ -46,19 +46,8 @@ impl Failed {
                 }
                 _ => Role::Nothing,
             };
-            // Which lanes: a list's length may have one of its own before its elements.
-            let (first, own) = match *slot {
-                Slot::Number { lane } | Slot::Code { lane } => (lane, 1),
-                Slot::Status { lane } => (lane, 4),
-                Slot::List { len, lane } | Slot::Codes { len, lane } => {
-                    (len.unwrap_or(lane), 1 + usize::from(len.is_some()))
-                }
-                Slot::Statuses { len, lane } => (len.unwrap_or(lane), 4 + usize::from(len.is_some())),
-                _ => continue,
-            };
-            for role_of in roles.iter_mut().skip(first.into()).take(own) {
-                *role_of = role;
-            }
+            let own = usize::from(span.start)..usize::from(span.end);
+            roles.get_mut(own).unwrap_or_default().fill(role);
         }
         Some(Failed { roles })
     }
@@ -82,6 +71,8 @@ fn has_flag(f: &Function) -> bool {
 pub(crate) struct Pending {
     pub symbol: u32,
     pub values: Vec<(u16, i64)>,
+    /// Of the values ([`crate::Values`]).
+    pub mark: u32,
     /// None if it is zero.
     pub count: u64,
 }

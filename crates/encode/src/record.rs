@@ -1,5 +1,9 @@
 //! One encoded call: the bytes of its symbol and the numbers for its lanes. Reused from call to call.
 
+use refrain_model::Scope;
+
+use crate::layout::{NewComm, Outcome};
+use crate::shape::{Lanes, Step, lanes_of_comm};
 use crate::wire;
 
 #[derive(Debug, Default, Clone)]
@@ -13,6 +17,29 @@ pub struct Record {
     lanes: u16,
     /// The last lane counts polls.
     polls: bool,
+    /// Where in `values` those of the first status begin.
+    status: Option<usize>,
+}
+
+/// The numbers of a call, as a [`Tape`](crate::Tape) and a [`Journal`](crate::Journal) take them.
+#[derive(Debug, Clone, Copy)]
+pub struct Values<'a> {
+    pub numbers: &'a [(u16, i64)],
+    /// Stands for these numbers and no others, for one thread; 0 stands for none. So what is the same again need not be
+    /// compared number by number.
+    pub(crate) mark: u32,
+}
+
+impl<'a> From<&'a [(u16, i64)]> for Values<'a> {
+    fn from(numbers: &'a [(u16, i64)]) -> Values<'a> {
+        Values { numbers, mark: 0 }
+    }
+}
+
+impl<'a> From<&'a Vec<(u16, i64)>> for Values<'a> {
+    fn from(numbers: &'a Vec<(u16, i64)>) -> Values<'a> {
+        Values { numbers, mark: 0 }
+    }
 }
 
 impl Record {
@@ -22,6 +49,7 @@ impl Record {
         self.values.clear();
         self.lanes = 0;
         self.polls = false;
+        self.status = None;
         wire::put(&mut self.symbol, u64::from(function));
         self.symbol.push(outcome);
     }
@@ -54,6 +82,32 @@ impl Record {
         let first = self.lanes;
         self.lanes += n;
         first
+    }
+
+    /// Says that the numbers of a parameter are in lanes, and which.
+    pub(crate) fn claim(&mut self, step: &Step, outcome: Outcome) -> Lanes {
+        self.tag(step.tag());
+        let lanes = step.lanes(self.lanes, outcome).expect("fewer than 2^16 lanes");
+        self.lanes = lanes.end;
+        lanes
+    }
+
+    /// The same of a new communicator, whose tag has been written.
+    pub(crate) fn claim_comm(&mut self, scope: Scope, group: u8) -> NewComm {
+        self.tag(group);
+        let (new, end) = lanes_of_comm(scope, group, self.lanes).expect("fewer than 2^16 lanes");
+        self.lanes = end;
+        new
+    }
+
+    /// The numbers of a status come next.
+    pub(crate) fn note_status(&mut self) {
+        self.status.get_or_insert(self.values.len());
+    }
+
+    /// Where in `values` those of the first status begin.
+    pub(crate) fn status(&self) -> Option<usize> {
+        self.status
     }
 
     pub(crate) fn push(&mut self, lane: u16, value: i64) {

@@ -51,6 +51,8 @@ struct Entry {
     /// The call that last claimed this entry.
     claimed: u64,
     persistent: bool,
+    /// Started and not complete. Always so where it is not persistent.
+    active: bool,
     /// Of its status.
     undefined: Undefined,
     /// In the list of its place too: only where its handle stands for several operations at once.
@@ -191,6 +193,7 @@ impl Requests {
             index,
             claimed: 0,
             persistent,
+            active: !persistent,
             undefined: self.functions[pool as usize].1,
             placed: false,
             later,
@@ -355,7 +358,18 @@ impl Requests {
     fn claim(&mut self, slot: u32, call: u64) -> Option<Found> {
         let entry = self.entries.get_mut(slot as usize)?.as_mut()?;
         entry.claimed = call;
-        Some((entry.id, entry.undefined))
+        // The status of an inactive request is empty, and all of that is defined (MPI 4.1, 3.7.3).
+        Some((entry.id, if entry.active { entry.undefined } else { Undefined::NONE }))
+    }
+
+    /// A persistent request was started, or is complete.
+    pub(crate) fn set_active(&mut self, id: u32, active: bool) {
+        let slot = self.entry_of.get(id as usize).copied().unwrap_or(NONE);
+        if let Some(entry) = self.entries.get_mut(slot as usize).and_then(Option::as_mut)
+            && entry.persistent
+        {
+            entry.active = active;
+        }
     }
 
     /// The operation is over: its id goes back. Persistent requests live until they are freed.
@@ -456,6 +470,27 @@ mod tests {
         assert_eq!(r.find(9, 0).map(|found| found.0), Some(id));
         r.end(id, true);
         assert_eq!(r.create(new(9, 0, 1, true)), id);
+    }
+
+    #[test]
+    fn the_status_of_an_inactive_request_is_defined() {
+        let mut r = Requests::default();
+        let send = refrain_model::function("MPI_Send_init").unwrap().id;
+        let id = r.create(New { function: send, ..new(9, 0, 1, true) });
+        let of = |r: &mut Requests| {
+            r.stamp();
+            r.find(9, 0).unwrap().1
+        };
+        assert_eq!(of(&mut r), Undefined::NONE);
+        r.set_active(id, true);
+        assert_eq!(of(&mut r), Undefined::SEND);
+        r.set_active(id, false);
+        assert_eq!(of(&mut r), Undefined::NONE);
+        // One that ends when it is complete is active until then.
+        let other = r.create(New { function: send, ..new(10, 0, 2, false) });
+        r.set_active(other, false);
+        r.stamp();
+        assert_eq!(r.find(10, 0).unwrap().1, Undefined::SEND);
     }
 
     /// Against a plain list of operations: those stored at the address first, then the oldest; each once in a call.

@@ -40,6 +40,9 @@ pub trait Tables {
     fn was_set(&self) -> Undefined;
     /// What was set until now is no business of the statuses to come.
     fn forget_set(&mut self);
+    /// A request was started, or is complete and still has its handle: if it is persistent, that says what its next status
+    /// means.
+    fn set_active(&mut self, number: i64, active: bool);
     /// The operation is over.
     fn complete(&mut self, number: i64, freed: bool) -> Option<Box<Later>>;
 }
@@ -103,6 +106,12 @@ impl Tables for Requests {
     #[inline]
     fn forget_set(&mut self) {
         self.set = Set::default();
+    }
+
+    fn set_active(&mut self, number: i64, active: bool) {
+        if let Some(id) = id(number) {
+            Requests::set_active(self, id, active);
+        }
     }
 
     #[inline]
@@ -203,6 +212,13 @@ impl<P: Peers> Tables for Crowd<'_, P> {
 
     fn forget_set(&mut self) {
         self.own(|table| table.set = Set::default());
+    }
+
+    fn set_active(&mut self, number: i64, active: bool) {
+        let own = id(number).map(|id| (self.thread, id));
+        if let Some((thread, id)) = own.or_else(|| owner(number)) {
+            self.peers.with(thread, &mut |table| table.set_active(id, active));
+        }
     }
 
     fn complete(&mut self, number: i64, freed: bool) -> Option<Box<Later>> {

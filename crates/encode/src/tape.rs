@@ -14,7 +14,7 @@ use crate::layout::Layout;
 use crate::lossy::waits::{Held, Joined};
 use crate::polls::{Failed, Pending};
 use crate::reader::Events;
-use crate::record::Record;
+use crate::record::{Record, Values};
 use crate::structure::{Folding, Structure};
 
 /// Folds records as they come.
@@ -24,8 +24,6 @@ pub struct Tape {
     /// By hash of bytes and site: the latest symbol with it. Others follow by `Symbol::same_hash`.
     by_hash: FastMap<u64, u32>,
     structure: Structure,
-    /// By symbol, by lane.
-    streams: Vec<Vec<stream::Folder>>,
     digest: Digest,
     pending: Pending,
     /// The stacks of all symbols' sites.
@@ -47,12 +45,60 @@ struct Symbol {
     failed: Option<Box<Failed>>,
     /// Where its calls may be one with others.
     joined: Option<Joined>,
+    /// By lane; none until there is a call.
+    streams: Vec<stream::Folder>,
+    again: Again,
+}
+
+/// The values of a symbol's last call, and how often they came again since. The streams are told when other values come:
+/// a loop body that repeats itself costs the streams nothing.
+#[derive(Default)]
+struct Again {
+    /// As in [`Values`].
+    mark: u32,
+    /// What the mark stands for: known once it has come twice, and only if no lane has several numbers.
+    values: Option<Vec<(u16, i64)>>,
+    count: u64,
 }
 
 impl Symbol {
     #[inline]
     fn is(&self, record: &Record) -> bool {
         self.site == record.site && *self.bytes == *record.symbol
+    }
+
+    #[inline]
+    fn put(&mut self, values: Values<'_>) {
+        let again = &mut self.again;
+        let same = values.mark != 0 && values.mark == again.mark;
+        if same && again.values.is_some() {
+            again.count += 1;
+        } else {
+            self.put_other(values, same);
+        }
+    }
+
+    fn put_other(&mut self, values: Values<'_>, same: bool) {
+        self.tell_again();
+        if self.streams.len() < usize::from(self.lanes) {
+            self.streams.resize_with(usize::from(self.lanes), stream::Folder::new);
+        }
+        for &(lane, value) in values.numbers {
+            self.streams[usize::from(lane)].push(value);
+        }
+        self.again.mark = values.mark;
+        let apart = |values: &[(u16, i64)]| values.is_sorted_by(|a, b| a.0 < b.0);
+        self.again.values = (same && apart(values.numbers)).then(|| values.numbers.to_vec());
+    }
+
+    /// Gives the streams what came again.
+    fn tell_again(&mut self) {
+        let count = std::mem::take(&mut self.again.count);
+        if count > 0 {
+            for &(lane, value) in self.again.values.iter().flatten() {
+                self.streams[usize::from(lane)].push_n(value, count);
+            }
+        }
     }
 }
 
@@ -68,9 +114,15 @@ impl Tape {
         symbol
     }
 
+    /// The values of each call's streams are told: nothing came again since.
+    fn tell_streams(&mut self) {
+        self.symbols.iter_mut().for_each(Symbol::tell_again);
+    }
+
     /// Adds a call whose symbol has been pushed before.
     #[inline]
-    pub fn push_known(&mut self, symbol: u32, values: &[(u16, i64)], ticks: u64) {
+    pub fn push_known<'v>(&mut self, symbol: u32, values: impl Into<Values<'v>>, ticks: u64) {
+        let values = values.into();
         let entry = &mut self.symbols[symbol as usize];
         entry.tally.add(Tally { total: ticks, min: ticks, max: ticks });
         let polls = entry.failed.is_some();
@@ -85,8 +137,8 @@ impl Tape {
     }
 
     #[inline]
-    fn event(&mut self, symbol: u32, values: &[(u16, i64)]) {
-        if self.joins { self.hold(symbol, values) } else { self.write(symbol, values) }
+    fn event(&mut self, symbol: u32, values: Values<'_>) {
+        if self.joins { self.hold(symbol, values.numbers) } else { self.write(symbol, values) }
     }
 
     /// An event that the next one may belong to is not written yet.
@@ -101,64 +153,67 @@ impl Tape {
         self.let_go();
         match joined {
             Some(_) => self.held = Held { symbol, values: values.to_vec(), some: true },
-            None => self.write(symbol, values),
+            None => self.write(symbol, values.into()),
         }
     }
 
     fn let_go(&mut self) {
         let held = std::mem::take(&mut self.held);
         if held.some {
-            self.write(held.symbol, &held.values);
+            self.write(held.symbol, (&held.values).into());
         }
     }
 
     #[inline]
-    fn write(&mut self, symbol: u32, values: &[(u16, i64)]) {
-        let entry = &self.symbols[symbol as usize];
+    fn write(&mut self, symbol: u32, values: Values<'_>) {
         self.structure.push(symbol);
-        self.digest.symbol(entry.hash);
-        if self.streams.len() <= symbol as usize {
-            self.streams.resize_with(symbol as usize + 1, Vec::new);
-        }
-        let streams = &mut self.streams[symbol as usize];
-        if streams.len() < usize::from(entry.lanes) {
-            streams.resize_with(usize::from(entry.lanes), stream::Folder::new);
-        }
-        let (streams, mut digest) = (streams.as_mut_slice(), self.digest);
-        for &(lane, value) in values {
-            streams[usize::from(lane)].push(value);
+        let entry = &mut self.symbols[symbol as usize];
+        let mut digest = self.digest;
+        digest.symbol(entry.hash);
+        for &(_, value) in values.numbers {
             digest.value(value);
         }
         self.digest = digest;
+        entry.put(values);
     }
 
     /// A poll, with no other before it.
-    fn poll(&mut self, symbol: u32, values: &[(u16, i64)]) {
-        if self.is_failed_before(symbol, values, values) {
+    fn poll(&mut self, symbol: u32, values: Values<'_>) {
+        if self.is_failed_before(symbol, values.numbers, values.numbers) {
             let pending = &mut self.pending;
-            (pending.symbol, pending.count) = (symbol, 1);
+            (pending.symbol, pending.count, pending.mark) = (symbol, 1, values.mark);
             pending.values.clear();
-            pending.values.extend_from_slice(values);
+            pending.values.extend_from_slice(values.numbers);
         } else {
             self.event(symbol, values);
         }
     }
 
     /// A call with the symbol of the failed polls that are waiting.
-    fn poll_again(&mut self, symbol: u32, values: &[(u16, i64)]) {
-        if self.pending.values == values {
+    #[inline]
+    fn poll_again(&mut self, symbol: u32, values: Values<'_>) {
+        if values.mark != 0 && self.pending.mark == values.mark {
             self.pending.count += 1;
             return;
         }
-        if self.is_failed_before(symbol, &self.pending.values, values) {
+        self.poll_other(symbol, values);
+    }
+
+    fn poll_other(&mut self, symbol: u32, values: Values<'_>) {
+        if self.pending.values == values.numbers {
+            self.pending.mark = values.mark;
+            self.pending.count += 1;
+            return;
+        }
+        if self.is_failed_before(symbol, &self.pending.values, values.numbers) {
             // It tells how they looked: all that is left of them is their number.
             let mut pending = std::mem::take(&mut self.pending);
             pending.values.clear();
-            pending.values.extend_from_slice(values);
+            pending.values.extend_from_slice(values.numbers);
             if let Some((_, polls)) = pending.values.last_mut() {
                 *polls = pending.count as i64;
             }
-            self.event(symbol, &pending.values);
+            self.event(symbol, (&pending.values).into());
             pending.count = 0;
             self.pending = pending;
         } else {
@@ -182,7 +237,7 @@ impl Tape {
             if let Some((_, polls)) = pending.values.last_mut() {
                 *polls = (pending.count - 1) as i64;
             }
-            self.event(pending.symbol, &pending.values);
+            self.event(pending.symbol, (&pending.values).into());
         }
         pending.count = 0;
         self.pending = pending;
@@ -225,6 +280,8 @@ impl Tape {
             tally: Tally { total: 0, min: u64::MAX, max: 0 },
             failed: layout.as_ref().and_then(Failed::of).map(Box::new),
             joined: layout.as_ref().and_then(Joined::of),
+            streams: Vec::new(),
+            again: Again::default(),
         });
         let sites = &self.sites;
         self.structure.define(number, || sites.frames(site));
@@ -241,7 +298,8 @@ impl Tape {
         let mut lanes = Vec::new();
         let mut lengths = Vec::new();
         let mut numbers = Vec::with_capacity(self.symbols.len());
-        for (index, symbol) in self.symbols.iter().enumerate() {
+        self.tell_streams();
+        for symbol in &mut self.symbols {
             let number = symbols.add(symbol, &nanoseconds);
             numbers.push(number);
             let number = number as usize;
@@ -249,10 +307,10 @@ impl Tape {
                 lanes.resize_with(number + 1, Vec::new);
                 lengths.resize_with(number + 1, Vec::new);
             }
-            let Some(streams) = self.streams.get_mut(index).filter(|streams| !streams.is_empty()) else {
+            if symbol.streams.is_empty() {
                 continue;
-            };
-            streams.resize_with(symbol.lanes.into(), stream::Folder::new);
+            }
+            let streams = &symbol.streams;
             lengths[number] = streams.iter().map(stream::Folder::len).collect();
             lanes[number] = streams.iter().map(stream::Folder::finish).collect();
         }
@@ -319,7 +377,7 @@ impl Tape {
 
     /// Failed polls that a snapshot left out.
     pub(crate) fn wait_again(&mut self, symbol: u32, values: &[(u16, i64)], count: u64) {
-        self.pending = Pending { symbol, values: values.to_vec(), count };
+        self.pending = Pending { symbol, values: values.to_vec(), mark: 0, count };
     }
 
     /// Whether calls of this symbol may be failed polls.
@@ -340,7 +398,7 @@ impl Tape {
     /// A call as a reader finds it, with the polls that failed before it counted.
     #[inline(never)]
     pub(crate) fn read_event(&mut self, symbol: u32, values: &[(u16, i64)]) {
-        self.event(symbol, values);
+        self.event(symbol, values.into());
     }
 
     /// Time that was spent in calls of a symbol.

@@ -96,12 +96,14 @@ fn of_a_status_only_what_mpi_defines_is_kept() {
     w.call("MPI_Ibarrier", &[world, barrier], 0, || {});
     w.call("MPI_File_iwrite", &[900, 0, 1, int, file], 0, || {});
     w.call("MPI_Send_init", &[0, 1, int, 3, 9, world, persistent], 0, || {});
+    w.call("MPI_Start", &[persistent], 0, || {});
     let cancelled = FakeStatus { cancelled: 1, ..RUBBISH };
     let (flag, index) = (1i32, Cell::new(4i32));
     w.check("MPI_Request_get_status", &[500, at(&flag), at(&cancelled)], "request#0 true <- - - true>");
     let statuses = [RUBBISH; 5];
     let ids = "5 [request#0,request#1,request#2,request#3,request#4]";
     w.check("MPI_Waitany", &[5, at(&requests), at(&index), at(&RUBBISH)], &format!("{ids} 4 <- - - false>"));
+    w.call("MPI_Start", &[persistent], 0, || {});
     index.set(1);
     w.check(
         "MPI_Testany",
@@ -130,6 +132,63 @@ fn of_a_status_only_what_mpi_defines_is_kept() {
     // One that nobody saw being made: it may be anything.
     let unseen = 999usize;
     w.check("MPI_Wait", &[at(&unseen), at(&RUBBISH)], "request#5 -");
+}
+
+/// A call that completes an inactive request gives the empty status, all of which is defined. Each call that completes makes
+/// inactive what it says, and nothing else.
+#[test]
+fn of_an_inactive_request_the_status_is_empty() {
+    let mut w = world();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let requests = [500usize, 501];
+    let [one, other] = requests.each_ref().map(at);
+    for request in [one, other] {
+        w.call("MPI_Send_init", &[0, 1, int, 3, 9, world, request], 0, || {});
+    }
+    let empty =
+        FakeStatus { source: ANY_SOURCE as i32, tag: ANY_TAG as i32, bytes: 0, error: 44, cancelled: 0 };
+    let (inactive, active) = ("<ANY_SOURCE ANY_TAG 0 false>", "<- - - false>");
+    let statuses = [empty; 2];
+    let (yes, no, second, indices) = (1i32, 0i32, 1i32, [1i32, 0]);
+    let both = at(&requests);
+    // Asking completes nothing.
+    fn ask(w: &mut World, of: [&str; 2], status: &FakeStatus) {
+        let yes = 1i32;
+        for (k, of) in of.into_iter().enumerate() {
+            let args = [500 + k, at(&yes), at(status)];
+            w.check("MPI_Request_get_status", &args, &format!("request#{k} true {of}"));
+        }
+    }
+    ask(&mut w, [inactive; 2], &empty);
+    for (name, args, left) in [
+        ("MPI_Wait", vec![one, at(&empty)], [inactive, active]),
+        ("MPI_Test", vec![one, at(&yes), STATUS_IGNORE], [inactive, active]),
+        ("MPI_Test", vec![one, at(&no), STATUS_IGNORE], [active; 2]),
+        ("MPI_Waitall", vec![2, both, at(&statuses)], [inactive; 2]),
+        ("MPI_Testall", vec![2, both, at(&no), at(&statuses)], [active; 2]),
+        ("MPI_Testall", vec![2, both, at(&yes), at(&statuses)], [inactive; 2]),
+        ("MPI_Waitany", vec![2, both, at(&second), STATUS_IGNORE], [active, inactive]),
+        ("MPI_Testany", vec![2, both, at(&second), at(&yes), at(&empty)], [active, inactive]),
+        ("MPI_Testany", vec![2, both, at(&UNDEFINED), at(&no), at(&empty)], [active; 2]),
+        ("MPI_Waitsome", vec![2, both, at(&second), at(&indices), at(&statuses)], [active, inactive]),
+        ("MPI_Testsome", vec![2, both, at(&no), at(&indices), at(&statuses)], [active; 2]),
+    ] {
+        w.call("MPI_Startall", &[2, both], 0, || {});
+        ask(&mut w, [active; 2], &empty);
+        w.call(name, &args, 0, || {});
+        ask(&mut w, left, &empty);
+    }
+    w.call("MPI_Start", &[one], 0, || {});
+    w.check(
+        "MPI_Waitall",
+        &[2, both, at(&statuses)],
+        &format!("2 [request#0,request#1] [{active},{active}]"),
+    );
+    w.check(
+        "MPI_Waitall",
+        &[2, both, at(&statuses)],
+        &format!("2 [request#0,request#1] [{inactive},{inactive}]"),
+    );
 }
 
 /// Of an operation that was cancelled only that is defined, whatever it was, and however often it comes.
@@ -170,11 +229,12 @@ fn of_generalised_requests_what_was_set_in_the_call_is_kept() {
         }
         set(&mut w, earlier);
         let args = [2, at(&requests), statuses];
-        w.encoder.before(&mut w.host, f, &args, &mut w.before);
+        w.encoder.before(&mut w.host, &mut w.requests, f, &args, &mut w.before);
         let before = std::mem::take(&mut w.before);
         set(&mut w, within);
         requests.iter().for_each(|r| r.set(null));
-        w.encoder.after(&mut w.host, f, &args, result, &before, &mut w.record);
+        w.before = before;
+        w.encode(f, &args, result);
         let shown = show(&w.read());
         shown.strip_prefix("2 [request#0,request#1] ").map(String::from).unwrap_or(shown)
     };

@@ -458,7 +458,7 @@ impl Tokens {
                         written.when.push(self.term("a condition")?);
                     }
                 }
-                "new" | "known" | "freed" | "completed" if written.effect.is_none() => {
+                "new" | "known" | "freed" | "started" | "completed" if written.effect.is_none() => {
                     written.effect = Some(self.term("an effect")?);
                 }
                 "parent" | "later" | "members" | "inter" | "process" if written.effect.is_some() => {

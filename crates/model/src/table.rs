@@ -231,6 +231,8 @@ pub enum Effect {
     Alias,
     /// The object's id goes back to its pool.
     Free,
+    /// Persistent requests become active (`MPI_Start`, `MPI_Startall`).
+    Start,
     /// Requests that the call may complete (`MPI_Wait*`, `MPI_Test*`): freed unless persistent.
     Complete,
 }

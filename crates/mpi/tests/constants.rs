@@ -3,6 +3,8 @@
 //! `REFRAIN_TEST_MPICH5` names the folder an MPICH 5 is installed in (with `bin/mpicc`, `bin/mpicc_abi`), for the
 //! MPI 5 ABI; without it that case is skipped.
 
+mod common;
+
 use refrain_mpi::{Class, Family, Kind, Source, constants, handle_size};
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -93,7 +95,7 @@ fn check(compiler: &str, family: Family, at_least: usize) {
     fs::write(&header, "#include <mpi.h>\n").expect("written");
     // Constants are macros or members of enumerations, so names come from both; a removed one is a macro that says so.
     let Some(macros) = preprocess(compiler, &header, &["-E", "-dM"]) else {
-        println!("skipped: {compiler} is not installed");
+        common::skipped(&format!("{compiler} is not installed"));
         return;
     };
     let text = preprocess(compiler, &header, &["-E"]).expect("it ran a moment ago");
@@ -189,7 +191,7 @@ fn openmpi() {
 #[test]
 fn mpich5() {
     let Ok(prefix) = env::var("REFRAIN_TEST_MPICH5") else {
-        println!("skipped: REFRAIN_TEST_MPICH5 is not set");
+        common::not_asked_for("REFRAIN_TEST_MPICH5 is not set");
         return;
     };
     check(&format!("{prefix}/bin/mpicc"), Family::Mpich, 340);

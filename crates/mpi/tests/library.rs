@@ -4,6 +4,8 @@
 //! `REFRAIN_TEST_MPICH5` names the folder an MPICH 5 is installed in (with `lib/libmpi_abi.so.1`, `bin/mpiexec`), for
 //! the MPI 5 ABI; without it those cases are skipped.
 
+mod common;
+
 use libc::{RTLD_GLOBAL, RTLD_LAZY, RTLD_LOCAL, c_int, c_void};
 use refrain_mpi::{
     Class, Family, Library, MpiTransport, Neighbours, Pmpi, Transport, TransportError, Waiting,
@@ -287,7 +289,7 @@ fn finish(mut command: Command) -> Option<Output> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .inspect_err(|_| println!("skipped: {:?} is not installed", command.get_program()))
+        .inspect_err(|_| common::skipped(&format!("{:?} is not installed", command.get_program())))
         .ok()?;
     let deadline = Instant::now() + Duration::from_secs(60);
     while child.try_wait().expect("it is our child").is_none() {
@@ -314,7 +316,7 @@ fn check(library: &str, case: &str, launcher: &[&str], done: &str, times: usize)
     let Some(output) = finish(command) else { return };
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if let Some(line) = out.lines().find(|l| l.starts_with("skipped")) {
-        println!("{library} {case}: {line}");
+        common::skipped(&format!("{library} {case}: {line}"));
         return;
     }
     assert!(output.status.success(), "{library} {case}: {:?}\n{out}\n{err}", output.status);
@@ -356,7 +358,7 @@ fn openmpi_ranks() {
 #[test]
 fn mpich5() {
     let Ok(prefix) = env::var("REFRAIN_TEST_MPICH5") else {
-        println!("skipped: REFRAIN_TEST_MPICH5 is not set");
+        common::not_asked_for("REFRAIN_TEST_MPICH5 is not set");
         return;
     };
     let launcher = format!("{prefix}/bin/mpiexec");

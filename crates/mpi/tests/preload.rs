@@ -1,5 +1,7 @@
 //! The real place of this crate: inside a preloaded library that defines MPI's names itself (`examples/preload.rs`).
 
+mod common;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
@@ -63,7 +65,7 @@ fn preload() -> PathBuf {
 
 fn check(compiler: &str, name: &str, flags: Option<&[&str]>, family: &str) {
     if Command::new(compiler).arg("--version").output().is_err() {
-        println!("skipped: {compiler} is not installed");
+        common::skipped(&format!("{compiler} is not installed"));
         return;
     }
     let folder = Folder(env::temp_dir().join(format!("refrain-preload-{name}-{}", std::process::id())));

@@ -1,6 +1,8 @@
 //! One simulated process: its calls as a program writes them, encoded and folded as the preloaded library does.
 
-use refrain_encode::{Before, CommInfo, Digest, Encoder, Folding, Record, Tape, Topology, hash_symbol};
+use refrain_encode::{
+    Before, CommInfo, Digest, Encoder, Folding, Record, Requests, Tape, Topology, hash_symbol,
+};
 use refrain_fold::bundle;
 use refrain_model::{Function, function};
 
@@ -151,6 +153,7 @@ pub struct Rank<'a> {
     pub size: u32,
     process: Process,
     encoder: Encoder,
+    requests: Requests,
     before: Before,
     record: Record,
     tape: Tape,
@@ -177,6 +180,7 @@ impl<'a> Rank<'a> {
             size,
             process,
             encoder,
+            requests: Requests::default(),
             before: Before::default(),
             record: Record::default(),
             tape: Tape::new(template.folding),
@@ -211,9 +215,10 @@ impl<'a> Rank<'a> {
     }
 
     fn call(&mut self, f: &'static Function, args: &[usize], mpi: impl FnOnce(&mut Memory)) {
-        self.encoder.before(&mut self.process, f, args, &mut self.before);
+        self.encoder.before(&mut self.process, &mut self.requests, f, args, &mut self.before);
         mpi(&mut self.process.memory);
-        self.encoder.after(&mut self.process, f, args, 0, &self.before, &mut self.record);
+        let Rank { encoder, process, requests, before, record, .. } = self;
+        encoder.after(process, requests, f, args, 0, before, record);
         // Untimed: what a call takes here says nothing about MPI.
         self.tape.push(&self.record, 0);
         self.calls += 1;

@@ -431,7 +431,7 @@ fn lose(
     } else {
         Agreed::default()
     };
-    own.notes.extend(agreed.failed(lossy).map(str::to_owned));
+    own.notes.extend(agreed.failed(lossy).into_iter().map(str::to_owned));
     let mut changed = bundle.clone();
     let change = || refrain_encode::lose(&mut changed, (rank, size), (lossy, config.fold), &agreed);
     let bundle = match catch_unwind(AssertUnwindSafe(change)) {

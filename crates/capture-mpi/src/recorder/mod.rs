@@ -150,7 +150,7 @@ impl State {
             // Left by a call that never came back: an exception or a jump went past it.
             before.clear();
         }
-        encoder.after_in(host, tables, function, args, result, before, record);
+        encoder.after(host, tables, function, args, result, before, record);
         before.clear();
         record.site = way.site;
         let symbol = match way.keep {
@@ -160,7 +160,7 @@ impl State {
                 }
                 let symbol = tape.push(record, way.ticks);
                 if let Some(safe) = safe {
-                    safe.call(tape, symbol, &record.values, way.ticks);
+                    safe.call(tape, symbol, (&record.values).into(), way.ticks);
                 }
                 symbol
             }
@@ -169,7 +169,7 @@ impl State {
             Keep::Follow => return,
         };
         if way.split && result == 0 {
-            memo.remember_in(encoder, host, tables, function, args, record, symbol);
+            memo.remember(encoder, host, tables, function, args, record, symbol);
         }
         if !known.as_ref().is_some_and(|(facts, _)| Arc::ptr_eq(facts, encoder.facts())) {
             *known = Some((Arc::clone(encoder.facts()), Arc::clone(host.reader())));
@@ -192,7 +192,7 @@ impl State {
             let now = Now { objects: encoder.generation(), places: host.places(), site: way.site };
             let Own { before, memo, tape, safe, .. } = own;
             let before = &before[level];
-            let known = memo.recall_in(encoder.facts(), &**host, requests, now, function, args, before);
+            let known = memo.recall(encoder.facts(), &**host, requests, now, function, args, before);
             if let Some((symbol, values)) = known {
                 if way.keep == Keep::Record {
                     tape.push_known(symbol, values, way.ticks);
@@ -297,8 +297,8 @@ fn before(entered: &mut Entered, call: Observed<'_>) {
         return;
     }
     common.with(State::new, |State { encoder, host, .. }, requests| match requests {
-        Some(requests) => encoder.before_in(host, requests, function, args, before),
-        None => encoder.before_in(host, &mut Crowd::new(&AllRequests, number), function, args, before),
+        Some(requests) => encoder.before(host, requests, function, args, before),
+        None => encoder.before(host, &mut Crowd::new(&AllRequests, number), function, args, before),
     });
 }
 
@@ -350,7 +350,7 @@ fn after_crowded(
         && result == 0
         && let Some((symbol, values)) = {
             let now = Now { site: way.site, ..state::now() };
-            memo.recall_in(facts, &**reader, &mut tables, now, function, args, &before[level])
+            memo.recall(facts, &**reader, &mut tables, now, function, args, &before[level])
         }
     {
         if way.keep == Keep::Record {

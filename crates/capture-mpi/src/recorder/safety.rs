@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
 
-use refrain_encode::{Journal, Tape};
+use refrain_encode::{Journal, Tape, Values};
 use refrain_tracefile::part::{self, HEADER, Lost, Word};
 use refrain_tracefile::private::Private;
 
@@ -246,7 +246,7 @@ impl Safe {
 
     /// Keeps the call that `tape` was just given.
     #[inline]
-    pub fn call(&mut self, tape: &mut Tape, symbol: u32, values: &[(u16, i64)], ticks: u64) {
+    pub fn call(&mut self, tape: &mut Tape, symbol: u32, values: Values<'_>, ticks: u64) {
         self.calls += 1;
         if self.waits.is_some() {
             self.try_again(tape);

@@ -1,58 +1,58 @@
 //! Handles: objects that are used, made, completed and freed.
 
-use refrain_model::{Class, Dir, Effect, Scope};
+use refrain_model::{Class, Dir, Effect, Kind, Scope};
 
-use super::{Call, Encoder, End, length_lane};
+use super::{Call, Encoder};
 use crate::comms::Later;
-use crate::defined::Undefined;
+use crate::defined::{Completed, Undefined};
 use crate::hash::{hash_bytes, mix};
 use crate::host::{DatatypeInfo, Host, Memory};
+use crate::layout::{NewGroup, Outcome};
 use crate::objects::Code;
-use crate::params::{comm_param, has_datatype_facts, object_in_lane};
 use crate::record::Record;
 use crate::requests::New;
+use crate::shape::Lanes;
 use crate::wire;
 
 impl Encoder {
-    pub(super) fn handle<H: Host>(
+    /// An object whose code is part of the symbol.
+    pub(super) fn object<H: Host>(
         &mut self,
         call: &mut Call<'_, H>,
         i: usize,
         class: Class,
+        record: &mut Record,
+    ) {
+        let p = &call.f.params[i];
+        if p.dir != Dir::In && call.args[i] == 0 {
+            record.tag(wire::ABSENT);
+            return;
+        }
+        let handle = self.given(call, i, class, 0);
+        if class == Class::Comm && p.effect == Effect::Free {
+            self.comms.know(handle, call.tables.thread());
+        }
+        let code = self.code(call, class, handle);
+        record.number(code.map_or(0, |c| c.number() + 1));
+        if let Some(code) = code
+            && p.effect == Effect::Free
+            && call.end == Outcome::Success
+        {
+            self.free(class, handle, code);
+        }
+    }
+
+    /// Objects whose codes are in lanes.
+    pub(super) fn codes<H: Host>(
+        &mut self,
+        call: &mut Call<'_, H>,
+        i: usize,
         live: bool,
         record: &mut Record,
     ) {
         let p = &call.f.params[i];
-        let in_symbol = p.len.is_empty() && p.dir != Dir::Out && !object_in_lane(class);
-        if p.dir != Dir::In || !p.len.is_empty() {
-            if call.args[i] == 0 {
-                record.tag(if in_symbol { wire::ABSENT } else { wire::NULL });
-                return;
-            }
-            if let Effect::CreateComm(scope) = p.effect {
-                self.new_comm(call, i, scope, record);
-                return;
-            }
-        }
-        if in_symbol {
-            let handle = self.given(call, i, class, 0);
-            if class == Class::Comm && p.effect == Effect::Free {
-                self.comms.know(handle, call.tables.thread());
-            }
-            let code = self.code(call, class, handle);
-            record.number(code.map_or(0, |c| c.number() + 1));
-            if let Some(code) = code
-                && p.effect == Effect::Free
-                && call.end == End::Success
-            {
-                self.free(class, handle, code);
-            }
-            return;
-        }
-        record.tag(wire::LANE);
-        let length = length_lane(call.f, i, record);
-        let lane = record.reserve(1);
-        let facts = if has_datatype_facts(p) { Some(record.reserve(3)) } else { None };
+        let Kind::Handle(class) = p.kind else { return };
+        let Lanes { length, first: lane, facts, .. } = record.claim(&call.shape.steps[i], call.end);
         if !live {
             return;
         }
@@ -63,8 +63,13 @@ impl Encoder {
         let first_handle = call.handle_at;
         if class == Class::Request {
             self.requests(call, i, n, lane, record);
-            if matches!(p.effect, Effect::Free | Effect::Complete) {
-                self.release_requests(call, i);
+            match p.effect {
+                Effect::Free | Effect::Complete => self.release_requests(call, i),
+                // A start that failed has started some, and nobody says which: of their statuses less is told.
+                Effect::Start => {
+                    self.scratch.requests.iter().for_each(|&number| call.tables.set_active(number, true));
+                }
+                _ => {}
             }
             return;
         }
@@ -103,10 +108,10 @@ impl Encoder {
             }
         }
         if p.dir == Dir::Out && class == Class::Win {
-            let rank = comm_param(call.f).map_or(0, |j| self.base_rank(call, j));
+            let rank = call.shape.comm.map_or(0, |j| self.base_rank(call, j));
             self.wins.insert(call.host.handle_at(class, call.args[i], 0), rank);
         }
-        if p.effect == Effect::Free && call.end == End::Success {
+        if p.effect == Effect::Free && call.end == Outcome::Success {
             self.release(call, class, first_handle);
         }
     }
@@ -228,6 +233,21 @@ impl Encoder {
                 self.arrived(call.host, *later);
             }
         }
+        // After a failure nobody says which are complete: of the statuses of those that are taken for active less is told.
+        if freed || call.end != Outcome::Success {
+            return;
+        }
+        let written = |j: u8, k| {
+            let pointer = call.args[usize::from(j)];
+            let there = pointer != 0 && !self.facts.names_an_array(pointer);
+            there.then(|| call.element(usize::from(j), k))
+        };
+        let mut complete = std::mem::take(&mut self.scratch.complete);
+        Completed::of(call.f).each(self.scratch.requests.len(), written, |k| complete.push(k));
+        for k in complete.drain(..) {
+            call.tables.set_active(self.scratch.requests[k], false);
+        }
+        self.scratch.complete = complete;
     }
 
     /// A communicator whose request is complete has a handle now.
@@ -237,7 +257,13 @@ impl Encoder {
         self.comms.bind(handle, later.comm);
     }
 
-    fn new_comm<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, scope: Scope, record: &mut Record) {
+    pub(super) fn new_comm<H: Host>(
+        &mut self,
+        call: &mut Call<'_, H>,
+        i: usize,
+        scope: Scope,
+        record: &mut Record,
+    ) {
         let pointer = call.args[i];
         let handle = call.host.handle_at(Class::Comm, pointer, 0);
         let null = self.comms.null(handle);
@@ -247,7 +273,6 @@ impl Encoder {
             }
             _ => 0,
         };
-        let by_members = matches!(scope, Scope::Members | Scope::Inter);
         let later = matches!(scope, Scope::ParentLater(..));
         self.generation += 1;
         record.tag(wire::LANE);
@@ -255,9 +280,9 @@ impl Encoder {
             && !later
         {
             let naming = self.comms.name(scope, parent, None);
-            record.tag(wire::GROUP_NONE);
-            record.lane(code.number() as i64);
-            record.lane(naming.order as i64);
+            let new = record.claim_comm(scope, wire::GROUP_NONE);
+            record.push(new.code, code.number() as i64);
+            record.push(new.order, naming.order as i64);
             return;
         }
         let parent_info = match scope {
@@ -275,20 +300,20 @@ impl Encoder {
             _ if info.remote_size.is_some() => wire::GROUP_INTER,
             _ => wire::GROUP_LIST,
         };
-        record.tag(group);
-        record.lane(comm.code.number() as i64);
-        record.lane(naming.order as i64);
-        if by_members {
-            record.lane(i64::from(naming.members));
+        let new = record.claim_comm(scope, group);
+        record.push(new.code, comm.code.number() as i64);
+        record.push(new.order, naming.order as i64);
+        if let Some(lane) = new.members {
+            record.push(lane, i64::from(naming.members));
         }
-        if by_members || scope == Scope::Process {
-            record.lane(i64::from(info.rank));
+        if let Some(lane) = new.rank {
+            record.push(lane, i64::from(info.rank));
         }
-        if group != wire::GROUP_SAME {
-            list(record, &info.world);
+        if let NewGroup::List(lane) | NewGroup::Inter(lane, _) = new.group {
+            list(record, lane, &info.world);
         }
-        if group == wire::GROUP_INTER {
-            list(record, &info.remote_world);
+        if let NewGroup::Inter(_, lane) = new.group {
+            list(record, lane, &info.remote_world);
         }
         if null.is_some() {
             self.scratch.pending = Some(Box::new(Later { pointer, comm }));
@@ -298,11 +323,11 @@ impl Encoder {
     }
 }
 
-fn list(record: &mut Record, ranks: &[i32]) {
-    record.lane(ranks.len() as i64);
-    let lane = record.reserve(1);
+/// A list of ranks: its length in one lane, its elements in the next.
+fn list(record: &mut Record, lane: u16, ranks: &[i32]) {
+    record.push(lane, ranks.len() as i64);
     for &rank in ranks {
-        record.push(lane, i64::from(rank));
+        record.push(lane + 1, i64::from(rank));
     }
 }
 

@@ -15,11 +15,12 @@ use crate::defined::Undefined;
 use crate::facts::{Facts, Names};
 use crate::hash::FastMap;
 use crate::host::{Host, Memory, Topology};
+use crate::layout::Outcome;
 use crate::memo::Plans;
 use crate::objects::{Code, Objects};
-use crate::params::{dynamic_condition, is_number, is_wide, known_length, output_only};
+use crate::params::{is_number, is_wide};
 use crate::record::Record;
-use crate::requests::Requests;
+use crate::shape::{Form, Shape};
 use crate::tables::Tables;
 use crate::wire;
 
@@ -37,8 +38,6 @@ pub struct Encoder {
     predefined_comms: Vec<(u64, u16)>,
     objects: Objects,
     comms: Comms,
-    /// For processes with one thread.
-    pub(crate) requests: Requests,
     wins: FastMap<u64, i64>,
     /// Changes whenever an object other than a request is made or freed.
     pub(crate) generation: u64,
@@ -84,17 +83,10 @@ struct Scratch {
     requests: Vec<i64>,
     /// Of their statuses.
     undefined: Vec<Undefined>,
+    /// Which of them are complete.
+    complete: Vec<usize>,
     text: Vec<u8>,
     pending: Option<Box<Later>>,
-}
-
-/// How a call ended, and so which of its outputs mean something.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    Success,
-    Failed,
-    /// Some of several operations failed: everything was written, and the statuses tell which.
-    FailedWithStatuses,
 }
 
 /// The call at hand: everything the parameter rules look at.
@@ -102,8 +94,9 @@ struct Call<'a, H> {
     host: &'a mut H,
     tables: &'a mut dyn Tables,
     f: &'static Function,
+    shape: &'static Shape,
     args: &'a [usize],
-    end: End,
+    end: Outcome,
     before: &'a Before,
     /// How far `before` has been used.
     handle_at: usize,
@@ -128,7 +121,18 @@ impl Before {
     }
 }
 
-impl<H: Host> Call<'_, H> {
+impl<'a, H: Host> Call<'a, H> {
+    fn new(
+        host: &'a mut H,
+        tables: &'a mut dyn Tables,
+        f: &'static Function,
+        args: &'a [usize],
+        end: Outcome,
+        before: &'a Before,
+    ) -> Call<'a, H> {
+        Call { host, tables, f, shape: Shape::of(f), args, end, before, handle_at: 0, number_at: 0 }
+    }
+
     /// A scalar number, from its register or from behind its pointer.
     fn number(&self, i: usize) -> i64 {
         let p = &self.f.params[i];
@@ -276,20 +280,6 @@ impl Encoder {
     pub fn before<H: Host>(
         &mut self,
         host: &mut H,
-        f: &'static Function,
-        args: &[usize],
-        before: &mut Before,
-    ) {
-        let mut own = std::mem::take(&mut self.requests);
-        self.before_in(host, &mut own, f, args, before);
-        self.requests = own;
-    }
-
-    /// As `before`, in a process with several threads.
-    #[inline]
-    pub fn before_in<H: Host>(
-        &mut self,
-        host: &mut H,
         tables: &mut dyn Tables,
         f: &'static Function,
         args: &[usize],
@@ -312,8 +302,7 @@ impl Encoder {
         before: &mut Before,
     ) {
         let nothing = Before::default();
-        let mut call =
-            Call { host, tables, f, args, end: End::Success, before: &nothing, handle_at: 0, number_at: 0 };
+        let mut call = Call::new(host, tables, f, args, Outcome::Success, &nothing);
         for (i, p) in f.params.iter().enumerate() {
             if p.kind == Kind::Buffer && p.effect == Effect::Free {
                 before.place = call.host.locate(args[i]);
@@ -343,24 +332,9 @@ impl Encoder {
         }
     }
 
-    /// Encodes a finished call. `result` is what it returned.
-    pub fn after<H: Host>(
-        &mut self,
-        host: &mut H,
-        f: &'static Function,
-        args: &[usize],
-        result: i64,
-        before: &Before,
-        record: &mut Record,
-    ) {
-        let mut own = std::mem::take(&mut self.requests);
-        self.after_in(host, &mut own, f, args, result, before, record);
-        self.requests = own;
-    }
-
-    /// As `after`, in a process with several threads.
+    /// Encodes a finished call. `tables` are the requests that the calling thread knows, `result` is what the call returned.
     #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
-    pub fn after_in<H: Host>(
+    pub fn after<H: Host>(
         &mut self,
         host: &mut H,
         tables: &mut dyn Tables,
@@ -371,20 +345,15 @@ impl Encoder {
         record: &mut Record,
     ) {
         let end = match f.returns {
-            Returns::Code if result == 0 => End::Success,
-            Returns::Code if result == self.facts.numbers.err_in_status => End::FailedWithStatuses,
-            Returns::Code => End::Failed,
-            _ => End::Success,
+            Returns::Code if result == 0 => Outcome::Success,
+            Returns::Code if result == self.facts.numbers.err_in_status => Outcome::FailedWithStatuses,
+            Returns::Code => Outcome::Failed,
+            _ => Outcome::Success,
         };
-        let outcome = match end {
-            End::Success => wire::SUCCESS,
-            End::Failed => wire::FAILED,
-            End::FailedWithStatuses => wire::FAILED_WITH_STATUSES,
-        };
-        record.begin(f.id, outcome);
+        record.begin(f.id, end.byte());
         tables.next_call();
         self.scratch.undefined.clear();
-        let mut call = Call { host, tables, f, args, end, before, handle_at: 0, number_at: 0 };
+        let mut call = Call::new(host, tables, f, args, end, before);
         for i in 0..f.params.len() {
             self.parameter(&mut call, i, record);
         }
@@ -392,43 +361,59 @@ impl Encoder {
         if self.scratch.undefined.iter().any(|of| of.goes_by_what_was_set()) && has_status() {
             call.tables.forget_set();
         }
-        if end != End::Success {
+        if end != Outcome::Success {
             for &(class, handle, code) in &before.ending {
                 self.stays(class, handle, code);
             }
         }
-        match f.returns {
-            Returns::Code if end != End::Success => record.lane(result),
-            Returns::Aint => record.lane(result),
-            _ => {}
+        if call.shape.has_result(end) {
+            record.lane(result);
         }
-        if f.poll && end == End::Success {
+        if call.shape.counts_polls(end) {
             record.count_polls();
         }
     }
 
     fn parameter<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, record: &mut Record) {
-        let p = &call.f.params[i];
-        if call.end == End::Failed && output_only(p) {
+        let (p, step) = (&call.f.params[i], &call.shape.steps[i]);
+        if step.form == Form::Nothing || (call.end == Outcome::Failed && step.output) {
             return;
         }
-        if p.kind == Kind::Skip {
-            return;
-        }
-        let dynamic = dynamic_condition(call.f, i);
+        let dynamic = step.dynamic;
         let fixed = p.when.iter().filter(|&&c| Some(c) != dynamic).all(|&c| self.holds(call, c));
         if !fixed {
             record.tag(wire::ABSENT);
             return;
         }
-        if call.end == End::Failed && !p.len.is_empty() && !self.may_read(call, i) {
+        if call.end == Outcome::Failed && !p.len.is_empty() && !self.may_read(call, i) {
             record.tag(wire::ABSENT);
             return;
         }
         let live = dynamic.is_none_or(|c| self.holds(call, c));
+        match step.form {
+            Form::Nothing => {}
+            Form::Object(class) => self.object(call, i, class, record),
+            Form::NewComm(_) | Form::Codes { .. }
+                if call.args[i] == 0 && (p.dir != Dir::In || !step.is_one()) =>
+            {
+                record.tag(wire::NULL)
+            }
+            Form::NewComm(scope) => self.new_comm(call, i, scope, record),
+            Form::Codes { .. } => self.codes(call, i, live, record),
+            Form::Statuses(of) => self.status(call, i, of, live, record),
+            Form::Place => self.pointer(call, i, record),
+            Form::Text => self.string(call, i, record),
+            Form::Texts => self.strings(call, i, record),
+            Form::Function => self.function(call, i, record),
+            Form::Plain => record.lane(call.number(i)),
+            Form::Numbers { .. } if step.is_one() => self.scalar(call, i, live, record),
+            Form::Numbers { .. } => self.array(call, i, live, record),
+        }
+    }
+
+    fn pointer<H: Host>(&mut self, call: &mut Call<'_, H>, i: usize, record: &mut Record) {
+        let p = &call.f.params[i];
         match p.kind {
-            Kind::Handle(class) => self.handle(call, i, class, live, record),
-            Kind::Status => self.status(call, i, live, record),
             // No memory is given back, or none is handed out: that is not MPI_BOTTOM, which is null too.
             Kind::Buffer if p.effect == Effect::Free && call.args[i] == 0 => record.tag(wire::NULL),
             Kind::Buffer if p.effect == Effect::Free => {
@@ -442,12 +427,7 @@ impl Encoder {
                 0 => record.tag(wire::NULL),
                 pointer => self.buffer(call, pointer, record),
             },
-            Kind::String => self.string(call, i, record),
-            Kind::Strings | Kind::StringsOfStrings | Kind::ArgVector => self.strings(call, i, record),
-            Kind::Function => self.function(call, i, record),
-            Kind::Skip => {}
-            _ if p.len.is_empty() => self.scalar(call, i, live, record),
-            _ => self.array(call, i, live, record),
+            _ => {}
         }
     }
 
@@ -512,7 +492,7 @@ impl Encoder {
 
     fn adopt<H: Host>(&mut self, call: &mut Call<'_, H>, handle: u64) -> Option<&mut Comm> {
         if !self.comms.is_known(handle) {
-            if call.end != End::Success || self.comms.null(handle).is_some() {
+            if call.end != Outcome::Success || self.comms.null(handle).is_some() {
                 return None;
             }
             let info = call.host.comm(handle);
@@ -531,7 +511,7 @@ impl Encoder {
                 if let Some(&rank) = self.wins.get(&win) {
                     return rank;
                 }
-                let rank = if call.end == End::Success { i64::from(call.host.win_rank(win)) } else { 0 };
+                let rank = if call.end == Outcome::Success { i64::from(call.host.win_rank(win)) } else { 0 };
                 self.wins.insert(win, rank);
                 rank
             }
@@ -600,12 +580,6 @@ impl Encoder {
         }
         topology
     }
-}
-
-/// A lane for an array's length, unless another parameter says it.
-fn length_lane(f: &Function, i: usize, record: &mut Record) -> Option<u16> {
-    let stored = !f.params[i].len.is_empty() && known_length(f, i).is_none();
-    stored.then(|| record.reserve(1))
 }
 
 /// The sets of constants that are handles.

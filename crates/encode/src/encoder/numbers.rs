@@ -2,12 +2,13 @@
 
 use refrain_model::{Address, Area, Dir, Kind};
 
-use super::{Call, Encoder, End, length_lane};
+use super::{Call, Encoder};
 use crate::defined::{Statuses, Undefined};
 use crate::facts::STATUS_LANES;
 use crate::host::Host;
-use crate::params::{comm_param, untagged};
+use crate::layout::Outcome;
 use crate::record::Record;
+use crate::shape::{Form, Lanes, lanes_of_place};
 use crate::wire;
 
 impl Encoder {
@@ -55,30 +56,26 @@ impl Encoder {
             Kind::Peer(j) => self.base_rank(call, usize::from(j)),
             _ => 0,
         };
-        if p.dir == Dir::InOut && p.kind != Kind::ArgCount {
-            record.tag(wire::LANE);
+        let step = &call.shape.steps[i];
+        if step.form == (Form::Numbers { changed: true }) {
+            let lanes = record.claim(step, call.end);
             let before = call.before.numbers.get(call.number_at).copied().unwrap_or(0);
             call.number_at += 1;
-            record.lane(before);
-            if call.end != End::Failed {
-                record.lane(call.element(i, 0));
+            record.push(lanes.first, before);
+            if let Some(after) = lanes.after {
+                record.push(after, call.element(i, 0));
             }
             return;
         }
-        if untagged(p) {
-            record.lane(call.number(i));
-            return;
-        }
         if !live {
-            record.tag(wire::LANE);
-            record.reserve(1);
+            record.claim(step, call.end);
             return;
         }
         match self.relative(p.kind, call.number(i), base) {
             Err(id) => record.named(id),
             Ok(value) => {
-                record.tag(wire::LANE);
-                record.lane(value);
+                let lanes = record.claim(step, call.end);
+                record.push(lanes.first, value);
             }
         }
     }
@@ -102,15 +99,16 @@ impl Encoder {
             record.tag(wire::NULL);
             return;
         }
-        record.tag(wire::LANE);
         let base = match p.kind {
             Kind::Peer(j) => self.base_rank(call, usize::from(j)),
             _ => 0,
         };
-        let length = length_lane(call.f, i, record);
-        let before = if p.dir == Dir::InOut { Some(record.reserve(1)) } else { None };
-        let lane =
-            if p.dir == Dir::InOut && call.end == End::Failed { None } else { Some(record.reserve(1)) };
+        let step = &call.shape.steps[i];
+        let Lanes { length, first, after, .. } = record.claim(step, call.end);
+        let (before, lane) = match step.form {
+            Form::Numbers { changed: true } => (Some(first), after),
+            _ => (None, Some(first)),
+        };
         if !live {
             return;
         }
@@ -137,6 +135,7 @@ impl Encoder {
         &mut self,
         call: &mut Call<'_, H>,
         i: usize,
+        of: Statuses,
         live: bool,
         record: &mut Record,
     ) {
@@ -155,13 +154,10 @@ impl Encoder {
             record.tag(wire::NULL);
             return;
         }
-        record.tag(wire::STATUS);
-        let base = comm_param(call.f).map_or(self.facts.world_rank, |j| self.base_rank(call, j));
+        let base = call.shape.comm.map_or(self.facts.world_rank, |j| self.base_rank(call, j));
         self.status_base = base;
-        let length = length_lane(call.f, i, record);
-        // The error field is written only where the call says so; elsewhere it holds what was there before.
-        let with_error = call.end == End::FailedWithStatuses;
-        let first = record.reserve(STATUS_LANES + u16::from(with_error));
+        let Lanes { length, first, .. } = record.claim(&call.shape.steps[i], call.end);
+        let with_error = call.end == Outcome::FailedWithStatuses;
         if !live {
             return;
         }
@@ -169,7 +165,7 @@ impl Encoder {
         if let Some(length) = length {
             record.push(length, n as i64);
         }
-        let of = Statuses::of(call.f, i);
+        record.note_status();
         if p.dir == Dir::InOut {
             call.tables.note_set(call.f);
         }
@@ -233,12 +229,12 @@ fn located(address: Option<Address>, record: &mut Record) {
         return;
     };
     record.tag(wire::AREA + address.area as u8);
+    let lane = record.reserve(lanes_of_place(address.area));
     // In a lane, not in the symbol: ranks that share a node differ in it and in nothing else.
-    if address.area == Area::Gpu {
-        record.lane(i64::from(address.device));
+    let device = (address.area == Area::Gpu).then_some(address.device);
+    let segment = (address.area != Area::Number).then_some(address.segment);
+    let numbers = device.into_iter().chain(segment).map(i64::from).chain([address.offset]);
+    for (lane, number) in (lane..).zip(numbers) {
+        record.push(lane, number);
     }
-    if address.area != Area::Number {
-        record.lane(i64::from(address.segment));
-    }
-    record.lane(address.offset);
 }

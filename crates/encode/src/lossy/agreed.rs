@@ -52,14 +52,13 @@ impl Agreed {
     }
 
     /// What could not be agreed on, for people.
-    pub fn failed(&self, lossy: &Lossy) -> Option<&'static str> {
-        if lossy.averages && self.averages.unknown {
-            Some("the ranks could not agree on averages: counts are as they were")
-        } else if lossy.sites > 0 && self.sites.unknown {
-            Some("the ranks could not agree on call stacks: those that are nearly the same are not one")
-        } else {
-            None
-        }
+    pub fn failed(&self, lossy: &Lossy) -> Vec<&'static str> {
+        let averages = (lossy.averages && self.averages.unknown)
+            .then_some("the ranks could not agree on averages: counts are as they were");
+        let sites = (lossy.sites > 0 && self.sites.unknown).then_some(
+            "the ranks could not agree on call stacks: those that are nearly the same are not one",
+        );
+        averages.into_iter().chain(sites).collect()
     }
 
     /// How it travels from rank to rank.

@@ -198,12 +198,18 @@ struct Look {
     sizes: [Option<u64>; 2],
 }
 
-/// The datatypes that a rank's calls, read in order, have made so far, by id: their sizes.
+/// The sizes of the datatypes that a rank's calls have made, by id.
 #[derive(Debug, Clone, Default)]
-struct Types(HashMap<u32, u64>);
+struct Types {
+    thread: u32,
+    /// Made by the calls of that thread so far, which are read in order.
+    own: HashMap<u32, u64>,
+    /// Made by calls of any thread: a thread may use what another one has made. Which of those calls came before the one at
+    /// hand nobody says, so an id that has had several sizes has 0.
+    all: HashMap<u32, u64>,
+}
 
 impl Types {
-    /// Of all threads: a thread may use what another one has made.
     fn of_all(bundle: &Bundle, rank: u32) -> Result<Types, Error> {
         let mut types = Types::default();
         let threads = bundle.threads(rank);
@@ -211,31 +217,29 @@ impl Types {
             for thread in threads {
                 let mut events = events(bundle, rank, thread)?;
                 while let Some(event) = events.next_event()? {
-                    types.take_in(&event.call);
+                    for (id, size) in made(&event.call) {
+                        let known = types.all.entry(id).or_insert(size);
+                        *known = if *known == size { size } else { 0 };
+                    }
                 }
             }
         }
         Ok(types)
     }
 
-    fn take_in(&mut self, call: &Call) {
-        // One for each new type, in the order of the parameters.
-        let mut sizes = call.facts.iter().filter(|(name, _)| *name == "size").map(|(_, value)| value);
-        for (p, value) in call.function.params.iter().zip(&call.args) {
-            if p.dir != Dir::In
-                && let (Kind::Handle(Class::Datatype), Value::Object(_, id)) = (p.kind, value)
-                && let Some(Value::Int(size)) = sizes.next()
-            {
-                self.0.insert(*id, u64::try_from(*size).unwrap_or(0));
-            }
+    fn take_in(&mut self, call: &Call, thread: u32) {
+        if thread != self.thread {
+            self.thread = thread;
+            self.own.clear();
         }
+        self.own.extend(made(call));
     }
 
     /// `None` where it is not known, or nothing.
     fn size(&self, datatype: &Value) -> Option<u64> {
         let size = match datatype {
             Value::Name(name) => constant(name)?.size.map(u64::from),
-            Value::Object(Class::Datatype, id) => self.0.get(id).copied(),
+            Value::Object(Class::Datatype, id) => self.own.get(id).or_else(|| self.all.get(id)).copied(),
             _ => None,
         };
         size.filter(|size| *size > 0)
@@ -253,6 +257,21 @@ impl Types {
         }
         Some(Look { function: averaged(layout)?, thread, site, comm, sizes })
     }
+}
+
+/// The ids and sizes of the datatypes that a call made.
+fn made(call: &Call) -> impl Iterator<Item = (u32, u64)> {
+    // One size for each new type, in the order of the parameters.
+    let mut sizes = call.facts.iter().filter(|(name, _)| *name == "size").map(|(_, value)| value);
+    call.function.params.iter().zip(&call.args).filter_map(move |(p, value)| {
+        if p.dir != Dir::In
+            && let (Kind::Handle(Class::Datatype), Value::Object(_, id)) = (p.kind, value)
+            && let Some(Value::Int(size)) = sizes.next()
+        {
+            return Some((*id, u64::try_from(*size).unwrap_or(0)));
+        }
+        None
+    })
 }
 
 /// The members of a communicator.
@@ -399,7 +418,7 @@ fn read(bundle: &Bundle, rank: u32, size: u32) -> Result<(Averages, HashMap<Look
         let mut events = events(bundle, rank, thread)?;
         while let Some(event) = events.next_event()? {
             let call = &event.call;
-            types.take_in(call);
+            types.take_in(call, thread);
             groups.take_in(call);
             let Some(layout) = events.layout(event.symbol) else { continue };
             let Some(function) = averaged(layout) else { continue };
@@ -487,7 +506,7 @@ impl Filling {
         site: u64,
         values: &[(u16, i64)],
     ) -> Option<Vec<(u16, i64)>> {
-        self.types.take_in(call);
+        self.types.take_in(call, thread);
         averaged(layout)?;
         let sides = sides(layout);
         let mean = *self.means.get(&self.types.look(call, layout, &sides, thread, site)?)?;

@@ -81,7 +81,7 @@ struct Message {
 
 impl Message {
     /// `None` for functions that are not about single messages.
-    fn of(f: &Function) -> Option<Message> {
+    fn of(f: &'static Function) -> Option<Message> {
         let index = |name: &str| f.params.iter().position(|p| p.name == name);
         let pair = |rank: &str, tags: [&str; 2]| {
             let rank = index(rank).filter(|&at| matches!(f.params[at].kind, Kind::Peer(_)))?;

@@ -1,5 +1,7 @@
-//! A process that exists only in tests: eight-byte handles, constants with numbers of its own, no MPI library.
+//! A process that exists only in tests: constants with numbers of its own, handles of eight bytes or of four, no MPI library.
 #![allow(dead_code)] // Each test file uses its part.
+
+pub mod generated;
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -7,9 +9,10 @@ use std::ffi::CStr;
 use std::rc::Rc;
 
 use refrain_encode::{
-    Before, CommInfo, DatatypeInfo, Decoder, Encoder, Host, Layout, Memory, RawStatus, Record, Topology,
+    Before, CommInfo, DatatypeInfo, Decoder, Encoder, Host, Layout, Memo, Memory, Now, RawStatus, Record,
+    Requests, Topology, Values,
 };
-use refrain_model::{Address, Amount, Area, Call, Class, Value, constant, constants, function};
+use refrain_model::{Address, Amount, Area, Call, Class, Function, Value, constant, constants, function};
 
 /// Handles of predefined objects: far from what tests use for their own.
 pub fn handle(name: &str) -> usize {
@@ -31,6 +34,12 @@ pub struct Fake {
     /// Where in its segment every address lies.
     pub area: Area,
     pub device: u32,
+    /// Handles have four bytes, not eight.
+    pub narrow: bool,
+    /// The caller's rank in every window.
+    pub win_rank: i32,
+    /// Of new datatypes.
+    pub type_size: i64,
     pub offset: Rc<Cell<i64>>,
     pub places: u64,
     /// A communicator about which a real library must not be asked.
@@ -50,14 +59,18 @@ pub struct FakeStatus {
 // Every pointer that reaches the host in these tests was made from a live allocation of the test's own.
 impl Memory for Fake {
     fn handle(&self, class: Class, raw: usize) -> u64 {
-        if class == Class::Keyval { u64::from(raw as u32) } else { raw as u64 }
+        if self.handle_size(class) == 4 { u64::from(raw as u32) } else { raw as u64 }
     }
-    fn handle_size(&self, _: Class) -> usize {
-        8
+    fn handle_size(&self, class: Class) -> usize {
+        if self.narrow || class == Class::Keyval { 4 } else { 8 }
     }
-    fn handle_at(&self, _: Class, pointer: usize, index: usize) -> u64 {
-        // SAFETY: see above.
-        unsafe { (pointer as *const u64).add(index).read_unaligned() }
+    fn handle_at(&self, class: Class, pointer: usize, index: usize) -> u64 {
+        match self.handle_size(class) {
+            // SAFETY: see above.
+            4 => u64::from(unsafe { (pointer as *const u32).add(index).read_unaligned() }),
+            // SAFETY: see above.
+            _ => unsafe { (pointer as *const u64).add(index).read_unaligned() },
+        }
     }
     fn status_at(&self, pointer: usize, index: usize) -> RawStatus {
         // SAFETY: see above.
@@ -120,10 +133,32 @@ impl Host for Fake {
         2
     }
     fn win_rank(&mut self, _: u64) -> i32 {
-        1
+        self.win_rank
     }
     fn datatype(&mut self, _: u64) -> DatatypeInfo {
-        DatatypeInfo { size: 24, lb: 0, extent: 32 }
+        DatatypeInfo { size: self.type_size, lb: 0, extent: 32 }
+    }
+}
+
+/// What a constant is here.
+pub fn constant_value(name: &str) -> i64 {
+    match name {
+        "MPI_ANY_SOURCE" => i64::from(ANY_SOURCE as i32),
+        "MPI_PROC_NULL" => i64::from(PROC_NULL as i32),
+        "MPI_ROOT" => i64::from(ROOT as i32),
+        "MPI_ANY_TAG" => i64::from(ANY_TAG as i32),
+        "MPI_UNDEFINED" => i64::from(UNDEFINED),
+        "MPI_IN_PLACE" => IN_PLACE as i64,
+        "MPI_BOTTOM" | "MPI_ARGV_NULL" | "MPI_ARGVS_NULL" | "MPI_ERRCODES_IGNORE" => 0,
+        "MPI_STATUS_IGNORE" | "MPI_STATUSES_IGNORE" => STATUS_IGNORE as i64,
+        "MPI_UNWEIGHTED" => 3,
+        "MPI_WEIGHTS_EMPTY" => 4,
+        "MPI_SUCCESS" => 0,
+        "MPI_ERR_IN_STATUS" => 17,
+        "MPI_MODE_NOCHECK" => 1 << 10,
+        "MPI_MODE_CREATE" => 1 << 4,
+        "MPI_MODE_RDWR" => 1 << 7,
+        name => handle(name) as i64,
     }
 }
 
@@ -131,6 +166,7 @@ impl Host for Fake {
 pub struct World {
     pub host: Fake,
     pub encoder: Encoder,
+    pub requests: Requests,
     pub before: Before,
     pub record: Record,
     pub decoder: Decoder,
@@ -143,30 +179,12 @@ pub fn world() -> World {
 
 /// The same of another rank.
 pub fn world_of(rank: i32) -> World {
-    let mut values: Vec<(u16, i64)> = constants()
-        .iter()
-        .map(|c| {
-            let value = match c.name {
-                "MPI_ANY_SOURCE" => i64::from(ANY_SOURCE as i32),
-                "MPI_PROC_NULL" => i64::from(PROC_NULL as i32),
-                "MPI_ROOT" => i64::from(ROOT as i32),
-                "MPI_ANY_TAG" => i64::from(ANY_TAG as i32),
-                "MPI_UNDEFINED" => i64::from(UNDEFINED),
-                "MPI_IN_PLACE" => IN_PLACE as i64,
-                "MPI_BOTTOM" | "MPI_ARGV_NULL" | "MPI_ARGVS_NULL" | "MPI_ERRCODES_IGNORE" => 0,
-                "MPI_STATUS_IGNORE" | "MPI_STATUSES_IGNORE" => STATUS_IGNORE as i64,
-                "MPI_UNWEIGHTED" => 3,
-                "MPI_WEIGHTS_EMPTY" => 4,
-                "MPI_SUCCESS" => 0,
-                "MPI_ERR_IN_STATUS" => 17,
-                "MPI_MODE_NOCHECK" => 1 << 10,
-                "MPI_MODE_CREATE" => 1 << 4,
-                "MPI_MODE_RDWR" => 1 << 7,
-                name => handle(name) as i64,
-            };
-            (c.id, value)
-        })
-        .collect();
+    world_with(rank, false)
+}
+
+/// The same, with handles of four bytes if they are narrow.
+pub fn world_with(rank: i32, narrow: bool) -> World {
+    let mut values: Vec<(u16, i64)> = constants().iter().map(|c| (c.id, constant_value(c.name))).collect();
     values.sort_unstable();
     let all = CommInfo { rank, size: 5, remote_size: None, world: vec![0, 1, 2, 3, 4], remote_world: vec![] };
     let me = CommInfo { rank: 0, size: 1, remote_size: None, world: vec![rank], remote_world: vec![] };
@@ -179,6 +197,9 @@ pub fn world_of(rank: i32) -> World {
         keep_pointers: true,
         area: Area::Heap,
         device: 0,
+        narrow,
+        win_rank: 1,
+        type_size: 24,
         offset: Rc::new(Cell::new(8)),
         places: 0,
         untouchable: None,
@@ -188,6 +209,7 @@ pub fn world_of(rank: i32) -> World {
     World {
         host,
         encoder,
+        requests: Requests::default(),
         before: Before::default(),
         record: Record::default(),
         decoder: Decoder::new(rank as u32),
@@ -200,13 +222,35 @@ impl World {
     pub fn call(&mut self, name: &str, args: &[usize], result: i64, mpi: impl FnOnce()) -> Call {
         let f = function(name).unwrap();
         assert_eq!(f.params.len(), args.len(), "{name}");
-        self.encoder.before(&mut self.host, f, args, &mut self.before);
+        self.encoder.before(&mut self.host, &mut self.requests, f, args, &mut self.before);
         mpi();
-        self.encoder.after(&mut self.host, f, args, result, &self.before, &mut self.record);
+        self.encode(f, args, result);
         if !self.split {
             self.record.inline_values();
         }
         self.read()
+    }
+
+    /// Encodes a call that has returned.
+    pub fn encode(&mut self, f: &'static Function, args: &[usize], result: i64) {
+        let World { host, encoder, requests, before, record, .. } = self;
+        encoder.after(host, requests, f, args, result, before, record);
+    }
+
+    /// Recognises a call that has returned.
+    pub fn recall<'m>(
+        &mut self,
+        memo: &'m mut Memo,
+        site: u64,
+        f: &'static Function,
+        args: &[usize],
+    ) -> Option<(u32, Values<'m>)> {
+        let World { host, encoder, requests, before, .. } = self;
+        while let Some(later) = memo.take_arrived() {
+            encoder.arrived(host, later);
+        }
+        let now = Now { objects: encoder.generation(), places: host.places(), site };
+        memo.recall(encoder.facts(), host, requests, now, f, args, before)
     }
 
     /// Decodes the record; everything written must be asked for, in the same order.

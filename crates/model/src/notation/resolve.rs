@@ -149,6 +149,7 @@ impl Resolver<'_> {
             Some("new") => "Effect::Create",
             Some("known") => "Effect::Alias",
             Some("freed") => "Effect::Free",
+            Some("started") => "Effect::Start",
             _ => "Effect::Complete",
         };
         if p.scope.is_some() {

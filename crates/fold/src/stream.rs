@@ -21,7 +21,7 @@ pub use folder::Folder;
 
 pub(crate) use core::Mix;
 
-use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, walk};
+use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, lengths, walk};
 use block::Play;
 use std::collections::HashMap;
 use std::fmt;
@@ -144,6 +144,15 @@ impl Stream {
             endless,
             play: None,
         }
+    }
+
+    /// The numbers from place `n` on, for ever, in time of the size of the stream.
+    pub fn iter_from(&self, n: u64) -> Iter<'_> {
+        let mut iter = self.iter();
+        if n > 0 {
+            iter.pass(n);
+        }
+        iter
     }
 
     /// Sum of the first `n` numbers, in time of the size of the stream.
@@ -323,6 +332,38 @@ impl Iterator for Iter<'_> {
 }
 
 impl Iter<'_> {
+    /// Passes over `n` numbers at once; none must have been taken before. `None` where there are no numbers.
+    fn pass(&mut self, n: u64) -> Option<()> {
+        let stream = self.stream;
+        let one = |t: u32| stream.terms.get(t as usize).map_or(0, |term| stream.term_len(term));
+        let lengths = lengths(&stream.shape.rules, one);
+        let rest = match self.runs.pass(n, &lengths, one, |_, _| {}) {
+            Ok(found) => return self.begin_at(found.terminal, found.left.min(u64::MAX - 1), false, found.at),
+            Err(rest) => rest,
+        };
+        let last = self.last?;
+        match last.symbol {
+            Symbol::Terminal(t) if self.endless.is_some() => self.begin_at(t, u64::MAX, true, rest),
+            Symbol::Terminal(t) => self.begin_at(t, u64::MAX - 1, false, rest.checked_rem(one(t))?),
+            Symbol::Rule(rule) => {
+                let rest = rest.checked_rem(*lengths.get(rule as usize)?)?;
+                self.runs = Runs::of(&stream.shape.rules, last.symbol);
+                let found = self.runs.pass(rest, &lengths, one, |_, _| {}).ok()?;
+                self.begin_at(found.terminal, found.left.min(u64::MAX - 1), false, found.at)
+            }
+        }
+    }
+
+    /// A term that is to come that many times, from its place `at` on.
+    fn begin_at(&mut self, t: u32, times: u64, endless: bool, at: u64) -> Option<()> {
+        self.begin(t, times, endless)?;
+        match &mut self.play {
+            Some(play) => play.pass(at),
+            None => self.at = at,
+        }
+        Some(())
+    }
+
     fn advance(&mut self) -> Option<()> {
         // The block that has just ended may come again.
         if let Some(play) = self.play.as_mut().filter(|_| self.left > 1) {

@@ -19,7 +19,7 @@ use refrain_fold::bundle::{Bundle, blend};
 use refrain_model::Lossy;
 
 use crate::error::Error;
-use crate::reader::digest_of;
+use crate::reader::{Reader, digest_of};
 use crate::structure::Folding;
 use anew::Anew;
 
@@ -50,8 +50,9 @@ pub fn lose(
         changed |= histograms::make(bundle, histograms);
     }
     if changed {
-        let threads = bundle.threads(rank);
-        let digests = threads.iter().map(|&thread| Ok((thread, digest_of(bundle, rank, thread)?)));
+        let reader = Reader::new(bundle);
+        let threads = reader.threads(rank);
+        let digests = threads.iter().map(|&thread| Ok((thread, digest_of(&reader, rank, thread)?)));
         let digests = digests.collect::<Result<Vec<(u32, u64)>, Error>>()?;
         for cohort in &mut bundle.cohorts {
             let own = digests.iter().find(|(thread, _)| *thread == cohort.thread);

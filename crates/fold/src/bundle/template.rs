@@ -2,7 +2,7 @@
 //!
 //! The numbers of a stream are, term by term, a value, or a stride's start and step. Counts belong to the shape.
 
-use crate::grammar::{Grammar, Item, Runs, Symbol};
+use crate::grammar::{Grammar, Item, Runs, Symbol, lengths};
 use crate::stream::{Stream, Term};
 
 /// Streams with more numbers than this are taken as a whole: they are data, not a function of the rank.
@@ -89,6 +89,27 @@ impl<'a> Places<'a> {
         Places { rules: &shape.rules, terms, runs, last, term: 0, left: 0, at: 0 }
     }
 
+    /// Passes over `n` numbers at once; none must have been taken before. `None` where there are no numbers.
+    pub fn pass(&mut self, n: u64) -> Option<()> {
+        let terms = &self.terms;
+        let one = |t: u32| terms.get(t as usize).map_or(0, length);
+        let lengths = lengths(self.rules, one);
+        let found = match (self.runs.pass(n, &lengths, one, |_, _| {}), self.last?.symbol) {
+            (Ok(found), _) => found,
+            (Err(rest), Symbol::Terminal(term)) => {
+                (self.term, self.left, self.at) = (term as usize, u64::MAX, rest);
+                return Some(());
+            }
+            (Err(rest), Symbol::Rule(rule)) => {
+                let rest = rest.checked_rem(*lengths.get(rule as usize)?)?;
+                self.runs = Runs::of(self.rules, Symbol::Rule(rule));
+                self.runs.pass(rest, &lengths, one, |_, _| {}).ok()?
+            }
+        };
+        (self.term, self.left, self.at) = (found.terminal as usize, found.left.min(u64::MAX - 1), found.at);
+        Some(())
+    }
+
     fn step(&mut self) -> Option<(usize, u64)> {
         while self.left == 0 {
             match self.runs.next() {
@@ -106,10 +127,9 @@ impl<'a> Places<'a> {
         }
         let place = (self.term, self.at);
         let len = match self.terms.get(self.term)? {
-            Term::Value(_) => 1,
-            Term::Stride { count, .. } => *count,
             // Streams with blocks have no numbers of a rank's own.
             Term::Block(_) => return None,
+            term => length(term),
         };
         self.at = self.at.saturating_add(1);
         match self.left {
@@ -122,6 +142,14 @@ impl<'a> Places<'a> {
             _ => {}
         }
         Some(place)
+    }
+}
+
+fn length(term: &Term) -> u64 {
+    match term {
+        Term::Value(_) => 1,
+        Term::Stride { count, .. } => *count,
+        Term::Block(_) => 0,
     }
 }
 

@@ -171,6 +171,26 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// Passes over `n` numbers, none of which has been taken.
+    pub fn pass(&mut self, n: u64) {
+        match self {
+            Play::Packed { at, .. } => *at = usize::try_from(n).unwrap_or(usize::MAX),
+            Play::Running { start, steps, sum, left, .. } => {
+                let climb = climb(start, n);
+                let (low, high) = (i64::try_from(climb.min), i64::try_from(climb.max));
+                if let (Ok(_), Ok(_), Ok(total)) = (low, high, i64::try_from(climb.total)) {
+                    (*sum, *left) = (total, left.saturating_sub(n));
+                    **steps = start.iter_from(n);
+                    return;
+                }
+                // A sum that came to the end of 64 bits is not the sum of its steps.
+                for _ in 0..n {
+                    self.next();
+                }
+            }
+        }
+    }
+
     #[inline]
     pub fn next(&mut self) -> Option<i64> {
         match self {

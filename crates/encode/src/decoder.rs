@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use refrain_model::{
-    Address, Area, Call, Class, Cond, Dir, Effect, Function, Kind, Scope, Status, Value, constant_by_id,
-    constant_of_bit,
+    Address, Area, Call, Class, Cond, Dir, Effect, Function, Kind, Param, Scope, Status, Value,
+    constant_by_id, constant_of_bit,
 };
 
 use crate::defined::Undefined;
@@ -26,14 +26,51 @@ struct Known {
     rank: i64,
 }
 
+/// The communicators and windows that the threads of a rank made, by id: those of the last two threads that made one with
+/// this id, the last one first. A thread asks for those of others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Made {
+    comms: FastMap<u32, [Option<(u32, Known)>; 2]>,
+    wins: FastMap<u32, [Option<(u32, i64)>; 2]>,
+}
+
+fn note<T: Clone>(made: &mut FastMap<u32, [Option<(u32, T)>; 2]>, thread: u32, own: &FastMap<u32, T>) {
+    for (id, one) in own {
+        let [last, before] = made.entry(*id).or_default();
+        *before = last.take();
+        *last = Some((thread, one.clone()));
+    }
+}
+
+fn of_others<T>(made: &FastMap<u32, [Option<(u32, T)>; 2]>, id: u32, thread: u32) -> Option<&T> {
+    made.get(&id)?.iter().flatten().find(|(by, _)| *by != thread).map(|(_, one)| one)
+}
+
+impl Made {
+    /// Communicators whose names begin with one that is not known.
+    pub(crate) fn nameless(&self) -> usize {
+        let named = |(_, known): &(u32, Known)| known.name.starts_with('?');
+        self.comms.values().flatten().flatten().filter(|made| named(made)).count()
+    }
+
+    /// What a thread has made, after those of all threads before it.
+    pub(crate) fn note(&mut self, decoder: &Decoder) {
+        note(&mut self.comms, decoder.thread, &decoder.comms);
+        note(&mut self.wins, decoder.thread, &decoder.wins);
+    }
+}
+
 /// Decodes the calls of one rank, in order: communicators get their names, relative ranks become absolute.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     world_rank: i64,
     /// Whose calls they are.
     pub(crate) thread: u32,
+    /// What the calls read so far have made.
     comms: FastMap<u32, Known>,
     wins: FastMap<u32, i64>,
+    /// What other threads have made.
+    others: Rc<Made>,
     /// Elements that arrays of the call at hand may still have.
     room: Cell<usize>,
 }
@@ -48,8 +85,30 @@ impl Decoder {
             thread: 0,
             comms: FastMap::default(),
             wins: FastMap::default(),
+            others: Rc::default(),
             room: Cell::new(0),
         }
+    }
+
+    /// For one thread of a rank, given what others made.
+    pub(crate) fn of_thread(world_rank: u32, thread: u32, others: Rc<Made>) -> Decoder {
+        Decoder { thread, others, ..Decoder::new(world_rank) }
+    }
+
+    fn known(&self, id: u32) -> Option<&Known> {
+        self.comms.get(&id).or_else(|| of_others(&self.others.comms, id, self.thread))
+    }
+
+    fn window(&self, id: u32) -> Option<i64> {
+        self.wins.get(&id).or_else(|| of_others(&self.others.wins, id, self.thread)).copied()
+    }
+
+    /// Whether what this symbol says of later calls has to be known: who is in a communicator or a window.
+    pub(crate) fn learns_from(layout: &Layout) -> bool {
+        let window =
+            |p: &Param| p.kind == Kind::Handle(Class::Win) && p.effect == Effect::Create && p.dir == Dir::Out;
+        layout.slots.iter().any(|slot| matches!(slot, Slot::NewComm(_)))
+            || layout.function.params.iter().any(window)
     }
 
     pub fn call(&mut self, layout: &Layout, next: Next<'_>) -> Result<Call, Error> {
@@ -267,13 +326,13 @@ impl Decoder {
     }
 
     fn comm_value(&self, id: u32) -> Value {
-        // Made before the recording began, or on another thread.
-        self.comms.get(&id).map_or(Value::Object(Class::Comm, id), |c| Value::Comm(c.name.to_string()))
+        // Made before the recording began.
+        self.known(id).map_or(Value::Object(Class::Comm, id), |c| Value::Comm(c.name.to_string()))
     }
 
     fn comm_name(&self, slot: &Slot) -> Option<Rc<str>> {
         match slot {
-            Slot::Object(Class::Comm, id) => self.comms.get(id).map(|c| c.name.clone()),
+            Slot::Object(Class::Comm, id) => self.known(*id).map(|c| c.name.clone()),
             Slot::Fixed(Value::Name(name)) => predefined_comm(name).map(Rc::from),
             _ => None,
         }
@@ -281,8 +340,8 @@ impl Decoder {
 
     pub(crate) fn base_rank(&self, layout: &Layout, j: usize) -> i64 {
         match &layout.slots[j] {
-            Slot::Object(Class::Comm, id) => self.comms.get(id).map_or(0, |c| c.rank),
-            Slot::Object(Class::Win, id) => self.wins.get(id).copied().unwrap_or(0),
+            Slot::Object(Class::Comm, id) => self.known(*id).map_or(0, |c| c.rank),
+            Slot::Object(Class::Win, id) => self.window(*id).unwrap_or(0),
             Slot::Fixed(Value::Name("MPI_COMM_WORLD")) => self.world_rank,
             _ => 0,
         }

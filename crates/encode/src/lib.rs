@@ -6,7 +6,7 @@
 //!
 //! The writing side is [`Encoder`], with [`Memo`] for calls it has seen before and [`Tape`], which folds what is written;
 //! the reading side is [`Layout`] (what a symbol's bytes say) and [`Decoder`] (a symbol and its numbers as a call);
-//! [`Calls`] walks a rank of a folded trace. Both sides are driven by the call table, parameter by parameter, in the same
+//! [`Reader`] gives the [`Calls`] of a rank of a folded trace. Both sides are driven by the call table, parameter by parameter, in the same
 //! order.
 //!
 //! ```no_run
@@ -38,6 +38,7 @@ mod polls;
 mod reader;
 mod record;
 mod requests;
+mod seek;
 mod shape;
 mod structure;
 mod tables;
@@ -57,7 +58,7 @@ pub use journal::{Journal, replay};
 pub use layout::{DatatypeFacts, Layout, NewComm, Outcome, Slot};
 pub use lossy::{Agreed, Tags, lose};
 pub use memo::{Memo, Now};
-pub use reader::Calls;
+pub use reader::{Calls, Reader};
 pub use record::{Record, Values};
 pub use requests::Requests;
 pub use structure::Folding;

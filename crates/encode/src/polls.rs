@@ -95,6 +95,14 @@ impl Waiting {
         }
     }
 
+    /// Passes over so many.
+    pub(crate) fn pass(&mut self, calls: u64) {
+        match &mut self.failed {
+            Some((_, left)) if *left >= calls => *left -= calls,
+            _ => *self = Waiting::default(),
+        }
+    }
+
     pub(crate) fn only(call: Call) -> Waiting {
         Waiting { failed: None, last: Some(call) }
     }

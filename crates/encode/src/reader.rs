@@ -1,22 +1,226 @@
 //! Every call of one rank of a folded trace, decoded, in order. Other ranks are not expanded.
 
-use refrain_fold::bundle::{Bundle, Walk};
+use std::borrow::Cow;
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use refrain_fold::bundle::{Bundle, Index, Walk};
+use refrain_fold::stream::Stream;
 use refrain_model::Call;
 
-use crate::decoder::Decoder;
+use crate::decoder::{Decoder, Made};
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::hash::hash_symbol;
 use crate::layout::Layout;
 use crate::polls::Waiting;
+use crate::seek::{self, Counts, last_within};
+
+/// Reads the ranks of a bundle, one thread after the other: what all of them need is made once.
+#[derive(Debug)]
+pub struct Reader<'a> {
+    bundle: &'a Bundle,
+    index: Index<'a>,
+    shared: Rc<Shared>,
+    /// Of the rank asked for last.
+    made: RefCell<Option<(u32, Rc<Made>)>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    /// By symbol, once it was met: what its bytes say, and their hash.
+    layouts: Vec<OnceCell<(Layout, u64)>>,
+    /// Events read so far.
+    events: Cell<u64>,
+}
+
+impl Shared {
+    fn layout(&self, bundle: &Bundle, symbol: u32) -> Result<&(Layout, u64), Error> {
+        let (Some(cell), Some(entry)) =
+            (self.layouts.get(symbol as usize), bundle.symbols.get(symbol as usize))
+        else {
+            return Err(Error::BadSymbol { function: "?", at: 0 });
+        };
+        if let Some(known) = cell.get() {
+            return Ok(known);
+        }
+        let layout = Layout::parse(&entry.bytes)?;
+        Ok(cell.get_or_init(|| (layout, hash_symbol(&entry.bytes, entry.site))))
+    }
+}
+
+/// How often the names of communicators are looked up anew, where threads made some from those of others.
+const MOST_ROUNDS: usize = 16;
+
+impl<'a> Reader<'a> {
+    /// The bundle must be valid.
+    pub fn new(bundle: &'a Bundle) -> Reader<'a> {
+        let mut layouts = Vec::new();
+        layouts.resize_with(bundle.symbols.len(), OnceCell::new);
+        let shared = Rc::new(Shared { layouts, events: Cell::new(0) });
+        Reader { bundle, index: Index::new(bundle), shared, made: RefCell::new(None) }
+    }
+
+    /// The threads of a rank, lowest first.
+    pub fn threads(&self, rank: u32) -> Vec<u32> {
+        self.index.threads(rank).collect()
+    }
+
+    pub fn calls(&self, rank: u32, thread: u32) -> Result<Calls<'a>, Error> {
+        let events = self.events(rank, thread)?;
+        Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None })
+    }
+
+    /// The calls of a thread from number `n` on. Those before are not read, but for those that make communicators, and
+    /// those whose lists differ in length.
+    pub fn calls_from(&self, rank: u32, thread: u32, n: u64) -> Result<Calls<'a>, Error> {
+        if n == 0 {
+            return self.calls(rank, thread);
+        }
+        let (cohort, member) = self.cohort(rank, thread)?;
+        let before = |events: u64| -> Result<Counts, Error> {
+            let counts = Walk::before(self.bundle, cohort, member, events).map_err(Error::Trace)?;
+            Ok(counts.into_iter().collect())
+        };
+        let lanes = self.lanes(cohort, member);
+        // Failed polls are calls too, but no events.
+        let polls = |counts: &Counts| {
+            counts.iter().fold(0u64, |sum, (symbol, times)| {
+                let polls = self.shared.layout(self.bundle, *symbol).ok().and_then(|layout| layout.0.polls);
+                let lane = polls.and_then(|lane| lanes.get(symbol)?.get(usize::from(lane))?.as_ref());
+                let polls = lane.map_or(0, |stream| stream.sum(*times).max(0));
+                sum.saturating_add(u64::try_from(polls).unwrap_or(u64::MAX))
+            })
+        };
+        let whole = before(u64::MAX)?;
+        let all: u64 = whole.values().fold(0, |sum, count| sum.saturating_add(*count));
+        let event = match polls(&whole) {
+            0 => all.min(n),
+            _ => last_within(n, all.min(n), |events| Ok(events.saturating_add(polls(&before(events)?))))?,
+        };
+        let counts = before(event)?;
+        let rest = n.saturating_sub(event.saturating_add(polls(&counts)));
+
+        let mut read = 0;
+        let mut taken: HashMap<u32, Vec<u64>> = HashMap::new();
+        for (&symbol, &times) in &counts {
+            let (layout, _) = self.shared.layout(self.bundle, symbol)?;
+            let lanes = lanes.get(&symbol).map_or(&[][..], |lanes| lanes);
+            taken.insert(symbol, seek::taken(layout, lanes, times, &mut read)?);
+        }
+        self.shared.events.set(self.shared.events.get() + read);
+        let taken = |symbol, lane| {
+            taken.get(&symbol).and_then(|taken| taken.get(usize::from(lane))).copied().unwrap_or(0)
+        };
+        let made = |symbol| counts.get(&symbol).copied().unwrap_or(0);
+        let walk = Walk::from(self.bundle, cohort, member, event, taken, made).map_err(Error::Trace)?;
+
+        let decoder = Decoder::of_thread(rank, thread, self.made(rank)?);
+        let mut makers = self.over(self.makers(rank, thread)?, decoder);
+        let learnt = counts.iter().filter(|(symbol, _)| self.is_maker(**symbol)).map(|(_, times)| *times);
+        for _ in 0..learnt.fold(0, u64::saturating_add) {
+            makers.next_event()?;
+        }
+        let events = self.over(walk, makers.decoder);
+        let mut calls = Calls { events, failed: false, waiting: Waiting::default(), symbol: None };
+        if rest > 0 && event < all {
+            calls.begin()?;
+            calls.waiting.pass(rest);
+        }
+        Ok(calls)
+    }
+
+    /// By symbol, what one of the members of a cohort has in its lanes.
+    fn lanes(&self, cohort: usize, member: u32) -> HashMap<u32, Vec<Option<Cow<'a, Stream>>>> {
+        let bundle = self.bundle;
+        let cohort = &bundle.cohorts[cohort];
+        let mut streams = bundle.values_of(cohort).iter().map(|lane| bundle.stream_of(lane, member));
+        let mut lanes = HashMap::new();
+        let structure = bundle.structures.get(cohort.structure as usize);
+        for symbol in structure.map(|structure| structure.symbols()).unwrap_or_default() {
+            let count = bundle.symbols.get(symbol as usize).map_or(0, |entry| entry.lanes);
+            lanes.insert(symbol, streams.by_ref().take(count.into()).collect());
+        }
+        lanes
+    }
+
+    fn is_maker(&self, symbol: u32) -> bool {
+        self.shared.layout(self.bundle, symbol).is_ok_and(|(layout, _)| Decoder::learns_from(layout))
+    }
+
+    /// How many events were decoded so far, by all that came from this reader.
+    pub fn events_read(&self) -> u64 {
+        self.shared.events.get()
+    }
+
+    /// The events of a thread, to be read by one who knows the communicators that other threads of the rank made.
+    pub(crate) fn events(&self, rank: u32, thread: u32) -> Result<Events<'a>, Error> {
+        let (cohort, member) = self.cohort(rank, thread)?;
+        let walk = Walk::of(self.bundle, cohort, member).map_err(Error::Trace)?;
+        Ok(self.over(walk, Decoder::of_thread(rank, thread, self.made(rank)?)))
+    }
+
+    /// Which cohort it is in, and its number among the members.
+    fn cohort(&self, rank: u32, thread: u32) -> Result<(usize, u32), Error> {
+        self.index.cohort_of(rank, thread).ok_or(Error::NoSuchRank { rank, thread })
+    }
+
+    fn over(&self, walk: Walk<'a>, decoder: Decoder) -> Events<'a> {
+        Events {
+            bundle: self.bundle,
+            walk,
+            decoder,
+            shared: self.shared.clone(),
+            digest: Digest::default(),
+            values: Vec::new(),
+            inline: Vec::new(),
+        }
+    }
+
+    /// What the threads of a rank made that others may use. Only the calls that make it are read.
+    fn made(&self, rank: u32) -> Result<Rc<Made>, Error> {
+        if let Some((of, made)) = &*self.made.borrow()
+            && *of == rank
+        {
+            return Ok(made.clone());
+        }
+        let threads = self.threads(rank);
+        let mut made = Rc::new(Made::default());
+        let mut nameless = usize::MAX;
+        // A thread that is alone has made all it knows.
+        for _ in 0..if threads.len() > 1 { MOST_ROUNDS } else { 0 } {
+            let mut next = Made::default();
+            for &thread in &threads {
+                let decoder = Decoder::of_thread(rank, thread, made.clone());
+                let mut events = self.over(self.makers(rank, thread)?, decoder);
+                while events.next_event()?.is_some() {}
+                next.note(&events.decoder);
+            }
+            made = Rc::new(next);
+            let still = made.nameless();
+            if still == 0 || still >= nameless {
+                break;
+            }
+            nameless = still;
+        }
+        *self.made.borrow_mut() = Some((rank, made.clone()));
+        Ok(made)
+    }
+
+    /// The calls that make communicators and windows.
+    fn makers(&self, rank: u32, thread: u32) -> Result<Walk<'a>, Error> {
+        let (cohort, member) = self.cohort(rank, thread)?;
+        Walk::only(self.bundle, cohort, member, |symbol| self.is_maker(symbol)).map_err(Error::Trace)
+    }
+}
 
 /// What was folded, one symbol after the other: a call, which may stand for failed polls before it too.
 pub(crate) struct Events<'a> {
     bundle: &'a Bundle,
     walk: Walk<'a>,
     decoder: Decoder,
-    /// By symbol; a layout is read once and used for every occurrence.
-    layouts: Vec<Option<(Layout, u64)>>,
+    shared: Rc<Shared>,
     digest: Digest,
     /// Of the last event, in the order in which they were recorded.
     pub(crate) values: Vec<(u16, i64)>,
@@ -31,39 +235,13 @@ pub(crate) struct Event {
     polls: Option<i64>,
 }
 
-impl<'a> Events<'a> {
-    pub(crate) fn new(
-        bundle: &'a Bundle,
-        rank: u32,
-        thread: u32,
-        mut decoder: Decoder,
-    ) -> Result<Events<'a>, Error> {
-        decoder.thread = thread;
-        let walk = Walk::new(bundle, rank, thread).map_err(Error::Trace)?;
-        Ok(Events {
-            bundle,
-            walk: walk.ok_or(Error::NoSuchRank { rank, thread })?,
-            decoder,
-            layouts: vec![None; bundle.symbols.len()],
-            digest: Digest::default(),
-            values: Vec::new(),
-            inline: Vec::new(),
-        })
-    }
-
+impl Events<'_> {
     pub(crate) fn next_event(&mut self) -> Result<Option<Event>, Error> {
         let Some(symbol) = self.walk.next_symbol() else { return Ok(None) };
-        let index = symbol as usize;
-        if self.layouts[index].is_none() {
-            let symbol = &self.bundle.symbols[index];
-            let hash = hash_symbol(&symbol.bytes, symbol.site);
-            self.layouts[index] = Some((Layout::parse(&symbol.bytes)?, hash));
-        }
-        let Some((layout, hash)) = &self.layouts[index] else {
-            return Err(Error::BadSymbol { function: "?", at: 0 });
-        };
+        self.shared.events.set(self.shared.events.get() + 1);
+        let (layout, hash) = self.shared.layout(self.bundle, symbol)?;
         let bad = Error::BadSymbol { function: layout.function.name, at: 0 };
-        if layout.lanes != self.bundle.symbols[index].lanes {
+        if layout.lanes != self.bundle.symbols[symbol as usize].lanes {
             return Err(bad);
         }
         let (digest, walk, values) = (&mut self.digest, &mut self.walk, &mut self.values);
@@ -87,7 +265,7 @@ impl<'a> Events<'a> {
 
     /// What the last event's symbol says.
     pub(crate) fn layout(&self, symbol: u32) -> Option<&Layout> {
-        self.layouts.get(symbol as usize)?.as_ref().map(|(layout, _)| layout)
+        self.shared.layouts.get(symbol as usize)?.get().map(|(layout, _)| layout)
     }
 
     /// The rank's place in the communicator that is parameter `j` of this symbol, as things stand.
@@ -96,32 +274,17 @@ impl<'a> Events<'a> {
     }
 
     fn waiting(&mut self, event: Event) -> Result<Waiting, Error> {
-        let Some((Some((layout, _)), polls)) = self.layouts.get(event.symbol as usize).zip(event.polls)
-        else {
-            return Ok(Waiting::only(event.call));
-        };
+        let Some(polls) = event.polls else { return Ok(Waiting::only(event.call)) };
+        let (layout, _) = self.shared.layout(self.bundle, event.symbol)?;
         // The count itself is no value of the poll.
         let values = &self.values[..self.values.len().saturating_sub(1)];
         Waiting::expand(&mut self.decoder, layout, values, polls, event.call)
     }
 }
 
-/// A thread's events, to be read by one who knows the communicators that other threads of the rank made.
-pub(crate) fn events(bundle: &Bundle, rank: u32, thread: u32) -> Result<Events<'_>, Error> {
-    let mut decoder = Decoder::new(rank);
-    for other in bundle.threads(rank) {
-        if other != thread {
-            let mut events = Events::new(bundle, rank, other, decoder)?;
-            while events.next_event()?.is_some() {}
-            decoder = events.decoder;
-        }
-    }
-    Events::new(bundle, rank, thread, decoder)
-}
-
 /// The digest of what a bundle has of one thread.
-pub(crate) fn digest_of(bundle: &Bundle, rank: u32, thread: u32) -> Result<u64, Error> {
-    let mut events = events(bundle, rank, thread)?;
+pub(crate) fn digest_of(reader: &Reader<'_>, rank: u32, thread: u32) -> Result<u64, Error> {
+    let mut events = reader.events(rank, thread)?;
     while events.next_event()?.is_some() {}
     Ok(events.digest.get())
 }
@@ -134,12 +297,12 @@ pub struct Calls<'a> {
 }
 
 impl<'a> Calls<'a> {
+    /// Of one thread of one rank; who reads several has a [`Reader`].
     pub fn new(bundle: &'a Bundle, rank: u32, thread: u32) -> Result<Calls<'a>, Error> {
-        let events = events(bundle, rank, thread)?;
-        Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None })
+        Reader::new(bundle).calls(rank, thread)
     }
 
-    /// Of the calls read so far. After the last one it equals the digest taken while the program ran.
+    /// Of the calls read so far, if they were read from the first on. After the last one it equals the digest taken while the program ran.
     pub fn digest(&self) -> u64 {
         self.events.digest.get()
     }
@@ -150,10 +313,17 @@ impl<'a> Calls<'a> {
     }
 
     fn advance(&mut self) -> Result<Option<Call>, Error> {
-        let Some(event) = self.events.next_event()? else { return Ok(None) };
-        self.symbol = Some(event.symbol);
-        self.waiting = self.events.waiting(event)?;
+        self.begin()?;
         Ok(self.waiting.next())
+    }
+
+    /// The next event's calls are to be given out, if there is one.
+    fn begin(&mut self) -> Result<(), Error> {
+        if let Some(event) = self.events.next_event()? {
+            self.symbol = Some(event.symbol);
+            self.waiting = self.events.waiting(event)?;
+        }
+        Ok(())
     }
 }
 

@@ -6,14 +6,13 @@ use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
 use refrain_fold::bundle::{self, Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::stream;
 
-use crate::decoder::Decoder;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::hash::{FastMap, hash_symbol};
 use crate::layout::Layout;
 use crate::lossy::waits::{Held, Joined};
 use crate::polls::{Failed, Pending};
-use crate::reader::Events;
+use crate::reader::Reader;
 use crate::record::{Record, Values};
 use crate::structure::{Folding, Structure};
 
@@ -364,7 +363,7 @@ impl Tape {
             let number = tape.define(&symbol.bytes, symbol.site, symbol.lanes);
             tape.symbols[number as usize].tally = symbol.tally;
         }
-        let mut events = Events::new(snapshot, 0, 0, Decoder::new(0))?;
+        let mut events = Reader::new(snapshot).events(0, 0)?;
         while let Some(event) = events.next_event()? {
             tape.read_event(event.symbol, &events.values);
         }

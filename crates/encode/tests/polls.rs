@@ -5,7 +5,7 @@ mod common;
 use std::cell::Cell;
 
 use common::*;
-use refrain_encode::{Calls, Layout, Tape, calls_of};
+use refrain_encode::{Calls, Layout, Reader, Tape, calls_of};
 use refrain_fold::bundle::{Bundle, blend};
 
 fn at<T>(value: &T) -> usize {
@@ -47,6 +47,14 @@ impl Taped {
         assert_eq!(blend(2, calls.digest()), bundle.cohorts[0].digest);
         assert_eq!(calls_of(&bundle, &bundle.cohorts[0], 2), self.said.len() as u64);
         drop(calls);
+        let reader = Reader::new(&bundle);
+        for n in [0, 1, 2, 3, read.len() / 2, read.len() / 2 + 1, read.len() - 1, read.len(), read.len() + 3]
+        {
+            let from = reader.calls_from(2, 0, n as u64).unwrap();
+            let from: Vec<String> =
+                from.map(|call| call.map(|c| format!("{} {}", c.function.name, show(&c))).unwrap()).collect();
+            assert_eq!(from, read[n.min(read.len())..], "from {n}");
+        }
         let ticks: u64 = bundle.symbols.iter().map(|s| s.tally.total).sum();
         assert_eq!(ticks, 7 * self.said.len() as u64);
         bundle

@@ -84,7 +84,7 @@ impl Grammar {
 
     /// Length of the expanded sequence; `u64::MAX` if it is longer.
     pub fn len(&self) -> u64 {
-        lengths(&self.rules, [0]).first().copied().unwrap_or(0)
+        lengths(&self.rules, |_| 1).first().copied().unwrap_or(0)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -230,13 +230,14 @@ pub(crate) fn bottom_up(rules: &[Vec<Item>], roots: impl IntoIterator<Item = u32
     order
 }
 
-/// Length of the expansion of each rule reachable from `roots`, saturating; zero for the others.
-fn lengths(rules: &[Vec<Item>], roots: impl IntoIterator<Item = u32>) -> Vec<u64> {
+/// Length of the expansion of each rule reachable from the start, saturating; zero for the others. A terminal has the
+/// length `one`.
+pub(crate) fn lengths(rules: &[Vec<Item>], one: impl Fn(u32) -> u64) -> Vec<u64> {
     let mut length = vec![0u64; rules.len()];
-    for rule in bottom_up(rules, roots) {
+    for rule in bottom_up(rules, [0]) {
         length[rule as usize] = rules[rule as usize].iter().fold(0, |sum, item| {
             let one = match item.symbol {
-                Symbol::Terminal(_) => 1,
+                Symbol::Terminal(t) => one(t),
                 Symbol::Rule(inner) => length.get(inner as usize).copied().unwrap_or(0),
             };
             sum.saturating_add(item.count.saturating_mul(one))

@@ -11,10 +11,12 @@ mod exact;
 mod folder;
 pub mod merge;
 mod notation;
+mod seek;
 
 pub use cursor::Cursor;
 pub use folder::{Folder, Matching, WINDOW};
 pub use notation::vector;
+pub use seek::Place;
 
 use std::collections::HashSet;
 use std::fmt;

@@ -23,7 +23,7 @@ pub use rows::DEEPEST;
 
 pub(crate) use core::Mix;
 
-use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, walk};
+use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, lengths, walk};
 use block::Play;
 use std::collections::HashMap;
 use std::fmt;
@@ -153,6 +153,16 @@ impl Stream {
             endless,
             play: None,
         }
+    }
+
+    /// The numbers from place `n` on, for ever, in time of the size of the stream.
+    pub fn iter_from(&self, n: u64) -> Iter<'_> {
+        self.iter_from_with(n, None)
+    }
+
+    /// The same with other numbers in the place of its own.
+    pub(crate) fn iter_from_with(&self, n: u64, own: Option<Rc<Numbers>>) -> Iter<'_> {
+        self.iter_with(own).from(n)
     }
 
     /// Sum of the first `n` numbers, in time of the size of the stream.
@@ -351,6 +361,59 @@ impl Iterator for Iter<'_> {
 }
 
 impl Iter<'_> {
+    /// The same numbers from place `n` on; none must have been taken before.
+    fn from(&self, n: u64) -> Self {
+        let mut iter = self.clone();
+        if n > 0 {
+            iter.pass(n);
+        }
+        iter
+    }
+
+    /// What the first `n` numbers add up to, modulo 2^64; none must have been taken before.
+    fn total(&self, n: u64) -> i64 {
+        let sum = match &self.own {
+            None => self.stream.sum(n),
+            Some(own) => {
+                let (shape, blocks) = (self.stream.shape.clone(), self.stream.blocks.clone());
+                Stream { terms: own.terms.clone(), shape, blocks }.sum(n)
+            }
+        };
+        sum as i64
+    }
+
+    /// Passes over `n` numbers at once; none must have been taken before. `None` where there are no numbers.
+    fn pass(&mut self, n: u64) -> Option<()> {
+        let stream = self.stream;
+        let one = |t: u32| stream.terms.get(t as usize).map_or(0, |term| stream.term_len(term));
+        let lengths = lengths(&stream.shape.rules, one);
+        let rest = match self.runs.pass(n, &lengths, one, |_, _| {}) {
+            Ok(found) => return self.begin_at(found.terminal, found.left.min(u64::MAX - 1), false, found.at),
+            Err(rest) => rest,
+        };
+        let last = self.last?;
+        match last.symbol {
+            Symbol::Terminal(t) if self.endless.is_some() => self.begin_at(t, u64::MAX, true, rest),
+            Symbol::Terminal(t) => self.begin_at(t, u64::MAX - 1, false, rest.checked_rem(one(t))?),
+            Symbol::Rule(rule) => {
+                let rest = rest.checked_rem(*lengths.get(rule as usize)?)?;
+                self.runs = Runs::of(&stream.shape.rules, last.symbol);
+                let found = self.runs.pass(rest, &lengths, one, |_, _| {}).ok()?;
+                self.begin_at(found.terminal, found.left.min(u64::MAX - 1), false, found.at)
+            }
+        }
+    }
+
+    /// A term that is to come that many times, from its place `at` on.
+    fn begin_at(&mut self, t: u32, times: u64, endless: bool, at: u64) -> Option<()> {
+        self.begin(t, times, endless)?;
+        match &mut self.play {
+            Some(play) => play.pass(at),
+            None => self.at = at,
+        }
+        Some(())
+    }
+
     fn advance(&mut self) -> Option<()> {
         // The block that has just ended may come again.
         if let Some(play) = self.play.as_mut().filter(|_| self.left > 1) {

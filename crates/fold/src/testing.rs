@@ -16,6 +16,11 @@ impl Random {
     }
 }
 
+/// Places at which a sequence of this length is looked into.
+pub fn probes(len: usize) -> [u64; 7] {
+    [0, 1, len / 3, len / 2 + 1, len.saturating_sub(1), len, len + 7].map(|place| place as u64)
+}
+
 /// A program-like sequence: nested loops over few symbols, with now and then a disturbance.
 pub fn loops(random: &mut Random, symbols: u64, limit: usize) -> Vec<u32> {
     let mut out = Vec::new();

@@ -4,7 +4,7 @@ mod seal;
 mod stencil;
 
 use refrain_fold::bundle::{
-    Bundle, Cohort, Lane, Number, SymbolEntry, Tally, ThreadPart, Variant, Walk, merge,
+    Bundle, Cohort, Index, Lane, Number, SymbolEntry, Tally, ThreadPart, Variant, Walk, merge,
 };
 use refrain_fold::loops::{Folder, Loops, Matching, Node};
 use refrain_fold::ranks::{RankList, RankMap};
@@ -113,6 +113,16 @@ fn expand(bundle: &Bundle, rank: u32) -> Calls {
         let name = u32::from_le_bytes(bytes[..].try_into().unwrap());
         calls.push((name, walk.value(0).unwrap()));
     }
+    // Ranks differ in how often they come by: what is read from the middle on is the same.
+    let (n, cohort) = (calls.len() / 2, Index::new(bundle).cohort_of(rank, 0).unwrap());
+    let before = Walk::before(bundle, cohort, rank, n as u64).unwrap();
+    let taken = |symbol, _| before.iter().find(|(s, _)| *s == symbol).map_or(0, |(_, times)| *times);
+    let mut walk = Walk::from(bundle, cohort, rank, n as u64, taken).unwrap();
+    for (_, value) in calls.iter().skip(n) {
+        assert!(walk.next_symbol().is_some());
+        assert_eq!(walk.value(0), Some(*value), "rank {rank}, from {n}");
+    }
+    assert_eq!(walk.next_symbol(), None);
     calls
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
 
-use refrain_encode::Calls;
+use refrain_encode::Reader;
 use refrain_fold::bundle::Bundle;
 use refrain_model::{Call, Function, Value};
 use refrain_sites::{Names, Place};
@@ -77,20 +77,22 @@ pub fn dump_from(
         number: longest(bundle).saturating_sub(1).to_string().len(),
         threads: threads > 1,
     };
+    let reader = Reader::new(bundle);
     let mut line = String::new();
     for rank in (0..ranks).filter(|r| which.ranks.as_ref().is_none_or(|w| w.contains(*r))) {
-        for thread in bundle.threads(rank) {
+        for thread in reader.threads(rank) {
             if which.threads.as_ref().is_some_and(|w| !w.contains(thread)) {
                 continue;
             }
             let failed = |position| move |error| Error::Call { rank, thread, position, error };
-            let mut calls = Calls::new(bundle, rank, thread).map_err(failed(0))?;
-            for position in 0..which.calls.end {
+            let Range { start, end } = which.calls;
+            let mut calls = reader.calls_from(rank, thread, start).map_err(failed(start))?;
+            for position in start..end {
                 let Some(call) = calls.next() else { break };
                 let call = call.map_err(failed(position))?;
                 let wanted =
                     which.only.as_ref().is_none_or(|only| only.iter().any(|f| f.id == call.function.id));
-                if position < which.calls.start || !wanted {
+                if !wanted {
                     continue;
                 }
                 line.clear();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io::Write;
 
-use refrain_encode::{Calls, calls_of_all};
+use refrain_encode::{Reader, calls_of_all};
 use refrain_fold::bundle::{self, Cohort, Lane, Own, blend};
 use refrain_sites::plain;
 use refrain_tracefile::Trace;
@@ -91,21 +91,26 @@ pub fn verify(trace: &Trace, progress: &mut dyn FnMut(u64, u64)) -> Report {
         if c.is_uniform() { all / c.ranks.len().max(1) } else { all }
     };
     let all = bundle.cohorts.iter().fold(0u64, |sum, c| sum.saturating_add(cost(c)));
+    let reader = Reader::new(bundle);
     let mut done = 0u64;
     for cohort in &bundle.cohorts {
         let mut step = |calls: u64| {
             done = done.saturating_add(calls);
             progress(done, all);
         };
-        verify_cohort(trace, cohort, &mut report, &mut step);
+        verify_cohort((bundle, &reader), cohort, &mut report, &mut step);
     }
     progress(all, all);
     report
 }
 
 /// `step` is told how many calls more have been read (or need not be).
-fn verify_cohort(trace: &Trace, cohort: &Cohort, report: &mut Report, step: &mut dyn FnMut(u64)) {
-    let bundle = &trace.bundle;
+fn verify_cohort(
+    (bundle, reader): (&bundle::Bundle, &Reader<'_>),
+    cohort: &Cohort,
+    report: &mut Report,
+    step: &mut dyn FnMut(u64),
+) {
     let varied: Vec<&Lane> = cohort.lanes.iter().filter(|lane| matches!(lane, Lane::Varied(_))).collect();
     // By what is a member's own: calls and digest.
     let mut known: HashMap<Vec<Option<Own>>, (u64, u64)> = HashMap::new();
@@ -120,7 +125,7 @@ fn verify_cohort(trace: &Trace, cohort: &Cohort, report: &mut Report, step: &mut
                 }
                 *same
             }
-            None => match read(trace, rank, thread, step) {
+            None => match read(reader, rank, thread, step) {
                 Ok(read) => {
                     known.insert(own, read);
                     read
@@ -156,12 +161,17 @@ fn verify_cohort(trace: &Trace, cohort: &Cohort, report: &mut Report, step: &mut
 }
 
 /// How many calls a thread made, and their digest.
-fn read(trace: &Trace, rank: u32, thread: u32, step: &mut dyn FnMut(u64)) -> Result<(u64, u64), Problem> {
+fn read(
+    reader: &Reader<'_>,
+    rank: u32,
+    thread: u32,
+    step: &mut dyn FnMut(u64),
+) -> Result<(u64, u64), Problem> {
     /// Often enough for a bar that moves, seldom enough to cost nothing.
     const OFTEN: u64 = 1 << 14;
     let mut position = 0u64;
     let unreadable = |position| move |error| Problem::Call { rank, thread, position, error };
-    let mut calls = Calls::new(&trace.bundle, rank, thread).map_err(unreadable(0))?;
+    let mut calls = reader.calls(rank, thread).map_err(unreadable(0))?;
     for call in &mut calls {
         call.map_err(unreadable(position))?;
         position += 1;

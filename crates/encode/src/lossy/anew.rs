@@ -8,7 +8,7 @@ use refrain_fold::bundle::{Bundle, SymbolEntry};
 
 use crate::error::Error;
 use crate::layout::Layout;
-use crate::reader::events;
+use crate::reader::Reader;
 use crate::structure::Folding;
 use crate::tape::Tape;
 use crate::wire;
@@ -32,9 +32,10 @@ impl Anew<'_> {
         let mut tapes = Vec::new();
         // A symbol's time is that of all threads.
         let mut timed = vec![false; bundle.symbols.len()];
-        for thread in bundle.threads(rank) {
+        let reader = Reader::new(bundle);
+        for thread in reader.threads(rank) {
             let mut copy = Copy::new(self.folding, self.joins, &self.stacks, bundle.symbols.len());
-            let mut events = events(bundle, rank, thread)?;
+            let mut events = reader.events(rank, thread)?;
             while let Some(event) = events.next_event()? {
                 let (at, Some(layout)) = (event.symbol as usize, events.layout(event.symbol)) else {
                     continue;

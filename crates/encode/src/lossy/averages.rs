@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::hash::{hash_bytes, mix};
 use crate::layout::{Layout, Outcome, Slot};
 use crate::params::comm_param;
-use crate::reader::events;
+use crate::reader::Reader;
 
 /// Of one rank, or of several together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -212,10 +212,11 @@ struct Types {
 impl Types {
     fn of_all(bundle: &Bundle, rank: u32) -> Result<Types, Error> {
         let mut types = Types::default();
-        let threads = bundle.threads(rank);
+        let reader = Reader::new(bundle);
+        let threads = reader.threads(rank);
         if threads.len() > 1 {
             for thread in threads {
-                let mut events = events(bundle, rank, thread)?;
+                let mut events = reader.events(rank, thread)?;
                 while let Some(event) = events.next_event()? {
                     for (id, size) in made(&event.call) {
                         let known = types.all.entry(id).or_insert(size);
@@ -414,8 +415,9 @@ fn read(bundle: &Bundle, rank: u32, size: u32) -> Result<(Averages, HashMap<Look
     let mut averages = Averages::default();
     // Added to a check it makes a kind that nobody agrees on.
     let doubt = mix(hash_bytes(b"doubt"), rank.into()) | 1;
-    for thread in bundle.threads(rank) {
-        let mut events = events(bundle, rank, thread)?;
+    let reader = Reader::new(bundle);
+    for thread in reader.threads(rank) {
+        let mut events = reader.events(rank, thread)?;
         while let Some(event) = events.next_event()? {
             let call = &event.call;
             types.take_in(call, thread);

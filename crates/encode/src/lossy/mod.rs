@@ -15,11 +15,11 @@ pub(crate) mod waits;
 pub use agreed::Agreed;
 pub use tags::Tags;
 
-use refrain_fold::bundle::{Bundle, blend};
+use refrain_fold::bundle::{Bundle, Cohort, blend};
 use refrain_model::Lossy;
 
 use crate::error::Error;
-use crate::reader::digest_of;
+use crate::reader::{Reader, digest_of};
 use crate::structure::Folding;
 use anew::Anew;
 
@@ -50,11 +50,16 @@ pub fn lose(
         changed |= histograms::make(bundle, histograms);
     }
     if changed {
-        for at in 0..bundle.cohorts.len() {
-            // Each of its threads is still a cohort of its own.
-            let Some(member) = bundle.cohorts[at].ranks.first() else { continue };
+        let reader = Reader::new(bundle);
+        // Each of its threads is still a cohort of its own.
+        let digest = |cohort: &Cohort| {
+            let Some(member) = cohort.ranks.first() else { return Ok(None) };
             let (_, thread) = bundle.place_of(member);
-            bundle.cohorts[at].digest = blend(member, digest_of(bundle, rank, thread)?);
+            Ok(Some(blend(member, digest_of(&reader, rank, thread)?)))
+        };
+        let digests = bundle.cohorts.iter().map(digest).collect::<Result<Vec<Option<u64>>, Error>>()?;
+        for (cohort, digest) in bundle.cohorts.iter_mut().zip(digests) {
+            cohort.digest = digest.unwrap_or(cohort.digest);
         }
     }
     Ok(())

@@ -23,7 +23,7 @@ use crate::error::Error;
 use crate::hash::{hash_bytes, mix};
 use crate::layout::{Layout, Outcome, Slot};
 use crate::params::{comm_param, speaks_of_a_file};
-use crate::reader::events;
+use crate::reader::Reader;
 
 /// What is known of the tags of a rank, or of several together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -125,8 +125,9 @@ impl Tags {
         let mut groups: HashMap<String, Option<u64>> = HashMap::new();
         let message = |symbol: &SymbolEntry| Message::of(Layout::parse(&symbol.bytes).ok()?.function);
         let messages: Vec<Option<Message>> = bundle.symbols.iter().map(message).collect();
-        for thread in bundle.threads(rank) {
-            let mut events = events(bundle, rank, thread)?;
+        let reader = Reader::new(bundle);
+        for thread in reader.threads(rank) {
+            let mut events = reader.events(rank, thread)?;
             while let Some(event) = events.next_event()? {
                 let call = &event.call;
                 learn_group(call, &mut groups);
@@ -175,8 +176,9 @@ impl Tags {
         }
         // A symbol's communicator is a number that may stand for several, one after the other.
         let mut kept: HashSet<u32> = HashSet::new();
-        for thread in bundle.threads(rank) {
-            let mut events = events(bundle, rank, thread)?;
+        let reader = Reader::new(bundle);
+        for thread in reader.threads(rank) {
+            let mut events = reader.events(rank, thread)?;
             while let Some(event) = events.next_event()? {
                 let Some(comm) = comm_param(event.call.function) else { continue };
                 let drops = matches!(&event.call.args[comm], Value::Comm(name) if !self.matter(name));

@@ -7,6 +7,7 @@ mod change;
 pub mod codec;
 mod gather;
 mod hash;
+mod index;
 mod lanes;
 mod members;
 mod merge;
@@ -28,6 +29,7 @@ use crate::stream::{Stream, Term};
 pub use change::Place;
 pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
+pub use index::Index;
 #[cfg(test)]
 use lanes::choice;
 pub use lanes::{Lane, Number, Own, Variant};

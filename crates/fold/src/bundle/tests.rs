@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::*;
 use crate::grammar::Item;
 use crate::ranks::RankMap;
-use crate::testing::Random;
+use crate::testing::{Random, probes};
 
 /// `prefix rest^count`, as a program with a start-up and a loop would give.
 fn grammar(random: &mut Random, symbols: u64) -> Grammar {
@@ -100,6 +100,7 @@ fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), Calls> {
                 let values = (0..entry.lanes).map(|lane| walk.value(lane).unwrap()).collect();
                 calls.push(((entry.bytes.to_vec(), bundle.sites.frames(entry.site)), values));
             }
+            check_seeking(bundle, rank, cohort.thread, &calls);
             // The stream of a lane says the same as a walk.
             for lane in &cohort.lanes {
                 assert_eq!(bundle.stream_of(lane, member).unwrap().validate(), Ok(()));
@@ -108,6 +109,25 @@ fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), Calls> {
         }
     }
     all
+}
+
+/// What is read from anywhere on is what is read when all before it was read too.
+fn check_seeking(bundle: &Bundle, rank: u32, thread: u32, calls: &Calls) {
+    let cohort = Index::new(bundle).cohort_of(rank, thread).unwrap();
+    for n in probes(calls.len()) {
+        let before: BTreeMap<u32, u64> = Walk::before(bundle, cohort, rank, n).unwrap().into_iter().collect();
+        assert_eq!(before.values().sum::<u64>(), n.min(calls.len() as u64));
+        // Each call takes one number of each of its lanes.
+        let taken = |symbol, _| before.get(&symbol).copied().unwrap_or(0);
+        let mut walk = Walk::from(bundle, cohort, rank, n, taken).unwrap();
+        for (_, expected) in calls.iter().skip(n as usize) {
+            let symbol = walk.next_symbol().unwrap();
+            let lanes = bundle.symbols[symbol as usize].lanes;
+            let values: Vec<i64> = (0..lanes).map(|lane| walk.value(lane).unwrap()).collect();
+            assert_eq!(values, *expected, "rank {rank}, from {n}");
+        }
+        assert_eq!(walk.next_symbol(), None);
+    }
 }
 
 /// Of all cohorts together.

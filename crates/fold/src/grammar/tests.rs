@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Random, loops};
+use crate::testing::{Random, loops, probes};
 use std::collections::HashSet;
 
 fn fold(symbols: &[u32]) -> Grammar {
@@ -50,6 +50,15 @@ fn assert_sound(grammar: &Grammar, symbols: &[u32]) {
     assert!(grammar.iter().eq(symbols.iter().copied()), "{symbols:?} -> {grammar:?}");
     assert_eq!(grammar.len(), symbols.len() as u64);
     assert_digrams_unique(&grammar.rules);
+    for n in probes(symbols.len()) {
+        let (rest, before) = grammar.iter_from(n);
+        let (first, last) = symbols.split_at(symbols.len().min(n as usize));
+        assert!(rest.eq(last.iter().copied()), "from {n} of {grammar:?}");
+        let before: HashSet<(u32, u64)> = before.into_iter().collect();
+        assert_eq!(before, count_plainly(first).into_iter().collect(), "before {n} of {grammar:?}");
+    }
+    let even = symbols.iter().copied().filter(|symbol| symbol % 2 == 0);
+    assert!(grammar.only(|symbol| symbol % 2 == 0).eq(even), "{grammar:?}");
     let mut uses = vec![0; grammar.rules.len()];
     for item in grammar.rules.iter().flatten() {
         if let Symbol::Rule(r) = item.symbol {

@@ -1,6 +1,6 @@
 //! Walking a tree of loops.
 
-use super::{Loops, Node};
+use super::{Loops, Node, Place};
 
 /// The symbols in order. `I` are the times of each node.
 #[derive(Debug, Clone)]
@@ -14,15 +14,15 @@ pub struct Cursor<'a, I> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Body {
-    start: usize,
-    end: usize,
+pub(super) struct Body {
+    pub start: usize,
+    pub end: usize,
     /// The next node.
-    at: usize,
+    pub at: usize,
     /// How often the body comes again after this time.
-    again: u64,
+    pub again: u64,
     /// Something happened in this iteration.
-    alive: bool,
+    pub alive: bool,
 }
 
 impl<'a, I: Iterator<Item = i64>> Cursor<'a, I> {
@@ -31,6 +31,12 @@ impl<'a, I: Iterator<Item = i64>> Cursor<'a, I> {
         let end = loops.nodes.len();
         let root = Body { start: 0, end, at: 0, again: 0, alive: false };
         Cursor { nodes: &loops.nodes, times, open: vec![root], symbol: 0, left: 0 }
+    }
+
+    /// Goes on at a place of these loops ([`Loops::seek`]). The times are those that are left.
+    pub fn at(loops: &'a Loops, place: &Place, times: Vec<I>) -> Cursor<'a, I> {
+        let Place { open, symbol, left, .. } = place;
+        Cursor { nodes: &loops.nodes, times, open: open.clone(), symbol: *symbol, left: *left }
     }
 
     fn advance(&mut self) -> Option<()> {

@@ -6,8 +6,9 @@ use super::{Part, RankList};
 type Dims<'a> = &'a [(u32, u32)];
 
 impl Part {
-    pub(super) fn last(&self) -> i64 {
-        i64::from(self.start) + span(&self.dims)
+    /// The last rank of a part that is well formed.
+    pub fn last(&self) -> u32 {
+        u32::try_from(span(&self.dims).saturating_add(self.start.into())).unwrap_or(u32::MAX)
     }
 
     /// How many ranks both have. Takes a few steps where the strides are multiples of each other, as those of grids are;
@@ -35,7 +36,8 @@ impl Part {
 
 /// From the first rank to the last.
 fn span(dims: Dims) -> i64 {
-    dims.iter().map(|&(count, stride)| i64::from(count - 1) * i64::from(stride)).sum()
+    let more = |&(count, stride): &(u32, u32)| (i64::from(count) - 1).saturating_mul(i64::from(stride));
+    dims.iter().map(more).fold(0, i64::saturating_add)
 }
 
 fn contains(dims: Dims, mut rest: i64) -> bool {

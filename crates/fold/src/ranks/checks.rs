@@ -159,7 +159,7 @@ fn are_apart<'a>(boxes: impl Iterator<Item = &'a Part>, left: &mut u64) -> Optio
     let mut open: Vec<&Part> = Vec::new();
     for part in boxes {
         *left = left.checked_sub(1 + open.len() as u64)?;
-        open.retain(|other| other.last() >= part.start.into());
+        open.retain(|other| other.last() >= part.start);
         for other in &open {
             if part.common(other, left)? > 0 {
                 return Some(false);
@@ -176,10 +176,10 @@ fn in_common(boxes: &[Part], ranks: &RankList, left: &mut u64) -> Option<u64> {
     // Those before have ended before all ranks that are still to come.
     let mut from = 0;
     for part in &ranks.parts {
-        while boxes.get(from).is_some_and(|other| other.last() < part.start.into()) {
+        while boxes.get(from).is_some_and(|other| other.last() < part.start) {
             from += 1;
         }
-        for other in boxes[from..].iter().take_while(|other| i64::from(other.start) <= part.last()) {
+        for other in boxes[from..].iter().take_while(|other| other.start <= part.last()) {
             sum += part.common(other, left)?;
         }
     }

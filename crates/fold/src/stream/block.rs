@@ -215,6 +215,22 @@ impl<'a> Play<'a> {
         }
     }
 
+    /// Passes over `n` numbers, none of which has been taken.
+    pub fn pass(&mut self, n: u64) {
+        match self {
+            Play::Packed { at, .. } => *at = usize::try_from(n).unwrap_or(usize::MAX),
+            Play::Running { start, steps, sum, left, .. } => {
+                // Sums wrap, so that of the steps is enough.
+                (*sum, *left) = (start.total(n), left.saturating_sub(n));
+                **steps = start.from(n);
+            }
+            Play::Rows { walk, left, .. } => {
+                *left = left.saturating_sub(n);
+                walk.pass(n);
+            }
+        }
+    }
+
     #[inline]
     pub fn next(&mut self) -> Option<i64> {
         match self {

@@ -237,6 +237,20 @@ impl<'a> Walk<'a> {
         Walk { step, starts, counts, next: 0, left: 0 }
     }
 
+    /// Passes over `n` numbers, row by row.
+    pub fn pass(&mut self, mut n: u64) {
+        while n > 0 {
+            if self.left == 0 {
+                let (Some(start), Some(count)) = (self.starts.next(), self.counts.next()) else { return };
+                (self.next, self.left) = (start, length(count));
+            }
+            let some = self.left.min(n);
+            self.next = self.next.wrapping_add(self.step.wrapping_mul(some as i64));
+            self.left -= some;
+            n -= some;
+        }
+    }
+
     #[inline]
     pub fn next(&mut self) -> Option<i64> {
         if self.left == 0 {

@@ -65,6 +65,10 @@ fn assert_sound(stream: &Stream, values: &[i64]) {
         sum += i128::from(value);
         range = Some(range.map_or((value, value), |(min, max)| (min.min(value), max.max(value))));
     }
+    for n in crate::testing::probes(values.len()) {
+        let from = stream.iter_from(n).take(20);
+        assert!(from.eq(stream.iter().skip(n as usize).take(20)), "from {n} of {stream:?}");
+    }
     let used = stream.shape.counts();
     assert!(used.iter().map(|&(t, _)| t).eq(0..stream.terms.len() as u32), "terms by first use: {stream:?}");
     assert_eq!(stream.split().1.map(|last| last.count), Some(1));

@@ -13,7 +13,7 @@ mod write;
 
 use std::collections::{BTreeMap, HashMap};
 
-use refrain_encode::{Calls, Layout};
+use refrain_encode::{Layout, Reader};
 use refrain_fold::bundle::{Bundle, Cohort, Tally};
 use refrain_model::function_by_id;
 use refrain_tracefile::Trace;
@@ -106,6 +106,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
         })
         .collect();
 
+    let reader = Reader::new(bundle);
     let mut rows: BTreeMap<u16, FunctionRow> = BTreeMap::new();
     let mut ranks = vec![RankRow::default(); world as usize];
     let mut walked = 0;
@@ -132,11 +133,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
             let comms = folded::Comms::of(&occurrences);
             let context =
                 folded::Context { rank, world, types: &own_types, comms: &comms, elsewhere: &elsewhere };
-            // Those of the rank's other threads are gone through for the communicators they made.
-            let length = || {
-                let own = cohorts.iter().filter(|c| c.ranks.contains(rank));
-                own.fold(0u64, |sum, c| sum.saturating_add(refrain_encode::calls_of(bundle, c, rank)))
-            };
+            let length = || refrain_encode::calls_of(bundle, cohort, rank);
             let same = |occurrences: &[folded::Occurrence<'_>]| {
                 !differ && !occurrences.iter().any(|o| o.varied.get())
             };
@@ -147,7 +144,7 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
                 (given, false) => {
                     walked += 1;
                     let failed = |error| Error::Call { rank, thread: cohort.thread, position: 0, error };
-                    let calls = Calls::new(bundle, rank, cohort.thread).map_err(failed)?;
+                    let calls = reader.calls(rank, cohort.thread).map_err(failed)?;
                     let read = walked::walk(calls, rank, cohort.thread, world, &elsewhere, &mut room)?;
                     Ok(read.map_or_else(|| (given, same(&occurrences)), |read| (read, cohort.is_uniform())))
                 }

@@ -43,6 +43,16 @@ fn assert_sound(folded: &Folded, symbols: &[u32], matching: Matching) {
     assert!(folded.iter().eq(symbols.iter().copied()), "{symbols:?} -> {folded:?}");
     let totals = folded.loops.totals(|node| folded.times.get(node));
     assert!(totals.iter().map(|total| total.0).eq(folded.lengths.iter().copied()), "{folded:?}");
+    for n in [symbols.len() as u64 / 2, symbols.len() as u64] {
+        let place = folded.loops.seek(n, |node, first| folded.times[node].sum(first) as u64);
+        let times = folded.times.iter().zip(&place.used).map(|(times, used)| times.iter_from(*used));
+        let (first, last) = symbols.split_at(symbols.len().min(n as usize));
+        let rest = super::super::Cursor::at(&folded.loops, &place, times.collect());
+        assert!(rest.eq(last.iter().copied()), "from {n} of {folded:?}");
+        let events = folded.loops.nodes.iter().zip(&place.runs);
+        let runs: u64 = events.filter(|(node, _)| matches!(node, Node::Event(_))).map(|(_, runs)| runs).sum();
+        assert_eq!(runs, first.len() as u64, "before {n} of {folded:?}");
+    }
     if matching == Matching::Elastic {
         let events = folded.loops.nodes.iter().filter(|node| matches!(node, Node::Event(_)));
         assert_eq!(events.count(), folded.loops.symbols().len(), "one leaf each: {folded:?}");

@@ -1,0 +1,131 @@
+//! Going to a call without reading those before it: how many numbers they took follows from the folded form.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use refrain_fold::stream::Stream;
+
+use crate::decoder::Decoder;
+use crate::error::Error;
+use crate::facts::STATUS_MARK;
+use crate::layout::{Layout, NewGroup, Slot};
+use crate::shape::{Length, Shape};
+use refrain_model::Cond;
+
+/// By lane of a symbol: how many numbers its first `times` events took. Where what says so (lengths, flags, what is
+/// defined of a status) is the same in all of them, one is read; otherwise all are.
+pub(crate) fn taken(
+    layout: &Layout,
+    lanes: &[Option<Cow<'_, Stream>>],
+    times: u64,
+    read: &mut u64,
+) -> Result<Vec<u64>, Error> {
+    let mut reading = Reading::new(layout, lanes);
+    if times == 0 || lanes.is_empty() {
+        return Ok(reading.taken);
+    }
+    reading.event()?;
+    *read += 1;
+    let all = |one: &u64| one.saturating_mul(times);
+    let steady = layout.drivers().into_iter().all(|lane| {
+        let (Some(one), Some(stream)) = (reading.taken.get(usize::from(lane)), lanes.get(usize::from(lane)))
+        else {
+            return false;
+        };
+        let extremes = stream.as_ref().and_then(|stream| stream.min_max(all(one)));
+        extremes.is_none_or(|(min, max)| min == max)
+    });
+    if steady {
+        return Ok(reading.taken.iter().map(all).collect());
+    }
+    for _ in 1..times {
+        reading.event()?;
+        *read += 1;
+    }
+    Ok(reading.taken)
+}
+
+/// The events of one symbol alone.
+struct Reading<'a> {
+    layout: &'a Layout,
+    decoder: Decoder,
+    numbers: Vec<Option<refrain_fold::stream::Iter<'a>>>,
+    taken: Vec<u64>,
+}
+
+impl<'a> Reading<'a> {
+    fn new(layout: &'a Layout, lanes: &'a [Option<Cow<'_, Stream>>]) -> Reading<'a> {
+        let numbers = lanes.iter().map(|lane| lane.as_ref().map(|stream| stream.iter())).collect();
+        Reading { layout, decoder: Decoder::new(0), numbers, taken: vec![0; lanes.len()] }
+    }
+
+    fn event(&mut self) -> Result<(), Error> {
+        let (numbers, taken) = (&mut self.numbers, &mut self.taken);
+        let mut missing = false;
+        let mut next = |lane: u16| {
+            let lane = usize::from(lane);
+            let value = numbers.get_mut(lane).and_then(|numbers| numbers.as_mut()?.next());
+            missing |= value.is_none();
+            if let Some(taken) = taken.get_mut(lane) {
+                *taken += 1;
+            }
+            value.unwrap_or(0)
+        };
+        self.decoder.call(self.layout, &mut next)?;
+        self.layout.polls.map(next);
+        if missing { Err(Error::BadSymbol { function: self.layout.function.name, at: 0 }) } else { Ok(()) }
+    }
+}
+
+impl Layout {
+    /// The lanes whose numbers say how many numbers others have.
+    fn drivers(&self) -> Vec<u16> {
+        let mut drivers = Vec::new();
+        for (slot, step) in self.slots.iter().zip(&Shape::of(self.function).steps) {
+            match *slot {
+                Slot::List { len, .. } | Slot::ListInOut { len, .. } | Slot::Codes { len, .. } => {
+                    drivers.extend(len);
+                }
+                Slot::Status { lane } => drivers.push(lane + STATUS_MARK),
+                Slot::Statuses { len, lane } => drivers.extend(len.into_iter().chain([lane + STATUS_MARK])),
+                Slot::Text { lane, .. } => drivers.push(lane),
+                Slot::NewComm(ref new) => match new.group {
+                    NewGroup::List(len) => drivers.push(len),
+                    NewGroup::Inter(local, remote) => drivers.extend([local, remote]),
+                    NewGroup::None | NewGroup::SameAsParent => {}
+                },
+                _ => {}
+            }
+            let condition = match step.dynamic {
+                Some(Cond::Flag(j) | Cond::Defined(j)) => Some(j),
+                _ => None,
+            };
+            let length = if let Length::Said(j) = step.length { Some(j) } else { None };
+            for j in length.into_iter().chain(condition) {
+                match self.slots.get(usize::from(j)) {
+                    Some(&Slot::Number { lane }) => drivers.push(lane),
+                    Some(&Slot::InOut { before, after }) => drivers.extend([before].into_iter().chain(after)),
+                    _ => {}
+                }
+            }
+        }
+        drivers
+    }
+}
+
+/// How often each symbol came.
+pub(crate) type Counts = HashMap<u32, u64>;
+
+/// The largest number up to `most` for which `calls` are at most `n`; `calls` grows with it.
+pub(crate) fn last_within(
+    n: u64,
+    most: u64,
+    mut calls: impl FnMut(u64) -> Result<u64, Error>,
+) -> Result<u64, Error> {
+    let (mut low, mut high) = (0, most.saturating_add(1));
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        *(if calls(middle)? <= n { &mut low } else { &mut high }) = middle;
+    }
+    Ok(low)
+}

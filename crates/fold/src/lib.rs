@@ -17,6 +17,7 @@ pub mod entropy;
 pub mod grammar;
 pub mod loops;
 pub mod ranks;
+mod round;
 pub mod stream;
 
 #[cfg(test)]

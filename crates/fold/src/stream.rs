@@ -13,6 +13,7 @@ mod block;
 mod core;
 mod finish;
 mod folder;
+mod row;
 mod summary;
 mod term;
 

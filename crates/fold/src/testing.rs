@@ -16,6 +16,22 @@ impl Random {
     }
 }
 
+thread_local! {
+    static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Called by what takes a number or a run of them in hand.
+pub fn step() {
+    STEPS.set(STEPS.get() + 1);
+}
+
+/// Steps that were taken in something.
+pub fn steps(work: impl FnOnce()) -> u64 {
+    let before = STEPS.get();
+    work();
+    STEPS.get() - before
+}
+
 /// A program-like sequence: nested loops over few symbols, with now and then a disturbance.
 pub fn loops(random: &mut Random, symbols: u64, limit: usize) -> Vec<u32> {
     let mut out = Vec::new();

@@ -12,11 +12,12 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::{Folded, Loops, Node};
+use crate::round::Round;
 use crate::stream::{Mix, Stream};
 
 const GRAM: usize = 8;
 /// Longest iteration that is kept expanded for comparison.
-const LONGEST_CYCLE: u64 = 1 << 16;
+const LONGEST_ROUND: u64 = 1 << 16;
 const BASE: u64 = 0x5851_f42d_4c95_7f2d;
 
 #[derive(Debug, Clone)]
@@ -25,15 +26,10 @@ pub(super) struct Exact {
     /// What lies too far back to change, and how often each node runs.
     done: Vec<(Node, u64)>,
     len: u64,
-    /// One iteration of the loop at the end of the queue, expanded; empty while nothing is expected.
-    cycle: Vec<u32>,
-    /// How far into it we are, and how many whole ones were seen that the queue does not know of.
-    at: usize,
-    laps: u64,
+    /// One iteration of the loop at the end of the queue, and how much of it was seen that the queue does not know of.
+    round: Round<u32>,
     /// Where that loop begins in the queue.
     head: usize,
-    /// What expanding cycles may cost: earned by pushes, so that it stays linear in them.
-    credit: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +61,7 @@ impl Exact {
     pub fn new(window: usize) -> Exact {
         let window = window.clamp(1, 1 << 24);
         let queue = Queue { items: Vec::new(), index: HashMap::default(), powers: vec![1], window };
-        Exact { queue, done: Vec::new(), len: 0, cycle: Vec::new(), at: 0, laps: 0, head: 0, credit: 0 }
+        Exact { queue, done: Vec::new(), len: 0, round: Round::default(), head: 0 }
     }
 
     pub fn len(&self) -> u64 {
@@ -75,27 +71,26 @@ impl Exact {
     #[inline]
     pub fn push(&mut self, symbol: u32) {
         self.len += 1;
-        if !self.advance(symbol) {
+        if !self.round.step(symbol) {
             self.push_unexpected(symbol);
         }
     }
 
-    /// Whether the symbol is the one expected, which then is only counted.
-    #[inline]
-    fn advance(&mut self, symbol: u32) -> bool {
-        if self.cycle.get(self.at) != Some(&symbol) {
-            return false;
+    /// The same symbol several times over. What is not expected is appended one by one: each may end an iteration.
+    pub fn push_n(&mut self, symbol: u32, mut count: u64) {
+        while count > 0 {
+            let taken = self.round.step_n(symbol, count);
+            (self.len, count) = (self.len + taken, count - taken);
+            if count > 0 {
+                self.push(symbol);
+                count -= 1;
+            }
         }
-        self.at += 1;
-        if self.at == self.cycle.len() {
-            self.at = 0;
-            self.laps += 1;
-        }
-        true
     }
 
+    #[inline]
     pub fn predicted(&self) -> Option<u32> {
-        self.cycle.get(self.at).copied()
+        self.round.next()
     }
 
     pub fn finish(&mut self) -> Folded {
@@ -118,16 +113,16 @@ impl Exact {
             + self.queue.index.capacity() * 17
             + self.queue.powers.capacity() * 8
             + self.done.capacity() * size_of::<(Node, u64)>()
-            + self.cycle.capacity() * 4
+            + self.round.memory()
     }
 
     #[inline(never)]
     fn push_unexpected(&mut self, symbol: u32) {
         let outer = self.tell_queue();
-        self.credit = self.credit.saturating_add(2);
+        self.round.surprise();
         if let Some(head) = outer.filter(|&head| self.queue.items[head].symbol == symbol) {
             self.expect(head);
-            if self.advance(symbol) {
+            if self.round.step(symbol) {
                 return;
             }
         }
@@ -138,34 +133,29 @@ impl Exact {
 
     /// Another iteration of the loop that begins there.
     fn expect(&mut self, head: usize) {
-        let length = self.queue.length_of(head).min(LONGEST_CYCLE + 1);
-        if length <= LONGEST_CYCLE.min(self.credit) {
-            self.credit -= length;
+        let length = self.queue.length_of(head);
+        if self.round.afford(length, LONGEST_ROUND) {
             self.head = head;
-            self.queue.expand(head, &mut self.cycle);
+            self.queue.expand(head, &mut self.round);
         }
     }
 
     /// Ends the expectation: what was only counted goes into the queue. Says where the loop begins that ends with the
     /// queue, if the trip count that is known now ended an iteration of one.
     fn tell_queue(&mut self) -> Option<usize> {
-        if self.cycle.is_empty() {
-            return None;
-        }
+        let seen = self.round.end()?;
         let mut outer = None;
-        let matched = self.laps.saturating_mul(self.cycle.len() as u64).saturating_add(self.at as u64);
-        self.credit = self.credit.saturating_add(matched);
-        if self.laps > 0 {
-            self.queue.raise(self.head, self.laps);
+        if seen.laps > 0 {
+            self.queue.raise(self.head, seen.laps);
             outer = self.queue.fold_all();
         }
-        let mut cycle = std::mem::take(&mut self.cycle);
-        for &symbol in &cycle[..self.at] {
+        for (symbol, count) in seen.part() {
             outer = None;
-            self.append(symbol);
+            for _ in 0..count {
+                self.append(symbol);
+            }
         }
-        cycle.clear();
-        (self.cycle, self.at, self.laps) = (cycle, 0, 0);
+        self.round.reuse(seen);
         outer
     }
 
@@ -313,13 +303,13 @@ impl Queue {
     }
 
     /// One iteration of the loop that begins there.
-    fn expand(&self, head: usize, out: &mut Vec<u32>) {
+    fn expand(&self, head: usize, out: &mut Round<u32>) {
         let mut nodes = Vec::new();
         unroll(&self.items[head..], &mut nodes);
         if let [(Node::Event(symbol), _)] = nodes[..] {
-            return out.push(symbol);
+            return out.fill(symbol, 1);
         }
-        out.extend(folded(&nodes[1..]).iter());
+        folded(&nodes[1..]).iter().for_each(|symbol| out.fill(symbol, 1));
     }
 
     /// What lies too far back for any repetition leaves the queue.

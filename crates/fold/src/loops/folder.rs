@@ -56,6 +56,15 @@ impl Folder {
         }
     }
 
+    /// The same symbol several times over. In constant time, but that the exact folder takes those one by one that were not
+    /// expected.
+    pub fn push_n(&mut self, symbol: u32, count: u64) {
+        match &mut self.kind {
+            Kind::Exact(exact) => exact.push_n(symbol, count),
+            Kind::Elastic(elastic) => elastic.push_n(symbol, count),
+        }
+    }
+
     /// The symbol that comes next if the sequence goes on as it did.
     #[inline]
     pub fn predicted(&self) -> Option<u32> {

@@ -1,7 +1,7 @@
 //! Parts of a stream that are written down another way.
 
 use super::core::Mix;
-use super::summary::{Climb, Summary, summary};
+use super::summary::{Climb, Join, Summary, summary};
 use super::{Error, Iter, Stream, Term};
 use crate::entropy;
 use std::fmt;
@@ -10,7 +10,8 @@ use std::hash::{Hash, Hasher};
 /// Numbers that are not told by values and strides.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Block {
-    /// Numbers without a shape, entropy coded ([`entropy::encode`]). At most [`entropy::LONGEST`].
+    /// Numbers without a shape, entropy coded ([`entropy::encode`]). At most [`entropy::LONGEST`], equal neighbours
+    /// taken once.
     Packed { count: u32, bytes: Box<[u8]> },
     /// Running sums: each number is the one before (zero at first) and the next of `steps`, a stream of values without
     /// strides or blocks. Nested strides are of this kind: 0 1 2 10 11 12 20 21 22 are steps of 0, then 1 1 8 over and
@@ -28,9 +29,20 @@ impl fmt::Debug for Block {
 }
 
 impl Block {
-    pub fn pack(values: &[i64]) -> Block {
-        debug_assert!(values.len() <= entropy::LONGEST);
-        Block::Packed { count: values.len() as u32, bytes: entropy::encode(values).into() }
+    /// Of numbers with how often each stands in a row: at most [`entropy::LONGEST`], for less than 2^32 numbers.
+    pub fn pack(runs: &[(i64, u64)]) -> Block {
+        debug_assert!(runs.len() <= entropy::LONGEST);
+        let count: u64 = runs.iter().map(|run| run.1).sum();
+        debug_assert!(u32::try_from(count).is_ok());
+        Block::Packed { count: count as u32, bytes: entropy::encode(runs).into() }
+    }
+
+    /// The numbers of a packed block, with how often each stands in a row; none if it is damaged.
+    pub fn unpack(&self) -> Vec<(i64, u64)> {
+        match self {
+            Block::Packed { count, bytes } => entropy::decode(bytes, (*count).into()).unwrap_or_default(),
+            Block::Running { .. } => Vec::new(),
+        }
     }
 
     /// How many numbers.
@@ -75,7 +87,7 @@ impl Block {
     pub(super) fn check(&self) -> Result<(), Error> {
         match self {
             Block::Packed { count, bytes } => {
-                let numbers = entropy::decode(bytes, *count as usize);
+                let numbers = entropy::decode(bytes, (*count).into());
                 if *count == 0 || numbers.is_err() { Err(Error::BadBlock) } else { Ok(()) }
             }
             Block::Running { .. } => self.check_but_packed(),
@@ -106,18 +118,14 @@ impl Block {
     pub(super) fn summary(&self, n: u64) -> Summary {
         match self {
             Block::Packed { .. } => {
-                let numbers = self.unpack();
-                let n = usize::try_from(n).unwrap_or(usize::MAX).min(numbers.len());
-                Summary::of(&numbers[..n])
+                let mut left = n;
+                self.unpack().into_iter().fold(Summary::default(), |all, (value, count)| {
+                    let taken = count.min(left);
+                    left -= taken;
+                    all.then(Summary::of(value).times(taken))
+                })
             }
             Block::Running { steps, .. } => climb(steps, n).summary(),
-        }
-    }
-
-    fn unpack(&self) -> Vec<i64> {
-        match self {
-            Block::Packed { count, bytes } => entropy::decode(bytes, *count as usize).unwrap_or_default(),
-            Block::Running { .. } => Vec::new(),
         }
     }
 }
@@ -133,7 +141,7 @@ fn climb(steps: &Stream, n: u64) -> Climb {
 /// The numbers of a block, one after the other.
 #[derive(Debug, Clone)]
 pub(super) enum Play<'a> {
-    Packed { numbers: Vec<i64>, at: usize },
+    Packed { runs: Vec<(i64, u64)>, at: usize, done: u64 },
     Running { count: u64, start: &'a Stream, steps: Box<Iter<'a>>, sum: i64, left: u64 },
 }
 
@@ -142,8 +150,8 @@ impl<'a> Play<'a> {
     pub fn new(block: &'a Block, endless: bool) -> Option<Play<'a>> {
         match block {
             Block::Packed { .. } => {
-                let numbers = block.unpack();
-                (!numbers.is_empty()).then_some(Play::Packed { numbers, at: 0 })
+                let runs = block.unpack();
+                (!runs.is_empty()).then_some(Play::Packed { runs, at: 0, done: 0 })
             }
             Block::Running { count, steps } => {
                 let start: &Stream = steps;
@@ -163,7 +171,7 @@ impl<'a> Play<'a> {
     /// From the beginning.
     pub fn again(&mut self) {
         match self {
-            Play::Packed { at, .. } => *at = 0,
+            Play::Packed { at, done, .. } => (*at, *done) = (0, 0),
             Play::Running { count, start, steps, sum, left } => {
                 (*sum, *left) = (0, *count);
                 **steps = start.iter();
@@ -174,10 +182,13 @@ impl<'a> Play<'a> {
     #[inline]
     pub fn next(&mut self) -> Option<i64> {
         match self {
-            Play::Packed { numbers, at } => {
-                let value = numbers.get(*at).copied();
-                *at += 1;
-                value
+            Play::Packed { runs, at, done } => {
+                let &(value, count) = runs.get(*at)?;
+                *done += 1;
+                if *done >= count {
+                    (*at, *done) = (*at + 1, 0);
+                }
+                Some(value)
             }
             Play::Running { steps, sum, left, .. } => {
                 *left = left.checked_sub(1)?;

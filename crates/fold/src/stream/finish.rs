@@ -54,8 +54,11 @@ fn advance(stretch: &mut Stretch, by: u64) {
     stretch.2 -= by;
 }
 
-/// The stretches of an expansion.
-fn stretches<'a>(terms: &'a [Term], runs: Runs<'a>) -> impl Iterator<Item = Stretch> + 'a {
+/// The stretches of terms, each with how often it comes.
+pub(super) fn stretches<'a>(
+    terms: &'a [Term],
+    runs: impl Iterator<Item = (u32, u64)> + 'a,
+) -> impl Iterator<Item = Stretch> + 'a {
     runs.flat_map(|(t, count)| {
         let term = &terms[t as usize];
         let repeats = if matches!(term, Term::Value(_)) { 1 } else { count };

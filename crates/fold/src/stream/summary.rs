@@ -25,10 +25,8 @@ impl Default for Summary {
 }
 
 impl Summary {
-    pub fn of(values: &[i64]) -> Summary {
-        values.iter().fold(Summary::default(), |all, &value| {
-            all.then(Summary { len: 1, sum: value.into(), min: value, max: value })
-        })
+    pub fn of(value: i64) -> Summary {
+        Summary { len: 1, sum: value.into(), min: value, max: value }
     }
 }
 

@@ -45,7 +45,7 @@ impl Term {
         }
         match *self {
             Term::Block(_) => Summary::default(),
-            Term::Value(value) => Summary { len: 1, sum: value.into(), min: value, max: value }.times(n),
+            Term::Value(value) => Summary::of(value).times(n),
             Term::Stride { start, step, .. } => {
                 // Beyond `climbing` numbers it stays at the end of i64.
                 let end = if step > 0 { i64::MAX } else { i64::MIN };

@@ -415,7 +415,7 @@ fn bad_streams_are_refused() {
         Block::Running { count: 5, steps: Box::new(fold(&[1, 2, 3])) },
         packed(0, &[]),
         packed(1 << 20, &[]),
-        packed(2, &[&crate::entropy::encode(&[1, 2])[..], &[7; 50]].concat()),
+        packed(2, &[&crate::entropy::encode(&[(1, 1), (2, 1)])[..], &[7; 50]].concat()),
     ] {
         let stream = with(bad, Term::Value(0));
         assert_eq!(stream.validate(), Err(Error::BadBlock), "{stream:?}");
@@ -450,6 +450,30 @@ fn several_at_once_are_as_one_after_the_other() {
             assert_eq!(runs.len(), singles.len());
         }
         assert_eq!(runs.finish(), singles.finish());
+    }
+}
+
+/// What a run costs does not go by its length, whatever comes between.
+#[test]
+fn long_runs_take_no_longer_than_short_ones() {
+    let steps = |long: u64, between: fn(&mut Random) -> i64| {
+        let mut random = Random(41);
+        crate::testing::steps(|| {
+            let mut folder = Folder::new();
+            for _ in 0..20_000 {
+                folder.push_n(0, long + random.below(long));
+                folder.push_n(between(&mut random), 1);
+            }
+            let stream = folder.finish();
+            assert_eq!(stream.validate(), Ok(()));
+        })
+    };
+    for between in [|_: &mut Random| 1, |r: &mut Random| r.next() as i64, |r: &mut Random| r.below(3) as i64]
+    {
+        for long in [10, 1000, 1 << 20, 1 << 40] {
+            let steps = steps(long, between);
+            assert!(steps < 20_000 * 40, "{steps} steps for runs of {long}");
+        }
     }
 }
 

@@ -368,12 +368,22 @@ impl Reader {
     fn block(&mut self, words: &mut Words) -> Read<()> {
         let block = match words.word("`packed` or `running`")? {
             "packed" => {
-                let numbers = words.until(None)?.iter().map(|word| number(&word.text, "a number"));
-                let numbers: Vec<i64> = numbers.collect::<Read<_>>()?;
-                if numbers.len() > refrain_fold::entropy::LONGEST {
-                    return Err(format!("a block has at most {} numbers", refrain_fold::entropy::LONGEST));
+                let mut runs: Vec<(i64, u64)> = Vec::new();
+                for word in words.until(None)? {
+                    let (value, count) = word.text.split_once('x').unwrap_or((&word.text, "1"));
+                    let count: u32 = number(count, "how often a number stands there")?;
+                    if count == 0 {
+                        return Err(format!("`{}` stands there no time", word.text));
+                    }
+                    runs.push((number(value, "a number")?, count.into()));
                 }
-                Block::pack(&numbers)
+                let most = refrain_fold::entropy::LONGEST;
+                if runs.len() > most || runs.iter().map(|run| run.1).sum::<u64>() > u32::MAX.into() {
+                    return Err(format!(
+                        "a block has at most {most} numbers, equal ones in a row taken once"
+                    ));
+                }
+                Block::pack(&runs)
             }
             "running" => Block::Running { count: words.number("a count")?, steps: Box::new(stream(words)?) },
             other => return Err(format!("`{other}` is neither packed nor running")),

@@ -439,3 +439,19 @@ fn wide_bodies_are_not_looked_at_for_each_event() {
         }
     }
 }
+
+/// Symbols in random order: most are left out of most iterations, and that takes no time.
+#[test]
+fn random_orders_take_the_same_steps_an_event_however_many_symbols() {
+    let mut random = crate::testing::Random(44);
+    for symbols in [20, 200, 2_000, 20_000] {
+        let sequence: Vec<u32> = (0..60_000).map(|_| random.below(symbols) as u32).collect();
+        let mut folder = Folder::new(Matching::Elastic);
+        let pushed = crate::testing::steps(|| sequence.iter().for_each(|&symbol| folder.push(symbol)));
+        let mut folded = Folded::default();
+        let finished = crate::testing::steps(|| folded = folder.finish());
+        let events = sequence.len() as u64;
+        assert!(pushed < 40 * events && finished < 40 * events, "{symbols}: {pushed} and {finished} steps");
+        assert!(folded.iter().eq(sequence));
+    }
+}

@@ -78,7 +78,7 @@ const ORDERS: &[Order] = &[
         let order = n.max(10).ilog10() as usize;
         let (mut word, mut all) = (vec![0u32], Vec::with_capacity(n));
         while all.len() < n && !word.is_empty() {
-            if order % word.len() == 0 {
+            if order.is_multiple_of(word.len()) {
                 all.extend(&word);
             }
             word = word.iter().copied().cycle().take(order).collect();
@@ -170,8 +170,8 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let most: usize = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
     let words: Vec<String> = arguments.collect();
-    let lengths: Vec<usize> =
-        std::iter::successors(Some(1000), |n| Some(n * 10)).take_while(|&n| n <= most).collect();
+    let tens = std::iter::successors(Some(1000), |n| Some(n * 10)).take_while(|&n| n < most);
+    let lengths: Vec<usize> = tens.chain([most]).collect();
     let wanted = |name: &str, all: &[&str]| {
         let mut of_these = words.iter().filter(|word| all.iter().any(|name| name.contains(*word))).peekable();
         of_these.peek().is_none() || of_these.any(|word| name.contains(word))

@@ -8,8 +8,9 @@
 //!
 //! ```
 //! use refrain_fold::entropy::{decode, encode};
-//! let numbers: Vec<(i64, u64)> = (0..1000).map(|i: i64| (i * i % 17, 1)).collect(); // each with how often it stands
-//! assert_eq!(decode(&encode(&numbers), 1000).unwrap(), numbers);
+//! // Each number with how often it stands: 1998 in all.
+//! let numbers: Vec<(i64, u64)> = (0..999).map(|i: i64| (7 * i % 17, 1 + i as u64 % 3)).collect();
+//! assert_eq!(decode(&encode(&numbers), 1998).unwrap(), numbers);
 //! ```
 
 mod plan;

@@ -9,6 +9,8 @@
 //! assert_eq!(read(&write(&trace)).unwrap(), trace);
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod claim;
 mod container;
 mod crc;

@@ -132,10 +132,7 @@ impl Iterator for Places<'_> {
         let (term, at) = self.step()?;
         match *self.terms.get(term)? {
             Term::Value(value) => Some(value),
-            Term::Stride { start, step, .. } => {
-                let exact = i128::from(start) + i128::from(at) * i128::from(step);
-                Some(exact.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
-            }
+            Term::Stride { start, step, .. } => Some(start.wrapping_add(step.wrapping_mul(at as i64))),
             Term::Block(_) => None,
         }
     }

@@ -67,6 +67,11 @@ impl Folder {
         self.core_grammar()
     }
 
+    /// Forgets all that was pushed.
+    pub fn restart(&mut self) {
+        *self = Folder::new();
+    }
+
     /// Bytes held beyond the struct itself.
     pub fn memory(&self) -> usize {
         self.core.memory() + self.round.memory()

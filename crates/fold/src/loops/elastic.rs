@@ -37,8 +37,7 @@ mod tree;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::{Folded, Node};
-use crate::bundle;
+use super::{Folded, Node, Spot};
 use crate::stream::Mix;
 use paths::Paths;
 use times::Times;
@@ -102,8 +101,12 @@ impl Elastic {
         elastic
     }
 
-    pub fn define(&mut self, symbol: u32, path: &[bundle::sites::Frame]) {
+    pub fn define(&mut self, symbol: u32, path: impl Iterator<Item = Spot>) {
         self.paths.define(symbol, path);
+    }
+
+    pub fn restart(&mut self) {
+        *self = Elastic { paths: std::mem::take(&mut self.paths), ..Elastic::new() };
     }
 
     pub fn len(&self) -> u64 {

@@ -93,17 +93,17 @@ impl Exact {
         self.round.next()
     }
 
-    pub fn finish(&mut self) -> Folded {
+    pub fn finish(&self) -> Folded {
         // What is done need not be copied.
-        let mut done = std::mem::take(&mut self.done);
-        let (length, mut whole) = (done.len(), self.clone());
-        whole.tell_queue();
-        done.append(&mut whole.done);
-        unroll(&whole.queue.items, &mut done);
-        let folded = folded(&done);
-        done.truncate(length);
-        self.done = done;
-        folded
+        let (queue, round) = (self.queue.clone(), self.round.clone());
+        let mut rest = Exact { queue, done: Vec::new(), len: self.len, round, head: self.head };
+        rest.tell_queue();
+        unroll(&rest.queue.items, &mut rest.done);
+        folded(self.done.iter().chain(&rest.done))
+    }
+
+    pub fn restart(&mut self) {
+        *self = Exact::new(self.queue.window);
     }
 
     pub fn memory(&self) -> usize {
@@ -297,7 +297,7 @@ impl Queue {
         if nodes.len() == 1 {
             return 1;
         }
-        let events = reached(&nodes[1..]).zip(&nodes[1..]);
+        let events = reached(nodes[1..].iter()).zip(&nodes[1..]);
         let events = events.filter(|(_, (node, _))| matches!(node, Node::Event(_)));
         events.fold(0u64, |sum, (reached, (_, times))| sum.saturating_add(reached.saturating_mul(*times)))
     }
@@ -309,7 +309,7 @@ impl Queue {
         if let [(Node::Event(symbol), _)] = nodes[..] {
             return out.fill(symbol, 1);
         }
-        folded(&nodes[1..]).iter().for_each(|symbol| out.fill(symbol, 1));
+        folded(nodes[1..].iter()).iter().for_each(|symbol| out.fill(symbol, 1));
     }
 
     /// What lies too far back for any repetition leaves the queue.
@@ -352,9 +352,9 @@ fn unroll(items: &[Item], out: &mut Vec<(Node, u64)>) {
 }
 
 /// How often each node is reached.
-fn reached(nodes: &[(Node, u64)]) -> impl Iterator<Item = u64> + '_ {
+fn reached<'a>(nodes: impl Iterator<Item = &'a (Node, u64)>) -> impl Iterator<Item = u64> {
     let mut open: Vec<(usize, u64)> = vec![(usize::MAX, 1)];
-    nodes.iter().enumerate().map(move |(at, &(node, times))| {
+    nodes.enumerate().map(move |(at, &(node, times))| {
         while open.pop_if(|&mut (end, _)| end <= at).is_some() {}
         let reached = open.last().map_or(1, |&(_, runs)| runs);
         if let Node::Loop { inside } = node {
@@ -364,10 +364,10 @@ fn reached(nodes: &[(Node, u64)]) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
-fn folded(nodes: &[(Node, u64)]) -> Folded {
+fn folded<'a>(nodes: impl Iterator<Item = &'a (Node, u64)> + Clone) -> Folded {
     Folded {
-        loops: Loops { nodes: nodes.iter().map(|&(node, _)| node).collect() },
-        times: nodes.iter().map(|&(_, times)| Stream::constant(times as i64)).collect(),
+        loops: Loops { nodes: nodes.clone().map(|&(node, _)| node).collect() },
+        times: nodes.clone().map(|&(_, times)| Stream::constant(times as i64)).collect(),
         lengths: reached(nodes).collect(),
     }
 }

@@ -98,18 +98,12 @@ impl Block {
         match self {
             Block::Packed { count: 0, .. } => Err(Error::BadBlock),
             Block::Packed { .. } => Ok(()),
-            Block::Running { count, steps } => {
+            Block::Running { steps, .. } => {
                 let plain = steps.terms.iter().all(|term| matches!(term, Term::Value(_)));
                 if !plain || !steps.blocks.is_empty() {
                     return Err(Error::BadBlock);
                 }
-                steps.validate()?;
-                let climb = climb(steps, *count);
-                let beyond = |x: i128| i64::try_from(x).is_err();
-                if *count > 0 && (beyond(climb.min) || beyond(climb.max)) {
-                    return Err(Error::BadBlock);
-                }
-                Ok(())
+                steps.validate()
             }
         }
     }
@@ -125,7 +119,7 @@ impl Block {
                     all.then(Summary::of(value).times(taken))
                 })
             }
-            Block::Running { steps, .. } => climb(steps, n).summary(),
+            Block::Running { steps, .. } => climb(steps, n).summary().unwrap_or_else(|| wrapping(steps, n)),
         }
     }
 }
@@ -136,6 +130,25 @@ fn climb(steps: &Stream, n: u64) -> Climb {
         _ => Climb::default(),
     };
     summary(&steps.shape.rules, n, whole, |_, _| Climb::default(), |_, _| None)
+}
+
+/// Running sums that wrap are looked at one by one, the first so many.
+const MOST_WALKED: u64 = 1 << 20;
+
+/// Of running sums that wrap. Beyond [`MOST_WALKED`] numbers, the others are taken to be like these.
+fn wrapping(steps: &Stream, n: u64) -> Summary {
+    let mut sum = 0i64;
+    let numbers = steps.iter().take(n.min(MOST_WALKED) as usize).map(|step| {
+        sum = sum.wrapping_add(step);
+        Summary::of(sum)
+    });
+    let seen = numbers.fold(Summary::default(), Summary::then);
+    if seen.len == 0 || seen.len == n {
+        return seen;
+    }
+    let each = seen.sum / i128::from(seen.len);
+    let rest = each.saturating_mul((n - seen.len).into());
+    Summary { len: n, sum: seen.sum.saturating_add(rest), ..seen }
 }
 
 /// The numbers of a block, one after the other.
@@ -192,8 +205,7 @@ impl<'a> Play<'a> {
             }
             Play::Running { steps, sum, left, .. } => {
                 *left = left.checked_sub(1)?;
-                // What was recorded never leaves i64; beyond it a sum stays at the end.
-                *sum = sum.saturating_add(steps.next()?);
+                *sum = sum.wrapping_add(steps.next()?);
                 Some(*sum)
             }
         }

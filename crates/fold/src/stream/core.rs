@@ -71,7 +71,7 @@ pub(super) struct Run {
     pub step: i64,
     pub count: u64,
     next: i64,
-    /// Whether `next` continues the run: there are two numbers or more, and it is within `i64`.
+    /// Whether `next` continues the run: there are two numbers or more.
     live: bool,
 }
 
@@ -335,18 +335,14 @@ impl Core {
     /// The second number of a run. Says whether the first had to go.
     fn pair(&mut self, value: i64) -> bool {
         let start = self.run.start;
-        match value.checked_sub(start) {
-            Some(step) if step == 0 || !self.flat => {
-                let (next, beyond) = value.overflowing_add(step);
-                self.run = Run { start, step, count: 2, next, live: !beyond };
-                false
-            }
-            _ => {
-                self.emit(Term::Value(start), 1);
-                self.run = Run::new(value);
-                true
-            }
+        let step = value.wrapping_sub(start);
+        if step == 0 || !self.flat {
+            self.run = Run { start, step, count: 2, next: value.wrapping_add(step), live: true };
+            return false;
         }
+        self.emit(Term::Value(start), 1);
+        self.run = Run::new(value);
+        true
     }
 
     /// The run goes to the shape as it is.
@@ -444,8 +440,7 @@ impl Run {
             return false;
         }
         self.count += 1;
-        let (next, beyond) = self.next.overflowing_add(self.step);
-        (self.next, self.live) = (next, !beyond);
+        self.next = self.next.wrapping_add(self.step);
         true
     }
 }

@@ -116,12 +116,8 @@ pub(super) fn close(mut shape: Grammar, mut terms: Vec<Term>, blocks: Vec<Block>
             Symbol::Terminal(same.map_or(known, |same| same as u32))
         };
         let mut symbol = number(MIN_STRIDE);
-        if before == Some(symbol) && (Term::Stride { start, step, count: MIN_STRIDE + 1 }).is_sound() {
+        if before == Some(symbol) {
             symbol = number(MIN_STRIDE + 1);
-        } else if before == Some(symbol) {
-            // At the end of 64 bits no number can have followed, so it may as well start again.
-            rules.push(vec![Item { symbol, count: 1 }]);
-            symbol = Symbol::Rule(rules.len() as u32 - 1);
         }
         if let Some(last) = rules[0].last_mut() {
             last.symbol = symbol;

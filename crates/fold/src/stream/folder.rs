@@ -101,19 +101,19 @@ impl Folder {
                 }
                 taken
             }
-            Mode::Running(running) => match running.push_n(value, count) {
-                Some((taken, look)) => {
-                    if look {
-                        self.look_running();
-                    }
-                    taken
+            Mode::Running(running) => {
+                let (taken, look) = running.push_n(value, count);
+                if look {
+                    self.look_running();
                 }
-                None => {
-                    self.end_running();
-                    0
-                }
-            },
+                taken
+            }
         }
+    }
+
+    /// Forgets all that was pushed.
+    pub fn restart(&mut self) {
+        *self = Folder::new();
     }
 
     /// Bytes held.
@@ -169,7 +169,7 @@ impl Folder {
 
     #[inline(never)]
     fn push_shapeless(&mut self, value: i64) {
-        while self.push_some(value, 1) == 0 {}
+        self.push_some(value, 1);
     }
 
     fn push_row(&mut self, row: &Row) {
@@ -352,7 +352,7 @@ impl Running {
         let mut running = Running::default();
         for &(value, mut count) in numbers.runs() {
             while count > 0 {
-                count -= running.push_n(value, count)?.0;
+                count -= running.push_n(value, count).0;
             }
             if running.steps.items() > small(numbers.weight()) {
                 return None;
@@ -364,7 +364,7 @@ impl Running {
     fn of_stretches(stretches: &[Stretch]) -> Option<Running> {
         let mut running = Running::default();
         for &(start, step, count) in stretches {
-            running.push_n(start, 1)?;
+            running.push_n(start, 1);
             running.steps_n(step, count - 1);
             running.last = start.wrapping_add(step.wrapping_mul(count as i64 - 1));
             if running.steps.items() > small(stretches.len()) {
@@ -382,17 +382,16 @@ impl Running {
         running
     }
 
-    /// As many of so many equal numbers as can be taken before it is time to look, and whether it is. `None` if the step is
-    /// beyond 64 bits, and then nothing has happened.
+    /// As many of so many equal numbers as can be taken before it is time to look, and whether it is.
     #[inline]
-    fn push_n(&mut self, value: i64, count: u64) -> Option<(u64, bool)> {
-        let step = value.checked_sub(self.last)?;
+    fn push_n(&mut self, value: i64, count: u64) -> (u64, bool) {
+        let step = value.wrapping_sub(self.last);
         let (taken, look) = match step {
             0 => self.steps.push_n(0, count),
             _ => (1, self.steps.push(step)),
         };
         (self.last, self.count) = (value, self.count + taken);
-        Some((taken, look))
+        (taken, look)
     }
 
     /// The same step several times, without looking.

@@ -43,16 +43,26 @@ impl<T: Copy + PartialEq> Round<T> {
         if expected != value {
             return false;
         }
-        self.done += 1;
-        if self.done == count {
+        // Most runs are of one, and then nothing else is touched.
+        if count == 1 || self.is_through(count) {
             self.turn();
         }
         true
     }
 
+    /// One more of a run of so many. Says whether it was the last.
+    fn is_through(&mut self, count: u64) -> bool {
+        self.done += 1;
+        let through = self.done == count;
+        if through {
+            self.done = 0;
+        }
+        through
+    }
+
+    /// The next run begins.
     #[inline]
     fn turn(&mut self) {
-        self.done = 0;
         self.at += 1;
         if self.at == self.runs.len() {
             self.at = 0;
@@ -78,6 +88,7 @@ impl<T: Copy + PartialEq> Round<T> {
             let taken = left.min(run - self.done);
             (self.done, left) = (self.done + taken, left - taken);
             if self.done == run {
+                self.done = 0;
                 self.turn();
             }
         }

@@ -16,6 +16,8 @@
 //! assert_eq!(writer.finish().unwrap().len(), 16 + 5 + 1 + 5);
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod compression;
 mod detect;
 mod error;

@@ -17,6 +17,8 @@
 //! }
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod comms;
 mod completions;
 mod count;

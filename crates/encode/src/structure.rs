@@ -77,7 +77,7 @@ impl Structure {
     /// Where a symbol is called from, the outermost frame first, before it is first pushed.
     pub(crate) fn define(&mut self, symbol: u32, path: impl FnOnce() -> Vec<Frame>) {
         if let Structure::Loops(folder) = self {
-            folder.define(symbol, &path());
+            folder.define(symbol, path());
         }
     }
 

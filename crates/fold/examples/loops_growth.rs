@@ -3,8 +3,7 @@
 //!
 //!     cargo run --release -p refrain-fold --example loops_growth [EVENTS [WORD]]
 
-use refrain_fold::bundle::sites::Frame;
-use refrain_fold::loops::{Folder, Matching};
+use refrain_fold::loops::{Folder, Matching, Spot};
 
 type Family = (&'static str, fn(usize) -> Vec<u32>);
 
@@ -182,7 +181,7 @@ fn main() {
 fn measure(symbols: &[u32], paths: bool) -> f64 {
     let mut folder = Folder::new(Matching::Elastic);
     for symbol in (0..=symbols.iter().max().copied().unwrap_or(0)).filter(|_| paths) {
-        folder.define(symbol, &[Frame { module: 1, offset: 1 + u64::from(symbol) }]);
+        folder.define(symbol, [Spot { area: 1, at: 1 + u64::from(symbol) }]);
     }
     let begin = processor_time();
     for &symbol in symbols {

@@ -3,13 +3,14 @@
 //! A block begins with a plan, chosen from its own numbers: whether what followed the same four numbers last time is
 //! guessed first, which numbers are frequent enough for a list of their own, and what the others are measured from
 //! (the least of the block, or the number some places before). Then every number is a few binary decisions with
-//! adaptive probabilities and a rest of plain bits. All arithmetic is in integers: equal numbers give equal bytes on
-//! every machine.
+//! adaptive probabilities and a rest of plain bits. Where numbers stand several times in a row, each is told once, with how
+//! often. All arithmetic is in integers: equal numbers give equal bytes on every machine.
 //!
 //! ```
 //! use refrain_fold::entropy::{decode, encode};
-//! let numbers: Vec<i64> = (0..1000).map(|i: i64| i * i % 17).collect();
-//! assert_eq!(decode(&encode(&numbers), numbers.len()).unwrap(), numbers);
+//! // Each number with how often it stands: 1998 in all.
+//! let numbers: Vec<(i64, u64)> = (0..999).map(|i: i64| (7 * i % 17, 1 + i as u64 % 3)).collect();
+//! assert_eq!(decode(&encode(&numbers), 1998).unwrap(), numbers);
 //! ```
 
 pub mod bins;
@@ -19,8 +20,14 @@ mod range;
 use plan::{Guess, Plan};
 use range::{Bit, Coder, Decoder, Encoder};
 
-/// More numbers than this are not one block.
+/// More numbers than this, equal neighbours taken once, are not one block.
 pub const LONGEST: usize = 1 << 13;
+/// From so many equal numbers in a row on, on average, they are counted.
+const COUNTED: u64 = 16;
+/// By the lowest bits of the number: how often it stands is told by tables of its own.
+const REPEATS: usize = 4;
+/// Of how often a number stands, less one: its length takes so many decisions.
+const REPEATS_DEPTH: u32 = 6;
 
 /// How many bits below the highest are modelled; the rest is plain.
 const MODELLED: u32 = 4;
@@ -31,41 +38,72 @@ const RUNS: usize = 15;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damaged;
 
-/// The bytes of a block. At most [`LONGEST`] numbers.
-pub fn encode(values: &[i64]) -> Vec<u8> {
-    let (plan, other) = Plan::of(values);
-    let bytes = encode_as(&plan, values);
-    match other.map(|plan| encode_as(&plan, values)) {
+/// The bytes of a block: numbers with how often each stands in a row. At most [`LONGEST`] of these and 2^32 - 1 numbers.
+pub fn encode(runs: &[(i64, u64)]) -> Vec<u8> {
+    let total: u64 = runs.iter().map(|run| run.1).sum();
+    if total >= COUNTED * runs.len() as u64 || total > LONGEST as u64 {
+        return encode_best(runs, true);
+    }
+    let singles: Vec<(i64, u64)> =
+        runs.iter().flat_map(|&(value, count)| (0..count).map(move |_| (value, 1))).collect();
+    encode_best(&singles, false)
+}
+
+fn encode_best(runs: &[(i64, u64)], counted: bool) -> Vec<u8> {
+    let values: Vec<i64> = runs.iter().map(|run| run.0).collect();
+    let (plan, other) = Plan::of(&values);
+    let encode_as = |plan: Plan| {
+        let mut encoder = Encoder::default();
+        let plan = Plan { counted, ..plan };
+        code_plan(&mut encoder, &plan);
+        let total = runs.iter().map(|run| run.1).sum();
+        code(&mut encoder, &plan, total, |i| runs[i]);
+        encoder.finish()
+    };
+    let bytes = encode_as(plan);
+    match other.map(encode_as) {
         Some(other) if other.len() < bytes.len() => other,
         _ => bytes,
     }
 }
 
-fn encode_as(plan: &Plan, values: &[i64]) -> Vec<u8> {
-    let mut encoder = Encoder::default();
-    code_plan(&mut encoder, plan);
-    let mut history = Vec::with_capacity(values.len());
-    code(&mut encoder, plan, values.len(), &mut history, |i| values[i]);
-    encoder.finish()
-}
-
-/// The numbers again. Whatever the bytes, at most `count` of them.
-pub fn decode(bytes: &[u8], count: usize) -> Result<Vec<i64>, Damaged> {
-    if count > LONGEST {
-        return Err(Damaged);
-    }
+/// The numbers again, each with how often it stands in a row. Whatever the bytes, at most [`LONGEST`] of them, which stand
+/// for `count` numbers.
+pub fn decode(bytes: &[u8], count: u64) -> Result<Vec<(i64, u64)>, Damaged> {
     let mut decoder = Decoder::new(bytes);
     let plan = code_plan(&mut decoder, &Plan::default());
-    let mut values = Vec::with_capacity(count);
-    code(&mut decoder, &plan, count, &mut values, |_| 0);
-    if decoder.overrun() { Err(Damaged) } else { Ok(values) }
+    if !plan.counted && count > LONGEST as u64 {
+        return Err(Damaged);
+    }
+    let (values, counts) = code(&mut decoder, &plan, count, |_| (0, 0));
+    let total = counts.iter().try_fold(0u64, |sum, count| sum.checked_add(*count));
+    if decoder.overrun() || plan.counted && total != Some(count) {
+        return Err(Damaged);
+    }
+    let mut runs: Vec<(i64, u64)> = Vec::with_capacity(values.len());
+    for (at, value) in values.into_iter().enumerate() {
+        let count = counts.get(at).copied().unwrap_or(1);
+        match runs.last_mut() {
+            Some(last) if last.0 == value => last.1 += count,
+            _ => runs.push((value, count)),
+        }
+    }
+    Ok(runs)
 }
+
+/// What stands for the lag where numbers are counted; the lag follows.
+const LAG_IF_COUNTED: u64 = 127;
 
 /// Writes the plan, or reads it and ignores the one given.
 fn code_plan(coder: &mut impl Coder, plan: &Plan) -> Plan {
     let mut flag = |on: bool| coder.plain(u64::from(on), 1) == 1;
     let (guess, chain, linked) = (flag(plan.guess), flag(plan.chain), flag(plan.linked));
-    let lag = coder.plain(plan.lag as u64, 7) as usize;
+    let counted = coder.plain(if plan.counted { LAG_IF_COUNTED } else { plan.lag as u64 }, 7);
+    let (counted, lag) = match counted {
+        LAG_IF_COUNTED => (true, coder.plain(plan.lag as u64, 7)),
+        lag => (false, lag),
+    };
+    let lag = lag as usize;
     let base = unzigzag(plain_number(coder, zigzag(plan.base)));
     let widest = coder.plain(plan.widest.into(), 7) as u32;
     let len = coder.plain(plan.list.len() as u64, 8) as usize;
@@ -77,17 +115,16 @@ fn code_plan(coder: &mut impl Coder, plan: &Plan) -> Plan {
         before = before.wrapping_add(number(coder, &mut classes, None, 7, gap));
         list.push(before);
     }
-    Plan { guess, chain, linked, lag, base, widest: widest.min(64), list }
+    Plan { counted, guess, chain, linked, lag, base, widest: widest.min(64), list }
 }
 
-/// The numbers in order; what is written, or read, ends up in `history`.
+/// The numbers in order, and how often each stands if the plan says so: what is written, or read.
 fn code(
     coder: &mut impl Coder,
     plan: &Plan,
-    count: usize,
-    history: &mut Vec<i64>,
-    value: impl Fn(usize) -> i64,
-) {
+    total: u64,
+    run: impl Fn(usize) -> (i64, u64),
+) -> (Vec<i64>, Vec<u64>) {
     let depth = bits(plan.widest.into());
     let width = bits(plan.list.len() as u64);
     let escape = plan.list.len();
@@ -98,13 +135,19 @@ fn code(
     let mut classes = vec![Bit::default(); links << depth];
     let mut mantissas = vec![Bit::default(); 65 << MODELLED];
     let mut guess = Guess::new(plan.guess);
+    let repeats = if plan.counted { REPEATS } else { 0 };
+    let mut lengths = vec![Bit::default(); repeats << REPEATS_DEPTH];
+    let mut details = vec![vec![Bit::default(); 65 << MODELLED]; repeats];
     let (mut symbol, mut class) = (0, 0);
-    for i in 0..count {
-        let value = value(i);
-        let guessed = guess.next(history);
+    let mut counts: Vec<u64> = Vec::new();
+    let mut history: Vec<i64> = Vec::with_capacity(total.min(LONGEST as u64) as usize);
+    let mut left = total;
+    while left > 0 && history.len() < LONGEST {
+        let (value, count) = run(history.len());
+        let guessed = guess.next(&history);
         let right = guessed.filter(|&(guessed, run)| coder.bit(guessed == value, &mut hits[run.min(RUNS)]));
         let mut told = |coder: &mut _| {
-            let origin = plan.origin(history);
+            let origin = plan.origin(&history);
             let residual = plan.residual(value, origin);
             if escape > 0 {
                 let known = plan.list.binary_search(&residual).unwrap_or(escape);
@@ -125,9 +168,19 @@ fn code(
             Some((guessed, _)) => guessed,
             None => told(coder),
         };
-        guess.learn(history, value, right.is_some());
+        guess.learn(&history, value, right.is_some());
         history.push(value);
+        let mut often = 1;
+        if plan.counted {
+            let by = value as usize % REPEATS;
+            let table = &mut lengths[by << REPEATS_DEPTH..(by + 1) << REPEATS_DEPTH];
+            let more = number(coder, table, Some(&mut details[by]), REPEATS_DEPTH, count.wrapping_sub(1));
+            often = more.saturating_add(1);
+            counts.push(often);
+        }
+        left = left.saturating_sub(often);
     }
+    (history, counts)
 }
 
 /// How long the number is, by a tree of `depth` decisions; then the bits below its highest.

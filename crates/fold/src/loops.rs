@@ -38,6 +38,14 @@ pub enum Node {
     },
 }
 
+/// A step on the way to where a symbol comes from: of a call, where in which function it is made. The folder knows two
+/// things of it: whether two are the same, and which of two in one area comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Spot {
+    pub area: u64,
+    pub at: u64,
+}
+
 /// What a folder has made of a sequence.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Folded {

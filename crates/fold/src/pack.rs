@@ -193,6 +193,11 @@ impl Method for Bins {
     }
 }
 
+/// Equal neighbours counted.
+fn runs(numbers: &[i64]) -> Vec<(i64, u64)> {
+    numbers.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64)).collect()
+}
+
 /// Blocks of [`entropy::LONGEST`] numbers, the last shorter; each but the last with its length before it, in four bytes.
 struct Blocks;
 
@@ -209,7 +214,7 @@ impl Method for Blocks {
         let mut bytes = Vec::new();
         let mut blocks = numbers.chunks(entropy::LONGEST).peekable();
         while let Some(block) = blocks.next() {
-            let packed = entropy::encode(block);
+            let packed = entropy::encode(&runs(block));
             if blocks.peek().is_some() {
                 bytes.extend((packed.len() as u32).to_le_bytes());
             }
@@ -231,7 +236,9 @@ impl Method for Blocks {
                 (block, bytes) =
                     rest.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(Damaged)?;
             }
-            into.extend(entropy::decode(block, here)?);
+            for (value, count) in entropy::decode(block, here as u64)? {
+                into.extend(std::iter::repeat_n(value, count as usize));
+            }
             left -= here;
         }
         Ok(())

@@ -13,6 +13,7 @@ mod block;
 mod core;
 mod finish;
 mod folder;
+mod row;
 mod rows;
 mod summary;
 mod term;
@@ -51,8 +52,8 @@ pub enum Term {
     /// An index into `Stream::blocks`.
     Block(u32),
     /// `start, start + step, ...`, `count` numbers of them (endless where it is the last item of the stream, and then
-    /// `count` is `MIN_STRIDE`, or one more if the same stride, ending, stands right before it). At the ends of `i64`
-    /// an endless one stays where it is.
+    /// `count` is `MIN_STRIDE`, or one more if the same stride, ending, stands right before it). It wraps at 2^64, as
+    /// all sums do here.
     Stride {
         start: i64,
         step: i64,
@@ -73,7 +74,7 @@ pub enum Error {
         term: u32,
         terms: usize,
     },
-    /// A stride with a step of zero, fewer than `MIN_STRIDE` numbers, or an end beyond `i64`.
+    /// A stride with a step of zero, or fewer than `MIN_STRIDE` numbers.
     BadStride {
         term: usize,
     },
@@ -81,7 +82,7 @@ pub enum Error {
         block: u32,
         blocks: usize,
     },
-    /// A block that does not decode to its numbers, or leaves 64 bits.
+    /// A block that does not decode to its numbers.
     BadBlock,
     /// More than 2^64 numbers.
     TooLong,
@@ -96,12 +97,12 @@ impl fmt::Display for Error {
                 write!(f, "a stream names term {term}, but has only {terms}")
             }
             Error::BadStride { term } => {
-                write!(f, "term {term} of a stream is a stride without a step, too short, or beyond 64 bits")
+                write!(f, "term {term} of a stream is a stride without a step, or too short")
             }
             Error::NoSuchBlock { block, blocks } => {
                 write!(f, "a stream names block {block}, but has only {blocks}")
             }
-            Error::BadBlock => write!(f, "a block of a stream is not what was packed, or leaves 64 bits"),
+            Error::BadBlock => write!(f, "a block of a stream is not what was packed"),
             Error::TooLong => write!(f, "a stream has more than 2^64 numbers before it repeats"),
         }
     }
@@ -165,12 +166,14 @@ impl Stream {
         self.iter_with(own).from(n)
     }
 
-    /// Sum of the first `n` numbers, in time of the size of the stream.
+    /// Sum of the first `n` numbers, in time of the size of the stream. Of running sums that wrap only the first 2^20 are
+    /// looked at, and the others taken to be like them.
     pub fn sum(&self, n: u64) -> i128 {
         self.summary(n).sum
     }
 
-    /// Smallest and largest of the first `n` numbers, in time of the size of the stream.
+    /// Smallest and largest of the first `n` numbers, in time of the size of the stream, as far as [`sum`](Stream::sum)
+    /// looks.
     pub fn min_max(&self, n: u64) -> Option<(i64, i64)> {
         let summary = self.summary(n);
         (summary.len > 0).then_some((summary.min, summary.max))

@@ -21,6 +21,22 @@ pub fn probes(len: usize) -> [u64; 7] {
     [0, 1, len / 3, len / 2 + 1, len.saturating_sub(1), len, len + 7].map(|place| place as u64)
 }
 
+thread_local! {
+    static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// Called by what takes a number or a run of them in hand.
+pub fn step() {
+    STEPS.set(STEPS.get() + 1);
+}
+
+/// Steps that were taken in something.
+pub fn steps(work: impl FnOnce()) -> u64 {
+    let before = STEPS.get();
+    work();
+    STEPS.get() - before
+}
+
 /// A program-like sequence: nested loops over few symbols, with now and then a disturbance.
 pub fn loops(random: &mut Random, symbols: u64, limit: usize) -> Vec<u32> {
     let mut out = Vec::new();

@@ -10,6 +10,8 @@
 //! assert_eq!(refrain_model::constant("MPI_INT").unwrap().size, Some(4));
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod call;
 pub mod choice;
 mod constants;

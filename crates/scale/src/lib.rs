@@ -13,6 +13,8 @@
 //! assert_eq!(refrain_tracefile::read(&done.bytes).unwrap(), done.trace);
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod grid;
 mod memory;
 mod pattern;

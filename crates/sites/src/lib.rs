@@ -14,6 +14,8 @@
 //! names.warnings().iter().for_each(|warning| eprintln!("{warning}"));
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod binaries;
 mod code;
 mod debug;

@@ -295,7 +295,8 @@ impl Header {
         if !rest.is_some_and(|rest| ordered.contains(&rest)) {
             return Err(malformed("its sections are out of order"));
         }
-        let apart = |entry: &&Entry| matches!(entry.known(), Some(Kind::Blocks | Kind::Sides | Kind::Chunked));
+        let apart =
+            |entry: &&Entry| matches!(entry.known(), Some(Kind::Blocks | Kind::Sides | Kind::Chunked));
         if self.entries.iter().filter(apart).any(|entry| entry.packed) {
             return Err(malformed("its blocks are packed twice"));
         }

@@ -9,6 +9,8 @@
 //! assert_eq!(read(&write(&trace)).unwrap(), trace);
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod chunks;
 pub mod claim;
 mod container;
@@ -269,7 +271,8 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
         let tokens = |kind: &Kind| !matches!(kind, Kind::Blocks | Kind::Sides | Kind::Chunked);
         if entry.known() == Some(Kind::Sides) {
             let stored = &bytes[entry.start..entry.end];
-            sections::sides::read(stored, &mut trace.bundle, &mut checks, depth).map_err(|bad| malformed(bad.0))?;
+            sections::sides::read(stored, &mut trace.bundle, &mut checks, depth)
+                .map_err(|bad| malformed(bad.0))?;
         } else if let Some(kind) = entry.known().filter(tokens).filter(|&kind| !skipped(kind)) {
             read_section(&mut trace, kind, get, &mut blocks, depth, &mut checks)
                 .map_err(|bad| malformed(bad.0))?;

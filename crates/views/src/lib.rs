@@ -10,6 +10,8 @@
 //! dump(&trace(), &first_ten, Format::Json, &mut std::io::stdout()).unwrap();
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod dump;
 mod error;
 pub mod human;

@@ -74,7 +74,8 @@ mod tests {
                     }
                 }
                 let lists = lists.iter().filter(|list| !list.is_empty());
-                let members = |list: &Vec<u32>| list.iter().map(|rank| thread * 80 + rank).collect::<Vec<u32>>();
+                let members =
+                    |list: &Vec<u32>| list.iter().map(|rank| thread * 80 + rank).collect::<Vec<u32>>();
                 bundle.cohorts.extend(lists.map(|list| Cohort {
                     ranks: RankList::from_sorted(&members(list)),
                     structure: 0,

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::loops::merge::{DEEPEST, Merged, Source, depth, merge};
+use crate::loops::merge::{DEEPEST, Kinds, Merged, Source, depth, merge};
 use crate::loops::{Loops, Node};
 use crate::stream::Stream;
 
@@ -25,7 +25,7 @@ struct Score {
     /// (cohort, by node of the score).
     members: Vec<(usize, Vec<Source>)>,
     /// By node, by member: it has this node.
-    who: Vec<Vec<u64>>,
+    who: Vec<Kinds>,
 }
 
 impl Bundle {
@@ -138,13 +138,9 @@ impl Score {
     }
 
     fn add(&mut self, threads: BTreeSet<u32>, cohort: usize, loops: &Loops, symbols: HashSet<u32>) {
-        let together = |i: u32, j: u32| {
-            let (i, j) = (&self.who[i as usize], &self.who[j as usize]);
-            i.iter().zip(j).any(|(i, j)| i & j != 0)
-        };
-        let Merged { loops, first, second } = merge(&self.loops, loops, &together);
+        let Merged { loops, first, second } = merge(&self.loops, loops, &self.who);
         let (word, bit) = (self.members.len() / 64, 1u64 << (self.members.len() % 64));
-        let mut who: Vec<Vec<u64>> = vec![vec![0; word + 1]; first.len()];
+        let mut who: Vec<Kinds> = vec![vec![0; word + 1]; first.len()];
         for (who, (first, second)) in who.iter_mut().zip(first.iter().zip(&second)) {
             if let Source::Node(node) = first {
                 who.iter_mut().zip(&self.who[*node as usize]).for_each(|(new, old)| *new = *old);

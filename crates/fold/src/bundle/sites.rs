@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::codec::{In, Out};
 use super::hash::Mixer;
 use super::{Error, SymbolEntry};
+use crate::loops::Spot;
 
 /// What [`Frame::module`] says of code that lies in no module: nothing is known of it, and its offset is 0.
 pub const NO_MODULE: u64 = 0;
@@ -24,6 +25,12 @@ pub struct Frame {
     pub module: u64,
     /// Of the return address, from where the module's addresses begin.
     pub offset: u64,
+}
+
+impl From<Frame> for Spot {
+    fn from(frame: Frame) -> Spot {
+        Spot { area: frame.module, at: frame.offset }
+    }
 }
 
 /// A stack: its innermost frame, and the stack that this was called from.

@@ -15,6 +15,8 @@ const CONTEXT: usize = 4;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
+    /// Each number is told with how often it stands in a row.
+    pub counted: bool,
     /// What followed the last four numbers before is tried first.
     pub guess: bool,
     /// Frequent distances, ascending: told by their place.

@@ -1,9 +1,18 @@
 use super::*;
 use crate::testing::Random;
 
+fn runs(values: &[i64]) -> Vec<(i64, u64)> {
+    values.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u64)).collect()
+}
+
 fn check(values: &[i64]) -> usize {
-    let bytes = encode(values);
-    assert_eq!(decode(&bytes, values.len()).as_deref(), Ok(values), "{values:?}");
+    check_runs(&runs(values))
+}
+
+fn check_runs(runs: &[(i64, u64)]) -> usize {
+    let bytes = encode(runs);
+    let total = runs.iter().map(|run| run.1).sum();
+    assert_eq!(decode(&bytes, total).as_deref(), Ok(runs), "{runs:?}");
     bytes.len()
 }
 
@@ -96,12 +105,31 @@ fn any_bytes_are_safe() {
     let mut random = Random(33);
     for _ in 0..3000 {
         let bytes: Vec<u8> = (0..random.below(60)).map(|_| random.next() as u8).collect();
-        if let Ok(values) = decode(&bytes, random.below(200) as usize) {
-            assert!(values.len() < 200);
+        let count = random.below(200) << random.below(25);
+        if let Ok(values) = decode(&bytes, count) {
+            assert!(values.len() <= LONGEST && values.iter().map(|run| run.1).sum::<u64>() == count);
         }
     }
-    assert_eq!(decode(&[], LONGEST + 1), Err(Damaged));
-    let mut long = encode(&[1, 5, 2, 9]);
+    assert_eq!(decode(&[], LONGEST as u64 + 1), Err(Damaged));
+    let mut long = encode(&runs(&[1, 5, 2, 9]));
     long.extend([1; 20]);
     assert_eq!(decode(&long, 4), Err(Damaged));
+}
+
+/// Where numbers stand many times in a row, a block costs time and bytes by the runs.
+#[test]
+fn long_runs_are_counted() {
+    let mut random = Random(34);
+    for often in [1u64, 2, 4, 8, 16, 64, 1000, 1 << 18] {
+        let runs: Vec<(i64, u64)> =
+            (0..2000).flat_map(|_| [(0, 1 + random.below(2 * often)), (1, 1)]).collect();
+        let each = check_runs(&runs) as f64 * 8.0 / 2000.0;
+        // How long each is takes so many bits.
+        let least = (2.0 * often as f64).log2();
+        println!("{often:8} {least:6.2} {each:6.2}");
+        let fits = if often < 16 { least + 0.5 } else { least * 1.03 };
+        assert!(each < fits, "{often}: {each} bits instead of {least}");
+    }
+    check_runs(&[(7, u32::MAX.into())]);
+    check_runs(&[(7, 1 << 31), (i64::MIN, 3), (7, 1 << 30)]);
 }

@@ -2,9 +2,10 @@
 
 use super::Grammar;
 use super::sequitur::Sequitur;
+use crate::round::Round;
 
-/// Longest cycle that is kept expanded for comparison.
-const LONGEST_CYCLE: u64 = 1 << 16;
+/// Longest round that is kept expanded for comparison.
+const LONGEST_ROUND: u64 = 1 << 16;
 
 /// Builds a [`Grammar`] symbol by symbol.
 ///
@@ -14,14 +15,8 @@ const LONGEST_CYCLE: u64 = 1 << 16;
 pub struct Folder {
     core: Sequitur,
     len: u64,
-    /// One round of what the core ends with, expanded; empty while nothing is expected.
-    cycle: Vec<u32>,
-    /// How far into the round we are.
-    at: usize,
-    /// Rounds seen that the core does not know of.
-    laps: u64,
-    /// What expanding cycles may cost: earned by pushes, so that it stays linear in them.
-    credit: u64,
+    /// One round of what the core ends with, and how much of it was seen that the core does not know of.
+    round: Round<u32>,
 }
 
 impl Folder {
@@ -40,37 +35,25 @@ impl Folder {
 
     #[inline]
     pub fn push(&mut self, symbol: u32) {
-        if self.cycle.get(self.at) == Some(&symbol) {
-            self.len += 1;
-            self.at += 1;
-            if self.at == self.cycle.len() {
-                self.at = 0;
-                self.laps += 1;
-            }
-        } else {
+        self.len += 1;
+        if !self.round.step(symbol) {
             self.push_unexpected(symbol, 1);
         }
     }
 
-    /// The same symbol several times over.
-    pub fn push_n(&mut self, symbol: u32, mut count: u64) {
-        if self.cycle[..] == [symbol] {
-            self.laps += count;
-            self.len += count;
-            return;
-        }
-        while count > 0 && self.cycle.get(self.at) == Some(&symbol) {
-            self.push(symbol);
-            count -= 1;
-        }
-        if count > 0 {
-            self.push_unexpected(symbol, count);
+    /// The same symbol several times over, in the time of one.
+    pub fn push_n(&mut self, symbol: u32, count: u64) {
+        self.len = self.len.saturating_add(count);
+        let left = count - self.round.step_n(symbol, count);
+        if left > 0 {
+            self.push_unexpected(symbol, left);
         }
     }
 
     /// The symbol that comes next if the sequence goes on as it did.
+    #[inline]
     pub fn predicted(&self) -> Option<u32> {
-        self.cycle.get(self.at).copied()
+        self.round.next()
     }
 
     /// The grammar of what was pushed so far. Folding can go on afterwards.
@@ -84,9 +67,14 @@ impl Folder {
         self.core_grammar()
     }
 
+    /// Forgets all that was pushed.
+    pub fn restart(&mut self) {
+        *self = Folder::new();
+    }
+
     /// Bytes held beyond the struct itself.
-    pub(crate) fn memory(&self) -> usize {
-        self.core.memory() + self.cycle.capacity() * 4
+    pub fn memory(&self) -> usize {
+        self.core.memory() + self.round.memory()
     }
 
     /// Size of the grammar so far.
@@ -94,21 +82,15 @@ impl Folder {
         self.core.size()
     }
 
-    /// The round that is expected, when it is about to begin.
-    pub(crate) fn next_cycle(&self) -> Option<&[u32]> {
-        (self.at == 0 && !self.cycle.is_empty()).then_some(&self.cycle)
+    /// What is expected.
+    pub(crate) fn round(&self) -> &Round<u32> {
+        &self.round
     }
 
-    /// What is left of the round that is expected.
-    pub(crate) fn rest_of_cycle(&self) -> &[u32] {
-        &self.cycle[self.at..]
-    }
-
-    /// That many whole rounds of `next_cycle` were seen.
+    /// That many whole rounds were seen, of one that was about to begin.
     pub(crate) fn add_laps(&mut self, laps: u64) {
-        if self.next_cycle().is_some() {
-            self.laps += laps;
-            self.len = self.len.saturating_add(laps.saturating_mul(self.cycle.len() as u64));
+        if self.round.whole().is_some() {
+            self.len = self.len.saturating_add(self.round.add_laps(laps));
         }
     }
 
@@ -125,32 +107,22 @@ impl Folder {
     fn push_unexpected(&mut self, symbol: u32, count: u64) {
         self.tell_core();
         self.core.append(symbol, count);
-        self.len += count;
-        self.credit = self.credit.saturating_add(2);
+        self.round.surprise();
         if let Some((repeats, length)) = self.core.tail()
             && repeats >= 2
-            && length <= LONGEST_CYCLE.min(self.credit)
+            && self.round.afford(length, LONGEST_ROUND)
         {
-            self.credit -= length;
-            self.core.expand_tail(&mut self.cycle);
+            self.core.expand_tail(&mut self.round);
         }
     }
 
     /// Ends the expectation: what was only counted goes into the grammar.
     fn tell_core(&mut self) {
-        if self.cycle.is_empty() {
-            return;
+        let Some(seen) = self.round.end() else { return };
+        if seen.laps > 0 {
+            self.core.repeat_tail(seen.laps);
         }
-        let matched = self.laps.saturating_mul(self.cycle.len() as u64).saturating_add(self.at as u64);
-        self.credit = self.credit.saturating_add(matched);
-        if self.laps > 0 {
-            self.core.repeat_tail(self.laps);
-        }
-        for run in self.cycle[..self.at].chunk_by(|a, b| a == b) {
-            self.core.append(run[0], run.len() as u64);
-        }
-        self.cycle.clear();
-        self.at = 0;
-        self.laps = 0;
+        seen.part().for_each(|(symbol, count)| self.core.append(symbol, count));
+        self.round.reuse(seen);
     }
 }

@@ -12,6 +12,7 @@
 
 use super::index::{Index, digram_hash};
 use super::{Item, Symbol};
+use crate::round::Round;
 
 pub(super) const NIL: u32 = u32::MAX;
 
@@ -109,12 +110,12 @@ impl Sequitur {
         (last != guard).then(|| (self.node(last).count, self.symbol_length(self.node(last).symbol)))
     }
 
-    /// Appends one repetition of the first start's last item to `out`.
-    pub fn expand_tail(&mut self, out: &mut Vec<u32>) {
+    /// Fills in one repetition of the first start's last item.
+    pub fn expand_tail(&mut self, out: &mut Round<u32>) {
         let Some(&start) = self.starts.first() else { return };
         let last = self.node(self.rules[start as usize].guard).prev;
         if self.node(last).symbol < RULE {
-            out.push(self.node(last).symbol as u32);
+            out.fill(self.node(last).symbol as u32, 1);
             return;
         }
         let mut stack = std::mem::take(&mut self.stack);
@@ -125,7 +126,7 @@ impl Sequitur {
                 continue;
             }
             if symbol < RULE {
-                out.extend((0..left).map(|_| symbol as u32));
+                out.fill(symbol as u32, left);
                 stack.push((next, self.node(next).count));
                 continue;
             }

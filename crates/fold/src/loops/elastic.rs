@@ -37,8 +37,7 @@ mod tree;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
-use super::{Folded, Node};
-use crate::bundle;
+use super::{Folded, Node, Spot};
 use crate::stream::Mix;
 use paths::Paths;
 use times::Times;
@@ -102,8 +101,12 @@ impl Elastic {
         elastic
     }
 
-    pub fn define(&mut self, symbol: u32, path: &[bundle::sites::Frame]) {
+    pub fn define(&mut self, symbol: u32, path: impl Iterator<Item = Spot>) {
         self.paths.define(symbol, path);
+    }
+
+    pub fn restart(&mut self) {
+        *self = Elastic { paths: std::mem::take(&mut self.paths), ..Elastic::new() };
     }
 
     pub fn len(&self) -> u64 {
@@ -122,7 +125,7 @@ impl Elastic {
             && let Some(last) = self.tree.nodes.get_mut(frame.cursor as usize)
         {
             if last.event == Some(symbol) {
-                last.times.again();
+                last.times.again(1);
                 return;
             }
             let (mut next, begins) = (last.next, last.next == NONE && frame.depth > 0);
@@ -142,7 +145,7 @@ impl Elastic {
                 if begins {
                     let body = self.tree.get_mut(frame.body);
                     body.runs += 1;
-                    body.times.again();
+                    body.times.again(1);
                     self.passed += u64::from(body.children);
                 } else if frame.path != path && frame.path != self.tree.get(frame.body).path {
                     frame.path = self.paths.common(frame.path, path);
@@ -151,6 +154,17 @@ impl Elastic {
             }
         }
         self.seek(symbol);
+    }
+
+    /// The same symbol several times over, in the time of one.
+    pub fn push_n(&mut self, symbol: u32, count: u64) {
+        let Some(more) = count.checked_sub(1) else { return };
+        self.push(symbol);
+        // Its leaf is where we are now.
+        if let Some(frame) = self.stack.last() {
+            self.tree.get_mut(frame.cursor).times.again(more);
+            self.len += more;
+        }
     }
 
     /// The symbol that comes next if this iteration is like the last one.
@@ -357,7 +371,7 @@ impl Elastic {
     fn wrap(&mut self, at: usize, from: u32) {
         let Frame { cursor, iteration, depth, .. } = self.stack[at];
         let mut times = Times::ones(iteration);
-        times.again();
+        times.again(1);
         let new = self.tree.body(times, iteration + 2);
         self.tree.wrap(new, from, cursor);
         let (mut height, mut path) = (0, self.tree.get(from).path);
@@ -412,7 +426,7 @@ impl Elastic {
         frame.cursor = NONE;
         let body = self.tree.get_mut(frame.body);
         body.runs += 1;
-        body.times.again();
+        body.times.again(1);
         self.passed += u64::from(body.children);
     }
 

@@ -12,11 +12,12 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
 use super::{Folded, Loops, Node};
+use crate::round::Round;
 use crate::stream::{Mix, Stream};
 
 const GRAM: usize = 8;
 /// Longest iteration that is kept expanded for comparison.
-const LONGEST_CYCLE: u64 = 1 << 16;
+const LONGEST_ROUND: u64 = 1 << 16;
 const BASE: u64 = 0x5851_f42d_4c95_7f2d;
 
 #[derive(Debug, Clone)]
@@ -25,15 +26,10 @@ pub(super) struct Exact {
     /// What lies too far back to change, and how often each node runs.
     done: Vec<(Node, u64)>,
     len: u64,
-    /// One iteration of the loop at the end of the queue, expanded; empty while nothing is expected.
-    cycle: Vec<u32>,
-    /// How far into it we are, and how many whole ones were seen that the queue does not know of.
-    at: usize,
-    laps: u64,
+    /// One iteration of the loop at the end of the queue, and how much of it was seen that the queue does not know of.
+    round: Round<u32>,
     /// Where that loop begins in the queue.
     head: usize,
-    /// What expanding cycles may cost: earned by pushes, so that it stays linear in them.
-    credit: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -65,7 +61,7 @@ impl Exact {
     pub fn new(window: usize) -> Exact {
         let window = window.clamp(1, 1 << 24);
         let queue = Queue { items: Vec::new(), index: HashMap::default(), powers: vec![1], window };
-        Exact { queue, done: Vec::new(), len: 0, cycle: Vec::new(), at: 0, laps: 0, head: 0, credit: 0 }
+        Exact { queue, done: Vec::new(), len: 0, round: Round::default(), head: 0 }
     }
 
     pub fn len(&self) -> u64 {
@@ -75,40 +71,39 @@ impl Exact {
     #[inline]
     pub fn push(&mut self, symbol: u32) {
         self.len += 1;
-        if !self.advance(symbol) {
+        if !self.round.step(symbol) {
             self.push_unexpected(symbol);
         }
     }
 
-    /// Whether the symbol is the one expected, which then is only counted.
+    /// The same symbol several times over. What is not expected is appended one by one: each may end an iteration.
+    pub fn push_n(&mut self, symbol: u32, mut count: u64) {
+        while count > 0 {
+            let taken = self.round.step_n(symbol, count);
+            (self.len, count) = (self.len + taken, count - taken);
+            if count > 0 {
+                self.push(symbol);
+                count -= 1;
+            }
+        }
+    }
+
     #[inline]
-    fn advance(&mut self, symbol: u32) -> bool {
-        if self.cycle.get(self.at) != Some(&symbol) {
-            return false;
-        }
-        self.at += 1;
-        if self.at == self.cycle.len() {
-            self.at = 0;
-            self.laps += 1;
-        }
-        true
-    }
-
     pub fn predicted(&self) -> Option<u32> {
-        self.cycle.get(self.at).copied()
+        self.round.next()
     }
 
-    pub fn finish(&mut self) -> Folded {
+    pub fn finish(&self) -> Folded {
         // What is done need not be copied.
-        let mut done = std::mem::take(&mut self.done);
-        let (length, mut whole) = (done.len(), self.clone());
-        whole.tell_queue();
-        done.append(&mut whole.done);
-        unroll(&whole.queue.items, &mut done);
-        let folded = folded(&done);
-        done.truncate(length);
-        self.done = done;
-        folded
+        let (queue, round) = (self.queue.clone(), self.round.clone());
+        let mut rest = Exact { queue, done: Vec::new(), len: self.len, round, head: self.head };
+        rest.tell_queue();
+        unroll(&rest.queue.items, &mut rest.done);
+        folded(self.done.iter().chain(&rest.done))
+    }
+
+    pub fn restart(&mut self) {
+        *self = Exact::new(self.queue.window);
     }
 
     pub fn memory(&self) -> usize {
@@ -118,16 +113,16 @@ impl Exact {
             + self.queue.index.capacity() * 17
             + self.queue.powers.capacity() * 8
             + self.done.capacity() * size_of::<(Node, u64)>()
-            + self.cycle.capacity() * 4
+            + self.round.memory()
     }
 
     #[inline(never)]
     fn push_unexpected(&mut self, symbol: u32) {
         let outer = self.tell_queue();
-        self.credit = self.credit.saturating_add(2);
+        self.round.surprise();
         if let Some(head) = outer.filter(|&head| self.queue.items[head].symbol == symbol) {
             self.expect(head);
-            if self.advance(symbol) {
+            if self.round.step(symbol) {
                 return;
             }
         }
@@ -138,34 +133,29 @@ impl Exact {
 
     /// Another iteration of the loop that begins there.
     fn expect(&mut self, head: usize) {
-        let length = self.queue.length_of(head).min(LONGEST_CYCLE + 1);
-        if length <= LONGEST_CYCLE.min(self.credit) {
-            self.credit -= length;
+        let length = self.queue.length_of(head);
+        if self.round.afford(length, LONGEST_ROUND) {
             self.head = head;
-            self.queue.expand(head, &mut self.cycle);
+            self.queue.expand(head, &mut self.round);
         }
     }
 
     /// Ends the expectation: what was only counted goes into the queue. Says where the loop begins that ends with the
     /// queue, if the trip count that is known now ended an iteration of one.
     fn tell_queue(&mut self) -> Option<usize> {
-        if self.cycle.is_empty() {
-            return None;
-        }
+        let seen = self.round.end()?;
         let mut outer = None;
-        let matched = self.laps.saturating_mul(self.cycle.len() as u64).saturating_add(self.at as u64);
-        self.credit = self.credit.saturating_add(matched);
-        if self.laps > 0 {
-            self.queue.raise(self.head, self.laps);
+        if seen.laps > 0 {
+            self.queue.raise(self.head, seen.laps);
             outer = self.queue.fold_all();
         }
-        let mut cycle = std::mem::take(&mut self.cycle);
-        for &symbol in &cycle[..self.at] {
+        for (symbol, count) in seen.part() {
             outer = None;
-            self.append(symbol);
+            for _ in 0..count {
+                self.append(symbol);
+            }
         }
-        cycle.clear();
-        (self.cycle, self.at, self.laps) = (cycle, 0, 0);
+        self.round.reuse(seen);
         outer
     }
 
@@ -307,19 +297,19 @@ impl Queue {
         if nodes.len() == 1 {
             return 1;
         }
-        let events = reached(&nodes[1..]).zip(&nodes[1..]);
+        let events = reached(nodes[1..].iter()).zip(&nodes[1..]);
         let events = events.filter(|(_, (node, _))| matches!(node, Node::Event(_)));
         events.fold(0u64, |sum, (reached, (_, times))| sum.saturating_add(reached.saturating_mul(*times)))
     }
 
     /// One iteration of the loop that begins there.
-    fn expand(&self, head: usize, out: &mut Vec<u32>) {
+    fn expand(&self, head: usize, out: &mut Round<u32>) {
         let mut nodes = Vec::new();
         unroll(&self.items[head..], &mut nodes);
         if let [(Node::Event(symbol), _)] = nodes[..] {
-            return out.push(symbol);
+            return out.fill(symbol, 1);
         }
-        out.extend(folded(&nodes[1..]).iter());
+        folded(nodes[1..].iter()).iter().for_each(|symbol| out.fill(symbol, 1));
     }
 
     /// What lies too far back for any repetition leaves the queue.
@@ -362,9 +352,9 @@ fn unroll(items: &[Item], out: &mut Vec<(Node, u64)>) {
 }
 
 /// How often each node is reached.
-fn reached(nodes: &[(Node, u64)]) -> impl Iterator<Item = u64> + '_ {
+fn reached<'a>(nodes: impl Iterator<Item = &'a (Node, u64)>) -> impl Iterator<Item = u64> {
     let mut open: Vec<(usize, u64)> = vec![(usize::MAX, 1)];
-    nodes.iter().enumerate().map(move |(at, &(node, times))| {
+    nodes.enumerate().map(move |(at, &(node, times))| {
         while open.pop_if(|&mut (end, _)| end <= at).is_some() {}
         let reached = open.last().map_or(1, |&(_, runs)| runs);
         if let Node::Loop { inside } = node {
@@ -374,10 +364,10 @@ fn reached(nodes: &[(Node, u64)]) -> impl Iterator<Item = u64> + '_ {
     })
 }
 
-fn folded(nodes: &[(Node, u64)]) -> Folded {
+fn folded<'a>(nodes: impl Iterator<Item = &'a (Node, u64)> + Clone) -> Folded {
     Folded {
-        loops: Loops { nodes: nodes.iter().map(|&(node, _)| node).collect() },
-        times: nodes.iter().map(|&(_, times)| Stream::constant(times as i64)).collect(),
+        loops: Loops { nodes: nodes.clone().map(|&(node, _)| node).collect() },
+        times: nodes.clone().map(|&(_, times)| Stream::constant(times as i64)).collect(),
         lengths: reached(nodes).collect(),
     }
 }

@@ -1,9 +1,9 @@
 //! Folding a sequence of symbols into loops as it comes.
 
 use super::Folded;
+use super::Spot;
 use super::elastic::Elastic;
 use super::exact::Exact;
-use crate::bundle::sites::Frame;
 
 /// What makes two iterations of a loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +39,12 @@ impl Folder {
         Folder { kind }
     }
 
-    /// Where a symbol is called from, frames from the outermost to the innermost, said before it is first pushed.
-    pub fn define(&mut self, symbol: u32, path: &[Frame]) {
+    /// Where a symbol comes from, from the outermost spot to the innermost, said before it is first pushed.
+    pub fn define<S: Into<Spot>>(&mut self, symbol: u32, path: impl IntoIterator<Item = S>) {
         match &mut self.kind {
             // Equal is equal, wherever it comes from.
             Kind::Exact(_) => {}
-            Kind::Elastic(elastic) => elastic.define(symbol, path),
+            Kind::Elastic(elastic) => elastic.define(symbol, path.into_iter().map(S::into)),
         }
     }
 
@@ -53,6 +53,15 @@ impl Folder {
         match &mut self.kind {
             Kind::Exact(exact) => exact.push(symbol),
             Kind::Elastic(elastic) => elastic.push(symbol),
+        }
+    }
+
+    /// The same symbol several times over. In constant time, but that the exact folder takes those one by one that were not
+    /// expected.
+    pub fn push_n(&mut self, symbol: u32, count: u64) {
+        match &mut self.kind {
+            Kind::Exact(exact) => exact.push_n(symbol, count),
+            Kind::Elastic(elastic) => elastic.push_n(symbol, count),
         }
     }
 
@@ -66,10 +75,18 @@ impl Folder {
     }
 
     /// The loops of what was pushed so far. Folding can go on afterwards.
-    pub fn finish(&mut self) -> Folded {
-        match &mut self.kind {
+    pub fn finish(&self) -> Folded {
+        match &self.kind {
             Kind::Exact(exact) => exact.finish(),
             Kind::Elastic(elastic) => elastic.finish(),
+        }
+    }
+
+    /// Forgets all that was pushed, but not where symbols come from.
+    pub fn restart(&mut self) {
+        match &mut self.kind {
+            Kind::Exact(exact) => exact.restart(),
+            Kind::Elastic(elastic) => elastic.restart(),
         }
     }
 

@@ -9,7 +9,8 @@
 //! Nodes of the first tree, itself merged from others, that no rank has both of are in no order, and may change places to
 //! suit the second: the causal order of the second-generation ScalaTrace.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 use super::{Loops, Node};
 
@@ -37,10 +38,13 @@ pub struct Merged {
 /// Deeper trees are not merged: the merge recurses.
 pub const DEEPEST: usize = 256;
 
-/// Both trees must be valid and no deeper than [`DEEPEST`]. `together(i, j)` says whether some rank has both of the first
-/// tree's nodes.
-pub fn merge(first: &Loops, second: &Loops, together: &dyn Fn(u32, u32) -> bool) -> Merged {
-    let mut out = Out { together, nodes: Vec::new(), first: Vec::new(), second: Vec::new() };
+/// Kinds of ranks, a bit each.
+pub type Kinds = Vec<u64>;
+
+/// Both trees must be valid and no deeper than [`DEEPEST`]. `who` says of each of the first tree's nodes which kinds of ranks
+/// have it.
+pub fn merge(first: &Loops, second: &Loops, who: &[Kinds]) -> Merged {
+    let mut out = Out { who, nodes: Vec::new(), first: Vec::new(), second: Vec::new() };
     out.bodies(trees(first), trees(second));
     Merged { loops: Loops { nodes: out.nodes }, first: out.first, second: out.second }
 }
@@ -156,26 +160,26 @@ fn shared(a: &[Tree], b: &[Tree]) -> Vec<Vec<(usize, u64)>> {
 
 /// Puts a loop around those trees of `b`, from the first to the last, that a loop of `a` has symbols of.
 fn wrap(a: &[Tree], b: Vec<Tree>) -> Vec<Tree> {
-    let mut spans: Vec<(usize, usize)> = Vec::new();
+    // By where they begin; none overlaps another.
+    let mut spans: BTreeMap<usize, usize> = BTreeMap::new();
     for (tree, shared) in a.iter().zip(shared(a, &b)) {
         if let (true, Some(&(start, _)), Some(&(end, _))) =
             (tree.is_real_loop(), shared.first(), shared.last())
             && start < end
-            && spans.iter().all(|&(s, e)| end < s || e < start)
+            && spans.range(..=end).next_back().is_none_or(|(_, &before)| before < start)
         {
-            spans.push((start, end));
+            spans.insert(start, end);
         }
     }
     if spans.is_empty() {
         return b;
     }
-    spans.sort_unstable();
     let mut wrapped = Vec::new();
     let mut b = b.into_iter().enumerate().peekable();
     while let Some((at, tree)) = b.next() {
-        match spans.iter().find(|span| span.0 == at) {
+        match spans.get(&at) {
             None => wrapped.push(tree),
-            Some(&(_, end)) => {
+            Some(&end) => {
                 let mut body = vec![tree];
                 while let Some((_, tree)) = b.next_if(|(at, _)| *at <= end) {
                     body.push(tree);
@@ -232,7 +236,7 @@ fn align(shared: &[Vec<(usize, u64)>], width: usize) -> Vec<(usize, usize)> {
 }
 
 struct Out<'a> {
-    together: &'a dyn Fn(u32, u32) -> bool,
+    who: &'a [Kinds],
     nodes: Vec<Node>,
     first: Vec<Source>,
     second: Vec<Source>,
@@ -312,54 +316,82 @@ impl Out<'_> {
 
     /// The first side's trees in an order nearer to that of `b`, as far as no rank would notice.
     fn reorder(&self, a: Vec<Tree>, b: &[Tree]) -> Vec<Tree> {
-        /// With more, looking at all pairs takes too long.
-        const MOST: usize = 512;
         let partner: Vec<Option<usize>> =
             shared(&a, b).iter().map(|s| s.iter().max_by_key(|p| p.1).map(|p| p.0)).collect();
-        let known: Vec<usize> = partner.iter().flatten().copied().collect();
-        if known.is_sorted() || a.len() > MOST {
+        if partner.iter().flatten().is_sorted() {
             return a;
         }
-        fn nodes(tree: &Tree, into: &mut Vec<u32>) {
-            match &tree.what {
-                What::Event(_) => into.extend(tree.node),
-                What::Loop(body) => body.iter().for_each(|tree| nodes(tree, into)),
-            }
-        }
-        let leaves: Vec<Vec<u32>> = a
+        let who: Vec<Kinds> = a
             .iter()
             .map(|tree| {
-                let mut leaves = Vec::new();
-                nodes(tree, &mut leaves);
-                leaves
+                let mut kinds = Kinds::new();
+                self.kinds(tree, &mut kinds);
+                kinds
             })
             .collect();
-        let before =
-            |i: usize, j: usize| leaves[i].iter().any(|&x| leaves[j].iter().any(|&y| (self.together)(x, y)));
-        let mut waits: Vec<usize> = (0..a.len()).map(|j| (0..j).filter(|&i| before(i, j)).count()).collect();
         // Without a partner a tree stays behind the one it follows.
-        let mut wish = vec![0; a.len()];
         let mut last = 0;
-        for (at, partner) in partner.iter().enumerate() {
+        let wish = partner.into_iter().map(|partner| {
             last = partner.unwrap_or(last);
-            wish[at] = last;
-        }
-        let mut order = Vec::with_capacity(a.len());
-        let mut done = vec![false; a.len()];
-        while let Some(next) =
-            (0..a.len()).filter(|&j| !done[j] && waits[j] == 0).min_by_key(|&j| (wish[j], j))
-        {
-            done[next] = true;
-            order.push(next);
-            for j in next + 1..a.len() {
-                if !done[j] && before(next, j) {
-                    waits[j] -= 1;
-                }
-            }
-        }
+            last
+        });
+        let order = in_order(&wish.collect::<Vec<_>>(), &before(&who));
         let mut a: Vec<Option<Tree>> = a.into_iter().map(Some).collect();
         order.into_iter().filter_map(|at| a[at].take()).collect()
     }
+
+    /// Which kinds of ranks have an event of the tree.
+    fn kinds(&self, tree: &Tree, into: &mut Kinds) {
+        match (&tree.what, tree.node) {
+            (What::Loop(body), _) => body.iter().for_each(|tree| self.kinds(tree, into)),
+            (What::Event(_), None) => {}
+            (What::Event(_), Some(node)) => {
+                let own = &self.who[node as usize];
+                into.resize(into.len().max(own.len()), 0);
+                into.iter_mut().zip(own).for_each(|(all, own)| *all |= own);
+            }
+        }
+    }
+}
+
+/// What must stay in order: of all that one kind of rank has, each with the next. The rest follows from these, so there are
+/// no more than trees times kinds.
+fn before(who: &[Kinds]) -> Vec<Vec<usize>> {
+    let mut next: Vec<Vec<usize>> = vec![Vec::new(); who.len()];
+    let mut last: Vec<Option<usize>> = Vec::new();
+    for (at, kinds) in who.iter().enumerate() {
+        last.resize(last.len().max(64 * kinds.len()), None);
+        for (word, &kinds) in kinds.iter().enumerate() {
+            let mut left = kinds;
+            while left != 0 {
+                let kind = 64 * word + left.trailing_zeros() as usize;
+                left &= left - 1;
+                if let Some(last) = last[kind].replace(at) {
+                    next[last].push(at);
+                }
+            }
+        }
+    }
+    next
+}
+
+/// All of them, each before those that must come `after` it; of those that may come next, the one that wishes to be first.
+fn in_order(wish: &[usize], after: &[Vec<usize>]) -> Vec<usize> {
+    let mut waits = vec![0usize; wish.len()];
+    after.iter().flatten().for_each(|&at| waits[at] += 1);
+    let free = (0..wish.len()).filter(|&at| waits[at] == 0);
+    let mut free: BinaryHeap<Reverse<(usize, usize)>> = free.map(|at| Reverse((wish[at], at))).collect();
+    let mut order = Vec::with_capacity(wish.len());
+    while let Some(Reverse((_, at))) = free.pop() {
+        order.push(at);
+        for &later in &after[at] {
+            waits[later] -= 1;
+            if waits[later] == 0 {
+                free.push(Reverse((wish[later], later)));
+            }
+        }
+    }
+    order
 }
 
 #[cfg(test)]

@@ -74,7 +74,7 @@ pub fn vector(times: &Stream, length: u64) -> String {
     };
     parts.extend(match endless {
         Some(&Term::Stride { start, step, .. }) if room > 0 => {
-            Some(format!("{start} {}...", start.saturating_add(step)))
+            Some(format!("{start} {}...", start.wrapping_add(step)))
         }
         _ => shape(times, &Item { count: 1, ..*last }, &mut room).map(|last| last + "..."),
     });
@@ -91,7 +91,7 @@ fn shape(times: &Stream, item: &Item, room: &mut u64) -> Option<String> {
         Symbol::Terminal(term) => match *times.terms.get(term as usize)? {
             Term::Value(value) => value.to_string(),
             Term::Stride { start, step, count } => {
-                let at = |i: u64| i128::from(start) + i128::from(step) * i128::from(i);
+                let at = |i: u64| start.wrapping_add(step.wrapping_mul(i as i64));
                 format!("{start} {} to {}", at(1), at(count.saturating_sub(1)))
             }
             Term::Block(block) => format!("[{} numbers]", times.blocks.get(block as usize)?.len()),

@@ -2,7 +2,7 @@
 
 use super::core::Mix;
 use super::rows::{self, DEEPEST};
-use super::summary::{Climb, Summary, summary};
+use super::summary::{Climb, Join, Summary, summary};
 use super::{Error, Inside, Iter, Stream, Term};
 use crate::entropy;
 use std::fmt;
@@ -11,7 +11,8 @@ use std::hash::{Hash, Hasher};
 /// Numbers that are not told by values and strides.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Block {
-    /// Numbers without a shape, entropy coded ([`entropy::encode`]). At most [`entropy::LONGEST`].
+    /// Numbers without a shape, entropy coded ([`entropy::encode`]). At most [`entropy::LONGEST`], equal neighbours
+    /// taken once.
     Packed { count: u32, bytes: Box<[u8]> },
     /// Running sums: each number is the one before (zero at first) and the next of `steps`, a stream of values without
     /// strides or blocks. Nested strides are of this kind: 0 1 2 10 11 12 20 21 22 are steps of 0, then 1 1 8 over and
@@ -41,9 +42,20 @@ impl fmt::Debug for Block {
 }
 
 impl Block {
-    pub fn pack(values: &[i64]) -> Block {
-        debug_assert!(values.len() <= entropy::LONGEST);
-        Block::Packed { count: values.len() as u32, bytes: entropy::encode(values).into() }
+    /// Of numbers with how often each stands in a row: at most [`entropy::LONGEST`], for less than 2^32 numbers.
+    pub fn pack(runs: &[(i64, u64)]) -> Block {
+        debug_assert!(runs.len() <= entropy::LONGEST);
+        let count: u64 = runs.iter().map(|run| run.1).sum();
+        debug_assert!(u32::try_from(count).is_ok());
+        Block::Packed { count: count as u32, bytes: entropy::encode(runs).into() }
+    }
+
+    /// The numbers of a packed block, with how often each stands in a row; none if it is damaged.
+    pub fn unpack(&self) -> Vec<(i64, u64)> {
+        match self {
+            Block::Packed { count, bytes } => entropy::decode(bytes, (*count).into()).unwrap_or_default(),
+            Block::Running { .. } | Block::Rows { .. } => Vec::new(),
+        }
     }
 
     /// How many numbers.
@@ -86,7 +98,7 @@ impl Block {
     pub(super) fn check(&self) -> Result<(), Error> {
         match self {
             Block::Packed { count, bytes } => {
-                let numbers = entropy::decode(bytes, *count as usize);
+                let numbers = entropy::decode(bytes, (*count).into());
                 if *count == 0 || numbers.is_err() { Err(Error::BadBlock) } else { Ok(()) }
             }
             Block::Running { .. } => self.check_but_packed(),
@@ -102,18 +114,12 @@ impl Block {
         match self {
             Block::Packed { count: 0, .. } => Err(Error::BadBlock),
             Block::Packed { .. } => Ok(()),
-            Block::Running { count, steps } => {
+            Block::Running { steps, .. } => {
                 let plain = steps.terms.iter().all(|term| matches!(term, Term::Value(_)));
                 if !plain || !steps.blocks.is_empty() {
                     return Err(Error::BadBlock);
                 }
-                steps.validate()?;
-                let climb = climb(steps, *count);
-                let beyond = |x: i128| i64::try_from(x).is_err();
-                if *count > 0 && (beyond(climb.min) || beyond(climb.max)) {
-                    return Err(Error::BadBlock);
-                }
-                Ok(())
+                steps.validate()
             }
             Block::Rows { rows, .. } => {
                 if self.depth() > DEEPEST {
@@ -129,19 +135,15 @@ impl Block {
     pub(super) fn summary(&self, n: u64) -> Summary {
         match self {
             Block::Packed { .. } => {
-                let numbers = self.unpack();
-                let n = usize::try_from(n).unwrap_or(usize::MAX).min(numbers.len());
-                Summary::of(&numbers[..n])
+                let mut left = n;
+                self.unpack().into_iter().fold(Summary::default(), |all, (value, count)| {
+                    let taken = count.min(left);
+                    left -= taken;
+                    all.then(Summary::of(value).times(taken))
+                })
             }
-            Block::Running { steps, .. } => climb(steps, n).summary(),
+            Block::Running { steps, .. } => climb(steps, n).summary().unwrap_or_else(|| wrapping(steps, n)),
             Block::Rows { rows, .. } => rows.summary(n),
-        }
-    }
-
-    fn unpack(&self) -> Vec<i64> {
-        match self {
-            Block::Packed { count, bytes } => entropy::decode(bytes, *count as usize).unwrap_or_default(),
-            Block::Running { .. } | Block::Rows { .. } => Vec::new(),
         }
     }
 }
@@ -160,10 +162,29 @@ fn climb(steps: &Stream, n: u64) -> Climb {
     summary(&steps.shape.rules, n, whole, |_, _| Climb::default(), |_, _| None)
 }
 
+/// Running sums that wrap are looked at one by one, the first so many.
+const MOST_WALKED: u64 = 1 << 20;
+
+/// Of running sums that wrap. Beyond [`MOST_WALKED`] numbers, the others are taken to be like these.
+fn wrapping(steps: &Stream, n: u64) -> Summary {
+    let mut sum = 0i64;
+    let numbers = steps.iter().take(n.min(MOST_WALKED) as usize).map(|step| {
+        sum = sum.wrapping_add(step);
+        Summary::of(sum)
+    });
+    let seen = numbers.fold(Summary::default(), Summary::then);
+    if seen.len == 0 || seen.len == n {
+        return seen;
+    }
+    let each = seen.sum / i128::from(seen.len);
+    let rest = each.saturating_mul((n - seen.len).into());
+    Summary { len: n, sum: seen.sum.saturating_add(rest), ..seen }
+}
+
 /// The numbers of a block, one after the other.
 #[derive(Debug, Clone)]
 pub(super) enum Play<'a> {
-    Packed { numbers: Vec<i64>, at: usize },
+    Packed { runs: Vec<(i64, u64)>, at: usize, done: u64 },
     Running { count: u64, start: Box<Iter<'a>>, steps: Box<Iter<'a>>, sum: i64, left: u64 },
     Rows { count: u64, start: Box<rows::Walk<'a>>, walk: Box<rows::Walk<'a>>, left: u64 },
 }
@@ -174,8 +195,8 @@ impl<'a> Play<'a> {
     pub fn new(block: &'a Block, endless: bool, own: &Inside) -> Option<Play<'a>> {
         match block {
             Block::Packed { .. } => {
-                let numbers = block.unpack();
-                (!numbers.is_empty()).then_some(Play::Packed { numbers, at: 0 })
+                let runs = block.unpack();
+                (!runs.is_empty()).then_some(Play::Packed { runs, at: 0, done: 0 })
             }
             Block::Running { count, steps } => {
                 let own = if let Inside::Running(own) = own { Some(own.clone()) } else { None };
@@ -203,7 +224,7 @@ impl<'a> Play<'a> {
     /// From the beginning.
     pub fn again(&mut self) {
         match self {
-            Play::Packed { at, .. } => *at = 0,
+            Play::Packed { at, done, .. } => (*at, *done) = (0, 0),
             Play::Running { count, start, steps, sum, left } => {
                 (*sum, *left) = (0, *count);
                 steps.clone_from(start);
@@ -218,7 +239,14 @@ impl<'a> Play<'a> {
     /// Passes over `n` numbers, none of which has been taken.
     pub fn pass(&mut self, n: u64) {
         match self {
-            Play::Packed { at, .. } => *at = usize::try_from(n).unwrap_or(usize::MAX),
+            Play::Packed { runs, at, done } => {
+                let mut left = n;
+                while let Some(&(_, count)) = runs.get(*at).filter(|run| run.1 <= left) {
+                    left -= count;
+                    *at += 1;
+                }
+                *done = left;
+            }
             Play::Running { start, steps, sum, left, .. } => {
                 // Sums wrap, so that of the steps is enough.
                 (*sum, *left) = (start.total(n), left.saturating_sub(n));
@@ -234,15 +262,17 @@ impl<'a> Play<'a> {
     #[inline]
     pub fn next(&mut self) -> Option<i64> {
         match self {
-            Play::Packed { numbers, at } => {
-                let value = numbers.get(*at).copied();
-                *at += 1;
-                value
+            Play::Packed { runs, at, done } => {
+                let &(value, count) = runs.get(*at)?;
+                *done += 1;
+                if *done >= count {
+                    (*at, *done) = (*at + 1, 0);
+                }
+                Some(value)
             }
             Play::Running { steps, sum, left, .. } => {
                 *left = left.checked_sub(1)?;
-                // What was recorded never leaves i64; beyond it a sum stays at the end.
-                *sum = sum.saturating_add(steps.next()?);
+                *sum = sum.wrapping_add(steps.next()?);
                 Some(*sum)
             }
             Play::Rows { walk, left, .. } => {

@@ -1,18 +1,20 @@
 //! Folding a sequence of numbers by shape as it comes.
 //!
-//! Three levels, each handing on only what surprises it: the *cycle* compares numbers with the round that is expected,
+//! Three levels, each handing on only what surprises it: the *round* compares numbers with those that are expected,
 //! the *run* joins numbers into constants and strides, and the *shape* folds the resulting terms into a grammar.
 
-use super::finish::{Stretch, begins_with, close, open_item};
+use super::finish::{Stretch, begins_with, close, open_item, stretches};
+use super::row::{LONG, Row};
 use super::{Block, MIN_STRIDE, Stream, Term};
 use crate::grammar::{self, Runs};
+use crate::round::Round;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Longest cycle that is kept expanded for comparison, in numbers.
-const LONGEST_CYCLE: u64 = 1 << 13;
+/// Longest round that is kept expanded for comparison, in numbers.
+const LONGEST_ROUND: u64 = 1 << 13;
 
-/// So many numbers may be watched for whether folding helps.
+/// Numbers of this weight may be watched for whether folding helps.
 pub(super) const WINDOW: usize = 1 << 12;
 /// From so many on it is asked.
 const FIRST_LOOK: usize = 1 << 9;
@@ -24,19 +26,14 @@ pub(super) const ITEM: usize = 12;
 #[repr(C)]
 pub(super) struct Core {
     run: Run,
-    /// One round of what the shape expects, as numbers; empty while nothing is expected. Only then is there a run.
-    cycle: Vec<i64>,
-    /// How far into the round we are.
-    at: usize,
-    /// Rounds seen that the shape does not know of.
-    laps: u64,
+    /// One round of what the shape expects, as numbers, and how much of it was seen that the shape does not know of.
+    /// Only while nothing is expected is there a run.
+    round: Round<i64>,
     pub terms: Vec<Term>,
     pub blocks: Vec<Block>,
     ids: HashMap<Term, u32, BuildHasherDefault<Mix>>,
     block_ids: HashMap<u64, u32, BuildHasherDefault<Mix>>,
     shape: grammar::Folder,
-    /// What expanding cycles may cost: earned by pushes, so that it stays linear in them.
-    credit: u64,
     /// Whether strides are left alone.
     flat: bool,
     window: Window,
@@ -45,13 +42,13 @@ pub(super) struct Core {
 /// The last numbers that went to the shape, and what they cost there. It begins anew behind long regular stretches.
 #[derive(Debug, Clone, Default)]
 struct Window {
-    numbers: Vec<i64>,
+    numbers: Row,
     /// Size of the shape and number of terms at its beginning.
     items: usize,
     terms: usize,
     /// Whether something was before it.
     late: bool,
-    /// The size it had when last looked at, and that of the shape.
+    /// The weight it had when last looked at, and the size of the shape.
     looked: usize,
     items_then: usize,
 }
@@ -74,7 +71,7 @@ pub(super) struct Run {
     pub step: i64,
     pub count: u64,
     next: i64,
-    /// Whether `next` continues the run: there are two numbers or more, and it is within `i64`.
+    /// Whether `next` continues the run: there are two numbers or more.
     live: bool,
 }
 
@@ -87,16 +84,30 @@ impl Core {
     /// Says whether it is time to [`look`](Core::look).
     #[inline]
     pub fn push(&mut self, value: i64) -> bool {
-        if self.cycle.get(self.at) == Some(&value) {
-            self.at += 1;
-            if self.at == self.cycle.len() {
-                self.at = 0;
-                self.laps += 1;
-            }
-        } else if !self.run.extend(value) {
-            return self.push_unexpected(value);
+        if self.round.step(value) || self.run.extend(value) {
+            return false;
         }
-        false
+        self.push_unexpected(value)
+    }
+
+    /// The same number several times, at once as far as they only count. Says how many were taken, and whether it is time
+    /// to look before the next.
+    pub fn push_n(&mut self, value: i64, count: u64) -> (u64, bool) {
+        let mut left = count;
+        while left > 0 {
+            left -= self.round.step_n(value, left);
+            if left > 0 && self.run.repeats(value) {
+                self.run.count += left;
+                left = 0;
+            }
+            if left > 0 {
+                left -= 1;
+                if self.push(value) {
+                    return (count - left, true);
+                }
+            }
+        }
+        (count, false)
     }
 
     /// A block in place of its numbers.
@@ -118,7 +129,7 @@ impl Core {
     /// How the window folds; `None` if it is too early to say.
     pub fn look(&mut self) -> Option<Look> {
         let items = self.shape.size();
-        let (seen, before) = (self.window.numbers.len(), self.window.looked);
+        let (seen, before) = (self.window.numbers.weight(), self.window.looked);
         // Half of the growth must be in what came since the last look.
         let growing = (items - self.window.items_then.min(items)) * 8 > seen - before;
         (self.window.looked, self.window.items_then) = (seen, items);
@@ -162,29 +173,12 @@ impl Core {
         Some(stretches)
     }
 
-    /// The same value several times.
-    pub fn push_n(&mut self, value: i64, mut count: u64) {
-        while count > 0 {
-            if self.repeats(value) {
-                self.run.count += count;
-                return;
-            }
-            self.push(value);
-            count -= 1;
-        }
-    }
-
-    /// Whether a run of this number is under way, so that more of it are only counted.
-    pub fn repeats(&self, value: i64) -> bool {
-        self.run.live && self.run.step == 0 && self.run.next == value
-    }
-
     /// Bytes held beyond the struct itself.
     pub fn memory(&self) -> usize {
         let blocks: usize = self.blocks.iter().map(Block::memory).sum();
         let ids = self.ids.capacity() * (size_of::<(Term, u32)>() + 1) + self.block_ids.capacity() * 17;
-        let numbers = self.cycle.capacity() + self.window.numbers.capacity();
-        self.terms.capacity() * size_of::<Term>() + blocks + ids + numbers * 8 + self.shape.memory()
+        let numbers = self.round.memory() + self.window.numbers.memory();
+        self.terms.capacity() * size_of::<Term>() + blocks + ids + numbers + self.shape.memory()
     }
 
     /// Size of the shape.
@@ -193,37 +187,36 @@ impl Core {
     }
 
     /// The numbers of the window.
-    pub fn recent(&self) -> &[i64] {
+    pub fn recent(&self) -> &Row {
         &self.window.numbers
     }
 
     /// All numbers, if they are in the window.
-    pub fn all(&self) -> Option<Vec<i64>> {
-        if self.window.late {
-            return None;
-        }
+    pub fn all(&self) -> Option<Row> {
         let Run { start, step, count, .. } = self.run;
-        let (told, laps) = (self.cycle.len(), self.laps as usize);
-        if count > WINDOW as u64 || self.laps > WINDOW as u64 || told.saturating_mul(laps) > WINDOW {
+        if self.window.late || step != 0 && count > WINDOW as u64 {
             return None;
         }
+        let counted = self.round.counted(WINDOW)?;
         let mut all = self.window.numbers.clone();
-        (0..laps).for_each(|_| all.extend(&self.cycle));
-        all.extend(&self.cycle[..self.at]);
-        all.extend((0..count as i64).map(|i| start.wrapping_add(step.wrapping_mul(i))));
+        counted.for_each(|(value, count)| all.push_n(value, count));
+        match step {
+            0 => all.push_n(start, count),
+            _ => self.run.numbers().for_each(|value| all.push(value)),
+        }
         Some(all)
     }
 
     /// Whether a round is expected.
-    pub fn in_cycle(&self) -> bool {
-        !self.cycle.is_empty() || !self.shape.rest_of_cycle().is_empty()
+    pub fn in_round(&self) -> bool {
+        !self.round.is_empty() || !self.shape.round().is_empty()
     }
 
     /// No numbers are to be expected for a while.
     pub fn rest(&mut self) {
         self.begin_window();
-        self.window.numbers = Vec::new();
-        self.cycle.shrink_to(0);
+        self.window.numbers = Row::default();
+        self.round.shrink();
     }
 
     pub fn begin_window(&mut self) {
@@ -249,13 +242,13 @@ impl Core {
         }
         let blocks = || self.blocks.clone();
         // In the middle of a round: the item that repeats is last, and how often does not matter.
-        let (rest, terms) = (self.shape.rest_of_cycle(), &self.terms);
+        let (expected, terms) = (self.shape.round(), &self.terms);
         let run = (self.run.count > 0).then_some((self.run.start, self.run.step, self.run.count));
-        let in_cycle = !self.cycle.is_empty()
-            || !rest.is_empty()
-                && rest.iter().all(|&t| !matches!(terms[t as usize], Term::Block(_)))
-                && begins_with(rest.iter().map(|&t| terms[t as usize].run(1)), run.into_iter());
-        if in_cycle {
+        let in_round = !self.round.is_empty()
+            || !expected.is_empty()
+                && expected.rest().all(|(t, _)| !matches!(terms[t as usize], Term::Block(_)))
+                && begins_with(stretches(terms, expected.rest()), run.into_iter());
+        if in_round {
             return close(self.shape.core_grammar(), terms.clone(), blocks(), true);
         }
         // The numbers held back may continue what is there; if not, they are terms of their own.
@@ -277,32 +270,38 @@ impl Core {
 
     #[inline(never)]
     fn push_unexpected(&mut self, value: i64) -> bool {
-        self.credit = self.credit.saturating_add(2);
+        #[cfg(test)]
+        crate::testing::step();
+        self.round.surprise();
         self.tell_shape();
         if self.take(value) {
             self.expect();
         }
-        let seen = self.window.numbers.len();
+        let seen = self.window.numbers.weight();
         seen >= FIRST_LOOK && seen >= 2 * self.window.looked
     }
 
     /// Ends the expectation: what was only counted goes into the shape.
     fn tell_shape(&mut self) {
-        if self.cycle.is_empty() {
-            return;
+        let Some(seen) = self.round.end() else { return };
+        self.shape.add_laps(seen.laps);
+        if seen.laps > 0 {
+            self.watch(seen.laps, seen.whole().iter().copied());
         }
-        let matched = self.laps.saturating_mul(self.cycle.len() as u64).saturating_add(self.at as u64);
-        self.credit = self.credit.saturating_add(matched);
-        self.shape.add_laps(self.laps);
-        let mut cycle = std::mem::take(&mut self.cycle);
-        self.watch(cycle.len() as u64 * self.laps.min(1), self.laps, |out| out.extend(&cycle));
-        for &value in &cycle[..self.at] {
+        seen.part().for_each(|(value, count)| self.take_n(value, count));
+        self.round.reuse(seen);
+    }
+
+    /// As [`take`](Core::take), of several equal numbers.
+    fn take_n(&mut self, value: i64, mut count: u64) {
+        while count > 0 {
+            if self.run.repeats(value) {
+                self.run.count += count;
+                return;
+            }
             self.take(value);
+            count -= 1;
         }
-        cycle.clear();
-        self.cycle = cycle;
-        self.at = 0;
-        self.laps = 0;
     }
 
     /// Adds to the run or, if the number does not fit, begins a new one. Says whether terms went to the shape.
@@ -336,18 +335,14 @@ impl Core {
     /// The second number of a run. Says whether the first had to go.
     fn pair(&mut self, value: i64) -> bool {
         let start = self.run.start;
-        match value.checked_sub(start) {
-            Some(step) if step == 0 || !self.flat => {
-                let (next, beyond) = value.overflowing_add(step);
-                self.run = Run { start, step, count: 2, next, live: !beyond };
-                false
-            }
-            _ => {
-                self.emit(Term::Value(start), 1);
-                self.run = Run::new(value);
-                true
-            }
+        let step = value.wrapping_sub(start);
+        if step == 0 || !self.flat {
+            self.run = Run { start, step, count: 2, next: value.wrapping_add(step), live: true };
+            return false;
         }
+        self.emit(Term::Value(start), 1);
+        self.run = Run::new(value);
+        true
     }
 
     /// The run goes to the shape as it is.
@@ -363,20 +358,28 @@ impl Core {
         }
     }
 
-    /// Notes that `count` times what `write` writes, which is that long, went to the shape.
-    fn watch(&mut self, length: u64, count: u64, write: impl Fn(&mut Vec<i64>)) {
-        if length.saturating_mul(count) >= WINDOW as u64 {
+    /// Notes that these runs went to the shape, `times` times.
+    fn watch(&mut self, times: u64, runs: impl Iterator<Item = (i64, u64)> + Clone) {
+        let each = runs.clone().fold(0u64, |sum, run| sum.saturating_add(run.1.min(LONG)));
+        let weight = each.saturating_mul(times);
+        if weight >= WINDOW as u64 {
             self.begin_window();
             return;
         }
-        if self.window.numbers.len() + (length * count) as usize > 2 * WINDOW {
+        if self.window.numbers.weight() + weight as usize > 2 * WINDOW {
             self.begin_window();
         }
-        (0..count).for_each(|_| write(&mut self.window.numbers));
+        let numbers = &mut self.window.numbers;
+        (0..times).for_each(|_| runs.clone().for_each(|(value, count)| numbers.push_n(value, count)));
     }
 
     fn emit(&mut self, term: Term, count: u64) {
-        self.watch(term.len(), count, |out| out.extend((0..term.len()).map(|i| term.at(i))));
+        match term {
+            Term::Value(value) => self.watch(1, [(value, count)].into_iter()),
+            // What is too long to be watched need not be walked through.
+            Term::Stride { count, .. } if count >= WINDOW as u64 => self.begin_window(),
+            _ => self.watch(count, (0..term.len()).map(|i| (term.at(i), 1))),
+        }
         let id = *self.ids.entry(term).or_insert_with(|| {
             self.terms.push(term);
             self.terms.len() as u32 - 1
@@ -386,32 +389,32 @@ impl Core {
 
     /// Expects another round if the shape does and the numbers held back are its beginning.
     fn expect(&mut self) {
-        let Some(round) = self.shape.next_cycle() else { return };
-        let limit = LONGEST_CYCLE.min(self.credit);
+        let Some(terms) = self.shape.round().whole() else { return };
         let mut length = 0u64;
-        for &t in round {
+        for &(t, count) in terms {
             let term = self.terms[t as usize];
-            length = length.saturating_add(term.len());
-            if length > limit || matches!(term, Term::Block(_)) {
+            length = length.saturating_add(term.len().saturating_mul(count));
+            if length > LONGEST_ROUND || matches!(term, Term::Block(_)) {
                 return;
             }
         }
-        let Run { start, step, count, .. } = self.run;
         // A whole round may be held back: two numbers in turn are never less than that.
-        if count > length {
+        if self.run.count > length || !self.round.afford(length, LONGEST_ROUND) {
             return;
         }
-        self.credit -= length;
-        for &t in round {
-            let term = self.terms[t as usize];
-            self.cycle.extend((0..term.len()).map(|i| term.at(i)));
+        for &(t, count) in terms {
+            match self.terms[t as usize] {
+                Term::Value(value) => self.round.fill(value, count),
+                term => (0..count).for_each(|_| (0..term.len()).for_each(|i| self.round.fill(term.at(i), 1))),
+            }
         }
-        let held = (0..count as i64).map(|i| start.wrapping_add(step.wrapping_mul(i)));
-        if held.eq(self.cycle[..count as usize].iter().copied()) {
-            (self.at, self.laps) = if count == length { (0, 1) } else { (count as usize, 0) };
-            self.run = Run::default();
-        } else {
-            self.cycle.clear();
+        let held = match self.run.step {
+            0 => self.round.step_n(self.run.start, self.run.count) == self.run.count,
+            _ => self.run.numbers().all(|value| self.round.step(value)),
+        };
+        match held {
+            true => self.run = Run::default(),
+            false => self.round.give_up(),
         }
     }
 }
@@ -421,14 +424,23 @@ impl Run {
         Run { start, count: 1, ..Run::default() }
     }
 
+    /// Whether this number is being repeated, so that more of it are only counted.
+    fn repeats(&self, value: i64) -> bool {
+        self.live && self.step == 0 && self.next == value
+    }
+
+    fn numbers(&self) -> impl Iterator<Item = i64> + use<> {
+        let Run { start, step, count, .. } = *self;
+        (0..count).map(move |i| start.wrapping_add(step.wrapping_mul(i as i64)))
+    }
+
     #[inline]
     fn extend(&mut self, value: i64) -> bool {
         if !self.live || value != self.next {
             return false;
         }
         self.count += 1;
-        let (next, beyond) = self.next.overflowing_add(self.step);
-        (self.next, self.live) = (next, !beyond);
+        self.next = self.next.wrapping_add(self.step);
         true
     }
 }

@@ -54,8 +54,11 @@ fn advance(stretch: &mut Stretch, by: u64) {
     stretch.2 -= by;
 }
 
-/// The stretches of an expansion.
-fn stretches<'a>(terms: &'a [Term], runs: Runs<'a>) -> impl Iterator<Item = Stretch> + 'a {
+/// The stretches of terms, each with how often it comes.
+pub(super) fn stretches<'a>(
+    terms: &'a [Term],
+    runs: impl Iterator<Item = (u32, u64)> + 'a,
+) -> impl Iterator<Item = Stretch> + 'a {
     runs.flat_map(|(t, count)| {
         let term = &terms[t as usize];
         let repeats = if matches!(term, Term::Value(_)) { 1 } else { count };
@@ -113,12 +116,8 @@ pub(super) fn close(mut shape: Grammar, mut terms: Vec<Term>, blocks: Vec<Block>
             Symbol::Terminal(same.map_or(known, |same| same as u32))
         };
         let mut symbol = number(MIN_STRIDE);
-        if before == Some(symbol) && (Term::Stride { start, step, count: MIN_STRIDE + 1 }).is_sound() {
+        if before == Some(symbol) {
             symbol = number(MIN_STRIDE + 1);
-        } else if before == Some(symbol) {
-            // At the end of 64 bits no number can have followed, so it may as well start again.
-            rules.push(vec![Item { symbol, count: 1 }]);
-            symbol = Symbol::Rule(rules.len() as u32 - 1);
         }
         if let Some(last) = rules[0].last_mut() {
             last.symbol = symbol;

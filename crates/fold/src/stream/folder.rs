@@ -7,18 +7,21 @@
 
 use super::core::{Core, WINDOW};
 use super::finish::Stretch;
+use super::row::{LONG, Row};
 use super::rows::{LEVELS, Open};
 use super::{Block, Stream};
 use crate::entropy;
 
-/// Fewer numbers than this are not packed.
+/// Numbers of less weight than this are not packed.
 const FEWEST_PACKED: usize = 256;
 /// So many constants and strides are looked at again at the end.
 const MOST_STRETCHES: usize = 1 << 16;
 /// The size of what has no shape.
 const MUCH: usize = 1 << 24;
-/// Shortest block.
+/// Weight of the shortest block.
 const SHORTEST: usize = 1 << 10;
+/// Most numbers in a block, however little they weigh.
+const MOST_NUMBERS: u64 = 1 << 31;
 
 /// Builds a [`Stream`] number by number.
 ///
@@ -39,7 +42,7 @@ enum Mode {
     #[default]
     Shape,
     /// Numbers are collected for the next block, which will follow what is in the core.
-    Packed(Vec<i64>),
+    Packed(Row),
     Running(Box<Running>),
     Rows(Box<Open>),
 }
@@ -83,33 +86,59 @@ impl Folder {
         }
     }
 
-    /// The same number several times over.
+    /// The same number several times over, in constant time on average: what runs cost goes by their weight.
     pub fn push_n(&mut self, value: i64, mut count: u64) {
-        // One by one until it is a run that only counts: the window may fill up, a block turn out to be regular.
+        self.len = self.len.saturating_add(count);
         while count > 0 {
-            let run = match &mut self.mode {
-                Mode::Shape => Some((&mut self.core, value)),
-                Mode::Running(running) if running.last == value => {
-                    running.count += if running.steps.repeats(0) { count } else { 0 };
-                    Some((&mut running.steps, 0))
-                }
-                _ => None,
-            };
-            if let Some((core, number)) = run.filter(|(core, number)| core.repeats(*number)) {
-                core.push_n(number, count);
-                self.len += count;
-                return;
-            }
-            self.push(value);
-            count -= 1;
+            count -= self.push_some(value, count);
         }
+    }
+
+    /// As many of so many equal numbers as can be taken before something is to be looked at.
+    fn push_some(&mut self, value: i64, count: u64) -> u64 {
+        match &mut self.mode {
+            Mode::Shape => {
+                let (taken, look) = self.core.push_n(value, count);
+                if look {
+                    self.look();
+                }
+                taken
+            }
+            Mode::Packed(open) => {
+                let taken = open.until(value, count, WINDOW).min(MOST_NUMBERS - open.len());
+                open.push_n(value, taken);
+                if open.weight() >= WINDOW || open.len() >= MOST_NUMBERS {
+                    self.cut();
+                }
+                taken
+            }
+            Mode::Running(running) => {
+                let (taken, look) = running.push_n(value, count);
+                if look {
+                    self.look_running();
+                }
+                taken
+            }
+            Mode::Rows(rows) => {
+                let taken = rows.push_n(value, count);
+                if rows.is_due() && !rows.is_small() {
+                    self.end_rows();
+                }
+                taken
+            }
+        }
+    }
+
+    /// Forgets all that was pushed.
+    pub fn restart(&mut self) {
+        *self = Folder::in_rows(self.level);
     }
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
         let open = match &self.mode {
             Mode::Shape => 0,
-            Mode::Packed(open) => open.capacity() * 8,
+            Mode::Packed(open) => open.memory(),
             Mode::Running(running) => size_of::<Running>() + running.steps.memory(),
             Mode::Rows(rows) => rows.memory(),
         };
@@ -125,8 +154,8 @@ impl Folder {
         };
         match &self.mode {
             Mode::Shape => self.in_hindsight().unwrap_or_else(|| self.core.finish()),
-            Mode::Packed(open) if open.is_empty() => self.core.finish(),
-            Mode::Packed(open) => with(Some(Block::pack(open))),
+            Mode::Packed(open) if open.len() == 0 => self.core.finish(),
+            Mode::Packed(open) => with(Some(Block::pack(open.runs()))),
             Mode::Running(running) => match self.rows_of(running) {
                 Some(rows) => rows,
                 None => with(Some(running.block(0))),
@@ -159,10 +188,10 @@ impl Folder {
 
     /// A better way to say it, now that all is known and it is not much.
     fn in_hindsight(&self) -> Option<Stream> {
-        if self.core.items() < 8 || self.core.in_cycle() {
+        if self.core.items() < 8 || self.core.in_round() {
             return None;
         }
-        let mut other = Folder { level: self.level, ..Folder::new() };
+        let mut other = Folder::in_rows(self.level);
         let Some(all) = self.core.all() else {
             let stretches = self.core.stretches(MOST_STRETCHES)?;
             let rows = || Open::of_stretches(&stretches, self.level).filter(|rows| self.is_worse_than(rows));
@@ -177,10 +206,10 @@ impl Folder {
         let cost = self.core.cost();
         if let Some(running) = Running::of(&all).filter(|running| running.steps.cost() * 2 < cost) {
             other.mode = Mode::Running(Box::new(running));
-        } else if let Some(rows) = Open::of(&all, self.level).filter(|rows| self.is_worse_than(rows)) {
+        } else if let Some(rows) = Open::of(all.runs(), self.level).filter(|rows| self.is_worse_than(rows)) {
             other.mode = Mode::Rows(Box::new(rows));
-        } else if all.len() >= FEWEST_PACKED
-            && self.core.items() * 8 > all.len()
+        } else if all.weight() >= FEWEST_PACKED
+            && self.core.items() * 8 > all.weight()
             && packed_cost(&all) * 10 < cost * 9
         {
             other.pack(all);
@@ -194,43 +223,25 @@ impl Folder {
         rows.size() * 2 < self.core.items() + 2 * self.core.terms.len()
     }
 
-    #[inline(never)]
-    fn push_shapeless(&mut self, value: i64) {
-        match &mut self.mode {
-            Mode::Shape => {
-                if self.core.push(value) {
-                    self.look();
-                }
-            }
-            Mode::Packed(open) => {
-                open.push(value);
-                if open.len() >= WINDOW {
-                    self.cut();
-                }
-            }
-            Mode::Running(running) => match running.push(value) {
-                Some(false) => {}
-                Some(true) => self.look_running(),
-                None => {
-                    self.end_running();
-                    self.push_shapeless(value);
-                }
-            },
-            Mode::Rows(rows) => {
-                rows.push(value);
-                if rows.is_due() && !rows.is_small() {
-                    self.end_rows();
-                }
-            }
-        }
-    }
-
     /// What was rows is a block, and what follows something else.
     #[cold]
     fn end_rows(&mut self) {
         let Mode::Rows(rows) = std::mem::take(&mut self.mode) else { return };
         self.core.push_block(rows.block(rows.count));
-        self.pack(Vec::new());
+        self.pack(Row::default());
+    }
+
+    #[inline(never)]
+    fn push_shapeless(&mut self, value: i64) {
+        self.push_some(value, 1);
+    }
+
+    fn push_row(&mut self, row: &Row) {
+        for &(value, mut count) in row.runs() {
+            while count > 0 {
+                count -= self.push_some(value, count);
+            }
+        }
     }
 
     /// The window is full: is there a better way?
@@ -238,10 +249,10 @@ impl Folder {
     fn look(&mut self) {
         if let Some(look) = self.core.look().filter(|look| look.growing || look.changing) {
             let all = self.core.all();
-            let numbers = all.as_deref().unwrap_or(self.core.recent());
+            let numbers = all.as_ref().unwrap_or(self.core.recent());
             let running = Running::of(numbers).filter(|running| running.steps.cost() * 2 < look.cost);
             let most = running.as_ref().map_or(look.cost, |running| running.steps.cost());
-            if let Some(rows) = Open::of(numbers, self.level).filter(|rows| rows.is_worth(most)) {
+            if let Some(rows) = Open::of(numbers.runs(), self.level).filter(|rows| rows.is_worth(most)) {
                 if all.is_some() {
                     self.core = Core::default();
                     self.mode = Mode::Rows(Box::new(rows));
@@ -270,13 +281,13 @@ impl Folder {
                     }
                     None => {
                         self.core.rest();
-                        self.pack(Vec::new());
+                        self.pack(Row::default());
                     }
                 }
                 return;
             }
         }
-        if self.core.recent().len() >= WINDOW {
+        if self.core.recent().weight() >= WINDOW {
             self.core.begin_window();
         }
     }
@@ -290,7 +301,7 @@ impl Folder {
             self.end_running();
             return;
         }
-        if running.steps.recent().len() >= WINDOW {
+        if running.steps.recent().weight() >= WINDOW {
             running.steps.begin_window();
         }
     }
@@ -300,81 +311,107 @@ impl Folder {
         let Mode::Running(running) = std::mem::take(&mut self.mode) else { return };
         match running.steps.all().filter(|_| running.steps.items() > 64) {
             Some(steps) => {
-                let sums = steps.iter().scan(0i64, |sum, step| {
-                    *sum = sum.wrapping_add(*step);
-                    Some(*sum)
-                });
-                self.pack(sums.collect());
+                let (mut sums, mut sum) = (Row::default(), 0i64);
+                for &(step, count) in steps.runs() {
+                    if step == 0 {
+                        sums.push_n(sum, count);
+                        continue;
+                    }
+                    for _ in 0..count {
+                        sum = sum.wrapping_add(step);
+                        sums.push(sum);
+                    }
+                }
+                self.pack(sums);
             }
             None => {
                 if running.count > 0 {
                     self.core.push_block(running.block(running.count));
                 }
-                self.pack(Vec::new());
+                self.pack(Row::default());
             }
         }
     }
 
-    fn pack(&mut self, numbers: Vec<i64>) {
-        self.mode = Mode::Packed(Vec::new());
-        numbers.into_iter().for_each(|value| self.push_shapeless(value));
+    fn pack(&mut self, numbers: Row) {
+        self.mode = Mode::Packed(Row::default());
+        self.push_row(&numbers);
     }
 
     /// Enough numbers for a block. If there is a shape in them after all, they go back where shapes are seen.
     fn cut(&mut self) {
         let Mode::Packed(open) = &mut self.mode else { return };
-        let end = boundary(open);
-        let block = Block::pack(&open[..end]);
+        let front = open.take_front(boundary(open));
+        let block = Block::pack(front.runs());
         if let Block::Packed { bytes, .. } = &block
-            && bytes.len() * 8 < end / 16 + 512
+            && bytes.len() * 8 < front.weight() / 16 + 512
         {
-            let again = if folds(&open[..end]) {
+            let again = if folds(&front) {
                 Some(Mode::Shape)
             } else {
-                Running::of(&open[..end]).map(|_| Mode::Running(Box::new(Running::after_something())))
+                Running::of(&front).map(|_| Mode::Running(Box::new(Running::after_something())))
             };
             if let Some(mode) = again {
-                let numbers = std::mem::take(open);
+                let behind = std::mem::take(open);
                 self.mode = mode;
                 self.core.begin_window();
-                numbers.into_iter().for_each(|value| self.push_shapeless(value));
+                self.push_row(&front);
+                self.push_row(&behind);
                 return;
             }
         }
-        open.drain(..end);
         self.core.push_block(block);
     }
 }
 
 /// Bits the numbers take as blocks.
-fn packed_cost(numbers: &[i64]) -> usize {
-    numbers.chunks(WINDOW).map(|block| 8 * entropy::encode(block).len() + 64).sum()
+fn packed_cost(numbers: &Row) -> usize {
+    let (mut bits, mut piece) = (0, Row::default());
+    let cost = |piece: &Row| 8 * entropy::encode(piece.runs()).len() + 64;
+    for &(value, count) in numbers.runs() {
+        if piece.weight() + count.min(LONG) as usize > WINDOW {
+            bits += cost(&piece);
+            piece.clear();
+        }
+        piece.push_n(value, count);
+    }
+    bits + cost(&piece)
 }
 
-/// How large the folded form of that many numbers may be to be called regular.
-fn small(count: usize) -> usize {
-    24 + count / 64
+/// How large the folded form of numbers of that weight may be to be called regular.
+fn small(weight: usize) -> usize {
+    24 + weight / 64
 }
 
-fn folds(numbers: &[i64]) -> bool {
+fn folds(numbers: &Row) -> bool {
     let mut core = Core::default();
-    numbers.iter().all(|&value| {
-        core.push(value);
-        core.items() <= small(numbers.len())
+    numbers.runs().iter().all(|&(value, mut count)| {
+        while count > 0 {
+            count -= core.push_n(value, count).0;
+        }
+        core.items() <= small(numbers.weight())
     })
 }
 
 /// Where a block ends: behind the 16 numbers whose hash is least, so that the same numbers, whenever they come again,
-/// are cut into the same blocks. The last of several; so what is regular is cut into long blocks.
-fn boundary(numbers: &[i64]) -> usize {
-    let (mut hash, mut least, mut end) = (0u64, u64::MAX, numbers.len());
-    for (i, &value) in numbers.iter().enumerate().skip(SHORTEST - 16) {
+/// are cut into the same blocks. The last of several; so what is regular is cut into long blocks. Returns how many numbers
+/// are before the end.
+fn boundary(row: &Row) -> u64 {
+    let (mut hash, mut least, mut end) = (0u64, u64::MAX, row.len());
+    let (mut seen, mut weight) = (0, 0);
+    for &(value, count) in row.runs() {
         let mixed = (value as u64 ^ 0x9e37_79b9_7f4a_7c15).wrapping_mul(0xd6e8_feb8_6659_fd93);
-        // After sixteen shifts by four a number has left the hash.
-        hash = (hash << 4).wrapping_add(mixed ^ mixed >> 32);
-        if i >= SHORTEST && hash <= least {
-            (least, end) = (hash, i + 1);
+        // After sixteen shifts by four a number has left the hash, so that more of one number change nothing.
+        for i in 1..=count.min(17) {
+            let place = if i == 17 { count } else { i };
+            if weight + place.min(LONG) as usize > SHORTEST - 16 {
+                hash = (hash << 4).wrapping_add(mixed ^ mixed >> 32);
+            }
+            if weight + place.min(LONG) as usize > SHORTEST && hash <= least {
+                (least, end) = (hash, seen + place);
+            }
         }
+        (seen, weight) = (seen + count, weight + count.min(LONG) as usize);
     }
     end
 }
@@ -387,11 +424,13 @@ impl Default for Running {
 
 impl Running {
     /// Of numbers whose steps have a shape.
-    fn of(numbers: &[i64]) -> Option<Running> {
+    fn of(numbers: &Row) -> Option<Running> {
         let mut running = Running::default();
-        for &value in numbers {
-            running.push(value)?;
-            if running.steps.items() > small(numbers.len()) {
+        for &(value, mut count) in numbers.runs() {
+            while count > 0 {
+                count -= running.push_n(value, count).0;
+            }
+            if running.steps.items() > small(numbers.weight()) {
                 return None;
             }
         }
@@ -401,9 +440,8 @@ impl Running {
     fn of_stretches(stretches: &[Stretch]) -> Option<Running> {
         let mut running = Running::default();
         for &(start, step, count) in stretches {
-            running.push(start)?;
-            running.steps.push_n(step, count - 1);
-            running.count += count - 1;
+            running.push_n(start, 1);
+            running.steps_n(step, count - 1);
             running.last = start.wrapping_add(step.wrapping_mul(count as i64 - 1));
             if running.steps.items() > small(stretches.len()) {
                 return None;
@@ -420,12 +458,24 @@ impl Running {
         running
     }
 
-    /// Says whether it is time to look; `None` if the step is beyond 64 bits, and then nothing has happened.
+    /// As many of so many equal numbers as can be taken before it is time to look, and whether it is.
     #[inline]
-    fn push(&mut self, value: i64) -> Option<bool> {
-        let step = value.checked_sub(self.last)?;
-        (self.last, self.count) = (value, self.count + 1);
-        Some(self.steps.push(step))
+    fn push_n(&mut self, value: i64, count: u64) -> (u64, bool) {
+        let step = value.wrapping_sub(self.last);
+        let (taken, look) = match step {
+            0 => self.steps.push_n(0, count),
+            _ => (1, self.steps.push(step)),
+        };
+        (self.last, self.count) = (value, self.count + taken);
+        (taken, look)
+    }
+
+    /// The same step several times, without looking.
+    fn steps_n(&mut self, step: i64, mut count: u64) {
+        self.count += count;
+        while count > 0 {
+            count -= self.steps.push_n(step, count).0;
+        }
     }
 
     fn block(&self, count: u64) -> Block {

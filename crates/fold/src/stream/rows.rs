@@ -83,14 +83,38 @@ impl Open {
         Open::of_steps(steps.filter(|run| run.1 > 0), 2 * stretches.len(), level)
     }
 
-    pub fn of(numbers: &[i64], level: usize) -> Option<Open> {
+    /// Of numbers, each so often.
+    pub fn of(runs: &[(i64, u64)], level: usize) -> Option<Open> {
         let mut last = 0i64;
-        let steps = numbers.iter().map(move |&value| {
+        let steps = runs.iter().flat_map(move |&(value, count)| {
             let step = value.wrapping_sub(last);
             last = value;
-            (step, 1)
+            [(step, 1), (0, count - 1)]
         });
-        Open::of_steps(steps, numbers.len(), level)
+        Open::of_steps(steps.filter(|run| run.1 > 0), 2 * runs.len(), level)
+    }
+
+    /// As many of so many equal numbers as can be taken before it is time to see whether it still helps.
+    pub fn push_n(&mut self, value: i64, count: u64) -> u64 {
+        self.push(value);
+        let rest = count - 1;
+        if rest == 0 || self.is_due() {
+            return 1;
+        }
+        if self.step == 0 {
+            (self.run, self.count) = (self.run.saturating_add(rest), self.count.saturating_add(rest));
+            return count;
+        }
+        // Each is a row of its own; but not beyond the next look.
+        let due = (self.rows + 1).next_power_of_two().min(MOST_ROWS - 1);
+        let some = rest.min(due.saturating_sub(self.rows).max(1));
+        self.end_row();
+        self.rows += some - 1;
+        self.count += some;
+        self.starts.push_n(value, some - 1);
+        self.counts.push_n(1, some - 1);
+        (self.start, self.last, self.run) = (value, value, 1);
+        1 + some
     }
 
     #[inline]

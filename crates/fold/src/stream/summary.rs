@@ -25,11 +25,69 @@ impl Default for Summary {
 }
 
 impl Summary {
-    pub fn of(values: &[i64]) -> Summary {
-        values.iter().fold(Summary::default(), |all, &value| {
-            all.then(Summary { len: 1, sum: value.into(), min: value, max: value })
-        })
+    pub fn of(value: i64) -> Summary {
+        Summary { len: 1, sum: value.into(), min: value, max: value }
     }
+
+    /// Of `start, start + step, ...`, which wrap: `n` numbers, one at least.
+    pub fn progression(start: i64, step: i64, n: u64) -> Summary {
+        // |n * step| is at most 2^127 - 2^63, so that this is within i128.
+        let last = i128::from(start) + i128::from(n - 1) * i128::from(step);
+        if let Ok(last) = i64::try_from(last) {
+            let sum = (i128::from(start) + i128::from(last)) * i128::from(n) / 2;
+            return Summary { len: n, sum, min: start.min(last), max: start.max(last) };
+        }
+        // From here on numbers are told by how far they are above the least of i64.
+        let (a, b, n) = (u128::from(step as u64), u128::from(start as u64 ^ LEAST), u128::from(n));
+        // The numbers without their wraps, less 2^64 for each. What these have too many of 2^128 cancels out.
+        let wraps = floor_sum(n, ALL, a, b);
+        let sum = n.wrapping_mul(b).wrapping_add(a.wrapping_mul(pairs(n))).wrapping_sub(wraps << 64);
+        let sum = sum.wrapping_sub(n.wrapping_mul(LEAST.into())) as i128;
+        // How many numbers are below.
+        let below = |end: u128| wraps.wrapping_sub(floor_sum(n, ALL, a, b + ALL - end)).wrapping_add(n);
+        let lowest = least_that(|end| below(end + 1) > 0);
+        let highest = least_that(|end| below(end + 1) == n);
+        let value = |above: u64| (above ^ LEAST) as i64;
+        Summary { len: n as u64, sum, min: value(lowest), max: value(highest) }
+    }
+}
+
+/// How many numbers there are, and how far zero is above the least.
+const ALL: u128 = 1 << 64;
+const LEAST: u64 = 1 << 63;
+
+/// The sum of `(a * i + b) / m`, rounded down, for i from 0 to n - 1, but for whole 2^128. `n` and `a` are below 2^64 and `m`
+/// is at most that. As in Euclid's algorithm: what is under a line is what is beside it, with axes changed.
+fn floor_sum(mut n: u128, mut m: u128, mut a: u128, mut b: u128) -> u128 {
+    let mut sum = 0u128;
+    loop {
+        sum = sum.wrapping_add(pairs(n).wrapping_mul(a / m)).wrapping_add(n.wrapping_mul(b / m));
+        (a, b) = (a % m, b % m);
+        let end = a * n + b;
+        if end < m {
+            return sum;
+        }
+        (n, b) = (end / m, end % m);
+        (m, a) = (a, m);
+    }
+}
+
+/// How many pairs there are of so many, at most 2^64.
+fn pairs(n: u128) -> u128 {
+    if n.is_multiple_of(2) { n / 2 * n.wrapping_sub(1) } else { (n - 1) / 2 * n }
+}
+
+/// The least number of which that is so, if it is so of all above.
+fn least_that(is_so: impl Fn(u128) -> bool) -> u64 {
+    let (mut low, mut high) = (0, ALL - 1);
+    while low < high {
+        let middle = (low + high) / 2;
+        match is_so(middle) {
+            true => high = middle,
+            false => low = middle + 1,
+        }
+    }
+    low as u64
 }
 
 impl Join for Summary {
@@ -54,7 +112,8 @@ impl Join for Summary {
     }
 }
 
-/// The same of running sums: all relative to where the stretch begins. Exact as long as nothing leaves 127 bits.
+/// The same of running sums that do not wrap: all relative to where the stretch begins. Exact as long as nothing leaves 127
+/// bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Climb {
     pub len: u64,
@@ -77,13 +136,13 @@ impl Climb {
         Climb { len: 1, total: delta, sum: delta, min: delta, max: delta }
     }
 
-    /// As numbers; those beyond `i64` are taken to its ends.
-    pub fn summary(self) -> Summary {
-        let clamp = |x: i128| x.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
+    /// As numbers, unless some are beyond `i64`.
+    pub fn summary(self) -> Option<Summary> {
         if self.len == 0 {
-            return Summary::default();
+            return Some(Summary::default());
         }
-        Summary { len: self.len, sum: self.sum, min: clamp(self.min), max: clamp(self.max) }
+        let (min, max) = (i64::try_from(self.min).ok()?, i64::try_from(self.max).ok()?);
+        Some(Summary { len: self.len, sum: self.sum, min, max })
     }
 }
 

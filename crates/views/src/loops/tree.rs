@@ -417,7 +417,7 @@ fn fold(bundle: &Bundle, rank: u32, thread: u32) -> Result<refrain_fold::loops::
     while let Some(symbol) = walk.next_symbol() {
         if !std::mem::replace(&mut defined[symbol as usize], true) {
             let site = bundle.symbols[symbol as usize].site;
-            folder.define(symbol, &bundle.sites.frames(site));
+            folder.define(symbol, bundle.sites.frames(site));
         }
         folder.push(symbol);
     }

@@ -12,7 +12,7 @@
 //! stream 0 terms 5 shape t0                  a value for ever
 //! stream 1 terms 0:4:3 7 shape r1x2 t1 | t0  rules: the first is the start; 0:4:3 is 0 4 8; the last item never ends
 //!   block running 9 terms 0 1 8 shape t0 r1 | t1x2 t2       what [0] among the terms stands for: running sums
-//!   block packed 17 3 99                     or just numbers
+//!   block packed 17 3x8 99                   or just numbers, 3 eight times
 //! structure 0 loops l2 e0 e1                 a loop with two nodes in it: symbols 0 and 1
 //! structure 1 rules e0 r1x9 | e1x2 e2        a grammar
 //! cohort members 0x4:1 structure 0 digest 00f1...    threads * ranks + rank: 0 to 3; 0x2:8x4:1 is 0-3,8-11
@@ -232,10 +232,14 @@ fn rules(grammar: &Grammar, terminal: char, text: &mut String) {
 
 fn written_block(block: &Block, text: &mut String) {
     match block {
-        Block::Packed { count, bytes } => {
-            let numbers = refrain_fold::entropy::decode(bytes, *count as usize).unwrap_or_default();
+        Block::Packed { .. } => {
             text.push_str("packed");
-            numbers.iter().for_each(|number| text.push_str(&format!(" {number}")));
+            for (number, count) in block.unpack() {
+                let _ = write!(text, " {number}");
+                if count > 1 {
+                    let _ = write!(text, "x{count}");
+                }
+            }
         }
         Block::Running { count, steps } => {
             let _ = write!(text, "running {count} ");

@@ -275,12 +275,20 @@ fn block(words: &mut Words, depth: usize) -> Read<Block> {
     }
     match words.word("`packed`, `running` or `rows`")? {
         "packed" => {
-            let numbers = words.until_bracket().iter().map(|word| number(&word.text, "a number"));
-            let numbers: Vec<i64> = numbers.collect::<Read<_>>()?;
-            if numbers.len() > refrain_fold::entropy::LONGEST {
-                return Err(format!("a block has at most {} numbers", refrain_fold::entropy::LONGEST));
+            let mut runs: Vec<(i64, u64)> = Vec::new();
+            for word in words.until_bracket() {
+                let (value, count) = word.text.split_once('x').unwrap_or((&word.text, "1"));
+                let count: u32 = number(count, "how often a number stands there")?;
+                if count == 0 {
+                    return Err(format!("`{}` stands there no time", word.text));
+                }
+                runs.push((number(value, "a number")?, count.into()));
             }
-            Ok(Block::pack(&numbers))
+            let most = refrain_fold::entropy::LONGEST;
+            if runs.len() > most || runs.iter().map(|run| run.1).sum::<u64>() > u32::MAX.into() {
+                return Err(format!("a block has at most {most} numbers, equal ones in a row taken once"));
+            }
+            Ok(Block::pack(&runs))
         }
         "running" => {
             let count = words.number("a count")?;

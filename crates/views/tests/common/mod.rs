@@ -194,7 +194,7 @@ impl Order {
     fn finish(self) -> (Structure, Vec<(Stream, u64)>) {
         match self {
             Order::Rules(folder) => (folder.finish().into(), Vec::new()),
-            Order::Loops(mut folder) => {
+            Order::Loops(folder) => {
                 let folded = folder.finish();
                 (folded.loops.into(), folded.times.into_iter().zip(folded.lengths).collect())
             }
@@ -227,7 +227,7 @@ pub fn rank_bundle_as((rank, world): (u32, u32), threads: &[Vec<Encoded>], in_lo
                     tally,
                 });
                 if let Order::Loops(folder) = &mut structure {
-                    folder.define(symbols.len() as u32 - 1, &sites.frames(site));
+                    folder.define(symbols.len() as u32 - 1, sites.frames(site));
                 }
                 symbols.len() - 1
             });

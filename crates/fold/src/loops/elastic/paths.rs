@@ -1,8 +1,8 @@
-//! Call paths, as a tree: where symbols are called from, and what several of them have in common.
+//! Paths, as a tree: where symbols come from, and what several of them have in common.
 
 use std::collections::HashMap;
 
-use crate::bundle::sites::Frame;
+use crate::loops::Spot;
 
 /// The path of nothing, or of what has nothing in common.
 pub(super) const NOWHERE: u32 = 0;
@@ -11,24 +11,24 @@ pub(super) const NOWHERE: u32 = 0;
 pub(super) struct Paths {
     /// By path. `NOWHERE` is left out.
     known: Vec<Path>,
-    longer: HashMap<(u32, Frame), u32>,
+    longer: HashMap<(u32, Spot), u32>,
     of: HashMap<u32, u32>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Path {
-    /// Without the last frame.
+    /// Without the last spot.
     outer: u32,
     length: u32,
-    frame: Frame,
+    spot: Spot,
 }
 
 impl Paths {
-    pub fn define(&mut self, symbol: u32, frames: &[Frame]) {
+    pub fn define(&mut self, symbol: u32, spots: impl Iterator<Item = Spot>) {
         let mut path = NOWHERE;
-        for (&frame, length) in frames.iter().zip(1..) {
-            path = *self.longer.entry((path, frame)).or_insert_with(|| {
-                self.known.push(Path { outer: path, length, frame });
+        for (spot, length) in spots.zip(1..) {
+            path = *self.longer.entry((path, spot)).or_insert_with(|| {
+                self.known.push(Path { outer: path, length, spot });
                 self.known.len() as u32
             });
         }
@@ -43,39 +43,39 @@ impl Paths {
         self.known.get(path.checked_sub(1)? as usize)
     }
 
-    /// The frames both begin with.
+    /// The spots both begin with.
     pub fn common(&self, a: u32, b: u32) -> u32 {
         self.parting(a, b).0
     }
 
-    /// Whether `a` stands before `b` in the code of the function that calls both; nobody knows of calls that are made
-    /// from the same place, or from several modules.
+    /// Whether `a` stands before `b` where they part; nobody knows of those that come from the same spot, or from several
+    /// areas.
     pub fn before(&self, a: u32, b: u32) -> bool {
         match self.parting(a, b) {
-            (_, Some(a), Some(b)) => a.module == b.module && a.offset < b.offset,
+            (_, Some(a), Some(b)) => a.area == b.area && a.at < b.at,
             _ => false,
         }
     }
 
-    /// The frames both begin with, and the first ones in which they differ.
-    fn parting(&self, mut a: u32, mut b: u32) -> (u32, Option<Frame>, Option<Frame>) {
+    /// The spots both begin with, and the first ones in which they differ.
+    fn parting(&self, mut a: u32, mut b: u32) -> (u32, Option<Spot>, Option<Spot>) {
         let (mut last_a, mut last_b) = (None, None);
         while a != b {
             let (longer_a, longer_b) = (self.get(a).copied(), self.get(b).copied());
             let length = |path: Option<Path>| path.map_or(0, |path| path.length);
             let (length_a, length_b) = (length(longer_a), length(longer_b));
             if let Some(path) = longer_a.filter(|_| length_a >= length_b) {
-                (a, last_a) = (path.outer, Some(path.frame));
+                (a, last_a) = (path.outer, Some(path.spot));
             }
             if let Some(path) = longer_b.filter(|_| length_b >= length_a) {
-                (b, last_b) = (path.outer, Some(path.frame));
+                (b, last_b) = (path.outer, Some(path.spot));
             }
         }
         (a, last_a, last_b)
     }
 
     pub fn memory(&self) -> usize {
-        let longer = self.longer.capacity() * size_of::<((u32, Frame), u32)>();
+        let longer = self.longer.capacity() * size_of::<((u32, Spot), u32)>();
         self.known.capacity() * size_of::<Path>() + longer + self.of.capacity() * 8
     }
 }
@@ -89,8 +89,7 @@ mod tests {
         for (symbol, offsets) in
             [(0, &[1, 2, 3][..]), (1, &[1, 2]), (2, &[1, 5, 1]), (3, &[9]), (4, &[1, 2, 4])]
         {
-            let frames: Vec<Frame> = offsets.iter().map(|&offset| Frame { module: 7, offset }).collect();
-            paths.define(symbol, &frames);
+            paths.define(symbol, offsets.iter().map(|&at| Spot { area: 7, at }));
         }
         paths
     }

@@ -55,10 +55,10 @@ impl Times {
         }
     }
 
-    /// Another time in the iteration in which it ran last.
+    /// So many more times in the iteration in which it ran last.
     #[inline]
-    pub fn again(&mut self) {
-        self.now += 1;
+    pub fn again(&mut self, times: u64) {
+        self.now += times;
     }
 
     #[inline(never)]

@@ -162,7 +162,7 @@ fn call_paths_tell_an_inner_loop_from_a_new_iteration() {
     let mut folder = Folder::new(Matching::Elastic);
     // a and b are called in a function that main calls, Y in main.
     for (symbol, path) in [('a', &[1, 10][..]), ('b', &[1, 11]), ('Y', &[2])] {
-        folder.define(symbol.into(), &frames(path));
+        folder.define(symbol.into(), spots(path));
     }
     letters(text).iter().for_each(|&symbol| folder.push(symbol));
     assert_eq!(folder.finish().notation(letter), "a(3,2)(2,1 2) b Y");
@@ -171,8 +171,8 @@ fn call_paths_tell_an_inner_loop_from_a_new_iteration() {
 }
 
 /// Of calls in one module.
-fn frames(offsets: &[u64]) -> Vec<Frame> {
-    offsets.iter().map(|&offset| Frame { module: 1, offset }).collect()
+fn spots(offsets: &[u64]) -> Vec<Spot> {
+    offsets.iter().map(|&at| Spot { area: 1, at }).collect()
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn where_code_stands_tells_where_new_calls_belong() {
     ] {
         let mut folder = Folder::new(Matching::Elastic);
         for (symbol, at) in [('r', 10), ('u', 11), ('s', 12), ('t', 13), ('A', 14)] {
-            folder.define(symbol.into(), &frames(&[1, at]));
+            folder.define(symbol.into(), spots(&[1, at]));
         }
         letters(&text).iter().for_each(|&symbol| folder.push(symbol));
         assert_eq!(folder.finish().notation(letter), notation);
@@ -228,7 +228,7 @@ fn sequences_come_back_at_any_time() {
             let mut folder = Folder::new(matching);
             for symbol in (0..60).filter(|_| round % 4 < 2) {
                 let path: Vec<u64> = (0..random.below(4)).map(|_| random.below(4)).collect();
-                folder.define(symbol, &frames(&path));
+                folder.define(symbol, spots(&path));
             }
             for (at, &symbol) in symbols.iter().enumerate() {
                 assert_eq!(folder.len(), at as u64);
@@ -439,7 +439,7 @@ fn wide_bodies_are_not_looked_at_for_each_event() {
         for paths in [false, true] {
             let mut folder = Folder::new(Matching::Elastic);
             for &symbol in symbols.iter().filter(|_| paths) {
-                folder.define(symbol, &frames(&[1, u64::from(symbol)]));
+                folder.define(symbol, spots(&[1, u64::from(symbol)]));
             }
             symbols.iter().for_each(|&symbol| folder.push(symbol));
             let Kind::Elastic(elastic) = &folder.kind else { panic!() };
@@ -447,5 +447,21 @@ fn wide_bodies_are_not_looked_at_for_each_event() {
             assert!(looked <= (1 << 20) + 12 * all as u64, "{looked} in way {way}, paths: {paths}");
             assert!(folder.finish().iter().eq(symbols.iter().copied()));
         }
+    }
+}
+
+/// Symbols in random order: most are left out of most iterations, and that takes no time.
+#[test]
+fn random_orders_take_the_same_steps_an_event_however_many_symbols() {
+    let mut random = crate::testing::Random(44);
+    for symbols in [20, 200, 2_000, 20_000] {
+        let sequence: Vec<u32> = (0..60_000).map(|_| random.below(symbols) as u32).collect();
+        let mut folder = Folder::new(Matching::Elastic);
+        let pushed = crate::testing::steps(|| sequence.iter().for_each(|&symbol| folder.push(symbol)));
+        let mut folded = Folded::default();
+        let finished = crate::testing::steps(|| folded = folder.finish());
+        let events = sequence.len() as u64;
+        assert!(pushed < 40 * events && finished < 40 * events, "{symbols}: {pushed} and {finished} steps");
+        assert!(folded.iter().eq(sequence));
     }
 }

@@ -70,9 +70,14 @@ fn own(merged: &Merged, sources: &[Source]) -> Loops {
     Loops { nodes: keep }
 }
 
+/// One kind of rank has it all.
+fn one_kind(loops: &Loops) -> Vec<Kinds> {
+    vec![vec![1]; loops.nodes.len()]
+}
+
 fn merged(a: &str, b: &str) -> String {
     let (a, b) = (tree(a), tree(b));
-    let merged = merge(&a, &b, &|_, _| true);
+    let merged = merge(&a, &b, &one_kind(&a));
     merged.loops.validate().unwrap();
     assert_eq!(own(&merged, &merged.first), a, "the first of {}", text(&merged.loops));
     assert_eq!(own(&merged, &merged.second), b, "the second of {}", text(&merged.loops));
@@ -114,16 +119,16 @@ fn other_orders_keep_copies() {
 #[test]
 fn nodes_that_no_rank_has_both_of_change_places() {
     let (a, b) = (tree("ab"), tree("ba"));
-    let apart = merge(&a, &b, &|_, _| false);
+    let apart = merge(&a, &b, &[vec![1], vec![2]]);
     assert_eq!(text(&apart.loops), "ba");
     assert_eq!(apart.first, [Source::Node(1), Source::Node(0)]);
-    let bound = merge(&a, &b, &|_, _| true);
+    let bound = merge(&a, &b, &one_kind(&a));
     assert_eq!(bound.loops.nodes.len(), 3);
 }
 
 #[test]
 fn hidden_nodes_are_absent() {
-    let merged = merge(&tree("a(b(c))"), &tree("a"), &|_, _| true);
+    let merged = merge(&tree("a(b(c))"), &tree("a"), &one_kind(&tree("a(b(c))")));
     assert_eq!(
         merged.second,
         [Source::Node(0), Source::Never, Source::Absent, Source::Absent, Source::Absent]
@@ -168,9 +173,66 @@ fn long_sequences_of_few_symbols() {
     let (a, b) = (any(20_000), any(30_000));
     let pairs: usize = shared(&trees(&a), &trees(&b)).iter().map(Vec::len).sum();
     assert!(pairs <= MOST_PLACES * a.nodes.len(), "{pairs}");
-    let merged = merge(&a, &b, &|_, _| true);
+    let merged = merge(&a, &b, &one_kind(&a));
     assert_eq!(own(&merged, &merged.first), a);
     assert_eq!(own(&merged, &merged.second), b);
     // Two thirds and more of two such sequences are in order.
     assert!(merged.loops.nodes.len() < 38_000, "{}", merged.loops.nodes.len());
+}
+
+/// By looking at all pairs.
+fn in_order_slowly(wish: &[usize], who: &[Kinds]) -> Vec<usize> {
+    let together = |i: usize, j: usize| who[i].iter().zip(&who[j]).any(|(i, j)| i & j != 0);
+    let mut order: Vec<usize> = Vec::new();
+    while order.len() < wish.len() {
+        let free = (0..wish.len())
+            .filter(|j| !order.contains(j) && (0..*j).all(|i| order.contains(&i) || !together(i, *j)));
+        order.extend(free.min_by_key(|&j| (wish[j], j)));
+    }
+    order
+}
+
+#[test]
+fn what_no_rank_has_both_of_is_in_the_order_that_is_wished() {
+    let mut random = crate::testing::Random(8);
+    for round in 0..500 {
+        let kinds = 1 + random.below(if round % 2 == 0 { 4 } else { 130 });
+        let who: Vec<Kinds> = (0..random.below(30))
+            .map(|_| {
+                let mut kinds_of = vec![0; kinds.div_ceil(64) as usize];
+                (0..1 + random.below(2)).map(|_| random.below(kinds)).for_each(|kind| {
+                    kinds_of[kind as usize / 64] |= 1 << (kind % 64);
+                });
+                kinds_of
+            })
+            .collect();
+        let wish: Vec<usize> = who.iter().map(|_| random.below(10) as usize).collect();
+        assert_eq!(in_order(&wish, &before(&who)), in_order_slowly(&wish, &who));
+    }
+}
+
+#[test]
+fn long_bodies_are_put_in_order_without_looking_at_all_pairs() {
+    let n = 50_000;
+    let who: Vec<Kinds> = (0..n).map(|i| vec![1 << (i % 3) | 1 << (i % 7)]).collect();
+    let after = before(&who);
+    assert!(after.iter().map(Vec::len).sum::<usize>() <= 2 * n);
+    let order = in_order(&(0..n).rev().collect::<Vec<_>>(), &after);
+    assert_eq!(order.len(), n);
+    // Two kinds that have nothing in common, in turn; the other side has first the one and then the other.
+    let a = Loops { nodes: (0..n as u32).map(Node::Event).collect() };
+    let b = Loops {
+        nodes: (0..2).flat_map(|odd| (0..n as u32 / 2).map(move |i| Node::Event(2 * i + odd))).collect(),
+    };
+    let who: Vec<Kinds> = (0..n).map(|i| vec![1 << (i % 2)]).collect();
+    assert_eq!(merge(&a, &b, &who).loops, b);
+}
+
+#[test]
+fn many_loops_against_nodes_that_have_none() {
+    let n = 20_000u32;
+    let a = (0..n).flat_map(|i| [Node::Loop { inside: 2 }, Node::Event(2 * i), Node::Event(2 * i + 1)]);
+    let (a, b) = (Loops { nodes: a.collect() }, Loops { nodes: (0..2 * n).map(Node::Event).collect() });
+    assert_eq!(merge(&a, &b, &one_kind(&a)).loops, a);
+    assert_eq!(merge(&b, &a, &one_kind(&b)).loops, a);
 }

@@ -1,4 +1,6 @@
-//! The arrows between the files of this crate run one way, from floor to floor and never in a circle.
+//! What lives in a traced process, this crate and `guest`, is a house of rooms on floors. The arrows between its files run
+//! down, or stay on one floor, and never in a circle; neither do those between the rooms. And all statics are listed where a
+//! reader finds them: in the table that each crate's `lib.rs` opens with.
 //!
 //! An arrow is a path in the source that leads to another module: `crate::a::b`, `super::c`, or `d::e` where `d` is a
 //! module below. What only tests use does not count, nor does what `build.rs` writes.
@@ -6,6 +8,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+
+/// The rooms of a crate, lowest floor first. A room is a module with all that is below it.
+type Floors = &'static [&'static [&'static str]];
+
+const GUEST: Floors = &[&["process", "objects"], &["threads", "memory", "stacks", "ends"], &["streams"]];
+
+const CAPTURE: Floors = &[
+    &["config", "hooks", "library"],
+    &["endings", "files", "filter", "missing"],
+    &["parts", "recording"],
+    &["recorder", "merge"],
+    &["entry"],
+];
+
+const HOUSE: [(&str, Floors); 2] = [("guest", GUEST), ("capture-mpi", CAPTURE)];
 
 /// From each module to those that it uses.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
@@ -67,7 +84,7 @@ fn tokens(text: &str) -> Vec<String> {
             let character =
                 rest.chars().nth(1).is_some_and(|c| c == '\\') || rest.chars().nth(2) == Some('\'');
             let length = if !character {
-                1
+                1 + rest[1..].find(|c| !is_word(c)).unwrap_or(rest.len() - 1)
             } else if rest[1..].starts_with("\\'") {
                 4
             } else {
@@ -216,10 +233,109 @@ fn in_circles(arrows: &Arrows) -> BTreeSet<String> {
     arrows.keys().filter(|module| reachable(module)).cloned().collect()
 }
 
+/// The room that a module is in.
+fn room(module: &str) -> &str {
+    module.split("::").next().unwrap_or_default()
+}
+
+fn floor(floors: Floors, module: &str) -> Option<usize> {
+    floors.iter().position(|rooms| rooms.contains(&room(module)))
+}
+
 #[test]
-fn no_more_files_are_in_a_circle_than_were() {
-    let circle = in_circles(&arrows_among(&files_of("capture-mpi")));
-    assert!(circle.len() <= 36, "{}: {circle:?}", circle.len());
+fn every_file_is_in_a_room_and_every_room_has_files() {
+    for (crate_, floors) in HOUSE {
+        let files = files_of(crate_);
+        for (module, _) in files.iter().filter(|(module, _)| !module.is_empty()) {
+            assert!(
+                floor(floors, module).is_some(),
+                "{crate_}: {module} is on no floor: add its room to one"
+            );
+        }
+        for room in floors.iter().copied().flatten() {
+            assert!(files.iter().any(|(module, _)| self::room(module) == *room), "{crate_}: {room} is empty");
+        }
+    }
+}
+
+#[test]
+fn arrows_do_not_run_up() {
+    for (crate_, floors) in HOUSE {
+        for (from, to) in arrows_among(&files_of(crate_)) {
+            for used in to {
+                let (above, below) = (floor(floors, &from), floor(floors, &used));
+                assert!(below <= above, "{crate_}: {from} uses {used}, which is above it");
+            }
+        }
+    }
+}
+
+#[test]
+fn there_is_no_circle_of_files_and_none_of_rooms() {
+    for (crate_, _) in HOUSE {
+        let arrows = arrows_among(&files_of(crate_));
+        assert_eq!(in_circles(&arrows), BTreeSet::new(), "{crate_}: files that use each other in a circle");
+        let mut rooms = Arrows::new();
+        for (from, to) in &arrows {
+            let used = rooms.entry(room(from).to_owned()).or_default();
+            used.extend(to.iter().map(|to| room(to).to_owned()).filter(|to| to != room(from)));
+        }
+        assert_eq!(in_circles(&rooms), BTreeSet::new(), "{crate_}: rooms that use each other in a circle");
+        let drawn: usize = arrows.values().map(BTreeSet::len).sum();
+        println!("{crate_}: {} files, {drawn} arrows, no circle", arrows.len());
+        rooms.iter().for_each(|(from, to)| println!("    {from} -> {to:?}"));
+    }
+}
+
+/// The statics that a file defines, those of threads among them. Not what C's libraries have.
+fn statics_in(text: &str) -> BTreeSet<String> {
+    let tokens = tokens(without_tests(text));
+    let found = tokens
+        .windows(3)
+        .filter(|next| next[0] == "static" && next[2] == ":" && next[1].chars().all(|c| !c.is_lowercase()));
+    found.map(|next| next[1].clone()).collect()
+}
+
+/// What the table at the beginning of a `lib.rs` says: lines as ``//! | `room::file` | `ONE`, `OTHER` | ... |``.
+fn statics_told(lib: &str) -> BTreeSet<(String, String)> {
+    let rows = lib.lines().filter_map(|line| line.strip_prefix("//! | `"));
+    let mut told = BTreeSet::new();
+    for row in rows {
+        let (module, rest) = row.split_once('`').unwrap();
+        let names = rest.split('|').nth(1).unwrap().split('`').skip(1).step_by(2);
+        told.extend(names.map(|name| (module.to_owned(), name.to_owned())));
+    }
+    told
+}
+
+#[test]
+fn every_static_is_in_the_table_and_no_other() {
+    for (crate_, _) in HOUSE {
+        let files = files_of(crate_);
+        let lib = files.iter().find(|(module, _)| module.is_empty()).unwrap();
+        let there = files
+            .iter()
+            .flat_map(|(module, text)| statics_in(text).into_iter().map(move |name| (module.clone(), name)));
+        assert_eq!(
+            there.collect::<BTreeSet<_>>(),
+            statics_told(&lib.1),
+            "{crate_}: statics, and the table of lib.rs"
+        );
+    }
+}
+
+#[test]
+fn statics_are_found() {
+    let text = "static ONE: AtomicU8 = AtomicU8::new(0);\n/// static NOT: u8\npub static TWO: [&'static str; 1] = [\"\"];\n\
+                thread_local! { static THREE: Cell<u8> = const { Cell::new(0) }; }\n\
+                unsafe extern \"C\" { static environ: usize; }\nfn f<T: 'static>(T: u8) {}\n\
+                #[cfg(test)]\nmod tests { static FOUR: u8 = 0; }";
+    assert_eq!(statics_in(text).into_iter().collect::<Vec<_>>(), ["ONE", "THREE", "TWO"]);
+    let told = statics_told(
+        "//! | room | statics | what |\n//! |---|---|---|\n//! | `a::b` | `ONE`, `TWO` | x `y` |\n",
+    );
+    let pair = |name: &str| ("a::b".to_owned(), name.to_owned());
+    assert_eq!(told.into_iter().collect::<Vec<_>>(), [pair("ONE"), pair("TWO")]);
 }
 
 #[test]

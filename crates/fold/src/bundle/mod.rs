@@ -13,6 +13,7 @@ mod score;
 pub mod sites;
 mod structure;
 mod template;
+mod tree;
 mod walk;
 
 use std::borrow::Cow;
@@ -32,6 +33,7 @@ pub use lanes::{Lane, Number, Own, Variant};
 pub use merge::{Manifest, Parcel, Want, merge};
 pub use sites::Sites;
 pub use structure::Structure;
+pub use tree::RankTree;
 pub use walk::Walk;
 
 use lanes::Table;

@@ -50,8 +50,9 @@ enum Keep {
 
 impl State {
     /// Encodes a call that was not recognised, and remembers it.
-    fn encode(&mut self, own: &mut Own, tables: &mut dyn Tables, made: &Made<'_>) {
-        let Made { call, result, ticks, .. } = *made;
+    #[inline(never)]
+    fn encode(&mut self, own: &mut Own, tables: &mut dyn Tables, made: Made<'_>) {
+        let Made { call, result, ticks, .. } = made;
         let Observed { function, args, level, .. } = call;
         let Own { before, memo, record, tape, safe, known, .. } = own;
         let State { host, encoder, .. } = self;
@@ -166,7 +167,7 @@ impl Asker for Sites<'_> {
     }
 }
 
-/// A call that was made, and how it is to be treated.
+/// A call that was made, and how it is to be treated. Passed by value: where it is recognised it stays in registers.
 #[derive(Clone, Copy)]
 struct Made<'a> {
     call: Observed<'a>,
@@ -180,9 +181,9 @@ struct Made<'a> {
 
 impl Made<'_> {
     /// Keeps it if the thread recognises it, and says whether it does.
-    #[inline]
+    #[inline(always)]
     fn is_recalled<T: Tables + ?Sized>(
-        &self,
+        self,
         own: &mut Own,
         (facts, reader): (&Facts, &Reader),
         tables: &mut T,
@@ -203,7 +204,8 @@ impl Made<'_> {
 
     /// The same for one of several threads, which asks nobody: what is shared is locked only where the call is not
     /// recognised, or ends another one.
-    fn is_recalled_among_several(&self, own: &mut Own, number: u32, common: &mut Common<'_>) -> bool {
+    #[inline(never)]
+    fn is_recalled_among_several(self, own: &mut Own, number: u32, common: &mut Common<'_>) -> bool {
         let Some((facts, reader)) = own.known.take() else { return false };
         let now = Now { site: self.site, ..recording::now() };
         let recalled = self.is_recalled(own, (&facts, &reader), &mut Crowd::new(&AllRequests, number), now);
@@ -259,7 +261,7 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
     }
     common.with(State::new, |state, requests| {
         let Some(requests) = requests else {
-            return state.encode(own, &mut Crowd::new(&AllRequests, number), &made);
+            return state.encode(own, &mut Crowd::new(&AllRequests, number), made);
         };
         let State { host, encoder, .. } = &mut *state;
         let recalled = may_recall && {
@@ -267,7 +269,7 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
             made.is_recalled(own, (encoder.facts(), &**host), requests, now)
         };
         if !recalled {
-            return state.encode(own, requests, &made);
+            return state.encode(own, requests, made);
         }
         while let Some(later) = own.memo.take_arrived() {
             encoder.arrived(host, later);

@@ -54,7 +54,9 @@ fn start() {
     reserve::prepare();
     ends::prepare();
     clock::choose();
-    prepare_threads();
+    connect();
+    threads::prepare();
+    recorder::prepare();
     clock::keep_time(config.time != Time::Off);
     filter::choose(&config.choice);
     guard::fail_at(config.test_panic);
@@ -66,8 +68,8 @@ fn start() {
     mode::set_mode(Mode::On);
 }
 
-/// Before any thread calls MPI.
-fn prepare_threads() {
+/// What the rooms below tell those above.
+fn connect() {
     mode::on_stop(|| {
         live::track(false);
         endings::stopped();
@@ -76,7 +78,5 @@ fn prepare_threads() {
         jumps::leave_all();
         recorder::release_thread();
     });
-    threads::prepare();
-    recorder::prepare();
     stacks::modules::leave_out(|path| Owner::of_file(path) != Owner::Other);
 }

@@ -9,17 +9,19 @@ use refrain_model::{CType, Dir, Function, Kind, Param, Returns};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let functions = refrain_model::functions();
-    let mut list = format!("pub const FUNCTIONS: usize = {};\n", functions.len());
+    let mut list = String::new();
     for (index, function) in functions.iter().enumerate() {
         writeln!(list, "{}", wrapper(index, function)).expect("a String takes any text");
     }
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     fs::write(out.join("wrappers.rs"), list).expect("OUT_DIR is writable");
-    fs::write(out.join("fortran.rs"), fortran_names(functions)).expect("OUT_DIR is writable");
+    let (names, entries) = fortran_names(functions);
+    fs::write(out.join("fortran_names.rs"), names).expect("OUT_DIR is writable");
+    fs::write(out.join("fortran.rs"), entries).expect("OUT_DIR is writable");
 }
 
-/// The names that Fortran programs call MPI by, with what is known of each.
-fn fortran_names(functions: &[Function]) -> String {
+/// The names that Fortran programs call MPI by, with what is known of each; and the functions of these names.
+fn fortran_names(functions: &[Function]) -> (String, String) {
     let (mut table, mut entries) = (String::new(), String::new());
     let mut count = 0;
     for (index, function) in functions.iter().enumerate() {
@@ -29,7 +31,7 @@ fn fortran_names(functions: &[Function]) -> String {
             count += 1;
         }
     }
-    format!("pub static NAMES: [Name; {count}] = [\n{table}];\n{entries}")
+    (format!("pub static NAMES: [Name; {count}] = [\n{table}];\n"), entries)
 }
 
 /// As compilers on Linux write them: in small letters, with an underscore behind. Those of `mpi_f08` say how they take

@@ -33,7 +33,10 @@ fn compile() -> Result<(), String> {
 
 fn calls(mut functions: Vec<notation::Function>) -> String {
     functions.sort_by(|a, b| a.name.cmp(&b.name));
-    let mut text = String::from("static FUNCTIONS: &[Function] = &[\n");
+    let mut text = format!(
+        "/// How many functions the call table has.\npub const FUNCTION_COUNT: usize = {};\nstatic FUNCTIONS: &[Function] = &[\n",
+        functions.len()
+    );
     for f in &functions {
         line(
             &mut text,

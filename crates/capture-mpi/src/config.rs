@@ -3,11 +3,26 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use refrain_encode::Folding;
 use refrain_model::Lossy;
 use refrain_model::choice::{BadChoice, Choice, Words};
+
+/// Written once, in the constructor.
+static CONFIG: OnceLock<Config> = OnceLock::new();
+
+/// What was asked for; `None` until that is known, and where nothing was.
+#[inline]
+pub fn asked() -> Option<&'static Config> {
+    CONFIG.get()
+}
+
+/// The first stays.
+pub fn keep(config: Config) {
+    let _ = CONFIG.set(config);
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {

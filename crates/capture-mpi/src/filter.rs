@@ -1,4 +1,4 @@
-//! Which calls are kept. A call reads one byte of its function, `state::FATES`, beside the real function's address; all
+//! Which calls are kept. A call reads one byte of its function, `FATES`, beside the real function's address; all
 //! that can change that byte is here: the rank, once it is known, `MPI_Pcontrol`, and the time.
 //!
 //! A call that is not kept may still make or end objects which calls that are kept will name, so it is *followed*:
@@ -6,14 +6,19 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU8, AtomicU64};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use refrain_guest::memory::live;
+use refrain_guest::process::say::say;
+use refrain_model::FUNCTION_COUNT;
 use refrain_model::choice::{Choice, Role, Window, has_effects};
 
-use crate::guard::say;
 use crate::hooks::Observed;
-use crate::state;
-use crate::wrappers::FUNCTIONS;
+
+/// What becomes of each function's calls, by its position in the call table.
+static FATES: Fates = [const { AtomicU8::new(RECORD) }; FUNCTION_COUNT];
+/// What decides that. Written once, in the constructor.
+static GATE: OnceLock<Gate> = OnceLock::new();
 
 /// Nothing special: the call is recorded.
 pub const RECORD: u8 = 0;
@@ -29,7 +34,7 @@ const TIMED: u8 = 4;
 /// This is `MPI_Pcontrol`.
 const CONTROL: u8 = 8;
 
-pub type Fates = [AtomicU8; FUNCTIONS];
+pub type Fates = [AtomicU8; FUNCTION_COUNT];
 
 /// What becomes of a call that was observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,12 +135,17 @@ fn clock() -> u64 {
     (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
 }
 
+/// What was chosen holds from here on. Called by the constructor.
+pub fn choose(choice: &Choice) {
+    GATE.get_or_init(|| Gate::new(choice)).open(&FATES);
+}
+
 /// `MPI_Init` has returned, on this rank of so many.
 pub fn start(rank: u32, size: u32) {
-    let Some(gate) = state::GATE.get() else { return };
-    gate.start(rank, clock(), &state::FATES);
+    let Some(gate) = GATE.get() else { return };
+    gate.start(rank, clock(), &FATES);
     if !gate.choice.has_rank(rank) {
-        state::TRACKING.store(false, Relaxed);
+        live::track(false);
     }
     let missing = gate.choice.ranks.as_ref().and_then(|ranks| ranks.beyond(size));
     if let (0, Some(missing)) = (rank, missing) {
@@ -146,7 +156,7 @@ pub fn start(rank: u32, size: u32) {
 /// Whether nobody wants to see a call that is about to be made.
 #[inline]
 pub fn passes(index: usize) -> bool {
-    let byte = state::FATES[index].load(Relaxed);
+    let byte = FATES[index].load(Relaxed);
     byte != RECORD && decide(index, byte)
 }
 
@@ -154,17 +164,17 @@ pub fn passes(index: usize) -> bool {
 #[inline(never)]
 fn decide(index: usize, byte: u8) -> bool {
     if byte & TIMED != 0
-        && let Some(gate) = state::GATE.get()
+        && let Some(gate) = GATE.get()
     {
-        gate.look(clock(), &state::FATES);
+        gate.look(clock(), &FATES);
     }
-    state::FATES[index].load(Relaxed) & FATE == PASS
+    FATES[index].load(Relaxed) & FATE == PASS
 }
 
 /// What becomes of a call that was made.
 #[inline]
 pub fn fate(call: Observed<'_>) -> Fate {
-    match state::FATES[call.index].load(Relaxed) {
+    match FATES[call.index].load(Relaxed) {
         RECORD => Fate::Record,
         byte => rare(byte, call),
     }
@@ -174,9 +184,9 @@ pub fn fate(call: Observed<'_>) -> Fate {
 #[inline(never)]
 fn rare(byte: u8, call: Observed<'_>) -> Fate {
     if byte & CONTROL != 0
-        && let (Some(gate), Some(&level)) = (state::GATE.get(), call.args.first())
+        && let (Some(gate), Some(&level)) = (GATE.get(), call.args.first())
     {
-        gate.control(level as i32, &state::FATES);
+        gate.control(level as i32, &FATES);
     }
     match byte & FATE {
         RECORD => Fate::Record,
@@ -191,7 +201,7 @@ mod tests {
     use refrain_model::choice::Words;
 
     fn gate(words: Words<'_>) -> (Gate, Box<Fates>) {
-        let fates = Box::new([const { AtomicU8::new(99) }; FUNCTIONS]);
+        let fates = Box::new([const { AtomicU8::new(99) }; FUNCTION_COUNT]);
         let gate = Gate::new(&Choice::read(words).unwrap());
         gate.open(&fates);
         (gate, fates)

@@ -3,6 +3,9 @@
 
 use refrain_model::Function;
 
+/// No MPI function has more parameters.
+pub const MOST_ARGS: usize = 13;
+
 /// One call of the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Observed<'a> {
@@ -36,7 +39,7 @@ pub trait Recorder {
     /// called before `init`, for what MPI allows then.
     fn before(call: Observed<'_>);
 
-    /// MPI has returned `result` (0 for clocks). `start` and `end` are ticks of `crate::clock`, 0 with the clock off.
+    /// MPI has returned `result` (0 for clocks). `start` and `end` are ticks of the clock, 0 with the clock off.
     /// Not called for `MPI_Finalize`, nor where a call never returns, since an error handler throws.
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64);
 
@@ -48,6 +51,3 @@ pub trait Recorder {
     /// the other ranks may be waiting for this one.
     fn finalize(call: Observed<'_>, ending: Ending);
 }
-
-/// The recorder this library is built with.
-pub type Active = crate::recorder::Real;

@@ -1,8 +1,8 @@
 //! The preloaded library: it stands between a program and its MPI library, watches, and changes nothing.
 //!
-//! Owns: the wrappers of every MPI function, the guard around what observes them, the clock, the call stacks,
-//! allocations and threads of the program, and every static Refrain has in a traced process (`state`). Does not own: what a call means
-//! (`encode`), how calls are folded (`fold`), bytes on disk (`tracefile`), what MPI library this is (`mpi`).
+//! Owns: the wrappers of every MPI function, the guard around what observes them, the recorder that joins encoding, folding
+//! and merging. Does not own: what any tracer needs inside a process (`guest`, where the rules of living there are too), what
+//! a call means (`encode`), how calls are folded (`fold`), bytes on disk (`tracefile`), what MPI library this is (`mpi`).
 //!
 //! ```text
 //! REFRAIN_OUT=app.rfn LD_PRELOAD=librefrain_capture_mpi.so mpiexec -n 4 ./app
@@ -12,41 +12,54 @@
 //!                                   └ ────> hooks::Recorder::after
 //! ```
 //!
-//! # The rules of living in someone else's process
+//! # The rooms, lowest floor first
 //!
-//! 1. The real call happens exactly once, with the program's arguments; its result and `errno` go back untouched.
-//! 2. What observes runs behind a panic guard and with the thread marked as ours. A fault of ours ends tracing, with one
-//!    line on stderr; it never ends the program.
-//! 3. We are loaded into shells and launchers too: nothing happens where no trace was asked for, nothing is recorded
-//!    before MPI is there, and no function is offered that the program's MPI library lacks.
-//! 4. `malloc` is called before any constructor, inside `dlsym`, and with locks held that we cannot see. On its path
-//!    there is no allocation, no lock, no lazily initialised static, no thread-local with a destructor. Our own memory
-//!    never comes from it: whose `malloc` it is differs from program to program (`heap`).
-//! 5. No thread and no file descriptor of ours while the program runs. One exit handler. What happens on a signal is the
-//!    program's: of five faults we take note first, and nobody can tell (`signals`).
-//! 6. Exceptions and cancellations may unwind through us: wrappers are `C-unwind`, and the thread's mark is undone on drop.
+//! | floor | rooms |
+//! |---|---|
+//! | 0 | what was asked for (config), what a recorder is told (hooks), the program's MPI library (library) |
+//! | 1 | the end of the process in the words of parts (endings), names of files (files), which calls are kept (filter), which cannot be (missing) |
+//! | 2 | part files (parts), what is recorded and by which thread (recording) |
+//! | 3 | every call (recorder), the end: collect, lose, gather, write, settle (merge) |
+//! | 4 | wrappers, guard, callbacks, Fortran, symbols, late libraries, the constructor (entry) |
+//!
+//! `tests/arrows.rs` holds the files to this: no arrow runs up, and none in a circle.
+//!
+//! # Every static of this crate
+//!
+//! Beside those of `guest`. All of them are usable before any constructor has run: the first calls come from the dynamic
+//! linker. The same test holds this table to what is there.
+//!
+//! | file | statics | what they keep |
+//! |---|---|---|
+//! | `config` | `CONFIG` | what was asked for; written once |
+//! | `library` | `LIBRARY`, `WAITING` | the program's MPI library, and whether one may still come |
+//! | `filter` | `FATES`, `GATE` | what becomes of each function's calls, and what decides that |
+//! | `missing` | `JUMPS`, `TORN_OUT`, `UNSEEN` | how many calls are missing, by reason |
+//! | `recording` | `RECORDER` | what all threads share, and the stream of each |
+//! | `recording` | `OBJECTS`, `PLACES`, `SEEN` | generations, for threads that recognise a call without the lock |
+//! | `recording` | `KEPT` | whether threads keep parts |
+//! | `merge::absence` | `NOT_COMING` | the link that says that this rank does not come |
+//! | `entry::real` | `REAL` | MPI's functions behind ours |
+//! | `entry::code` | `CODE` | whose code lies where |
+//! | `entry::guard` | `STARTED` | whether MPI was initialised |
+//! | `entry::guard` | `PANIC_AT`, `OBSERVED` | a fault that a test asks for |
+//! | `entry::callbacks` | `CALLBACKS`, `STAND_INS` | functions of the program that MPI calls, and ours in their place |
+//! | `entry::fortran` | `REAL` | the layer's functions behind Fortran's names |
+//! | `entry::fortran::frame` | `SENTINELS` | constants of Fortran that its layer leaves as they are |
+//! | `entry::late` | `DLOPEN`, `OPENERS` | the C library's `dlopen`, and who is opening something |
+//! | `entry::start` | `CONSTRUCTOR` | where the dynamic linker finds the constructor |
+//!
+//! `entry::fortran::names` has one more, a constant table that `build.rs` writes.
 
-mod apart;
-mod callbacks;
-pub mod clock;
-pub mod config;
-mod elf;
-pub mod filter;
-mod footprint;
-#[cfg(target_arch = "x86_64")]
-mod fortran;
-mod guard;
-mod heap;
-pub mod hooks;
-mod late;
-pub mod memory;
-mod pages;
+mod config;
+mod endings;
+mod entry;
+mod files;
+mod filter;
+mod hooks;
+mod library;
+mod merge;
+mod missing;
+mod parts;
 mod recorder;
-mod reserve;
-pub mod signals;
-pub mod stacks;
-mod start;
-pub mod state;
-pub mod symbols;
-pub mod threads;
-mod wrappers;
+mod recording;

@@ -25,7 +25,7 @@ pub use constants::{Constant, constant, constant_by_id, constant_of_bit, constan
 pub use lossy::{Code, Histograms, Lossy};
 pub use numbers::{BadNumbers, Numbers};
 pub use table::{
-    Amount, CType, Class, Cond, Dir, Effect, Function, Kind, Len, Param, Returns, Scope, families, function,
-    function_by_id, functions,
+    Amount, CType, Class, Cond, Dir, Effect, FUNCTION_COUNT, Function, Kind, Len, Param, Returns, Scope,
+    families, function, function_by_id, functions,
 };
 pub use variables::unknown_variable;

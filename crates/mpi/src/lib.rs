@@ -24,14 +24,11 @@ mod objects;
 mod pmpi;
 mod status;
 mod transport;
-mod waited;
 
 pub use abi::{Abi, MissingConstant, handle_size};
 pub use constants::{Class, Constant, Family, Kind, Source, constants};
-pub use library::{Dlsym, Library, Owner, is_library, is_mpi_file};
+pub use library::{Dlsym, Library, Owner, is_library};
 pub use mpi_transport::{MpiTransport, Waiting};
-pub use objects::Changes;
 pub use pmpi::{Code, MissingFunction, Neighbours, Pmpi, ReturningErrors, ThreadLevel};
 pub use status::RawStatus;
 pub use transport::{LocalTransport, Transport, TransportError, local};
-pub use waited::Waited;

@@ -45,11 +45,6 @@ const LAYERS: [&str; 17] = [
     "libucs.",
 ];
 
-/// Whether code in a file of this name is MPI's own, or stands between MPI and a language.
-pub fn is_mpi_file(name: &str) -> bool {
-    FILE_NAMES.iter().chain(&LAYERS).any(|known| name.starts_with(known))
-}
-
 /// Whose code it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
@@ -57,7 +52,27 @@ pub enum Owner {
     Mpi,
     /// Stands between MPI and a language, or below MPI.
     Layer,
+    /// Stands between MPI and Python: what it calls, it calls for the program.
+    Binding,
     Other,
+}
+
+impl Owner {
+    /// By the path of its file alone, which tells all but which of several libraries is the program's: the one rule for
+    /// whose code it is.
+    pub fn of_file(path: &str) -> Owner {
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if name.starts_with("mca_") {
+            Owner::Mpi
+        } else if FILE_NAMES.iter().chain(&LAYERS).any(|known| name.starts_with(known)) {
+            Owner::Layer
+        } else if folder.ends_with("/mpi4py") && name.starts_with("MPI.") && name.ends_with(".so") {
+            // `mpi4py/MPI.cpython-311-x86_64-linux-gnu.so`, `mpi4py/MPI.mpich.so`.
+            Owner::Binding
+        } else {
+            Owner::Other
+        }
+    }
 }
 
 /// A function that every MPI library defines itself, and that its Fortran and C++ layers only use.
@@ -162,15 +177,9 @@ impl Library {
 
     /// Where every object loaded now lies, and whose code it has.
     pub fn code(&self) -> Vec<(Range<usize>, Owner)> {
-        let owner = |object: &Object| {
-            let of_mpi = object.memory == self.object.memory
-                || object.memory == self.own
-                || object.file_name().starts_with("mca_");
-            match of_mpi {
-                true => Owner::Mpi,
-                false if is_mpi_file(object.file_name()) => Owner::Layer,
-                false => Owner::Other,
-            }
+        let owner = |object: &Object| match object.memory == self.object.memory || object.memory == self.own {
+            true => Owner::Mpi,
+            false => Owner::of_file(object.path()),
         };
         objects().into_iter().map(|object| (object.memory.clone(), owner(&object))).collect()
     }
@@ -260,8 +269,19 @@ mod tests {
         check_name("libmpi_usempif08.so.40", false);
         check_name("libmpi_cxx.so.40", false);
         check_name("libmpicxx.so.12", false);
-        let of_mpi = ["libmpich.so.12", "libmpichfort.so.12", "libmpi_usempif08.so.40", "mca_coll_tuned.so"];
-        assert!(of_mpi.into_iter().all(is_mpi_file));
-        assert!(!["app", "libmpiapp.so", "MPI.cpython-311-x86_64-linux-gnu.so"].into_iter().any(is_mpi_file));
+    }
+
+    #[test]
+    fn whose_code_a_file_has() {
+        let check = |path, owner| assert_eq!(Owner::of_file(path), owner, "{path}");
+        check("/usr/lib/libmpich.so.12", Owner::Layer);
+        check("libmpichfort.so.12", Owner::Layer);
+        check("/usr/lib/libmpi_usempif08.so.40", Owner::Layer);
+        check("/usr/lib/openmpi/mca_coll_tuned.so", Owner::Mpi);
+        check("/usr/lib/python3/dist-packages/mpi4py/MPI.cpython-311-x86_64-linux-gnu.so", Owner::Binding);
+        check("/venv/site-packages/mpi4py/MPI.mpich.cpython-312-x86_64-linux-gnu.so", Owner::Binding);
+        for path in ["", "app", "libmpiapp.so", "/home/me/MPI.so", "/usr/lib/mpi4py/run.so"] {
+            check(path, Owner::Other);
+        }
     }
 }

@@ -3,9 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
+use refrain_guest::process::waited::Waited;
+
 use crate::pmpi::{Code, Pmpi};
 use crate::transport::{Transport, TransportError, peer};
-use crate::waited::Waited;
 
 /// The first part of a message carries its length and as much of it as fits; most messages fit.
 const FIRST: usize = 64 * 1024;

@@ -1,6 +1,6 @@
 //! Bringing the bundles of all ranks together on rank 0 in log2(P) pairwise phases (paper 3.5).
 
-use super::{Bundle, Error, Manifest, Parcel, Want};
+use super::{Bundle, Error, Manifest, Parcel, RankTree, Want};
 
 /// How bytes get from rank to rank: in order, whole, one partner at a time.
 pub trait Link {
@@ -18,28 +18,23 @@ pub struct Gathered {
     pub lost: Vec<(u32, Error)>,
 }
 
-/// To be called by all `size` ranks. In phase k a rank whose bit k is set gives its bundle to the rank that lacks only
-/// that bit and is done. A rank that recorded nothing takes part with an empty bundle. Bad data from a partner costs
-/// that partner's part, not the exchange: the three messages are exchanged in any case, so that nobody is left waiting.
+/// To be called by all `size` ranks, which bring what they have up the [`RankTree`]. A rank that recorded nothing takes part
+/// with an empty bundle. Bad data from a partner costs that partner's part, not the exchange: the three messages are
+/// exchanged in any case, so that nobody is left waiting.
 pub fn gather<L: Link>(link: &mut L, rank: u32, size: u32, mut bundle: Bundle) -> Result<Gathered, L::Error> {
     let mut lost = Vec::new();
     bundle.join_threads();
-    let mut bit = 1u32;
-    while bit < size {
-        if rank & bit != 0 {
-            give(link, rank - bit, &bundle, &mut lost)?;
-            return Ok(Gathered { bundle: None, lost });
-        }
-        // Also right where rank + bit does not fit: there is no such partner.
-        if let Some(from) = rank.checked_add(bit).filter(|&from| from < size) {
-            take(link, from, &mut bundle, &mut lost)?;
-        }
-        match bit.checked_mul(2) {
-            Some(next) => bit = next,
-            None => break,
-        }
+    let RankTree { below, above } = RankTree::of(rank, size);
+    for from in below {
+        take(link, from, &mut bundle, &mut lost)?;
     }
-    Ok(Gathered { bundle: Some(bundle), lost })
+    match above {
+        Some(to) => {
+            give(link, to, &bundle, &mut lost)?;
+            Ok(Gathered { bundle: None, lost })
+        }
+        None => Ok(Gathered { bundle: Some(bundle), lost }),
+    }
 }
 
 fn give<L: Link>(

@@ -16,6 +16,7 @@ mod side;
 pub mod sites;
 mod structure;
 mod template;
+mod tree;
 mod walk;
 
 use std::borrow::Cow;
@@ -38,6 +39,7 @@ pub use merge::{Manifest, Parcel, Want, merge};
 pub use side::{Side, SideKind};
 pub use sites::Sites;
 pub use structure::Structure;
+pub use tree::RankTree;
 pub use walk::Walk;
 
 use lanes::Table;

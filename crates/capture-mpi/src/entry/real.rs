@@ -1,0 +1,73 @@
+//! MPI's own functions, behind ours.
+
+use std::ffi::{CStr, c_void};
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicPtr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use refrain_guest::process::next::next;
+use refrain_guest::process::say::say_in_pieces;
+use refrain_model::{FUNCTION_COUNT, Returns};
+use refrain_mpi::Library;
+
+use crate::library::library;
+
+/// The real functions, by position in the call table; null until first used.
+static REAL: [AtomicPtr<()>; FUNCTION_COUNT] = [const { AtomicPtr::new(null_mut()) }; FUNCTION_COUNT];
+
+/// `MPI_ERR_OTHER` of Open MPI, `MPI_ERR_INTERN` of the MPICH ABI: an error everywhere, and in no ABI a success.
+pub const MISSING: usize = 16;
+
+/// The real function, looked up on its first use. Never null.
+#[inline]
+pub fn real(index: usize) -> *const () {
+    let known = REAL[index].load(Relaxed);
+    if known.is_null() { resolve(index) } else { known }
+}
+
+#[cold]
+#[inline(never)]
+fn resolve(index: usize) -> *const () {
+    let function = &refrain_model::functions()[index];
+    let mut found = look_up(function.name);
+    if found.is_null() {
+        say_in_pieces(&["the MPI library has no ", function.name, "; the call fails"]);
+        found = match function.returns {
+            Returns::Clock => missing_clock as *const (),
+            _ => missing as *const (),
+        };
+    }
+    REAL[index].store(found.cast_mut(), Relaxed);
+    found
+}
+
+/// `PMPI_X` of the program's MPI library, else its `MPI_X`, else what comes after us in the look-up order. Allocates
+/// nothing: a signal handler may have interrupted our allocator.
+fn look_up(name: &str) -> *const () {
+    const LONGEST: usize = 128;
+    let mut profiling = [0u8; LONGEST];
+    // One more at the front, and at least one zero at the end.
+    assert!(name.len() + 2 <= LONGEST, "no function of MPI has a name this long");
+    profiling[0] = b'P';
+    profiling[1..=name.len()].copy_from_slice(name.as_bytes());
+    let own = |name: &[u8]| {
+        let name = std::str::from_utf8(name.strip_suffix(&[0]).unwrap_or(name)).ok()?;
+        library().and_then(|library: &Library| library.symbol(name))
+    };
+    let next = |name: &[u8]| {
+        let found = next(CStr::from_bytes_with_nul(name).ok()?);
+        (!found.is_null()).then_some(found.cast_const())
+    };
+    let profiling = &profiling[..name.len() + 2];
+    let plain = &profiling[1..];
+    let found = own(profiling).or_else(|| own(plain)).or_else(|| next(profiling)).or_else(|| next(plain));
+    found.map_or(std::ptr::null(), <*const c_void>::cast)
+}
+
+extern "C" fn missing() -> usize {
+    MISSING
+}
+
+extern "C" fn missing_clock() -> f64 {
+    0.0
+}

@@ -1,0 +1,85 @@
+//! What this rank has recorded, and what is known of it beside its calls.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use refrain_encode::Tape;
+use refrain_fold::bundle::{Bundle, member};
+use refrain_fold::ranks::RankList;
+use refrain_guest::process::clock::Rate;
+use refrain_guest::process::host;
+use refrain_guest::process::reserve::most_held;
+use refrain_tracefile::RankTime;
+
+use super::summary::{Spread, Summary};
+use crate::config::{Config, Time};
+use crate::hooks::Ending;
+use crate::missing;
+use crate::recording::Own;
+
+/// A fault here must not leave the other ranks waiting: this one then takes part with nothing.
+pub fn collect(
+    config: &Config,
+    (rank, size): (u32, u32),
+    streams: &mut [(u32, &mut Own)],
+    rate: Rate,
+    ending: Ending,
+) -> (Bundle, Summary) {
+    let mut own = Summary { hosts: vec![(host::name(), RankList::single(rank))], ..Summary::default() };
+    let chosen = config.choice.has_rank(rank);
+    if config.time != Time::Off && chosen {
+        let ns = rate.nanoseconds(streams.iter().map(|(_, own)| own.tape.ticks()).sum());
+        own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
+    }
+    own.memory = Some(Spread::one(most_held() as u64));
+    let tapes = streams.iter_mut().map(|(number, own)| (*number, &mut own.tape));
+    // A rank without any call is one all the same, but not every thread whose calls were left out.
+    let tapes = tapes.filter(|(number, tape)| *number == 0 || !tape.is_empty());
+    // Rank and thread are one number of 32 bits in a trace.
+    let (tapes, unnumbered): (Vec<_>, Vec<_>) =
+        tapes.partition(|(number, _)| member(size, rank, *number).is_some());
+    if !unnumbered.is_empty() {
+        own.notes.push(format!(
+            "rank {rank}: {} of its threads have numbers too high for a run of {size} ranks, their calls are missing",
+            unnumbered.len()
+        ));
+        own.missing = true;
+    }
+    let finish = || Tape::bundle((rank, size), tapes, |ticks| rate.nanoseconds(ticks));
+    let bundle = match catch_unwind(AssertUnwindSafe(finish)) {
+        // What it may have recorded before it knew its rank does not count.
+        Ok(Ok(_)) if !chosen => Bundle::default(),
+        Ok(Ok(bundle)) if ending == Ending::Whole => bundle,
+        Ok(Ok(bundle)) if ending == Ending::LeftByJump => {
+            own.notes.push(match missing::jumps() {
+                1 => format!("rank {rank}: left an MPI call by a jump, that call is missing"),
+                calls => format!("rank {rank}: left {calls} MPI calls by jumps, those calls are missing"),
+            });
+            bundle
+        }
+        Ok(Ok(_)) => {
+            own.notes.push(format!("rank {rank}: tracing stopped, its calls are missing"));
+            own.missing = true;
+            Bundle::default()
+        }
+        Ok(Err(error)) => {
+            own.notes.push(format!("rank {rank}: its recording does not hold together ({error})"));
+            own.missing = true;
+            Bundle::default()
+        }
+        Err(_) => {
+            own.notes.push(format!("rank {rank}: tracing failed at the end, its calls are missing"));
+            own.missing = true;
+            Bundle::default()
+        }
+    };
+    match missing::unseen() {
+        0 => {}
+        1 => own.notes.push(format!(
+            "rank {rank}: MPI's Fortran layer did a call in a way of its own, that call is missing"
+        )),
+        calls => own.notes.push(format!(
+            "rank {rank}: MPI's Fortran layer did {calls} calls in a way of its own, those calls are missing"
+        )),
+    }
+    (bundle, own)
+}

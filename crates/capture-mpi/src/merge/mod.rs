@@ -1,0 +1,133 @@
+//! The end of a recording, before the program's `MPI_Finalize` is passed on: the ranks come together (`together`, `arrival`),
+//! each collects what it has (`collect`), loses what it may (`lossy`, `agreement`), gathers it up a tree (`exchange`,
+//! `summary`), and rank 0 writes the file (`write`) and settles what becomes of the parts (`settle`).
+
+pub mod absence;
+mod agreement;
+mod arrival;
+mod collect;
+mod exchange;
+mod lossy;
+mod settle;
+mod summary;
+pub mod together;
+pub mod write;
+
+use std::path::Path;
+
+use refrain_fold::bundle::gather;
+use refrain_guest::process::apart::{apart, uncancelled};
+use refrain_guest::process::say::say;
+use refrain_mpi::{MpiTransport, Waiting};
+use refrain_tracefile::Trace;
+use refrain_tracefile::part::End;
+
+use crate::config::{self, Config};
+use crate::endings;
+use crate::files;
+use crate::hooks::Ending;
+use crate::recording::{Own, State};
+use arrival::Meeting;
+use together::{MOST_PATIENCE, Wire, together};
+
+/// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
+pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, ending: Ending) {
+    // Waiting is where a thread may be cancelled.
+    uncancelled(|| end(recorder, streams, ending));
+    // A signal handler on another thread may be on its way to the parts: their memory stays as long as the process.
+    endings::over();
+}
+
+fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
+    let (Some(state), Some(config)) = (recorder, config::asked()) else { return };
+    let State { host, start, started, spawned, alone, parts, job, user, .. } = *state;
+    endings::note(End::Finalized, 0);
+    let rate = start.finish();
+    let wall_ns = start.elapsed();
+    let pmpi = &host.pmpi;
+    // Until the end: none of our errors is the program's.
+    let _returned = pmpi.returning_errors();
+    let world = pmpi.abi().comm_world;
+    let number = |number: Result<i32, _>| number.ok().and_then(|number| u32::try_from(number).ok());
+    let (Some(rank), Some(size)) = (number(pmpi.comm_rank(world)), number(pmpi.comm_size(world))) else {
+        say("no trace: MPI does not say which rank this is");
+        return;
+    };
+    let kept = parts.is_some();
+    // This rank may have found no room for its own while others did.
+    let parts =
+        parts.map_or_else(|| files::parts(config, spawned, alone, job.as_ref()), |parts| parts.directory);
+    let meeting = match together(config, pmpi, (rank, size), (user, ending), &parts) {
+        Ok(meeting) => meeting,
+        Err(why) => {
+            if let Some(why) = why {
+                say(&without(config, &parts, kept, &why));
+            }
+            return;
+        }
+    };
+    // Of those that fail one speaks.
+    let give_up = |meeting: &Option<Meeting>, why: &dyn std::fmt::Display| {
+        if meeting.as_ref().is_none_or(Meeting::call_off) {
+            let why = format!("the ranks could not be brought together, on rank {rank}: {why}");
+            say(&without(config, &parts, kept, &why));
+        }
+    };
+    let called_off = || meeting.as_ref().is_some_and(Meeting::is_off);
+    let waiting = Waiting { most: MOST_PATIENCE, called_off: &called_off };
+    let transport = match (size > 1).then(|| MpiTransport::new(pmpi, world, waiting)).transpose() {
+        Ok(transport) => transport,
+        Err(error) => return give_up(&meeting, &error),
+    };
+    let mut link = Wire { transport, broken: false, dies: config.test_die_in_merge == Some(rank) };
+    let (bundle, mut own) = collect::collect(config, (rank, size), &mut streams, rate, ending);
+    let (bundle, lost) = lossy::lose_on_purpose(config, &mut link, (rank, size), bundle, &mut own);
+    let merged = exchange::both(&mut link, rank, size, |link| {
+        let gathered = gather(link, rank, size, bundle)?;
+        for (from, error) in &gathered.lost {
+            own.notes.push(format!("what rank {from} merged was lost ({error})"));
+            own.missing = true;
+        }
+        let summary = summary::gather(link, rank, size, own)?;
+        Ok((gathered.bundle, summary))
+    });
+    if let (false, Some(transport)) = (link.broken, link.transport.take()) {
+        // An error here leaks a communicator in a program that is about to end.
+        let _ = transport.close();
+    }
+    match merged {
+        _ if link.broken => match merged {
+            Some(Err(error)) => give_up(&meeting, &error),
+            _ => give_up(&meeting, &"a message was lost"),
+        },
+        Some(Ok((Some(bundle), summary))) => {
+            let missing = summary.missing;
+            let meta = write::meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns));
+            let written =
+                apart(|| write::write(config, spawned, alone, job.as_ref(), Trace { meta, bundle }));
+            apart(|| {
+                // All of them have talked to this one, so none still looks there.
+                if let Some(meeting) = meeting {
+                    meeting.clear();
+                }
+                settle::settle(config, &parts, job.as_ref(), started, written, missing);
+            });
+        }
+        Some(Ok((None, _))) => {}
+        Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
+        None => say(&format!("merging failed on rank {rank}, an internal error; its calls are missing")),
+    }
+}
+
+/// What is said where no trace is written: why, and what can be done.
+fn without(config: &Config, parts: &Path, kept: bool, why: &str) -> String {
+    let parts = parts.display();
+    match (kept, config.summary) {
+        (false, _) => format!("no trace: {why}"),
+        // Nobody is left to do it.
+        (true, true) => format!(
+            "no trace yet: {why}. What was recorded is kept: `refrain recover {parts}` makes a trace of it"
+        ),
+        (true, false) => format!("no trace yet: {why}. What was recorded is kept in {parts}"),
+    }
+}

@@ -1,0 +1,187 @@
+//! The ranks come together: who is there, what keeps one from talking, and the messages between them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use refrain_encode::Peers;
+use refrain_fold::bundle::Link;
+use refrain_fold::ranks::RankList;
+use refrain_guest::process::pages;
+use refrain_mpi::{Family, MpiTransport, Pmpi, Transport, TransportError};
+use refrain_tracefile::claim::Job;
+use refrain_tracefile::private::Private;
+
+use super::arrival::{self, Meeting, Met, Obstacle, Why};
+use crate::config::Config;
+use crate::files::{meeting_place, meeting_prefix, parts, temporary_place};
+use crate::hooks::Ending;
+use crate::missing;
+use crate::recording::{AllRequests, User, user};
+
+/// The messages of this rank.
+pub struct Wire<'a> {
+    /// `None`: there is no other rank.
+    pub transport: Option<MpiTransport<'a>>,
+    /// A message could not be sent or received: the others wait for more in vain.
+    pub broken: bool,
+    /// For tests: this rank dies after its first message.
+    pub dies: bool,
+}
+
+const ALONE: TransportError = TransportError::NoPeer { rank: 0, size: 1 };
+
+/// For one message of the merge. A partner may be merging for minutes.
+pub const MOST_PATIENCE: Duration = Duration::from_secs(600);
+
+impl Wire<'_> {
+    fn die_if_told(&self) {
+        if self.dies {
+            // SAFETY: takes numbers only.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+    }
+}
+
+impl Link for Wire<'_> {
+    type Error = TransportError;
+
+    fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
+        let sent = self.transport.as_ref().ok_or(ALONE).and_then(|transport| transport.send(to, bytes));
+        self.die_if_told();
+        self.broken |= sent.is_err();
+        sent
+    }
+
+    fn recv(&mut self, from: u32) -> Result<Vec<u8>, TransportError> {
+        let received = self.transport.as_ref().ok_or(ALONE).and_then(|transport| transport.recv(from));
+        self.die_if_told();
+        self.broken |= received.is_err();
+        received
+    }
+}
+
+/// Waits until all ranks are here; `None` where there is one alone. Where they do not all come, or may not talk, the
+/// reason, if it is for this rank to tell it.
+pub fn together(
+    config: &Config,
+    pmpi: &Pmpi,
+    (rank, size): (u32, u32),
+    (user, ending): (User, Ending),
+    parts: &Path,
+) -> Result<Option<Meeting>, Option<String>> {
+    if size == 1 {
+        return Ok(None);
+    }
+    let prefix = meeting_prefix(config);
+    let place = meeting_place(config, parts, &prefix);
+    let own = arrival::Rank { rank, size, obstacle: obstacle(pmpi, user, ending) };
+    match arrival::meet(&place, prefix, own, config.patience, || pmpi.progress()) {
+        Ok(Met::All(meeting)) => Ok(Some(meeting)),
+        // The others are in their own place still: one that is alone in another is not who knows.
+        Ok(Met::NotAll(Some(Why::Missing(_)))) if own.obstacle == Some(Obstacle::User) && rank != 0 => {
+            Err(None)
+        }
+        Ok(Met::NotAll(why)) => Err(why.map(|why| match why {
+            Why::Missing(ranks) => format!(
+                "{} not come to MPI_Finalize within {} s: still at work or stopped (--patience waits longer), not \
+                 traced, or on a host that has another {}",
+                these(&ranks, "has", "have"),
+                config.patience.as_secs_f64(),
+                place.display(),
+            ),
+            Why::Held(ranks, Obstacle::Receiving) => format!(
+                "{} receives outstanding, which could take our messages for the program's",
+                these(&ranks, "has", "have"),
+            ),
+            Why::Held(ranks, Obstacle::User) => {
+                format!("{} another user's since MPI_Init", these(&ranks, "is", "are"))
+            }
+            Why::Held(ranks, Obstacle::Jumped) => {
+                format!("{} left a call of MPI by a jump, from inside MPI", these(&ranks, "has", "have"))
+            }
+            Why::Held(ranks, Obstacle::Memory) => {
+                format!("{} hardly any memory left", these(&ranks, "has", "have"))
+            }
+        })),
+        // If this concerns rank 0, it says so; if not, rank 0 says that this one has not come.
+        Err(error) => Err((rank == 0).then(|| {
+            let (error, place) = (error.to_string(), place.display().to_string());
+            let at = if error.contains(&place) { String::new() } else { format!(" in {place}") };
+            format!("the ranks cannot meet{at}: {error}")
+        })),
+    }
+}
+
+fn these(ranks: &RankList, one: &str, many: &str) -> String {
+    if ranks.len() == 1 { format!("rank {ranks} {one}") } else { format!("ranks {ranks} {many}") }
+}
+
+/// What keeps this rank from talking over MPI.
+fn obstacle(pmpi: &Pmpi, began_as: User, ending: Ending) -> Option<Obstacle> {
+    if user() != began_as {
+        Some(Obstacle::User)
+    } else if missing::torn_out() {
+        Some(Obstacle::Jumped)
+    } else if ending != Ending::Stopped && receives(pmpi) {
+        // Of a recording that stopped nobody knows what became of its requests since, or whether a thread is at them.
+        Some(Obstacle::Receiving)
+    } else if !has_memory() {
+        Some(Obstacle::Memory)
+    } else {
+        None
+    }
+}
+
+/// Whether there is more memory than MPI takes for a communicator, and we for a message or two.
+fn has_memory() -> bool {
+    const ENOUGH: usize = 8 << 20;
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping wherever there is room, which goes again at once.
+    unsafe {
+        let start = pages::map_as(std::ptr::null_mut(), ENOUGH, protection, flags, -1, 0);
+        start != libc::MAP_FAILED && libc::syscall(libc::SYS_munmap, start, ENOUGH) == 0
+    }
+}
+
+/// Whether a receive of the program's is outstanding that could take what making a communicator sends. With the MPICH ABI
+/// none could.
+fn receives(pmpi: &Pmpi) -> bool {
+    const RECEIVES: [&str; 8] = [
+        "MPI_Irecv",
+        "MPI_Irecv_c",
+        "MPI_Recv_init",
+        "MPI_Recv_init_c",
+        "MPI_Isendrecv",
+        "MPI_Isendrecv_c",
+        "MPI_Isendrecv_replace",
+        "MPI_Isendrecv_replace_c",
+    ];
+    if pmpi.abi().family == Family::Mpich {
+        return false;
+    }
+    let mut found = false;
+    AllRequests.others(u32::MAX, &mut |requests| {
+        found |= requests.outstanding().any(|(id, handle, persistent)| {
+            let receives =
+                refrain_model::function_by_id(id).is_none_or(|function| RECEIVES.contains(&function.name));
+            // Many programs do not free what they have made once for all.
+            receives && !(persistent && pmpi.is_idle(handle).unwrap_or(false))
+        });
+        found
+    });
+    found
+}
+
+/// In `MPI_Init`, on rank 0: files of an earlier meeting must not be taken for those of this one. A name tells them apart,
+/// where there is one.
+pub fn sweep(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Job>) {
+    if !config.run.is_empty() || !config.job.is_empty() {
+        return;
+    }
+    let prefix = meeting_prefix(config);
+    for place in [parts(config, spawned, alone, job), temporary_place(&prefix)] {
+        if let Ok(directory) = Private::open(&place) {
+            arrival::sweep(&directory, &prefix);
+        }
+    }
+}

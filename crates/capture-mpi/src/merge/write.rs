@@ -1,0 +1,161 @@
+//! The file, on rank 0: what is wrong with its name is said at the beginning already.
+
+use refrain_encode::Folding;
+use refrain_fold::bundle::Bundle;
+use refrain_guest::process::reserve::most_held;
+use refrain_guest::process::say::say;
+use refrain_mpi::Pmpi;
+use refrain_tracefile::claim::{Holder, Job};
+use refrain_tracefile::{Error, Memory, Meta, Replace, Trace, is_device};
+
+use super::summary::Summary;
+use crate::config::{Config, Kept, Time};
+use crate::files::path;
+
+/// What the trace says of the run.
+pub fn meta(
+    config: &Config,
+    pmpi: &Pmpi,
+    ranks: u32,
+    (summary, lost): (Summary, Vec<String>),
+    (started, wall_ns): (u64, u64),
+) -> Meta {
+    let version = pmpi.library_version().unwrap_or_default();
+    Meta {
+        refrain_version: env!("CARGO_PKG_VERSION").to_owned(),
+        command: config.command.clone(),
+        library: library_name(&version),
+        abi: pmpi.abi().family.name().to_owned(),
+        ranks,
+        hosts: summary.hosts,
+        started,
+        wall_ns,
+        options: options(config),
+        split: config.split,
+        timed: config.time != Time::Off,
+        complete: summary.notes.is_empty(),
+        notes: [summary.notes, lost].concat(),
+        mpi_time: summary.time,
+        memory: summary.memory.map(|m| Memory {
+            min: m.min,
+            mean: m.total / m.ranks.max(1),
+            max: m.max,
+            root: 0,
+        }),
+    }
+}
+
+/// What is not as it is by default.
+pub fn options(config: &Config) -> Vec<(String, String)> {
+    let pointers = (!config.pointers).then(|| ("pointers".to_owned(), "off".to_owned()));
+    let said = config.choice.said().iter().map(|(option, text)| ((*option).to_owned(), text.clone()));
+    let stacks = match config.stacks {
+        Kept::Nothing => None,
+        Kept::Site => Some("site"),
+        Kept::Full => Some("full"),
+    };
+    let recursion = stacks.filter(|_| !config.fold_recursion).map(|_| "keep");
+    let fold = (config.fold != Folding::default()).then(|| config.fold.to_string());
+    let more = [
+        ("fold", fold.as_deref()),
+        ("stacks", stacks),
+        ("recursion", recursion),
+        ("lossy", config.lossy.said()),
+    ];
+    let more = more.into_iter().filter_map(|(option, text)| Some((option.to_owned(), text?.to_owned())));
+    pointers.into_iter().chain(more).chain(said).collect()
+}
+
+/// The first line of a library's own description, without the padding: MPICH's goes on for a kilobyte about its build.
+pub fn library_name(version: &str) -> String {
+    let line = version.lines().next().unwrap_or("").split(", package:").next().unwrap_or("");
+    line.split_whitespace().collect::<Vec<_>>().join(" ").replace("MPICH Version: ", "MPICH ")
+}
+
+/// Whether it was written.
+pub fn write(
+    config: &Config,
+    spawned: bool,
+    alone: Option<u32>,
+    job: Option<&Job>,
+    mut trace: Trace,
+) -> bool {
+    let score = matches!(config.fold, Folding::Loops { together: true, .. });
+    let scored = if score { trace.bundle.score() } else { Ok(()) };
+    if let Err(error) = scored.and_then(|()| trace.bundle.canonical()) {
+        say(&format!("no trace: what was merged does not hold together: {error}"));
+        return false;
+    }
+    if let Some(memory) = &mut trace.meta.memory {
+        memory.root = most_held() as u64;
+    }
+    let ranks = trace.meta.ranks;
+    let calls: u64 = calls(&trace.bundle);
+    let path = path(config, spawned, alone, job);
+    let replace = match job {
+        // What was there before, and not what somebody else has written since.
+        Some(job) => Replace::old(config.force, job.old),
+        // Another program of the same run may have written there since.
+        None if config.held && path == config.out && !is_device(&path) => Replace::Nothing,
+        None if config.force => Replace::Anything,
+        None => Replace::Nothing,
+    };
+    let saved = refrain_tracefile::save_as(&trace, &path, replace);
+    match &saved {
+        // The launcher's `refrain` speaks of the file it asked for only.
+        Ok(bytes) if config.summary || spawned => {
+            say(&format!("{ranks} ranks, {calls} calls, {bytes} bytes -> {}", path.display()));
+        }
+        Ok(_) => {}
+        Err(error) => say(&format!("no trace: {}", mended(config, error))),
+    }
+    saved.is_ok()
+}
+
+/// What is wrong with the file, and what to do about it here.
+fn mended(config: &Config, error: &Error) -> String {
+    match error {
+        Error::Exists { path } if config.force => {
+            let path = path.display();
+            format!(
+                "{path} exists, and another program may have written it since; REFRAIN_OUT names another file"
+            )
+        }
+        Error::Exists { path } => {
+            let path = path.display();
+            format!("{path} exists already; REFRAIN_FORCE=on replaces it, REFRAIN_OUT names another file")
+        }
+        error => error.to_string(),
+    }
+}
+
+/// Says at the beginning of a run what would keep its trace from being written at the end.
+pub fn foresee(config: &Config, job: Option<&Job>) {
+    let out = job.map_or(&config.out, |job| &job.trace);
+    if let Err(error @ (Error::Exists { .. } | Error::NoFile { .. } | Error::Planted { .. })) =
+        refrain_tracefile::target(out, config.force)
+    {
+        say(&format!("the trace cannot be written: {}", mended(config, &error)));
+    }
+    if let Some(job) = job.filter(|job| job.trace != config.out) {
+        let (asked, own) = (config.out.display(), job.trace.display());
+        say(&match &job.instead {
+            None => {
+                format!("{asked} is for another program of this run; the trace of this one goes to {own}")
+            }
+            Some(claim) if claim.holder() == Holder::Gone => format!(
+                "{asked}.parts has what an earlier run left (`refrain recover {asked}.parts` makes a trace of it); the \
+                 trace of this one goes to {own}"
+            ),
+            Some(claim) => format!(
+                "{asked} is for another run (process {} on {}); the trace of this one goes to {own}",
+                claim.process, claim.host
+            ),
+        });
+    }
+}
+
+fn calls(bundle: &Bundle) -> u64 {
+    let of = |cohort: &refrain_fold::bundle::Cohort| refrain_encode::calls_of_all(bundle, cohort);
+    bundle.cohorts.iter().map(of).sum()
+}

@@ -1,0 +1,371 @@
+//! What is recorded, kept where it survives this process: each thread's part file, written through a shared mapping.
+//!
+//! A call costs a few stores. When the tail is full the folded state is written beside it, and the tail begins anew; it
+//! grows with the folded state, so that all snapshots together cost no more than a fixed share of what is recorded.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, Release};
+
+use refrain_encode::{Journal, Tape, Values};
+use refrain_guest::ends::{shield, words};
+use refrain_guest::objects::footprint;
+use refrain_guest::process::apart::apart;
+use refrain_guest::process::clock::Moment;
+use refrain_guest::process::say::say;
+use refrain_guest::process::{host, pages};
+use refrain_guest::threads::marks;
+use refrain_tracefile::part::{self, HEADER, Lost, Word};
+use refrain_tracefile::private::Private;
+
+use crate::config;
+use crate::files::{LOCAL_RANKS, launcher_says, meeting_prefix};
+
+/// The tail's first size, unless a test says otherwise.
+pub const ROOM: usize = 1 << 20;
+/// The tail is so many times larger than the last snapshot, if that is more, up to what a reader takes.
+const SHARE: usize = 4;
+/// The clocks are compared after 1, 2, 4, ... calls, and then after so many.
+const COMPARED: u64 = 4096;
+/// So many nanoseconds between two comparisons are no hurry.
+const UNHURRIED: u64 = 10_000_000;
+/// After so many calls, twice as many and so on, what was needed for new calls is let go of.
+const SETTLED: u64 = 16;
+/// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
+const PAUSE: u64 = 1 << 16;
+
+/// Room on disk is taken before it is mapped: a store to a page that has none would be the end of the program.
+fn allocate(file: &File, length: usize) -> io::Result<()> {
+    // SAFETY: takes numbers only.
+    let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length as libc::off_t) };
+    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+}
+
+/// A shared mapping of some of a part file, which has room for it.
+fn map(file: &File, offset: usize, length: usize) -> io::Result<*mut u8> {
+    let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+    let (file, offset) = (file.as_raw_fd(), offset as libc::off_t);
+    // SAFETY: a new mapping wherever there is room.
+    let start = unsafe { pages::map_as(null_mut(), length, protection, flags, file, offset) };
+    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(start.cast()) }
+}
+
+/// The words of a part. Their page stays mapped as long as the process lives: a signal handler on any thread may be on
+/// its way to them.
+#[derive(Clone, Copy)]
+pub struct Words(&'static [AtomicU64; HEADER / 8]);
+
+impl Words {
+    fn map(file: &File) -> io::Result<Words> {
+        let start = map(file, 0, HEADER)?;
+        shield::shield(start as usize, HEADER);
+        // SAFETY: a page that is never unmapped, and is only used as these.
+        Ok(Words(unsafe { &*start.cast() }))
+    }
+
+    #[inline]
+    pub fn word(self, word: Word) -> &'static AtomicU64 {
+        &self.0[word as usize]
+    }
+}
+
+/// The journal's place. Unmapped when dropped.
+struct Tail {
+    start: *mut u8,
+    length: usize,
+}
+
+// SAFETY: plain memory that only its owner refers to.
+unsafe impl Send for Tail {}
+
+impl Tail {
+    fn map(file: &File, length: usize) -> io::Result<Tail> {
+        allocate(file, HEADER + length)?;
+        let start = map(file, HEADER, length)?;
+        shield::shield(start as usize, length);
+        Ok(Tail { start, length })
+    }
+
+    /// Up to `used` it is written and not looked at again: the file has it, and it need not lie in this process's memory.
+    /// Where it is written anew, the pages come back.
+    fn let_go(&self, used: usize) {
+        // SAFETY: advice about our own mapping of a file, whose contents stay; whole pages of it.
+        unsafe { pages::let_go(self.start.cast(), used / HEADER * HEADER) };
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        // SAFETY: all of the mapping, which is nobody else's.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+}
+
+impl Drop for Tail {
+    fn drop(&mut self) {
+        shield::unshield(self.start as usize);
+        // SAFETY: mapped by `map`, and `self` was the only way to it.
+        unsafe { libc::syscall(libc::SYS_munmap, self.start, self.length) };
+    }
+}
+
+/// Where a process keeps its parts, and what all of them say.
+pub struct Parts {
+    pub directory: PathBuf,
+    pub rank: u32,
+    /// Of a new tail.
+    pub room: usize,
+    pub words: Vec<(Word, u64)>,
+    pub text: String,
+}
+
+impl Parts {
+    /// A part for the calling thread, which has recorded `tape` so far; `None`, and a line that says so, where it cannot be had.
+    pub fn part(&self, thread: usize, tape: &mut Tape) -> Option<Safe> {
+        match apart(|| Safe::new(self, thread, tape)) {
+            Ok(safe) => Some(safe),
+            Err(error) => {
+                self.complain(&error);
+                None
+            }
+        }
+    }
+
+    fn complain(&self, error: &io::Error) {
+        if self.speaks(error) {
+            let (rank, directory) = (self.rank, self.directory.display());
+            say(&format!(
+                "what is recorded would not survive a crash, the program goes on: rank {rank}: {directory}: {error}"
+            ));
+        }
+    }
+
+    /// All ranks of a host keep their parts in one place and would mostly say the same of it: the first that can leave a
+    /// word there speaks. Where none can, nor could any other, it is the one that the launcher calls the host's first.
+    fn speaks(&self, error: &io::Error) -> bool {
+        // Of this process alone: too many open files, no memory.
+        let of_its_own = [libc::EMFILE, libc::ENOMEM].map(Some).contains(&error.raw_os_error());
+        let prefix = config::asked().map(meeting_prefix);
+        let name = format!("{}said.{}", prefix.unwrap_or_default(), host::name().replace('/', "_"));
+        let left =
+            Private::open(&self.directory).and_then(|directory| directory.leave(name.as_ref(), "said"));
+        match left {
+            Ok(()) => true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => of_its_own,
+            Err(_) => of_its_own || launcher_says(&LOCAL_RANKS).is_none_or(|rank| rank == 0),
+        }
+    }
+}
+
+/// One thread's part.
+pub struct Safe {
+    /// Opened for each of the few times that something is done in it: no file of ours is open while the program runs.
+    directory: PathBuf,
+    name: OsString,
+    words: Words,
+    tail: Tail,
+    used: usize,
+    /// The pair of words that counts.
+    tail_word: Word,
+    snapshot: u64,
+    journal: Journal,
+    calls: u64,
+    /// There was no room: nothing is kept until so many calls, when it is tried again; and the next pause.
+    waits: Option<(u64, u64)>,
+    said: bool,
+}
+
+impl Safe {
+    fn new(parts: &Parts, thread: usize, tape: &mut Tape) -> io::Result<Safe> {
+        let directory = Private::make(&parts.directory)?;
+        let host = host::name().replace('/', "_");
+        let name = format!("{}-{host}-{}-{thread}.{}", parts.rank, std::process::id(), part::EXTENSION);
+        let name = OsStr::new(&name);
+        // Of an earlier process with the same number. Whoever may have it mapped keeps the file, without its name.
+        remove(&directory, name);
+        let made = Safe::in_file(parts, thread, tape, &directory, name);
+        made.inspect_err(|_| {
+            remove(&directory, name);
+            remove(&directory, &part::snapshot_name(name, 1));
+        })
+    }
+
+    fn in_file(
+        parts: &Parts,
+        thread: usize,
+        tape: &mut Tape,
+        directory: &Private,
+        name: &OsStr,
+    ) -> io::Result<Safe> {
+        let mut file = directory.create(name)?;
+        let now = Moment::now();
+        let mut words = parts.words.clone();
+        words.extend([
+            (Word::Thread, thread as u64),
+            (Word::Ticks, now.ticks),
+            (Word::Nanoseconds, now.nanoseconds),
+        ]);
+        file.write_all(&part::header(&words, &parts.text))?;
+        let tail = Tail::map(&file, parts.room)?;
+        let mut safe = Safe {
+            directory: parts.directory.clone(),
+            name: name.to_owned(),
+            words: Words::map(&file)?,
+            tail,
+            used: 0,
+            tail_word: Word::Tail,
+            snapshot: 0,
+            journal: Journal::default(),
+            calls: 0,
+            waits: None,
+            said: false,
+        };
+        safe.snapshot(tape)?;
+        marks::set_inside(safe.word(Word::Inside));
+        Ok(safe)
+    }
+
+    pub fn words(&self) -> Words {
+        self.words
+    }
+
+    #[inline]
+    pub fn word(&self, word: Word) -> &AtomicU64 {
+        self.words.word(word)
+    }
+
+    /// Keeps the call that `tape` was just given.
+    #[inline]
+    pub fn call(&mut self, tape: &mut Tape, symbol: u32, values: Values<'_>, ticks: u64) {
+        self.calls += 1;
+        if self.waits.is_some() {
+            self.try_again(tape);
+            return;
+        }
+        let used = self.used;
+        match self.journal.write(&mut self.tail.bytes()[used..], tape, symbol, values, ticks) {
+            Some(bytes) => {
+                self.used += bytes;
+                // From here on the entry counts.
+                self.word(self.tail_word).store(self.used as u64, Release);
+            }
+            None => self.begin_anew(tape, PAUSE),
+        }
+        if self.calls.is_power_of_two() || self.calls.is_multiple_of(COMPARED) {
+            self.compare_clocks();
+        }
+    }
+
+    #[cold]
+    fn compare_clocks(&mut self) {
+        let now = Moment::now();
+        // Pages that come back cost a microsecond each: nothing to speak of, unless calls follow each other that fast.
+        let before = self.word(Word::LaterNanoseconds).load(Relaxed);
+        if now.nanoseconds.saturating_sub(before) >= UNHURRIED {
+            self.tail.let_go(self.used);
+        }
+        if self.calls.is_power_of_two() && self.calls >= SETTLED {
+            footprint::let_go_of_code();
+        }
+        self.word(Word::LaterTicks).store(now.ticks, Relaxed);
+        self.word(Word::LaterNanoseconds).store(now.nanoseconds, Relaxed);
+        if self.word(Word::Fault).load(Relaxed) != 0 {
+            words::fault(0);
+        }
+        if shield::torn() {
+            // What is written from here on reaches no file, now or later.
+            self.pause(u64::MAX, u64::MAX, &io::Error::from_raw_os_error(libc::EIO));
+        }
+    }
+
+    #[cold]
+    fn try_again(&mut self, tape: &mut Tape) {
+        if let Some((when, pause)) = self.waits
+            && self.calls >= when
+        {
+            self.begin_anew(tape, pause.saturating_mul(2));
+        }
+    }
+
+    #[cold]
+    fn begin_anew(&mut self, tape: &mut Tape, pause: u64) {
+        match self.snapshot(tape) {
+            // It holds everything, also what was not kept in the meantime.
+            Ok(()) if self.waits.take().is_some() => {
+                // Calls that are missing for another reason still are.
+                let (before, now) = (Lost::NoRoom as u64, Lost::Nothing as u64);
+                let _ = self.word(Word::Lost).compare_exchange(before, now, Release, Relaxed);
+            }
+            Ok(()) => {}
+            Err(error) => self.pause(self.calls.saturating_add(pause), pause, &error),
+        }
+    }
+
+    /// There is no room: nothing is kept until so many calls.
+    fn pause(&mut self, when: u64, pause: u64, error: &io::Error) {
+        self.waits = Some((when, pause));
+        let (before, now) = (Lost::Nothing as u64, Lost::NoRoom as u64);
+        let _ = self.word(Word::Lost).compare_exchange(before, now, Release, Relaxed);
+        if !std::mem::replace(&mut self.said, true) {
+            let path = self.directory.join(&self.name);
+            let path = path.display();
+            say(&format!(
+                "what is recorded from here on would not survive a crash, the program goes on: {path}: {error}"
+            ));
+        }
+    }
+
+    /// Writes the folded state and begins the tail anew.
+    fn snapshot(&mut self, tape: &mut Tape) -> io::Result<()> {
+        apart(|| self.write_snapshot(tape))
+    }
+
+    fn write_snapshot(&mut self, tape: &mut Tape) -> io::Result<()> {
+        let bundle = tape.snapshot().map_err(io::Error::other)?;
+        let lead = self.journal.restart(tape);
+        let bytes = part::snapshot_bytes(&bundle, &lead);
+        let before = (self.snapshot > 0).then(|| part::snapshot_name(&self.name, self.snapshot));
+        let number = self.snapshot + 1;
+        let name = part::snapshot_name(&self.name, number);
+        let directory = Private::open(&self.directory)?;
+        // Of an earlier process with the same number, or of a try that failed.
+        remove(&directory, &name);
+        let written = directory.create(&name).and_then(|mut file| file.write_all(&bytes));
+        written.inspect_err(|_| remove(&directory, &name))?;
+        self.grow(&directory, (bytes.len() * SHARE).min(part::MOST_TAIL));
+        let (snapshot_word, tail_word) = match self.tail_word {
+            Word::Tail => (Word::OtherSnapshot, Word::OtherTail),
+            _ => (Word::Snapshot, Word::Tail),
+        };
+        self.word(snapshot_word).store(number, Relaxed);
+        self.word(tail_word).store(0, Relaxed);
+        // From here on they count.
+        self.word(Word::Current).store(u64::from(tail_word == Word::OtherTail), Release);
+        self.snapshot = number;
+        self.tail_word = tail_word;
+        self.used = 0;
+        if let Some(before) = before {
+            remove(&directory, &before);
+        }
+        Ok(())
+    }
+
+    /// A longer tail, if there is room for it; otherwise there are more snapshots.
+    fn grow(&mut self, directory: &Private, length: usize) {
+        let length = length.next_multiple_of(HEADER);
+        if length <= self.tail.length {
+            return;
+        }
+        if let Ok(tail) = directory.reopen(&self.name).and_then(|file| Tail::map(&file, length)) {
+            self.tail = tail;
+        }
+    }
+}
+
+/// What cannot be removed is only in the way.
+fn remove(directory: &Private, name: &OsStr) {
+    let _ = directory.remove(name);
+}

@@ -1,0 +1,405 @@
+//! The recorder: every observed call is encoded, folded, and at the end merged and written.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use refrain_encode::{Crowd, Facts, Host, Now, Tables, Tape};
+use refrain_fold::bundle::sites::{Frame, Module};
+use refrain_guest::process::apart::apart;
+use refrain_guest::process::host::name as host_name;
+use refrain_guest::process::say::{say, set_rank};
+use refrain_guest::stacks::Asker;
+use refrain_guest::streams::{self, Hands, Recording};
+use refrain_guest::threads::marks::{self, Caller};
+use refrain_tracefile::claim::Job;
+use refrain_tracefile::is_device;
+use refrain_tracefile::part::{self, End, Lost, Word};
+
+use crate::config::{self, Config, Kept, Time};
+use crate::files::{self, RANKS, SIZES, launcher_says};
+use crate::filter::{self, Fate};
+use crate::hooks::{Ending, Observed, Recorder};
+use crate::library::library;
+use crate::parts::{self, Parts};
+use crate::recording::host::Reader;
+use crate::recording::{self, AllRequests, Own, RECORDER, State};
+use crate::{endings, merge};
+
+type Entered = streams::Entered<State>;
+type Common<'a> = streams::Common<'a, State>;
+
+/// Before any thread calls MPI.
+pub fn prepare() {
+    RECORDER.prepare();
+}
+
+/// The calling thread ends.
+pub fn release_thread() {
+    RECORDER.release();
+}
+
+/// What becomes of a call once it is encoded.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keep {
+    Record,
+    /// Only its objects count.
+    Follow,
+    /// And no call of this function is ever kept.
+    FollowAlways,
+}
+
+impl State {
+    /// Encodes a call that was not recognised, and remembers it.
+    #[inline(never)]
+    fn encode(&mut self, own: &mut Own, tables: &mut dyn Tables, made: Made<'_>) {
+        let Made { call, result, ticks, .. } = made;
+        let Observed { function, args, level, .. } = call;
+        let Own { before, memo, record, tape, safe, known, .. } = own;
+        let State { host, encoder, .. } = self;
+        let before = &mut before[level];
+        if !function.overwrites() {
+            // Left by a call that never came back: an exception or a jump went past it.
+            before.clear();
+        }
+        encoder.after(host, tables, function, args, result, before, record);
+        before.clear();
+        record.site = made.site;
+        let symbol = match made.keep {
+            Keep::Record => {
+                if !made.split {
+                    record.inline_values();
+                }
+                let symbol = tape.push(record, ticks);
+                if let Some(safe) = safe {
+                    safe.call(tape, symbol, (&record.values).into(), ticks);
+                }
+                symbol
+            }
+            // It has no symbol, and nobody will ask for one: no call of this function is ever pushed.
+            Keep::FollowAlways => u32::MAX,
+            Keep::Follow => return,
+        };
+        if made.split && result == 0 {
+            memo.remember(encoder, host, tables, function, args, record, symbol);
+        }
+        if !known.as_ref().is_some_and(|(facts, _)| Arc::ptr_eq(facts, encoder.facts())) {
+            *known = Some((Arc::clone(encoder.facts()), Arc::clone(host.reader())));
+        }
+    }
+
+    /// MPI is up, and with it everything that a part says of its process.
+    fn parts(&self, config: &Config) -> Option<Parts> {
+        let pmpi = &self.host.pmpi;
+        let world = pmpi.abi().comm_world;
+        let (rank, size) = if pmpi.initialized().unwrap_or(false) {
+            let number = |n: Result<i32, _>| n.ok().and_then(|n| u32::try_from(n).ok());
+            (number(pmpi.comm_rank(world))?, number(pmpi.comm_size(world))?)
+        } else {
+            // A session alone has no world: what the launcher said.
+            (launcher_says(&RANKS)?, launcher_says(&SIZES)?)
+        };
+        if !config.choice.has_rank(rank) {
+            return None;
+        }
+        let flags = if config.split { part::SPLIT } else { 0 };
+        let flags = flags | if config.time == Time::Off { 0 } else { part::TIMED };
+        let words = vec![
+            (Word::Rank, u64::from(rank) + 1),
+            (Word::Size, size.into()),
+            (Word::Pid, std::process::id().into()),
+            (Word::Started, self.started),
+            (Word::Flags, flags),
+        ];
+        let mut text = format!(
+            "version {}\nrun {}\nhost {}\nlibrary {}\nabi {}\n",
+            env!("CARGO_PKG_VERSION"),
+            config.run,
+            host_name(),
+            merge::write::library_name(&pmpi.library_version().unwrap_or_default()),
+            pmpi.abi().family.name(),
+        );
+        for (option, value) in merge::write::options(config) {
+            text += &format!("option {option} {}\n", value.replace('\n', " "));
+        }
+        text += &format!("command {}\n", config.command.join("\u{1f}").replace('\n', " "));
+        let room = config.test_tail.map_or(parts::ROOM, |bytes| bytes.next_multiple_of(part::HEADER));
+        let directory = files::parts(config, self.spawned, self.alone, self.job.as_ref());
+        Some(Parts { directory, rank, room, words, text })
+    }
+}
+
+/// `MPI_Finalize` in a signal handler, in the middle of another call: the ranks do not meet, and what is kept says why.
+/// Only stores single words: what was interrupted may be our own code.
+pub fn interrupted() {
+    endings::lose(Lost::Interrupted);
+    endings::note(End::Finalized, 0);
+    merge::absence::not_coming();
+}
+
+/// What is asked of a thread's stacks, and the tape that new sites go to.
+struct Sites<'a> {
+    config: &'a Config,
+    tape: &'a mut Tape,
+}
+
+impl Asker for Sites<'_> {
+    fn site_only(&self) -> bool {
+        self.config.stacks == Kept::Site
+    }
+
+    fn folds_recursion(&self) -> bool {
+        self.config.fold_recursion
+    }
+
+    fn compares(&self) -> bool {
+        self.config.test_stacks
+    }
+
+    fn blurred(&self, file: &str, offset: u64) -> Option<u64> {
+        let mut codes = self.config.lossy.sites_in.iter();
+        // The call, not what comes after it, lies in the code.
+        let code = codes.find(|code| code.start < offset && offset <= code.end && code.module == file)?;
+        Some(code.start + 1)
+    }
+
+    fn note<'a>(&mut self, frames: &[Frame], module: impl Fn(u64) -> Option<&'a Module>) -> u64 {
+        self.tape.note_site(frames, module)
+    }
+}
+
+/// A call that was made, and how it is to be treated. Passed by value: where it is recognised it stays in registers.
+#[derive(Clone, Copy)]
+struct Made<'a> {
+    call: Observed<'a>,
+    result: i64,
+    keep: Keep,
+    split: bool,
+    ticks: u64,
+    /// Where it was made, 0 where that is not asked for.
+    site: u64,
+}
+
+impl Made<'_> {
+    /// Keeps it if the thread recognises it, and says whether it does.
+    #[inline(always)]
+    fn is_recalled<T: Tables + ?Sized>(
+        self,
+        own: &mut Own,
+        (facts, reader): (&Facts, &Reader),
+        tables: &mut T,
+        now: Now,
+    ) -> bool {
+        let Observed { function, args, level, .. } = self.call;
+        let Own { before, memo, tape, safe, .. } = own;
+        let known = memo.recall(facts, reader, tables, now, function, args, &before[level]);
+        let Some((symbol, values)) = known else { return false };
+        if self.keep == Keep::Record {
+            tape.push_known(symbol, values, self.ticks);
+            if let Some(safe) = safe {
+                safe.call(tape, symbol, values, self.ticks);
+            }
+        }
+        true
+    }
+
+    /// The same for one of several threads, which asks nobody: what is shared is locked only where the call is not
+    /// recognised, or ends another one.
+    #[inline(never)]
+    fn is_recalled_among_several(self, own: &mut Own, number: u32, common: &mut Common<'_>) -> bool {
+        let Some((facts, reader)) = own.known.take() else { return false };
+        let now = Now { site: self.site, ..recording::now() };
+        let recalled = self.is_recalled(own, (&facts, &reader), &mut Crowd::new(&AllRequests, number), now);
+        while recalled && let Some(later) = own.memo.take_arrived() {
+            common.with(State::new, |state, _| state.encoder.arrived(&*reader, later));
+        }
+        own.known = Some((facts, reader));
+        recalled
+    }
+}
+
+fn before(entered: &mut Entered, call: Observed<'_>) {
+    let Hands { number, own, mut common } = entered.hands();
+    own.ready_for(common.lent(), number, call.level);
+    let Observed { function, args, level, .. } = call;
+    let Own { before, known, .. } = own;
+    let before = &mut before[level];
+    if let Some((facts, reader)) = known
+        && before.completes(facts, &**reader, function, args)
+    {
+        return;
+    }
+    common.with(State::new, |State { encoder, host, .. }, requests| match requests {
+        Some(requests) => encoder.before(host, requests, function, args, before),
+        None => encoder.before(host, &mut Crowd::new(&AllRequests, number), function, args, before),
+    });
+}
+
+#[inline]
+fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
+    let keep = match filter::fate(call) {
+        Fate::Record => Keep::Record,
+        Fate::Follow { always: true } => Keep::FollowAlways,
+        Fate::Follow { always: false } => Keep::Follow,
+        Fate::Pass => return,
+    };
+    let config = config::asked();
+    let split = config.is_none_or(|config| config.split);
+    let Hands { number, own, mut common } = entered.hands();
+    let site = match config {
+        Some(config) if config.stacks != Kept::Nothing && keep == Keep::Record => {
+            // In a callback it is not known where on the stack: those calls are unwound each time.
+            let place = if call.level == 0 { marks::place() } else { Caller::default() };
+            own.stacks.site(place, &mut Sites { config, tape: &mut own.tape })
+        }
+        _ => 0,
+    };
+    let made = Made { call, result, keep, split, ticks, site };
+    own.ready_for(common.lent(), number, call.level);
+    let may_recall = split && result == 0;
+    if may_recall && !common.is_alone() && made.is_recalled_among_several(own, number, &mut common) {
+        return;
+    }
+    common.with(State::new, |state, requests| {
+        let Some(requests) = requests else {
+            return state.encode(own, &mut Crowd::new(&AllRequests, number), made);
+        };
+        let State { host, encoder, .. } = &mut *state;
+        let recalled = may_recall && {
+            let now = Now { objects: encoder.generation(), places: host.places(), site };
+            made.is_recalled(own, (encoder.facts(), &**host), requests, now)
+        };
+        if !recalled {
+            return state.encode(own, requests, made);
+        }
+        while let Some(later) = own.memo.take_arrived() {
+            encoder.arrived(host, later);
+        }
+    });
+}
+
+/// The recorder of real traces.
+#[derive(Debug)]
+pub struct Real;
+
+impl Recorder for Real {
+    fn init(_: Observed<'_>) {
+        let Some(mut entered) = RECORDER.enter() else { return };
+        entered.hands().common.with(State::new, |state, _| {
+            let State { host, encoder, spawned, alone, job, .. } = state;
+            host.start();
+            // A session alone has no world communicator, and asking for it is an error that ends the program.
+            if host.pmpi.initialized().unwrap_or(false) {
+                encoder.start(host);
+                // Known only now: the program may let go of its parent before it ends.
+                *spawned |= host.pmpi.has_parent().unwrap_or(false);
+                let world = host.pmpi.abi().comm_world;
+                if let (Ok(rank), Ok(size)) = (host.pmpi.comm_rank(world), host.pmpi.comm_size(world)) {
+                    set_rank(rank.into());
+                    if size == 1 && !*spawned {
+                        *alone = alone_among_others();
+                    }
+                    filter::start(u32::try_from(rank).unwrap_or(0), u32::try_from(size).unwrap_or(0));
+                    if let Some(config) = config::asked() {
+                        let first = !*spawned && alone.is_none();
+                        if first {
+                            *job = job.take().or_else(|| claim(config));
+                        }
+                        if rank == 0 {
+                            merge::together::sweep(config, *spawned, *alone, job.as_ref());
+                        }
+                        if first && rank == 0 {
+                            forewarn(config, job.as_ref());
+                        }
+                    }
+                }
+            }
+            let kept = |config: &&Config| config.safe && !is_device(&config.out);
+            if let Some(config) = config::asked().filter(kept).filter(|_| state.parts.is_none()) {
+                let parts = files::parts(config, state.spawned, state.alone, state.job.as_ref());
+                merge::absence::prepare(config, &parts);
+                state.keep(state.parts(config));
+            }
+        });
+    }
+
+    fn before(call: Observed<'_>) {
+        if let Some(mut entered) = RECORDER.enter() {
+            before(&mut entered, call);
+        }
+    }
+
+    fn abort(call: Observed<'_>) {
+        if let Some(mut entered) = RECORDER.enter() {
+            after(&mut entered, call, 0, 0);
+        }
+        endings::note(End::Abort, call.args.get(1).map_or(0, |&code| i64::from(code as i32)));
+    }
+
+    #[inline]
+    fn after(call: Observed<'_>, result: i64, start: u64, end: u64) {
+        if let Some(mut entered) = RECORDER.enter() {
+            after(&mut entered, call, result, end.saturating_sub(start));
+        }
+    }
+
+    fn finalize(call: Observed<'_>, ending: Ending) {
+        let record = || {
+            if ending != Ending::Stopped
+                && let Some(mut entered) = RECORDER.enter()
+            {
+                // Its result is not known before it has returned, when nothing can be merged any more.
+                before(&mut entered, call);
+                after(&mut entered, call, 0, 0);
+            }
+        };
+        let recorded = catch_unwind(AssertUnwindSafe(record)).is_ok();
+        let Ok(Recording { shared: state, streams }) = RECORDER.take() else {
+            say("a call was still being recorded in MPI_Finalize; the trace is made of what was kept before");
+            endings::lose(Lost::Stopped);
+            endings::note(End::Finalized, 0);
+            merge::absence::not_coming();
+            return endings::over();
+        };
+        if !recorded {
+            endings::lose(Lost::Stopped);
+        }
+        let ending = if recorded { ending } else { Ending::Stopped };
+        // Where tracing stopped before it began, the other ranks wait for this one all the same.
+        let state = state.or_else(|| State::new().map(Box::new));
+        merge::finalize(state, streams, ending);
+    }
+}
+
+/// A name for the trace that no other program has. `None` where none can be claimed: then it is the one that was asked for.
+fn claim(config: &Config) -> Option<Job> {
+    if is_device(&config.out) {
+        return None;
+    }
+    let job = refrain_tracefile::claim::job(|variable| std::env::var_os(variable)).unwrap_or_default();
+    apart(|| Job::take(&config.out, &config.run, &job)).ok()
+}
+
+/// What the user will not have meant, said once for all ranks.
+fn forewarn(config: &Config, job: Option<&Job>) {
+    merge::write::foresee(config, job);
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    names.filter_map(|name| refrain_model::unknown_variable(&name)).for_each(|unknown| say(&unknown));
+}
+
+/// A launcher that this MPI library does not understand starts programs of one rank each, all of which would write the
+/// same file.
+fn alone_among_others() -> Option<u32> {
+    let config = config::asked()?;
+    let launched = config.launched.filter(|launched| launched.size > 1)?;
+    if launched.rank == 0 {
+        let library = library().map_or_else(Default::default, |library| library.path().display().to_string());
+        say(&format!(
+            "the launcher started {} processes, but to the MPI library ({library}) each of them is alone: launcher and \
+             library do not belong together; `refrain doctor` names the right one. Each process has a trace of its \
+             own: {}",
+            launched.size,
+            files::path_alone(config, launched.rank).display(),
+        ));
+    }
+    Some(launched.rank)
+}

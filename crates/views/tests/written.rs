@@ -109,10 +109,7 @@ fn texts_that_are_no_traces() {
     assert!(why("refrain-text 1\nnote hello\n").contains("in quotes"));
     assert!(why("refrain-text 1\nranks 2 3\n").contains("`3` is one word too many"));
     assert!(why("refrain-text 1\nlane 0\n").contains("belongs to a cohort"));
-    assert!(
-        why("refrain-text 1\nranks 1\ncohort members 0 structure 3 digest 0\n")
-            .contains("structure 3")
-    );
+    assert!(why("refrain-text 1\nranks 1\ncohort members 0 structure 3 digest 0\n").contains("structure 3"));
     // Lines that are lost or words that are changed are noticed or harmless, never more.
     let lines: Vec<&str> = whole.lines().collect();
     for at in 0..lines.len() {

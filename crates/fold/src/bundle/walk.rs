@@ -7,15 +7,17 @@ use super::template;
 use super::{Bundle, Error, Lane, SideKind, Structure, get};
 use crate::loops;
 
+type Numbers<'a> = Box<dyn Iterator<Item = i64> + 'a>;
+
 /// The calls of one thread of one rank: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.
 pub struct Walk<'a> {
     symbols: Box<dyn Iterator<Item = u32> + 'a>,
     /// By symbol: where its lanes start in `values`, and how many there are.
     lanes: HashMap<u32, (usize, u16)>,
-    values: Vec<Box<dyn Iterator<Item = i64> + 'a>>,
+    values: Vec<Numbers<'a>>,
     current: Option<(usize, u16)>,
     /// Side lanes: their kind and, by symbol, their numbers.
-    sides: Vec<(SideKind, HashMap<u32, Box<dyn Iterator<Item = i64> + 'a>>)>,
+    sides: Vec<(SideKind, HashMap<u32, Numbers<'a>>)>,
     symbol: u32,
 }
 

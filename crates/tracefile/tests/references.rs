@@ -35,6 +35,7 @@ fn multiply(n: i64, block: i64) -> Vec<Reference> {
 fn triangle(n: i64) -> Vec<Reference> {
     let mut all = Vec::new();
     for i in 0..n {
+        all.push((3, C + 8 * i));
         for j in 0..=i {
             all.push((0, A + 8 * (i * n + j)));
             all.push((1, B + 8 * j));
@@ -137,34 +138,36 @@ fn folded(order: Order, references: &[Reference], ranks: u32, threads: u32) -> u
     bytes.len()
 }
 
-/// No file has more than `most` bytes: of matrices of all sizes on a few threads, and of a small one on many.
-fn check(name: &str, orders: &[Order], most: usize, sizes: &[Vec<Reference>]) {
-    for &order in orders {
-        let mut told = Vec::new();
-        for references in sizes {
-            told.push((references.len(), 2, 2, folded(order, references, 2, 2)));
-        }
-        for (ranks, threads) in [(1, 1), (1, 64), (64, 1), (8, 8), (64, 64)] {
-            told.push((sizes[0].len(), ranks, threads, folded(order, &sizes[0], ranks, threads)));
-        }
-        println!("{name}, {order:?}: (references, ranks, threads, bytes) {told:?}");
-        assert!(told.iter().all(|one| one.3 <= most), "{name}, {order:?}: {told:?}");
+/// No file has more than `most` bytes: of matrices of all sizes on a few threads, and of the first on `many`.
+fn check(name: &str, order: Order, most: usize, sizes: &[Vec<Reference>], many: &[(u32, u32)]) {
+    let mut told = Vec::new();
+    for references in sizes {
+        told.push((references.len(), 2, 2, folded(order, references, 2, 2)));
     }
+    for &(ranks, threads) in many {
+        told.push((sizes[0].len(), ranks, threads, folded(order, &sizes[0], ranks, threads)));
+    }
+    println!("{name}, {order:?}: (references, ranks, threads, bytes) {told:?}");
+    assert!(told.iter().all(|one| one.3 <= most), "{name}, {order:?}: {told:?}");
 }
+
+const MANY: [(u32, u32); 5] = [(1, 1), (1, 64), (64, 1), (8, 8), (64, 64)];
 
 #[test]
 fn a_blocked_matrix_multiply() {
-    let sizes = [(12, 4), (16, 8), (32, 8), (64, 8)].map(|(n, block)| multiply(n, block));
-    check("multiply", &[Order::Rules, Order::Loops], 260, &sizes);
+    let sizes = [16, 32, 64].map(|n| multiply(n, 8));
+    check("multiply", Order::Rules, 240, &sizes, &[(1, 1), (4, 4)]);
+    check("multiply", Order::Loops, 240, &sizes, &MANY);
 }
 
 /// Rules have a repeat count for each row, so that only loops are of one size.
 #[test]
 fn a_triangular_loop() {
-    check("triangle", &[Order::Loops], 200, &[16, 40, 100, 300].map(triangle));
+    check("triangle", Order::Loops, 150, &[16, 40, 100, 300].map(triangle), &MANY);
 }
 
+/// Two loops whose bounds move; from some size on it is the same.
 #[test]
 fn an_elimination() {
-    check("eliminate", &[Order::Loops], 300, &[12, 24, 48].map(eliminate));
+    check("eliminate", Order::Loops, 150, &[48, 64].map(eliminate), &[]);
 }

@@ -7,6 +7,8 @@ use super::template;
 use super::{Bundle, Error, Lane, SideKind, Structure, get};
 use crate::loops;
 
+type Numbers<'a> = Box<dyn Iterator<Item = i64> + 'a>;
+
 /// The calls of one thread of one rank: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.
 pub struct Walk<'a> {
     symbols: Box<dyn Iterator<Item = u32> + 'a>,

@@ -18,6 +18,8 @@ const FEWEST_PACKED: usize = 256;
 const MOST_STRETCHES: usize = 1 << 16;
 /// The size of what has no shape.
 const MUCH: usize = 1 << 24;
+/// Items of steps that are not looked at any further.
+const FEW_STEPS: usize = 24;
 /// Weight of the shortest block.
 const SHORTEST: usize = 1 << 10;
 /// Most numbers in a block, however little they weigh.
@@ -252,7 +254,10 @@ impl Folder {
             let numbers = all.as_ref().unwrap_or(self.core.recent());
             let running = Running::of(numbers).filter(|running| running.steps.cost() * 2 < look.cost);
             let most = running.as_ref().map_or(look.cost, |running| running.steps.cost());
-            if let Some(rows) = Open::of(numbers.runs(), self.level).filter(|rows| rows.is_worth(most)) {
+            // Nests whose bounds stay are running sums of few steps.
+            let few = running.as_ref().is_some_and(|running| running.steps.items() <= FEW_STEPS);
+            let rows = (!few).then(|| Open::of(numbers.runs(), self.level)).flatten();
+            if let Some(rows) = rows.filter(|rows| rows.is_worth(most)) {
                 if all.is_some() {
                     self.core = Core::default();
                     self.mode = Mode::Rows(Box::new(rows));

@@ -119,7 +119,7 @@ impl References {
     }
 
     fn chunks(&self, methods: Methods) -> usize {
-        self.file(self.grammar(), 0) + self.chunked(methods, |symbol| u64::from(symbol)).len()
+        self.file(self.grammar(), 0) + self.chunked(methods, u64::from).len()
     }
 
     fn chunked(&self, methods: Methods, lane: impl Fn(u32) -> u64) -> Vec<u8> {

@@ -256,8 +256,7 @@ fn what_was_sealed_outlives_the_writer() {
 
 #[test]
 fn ranks_are_merged_by_index_and_streams_renamed() {
-    let parts: Vec<(Vec<u8>, BTreeMap<Key, Vec<i64>>)> =
-        (0..4).map(|rank| section(20 + rank, 6, 800, SMALL)).collect();
+    let parts: Vec<_> = (0..4).map(|rank| section(20 + rank, 6, 800, SMALL)).collect();
     let mut merger = Merger::new(Vec::new());
     let mut expected = BTreeMap::new();
     for (rank, (bytes, all)) in (0..).zip(&parts) {

@@ -78,7 +78,7 @@ impl References {
     }
 
     fn file(&self, part: ThreadPart, lanes: u16) -> usize {
-        let bundle = Bundle::of_rank(0, self.symbols(lanes), vec![part]).expect("it is well formed");
+        let bundle = Bundle::of_rank((0, 1), self.symbols(lanes), vec![part]).expect("it is well formed");
         write(&Trace { meta: Meta { ranks: 1, ..Meta::default() }, bundle }).len()
     }
 

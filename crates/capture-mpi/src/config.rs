@@ -152,7 +152,7 @@ impl Config {
                 return Err(Unknown::Value { variable: "REFRAIN_STACKS", value, known: "off, site, full" });
             }
         };
-        lossy.with_stacks(stacks != Kept::Nothing).map_err(Unknown::Choice)?;
+        lossy.with_stacks(stacks != Kept::Nothing, stacks == Kept::Full).map_err(Unknown::Choice)?;
         Ok(Some(Config {
             out: PathBuf::from(out),
             pointers: switch("REFRAIN_POINTERS", true)?,

@@ -116,13 +116,14 @@ Examples:
     #[command(after_help = "\
 Examples:
   refrain dump app.rfn                                everything, rank by rank
-  refrain dump app.rfn --rank 0,3-5 --calls 100..200  the second hundred of four ranks
+  refrain dump app.rfn --ranks 0,3-5 --calls 100..200 the second hundred of four ranks
   refrain dump app.rfn --only MPI_Send,coll           functions, families (see `refrain run --help`), MPI_Win_*
   refrain dump app.rfn --json | jq 'select(.args.dest==1)'
   refrain dump app.rfn --stacks                       where each call came from, of a run with --stacks full
 
 A line is [rank] number call(argument=value, ...) = result; with several threads [rank.thread]. Numbers count a
-thread's calls from 0. `-` (null in JSON) is what the call did not write, or what does not count on that rank.
+thread's calls from 0. `-` (null in JSON) is what the call did not write, or what does not count on that rank. A status
+has the fields that MPI defines: {cancelled=false} is that of a send, which has no others, and - one that MPI leaves as it was.
 Buffers are heap#3+16: 16 bytes into heap segment 3; gpu1#3+16: into segment 3, on device 1. before->after is a number
 the call read and wrote.
 type#0, req#4 are the rank's own objects, numbers are used again after they are freed; world.0 is a communicator made
@@ -131,11 +132,11 @@ from world. source and dest are ranks in the call's comm. {size=256, ...} is wha
         /// The trace
         file: PathBuf,
         /// Only these ranks: 0,3-5
-        #[arg(long, value_name = "RANKS")]
-        rank: Option<Numbers>,
+        #[arg(long, visible_alias = "rank", value_name = "RANKS")]
+        ranks: Option<Numbers>,
         /// Only these threads of the ranks
-        #[arg(long, value_name = "THREADS")]
-        thread: Option<Numbers>,
+        #[arg(long, visible_alias = "thread", value_name = "THREADS")]
+        threads: Option<Numbers>,
         /// Only the calls at these positions: A..B (without B), A.., ..B or A
         #[arg(long, value_name = "A..B", value_parser = positions)]
         calls: Option<std::ops::Range<u64>>,
@@ -163,7 +164,7 @@ Examples:
   refrain run --fold loops -- mpiexec -n 16 ./app     keeps loops and call sites
   refrain loops app.rfn
   refrain loops app.rfn --depth 1                     what is in the outermost loops, no further
-  refrain loops app.rfn --rank 3                      as rank 3 went through it
+  refrain loops app.rfn --ranks 3                     as rank 3 went through it
   refrain loops app.rfn --folded                      as the calls were folded, whatever the source looks like
   refrain loops app.rfn --json | jq '.kinds[0].steps' the time-step loop
   refrain loops app.rfn --events                      one row an event, as in the papers on ScalaTrace
@@ -197,12 +198,12 @@ for each list of ranks how often the node's place is reached and how often it ru
     Loops {
         /// The trace
         file: PathBuf,
-        /// Only this rank
-        #[arg(long, value_name = "RANK", value_parser = one)]
-        rank: Option<u32>,
-        /// Only this thread of the ranks
-        #[arg(long, value_name = "THREAD", value_parser = one)]
-        thread: Option<u32>,
+        /// Only these ranks, each by itself: 0,3-5
+        #[arg(long, visible_alias = "rank", value_name = "RANKS")]
+        ranks: Option<Numbers>,
+        /// Only these threads of the ranks
+        #[arg(long, visible_alias = "thread", value_name = "THREADS")]
+        threads: Option<Numbers>,
         /// Show loops within at most so many loops, and count the rest
         #[arg(long, value_name = "LOOPS")]
         depth: Option<usize>,
@@ -219,7 +220,7 @@ for each list of ranks how often the node's place is reached and how often it ru
         #[arg(long, conflicts_with = "json")]
         events: bool,
         /// The whole trace as text, which `refrain import` makes a trace of again
-        #[arg(long, conflicts_with_all = ["json", "events", "rank", "thread", "depth", "all", "folded"])]
+        #[arg(long, conflicts_with_all = ["json", "events", "ranks", "threads", "depth", "all", "folded"])]
         text: bool,
         #[command(flatten)]
         modules: Modules,
@@ -367,11 +368,6 @@ pub enum Per {
     Site,
 }
 
-/// A number where a list might be expected.
-fn one(text: &str) -> Result<u32, String> {
-    text.trim().parse().map_err(|_| format!("'{text}' is not one number; a list is not taken here"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -423,7 +419,7 @@ mod tests {
             ("refrain run --ouut y.rfn -- ./app", "unexpected argument '--ouut'"),
             ("refrain run --ouut y.rfn ./app", "'--out'"),
             ("refrain doctor --jsn ./app", "'--json'"),
-            ("refrain loops a --rank 0,1", "'0,1' is not one number"),
+            ("refrain loops a --ranks 0;1", "'0;1' is neither a number nor a range"),
             ("refrain nothing", "unrecognized"),
         ] {
             let error = parse(line).unwrap_err();
@@ -433,12 +429,14 @@ mod tests {
 
     #[test]
     fn ranks_and_ranges() {
-        let Ok(Command::Dump { rank, calls, only, format, .. }) =
-            parse("refrain dump f --rank 0,3-5 --calls 10.. --only MPI_Send,MPI_Recv --format json")
+        let Ok(Command::Dump { ranks, calls, only, format, .. }) =
+            parse("refrain dump f --ranks 0,3-5 --calls 10.. --only MPI_Send,MPI_Recv --format json")
         else {
             panic!()
         };
-        assert!(rank.unwrap().contains(4));
+        assert!(ranks.unwrap().contains(4));
+        let Ok(Command::Loops { ranks, .. }) = parse("refrain loops f --rank 2") else { panic!() };
+        assert!(ranks.unwrap().contains(2));
         assert_eq!(calls, Some(10..u64::MAX));
         assert_eq!(only.as_deref(), Some("MPI_Send,MPI_Recv"));
         assert_eq!(format, Format::Json);

@@ -31,7 +31,7 @@ pub fn loops(path: &Path, options: &Options, form: Form, folders: &[PathBuf]) ->
         Form::Whole => written::write(&trace, &mut out),
     };
     names.warnings().iter().for_each(|warning| say(warning));
-    let asked = |rank| options.rank.is_none_or(|asked| asked == rank);
+    let asked = |rank| options.ranks.as_ref().is_none_or(|asked| asked.contains(rank));
     if let (Ok(()), Some(why)) = (&done, nothing::of_ranks(&trace, asked)) {
         say(&format!("{}: {why}", path.display()));
     }

@@ -47,13 +47,13 @@ fn main() -> ExitCode {
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
         Command::Recover { directory, out, force } => recover::command(&directory, out, force),
         Command::Info { file, json } => reading::info(&file, json),
-        Command::Dump { file, rank, thread, calls, only, format, json, sites, stacks, modules } => {
+        Command::Dump { file, ranks, threads, calls, only, format, json, sites, stacks, modules } => {
             let format = if json { Format::Json } else { format };
             let from = (sites || stacks).then_some(reading::From { stacks, folders: &modules.folders });
-            reading::dump(&file, rank, thread, calls, only.as_deref(), format, from)
+            reading::dump(&file, ranks, threads, calls, only.as_deref(), format, from)
         }
-        Command::Loops { file, rank, thread, depth, all, folded, json, events, text, modules } => {
-            let options = refrain_views::loops::Options { rank, thread, depth, all, folded };
+        Command::Loops { file, ranks, threads, depth, all, folded, json, events, text, modules } => {
+            let options = refrain_views::loops::Options { ranks, threads, depth, all, folded };
             let form = match (json, events, text) {
                 (true, ..) => loops::Form::Json,
                 (_, true, _) => loops::Form::Events,

@@ -161,7 +161,10 @@ fn statistics() {
         assert!(json.contains(part), "{part} is not in {json}");
     }
     let piped = place.refrain_with("stats --json -", DIN).check(0, "").out.clone();
-    assert!(piped.starts_with("{\"format\":\"din\",\"references\":5"), "{piped}");
+    assert!(
+        piped.starts_with("{\"schema\":\"refrain-addresses-1\",\"format\":\"din\",\"references\":5"),
+        "{piped}"
+    );
     place.refrain("stats a.din --per rank").check(2, "--per is for traces of MPI calls");
     // What is neither kind of trace is told as before.
     place.file("x.rfn", "rubbish that is no trace");
@@ -178,8 +181,8 @@ fn simulation() {
     let caches = "--l1i 1K,2,64 --l1d 128,1,64 --l2 4K,full,64";
     let json = place.refrain(&format!("simulate a.pdt.gz {caches} --json")).check(0, "").out.clone();
     for part in [
-        "{\"format\":\"pdt\",\"references\":5,\"passed_over\":{},",
-        "{\"name\":\"l1i\",\"size\":1024,\"ways\":2,\"line\":64,\"sets\":8,\"policy\":\"lru\",\"write\":\"back\",\"allocate\":true,\
+        "{\"schema\":\"refrain-caches-1\",\"format\":\"pdt\",\"references\":5,\"passed_over\":{},",
+        "{\"name\":\"l1i\",\"size\":1024,\"ways\":2,\"line\":64,\"sets\":8,\"policy\":\"lru\",\"write_policy\":\"back\",\"allocate\":true,\
          \"fetch\":{\"accesses\":3,\"misses\":1},\"straddling\":0,",
         "\"read\":{\"accesses\":1,\"misses\":1},\"write\":{\"accesses\":1,\"misses\":1},\"straddling\":0,",
         "\"ways\":64,",

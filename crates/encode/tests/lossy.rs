@@ -752,7 +752,7 @@ fn a_size_that_an_id_had_at_another_time_is_not_taken() {
     taped.call("MPI_Type_free", &[at(&made)]);
     taped.world.host.type_size = 24;
     taped.call("MPI_Type_contiguous", &make);
-    let whole = Tape::bundle(2, [(0, &mut taped.tape), (1, &mut other)], |ticks| ticks).unwrap();
+    let whole = Tape::bundle((2, 3), [(0, &mut taped.tape), (1, &mut other)], |ticks| ticks).unwrap();
     let types: Vec<String> =
         shown(&whole, 2).into_iter().filter(|call| call.contains("contiguous")).collect();
     assert!(types.len() == 2 && types.iter().all(|call| call.contains("datatype#0")), "{types:?}");

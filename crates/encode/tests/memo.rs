@@ -83,7 +83,7 @@ impl Pair {
 
     /// What was recalled is folded as what was encoded, and written to the journal as it was.
     fn check(mut self) {
-        let bundle = |tape: &mut Tape| Tape::bundle(2, [(0, tape)], |ticks| ticks).unwrap();
+        let bundle = |tape: &mut Tape| Tape::bundle((2, 3), [(0, tape)], |ticks| ticks).unwrap();
         let plain = bundle(&mut self.plain);
         assert_eq!(bundle(&mut self.tape), plain);
         if self.symbols.iter().all(|(_, site)| *site == 0) {

@@ -60,7 +60,8 @@ fn record<F: Fold<Item = u32>>(
     let tally = Tally { total: 0, min: 0, max: 0 };
     let symbol = |name: &str| SymbolEntry { bytes: name.as_bytes().into(), site: 0, lanes: 1, tally };
     let part = ThreadPart { thread: 0, structure, times, lanes, lengths, digest: 0 };
-    Bundle::of_rank(worker, NAMES.map(symbol).to_vec(), vec![part]).expect("a recording that is whole")
+    Bundle::of_rank((worker, WORKERS), NAMES.map(symbol).to_vec(), vec![part])
+        .expect("a recording that is whole")
 }
 
 fn main() {

@@ -64,7 +64,7 @@
 //!     let tally = Tally { total: 0, min: 0, max: 0 };
 //!     let symbol = |name: &str| SymbolEntry { bytes: name.as_bytes().into(), site: 0, lanes: 1, tally };
 //!     let part = ThreadPart { thread: 0, structure, times, lanes, lengths, digest: 0 };
-//!     Bundle::of_rank(worker, NAMES.map(symbol).to_vec(), vec![part]).unwrap()
+//!     Bundle::of_rank((worker, 4), NAMES.map(symbol).to_vec(), vec![part]).unwrap()
 //! }
 //!
 //! for in_loops in [false, true] {

@@ -6,7 +6,7 @@
 //! assert!(refrain_model::Lossy::read(Some("everything")).is_err());
 //! ```
 
-use crate::choice::BadChoice;
+use crate::choice::{BadChoice, nearest};
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lossy {
@@ -48,6 +48,8 @@ pub struct Code {
 const KNOWN: &str =
     "histograms, histograms=TRIGGER:BINS, averages, tags, waits, sites=N, sites-in=MODULE+0xSTART-0xEND";
 
+const WORDS: [&str; 6] = ["histograms", "averages", "tags", "waits", "sites", "sites-in"];
+
 /// What `histograms` means without numbers.
 const HISTOGRAMS: Histograms = Histograms { trigger: 64, bins: 64 };
 
@@ -78,7 +80,18 @@ impl Lossy {
                         || format!("'{word}' is no code: MODULE+0xSTART-0xEND, as in app+0x1200-0x1380");
                     lossy.sites_in.push(Code::read(code).ok_or_else(|| bad(why()))?);
                 }
-                _ => return Err(bad(format!("'{word}' is none of: {KNOWN}"))),
+                None if word == "sites" => {
+                    return Err(bad("'sites' needs a number from 2 on, as in sites=3".into()));
+                }
+                None if word == "sites-in" => {
+                    return Err(bad("'sites-in' needs code, as in sites-in=app+0x1200-0x1380".into()));
+                }
+                _ => {
+                    let name = word.split('=').next().unwrap_or(word);
+                    let near = nearest(name, WORDS.into_iter()).filter(|near| *near != name);
+                    let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
+                    return Err(bad(format!("'{word}' is none of: {KNOWN}{near}")));
+                }
             }
         }
         Ok(lossy)
@@ -110,16 +123,17 @@ impl Lossy {
         Err(BadChoice { option: "lossy", why })
     }
 
-    /// Refuses words about call sites where none are kept.
-    pub fn with_stacks(&self, stacks: bool) -> Result<(), BadChoice> {
-        let words = [(self.sites > 0, "sites"), (!self.sites_in.is_empty(), "sites-in")];
-        match words.iter().find(|(given, _)| *given && !stacks) {
-            None => Ok(()),
-            Some((_, word)) => {
-                let why = format!("'{word}' needs call stacks (stacks site, stacks full or fold loops)");
-                Err(BadChoice { option: "lossy", why })
-            }
+    /// Refuses words about call sites where none are kept, and those about whole stacks where only `sites` are.
+    pub fn with_stacks(&self, sites: bool, stacks: bool) -> Result<(), BadChoice> {
+        let bad = |why: &str| Err(BadChoice { option: "lossy", why: why.into() });
+        if !self.sites_in.is_empty() && !sites && !stacks {
+            return bad("'sites-in' needs call stacks (stacks site, stacks full or fold loops)");
         }
+        if self.sites > 0 && !stacks {
+            // Two stacks of one frame each never differ in more.
+            return bad("'sites' needs whole call stacks (stacks full or fold loops)");
+        }
+        Ok(())
     }
 
     /// As it was written, for the trace to say.
@@ -185,11 +199,17 @@ mod tests {
             Lossy::read(Some("waits")).unwrap().with_split(false).unwrap_err().why.starts_with("'waits'")
         );
         assert!(Lossy::read(Some("averages,sites=2")).unwrap().with_split(false).is_ok());
-        let refused_without = |words| Lossy::read(Some(words)).unwrap().with_stacks(false).unwrap_err().why;
-        assert!(refused_without("tags,sites=2").starts_with("'sites' needs call stacks"));
-        assert!(refused_without("sites-in=a+0x1-0x2").starts_with("'sites-in' needs call stacks"));
-        assert!(lossy.with_stacks(false).is_ok());
-        assert!(Lossy::read(Some("sites=2")).unwrap().with_stacks(true).is_ok());
+        let with = |words, sites, stacks| Lossy::read(Some(words)).unwrap().with_stacks(sites, stacks);
+        let refused_with = |words, sites| with(words, sites, false).unwrap_err().why;
+        assert!(refused_with("tags,sites=2", false).starts_with("'sites' needs whole call stacks"));
+        assert!(refused_with("tags,sites=2", true).starts_with("'sites' needs whole call stacks"));
+        assert!(refused_with("sites-in=a+0x1-0x2", false).starts_with("'sites-in' needs call stacks"));
+        assert!(with("sites-in=a+0x1-0x2", true, false).is_ok() && with("sites=2", false, true).is_ok());
+        assert!(lossy.with_stacks(false, false).is_ok());
+        assert_eq!(refused("sites"), "'sites' needs a number from 2 on, as in sites=3");
+        assert!(refused("sites-in").contains("sites-in=app+"));
+        assert!(refused("average").ends_with("did you mean averages?"));
+        assert!(refused("tag=1").ends_with("did you mean tags?"));
         assert!(refused("tags=1").contains("none of") && refused("tags,").contains("''"));
         for code in ["a", "a+0x10", "a+10-20", "+0x1-0x2", "a+0x20-0x20"] {
             assert!(refused(&format!("sites-in={code}")).contains("MODULE"), "{code}");

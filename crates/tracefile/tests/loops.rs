@@ -114,10 +114,11 @@ fn expand(bundle: &Bundle, rank: u32) -> Calls {
         calls.push((name, walk.value(0).unwrap()));
     }
     // Ranks differ in how often they come by: what is read from the middle on is the same.
-    let (n, cohort) = (calls.len() / 2, Index::new(bundle).cohort_of(rank, 0).unwrap());
-    let before = Walk::before(bundle, cohort, rank, n as u64).unwrap();
-    let taken = |symbol, _| before.iter().find(|(s, _)| *s == symbol).map_or(0, |(_, times)| *times);
-    let mut walk = Walk::from(bundle, cohort, rank, n as u64, taken).unwrap();
+    let (n, (cohort, member)) = (calls.len() / 2, Index::new(bundle).cohort_of(rank, 0).unwrap());
+    let before = Walk::before(bundle, cohort, member, n as u64).unwrap();
+    let taken =
+        |symbol: u32, _: u16| before.iter().find(|(s, _)| *s == symbol).map_or(0, |(_, times)| *times);
+    let mut walk = Walk::from(bundle, cohort, member, n as u64, taken, |symbol| taken(symbol, 0)).unwrap();
     for (_, value) in calls.iter().skip(n) {
         assert!(walk.next_symbol().is_some());
         assert_eq!(walk.value(0), Some(*value), "rank {rank}, from {n}");

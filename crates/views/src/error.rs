@@ -40,7 +40,7 @@ impl fmt::Display for Error {
             Error::TooMany { calls, most } => write!(
                 f,
                 "its loops are found by going through its calls, and {} are more than the {} that are gone through; \
-                 --rank and --thread choose fewer, and a run recorded with --fold loops has its loops in the trace",
+                 --ranks and --threads choose fewer, and a run recorded with --fold loops has its loops in the trace",
                 thousands(*calls),
                 thousands(*most)
             ),

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::Node;
-use refrain_model::{Histograms, Lossy, Numbers};
+use refrain_model::{Code, Histograms, Lossy, Numbers};
 use refrain_sites::plain;
 use refrain_tracefile::Trace;
 
@@ -66,10 +66,9 @@ pub fn recorded(options: &[(String, String)]) -> Vec<String> {
     lines
 }
 
-/// The words of `--lossy` that a run was recorded with, if they are about its calls and not only where these were made.
+/// The words of `--lossy` that a run was recorded with.
 pub fn lossy(trace: &Trace) -> Option<&str> {
-    let options = &trace.meta.options;
-    option(options, "lossy").filter(|_| !lost(options).is_empty())
+    option(&trace.meta.options, "lossy")
 }
 
 /// What these words mean for a reader.
@@ -99,6 +98,15 @@ fn lost(options: &[(String, String)]) -> Vec<String> {
             "how many MPI_Waitsome and MPI_Testsome it took; those of the same requests are one".into(),
         );
     }
+    if lossy.sites > 0 {
+        lines.push(format!(
+            "call stacks as deep as each other that differ in fewer than {} frames; they are one of them",
+            lossy.sites
+        ));
+    }
+    for Code { module, start, end } in &lossy.sites_in {
+        lines.push(format!("which place in {module}+{start:#x}-{end:#x} a call was made from"));
+    }
     lines
 }
 
@@ -110,10 +118,7 @@ fn stacks_kept(options: &[(String, String)]) -> Option<String> {
         ("full", _) => "all frames, recursions folded",
         _ => return None,
     };
-    let words = option(options, "lossy").into_iter().flat_map(|words| words.split(','));
-    let words: Vec<&str> = words.filter(|word| word.starts_with("sites")).collect();
-    let lossy = if words.is_empty() { String::new() } else { format!(", but --lossy {}", words.join(",")) };
-    Some(format!("call stacks: {what}{lossy}"))
+    Some(format!("call stacks: {what}"))
 }
 
 fn pointers_kept(options: &[(String, String)]) -> &'static str {
@@ -306,7 +311,7 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     let (meta, bundle) = (&trace.meta, &trace.bundle);
     let calls = calls(bundle);
     let mut text = String::new();
-    let mut object = json::Object::new(&mut text);
+    let mut object = json::Object::document(&mut text, "info");
     object.text("file", file.name).plain("bytes", file.bytes).plain("complete", meta.complete);
     object.text("refrain_version", &meta.refrain_version);
     json::array(&meta.command, object.key("command"), |word, out| json::string(word, out));

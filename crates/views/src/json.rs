@@ -30,6 +30,13 @@ impl<'a> Object<'a> {
         Object { out, first: true }
     }
 
+    /// An object that is a document by itself: which one, and the version of its form. `schemas/` has them all.
+    pub fn document(out: &'a mut String, name: &str) -> Object<'a> {
+        let mut object = Object::new(out);
+        object.text("schema", &format!("refrain-{name}-1"));
+        object
+    }
+
     /// Writes the key; the value is up to the caller.
     pub fn key(&mut self, key: &str) -> &mut String {
         if !self.first {
@@ -102,5 +109,8 @@ mod tests {
         let mut out = String::new();
         Object::new(&mut out).end();
         assert_eq!(out, "{}");
+        let mut out = String::new();
+        Object::document(&mut out, "info").end();
+        assert_eq!(out, r#"{"schema":"refrain-info-1"}"#);
     }
 }

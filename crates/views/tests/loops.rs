@@ -92,13 +92,17 @@ const STEPS: [&str; 10] = [
 fn a_loop_with_its_line_and_its_ranks() {
     let trace = looped(&(0..4).map(|rank| vec![steps(rank, 12)]).collect::<Vec<_>>());
     check(&trace, Options::default(), &STEPS);
-    let of_one = text(&trace, Options { rank: Some(1), ..Options::default() });
+    let of_one = text(&trace, Options { ranks: Some("1".parse().unwrap()), ..Options::default() });
     assert!(
         of_one.starts_with("rank 1\ntime-step loop: 12 iterations or more at") && !of_one.contains("Send"),
         "{of_one}"
     );
-    let missing =
-        write_text(&trace, &Program, &Options { rank: Some(4), ..Options::default() }, &mut Vec::new());
+    let missing = write_text(
+        &trace,
+        &Program,
+        &Options { ranks: Some("4".parse().unwrap()), ..Options::default() },
+        &mut Vec::new(),
+    );
     assert!(matches!(missing, Err(Error::NoSuch { what: "rank", number: 4, .. })));
 }
 
@@ -114,7 +118,8 @@ fn as_many_kinds_as_ranks() {
         "{shown}"
     );
     for rank in [0, 17, 29] {
-        let of_one = text(&trace, Options { rank: Some(rank), ..Options::default() });
+        let of_one =
+            text(&trace, Options { ranks: Some(rank.to_string().parse().unwrap()), ..Options::default() });
         assert!(of_one.contains(&format!("  loop {} times or more  at app.c:10", rank + 2)), "{of_one}");
     }
 }
@@ -177,14 +182,14 @@ fn many_loops_are_cut() {
     }
     let trace = looped(&[vec![calls]]);
     let folded = Options { folded: true, ..Options::default() };
-    let shown = text(&trace, folded);
+    let shown = text(&trace, folded.clone());
     assert!(
         shown.contains("  loop 2,000 times") && shown.contains("more loops (--all shows them)"),
         "{shown}"
     );
     let (cut, lines) = (shown.matches("--all shows them").count(), shown.lines().count());
     assert!(cut == 2 && lines < 60, "{lines} lines: {shown}");
-    let whole = text(&trace, Options { all: true, ..folded });
+    let whole = text(&trace, Options { all: true, ..folded.clone() });
     assert_eq!(whole.matches("  loop 2").count(), 50, "{whole}");
 }
 
@@ -199,8 +204,8 @@ fn a_long_structure_is_shown_less_deep() {
     }
     let trace = looped(&[vec![calls]]);
     let folded = Options { folded: true, ..Options::default() };
-    let deep = text(&trace, Options { depth: Some(9), ..folded });
-    let shown = text(&trace, folded);
+    let deep = text(&trace, Options { depth: Some(9), ..folded.clone() });
+    let shown = text(&trace, folded.clone());
     assert!(deep.lines().count() > 500 && shown.lines().count() <= 500, "{deep}");
     assert!(shown.contains("(--depth 1 shows them)"), "{shown}");
 }
@@ -239,7 +244,7 @@ fn what_grows_with_the_ranks_is_flagged() {
         }
         vec![calls]
     };
-    let shown = text(&looped(&(0..ranks).map(rank).collect::<Vec<_>>()), folded);
+    let shown = text(&looped(&(0..ranks).map(rank).collect::<Vec<_>>()), folded.clone());
     let flag = "red flag: MPI_Send at step (app.c:20) is made 7 times in a row, one less than there are ranks: consider \
                 a collective\n";
     assert!(shown.contains(flag), "{shown}");
@@ -300,11 +305,11 @@ fn json_has_everything() {
     write_json(&trace, &Program, &Options::default(), &mut out).unwrap();
     let json = String::from_utf8(out).unwrap();
     for part in [
-        r#"{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","loops":"source","steps":{"most":true,"calls":104,"all_calls":108,"#,
+        r#"{"schema":"refrain-loops-1","ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","loops":"source","steps":{"most":true,"calls":104,"all_calls":108,"#,
         r#""loops":[{"ranks":"0-3","node":1,"steps":12,"turns":12,"outside":0,"at_least":true,"at":{"kind":"loop","function":"step","#,
         r#""file":"/home/me/app.c","first":10,"last":49}}]"#,
         r#"{"inside":3,"times":[{"ranks":"0-3","reached":1,"runs":12,"low":12,"high":12,"known":"at least","vector":"12"}],"at":"#,
-        r#""params":{"count":"1 to 10 by 3","datatype":"MPI_INT","dest":"rank+1","tag":"9","comm":"world"}"#,
+        r#""params":{"count":"1 to 10 by 3","datatype":"MPI_INT","dest":"rank+1","tag":9,"comm":"world"}"#,
         r#""site":[{"function":"main","file":"/home/me/app.c","line":5,"module":"","offset":0},"#,
     ] {
         assert!(json.contains(part), "{part}\nis not in\n{json}");

@@ -243,7 +243,7 @@ fn the_tables() {
     assert_eq!(
         String::from_utf8(out).unwrap(),
         concat!(
-            r#"{"ranks":4,"calls":1204,"payload":1228800,"#,
+            r#"{"schema":"refrain-stats-1","ranks":4,"calls":1204,"payload":1228800,"#,
             r#""functions":[{"function":"MPI_Send","calls":1200,"payload":1228800},"#,
             r#"{"function":"MPI_Type_contiguous","calls":4}],"#,
             r#""by_rank":[{"rank":0,"calls":301,"payload":307200},{"rank":1,"calls":301,"payload":307200},"#,

@@ -242,7 +242,11 @@ fn stacks_that_were_kept() {
         ("stacks=site recursion=keep", "call stacks: the place that calls MPI"),
         ("stacks=full", "call stacks: all frames, recursions folded"),
         ("stacks=full recursion=keep", "call stacks: all frames, recursions as deep as they are"),
-        ("stacks=site lossy=sites=3", "call stacks: the place that calls MPI, but --lossy sites=3"),
+        (
+            "stacks=full lossy=sites=3",
+            "lost: call stacks as deep as each other that differ in fewer than 3 frames; they are one of them",
+        ),
+        ("lossy=sites-in=a+0x1-0x2", "lost: which place in a+0x1-0x2 a call was made from"),
     ] {
         let words = options.split(' ').map(|option| option.split_once('=').unwrap());
         let options: Vec<(String, String)> = words.map(|(name, is)| (name.into(), is.into())).collect();

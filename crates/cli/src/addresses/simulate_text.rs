@@ -89,7 +89,7 @@ fn described(cache: &Cache) -> String {
 
 pub fn json(caches: &Hierarchy, format: Format) -> String {
     let mut out = String::new();
-    let mut object = Object::new(&mut out);
+    let mut object = Object::document(&mut out, "caches");
     object.text("format", format.name()).plain("references", caches.references());
     let mut passed = Object::new(object.key("passed_over"));
     for (n, count) in caches.passed_over().into_iter().enumerate().filter(|(_, count)| *count > 0) {
@@ -106,7 +106,7 @@ pub fn json(caches: &Hierarchy, format: Format) -> String {
             .plain("line", config.geometry.line())
             .plain("sets", config.geometry.sets())
             .text("policy", config.policy.name())
-            .text("write", config.write.name())
+            .text("write_policy", config.write.name())
             .plain("allocate", config.allocate);
         for kind in caches.types(&name) {
             let mut counted = Object::new(object.key(kind.name()));
@@ -197,7 +197,7 @@ pub fn curve_json(curve: &Curve, format: Format) -> String {
     let caches = curve.caches();
     let sizes = sizes(&caches);
     let mut out = String::new();
-    let mut object = Object::new(&mut out);
+    let mut object = Object::document(&mut out, "curve");
     object
         .text("format", format.name())
         .plain("references", curve.references())

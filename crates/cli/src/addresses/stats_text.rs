@@ -188,7 +188,7 @@ fn packing(report: &Report) -> String {
 
 pub fn json(report: &Report, format: Format) -> String {
     let mut out = String::new();
-    let mut object = Object::new(&mut out);
+    let mut object = Object::document(&mut out, "addresses");
     object.text("format", format.name()).plain("references", report.all.count).plain("step", report.step);
     array(report.fields.names(), object.key("fields"), refrain_views::json::string);
     array(streams(report), object.key("kinds"), |(number, stream), out| {

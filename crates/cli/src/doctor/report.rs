@@ -58,7 +58,7 @@ fn kind(kind: &Kind) -> String {
 /// One object; what was not found is null.
 pub fn json(found: &Findings) -> String {
     let mut text = String::new();
-    let mut object = json::Object::new(&mut text);
+    let mut object = json::Object::document(&mut text, "doctor");
     let path = |path: Option<&Path>, out: &mut String| match path {
         Some(path) => json::string(&path.to_string_lossy(), out),
         None => out.push_str("null"),

@@ -127,13 +127,16 @@ pub struct Flags {
     /// env: REFRAIN_RECURSION]
     #[arg(long, value_name = "fold|keep", hide_possible_values = true)]
     pub recursion: Option<Recursion>,
-    /// What may be lost, a list: histograms=TRIGGER:BINS keeps of peers and counts that take more than TRIGGER numbers
-    /// to tell how often each came, not in which order, and at most BINS different ones (histograms=1:16 of all that are
-    /// not constant; histograms alone is 64:64); averages, of the counts of MPI_Alltoallv their mean over all ranks; tags,
-    /// no tags where the order of messages says the same; waits takes successive MPI_Waitsome or MPI_Testsome of the same
-    /// requests for one; sites=N, stacks that differ in fewer than N frames; sites-in=MODULE+0xA-0xB, all places in this
-    /// code (both of a run with --stacks) [default: nothing; env: REFRAIN_LOSSY]
-    #[arg(long, value_name = "WORDS")]
+    /// What may be lost, words with commas between them [default: nothing; env: REFRAIN_LOSSY]:
+    ///   histograms=TRIGGER:BINS  the order of peers and counts that take more than TRIGGER numbers to tell; at most BINS
+    ///                            different ones are left (1:16 for all that are not constant; without numbers 64:64).
+    ///                            Displacements stay as they were
+    ///   averages                 the counts of MPI_Alltoallv and its kin; they become their mean over all ranks
+    ///   tags                     tags, where the order of messages says the same
+    ///   waits                    how many MPI_Waitsome or MPI_Testsome of the same requests followed one another
+    ///   sites=N                  call stacks that differ in fewer than N frames become one (with --stacks full)
+    ///   sites-in=MODULE+0xA-0xB  which place in this code made a call (with --stacks)
+    #[arg(long, value_name = "WORDS", verbatim_doc_comment)]
     pub lossy: Option<String>,
     /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
@@ -255,8 +258,8 @@ fn lossy(
     let bad = |BadChoice { why, .. }| Failure::new(format!("{place}: {why}"));
     let lossy = Lossy::read(text.as_deref()).map_err(bad)?;
     lossy.with_split(split == Switch::On).map_err(bad)?;
-    let sites = lossy.with_stacks(stacks != Stacks::Off).map_err(bad);
-    sites.map_err(|failure| failure.help("add --stacks site or --stacks full"))?;
+    let sites = lossy.with_stacks(stacks != Stacks::Off, stacks == Stacks::Full).map_err(bad);
+    sites.map_err(|failure| failure.help("add --stacks full"))?;
     Ok(text)
 }
 
@@ -404,14 +407,16 @@ mod tests {
     fn what_may_be_lost_is_checked() {
         let flags = Flags { lossy: Some("sites=3".into()), ..Flags::default() };
         let error = resolve(flags.clone(), &[]).unwrap_err();
-        assert!(error.starts_with("--lossy: 'sites' needs call stacks"), "{error}");
+        assert!(error.starts_with("--lossy: 'sites' needs whole call stacks"), "{error}");
         assert!(resolve(flags.clone(), &[("REFRAIN_FOLD", "loops")]).is_ok());
-        let flags = Flags { stacks: Some(Stacks::Site), ..flags };
+        let site = Flags { stacks: Some(Stacks::Site), ..flags.clone() };
+        assert!(resolve(site, &[]).unwrap_err().contains("whole call stacks"));
+        let flags = Flags { stacks: Some(Stacks::Full), ..flags };
         assert_eq!(resolve(flags, &[("REFRAIN_LOSSY", "x")]).unwrap().lossy, Some("sites=3".into()));
         let s = resolve(Flags::default(), &[("REFRAIN_STACKS", "full"), ("REFRAIN_LOSSY", "")]).unwrap();
         assert_eq!((s.stacks, s.recursion, s.lossy), (Stacks::Full, Recursion::Fold, None));
         let error = resolve(Flags::default(), &[("REFRAIN_LOSSY", "sites")]).unwrap_err();
-        assert!(error.starts_with("REFRAIN_LOSSY: 'sites' is none of: "), "{error}");
+        assert!(error.starts_with("REFRAIN_LOSSY: 'sites' needs a number"), "{error}");
         let flags = Flags { lossy: Some("histograms".into()), split: Some(Switch::Off), ..Flags::default() };
         let error = resolve(flags, &[]).unwrap_err();
         assert!(error.starts_with("--lossy: 'histograms' needs numbers apart from calls"), "{error}");

@@ -100,7 +100,7 @@ fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), Calls> {
                 let values = (0..entry.lanes).map(|lane| walk.value(lane).unwrap()).collect();
                 calls.push(((entry.bytes.to_vec(), bundle.sites.frames(entry.site)), values));
             }
-            check_seeking(bundle, rank, cohort.thread, &calls);
+            check_seeking(bundle, rank, thread, &calls);
             // The stream of a lane says the same as a walk.
             for lane in &cohort.lanes {
                 assert_eq!(bundle.stream_of(lane, member).unwrap().validate(), Ok(()));
@@ -113,13 +113,15 @@ fn expand(bundle: &Bundle) -> BTreeMap<(u32, u32), Calls> {
 
 /// What is read from anywhere on is what is read when all before it was read too.
 fn check_seeking(bundle: &Bundle, rank: u32, thread: u32, calls: &Calls) {
-    let cohort = Index::new(bundle).cohort_of(rank, thread).unwrap();
+    let (cohort, member) = Index::new(bundle).cohort_of(rank, thread).unwrap();
     for n in probes(calls.len()) {
-        let before: BTreeMap<u32, u64> = Walk::before(bundle, cohort, rank, n).unwrap().into_iter().collect();
+        let before: BTreeMap<u32, u64> =
+            Walk::before(bundle, cohort, member, n).unwrap().into_iter().collect();
         assert_eq!(before.values().sum::<u64>(), n.min(calls.len() as u64));
         // Each call takes one number of each of its lanes.
-        let taken = |symbol, _| before.get(&symbol).copied().unwrap_or(0);
-        let mut walk = Walk::from(bundle, cohort, rank, n, taken).unwrap();
+        let taken = |symbol, _: u16| before.get(&symbol).copied().unwrap_or(0);
+        let made = |symbol| taken(symbol, 0);
+        let mut walk = Walk::from(bundle, cohort, member, n, taken, made).unwrap();
         for (_, expected) in calls.iter().skip(n as usize) {
             let symbol = walk.next_symbol().unwrap();
             let lanes = bundle.symbols[symbol as usize].lanes;

@@ -156,8 +156,6 @@ struct Source<'a> {
     lanes: HashMap<u32, (usize, u16)>,
 }
 
-type Numbers<'a> = Box<dyn Iterator<Item = i64> + 'a>;
-
 impl<'a> Source<'a> {
     fn new(bundle: &'a Bundle, index: usize, member: u32) -> Result<Source<'a>, Error> {
         let missing = Error::Index { what: "cohort", index: index as u64, len: bundle.cohorts.len() };

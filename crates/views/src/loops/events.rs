@@ -13,11 +13,11 @@ use crate::error::Error;
 /// `MPI_Isend()(2,5)[0](3,6)[1]`: behind the first event of a loop how many events an iteration has and how often the
 /// loop runs, from the outermost loop to the innermost; in brackets the ranks it holds for, where they differ.
 pub fn write_events(trace: &Trace, options: &Options, out: &mut dyn Write) -> Result<(), Error> {
-    for (at, cohort) in cohorts(trace, options)?.iter().enumerate() {
+    for (at, (cohort, rank)) in cohorts(trace, options)?.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
         }
-        let tree = Tree::new(&trace.bundle, cohort, options.rank)?;
+        let tree = Tree::new(&trace.bundle, cohort, *rank)?;
         let rows = rows(&tree);
         let width = rows.iter().map(|(ranks, _)| ranks.len()).max().unwrap_or(0).max("Rank".len());
         writeln!(out, "{:<width$}  Event", "Rank")?;

@@ -1,7 +1,7 @@
 //! The structure as one JSON object.
 //!
-//! `{"ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","loops":"source","steps":{...},"flags":[{"node":3,"text":"..."}],
-//! "nodes":[...]}]}`. Nodes are in the order of the program. An event has `call`, `params` (name to text), `site` (the
+//! `{"schema":"refrain-loops-1","ranks":4,"kinds":[{"thread":0,"ranks":"0-3","folded":"loops","loops":"source","steps":{...},"flags":[{"node":3,"text":"..."}],
+//! "nodes":[...]}]}`. Nodes are in the order of the program. An event has `call`, `params` (a number where it is one and the same in all calls of all ranks, or a text), `site` (the
 //! stack, outermost first: `function`, `file`, `line`, or `module` and `offset`); a loop has `inside`, which is how many of
 //! the nodes that follow are within it. Both have `times`: for each list of ranks `ranks`, `reached` (how often its place
 //! is), `runs`, `low`, `high`, `known` (`all` of it; the `mean`, which is between low and high; `each` time it runs at all, but not
@@ -30,11 +30,11 @@ pub fn write_json(
 ) -> Result<(), Error> {
     let mut views = Vec::new();
     let cohorts = cohorts(trace, options)?;
-    for cohort in &cohorts {
-        views.push(View::new(trace, names, cohort, options)?);
+    for (cohort, rank) in &cohorts {
+        views.push(View::new(trace, names, (cohort, *rank), options)?);
     }
     let mut text = String::new();
-    let mut object = Object::new(&mut text);
+    let mut object = Object::document(&mut text, "loops");
     object.plain("ranks", trace.meta.ranks);
     json::array(&views, object.key("kinds"), |view, out| kind(trace, names, view, out));
     object.end();
@@ -92,7 +92,11 @@ fn node_json(trace: &Trace, names: &dyn Names, view: &View, node: usize, out: &m
             object.text("call", view.tree.function(symbol).map_or("?", |f| f.name));
             let mut params = Object::new(object.key("params"));
             for param in view.params(&trace.bundle, symbol).iter() {
-                params.text(param.name, &param.text());
+                let text = param.text();
+                match text.parse::<i64>() {
+                    Ok(number) => params.plain(param.name, number),
+                    Err(_) => params.text(param.name, &text),
+                };
             }
             params.end();
             let frames = stack(&trace.bundle, symbol);

@@ -26,6 +26,7 @@ use refrain_sites::Names;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
+use crate::select::Numbers;
 use params::{Comms, Param};
 use place::Where;
 use steps::Steps;
@@ -36,10 +37,11 @@ pub use json::write_json;
 pub use text::write_text;
 
 /// What is looked at, and how closely.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Options {
-    pub rank: Option<u32>,
-    pub thread: Option<u32>,
+    /// Each of these by itself.
+    pub ranks: Option<Numbers>,
+    pub threads: Option<Numbers>,
     /// Loops within so many loops are shown, the others counted.
     pub depth: Option<usize>,
     /// Nothing is left out.
@@ -69,11 +71,11 @@ impl<'a> View<'a> {
     fn new(
         trace: &'a Trace,
         names: &dyn Names,
-        cohort: &'a OfThread<'a>,
+        (cohort, rank): (&'a OfThread<'a>, Option<u32>),
         options: &Options,
     ) -> Result<View<'a>, Error> {
         let bundle = &trace.bundle;
-        let tree = Tree::new(bundle, cohort, options.rank)?;
+        let tree = Tree::new(bundle, cohort, rank)?;
         let places = place::locate(bundle, names, &tree);
         let steps = steps::steps(bundle, names, &tree, &places);
         let found = source::by_source(bundle, names, &tree, &places);
@@ -135,28 +137,37 @@ fn is_tree(bundle: &Bundle, cohort: &Cohort) -> bool {
     bundle.structures.get(cohort.structure as usize).is_some_and(|structure| structure.loops().is_some())
 }
 
-/// The cohorts that were asked for, by thread and lowest rank.
-fn cohorts<'a>(trace: &'a Trace, options: &Options) -> Result<Vec<OfThread<'a>>, Error> {
+/// The cohorts that were asked for, by thread and lowest rank: all ranks of each, or one.
+fn cohorts<'a>(trace: &'a Trace, options: &Options) -> Result<Vec<(OfThread<'a>, Option<u32>)>, Error> {
     let bundle = &trace.bundle;
-    if let Some(rank) = options.rank.filter(|rank| *rank >= trace.meta.ranks) {
+    if let Some(rank) = options.ranks.as_ref().and_then(|ranks| ranks.beyond(trace.meta.ranks)) {
         let have = format!("0 to {}", trace.meta.ranks.saturating_sub(1));
         return Err(Error::NoSuch { what: "rank", number: rank, have });
     }
     let threads = bundle.most_threads();
-    if let Some(thread) = options.thread.filter(|thread| *thread >= threads) {
+    if let Some(thread) = options.threads.as_ref().and_then(|asked| asked.beyond(threads)) {
         let have = format!("0 to {}", threads.saturating_sub(1));
         return Err(Error::NoSuch { what: "thread", number: thread, have });
     }
-    let wanted = |cohort: &OfThread<'_>| {
-        options.rank.is_none_or(|rank| cohort.ranks.contains(rank))
-            && options.thread.is_none_or(|thread| cohort.thread == thread)
-    };
-    let mut cohorts: Vec<OfThread<'_>> = bundle.of_threads().into_iter().filter(wanted).collect();
-    cohorts.sort_by_key(|cohort| (cohort.thread, cohort.ranks.first()));
+    let mut cohorts = Vec::new();
+    for cohort in bundle.of_threads() {
+        if options.threads.as_ref().is_some_and(|threads| !threads.contains(cohort.thread)) {
+            continue;
+        }
+        match &options.ranks {
+            None => cohorts.push((cohort, None)),
+            Some(asked) => {
+                let ranks = cohort.ranks.iter().filter(|rank| asked.contains(*rank));
+                cohorts.extend(ranks.map(|rank| (cohort.clone(), Some(rank))));
+            }
+        }
+    }
+    let first = |(cohort, rank): &(OfThread<'_>, Option<u32>)| rank.or_else(|| cohort.ranks.first());
+    cohorts.sort_by_key(|each| (each.0.thread, first(each)));
     // Rules are gone through call by call, for one rank of each kind.
-    let rules = cohorts.iter().filter(|cohort| !is_tree(bundle, cohort));
-    let calls = rules.fold(0u64, |sum, cohort| {
-        let first = cohort.ranks.iter().next().unwrap_or(0);
+    let rules = cohorts.iter().filter(|(cohort, _)| !is_tree(bundle, cohort));
+    let calls = rules.fold(0u64, |sum, each| {
+        let (cohort, first) = (&each.0, first(each).unwrap_or(0));
         bundle.counts(cohort, first).iter().fold(sum, |sum, (_, times)| sum.saturating_add(*times))
     });
     if calls > MOST_CALLS {

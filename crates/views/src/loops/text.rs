@@ -11,10 +11,10 @@ use refrain_sites::Names;
 use refrain_tracefile::Trace;
 
 use super::params::{has_notation, on};
-use super::place::{Where, stack};
+use super::place::{How, Where, stack};
 use super::steps::{Count, Steps};
 use super::together::{self, Together};
-use super::tree::{Known, Turns};
+use super::tree::{Branch, Known, Turns};
 use super::{Options, View, cohorts};
 use crate::error::Error;
 use crate::human::{plural, thousands};
@@ -54,8 +54,8 @@ pub fn write_text(
     let mut calls = 0u64;
     let (mut explained, mut by_order, mut flagged) = (false, false, HashSet::new());
     let shown = if options.all { all.len() } else { all.len().min(KINDS) };
-    for (at, cohort) in all.iter().take(shown).enumerate() {
-        let view = View::new(trace, names, cohort, options)?;
+    for (at, (cohort, rank)) in all.iter().take(shown).enumerate() {
+        let view = View::new(trace, names, (cohort, *rank), options)?;
         calls = calls.saturating_add(view.calls);
         let bundle = &trace.bundle;
         let text = |options: &Options| {
@@ -74,7 +74,7 @@ pub fn write_text(
                 if shown.lines().count() <= LINES {
                     break;
                 }
-                shown = text(&Options { depth: Some(depth), ..*options });
+                shown = text(&Options { depth: Some(depth), ..options.clone() });
             }
         }
         if !explained && has_notation(&shown) {
@@ -87,10 +87,11 @@ pub fn write_text(
         flagged.extend(view.flags.iter().map(|flag| flag.who.clone()));
     }
     if shown < all.len() {
-        let rest: u64 = all[shown..].iter().map(|cohort| cohort.ranks.len()).sum();
+        let rest: u64 =
+            all[shown..].iter().map(|(cohort, rank)| rank.map_or(cohort.ranks.len(), |_| 1)).sum();
         writeln!(
             out,
-            "\n... and {} that did other things (--all or --rank R shows them)",
+            "\n... and {} that did other things (--all or --ranks R shows them)",
             plural(rest, "rank")
         )?;
     }
@@ -98,9 +99,10 @@ pub fn write_text(
         writeln!(out, "\n{BY_ORDER}")?;
     }
     // These are kept as numbers beside the calls.
-    let count = |cohort: &OfThread<'_>| refrain_encode::calls_of_all(&trace.bundle, cohort);
+    let count =
+        |(cohort, _): &(OfThread<'_>, Option<u32>)| refrain_encode::calls_of_all(&trace.bundle, cohort);
     let total = all.iter().map(count).fold(0, u64::saturating_add);
-    let whole = options.rank.is_none() && shown == all.len();
+    let whole = options.ranks.is_none() && shown == all.len();
     if let Some(polls) = total.checked_sub(calls).filter(|polls| whole && *polls > 0) {
         let polls = plural(polls, "poll");
         writeln!(
@@ -132,7 +134,7 @@ impl Writer<'_, '_> {
         let threads = trace.bundle.most_threads() > 1;
         let thread = if threads { format!(", thread {}", tree.cohort.thread) } else { String::new() };
         let all =
-            kinds == 1 && self.options.rank.is_none() && tree.ranks.len() == u64::from(trace.meta.ranks);
+            kinds == 1 && self.options.ranks.is_none() && tree.ranks.len() == u64::from(trace.meta.ranks);
         let who = match all {
             true if tree.ranks.len() == 1 => "1 rank".to_string(),
             true => format!("all {}", plural(tree.ranks.len(), "rank")),
@@ -156,8 +158,16 @@ impl Writer<'_, '_> {
         }
         let finding = |steps: &Steps| finding(&tree.ranks, &self.view.places, steps);
         let _ = match &self.view.steps {
-            None if self.view.calls < 2 => writeln!(self.text, "time-step loop: none, no calls are repeated"),
+            None if !tree.nodes.iter().any(Branch::repeats) => {
+                writeln!(self.text, "time-step loop: none, no calls are repeated")
+            }
             None => writeln!(self.text, "time-step loop: none, no calls but polls are repeated"),
+            Some(steps) if steps.hold_most() && !self.has_code(steps) => writeln!(
+                self.text,
+                "time-step loop: not known, the program's code is not at hand\nlargest repetition: {}; one may be several steps \
+                 of the program, or part of one",
+                finding(steps)
+            ),
             Some(steps) if steps.hold_most() => writeln!(self.text, "time-step loop: {}", finding(steps)),
             Some(steps) => writeln!(
                 self.text,
@@ -175,6 +185,14 @@ impl Writer<'_, '_> {
             let _ = writeln!(self.text, "red flag: {}", flag.text);
         }
         self.text.push('\n');
+    }
+
+    /// Whether the loops of the code were looked at: the order of calls alone shows no difference between a loop and one
+    /// over rounds of its turns.
+    fn has_code(&self, steps: &Steps) -> bool {
+        let is_known = |place: &Where| place.code.is_some() || place.how == How::Recursion;
+        let known = |node: usize| self.view.places[node].as_ref().is_some_and(is_known);
+        self.view.tree.of_source || steps.loops.iter().all(|(node, ..)| known(*node))
     }
 
     fn indent(&mut self, depth: usize) {

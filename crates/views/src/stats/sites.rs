@@ -122,7 +122,7 @@ pub fn write_sites_text(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) ->
 
 pub fn write_sites_json(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) -> Result<(), Error> {
     let mut text = String::new();
-    let mut object = json::Object::new(&mut text);
+    let mut object = json::Object::document(&mut text, "sites");
     object.plain("ranks", trace.meta.ranks);
     json::array(rows, object.key("sites"), |row, out| {
         let mut object = json::Object::new(out);

@@ -125,7 +125,7 @@ fn ranks(trace: &Trace, stats: &Stats, text: &mut String) {
 /// One object: exact numbers, nanoseconds and bytes.
 pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -> Result<(), Error> {
     let mut text = String::new();
-    let mut object = json::Object::new(&mut text);
+    let mut object = json::Object::document(&mut text, "stats");
     let total = total(&stats.ranks);
     object.plain("ranks", trace.meta.ranks).plain("calls", total.calls);
     amount(total.payload, &mut object);

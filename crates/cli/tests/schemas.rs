@@ -1,0 +1,166 @@
+//! Every JSON document is as its schema in `schemas/` says. A change of form changes the schema too, and its number.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use common::Place;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn schema(name: &str) -> Value {
+    let text = std::fs::read_to_string(root().join("schemas").join(format!("{name}.json"))).unwrap();
+    let schema: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(schema["$id"], format!("refrain-{name}-1"));
+    schema
+}
+
+/// As much of JSON Schema as ours use. A word that is not known here is a mistake in the schema.
+fn check(whole: &Value, schema: &Value, value: &Value, place: &str) -> Result<(), String> {
+    let fail = |what: String| Err(format!("{place}: {what}"));
+    for (word, says) in schema.as_object().expect("a schema is an object") {
+        match word.as_str() {
+            "$schema" | "$id" | "$defs" | "title" => {}
+            "$ref" => {
+                let name = says.as_str().unwrap().strip_prefix("#/$defs/").unwrap();
+                check(whole, &whole["$defs"][name], value, place)?;
+            }
+            "const" if value == says => {}
+            "const" => return fail(format!("{value} is not {says}")),
+            "enum" if says.as_array().unwrap().contains(value) => {}
+            "enum" => return fail(format!("{value} is none of {says}")),
+            "type" => {
+                let is = |name: &Value| match name.as_str().unwrap() {
+                    "null" => value.is_null(),
+                    "boolean" => value.is_boolean(),
+                    "integer" => value.is_i64() || value.is_u64(),
+                    "number" => value.is_number(),
+                    "string" => value.is_string(),
+                    "array" => value.is_array(),
+                    "object" => value.is_object(),
+                    other => panic!("no type {other}"),
+                };
+                let fits = says.as_array().map_or_else(|| is(says), |names| names.iter().any(is));
+                if !fits {
+                    return fail(format!("{value} is no {says}"));
+                }
+            }
+            "anyOf" => {
+                let tries = says.as_array().unwrap().iter().map(|one| check(whole, one, value, place));
+                let failed: Vec<String> = tries.map_while(Result::err).collect();
+                if failed.len() == says.as_array().unwrap().len() {
+                    return fail(failed.join("; or "));
+                }
+            }
+            "items" => {
+                for (at, item) in value.as_array().into_iter().flatten().enumerate() {
+                    check(whole, says, item, &format!("{place}[{at}]"))?;
+                }
+            }
+            "required" => {
+                let missing =
+                    says.as_array().unwrap().iter().find(|key| value.get(key.as_str().unwrap()).is_none());
+                if let Some(key) = missing {
+                    return fail(format!("{key} is missing"));
+                }
+            }
+            "properties" => {
+                for (key, says) in says.as_object().unwrap() {
+                    if let Some(member) = value.get(key) {
+                        check(whole, says, member, &format!("{place}.{key}"))?;
+                    }
+                }
+            }
+            "additionalProperties" => {
+                for (key, member) in value.as_object().into_iter().flatten() {
+                    let known = schema.get("properties").is_some_and(|known| known.get(key).is_some());
+                    match says {
+                        _ if known => {}
+                        Value::Bool(false) => return fail(format!("{key} is not in the schema")),
+                        says => check(whole, says, member, &format!("{place}.{key}"))?,
+                    }
+                }
+            }
+            other => panic!("{place}: {other} is not known here"),
+        }
+    }
+    Ok(())
+}
+
+#[track_caller]
+fn fits(name: &str, text: &str, what: &str) {
+    let schema = schema(name);
+    let value: Value = serde_json::from_str(text).unwrap_or_else(|e| panic!("{what}: {e}\n{text}"));
+    check(&schema, &schema, &value, name).unwrap_or_else(|e| panic!("{what}: {e}"));
+}
+
+/// The traces of real programs that are kept for other tests: with loops, stacks, blocks, objects of all kinds.
+fn seeds() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(root().join("crates/views/tests/seeds")).unwrap();
+    let mut seeds: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    seeds.retain(|path| path.extension().is_some_and(|extension| extension == "rfn"));
+    seeds.sort();
+    assert!(seeds.len() >= 8, "{seeds:?}");
+    seeds
+}
+
+#[test]
+fn what_is_said_of_calls() {
+    let place = Place::new("schemas");
+    let (mut calls, mut with_sites) = (0, 0);
+    for seed in seeds() {
+        let seed = seed.to_str().unwrap();
+        let said = |words: &[&str]| {
+            let done = place.refrain(&[&words[..1], &[seed], &words[1..], &["--json"]].concat());
+            (done.code == Some(0)).then_some(done.out)
+        };
+        let told = |words: &[&str]| said(words).unwrap_or_else(|| panic!("{words:?} of {seed}"));
+        fits("info", &told(&["info"]), seed);
+        fits("stats", &told(&["stats"]), seed);
+        fits("loops", &told(&["loops"]), seed);
+        fits("loops", &told(&["loops", "--folded", "--ranks", "0"]), seed);
+        for line in told(&["dump", "--calls", "..300"]).lines() {
+            fits("dump", line, seed);
+            calls += 1;
+        }
+        if let Some(sites) = said(&["stats", "--per", "site"]) {
+            fits("sites", &sites, seed);
+            told(&["dump", "--stacks", "--calls", "..20"]).lines().for_each(|line| fits("dump", line, seed));
+            with_sites += 1;
+        }
+    }
+    assert!(calls > 1000 && with_sites > 0, "{calls} {with_sites}");
+}
+
+#[test]
+fn what_is_said_of_programs_and_addresses() {
+    let place = Place::new("schemas-addresses");
+    for program in ["/bin/true", "/bin/no-such-program"] {
+        fits("doctor", &place.refrain(&["doctor", "--json", program]).out, program);
+    }
+    let lines: String = (0..500).map(|n| format!("{} {:x}\n", n % 3, 0x1000 + 64 * (n % 97))).collect();
+    place.file("a.din", lines);
+    let said =
+        |words: &[&str]| place.refrain(&[words, &["a.din", "--json"]].concat()).check(0, "").out.clone();
+    fits("addresses", &said(&["stats"]), "stats");
+    fits("caches", &said(&["simulate"]), "simulate");
+    fits("curve", &said(&["simulate", "--curve=unified"]), "curve");
+}
+
+/// The checker above is not one that says yes to everything.
+#[test]
+fn what_does_not_fit_is_refused() {
+    let schema = schema("stats");
+    let refused =
+        |text: &str| check(&schema, &schema, &serde_json::from_str(text).unwrap(), "stats").unwrap_err();
+    let good = r#"{"schema":"refrain-stats-1","ranks":1,"calls":2,"payload":3}"#;
+    fits("stats", good, "good");
+    assert!(refused(&good.replace("stats-1", "stats-2")).contains("is not \"refrain-stats-1\""));
+    assert!(refused(&good.replace(r#","payload":3"#, "")).contains("missing"));
+    assert!(refused(&good.replace(":2", ":\"2\"")).contains("stats.calls"));
+    assert!(refused(&good.replace("payload", "paylord")).contains("paylord"));
+}

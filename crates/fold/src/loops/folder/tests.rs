@@ -1,6 +1,6 @@
 use super::*;
-use crate::loops::Node;
-use crate::testing::{Random, loops};
+use crate::loops::{Cursor, Node};
+use crate::testing::{Random, loops, probes};
 
 const MATCHINGS: [Matching; 4] = [
     Matching::Elastic,
@@ -43,16 +43,6 @@ fn assert_sound(folded: &Folded, symbols: &[u32], matching: Matching) {
     assert!(folded.iter().eq(symbols.iter().copied()), "{symbols:?} -> {folded:?}");
     let totals = folded.loops.totals(|node| folded.times.get(node));
     assert!(totals.iter().map(|total| total.0).eq(folded.lengths.iter().copied()), "{folded:?}");
-    for n in [symbols.len() as u64 / 2, symbols.len() as u64] {
-        let place = folded.loops.seek(n, |node, first| folded.times[node].sum(first) as u64);
-        let times = folded.times.iter().zip(&place.used).map(|(times, used)| times.iter_from(*used));
-        let (first, last) = symbols.split_at(symbols.len().min(n as usize));
-        let rest = super::super::Cursor::at(&folded.loops, &place, times.collect());
-        assert!(rest.eq(last.iter().copied()), "from {n} of {folded:?}");
-        let events = folded.loops.nodes.iter().zip(&place.runs);
-        let runs: u64 = events.filter(|(node, _)| matches!(node, Node::Event(_))).map(|(_, runs)| runs).sum();
-        assert_eq!(runs, first.len() as u64, "before {n} of {folded:?}");
-    }
     if matching == Matching::Elastic {
         let events = folded.loops.nodes.iter().filter(|node| matches!(node, Node::Event(_)));
         assert_eq!(events.count(), folded.loops.symbols().len(), "one leaf each: {folded:?}");
@@ -236,6 +226,32 @@ fn sequences_come_back_at_any_time() {
                 if random.below(12) == 0 || at + 1 == symbols.len() {
                     assert_sound(&folder.finish(), &symbols[..=at], matching);
                 }
+            }
+        }
+    }
+}
+
+/// What is read from anywhere on is what is read when all before it was read too.
+#[test]
+fn any_place_can_be_gone_to() {
+    let mut random = Random(57);
+    for round in 0..60 {
+        let symbols = loops(&mut random, 2 + round % 7, 20 + 5 * round as usize);
+        for matching in MATCHINGS {
+            let folded = fold(matching, &symbols);
+            for n in probes(symbols.len()) {
+                let place = folded.loops.seek(n, |node, first| folded.times[node].sum(first) as u64);
+                let times = folded.times.iter().zip(&place.used).map(|(times, used)| times.iter_from(*used));
+                let (first, last) = symbols.split_at(symbols.len().min(n as usize));
+                let rest = Cursor::at(&folded.loops, &place, times.collect());
+                assert!(rest.eq(last.iter().copied()), "from {n} of {folded:?}");
+                let events = folded.loops.nodes.iter().zip(&place.runs);
+                let events = events.filter(|(node, _)| matches!(node, Node::Event(_)));
+                assert_eq!(
+                    events.map(|(_, runs)| runs).sum::<u64>(),
+                    first.len() as u64,
+                    "{n} of {folded:?}"
+                );
             }
         }
     }

@@ -8,6 +8,7 @@ use refrain_model::{
     constant_of_bit,
 };
 
+use crate::comms::hash_members;
 use crate::defined::Undefined;
 use crate::error::Error;
 use crate::facts::{STATUS_LANES, STATUS_MARK};
@@ -300,7 +301,6 @@ impl Decoder {
         let f = layout.function;
         let number = next(new.code);
         let order = next(new.order);
-        let members = new.members.map(&mut *next);
         let rank = new.rank.map(&mut *next);
         let code =
             u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
@@ -317,6 +317,14 @@ impl Decoder {
         };
         let index_of = |world: &[i64], me: i64| world.iter().position(|&r| r == me).map(|p| p as i64);
         let to_value = |world: &[i64]| Value::List(world.iter().map(|&r| Value::Int(r)).collect());
+        let members = |local: &[i64], remote: &[i64]| {
+            // Ranks that do not fit are in damaged files only.
+            let [local, remote] =
+                [local, remote].map(|ranks| ranks.iter().map(|&r| r as i32).collect::<Vec<_>>());
+            Some(hash_members(&local, &remote))
+        };
+        let mut named = None;
+        let by_members = matches!(new.scope, Scope::Members | Scope::Inter);
         let rank = match new.group {
             NewGroup::None => 0,
             NewGroup::SameAsParent => {
@@ -327,6 +335,7 @@ impl Decoder {
             NewGroup::List(lane) => {
                 let world = ranks(lane, next)?;
                 facts.push(("group", to_value(&world)));
+                named = if by_members { members(&world, &[]) } else { None };
                 rank.or_else(|| index_of(&world, self.world_rank)).unwrap_or(0)
             }
             NewGroup::Inter(local, remote) => {
@@ -334,6 +343,7 @@ impl Decoder {
                 facts.push(("group", to_value(&world)));
                 let remote = ranks(remote, next)?;
                 facts.push(("remote_group", to_value(&remote)));
+                named = if by_members { members(&world, &remote) } else { None };
                 rank.or_else(|| index_of(&world, self.world_rank)).unwrap_or(0)
             }
         };
@@ -349,8 +359,8 @@ impl Decoder {
                 let parent = parent.map_or_else(|| Rc::from("?"), |(name, _)| name);
                 format!("{parent}.{order}").into()
             }
-            Scope::Members => format!("group-{:08x}.{order}", members.unwrap_or(0)).into(),
-            Scope::Inter => format!("inter-{:08x}.{order}", members.unwrap_or(0)).into(),
+            Scope::Members => format!("group-{:016x}.{order}", named.unwrap_or(0)).into(),
+            Scope::Inter => format!("inter-{:016x}.{order}", named.unwrap_or(0)).into(),
             Scope::Process => format!("process.{order}").into(),
         };
         self.comms.insert(id, Known { name: name.clone(), rank });
@@ -415,10 +425,7 @@ fn number(kind: Kind, value: i64, base: i64) -> Value {
 
 /// A status, as far as it is defined; `Unset` where nothing of it is.
 fn status(layout: &Layout, i: usize, lane: u16, base: i64, next: Next<'_>) -> Result<Value, Error> {
-    let mut mark = 0;
-    if !layout.whole_statuses {
-        mark = next(lane + STATUS_MARK);
-    }
+    let mark = next(lane + STATUS_MARK);
     let (undefined, cancelled) =
         Undefined::from_mark(mark).ok_or_else(|| bad_value(layout.function, i, mark))?;
     let mut of_peer = |kind, lane, base| {
@@ -427,10 +434,7 @@ fn status(layout: &Layout, i: usize, lane: u16, base: i64, next: Next<'_>) -> Re
     let source = of_peer(Kind::Peer(0), lane, base).into();
     let tag = of_peer(Kind::Tag, lane + 1, 0).into();
     let bytes = undefined.has_bytes().then(|| next(lane + 2));
-    let cancelled = match layout.whole_statuses {
-        true => Some(next(lane + STATUS_MARK) != 0),
-        false => undefined.has_cancelled().then_some(cancelled),
-    };
+    let cancelled = undefined.has_cancelled().then_some(cancelled);
     let error = (layout.outcome == Outcome::FailedWithStatuses).then(|| next(lane + STATUS_LANES));
     if undefined.is_everything() && error.is_none() {
         return Ok(Value::Unset);

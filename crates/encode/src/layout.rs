@@ -79,7 +79,6 @@ pub struct NewComm {
     pub(crate) scope: Scope,
     pub(crate) code: u16,
     pub(crate) order: u16,
-    pub(crate) members: Option<u16>,
     pub(crate) rank: Option<u16>,
     pub(crate) group: NewGroup,
 }
@@ -138,8 +137,6 @@ pub struct Layout {
     pub result: Option<u16>,
     /// Where the split is off: the values of all lanes, in reading order. The symbol then has no lanes.
     pub inline: Option<Vec<i64>>,
-    /// From a file in which all fields of statuses are kept, and the mark is the last of them.
-    pub(crate) whole_statuses: bool,
     /// The lane, always the last, with how many polls came back empty-handed directly before the call.
     pub polls: Option<u16>,
     pub lanes: u16,
@@ -151,14 +148,8 @@ impl Layout {
         let id = bytes.get().ok_or(Error::BadSymbol { function: "?", at: 0 })?;
         let function =
             u16::try_from(id).ok().and_then(function_by_id).ok_or(Error::UnknownFunction { id })?;
-        let mut parser = Parser {
-            bytes,
-            f: function,
-            outcome: Outcome::Success,
-            lanes: 0,
-            facts: Vec::new(),
-            whole_statuses: false,
-        };
+        let mut parser =
+            Parser { bytes, f: function, outcome: Outcome::Success, lanes: 0, facts: Vec::new() };
         parser.whole(function)
     }
 }
@@ -169,7 +160,6 @@ struct Parser<'a> {
     outcome: Outcome,
     lanes: u16,
     facts: Vec<DatatypeFacts>,
-    whole_statuses: bool,
 }
 
 impl Parser<'_> {
@@ -204,7 +194,6 @@ impl Parser<'_> {
             datatype_facts: std::mem::take(&mut self.facts),
             result,
             inline,
-            whole_statuses: self.whole_statuses,
             polls,
             lanes,
         })
@@ -285,10 +274,7 @@ impl Parser<'_> {
                 Ok(Slot::Text { lane, places })
             }
             wire::STATUS if p.kind == Kind::Status => self.statuses(i),
-            wire::LANE if p.kind == Kind::Status => {
-                self.whole_statuses = true;
-                self.statuses(i)
-            }
+            wire::LANE if p.kind == Kind::Status => Err(self.bad()),
             wire::LANE => self.lanes_of(i),
             tag => {
                 let area = Area::from_number(tag.wrapping_sub(wire::AREA)).ok_or_else(|| self.bad())?;
@@ -394,12 +380,9 @@ impl Parser<'_> {
         let code = self.reserve(1)?;
         let order = self.reserve(1)?;
         let by_members = matches!(scope, Scope::Members | Scope::Inter);
-        let mut new = NewComm { scope, code, order, members: None, rank: None, group: NewGroup::None };
+        let mut new = NewComm { scope, code, order, rank: None, group: NewGroup::None };
         if group == wire::GROUP_NONE {
             return Ok(Slot::NewComm(new));
-        }
-        if by_members {
-            new.members = Some(self.reserve(1)?);
         }
         if by_members || scope == Scope::Process {
             new.rank = Some(self.reserve(1)?);

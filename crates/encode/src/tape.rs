@@ -9,7 +9,7 @@ use refrain_fold::stream;
 use crate::decoder::Decoder;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::hash::{FastMap, hash_symbol};
+use crate::hash::{FastMap, hash_symbol, lookup};
 use crate::layout::Layout;
 use crate::lossy::waits::{Held, Joined};
 use crate::polls::{Failed, Pending};
@@ -38,7 +38,8 @@ pub struct Tape {
 struct Symbol {
     bytes: Box<[u8]>,
     site: u64,
-    hash: u64,
+    /// What it is in the digest.
+    content: u64,
     lanes: u16,
     same_hash: Option<u32>,
     /// Ticks.
@@ -116,7 +117,7 @@ impl Tape {
     fn write(&mut self, symbol: u32, values: &[(u16, i64)]) {
         let entry = &self.symbols[symbol as usize];
         self.structure.push(symbol);
-        self.digest.symbol(entry.hash);
+        self.digest.symbol(entry.content);
         if self.streams.len() <= symbol as usize {
             self.streams.resize_with(symbol as usize + 1, Vec::new);
         }
@@ -195,7 +196,7 @@ impl Tape {
         {
             return expected;
         }
-        let hash = hash_symbol(&record.symbol, record.site);
+        let hash = lookup(&record.symbol, record.site);
         let mut candidate = self.by_hash.get(&hash).copied();
         while let Some(known) = candidate {
             let symbol = &self.symbols[known as usize];
@@ -219,7 +220,7 @@ impl Tape {
         self.symbols.push(Symbol {
             bytes: bytes.into(),
             site,
-            hash,
+            content: hash_symbol(bytes, site),
             lanes,
             same_hash,
             tally: Tally { total: 0, min: u64::MAX, max: 0 },
@@ -334,7 +335,7 @@ impl Tape {
 
     /// A symbol that is told before its first call.
     pub(crate) fn define(&mut self, bytes: &[u8], site: u64, lanes: u16) -> u32 {
-        self.new_symbol(bytes, site, hash_symbol(bytes, site), lanes)
+        self.new_symbol(bytes, site, lookup(bytes, site), lanes)
     }
 
     /// A call as a reader finds it, with the polls that failed before it counted.

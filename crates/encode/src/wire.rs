@@ -14,8 +14,7 @@ pub(crate) const UNKEPT: u8 = 4;
 pub(crate) const TEXT: u8 = 5;
 /// Text in lanes: its length in one, then a lane for each place in it. How many places there are follows.
 pub(crate) const TEXT_IN_LANES: u8 = 6;
-/// Statuses, in lanes: which fields of one are defined stands first, and the others are not there. In older files they are
-/// behind [`LANE`], with all fields in order.
+/// Statuses, in lanes: which fields of one are defined stands first, and the others are not there.
 pub(crate) const STATUS: u8 = 7;
 /// An address in area `tag - AREA`.
 pub(crate) const AREA: u8 = 8;

@@ -18,6 +18,9 @@ pub mod grammar;
 pub mod loops;
 pub mod ranks;
 pub mod stream;
+mod xxh64;
+
+pub use xxh64::xxh64;
 
 #[cfg(test)]
 mod testing;

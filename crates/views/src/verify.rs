@@ -1,4 +1,4 @@
-//! Is what a trace gives back what happened? Every thread's calls are decoded and held against the digest that was
+//! Is what a trace gives back what was recorded? Every thread's calls are decoded and held against the digest that was
 //! taken while the program ran.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub struct Report {
     /// Sets of ranks that made the same calls.
     pub cohorts: usize,
     pub complete: bool,
-    /// The words of `--lossy`: what happened was not all kept.
+    /// The words of `--lossy`: what was recorded was not all kept.
     pub lossy: Option<String>,
     /// Only ranks were to be recorded that the run did not have.
     pub in_vain: bool,
@@ -40,7 +40,7 @@ pub enum Problem {
     Extra(Vec<u32>),
     /// A call that cannot be read back.
     Call { rank: u32, thread: u32, position: u64, error: refrain_encode::Error },
-    /// The calls are not those that happened.
+    /// The calls are not those that were recorded.
     Digest { rank: u32, thread: u32, calls: u64, others: u64 },
     /// The calls of at least one of these ranks are not; only their digests' sum is kept.
     OneOf { ranks: Vec<u32>, thread: u32 },
@@ -62,12 +62,12 @@ impl fmt::Display for Problem {
                 if *others > 0 {
                     write!(f, " (and of {} that did the same)", plural(*others, "rank"))?;
                 }
-                write!(f, " are not those that happened: their digest differs")
+                write!(f, " are not those that were recorded: their digest differs")
             }
             Problem::OneOf { ranks, thread } => {
                 let ranks = rank_list(ranks);
                 write!(f, "the calls of one of ranks {ranks}, thread {thread}")?;
-                write!(f, " are not those that happened: their digest differs")
+                write!(f, " are not those that were recorded: their digest differs")
             }
         }
     }
@@ -200,8 +200,8 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
     } else if report.problems.is_empty() {
         let partial = if report.complete { "" } else { " (a partial trace: the run did not finish)" };
         let what = match &report.lossy {
-            None => "what happened".to_owned(),
-            Some(words) => format!("what was kept of what happened with --lossy {}", plain(words)),
+            None => "what was recorded".to_owned(),
+            Some(words) => format!("what was kept of what was recorded with --lossy {}", plain(words)),
         };
         writeln!(
             out,

@@ -254,10 +254,10 @@ impl Encoder {
         if let Some(code) = null
             && !later
         {
-            let naming = self.comms.name(scope, parent, None);
+            let order = self.comms.order(scope, parent, None);
             record.tag(wire::GROUP_NONE);
             record.lane(code.number() as i64);
-            record.lane(naming.order as i64);
+            record.lane(order as i64);
             return;
         }
         let parent_info = match scope {
@@ -268,7 +268,7 @@ impl Encoder {
             Some(info) if later => info.clone(),
             _ => call.host.comm(handle),
         };
-        let naming = self.comms.name(scope, parent, Some(&info));
+        let order = self.comms.order(scope, parent, Some(&info));
         let comm = self.comms.make(info.clone(), call.tables.thread());
         let group = match &parent_info {
             Some(parent) if *parent == info => wire::GROUP_SAME,
@@ -277,10 +277,7 @@ impl Encoder {
         };
         record.tag(group);
         record.lane(comm.code.number() as i64);
-        record.lane(naming.order as i64);
-        if by_members {
-            record.lane(i64::from(naming.members));
-        }
+        record.lane(order as i64);
         if by_members || scope == Scope::Process {
             record.lane(i64::from(info.rank));
         }

@@ -193,6 +193,8 @@ pub enum Error {
     Site {
         symbol: Option<usize>,
     },
+    /// Two call stacks, or two modules, have one hash.
+    Clash,
 }
 
 impl std::fmt::Display for Error {
@@ -219,6 +221,10 @@ impl std::fmt::Display for Error {
             Error::Parcel { what, have, need } => write!(f, "{have} {what} came where {need} were asked for"),
             Error::Site { symbol: Some(symbol) } => write!(f, "the call stack of symbol {symbol} is missing"),
             Error::Site { symbol: None } => write!(f, "a call stack is not well formed"),
+            Error::Clash => write!(
+                f,
+                "two different call stacks have the same hash of 64 bits, by chance; trace without call stacks"
+            ),
         }
     }
 }
@@ -470,6 +476,7 @@ impl Bundle {
         });
         order.extend(rest);
         self.symbols = pick(std::mem::take(&mut self.symbols), &order);
+        self.sites.check_join(&Sites::default())?;
         self.sites.keep_used(&self.symbols);
         for structure in &mut self.structures {
             *structure = structure.map_symbols(|t| new_of[&t]);

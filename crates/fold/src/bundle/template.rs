@@ -24,6 +24,16 @@ pub fn numbers(stream: &Stream) -> Option<Vec<i64>> {
     (numbers.len() <= MOST_NUMBERS).then_some(numbers)
 }
 
+/// Whether two streams differ in nothing but numbers.
+pub fn is_of_one_form(a: &Stream, b: &Stream) -> bool {
+    let alike = |terms: (&Term, &Term)| match terms {
+        (Term::Value(_), Term::Value(_)) => true,
+        (Term::Stride { count: a, .. }, Term::Stride { count: b, .. }) => a == b,
+        _ => false,
+    };
+    a.shape == b.shape && a.terms.len() == b.terms.len() && a.terms.iter().zip(&b.terms).all(alike)
+}
+
 /// The same stream with other numbers: `change` gets the place of each and what it is.
 pub fn with_numbers(stream: &Stream, mut change: impl FnMut(u32, i64) -> i64) -> Stream {
     let mut at = 0;

@@ -1071,6 +1071,7 @@ def unpack(data, count):
     for i in range(count):
         value = None
         if guess and following is not None and coder.bit(hits, min(right, 15)):
+            FORMS.add("guesses")
             value = out[following]
         hit = value is not None
         if not hit:

@@ -73,7 +73,7 @@ fn threads() -> Trace {
         let group: Vec<i64> = (0..4).collect();
         let dup = call("MPI_Comm_dup").object("MPI_COMM_WORLD").comm_as_parent(0, 0);
         let split = common::split(1, 1, &[rank % 2, rank % 2 + 2]);
-        let create = call("MPI_Comm_create_group").object("MPI_COMM_WORLD").object("#0").number(5);
+        let create = call("MPI_Comm_create_group").object("MPI_COMM_WORLD").object("#0").tagged(5);
         let main = vec![dup, split, create.comm_of_members(2, 0, rank, &group), barrier()];
         let on = |comm: &str| {
             let sent = call("MPI_Send").heap(1, 16).number(3).object("MPI_INT").tagged(1).tagged(9);
@@ -87,7 +87,8 @@ fn threads() -> Trace {
     trace_of(&(0..4).map(rank).collect::<Vec<_>>())
 }
 
-/// Counts without a shape (blocks), nested strides (running sums), a stride, and a stride over and over.
+/// Counts without a shape (blocks), some of which come again and can be guessed, nested strides (running sums), a stride, and
+/// a stride over and over.
 fn numbers() -> Trace {
     let mut state = 88_172_645_463_325_252u64;
     let mut noise = || {
@@ -96,9 +97,12 @@ fn numbers() -> Trace {
         state ^= state << 17;
         (state >> 20) as i64 % 1000
     };
+    let song: Vec<i64> = (0..150).map(|_| noise()).collect();
     let mut calls = Vec::new();
     for i in 0..900 {
         calls.push(send(noise(), "MPI_INT"));
+        let heard = if i % 37 == 0 { noise() } else { song[i as usize % 150] };
+        calls.push(send(heard, "MPI_SHORT"));
         calls.push(send(i % 9 + i / 9 * 100, "MPI_DOUBLE"));
         calls.push(send(i64::MIN + 3 * i, "MPI_FLOAT"));
         calls.push(send(i % 5 * 4, "MPI_CHAR"));
@@ -170,7 +174,7 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     std::fs::create_dir(&scratch).unwrap();
     let mut words = vec![PathBuf::from("check")];
     let paths = [traces("tests/fixtures"), traces("tests/seeds")].concat();
-    assert!(paths.len() >= 20, "{paths:?}");
+    assert!(paths.len() >= 19, "{paths:?}");
     for path in &paths {
         let trace = refrain_tracefile::open(path).unwrap();
         let name = path.file_stem().unwrap().to_string_lossy();
@@ -190,7 +194,7 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     let forms = said.lines().last().unwrap().strip_prefix("forms: ").unwrap();
     assert_eq!(
         forms,
-        "all but, blocks, failed polls, functions of the rank, groups without numbers, inline values, loops, members, \
+        "all but, blocks, failed polls, functions of the rank, groups without numbers, guesses, inline values, loops, members, \
          rules, running sums, shared rules, sites, statuses, strides, strides without end, texts in lanes, threads, variants",
     );
 }

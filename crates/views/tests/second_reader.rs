@@ -175,9 +175,8 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     let mut words = vec![PathBuf::from("check")];
     let paths = [traces("tests/fixtures"), traces("tests/seeds")].concat();
     assert!(paths.len() >= 19, "{paths:?}");
-    for path in &paths {
+    for (name, path) in paths.iter().enumerate() {
         let trace = refrain_tracefile::open(path).unwrap();
-        let name = path.file_stem().unwrap().to_string_lossy();
         let calls = scratch.join(format!("{name}.json"));
         let mut out = std::fs::File::create(&calls).unwrap();
         dump(&trace, &Selection::default(), Format::Json, &mut std::io::BufWriter::new(&mut out)).unwrap();

@@ -58,7 +58,7 @@ fn loops() -> Trace {
                 calls.push(send(10 + rank, "MPI_INT").from(&[0x110, 0x2040]));
             }
             if rank % 2 == 1 {
-                calls.push(receive(4, -1, 7).from(&[0x110, 0x2080]));
+                calls.push(receive(4 * rank, -1, 7).from(&[0x110, 0x2080]));
             }
             calls.push(barrier().from(&[0x118]));
         }

@@ -22,7 +22,7 @@ Examples:
   refrain dump app.rfn --rank 0         every call of rank 0
   refrain loops app.rfn                 loops, trip counts, source lines: the program's own structure
   refrain stats app.rfn                 calls, payload and time
-  refrain verify app.rfn                is it what happened?
+  refrain verify app.rfn                is it what was recorded?
   refrain convert app.din app.pdt       address traces, from one format to another
   refrain simulate app.pdt --l1d 32K,8,64   how often would they miss a cache?
 

@@ -202,8 +202,10 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let trace = match refrain_tracefile::read(&bytes) {
         Ok(trace) => trace,
         Err(
-            error
-            @ (Error::Foreign { .. } | Error::Newer { .. } | Error::Truncated { .. } | Error::Io { .. }),
+            error @ (Error::Foreign { .. }
+            | Error::Version { .. }
+            | Error::Truncated { .. }
+            | Error::Io { .. }),
         ) => {
             return match verify::damaged_byte(&bytes) {
                 Some(at) => no(&format!(

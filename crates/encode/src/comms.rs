@@ -6,9 +6,10 @@
 //! Where only the new members take part (`MPI_Comm_create_group`, inter-communicators) the members themselves are the
 //! name.
 
+use refrain_fold::xxh64;
 use refrain_model::Scope;
 
-use crate::hash::{FastMap, mix};
+use crate::hash::FastMap;
 use crate::host::{CommInfo, Topology};
 use crate::objects::{Code, Pools, is_foreign};
 
@@ -32,15 +33,6 @@ pub struct Later {
     pub(crate) comm: Comm,
 }
 
-/// What a new communicator is called by, beside its id.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Naming {
-    /// Position among those made from the same parent, or of the same members.
-    pub(crate) order: u64,
-    /// Stands for the members where there is no common parent.
-    pub(crate) members: u32,
-}
-
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Comms {
     known: FastMap<u64, Comm>,
@@ -48,8 +40,8 @@ pub(crate) struct Comms {
     /// Freed by calls that have not returned to us yet, while their handles are others' already.
     leaving: Vec<Comm>,
     pools: Pools,
-    /// How many were made of the same members, by their hash.
-    of_members: FastMap<u32, u64>,
+    /// How many were made of the same members: both groups, in the order of [`both_sides`].
+    of_members: FastMap<[Vec<i32>; 2], u64>,
     processes: u64,
 }
 
@@ -145,39 +137,43 @@ impl Comms {
         }
     }
 
-    /// Names a communicator that is being made. Also counts one that this rank is no member of.
-    pub(crate) fn name(&mut self, scope: Scope, parent: u64, info: Option<&CommInfo>) -> Naming {
+    /// Which communicator it is that is being made, among those from the same parent or of the same members. Also counts
+    /// one that this rank is no member of.
+    pub(crate) fn order(&mut self, scope: Scope, parent: u64, info: Option<&CommInfo>) -> u64 {
         match scope {
-            Scope::Parent(_) | Scope::ParentLater(..) => {
-                let order = self.known.get_mut(&parent).map_or(0, |p| {
-                    p.children += 1;
-                    p.children - 1
-                });
-                Naming { order, members: 0 }
-            }
+            Scope::Parent(_) | Scope::ParentLater(..) => self.known.get_mut(&parent).map_or(0, |p| {
+                p.children += 1;
+                p.children - 1
+            }),
             Scope::Members | Scope::Inter => {
-                let Some(info) = info else { return Naming { order: 0, members: 0 } };
-                let members = hash_members(&info.world, &info.remote_world);
-                let count = self.of_members.entry(members).or_default();
+                let Some(info) = info else { return 0 };
+                let sides = both_sides(&info.world, &info.remote_world).map(<[i32]>::to_vec);
+                let count = self.of_members.entry(sides).or_default();
                 *count += 1;
-                Naming { order: *count - 1, members }
+                *count - 1
             }
             Scope::Process => {
                 self.processes += 1;
-                Naming { order: self.processes - 1, members: 0 }
+                self.processes - 1
             }
         }
     }
 }
 
 /// The same on both sides of an inter-communicator.
-fn hash_members(local: &[i32], remote: &[i32]) -> u32 {
-    let (first, second) = if local <= remote { (local, remote) } else { (remote, local) };
-    let mut state = first.len() as u64;
-    for &rank in first.iter().chain(second) {
-        state = mix(state, rank as u64);
-    }
-    (state >> 32) as u32
+fn both_sides<'a>(local: &'a [i32], remote: &'a [i32]) -> [&'a [i32]; 2] {
+    if local <= remote { [local, remote] } else { [remote, local] }
+}
+
+/// What a communicator is called by its members, as ranks of the world: part of the format (FORMAT.md). Of 10,000 groups
+/// two have one name with a chance of 3 in 10^12; their calls are told apart all the same, by their ids.
+pub(crate) fn hash_members(local: &[i32], remote: &[i32]) -> u64 {
+    let [first, second] = both_sides(local, remote);
+    let length = first.len() as u32;
+    let words = std::iter::once(length.to_le_bytes());
+    let ranks = first.iter().chain(second).map(|rank| rank.to_le_bytes());
+    let bytes: Vec<u8> = words.chain(ranks).flatten().collect();
+    xxh64(&bytes, 0)
 }
 
 #[cfg(test)]
@@ -196,10 +192,10 @@ mod tests {
             c.predefine(1, 0, info(&[0, 1], &[]));
         }
         let made = info(&[0], &[]);
-        assert_eq!(member.name(Scope::Parent(0), 1, Some(&made)).order, 0);
-        assert_eq!(outsider.name(Scope::Parent(0), 1, None).order, 0);
-        assert_eq!(member.name(Scope::Parent(0), 1, Some(&made)).order, 1);
-        assert_eq!(outsider.name(Scope::Parent(0), 1, None).order, 1);
+        assert_eq!(member.order(Scope::Parent(0), 1, Some(&made)), 0);
+        assert_eq!(outsider.order(Scope::Parent(0), 1, None), 0);
+        assert_eq!(member.order(Scope::Parent(0), 1, Some(&made)), 1);
+        assert_eq!(outsider.order(Scope::Parent(0), 1, None), 1);
     }
 
     #[test]
@@ -207,12 +203,13 @@ mod tests {
         let mut left = Comms::default();
         let mut right = Comms::default();
         for _ in 0..2 {
-            let l = left.name(Scope::Inter, 0, Some(&info(&[0, 2], &[1, 3])));
-            let r = right.name(Scope::Inter, 0, Some(&info(&[1, 3], &[0, 2])));
+            let l = left.order(Scope::Inter, 0, Some(&info(&[0, 2], &[1, 3])));
+            let r = right.order(Scope::Inter, 0, Some(&info(&[1, 3], &[0, 2])));
             assert_eq!(l, r);
+            assert_eq!(hash_members(&[0, 2], &[1, 3]), hash_members(&[1, 3], &[0, 2]));
         }
-        let other = left.name(Scope::Inter, 0, Some(&info(&[0, 3], &[1, 2])));
-        assert_eq!(other.order, 0);
+        let other = left.order(Scope::Inter, 0, Some(&info(&[0, 3], &[1, 2])));
+        assert_eq!(other, 0);
     }
 
     #[test]
@@ -220,8 +217,8 @@ mod tests {
         let mut c = Comms::default();
         c.predefine(1, 0, info(&[0], &[]));
         for step in 0..3 {
-            let naming = c.name(Scope::Parent(0), 1, Some(&info(&[0], &[])));
-            assert_eq!(naming.order, step);
+            let order = c.order(Scope::Parent(0), 1, Some(&info(&[0], &[])));
+            assert_eq!(order, step);
             let comm = c.make(info(&[0], &[]), 0);
             assert_eq!(comm.code, Code::Id(0));
             c.bind(50, comm);

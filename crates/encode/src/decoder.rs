@@ -8,6 +8,7 @@ use refrain_model::{
     constant_by_id, constant_of_bit,
 };
 
+use crate::comms::hash_members;
 use crate::defined::Undefined;
 use crate::error::Error;
 use crate::facts::{STATUS_LANES, STATUS_MARK};
@@ -362,7 +363,6 @@ impl Decoder {
         let f = layout.function;
         let number = next(new.code);
         let order = next(new.order);
-        let members = new.members.map(&mut *next);
         let rank = new.rank.map(&mut *next);
         let code =
             u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
@@ -379,6 +379,14 @@ impl Decoder {
         };
         let index_of = |world: &[i64], me: i64| world.iter().position(|&r| r == me).map(|p| p as i64);
         let to_value = |world: &[i64]| Value::List(world.iter().map(|&r| Value::Int(r)).collect());
+        let members = |local: &[i64], remote: &[i64]| {
+            // Ranks that do not fit are in damaged files only.
+            let [local, remote] =
+                [local, remote].map(|ranks| ranks.iter().map(|&r| r as i32).collect::<Vec<_>>());
+            Some(hash_members(&local, &remote))
+        };
+        let mut named = None;
+        let by_members = matches!(new.scope, Scope::Members | Scope::Inter);
         let rank = match new.group {
             NewGroup::None => 0,
             NewGroup::SameAsParent => {
@@ -389,6 +397,7 @@ impl Decoder {
             NewGroup::List(lane) => {
                 let world = ranks(lane, next)?;
                 facts.push(("group", to_value(&world)));
+                named = if by_members { members(&world, &[]) } else { None };
                 rank.or_else(|| index_of(&world, self.world_rank)).unwrap_or(0)
             }
             NewGroup::Inter(local, remote) => {
@@ -396,6 +405,7 @@ impl Decoder {
                 facts.push(("group", to_value(&world)));
                 let remote = ranks(remote, next)?;
                 facts.push(("remote_group", to_value(&remote)));
+                named = if by_members { members(&world, &remote) } else { None };
                 rank.or_else(|| index_of(&world, self.world_rank)).unwrap_or(0)
             }
         };
@@ -411,8 +421,8 @@ impl Decoder {
                 let parent = parent.map_or_else(|| Rc::from("?"), |(name, _)| name);
                 format!("{parent}.{order}").into()
             }
-            Scope::Members => format!("group-{:08x}.{order}", members.unwrap_or(0)).into(),
-            Scope::Inter => format!("inter-{:08x}.{order}", members.unwrap_or(0)).into(),
+            Scope::Members => format!("group-{:016x}.{order}", named.unwrap_or(0)).into(),
+            Scope::Inter => format!("inter-{:016x}.{order}", named.unwrap_or(0)).into(),
             Scope::Process => format!("process.{order}").into(),
         };
         self.comms.insert(id, Known { name: name.clone(), rank });

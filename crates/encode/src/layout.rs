@@ -94,7 +94,6 @@ pub struct NewComm {
     pub(crate) scope: Scope,
     pub(crate) code: u16,
     pub(crate) order: u16,
-    pub(crate) members: Option<u16>,
     pub(crate) rank: Option<u16>,
     pub(crate) group: NewGroup,
 }

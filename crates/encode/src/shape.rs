@@ -252,7 +252,6 @@ pub(crate) fn lanes_of_comm(scope: Scope, group: u8, next: u16) -> Option<(NewCo
     let named = group != wire::GROUP_NONE;
     let code = take(1)?;
     let order = take(1)?;
-    let members = if named && by_members { Some(take(1)?) } else { None };
     let rank = if named && (by_members || scope == Scope::Process) { Some(take(1)?) } else { None };
     let group = match group {
         wire::GROUP_NONE => NewGroup::None,
@@ -261,7 +260,7 @@ pub(crate) fn lanes_of_comm(scope: Scope, group: u8, next: u16) -> Option<(NewCo
         wire::GROUP_INTER => NewGroup::Inter(take(2)?, take(2)?),
         _ => return None,
     };
-    Some((NewComm { scope, code, order, members, rank, group }, end))
+    Some((NewComm { scope, code, order, rank, group }, end))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use refrain_fold::stream;
 
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::hash::{FastMap, hash_symbol};
+use crate::hash::{FastMap, hash_symbol, lookup};
 use crate::layout::Layout;
 use crate::lossy::waits::{Held, Joined};
 use crate::polls::{Failed, Pending};
@@ -35,7 +35,8 @@ pub struct Tape {
 struct Symbol {
     bytes: Box<[u8]>,
     site: u64,
-    hash: u64,
+    /// What it is in the digest.
+    content: u64,
     lanes: u16,
     same_hash: Option<u32>,
     /// Ticks.
@@ -168,7 +169,7 @@ impl Tape {
         self.structure.push(symbol);
         let entry = &mut self.symbols[symbol as usize];
         let mut digest = self.digest;
-        digest.symbol(entry.hash);
+        digest.symbol(entry.content);
         for &(_, value) in values.numbers {
             digest.value(value);
         }
@@ -249,7 +250,7 @@ impl Tape {
         {
             return expected;
         }
-        let hash = hash_symbol(&record.symbol, record.site);
+        let hash = lookup(&record.symbol, record.site);
         let mut candidate = self.by_hash.get(&hash).copied();
         while let Some(known) = candidate {
             let symbol = &self.symbols[known as usize];
@@ -273,7 +274,7 @@ impl Tape {
         self.symbols.push(Symbol {
             bytes: bytes.into(),
             site,
-            hash,
+            content: hash_symbol(bytes, site),
             lanes,
             same_hash,
             tally: Tally { total: 0, min: u64::MAX, max: 0 },
@@ -391,7 +392,7 @@ impl Tape {
 
     /// A symbol that is told before its first call.
     pub(crate) fn define(&mut self, bytes: &[u8], site: u64, lanes: u16) -> u32 {
-        self.new_symbol(bytes, site, hash_symbol(bytes, site), lanes)
+        self.new_symbol(bytes, site, lookup(bytes, site), lanes)
     }
 
     /// A call as a reader finds it, with the polls that failed before it counted.

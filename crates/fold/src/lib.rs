@@ -102,6 +102,9 @@ pub mod pack;
 pub mod ranks;
 mod round;
 pub mod stream;
+mod xxh64;
+
+pub use xxh64::xxh64;
 
 pub use folding::{Bounded, Fold, Piece};
 

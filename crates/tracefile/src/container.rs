@@ -24,9 +24,14 @@ pub enum Kind {
     Chunked = 16,
 }
 
-/// Those that every file has, in the order in which they are written: each may be read with the help of those before.
+/// Those that every file has.
 pub const KINDS: [Kind; 6] =
     [Kind::Meta, Kind::Symbols, Kind::Structure, Kind::Ranks, Kind::Streams, Kind::Tallies];
+
+/// All that are made of tokens, in the order in which they are written: each may be read with the help of those before.
+/// The tallies come last: their numbers are told by how often each symbol occurs, which takes some work to know.
+pub const ORDER: [Kind; 7] =
+    [Kind::Meta, Kind::Symbols, Kind::Structure, Kind::Ranks, Kind::Streams, Kind::Sites, Kind::Tallies];
 
 impl Kind {
     pub fn name(self) -> &'static str {
@@ -94,13 +99,13 @@ pub fn number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The whole file. `bodies` are the sections' stored bytes in the order of [`KINDS`], then those of [`Kind::Sites`] if it
-/// has any; `blocks` and `sides` are what is never packed.
+/// The whole file. `bodies` are the sections' stored bytes in the order of [`ORDER`]; `blocks` and `sides` are what is
+/// never packed.
 pub fn assemble(
     flags: u8,
     packed: bool,
     plain_len: usize,
-    bodies: &[&[u8]],
+    bodies: &[(Kind, &[u8])],
     blocks: Option<&[u8]>,
     sides: Option<&[u8]>,
 ) -> Vec<u8> {
@@ -110,8 +115,7 @@ pub fn assemble(
     out.extend([FORMAT_VERSION, flags, bodies.len() as u8 + apart.clone().count() as u8]);
     number(&mut out, plain_len as u64);
     let mark = if packed { PACKED } else { 0 };
-    let kinds = KINDS.iter().chain([&Kind::Sites]);
-    let entries = kinds.zip(bodies).map(|(&kind, &body)| (kind as u8 | mark, body));
+    let entries = bodies.iter().map(|&(kind, body)| (kind as u8 | mark, body));
     for (head, body) in entries.chain(apart.clone()) {
         out.push(head);
         number(&mut out, body.len() as u64);
@@ -120,7 +124,7 @@ pub fn assemble(
     let crc = crc32(&out);
     out.extend(crc.to_le_bytes());
     let apart = apart.map(|(_, body)| body);
-    bodies.iter().copied().chain(apart).for_each(|body| out.extend_from_slice(body));
+    bodies.iter().map(|(_, body)| *body).chain(apart).for_each(|body| out.extend_from_slice(body));
     out
 }
 
@@ -163,15 +167,16 @@ pub fn directory(bytes: &[u8]) -> Result<(Header, usize), Error> {
     }
     let mut scan = Scan { bytes, at: MAGIC.len() };
     let version = scan.byte()?;
-    if version > FORMAT_VERSION {
-        return Err(Error::Newer { version });
+    // Where the checksums of another version are is that version's matter.
+    if version != FORMAT_VERSION {
+        return Err(Error::Version { version });
     }
     let flags = scan.byte()?;
     let count = scan.byte()?;
     let plain_len = scan.number()?;
     let mut entries = Vec::new();
     // Lengths, and after the header's checksum is known to hold, places.
-    let mut sane = version == FORMAT_VERSION && plain_len.is_some();
+    let mut sane = plain_len.is_some();
     for _ in 0..count {
         let head = scan.byte()?;
         let version = if head & VERSIONED == 0 { 1 } else { scan.byte()? };
@@ -288,11 +293,9 @@ impl Header {
         if let Some(missing) = KINDS.iter().find(|kind| !known.contains(kind)) {
             return Err(Error::Missing { section: missing.name() });
         }
-        let known = known.strip_suffix(&[Kind::Chunked]).unwrap_or(&known);
-        let known = known.strip_suffix(&[Kind::Sides]).unwrap_or(known);
-        let rest = known.strip_prefix(&KINDS);
-        let ordered = [&[][..], &[Kind::Sites], &[Kind::Blocks], &[Kind::Sites, Kind::Blocks]];
-        if !rest.is_some_and(|rest| ordered.contains(&rest)) {
+        let apart = [Kind::Blocks, Kind::Sides, Kind::Chunked];
+        let in_order = ORDER.into_iter().chain(apart).filter(|kind| known.contains(kind));
+        if !in_order.eq(known.iter().copied()) {
             return Err(malformed("its sections are out of order"));
         }
         let apart =

@@ -28,7 +28,8 @@ pub enum Error {
     Foreign {
         len: usize,
     },
-    Newer {
+    /// Another version of the format than this Refrain reads.
+    Version {
         version: u8,
     },
     /// The file ends at `len`, where `need` bytes were announced.
@@ -97,10 +98,11 @@ impl std::fmt::Display for Error {
                     "not a Refrain file: it does not begin with the mark of one (offset 0..4); check the name"
                 )
             }
-            Error::Newer { version } => write!(
+            Error::Version { version } => write!(
                 f,
-                "the file has format version {version} (offset 4..5), newer than {FORMAT_VERSION}, the newest this \
-                 Refrain reads; use a newer Refrain"
+                "the file has format version {version} (offset 4..5); this Refrain reads version {FORMAT_VERSION}; use \
+                 {} Refrain",
+                if *version > FORMAT_VERSION { "a newer" } else { "an older" }
             ),
             Error::Truncated { len, need } => write!(
                 f,

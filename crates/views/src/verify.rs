@@ -1,4 +1,4 @@
-//! Is what a trace gives back what happened? Every thread's calls are decoded and held against the digest that was
+//! Is what a trace gives back what was recorded? Every thread's calls are decoded and held against the digest that was
 //! taken while the program ran.
 
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ pub struct Report {
     /// Sets of ranks that made the same calls.
     pub cohorts: usize,
     pub complete: bool,
-    /// The words of `--lossy`: what happened was not all kept.
+    /// The words of `--lossy`: what was recorded was not all kept.
     pub lossy: Option<String>,
     /// Only ranks were to be recorded that the run did not have.
     pub in_vain: bool,
@@ -38,7 +38,7 @@ pub enum Problem {
     Missing(Vec<u32>),
     /// A call that cannot be read back.
     Call { rank: u32, thread: u32, position: u64, error: refrain_encode::Error },
-    /// The calls are not those that happened; nor are those of so many others, on other ranks or also in other threads.
+    /// The calls are not those that were recorded; nor are those of so many others, on other ranks or also in other threads.
     Digest { rank: u32, thread: u32, calls: u64, others: u64, threads: bool },
     /// The calls of at least one of these threads of these ranks are not; only their digests' sum is kept.
     OneOf { ranks: Vec<u32>, threads: Vec<u32> },
@@ -58,12 +58,12 @@ impl fmt::Display for Problem {
                     let what = if *threads { "thread" } else { "rank" };
                     write!(f, " (and of {} that did the same)", plural(*others, what))?;
                 }
-                write!(f, " are not those that happened: their digest differs")
+                write!(f, " are not those that were recorded: their digest differs")
             }
             Problem::OneOf { ranks, threads } => {
                 let word = if threads.len() == 1 { "thread" } else { "threads" };
                 write!(f, "the calls of one of ranks {}, {word} {}", rank_list(ranks), rank_list(threads))?;
-                write!(f, " are not those that happened: their digest differs")
+                write!(f, " are not those that were recorded: their digest differs")
             }
         }
     }
@@ -211,8 +211,8 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
     } else if report.problems.is_empty() {
         let partial = if report.complete { "" } else { " (a partial trace: the run did not finish)" };
         let what = match &report.lossy {
-            None => "what happened".to_owned(),
-            Some(words) => format!("what was kept of what happened with --lossy {}", plain(words)),
+            None => "what was recorded".to_owned(),
+            Some(words) => format!("what was kept of what was recorded with --lossy {}", plain(words)),
         };
         writeln!(
             out,

@@ -108,8 +108,7 @@ fn yes_but_not_everything() {
         (String::from_utf8(answer).unwrap(), String::from_utf8(screen).unwrap())
     };
     let (answer, screen) = said("histograms=9,averages,tags,waits");
-    let kept =
-        "what is read back is what was kept of what happened with --lossy histograms=9,averages,tags,waits";
+    let kept = "what is read back is what was kept of what was recorded with --lossy histograms=9,averages,tags,waits";
     assert!(answer.starts_with("yes: 3 ranks, 3 calls: ") && answer.contains(kept), "{answer}");
     for lost in ["more than 9 numbers", "counts of MPI_Alltoallv", "tags, where", "how many MPI_Waitsome"] {
         assert!(screen.contains("\nlost ") && screen.contains(lost), "{screen}");
@@ -117,7 +116,7 @@ fn yes_but_not_everything() {
     assert!(screen.contains("all arguments and results but those below\n"), "{screen}");
     // Where calls were made is not what a dump shows.
     let (answer, screen) = said("sites=2");
-    assert!(answer.contains("is what happened"), "{answer}");
+    assert!(answer.contains("is what was recorded"), "{answer}");
     assert!(!screen.contains("\nlost "), "{screen}");
 }
 
@@ -128,7 +127,7 @@ fn no_if_a_digest_differs() {
     assert_eq!(
         problems(&trace),
         [
-            "the 2 calls of rank 0, thread 0 (and of 2 ranks that did the same) are not those that happened: their \
+            "the 2 calls of rank 0, thread 0 (and of 2 ranks that did the same) are not those that were recorded: their \
           digest differs"
         ]
     );
@@ -152,7 +151,7 @@ fn ranks_with_other_numbers() {
     trace.bundle.cohorts[0].digest ^= 1;
     assert_eq!(
         problems(&trace),
-        ["the calls of one of ranks 0-5, thread 0 are not those that happened: their digest differs"]
+        ["the calls of one of ranks 0-5, thread 0 are not those that were recorded: their digest differs"]
     );
 }
 

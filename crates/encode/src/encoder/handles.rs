@@ -279,10 +279,10 @@ impl Encoder {
         if let Some(code) = null
             && !later
         {
-            let naming = self.comms.name(scope, parent, None);
+            let order = self.comms.order(scope, parent, None);
             let new = record.claim_comm(scope, wire::GROUP_NONE);
             record.push(new.code, code.number() as i64);
-            record.push(new.order, naming.order as i64);
+            record.push(new.order, order as i64);
             return;
         }
         let parent_info = match scope {
@@ -293,7 +293,7 @@ impl Encoder {
             Some(info) if later => info.clone(),
             _ => call.host.comm(handle),
         };
-        let naming = self.comms.name(scope, parent, Some(&info));
+        let order = self.comms.order(scope, parent, Some(&info));
         let comm = self.comms.make(info.clone(), call.tables.thread());
         let group = match &parent_info {
             Some(parent) if *parent == info => wire::GROUP_SAME,
@@ -302,10 +302,7 @@ impl Encoder {
         };
         let new = record.claim_comm(scope, group);
         record.push(new.code, comm.code.number() as i64);
-        record.push(new.order, naming.order as i64);
-        if let Some(lane) = new.members {
-            record.push(lane, i64::from(naming.members));
-        }
+        record.push(new.order, order as i64);
         if let Some(lane) = new.rank {
             record.push(lane, i64::from(info.rank));
         }

@@ -1,10 +1,11 @@
 //! Content hashes, for finding equal things without sending them. Not against an adversary: ranks of one run trust
-//! each other, and what is read from a file is validated, not hashed.
+//! each other, and what is read from a file is validated, not hashed. None of these hashes is in a file.
 
 use crate::grammar::{Grammar, Symbol};
 use crate::loops::Node;
 use crate::stream::{Block, Stream, Term};
 
+use super::sites::{Module, Stack};
 use super::{Structure, SymbolEntry};
 
 /// 128 bits: with a million distinct entries the chance of two being taken for one is below 10^-26.
@@ -14,7 +15,7 @@ const A: u64 = 0x9e37_79b9_7f4a_7c15;
 const B: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// Two 64-bit lanes, each a multiplication whose halves are folded together.
-pub(super) struct Mixer {
+struct Mixer {
     a: u64,
     b: u64,
 }
@@ -25,16 +26,16 @@ fn fold(x: u64, y: u64) -> u64 {
 }
 
 impl Mixer {
-    pub(super) fn new(seed: u64) -> Mixer {
+    fn new(seed: u64) -> Mixer {
         Mixer { a: seed ^ A, b: seed.rotate_left(32) ^ B }
     }
 
-    pub(super) fn word(&mut self, word: u64) {
+    fn word(&mut self, word: u64) {
         self.a = fold(self.a ^ word, A).wrapping_add(self.b);
         self.b = fold(self.b.rotate_left(23) ^ word, B) ^ self.a.rotate_left(41);
     }
 
-    pub(super) fn bytes(&mut self, bytes: &[u8]) {
+    fn bytes(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(8) {
             let mut word = [0; 8];
             word[..chunk.len()].copy_from_slice(chunk);
@@ -48,11 +49,6 @@ impl Mixer {
         self.word(B);
         u128::from(self.a) << 64 | u128::from(self.b)
     }
-
-    /// 64 bits, for what there are thousands of. Never 0.
-    pub(super) fn short(self) -> u64 {
-        ((self.finish() >> 64) as u64).max(1)
-    }
 }
 
 pub fn of_symbol(symbol: &SymbolEntry) -> Hash {
@@ -60,6 +56,21 @@ pub fn of_symbol(symbol: &SymbolEntry) -> Hash {
     mixer.word(symbol.lanes.into());
     mixer.bytes(&symbol.bytes);
     mixer.word(symbol.site);
+    mixer.finish()
+}
+
+pub fn of_stack(stack: &Stack) -> Hash {
+    let mut mixer = Mixer::new(6);
+    [stack.outer, stack.frame.module, stack.frame.offset].into_iter().for_each(|word| mixer.word(word));
+    mixer.finish()
+}
+
+/// Of what makes it the module it is: [`Module::is_same`].
+pub fn of_module(module: &Module) -> Hash {
+    let named = module.build_id.is_empty();
+    let mut mixer = Mixer::new(5);
+    mixer.word(named.into());
+    mixer.bytes(if named { module.path.as_bytes() } else { &module.build_id });
     mixer.finish()
 }
 

@@ -163,7 +163,10 @@ impl Lane {
         for variant in other.into_variants(others) {
             let form = table.form(variant.stream);
             match known.get(&form) {
-                Some(&at) => variants[at].take_in(variant, table),
+                Some(&at) => {
+                    let left = variants[at].take_in(variant, table);
+                    variants.extend(left);
+                }
                 None => {
                     known.insert(form, variants.len());
                     variants.push(variant);
@@ -233,13 +236,17 @@ pub fn choice(variants: &[Variant]) -> RankMap {
 }
 
 impl Variant {
-    /// Other ranks with a stream of the same form.
-    fn take_in(&mut self, other: Variant, table: &mut Table) {
-        self.used = both_used(self.used, other.used);
+    /// Other ranks with a stream of the same form. They come back where only the hash of the forms is the same.
+    fn take_in(&mut self, other: Variant, table: &mut Table) -> Option<Variant> {
         if self.stream == other.stream && self.numbers.is_empty() && other.numbers.is_empty() {
+            self.used = both_used(self.used, other.used);
             self.ranks = self.ranks.union(&other.ranks);
-            return;
+            return None;
         }
+        if !template::is_of_one_form(table.get(self.stream), table.get(other.stream)) {
+            return Some(other);
+        }
+        self.used = both_used(self.used, other.used);
         let mine = template::numbers(table.get(self.stream));
         let theirs = template::numbers(table.get(other.stream));
         let mut own: HashMap<u32, RankMap> = self.numbers.drain(..).map(|n| (n.place, n.values)).collect();
@@ -258,6 +265,7 @@ impl Variant {
         let told: Vec<u32> = self.numbers.iter().map(|n| n.place).collect();
         let rest = template::without(table.get(self.stream), |place| told.binary_search(&place).is_ok());
         self.stream = table.add(rest);
+        None
     }
 
     /// Numbers in their final form.
@@ -406,4 +414,40 @@ fn apart(variants: &[Variant], table: &mut Table) -> Vec<Variant> {
     let mut variants: Vec<Variant> = of_stream.into_iter().map(whole).collect();
     variants.sort_by_key(|v| v.ranks.parts.first().map(|part| part.start));
     variants
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::Folder;
+
+    fn stream(numbers: impl Iterator<Item = i64>) -> Stream {
+        let mut folder = Folder::new();
+        numbers.for_each(|number| folder.push(number));
+        folder.finish()
+    }
+
+    /// Nobody can make two forms of one hash, so the table is told that two are.
+    #[test]
+    fn two_forms_with_one_hash_lose_no_ranks() {
+        let lanes =
+            [stream([1, 5, 1, 7].into_iter()), stream(0..100), stream((0..20_000).map(|i| i * i % 7919))];
+        let mut table = Table::new(lanes.to_vec());
+        table.forms.fill(Some(7));
+        let of = |ranks: [u32; 2]| RankList::from_iter(ranks);
+        let mut lane = Lane::same(0);
+        let mut ranks = of([0, 1]);
+        for (other, more) in [(1, of([2, 3])), (2, of([4, 5]))] {
+            lane = lane.join(&ranks, Lane::same(other), &more, &mut table);
+            ranks = ranks.union(&more);
+        }
+        for rank in 0..6 {
+            let (stream, own) = lane.of_rank(rank).unwrap();
+            assert_eq!(
+                (table.get(stream), own.as_slice()),
+                (&lanes[rank as usize / 2], &[][..]),
+                "rank {rank}"
+            );
+        }
+    }
 }

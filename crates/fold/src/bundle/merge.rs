@@ -22,8 +22,9 @@ pub struct Manifest {
     pub structures: Vec<Hash>,
     pub streams: Vec<Hash>,
     pub cohorts: Vec<Cohort>,
-    pub sites: Vec<u64>,
-    pub modules: Vec<u64>,
+    /// Of more bits than the stacks are known by, so that two of one site are both brought, and noticed.
+    pub sites: Vec<Hash>,
+    pub modules: Vec<Hash>,
 }
 
 /// What the taker of a manifest lacks, as indices into it.
@@ -113,6 +114,7 @@ impl Bundle {
         same_count("streams", parcel.streams.len(), want.streams.len())?;
         let brought = Sites::of_parcel(&manifest, want, parcel.stacks, parcel.modules)?;
         let world = same_world(self.world, manifest.world)?;
+        self.sites.check_join(&brought)?;
 
         let symbol_hashes: Vec<Hash> = manifest.symbols.iter().map(|s| s.0).collect();
         let symbol_of = targets(&symbol_hashes, &mine.symbols, &want.symbols);
@@ -225,8 +227,8 @@ struct Hashes {
     symbols: Vec<Hash>,
     structures: Vec<Hash>,
     streams: Vec<Hash>,
-    sites: Vec<u64>,
-    modules: Vec<u64>,
+    sites: Vec<Hash>,
+    modules: Vec<Hash>,
 }
 
 impl Hashes {
@@ -235,8 +237,8 @@ impl Hashes {
         Hashes {
             structures: bundle.structures.iter().map(|s| hash::of_structure(s, &symbols)).collect(),
             streams: bundle.streams.iter().map(hash::of_stream).collect(),
-            sites: bundle.sites.stacks.keys().copied().collect(),
-            modules: bundle.sites.modules.keys().copied().collect(),
+            sites: bundle.sites.stacks.values().map(hash::of_stack).collect(),
+            modules: bundle.sites.modules.values().map(hash::of_module).collect(),
             symbols,
         }
     }
@@ -297,10 +299,20 @@ impl Sites {
         same_count("modules", modules.len(), want.modules.len())?;
         let sites = want.sites.iter().map(|&i| manifest.sites[i as usize]).zip(stacks);
         let modules = want.modules.iter().map(|&i| manifest.modules[i as usize]).zip(modules);
-        let brought = Sites { stacks: sites.collect(), modules: modules.collect() };
-        let as_called = brought.stacks.iter().all(|(site, stack)| *site == stack.site())
-            && brought.modules.iter().all(|(key, module)| *key == module.key());
-        if as_called { Ok(brought) } else { Err(Error::Site { symbol: None }) }
+        let mut brought = Sites::default();
+        for (hash, stack) in sites {
+            if hash != hash::of_stack(&stack) {
+                return Err(Error::Site { symbol: None });
+            }
+            brought.add_stack(stack);
+        }
+        for (hash, module) in modules {
+            if hash != hash::of_module(&module) {
+                return Err(Error::Site { symbol: None });
+            }
+            brought.add_module(module);
+        }
+        Ok(brought)
     }
 }
 
@@ -330,7 +342,7 @@ impl Manifest {
             out.number(cohort.digest);
         });
         for keys in [&self.sites, &self.modules] {
-            out.list(keys, |out, key| out.number(*key));
+            out.list(keys, |out, key| out.wide(*key));
         }
         out.bytes
     }
@@ -361,8 +373,8 @@ impl Manifest {
                     digest: from.number()?,
                 })
             })?,
-            sites: from.list(In::number)?,
-            modules: from.list(In::number)?,
+            sites: from.list(In::wide)?,
+            modules: from.list(In::wide)?,
         };
         from.end()?;
         Ok(manifest)

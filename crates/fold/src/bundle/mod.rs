@@ -221,6 +221,8 @@ pub enum Error {
     Site {
         symbol: Option<usize>,
     },
+    /// Two call stacks, or two modules, have one hash.
+    Clash,
     /// Holding functions of the rank against their ranks takes more steps than were allowed.
     TooMuchWork,
 }
@@ -273,6 +275,10 @@ impl std::fmt::Display for Error {
             Error::TooMuchWork => {
                 write!(f, "what depends on the rank takes more work to check than its size allows")
             }
+            Error::Clash => write!(
+                f,
+                "two different call stacks have the same hash of 64 bits, by chance; trace without call stacks"
+            ),
         }
     }
 }
@@ -540,6 +546,7 @@ impl Bundle {
         });
         order.extend(rest);
         self.symbols = pick(std::mem::take(&mut self.symbols), &order);
+        self.sites.check_join(&Sites::default())?;
         self.sites.keep_used(&self.symbols);
         for structure in &mut self.structures {
             *structure = structure.map_symbols(|t| new_of[&t]);

@@ -8,15 +8,19 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
 
 use super::codec::{In, Out};
-use super::hash::Mixer;
 use super::{Error, SymbolEntry};
 use crate::loops::Spot;
+use crate::xxh64;
 
 /// What [`Frame::module`] says of code that lies in no module: nothing is known of it, and its offset is 0.
 pub const NO_MODULE: u64 = 0;
 
 /// What [`Module::path`] begins with where it is a function of Python and no file that was loaded: see [`Module::python`].
 pub const PYTHON: &str = "python:";
+
+/// Seeds of [`Module::key`], so that no path stands for a build-id.
+const OF_BUILD_ID: u64 = 1;
+const OF_PATH: u64 = 2;
 
 /// Where a call returns to; of a function of Python, its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,10 +46,13 @@ pub struct Stack {
 }
 
 impl Stack {
+    /// Never 0.
     pub fn site(&self) -> u64 {
-        let mut mixer = Mixer::new(6);
-        [self.outer, self.frame.module, self.frame.offset].into_iter().for_each(|word| mixer.word(word));
-        mixer.short()
+        let mut bytes = [0; 24];
+        for (to, word) in bytes.chunks_exact_mut(8).zip([self.outer, self.frame.module, self.frame.offset]) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        xxh64(&bytes, 0).max(1)
     }
 }
 
@@ -66,13 +73,17 @@ impl Module {
     }
 
     /// Two modules with one build-id are the same code, whatever their paths; without one the path must do.
+    pub fn is_same(&self, other: &Module) -> bool {
+        self.build_id == other.build_id && (!self.build_id.is_empty() || self.path == other.path)
+    }
+
+    /// Equal for those that are the same. Never 0.
     pub fn key(&self) -> u64 {
-        let mut mixer = Mixer::new(5);
-        match self.build_id.is_empty() {
-            true => mixer.bytes(self.path.as_bytes()),
-            false => mixer.bytes(&self.build_id),
-        }
-        mixer.short()
+        let key = match self.build_id.is_empty() {
+            true => xxh64(self.path.as_bytes(), OF_PATH),
+            false => xxh64(&self.build_id, OF_BUILD_ID),
+        };
+        key.max(1)
     }
 }
 
@@ -82,6 +93,9 @@ pub struct Sites {
     pub stacks: BTreeMap<u64, Stack>,
     /// By key.
     pub modules: BTreeMap<u64, Module>,
+    /// Two of them have one hash of 64 bits, and one of the two is not here: with 100,000 stacks the chance is 3 in 10^10.
+    /// What has met this is neither merged nor written: [`Error::Clash`].
+    pub(super) clashed: bool,
 }
 
 impl Sites {
@@ -105,12 +119,17 @@ impl Sites {
         });
         // With a stack all that it was called from is there.
         for (site, stack) in stacks.into_iter().rev() {
-            let Entry::Vacant(entry) = self.stacks.entry(site) else { break };
-            entry.insert(stack);
+            match self.stacks.entry(site) {
+                Entry::Vacant(entry) => drop(entry.insert(stack)),
+                Entry::Occupied(known) => {
+                    self.clashed |= *known.get() != stack;
+                    break;
+                }
+            }
             if let Some(module) = module(stack.frame.module) {
                 match self.modules.get(&stack.frame.module) {
-                    Some(known) if known <= module => {}
-                    _ => drop(self.modules.insert(stack.frame.module, module.clone())),
+                    Some(known) if known == module => {}
+                    _ => self.add_module(module.clone()),
                 }
             }
         }
@@ -119,16 +138,33 @@ impl Sites {
 
     pub fn add_stack(&mut self, stack: Stack) -> u64 {
         let site = stack.site();
-        self.stacks.entry(site).or_insert(stack);
+        self.clashed |= *self.stacks.entry(site).or_insert(stack) != stack;
         site
     }
 
     /// Of several paths of the same code the lowest is kept, so that the order of adding leaves no mark.
     pub fn add_module(&mut self, module: Module) {
         let known = self.modules.entry(module.key()).or_insert_with(|| module.clone());
+        self.clashed |= !known.is_same(&module);
         if module < *known {
             *known = module;
         }
+    }
+
+    /// Whether something here and something there would be taken for one another.
+    fn clashes_with(&self, other: &Sites) -> bool {
+        let stacks =
+            other.stacks.iter().any(|(site, stack)| self.stacks.get(site).is_some_and(|s| s != stack));
+        let modules = other
+            .modules
+            .iter()
+            .any(|(key, module)| self.modules.get(key).is_some_and(|m| !m.is_same(module)));
+        stacks || modules
+    }
+
+    /// `other` can be joined with this, and what comes of it says where every call was made.
+    pub(super) fn check_join(&self, other: &Sites) -> Result<(), Error> {
+        if self.clashed || other.clashed || self.clashes_with(other) { Err(Error::Clash) } else { Ok(()) }
     }
 
     /// The stack of a site and all that it was called from, innermost first, each with its own site.
@@ -148,6 +184,7 @@ impl Sites {
 
     /// All of `other` too.
     pub fn join(&mut self, other: &Sites) {
+        self.clashed |= other.clashed || self.clashes_with(other);
         for (site, stack) in &other.stacks {
             self.stacks.entry(*site).or_insert(*stack);
         }
@@ -170,6 +207,9 @@ impl Sites {
     /// Every symbol's stack is there with all that it was called from, every frame's module, and all of them are what
     /// they are called.
     pub(super) fn validate(&self, symbols: &[SymbolEntry]) -> Result<(), Error> {
+        if self.clashed {
+            return Err(Error::Clash);
+        }
         let there = |site: u64| site == 0 || self.stacks.contains_key(&site);
         let sound = |(site, stack): (&u64, &Stack)| {
             let module = match stack.frame.module {
@@ -246,6 +286,45 @@ mod tests {
         assert_eq!(sites.modules.values().collect::<Vec<_>>(), [&program("/a")]);
         let unnamed = |path: &str| Module { path: path.into(), build_id: [].into() }.key();
         assert_ne!(unnamed("/a"), unnamed("/b"));
+    }
+
+    /// Nobody can make two stacks of one hash, so one is put where another belongs.
+    #[test]
+    fn two_with_one_hash_are_noticed() {
+        let other = Stack { outer: 0, frame: frame(9) };
+        let stack = Stack { outer: 0, frame: frame(1) };
+        let mut forged = Sites::default();
+        forged.stacks.insert(stack.site(), other);
+        forged.add_module(program("/a"));
+        let mut sound = Sites::default();
+        sound.add_stack(stack);
+        sound.add_module(program("/a"));
+        assert_eq!(sound.check_join(&forged), Err(Error::Clash));
+        assert_eq!(sound.check_join(&sound), Ok(()));
+        for add in [
+            |sites: &mut Sites, stack: Stack| {
+                sites.add_stack(stack);
+            },
+            |sites: &mut Sites, stack: Stack| {
+                sites.add_with(&[stack.frame], |_| None);
+            },
+            |sites: &mut Sites, stack: Stack| {
+                let mut one = Sites::default();
+                one.add_stack(stack);
+                sites.join(&one);
+            },
+        ] {
+            let mut sites = forged.clone();
+            add(&mut sites, other);
+            assert!(!sites.clashed);
+            add(&mut sites, stack);
+            assert_eq!(sites.validate(&[]), Err(Error::Clash));
+        }
+        let lonely = Module { path: "/b".into(), build_id: [].into() };
+        let mut sites = Sites::default();
+        sites.modules.insert(lonely.key(), program("/a"));
+        sites.add_module(lonely);
+        assert_eq!(sites.validate(&[]), Err(Error::Clash));
     }
 
     #[test]

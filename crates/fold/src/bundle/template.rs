@@ -40,6 +40,11 @@ fn each(stream: &Stream, see: &mut dyn FnMut(i64, bool) -> bool) -> bool {
     })
 }
 
+/// Whether two streams differ in nothing but numbers that may be told elsewhere.
+pub fn is_of_one_form(a: &Stream, b: &Stream) -> bool {
+    without(a, |_| true) == without(b, |_| true)
+}
+
 /// The terms of a stream with other numbers: `change` gets each and whether it is the step of a stride.
 fn changed(stream: &Stream, change: &mut dyn FnMut(i64, bool) -> i64) -> Numbers {
     let mut inside = vec![Inside::Nothing; stream.blocks.len()];

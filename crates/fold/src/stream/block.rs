@@ -23,7 +23,7 @@ pub enum Block {
 }
 
 /// Row after row: each begins with the next of `starts` and has as many numbers, `step` apart, as the next of `counts`
-/// says, but at least one. Beyond 64 bits a row stays at their end.
+/// says, but at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rows {
     pub step: i64,

@@ -283,8 +283,7 @@ impl<'a> Walk<'a> {
         }
         let value = self.next;
         self.left -= 1;
-        // What was recorded never leaves i64; beyond it a row stays at the end.
-        self.next = value.saturating_add(self.step);
+        self.next = value.wrapping_add(self.step);
         Some(value)
     }
 }

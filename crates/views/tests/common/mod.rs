@@ -13,6 +13,8 @@ use refrain_tracefile::{Meta, RankTime, Trace};
 const LANE: u8 = 1;
 const NAMED: u8 = 3;
 const UNKEPT: u8 = 4;
+const STATUS: u8 = 7;
+const HEAP: u8 = 8;
 const GROUP_SAME: u8 = 1;
 const GROUP_LIST: u8 = 2;
 
@@ -139,6 +141,29 @@ impl Encoded {
     pub fn comm_as_parent(mut self, id: i64, order: i64) -> Self {
         self.symbol.extend([LANE, GROUP_SAME]);
         self.number(id * 2).number(order)
+    }
+
+    /// A new communicator that is named by its members: id, which of theirs, the caller's rank in it, who they are.
+    pub fn comm_of_members(mut self, id: i64, order: i64, rank: i64, group: &[i64]) -> Self {
+        self.symbol.extend([LANE, GROUP_LIST]);
+        self = self.number(id * 2).number(order).number(rank).number(group.len() as i64);
+        self.lane(group);
+        self
+    }
+
+    /// A status all of which is defined, of a message from so far away.
+    pub fn status(mut self, source: i64, tag: i64, bytes: i64) -> Self {
+        self.symbol.push(STATUS);
+        let first = self.lanes;
+        self.lanes += 4;
+        self.values.extend([(first + 3, 0), (first, source), (first + 1, tag), (first + 2, bytes)]);
+        self
+    }
+
+    /// An address in the heap.
+    pub fn heap(mut self, segment: i64, offset: i64) -> Self {
+        self.symbol.push(HEAP);
+        self.number(segment).number(offset)
     }
 
     /// Everything in the symbol, as with `--split off`.

@@ -1,0 +1,368 @@
+//! A second reader, in another language and written from FORMAT.md alone, finds in every trace the calls that `dump` finds,
+//! and the digests that FORMAT.md describes. What is read here is frozen: a hash, a constant of the coder or a rule of the
+//! encoding that is another than it was makes one of these tests fail.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Encoded, call, looped, send, trace_of};
+use refrain_fold::bundle::{Bundle, SideKind, merge};
+use refrain_fold::pack::Kind;
+use refrain_fold::stream::Stream;
+use refrain_tracefile::chunks::{Key, Settings, Writer};
+use refrain_tracefile::{Error, Trace, append, read, write, write_plain};
+use refrain_views::dump::{Format, Selection, dump};
+use refrain_views::verify::verify;
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+fn traces(name: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder(name)).unwrap();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "rfn"));
+    paths.sort();
+    paths
+}
+
+/// What the second reader says; its complaints where it fails.
+fn reader(words: &[PathBuf]) -> Result<String, String> {
+    let script = folder("../../tests/reader/rfn.py");
+    // Not to be left out: without Python nothing holds FORMAT.md to what is written.
+    let out = Command::new("python3").arg("-B").arg(script).args(words).output();
+    let out = out.expect("python3 runs the second reader; `scripts/setup test` installs it");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if out.status.success() { Ok(text(&out.stdout)) } else { Err(text(&out.stderr)) }
+}
+
+fn barrier() -> Encoded {
+    call("MPI_Barrier").object("MPI_COMM_WORLD")
+}
+
+fn rank_of_world(rank: i64) -> Encoded {
+    call("MPI_Comm_rank").object("MPI_COMM_WORLD").tagged(rank)
+}
+
+/// From a neighbour so far away.
+fn receive(count: i64, source: i64, tag: i64) -> Encoded {
+    let buffer = call("MPI_Recv").heap(2, 8 * count).number(count).object("MPI_DOUBLE");
+    buffer.tagged(source).tagged(tag).object("MPI_COMM_WORLD").status(source, tag, 8 * count)
+}
+
+/// Loops whose times differ from iteration to iteration and from rank to rank, with calls that some ranks never make, and
+/// where all of them come from.
+fn loops() -> Trace {
+    let rank = |rank: i64| {
+        let mut calls = vec![rank_of_world(rank).from(&[0x100])];
+        for step in 0..20 {
+            for _ in 0..1 + (step + rank) % 3 {
+                calls.push(send(10 + rank, "MPI_INT").from(&[0x110, 0x2040]));
+            }
+            if rank % 2 == 1 {
+                calls.push(receive(4 * rank, -1, 7).from(&[0x110, 0x2080]));
+            }
+            calls.push(barrier().from(&[0x118]));
+        }
+        vec![calls]
+    };
+    looped(&(0..6).map(rank).collect::<Vec<_>>())
+}
+
+/// Three threads, of which one rank lacks one; a communicator that one thread makes and another uses.
+fn threads() -> Trace {
+    let rank = |rank: i64| {
+        let group: Vec<i64> = (0..4).collect();
+        let dup = call("MPI_Comm_dup").object("MPI_COMM_WORLD").comm_as_parent(0, 0);
+        let split = common::split(1, 1, &[rank % 2, rank % 2 + 2]);
+        let create = call("MPI_Comm_create_group").object("MPI_COMM_WORLD").object("#0").tagged(5);
+        let main = vec![dup, split, create.comm_of_members(2, 0, rank, &group), barrier()];
+        let on = |comm: &str| {
+            let sent = call("MPI_Send").heap(1, 16).number(3).object("MPI_INT").tagged(1).tagged(9);
+            sent.object(comm)
+        };
+        let worker = |n: usize| ["#0", "#1", "#2"].iter().cycle().take(n).map(|comm| on(comm)).collect();
+        let mut threads: Vec<Vec<Encoded>> = vec![main, worker(7), worker(30)];
+        threads.truncate(if rank == 3 { 2 } else { 3 });
+        threads
+    };
+    trace_of(&(0..4).map(rank).collect::<Vec<_>>())
+}
+
+/// Three threads that do the same, with numbers that go by rank and thread, and one that does something else.
+fn crew() -> Vec<Vec<Vec<Encoded>>> {
+    let worker = |rank: i64, thread: i64| {
+        let mut calls = vec![send(100 * thread + rank, "MPI_INT")];
+        calls.extend((0..20).map(|i| send(10 * thread + 3 * i, "MPI_DOUBLE")));
+        calls
+    };
+    let rank = |rank: i64| {
+        let mut threads = vec![vec![rank_of_world(rank), barrier()]];
+        threads.extend((1..4).map(|thread| worker(rank, thread)));
+        threads
+    };
+    (0..5).map(rank).collect()
+}
+
+/// What loops whose bounds move give: rows that get longer, each rank's elsewhere; and sums of steps that are its own.
+fn triangles() -> Trace {
+    let rank = |rank: i64| {
+        let rows = (1..40).flat_map(|i| (0..i).map(move |j| (i, j)));
+        let calls = rows.flat_map(|(i, j)| {
+            let triangle = send(5000 * rank + 64 * i + j, "MPI_INT");
+            [triangle, send((5 + rank) * (i % 7) + 1000 * (i / 7) + j % 2, "MPI_DOUBLE")]
+        });
+        let nest = (0..30).flat_map(|i| (0..4).map(move |j| send(rank + 8 * j + 100 * i, "MPI_LONG")));
+        vec![calls.chain(nest).collect()]
+    };
+    trace_of(&(0..4).map(rank).collect::<Vec<_>>())
+}
+
+/// Counts without a shape (blocks), some of which come again and can be guessed, and some of which stand there often; nested
+/// strides (running sums), a stride, and a stride over and over.
+fn numbers() -> Trace {
+    let mut state = 88_172_645_463_325_252u64;
+    let mut noise = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 20) as i64 % 1000
+    };
+    let song: Vec<i64> = (0..150).map(|_| noise()).collect();
+    let often: Vec<i64> = (0..45).map(|_| noise() * noise() - 100_000).collect();
+    let mut calls = Vec::new();
+    for i in 0..900 {
+        calls.push(send(often[i as usize / 20], "MPI_LONG"));
+        calls.push(send(noise(), "MPI_INT"));
+        let heard = if i % 37 == 0 { noise() } else { song[i as usize % 150] };
+        calls.push(send(heard, "MPI_SHORT"));
+        calls.push(send(i % 9 + i / 9 * 100, "MPI_DOUBLE"));
+        calls.push(send(i64::MIN + 3 * i, "MPI_FLOAT"));
+        calls.push(send(i % 5 * 4, "MPI_CHAR"));
+    }
+    trace_of(&[vec![calls.clone()], vec![calls]])
+}
+
+/// 24 ranks on a grid: neighbours and coordinates are functions of the rank, what a few of them send follows no rule, and
+/// some ranks on the way do something else.
+fn grid() -> Trace {
+    let rank = |rank: i64| {
+        let (row, column) = (rank / 6, rank % 6);
+        let east = if column == 5 { -5 } else { 1 };
+        let mut calls = vec![rank_of_world(rank), send(100 * row + column, "MPI_INT")];
+        calls.push(receive(64, east, row));
+        calls.push(send(if rank < 4 { [17, 3, 99, 41][rank as usize] } else { 5 }, "MPI_LONG"));
+        if [5, 9, 16].contains(&rank) {
+            calls.push(barrier());
+        }
+        vec![calls]
+    };
+    trace_of(&(0..24).map(rank).collect::<Vec<_>>())
+}
+
+/// Numbers in the symbols, a call that failed.
+fn whole() -> Trace {
+    let failed = call("MPI_Barrier").failed().object("MPI_COMM_WORLD").number(5);
+    let calls = [receive(4, 1, 3).inline(), send(-7, "MPI_INT").inline(), failed, barrier()];
+    let mut trace = trace_of(&vec![vec![calls.to_vec()]; 2]);
+    trace.meta.split = false;
+    trace
+}
+
+fn made() -> [(&'static str, Trace); 7] {
+    [
+        ("crew", trace_of(&crew())),
+        ("grid", grid()),
+        ("loops", loops()),
+        ("numbers", numbers()),
+        ("threads", threads()),
+        ("triangles", triangles()),
+        ("whole", whole()),
+    ]
+}
+
+/// For a new version of the format: `scripts/seeds` runs it.
+#[test]
+#[ignore = "writes the fixtures"]
+fn write_fixtures() {
+    std::fs::create_dir_all(folder("tests/fixtures")).unwrap();
+    for (name, trace) in made() {
+        std::fs::write(folder(&format!("tests/fixtures/{name}.rfn")), write(&trace)).unwrap();
+    }
+}
+
+#[test]
+fn what_is_written_is_frozen() {
+    for (name, trace) in made() {
+        let frozen = std::fs::read(folder(&format!("tests/fixtures/{name}.rfn"))).unwrap();
+        let report = verify(&read(&frozen).unwrap(), &mut |_, _| {});
+        assert!(report.problems.is_empty(), "{name}: {:?}", report.problems);
+        assert!(write(&trace) == frozen, "{name} is written in another way");
+    }
+}
+
+#[test]
+fn recorded_traces_verify() {
+    for path in traces("tests/seeds") {
+        let report = verify(&refrain_tracefile::open(&path).unwrap(), &mut |_, _| {});
+        assert!(report.problems.is_empty(), "{}: {:?}", path.display(), report.problems);
+    }
+}
+
+#[test]
+fn the_second_reader_finds_the_same_calls_and_digests() {
+    let scratch = std::env::temp_dir().join(format!("refrain-reader-{}", std::process::id()));
+    std::fs::create_dir(&scratch).unwrap();
+    let mut words = vec![PathBuf::from("check")];
+    let paths = [traces("tests/fixtures"), traces("tests/seeds")].concat();
+    assert!(paths.len() >= 21, "{paths:?}");
+    for (name, path) in paths.iter().enumerate() {
+        let trace = refrain_tracefile::open(path).unwrap();
+        let calls = scratch.join(format!("{name}.json"));
+        let mut out = std::fs::File::create(&calls).unwrap();
+        dump(&trace, &Selection::default(), Format::Json, &mut std::io::BufWriter::new(&mut out)).unwrap();
+        let plain = scratch.join(format!("{name}-plain.rfn"));
+        std::fs::write(&plain, write_plain(&trace)).unwrap();
+        words.extend([path.clone(), calls, path.clone(), plain]);
+    }
+    let said = reader(&words);
+    std::fs::remove_dir_all(&scratch).unwrap();
+    let said = said.unwrap();
+    assert_eq!(said.matches("digests agree").count(), paths.len(), "{said}");
+    assert_eq!(said.matches("the same sections").count(), paths.len(), "{said}");
+    // Every form of every section was among them.
+    let forms = said.lines().last().unwrap().strip_prefix("forms: ").unwrap();
+    assert_eq!(
+        forms,
+        "all but, blocks, counted blocks, failed polls, functions of the rank, functions of the rank in blocks, groups without \
+         numbers, guesses, inline values, loops, members, rows, rules, running sums, shared rules, sites, statuses, strides, \
+         strides without end, texts in lanes, threads, threads of one cohort, variants",
+    );
+}
+
+#[test]
+fn the_second_reader_reads_what_is_made_up_too() {
+    let paths = traces("../tracefile/tests/fixtures");
+    let words = [vec![PathBuf::from("check")], paths.clone()].concat();
+    let said = reader(&words).unwrap();
+    assert_eq!((paths.len(), said.matches("the same sections").count()), (6, 3), "{said}");
+}
+
+#[test]
+fn the_vectors_of_the_format_hold_for_the_second_reader() {
+    let said = reader(&[PathBuf::from("vectors"), folder("../../FORMAT.md")]).unwrap();
+    assert!(said.ends_with(" vectors hold\n"), "{said}");
+}
+
+/// Both readers.
+#[track_caller]
+fn refused(bytes: &[u8], as_ours_says: fn(&Error) -> bool, as_the_other_says: &str) {
+    let error = read(bytes).unwrap_err();
+    assert!(as_ours_says(&error), "{error}");
+    let path =
+        std::env::temp_dir().join(format!("refrain-refused-{}-{}.rfn", std::process::id(), bytes.len()));
+    std::fs::write(&path, bytes).unwrap();
+    let said = reader(&["dump".into(), path.clone()]);
+    std::fs::remove_file(path).unwrap();
+    let said = said.unwrap_err();
+    assert!(said.contains(as_the_other_says), "{said}");
+}
+
+#[test]
+fn other_versions_are_refused_as_what_they_are() {
+    let old = std::fs::read(folder("../tracefile/tests/fixtures/refused/stencil-v1.rfn")).unwrap();
+    refused(
+        &old,
+        |error| matches!(error, Error::Version { version: 1 }),
+        "format version 1; this reads version 2",
+    );
+    let mut new = write(&grid());
+    new[4] = 3;
+    refused(
+        &new,
+        |error| matches!(error, Error::Version { version: 3 }),
+        "format version 3; this reads version 2",
+    );
+    let said = read(&new).unwrap_err().to_string();
+    assert!(said.contains("has format version 3") && said.contains("reads version 2"), "{said}");
+}
+
+/// CRC-32 bit by bit.
+fn crc(bytes: &[u8]) -> [u8; 4] {
+    let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+    let sum = bytes.iter().fold(!0u32, |crc, &byte| (0..8).fold(crc ^ u32::from(byte), step));
+    (!sum).to_le_bytes()
+}
+
+/// The trace with one section more, of this head, at the beginning of its directory.
+fn with_section(trace: &[u8], head: u8, content: &[u8]) -> Vec<u8> {
+    let varint = |at: usize| at + 1 + trace[at..].iter().position(|byte| *byte < 0x80).unwrap();
+    let first = varint(7);
+    let mut end = first;
+    for _ in 0..trace[6] {
+        end = varint(end + 1) + 4;
+    }
+    let mut out = [&trace[..6], &[trace[6] + 1], &trace[7..first], &[head, content.len() as u8]].concat();
+    out.extend(crc(content));
+    out.extend(&trace[first..end]);
+    let sum = crc(&out);
+    out.extend(sum);
+    out.extend(content);
+    out.extend(&trace[end + 4..]);
+    out
+}
+
+/// Side lanes and chunks, neither of which has calls.
+#[test]
+fn sections_without_calls_are_passed_over() {
+    let ranks = crew();
+    let mut bundle = Bundle::default();
+    for (rank, threads) in (0u32..).zip(&ranks) {
+        let mut one = common::rank_bundle_as((rank, ranks.len() as u32), threads, false);
+        let time = |thread: u32, symbol: u32| Some((Stream::constant((thread + symbol).into()), 1));
+        one.add_side(SideKind::TIME, time).unwrap();
+        bundle = merge(bundle, one).unwrap();
+    }
+    bundle.canonical().unwrap();
+    let trace = Trace { bundle, ..trace_of(&ranks) };
+    let mut writer = Writer::new(Vec::new(), Settings::default());
+    let times = writer.stream(Key { member: 3, lane: 1 }, Kind::TIME);
+    writer.push(times, &[5, 7, 12]).unwrap();
+    let chunks = writer.finish().unwrap();
+    let mut file = Vec::new();
+    append(&write(&trace), std::io::Cursor::new(chunks), &mut file).unwrap();
+    assert_eq!(read(&file).unwrap(), trace);
+    let path =
+        |word: &str| std::env::temp_dir().join(format!("refrain-sides-{}-{word}.rfn", std::process::id()));
+    std::fs::write(path("more"), &file).unwrap();
+    std::fs::write(path("less"), write(&trace_of(&ranks))).unwrap();
+    let said = reader(&["check".into(), path("more"), path("less")]);
+    std::fs::remove_file(path("more")).unwrap();
+    std::fs::remove_file(path("less")).unwrap();
+    let said = said.unwrap();
+    assert!(said.contains("the same sections"), "{said}");
+    assert!(said.contains("chunks, ") && said.contains("side lanes, "), "{said}");
+}
+
+#[test]
+fn sections_of_another_time_are_passed_over_or_refused_by_name() {
+    let grid = write(&grid());
+    for (name, trace) in [("packed", grid.clone()), ("plain", write_plain(&read(&grid).unwrap()))] {
+        let more = with_section(&trace, 0x40 | 9, b"whatever");
+        assert_eq!(read(&more).unwrap(), read(&trace).unwrap());
+        let path = |word: &str| {
+            std::env::temp_dir().join(format!("refrain-section-{}-{name}-{word}.rfn", std::process::id()))
+        };
+        std::fs::write(path("more"), &more).unwrap();
+        std::fs::write(path("less"), &trace).unwrap();
+        let said = reader(&["check".into(), path("more"), path("less")]);
+        std::fs::remove_file(path("more")).unwrap();
+        std::fs::remove_file(path("less")).unwrap();
+        assert!(said.unwrap().contains("the same sections"));
+    }
+    let is_unknown = |error: &Error| matches!(error, Error::Unknown { kind: 9, .. });
+    refused(&with_section(&grid, 9, b"whatever"), is_unknown, "section of unknown kind 9");
+    refused(&with_section(&grid, 0x60 | 9, b""), is_unknown, "section of unknown kind 9");
+}

@@ -1,0 +1,1837 @@
+#!/usr/bin/env python3
+"""A second reader of .rfn files, written from FORMAT.md alone. It shares nothing with the code that writes them but the
+two tables that FORMAT.md names as part of the format, crates/model/calls.txt and constants.txt.
+
+    rfn.py dump FILE               every call as a JSON object a line, as `refrain dump --json` prints them
+    rfn.py check [FILE CALLS]...   compares these with the lines of CALLS, and the calls with the file's digests; where CALLS
+                                   is a .rfn too, compares the sections of both; last says which forms were met
+    rfn.py vectors FORMAT.md       the test vectors that the document lists
+
+Meant to be read beside the document: plain, not fast."""
+
+import functools
+import json
+import os
+import sys
+import zlib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODEL = os.path.join(HERE, "..", "..", "crates", "model")
+PRIME = os.path.join(HERE, "..", "..", "crates", "tracefile", "src", "prime-2.bin")
+M64 = (1 << 64) - 1
+M32 = (1 << 32) - 1
+
+
+class Bad(Exception):
+    """The file is not what FORMAT.md describes."""
+
+
+FORMS = set()  # what the format has and these files had
+
+
+def need(what, why):
+    if not what:
+        raise Bad(why)
+
+
+# --- conventions -------------------------------------------------------------------------------------------------------
+
+
+def signed(x):
+    x &= M64
+    return x - (1 << 64) if x >> 63 else x
+
+
+def unzigzag(x):
+    return x >> 1 if x & 1 == 0 else -(x >> 1) - 1
+
+
+def rotl(x, by):
+    return (x << by | x >> (64 - by)) & M64
+
+
+def pair(a, b):
+    return ((((a * 0x9E3779B1) & M32 ^ b) * 0x85EBCA6B) & M32) ^ (a >> 7)
+
+
+def xxh64(data, seed=0):
+    p1, p2, p3 = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9
+    p4, p5 = 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
+
+    def turn(lane, word):
+        return rotl((lane + word * p2) & M64, 31) * p1 & M64
+
+    at, length = 0, len(data)
+    if length >= 32:
+        lanes = [(seed + p1 + p2) & M64, (seed + p2) & M64, seed, (seed - p1) & M64]
+        while at + 32 <= length:
+            for i in range(4):
+                lanes[i] = turn(lanes[i], int.from_bytes(data[at : at + 8], "little"))
+                at += 8
+        h = sum(rotl(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18))) & M64
+        for lane in lanes:
+            h = ((h ^ turn(0, lane)) * p1 + p4) & M64
+    else:
+        h = (seed + p5) & M64
+    h = (h + length) & M64
+    while at + 8 <= length:
+        h = (rotl(h ^ turn(0, int.from_bytes(data[at : at + 8], "little")), 27) * p1 + p4) & M64
+        at += 8
+    if at + 4 <= length:
+        h = (rotl(h ^ (int.from_bytes(data[at : at + 4], "little") * p1 & M64), 23) * p2 + p3) & M64
+        at += 4
+    for byte in data[at:]:
+        h = rotl(h ^ (byte * p5 & M64), 11) * p1 & M64
+    h = (h ^ h >> 33) * p2 & M64
+    h = (h ^ h >> 29) * p3 & M64
+    return h ^ h >> 32
+
+
+def mix(state, value):
+    total = ((state ^ state >> 29) + (value & M64) * 0xD6E8FEB86659FD93 + 1) & M64
+    product = total * 0x9E3779B97F4A7C15
+    return (product & M64) ^ (product >> 64)
+
+
+def digest_symbol(digest, symbol):
+    return mix(digest, symbol)
+
+
+def digest_value(digest, value):
+    return mix(rotl(digest, 17), value)
+
+
+DIGEST = 0x5245465241494E21
+
+
+def blend(member, digest):
+    x = digest ^ ((member + 1) * 0x9E3779B97F4A7C15 & M64)
+    for _ in range(2):
+        x = (x ^ x >> 32) * 0xD6E8FEB86659FD93 & M64
+    return x ^ x >> 32
+
+
+def module_key(path, build_id):
+    return max(xxh64(build_id, 1) if build_id else xxh64(path.encode(), 2), 1)
+
+
+def stack_site(outer, module, offset):
+    return max(xxh64(b"".join(n.to_bytes(8, "little") for n in (outer, module, offset))), 1)
+
+
+def group_name(local, remote):
+    FORMS.add("members")
+    first, second = sorted((local, remote))
+    words = [len(first)] + first + second
+    return xxh64(b"".join((n & M32).to_bytes(4, "little") for n in words))
+
+
+# --- tokens ------------------------------------------------------------------------------------------------------------
+
+FIELDS = {
+    name: number
+    for number, name in enumerate(
+        "Plain Count Text Magnitude SymbolLength SymbolByte SymbolLanes Item ItemCount Thread RankParts RankStart RankDims "
+        "RankCount RankStride CohortStructure Lane LaneStream Shape ShapeCount Value Step StrideCount Tallies TallyMinimum "
+        "TallySpread TallyTotal Variants NumberPlace MapShape MapValue MapStep".split()
+    )
+}
+FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43)
+BYTES = {FIELDS["Text"], FIELDS["SymbolByte"]}
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        need(at < len(data), "it ends early")
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            need(value <= M64, "a number of more than 64 bits")
+            return value, at
+        shift += 7
+
+
+class Tokens:
+    """`get(field, a, b)` is the next token, whichever way it is stored."""
+
+    def number(self, field, a=0, b=0):
+        return self.token(FIELDS[field], a, b)
+
+    def zigzag(self, field, a=0, b=0):
+        return unzigzag(self.number(field, a, b))
+
+    def measure(self, field, a=0):
+        bits = self.number(field, a)
+        need(bits <= 64, "a number of more than 64 bits")
+        return bits if bits < 2 else 1 << (bits - 1) | self.number("Plain", bits - 1)
+
+    def text(self, a):
+        out = bytearray()
+        while True:
+            byte = self.number("Text", a)
+            if byte == 0:
+                return out.decode()
+            out.append(self.number("Text", a) if byte == 1 else byte)
+
+
+class Plain(Tokens):
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def token(self, field, a, b):
+        if field in BYTES:
+            need(self.at < len(self.data), "it ends early")
+            self.at += 1
+            return self.data[self.at - 1]
+        value, self.at = varint(self.data, self.at)
+        return value
+
+    def end(self):
+        need(self.at == len(self.data), "it goes on after its end")
+
+
+# --- the coder ---------------------------------------------------------------------------------------------------------
+
+
+def hash2(a, b):
+    x = (a ^ b * 0x9E3779B97F4A7C15 & M64) * 0xD6E8FEB86659FD93 & M64
+    return x ^ x >> 32
+
+
+LOGISTIC = [int(n) for n in """22 36 60 98 162 267 439 720 1179 1921 3108 4971 7812 11955 17625 24743 32768 40793 47911 53581
+57724 60565 62428 63615 64357 64816 65097 65269 65374 65438 65476 65500 65514""".split()]
+
+
+def squash(x):
+    y = min(max(x, -2047), 2047) + 2048
+    i, f = y >> 7, y & 127
+    return (LOGISTIC[i] * (128 - f) + LOGISTIC[i + 1] * f + 64) >> 7
+
+
+SQUASH = [squash(x) for x in range(-2047, 2048)]
+
+
+def stretches():
+    out, x = [], -2047
+    for q in range(4096):
+        while x < 2047 and SQUASH[x + 2047] < 16 * q + 8:
+            x += 1
+        out.append(x)
+    return out
+
+
+STRETCH = stretches()
+RATES = [65536 // (2 * n + 3) for n in range(61)]
+
+
+class Packed(Tokens):
+    def __init__(self, data, length):
+        self.shift = 64 - min(max(max(length, 1).bit_length() - 1 + 3, 14), 20)
+        self.buckets = {}
+        self.by_field = [[1250] * 12 for _ in range(44)]
+        self.by_known = [[1250] * 12 for _ in range(12)]
+        self.last = [[0, 0, 0] for _ in range(44)]
+        self.any = [0, 0]
+        self.low, self.high, self.code = 0, M32, 0
+        self.data, self.at = None, 0
+        self.prime()
+        self.low, self.high = 0, M32
+        self.data = data
+        self.code = 0
+        for _ in range(4):
+            self.code = self.code << 8 | self.byte()
+
+    def byte(self):
+        self.at += 1
+        return self.data[self.at - 1] if self.at <= len(self.data) else 0
+
+    def prime(self):
+        with open(PRIME, "rb") as file:
+            data = file.read()
+        at = 0
+        while at < len(data):
+            field, at = data[at], at + 1
+            a, at = varint(data, at)
+            b, at = varint(data, at)
+            value, at = varint(data, at)
+            self.one(field, a, b, value)
+
+    def decide(self, p, bit):
+        """Codes one decision; `bit` is None where it is read."""
+        if bit is not None:
+            return bit
+        mid = self.low + ((self.high - self.low) * p >> 16)
+        bit = 1 if self.code <= mid else 0
+        if bit:
+            self.high = mid
+        else:
+            self.low = mid + 1
+        while (self.low ^ self.high) >> 24 == 0:
+            self.low = self.low << 8 & M32
+            self.high = (self.high << 8 | 0xFF) & M32
+            self.code = (self.code << 8 | self.byte()) & M32
+        return bit
+
+    def token(self, field, a, b):
+        return self.one(field, a, b, None)
+
+    def one(self, field, a, b, value):
+        if field == 0:
+            if value is not None:
+                return value
+            out = 0
+            for _ in range(a):
+                out = out << 1 | self.decide(32768, None)
+            return out
+        h1, h2, h3 = self.last[field]
+        g1, g2 = self.any
+        c0 = hash2(0, field)
+        c1 = hash2(hash2(c0, 1), h1)
+        c2 = hash2(hash2(c1, 2), h2)
+        c4 = hash2(hash2(c0, 4), g1)
+        c6 = hash2(hash2(c0, 6), a)
+        contexts = [c0, c1, c2, hash2(hash2(c2, 3), h3), c4, hash2(hash2(c4, 5), g2), c6, hash2(hash2(c6, 7), h1)]
+        self.contexts = contexts + [hash2(hash2(c6, 8), g1), hash2(hash2(c0, 9), b), hash2(hash2(c6, 10), b)]
+        self.field = field
+        known = value is not None
+        if field in BYTES:
+            out = self.tree(0, 8, value)
+        else:
+            bits = value.bit_length() if known else 0
+            length = self.tree(0, 3, min(bits, 7) if known else None)
+            if length == 7:
+                length += self.tree(256, 6, bits - 7 if known else None)
+            length = min(length, 64)
+            out = min(length, 1)
+            left, before = length - 1, 0
+            while left > 0:
+                size = min(left, 8)
+                left -= size
+                node = length << 40 | left << 32 | before << 16 | 1 << 15
+                before = self.tree(node, size, value >> left & ((1 << size) - 1) if known else None)
+                out = out << size | before
+        self.last[field] = [out, h1, h2]
+        self.any = [hash2(field + 1, out), g1]
+        return out
+
+    def tree(self, node, size, value):
+        left, prefix = size, 1
+        while left > 0:
+            end = max(left - 3, 0)
+            run = []
+            node_part = (node ^ prefix) * 0x9E3779B97F4A7C15 & M64
+            for context in self.contexts:
+                x = (context ^ node_part) * 0xD6E8FEB86659FD93 & M64  # hash2, written out
+                q = (x ^ x >> 32) * 0xA24BAED4963EE407 & M64
+                place, check = q >> self.shift, q & M32
+                bucket = self.buckets.get(place)
+                # One that was never used has the check 0 and slots as new as these.
+                if bucket is None or bucket[0] != check:
+                    if bucket is None:
+                        bucket = self.buckets[place] = [0, None]
+                    bucket[0], bucket[1] = check, [[32768, 0] for _ in range(7)]
+                run.append(bucket)
+            path = 1
+            while left > end:
+                left -= 1
+                bit = self.model(run, path, None if value is None else value >> left & 1)
+                path = path << 1 | bit
+                prefix = prefix << 1 | bit
+        return prefix ^ 1 << size
+
+    def model(self, run, path, bit):
+        slots = [bucket[1][path - 1] for bucket in run]
+        inputs = [STRETCH[slot[0] >> 4] for slot in slots] + [256]
+        known = sum(1 for slot in slots if slot[1] > 0)
+        mixers = (self.by_field[self.field], self.by_known[known])
+        mixed = []
+        for weights in mixers:
+            m = sum(w * x for w, x in zip(weights, inputs)) >> 13
+            mixed.append(min(max(m, -2047), 2047))
+        p = min(max(squash(mixed[0] + mixed[1] >> 1), 16), 65520)
+        bit = self.decide(p, bit)
+        target = 65535 if bit else 0
+        for weights, m in zip(mixers, mixed):
+            off = (target - SQUASH[m + 2047]) * 3
+            e = off // 8 if off >= 0 else -(-off // 8)
+            weights[:] = [w + (((4 * x * e >> 16) + 1) >> 1) for w, x in zip(weights, inputs)]
+            if max(weights) > 32767 or min(weights) < -32768:
+                weights[:] = [min(max(w, -32768), 32767) for w in weights]
+        for slot in slots:
+            n = slot[1]
+            slot[0] += (target - slot[0]) * RATES[n] >> 15
+            if n < 60:
+                slot[1] = n + 1
+        return bit
+
+
+# --- container ---------------------------------------------------------------------------------------------------------
+
+KINDS = {1: "meta", 2: "symbols", 3: "structure", 4: "ranks", 5: "streams", 6: "tallies", 7: "blocks", 10: "sites"}
+# 14 `sides` and 16 `chunked` have no calls, and are optional: they are passed over like sections of unknown kinds.
+VERSION = 2
+
+
+class File:
+    def __init__(self, data):
+        need(data[:4] == b"\x93RFN", "not a Refrain file")
+        need(len(data) > 6, "the file ends early")
+        need(data[4] == VERSION, f"format version {data[4]}; this reads version {VERSION}")
+        self.flags, count = data[5], data[6]
+        need(self.flags < 8, "unknown flags")
+        length, at = varint(data, 7)
+        entries = []
+        for _ in range(count):
+            head, at = data[at], at + 1
+            version = 1
+            if head & 0x80:
+                version, at = data[at], at + 1
+            size, at = varint(data, at)
+            entries.append((head, version, size, int.from_bytes(data[at : at + 4], "little")))
+            at += 4
+        need(zlib.crc32(data[:at]) == int.from_bytes(data[at : at + 4], "little"), "the header is damaged")
+        at += 4
+        pieces, order = {}, []
+        packed = b""
+        for head, version, size, crc in entries:
+            body, at = data[at : at + size], at + size
+            need(len(body) == size and zlib.crc32(body) == crc, "a section is damaged")
+            kind = KINDS.get(head & 0x1F) if version == 1 else None
+            if kind is None:
+                need(head & 0x40 and not head & 0x20, f"section of unknown kind {head & 0x1F}, version {version}")
+                FORMS.update(["side lanes"] if head & 0x1F == 14 else ["chunks"] if head & 0x1F == 16 else [])
+                continue
+            order.append(kind)
+            pieces[kind] = None if head & 0x20 else body
+            packed += body if head & 0x20 else b""
+        need(at == len(data), "bytes after the last section")
+        optional = [kind for kind in ("sites", "blocks") if kind in pieces]
+        wanted = ["meta", "symbols", "structure", "ranks", "streams"] + [k for k in optional if k == "sites"]
+        need(order == wanted + ["tallies"] + [k for k in optional if k == "blocks"], "sections are missing or out of order")
+        need(length <= 256 * len(packed) + (1 << 20), "more is announced than there can be")
+        stream = Packed(packed, length) if packed else None
+        self.blocks = pieces.get("blocks")
+        self.block_at = 0
+        self.sites = {}
+        for kind in order:
+            if kind == "blocks":
+                continue
+            tokens = stream if pieces[kind] is None else Plain(pieces[kind])
+            getattr(self, "read_" + kind)(tokens)
+            if pieces[kind] is not None:
+                tokens.end()
+        need(self.blocks is None or self.block_at == len(self.blocks), "there are more blocks than streams have")
+
+    # Ranks
+
+    def parts(self, t, near):
+        out = []
+        count = t.number("RankParts")
+        for _ in range(count):
+            start = near + t.zigzag("RankStart", min(count, 9))
+            near = start
+            dims = t.number("RankDims")
+            out.append((start, [(t.number("RankCount", dims), t.number("RankStride", dims)) for _ in range(dims)]))
+        return out
+
+    def ranks(self, t, near):
+        """The ranks, lowest first, and the parts as told (the box, where some are missing from it)."""
+        told = self.parts(t, near)
+        if told:
+            return sorted(r for part in told for r, _ in points(part)), told
+        told = self.parts(t, near)
+        if not told:
+            return [], told
+        FORMS.add("all but")
+        missing = {r for part in self.parts(t, told[0][0]) for r, _ in points(part)}
+        return sorted(r for part in told for r, _ in points(part) if r not in missing), told
+
+    # Sections
+
+    def read_meta(self, t):
+        meta = {"version": t.text(1)}
+        meta["command"] = [t.text(2) for _ in range(t.number("Count", 10))]
+        meta["library"], meta["abi"] = t.text(3), t.text(4)
+        meta["ranks"] = t.number("Count", 11)
+        meta["hosts"] = [(t.text(5), self.ranks(t, 0)[0]) for _ in range(t.number("Count", 12))]
+        meta["started"], meta["wall"] = t.measure("Magnitude", 1), t.measure("Magnitude", 2)
+        meta["options"] = [(t.text(6), t.text(7)) for _ in range(t.number("Count", 13))]
+        meta["notes"] = [t.text(8) for _ in range(t.number("Count", 14))]
+        follows = t.number("Count", 15)
+        if follows & 1:
+            meta["time"] = [t.measure("Magnitude", hint) for hint in (3, 4, 3, 4, 3)]
+        if follows & 2:
+            meta["memory"] = [t.measure("Magnitude", hint) for hint in (5, 6, 6, 6)]
+        self.meta = meta
+
+    def read_symbols(self, t):
+        self.symbols = []
+        for _ in range(t.number("Count", 2)):
+            data = bytearray()
+            for i in range(t.number("SymbolLength")):
+                place = min(i, 65535)
+                data.append(t.number("SymbolByte", pair(place, data[0] if data else 0), place))
+            lanes = t.number("SymbolLanes", head_of(data))
+            self.symbols.append((bytes(data), lanes))
+
+    def read_structure(self, t):
+        self.structures = []
+        count = t.number("Count", 3)
+        if count:
+            self.structures = [("rules", r) for r in self.read_rules(t, count)]
+            return
+        largest = 0
+        for _ in range(t.number("Count", 9)):
+            if t.number("Item", 4) == 0:
+                self.structures.append(("rules", None))
+                continue
+            nodes, largest = self.read_loops(t, largest)
+            self.structures.append(("loops", nodes))
+        awaited = [i for i, s in enumerate(self.structures) if s[1] is None]
+        if awaited:
+            need(t.number("Count", 3) == len(awaited), "not as many grammars as announced")
+            for i, rules in zip(awaited, self.read_rules(t, len(awaited))):
+                self.structures[i] = ("rules", rules)
+
+    def read_rules(self, t, count):
+        FORMS.add("rules")
+        rules, starts, largest = [], [], 0
+        for _ in range(count):
+            start = []
+            open_rules = [(start, 2)]
+            while open_rules:
+                items, hint = open_rules[-1]
+                step = t.number("Item", hint + (not items))
+                if step == 0:
+                    open_rules.pop()
+                    continue
+                times = t.number("ItemCount", min(step, M32)) + 1
+                if step == 2:
+                    rules.append([])
+                    items.append((rules[-1], times))
+                    open_rules.append((rules[-1], 0))
+                elif step > 3 and step % 2 == 0:
+                    FORMS.add("shared rules")
+                    items.append((rules[(step - 4) // 2], times))
+                else:
+                    symbol = largest if step == 1 else (step - 3) // 2
+                    largest = max(largest, symbol + 1)
+                    items.append((symbol, times))
+            starts.append(start)
+        return starts
+
+    def read_loops(self, t, largest):
+        """Nodes in preorder: (symbol or None for a loop, the node after all that is inside)."""
+        FORMS.add("loops")
+        nodes, open_bodies, first = [], [None], True
+        while open_bodies:
+            step = t.number("Item", 8 + 2 * min(len(open_bodies), 4) + first)
+            first = step == 2
+            if step == 0:
+                loop = open_bodies.pop()
+                if loop is not None:
+                    nodes[loop] = (None, len(nodes))
+            elif step == 2:
+                open_bodies.append(len(nodes))
+                nodes.append(None)
+            else:
+                symbol = largest if step == 1 else step - 3
+                largest = max(largest, symbol + 1)
+                nodes.append((symbol, len(nodes) + 1))
+        return nodes, largest
+
+    def symbols_of(self, structure):
+        """In the order in which they first appear in the expansion (in the tree, of loops)."""
+        kind, content = structure
+        order, seen = [], set()
+        if kind == "loops":
+            walk = (symbol for symbol, _ in content if symbol is not None)
+        else:
+            walk = each_terminal(content)
+        for symbol in walk:
+            if symbol not in seen:
+                seen.add(symbol)
+                order.append(symbol)
+        return order
+
+    def places(self, structure):
+        kind, content = structure
+        if kind == "loops":
+            for symbol, _ in content:
+                yield M32, M32, 1 if symbol is None else 0, 2
+        for symbol in self.symbols_of(structure):
+            data, lanes = self.symbols[symbol]
+            for lane in range(lanes):
+                yield symbol, head_of(data), lane, lanes
+
+    def read_ranks(self, t):
+        self.cohorts = []
+        first = structures = 0
+        past = {"streams": 0, "last": {}, "alike": {}, "shapes": [], "maps": []}
+        self.members = {}  # the cohort of each, and what it is called there
+        for _ in range(t.number("Count", 4)):
+            thread = t.number("Thread")
+            FORMS.update(["threads"] if thread else [])
+            ranks, told = self.ranks(t, first)
+            first = ranks[0] if ranks else 0
+            past["shapes"].append(told)
+            structure = structures - t.zigzag("CohortStructure")
+            structures = max(structures, structure + 1)
+            kind, content = self.structures[structure]
+            may_lack = kind == "loops" and len(content) > 0
+            lanes = []
+            for place in self.places(self.structures[structure]):
+                stream = self.choose(t, place, past)
+                if stream is None:
+                    lanes.append(self.variants(t, place, past, ranks, first, may_lack))
+                else:
+                    lanes.append((place, [(None, stream, [])]))
+            digest = t.number("Plain", 64)
+            for rank in ranks:
+                member = thread * self.meta["ranks"] + rank
+                need(member not in self.members and member < 1 << 32, "a member of two cohorts, or of none")
+                FORMS.update(["threads of one cohort"] if rank >= self.meta["ranks"] else [])
+                self.members[member] = len(self.cohorts), rank
+            self.cohorts.append({"ranks": ranks, "structure": structure, "lanes": lanes, "digest": digest})
+
+    def choose(self, t, place, past):
+        symbol, head, lane, lanes = place
+        met = (symbol, lane) in past["last"]
+        expected = past["last"].get((symbol, lane), past["alike"].get((head, lane)))
+        e = 0 if expected is None else (expected + 1) & M32
+        if met:
+            here = pair(pair(symbol, lane), 1)
+            h, k = (here, 1), (here, e)
+        else:
+            h, k = (pair(pair(head, lane), 2), 2 + lanes - lane), (pair(lanes - lane, 3), e)
+        how = t.number("Lane", *h)
+        if how == 3:
+            return None
+        need(how in (1, 2) or how == 0 and expected is not None, "a lane like one that is not there")
+        stream = expected if how == 0 else past["streams"] if how == 1 else t.number("LaneStream", *k)
+        past["streams"] = max(past["streams"], stream + 1)
+        past["last"][symbol, lane] = past["alike"][head, lane] = stream
+        return stream
+
+    def variants(self, t, place, past, ranks, near, may_lack):
+        _, head, lane, _ = place
+        v = pair(pair(head, lane), 4)
+        count = t.number("Variants", v, 0) + 1
+        lacking = t.number("Variants", v, 4) if may_lack else 0
+        groups = count + (lacking > 0)
+        FORMS.update((["variants"] if count > 1 else []) + (["groups without numbers"] if lacking else []))
+        members = [ranks]
+        if groups > 1:
+            choice = self.function(t, v, 1, near, past)
+            members = [[] for _ in range(groups)]
+            for rank in ranks:
+                members[choice[rank]].append(rank)
+        if lacking:
+            del members[lacking - 1]
+        out = []
+        for group in members:
+            stream = self.choose(t, place, past)
+            numbers, at = [], 0
+            for _ in range(t.number("Variants", v, 2)):
+                FORMS.add("functions of the rank")
+                at += t.number("NumberPlace", v, 3)
+                numbers.append((at, self.function(t, pair(pair(head, lane), 5), at, near, past)))
+                at += 1
+            out.append((set(group), stream, numbers))
+        return place, out
+
+    def function(self, t, a, b, near, past):
+        """A function of the rank, as a table."""
+        how = t.number("MapShape", a, b)
+        if how and how % 2 == 0:
+            table = past["maps"][-(how // 2)]
+        else:
+            shape = past["shapes"][-(how // 2 + 1)] if how else self.parts(t, near)
+            past["shapes"].append(shape)
+            table = {}
+            for start, dims in shape:
+                value = t.zigzag("MapValue", a, b)
+                steps = [t.zigzag("MapStep", a, b) for _ in dims]
+                for rank, index in points((start, dims)):
+                    table[rank] = signed(value + sum(i * step for i, step in zip(index, steps)))
+        past["maps"].append(table)
+        return table
+
+    def read_streams(self, t):
+        count = t.number("Count", 5)
+        hints = [(0, 0)] * count
+        for cohort in self.cohorts:
+            for (_, head, lane, _), variants in cohort["lanes"]:
+                for _, stream, _ in variants:
+                    if hints[stream] == (0, 0):
+                        hints[stream] = (pair(head, lane), head)
+        self.streams = [self.stream(t, hint) for hint in hints]
+
+    def stream(self, t, hint):
+        """(terms, start rule); a term is a list so that it can be told from a rule."""
+        known = 4 if self.blocks is None else 6
+        terms, rules = [], [[]]
+        open_rules = [rules[0]]
+        while open_rules:
+            step = t.number("Shape", *hint)
+            if step == 0:
+                open_rules.pop()
+                continue
+            inner = None
+            if step == 1:
+                terms.append(("value", t.zigzag("Value", *hint)))
+                what = len(terms) - 1
+            elif step == 2:
+                start, by = t.zigzag("Value", *hint), t.zigzag("Step", *hint)
+                FORMS.add("strides")
+                terms.append(("stride", start, by, t.number("StrideCount", *hint)))
+                what = len(terms) - 1
+            elif step == 3:
+                inner = what = []
+                rules.append(inner)
+            elif step == 4 and known == 6:
+                numbers = t.number("Count", 6)
+                if numbers:
+                    size = t.number("Count", 7)
+                    data = self.blocks[self.block_at : self.block_at + size]
+                    need(len(data) == size, "a stream has more blocks than there are")
+                    self.block_at += size
+                    FORMS.add("blocks")
+                    terms.append(("packed", unpack(data, numbers)))
+                else:
+                    FORMS.add("rows")
+                    count, by = t.number("Count", 8), t.zigzag("Step", *hint)
+                    starts = self.stream(t, hint)
+                    terms.append(("rows", count, by, starts, self.stream(t, hint)))
+                what = len(terms) - 1
+            elif step == 5 and known == 6:
+                FORMS.add("running sums")
+                terms.append(("running", t.number("Count", 8), self.stream(t, hint)))
+                what = len(terms) - 1
+            else:
+                number, rule = divmod(step - known, 2)
+                what = rules[number] if rule else number
+            open_rules[-1].append((what, t.number("ShapeCount", *hint) + 1))
+            if inner is not None:
+                open_rules.append(inner)
+        return terms, rules[0]
+
+    def read_sites(self, t):
+        FORMS.add("sites")
+        modules = []
+        for _ in range(t.number("Count", 16)):
+            path = t.text(9)
+            modules.append((path, bytes(t.number("Plain", 8) for _ in range(t.number("Count", 17)))))
+        keys = [0] + [module_key(*module) for module in modules]
+        need(len(set(keys)) == len(keys), "a module is there twice")
+        frames, last, sites = [], {}, [0]
+        for _ in range(t.number("Count", 18)):
+            up = t.number("SiteUp", min(len(frames), 255))
+            need(up <= len(frames), "a call stack is called from one that is not there")
+            left = len(frames) - up
+            sibling = frames[left] if up else None
+            del frames[left:]
+            module = t.number("SiteModule", frames[-1][0] + 1 if frames else 0)
+            offset = 0
+            if module:
+                near = sibling[1] if sibling and sibling[0] == module else last.get(module, 0)
+                offset = (near + unzigzag(t.measure("SiteOffset", 1 if up else 0))) & M64
+            last[module] = offset
+            site = stack_site(frames[-1][2] if frames else 0, keys[module], offset)
+            frames.append((module, offset, site))
+            sites.append(site)
+        need(len(set(sites)) == len(sites), "a call stack is there twice")
+        before = 0
+        for symbol in range(len(self.symbols)):
+            before += t.zigzag("SymbolSite")
+            self.sites[symbol] = sites[before]
+
+    def read_tallies(self, t):
+        def tally(n):
+            low = t.measure("TallyMinimum")
+            spread = t.measure("TallySpread", low.bit_length())
+            bits = (n * spread & M64).bit_length() - t.zigzag("TallyTotal")
+            need(0 <= bits <= 64, "a total of impossible size")
+            above = bits if bits < 2 else 1 << (bits - 1) | t.number("Plain", bits - 1)
+            return (n * low + above) & M64, low, (low + spread) & M64
+
+        if t.number("Tallies") == 0:
+            self.tallies = [tally(0)] * len(self.symbols)
+        else:
+            self.tallies = [tally(n) for n in self.occurrences()]
+
+    def occurrences(self):
+        sums = [0] * len(self.symbols)
+        left = 1 << 20
+        for cohort in self.cohorts:
+            kind, content = self.structures[cohort["structure"]]
+            ranks = cohort["ranks"]
+            each, factor = ranks[:1], len(ranks)
+            if kind == "loops" and content:
+                differ = any(v[0][0] is not None for _, v in cohort["lanes"][: len(content)])
+                if differ and len(content) * len(ranks) <= left:
+                    left -= len(content) * len(ranks)
+                    each, factor = ranks, 1
+            for rank in each:
+                for symbol, count in self.counts(cohort, rank).items():
+                    sums[symbol] = (sums[symbol] + factor * count) & M64
+        return sums
+
+    def counts(self, cohort, rank):
+        kind, content = self.structures[cohort["structure"]]
+        out = {}
+        if kind == "rules":
+            count_rule(content, 1, out, {})
+        else:
+            for symbol, times in self.runs(cohort, rank):
+                out[symbol] = out.get(symbol, 0) + times
+        return out
+
+    # Calls
+
+    def lane(self, cohort, index, rank):
+        for members, stream, numbers in cohort["lanes"][index][1]:
+            if members is None or rank in members:
+                return numbers_of(self.streams[stream], {at: table[rank] for at, table in numbers})
+        return iter(())
+
+    def runs(self, cohort, rank):
+        """(symbol, how often in a row)"""
+        kind, content = self.structures[cohort["structure"]]
+        if kind == "rules":
+            yield from expand(content)
+            return
+        times = [self.lane(cohort, i, rank) for i in range(len(content))]
+        bodies = [[0, 0, len(content), 0, False]]  # next node, start, end, times to come, whether something happened
+        while bodies:
+            body = bodies[-1]
+            if body[0] == body[2]:
+                if body[3] and body[4]:
+                    body[0], body[3], body[4] = body[1], body[3] - 1, False
+                else:
+                    bodies.pop()
+                    if bodies:
+                        bodies[-1][4] |= body[4]
+                continue
+            at = body[0]
+            symbol, after = content[at]
+            body[0] = after
+            n = next(times[at], 0)
+            if n > 0 and symbol is not None:
+                body[4] = True
+                yield symbol, n
+            elif n > 0:
+                bodies.append([at + 1, at + 1, after, n - 1, False])
+
+    def events(self, cohort, rank):
+        """(symbol, function that gives the next number of one of its lanes)"""
+        kind, content = self.structures[cohort["structure"]]
+        at = len(content) if kind == "loops" else 0
+        lanes = {}
+        for symbol in self.symbols_of((kind, content)):
+            count = self.symbols[symbol][1]
+            lanes[symbol] = [self.lane(cohort, at + i, rank) for i in range(count)]
+            at += count
+        for symbol, times in self.runs(cohort, rank):
+            for _ in range(times):
+                yield symbol, lanes[symbol]
+
+    def calls(self, table, rank, thread):
+        """Of one thread of one rank: each call as JSON has it, and last the digest."""
+        caller = Caller(table, rank)
+        # The communicators that other threads make are known to this one.
+        for other in self.threads(rank):
+            if other != thread:
+                caller.thread = other
+                for _ in self.thread(caller, other * self.meta["ranks"] + rank):
+                    pass
+        caller.thread = thread
+        yield from self.thread(caller, thread * self.meta["ranks"] + rank)
+
+    def threads(self, rank):
+        """Lowest first."""
+        world = self.meta["ranks"]
+        return sorted(member // world for member in self.members if member % world == rank)
+
+    def thread(self, caller, member):
+        cohort, rank = self.members[member]
+        cohort = self.cohorts[cohort]
+        layouts = {}
+        digest = DIGEST
+        for symbol, lanes in self.events(cohort, rank):
+            if symbol not in layouts:
+                data, count = self.symbols[symbol]
+                layout = Layout(caller.table, data)
+                need(layout.lanes == count, "a symbol has other lanes than its bytes say")
+                layouts[symbol] = layout, xxh64(data, self.sites.get(symbol, 0))
+            layout, name = layouts[symbol]
+            digest = digest_symbol(digest, name)
+            values = []
+
+            def take(lane):
+                nonlocal digest
+                value = next(lanes[lane])
+                digest = digest_value(digest, value)
+                values.append((lane, value))
+                return value
+
+            call = caller.call(layout, take)
+            failed = take(layout.polls) if layout.polls is not None else 0
+            if failed:
+                FORMS.add("failed polls")
+                before = iter([v for v in layout.failed_poll(values[:-1])])
+                poll = caller.call(layout, lambda _: next(before))
+                for _ in range(failed):
+                    yield poll
+            yield call
+        yield digest
+
+
+def head_of(data):
+    head = 1
+    for byte in data[:2]:
+        head = head * 256 + byte
+    return head
+
+
+def points(part):
+    """Every rank of a box, with its place in it."""
+    start, dims = part
+
+    def walk(depth, rank, index):
+        if depth == len(dims):
+            yield rank, index
+            return
+        count, stride = dims[depth]
+        for i in range(count):
+            yield from walk(depth + 1, rank + i * stride, index + (i,))
+
+    yield from walk(0, start, ())
+
+
+def each_terminal(rule):
+    """Terminals in the order of the expansion, each rule once."""
+    seen = set()
+    stack = [iter(rule)]
+    while stack:
+        item = next(stack[-1], None)
+        if item is None:
+            stack.pop()
+        elif not isinstance(item[0], list):
+            yield item[0]
+        elif id(item[0]) not in seen:
+            seen.add(id(item[0]))
+            stack.append(iter(item[0]))
+
+
+def count_rule(rule, times, out, known):
+    def of(rule):
+        if id(rule) not in known:
+            sums = {}
+            for what, count in rule:
+                for symbol, n in (of(what) if isinstance(what, list) else {what: 1}).items():
+                    sums[symbol] = sums.get(symbol, 0) + n * count
+            known[id(rule)] = sums
+        return known[id(rule)]
+
+    for symbol, n in of(rule).items():
+        out[symbol] = out.get(symbol, 0) + n * times
+
+
+def expand(rule):
+    """(terminal, count) of a rule, in order."""
+    stack = [[rule, 0, 1]]
+    while stack:
+        top = stack[-1]
+        if top[1] == len(top[0]):
+            top[1], top[2] = 0, top[2] - 1
+            if top[2] == 0:
+                stack.pop()
+            continue
+        what, count = top[0][top[1]]
+        top[1] += 1
+        if isinstance(what, list):
+            if what and count:
+                stack.append([what, 0, count])
+        else:
+            yield what, count
+
+
+def fill(stream, own, place):
+    """The stream with these numbers in their places, its own being from `place` on; and the next place."""
+    terms = []
+    for term in stream[0]:
+        if term[0] == "value":
+            term = "value", own.get(place, term[1])
+            place += 1
+        elif term[0] == "stride":
+            term = "stride", own.get(place, term[1]), own.get(place + 1, term[2]), term[3]
+            place += 2
+        elif term[0] == "running":
+            FORMS.add("functions of the rank in blocks")
+            steps, place = fill(term[2], own, place)
+            term = "running", term[1], steps
+        elif term[0] == "rows":
+            FORMS.add("functions of the rank in blocks")
+            step = own.get(place, term[2])
+            starts, place = fill(term[3], own, place + 1)
+            counts, place = fill(term[4], own, place)
+            term = "rows", term[1], step, starts, counts
+        terms.append(term)
+    return (terms, stream[1]), place
+
+
+def numbers_of(stream, own):
+    """The numbers of a stream, without end; `own` are those that stand at a place instead of what is there."""
+    terms, start = fill(stream, own, 0)[0] if own else stream
+    for what, count in expand(start[:-1]):
+        for _ in range(count):
+            yield from term_numbers(terms[what], False)
+    last = start[-1][0]
+    while True:
+        if isinstance(last, list):
+            for what, count in expand(last):
+                for _ in range(count):
+                    yield from term_numbers(terms[what], False)
+        else:
+            yield from term_numbers(terms[last], True)
+
+
+def term_numbers(term, endless):
+    if term[0] == "value":
+        yield term[1]
+    elif term[0] == "stride":
+        _, start, step, count = term
+        i = 0
+        while endless or i < count:
+            if i == count:
+                FORMS.add("strides without end")
+            yield signed(start + i * step)
+            i += 1
+    elif term[0] == "packed":
+        for value, times in term[1]:
+            for _ in range(times):
+                yield value
+    elif term[0] == "rows":
+        _, count, step, starts, counts = term
+        i = 0
+        for value, length in zip(numbers_of(starts, {}), numbers_of(counts, {})):
+            for _ in range(max(length, 1)):
+                if not endless and i == count:
+                    return
+                yield value
+                value, i = signed(value + step), i + 1
+    else:
+        _, count, steps = term
+        total, i = 0, 0
+        for step in numbers_of(steps, {}):
+            if not endless and i == count:
+                return
+            total, i = signed(total + step), i + 1
+            yield total
+
+
+# --- blocks ------------------------------------------------------------------------------------------------------------
+
+
+class Range:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+        self.range, self.code = M64, 0
+        for _ in range(8):
+            self.code = self.code << 8 | self.byte()
+
+    def byte(self):
+        self.at += 1
+        return self.data[self.at - 1] if self.at <= len(self.data) else 0
+
+    def settle(self):
+        while self.range < 1 << 56:
+            self.range = self.range << 8 & M64
+            self.code = (self.code << 8 | self.byte()) & M64
+
+    def plain(self, k):
+        self.range >>= k
+        value = min(self.code // self.range, (1 << k) - 1)
+        self.code -= value * self.range
+        self.settle()
+        return value
+
+    def bit(self, table, at):
+        p, n = table.get(at, (1 << 31, 0))
+        share = (self.range >> 16) * min(max(p >> 16, 1), 65535)
+        bit = 1 if self.code < share else 0
+        if bit:
+            self.range = share
+        else:
+            self.code -= share
+            self.range -= share
+        self.settle()
+        p += ((M32 if bit else 0) - p) * (655360 // (10 * n + 16)) >> 16
+        table[at] = p, min(n + 1, 250)
+        return bit
+
+    def tree(self, table, k):
+        prefix = 1
+        for _ in range(k):
+            prefix = 2 * prefix + self.bit(table, prefix)
+        return prefix - (1 << k)
+
+    def number(self, table, k, below=None):
+        size = min(self.tree(table, k), 64)
+        if size == 0:
+            return 0
+        value, left = 1, size - 1
+        if below is not None:
+            modelled = min(left, 4)
+            value = value << modelled | self.tree(below.setdefault(size, {}), modelled)
+            left -= modelled
+        while left > 0:
+            piece = min(left, 32)
+            left -= piece
+            value = value << piece | self.plain(piece)
+        return value
+
+
+def unpack(data, count):
+    """Numbers, and how often each stands there."""
+    coder = Range(data)
+    guess, chain, linked = coder.plain(1), coder.plain(1), coder.plain(1)
+    lag = coder.plain(7)
+    counted = lag == 127
+    if counted:
+        FORMS.add("counted blocks")
+        lag = coder.plain(7)
+    need(counted or count <= 8192, "a block of too many numbers")
+    size = min(coder.plain(7), 64)
+    base = coder.plain(size // 2) << (size - size // 2)
+    base = unzigzag(base | coder.plain(size - size // 2))
+    widest = min(coder.plain(7), 64)
+    distances, table, before = [], {}, 0
+    for _ in range(coder.plain(8)):
+        before = (before + coder.number(table, 7)) & M64
+        distances.append(before)
+    n = len(distances)
+    hits, symbols, classes, below = {}, {}, {}, {}
+    slots, out, times = {}, [], []
+    repeats, details = {}, {}
+    right = s = size = 0
+    following = None  # the place of the guess
+    while count > 0:
+        need(len(out) < 8192, "a block of too many numbers")
+        i = len(out)
+        value = None
+        if guess and following is not None and coder.bit(hits, min(right, 15)):
+            FORMS.add("guesses")
+            value = out[following]
+        hit = value is not None
+        if not hit:
+            origin = out[i - lag] if lag and i >= lag else base
+            distance = None
+            if n:
+                s = min(coder.tree(symbols.setdefault(s if chain else 0, {}), n.bit_length()), n)
+                distance = distances[s] if s < n else None
+            if distance is None:
+                table = classes.setdefault(size if linked else 0, {})
+                distance = coder.number(table, widest.bit_length(), below)
+                size = distance.bit_length()
+            value = signed(origin + (unzigzag(distance) if lag else distance))
+        out.append(value)
+        right = right + 1 if hit else 0
+        following = following + 1 if hit else None
+        if guess and len(out) >= 4:
+            h = 0
+            for v in out[-4:]:
+                h = rotl((h ^ v & M64) * 0x9E3779B97F4A7C15 & M64, 29)
+            slot = (h * 0xD6E8FEB86659FD93 & M64) >> 52
+            place = slots.get(slot)
+            if following is None and place is not None and out[place - 4 : place] == out[-4:]:
+                following = place
+            slots[slot] = len(out)
+        often = 1
+        if counted:
+            often += coder.number(repeats.setdefault(value % 4, {}), 6, details.setdefault(value % 4, {}))
+        times.append(often)
+        count -= often
+    need(count == 0, "a block of too many numbers")
+    need(len(data) <= coder.at <= len(data) + 8, "a block is cut short, or goes on after its end")
+    return list(zip(out, times))
+
+
+# --- the call table ----------------------------------------------------------------------------------------------------
+
+HANDLES = """Comm Group Datatype Op Request Win File Info Errhandler Message Session ToolEnum ToolCvar ToolPvar
+ToolPvarSession ToolEventRegistration ToolEventInstance""".split()
+SHORT = dict(Comm="comm", Group="group", Datatype="type", Op="op", Request="req", Win="win", File="file", Info="info",
+             Errhandler="errh", Keyval="keyval", Message="msg", Session="session", ToolEnum="tenum", ToolCvar="cvar",
+             ToolPvar="pvar", ToolPvarSession="pvars", ToolEventRegistration="tevent", ToolEventInstance="tinst")
+NUMBERS = {"int", "undefinable", "logical", "tag", "peer", "root", "rank", "enum", "mask", "argc"}
+MEANINGS = {"logical", "undefinable", "tag", "peer", "root", "rank", "enum", "mask"}
+
+
+class Param:
+    """`kind` is what the type or the meaning says; `arg` what it names in parentheses."""
+
+    def __init__(self, words):
+        words = Words(words)
+        self.name = words.take()
+        words.expect(":")
+        self.dir = words.take() if words.peek() in ("out", "inout") else "in"
+        self.kind, self.arg = words.term()
+        self.len, self.when, self.effect, self.scope = [], [], None, None
+        if words.peek() == "|":
+            words.take()
+            words.term()
+        while words.peek() is not None:
+            if words.peek() == "[":
+                words.take()
+                while True:
+                    term = words.take()
+                    if words.peek() == "*":
+                        words.take()
+                        term = term + "*" + words.take()
+                    elif words.peek() == "(":
+                        words.at -= 1
+                        term = words.term()
+                    self.len.append(term)
+                    if words.take() == "]":
+                        break
+            elif words.peek() == "if":
+                words.take()
+                self.when.append(words.term())
+                while words.peek() == "&":
+                    words.take()
+                    self.when.append(words.term())
+            elif words.peek() in ("new", "known", "freed", "completed"):
+                self.effect = words.take()
+            elif words.peek() in ("parent", "later", "members", "inter", "process"):
+                self.scope = words.term()
+            else:
+                self.kind, self.arg = words.term()
+        self.handle = self.kind if self.kind in HANDLES else "Keyval" if self.kind == "keyval" else None
+        if self.kind in ("Aint", "Count", "Offset", "Fint", "tool"):
+            self.kind = "int"
+
+
+class Words:
+    def __init__(self, words):
+        self.words, self.at = words, 0
+
+    def peek(self):
+        return self.words[self.at] if self.at < len(self.words) else None
+
+    def take(self):
+        self.at += 1
+        return self.words[self.at - 1]
+
+    def expect(self, word):
+        need(self.take() == word, f"expected {word} in calls.txt")
+
+    def term(self):
+        """A word and the names in parentheses behind it."""
+        word, args = self.take(), []
+        if self.peek() == "(":
+            self.take()
+            while True:
+                args.append(self.take())
+                if self.take() == ")":
+                    break
+        return word, args
+
+
+def words_of(text):
+    out, at = [], 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        end = at + 1
+        if text[at].isalnum() or text[at] == "_":
+            while end < len(text) and (text[end].isalnum() or text[end] == "_"):
+                end += 1
+        elif text.startswith("...", at):
+            end = at + 3
+        elif text.startswith("->", at):
+            end = at + 2
+        out.append(text[at:end])
+        at = end
+    return out
+
+
+class Function:
+    pass
+
+
+class Table:
+    """The functions of calls.txt by number, the constants of constants.txt by number and by set."""
+
+    def __init__(self, folder=MODEL):
+        self.functions, by_name = {}, {}
+        with open(os.path.join(folder, "calls.txt")) as file:
+            lines = [line for line in file if line.strip() and not line.startswith("#")]
+        waiting = [line.split(None, 3) for line in lines]
+        while waiting:
+            later = []
+            for number, name, since, rest in waiting:
+                if rest.startswith("like ") and rest.split()[1] not in by_name:
+                    later.append([number, name, since, rest])
+                    continue
+                function = self.function(int(number), name, rest, by_name)
+                self.functions[function.id] = by_name[name] = function
+            need(len(later) < len(waiting), "calls.txt: a function is like one that is not there")
+            waiting = later
+        self.constants, self.sets, self.also = {}, {}, {}
+        with open(os.path.join(folder, "constants.txt")) as file:
+            for line in file:
+                words = line.split("#")[0].split()
+                if not words:
+                    continue
+                if words[0] == "set":
+                    current = words[1]
+                    self.sets[current] = []
+                else:
+                    self.constants[int(words[0])] = words[1]
+                    self.sets[current].append(words[1])
+
+    def function(self, number, name, rest, by_name):
+        f = Function()
+        f.id, f.name, f.params, f.returns, f.poll = number, name, [], "code", False
+        words = Words(words_of(rest))
+        if words.peek() == "like":
+            words.take()
+            other = by_name[words.take()]
+            f.params, f.returns, f.poll = list(other.params), other.returns, other.poll
+            while words.peek() == "-":
+                words.take()
+                gone = words.take()
+                f.params = [p for p in f.params if p.name != gone]
+        if words.peek() == "+":
+            words.take()
+        if words.peek() == "(":
+            f.params += self.parameters(words)
+        while words.peek() is not None:
+            word = words.take()
+            if word == "->":
+                f.returns = words.take()
+            elif word == "poll":
+                f.poll = True
+        f.index = {p.name: i for i, p in enumerate(f.params)}
+        return f
+
+    def parameters(self, words):
+        words.take()
+        out, current, depth = [], [], 0
+        while True:
+            word = words.take()
+            if depth == 0 and word in (",", ")"):
+                if current:
+                    out.append(Param(current))
+                current = []
+                if word == ")":
+                    return out
+                continue
+            depth += word in "([" and 1 or word in ")]" and -1 or 0
+            current.append(word)
+
+
+# --- symbols -----------------------------------------------------------------------------------------------------------
+
+UNDEFINED = -32766
+
+
+class Layout:
+    """What a symbol's bytes say: for each parameter a slot, and the lanes that it reads."""
+
+    def __init__(self, table, data):
+        self.table, self.data, self.lanes = table, data, 0
+        number, self.at = varint(data, 0)
+        need(number in table.functions, f"unknown function {number}")
+        self.function = f = table.functions[number]
+        outcome = self.byte()
+        self.outcome = outcome & 3
+        need(self.outcome < 3, "unknown outcome")
+        self.slots = [self.slot(f, i, p) for i, p in enumerate(f.params)]
+        self.result = None
+        if f.returns == "Aint" or f.returns == "code" and self.outcome:
+            self.result = self.reserve(1)
+        self.inline = None
+        if outcome & 4:
+            count, self.at = varint(data, self.at)
+            FORMS.add("inline values")
+            self.inline = []
+            for _ in range(count):
+                value, self.at = varint(data, self.at)
+                self.inline.append(unzigzag(value))
+        need(self.at == len(data), "a symbol goes on after its end")
+        self.polls = None
+        if f.poll and self.outcome == 0 and self.inline is None:
+            self.polls = self.reserve(1)
+        if self.inline is not None:
+            self.lanes = 0
+
+    def byte(self):
+        need(self.at < len(self.data), "a symbol ends early")
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def get(self):
+        value, self.at = varint(self.data, self.at)
+        return value
+
+    def string(self):
+        size = self.get()
+        self.at += size
+        return self.data[self.at - size : self.at].decode("utf-8", "replace")
+
+    def reserve(self, n):
+        self.lanes += n
+        return self.lanes - n
+
+    def length(self, f, p, i):
+        if not p.len or known_length(f, i) is not None:
+            return None
+        return self.reserve(1)
+
+    def slot(self, f, i, p):
+        if p.kind in ("opaque", "...") or self.outcome == 1 and p.dir == "out" and p.kind != "buffer":
+            return ("absent",)
+        scalar = not p.len
+        if p.handle and scalar and p.dir != "out" and p.handle not in ("Request", "Message"):
+            code = self.get()
+            return ("absent",) if code == 0 else ("object", code - 1)
+        if scalar and p.dir == "in" and not p.when and p.kind in ("int", "undefinable", "logical"):
+            return ("number", self.reserve(1))
+        tag = self.byte()
+        if tag in (0, 4):
+            return ("absent",)
+        if tag == 2:
+            return ("fixed", "NULL")
+        if tag == 3:
+            number = self.get()
+            need(number in self.table.constants, f"unknown constant {number}")
+            return ("fixed", self.table.constants[number])
+        if tag == 5:
+            if p.kind in ("strings", "argv"):
+                return ("fixed", [self.string() for _ in range(self.get())])
+            if p.kind == "string_lists":
+                return ("fixed", [[self.string() for _ in range(self.get())] for _ in range(self.get())])
+            return ("fixed", self.string())
+        if tag == 6:
+            FORMS.add("texts in lanes")
+            places = self.get()
+            lane = self.reserve(1 + places)
+            return ("text", lane)
+        if tag == 7:
+            FORMS.add("statuses")
+            length = self.length(f, p, i)
+            return ("status", length, self.reserve(5 if self.outcome == 2 else 4))
+        if tag >= 8:
+            need(tag < 16, "unknown area")
+            return ("address", tag - 8, self.reserve({4: 1, 5: 3}.get(tag - 8, 2)))
+        if p.handle:
+            if p.handle == "Comm" and p.effect == "new":
+                return self.new_comm(p)
+            length = self.length(f, p, i)
+            lane = self.reserve(1)
+            facts = None
+            if p.handle == "Datatype" and p.dir == "out" and scalar and p.effect in ("new", "known"):
+                facts = self.reserve(3)
+            return ("code", length, lane, facts)
+        if p.kind == "argc":
+            return ("number", self.reserve(1))
+        length = self.length(f, p, i)
+        if p.dir == "inout":
+            before = self.reserve(1)
+            return ("inout", length, before, self.reserve(1) if self.outcome != 1 else None)
+        return ("number", self.reserve(1)) if scalar else ("list", length, self.reserve(1))
+
+    def new_comm(self, p):
+        group = self.byte()
+        need(group < 4, "unknown group")
+        slot = {"group": group, "code": self.reserve(1), "order": self.reserve(1), "rank": None}
+        if group and p.scope[0] in ("members", "inter", "process"):
+            slot["rank"] = self.reserve(1)
+        slot["lists"] = [self.reserve(2) for _ in range({2: 1, 3: 2}.get(group, 0))]
+        return ("new", slot)
+
+    def failed_poll(self, values):
+        """The values of a poll that failed before a call with these."""
+        roles = {}
+        f = self.function
+        flag = any(p.dir == "out" and p.kind == "logical" for p in f.params)
+        for p, slot in zip(f.params, self.slots):
+            if p.dir != "out":
+                continue
+            if p.kind == "logical":
+                role = 0
+            elif p.kind == "undefinable" and not p.len:
+                role = UNDEFINED if flag else 0
+            else:
+                role = None
+            if slot[0] == "number":
+                lanes = [slot[1]]
+            elif slot[0] == "status":
+                lanes = list(range(slot[2], slot[2] + 4)) + ([slot[1]] if slot[1] is not None else [])
+            elif slot[0] in ("list", "code"):
+                lanes = [slot[2]] + ([slot[1]] if slot[1] is not None else [])
+            else:
+                continue
+            for lane in lanes:
+                roles[lane] = role
+        for lane, value in values:
+            if lane not in roles:
+                yield value
+            elif roles[lane] is not None:
+                yield roles[lane]
+
+
+def known_length(f, i):
+    """The earlier parameter that says how long an array is."""
+    p = f.params[i]
+    if len(p.len) != 1 or not isinstance(p.len[0], str) or p.len[0] not in f.index:
+        return None
+    j = f.index[p.len[0]]
+    q = f.params[j]
+    if j < i and q.dir != "inout" and not q.when and not q.len and q.kind in ("int", "undefinable"):
+        return j
+    return None
+
+
+def in_lanes(p):
+    if p.kind in ("int", "undefinable", "logical", "mask", "Status"):
+        return True
+    if p.handle:
+        return p.dir == "out" and not (p.handle == "Comm" and p.effect == "new")
+    return bool(p.len) and p.kind in NUMBERS
+
+
+def condition(f, i):
+    """The condition on an earlier output that says whether parameter i was written."""
+    p = f.params[i]
+    for word, args in p.when:
+        if word in ("flag", "defined"):
+            j = f.index[args[0]]
+            if j < i and in_lanes(p) and not f.params[j].when:
+                return word, j
+    return None
+
+
+# --- calls -------------------------------------------------------------------------------------------------------------
+
+NAMED = -(1 << 63)
+AREAS = ["heap", "static", "stack", "other", None, "gpu", "managed", "pinned"]
+WORLDS = {"MPI_COMM_WORLD": "world", "MPI_COMM_SELF": "self"}
+
+
+class Caller:
+    """One rank: what it knows of its communicators and windows."""
+
+    def __init__(self, table, rank):
+        self.table, self.rank, self.thread = table, rank, 0
+        self.comms, self.wins = {}, {}
+
+    def call(self, layout, take):
+        f = layout.function
+        if layout.inline is not None:
+            values = iter(layout.inline)
+            take = lambda _: next(values)
+        args, facts = [], {}
+        for i, p in enumerate(f.params):
+            slot = layout.slots[i]
+            when = condition(f, i)
+            written = True
+            if when and when[0] == "flag":
+                written = args[when[1]] is True
+            elif when:
+                written = args[when[1]] != "MPI_UNDEFINED"
+            if slot[0] in ("absent", "fixed") or written:
+                args.append(self.value(layout, i, p, slot, args, facts, take))
+            else:
+                args.append(None)
+        result = take(layout.result) if layout.result is not None else None if f.returns == "clock" else 0
+        if layout.inline is not None:
+            need(next(values, None) is None, "a symbol has more values than it needs")
+        for p, value in zip(f.params, args):
+            if p.handle == "Win" and p.effect == "new" and p.dir == "out" and isinstance(value, str) and "#" in value:
+                comm = comm_param(f)
+                self.wins[value] = 0 if comm is None else self.base(layout, comm)
+        out = {"call": f.name, "args": {p.name: v for p, v in zip(f.params, args)}, "result": result}
+        if facts:
+            out["facts"] = {name: v[0] if len(v) == 1 else v for name, v in facts.items()}
+        return out
+
+    def value(self, layout, i, p, slot, args, facts, take):
+        f = layout.function
+        base = self.base(layout, f.index[p.arg[0]]) if p.kind == "peer" else 0
+        number = lambda v: self.number(p, v, base)
+
+        def length(lane):
+            if lane is not None:
+                return take(lane)
+            if not p.len:
+                return None
+            n = args[known_length(f, i)]
+            return max(n, 0) if isinstance(n, int) and not isinstance(n, bool) else 0
+
+        def several(count, one):
+            return one() if count is None else [one() for _ in range(count)]
+
+        kind = slot[0]
+        if kind == "absent":
+            return None
+        if kind == "fixed":
+            return WORLDS.get(slot[1], slot[1]) if p.handle == "Comm" else slot[1]
+        if kind == "object":
+            return self.object(p.handle, slot[1])
+        if kind == "number":
+            return number(take(slot[1]))
+        if kind == "list":
+            return several(length(slot[1]), lambda: number(take(slot[2])))
+        if kind == "inout":
+            count = length(slot[1])
+            before = several(count, lambda: number(take(slot[2])))
+            return before if slot[3] is None else {"in": before, "out": several(count, lambda: number(take(slot[3])))}
+        if kind == "code":
+            out = several(length(slot[1]), lambda: self.object(p.handle, take(slot[2])))
+            if slot[3] is not None:
+                for k, name in enumerate(("size", "lb", "extent")):
+                    fact = take(slot[3] + k)
+                    if "#" in out:
+                        facts.setdefault(name, []).append(fact)
+            return out
+        if kind == "status":
+            comm = comm_param(f)
+            base = self.rank if comm is None else self.base(layout, comm)
+            return several(length(slot[1]), lambda: self.status(layout, slot[2], base, take))
+        if kind == "address":
+            _, area, lane = slot
+            if area == 4:
+                return "0x%x" % (take(lane) & M64)
+            device = take(lane) if area == 5 else ""
+            lane += area == 5
+            segment = take(lane)
+            return "%s%s#%d%+d" % (AREAS[area], device, segment, take(lane + 1))
+        if kind == "text":
+            return bytes(take(slot[1] + 1 + k) for k in range(take(slot[1]))).decode("utf-8", "replace")
+        return self.new_comm(layout, p, slot[1], facts, take)
+
+    def number(self, p, v, base):
+        if 0 <= v - NAMED < 1 << 16:
+            return self.table.constants.get(v - NAMED, v)
+        if p.kind == "peer":
+            return signed(v + base)
+        if p.kind == "logical":
+            return v != 0
+        if p.kind in ("undefinable", "rank") and v == UNDEFINED:
+            return "MPI_UNDEFINED"
+        if p.kind == "mask":
+            if v >> 32:
+                return v
+            names = self.table.sets[p.arg[0]]
+            return "|".join(names[bit] for bit in range(32) if v >> bit & 1 and bit < len(names)) or "0"
+        return v
+
+    def status(self, layout, lane, base, take):
+        mark = take(lane + 3)
+        undefined, cancelled = mark >> 1, bool(mark & 1)
+        need(0 <= undefined < 8, "a status that says what cannot be")
+        peer, tag = Param(["x", ":", "peer", "(", "x", ")"]), Param(["x", ":", "tag"])
+        out = {"source": None, "tag": None, "bytes": None, "cancelled": None, "error": None}
+        if not undefined & 1:
+            out["source"], out["tag"] = self.number(peer, take(lane), base), self.number(tag, take(lane + 1), 0)
+        if not undefined & 2:
+            out["bytes"] = take(lane + 2)
+        if not undefined & 4:
+            out["cancelled"] = cancelled
+        if layout.outcome == 2:
+            out["error"] = take(lane + 4)
+        elif undefined == 7:
+            return None
+        return out
+
+    def object(self, handle, code):
+        if handle == "Request" and code < 0:
+            bits = -1 - code
+            return self.named(handle, made_by(bits & 0xFFFF, bits >> 16))
+        if code & 1:
+            name = self.table.constants[code >> 1]
+            return WORLDS.get(name, name) if handle == "Comm" else name
+        number = code >> 1
+        if handle == "Request":
+            number = made_by(self.thread, number)
+        if handle == "Comm" and number in self.comms:
+            return self.comms[number][0]
+        return self.named(handle, number)
+
+    def named(self, handle, number):
+        thread, number = number >> 20, number & 0xFFFFF
+        return f"{SHORT[handle]}#{thread}.{number}" if thread else f"{SHORT[handle]}#{number}"
+
+    def base(self, layout, j):
+        """The caller's rank in the communicator or window of parameter j."""
+        slot, p = layout.slots[j], layout.function.params[j]
+        if slot[0] != "object":
+            return 0
+        code = slot[1]
+        if code & 1:
+            return self.rank if self.table.constants[code >> 1] == "MPI_COMM_WORLD" else 0
+        if p.handle == "Win":
+            return self.wins.get(self.named("Win", code >> 1), 0)
+        return self.comms.get(code >> 1, (None, 0))[1]
+
+    def new_comm(self, layout, p, slot, facts, take):
+        f = layout.function
+        code, order = take(slot["code"]), take(slot["order"])
+        rank = take(slot["rank"]) if slot["rank"] is not None else None
+        parent, parent_rank = "?", 0
+        if p.scope[0] in ("parent", "later"):
+            j = f.index[p.scope[1][0]]
+            if layout.slots[j][0] == "object":
+                shown = self.object("Comm", layout.slots[j][1])
+                if "#" not in shown and shown != "MPI_COMM_NULL":
+                    parent = shown
+            parent_rank = self.base(layout, j)
+        lists = [[take(lane + 1) for _ in range(take(lane))] for lane in slot["lists"]]
+        if slot["group"] == 1:
+            facts["group"] = ["as " + parent]
+            rank = parent_rank
+        for name, members in zip(("group", "remote_group"), lists):
+            facts[name] = [members]
+        if rank is None:
+            rank = lists[0].index(self.rank) if lists and self.rank in lists[0] else 0
+        if code & 1:
+            return self.table.constants[code >> 1]
+        name = {
+            "members": lambda: "group-%016x.%d" % (group_name(lists[0], []), order),
+            "inter": lambda: "inter-%016x.%d" % (group_name(lists[0], lists[1] if len(lists) > 1 else []), order),
+            "process": lambda: "process.%d" % order,
+        }.get(p.scope[0], lambda: "%s.%d" % (parent, order))()
+        self.comms[code >> 1] = name, rank
+        return name
+
+
+def made_by(thread, number):
+    return min(thread, 4095) << 20 | number
+
+
+def comm_param(f):
+    for i, p in enumerate(f.params):
+        if p.handle == "Comm" and p.dir == "in" and not p.len:
+            return i
+    return None
+
+
+# --- commands ----------------------------------------------------------------------------------------------------------
+
+
+def dump(file, table):
+    """Every call of every rank and thread, and (rank, thread, digest) behind each thread's."""
+    for rank in range(file.meta["ranks"]):
+        for thread in file.threads(rank):
+            for number, call in enumerate(file.calls(table, rank, thread)):
+                if isinstance(call, int):
+                    yield rank, thread, call
+                else:
+                    yield {"rank": rank, "thread": thread, "number": number, **call}
+
+
+def check(file, table, lines):
+    sums = {}
+    count = 0
+    for one in dump(file, table):
+        if isinstance(one, tuple):
+            rank, thread, digest = one
+            member = thread * file.meta["ranks"] + rank
+            at = file.members[member][0]
+            sums[at] = (sums.get(at, 0) + blend(member, digest)) & M64
+            continue
+        other = next(lines, None)
+        need(other is not None, f"call {count} is not in the other list")
+        if one != json.loads(other):
+            raise Bad(f"call {count} differs:\n  {json.dumps(one)}\n  {other.strip()}")
+        count += 1
+    need(next(lines, None) is None, "the other list is longer")
+    for at, cohort in enumerate(file.cohorts):
+        if sums.get(at, 0) != cohort["digest"]:
+            raise Bad(f"the digest of cohort {at} differs")
+    return count
+
+
+def same(one, other):
+    for name in "flags meta symbols structures cohorts members streams sites tallies".split():
+        need(getattr(one, name) == getattr(other, name), f"{name} differ")
+
+
+def vectors(text):
+    """Each line is a name, its arguments, `=` and the result in hexadecimal."""
+    made = {
+        "xxh64": lambda data, seed: xxh64(bytes.fromhex(data), int(seed)),
+        "mix": lambda state, value: mix(int(state, 16), int(value)),
+        "digest": lambda *events: digest_of(events),
+        "blend": lambda member, digest: blend(int(member), int(digest, 16)),
+        "module": lambda path, build: module_key(path, bytes.fromhex("" if build == "-" else build)),
+        "site": lambda outer, module, offset: stack_site(int(outer, 16), int(module, 16), int(offset, 16)),
+        "group": lambda *lists: group_name(*[[int(n) for n in one.split(",") if n != "-"] for one in lists]),
+        "pair": lambda a, b: pair(int(a), int(b)),
+        "hash": lambda a, b: hash2(int(a, 16), int(b, 16)),
+        }
+    done = 0
+    for line in text.split("### Test vectors", 1)[1].splitlines():
+        words = line.split()
+        if line.startswith("    ") and "=" in words and words[0] in made:
+            at = words.index("=")
+            args = ["" if word == '""' else word for word in words[1:at]]
+            result = made[words[0]](*args)
+            need(result == int(words[at + 1], 16), f"{line.strip()}: it is {result:x}")
+            done += 1
+    return done
+
+
+def digest_of(events):
+    digest = DIGEST
+    for event in events:
+        kind, value = event.split(":")
+        digest = digest_symbol(digest, int(value, 16)) if kind == "s" else digest_value(digest, int(value))
+    return digest
+
+
+@functools.lru_cache(maxsize=2)
+def trace_of(path):
+    with open(path, "rb") as file:
+        return File(file.read())
+
+
+def main(words):
+    try:
+        if words[:1] == ["vectors"]:
+            with open(words[1]) as file:
+                done = vectors(file.read())
+            need(done > 10, "the document has no vectors")
+            print(f"{done} vectors hold")
+            return 0
+        table = Table()
+        if words[0] == "dump":
+            for one in dump(trace_of(words[1]), table):
+                if isinstance(one, dict):
+                    print(json.dumps(one, separators=(",", ":"), ensure_ascii=False))
+            return 0
+        for path, other in zip(words[1::2], words[2::2]):
+            words = [path]  # for a complaint
+            trace = trace_of(path)
+            if other.endswith(".rfn"):
+                same(trace, trace_of(other))
+                print(f"{path}: the same sections")
+                continue
+            with open(other) as lines:
+                print(f"{path}: {check(trace, table, lines)} calls and {len(trace.cohorts)} digests agree")
+        print("forms: " + ", ".join(sorted(FORMS)))
+    except Bad as bad:
+        print(f"{words[-1]}: {bad}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

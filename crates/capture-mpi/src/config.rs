@@ -314,7 +314,7 @@ mod tests {
         check("OUT=a LOSSY=sites=x", "REFRAIN_LOSSY: 'sites=x' needs a number from 2 on");
         check(
             "OUT=a LOSSY=sites=2",
-            "REFRAIN_LOSSY: 'sites' needs call stacks (stacks site, stacks full or fold loops)",
+            "REFRAIN_LOSSY: 'sites' needs whole call stacks (stacks full or fold loops)",
         );
         check(
             "OUT=a LOSSY=sites=2 FOLD=loops",

@@ -139,15 +139,13 @@ fn what_is_said_of_calls() {
 #[test]
 fn what_is_said_of_programs_and_addresses() {
     let place = Place::new("schemas-addresses");
-    for program in ["/bin/true", "/bin/no-such-program"] {
-        fits("doctor", &place.refrain(&["doctor", "--json", program]).out, program);
-    }
+    fits("doctor", &place.refrain(&["doctor", "--json", "/bin/true"]).out, "doctor");
     let lines: String = (0..500).map(|n| format!("{} {:x}\n", n % 3, 0x1000 + 64 * (n % 97))).collect();
     place.file("a.din", lines);
     let said =
         |words: &[&str]| place.refrain(&[words, &["a.din", "--json"]].concat()).check(0, "").out.clone();
     fits("addresses", &said(&["stats"]), "stats");
-    fits("caches", &said(&["simulate"]), "simulate");
+    fits("caches", &said(&["simulate", "--l1", "1K,2,64"]), "simulate");
     fits("curve", &said(&["simulate", "--curve=unified"]), "curve");
 }
 

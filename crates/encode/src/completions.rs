@@ -10,7 +10,6 @@ use crate::encoder::Before;
 use crate::facts::Facts;
 use crate::host::Memory;
 use crate::layout::Outcome;
-use crate::params::is_wide;
 use crate::shape::{Form, Length, Shape};
 use crate::tables::Tables;
 
@@ -82,7 +81,7 @@ impl Completion {
                 ([_], Some(Cond::Flag(j))) => Some(j),
                 _ => return None,
             };
-            let narrow = !is_wide(p.ctype);
+            let narrow = !p.ctype.is_wide();
             let lanes = step.lanes(next, Outcome::Success)?;
             all = lanes.end;
             let last = i + 1 == f.params.len();

@@ -16,7 +16,6 @@ use crate::encoder::{Before, Encoder};
 use crate::facts::Facts;
 use crate::hash::{FastMap, mix};
 use crate::host::{Host, Memory};
-use crate::params::is_wide;
 use crate::record::{Record, Values};
 use crate::shape::{Form, Shape};
 use crate::tables::Tables;
@@ -76,7 +75,7 @@ impl Plan {
                     }
                 }
                 (Dir::In, Form::Plain | Form::Numbers { .. }) => {
-                    if !is_wide(p.ctype) {
+                    if !p.ctype.is_wide() {
                         plan.masks[i] = u64::from(u32::MAX);
                     }
                 }
@@ -89,7 +88,7 @@ impl Plan {
                 {
                     plan.request = Some(at);
                 }
-                (Dir::Out, Form::Numbers { .. }) => plan.outputs.push((at, is_wide(p.ctype))),
+                (Dir::Out, Form::Numbers { .. }) => plan.outputs.push((at, p.ctype.is_wide())),
                 _ => return None,
             }
         }

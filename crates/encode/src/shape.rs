@@ -10,7 +10,6 @@ use refrain_model::{Area, Class, Cond, Dir, Effect, Function, Kind, Len, Param, 
 use crate::defined::Statuses;
 use crate::facts::STATUS_LANES;
 use crate::layout::{NewComm, NewGroup, Outcome};
-use crate::params::is_number;
 use crate::wire;
 
 /// A function's calls.
@@ -224,7 +223,7 @@ impl Form {
                 Form::Plain
             }
             kind => {
-                debug_assert!(is_number(kind), "{} {}", f.name, p.name);
+                debug_assert!(kind.is_number(), "{} {}", f.name, p.name);
                 Form::Numbers { changed: p.dir == Dir::InOut && kind != Kind::ArgCount }
             }
         }

@@ -46,7 +46,7 @@ impl Seen<'_> {
 
     /// A number of parameter `i`, of its array element `k` if it has some.
     fn at(&self, i: usize, k: usize, pointer: usize) -> i64 {
-        let wide = is_wide(self.f.params[i].ctype);
+        let wide = self.f.params[i].ctype.is_wide();
         if wide { self.host.wide_at(pointer, k) } else { self.host.int_at(pointer, k) }
     }
 
@@ -57,7 +57,7 @@ impl Seen<'_> {
     fn scalar(&self, j: u8) -> i64 {
         let (j, p) = (usize::from(j), &self.f.params[usize::from(j)]);
         match self.args[j] {
-            word if p.dir == Dir::In && is_wide(p.ctype) => word as i64,
+            word if p.dir == Dir::In && p.ctype.is_wide() => word as i64,
             word if p.dir == Dir::In => i64::from(word as u32 as i32),
             0 => 0,
             pointer => self.at(j, 0, pointer),
@@ -376,7 +376,7 @@ struct Known(HashMap<(Class, u64), Value>);
 
 impl Known {
     fn constant(class: Class, handle: u64) -> Option<Value> {
-        let constant = constants_of(set_of(class)).find(|c| constant_value(c.name) as u64 == handle)?;
+        let constant = constants_of(class.set()).find(|c| constant_value(c.name) as u64 == handle)?;
         Some(match constant.name {
             "MPI_COMM_WORLD" => Value::Comm("world".into()),
             "MPI_COMM_SELF" => Value::Comm("self".into()),

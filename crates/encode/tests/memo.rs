@@ -317,7 +317,7 @@ fn every_function_is_recalled_as_it_is_encoded() {
             for (word, p) in args.iter_mut().zip(f.params) {
                 let half = match p.kind {
                     Kind::Handle(class) => narrow || class == Class::Keyval,
-                    kind => is_number(kind) && !is_wide(p.ctype),
+                    kind => kind.is_number() && !p.ctype.is_wide(),
                 };
                 if half && p.dir == Dir::In && p.len.is_empty() {
                     *word = *word & 0xffff_ffff | random.below(3) << 32 | random.below(2) << 63;

@@ -276,6 +276,32 @@ pub fn families() -> Vec<&'static str> {
     all
 }
 
+impl CType {
+    /// Eight bytes, not four.
+    pub fn is_wide(self) -> bool {
+        matches!(self, CType::Aint | CType::Count | CType::Offset)
+    }
+}
+
+impl Kind {
+    /// What is kept as a number, or several of them.
+    pub fn is_number(self) -> bool {
+        matches!(
+            self,
+            Kind::Int
+                | Kind::Undefinable
+                | Kind::Logical
+                | Kind::Tag
+                | Kind::Peer(_)
+                | Kind::Root(_)
+                | Kind::Rank
+                | Kind::Enum(_)
+                | Kind::Mask(_)
+                | Kind::ArgCount
+        )
+    }
+}
+
 impl Function {
     /// Where that parameter stands.
     pub fn index_of(&self, param: &str) -> Option<usize> {

@@ -204,7 +204,9 @@ fn effects_fit_directions() {
             let makes = matches!(p.effect, Effect::Create | Effect::CreateComm(_) | Effect::Alias);
             assert_eq!(makes, p.dir == Dir::Out, "{}", say());
             assert_eq!(matches!(p.effect, Effect::CreateComm(_)), makes && class == Class::Comm, "{}", say());
-            let stays = ["MPI_Type_commit", "MPI_Start", "MPI_Startall", "MPI_Cancel"].contains(&f.name);
+            let starts = ["MPI_Start", "MPI_Startall"].contains(&f.name);
+            assert_eq!(p.effect == Effect::Start, starts, "{}", say());
+            let stays = ["MPI_Type_commit", "MPI_Cancel"].contains(&f.name);
             assert_eq!(p.dir == Dir::InOut && p.effect == Effect::None, stays, "{}", say());
         }
     }
@@ -254,7 +256,7 @@ fn completion() {
     check("MPI_Test", "status", "Out Status Flag(1)");
     check("MPI_Request_get_status", "request", "In Handle(Request)");
     check("MPI_Request_free", "request", "InOut Handle(Request) Free");
-    check("MPI_Start", "request", "InOut Handle(Request)");
+    check("MPI_Start", "request", "InOut Handle(Request) Start");
     check("MPI_Cancel", "request", "InOut Handle(Request)");
 }
 

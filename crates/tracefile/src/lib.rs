@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use refrain_tracefile::{Meta, Trace, read, write};
-//! let trace = Trace { meta: Meta { ranks: 4, ..Meta::default() }, bundle: Default::default() };
+//! let trace = Trace { meta: Meta { complete: true, ..Meta::default() }, bundle: Default::default() };
 //! assert_eq!(read(&write(&trace)).unwrap(), trace);
 //! ```
 

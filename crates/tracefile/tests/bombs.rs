@@ -13,6 +13,7 @@ fn one_call(ranks: u32, lanes: Vec<Lane>) -> Trace {
     let start = vec![Item { symbol: Symbol::Terminal(0), count: 1 }];
     let cohort = Cohort { ranks: all(ranks), structure: 0, lanes, sides: Vec::new(), digest: 0 };
     let bundle = Bundle {
+        world: ranks,
         symbols,
         structures: vec![Grammar { rules: vec![start] }.into()],
         streams: vec![Stream::constant(0)],

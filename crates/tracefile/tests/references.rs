@@ -45,21 +45,6 @@ fn triangle(n: i64) -> Vec<Reference> {
     all
 }
 
-/// Elimination: the rows below each row, from its own column on.
-fn eliminate(n: i64) -> Vec<Reference> {
-    let mut all = Vec::new();
-    for k in 0..n {
-        for i in k + 1..n {
-            all.push((0, A + 8 * (i * n + k)));
-            for j in k + 1..n {
-                all.push((1, A + 8 * (k * n + j)));
-                all.push((2, A + 8 * (i * n + j)));
-            }
-        }
-    }
-    all
-}
-
 /// Where the memory of a thread begins: a function of both.
 fn base(rank: u32, thread: u32) -> i64 {
     0x7f00_0000_0000 + (i64::from(rank) << 32) + (i64::from(thread) << 26)
@@ -164,10 +149,4 @@ fn a_blocked_matrix_multiply() {
 #[test]
 fn a_triangular_loop() {
     check("triangle", Order::Loops, 150, &[16, 40, 100, 300].map(triangle), &MANY);
-}
-
-/// Two loops whose bounds move; from some size on it is the same.
-#[test]
-fn an_elimination() {
-    check("eliminate", Order::Loops, 150, &[48, 64].map(eliminate), &[]);
 }

@@ -114,10 +114,9 @@ fn yes_but_not_everything() {
         assert!(screen.contains("\nlost ") && screen.contains(lost), "{screen}");
     }
     assert!(screen.contains("all arguments and results but those below\n"), "{screen}");
-    // Where calls were made is not what a dump shows.
     let (answer, screen) = said("sites=2");
-    assert!(answer.contains("is what was recorded"), "{answer}");
-    assert!(!screen.contains("\nlost "), "{screen}");
+    assert!(answer.contains("what was kept of what happened with --lossy sites=2"), "{answer}");
+    assert!(screen.contains("differ in fewer than 2 frames"), "{screen}");
 }
 
 #[test]
@@ -170,14 +169,12 @@ fn no_if_a_value_or_a_symbol_changed() {
 }
 
 #[test]
-fn no_if_a_rank_is_missing_or_too_much() {
+fn no_if_a_rank_is_missing() {
     let mut trace = alike(3, &[send(1, "MPI_INT")]);
     trace.meta.ranks = 6;
     assert_eq!(problems(&trace), ["nothing is recorded of rank 3-5"]);
     trace.meta.complete = false;
     assert!(problems(&trace).is_empty());
-    trace.meta.ranks = 2;
-    assert_eq!(problems(&trace), ["rank 2 is recorded, but was not in the run"]);
 }
 
 #[test]

@@ -18,7 +18,6 @@ use crate::host::{Host, Memory, Topology};
 use crate::layout::Outcome;
 use crate::memo::Plans;
 use crate::objects::{Code, Objects};
-use crate::params::{is_number, is_wide};
 use crate::record::Record;
 use crate::shape::{Form, Shape};
 use crate::tables::Tables;
@@ -137,7 +136,7 @@ impl<'a, H: Host> Call<'a, H> {
     fn number(&self, i: usize) -> i64 {
         let p = &self.f.params[i];
         let arg = self.args[i];
-        match (p.dir, is_wide(p.ctype)) {
+        match (p.dir, p.ctype.is_wide()) {
             (Dir::In, true) => arg as i64,
             (Dir::In, false) => i64::from(arg as u32 as i32),
             _ if arg == 0 => 0,
@@ -152,14 +151,14 @@ impl<'a, H: Host> Call<'a, H> {
             return now;
         }
         let earlier = self.f.params[..i].iter().zip(self.args);
-        let at = earlier.filter(|(p, arg)| p.dir == Dir::InOut && **arg != 0 && is_number(p.kind)).count();
+        let at = earlier.filter(|(p, arg)| p.dir == Dir::InOut && **arg != 0 && p.kind.is_number()).count();
         self.before.numbers.get(at).map_or(now, |&before| now.min(before))
     }
 
     /// Element `k` of an array or output parameter, which is not null.
     fn element(&self, i: usize, k: usize) -> i64 {
         let p = &self.f.params[i];
-        if is_wide(p.ctype) { self.host.wide_at(self.args[i], k) } else { self.host.int_at(self.args[i], k) }
+        if p.ctype.is_wide() { self.host.wide_at(self.args[i], k) } else { self.host.int_at(self.args[i], k) }
     }
 }
 
@@ -322,7 +321,7 @@ impl Encoder {
                         }
                     }
                 }
-                kind if is_number(kind) => {
+                kind if kind.is_number() => {
                     for k in 0..self.count(&mut call, i) {
                         before.numbers.push(call.element(i, k));
                     }
@@ -447,7 +446,7 @@ impl Encoder {
         }
         let width = match p.kind {
             Kind::Handle(class) => call.host.handle_size(class),
-            kind if is_number(kind) && !is_wide(p.ctype) => 4,
+            kind if kind.is_number() && !p.ctype.is_wide() => 4,
             _ => 8,
         };
         let bytes = self.count(call, i).checked_mul(width);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use refrain_model::{CType, Class, Dir, Function, Kind, Param, constants};
+use refrain_model::{Class, Dir, Function, Kind, Param, constants};
 
 use super::{
     ANY_SOURCE, ANY_TAG, FakeStatus, IN_PLACE, PROC_NULL, ROOT, STATUS_IGNORE, UNDEFINED, constant_value,
@@ -38,33 +38,6 @@ pub struct Arguments {
     lists: Vec<usize>,
 }
 
-pub fn is_wide(ctype: CType) -> bool {
-    matches!(ctype, CType::Aint | CType::Count | CType::Offset)
-}
-
-/// The set of constants that handles of a class may be.
-pub fn set_of(class: Class) -> &'static str {
-    match class {
-        Class::Comm => "comm",
-        Class::Group => "group",
-        Class::Datatype => "datatype",
-        Class::Op => "op",
-        Class::Request => "request",
-        Class::Win => "win",
-        Class::File => "file",
-        Class::Info => "info",
-        Class::Errhandler => "errhandler",
-        Class::Keyval => "keyval",
-        Class::Message => "message",
-        Class::Session => "session",
-        Class::ToolEnum => "tool_enum",
-        Class::ToolCvar => "tool_cvar",
-        Class::ToolPvar => "tool_pvar",
-        Class::ToolPvarSession => "tool_pvar_session",
-        Class::ToolEventRegistration | Class::ToolEventInstance => "no such set",
-    }
-}
-
 /// What the constants of a set are.
 fn values_of(set: &str) -> &'static [i64] {
     static VALUES: LazyLock<HashMap<&'static str, Vec<i64>>> = LazyLock::new(|| {
@@ -84,7 +57,7 @@ fn object(random: &mut Random, class: Class) -> u64 {
     if class == Class::Comm {
         return handle(random.one(&["MPI_COMM_WORLD", "MPI_COMM_WORLD", "MPI_COMM_SELF"])) as u64;
     }
-    match values_of(set_of(class)) {
+    match values_of(class.set()) {
         values @ [_, ..] if random.below(2) == 0 => random.one(values) as u64,
         _ => 0x700 + random.below(4) as u64,
     }
@@ -128,7 +101,7 @@ impl Arguments {
                 Kind::Value => random.one(&[0, block]),
                 Kind::Function => random.one(&[0, 0x4000]),
                 Kind::String if p.dir == Dir::In => block,
-                _ if p.len.is_empty() && p.dir == Dir::In && is_number(p.kind) => {
+                _ if p.len.is_empty() && p.dir == Dir::In && p.kind.is_number() => {
                     number(random, p.kind) as usize
                 }
                 // Names that stand for arrays.
@@ -185,27 +158,11 @@ impl Arguments {
             }
             Kind::ArgVector => put(0, 8, random.one(&[0, self.lists.as_ptr() as u64])),
             Kind::OutPointer | Kind::OutAttribute => put(0, 8, random.one(&[0, 1, 0x5000])),
-            kind if is_number(kind) => {
-                let width = if is_wide(p.ctype) { 8 } else { 4 };
+            kind if kind.is_number() => {
+                let width = if p.ctype.is_wide() { 8 } else { 4 };
                 (0..ELEMENTS).for_each(|k| put(k, width, number(random, kind) as u64));
             }
             _ => {}
         }
     }
-}
-
-pub fn is_number(kind: Kind) -> bool {
-    matches!(
-        kind,
-        Kind::Int
-            | Kind::Undefinable
-            | Kind::Logical
-            | Kind::Tag
-            | Kind::Peer(_)
-            | Kind::Root(_)
-            | Kind::Rank
-            | Kind::Enum(_)
-            | Kind::Mask(_)
-            | Kind::ArgCount
-    )
 }

@@ -8,6 +8,8 @@ use super::{Bundle, Error, Lane, SideKind, Structure, get};
 use crate::loops;
 
 type Numbers<'a> = Box<dyn Iterator<Item = i64> + 'a>;
+/// Of one kind, by symbol.
+type OfKind<'a> = (SideKind, HashMap<u32, Numbers<'a>>);
 
 /// The calls of one thread of one rank: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.
 pub struct Walk<'a> {
@@ -17,7 +19,7 @@ pub struct Walk<'a> {
     values: Vec<Numbers<'a>>,
     current: Option<(usize, u16)>,
     /// Side lanes: their kind and, by symbol, their numbers.
-    sides: Vec<(SideKind, HashMap<u32, Numbers<'a>>)>,
+    sides: Vec<OfKind<'a>>,
     symbol: u32,
 }
 
@@ -208,10 +210,7 @@ impl<'a> Source<'a> {
     }
 
     /// Side lanes by kind and symbol, without the first numbers of each that `passed` says; `None` leaves one out.
-    fn sides(
-        &self,
-        passed: impl Fn(u32) -> Option<u64>,
-    ) -> Result<Vec<(SideKind, HashMap<u32, Numbers<'a>>)>, Error> {
+    fn sides(&self, passed: impl Fn(u32) -> Option<u64>) -> Result<Vec<OfKind<'a>>, Error> {
         let cohort = &self.bundle.cohorts[self.cohort];
         let mut sides = Vec::with_capacity(cohort.sides.len());
         let symbols = if cohort.sides.is_empty() { Vec::new() } else { self.structure.symbols() };

@@ -10,7 +10,7 @@
 //! let (mut bytes, mut again) = (encode(&numbers), Vec::new());
 //! decode(&bytes, numbers.len(), &mut again).unwrap();
 //! assert_eq!(again, numbers);
-//! bytes.push(1);
+//! bytes.extend([1; 16]);
 //! assert!(decode(&bytes, numbers.len(), &mut again).is_err());
 //! ```
 

@@ -287,3 +287,24 @@ impl<'a> Walk<'a> {
         Some(value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Step by step or passed over, rows wrap at 64 bits.
+    #[test]
+    fn rows_wrap_whichever_way_they_are_read() {
+        let (starts, counts) = (Stream::constant(i64::MAX - 20), Stream::constant(5));
+        let block = Block::Rows { count: 0, rows: Box::new(Rows { step: 9, starts, counts }) };
+        let stream = Stream::of_block(block);
+        let all: Vec<i64> = stream.iter().take(12).collect();
+        assert_eq!(all[..4], [i64::MAX - 20, i64::MAX - 11, i64::MAX - 2, i64::MIN + 6]);
+        for n in 0..12 {
+            assert!(
+                stream.iter_from(n).take(12 - n as usize).eq(all[n as usize..].iter().copied()),
+                "from {n}"
+            );
+        }
+    }
+}

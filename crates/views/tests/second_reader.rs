@@ -131,10 +131,11 @@ fn numbers() -> Trace {
         (state >> 20) as i64 % 1000
     };
     let song: Vec<i64> = (0..150).map(|_| noise()).collect();
-    let often: Vec<i64> = (0..45).map(|_| noise() * noise() - 100_000).collect();
+    let often: Vec<(i64, i64)> = (0..900).map(|_| (noise() % 8, noise() % 40)).collect();
     let mut calls = Vec::new();
     for i in 0..900 {
-        calls.push(send(often[i as usize / 20], "MPI_LONG"));
+        let (value, times) = often[i as usize];
+        calls.extend((0..times).map(|_| send(value, "MPI_LONG")));
         calls.push(send(noise(), "MPI_INT"));
         let heard = if i % 37 == 0 { noise() } else { song[i as usize % 150] };
         calls.push(send(heard, "MPI_SHORT"));

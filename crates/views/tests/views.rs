@@ -115,7 +115,7 @@ fn yes_but_not_everything() {
     }
     assert!(screen.contains("all arguments and results but those below\n"), "{screen}");
     let (answer, screen) = said("sites=2");
-    assert!(answer.contains("what was kept of what happened with --lossy sites=2"), "{answer}");
+    assert!(answer.contains("what was kept of what was recorded with --lossy sites=2"), "{answer}");
     assert!(screen.contains("differ in fewer than 2 frames"), "{screen}");
 }
 

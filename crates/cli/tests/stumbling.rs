@@ -39,7 +39,7 @@ stream 1 terms 0 shape t0
 stream 2 terms -1 shape t0
 stream 3 terms 7 shape t0
 structure 0 rules e0 e1 e2x3 e3
-cohort members 1 structure 0 digest 31866dd041b78351
+cohort members 1 structure 0 digest c6580383c3aa0303
   lane 0
   lane 1
   lane 0

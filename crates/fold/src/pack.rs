@@ -58,6 +58,8 @@ pub mod number {
     pub const BLOCKS: u8 = 3;
     /// Guessed by what came before, as address traces are.
     pub const GUESSED: u8 = 4;
+    /// The starts and ends of calls, packed beside the calls: crate `times`.
+    pub const SPANS: u8 = 5;
 }
 
 /// One way to write numbers down.

@@ -18,6 +18,7 @@ mod constants;
 mod lossy;
 mod numbers;
 mod table;
+pub mod time;
 mod variables;
 
 pub use call::{Address, Area, Call, NUMBER_BITS, Status, Value, maker_of};

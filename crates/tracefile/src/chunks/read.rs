@@ -38,6 +38,16 @@ pub struct StreamInfo {
     pub bytes: u64,
 }
 
+/// A chunk as it is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Packed<'a> {
+    /// Of its first number, its number in the stream.
+    pub first: u64,
+    pub count: u32,
+    pub method: u8,
+    pub bytes: &'a [u8],
+}
+
 /// What [`Section::check`] went through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Check {
@@ -122,6 +132,22 @@ impl<R: Read + Seek> Section<R> {
         }
     }
 
+    /// The chunk that has this number of a stream, as it is packed. None at the end of the stream.
+    pub fn packed(&mut self, key: Key, at: u64) -> Result<Option<Packed<'_>>, Error> {
+        let next = self.index.partition_point(|entry| (entry.key, entry.first) <= (key, at));
+        let before = next.checked_sub(1).map(|before| self.index[before]).filter(|entry| entry.key == key);
+        match before.filter(|entry| at - entry.first < entry.count.into()) {
+            Some(entry) => {
+                let method = self.body(&entry)?.method;
+                Ok(Some(Packed { first: entry.first, count: entry.count, method, bytes: &self.bytes }))
+            }
+            None => match self.index.get(next).filter(|entry| entry.key == key) {
+                Some(entry) => Err(Error::Lost { key, from: at, to: entry.first }),
+                None => Ok(None),
+            },
+        }
+    }
+
     /// These numbers of a stream, behind what is there. All must be there.
     pub fn read(&mut self, key: Key, range: Range<u64>, into: &mut Vec<i64>) -> Result<(), Error> {
         let begin = into.len() as u64;
@@ -193,7 +219,8 @@ impl<R: Read + Seek> Section<R> {
         Head::parse(&bytes[..have]).filter(expected).ok_or(damaged)
     }
 
-    fn unpack(&mut self, entry: &Entry, into: &mut Vec<i64>) -> Result<(), Error> {
+    /// Fetches what is in a chunk.
+    fn body(&mut self, entry: &Entry) -> Result<Head, Error> {
         let (start, end) = (self.start + entry.offset, self.start + entry.offset + u64::from(entry.length));
         let (head, skip) = self.head(entry)?;
         self.bytes.resize(head.length as usize, 0);
@@ -201,6 +228,12 @@ impl<R: Read + Seek> Section<R> {
         if have < self.bytes.len() || crc32(&self.bytes) != head.crc {
             return Err(Error::Damaged { start, end });
         }
+        Ok(head)
+    }
+
+    fn unpack(&mut self, entry: &Entry, into: &mut Vec<i64>) -> Result<(), Error> {
+        let (start, end) = (self.start + entry.offset, self.start + entry.offset + u64::from(entry.length));
+        let head = self.body(entry)?;
         if !self.methods.know(head.method) {
             return Err(Error::Method { method: head.method, start });
         }

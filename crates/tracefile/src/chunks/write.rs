@@ -112,6 +112,22 @@ impl<W: Write> Writer<W> {
         Ok(())
     }
 
+    /// A chunk that was packed elsewhere, by a method that [`Methods`] need not know, at the end of a stream that has no
+    /// others: `count` numbers, of which the first is the stream's number `first`. At most eight bytes for each.
+    pub fn put_packed(
+        &mut self,
+        (key, kind): (Key, Kind),
+        method: u8,
+        (first, count): (u64, u32),
+        bytes: &[u8],
+    ) -> io::Result<()> {
+        if !(1..=MOST_NUMBERS).contains(&count) || bytes.len() > 8 * count as usize {
+            return Err(io::Error::other("a chunk of too many numbers or bytes"));
+        }
+        let head = Head { tag: TAG_NUMBERS, kind, method, key, first, count, length: 0, crc: 0 };
+        self.pieces.put(head, bytes)
+    }
+
     /// Makes chunks of everything that waits, and brings them to the sink's end: they survive this process.
     pub fn seal(&mut self) -> io::Result<()> {
         (0..self.streams.len()).try_for_each(|at| self.seal_one(at))?;

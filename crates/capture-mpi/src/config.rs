@@ -71,6 +71,8 @@ pub struct Config {
     pub test_stacks: bool,
     /// `REFRAIN_TEST_TAIL=bytes`: snapshots come so often, for tests.
     pub test_tail: Option<usize>,
+    /// `REFRAIN_TEST_SPANS=prefix`: what the clock said around each call also goes to `prefix.RANK.THREAD`, for tests.
+    pub test_spans: Option<String>,
 }
 
 /// How much of a call's stack is kept.
@@ -187,6 +189,7 @@ impl Config {
             held: look_up("REFRAIN_RUN").is_some(),
             test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
             test_stacks: switch("REFRAIN_TEST_STACKS", false)?,
+            test_spans: text("REFRAIN_TEST_SPANS"),
             test_tail: text("REFRAIN_TEST_TAIL").and_then(|bytes| bytes.parse().ok()),
             test_panic: match text("REFRAIN_TEST_PANIC") {
                 None => 0,

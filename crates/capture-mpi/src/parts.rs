@@ -177,6 +177,8 @@ struct Spans {
     offset: usize,
     used: usize,
     log: Log,
+    /// What it was given, for tests.
+    given: Option<Vec<Ticks>>,
 }
 
 impl Spans {
@@ -184,7 +186,8 @@ impl Spans {
         let name = log_name(part);
         remove(directory, &name);
         let window = directory.create(&name).and_then(|file| Tail::map(&file, 0, WINDOW))?;
-        Ok(Spans { name, window, offset: 0, used: 0, log: Log::default() })
+        let given = config::asked().and_then(|config| config.test_spans.as_ref()).map(|_| Vec::new());
+        Ok(Spans { name, window, offset: 0, used: 0, log: Log::default(), given })
     }
 
     /// The next window begins with the page that this one was written up to.
@@ -330,6 +333,9 @@ impl Safe {
             self.end_spans(&error);
             return;
         }
+        if let Some(given) = &mut spans.given {
+            given.push(Ticks { start, end });
+        }
         let used = spans.used;
         spans.used += spans.log.write(&mut spans.window.bytes()[used..], symbol, start, end);
         let written = (spans.offset + spans.used) as u64;
@@ -347,6 +353,11 @@ impl Safe {
                 path.display()
             ));
         }
+    }
+
+    /// What the log of times was given, where a test asked for it.
+    pub fn given(&self) -> Option<&[Ticks]> {
+        self.spans.as_ref()?.given.as_deref()
     }
 
     /// The log of times as far as it was written.

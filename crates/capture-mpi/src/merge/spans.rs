@@ -61,9 +61,14 @@ pub fn packed(
         let Some(mut packer) = Packer::new(&config.time) else { continue };
         let about: Vec<_> = (0..own.tape.symbols()).map(|symbol| own.tape.about(symbol)).collect();
         let key = Key { member: member.into(), lane: 0 };
+        let nanoseconds = |ticks| start.nanoseconds_of(ticks, rate);
+        if let (Some(prefix), Some(given)) = (&config.test_spans, safe.given()) {
+            let lines = given.iter().map(|t| format!("{} {}\n", nanoseconds(t.start), nanoseconds(t.end)));
+            apart(|| std::fs::write(format!("{prefix}.{rank}.{thread}"), lines.collect::<String>()))?;
+        }
         let entries = apart(|| safe.spans())?;
         let about = |symbol: u32| about.get(symbol as usize).copied().flatten();
-        pack(&mut writer, key, &mut packer, entries, about, |ticks| start.nanoseconds_of(ticks, rate))?;
+        pack(&mut writer, key, &mut packer, entries, about, nanoseconds)?;
     }
     writer.finish()?.flush()?;
     Ok(scratch)

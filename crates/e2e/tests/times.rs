@@ -56,7 +56,8 @@ fn held(dump: &[Vec<Json>], log: &Path, what: &str) -> usize {
     let exact = calls.iter().all(|(call, _)| !call.has("start_error"));
     let offsets = calls.iter().map(|(call, (start, _))| start - number(call, "start"));
     let zero = if exact { offsets.min() } else { calls.iter().map(|(_, (start, _))| *start).min() }.unwrap();
-    let slack = if exact { 0 } else { calls.iter().map(|(call, _)| error(call, "start_error")).min().unwrap() };
+    let slack =
+        if exact { 0 } else { calls.iter().map(|(call, _)| error(call, "start_error")).min().unwrap() };
     for (call, (start, end)) in &calls {
         let off = |told: i64, real: i64| (told + zero - real).abs();
         let (start, end) = (off(number(call, "start"), *start), off(number(call, "end"), *end));

@@ -136,7 +136,7 @@ const FOLDERS: [(&str, Run); 4] = [
         let folded = folder.finish();
         let done = processor_time();
         assert!(folded.iter().eq(symbols.iter().copied()));
-        (pushed - begin, done - pushed, 0)
+        (pushed - begin, done - pushed, folder.memory())
     }),
     ("loops", |symbols| into_loops(symbols, Matching::Elastic)),
     ("loops,exact", |symbols| into_loops(symbols, Matching::Exact { window: loops::WINDOW })),

@@ -12,6 +12,7 @@ use refrain_fold::bundle::{Bundle, merge};
 use refrain_fold::ranks::RankList;
 use refrain_model::Lossy;
 use refrain_tracefile::claim::{Claim, Holder, host_name};
+use refrain_tracefile::clocks::Converter;
 use refrain_tracefile::part::{self, End, Lost, Part, Word};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::{Meta, RankTime, Replace, Trace};
@@ -306,11 +307,12 @@ impl Process {
     }
 
     /// Ticks as nanoseconds, as far as the two clocks were compared.
-    fn rate(&self) -> f64 {
+    fn clock(&self) -> Converter {
         let part = self.first();
-        let ticks = part.word(Word::LaterTicks).saturating_sub(part.word(Word::Ticks));
-        let nanoseconds = part.word(Word::LaterNanoseconds).saturating_sub(part.word(Word::Nanoseconds));
-        if ticks == 0 { 1.0 } else { nanoseconds as f64 / ticks as f64 }
+        let moment = |ticks, nanoseconds| (part.word(ticks), part.word(nanoseconds));
+        let (start, end) =
+            (moment(Word::Ticks, Word::Nanoseconds), moment(Word::LaterTicks, Word::LaterNanoseconds));
+        Converter::between(start, end)
     }
 
     fn wall_ns(&self) -> u64 {
@@ -334,8 +336,8 @@ impl Process {
             let thread = u32::try_from(part.word(Word::Thread)).map_err(|_| "it has no such thread")?;
             tapes.push((thread, tape));
         }
-        let rate = self.rate();
-        let nanoseconds = |ticks: u64| (ticks as f64 * rate).round() as u64;
+        let clock = self.clock();
+        let nanoseconds = |ticks: u64| clock.length(ticks);
         let time = nanoseconds(tapes.iter().fold(0, |sum: u64, (_, tape)| sum.saturating_add(tape.ticks())));
         let tapes = tapes.iter_mut().map(|(thread, tape)| (*thread, tape));
         let bundle =

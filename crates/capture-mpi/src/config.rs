@@ -9,7 +9,7 @@ use std::time::Duration;
 use refrain_encode::Folding;
 use refrain_model::Lossy;
 use refrain_model::choice::{BadChoice, Choice, Words};
-pub use refrain_model::time::Time;
+use refrain_model::time::Time;
 
 /// Written once, in the constructor.
 static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -76,6 +76,8 @@ pub struct Config {
     pub test_skew: Option<Skews>,
     /// `REFRAIN_TEST_TAIL=bytes`: snapshots come so often, for tests.
     pub test_tail: Option<usize>,
+    /// `REFRAIN_TEST_SPANS=prefix`: what the clock said around each call also goes to `prefix.RANK.THREAD`, for tests.
+    pub test_spans: Option<String>,
 }
 
 /// By how much clocks are wrong: rank, nanoseconds, millionths.
@@ -160,6 +162,11 @@ impl Config {
         let lossy = Lossy::read(text("REFRAIN_LOSSY").as_deref()).map_err(Unknown::Choice)?;
         let split = switch("REFRAIN_SPLIT", true)?;
         lossy.with_split(split).map_err(Unknown::Choice)?;
+        let time =
+            Time::read(text("REFRAIN_TIME").as_deref().unwrap_or_default()).map_err(Unknown::Choice)?;
+        lossy.with_time(&time).map_err(Unknown::Choice)?;
+        let safe = switch("REFRAIN_SAFE", true)?;
+        time.with_safe(safe).map_err(Unknown::Choice)?;
         let fold = match text("REFRAIN_FOLD").filter(|text| !text.is_empty()) {
             None => Folding::default(),
             Some(text) => text.parse().map_err(Unknown::Fold)?,
@@ -178,7 +185,7 @@ impl Config {
         Ok(Some(Config {
             out: PathBuf::from(out),
             pointers: switch("REFRAIN_POINTERS", true)?,
-            time: Time::read(&text("REFRAIN_TIME").unwrap_or_default()).map_err(Unknown::Choice)?,
+            time,
             split,
             fold,
             stacks,
@@ -193,7 +200,7 @@ impl Config {
             lossy,
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
-            safe: switch("REFRAIN_SAFE", true)?,
+            safe,
             patience: match text("REFRAIN_PATIENCE").filter(|text| !text.is_empty()) {
                 None => PATIENCE,
                 Some(value) => patience(&value).ok_or(Unknown::Value {
@@ -227,6 +234,7 @@ impl Config {
                     known: "rank:nanoseconds:millionths,...",
                 })?),
             },
+            test_spans: text("REFRAIN_TEST_SPANS"),
             test_tail: text("REFRAIN_TEST_TAIL").and_then(|bytes| bytes.parse().ok()),
             test_panic: match text("REFRAIN_TEST_PANIC") {
                 None => 0,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use refrain_views::select::{Numbers, positions};
+use refrain_views::select::{Between, Numbers, between, positions};
 
 use crate::addresses::{Convert, Simulate, StatsFlags, convert_help, simulate_help};
 use crate::run::Flags;
@@ -120,6 +120,7 @@ Examples:
   refrain dump app.rfn --only MPI_Send,coll           functions, families (see `refrain run --help`), MPI_Win_*
   refrain dump app.rfn --json | jq 'select(.args.dest==1)'
   refrain dump app.rfn --stacks                       where each call came from, of a run with --stacks full
+  refrain dump app.rfn --merged --between 1.5..1.6    who did what then, of a run with --time exact or binned
 
 A line is [rank] number call(argument=value, ...) = result; with several threads [rank.thread]. Numbers count a
 thread's calls from 0. `-` (null in JSON) is what the call did not write, or what does not count on that rank. A status
@@ -127,7 +128,10 @@ has the fields that MPI defines: {cancelled=false} is that of a send, which has 
 Buffers are heap#3+16: 16 bytes into heap segment 3; gpu1#3+16: into segment 3, on device 1. before->after is a number
 the call read and wrote.
 type#0, req#4 are the rank's own objects, numbers are used again after they are freed; world.0 is a communicator made
-from world. source and dest are ranks in the call's comm. {size=256, ...} is what a new object is; JSON calls it facts.")]
+from world. source and dest are ranks in the call's comm. {size=256, ...} is what a new object is; JSON calls it facts.
+Where the trace tells when calls began and ended, START..END stands before each, in seconds since the first call of the
+trace began, with +-SECONDS behind each where it may be so wrong (--time binned); - where a time is missing. JSON has
+start, end, start_error and end_error, in nanoseconds.")]
     Dump {
         /// The trace
         file: PathBuf,
@@ -155,6 +159,12 @@ from world. source and dest are ranks in the call's comm. {size=256, ...} is wha
         /// The same with all that it was called from
         #[arg(long)]
         stacks: bool,
+        /// All ranks and threads together, in the order in which calls began (of `run --time exact` or binned)
+        #[arg(long)]
+        merged: bool,
+        /// Only calls that overlap this time, in seconds since the first call began: T1..T2, T1.. or ..T2
+        #[arg(long, value_name = "T1..T2", value_parser = between, allow_hyphen_values = true)]
+        between: Option<Between>,
         #[command(flatten)]
         modules: Modules,
     },
@@ -415,6 +425,8 @@ mod tests {
             ("refrain dump a --rank x", "0,3-5"),
             ("refrain dump a --calls 5..2", "10..20"),
             ("refrain dump a --format xml", "text, json"),
+            ("refrain dump a --between 2..1", "1.5..2"),
+            ("refrain dump a --between 1", "1.5..2"),
             ("refrain stats a --per peer", "function, rank, site"),
             ("refrain run --ouut y.rfn -- ./app", "unexpected argument '--ouut'"),
             ("refrain run --ouut y.rfn ./app", "'--out'"),

@@ -20,6 +20,7 @@ use clap::Parser;
 
 use args::{Arguments, Command, Format};
 use failure::Failure;
+use refrain_views::dump::Selection;
 
 /// It could not be done.
 const COULD_NOT: u8 = 2;
@@ -47,10 +48,25 @@ fn main() -> ExitCode {
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
         Command::Recover { directory, out, force } => recover::command(&directory, out, force),
         Command::Info { file, json } => reading::info(&file, json),
-        Command::Dump { file, ranks, threads, calls, only, format, json, sites, stacks, modules } => {
+        Command::Dump {
+            file,
+            ranks,
+            threads,
+            calls,
+            only,
+            format,
+            json,
+            sites,
+            stacks,
+            merged,
+            between,
+            modules,
+        } => {
             let format = if json { Format::Json } else { format };
             let from = (sites || stacks).then_some(reading::From { stacks, folders: &modules.folders });
-            reading::dump(&file, ranks, threads, calls, only.as_deref(), format, from)
+            let calls = calls.unwrap_or(0..u64::MAX);
+            let which = Selection { ranks, threads, calls, only: None, between };
+            reading::dump(&file, which, only.as_deref(), format, from, merged)
         }
         Command::Loops { file, ranks, threads, depth, all, folded, json, events, text, modules } => {
             let options = refrain_views::loops::Options { ranks, threads, depth, all, folded };

@@ -74,6 +74,7 @@ pub fn dumped(trace: &Trace, selection: &Selection, only: Option<&str>) -> Strin
         (Some(most), _) if most <= calls.start => {
             format!("there are no such calls: none of these threads made more than {}", plural(most, "call"))
         }
+        _ if selection.between.is_some() => "no such call overlaps that time".to_owned(),
         (_, Some(only)) => format!("none of these calls is one of {only}"),
         (_, None) => "there are no such calls".to_owned(),
     }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Cursor, Read, Seek, Write};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,7 +11,7 @@ use refrain_tracefile::chunks::{self, Section};
 use refrain_tracefile::{Contents, Error, Loaded, Trace};
 use refrain_views::dump::Selection;
 use refrain_views::human::{plural, thousands};
-use refrain_views::select::Numbers;
+use refrain_views::timed::Times;
 use refrain_views::{dump, info, stats, verify};
 
 use crate::args::{Format, Per};
@@ -119,25 +118,39 @@ pub fn no_sites(path: &Path) -> Failure {
     failure.help("trace the run with --stacks site or --stacks full")
 }
 
+/// A trace, and when its calls began and ended where it says so.
+fn open_timed(path: &Path) -> Result<(Trace, Option<Times>), Failure> {
+    let (Loaded { bytes, chunks, .. }, source) = loaded(path)?;
+    let trace = refrain_tracefile::read(&bytes).map_err(|error| unreadable(path, &error))?;
+    let times = Times::open(&trace, source, chunks);
+    let times = times.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    Ok((trace, times))
+}
+
+/// Said once, after the calls: of a run that crashed the last times are not in the file.
+fn say_lost_times(path: &Path, times: Option<&Times>) {
+    if times.is_some_and(Times::some_lost) {
+        say(&format!("{}: some calls have no times: those are not in the file", path.display()));
+    }
+}
+
 pub fn dump(
     path: &Path,
-    ranks: Option<Numbers>,
-    threads: Option<Numbers>,
-    calls: Option<Range<u64>>,
+    mut selection: Selection,
     only: Option<&str>,
     format: Format,
     from: Option<From>,
+    merged: bool,
 ) -> Result<ExitCode, Failure> {
     let chosen = only.map(choice::chosen).transpose();
-    let chosen = chosen.map_err(|why| Failure::new(format!("--only: {why}")))?;
-    let trace = open(path)?.trace;
+    selection.only = chosen.map_err(|why| Failure::new(format!("--only: {why}")))?;
+    let (trace, times) = open_timed(path)?;
     if let Some(words) = info::lossy(&trace) {
         crate::say(&format!(
             "{}: recorded with --lossy {words}, so not all of this is as it happened; `refrain info` says what is lost",
             path.display()
         ));
     }
-    let selection = Selection { ranks, threads, calls: calls.unwrap_or(0..u64::MAX), only: chosen };
     let format = match format {
         Format::Text => dump::Format::Text,
         Format::Json => dump::Format::Json,
@@ -146,16 +159,12 @@ pub fn dump(
         return Err(no_sites(path));
     }
     let mut out = Counted::new(output());
-    let done = match from {
-        None => dump::dump(&trace, &selection, format, &mut out),
-        Some(From { stacks, folders }) => {
-            let names = Binaries::new(&trace.bundle.sites, folders);
-            let from = dump::From { names: &names, stacks };
-            let done = dump::dump_from(&trace, &selection, format, Some(from), &mut out);
-            names.warnings().iter().for_each(|warning| say(warning));
-            done
-        }
-    };
+    let names = from.as_ref().map(|from| Binaries::new(&trace.bundle.sites, from.folders));
+    let from = names.as_ref().zip(from).map(|(names, from)| dump::From { names, stacks: from.stacks });
+    let how = dump::How { format, from, times: times.as_ref(), merged };
+    let done = dump::dump_as(&trace, &selection, &how, &mut out);
+    names.iter().flat_map(Binaries::warnings).for_each(|warning| say(&warning));
+    say_lost_times(path, times.as_ref());
     if done.is_ok() && out.is_empty() {
         say(&format!("{}: {}", path.display(), nothing::dumped(&trace, &selection, only)));
     }
@@ -228,6 +237,28 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     bar.clear();
     if !(quiet && report.problems.is_empty()) {
         finish(path, verify::write_text(&report, &mut output()))?;
+    }
+    if report.problems.is_empty() {
+        let (Loaded { chunks, .. }, source) = loaded(path)?;
+        let mut bar = Bar::new("reading times");
+        let all = info::calls(&trace.bundle);
+        let times = Times::open(&trace, source, chunks).and_then(|times| {
+            times.map(|times| times.check(&trace, &mut |done| bar.show(done, all))).transpose()
+        });
+        bar.clear();
+        match times {
+            Err(error) => return no(&error.to_string()),
+            Ok(Some((timed, untimed))) if !quiet => {
+                let told = format!("when they began and ended is told of {}", plural(timed, "call"));
+                let lacking = if untimed == 0 {
+                    String::new()
+                } else {
+                    format!("; {} have no times", thousands(untimed))
+                };
+                finish(path, writeln!(output(), "     {told}{lacking}").map_err(Into::into))?;
+            }
+            Ok(_) => {}
+        }
     }
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO) })
 }

@@ -1,5 +1,7 @@
 //! Every call of the ranks asked for, with every argument by name, one a line.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::ops::Range;
@@ -8,11 +10,13 @@ use refrain_encode::Reader;
 use refrain_fold::bundle::Bundle;
 use refrain_model::{Call, Function, Value};
 use refrain_sites::{Names, Place};
+use refrain_times::Told;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
 use crate::json;
-use crate::select::Numbers;
+use crate::select::{Between, Numbers};
+use crate::timed::{Timed, Times};
 use crate::value;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,11 +36,13 @@ pub struct Selection {
     pub calls: Range<u64>,
     /// Only calls of these functions; they keep their positions.
     pub only: Option<Vec<&'static Function>>,
+    /// Only calls that overlap this time.
+    pub between: Option<Between>,
 }
 
 impl Default for Selection {
     fn default() -> Self {
-        Selection { ranks: None, threads: None, calls: 0..u64::MAX, only: None }
+        Selection { ranks: None, threads: None, calls: 0..u64::MAX, only: None, between: None }
     }
 }
 
@@ -48,19 +54,25 @@ pub struct From<'n> {
     pub stacks: bool,
 }
 
-/// Rank by rank, thread by thread, in the order in which the calls happened.
-pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Write) -> Result<(), Error> {
-    dump_from(trace, which, format, None, out)
+/// How calls are shown.
+#[derive(Clone, Copy)]
+pub struct How<'a> {
+    pub format: Format,
+    /// With the call site of each.
+    pub from: Option<From<'a>>,
+    /// With when each began and ended.
+    pub times: Option<&'a Times>,
+    /// All threads of all ranks together, in the order in which calls began.
+    pub merged: bool,
 }
 
-/// The same with the call site of each call.
-pub fn dump_from(
-    trace: &Trace,
-    which: &Selection,
-    format: Format,
-    from: Option<From>,
-    out: &mut dyn Write,
-) -> Result<(), Error> {
+/// Rank by rank, thread by thread, in the order in which the calls happened.
+pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Write) -> Result<(), Error> {
+    dump_as(trace, which, &How { format, from: None, times: None, merged: false }, out)
+}
+
+/// The same with what else is known of each call, and in another order.
+pub fn dump_as(trace: &Trace, which: &Selection, how: &How, out: &mut dyn Write) -> Result<(), Error> {
     let bundle = &trace.bundle;
     let ranks = trace.meta.ranks;
     if let Some(rank) = which.ranks.as_ref().and_then(|r| r.beyond(ranks)) {
@@ -72,46 +84,128 @@ pub fn dump_from(
         let have = format!("0 to {}", threads.saturating_sub(1));
         return Err(Error::NoSuch { what: "thread", number: thread, have });
     }
+    if how.times.is_none() && (how.merged || which.between.is_some()) {
+        return Err(Error::NoTimes);
+    }
     let columns = Columns {
         rank: ranks.saturating_sub(1).to_string().len(),
         number: longest(bundle).saturating_sub(1).to_string().len(),
         threads: threads > 1,
+        seconds: (trace.meta.wall_ns / SECOND).to_string().len(),
     };
     let reader = Reader::new(bundle);
-    let mut line = String::new();
-    for rank in (0..ranks).filter(|r| which.ranks.as_ref().is_none_or(|w| w.contains(*r))) {
-        for thread in reader.threads(rank) {
-            if which.threads.as_ref().is_some_and(|w| !w.contains(thread)) {
-                continue;
-            }
-            let failed = |position| move |error| Error::Call { rank, thread, position, error };
-            let Range { start, end } = which.calls;
-            let mut calls = reader.calls_from(rank, thread, start).map_err(failed(start))?;
-            for position in start..end {
-                let Some(call) = calls.next() else { break };
-                let call = call.map_err(failed(position))?;
-                let wanted =
-                    which.only.as_ref().is_none_or(|only| only.iter().any(|f| f.id == call.function.id));
-                if !wanted {
-                    continue;
-                }
-                line.clear();
-                let symbol = calls.symbol();
-                let site = from.map(|from| site(bundle, symbol, from));
-                match format {
-                    Format::Text => {
-                        as_text(&call, rank, thread, position, &columns, &mut line);
-                        site_text(site.as_deref().unwrap_or_default(), &mut line);
-                    }
-                    Format::Json => as_json(&call, rank, thread, position, site.as_deref(), &mut line),
-                }
-                line.push('\n');
-                out.write_all(line.as_bytes())?;
+    let chosen =
+        (0..ranks).filter(|r| which.ranks.as_ref().is_none_or(|w| w.contains(*r))).flat_map(|rank| {
+            let threads = reader.threads(rank).into_iter();
+            threads
+                .filter(|t| which.threads.as_ref().is_none_or(|w| w.contains(*t)))
+                .map(move |thread| (rank, thread))
+        });
+    let lines = |place| Lines::new(trace, &reader, which, how, place);
+    let mut shown = Shown { bundle, how, columns, line: String::new(), out };
+    if how.merged {
+        let mut all: Vec<Lines> = chosen.map(lines).collect::<Result<_, _>>()?;
+        // By when the next call of each began; those that are not known come where the thread is.
+        let mut heap = BinaryHeap::new();
+        for (at, lines) in all.iter_mut().enumerate() {
+            heap.extend(lines.advance()?.then_some(Reverse((lines.reached, at))));
+        }
+        while let Some(Reverse((_, at))) = heap.pop() {
+            let lines = &mut all[at];
+            shown.show(lines)?;
+            heap.extend(lines.advance()?.then_some(Reverse((lines.reached, at))));
+        }
+    } else {
+        for place in chosen {
+            let mut lines = lines(place)?;
+            while lines.advance()? {
+                shown.show(&lines)?;
             }
         }
     }
     out.flush()?;
     Ok(())
+}
+
+/// Nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
+/// The calls of a thread that are to be shown, one after the other.
+struct Lines<'a> {
+    calls: Timed<'a>,
+    which: &'a Selection,
+    place: (u32, u32),
+    call: Option<(u64, Call, Option<Told>)>,
+    /// When the last of its calls began that has a time.
+    reached: i64,
+}
+
+impl<'a> Lines<'a> {
+    fn new(
+        trace: &'a Trace,
+        reader: &Reader<'a>,
+        which: &'a Selection,
+        how: &How<'a>,
+        place: (u32, u32),
+    ) -> Result<Lines<'a>, Error> {
+        let calls = Timed::new(&trace.bundle, reader, how.times, place, which.calls.start)?;
+        Ok(Lines { calls, which, place, call: None, reached: i64::MIN })
+    }
+
+    /// Goes to the next one, if there is one.
+    fn advance(&mut self) -> Result<bool, Error> {
+        let which = self.which;
+        self.call = None;
+        while self.calls.number() < which.calls.end {
+            let position = self.calls.number();
+            let Some((call, told)) = self.calls.next_call()? else { break };
+            if let Some(told) = told {
+                self.reached = self.reached.max(told.span.start);
+            }
+            if let Some(between) = &which.between {
+                // Whatever comes later began later.
+                if told.is_some_and(|told| between.is_before(&told)) {
+                    break;
+                }
+                if !told.is_some_and(|told| between.overlaps(&told)) {
+                    continue;
+                }
+            }
+            if which.only.as_ref().is_none_or(|only| only.iter().any(|f| f.id == call.function.id)) {
+                self.call = Some((position, call, told));
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+struct Shown<'a> {
+    bundle: &'a Bundle,
+    how: &'a How<'a>,
+    columns: Columns,
+    line: String,
+    out: &'a mut dyn Write,
+}
+
+impl Shown<'_> {
+    fn show(&mut self, lines: &Lines) -> Result<(), Error> {
+        let Some((position, call, told)) = &lines.call else { return Ok(()) };
+        let (line, how) = (&mut self.line, self.how);
+        line.clear();
+        let site = how.from.map(|from| site(self.bundle, lines.calls.symbol(), from));
+        let time = how.times.map(|times| (told.as_ref(), times.has_errors()));
+        match how.format {
+            Format::Text => {
+                as_text(call, lines.place, *position, time, &self.columns, line);
+                site_text(site.as_deref().unwrap_or_default(), line);
+            }
+            Format::Json => as_json(call, lines.place, *position, time, site.as_deref(), line),
+        }
+        line.push('\n');
+        self.out.write_all(line.as_bytes())?;
+        Ok(())
+    }
 }
 
 /// The frames of a symbol by name, outermost first: all of them, or that of the call.
@@ -132,7 +226,12 @@ struct Columns {
     rank: usize,
     number: usize,
     threads: bool,
+    /// Digits of times before the point.
+    seconds: usize,
 }
+
+/// What is shown of a call's time, and whether with how wrong it may be; nothing of a trace without times.
+type Time<'t> = Option<(Option<&'t Told>, bool)>;
 
 /// The most calls that any thread made.
 fn longest(bundle: &Bundle) -> u64 {
@@ -143,12 +242,47 @@ fn longest(bundle: &Bundle) -> u64 {
     bundle.cohorts.iter().map(most).max().unwrap_or(0)
 }
 
-fn as_text(call: &Call, rank: u32, thread: u32, position: u64, columns: &Columns, line: &mut String) {
+/// `1.000000205`, from nanoseconds, with spaces before it as long as it is shorter than that.
+fn seconds(time: i64, digits: usize, line: &mut String) {
+    let (sign, time) = (if time < 0 { "-" } else { "" }, time.unsigned_abs());
+    let before = format!("{sign}{}", time / SECOND);
+    let _ = write!(line, "{before:>digits$}.{:09}", time % SECOND);
+}
+
+fn time_text(told: Option<&Told>, errors: bool, columns: &Columns, line: &mut String) {
+    let Some(Told { span, start_error, end_error }) = told else {
+        line.push_str("-  ");
+        return;
+    };
+    let mut one = |before: &str, time: i64, error: u64, digits: usize| {
+        line.push_str(before);
+        seconds(time, digits, line);
+        if errors {
+            line.push_str("+-");
+            seconds(i64::try_from(error).unwrap_or(i64::MAX), 0, line);
+        }
+    };
+    one("", span.start, *start_error, columns.seconds);
+    one("..", span.end, *end_error, 0);
+    line.push_str("  ");
+}
+
+fn as_text(
+    call: &Call,
+    (rank, thread): (u32, u32),
+    position: u64,
+    time: Time,
+    columns: &Columns,
+    line: &mut String,
+) {
     let (rank_width, width) = (columns.rank, columns.number);
     let _ = match columns.threads {
         true => write!(line, "[{rank:>rank_width$}.{thread}] {position:>width$}  "),
         false => write!(line, "[{rank:>rank_width$}] {position:>width$}  "),
     };
+    if let Some((told, errors)) = time {
+        time_text(told, errors, columns, line);
+    }
     line.push_str(call.function.name);
     line.push('(');
     for (i, (param, value)) in call.function.params.iter().zip(&call.args).enumerate() {
@@ -172,9 +306,22 @@ fn as_text(call: &Call, rank: u32, thread: u32, position: u64, columns: &Columns
     }
 }
 
-fn as_json(call: &Call, rank: u32, thread: u32, position: u64, site: Option<&[Place]>, line: &mut String) {
+fn as_json(
+    call: &Call,
+    (rank, thread): (u32, u32),
+    position: u64,
+    time: Time,
+    site: Option<&[Place]>,
+    line: &mut String,
+) {
     let mut object = json::Object::new(line);
     object.plain("rank", rank).plain("thread", thread).plain("number", position);
+    if let Some((Some(Told { span, start_error, end_error }), errors)) = time {
+        object.plain("start", span.start).plain("end", span.end);
+        if errors {
+            object.plain("start_error", start_error).plain("end_error", end_error);
+        }
+    }
     object.text("call", call.function.name);
     let mut args = json::Object::new(object.key("args"));
     for (param, value) in call.function.params.iter().zip(&call.args) {
@@ -236,22 +383,49 @@ mod tests {
         }
     }
 
+    fn columns(rank: usize, number: usize, threads: bool) -> Columns {
+        Columns { rank, number, threads, seconds: 2 }
+    }
+
+    #[test]
+    fn times_of_a_call() {
+        let shown = |errors, start| {
+            let span = refrain_times::Span { start, end: 2_000_000_003 };
+            let told = Told { span, start_error: 7, end_error: 1_500_000_000 };
+            let (mut text, mut json) = (String::new(), String::new());
+            as_text(&send(), (3, 0), 12, Some((Some(&told), errors)), &columns(1, 2, false), &mut text);
+            as_json(&send(), (3, 0), 12, Some((Some(&told), errors)), None, &mut json);
+            let json =
+                json.split_once(r#""number":12,"#).unwrap().1.split_once(r#","call""#).unwrap().0.to_owned();
+            (text.split_once("MPI_Send").unwrap().0.to_owned(), json)
+        };
+        let (text, json) = shown(false, 205);
+        assert_eq!(text, "[3] 12   0.000000205..2.000000003  ");
+        assert_eq!(json, r#""start":205,"end":2000000003"#);
+        let (text, json) = shown(true, -5);
+        assert_eq!(text, "[3] 12  -0.000000005+-0.000000007..2.000000003+-1.500000000  ");
+        assert_eq!(json, r#""start":-5,"end":2000000003,"start_error":7,"end_error":1500000000"#);
+        let mut line = String::new();
+        as_text(&send(), (3, 0), 12, Some((None, false)), &columns(1, 2, false), &mut line);
+        assert!(line.starts_with("[3] 12  -  MPI_Send"), "{line}");
+    }
+
     #[test]
     fn one_call_as_in_the_design() {
         let mut line = String::new();
-        as_json(&send(), 0, 0, 12, None, &mut line);
+        as_json(&send(), (0, 0), 12, None, None, &mut line);
         assert_eq!(
             line,
             r#"{"rank":0,"thread":0,"number":12,"call":"MPI_Send","args":{"buf":"heap#3+0","count":1,"datatype":"MPI_INT","dest":1,"tag":9,"comm":"world"},"result":0}"#
         );
         let text = |columns: Columns, thread| {
             let mut line = String::new();
-            as_text(&send(), 3, thread, 12, &columns, &mut line);
+            as_text(&send(), (3, thread), 12, None, &columns, &mut line);
             line
         };
         let call = "MPI_Send(buf=heap#3+0, count=1, datatype=MPI_INT, dest=1, tag=9, comm=world) = 0";
-        assert_eq!(text(Columns { rank: 1, number: 2, threads: false }, 0), format!("[3] 12  {call}"));
-        assert_eq!(text(Columns { rank: 2, number: 5, threads: true }, 1), format!("[ 3.1]    12  {call}"));
+        assert_eq!(text(columns(1, 2, false), 0), format!("[3] 12  {call}"));
+        assert_eq!(text(columns(2, 5, true), 1), format!("[ 3.1]    12  {call}"));
     }
 
     #[test]
@@ -260,10 +434,10 @@ mod tests {
         call.facts =
             vec![("size", Value::Int(16)), ("group", Value::List(vec![Value::Int(0), Value::Int(2)]))];
         let mut line = String::new();
-        as_json(&call, 0, 0, 0, None, &mut line);
+        as_json(&call, (0, 0), 0, None, None, &mut line);
         assert!(line.ends_with(r#","result":0,"facts":{"size":16,"group":[0,2]}}"#), "{line}");
         line.clear();
-        as_text(&call, 0, 0, 0, &Columns { rank: 1, number: 1, threads: false }, &mut line);
+        as_text(&call, (0, 0), 0, None, &columns(1, 1, false), &mut line);
         assert!(line.ends_with(" = 0 {size=16, group=[0, 2]}"), "{line}");
     }
 
@@ -273,7 +447,7 @@ mod tests {
         let two = [("size", 12), ("lb", 0), ("size", 4), ("lb", 0)];
         call.facts = two.map(|(name, value)| (name, Value::Int(value))).to_vec();
         let mut line = String::new();
-        as_json(&call, 0, 0, 0, None, &mut line);
+        as_json(&call, (0, 0), 0, None, None, &mut line);
         assert!(line.ends_with(r#""facts":{"size":[12,4],"lb":[0,0]}}"#), "{line}");
     }
 }

@@ -17,6 +17,16 @@ pub enum Error {
     Symbol { index: u32, error: refrain_encode::Error },
     /// More calls than one would wait for, in what goes through them one by one.
     TooMany { calls: u64, most: u64 },
+    /// The trace keeps time in a way that is not known.
+    BadTime { why: String },
+    /// The trace does not say when single calls began.
+    NoTimes,
+    /// The chunks that hold the times of calls cannot be read.
+    Times(refrain_tracefile::chunks::Error),
+    /// Times that are not those of this call.
+    DamagedTimes { rank: u32, thread: u32, position: u64 },
+    /// What is recorded does not tell which message meets which receive.
+    Window { window: String },
 }
 
 impl Error {
@@ -43,6 +53,21 @@ impl fmt::Display for Error {
                  --ranks and --threads choose fewer, and a run recorded with --fold loops has its loops in the trace",
                 thousands(*calls),
                 thousands(*most)
+            ),
+            Error::BadTime { why } => write!(f, "how the trace keeps time is not known here: {why}"),
+            Error::NoTimes => write!(
+                f,
+                "the trace does not tell when each call began and ended; record the run with `refrain run --time exact` \
+                 (or binned)"
+            ),
+            Error::Times(error) => write!(f, "the times of calls cannot be read: {error}"),
+            Error::DamagedTimes { rank, thread, position } => {
+                write!(f, "the time of call {position} of rank {rank}, thread {thread} is damaged")
+            }
+            Error::Window { window } => write!(
+                f,
+                "the run was recorded with --window {window}: messages of before are missing, so nobody can tell which \
+                 send belongs to which receive; record it without --window"
             ),
         }
     }

@@ -22,6 +22,7 @@ pub mod loops;
 pub mod select;
 pub mod stats;
 pub mod table;
+pub mod timed;
 mod value;
 pub mod verify;
 pub mod written;

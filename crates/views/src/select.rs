@@ -1,9 +1,10 @@
-//! Which ranks and which calls: `0,3-5` and `100..200`.
+//! Which ranks, which calls and when: `0,3-5`, `100..200` and `1.5..2`.
 
 use std::fmt;
 use std::ops::Range;
 
 pub use refrain_model::{BadNumbers, Numbers};
+use refrain_times::Told;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadPositions {
@@ -34,9 +35,78 @@ pub fn positions(text: &str) -> Result<Range<u64>, BadPositions> {
     if range.start <= range.end { Ok(range) } else { Err(bad()) }
 }
 
+/// A stretch of time, in nanoseconds since the first call of the trace began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Between {
+    pub from: i64,
+    pub to: i64,
+}
+
+impl Between {
+    /// Whether a call may overlap it, given how wrong its times may be.
+    pub fn overlaps(&self, told: &Told) -> bool {
+        !self.is_before(told) && told.span.end.saturating_add_unsigned(told.end_error) >= self.from
+    }
+
+    /// Whether it was over when this call began.
+    pub fn is_before(&self, told: &Told) -> bool {
+        told.span.start.saturating_sub_unsigned(told.start_error) > self.to
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadBetween {
+    text: String,
+}
+
+impl fmt::Display for BadBetween {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "'{}' is no stretch of time: write 1.5..2 in seconds, 1.5.. or ..2", self.text)
+    }
+}
+
+impl std::error::Error for BadBetween {}
+
+/// `1.5..2`, `1.5..` or `..2`, in seconds.
+pub fn between(text: &str) -> Result<Between, BadBetween> {
+    let bad = || BadBetween { text: text.to_string() };
+    let number = |part: &str, otherwise: i64| match part {
+        "" => Ok(otherwise),
+        part => part
+            .parse::<f64>()
+            .ok()
+            .filter(|n| n.is_finite())
+            .map(|n| (n * 1e9).round() as i64)
+            .ok_or_else(bad),
+    };
+    // The first two points, so that `0.5...7` is half a second to seven tenths.
+    let (from, to) = text.split_once("..").ok_or_else(bad)?;
+    let (from, to) = (number(from, i64::MIN)?, number(to, i64::MAX)?);
+    if from <= to { Ok(Between { from, to }) } else { Err(bad()) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stretches_of_time() {
+        let told = |text| between(text).map(|Between { from, to }| (from, to));
+        assert_eq!(told("1.5..2"), Ok((1_500_000_000, 2_000_000_000)));
+        assert_eq!(told("0.000000007.."), Ok((7, i64::MAX)));
+        assert_eq!(told("..3"), Ok((i64::MIN, 3_000_000_000)));
+        for bad in ["", "1", "2..1", "a..b", "1..nan", "1..inf"] {
+            assert!(between(bad).is_err(), "{bad}");
+        }
+        let span = refrain_times::Span { start: 100, end: 200 };
+        let overlap = |from, to, error| {
+            let told = Told { span, start_error: error, end_error: error };
+            Between { from, to }.overlaps(&told)
+        };
+        assert!(overlap(0, 100, 0) && overlap(200, 300, 0) && overlap(150, 160, 0));
+        assert!(!overlap(0, 99, 0) && !overlap(201, 300, 0));
+        assert!(overlap(0, 99, 1) && overlap(201, 300, 1));
+    }
 
     #[test]
     fn ranges_of_calls() {

@@ -2,13 +2,21 @@
 
 #![allow(dead_code)]
 
-use refrain_encode::{Digest, hash_symbol};
+use std::io::Cursor;
+
+use refrain_encode::{Digest, Reader, hash_symbol};
 use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_fold::bundle::{Bundle, Sites, Structure, SymbolEntry, Tally, ThreadPart, merge};
+use refrain_fold::pack::Kind;
+use refrain_fold::pack::number::SPANS;
 use refrain_fold::stream::Stream;
 use refrain_fold::{grammar, loops, stream};
+use refrain_model::time::Time;
 use refrain_model::{constant, function};
+use refrain_times::{Block, Packer, Span};
+use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::{Meta, RankTime, Trace};
+use refrain_views::timed::Times;
 
 const LANE: u8 = 1;
 const NAMED: u8 = 3;
@@ -323,4 +331,51 @@ fn trace_as(ranks: &[Vec<Vec<Encoded>>], in_loops: bool) -> Trace {
 /// One thread a rank, all ranks doing the same.
 pub fn alike(ranks: usize, calls: &[Encoded]) -> Trace {
     trace_of(&vec![vec![calls.to_vec()]; ranks])
+}
+
+/// A trace file with the times of its calls: by rank, by thread, each call and when it began and ended.
+pub fn timed_file(ranks: &[Vec<Vec<(Encoded, i64, i64)>>], time: &str) -> Vec<u8> {
+    let calls: Vec<Vec<Vec<Encoded>>> = ranks
+        .iter()
+        .map(|threads| {
+            threads.iter().map(|calls| calls.iter().map(|call| call.0.clone()).collect()).collect()
+        })
+        .collect();
+    let mut trace = trace_of(&calls);
+    trace.meta.options.push(("time".into(), time.into()));
+    let time = Time::read(time).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), Settings::default());
+    let reader = Reader::new(&trace.bundle);
+    for (rank, threads) in (0u32..).zip(ranks) {
+        for (thread, spans) in (0u32..).zip(threads) {
+            let member = trace.bundle.member(rank, thread).unwrap();
+            let key = Key { member: member.into(), lane: 0 };
+            let mut packer = Packer::new(&time).unwrap();
+            let mut put = |block: Option<Block>| {
+                let Some(block) = block else { return };
+                let numbers = (2 * block.first, 2 * block.calls);
+                writer.put_packed((key, Kind::TIME), SPANS, numbers, &block.bytes).unwrap();
+            };
+            let mut calls = reader.calls(rank, thread).unwrap();
+            for (_, start, end) in spans {
+                let function = calls.next().unwrap().unwrap().function.id;
+                let symbol = &trace.bundle.symbols[calls.symbol().unwrap() as usize];
+                let signature = hash_symbol(&symbol.bytes, symbol.site);
+                put(packer.push(signature, function, Span { start: *start, end: *end }));
+            }
+            put(packer.finish());
+        }
+    }
+    let chunks = writer.finish().unwrap();
+    let mut file = Vec::new();
+    refrain_tracefile::append(&refrain_tracefile::write(&trace), chunks, &mut file).unwrap();
+    file
+}
+
+/// What a file has of calls, and of their times.
+pub fn open_timed(file: Vec<u8>) -> (Trace, Option<Times>) {
+    let loaded = refrain_tracefile::load(Cursor::new(&file)).unwrap();
+    let trace = refrain_tracefile::read(&loaded.bytes).unwrap();
+    let times = Times::open(&trace, Cursor::new(file), loaded.chunks).unwrap();
+    (trace, times)
 }

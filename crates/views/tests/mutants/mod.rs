@@ -17,7 +17,7 @@ use refrain_sites::Binaries;
 use refrain_tracefile::part::{self, Part};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::{SectionInfo, Trace};
-use refrain_views::dump::{Format, From, Selection, dump, dump_from};
+use refrain_views::dump::{Format, From, How, Selection, dump, dump_as};
 use refrain_views::{info, loops, stats, verify, written};
 
 /// What one command may hold at a time: the seeds are some kilobytes each.
@@ -240,7 +240,8 @@ impl Fuzz {
         self.command("dump --format json", || drop(dump(trace, &all, Format::Json, &mut Head::new())))?;
         self.command("dump --stacks", || {
             let from = From { names: &names, stacks: true };
-            let _ = dump_from(trace, &all, Format::Text, Some(from), &mut Head::new());
+            let how = How { format: Format::Text, from: Some(from), times: None, merged: false };
+            let _ = dump_as(trace, &all, &how, &mut Head::new());
         })?;
         let folded = loops::Options { folded: true, all: true, ..loops::Options::default() };
         for options in [loops::Options::default(), folded] {

@@ -1,0 +1,165 @@
+//! Calls with their times: from anywhere, in one order, in a stretch of time, and where some are missing.
+
+mod common;
+
+use std::io::Cursor;
+
+use common::{Encoded, alike, call, open_timed, send, timed_file};
+use refrain_model::time::Time;
+use refrain_tracefile::Trace;
+use refrain_views::Error;
+use refrain_views::dump::{Format, How, Selection, dump_as};
+use refrain_views::select::between;
+use refrain_views::timed::Times;
+
+fn barrier() -> Encoded {
+    call("MPI_Barrier").object("MPI_COMM_WORLD")
+}
+
+/// Lines as `rank.thread number start..end`.
+fn shown(trace: &Trace, times: Option<&Times>, which: &Selection, merged: bool) -> Vec<String> {
+    let mut out = Vec::new();
+    dump_as(trace, which, &How { format: Format::Json, from: None, times, merged }, &mut out).unwrap();
+    let field = |line: &str, name: &str| {
+        let rest = line.split_once(&format!("\"{name}\":"))?.1;
+        Some(rest.split([',', '}']).next().unwrap().to_owned())
+    };
+    let lines = String::from_utf8(out).unwrap();
+    let line = |line: &str| {
+        let get = |name: &str| field(line, name).unwrap_or("-".into());
+        format!("{}.{} {} {}..{}", get("rank"), get("thread"), get("number"), get("start"), get("end"))
+    };
+    lines.lines().map(line).collect()
+}
+
+const BEGAN: i64 = 7_000_000_000_000;
+
+/// Two ranks, the second with two threads.
+fn small() -> Vec<u8> {
+    let at = |start: i64, end: i64| (barrier(), BEGAN + start, BEGAN + end);
+    let ranks = [
+        vec![vec![at(0, 10), at(20, 500), at(600, 700)]],
+        vec![
+            vec![at(5, 15), at(30, 480), at(610, 690)],
+            vec![(send(1, "MPI_INT"), BEGAN + 100, BEGAN + 130)],
+        ],
+    ];
+    timed_file(&ranks, "exact")
+}
+
+#[test]
+fn each_call_has_its_time() {
+    let (trace, times) = open_timed(small());
+    let all = Selection::default();
+    assert_eq!(
+        shown(&trace, times.as_ref(), &all, false),
+        [
+            "0.0 0 0..10",
+            "0.0 1 20..500",
+            "0.0 2 600..700",
+            "1.0 0 5..15",
+            "1.0 1 30..480",
+            "1.0 2 610..690",
+            "1.1 0 100..130"
+        ]
+    );
+    assert!(!times.unwrap().some_lost());
+}
+
+#[test]
+fn in_the_order_in_which_they_began() {
+    let (trace, times) = open_timed(small());
+    let merged = |which: &Selection| shown(&trace, times.as_ref(), which, true);
+    assert_eq!(
+        merged(&Selection::default()),
+        [
+            "0.0 0 0..10",
+            "1.0 0 5..15",
+            "0.0 1 20..500",
+            "1.0 1 30..480",
+            "1.1 0 100..130",
+            "0.0 2 600..700",
+            "1.0 2 610..690"
+        ]
+    );
+    let some = Selection { ranks: Some("1".parse().unwrap()), calls: 1..9, ..Selection::default() };
+    assert_eq!(merged(&some), ["1.0 1 30..480", "1.0 2 610..690"]);
+}
+
+#[test]
+fn those_that_overlap_a_stretch() {
+    let (trace, times) = open_timed(small());
+    let within = |text: &str, merged| {
+        let which = Selection { between: Some(between(text).unwrap()), ..Selection::default() };
+        shown(&trace, times.as_ref(), &which, merged).join(" ")
+    };
+    assert_eq!(within("0.00000012..0.00000013", false), "0.0 1 20..500 1.0 1 30..480 1.1 0 100..130");
+    assert_eq!(within("0.00000055..", true), "0.0 2 600..700 1.0 2 610..690");
+    assert_eq!(within("..0.000000005", true), "0.0 0 0..10 1.0 0 5..15");
+    assert_eq!(within("0.00000051..0.00000052", true), "");
+}
+
+/// More than two blocks: a call in the middle is found with its time, without those of earlier blocks.
+#[test]
+fn from_any_call_on() {
+    let calls: Vec<(Encoded, i64, i64)> = (0..80_000i64)
+        .map(|i| (if i % 3 == 0 { barrier() } else { send(1, "MPI_INT") }, 100 * i, 100 * i + 7))
+        .collect();
+    let (trace, times) = open_timed(timed_file(&[vec![calls]], "exact"));
+    for first in [0, 1, 32_767, 32_768, 32_769, 65_536, 79_999] {
+        let which = Selection { calls: first..first + 2, ..Selection::default() };
+        let lines = shown(&trace, times.as_ref(), &which, false);
+        assert_eq!(lines[0], format!("0.0 {first} {}..{}", 100 * first, 100 * first + 7));
+        assert_eq!(lines.len(), if first == 79_999 { 1 } else { 2 });
+    }
+}
+
+#[test]
+fn what_is_missing_has_no_time_and_the_rest_has() {
+    let calls: Vec<(Encoded, i64, i64)> = (0..40_000i64).map(|i| (barrier(), 100 * i, 100 * i + 7)).collect();
+    let file = timed_file(&[vec![calls]], "exact");
+    let loaded = refrain_tracefile::load(Cursor::new(&file)).unwrap();
+    let trace = refrain_tracefile::read(&loaded.bytes).unwrap();
+    let chunks = loaded.chunks.unwrap();
+    // The second of two blocks is cut short.
+    let cut = chunks.end - 200;
+    let file = file[..cut as usize].to_vec();
+    let times = Times::open(&trace, Cursor::new(file), Some(chunks.start..cut)).unwrap().unwrap();
+    let at = |first| {
+        let which = Selection { calls: first..first + 2, ..Selection::default() };
+        shown(&trace, Some(&times), &which, true)
+    };
+    assert_eq!(at(10), ["0.0 10 1000..1007", "0.0 11 1100..1107"]);
+    assert!(!times.some_lost());
+    assert_eq!(at(32_767), ["0.0 32767 3276700..3276707", "0.0 32768 -..-"]);
+    assert!(times.some_lost());
+    assert_eq!(at(39_999), ["0.0 39999 -..-"]);
+    let which = Selection { between: Some(between("1..").unwrap()), ..Selection::default() };
+    assert!(shown(&trace, Some(&times), &which, false).is_empty());
+}
+
+#[test]
+fn a_trace_without_times_says_so() {
+    let trace = alike(2, &[barrier()]);
+    let times = Times::open(&trace, Cursor::new(Vec::new()), None).unwrap();
+    assert!(times.is_none());
+    let refused = |which: &Selection, merged| {
+        let how = How { format: Format::Text, from: None, times: None, merged };
+        match dump_as(&trace, which, &how, &mut Vec::new()) {
+            Err(error @ Error::NoTimes) => error.to_string(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(refused(&Selection::default(), true).contains("refrain run --time exact"));
+    let which = Selection { between: Some(between("..1").unwrap()), ..Selection::default() };
+    assert!(refused(&which, false).contains("when each call began"));
+}
+
+#[test]
+fn a_way_to_keep_time_that_is_not_known() {
+    let mut trace = alike(1, &[barrier()]);
+    trace.meta.options.push(("time".into(), "sundial".into()));
+    let opened = Times::open(&trace, Cursor::new(Vec::new()), None);
+    assert!(matches!(&opened, Err(Error::BadTime { why }) if why.contains("sundial")));
+    assert_eq!(Time::read("exact").unwrap(), Time::Exact);
+}

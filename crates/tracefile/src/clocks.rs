@@ -196,6 +196,12 @@ impl Clocks {
         known.map_or_else(Mapping::default, Clock::mapping)
     }
 
+    /// The corrected clock of a rank is off by at most so many nanoseconds while it was compared: see [`Mapping::error`].
+    pub fn error(&self, rank: u32) -> u64 {
+        let Mapping { start, end, .. } = self.of(rank);
+        start.error.max(end.error)
+    }
+
     /// Nanoseconds of a rank's clock, as nanoseconds of the common one.
     pub fn common(&self, rank: u32, nanoseconds: u64) -> u64 {
         self.of(rank).common(nanoseconds)

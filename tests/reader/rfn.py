@@ -464,7 +464,21 @@ class File:
             meta["time"] = [t.measure("Magnitude", hint) for hint in (3, 4, 3, 4, 3)]
         if follows & 2:
             meta["memory"] = [t.measure("Magnitude", hint) for hint in (5, 6, 6, 6)]
+        if follows & 4:
+            meta["clocks"] = [self.read_clock(t) for _ in range(t.number("Count", 16))]
         self.meta = meta
+
+    def read_clock(self, t):
+        clock = {"ranks": self.ranks(t, 0)[0], "flags": t.number("Count", 17)}
+        clock["wander"], clock["residual"] = t.measure("Magnitude", 7), t.measure("Magnitude", 8)
+        at = offset = 0
+        clock["points"] = []
+        for _ in range(2 if clock["flags"] & 4 else 1):
+            at += t.measure("Magnitude", 9)
+            change = t.measure("Magnitude", 10)
+            offset += change >> 1 ^ -(change & 1)
+            clock["points"].append((at & M64, at + offset & M64, t.measure("Magnitude", 11)))
+        return clock
 
     def read_symbols(self, t):
         self.symbols = []

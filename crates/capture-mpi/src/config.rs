@@ -31,7 +31,7 @@ pub struct Config {
     pub out: PathBuf,
     /// `REFRAIN_POINTERS=on|off`: record where buffers lie.
     pub pointers: bool,
-    /// `REFRAIN_TIME=mean|off`
+    /// `REFRAIN_TIME=mean|binned|exact|off`
     pub time: Time,
     /// `REFRAIN_SPLIT=on|off`: values in streams beside the symbols, or all in the symbol.
     pub split: bool,
@@ -69,10 +69,39 @@ pub struct Config {
     pub test_die_in_merge: Option<u32>,
     /// `REFRAIN_TEST_STACKS=on|off`: stacks that are recognised are unwound too and compared, for tests.
     pub test_stacks: bool,
+    /// `REFRAIN_TEST_CLOCK=monotonic`: the time stamp counter is not used, for tests.
+    pub test_monotonic: bool,
+    /// `REFRAIN_TEST_CLOCK_SKEW=rank:nanoseconds:millionths,...`: the clocks of these ranks are wrong by an offset and a
+    /// drift, and every rank counts as a host of its own, for tests.
+    pub test_skew: Option<Skews>,
     /// `REFRAIN_TEST_TAIL=bytes`: snapshots come so often, for tests.
     pub test_tail: Option<usize>,
     /// `REFRAIN_TEST_SPANS=prefix`: what the clock said around each call also goes to `prefix.RANK.THREAD`, for tests.
     pub test_spans: Option<String>,
+}
+
+/// By how much clocks are wrong: rank, nanoseconds, millionths.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skews(Vec<(u32, i64, i64)>);
+
+impl Skews {
+    fn read(text: &str) -> Option<Skews> {
+        let one = |text: &str| {
+            let mut numbers = text.split(':');
+            let rank = numbers.next()?.parse().ok()?;
+            let (offset, drift) = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
+            // Faster than that no clock is wrong, and time must not stand still.
+            let slow = (-10_000..=10_000).contains(&drift);
+            (numbers.next().is_none() && slow).then_some((rank, offset, drift))
+        };
+        text.split(',').map(one).collect::<Option<_>>().map(Skews)
+    }
+
+    /// That of a rank, in nanoseconds and millionths.
+    pub fn of(&self, rank: u32) -> (i64, i64) {
+        let own = self.0.iter().find(|(wrong, ..)| *wrong == rank);
+        own.map_or((0, 0), |&(_, offset, drift)| (offset, drift))
+    }
 }
 
 /// How much of a call's stack is kept.
@@ -189,6 +218,22 @@ impl Config {
             held: look_up("REFRAIN_RUN").is_some(),
             test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
             test_stacks: switch("REFRAIN_TEST_STACKS", false)?,
+            test_monotonic: match text("REFRAIN_TEST_CLOCK").as_deref() {
+                None | Some("") => false,
+                Some("monotonic") => true,
+                Some(value) => {
+                    let value = value.to_owned();
+                    return Err(Unknown::Value { variable: "REFRAIN_TEST_CLOCK", value, known: "monotonic" });
+                }
+            },
+            test_skew: match text("REFRAIN_TEST_CLOCK_SKEW").filter(|text| !text.is_empty()) {
+                None => None,
+                Some(value) => Some(Skews::read(&value).ok_or(Unknown::Value {
+                    variable: "REFRAIN_TEST_CLOCK_SKEW",
+                    value,
+                    known: "rank:nanoseconds:millionths,...",
+                })?),
+            },
             test_spans: text("REFRAIN_TEST_SPANS"),
             test_tail: text("REFRAIN_TEST_TAIL").and_then(|bytes| bytes.parse().ok()),
             test_panic: match text("REFRAIN_TEST_PANIC") {
@@ -255,6 +300,15 @@ mod tests {
     }
 
     #[test]
+    fn skews_of_clocks() {
+        let skews = Skews::read("1:-5000:400,3:2000000000:-500").unwrap();
+        assert_eq!([0, 1, 3].map(|rank| skews.of(rank)), [(0, 0), (-5_000, 400), (2_000_000_000, -500)]);
+        for bad in ["1", "1:2", "1:2:3:4", "a:1:2", "1:2:20000", "1:2:3,"] {
+            assert_eq!(Skews::read(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
     fn seconds_of_patience() {
         assert_eq!(patience("2.5"), Some(Duration::from_millis(2500)));
         assert_eq!((patience("0"), patience("1e30"), patience("")), (Some(Duration::ZERO), None, None));
@@ -302,7 +356,11 @@ mod tests {
             "OUT=a TIME=mean FORCE=0",
             "a pointers=true time=Mean split=true fold=grammar force=false summary=false safe=true panic=0",
         );
-        check("OUT=a TIME=exact", "REFRAIN_TIME is \"exact\", which is none of: mean, off");
+        check(
+            "OUT=a TIME=exakt",
+            "REFRAIN_TIME: 'exakt' is none of: mean, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off; did \
+             you mean exact?",
+        );
         check("OUT=a STACKS=on", "REFRAIN_STACKS is \"on\", which is none of: off, site, full");
         check("OUT=a RECURSION=off", "REFRAIN_RECURSION is \"off\", which is none of: fold, keep");
         check("OUT=a LOSSY=sites=x", "REFRAIN_LOSSY: 'sites=x' needs a number from 2 on");

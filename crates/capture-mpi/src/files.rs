@@ -57,6 +57,11 @@ pub fn meeting_prefix(config: &Config) -> String {
     prefix(&meeting_name(config))
 }
 
+/// What those of the meeting in `MPI_Init` are called. They go with the others, if not before.
+pub fn start_prefix(config: &Config) -> String {
+    format!("{}start.", meeting_prefix(config))
+}
+
 /// What the files of a meeting of that name are called.
 pub fn prefix(run: &str) -> String {
     // FNV-1a: the name of a run may be long, and have characters that no file name can.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use refrain_encode::{Crowd, Facts, Host, Now, Tables, Tape};
 use refrain_fold::bundle::sites::{Frame, Module};
-use refrain_guest::process::apart::apart;
+use refrain_guest::process::apart::{apart, uncancelled};
 use refrain_guest::process::clock;
 use refrain_guest::process::host::name as host_name;
 use refrain_guest::process::say::{say, set_rank};
@@ -87,6 +87,20 @@ impl State {
         }
         if !known.as_ref().is_some_and(|(facts, _)| Arc::ptr_eq(facts, encoder.facts())) {
             *known = Some((Arc::clone(encoder.facts()), Arc::clone(host.reader())));
+        }
+    }
+
+    /// Where the times of all calls are kept, and all ranks of a world have just come out of `MPI_Init`.
+    fn compare_clocks(&mut self, config: &Config) {
+        let pmpi = &self.host.pmpi;
+        if !config.time.of_every_call() || self.spawned || self.alone.is_some() {
+            return;
+        }
+        let world = pmpi.abi().comm_world;
+        let number = |number: Result<i32, _>| number.ok().and_then(|number| u32::try_from(number).ok());
+        if let (Some(rank), Some(size)) = (number(pmpi.comm_rank(world)), number(pmpi.comm_size(world))) {
+            let parts = files::parts(config, self.spawned, self.alone, self.job.as_ref());
+            self.compared = uncancelled(|| merge::clocks::at_start(config, pmpi, (rank, size), &parts));
         }
     }
 
@@ -292,7 +306,7 @@ fn instant() -> Ticks {
 pub struct Real;
 
 impl Recorder for Real {
-    fn init(_: Observed<'_>) {
+    fn init(call: Observed<'_>) {
         let Some(mut entered) = RECORDER.enter() else { return };
         entered.hands().common.with(State::new, |state, _| {
             let State { host, encoder, spawned, alone, job, .. } = state;
@@ -328,6 +342,11 @@ impl Recorder for Real {
                 let parts = files::parts(config, state.spawned, state.alone, state.job.as_ref());
                 merge::absence::prepare(config, &parts);
                 state.keep(state.parts(config));
+            }
+            // Sessions are begun by each rank for itself.
+            let collective = call.function.name.starts_with("MPI_Init");
+            if let (true, Some(config)) = (collective, config::asked()) {
+                state.compare_clocks(config);
             }
         });
     }

@@ -134,9 +134,9 @@ fn a_variable_we_do_not_understand_is_named() {
     for mpi in installed() {
         let ring = mpi.compile("ring.c");
         let variables =
-            [("LD_PRELOAD", &*library()), ("REFRAIN_OUT", "/nowhere/x.rfn"), ("REFRAIN_TIME", "exact")];
+            [("LD_PRELOAD", &*library()), ("REFRAIN_OUT", "/nowhere/x.rfn"), ("REFRAIN_SPLIT", "maybe")];
         let traced = mpi.run(1, &ring, &[], &variables);
-        let line = "refrain: not tracing: REFRAIN_TIME is \"exact\", which is none of: mean, off";
+        let line = "refrain: not tracing: REFRAIN_SPLIT is \"maybe\", which is none of: on, off, 1, 0";
         assert_eq!(said(&traced), [line], "{mpi:?}");
         assert!(text(&traced.stdout).contains("rank 0 of 1"));
     }

@@ -17,6 +17,7 @@ use refrain_model::time::Time;
 use refrain_times::Packer;
 use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::claim::{Claim, Holder, host_name};
+use refrain_tracefile::clocks::Converter;
 use refrain_tracefile::part::{self, End, Lost, Part, Word};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::spans::{Entries, log_name, pack};
@@ -339,11 +340,12 @@ impl Process {
     }
 
     /// Ticks as nanoseconds, as far as the two clocks were compared.
-    fn rate(&self) -> f64 {
+    fn clock(&self) -> Converter {
         let part = self.first();
-        let ticks = part.word(Word::LaterTicks).saturating_sub(part.word(Word::Ticks));
-        let nanoseconds = part.word(Word::LaterNanoseconds).saturating_sub(part.word(Word::Nanoseconds));
-        if ticks == 0 { 1.0 } else { nanoseconds as f64 / ticks as f64 }
+        let moment = |ticks, nanoseconds| (part.word(ticks), part.word(nanoseconds));
+        let (start, end) =
+            (moment(Word::Ticks, Word::Nanoseconds), moment(Word::LaterTicks, Word::LaterNanoseconds));
+        Converter::between(start, end)
     }
 
     fn wall_ns(&self) -> u64 {
@@ -374,11 +376,8 @@ impl Process {
         let size = self.size()?;
         let (tapes, _) = self.tapes()?;
         let private = Private::open_to_read(directory).map_err(|error| error.to_string())?;
-        let rate = self.rate();
-        let (ticks, zero) = (self.first().word(Word::Ticks), self.first().word(Word::Nanoseconds));
-        let nanoseconds = |at: u64| {
-            (zero as i64).wrapping_add((at.wrapping_sub(ticks) as i64 as f64 * rate).round() as i64)
-        };
+        let clock = self.clock();
+        let nanoseconds = |ticks: u64| clock.nanoseconds(ticks) as i64;
         for ((thread, tape), (part, name)) in tapes.iter().zip(self.parts.iter().zip(&self.names)) {
             let (Some(member), Some(mut packer)) = (member(size, self.rank, *thread), Packer::new(time))
             else {
@@ -402,8 +401,8 @@ impl Process {
     fn bundle(&self) -> Result<(Bundle, u64, Option<String>), String> {
         let size = self.size()?;
         let (mut tapes, damage) = self.tapes()?;
-        let rate = self.rate();
-        let nanoseconds = |ticks: u64| (ticks as f64 * rate).round() as u64;
+        let clock = self.clock();
+        let nanoseconds = |ticks: u64| clock.length(ticks);
         let time = nanoseconds(tapes.iter().fold(0, |sum: u64, (_, tape)| sum.saturating_add(tape.ticks())));
         let tapes = tapes.iter_mut().map(|(thread, tape)| (*thread, tape));
         let bundle =

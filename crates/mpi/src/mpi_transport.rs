@@ -19,7 +19,8 @@ const TAG: i32 = 0;
 /// program's communicator.
 const MAKING: i32 = 32_767;
 
-/// After so long a wait the core is given to others for a while each time.
+/// After so long a wait the core is given to others for a while each time: for an eighth of the wait, and at most so long. Naps
+/// as long as the wait before them would keep two ranks that answer each other asleep by turns.
 const BRIEFLY: Duration = Duration::from_millis(1);
 const NAP: Duration = Duration::from_millis(1);
 /// How often a rank that waits looks whether the exchange is called off.
@@ -93,7 +94,7 @@ impl<'a> MpiTransport<'a> {
             if waited < BRIEFLY {
                 thread::yield_now();
             } else {
-                thread::sleep(NAP);
+                thread::sleep((waited / 8).min(NAP));
             }
             waited = clock.so_far();
             let why = if waited >= self.waiting.most {

@@ -533,7 +533,8 @@ fn since(process: u32) -> Option<u64> {
     if ended { None } else { stat(process, 19)?.parse().ok() }
 }
 
-fn boot() -> String {
+/// Names the running kernel; empty where it is not told.
+pub fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 

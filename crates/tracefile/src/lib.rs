@@ -13,6 +13,7 @@
 
 pub mod chunks;
 pub mod claim;
+pub mod clocks;
 mod container;
 mod crc;
 mod disk;
@@ -31,6 +32,7 @@ mod token;
 use refrain_fold::bundle::{Bundle, Depth};
 use refrain_fold::ranks::{Checks, RankList};
 
+use clocks::Clocks;
 use container::{COMPLETE, Kind, ORDER, SPLIT, TIMED};
 use get::{Bad, Get};
 use model::Model;
@@ -89,6 +91,8 @@ pub struct Meta {
     pub notes: Vec<String>,
     pub mpi_time: Option<RankTime>,
     pub memory: Option<Memory>,
+    /// Only where it is known of every call when it was.
+    pub clocks: Option<Clocks>,
 }
 
 /// Time spent in MPI, over ranks.

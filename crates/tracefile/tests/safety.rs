@@ -8,6 +8,7 @@ use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
 use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::ranks::{Part, RankList};
+use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{
     Contents, Error, Meta, Trace, open, outline, read, save, sections, write, write_plain,
 };
@@ -379,8 +380,30 @@ fn any_trace(random: &mut Random) -> Trace {
             min: (any_number(random) as u32, any_number(random)),
             max: (any_number(random) as u32, any_number(random)),
         }),
+        clocks: (random.below(2) == 0).then(|| any_clocks(random)),
     };
     Trace { meta, bundle }
+}
+
+fn any_clocks(random: &mut Random) -> Clocks {
+    let point = |random: &mut Random| Point {
+        at: any_number(random),
+        common: any_number(random),
+        error: any_number(random),
+    };
+    let clock = |random: &mut Random| {
+        let start = point(random);
+        Clock {
+            ranks: (0..32).filter(|_| random.below(3) == 0).collect(),
+            counter: random.below(2) == 0,
+            monotonic: random.below(2) == 0,
+            wander: any_number(random),
+            residual: any_number(random),
+            start,
+            end: if random.below(2) == 0 { start } else { point(random) },
+        }
+    };
+    Clocks { clocks: (0..random.below(4)).map(|_| clock(random)).collect() }
 }
 
 #[test]

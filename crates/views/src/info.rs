@@ -10,6 +10,7 @@ use refrain_model::{Code, Histograms, Lossy, Numbers};
 use refrain_sites::plain;
 use refrain_tracefile::Trace;
 
+use crate::clocks;
 use crate::error::Error;
 use crate::human::{date, duration, plural, ranks as rank_list, thousands};
 use crate::json;
@@ -227,6 +228,9 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
             ),
         ));
     }
+    for (i, line) in clocks::lines(meta).into_iter().enumerate() {
+        lines.push((if i == 0 { "clock" } else { "" }, line));
+    }
     for (i, kept) in kept(trace).into_iter().enumerate() {
         lines.push((if i == 0 { "kept" } else { "" }, kept));
     }
@@ -353,6 +357,9 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         held.plain("min", memory.min).plain("mean", memory.mean).plain("max", memory.max);
         held.plain("root", memory.root);
         held.end();
+    }
+    if let Some(known) = &meta.clocks {
+        clocks::write_json(known, object.key("clocks"));
     }
     object.plain("split", meta.split).plain("timed", meta.timed);
     let mut options = json::Object::new(object.key("options"));

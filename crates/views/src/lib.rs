@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod clocks;
 pub mod dump;
 mod error;
 pub mod human;

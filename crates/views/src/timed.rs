@@ -15,6 +15,7 @@ use refrain_model::time::Time;
 use refrain_times::{Span, Told, Unpacker};
 use refrain_tracefile::Trace;
 use refrain_tracefile::chunks::{self, Key, Section};
+use refrain_tracefile::clocks::{Clocks, Mapping};
 
 use crate::error::Error;
 
@@ -31,31 +32,11 @@ pub struct Times {
     /// By symbol.
     signatures: Vec<u64>,
     time: Time,
-    clock: Clock,
+    /// How the clock of each rank is turned into one that all share.
+    clocks: Clocks,
     /// When the first call began.
     zero: i64,
     lost: Cell<bool>,
-}
-
-/// How the clock of each rank is turned into one that all share.
-#[derive(Debug, Clone, Default)]
-pub struct Clock {}
-
-impl Clock {
-    /// All ranks share one already.
-    pub fn of(_trace: &Trace) -> Clock {
-        Clock {}
-    }
-
-    /// Of a time of the rank's clock, that of the common one.
-    pub fn common(&self, _rank: u32, time: i64) -> i64 {
-        time
-    }
-
-    /// By how much that may be wrong, in nanoseconds.
-    pub fn error(&self, _rank: u32) -> u64 {
-        0
-    }
 }
 
 /// How a trace keeps time.
@@ -77,10 +58,10 @@ impl Times {
         }
         let source: Box<dyn Source> = Box::new(source);
         let section = Section::within(source, chunks.unwrap_or(0..0)).map_err(Error::Times)?;
-        let (section, clock) = (RefCell::new(section), Clock::of(trace));
+        let (section, clocks) = (RefCell::new(section), trace.meta.clocks.clone().unwrap_or_default());
         let symbols = trace.bundle.symbols.iter();
         let signatures = symbols.map(|symbol| hash_symbol(&symbol.bytes, symbol.site)).collect();
-        let mut times = Times { section, signatures, time, clock, zero: 0, lost: Cell::new(false) };
+        let mut times = Times { section, signatures, time, clocks, zero: 0, lost: Cell::new(false) };
         times.zero = times.earliest(trace)?;
         Ok(Some(times))
     }
@@ -134,7 +115,7 @@ impl Times {
 
     /// By how much two ranks' times may be off each other, beside what is told with each.
     pub fn clock_error(&self, a: u32, b: u32) -> u64 {
-        if a == b { 0 } else { self.clock.error(a).saturating_add(self.clock.error(b)) }
+        if a == b { 0 } else { self.clocks.error(a).saturating_add(self.clocks.error(b)) }
     }
 
     /// The block of a thread that has this call: its first call, how many it has, its bytes. Otherwise the next call that
@@ -161,6 +142,8 @@ pub struct Timed<'a> {
     place: (u32, u32),
     key: Key,
     unpacker: Option<Unpacker>,
+    /// From the rank's clock to the common one.
+    mapping: Mapping,
     /// The number of the next call.
     next: u64,
     /// Calls before this one have no times.
@@ -183,7 +166,8 @@ impl<'a> Timed<'a> {
         let first = block.as_ref().and_then(|block| block.as_ref().ok()).map_or(from, |block| block.0);
         let calls = reader.calls_from(rank, thread, first).map_err(failed(first))?;
         let unpacker = times.and_then(|times| Unpacker::new(&times.time));
-        let mut timed = Timed { calls, times, place, key, unpacker, next: first, without: 0 };
+        let mapping = times.map_or_else(Mapping::default, |times| times.clocks.of(rank));
+        let mut timed = Timed { calls, times, place, key, unpacker, mapping, next: first, without: 0 };
         while timed.next < from {
             if timed.next_call()?.is_none() {
                 break;
@@ -237,7 +221,11 @@ impl<'a> Timed<'a> {
         let symbol = self.calls.symbol().and_then(|symbol| times.signatures.get(symbol as usize));
         let signature = symbol.copied().unwrap_or(0);
         let Told { span, start_error, end_error } = unpacker.next(signature, function).map_err(damaged)?;
-        let common = |time| times.clock.common(rank, time).wrapping_sub(times.zero);
+        let common = |time: i64| {
+            // Before its machine was switched on no rank made a call; a damaged file may say so.
+            let common = u64::try_from(time).map_or(time, |time| self.mapping.common(time) as i64);
+            common.wrapping_sub(times.zero)
+        };
         let span = Span { start: common(span.start), end: common(span.end) };
         Ok(Some(Told { span, start_error, end_error }))
     }

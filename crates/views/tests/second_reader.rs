@@ -10,8 +10,10 @@ use std::process::Command;
 use common::{Encoded, call, looped, send, trace_of};
 use refrain_fold::bundle::{Bundle, SideKind, merge};
 use refrain_fold::pack::Kind;
+use refrain_fold::ranks::RankList;
 use refrain_fold::stream::Stream;
 use refrain_tracefile::chunks::{Key, Settings, Writer};
+use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{Error, Trace, append, read, write, write_plain};
 use refrain_views::dump::{Format, Selection, dump};
 use refrain_views::verify::verify;
@@ -71,6 +73,23 @@ fn loops() -> Trace {
     looped(&(0..6).map(rank).collect::<Vec<_>>())
 }
 
+/// Two of ranks 0 and 2 and of rank 3, which was compared twice and runs behind; rank 1 was not compared.
+fn clocks() -> Clocks {
+    let point = |at, common| Point { at, common, error: 1_234 };
+    let clock = |ranks: &[u32], start, end| Clock {
+        ranks: RankList::from_sorted(ranks),
+        counter: true,
+        monotonic: ranks.len() > 1,
+        wander: 17,
+        residual: 900,
+        start,
+        end,
+    };
+    let own = point(5_000_000_000, 5_000_000_000);
+    let behind = clock(&[3], point(4_000_000_000, 5_000_000_000), point(7_000_000_000, 8_000_001_000));
+    Clocks { clocks: vec![clock(&[0, 2], own, own), behind] }
+}
+
 /// Three threads, of which one rank lacks one; a communicator that one thread makes and another uses.
 fn threads() -> Trace {
     let rank = |rank: i64| {
@@ -88,7 +107,9 @@ fn threads() -> Trace {
         threads.truncate(if rank == 3 { 2 } else { 3 });
         threads
     };
-    trace_of(&(0..4).map(rank).collect::<Vec<_>>())
+    let mut trace = trace_of(&(0..4).map(rank).collect::<Vec<_>>());
+    trace.meta.clocks = Some(clocks());
+    trace
 }
 
 /// Three threads that do the same, with numbers that go by rank and thread, and one that does something else.

@@ -3,6 +3,8 @@
 mod common;
 
 use common::{Encoded, alltoall, call, contiguous, looped, send, split, trace_of};
+use refrain_fold::ranks::RankList;
+use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{Memory, Trace};
 use refrain_views::dump::{Format, Selection, dump};
 use refrain_views::written::{read, write};
@@ -93,6 +95,17 @@ fn every_kind_of_stream_and_every_field() {
     trace.meta.options = vec![("fold".into(), "loops,exact".into())];
     trace.meta.notes = vec!["rank 0:\tended # early\n".into(), String::new()];
     trace.meta.memory = Some(Memory { min: 1024, mean: 2048, max: 4096, root: 8192 });
+    let point = |at| Point { at, common: at + 7, error: 9 };
+    let clock = |ranks: &[u32], counter| Clock {
+        ranks: RankList::from_sorted(ranks),
+        counter,
+        monotonic: !counter,
+        wander: 3,
+        residual: 4,
+        start: point(5),
+        end: point(1 << 40),
+    };
+    trace.meta.clocks = Some(Clocks { clocks: vec![clock(&[0, 2], true), clock(&[1], false)] });
     let written = text(&trace);
     assert!(written.contains("block packed") && written.contains("block running"), "{}", &written[..3000]);
     assert_eq!(read(&written), Ok(trace));

@@ -54,7 +54,9 @@ fn start() {
     std::panic::set_hook(Box::new(|_| {}));
     reserve::prepare();
     ends::prepare();
-    clock::choose();
+    // A test may want the other one.
+    let kernel = (!config.test_monotonic).then(|| std::fs::read_to_string(clock::KERNEL).ok()).flatten();
+    clock::choose(kernel.as_deref());
     connect();
     threads::prepare();
     recorder::prepare();

@@ -203,6 +203,11 @@ impl Meeting {
         self.directory.word(&self.name("off")).is_ok_and(|word| word.is_some())
     }
 
+    /// Removes the files of the meeting. Not before all have gone on.
+    pub fn end(self) {
+        sweep(&self.directory, &self.prefix);
+    }
+
     /// Removes the files of the meeting, and its directory where nothing else is in it. Not before all have gone on.
     pub fn clear(self) {
         sweep(&self.directory, &self.prefix);

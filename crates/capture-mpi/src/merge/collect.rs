@@ -6,10 +6,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use refrain_encode::Tape;
 use refrain_fold::bundle::{Bundle, member};
 use refrain_fold::ranks::RankList;
-use refrain_guest::process::clock::Rate;
 use refrain_guest::process::host;
 use refrain_guest::process::reserve::most_held;
 use refrain_tracefile::RankTime;
+use refrain_tracefile::clocks::Converter;
 
 use super::summary::{Spread, Summary};
 use crate::config::Config;
@@ -22,13 +22,13 @@ pub fn collect(
     config: &Config,
     (rank, size): (u32, u32),
     streams: &mut [(u32, &mut Own)],
-    rate: Rate,
+    clock: Converter,
     ending: Ending,
 ) -> (Bundle, Summary) {
     let mut own = Summary { hosts: vec![(host::name(), RankList::single(rank))], ..Summary::default() };
     let chosen = config.choice.has_rank(rank);
     if config.time != Time::Off && chosen {
-        let ns = rate.nanoseconds(streams.iter().map(|(_, own)| own.tape.ticks()).sum());
+        let ns = clock.length(streams.iter().map(|(_, own)| own.tape.ticks()).sum());
         own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
     }
     own.memory = Some(Spread::one(most_held() as u64));
@@ -45,7 +45,7 @@ pub fn collect(
         ));
         own.missing = true;
     }
-    let finish = || Tape::bundle((rank, size), tapes, |ticks| rate.nanoseconds(ticks));
+    let finish = || Tape::bundle((rank, size), tapes, |ticks| clock.length(ticks));
     let bundle = match catch_unwind(AssertUnwindSafe(finish)) {
         // What it may have recorded before it knew its rank does not count.
         Ok(Ok(_)) if !chosen => Bundle::default(),

@@ -1,10 +1,11 @@
 //! The end of a recording, before the program's `MPI_Finalize` is passed on: the ranks come together (`together`, `arrival`),
 //! each collects what it has (`collect`), loses what it may (`lossy`, `agreement`), gathers it up a tree (`exchange`,
-//! `summary`), and rank 0 writes the file (`write`) and settles what becomes of the parts (`settle`).
+//! `summary`, `clocks`), and rank 0 writes the file (`write`) and settles what becomes of the parts (`settle`).
 
 pub mod absence;
 mod agreement;
 mod arrival;
+pub mod clocks;
 mod collect;
 mod exchange;
 mod lossy;
@@ -19,6 +20,7 @@ use std::path::Path;
 
 use refrain_fold::bundle::gather;
 use refrain_guest::process::apart::{apart, uncancelled};
+use refrain_guest::process::clock::Moment;
 use refrain_guest::process::say::say;
 use refrain_mpi::{MpiTransport, Waiting};
 use refrain_tracefile::Trace;
@@ -30,6 +32,7 @@ use crate::files;
 use crate::hooks::Ending;
 use crate::recording::{Own, State};
 use arrival::Meeting;
+use clocks::OwnClock;
 use together::{MOST_PATIENCE, Wire, together};
 
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
@@ -42,10 +45,10 @@ pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, end
 
 fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, config::asked()) else { return };
-    let State { host, start, started, spawned, alone, parts, job, user, .. } = *state;
+    let State { host, start, started, spawned, alone, parts, job, user, compared, .. } = *state;
     endings::note(End::Finalized, 0);
-    let rate = start.finish();
-    let wall_ns = start.elapsed();
+    let end = Moment::now();
+    let wall_ns = end.nanoseconds.saturating_sub(start.nanoseconds);
     let pmpi = &host.pmpi;
     // Until the end: none of our errors is the program's.
     let _returned = pmpi.returning_errors();
@@ -55,6 +58,9 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         say("no trace: MPI does not say which rank this is");
         return;
     };
+    // All times of this rank are told by it.
+    let skew = config.test_skew.as_ref().map(|skews| skews.of(rank));
+    let clock = OwnClock::new(rank, start, compared.map(|compared| compared.done), end, skew);
     let kept = parts.is_some();
     // This rank may have found no room for its own while others did.
     let parts =
@@ -82,11 +88,12 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         Err(error) => return give_up(&meeting, &error),
     };
     let mut link = Wire { transport, broken: false, dies: config.test_die_in_merge == Some(rank) };
-    let (bundle, mut own) = collect::collect(config, (rank, size), &mut streams, rate, ending);
+    let clocks = clocks::of_all(config, &mut link, (rank, size), &clock, compared);
+    let (bundle, mut own) = collect::collect(config, (rank, size), &mut streams, clock.converter, ending);
     let every_call = config.time.of_every_call();
     let mut times = None;
     if every_call {
-        let pack = || spans::packed(config, (rank, size), &streams, (start, rate), &parts);
+        let pack = || spans::packed(config, (rank, size), &streams, clock.converter, &parts);
         match catch_unwind(AssertUnwindSafe(pack)) {
             Ok(Ok(packed)) => times = Some(packed),
             Ok(Err(error)) => {
@@ -120,7 +127,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         },
         Some(Ok((Some(bundle), summary))) => {
             let missing = summary.missing;
-            let meta = write::meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns));
+            let meta = write::meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns), clocks);
             let mut times = times;
             let written = apart(|| {
                 let chunks = times.as_mut().map(|times| &mut times.file);

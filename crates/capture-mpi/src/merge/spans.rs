@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use refrain_fold::bundle::{Link, member};
 use refrain_guest::process::apart::apart;
-use refrain_guest::process::clock::{Moment, Rate};
 use refrain_times::Packer;
 use refrain_tracefile::chunks::{Key, Merger, Section, Settings, Writer};
+use refrain_tracefile::clocks::Converter;
 use refrain_tracefile::private::Private;
 use refrain_tracefile::spans::pack;
 
@@ -51,7 +51,7 @@ pub fn packed(
     config: &Config,
     (rank, size): (u32, u32),
     streams: &[(u32, &mut Own)],
-    (start, rate): (Moment, Rate),
+    clock: Converter,
     parts: &Path,
 ) -> io::Result<Scratch> {
     let mut scratch = Scratch::new(parts, &format!("packed-{rank}"))?;
@@ -61,7 +61,7 @@ pub fn packed(
         let Some(mut packer) = Packer::new(&config.time) else { continue };
         let about: Vec<_> = (0..own.tape.symbols()).map(|symbol| own.tape.about(symbol)).collect();
         let key = Key { member: member.into(), lane: 0 };
-        let nanoseconds = |ticks| start.nanoseconds_of(ticks, rate);
+        let nanoseconds = |ticks| clock.nanoseconds(ticks) as i64;
         if let (Some(prefix), Some(given)) = (&config.test_spans, safe.given()) {
             let lines = given.iter().map(|t| format!("{} {}\n", nanoseconds(t.start), nanoseconds(t.end)));
             apart(|| std::fs::write(format!("{prefix}.{rank}.{thread}"), lines.collect::<String>()))?;

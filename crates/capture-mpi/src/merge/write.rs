@@ -9,6 +9,7 @@ use refrain_guest::process::reserve::most_held;
 use refrain_guest::process::say::say;
 use refrain_mpi::Pmpi;
 use refrain_tracefile::claim::{Holder, Job};
+use refrain_tracefile::clocks::Clocks;
 use refrain_tracefile::{Error, Memory, Meta, Replace, Trace, is_device};
 
 use super::summary::Summary;
@@ -22,6 +23,7 @@ pub fn meta(
     ranks: u32,
     (summary, lost): (Summary, Vec<String>),
     (started, wall_ns): (u64, u64),
+    clocks: Option<Clocks>,
 ) -> Meta {
     let version = pmpi.library_version().unwrap_or_default();
     Meta {
@@ -45,6 +47,7 @@ pub fn meta(
             max: m.max,
             root: 0,
         }),
+        clocks,
     }
 }
 

@@ -61,6 +61,27 @@ pub struct State {
     pub started: u64,
     /// Whose process this was when it began.
     pub user: User,
+    /// What the ranks' clocks showed after `MPI_Init`, where the times of all calls are kept.
+    pub compared: Option<Comparison>,
+}
+
+/// A rank's clock and that of the rank above it in the tree, in ticks of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compared {
+    /// The middle between question and arrival.
+    pub at: u64,
+    /// So far away from the middle the answer may have been given.
+    pub half: u64,
+    /// What the answer says.
+    pub above: u64,
+}
+
+/// What a rank knows when all have compared their clocks.
+#[derive(Debug, Clone, Copy)]
+pub struct Comparison {
+    pub done: Moment,
+    /// `None` for rank 0, and where the rank above gave no answer.
+    pub above: Option<Compared>,
 }
 
 impl State {
@@ -91,6 +112,7 @@ impl State {
             job: None,
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
             user: user(),
+            compared: None,
         })
     }
 

@@ -2,9 +2,10 @@
 
 use refrain_fold::bundle::MOST_RANKS;
 
+use crate::clocks::{Clock, Clocks, Point};
 use crate::get::{Bad, Get};
 use crate::sections::{read_ranks, write_ranks};
-use crate::token::{Field, Put};
+use crate::token::{Field, Put, unzigzag, zigzag};
 use crate::{Memory, Meta, RankTime};
 
 // Hints: what a text is about.
@@ -24,10 +25,21 @@ const TIME: u64 = 3;
 const RANKS: u64 = 4;
 const MEMORY: u64 = 5;
 const MORE_MEMORY: u64 = 6;
+const WANDER: u64 = 7;
+const RESIDUAL: u64 = 8;
+const MOMENT: u64 = 9;
+const OFFSET: u64 = 10;
+const ERROR: u64 = 11;
 
 // What follows the notes.
 const HAS_TIME: u64 = 1;
 const HAS_MEMORY: u64 = 2;
+const HAS_CLOCKS: u64 = 4;
+
+// What is true of a clock.
+const COUNTER: u64 = 1;
+const MONOTONIC: u64 = 2;
+const COMPARED_TWICE: u64 = 4;
 
 /// The three truth values of `Meta` are flags of the header.
 pub fn write(put: &mut Put, meta: &Meta) {
@@ -53,7 +65,8 @@ pub fn write(put: &mut Put, meta: &Meta) {
     meta.notes.iter().for_each(|note| put.text(NOTE, note));
     let time = if meta.mpi_time.is_some() { HAS_TIME } else { 0 };
     let memory = if meta.memory.is_some() { HAS_MEMORY } else { 0 };
-    put.put(Field::Count, 15, time | memory);
+    let clocks = if meta.clocks.is_some() { HAS_CLOCKS } else { 0 };
+    put.put(Field::Count, 15, time | memory | clocks);
     if let Some(time) = &meta.mpi_time {
         put.measure(Field::Magnitude, TIME, time.total_ns);
         for (rank, ns) in [time.min, time.max] {
@@ -68,6 +81,49 @@ pub fn write(put: &mut Put, meta: &Meta) {
             put.measure(Field::Magnitude, MORE_MEMORY, (more >> 10).wrapping_sub(least));
         }
     }
+    if let Some(Clocks { clocks }) = &meta.clocks {
+        put.put(Field::Count, 16, clocks.len() as u64);
+        clocks.iter().for_each(|clock| write_clock(put, clock));
+    }
+}
+
+fn write_clock(put: &mut Put, clock: &Clock) {
+    let Clock { ranks, counter, monotonic, wander, residual, start, end } = clock;
+    write_ranks(put, ranks, 0);
+    let flags = [(*counter, COUNTER), (*monotonic, MONOTONIC), (start != end, COMPARED_TWICE)];
+    put.put(Field::Count, 17, flags.iter().filter(|(on, _)| *on).map(|(_, flag)| flag).sum());
+    put.measure(Field::Magnitude, WANDER, *wander);
+    put.measure(Field::Magnitude, RESIDUAL, *residual);
+    // The second point as what has changed since the first.
+    let mut before = Point::default();
+    for point in [start, end].into_iter().take(if start == end { 1 } else { 2 }) {
+        let offset = |point: &Point| point.common.wrapping_sub(point.at);
+        let change = offset(point).wrapping_sub(offset(&before));
+        put.measure(Field::Magnitude, MOMENT, point.at.wrapping_sub(before.at));
+        put.measure(Field::Magnitude, OFFSET, zigzag(change as i64));
+        put.measure(Field::Magnitude, ERROR, point.error);
+        before = *point;
+    }
+}
+
+fn read_clock(get: &mut Get, left: &mut u64) -> Result<Clock, Bad> {
+    let ranks = read_ranks(get, 0, left)?.ranks;
+    let flags = get.get(Field::Count, 17)?;
+    if flags > (COUNTER | MONOTONIC | COMPARED_TWICE) {
+        return Err(Bad::new("a clock with something unknown"));
+    }
+    let wander = get.measure(Field::Magnitude, WANDER)?;
+    let residual = get.measure(Field::Magnitude, RESIDUAL)?;
+    let mut point = |before: Point| -> Result<Point, Bad> {
+        let at = before.at.wrapping_add(get.measure(Field::Magnitude, MOMENT)?);
+        let change = unzigzag(get.measure(Field::Magnitude, OFFSET)?) as u64;
+        let common = at.wrapping_add(before.common.wrapping_sub(before.at)).wrapping_add(change);
+        Ok(Point { at, common, error: get.measure(Field::Magnitude, ERROR)? })
+    };
+    let start = point(Point::default())?;
+    let end = if flags & COMPARED_TWICE == 0 { start } else { point(start)? };
+    let (counter, monotonic) = (flags & COUNTER != 0, flags & MONOTONIC != 0);
+    Ok(Clock { ranks, counter, monotonic, wander, residual, start, end })
 }
 
 pub fn read(get: &mut Get) -> Result<Meta, Bad> {
@@ -93,7 +149,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     }
     let notes = texts(get, 14, NOTE)?;
     let follows = get.get(Field::Count, 15)?;
-    if follows > (HAS_TIME | HAS_MEMORY) {
+    if follows > (HAS_TIME | HAS_MEMORY | HAS_CLOCKS) {
         return Err(Bad::new("it goes on with something unknown"));
     }
     let mpi_time = match follows & HAS_TIME {
@@ -117,6 +173,13 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         let min = least.wrapping_mul(1 << 10);
         memory = Some(Memory { min, mean: more()?, max: more()?, root: more()? });
     }
+    let mut clocks = None;
+    if follows & HAS_CLOCKS != 0 {
+        let mut left = MOST_RANKS;
+        let count = get.count(Field::Count, 16)?;
+        let list: Result<_, Bad> = (0..count).map(|_| read_clock(get, &mut left)).collect();
+        clocks = Some(Clocks { clocks: list? });
+    }
     Ok(Meta {
         refrain_version,
         command,
@@ -130,6 +193,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         notes,
         mpi_time,
         memory,
+        clocks,
         ..Meta::default()
     })
 }

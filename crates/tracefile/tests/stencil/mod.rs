@@ -177,6 +177,7 @@ pub fn trace(width: u32, steps: u64) -> Trace {
             complete: true,
             notes: Vec::new(),
             memory: None,
+            clocks: None,
             mpi_time: Some(RankTime {
                 total_ns: 812_334_556,
                 min: (3 % ranks, 39_225_124),

@@ -34,6 +34,7 @@ use refrain_fold::grammar::{Grammar, Symbol};
 use refrain_fold::loops::Node;
 use refrain_fold::ranks::{RankList, RankMap};
 use refrain_fold::stream::{Block, Stream, Term};
+use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{Meta, Trace};
 
 use crate::error::Error;
@@ -144,6 +145,7 @@ fn meta(trace: &Trace, text: &mut String) {
         notes,
         mpi_time,
         memory,
+        clocks,
     } = &trace.meta;
     let _ = writeln!(text, "refrain-text {VERSION}");
     let _ = writeln!(text, "version {}", quoted(refrain_version));
@@ -170,6 +172,21 @@ fn meta(trace: &Trace, text: &mut String) {
     if let Some(memory) = memory {
         let _ = writeln!(text, "memory {} {} {} {}", memory.min, memory.mean, memory.max, memory.root);
     }
+    if let Some(Clocks { clocks }) = clocks {
+        let _ = writeln!(text, "clocks");
+        clocks.iter().for_each(|one| clock(one, text));
+    }
+}
+
+fn clock(clock: &Clock, text: &mut String) {
+    let Clock { ranks: list, counter, monotonic, wander, residual, start, end } = clock;
+    let yes = |on: bool| if on { "yes" } else { "no" };
+    let _ = write!(text, "clock ranks {} counter {}", ranks(list), yes(*counter));
+    let _ = write!(text, " monotonic {} wander {wander} residual {residual}", yes(*monotonic));
+    for Point { at, common, error } in [start, end] {
+        let _ = write!(text, " point {at} {common} {error}");
+    }
+    text.push('\n');
 }
 
 fn quoted(text: &str) -> String {

@@ -9,6 +9,7 @@ use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::loops::{Loops, Node};
 use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
 use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
+use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{Memory, RankTime, Trace};
 
 use super::VERSION;
@@ -309,6 +310,26 @@ fn block(words: &mut Words, depth: usize) -> Read<Block> {
     }
 }
 
+fn clock(words: &mut Words) -> Read<Clock> {
+    words.keyword("ranks")?;
+    let ranks = ranks(words.word("a list of ranks")?)?;
+    words.keyword("counter")?;
+    let counter = yes(words)?;
+    words.keyword("monotonic")?;
+    let monotonic = yes(words)?;
+    words.keyword("wander")?;
+    let wander = words.number("a change of rate")?;
+    words.keyword("residual")?;
+    let residual = words.number("a time")?;
+    let mut point = || {
+        words.keyword("point")?;
+        let (at, common) = (words.number("a time")?, words.number("a time")?);
+        Read::Ok(Point { at, common, error: words.number("a time")? })
+    };
+    let (start, end) = (point()?, point()?);
+    Ok(Clock { ranks, counter, monotonic, wander, residual, start, end })
+}
+
 #[derive(Default)]
 struct Reader {
     trace: Trace,
@@ -353,6 +374,11 @@ impl Reader {
                 let mut bytes = || words.number("a number of bytes");
                 let (min, mean, max, root) = (bytes()?, bytes()?, bytes()?, bytes()?);
                 meta.memory = Some(Memory { min, mean, max, root });
+            }
+            "clocks" => meta.clocks = Some(Clocks::default()),
+            "clock" => {
+                let clocks = meta.clocks.as_mut().ok_or("a clock before `clocks`")?;
+                clocks.clocks.push(clock(words)?);
             }
             "module" => self.module(words)?,
             "stack" => self.stack(words)?,

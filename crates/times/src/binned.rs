@@ -111,8 +111,6 @@ impl Binned {
             [
                 pair,
                 hash(pair, length(around)),
-                hash(signature, own.start),
-                function.into(),
                 hash(hash(pair, self.last.start), own.start),
                 hash(signature, length(around) << 8 | length(self.before.end_error)),
             ],
@@ -121,17 +119,7 @@ impl Binned {
         let bin = match symbol {
             SAME => Bin::default(),
             FAR_AWAY | OTHER_SIDE => {
-                self.model.start(
-                    FAR,
-                    [
-                        signature,
-                        pair,
-                        function.into(),
-                        hash(signature, length(around)),
-                        hash(pair, self.last.start),
-                        0,
-                    ],
-                );
+                self.model.start(FAR, [signature, pair, hash(signature, length(around)), function.into()]);
                 let bin = self.model.number(coder, bins.of(distance.unsigned_abs()) as i64);
                 usize::try_from(bin).ok().and_then(|bin| bins.get(bin)).ok_or(Damaged)?
             }
@@ -150,8 +138,6 @@ impl Binned {
             [
                 pair,
                 hash(signature, own.duration as u64),
-                hash(hash(signature, symbol), self.last.duration as u64),
-                function.into(),
                 hash(pair, self.last.duration as u64),
                 hash(hash(pair, own.duration as u64), symbol),
             ],

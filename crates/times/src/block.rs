@@ -53,7 +53,7 @@ impl Form {
             (Form::Binned(tables), Place::Binned(binned)) => {
                 binned.call(coder, tables, signature, function, span)
             }
-            (_, Place::Exact(exact)) => exact.call(coder, signature, function, span),
+            (_, Place::Exact(exact)) => Ok(exact.call(coder, signature, span)),
             (Form::Exact, Place::Binned(_)) => Err(Damaged),
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use refrain_fold::entropy::range::Coder;
 
 use crate::model::{Model, hash, plain};
-use crate::{Damaged, Span, Told};
+use crate::{Span, Told};
 
 /// Kinds of numbers.
 const GAP: usize = 0;
@@ -36,10 +36,6 @@ fn size(number: i64, fine: u32) -> u64 {
     u64::from(number < 0) << 32 | u64::from(length) << 8 | below
 }
 
-fn with(context: u64, more: u64) -> u64 {
-    hash(context, more)
-}
-
 impl Exact {
     pub fn new(coder: &mut impl Coder, calls: u32, first: i64) -> Exact {
         Exact {
@@ -51,25 +47,17 @@ impl Exact {
         }
     }
 
-    pub fn call(
-        &mut self,
-        coder: &mut impl Coder,
-        signature: u64,
-        function: u16,
-        span: Span,
-    ) -> Result<Told, Damaged> {
+    pub fn call(&mut self, coder: &mut impl Coder, signature: u64, span: Span) -> Told {
         let own = self.seen.entry(signature).or_default();
-        let pair = with(signature, self.signature);
+        let pair = hash(signature, self.signature);
         let (last, before) = (self.last, self.before);
         self.model.start(
             GAP,
             [
                 pair,
-                with(pair, size(last.duration, 2)),
-                with(signature, size(own.gap, 1)),
-                function.into(),
-                with(pair, size(last.gap, 1)),
-                with(with(pair, size(own.gap, 1)), size(last.duration, 1)),
+                hash(pair, size(last.duration, 2)),
+                hash(hash(pair, size(own.gap, 1)), size(last.duration, 1)),
+                hash(pair, size(last.gap, 1)),
             ],
         );
         let gap = self.model.number(coder, span.start.wrapping_sub(before));
@@ -77,11 +65,9 @@ impl Exact {
             DURATION,
             [
                 pair,
-                with(signature, size(gap, 2)),
-                with(signature, size(own.duration, 1)),
-                function.into(),
-                with(pair, size(last.duration, 2)),
-                with(with(signature, size(own.duration, 1)), size(gap, 1)),
+                hash(pair, size(last.duration, 2)),
+                hash(signature, size(gap, 2)),
+                hash(hash(signature, size(own.duration, 1)), size(gap, 1)),
             ],
         );
         let duration = self.model.number(coder, span.end.wrapping_sub(span.start));
@@ -90,6 +76,6 @@ impl Exact {
         self.last = Numbers { gap, duration };
         *own = self.last;
         (self.before, self.signature) = (end, signature);
-        Ok(Told { span: Span { start, end }, start_error: 0, end_error: 0 })
+        Told { span: Span { start, end }, start_error: 0, end_error: 0 }
     }
 }

@@ -113,7 +113,8 @@ fn binned(text: &str) -> Time {
 fn exact_times_come_back() {
     let mut random = Random(1);
     for shape in SHAPES {
-        for count in [1, 2, 3, 10, 1000, CALLS as usize + 700] {
+        let long = if ["random", "nested"].contains(&shape) { CALLS as usize } else { 5000 };
+        for count in [1, 2, 3, 10, 1000, long + 700] {
             let calls = calls(shape, count, &mut random);
             let told = unpack(&Time::Exact, &pack(&Time::Exact, &calls), &calls);
             for (told, call) in told.iter().zip(&calls) {
@@ -167,7 +168,7 @@ fn binned_times_are_within_their_bounds() {
 #[test]
 fn binned_times_are_within_their_bounds_over_long_runs() {
     let mut random = Random(3);
-    for shape in ["steady", "bursts", "random", "descending"] {
+    for shape in ["bursts", "descending"] {
         check_bounds(&binned("binned=1.2"), shape, &calls(shape, 100_000, &mut random));
     }
 }

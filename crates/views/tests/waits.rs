@@ -13,7 +13,7 @@ use refrain_views::{Error, timed::Times};
 const MS: i64 = 1_000_000;
 const WORLD: &str = "MPI_COMM_WORLD";
 
-type Calls = Vec<(Encoded, i64, i64)>;
+type Calls = common::TimedCalls;
 
 /// Calls of a rank in order, on a clock in microseconds.
 #[derive(Default, Clone)]

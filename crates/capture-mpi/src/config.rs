@@ -9,6 +9,7 @@ use std::time::Duration;
 use refrain_encode::Folding;
 use refrain_model::Lossy;
 use refrain_model::choice::{BadChoice, Choice, Words};
+use refrain_model::time::Time;
 
 /// Written once, in the constructor.
 static CONFIG: OnceLock<Config> = OnceLock::new();
@@ -70,14 +71,8 @@ pub struct Config {
     pub test_stacks: bool,
     /// `REFRAIN_TEST_TAIL=bytes`: snapshots come so often, for tests.
     pub test_tail: Option<usize>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Time {
-    /// Count, mean, minimum, maximum and total of every signature's duration.
-    Mean,
-    /// No clock is read.
-    Off,
+    /// `REFRAIN_TEST_SPANS=prefix`: what the clock said around each call also goes to `prefix.RANK.THREAD`, for tests.
+    pub test_spans: Option<String>,
 }
 
 /// How much of a call's stack is kept.
@@ -138,6 +133,11 @@ impl Config {
         let lossy = Lossy::read(text("REFRAIN_LOSSY").as_deref()).map_err(Unknown::Choice)?;
         let split = switch("REFRAIN_SPLIT", true)?;
         lossy.with_split(split).map_err(Unknown::Choice)?;
+        let time =
+            Time::read(text("REFRAIN_TIME").as_deref().unwrap_or_default()).map_err(Unknown::Choice)?;
+        lossy.with_time(&time).map_err(Unknown::Choice)?;
+        let safe = switch("REFRAIN_SAFE", true)?;
+        time.with_safe(safe).map_err(Unknown::Choice)?;
         let fold = match text("REFRAIN_FOLD").filter(|text| !text.is_empty()) {
             None => Folding::default(),
             Some(text) => text.parse().map_err(Unknown::Fold)?,
@@ -156,14 +156,7 @@ impl Config {
         Ok(Some(Config {
             out: PathBuf::from(out),
             pointers: switch("REFRAIN_POINTERS", true)?,
-            time: match text("REFRAIN_TIME").as_deref() {
-                None | Some("mean") => Time::Mean,
-                Some("off") => Time::Off,
-                Some(value) => {
-                    let value = value.to_owned();
-                    return Err(Unknown::Value { variable: "REFRAIN_TIME", value, known: "mean, off" });
-                }
-            },
+            time,
             split,
             fold,
             stacks,
@@ -178,7 +171,7 @@ impl Config {
             lossy,
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
-            safe: switch("REFRAIN_SAFE", true)?,
+            safe,
             patience: match text("REFRAIN_PATIENCE").filter(|text| !text.is_empty()) {
                 None => PATIENCE,
                 Some(value) => patience(&value).ok_or(Unknown::Value {
@@ -196,6 +189,7 @@ impl Config {
             held: look_up("REFRAIN_RUN").is_some(),
             test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
             test_stacks: switch("REFRAIN_TEST_STACKS", false)?,
+            test_spans: text("REFRAIN_TEST_SPANS"),
             test_tail: text("REFRAIN_TEST_TAIL").and_then(|bytes| bytes.parse().ok()),
             test_panic: match text("REFRAIN_TEST_PANIC") {
                 None => 0,

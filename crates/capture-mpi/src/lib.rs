@@ -37,6 +37,7 @@
 //! | `missing` | `JUMPS`, `TORN_OUT`, `UNSEEN` | how many calls are missing, by reason |
 //! | `recording` | `RECORDER` | what all threads share, and the stream of each |
 //! | `recording` | `OBJECTS`, `PLACES`, `SEEN` | generations, for threads that recognise a call without the lock |
+//! | `recording` | `EVERY_CALL` | whether times of every call are asked for |
 //! | `recording` | `KEPT` | whether threads keep parts |
 //! | `merge::absence` | `NOT_COMING` | the link that says that this rank does not come |
 //! | `entry::real` | `REAL` | MPI's functions behind ours |

@@ -5,9 +5,9 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -22,12 +22,15 @@ use refrain_guest::process::{host, pages};
 use refrain_guest::threads::marks;
 use refrain_tracefile::part::{self, HEADER, Lost, Word};
 use refrain_tracefile::private::Private;
+use refrain_tracefile::spans::{ENTRY, Entries, Entry, Log, log_name};
 
 use crate::config;
 use crate::files::{LOCAL_RANKS, launcher_says, meeting_prefix};
 
 /// The tail's first size, unless a test says otherwise.
 pub const ROOM: usize = 1 << 20;
+/// So much of the log of times is mapped at once.
+const WINDOW: usize = 1 << 20;
 /// The tail is so many times larger than the last snapshot, if that is more, up to what a reader takes.
 const SHARE: usize = 4;
 /// The clocks are compared after 1, 2, 4, ... calls, and then after so many.
@@ -40,9 +43,10 @@ const SETTLED: u64 = 16;
 const PAUSE: u64 = 1 << 16;
 
 /// Room on disk is taken before it is mapped: a store to a page that has none would be the end of the program.
-fn allocate(file: &File, length: usize) -> io::Result<()> {
+fn allocate(file: &File, offset: usize, length: usize) -> io::Result<()> {
+    let (offset, length) = (offset as libc::off_t, length as libc::off_t);
     // SAFETY: takes numbers only.
-    let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, length as libc::off_t) };
+    let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), offset, length) };
     if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
 }
 
@@ -74,7 +78,7 @@ impl Words {
     }
 }
 
-/// The journal's place. Unmapped when dropped.
+/// A place in a file: of the journal, or of the log of times. Unmapped when dropped.
 struct Tail {
     start: *mut u8,
     length: usize,
@@ -84,9 +88,9 @@ struct Tail {
 unsafe impl Send for Tail {}
 
 impl Tail {
-    fn map(file: &File, length: usize) -> io::Result<Tail> {
-        allocate(file, HEADER + length)?;
-        let start = map(file, HEADER, length)?;
+    fn map(file: &File, offset: usize, length: usize) -> io::Result<Tail> {
+        allocate(file, offset, length)?;
+        let start = map(file, offset, length)?;
         shield::shield(start as usize, length);
         Ok(Tail { start, length })
     }
@@ -120,13 +124,18 @@ pub struct Parts {
     pub room: usize,
     pub words: Vec<(Word, u64)>,
     pub text: String,
+    /// Times of every call are asked for.
+    pub spans: bool,
 }
 
 impl Parts {
     /// A part for the calling thread, which has recorded `tape` so far; `None`, and a line that says so, where it cannot be had.
-    pub fn part(&self, thread: usize, tape: &mut Tape) -> Option<Safe> {
+    pub fn part(&self, thread: usize, tape: &mut Tape, early: &[(u32, Ticks)]) -> Option<Safe> {
         match apart(|| Safe::new(self, thread, tape)) {
-            Ok(safe) => Some(safe),
+            Ok(mut safe) => {
+                early.iter().for_each(|&(symbol, ticks)| safe.span(symbol, ticks));
+                Some(safe)
+            }
             Err(error) => {
                 self.complain(&error);
                 None
@@ -160,6 +169,53 @@ impl Parts {
     }
 }
 
+/// The log of a thread's times: the part of its file that is being written is mapped.
+struct Spans {
+    name: OsString,
+    window: Tail,
+    /// Where in the file the window begins, and how much of it is written.
+    offset: usize,
+    used: usize,
+    log: Log,
+    /// What it was given, for tests.
+    given: Option<Vec<Ticks>>,
+}
+
+impl Spans {
+    fn new(directory: &Private, part: &OsStr) -> io::Result<Spans> {
+        let name = log_name(part);
+        remove(directory, &name);
+        let window = directory.create(&name).and_then(|file| Tail::map(&file, 0, WINDOW))?;
+        let given = config::asked().and_then(|config| config.test_spans.as_ref()).map(|_| Vec::new());
+        Ok(Spans { name, window, offset: 0, used: 0, log: Log::default(), given })
+    }
+
+    /// The next window begins with the page that this one was written up to.
+    #[cold]
+    fn go_on(&mut self, directory: &Path) -> io::Result<()> {
+        let written = self.offset + self.used;
+        let offset = written / HEADER * HEADER;
+        let file = apart(|| Private::open(directory)?.reopen(&self.name))?;
+        self.window = Tail::map(&file, offset, WINDOW)?;
+        (self.offset, self.used) = (offset, written - offset);
+        Ok(())
+    }
+}
+
+/// When a call began and ended, in ticks.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticks {
+    pub start: u64,
+    pub end: u64,
+}
+
+impl Ticks {
+    #[inline]
+    pub fn length(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+}
+
 /// One thread's part.
 pub struct Safe {
     /// Opened for each of the few times that something is done in it: no file of ours is open while the program runs.
@@ -176,6 +232,8 @@ pub struct Safe {
     /// There was no room: nothing is kept until so many calls, when it is tried again; and the next pause.
     waits: Option<(u64, u64)>,
     said: bool,
+    /// Where times of every call are asked for, and there is room.
+    spans: Option<Spans>,
 }
 
 impl Safe {
@@ -190,6 +248,7 @@ impl Safe {
         made.inspect_err(|_| {
             remove(&directory, name);
             remove(&directory, &part::snapshot_name(name, 1));
+            remove(&directory, &log_name(name));
         })
     }
 
@@ -209,7 +268,8 @@ impl Safe {
             (Word::Nanoseconds, now.nanoseconds),
         ]);
         file.write_all(&part::header(&words, &parts.text))?;
-        let tail = Tail::map(&file, parts.room)?;
+        let tail = Tail::map(&file, HEADER, parts.room)?;
+        let spans = if parts.spans { Some(Spans::new(directory, name)?) } else { None };
         let mut safe = Safe {
             directory: parts.directory.clone(),
             name: name.to_owned(),
@@ -222,6 +282,7 @@ impl Safe {
             calls: 0,
             waits: None,
             said: false,
+            spans,
         };
         safe.snapshot(tape)?;
         marks::set_inside(safe.word(Word::Inside));
@@ -239,8 +300,12 @@ impl Safe {
 
     /// Keeps the call that `tape` was just given.
     #[inline]
-    pub fn call(&mut self, tape: &mut Tape, symbol: u32, values: Values<'_>, ticks: u64) {
+    pub fn call(&mut self, tape: &mut Tape, symbol: u32, values: Values<'_>, ticks: Ticks) {
         self.calls += 1;
+        if self.spans.is_some() {
+            self.span(symbol, ticks);
+        }
+        let ticks = ticks.length();
         if self.waits.is_some() {
             self.try_again(tape);
             return;
@@ -257,6 +322,48 @@ impl Safe {
         if self.calls.is_power_of_two() || self.calls.is_multiple_of(COMPARED) {
             self.compare_clocks();
         }
+    }
+
+    /// Keeps when a call began and ended.
+    fn span(&mut self, symbol: u32, Ticks { start, end }: Ticks) {
+        let Some(spans) = &mut self.spans else { return };
+        if spans.window.length - spans.used < ENTRY
+            && let Err(error) = spans.go_on(&self.directory)
+        {
+            self.end_spans(&error);
+            return;
+        }
+        if let Some(given) = &mut spans.given {
+            given.push(Ticks { start, end });
+        }
+        let used = spans.used;
+        spans.used += spans.log.write(&mut spans.window.bytes()[used..], symbol, start, end);
+        let written = (spans.offset + spans.used) as u64;
+        // From here on the entry counts.
+        self.word(Word::Spans).store(written, Release);
+    }
+
+    /// What comes after a gap could not be told from what belongs there.
+    #[cold]
+    fn end_spans(&mut self, error: &io::Error) {
+        if let Some(spans) = self.spans.take() {
+            let path = self.directory.join(&spans.name);
+            say(&format!(
+                "the times of further calls are not kept, the program goes on: {}: {error}",
+                path.display()
+            ));
+        }
+    }
+
+    /// What the log of times was given, where a test asked for it.
+    pub fn given(&self) -> Option<&[Ticks]> {
+        self.spans.as_ref()?.given.as_deref()
+    }
+
+    /// The log of times as far as it was written.
+    pub fn spans(&self) -> io::Result<impl Iterator<Item = Entry> + use<>> {
+        let file = Private::open(&self.directory)?.read(&log_name(&self.name))?;
+        Ok(Entries::new(BufReader::new(file.take(self.word(Word::Spans).load(Relaxed)))))
     }
 
     #[cold]
@@ -359,7 +466,7 @@ impl Safe {
         if length <= self.tail.length {
             return;
         }
-        if let Ok(tail) = directory.reopen(&self.name).and_then(|file| Tail::map(&file, length)) {
+        if let Ok(tail) = directory.reopen(&self.name).and_then(|file| Tail::map(&file, HEADER, length)) {
             self.tail = tail;
         }
     }

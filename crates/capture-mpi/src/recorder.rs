@@ -1,11 +1,13 @@
 //! The recorder: every observed call is encoded, folded, and at the end merged and written.
 
+use refrain_model::time::Time;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use refrain_encode::{Crowd, Facts, Host, Now, Tables, Tape};
 use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_guest::process::apart::apart;
+use refrain_guest::process::clock;
 use refrain_guest::process::host::name as host_name;
 use refrain_guest::process::say::{say, set_rank};
 use refrain_guest::stacks::Asker;
@@ -15,12 +17,12 @@ use refrain_tracefile::claim::Job;
 use refrain_tracefile::is_device;
 use refrain_tracefile::part::{self, End, Lost, Word};
 
-use crate::config::{self, Config, Kept, Time};
+use crate::config::{self, Config, Kept};
 use crate::files::{self, RANKS, SIZES, launcher_says};
 use crate::filter::{self, Fate};
 use crate::hooks::{Ending, Observed, Recorder};
 use crate::library::library;
-use crate::parts::{self, Parts};
+use crate::parts::{self, Parts, Ticks};
 use crate::recording::host::Reader;
 use crate::recording::{self, AllRequests, Own, RECORDER, State};
 use crate::{endings, merge};
@@ -52,9 +54,9 @@ impl State {
     /// Encodes a call that was not recognised, and remembers it.
     #[inline(never)]
     fn encode(&mut self, own: &mut Own, tables: &mut dyn Tables, made: Made<'_>) {
-        let Made { call, result, ticks, .. } = made;
+        let Made { call, result, .. } = made;
         let Observed { function, args, level, .. } = call;
-        let Own { before, memo, record, tape, safe, known, .. } = own;
+        let Own { before, memo, record, tape, safe, early, known, .. } = own;
         let State { host, encoder, .. } = self;
         let before = &mut before[level];
         if !function.overwrites() {
@@ -69,9 +71,10 @@ impl State {
                 if !made.split {
                     record.inline_values();
                 }
-                let symbol = tape.push(record, ticks);
-                if let Some(safe) = safe {
-                    safe.call(tape, symbol, (&record.values).into(), ticks);
+                let symbol = tape.push(record, made.ticks.length());
+                match safe {
+                    Some(safe) => safe.call(tape, symbol, (&record.values).into(), made.ticks),
+                    None => recording::keep_early(early, symbol, made.ticks),
                 }
                 symbol
             }
@@ -124,7 +127,7 @@ impl State {
         text += &format!("command {}\n", config.command.join("\u{1f}").replace('\n', " "));
         let room = config.test_tail.map_or(parts::ROOM, |bytes| bytes.next_multiple_of(part::HEADER));
         let directory = files::parts(config, self.spawned, self.alone, self.job.as_ref());
-        Some(Parts { directory, rank, room, words, text })
+        Some(Parts { directory, rank, room, words, text, spans: config.time.of_every_call() })
     }
 }
 
@@ -174,7 +177,7 @@ struct Made<'a> {
     result: i64,
     keep: Keep,
     split: bool,
-    ticks: u64,
+    ticks: Ticks,
     /// Where it was made, 0 where that is not asked for.
     site: u64,
 }
@@ -190,13 +193,14 @@ impl Made<'_> {
         now: Now,
     ) -> bool {
         let Observed { function, args, level, .. } = self.call;
-        let Own { before, memo, tape, safe, .. } = own;
+        let Own { before, memo, tape, safe, early, .. } = own;
         let known = memo.recall(facts, reader, tables, now, function, args, &before[level]);
         let Some((symbol, values)) = known else { return false };
         if self.keep == Keep::Record {
-            tape.push_known(symbol, values, self.ticks);
-            if let Some(safe) = safe {
-                safe.call(tape, symbol, values, self.ticks);
+            tape.push_known(symbol, values, self.ticks.length());
+            match safe {
+                Some(safe) => safe.call(tape, symbol, values, self.ticks),
+                None => recording::keep_early(early, symbol, self.ticks),
             }
         }
         true
@@ -235,7 +239,7 @@ fn before(entered: &mut Entered, call: Observed<'_>) {
 }
 
 #[inline]
-fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
+fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: Ticks) {
     let keep = match filter::fate(call) {
         Fate::Record => Keep::Record,
         Fate::Follow { always: true } => Keep::FollowAlways,
@@ -275,6 +279,12 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: u64) {
             encoder.arrived(host, later);
         }
     });
+}
+
+/// A call that is recorded before it is made: how long it takes is not known.
+fn instant() -> Ticks {
+    let now = clock::ticks();
+    Ticks { start: now, end: now }
 }
 
 /// The recorder of real traces.
@@ -330,7 +340,7 @@ impl Recorder for Real {
 
     fn abort(call: Observed<'_>) {
         if let Some(mut entered) = RECORDER.enter() {
-            after(&mut entered, call, 0, 0);
+            after(&mut entered, call, 0, instant());
         }
         endings::note(End::Abort, call.args.get(1).map_or(0, |&code| i64::from(code as i32)));
     }
@@ -338,7 +348,7 @@ impl Recorder for Real {
     #[inline]
     fn after(call: Observed<'_>, result: i64, start: u64, end: u64) {
         if let Some(mut entered) = RECORDER.enter() {
-            after(&mut entered, call, result, end.saturating_sub(start));
+            after(&mut entered, call, result, Ticks { start, end });
         }
     }
 
@@ -349,7 +359,7 @@ impl Recorder for Real {
             {
                 // Its result is not known before it has returned, when nothing can be merged any more.
                 before(&mut entered, call);
-                after(&mut entered, call, 0, 0);
+                after(&mut entered, call, 0, instant());
             }
         };
         let recorded = catch_unwind(AssertUnwindSafe(record)).is_ok();

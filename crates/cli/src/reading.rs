@@ -251,6 +251,28 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     if !(quiet && report.problems.is_empty()) {
         finish(path, verify::write_text(&report, &mut output()))?;
     }
+    if report.problems.is_empty() {
+        let (Loaded { chunks, .. }, source) = loaded(path)?;
+        let mut bar = Bar::new("reading times");
+        let all = info::calls(&trace.bundle);
+        let times = Times::open(&trace, source, chunks).and_then(|times| {
+            times.map(|times| times.check(&trace, &mut |done| bar.show(done, all))).transpose()
+        });
+        bar.clear();
+        match times {
+            Err(error) => return no(&error.to_string()),
+            Ok(Some((timed, untimed))) if !quiet => {
+                let told = format!("when they began and ended is told of {}", plural(timed, "call"));
+                let lacking = if untimed == 0 {
+                    String::new()
+                } else {
+                    format!("; {} have no times", thousands(untimed))
+                };
+                finish(path, writeln!(output(), "     {told}{lacking}").map_err(Into::into))?;
+            }
+            Ok(_) => {}
+        }
+    }
     Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO) })
 }
 

@@ -2,18 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::fs::File;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use refrain_encode::{Agreed, Folding, Tags, Tape, lose};
-use refrain_fold::bundle::{Bundle, merge};
+use refrain_fold::bundle::{Bundle, member, merge};
 use refrain_fold::ranks::RankList;
 use refrain_model::Lossy;
+use refrain_model::time::Time;
+use refrain_times::Packer;
+use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::claim::{Claim, Holder, host_name};
 use refrain_tracefile::part::{self, End, Lost, Part, Word};
 use refrain_tracefile::private::Private;
+use refrain_tracefile::spans::{Entries, log_name, pack};
 use refrain_tracefile::{Meta, RankTime, Replace, Trace};
 use refrain_views::human::{plural, ranks as rank_list};
 
@@ -145,10 +151,12 @@ pub fn recover(directory: &Path, out: &Path, replace: Replace) -> Result<Recover
         });
     }
     let processes = processes(parts, &mut notes);
-    let trace = assemble(&processes, &mut notes).map_err(|error| {
+    let failed = |error: String| {
         Failure::new(format!("the parts in {} do not make a trace: {error}", directory.display()))
-    })?;
-    refrain_tracefile::save_as(&trace, out, replace).map_err(|error| {
+    };
+    let mut trace = assemble(&processes, &mut notes).map_err(failed)?;
+    let mut chunks = chunks(directory, &processes, &mut trace.meta).map_err(failed)?;
+    refrain_tracefile::save_with(&trace, chunks.as_mut(), out, replace).map_err(|error| {
         Failure::new(error.to_string()).help(format!(
             "the parts are kept; `refrain recover {} --out FILE` writes it elsewhere",
             directory.display()
@@ -157,6 +165,31 @@ pub fn recover(directory: &Path, out: &Path, replace: Replace) -> Result<Recover
     let ended = processes.iter().filter(|process| process.life == Life::Ended);
     let ended = ended.flat_map(|process| process.names.iter().cloned()).collect();
     Ok(Recovered { complete: trace.meta.complete, living: living(&processes), ended })
+}
+
+/// The times of every call, where they were asked for.
+fn chunks(directory: &Path, processes: &[Process], meta: &mut Meta) -> Result<Option<File>, String> {
+    let said = meta.options.iter().find(|(option, _)| option == "time");
+    let Some(time) = said.and_then(|(_, words)| Time::read(words).ok()) else { return Ok(None) };
+    let mut file = tempfile().map_err(|error| format!("no room for the times of calls: {error}"))?;
+    let mut writer = Writer::new(BufWriter::new(&mut file), Settings::default());
+    for process in processes {
+        if let Err(why) = process.pack_spans(directory, &time, &mut writer) {
+            meta.notes
+                .push(format!("{}: the times of its calls are missing: {why}", of_ranks(&[process.rank])));
+        }
+    }
+    writer.finish().and_then(|mut sink| sink.flush()).map_err(|error| error.to_string())?;
+    Ok(Some(file))
+}
+
+/// A file without a name, in the directory for temporary ones.
+fn tempfile() -> io::Result<File> {
+    let drawn = RandomState::new().build_hasher().finish();
+    let path = std::env::temp_dir().join(format!("refrain-{}-{drawn:016x}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(&path)?;
+    Ok(file)
 }
 
 fn living(processes: &[Process]) -> Vec<Living> {
@@ -318,9 +351,8 @@ impl Process {
         self.parts.iter().map(of).max().unwrap_or(0)
     }
 
-    /// What it recorded, its time in MPI, and what was wrong with the end of it.
-    fn bundle(&self) -> Result<(Bundle, u64, Option<String>), String> {
-        let size = u32::try_from(self.first().word(Word::Size)).map_err(|_| "it has no such world")?;
+    /// What each thread recorded, and what was wrong with the end of it.
+    fn tapes(&self) -> Result<(Vec<(u32, Tape)>, Option<String>), String> {
         let (mut tapes, mut damage) = (Vec::new(), None);
         for part in &self.parts {
             let folding = folding(&part.options());
@@ -334,6 +366,42 @@ impl Process {
             let thread = u32::try_from(part.word(Word::Thread)).map_err(|_| "it has no such thread")?;
             tapes.push((thread, tape));
         }
+        Ok((tapes, damage))
+    }
+
+    /// Packs the times of its calls, as far as they were kept.
+    fn pack_spans<W: Write>(&self, directory: &Path, time: &Time, to: &mut Writer<W>) -> Result<(), String> {
+        let size = self.size()?;
+        let (tapes, _) = self.tapes()?;
+        let private = Private::open_to_read(directory).map_err(|error| error.to_string())?;
+        let rate = self.rate();
+        let (ticks, zero) = (self.first().word(Word::Ticks), self.first().word(Word::Nanoseconds));
+        let nanoseconds = |at: u64| {
+            (zero as i64).wrapping_add((at.wrapping_sub(ticks) as i64 as f64 * rate).round() as i64)
+        };
+        for ((thread, tape), (part, name)) in tapes.iter().zip(self.parts.iter().zip(&self.names)) {
+            let (Some(member), Some(mut packer)) = (member(size, self.rank, *thread), Packer::new(time))
+            else {
+                continue;
+            };
+            let log = private.read(&log_name(name)).map_err(|error| error.to_string())?;
+            let entries = Entries::new(BufReader::new(log.take(part.word(Word::Spans))));
+            let key = Key { member: member.into(), lane: 0 };
+            let about: Vec<_> = (0..tape.symbols()).map(|symbol| tape.about(symbol)).collect();
+            let about = |symbol: u32| about.get(symbol as usize).copied().flatten();
+            pack(to, key, &mut packer, entries, about, nanoseconds).map_err(|error| error.to_string())?;
+        }
+        Ok(())
+    }
+
+    fn size(&self) -> Result<u32, String> {
+        u32::try_from(self.first().word(Word::Size)).map_err(|_| "it has no such world".into())
+    }
+
+    /// What it recorded, its time in MPI, and what was wrong with the end of it.
+    fn bundle(&self) -> Result<(Bundle, u64, Option<String>), String> {
+        let size = self.size()?;
+        let (mut tapes, damage) = self.tapes()?;
         let rate = self.rate();
         let nanoseconds = |ticks: u64| (ticks as f64 * rate).round() as u64;
         let time = nanoseconds(tapes.iter().fold(0, |sum: u64, (_, tape)| sum.saturating_add(tape.ticks())));
@@ -417,7 +485,12 @@ fn processes(parts: Vec<Found>, notes: &mut Vec<String>) -> Vec<Process> {
         process.names.push(name);
     }
     let mut processes: Vec<Process> = by_process.into_values().collect();
-    processes.iter_mut().for_each(|process| process.parts.sort_by_key(|part| part.word(Word::Thread)));
+    for process in &mut processes {
+        let named = std::mem::take(&mut process.parts).into_iter().zip(std::mem::take(&mut process.names));
+        let mut named: Vec<_> = named.collect();
+        named.sort_by_key(|(part, _)| part.word(Word::Thread));
+        (process.parts, process.names) = named.into_iter().unzip();
+    }
     let started = |process: &Process| process.first().word(Word::Started);
     processes.sort_by_key(|process| std::cmp::Reverse(started(process)));
     // Of one run with the newest, as far as can be told.

@@ -12,13 +12,13 @@ const ALLOWED: [(&str, &[&str]); 14] = [
     ("mpi", &["guest"]),
     ("addresses", &["fold"]),
     ("encode", &["model", "fold"]),
-    ("tracefile", &["model", "fold"]),
     ("times", &["model", "fold"]),
-    ("capture-mpi", &["guest", "model", "fold", "encode", "tracefile", "mpi"]),
+    ("tracefile", &["model", "fold", "times"]),
+    ("capture-mpi", &["guest", "model", "fold", "encode", "times", "tracefile", "mpi"]),
     ("sites", &["fold"]),
     ("views", &["model", "fold", "encode", "times", "tracefile", "sites"]),
     ("scale", &["model", "fold", "encode", "tracefile"]),
-    ("cli", &["model", "fold", "encode", "tracefile", "sites", "views", "addresses"]),
+    ("cli", &["model", "fold", "encode", "times", "tracefile", "sites", "views", "addresses"]),
     ("e2e", &[]),
 ];
 

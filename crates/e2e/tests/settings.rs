@@ -74,7 +74,13 @@ fn time_off() {
 }
 
 #[test]
+#[ignore = "needs MPI: `make test`"]
+fn time_exact() {
+    check("time exact");
+}
+
+#[test]
 fn no_setting_is_forgotten() {
     let names: Vec<&str> = Setting::MORE.iter().map(|setting| setting.name).collect();
-    assert_eq!(names, ["split off", "pointers off", "stacks site", "stacks full", "time off"]);
+    assert_eq!(names, ["split off", "pointers off", "stacks site", "stacks full", "time off", "time exact"]);
 }

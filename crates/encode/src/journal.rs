@@ -74,7 +74,7 @@ impl Journal {
     /// A snapshot of `tape` was taken: entries begin anew. Comes with those for what the snapshot leaves out.
     pub fn restart(&mut self, tape: &Tape) -> Vec<u8> {
         self.last.clear();
-        self.known = tape.symbols_told();
+        self.known = tape.symbols();
         let sites = tape.sites();
         self.told = sites.stacks.keys().chain(sites.modules.keys()).copied().collect();
         let Some(Pending { symbol, values, count, .. }) = tape.waiting() else { return Vec::new() };

@@ -288,6 +288,17 @@ impl Tape {
         number
     }
 
+    /// What the calls of a symbol are beside their times: their signature, as digests have it, and their function.
+    pub fn about(&self, symbol: u32) -> Option<(u64, u16)> {
+        let symbol = self.symbols.get(symbol as usize)?;
+        Some((symbol.content, Layout::parse(&symbol.bytes).ok()?.function.id))
+    }
+
+    /// How many symbols there are.
+    pub fn symbols(&self) -> u32 {
+        self.symbols.len() as u32
+    }
+
     /// Ticks spent in MPI, over all calls.
     pub fn ticks(&self) -> u64 {
         self.symbols.iter().map(|symbol| symbol.tally.total).sum()
@@ -383,11 +394,6 @@ impl Tape {
     /// Whether calls of this symbol may be failed polls.
     pub(crate) fn polls(&self, symbol: u32) -> bool {
         self.symbols.get(symbol as usize).is_some_and(|symbol| symbol.failed.is_some())
-    }
-
-    /// How many symbols there are.
-    pub(crate) fn symbols_told(&self) -> u32 {
-        self.symbols.len() as u32
     }
 
     /// A symbol that is told before its first call.

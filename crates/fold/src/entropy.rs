@@ -15,7 +15,7 @@
 
 pub mod bins;
 mod plan;
-mod range;
+pub mod range;
 
 use plan::{Guess, Plan};
 use range::{Bit, Coder, Decoder, Encoder};

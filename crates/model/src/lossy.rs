@@ -7,6 +7,7 @@
 //! ```
 
 use crate::choice::{BadChoice, nearest};
+use crate::time::Time;
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Lossy {
@@ -134,6 +135,15 @@ impl Lossy {
             return bad("'sites' needs whole call stacks (stacks full or fold loops)");
         }
         Ok(())
+    }
+
+    /// Refuses words that make other calls of those that were made: the times of every call would not fit them.
+    pub fn with_time(&self, time: &Time) -> Result<(), BadChoice> {
+        if !time.of_every_call() || !self.at_the_end() && !self.waits {
+            return Ok(());
+        }
+        let why = format!("no calls can be lost or changed where the times of all are kept (time {time})");
+        Err(BadChoice { option: "lossy", why })
     }
 
     /// As it was written, for the trace to say.

@@ -113,6 +113,15 @@ impl Time {
         Ok(time)
     }
 
+    /// Refuses times that need what survives a crash, where nothing does.
+    pub fn with_safe(&self, safe: bool) -> Result<(), BadChoice> {
+        if safe || !self.of_every_call() {
+            return Ok(());
+        }
+        let why = "times of every call go to files while the program runs, which needs safe on";
+        Err(BadChoice { option: "time", why: why.into() })
+    }
+
     /// Of every call it is told when it began and ended.
     pub fn of_every_call(&self) -> bool {
         matches!(self, Time::Binned(_) | Time::Exact)

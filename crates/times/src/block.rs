@@ -1,12 +1,68 @@
 //! One block: the times of calls that follow each other.
 
+use refrain_fold::entropy::range::{Coder, Decoder, Encoder};
 use refrain_model::time::Time;
 
+use crate::binned::{Binned, Tables};
+use crate::exact::Exact;
 use crate::{Block, CALLS, Damaged, Span, Told};
+
+/// Bytes of a call in a block of bare times.
+const BARE: usize = 16;
+
+/// How times are told. Both sides go through the same steps.
+#[derive(Debug, Clone)]
+enum Form {
+    Exact,
+    Binned(Tables),
+}
+
+/// Where in a block one is.
+#[derive(Debug, Clone)]
+enum Place {
+    Exact(Box<Exact>),
+    Binned(Box<Binned>),
+}
+
+impl Form {
+    fn new(time: &Time) -> Option<Form> {
+        match time {
+            Time::Exact => Some(Form::Exact),
+            Time::Binned(bases) => Some(Form::Binned(Tables::new(bases.clone()))),
+            Time::Off | Time::Mean => None,
+        }
+    }
+
+    /// Before the first call of a block, which begins at `first`.
+    fn begin(&self, coder: &mut impl Coder, calls: u32, first: i64) -> Place {
+        match self {
+            Form::Exact => Place::Exact(Box::new(Exact::new(coder, calls, first))),
+            Form::Binned(_) => Place::Binned(Box::new(Binned::new(coder, calls, first))),
+        }
+    }
+
+    fn call(
+        &mut self,
+        place: &mut Place,
+        coder: &mut impl Coder,
+        signature: u64,
+        function: u16,
+        span: Span,
+    ) -> Result<Told, Damaged> {
+        match (self, place) {
+            (Form::Binned(tables), Place::Binned(binned)) => {
+                binned.call(coder, tables, signature, function, span)
+            }
+            (_, Place::Exact(exact)) => exact.call(coder, signature, function, span),
+            (Form::Exact, Place::Binned(_)) => Err(Damaged),
+        }
+    }
+}
 
 /// Takes the times of a thread's calls as they come.
 #[derive(Debug, Clone)]
 pub struct Packer {
+    form: Form,
     first: u64,
     calls: Vec<(u64, u16, Span)>,
 }
@@ -14,7 +70,7 @@ pub struct Packer {
 impl Packer {
     /// `None` where times of single calls are not kept.
     pub fn new(time: &Time) -> Option<Packer> {
-        time.of_every_call().then(|| Packer { first: 0, calls: Vec::new() })
+        Form::new(time).map(|form| Packer { form, first: 0, calls: Vec::new() })
     }
 
     /// The next call. A block that it fills.
@@ -25,17 +81,23 @@ impl Packer {
 
     /// What is left, if anything is.
     pub fn finish(&mut self) -> Option<Block> {
-        if self.calls.is_empty() {
-            return None;
+        let calls = self.calls.len();
+        let mut encoder = Encoder::default();
+        let mut place = self.form.begin(&mut encoder, calls as u32, self.calls.first()?.2.start);
+        for &(signature, function, span) in &self.calls {
+            // Who packs knows its own bins.
+            let _ = self.form.call(&mut place, &mut encoder, signature, function, span);
         }
-        let mut bytes = Vec::new();
-        let mut before = 0i64;
-        for &(_, _, span) in &self.calls {
-            put(&mut bytes, span.start.wrapping_sub(before));
-            put(&mut bytes, span.end.wrapping_sub(span.start));
-            before = span.end;
+        let mut bytes = encoder.finish();
+        if bytes.len() >= BARE * calls {
+            bytes = self
+                .calls
+                .iter()
+                .flat_map(|call| [call.2.start, call.2.end])
+                .flat_map(i64::to_le_bytes)
+                .collect();
         }
-        let block = Block { first: self.first, calls: self.calls.len() as u32, bytes };
+        let block = Block { first: self.first, calls: calls as u32, bytes };
         self.first += u64::from(block.calls);
         self.calls.clear();
         Some(block)
@@ -45,21 +107,39 @@ impl Packer {
 /// Gives the times of a block's calls again.
 #[derive(Debug, Clone)]
 pub struct Unpacker {
-    bytes: Vec<u8>,
-    at: usize,
+    form: Form,
+    open: Option<Open>,
     left: u32,
-    before: i64,
+}
+
+/// A block that is read.
+#[derive(Debug, Clone)]
+enum Open {
+    Bare { bytes: Vec<u8>, at: usize },
+    Packed { place: Place, decoder: Decoder<Vec<u8>> },
 }
 
 impl Unpacker {
     /// `None` where times of single calls are not kept.
     pub fn new(time: &Time) -> Option<Unpacker> {
-        time.of_every_call().then(|| Unpacker { bytes: Vec::new(), at: 0, left: 0, before: 0 })
+        Form::new(time).map(|form| Unpacker { form, open: None, left: 0 })
     }
 
     /// Turns to a block.
     pub fn begin(&mut self, bytes: &[u8], calls: u32) -> Result<(), Damaged> {
-        *self = Unpacker { bytes: bytes.to_vec(), at: 0, left: calls, before: 0 };
+        (self.open, self.left) = (None, 0);
+        let bare = BARE as u64 * u64::from(calls);
+        if calls == 0 || calls > CALLS || bytes.len() as u64 > bare {
+            return Err(Damaged);
+        }
+        let bytes = bytes.to_vec();
+        self.open = Some(if bytes.len() as u64 == bare {
+            Open::Bare { bytes, at: 0 }
+        } else {
+            let mut decoder = Decoder::new(bytes);
+            Open::Packed { place: self.form.begin(&mut decoder, calls, 0), decoder }
+        });
+        self.left = calls;
         Ok(())
     }
 
@@ -69,33 +149,22 @@ impl Unpacker {
     }
 
     /// The next call, which is of this signature and function.
-    pub fn next(&mut self, _signature: u64, _function: u16) -> Result<Told, Damaged> {
+    pub fn next(&mut self, signature: u64, function: u16) -> Result<Told, Damaged> {
         self.left = self.left.checked_sub(1).ok_or(Damaged)?;
-        let start = self.before.wrapping_add(self.take()?);
-        let end = start.wrapping_add(self.take()?);
-        self.before = end;
-        Ok(Told { span: Span { start, end }, start_error: 0, end_error: 0 })
-    }
-
-    fn take(&mut self) -> Result<i64, Damaged> {
-        let mut value = 0u64;
-        for shift in (0..64).step_by(7) {
-            let byte = *self.bytes.get(self.at).ok_or(Damaged)?;
-            self.at += 1;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return Ok((value >> 1) as i64 ^ -((value & 1) as i64));
+        match self.open.as_mut().ok_or(Damaged)? {
+            Open::Bare { bytes, at } => {
+                let mut take = || {
+                    let number = bytes.get(*at..*at + 8).ok_or(Damaged)?;
+                    *at += 8;
+                    Ok(i64::from_le_bytes(number.try_into().map_err(|_| Damaged)?))
+                };
+                Ok(Told { span: Span { start: take()?, end: take()? }, start_error: 0, end_error: 0 })
+            }
+            Open::Packed { place, decoder } => {
+                let told = self.form.call(place, decoder, signature, function, Span::default())?;
+                // Bytes that no call needs are not those of this block.
+                if self.left == 0 && decoder.overrun() { Err(Damaged) } else { Ok(told) }
             }
         }
-        Err(Damaged)
     }
-}
-
-fn put(bytes: &mut Vec<u8>, value: i64) {
-    let mut value = (value << 1 ^ value >> 63) as u64;
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
 }

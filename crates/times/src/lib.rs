@@ -22,7 +22,11 @@
 
 #![forbid(unsafe_code)]
 
+mod binned;
+mod bins;
 mod block;
+mod exact;
+mod model;
 
 use refrain_model::time::Time;
 

@@ -281,6 +281,16 @@ pub fn save(trace: &Trace, path: impl AsRef<Path>, overwrite: bool) -> Result<u6
 
 /// As `save`, where one file may be replaced and others not.
 pub fn save_as(trace: &Trace, shown: &Path, replace: Replace) -> Result<u64, Error> {
+    save_with(trace, None, shown, replace)
+}
+
+/// The same with a section of chunks, which a device is not given.
+pub fn save_with(
+    trace: &Trace,
+    chunks: Option<&mut File>,
+    shown: &Path,
+    replace: Replace,
+) -> Result<u64, Error> {
     let end = End::of(shown)?;
     match end.kind() {
         Some(FileType::CharacterDevice) => {
@@ -300,17 +310,19 @@ pub fn save_as(trace: &Trace, shown: &Path, replace: Replace) -> Result<u64, Err
     };
     let bytes = crate::write(trace);
     let (temporary, mut file) = beside(path)?;
-    let written = file
-        .write_all(&bytes)
-        .and_then(|()| file.sync_all())
-        .map_err(failed("write", &temporary))
-        .and_then(|()| put_in_place(&temporary, path, may()));
+    let content = match chunks {
+        Some(chunks) => crate::append(&bytes, chunks, &mut file),
+        None => file.write_all(&bytes).map_err(failed("write", &temporary)),
+    };
+    let written = content
+        .and_then(|()| file.sync_all().map_err(failed("write", &temporary)))
+        .and_then(|()| file.metadata().map_err(failed("write", &temporary)))
+        .and_then(|about| put_in_place(&temporary, path, may()).map(|()| about.len()));
     if written.is_err() {
         // Best effort: the error that matters is the first one.
         let _ = fs::remove_file(&temporary);
     }
-    written?;
-    Ok(bytes.len() as u64)
+    written
 }
 
 fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Error + use<'a> {

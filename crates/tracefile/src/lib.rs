@@ -25,6 +25,7 @@ pub mod part;
 mod prime;
 pub mod private;
 mod sections;
+pub mod spans;
 mod token;
 
 use refrain_fold::bundle::{Bundle, Depth};
@@ -36,7 +37,9 @@ use model::Model;
 use pack::{Decoder, Encoder};
 use token::{Put, Token};
 
-pub use disk::{End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, save, save_as, target};
+pub use disk::{
+    End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, save, save_as, save_with, target,
+};
 pub use error::Error;
 pub use load::{Loaded, append, load};
 

@@ -17,6 +17,7 @@ use refrain_fold::bundle::Bundle;
 
 use crate::crc::crc32;
 use crate::private::Private;
+use crate::spans::is_log;
 
 /// Bytes before the tail.
 pub const HEADER: usize = 4096;
@@ -24,7 +25,7 @@ pub const HEADER: usize = 4096;
 const TEXT: usize = 1024;
 const MAGIC: u64 = u64::from_le_bytes(*b"\x93RFNpart");
 /// How the words, the journal and the snapshots are written. Changes with any of them.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 /// No tail is longer. It bounds what a reader allocates, as does the next.
 pub const MOST_TAIL: usize = 256 << 20;
 /// No snapshot is longer.
@@ -69,6 +70,8 @@ pub enum Word {
     OtherSnapshot,
     OtherTail,
     TextLength,
+    /// So many bytes of the log of times count (see [`crate::spans`]).
+    Spans,
 }
 
 /// Bits of [`Word::Flags`].
@@ -145,11 +148,13 @@ pub fn is_part(name: &OsStr) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == EXTENSION)
 }
 
-/// Whether it is called like a part or a snapshot of one.
+/// Whether it is called like a part, a snapshot of one or its log of times.
 pub fn is_part_or_snapshot(name: &OsStr) -> bool {
     let path = Path::new(name);
     let is_number = |text: &OsStr| text.to_str().is_some_and(|text| text.parse::<u64>().is_ok());
-    is_part(name) || (path.extension().is_some_and(is_number) && path.file_stem().is_some_and(is_part))
+    is_part(name)
+        || is_log(name)
+        || (path.extension().is_some_and(is_number) && path.file_stem().is_some_and(is_part))
 }
 
 /// Whether Refrain calls files in a directory of parts so: parts, their snapshots, and the small files by which the ranks

@@ -5,6 +5,7 @@ use std::io::Write;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::Node;
+use refrain_model::time::Time;
 use refrain_model::{Code, Histograms, Lossy, Numbers};
 use refrain_sites::plain;
 use refrain_tracefile::Trace;
@@ -12,6 +13,7 @@ use refrain_tracefile::Trace;
 use crate::error::Error;
 use crate::human::{date, duration, plural, ranks as rank_list, thousands};
 use crate::json;
+use crate::timed::time_of;
 
 /// What is known of the file beside its content.
 #[derive(Debug, Clone, Default)]
@@ -250,6 +252,11 @@ fn kept(trace: &Trace) -> Vec<String> {
     } else {
         "time: not kept (--time off)"
     };
+    let every_call = match time_of(trace) {
+        Ok(Time::Exact) => Some("when each call began and ended, to the nanosecond"),
+        Ok(Time::Binned(_)) => Some("when each call began and ended, within an error that is told with it"),
+        _ => None,
+    };
     let split = if trace.meta.split {
         "numbers: folded apart from the calls they belong to"
     } else {
@@ -259,7 +266,9 @@ fn kept(trace: &Trace) -> Vec<String> {
     if switched(trace) {
         kept.push("calls: not those between MPI_Pcontrol(0) and MPI_Pcontrol of another level".into());
     }
-    kept.extend([pointers.into(), time.into(), split.into()]);
+    kept.extend([pointers.into(), time.into()]);
+    kept.extend(every_call.map(|told| format!("time: {told}")));
+    kept.push(split.into());
     let stacks = stacks_kept(&trace.meta.options);
     let mut told = vec!["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol", "lossy"];
     if stacks.is_some() {

@@ -114,6 +114,24 @@ impl Times {
         self.lost.get()
     }
 
+    /// Reads the times of all calls. Says how many calls have one, and how many have none.
+    pub fn check(&self, trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<(u64, u64), Error> {
+        let reader = Reader::new(&trace.bundle);
+        let (mut timed, mut untimed) = (0, 0);
+        for rank in 0..trace.meta.ranks {
+            for thread in reader.threads(rank) {
+                let mut calls = Timed::new(&trace.bundle, &reader, Some(self), (rank, thread), 0)?;
+                while let Some((_, told)) = calls.next_call()? {
+                    *if told.is_some() { &mut timed } else { &mut untimed } += 1;
+                    if (timed + untimed) % (1 << 14) == 0 {
+                        progress(timed + untimed);
+                    }
+                }
+            }
+        }
+        Ok((timed, untimed))
+    }
+
     /// By how much two ranks' times may be off each other, beside what is told with each.
     pub fn clock_error(&self, a: u32, b: u32) -> u64 {
         if a == b { 0 } else { self.clock.error(a).saturating_add(self.clock.error(b)) }

@@ -5,10 +5,11 @@ use refrain_guest::process::mode::{self, Mode};
 use refrain_guest::process::say::say;
 use refrain_guest::process::{clock, reserve};
 use refrain_guest::{ends, stacks, threads};
+use refrain_model::time::Time;
 use refrain_mpi::{Library, Owner};
 
 use super::{guard, jumps, symbols};
-use crate::config::{self, Config, Time};
+use crate::config::{self, Config};
 use crate::{endings, filter, library, recorder};
 
 #[cfg(not(test))]

@@ -1,5 +1,6 @@
 //! What this rank has recorded, and what is known of it beside its calls.
 
+use refrain_model::time::Time;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use refrain_encode::Tape;
@@ -11,7 +12,7 @@ use refrain_guest::process::reserve::most_held;
 use refrain_tracefile::RankTime;
 
 use super::summary::{Spread, Summary};
-use crate::config::{Config, Time};
+use crate::config::Config;
 use crate::hooks::Ending;
 use crate::missing;
 use crate::recording::Own;

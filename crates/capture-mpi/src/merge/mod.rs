@@ -9,10 +9,12 @@ mod collect;
 mod exchange;
 mod lossy;
 mod settle;
+mod spans;
 mod summary;
 pub mod together;
 pub mod write;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use refrain_fold::bundle::gather;
@@ -81,6 +83,18 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     };
     let mut link = Wire { transport, broken: false, dies: config.test_die_in_merge == Some(rank) };
     let (bundle, mut own) = collect::collect(config, (rank, size), &mut streams, rate, ending);
+    let every_call = config.time.of_every_call();
+    let mut times = None;
+    if every_call {
+        let pack = || spans::packed(config, (rank, size), &streams, (start, rate), &parts);
+        match catch_unwind(AssertUnwindSafe(pack)) {
+            Ok(Ok(packed)) => times = Some(packed),
+            Ok(Err(error)) => {
+                own.notes.push(format!("rank {rank}: the times of its calls are missing: {error}"))
+            }
+            Err(_) => own.notes.push(format!("rank {rank}: the times of its calls are missing")),
+        }
+    }
     let (bundle, lost) = lossy::lose_on_purpose(config, &mut link, (rank, size), bundle, &mut own);
     let merged = exchange::both(&mut link, rank, size, |link| {
         let gathered = gather(link, rank, size, bundle)?;
@@ -91,6 +105,10 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         let summary = summary::gather(link, rank, size, own)?;
         Ok((gathered.bundle, summary))
     });
+    let times = match every_call && !link.broken {
+        true => spans::gather(&mut link, (rank, size), times, &parts).ok().flatten(),
+        false => None,
+    };
     if let (false, Some(transport)) = (link.broken, link.transport.take()) {
         // An error here leaks a communicator in a program that is about to end.
         let _ = transport.close();
@@ -103,8 +121,12 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         Some(Ok((Some(bundle), summary))) => {
             let missing = summary.missing;
             let meta = write::meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns));
-            let written =
-                apart(|| write::write(config, spawned, alone, job.as_ref(), Trace { meta, bundle }));
+            let mut times = times;
+            let written = apart(|| {
+                let chunks = times.as_mut().map(|times| &mut times.file);
+                write::write(config, spawned, alone, job.as_ref(), (Trace { meta, bundle }, chunks))
+            });
+            drop(times);
             apart(|| {
                 // All of them have talked to this one, so none still looks there.
                 if let Some(meeting) = meeting {

@@ -1,5 +1,8 @@
 //! The file, on rank 0: what is wrong with its name is said at the beginning already.
 
+use refrain_model::time::Time;
+use std::fs::File;
+
 use refrain_encode::Folding;
 use refrain_fold::bundle::Bundle;
 use refrain_guest::process::reserve::most_held;
@@ -9,7 +12,7 @@ use refrain_tracefile::claim::{Holder, Job};
 use refrain_tracefile::{Error, Memory, Meta, Replace, Trace, is_device};
 
 use super::summary::Summary;
-use crate::config::{Config, Kept, Time};
+use crate::config::{Config, Kept};
 use crate::files::path;
 
 /// What the trace says of the run.
@@ -56,7 +59,9 @@ pub fn options(config: &Config) -> Vec<(String, String)> {
     };
     let recursion = stacks.filter(|_| !config.fold_recursion).map(|_| "keep");
     let fold = (config.fold != Folding::default()).then(|| config.fold.to_string());
+    let time = config.time.of_every_call().then(|| config.time.to_string());
     let more = [
+        ("time", time.as_deref()),
         ("fold", fold.as_deref()),
         ("stacks", stacks),
         ("recursion", recursion),
@@ -78,7 +83,7 @@ pub fn write(
     spawned: bool,
     alone: Option<u32>,
     job: Option<&Job>,
-    mut trace: Trace,
+    (mut trace, chunks): (Trace, Option<&mut File>),
 ) -> bool {
     let score = matches!(config.fold, Folding::Loops { together: true, .. });
     let scored = if score { trace.bundle.score() } else { Ok(()) };
@@ -100,7 +105,7 @@ pub fn write(
         None if config.force => Replace::Anything,
         None => Replace::Nothing,
     };
-    let saved = refrain_tracefile::save_as(&trace, &path, replace);
+    let saved = refrain_tracefile::save_with(&trace, chunks, &path, replace);
     match &saved {
         // The launcher's `refrain` speaks of the file it asked for only.
         Ok(bytes) if config.summary || spawned => {

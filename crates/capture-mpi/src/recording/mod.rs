@@ -18,7 +18,7 @@ use refrain_tracefile::claim::Job;
 use refrain_tracefile::part::Word;
 
 use crate::library::library;
-use crate::parts::{Parts, Safe};
+use crate::parts::{Parts, Safe, Ticks};
 use crate::{config, endings};
 use host::{Process, Reader};
 
@@ -31,6 +31,8 @@ pub static RECORDER: Streams<State> = unsafe { Streams::new() };
 static OBJECTS: AtomicU64 = AtomicU64::new(u64::MAX);
 static PLACES: AtomicU64 = AtomicU64::new(u64::MAX);
 static SEEN: AtomicUsize = AtomicUsize::new(0);
+/// Times of every call are asked for.
+static EVERY_CALL: AtomicBool = AtomicBool::new(false);
 /// Threads keep parts.
 static KEPT: AtomicBool = AtomicBool::new(false);
 
@@ -66,6 +68,7 @@ impl State {
     pub fn new() -> Option<State> {
         let library = library()?;
         let config = config::asked()?;
+        EVERY_CALL.store(config.time.of_every_call(), Relaxed);
         let abi = library.abi().unwrap_or_else(|missing| panic!("{missing}"));
         let constants: Vec<(u16, i64)> = {
             let named =
@@ -147,8 +150,21 @@ pub struct Own {
     pub tape: Tape,
     pub stacks: Stacks,
     pub safe: Option<Safe>,
+    /// Calls that were recorded before there was a part to keep their times in; only where these are asked for.
+    pub early: Vec<(u32, Ticks)>,
     /// What it takes to recognise a call without asking the recorder; known since the last call that was not.
     pub known: Option<(Arc<Facts>, Arc<Reader>)>,
+}
+
+/// So many calls wait for a part at most: MPI is not up yet.
+const MOST_EARLY: usize = 1 << 12;
+
+/// A call whose thread has no part yet.
+#[inline]
+pub fn keep_early(early: &mut Vec<(u32, Ticks)>, symbol: u32, ticks: Ticks) {
+    if EVERY_CALL.load(Relaxed) && early.len() < MOST_EARLY {
+        early.push((symbol, ticks));
+    }
 }
 
 impl Own {
@@ -167,7 +183,8 @@ impl Own {
         self.before.resize_with(levels, Default::default);
         common.with(State::new, |state, _| {
             if let (Some(parts), None) = (&state.parts, &self.safe) {
-                self.safe = parts.part(number as usize, &mut self.tape);
+                let early = std::mem::take(&mut self.early);
+                self.safe = parts.part(number as usize, &mut self.tape, &early);
                 match &self.safe {
                     Some(safe) => {
                         let words = safe.words();

@@ -8,19 +8,13 @@ use clap::ValueEnum;
 use refrain_encode::Folding;
 use refrain_model::Lossy;
 use refrain_model::choice::{BadChoice, Choice, Words};
+use refrain_model::time::Time;
 
 use crate::failure::Failure;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Switch {
     On,
-    Off,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Time {
-    /// Per kind of call: total, mean, minimum, maximum.
-    Mean,
     Off,
 }
 
@@ -45,15 +39,6 @@ impl fmt::Display for Switch {
         out.write_str(match self {
             Switch::On => "on",
             Switch::Off => "off",
-        })
-    }
-}
-
-impl fmt::Display for Time {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(match self {
-            Time::Mean => "mean",
-            Time::Off => "off",
         })
     }
 }
@@ -107,9 +92,14 @@ pub struct Flags {
     /// Keep buffer addresses, as allocation and offset [default: on; env: REFRAIN_POINTERS]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub pointers: Option<Switch>,
-    /// Keep time: per kind of call its total, mean, shortest and longest, or none [default: mean; env: REFRAIN_TIME]
-    #[arg(long, value_name = "mean|off", hide_possible_values = true)]
-    pub time: Option<Time>,
+    /// How exactly time is kept [default: mean; env: REFRAIN_TIME]:
+    ///   mean                    of each kind of call: total, mean, shortest and longest
+    ///   binned=BASE             when each call began and ended, to within BASE - 1 of the time before [BASE: 1.2];
+    ///                           binned=1.2,MPI_Wait=2 has another base for MPI_Wait
+    ///   exact                   when each call began and ended, to the nanosecond
+    ///   off                     no clock is read
+    #[arg(long, value_name = "WORDS", verbatim_doc_comment)]
+    pub time: Option<String>,
     /// Fold numbers apart from the calls they belong to; off is for comparison, and larger [default: on;
     /// env: REFRAIN_SPLIT]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
@@ -193,11 +183,14 @@ impl Settings {
             let failure = Failure::new(format!("--recursion keep is about call stacks, and {what}"));
             return Err(failure.help(mend));
         }
+        let safe = choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?;
+        let time = time(flags, env("REFRAIN_TIME"), safe)?;
+        let lossy = lossy(flags, env, (split, stacks), &time)?;
         Ok(Settings {
             out: flags.out.clone().or_else(|| env("REFRAIN_OUT").map(PathBuf::from)),
             force: flags.force || truth("REFRAIN_FORCE", env("REFRAIN_FORCE"))?,
             pointers: choice(flags.pointers, "REFRAIN_POINTERS", env("REFRAIN_POINTERS"), Switch::On)?,
-            time: choice(flags.time, "REFRAIN_TIME", env("REFRAIN_TIME"), Time::Mean)?,
+            time,
             split,
             fold,
             stacks,
@@ -207,8 +200,8 @@ impl Settings {
                 env("REFRAIN_RECURSION"),
                 Recursion::Fold,
             )?,
-            lossy: lossy(flags, env, split, stacks)?,
-            safe: choice(flags.safe, "REFRAIN_SAFE", env("REFRAIN_SAFE"), Switch::On)?,
+            lossy,
+            safe,
             patience: patience(flags, env("REFRAIN_PATIENCE"))?,
             grace: grace(flags, env("REFRAIN_GRACE"))?,
             quiet: flags.quiet,
@@ -244,11 +237,23 @@ fn grace(flags: &Flags, variable: Option<OsString>) -> Result<u32, Failure> {
     flags.grace.map_or(told, Ok)
 }
 
+fn time(flags: &Flags, variable: Option<OsString>, safe: Switch) -> Result<Time, Failure> {
+    let (place, text) = match (&flags.time, variable) {
+        (Some(text), _) => ("--time", text.clone()),
+        (None, Some(text)) => ("REFRAIN_TIME", text.to_string_lossy().into_owned()),
+        (None, None) => return Ok(Time::default()),
+    };
+    let bad = |BadChoice { why, .. }| Failure::new(format!("{place}: {why}"));
+    let time = Time::read(&text).map_err(bad)?;
+    time.with_safe(safe == Switch::On).map_err(bad)?;
+    Ok(time)
+}
+
 fn lossy(
     flags: &Flags,
     env: impl Fn(&str) -> Option<OsString>,
-    split: Switch,
-    stacks: Stacks,
+    (split, stacks): (Switch, Stacks),
+    time: &Time,
 ) -> Result<Option<String>, Failure> {
     let variable = || env("REFRAIN_LOSSY").map(|value| value.to_string_lossy().into_owned());
     let (place, text) = match &flags.lossy {
@@ -258,6 +263,7 @@ fn lossy(
     let bad = |BadChoice { why, .. }| Failure::new(format!("{place}: {why}"));
     let lossy = Lossy::read(text.as_deref()).map_err(bad)?;
     lossy.with_split(split == Switch::On).map_err(bad)?;
+    lossy.with_time(time).map_err(bad)?;
     let sites = lossy.with_stacks(stacks != Stacks::Off, stacks == Stacks::Full).map_err(bad);
     sites.map_err(|failure| failure.help("add --stacks full"))?;
     Ok(text)
@@ -369,7 +375,7 @@ mod tests {
 
     #[test]
     fn the_command_line_wins() {
-        let flags = Flags { time: Some(Time::Mean), out: Some("a.rfn".into()), ..Flags::default() };
+        let flags = Flags { time: Some("mean".into()), out: Some("a.rfn".into()), ..Flags::default() };
         let s = resolve(flags, &[("REFRAIN_TIME", "off"), ("REFRAIN_OUT", "b.rfn")]).unwrap();
         assert_eq!((s.time, s.out), (Time::Mean, Some("a.rfn".into())));
     }
@@ -379,7 +385,7 @@ mod tests {
         let error = |name, value| resolve(Flags::default(), &[(name, value)]).unwrap_err();
         assert_eq!(
             error("REFRAIN_TIME", "all"),
-            "the environment variable REFRAIN_TIME is 'all'\n  set it to one of: mean, off"
+            "REFRAIN_TIME: 'all' is none of: mean, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off"
         );
         assert!(error("REFRAIN_POINTERS", "ON").contains("on, off"));
         assert!(error("REFRAIN_SPLIT", "1").contains("on, off"));
@@ -460,9 +466,6 @@ mod tests {
         }
         for value in Recursion::value_variants() {
             assert_eq!(Recursion::from_str(&value.to_string(), false), Ok(*value));
-        }
-        for value in Time::value_variants() {
-            assert_eq!(Time::from_str(&value.to_string(), false), Ok(*value));
         }
     }
 }

@@ -50,10 +50,13 @@ impl Bit {
 /// Where decisions go to, or come from: given what to write, returns what was written or read.
 pub trait Coder {
     fn bit(&mut self, bit: bool, chance: &mut Bit) -> bool;
+    /// The same with a chance that the caller keeps: of 2^16, neither 0 nor all.
+    fn given(&mut self, bit: bool, chance: u32) -> bool;
     /// Up to 32 bits that nothing predicts.
     fn plain(&mut self, value: u64, bits: u32) -> u64;
 }
 
+#[derive(Debug, Clone)]
 pub struct Encoder {
     low: u64,
     range: u64,
@@ -95,6 +98,18 @@ impl Encoder {
         }
     }
 
+    /// One of the two parts of the range: a one has the lower `share` of it.
+    #[inline]
+    fn part(&mut self, bit: bool, share: u64) {
+        if bit {
+            self.range = share;
+        } else {
+            self.raise(share);
+            self.range -= share;
+        }
+        self.settle();
+    }
+
     /// A choice whose part of the range is `share` of 2^scale, behind `low` of others.
     #[inline]
     pub fn share(&mut self, low: u32, share: u32, scale: u32) {
@@ -125,15 +140,14 @@ impl Encoder {
 impl Coder for Encoder {
     #[inline]
     fn bit(&mut self, bit: bool, chance: &mut Bit) -> bool {
-        let share = chance.share(self.range);
-        if bit {
-            self.range = share;
-        } else {
-            self.raise(share);
-            self.range -= share;
-        }
+        self.part(bit, chance.share(self.range));
         chance.learn(bit);
-        self.settle();
+        bit
+    }
+
+    #[inline]
+    fn given(&mut self, bit: bool, chance: u32) -> bool {
+        self.part(bit, (self.range >> 16) * u64::from(chance));
         bit
     }
 
@@ -146,16 +160,17 @@ impl Coder for Encoder {
     }
 }
 
-pub struct Decoder<'a> {
+#[derive(Debug, Clone)]
+pub struct Decoder<B> {
     /// Relative to the low end.
     code: u64,
     range: u64,
-    bytes: &'a [u8],
+    bytes: B,
     at: usize,
 }
 
-impl<'a> Decoder<'a> {
-    pub fn new(bytes: &'a [u8]) -> Decoder<'a> {
+impl<B: AsRef<[u8]>> Decoder<B> {
+    pub fn new(bytes: B) -> Decoder<B> {
         let mut decoder = Decoder { code: 0, range: u64::MAX, bytes, at: 0 };
         for _ in 0..8 {
             decoder.shift();
@@ -165,7 +180,7 @@ impl<'a> Decoder<'a> {
 
     #[inline]
     fn shift(&mut self) {
-        self.code = self.code << 8 | u64::from(self.bytes.get(self.at).copied().unwrap_or(0));
+        self.code = self.code << 8 | u64::from(self.bytes.as_ref().get(self.at).copied().unwrap_or(0));
         self.at += 1;
     }
 
@@ -175,6 +190,20 @@ impl<'a> Decoder<'a> {
             self.shift();
             self.range <<= 8;
         }
+    }
+
+    /// In which of the two parts of the range the code is: a one has the lower `share` of it.
+    #[inline]
+    fn part(&mut self, share: u64) -> bool {
+        let bit = self.code < share;
+        if bit {
+            self.range = share;
+        } else {
+            self.code -= share;
+            self.range -= share;
+        }
+        self.settle();
+        bit
     }
 
     /// Where of 2^scale a choice points; [`share`](Decoder::share) says next which one it was.
@@ -193,24 +222,21 @@ impl<'a> Decoder<'a> {
 
     /// Whether there were more bytes than were needed. (Fewer may be there: an encoder leaves zeros at the end out.)
     pub fn overrun(&self) -> bool {
-        self.at < self.bytes.len()
+        self.at < self.bytes.as_ref().len()
     }
 }
 
-impl Coder for Decoder<'_> {
+impl<B: AsRef<[u8]>> Coder for Decoder<B> {
     #[inline]
     fn bit(&mut self, _: bool, chance: &mut Bit) -> bool {
-        let share = chance.share(self.range);
-        let bit = self.code < share;
-        if bit {
-            self.range = share;
-        } else {
-            self.code -= share;
-            self.range -= share;
-        }
+        let bit = self.part(chance.share(self.range));
         chance.learn(bit);
-        self.settle();
         bit
+    }
+
+    #[inline]
+    fn given(&mut self, _: bool, chance: u32) -> bool {
+        self.part((self.range >> 16) * u64::from(chance))
     }
 
     #[inline]

@@ -72,6 +72,12 @@ impl Moment {
         best.1
     }
 
+    /// What a reading of the ticks is in nanoseconds, on the clock that `self` has too.
+    pub fn nanoseconds_of(self, ticks: u64, rate: Rate) -> i64 {
+        let since = ticks.wrapping_sub(self.ticks) as i64;
+        (self.nanoseconds as i64).wrapping_add((since as f64 * rate.0).round() as i64)
+    }
+
     /// Nanoseconds since `self` was taken.
     pub fn elapsed(self) -> u64 {
         nanoseconds().saturating_sub(self.nanoseconds)

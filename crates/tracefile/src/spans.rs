@@ -1,0 +1,148 @@
+//! When calls began and ended: the log that a thread writes while its program runs, and the chunks that it becomes.
+//!
+//! The log is a file beside the part of its thread: for each call its symbol (the tape's number), how many ticks after the
+//! end of the call before it began, and how many it took. It is read by the build that wrote it.
+
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read, Write};
+
+use refrain_fold::pack::{Kind, number};
+use refrain_times::{Block, Packer, Span};
+
+use crate::chunks::{Key, Writer};
+
+/// No entry is longer.
+pub const ENTRY: usize = 25;
+
+/// What the log of that part is called.
+pub fn log_name(part: &OsStr) -> OsString {
+    let mut name = part.to_owned();
+    name.push(".spans");
+    name
+}
+
+/// Whether a file is called like the log of a part.
+pub(crate) fn is_log(name: &OsStr) -> bool {
+    name.as_encoded_bytes().ends_with(b".part.spans")
+}
+
+/// Writes entries: remembers when the last call ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Log {
+    before: u64,
+}
+
+impl Log {
+    /// Writes a call to the front of `to`, which has room for an [`ENTRY`], and says how many bytes it took.
+    #[inline]
+    pub fn write(&mut self, to: &mut [u8], symbol: u32, start: u64, end: u64) -> usize {
+        let mut at = 0;
+        // Most often no more than a few thousand ticks lie between them.
+        let gap = start.wrapping_sub(self.before) as i64;
+        for mut value in [symbol.into(), (gap << 1 ^ gap >> 63) as u64, end.wrapping_sub(start)] {
+            while value >= 0x80 {
+                to[at] = value as u8 | 0x80;
+                at += 1;
+                value >>= 7;
+            }
+            to[at] = value as u8;
+            at += 1;
+        }
+        self.before = end;
+        at
+    }
+}
+
+/// A call of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry {
+    pub symbol: u32,
+    /// In ticks.
+    pub start: u64,
+    pub end: u64,
+}
+
+/// The entries of a log, up to its end or to where it makes no sense.
+#[derive(Debug)]
+pub struct Entries<R> {
+    from: io::Bytes<R>,
+    before: u64,
+}
+
+impl<R: Read> Entries<R> {
+    /// Of a log, or of so much of it as counts.
+    pub fn new(from: R) -> Entries<R> {
+        Entries { from: from.bytes(), before: 0 }
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let byte = self.from.next()?.ok()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+impl<R: Read> Iterator for Entries<R> {
+    type Item = Entry;
+
+    fn next(&mut self) -> Option<Entry> {
+        let symbol = u32::try_from(self.number()?).ok()?;
+        let gap = self.number()?;
+        let gap = (gap >> 1) as i64 ^ -((gap & 1) as i64);
+        let start = self.before.wrapping_add(gap as u64);
+        let end = start.wrapping_add(self.number()?);
+        self.before = end;
+        Some(Entry { symbol, start, end })
+    }
+}
+
+/// Packs the log of a thread into chunks of stream `key`: the first `most` of its calls. `about` says what a symbol's calls
+/// are, their signature and function, and `nanoseconds` what ticks are. Says how many calls it were.
+pub fn pack<W: Write>(
+    writer: &mut Writer<W>,
+    key: Key,
+    packer: &mut Packer,
+    entries: impl Iterator<Item = Entry>,
+    about: impl Fn(u32) -> Option<(u64, u16)>,
+    nanoseconds: impl Fn(u64) -> i64,
+) -> io::Result<u64> {
+    let mut calls = 0;
+    let mut put = |block: Block| {
+        let numbers = (2 * block.first, 2 * block.calls);
+        writer.put_packed((key, Kind::TIME), number::SPANS, numbers, &block.bytes)
+    };
+    for Entry { symbol, start, end } in entries {
+        let Some((signature, function)) = about(symbol) else { break };
+        let span = Span { start: nanoseconds(start), end: nanoseconds(end) };
+        if let Some(block) = packer.push(signature, function, span) {
+            put(block)?;
+        }
+        calls += 1;
+    }
+    packer.finish().map_or(Ok(()), put)?;
+    Ok(calls)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_gives_back_its_calls() {
+        let calls = [(0, 5, 9), (300, 9, 9), (0, 7, 8), (u32::MAX, u64::MAX, 3), (1, 0, u64::MAX)];
+        let (mut bytes, mut log, mut at) = (vec![0; ENTRY * calls.len()], Log::default(), 0);
+        for (symbol, start, end) in calls {
+            at += log.write(&mut bytes[at..], symbol, start, end);
+        }
+        let back: Vec<_> = Entries::new(&bytes[..at]).map(|e| (e.symbol, e.start, e.end)).collect();
+        assert_eq!(back, calls);
+        // Cut in the middle of an entry.
+        assert_eq!(Entries::new(&bytes[..at - 1]).count(), calls.len() - 1);
+    }
+}

@@ -269,6 +269,9 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         /// Only this table; site, where in the program the calls are made, is in none of the others
         #[arg(long, value_enum)]
         per: Option<Per>,
+        /// Who waits for whom, where and how long, and the critical path (of `run --time exact` or binned)
+        #[arg(long, conflicts_with = "per")]
+        waits: bool,
         /// One JSON object with exact numbers: bytes and nanoseconds
         #[arg(long)]
         json: bool,
@@ -349,6 +352,7 @@ Examples:
   refrain stats app.rfn --per rank
   refrain stats app.rfn --per site          which MPI_Allreduce is slow? Of a run with --stacks or --fold loops
   refrain stats app.rfn --json | jq '.functions[] | [.function, .payload]'
+  refrain stats app.rfn --waits             which rank waits for which? Of a run with --time exact or binned
   refrain stats app.pdt.gz                  an address trace, in any format that `refrain convert` reads
 
 {}

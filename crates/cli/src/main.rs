@@ -79,9 +79,13 @@ fn main() -> ExitCode {
             loops::loops(&file, &options, form, &modules.folders)
         }
         Command::Import { file, out, force } => loops::import(&file, &out, force),
-        Command::Stats { file, per, json, modules, addresses: flags } => {
-            let of_calls = || reading::stats(&file, per, json, &modules.folders);
-            addresses::stats(&file, &flags, per, json).unwrap_or_else(of_calls)
+        Command::Stats { file, per, waits, json, modules, addresses: flags } => {
+            let of_calls = || match waits {
+                true => reading::waits(&file, json, &modules.folders),
+                false => reading::stats(&file, per, json, &modules.folders),
+            };
+            let option = if waits { Some("--waits") } else { per.map(|_| "--per") };
+            addresses::stats(&file, &flags, option, json).unwrap_or_else(of_calls)
         }
         Command::Convert { flags } => addresses::convert(&flags),
         Command::Simulate { flags } => addresses::simulate(&flags),

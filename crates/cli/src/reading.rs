@@ -12,7 +12,7 @@ use refrain_tracefile::{Contents, Error, Loaded, Trace};
 use refrain_views::dump::Selection;
 use refrain_views::human::{plural, thousands};
 use refrain_views::timed::Times;
-use refrain_views::{dump, info, stats, verify};
+use refrain_views::{dump, info, stats, verify, waits};
 
 use crate::args::{Format, Per};
 use crate::failure::{Failure, not_read};
@@ -199,6 +199,19 @@ pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> 
             stats::write_text(&trace, &stats, per, &mut out)
         },
     )
+}
+
+pub fn waits(path: &Path, json: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let (trace, times) = open_timed(path)?;
+    let failed = |error| Failure::new(format!("{}: {error}", path.display()));
+    let times = times.ok_or_else(|| failed(refrain_views::Error::NoTimes))?;
+    let waits = waits::waits(&trace, &times).map_err(failed)?;
+    let names = Binaries::new(&trace.bundle.sites, folders);
+    let mut out = output();
+    let write = if json { waits::write_json } else { waits::write_text };
+    let done = write(&waits, &names, &mut out);
+    names.warnings().iter().for_each(|warning| say(warning));
+    finish(path, done)
 }
 
 pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {

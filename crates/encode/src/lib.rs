@@ -60,6 +60,7 @@ pub use journal::{Journal, replay};
 pub use layout::{DatatypeFacts, Layout, NewComm, Outcome, Slot};
 pub use lossy::{Agreed, Tags, lose};
 pub use memo::{Memo, Now};
+pub use params::Message;
 pub use reader::{Calls, Reader};
 pub use record::{Record, Values};
 pub use requests::Requests;

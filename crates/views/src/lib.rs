@@ -25,6 +25,7 @@ pub mod table;
 pub mod timed;
 mod value;
 pub mod verify;
+pub mod waits;
 pub mod written;
 
 pub use error::Error;

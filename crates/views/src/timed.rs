@@ -118,21 +118,36 @@ impl Times {
         if a == b { 0 } else { self.clocks.error(a).saturating_add(self.clocks.error(b)) }
     }
 
-    /// The block of a thread that has this call: its first call, how many it has, its bytes. Otherwise the next call that
-    /// has a time.
-    fn block(&self, key: Key, call: u64) -> Result<Result<(u64, u32, Vec<u8>), u64>, Error> {
+    /// The block of a thread that has this call.
+    fn block(&self, key: Key, call: u64) -> Result<Found, Error> {
         let mut section = self.section.borrow_mut();
         let at = call.saturating_mul(2);
         match section.packed(key, at) {
             Ok(Some(packed)) if packed.method != SPANS || packed.first % 2 == 1 || packed.count % 2 == 1 => {
                 Err(Error::Times(chunks::Error::Method { method: packed.method, start: 0 }))
             }
-            Ok(Some(packed)) => Ok(Ok((packed.first / 2, packed.count / 2, packed.bytes.to_vec()))),
-            Ok(None) => Ok(Err(u64::MAX)),
-            Err(chunks::Error::Lost { to, .. }) => Ok(Err(to / 2)),
+            Ok(Some(packed)) => {
+                let (first, calls) = (packed.first / 2, packed.count / 2);
+                Ok(Found::Block { first, calls, bytes: packed.bytes.to_vec() })
+            }
+            Ok(None) => Ok(Found::Lost { next: u64::MAX }),
+            Err(chunks::Error::Lost { to, .. }) => Ok(Found::Lost { next: to / 2 }),
             Err(error) => Err(Error::Times(error)),
         }
     }
+}
+
+/// What a file has of the time of a call.
+enum Found {
+    Block {
+        first: u64,
+        calls: u32,
+        bytes: Vec<u8>,
+    },
+    /// Nothing, up to the next call that has one.
+    Lost {
+        next: u64,
+    },
 }
 
 /// The calls of a thread with their times, from one on.
@@ -163,7 +178,10 @@ impl<'a> Timed<'a> {
         let failed = |position| move |error| Error::Call { rank, thread, position, error };
         let key = Key { member: bundle.member(rank, thread).map_or(u64::MAX, u64::from), lane: LANE };
         let block = times.map(|times| times.block(key, from)).transpose()?;
-        let first = block.as_ref().and_then(|block| block.as_ref().ok()).map_or(from, |block| block.0);
+        let first = match block {
+            Some(Found::Block { first, .. }) => first,
+            _ => from,
+        };
         let calls = reader.calls_from(rank, thread, first).map_err(failed(first))?;
         let unpacker = times.and_then(|times| Unpacker::new(&times.time));
         let mapping = times.map_or_else(Mapping::default, |times| times.clocks.of(rank));
@@ -206,12 +224,12 @@ impl<'a> Timed<'a> {
         let damaged = |_| Error::DamagedTimes { rank, thread, position };
         if unpacker.left() == 0 {
             match times.block(self.key, self.next)? {
-                Ok((first, calls, bytes)) if first == self.next => {
+                Found::Block { first, calls, bytes } if first == position => {
                     unpacker.begin(&bytes, calls).map_err(damaged)?;
                 }
                 // Only in a file that says two things of one call.
-                Ok(_) => return Err(Error::DamagedTimes { rank, thread, position }),
-                Err(next) => {
+                Found::Block { .. } => return Err(Error::DamagedTimes { rank, thread, position }),
+                Found::Lost { next } => {
                     times.lost.set(true);
                     self.without = next;
                     return Ok(None);

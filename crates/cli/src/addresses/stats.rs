@@ -11,7 +11,6 @@ use refrain_addresses::{Batch, Format, of_name};
 
 use super::files::{Source, is_dash, print};
 use super::{flags, stats_text};
-use crate::args::Per;
 use crate::failure::{Failure, not_read};
 use crate::progress::Bar;
 
@@ -42,11 +41,12 @@ pub fn is_address_trace(path: &Path) -> bool {
         && Source::open(path, None).is_ok()
 }
 
-/// Done here if it is an address trace, otherwise left to the caller. Options for the other kind are refused.
+/// Done here if it is an address trace, otherwise left to the caller. Options for the other kind are refused; `of_calls`
+/// is one for traces of calls, if there is one.
 pub fn stats(
     path: &Path,
     flags: &StatsFlags,
-    per: Option<Per>,
+    of_calls: Option<&str>,
     json: bool,
 ) -> Option<Result<ExitCode, Failure>> {
     let refused = |option: &str, other: &str| {
@@ -58,8 +58,8 @@ pub fn stats(
         return Some(Err(not_read(path, &error)));
     }
     if flags.from.is_some() || is_address_trace(path) {
-        return match per {
-            Some(_) => refused("--per", "traces of MPI calls"),
+        return match of_calls {
+            Some(option) => refused(option, "traces of MPI calls"),
             None => Some(of_addresses(path, flags, json)),
         };
     }

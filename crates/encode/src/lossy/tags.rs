@@ -17,12 +17,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use refrain_fold::bundle::{Bundle, SymbolEntry};
 use refrain_fold::stream::Stream;
-use refrain_model::{Call, Class, Dir, Function, Kind, Value};
+use refrain_model::{Call, Class, Dir, Kind, Value};
 
 use crate::error::Error;
 use crate::hash::{hash_bytes, mix};
 use crate::layout::{Layout, Outcome, Slot};
-use crate::params::{comm_param, speaks_of_a_file};
+use crate::params::{Message, comm_param, speaks_of_a_file};
 use crate::reader::Reader;
 
 /// What is known of the tags of a rank, or of several together.
@@ -66,31 +66,6 @@ impl Use {
     fn matters(&self) -> bool {
         let one = matches!(self.tags, Different::None | Different::One(_));
         !one && (self.wild || self.sum != 0)
-    }
-}
-
-/// Which parameters of a function say what is sent and what is expected: rank and tag.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Message {
-    comm: usize,
-    sent: Option<(usize, usize)>,
-    expected: Option<(usize, usize)>,
-    /// Order alone does not decide.
-    wild: bool,
-}
-
-impl Message {
-    /// `None` for functions that are not about single messages.
-    fn of(f: &'static Function) -> Option<Message> {
-        let index = |name: &str| f.params.iter().position(|p| p.name == name);
-        let pair = |rank: &str, tags: [&str; 2]| {
-            let rank = index(rank).filter(|&at| matches!(f.params[at].kind, Kind::Peer(_)))?;
-            Some((rank, tags.iter().find_map(|tag| index(tag))?))
-        };
-        let (sent, expected) = (pair("dest", ["sendtag", "tag"]), pair("source", ["recvtag", "tag"]));
-        (sent.is_some() || expected.is_some()).then_some(())?;
-        let wild = f.persistent || f.name.to_ascii_lowercase().contains("probe");
-        Some(Message { comm: comm_param(f)?, sent, expected, wild })
     }
 }
 

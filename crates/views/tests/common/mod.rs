@@ -333,8 +333,11 @@ pub fn alike(ranks: usize, calls: &[Encoded]) -> Trace {
     trace_of(&vec![vec![calls.to_vec()]; ranks])
 }
 
-/// A trace file with the times of its calls: by rank, by thread, each call and when it began and ended.
-pub fn timed_file(ranks: &[Vec<Vec<(Encoded, i64, i64)>>], time: &str) -> Vec<u8> {
+/// The calls of a thread, and when each began and ended.
+pub type TimedCalls = Vec<(Encoded, i64, i64)>;
+
+/// A trace file with the times of its calls, by rank, by thread.
+pub fn timed_file(ranks: &[Vec<TimedCalls>], time: &str) -> Vec<u8> {
     let calls: Vec<Vec<Vec<Encoded>>> = ranks
         .iter()
         .map(|threads| {

@@ -1,0 +1,145 @@
+//! Communicators as all their members know them.
+
+use std::collections::HashMap;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+use std::rc::{Rc, Weak};
+
+use refrain_model::{Call, Class, Dir, Kind, Value};
+
+/// A communicator: the same for all members.
+#[derive(Debug)]
+pub(super) struct Comm {
+    /// Made of its name and its members: one call makes several communicators of one name.
+    pub(super) number: u64,
+    /// As ranks of the world.
+    group: Rc<[u32]>,
+    /// The other group of an inter-communicator, from where this rank is.
+    remote: Option<Rc<[u32]>>,
+    /// All members are in the trace.
+    whole: bool,
+}
+
+impl Comm {
+    /// The rank of the world that a rank of the communicator is, as messages go.
+    pub(super) fn peer(&self, rank: i64) -> Option<u32> {
+        let group = self.remote.as_ref().unwrap_or(&self.group);
+        group.get(usize::try_from(rank).ok()?).copied()
+    }
+
+    /// Its members, where calls of all of them can be looked at together.
+    pub(super) fn members(&self) -> Option<&[u32]> {
+        (self.remote.is_none() && self.whole).then_some(&self.group[..])
+    }
+}
+
+/// A communicator as one rank uses it.
+#[derive(Debug)]
+pub(super) struct Used {
+    pub(super) comm: Rc<Comm>,
+    /// Collective calls so far.
+    pub(super) calls: u64,
+    /// What the rank had computed when it made the last one.
+    pub(super) computed: u64,
+}
+
+/// All communicators of all ranks.
+pub(super) struct Comms {
+    /// By rank, by name.
+    used: Vec<HashMap<String, Used>>,
+    /// Those of several ranks are one.
+    shared: HashMap<u64, Weak<Comm>>,
+    present: Vec<bool>,
+}
+
+impl Comms {
+    /// `present` says of which ranks there are calls.
+    pub(super) fn new(present: Vec<bool>) -> Comms {
+        let used = present.iter().map(|_| HashMap::new()).collect();
+        let mut comms = Comms { used, shared: HashMap::new(), present };
+        let world: Rc<[u32]> = (0..comms.present.len() as u32).collect();
+        for rank in world.iter() {
+            comms.make(*rank, "world", world.clone(), None);
+            comms.make(*rank, "self", [*rank].into(), None);
+        }
+        comms
+    }
+
+    pub(super) fn used(&mut self, rank: u32, value: &Value) -> Option<&mut Used> {
+        let Value::Comm(name) = value else { return None };
+        self.used.get_mut(rank as usize)?.get_mut(name)
+    }
+
+    /// What a call makes.
+    pub(super) fn learn(&mut self, rank: u32, call: &Call) {
+        if call.facts.is_empty() {
+            return;
+        }
+        let made = call.function.params.iter().zip(&call.args).find_map(|(p, value)| match value {
+            Value::Comm(name) if p.kind == Kind::Handle(Class::Comm) && p.dir != Dir::In => Some(name),
+            _ => None,
+        });
+        let Some(name) = made else { return };
+        let fact = |name: &str| call.facts.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
+        let group = |value: &Value| match value {
+            Value::List(members) => {
+                let member = |member: &Value| match member {
+                    Value::Int(rank) => u32::try_from(*rank).ok(),
+                    _ => None,
+                };
+                members.iter().map(member).collect::<Option<Rc<[u32]>>>()
+            }
+            _ => None,
+        };
+        let made = match (fact("group"), fact("remote_group")) {
+            // As its parent's.
+            (Some(Value::Text(text)), None) => {
+                let parent = text.strip_prefix("as ").unwrap_or(text);
+                let parent = self.used.get(rank as usize).and_then(|used| used.get(parent));
+                parent.map(|parent| (parent.comm.group.clone(), parent.comm.remote.clone()))
+            }
+            (Some(local), None) => group(local).map(|local| (local, None)),
+            (Some(local), Some(remote)) => group(local).zip(group(remote)).map(|(l, r)| (l, Some(r))),
+            (None, _) => None,
+        };
+        // Processes of another world have its numbers.
+        if let Some((group, remote)) = made
+            && !name.starts_with("process.")
+        {
+            self.make(rank, name, group, remote);
+        }
+    }
+
+    pub(super) fn forget(&mut self, rank: u32, value: &Value) {
+        if let Value::Comm(name) = value
+            && let Some(used) = self.used.get_mut(rank as usize)
+        {
+            used.remove(name);
+        }
+        if self.shared.len() > 64 && self.shared.len() > 4 * self.used.iter().map(HashMap::len).sum::<usize>()
+        {
+            self.shared.retain(|_, comm| comm.strong_count() > 0);
+        }
+    }
+
+    fn make(&mut self, rank: u32, name: &str, group: Rc<[u32]>, remote: Option<Rc<[u32]>>) {
+        // Both sides of an inter-communicator give it the same number.
+        let other: &[u32] = remote.as_deref().unwrap_or_default();
+        let sides = if *group <= *other { [&group[..], other] } else { [other, &group[..]] };
+        let mut hasher = DefaultHasher::new();
+        (name, sides).hash(&mut hasher);
+        let number = hasher.finish();
+        let known = self.shared.get(&number).and_then(Weak::upgrade);
+        let same = |comm: &Rc<Comm>| comm.group == group && comm.remote == remote;
+        let comm = known.filter(same).unwrap_or_else(|| {
+            let present = |rank: &u32| self.present.get(*rank as usize).copied().unwrap_or(false);
+            let whole = group.iter().all(present);
+            let comm = Rc::new(Comm { number, group, remote, whole });
+            self.shared.insert(number, Rc::downgrade(&comm));
+            comm
+        });
+        if let Some(used) = self.used.get_mut(rank as usize) {
+            used.insert(name.to_owned(), Used { comm, calls: 0, computed: 0 });
+        }
+    }
+}

@@ -1,0 +1,553 @@
+//! The pass over all calls, in the order of time.
+
+use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::rc::Rc;
+
+use refrain_encode::{Message, Reader};
+use refrain_fold::bundle::sites::Frame;
+use refrain_model::{Call, Class, Status, Value};
+use refrain_times::{Span, Told};
+use refrain_tracefile::Trace;
+
+use super::blocked::{Blocked, BlockedRef, Moment};
+use super::collectives::{Shape, Together, TogetherRef};
+use super::comms::{Comm, Comms};
+use super::messages::{Messages, SideRef, Wanted};
+use super::path::{Path, Step, Walked};
+use super::roles::{Collective, Completes, Needs, Role, Way, Which, requests};
+use super::table::Sums;
+use super::{Place, Waits};
+use crate::error::Error;
+use crate::timed::{Timed, Times};
+
+/// By so much a time may be wrong that is not in the file: nothing can be said about waits.
+const UNKNOWN: u64 = u64::MAX / 4;
+
+pub(super) fn pass(trace: &Trace, times: &Times) -> Result<Waits, Error> {
+    let reader = Reader::new(&trace.bundle);
+    let places = Places::new(trace);
+    let mut threads = Vec::new();
+    let mut present = vec![false; trace.meta.ranks as usize];
+    for rank in 0..trace.meta.ranks {
+        for thread in reader.threads(rank) {
+            let calls = Timed::new(&trace.bundle, &reader, Some(times), (rank, thread), 0)?;
+            present[rank as usize] = true;
+            threads.push(Thread::new(calls, rank));
+        }
+    }
+    let mut state = State {
+        times,
+        messages: Messages::default(),
+        comms: Comms::new(present),
+        together: HashMap::new(),
+        requests: HashMap::new(),
+        roles: HashMap::new(),
+        sums: Sums::new(trace.meta.ranks as usize),
+    };
+    // At one moment calls begin before others end: whoever comes has come.
+    let mut heap = BinaryHeap::new();
+    for (at, thread) in threads.iter_mut().enumerate() {
+        heap.extend(thread.fetch(&places)?.map(|time| Reverse((time, false, at))));
+    }
+    while let Some(Reverse((_, ends, at))) = heap.pop() {
+        let thread = &mut threads[at];
+        let next = match ends {
+            false => Some((thread.begin(&mut state), true)),
+            true => {
+                thread.end(&mut state);
+                thread.fetch(&places)?.map(|time| (time, false))
+            }
+        };
+        heap.extend(next.map(|(time, ends)| Reverse((time, ends, at))));
+        state.settle();
+    }
+    let last = threads.iter_mut().max_by_key(|thread| thread.reached);
+    let ended = last.as_ref().map_or(0, |thread| thread.reached);
+    let path = last.map_or(Path::default(), |thread| thread.path.until_now());
+    let began = threads.iter().filter_map(|thread| thread.began).min().unwrap_or(ended);
+    let span = u64::try_from(ended - began).unwrap_or(0);
+    Ok(state.finish().finish(&places.all, span, &path))
+}
+
+/// Calls by function and call site.
+struct Places {
+    all: Vec<Place>,
+    /// By symbol.
+    of: Vec<u32>,
+}
+
+impl Places {
+    fn new(trace: &Trace) -> Places {
+        let bundle = &trace.bundle;
+        let mut known: HashMap<(&str, Option<Frame>), u32> = HashMap::new();
+        let mut places = Places { all: Vec::new(), of: Vec::new() };
+        for symbol in &bundle.symbols {
+            let function = refrain_encode::Layout::parse(&symbol.bytes).map_or("?", |l| l.function.name);
+            let frame = bundle.sites.frames(symbol.site).last().copied();
+            let place = *known.entry((function, frame)).or_insert_with(|| {
+                places.all.push(Place { function, frame });
+                places.all.len() as u32 - 1
+            });
+            places.of.push(place);
+        }
+        places
+    }
+}
+
+/// What a call, or a request, stands for.
+#[derive(Clone)]
+enum Pending {
+    Send(SideRef),
+    Receive(SideRef, Rc<Comm>),
+    Collective(TogetherRef, usize),
+}
+
+struct Request {
+    pending: Vec<Pending>,
+    /// What starting it again does.
+    template: Option<Rc<Call>>,
+}
+
+/// A call between its beginning and its end.
+struct Current {
+    call: Rc<Call>,
+    told: Told,
+    place: u32,
+    blocked: Option<BlockedRef>,
+    pending: Vec<Pending>,
+}
+
+struct Thread<'a> {
+    calls: Timed<'a>,
+    rank: u32,
+    current: Option<Current>,
+    /// When it left `MPI_Init`, or began its first call where it never did.
+    began: Option<i64>,
+    /// The end of the last call.
+    ended: Option<i64>,
+    /// How far it has come.
+    reached: i64,
+    computed: u64,
+    path: Walked,
+}
+
+/// Everything that threads share.
+struct State<'a> {
+    times: &'a Times,
+    messages: Messages,
+    comms: Comms,
+    /// Collective calls to which not all have come, by communicator and number.
+    together: HashMap<(u64, u64), TogetherRef>,
+    /// By rank and id.
+    requests: HashMap<(u32, u32), Request>,
+    roles: HashMap<u16, Role>,
+    sums: Sums,
+}
+
+/// Who posts, and when.
+struct Poster<'t> {
+    rank: u32,
+    place: u32,
+    at: Moment,
+    path: &'t mut Walked,
+    computed: u64,
+}
+
+fn number(value: &Value) -> Option<i64> {
+    if let Value::Int(number) = value { Some(*number) } else { None }
+}
+
+fn request(value: &Value) -> Option<u32> {
+    if let Value::Object(Class::Request, id) = value { Some(*id) } else { None }
+}
+
+fn positive(time: i64) -> u64 {
+    u64::try_from(time).unwrap_or(0)
+}
+
+impl<'a> Thread<'a> {
+    fn new(calls: Timed<'a>, rank: u32) -> Thread<'a> {
+        Thread {
+            calls,
+            rank,
+            current: None,
+            began: None,
+            ended: None,
+            reached: i64::MIN,
+            computed: 0,
+            path: Walked::default(),
+        }
+    }
+
+    /// Gets the next call. When it begins.
+    fn fetch(&mut self, places: &Places) -> Result<Option<i64>, Error> {
+        let Some((call, told)) = self.calls.next_call()? else { return Ok(None) };
+        let told = told.unwrap_or_else(|| {
+            let now = self.ended.unwrap_or(0);
+            Told { span: Span { start: now, end: now }, start_error: UNKNOWN, end_error: UNKNOWN }
+        });
+        let place = self.calls.symbol().and_then(|symbol| places.of.get(symbol as usize)).copied();
+        let place = place.unwrap_or(u32::MAX);
+        self.current = Some(Current { call: Rc::new(call), told, place, blocked: None, pending: Vec::new() });
+        self.reached = self.reached.max(told.span.start);
+        Ok(Some(self.reached))
+    }
+
+    /// Its call begins. When it will end.
+    fn begin(&mut self, state: &mut State) -> i64 {
+        let Some(mut current) = self.current.take() else { return self.reached };
+        let Current { told, place, .. } = current;
+        let before = self.ended.map_or(0, |ended| positive(told.span.start - ended));
+        self.computed += before;
+        let step = Step { rank: self.rank, place, computing: true };
+        self.path.spend(step, before);
+        if let Some(rank) = state.sums.ranks.get_mut(self.rank as usize) {
+            rank.computing += before;
+        }
+        let call = current.call.clone();
+        if call.result == Value::Int(0) || call.result == Value::Unset {
+            let at = Moment { time: told.span.start, error: told.start_error };
+            let (rank, computed, path) = (self.rank, self.computed, &mut self.path);
+            let mut poster = Poster { rank, place, at, path, computed };
+            state.begin(&call, &mut poster, &mut current);
+        }
+        self.current = Some(current);
+        // What is written in MPI_Finalize has no end of it.
+        self.reached = self.reached.max(told.span.end);
+        self.reached
+    }
+
+    fn end(&mut self, state: &mut State) {
+        let Some(current) = self.current.take() else { return };
+        let Current { call, told, place, blocked, pending } = current;
+        let Told { span, end_error, .. } = told;
+        let role = state.role(&call);
+        self.ended = Some(span.end);
+        let taken = positive(span.end - span.start);
+        let at = Moment { time: span.end, error: end_error };
+        pending.iter().for_each(|pending| state.over(pending, at));
+        let rank = state.sums.ranks.get_mut(self.rank as usize);
+        match role {
+            Role::Init => {
+                rank.into_iter().for_each(|rank| rank.setup += taken);
+                self.began = Some(span.end);
+                self.computed = 0;
+                self.path.begin();
+                return;
+            }
+            // The trace is written in it.
+            Role::Finalize => {
+                self.reached = span.start;
+                return;
+            }
+            _ => rank.into_iter().for_each(|rank| rank.communicating += taken),
+        }
+        self.began.get_or_insert(span.start);
+        let step = Step { rank: self.rank, place, computing: false };
+        let Some(blocked) = blocked else {
+            self.path.spend(step, taken);
+            return;
+        };
+        blocked.borrow_mut().end = Some(span.end);
+        match Sums::counts(&blocked.borrow(), state.times) {
+            Some((cause, waited)) => {
+                self.path.follow(&cause.path);
+                self.path.spend(step, taken - waited.min(taken));
+            }
+            None => self.path.spend(step, taken),
+        }
+        state.ended(&blocked);
+    }
+}
+
+impl State<'_> {
+    fn role(&mut self, call: &Call) -> Role {
+        *self.roles.entry(call.function.id).or_insert_with(|| Role::of(call.function))
+    }
+
+    fn begin(&mut self, call: &Rc<Call>, poster: &mut Poster, current: &mut Current) {
+        let function = call.function;
+        let flag = function.index_of("flag").filter(|_| function.poll).map(|at| &call.args[at]);
+        if flag == Some(&Value::Bool(false)) {
+            return;
+        }
+        let blocking = |poster: &Poster, first| Blocked::new(poster.rank, poster.place, poster.at, first);
+        match self.role(call) {
+            Role::Nothing | Role::Init | Role::Finalize => {}
+            Role::Elsewhere => self.sums.left.elsewhere += 1,
+            Role::EndComm(comm) => self.comms.forget(poster.rank, &call.args[comm]),
+            Role::Start => {
+                for id in self.given(call).into_iter().flatten() {
+                    let template =
+                        self.requests.get(&(poster.rank, id)).and_then(|known| known.template.clone());
+                    let Some(template) = template else { continue };
+                    let pending = self.post(&template, poster);
+                    if let Some(known) = self.requests.get_mut(&(poster.rank, id)) {
+                        known.pending = pending;
+                    }
+                }
+            }
+            Role::Complete(Completes { which, waits }) => {
+                let blocked = waits.then(|| blocking(poster, which == Which::Some));
+                for (id, status) in self.completed(call, which) {
+                    current.pending.extend(self.complete((poster.rank, id), status.as_ref()));
+                }
+                let pending = &current.pending;
+                blocked.iter().for_each(|blocked| self.wait(pending, poster.rank, blocked));
+                current.blocked = blocked;
+            }
+            Role::Messages(_, way) | Role::Collective(Collective { way, .. }) => {
+                let made = requests(function).and_then(|at| request(&call.args[at]));
+                match (way, made) {
+                    (Way::Persistent, Some(id)) => {
+                        let template = Some(call.clone());
+                        self.requests.insert((poster.rank, id), Request { pending: Vec::new(), template });
+                    }
+                    (Way::Request, Some(id)) => {
+                        let pending = self.post(call, poster);
+                        self.requests.insert((poster.rank, id), Request { pending, template: None });
+                    }
+                    (Way::Persistent | Way::Request, None) => {}
+                    (Way::Blocking | Way::Probe | Way::Buffered, _) => {
+                        current.pending = self.post(call, poster);
+                        let status = function.index_of("status").map(|at| &call.args[at]);
+                        for pending in &current.pending {
+                            self.learn_source(pending, status);
+                        }
+                        if way != Way::Buffered {
+                            let blocked = blocking(poster, false);
+                            self.wait(&current.pending, poster.rank, &blocked);
+                            current.blocked = Some(blocked);
+                        }
+                    }
+                }
+            }
+        }
+        // What a call makes is there when it ends, and nobody uses it before.
+        self.comms.learn(poster.rank, call);
+    }
+
+    /// Posts the messages of a call, or comes to its collective.
+    fn post(&mut self, call: &Call, poster: &mut Poster) -> Vec<Pending> {
+        match self.role(call) {
+            Role::Messages(message, way) => self.post_messages(call, message, way == Way::Probe, poster),
+            Role::Collective(collective) => {
+                self.post_collective(call, collective, poster).into_iter().collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn post_messages(
+        &mut self,
+        call: &Call,
+        message: Message,
+        probe: bool,
+        poster: &mut Poster,
+    ) -> Vec<Pending> {
+        let null = |side: Option<(usize, usize)>| {
+            side.is_none_or(|(peer, _)| call.args[peer] == Value::Name("MPI_PROC_NULL"))
+        };
+        if null(message.sent) && null(message.expected) {
+            return Vec::new();
+        }
+        let Some(comm) = self.comms.used(poster.rank, &call.args[message.comm]).map(|used| used.comm.clone())
+        else {
+            self.sums.left.unknown += 1;
+            return Vec::new();
+        };
+        let mut pending = Vec::new();
+        let path = poster.path.until_now();
+        if let Some((peer, tag)) = message.sent
+            && let Some(to) = number(&call.args[peer]).and_then(|peer| comm.peer(peer))
+            && let Some(tag) = number(&call.args[tag])
+        {
+            let side = self.messages.side(poster.rank, poster.at, path.clone(), (comm.number, to), false);
+            self.messages.send(&side, poster.rank, tag);
+            pending.push(Pending::Send(side));
+        }
+        if let Some((peer, tag)) = message.expected {
+            let source = match &call.args[peer] {
+                Value::Name("MPI_ANY_SOURCE") => Some(None),
+                other => number(other).and_then(|peer| comm.peer(peer)).map(Some),
+            };
+            if let Some(source) = source {
+                let side =
+                    self.messages.side(poster.rank, poster.at, path, (comm.number, poster.rank), probe);
+                self.messages.receive(&side, Wanted { source, tag: number(&call.args[tag]) });
+                pending.push(Pending::Receive(side, comm));
+            }
+        }
+        pending
+    }
+
+    fn post_collective(&mut self, call: &Call, what: Collective, poster: &mut Poster) -> Option<Pending> {
+        let Some(used) = self.comms.used(poster.rank, &call.args[what.comm]) else {
+            self.sums.left.unknown += 1;
+            return None;
+        };
+        let comm = used.comm.clone();
+        let Some(members) = comm.members() else {
+            self.sums.left.unknown += 1;
+            return None;
+        };
+        let number_of = used.calls;
+        used.calls += 1;
+        let computed = poster.computed.saturating_sub(used.computed);
+        used.computed = poster.computed;
+        let index = members.iter().position(|member| *member == poster.rank)?;
+        if members.len() < 2 {
+            return None;
+        }
+        let root = |at: usize| number(&call.args[at]).and_then(|root| comm.peer(root));
+        let shape = match what.kind {
+            Needs::Barrier => Shape::Barrier,
+            Needs::Everybody => Shape::Everybody,
+            Needs::Lower => Shape::Lower,
+            Needs::Root(at) => Shape::From(root(at)?),
+            Needs::AtRoot(at) => Shape::To(root(at)?),
+        };
+        let key = (comm.number, number_of);
+        let together = self
+            .together
+            .entry(key)
+            .or_insert_with(|| Rc::new(RefCell::new(Together::new(shape, members.len()))));
+        let together = together.clone();
+        let path = poster.path.until_now();
+        let mut now = together.borrow_mut();
+        now.computed += computed;
+        if computed >= now.most.0 {
+            now.most = (computed, poster.rank, poster.place);
+        }
+        let over = now.come(index, poster.rank, poster.at, path);
+        if now.is_whole() {
+            self.together.remove(&key);
+            let (_, slowest, place) = now.most;
+            self.sums.imbalance(place, slowest, now.imbalance());
+        }
+        drop(now);
+        over.iter().for_each(|blocked| self.ended(blocked));
+        Some(Pending::Collective(together, index))
+    }
+
+    /// The requests that were given to a call.
+    fn given(&self, call: &Call) -> Vec<Option<u32>> {
+        let Some(at) = requests(call.function) else { return Vec::new() };
+        match &call.args[at] {
+            Value::List(all) => all.iter().map(request).collect(),
+            one => vec![request(one)],
+        }
+    }
+
+    /// The requests that a call completes, with their statuses.
+    fn completed(&self, call: &Call, which: Which) -> Vec<(u32, Option<Status>)> {
+        let given = self.given(call);
+        let arg = |name: &str| call.function.index_of(name).map(|at| &call.args[at]);
+        let as_status = |value: Option<&Value>| match value {
+            Some(Value::Status(status)) => Some(status.clone()),
+            _ => None,
+        };
+        let status = |at: usize| match arg("array_of_statuses") {
+            Some(Value::List(all)) => as_status(all.get(at)),
+            Some(_) => None,
+            None => as_status(arg("status")),
+        };
+        let position = |value: &Value| number(value).and_then(|at| usize::try_from(at).ok());
+        let positions: Vec<usize> = match which {
+            Which::All => (0..given.len()).collect(),
+            Which::Any => arg("indx").and_then(position).into_iter().collect(),
+            Which::Some => match arg("array_of_indices") {
+                Some(Value::List(all)) => all.iter().filter_map(position).collect(),
+                _ => Vec::new(),
+            },
+        };
+        let one = |(at, position): (usize, &usize)| {
+            let id = given.get(*position).copied().flatten()?;
+            Some((id, status(at)))
+        };
+        positions.iter().enumerate().filter_map(one).collect()
+    }
+
+    /// A request is complete: what it stood for.
+    fn complete(&mut self, key: (u32, u32), status: Option<&Status>) -> Vec<Pending> {
+        let persistent = self.requests.get(&key).is_some_and(|known| known.template.is_some());
+        let pending = match persistent {
+            true => self.requests.get_mut(&key).map(|known| std::mem::take(&mut known.pending)),
+            false => self.requests.remove(&key).map(|known| known.pending),
+        };
+        let pending = pending.unwrap_or_default();
+        let cancelled = status.is_some_and(|status| status.cancelled == Some(true));
+        let status = status.cloned().map(Value::Status);
+        for one in &pending {
+            match one {
+                Pending::Send(side) | Pending::Receive(side, _) if cancelled => self.messages.cancelled(side),
+                one => self.learn_source(one, status.as_ref()),
+            }
+        }
+        pending
+    }
+
+    /// What a receive met, if it could take several.
+    fn learn_source(&mut self, pending: &Pending, status: Option<&Value>) {
+        let Pending::Receive(side, comm) = pending else { return };
+        let met = match status {
+            Some(Value::Status(Status { source, tag, .. })) => {
+                number(source).and_then(|source| comm.peer(source)).zip(number(tag))
+            }
+            _ => None,
+        };
+        match met {
+            Some((source, tag)) => self.messages.met(side, source, tag),
+            None => self.messages.met_unknown(side),
+        }
+    }
+
+    /// A call begins that ends when these are over.
+    fn wait(&mut self, pending: &[Pending], rank: u32, blocked: &BlockedRef) {
+        for pending in pending {
+            match pending {
+                Pending::Send(side) | Pending::Receive(side, _) => self.messages.wait(side, blocked),
+                Pending::Collective(together, index) => together.borrow_mut().wait(*index, rank, blocked),
+            }
+        }
+    }
+
+    fn over(&mut self, pending: &Pending, at: Moment) {
+        if let Pending::Send(side) | Pending::Receive(side, _) = pending {
+            self.messages.over(side, at);
+        }
+    }
+
+    /// More is known of a call.
+    fn ended(&mut self, blocked: &BlockedRef) {
+        if blocked.borrow_mut().is_over() {
+            self.sums.waited(&blocked.borrow(), self.times);
+        }
+    }
+
+    fn settle(&mut self) {
+        for blocked in self.messages.take_over() {
+            self.ended(&blocked);
+        }
+    }
+
+    fn finish(mut self) -> Sums {
+        self.settle();
+        let messages = std::mem::take(&mut self.messages);
+        let left = &mut self.sums.left;
+        (left.unclear, left.reversed) = (messages.unclear, messages.reversed);
+        left.collectives = self.together.len() as u64;
+        let (mut open, sends, receives) = messages.finish();
+        (left.sends, left.receives) = (sends, receives);
+        for together in std::mem::take(&mut self.together).into_values() {
+            open.extend(together.borrow_mut().left());
+        }
+        for blocked in open {
+            blocked.borrow_mut().give_up();
+            self.ended(&blocked);
+        }
+        self.sums
+    }
+}

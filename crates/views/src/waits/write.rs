@@ -1,0 +1,291 @@
+//! Waits for people and for programs.
+
+use std::io::Write;
+
+use refrain_sites::Names;
+
+use super::{Left, Pattern, Place, Sum, Waits};
+use crate::dump::place_json;
+use crate::error::Error;
+use crate::human::{duration, plural, thousands};
+use crate::json;
+use crate::table::Table;
+
+/// What takes less than this part of the run is summed up.
+const SMALL: u64 = 100;
+/// Rows at most in each table.
+const ROWS: usize = 20;
+
+fn share(part: u64, whole: u64) -> String {
+    format!("{:.1}%", part as f64 / whole.max(1) as f64 * 100.0)
+}
+
+fn site(place: &Place, names: &dyn Names) -> Option<refrain_sites::Place> {
+    names.places(place.frame?).last().cloned()
+}
+
+/// `3`, or `3 (80%), 1`, or `3 (40%) and 5 others`.
+fn ranks(all: &[(u32, Sum)]) -> String {
+    let total: u64 = all.iter().map(|(_, sum)| sum.total).sum();
+    let part =
+        |(rank, sum): &(u32, Sum)| format!("{rank} ({:.0}%)", sum.total as f64 / total.max(1) as f64 * 100.0);
+    match all {
+        [] => "-".into(),
+        [(rank, _)] => rank.to_string(),
+        [one, other] => format!("{}, {}", part(one), part(other)),
+        [first, rest @ ..] => format!("{} and {}", part(first), plural(rest.len() as u64, "other")),
+    }
+}
+
+pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Result<(), Error> {
+    let span = waits.span;
+    let sited = waits.rows.iter().any(|row| row.place.frame.is_some())
+        || waits.path.iter().any(|step| step.place.frame.is_some());
+    let at = |place: &Place| site(place, names).map_or("?".into(), |site| site.to_string());
+    let large = |sum: u64| sum.saturating_mul(SMALL) >= span && sum > 0;
+
+    let rows: Vec<_> = waits.rows.iter().filter(|row| large(row.all.total)).take(ROWS).collect();
+    if rows.is_empty() {
+        writeln!(out, "No place where ranks wait for 1% of the run ({}) or more.", duration(span))?;
+    } else {
+        let mut heading =
+            vec!["waits", "function", "time", "of run", "count", "longest", "ranks", "for rank"];
+        heading.extend(sited.then_some("at"));
+        let mut table = Table::of(heading);
+        for row in &rows {
+            let waiters: Vec<(u32, Sum)> = row.ranks.iter().map(|waiter| (waiter.rank, waiter.all)).collect();
+            let mut cells = vec![
+                row.pattern.name().into(),
+                row.place.function.into(),
+                duration(row.all.total),
+                share(row.all.total, span),
+                thousands(row.all.count),
+                duration(row.all.longest),
+                ranks(&waiters),
+                ranks(&row.causes()),
+            ];
+            cells.extend(sited.then(|| at(&row.place)));
+            table.push(cells);
+        }
+        out.write_all(table.render().as_bytes())?;
+    }
+    let shown: u64 = rows.iter().map(|row| row.all.total).sum();
+    let all = waits.rows.iter().fold(Sum::default(), |mut all, row| {
+        all.join(row.all);
+        all
+    });
+    if all.total > shown {
+        let counts: u64 = rows.iter().map(|row| row.all.count).sum();
+        writeln!(
+            out,
+            "{} more, {} in all, at places where they add up to less; --json has them.",
+            plural(all.count - counts, "wait"),
+            duration(all.total - shown)
+        )?;
+    }
+
+    let uneven: Vec<_> = waits.imbalances.iter().filter(|row| large(row.all.total)).take(ROWS).collect();
+    if !uneven.is_empty() {
+        let mut heading = vec!["uneven before", "beyond mean", "of run", "count", "longest", "slowest rank"];
+        heading.extend(sited.then_some("at"));
+        let mut table = Table::of(heading);
+        for row in uneven {
+            let mut cells = vec![
+                row.place.function.into(),
+                duration(row.all.total),
+                share(row.all.total, span),
+                thousands(row.all.count),
+                duration(row.all.longest),
+                ranks(&row.ranks),
+            ];
+            cells.extend(sited.then(|| at(&row.place)));
+            table.push(cells);
+        }
+        write!(out, "\n{}", table.render())?;
+    }
+
+    write_ranks(waits, out)?;
+    write_path(waits, &at, sited, out)?;
+    let mut said = unmatched(&waits.left);
+    said.extend(waits.notes.iter().map(|note| refrain_sites::plain(note).into_owned()));
+    if !said.is_empty() {
+        writeln!(out)?;
+    }
+    for line in said {
+        writeln!(out, "{line}")?;
+    }
+    Ok(out.flush()?)
+}
+
+/// All ranks where they are few, otherwise those that stand out.
+fn write_ranks(waits: &Waits, out: &mut dyn Write) -> Result<(), Error> {
+    let mut table =
+        Table::new(["rank", "computing", "communicating", "waiting", "setup", "others waited for it"]);
+    let mut chosen: Vec<usize> = (0..waits.ranks.len()).collect();
+    if chosen.len() > ROWS {
+        chosen.sort_by_key(|&rank| std::cmp::Reverse(waits.ranks[rank].caused));
+        let mut waiting: Vec<usize> = (0..waits.ranks.len()).collect();
+        waiting.sort_by_key(|&rank| std::cmp::Reverse(waits.ranks[rank].waiting));
+        chosen.truncate(ROWS / 2);
+        chosen.extend(&waiting[..ROWS / 2]);
+        chosen.sort_unstable();
+        chosen.dedup();
+    }
+    for &rank in &chosen {
+        let times = waits.ranks[rank];
+        let of =
+            [times.computing, times.communicating, times.waiting, times.setup, times.caused].map(duration);
+        let [computing, communicating, waiting, setup, caused] = of;
+        table.row([rank.to_string(), computing, communicating, waiting, setup, caused]);
+    }
+    write!(out, "\n{}", table.render())?;
+    if chosen.len() < waits.ranks.len() {
+        writeln!(
+            out,
+            "{} of {} ranks: those that others waited for the longest, and those that waited the longest.",
+            chosen.len(),
+            thousands(waits.ranks.len() as u64)
+        )?;
+    }
+    Ok(())
+}
+
+fn write_path(
+    waits: &Waits,
+    at: &dyn Fn(&Place) -> String,
+    sited: bool,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let length: u64 = waits.path.iter().map(|step| step.time).sum();
+    let large = |time: u64| time.saturating_mul(SMALL) >= length && time > 0;
+    let steps: Vec<_> = waits.path.iter().filter(|step| large(step.time)).take(ROWS).collect();
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let mut heading = vec!["critical path", "rank", "time", "of path"];
+    heading.extend(sited.then_some("at"));
+    let mut table = Table::of(heading);
+    for step in &steps {
+        let what = match step.computing {
+            true => format!("computing before {}", step.place.function),
+            false => format!("in {}", step.place.function),
+        };
+        let mut cells = vec![what, step.rank.to_string(), duration(step.time), share(step.time, length)];
+        cells.extend(sited.then(|| at(&step.place)));
+        table.push(cells);
+    }
+    write!(out, "\n{}", table.render())?;
+    let shown: u64 = steps.iter().map(|step| step.time).sum();
+    if shown < length {
+        writeln!(out, "and {} in shorter pieces, of {}", duration(length - shown), duration(length))?;
+    }
+    Ok(())
+}
+
+/// What could not be looked at, in sentences.
+fn unmatched(left: &Left) -> Vec<String> {
+    let Left { sends, receives, unclear, unknown, collectives, elsewhere, reversed } = *left;
+    let mut lines = Vec::new();
+    if sends + receives > 0 {
+        lines.push(format!(
+            "{} and {} have no other side in the trace.",
+            plural(sends, "send"),
+            plural(receives, "receive")
+        ));
+    }
+    let mut say = |count: u64, one: &str, rest: &str| {
+        if count > 0 {
+            lines.push(format!("{} {rest}", plural(count, one)));
+        }
+    };
+    say(
+        unclear,
+        "send or receive",
+        "cannot be matched: a receive from any source, or with any tag, kept no status.",
+    );
+    say(
+        unknown,
+        "call",
+        "on communicators that are not known, or not all of whose members are in the trace.",
+    );
+    say(collectives, "collective call", "to which not all members came.");
+    say(
+        elsewhere,
+        "call",
+        "in which ranks may wait for others, not looked into: one-sided, on files, with neighbours.",
+    );
+    say(reversed, "message", "received before being sent, going by the clocks.");
+    lines
+}
+
+fn sum_json(sum: &Sum, object: &mut json::Object) {
+    object.plain("count", sum.count).plain("total_ns", sum.total).plain("longest_ns", sum.longest);
+}
+
+fn ranks_json(all: &[(u32, Sum)], out: &mut String) {
+    json::array(all, out, |(rank, sum), out| {
+        let mut object = json::Object::new(out);
+        object.plain("rank", rank);
+        sum_json(sum, &mut object);
+        object.end();
+    });
+}
+
+pub fn write_json(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Result<(), Error> {
+    let mut text = String::new();
+    let mut document = json::Object::document(&mut text, "waits");
+    document.plain("span_ns", waits.span);
+    let place = |place: &Place, object: &mut json::Object| {
+        object.text("function", place.function);
+        match site(place, names) {
+            Some(site) => place_json(&site, object.key("at")),
+            None => object.key("at").push_str("null"),
+        }
+    };
+    json::array(&waits.rows, document.key("waits"), |row, out| {
+        let mut object = json::Object::new(out);
+        object.text("pattern", Pattern::key(row.pattern));
+        place(&row.place, &mut object);
+        sum_json(&row.all, &mut object);
+        json::array(&row.ranks, object.key("ranks"), |waiter, out| {
+            let mut object = json::Object::new(out);
+            object.plain("rank", waiter.rank);
+            sum_json(&waiter.all, &mut object);
+            ranks_json(&waiter.causes, object.key("causes"));
+            object.end();
+        });
+        object.end();
+    });
+    json::array(&waits.imbalances, document.key("imbalances"), |row, out| {
+        let mut object = json::Object::new(out);
+        place(&row.place, &mut object);
+        sum_json(&row.all, &mut object);
+        ranks_json(&row.ranks, object.key("ranks"));
+        object.end();
+    });
+    json::array(waits.ranks.iter().enumerate(), document.key("ranks"), |(rank, times), out| {
+        let mut object = json::Object::new(out);
+        object.plain("rank", rank).plain("computing_ns", times.computing);
+        object.plain("communicating_ns", times.communicating).plain("waiting_ns", times.waiting);
+        object.plain("setup_ns", times.setup).plain("caused_ns", times.caused);
+        object.end();
+    });
+    json::array(&waits.path, document.key("critical_path"), |step, out| {
+        let mut object = json::Object::new(out);
+        object.plain("rank", step.rank).plain("computing", step.computing);
+        place(&step.place, &mut object);
+        object.plain("time_ns", step.time);
+        object.end();
+    });
+    let Left { sends, receives, unclear, unknown, collectives, elsewhere, reversed } = waits.left;
+    let mut left = json::Object::new(document.key("left"));
+    left.plain("sends", sends).plain("receives", receives).plain("unclear", unclear);
+    left.plain("unknown", unknown).plain("collectives", collectives);
+    left.plain("elsewhere", elsewhere).plain("reversed", reversed);
+    left.end();
+    json::array(&waits.notes, document.key("notes"), |note, out| json::string(note, out));
+    document.end();
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}

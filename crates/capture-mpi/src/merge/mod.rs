@@ -17,6 +17,7 @@ use std::path::Path;
 
 use refrain_fold::bundle::gather;
 use refrain_guest::process::apart::{apart, uncancelled};
+use refrain_guest::process::clock::Moment;
 use refrain_guest::process::say::say;
 use refrain_mpi::{MpiTransport, Waiting};
 use refrain_tracefile::Trace;
@@ -40,10 +41,11 @@ pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, end
 
 fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, config::asked()) else { return };
-    let State { host, start, started, spawned, alone, parts, job, user, .. } = *state;
+    let State { host, start, began, started, spawned, alone, parts, job, user, .. } = *state;
     endings::note(End::Finalized, 0);
     let rate = start.finish();
     let wall_ns = start.elapsed();
+    let since_init = began.map_or(wall_ns, Moment::elapsed);
     let pmpi = &host.pmpi;
     // Until the end: none of our errors is the program's.
     let _returned = pmpi.returning_errors();
@@ -80,7 +82,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         Err(error) => return give_up(&meeting, &error),
     };
     let mut link = Wire { transport, broken: false, dies: config.test_die_in_merge == Some(rank) };
-    let (bundle, mut own) = collect::collect(config, (rank, size), &mut streams, rate, ending);
+    let (bundle, mut own) = collect::collect(config, (rank, size), &mut streams, (rate, since_init), ending);
     let (bundle, lost) = lossy::lose_on_purpose(config, &mut link, (rank, size), bundle, &mut own);
     let merged = exchange::both(&mut link, rank, size, |link| {
         let gathered = gather(link, rank, size, bundle)?;

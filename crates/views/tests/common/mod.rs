@@ -8,7 +8,7 @@ use refrain_fold::bundle::{Bundle, Sites, Structure, SymbolEntry, Tally, ThreadP
 use refrain_fold::stream::Stream;
 use refrain_fold::{grammar, loops, stream};
 use refrain_model::{constant, function};
-use refrain_tracefile::{Meta, RankTime, Trace};
+use refrain_tracefile::{Meta, Profile, Trace};
 
 const LANE: u8 = 1;
 const NAMED: u8 = 3;
@@ -314,10 +314,22 @@ fn trace_as(ranks: &[Vec<Vec<Encoded>>], in_loops: bool) -> Trace {
         split: true,
         timed: true,
         complete: true,
-        mpi_time: Some(RankTime { total_ns: 1000, min: (1, 100), max: (0, 900) }),
+        profile: Some(profile(ranks.len() as u32)),
         ..Meta::default()
     };
     Trace { meta, bundle }
+}
+
+/// All ranks compute for as long; the first is in MPI the longest, the second the shortest.
+fn profile(ranks: u32) -> Profile {
+    let send = refrain_model::function("MPI_Send").unwrap().id;
+    let one = |rank: u32| {
+        let inside = [900, 100].get(rank as usize).copied().unwrap_or(500);
+        Profile::of_rank(rank, (1000, inside), [(send, inside)])
+    };
+    let mut all = (0..ranks).map(one).fold(Profile::default(), |all, one| all.join(&one));
+    all.settle();
+    all
 }
 
 /// One thread a rank, all ranks doing the same.

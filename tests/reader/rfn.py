@@ -133,7 +133,7 @@ FIELDS = {
     for number, name in enumerate(
         "Plain Count Text Magnitude SymbolLength SymbolByte SymbolLanes Item ItemCount Thread RankParts RankStart RankDims "
         "RankCount RankStride CohortStructure Lane LaneStream Shape ShapeCount Value Step StrideCount Tallies TallyMinimum "
-        "TallySpread TallyTotal Variants NumberPlace MapShape MapValue MapStep".split()
+        "TallySpread TallyTotal Variants NumberPlace MapShape MapValue MapStep ProfileRow Level LevelRun".split()
     )
 }
 FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43)
@@ -369,7 +369,7 @@ class Packed(Tokens):
 
 # --- container ---------------------------------------------------------------------------------------------------------
 
-KINDS = {1: "meta", 2: "symbols", 3: "structure", 4: "ranks", 5: "streams", 6: "tallies", 7: "blocks", 10: "sites"}
+KINDS = {1: "meta", 2: "symbols", 3: "structure", 4: "ranks", 5: "streams", 6: "tallies", 7: "blocks", 8: "profile", 10: "sites"}
 # 14 `sides` and 16 `chunked` have no calls, and are optional: they are passed over like sections of unknown kinds.
 VERSION = 2
 
@@ -407,14 +407,15 @@ class File:
             pieces[kind] = None if head & 0x20 else body
             packed += body if head & 0x20 else b""
         need(at == len(data), "bytes after the last section")
-        optional = [kind for kind in ("sites", "blocks") if kind in pieces]
-        wanted = ["meta", "symbols", "structure", "ranks", "streams"] + [k for k in optional if k == "sites"]
-        need(order == wanted + ["tallies"] + [k for k in optional if k == "blocks"], "sections are missing or out of order")
+        wanted = "meta symbols structure ranks streams sites tallies profile blocks".split()
+        optional = [kind for kind in ("sites", "profile", "blocks") if kind not in pieces]
+        need(order == [k for k in wanted if k not in optional], "sections are missing or out of order")
         need(length <= 256 * len(packed) + (1 << 20), "more is announced than there can be")
         stream = Packed(packed, length) if packed else None
         self.blocks = pieces.get("blocks")
         self.block_at = 0
         self.sites = {}
+        self.profile = None
         for kind in order:
             if kind == "blocks":
                 continue
@@ -460,9 +461,8 @@ class File:
         meta["options"] = [(t.text(6), t.text(7)) for _ in range(t.number("Count", 13))]
         meta["notes"] = [t.text(8) for _ in range(t.number("Count", 14))]
         follows = t.number("Count", 15)
-        if follows & 1:
-            meta["time"] = [t.measure("Magnitude", hint) for hint in (3, 4, 3, 4, 3)]
-        if follows & 2:
+        need(follows in (0, 2), "it goes on with something unknown")
+        if follows:
             meta["memory"] = [t.measure("Magnitude", hint) for hint in (5, 6, 6, 6)]
         if follows & 4:
             meta["clocks"] = [self.read_clock(t) for _ in range(t.number("Count", 16))]
@@ -763,18 +763,47 @@ class File:
             self.sites[symbol] = sites[before]
 
     def read_tallies(self, t):
+        def digits(bits, kept):
+            need(0 <= bits <= 64, "a time of impossible size")
+            lost = max(bits - 1 - kept, 0)
+            return bits if bits < 2 else (1 << (bits - 1)) | t.number("Plain", bits - 1 - lost) << lost
+
         def tally(n):
-            low = t.measure("TallyMinimum")
-            spread = t.measure("TallySpread", low.bit_length())
+            low = digits(t.number("TallyMinimum"), 7)
+            spread = digits(t.number("TallySpread", low.bit_length()), 6)
             bits = (n * spread & M64).bit_length() - t.zigzag("TallyTotal")
-            need(0 <= bits <= 64, "a total of impossible size")
-            above = bits if bits < 2 else 1 << (bits - 1) | t.number("Plain", bits - 1)
-            return (n * low + above) & M64, low, (low + spread) & M64
+            total = digits(t.number("TallyTotal", 1), 7) if bits == 65 else n * low + digits(bits, 6)
+            return total & M64, low, (low + spread) & M64
 
         if t.number("Tallies") == 0:
             self.tallies = [tally(0)] * len(self.symbols)
         else:
             self.tallies = [tally(n) for n in self.occurrences()]
+
+    def read_profile(self, t):
+        """Time by rank: for each kind of it the levels of the ranks, the least and the most."""
+        total = t.measure("Magnitude", 3)
+        ranks = self.ranks(t, 0)[0]
+        self.profile = {"total": total, "ranks": ranks, "rows": []}
+        number, near = -1, 0
+        for _ in range(t.number("Count", 19)):
+            number += 1 + t.number("ProfileRow")
+            low = near = near + t.zigzag("Level", 0)
+            spread = t.number("Level", 1)
+            levels = [] if spread else [low] * len(ranks)
+            while len(levels) < len(ranks):
+                level = low + t.number("Level", 2 + spread.bit_length())
+                levels += [level] * (t.number("LevelRun") or len(ranks) - len(levels))
+            need(len(levels) == len(ranks) and min(levels) == low and max(levels) == low + spread, "levels do not fit")
+            extremes = []
+            for level in [low, low + spread][: len(ranks)]:
+                alike = [rank for rank, other in zip(ranks, levels) if other == level]
+                rank = alike[t.number("Plain", (len(alike) - 1).bit_length())]
+                open_bits = max(level // 16 - 1, 0)
+                lowest = (level - 16 * open_bits) << open_bits
+                time = lowest + t.number("Plain", open_bits) if level else t.measure("Magnitude", 7)
+                extremes.append((rank, time))
+            self.profile["rows"].append((number, levels, extremes))
 
     def occurrences(self):
         sums = [0] * len(self.symbols)
@@ -1774,7 +1803,7 @@ def check(file, table, lines):
 
 
 def same(one, other):
-    for name in "flags meta symbols structures cohorts members streams sites tallies".split():
+    for name in "flags meta symbols structures cohorts members streams sites tallies profile".split():
         need(getattr(one, name) == getattr(other, name), f"{name} differ")
 
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use refrain_encode::{Crowd, Facts, Host, Now, Tables, Tape};
 use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_guest::process::apart::{apart, uncancelled};
-use refrain_guest::process::clock;
+use refrain_guest::process::clock::{self, Moment};
 use refrain_guest::process::host::name as host_name;
 use refrain_guest::process::say::{say, set_rank};
 use refrain_guest::stacks::Asker;
@@ -309,7 +309,8 @@ impl Recorder for Real {
     fn init(call: Observed<'_>) {
         let Some(mut entered) = RECORDER.enter() else { return };
         entered.hands().common.with(State::new, |state, _| {
-            let State { host, encoder, spawned, alone, job, .. } = state;
+            let State { host, encoder, spawned, alone, job, began, .. } = state;
+            began.get_or_insert_with(Moment::now);
             host.start();
             // A session alone has no world communicator, and asking for it is an error that ends the program.
             if host.pmpi.initialized().unwrap_or(false) {

@@ -349,14 +349,16 @@ fn stats_help() -> String {
         "\
 Examples:
   refrain stats app.rfn
-  refrain stats app.rfn --per rank
+  refrain stats app.rfn --per rank          every rank: its time outside MPI and in it, and which one the others wait for
   refrain stats app.rfn --per site          which MPI_Allreduce is slow? Of a run with --stacks or --fold loops
   refrain stats app.rfn --json | jq '.functions[] | [.function, .payload]'
   refrain stats app.rfn --waits             which rank waits for which? Of a run with --time exact or binned
   refrain stats app.pdt.gz                  an address trace, in any format that `refrain convert` reads
 
 {}
-Time is that of the calls on all ranks together; by rank only its sum, least and most are kept.
+Time of a function is that of its calls on all ranks together, to within 1%. Time by rank is exact for the ranks with the
+least and the most, otherwise to within 3.2%; a function in which every rank spends less than 1/1024 of the wall time is not
+told by rank. A rank that is outside MPI for longer than others makes them wait: it is named below the table.
 
 Of an address trace: a reference is repeated if it is of the kind of the one right before and as far on as that. What
 packing is worth is told in steps: overhead is what the trace's own format has beside kind and address, locality what is

@@ -21,7 +21,7 @@ use refrain_tracefile::clocks::Converter;
 use refrain_tracefile::part::{self, End, Lost, Part, Word};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::spans::{Entries, log_name, pack};
-use refrain_tracefile::{Meta, RankTime, Replace, Trace};
+use refrain_tracefile::{Meta, Profile, Replace, Trace};
 use refrain_views::human::{plural, ranks as rank_list};
 
 use crate::failure::{Failure, not_read, not_saved};
@@ -397,17 +397,35 @@ impl Process {
         u32::try_from(self.first().word(Word::Size)).map_err(|_| "it has no such world".into())
     }
 
-    /// What it recorded, its time in MPI, and what was wrong with the end of it.
-    fn bundle(&self) -> Result<(Bundle, u64, Option<String>), String> {
+    /// What it recorded, how it spent its time, and what was wrong with the end of it.
+    fn bundle(&self) -> Result<(Bundle, Profile, Option<String>), String> {
         let size = self.size()?;
         let (mut tapes, damage) = self.tapes()?;
         let clock = self.clock();
         let nanoseconds = |ticks: u64| clock.length(ticks);
-        let time = nanoseconds(tapes.iter().fold(0, |sum: u64, (_, tape)| sum.saturating_add(tape.ticks())));
+        let profile = self.profile(&tapes, nanoseconds);
         let tapes = tapes.iter_mut().map(|(thread, tape)| (*thread, tape));
         let bundle =
             Tape::bundle((self.rank, size), tapes, nanoseconds).map_err(|error| error.to_string())?;
-        Ok((bundle, time, damage))
+        Ok((bundle, profile, damage))
+    }
+
+    /// A part begins when MPI is up, and knows the time as of the last time it looked at the clock.
+    fn profile(&self, tapes: &[(u32, Tape)], nanoseconds: impl Fn(u64) -> u64) -> Profile {
+        let mut functions: BTreeMap<u16, u64> = BTreeMap::new();
+        let mut main = (self.wall_ns(), 0);
+        for (thread, tape) in tapes {
+            let spent = tape.spent();
+            if *thread == 0 {
+                let since = nanoseconds(spent.all.saturating_sub(spent.starting));
+                main = (self.wall_ns().saturating_sub(since), nanoseconds(spent.all));
+            }
+            for (function, ticks) in spent.functions {
+                let sum = functions.entry(function).or_default();
+                *sum = sum.saturating_add(nanoseconds(ticks));
+            }
+        }
+        Profile::of_rank(self.rank, main, functions)
     }
 }
 
@@ -568,7 +586,7 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, Str
         let rank = process.rank;
         hosts.entry(process.first().text("host").unwrap_or("?").to_owned()).or_default().push(rank);
         let how = match process.bundle() {
-            Ok((mut own, ns, damage)) => {
+            Ok((mut own, profile, damage)) => {
                 if lossy.at_the_end() {
                     let mut changed = own.clone();
                     let fold = folding(&meta.options);
@@ -581,7 +599,8 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, Str
                 }
                 merging.add(own)?;
                 if meta.timed {
-                    meta.mpi_time = Some(add(meta.mpi_time, rank, ns));
+                    let before = meta.profile.take();
+                    meta.profile = Some(before.map_or(profile.clone(), |before| before.join(&profile)));
                 }
                 let damage = damage.map_or_else(String::new, |damage| {
                     meta.complete = false;
@@ -609,21 +628,15 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, Str
     told.append(notes);
     meta.notes = told;
     meta.hosts = hosts.into_iter().map(|(host, ranks)| (host, RankList::from_sorted(&ranks))).collect();
+    if let Some(profile) = &mut meta.profile {
+        profile.settle();
+    }
     let mut bundle = merging.finish()?;
     if matches!(folding(&meta.options), Folding::Loops { together: true, .. }) {
         bundle.score().map_err(|error| error.to_string())?;
     }
     bundle.canonical().map_err(|error| error.to_string())?;
     Ok(Trace { meta, bundle })
-}
-
-fn add(all: Option<RankTime>, rank: u32, ns: u64) -> RankTime {
-    let own = RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) };
-    all.map_or(own, |all| RankTime {
-        total_ns: all.total_ns.saturating_add(ns),
-        min: if ns < all.min.1 { own.min } else { all.min },
-        max: if ns > all.max.1 { own.max } else { all.max },
-    })
 }
 
 #[cfg(test)]

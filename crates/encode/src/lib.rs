@@ -66,4 +66,4 @@ pub use record::{Record, Values};
 pub use requests::Requests;
 pub use structure::Folding;
 pub use tables::{Crowd, Peers, Tables};
-pub use tape::Tape;
+pub use tape::{Spent, Tape};

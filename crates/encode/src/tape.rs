@@ -1,6 +1,6 @@
 //! What one thread has recorded so far: its symbols, folded structure, streams and digest.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
 use refrain_fold::bundle::{self, Bundle, SymbolEntry, Tally, ThreadPart};
@@ -15,6 +15,7 @@ use crate::polls::{Failed, Pending};
 use crate::reader::Reader;
 use crate::record::{Record, Values};
 use crate::structure::{Folding, Structure};
+use crate::wire::Bytes;
 
 /// Folds records as they come.
 #[derive(Default)]
@@ -30,6 +31,16 @@ pub struct Tape {
     /// Calls that complete some requests are one with those that go on with the rest (`Lossy::waits`).
     joins: bool,
     held: Held,
+}
+
+/// Ticks that a thread spent in MPI.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Spent {
+    pub all: u64,
+    /// In the calls that start MPI.
+    pub starting: u64,
+    /// By number.
+    pub functions: BTreeMap<u16, u64>,
 }
 
 struct Symbol {
@@ -299,9 +310,19 @@ impl Tape {
         self.symbols.len() as u32
     }
 
-    /// Ticks spent in MPI, over all calls.
-    pub fn ticks(&self) -> u64 {
-        self.symbols.iter().map(|symbol| symbol.tally.total).sum()
+    /// What its calls took.
+    pub fn spent(&self) -> Spent {
+        const STARTING: [&str; 3] = ["MPI_Init", "MPI_Init_thread", "MPI_Session_init"];
+        let mut spent = Spent::default();
+        for symbol in &self.symbols {
+            let id = Bytes::new(&symbol.bytes).get().and_then(|id| u16::try_from(id).ok());
+            let Some(function) = id.and_then(refrain_model::function_by_id) else { continue };
+            let ticks = symbol.tally.total;
+            let sums = [&mut spent.all, spent.functions.entry(function.id).or_default()];
+            let starting = STARTING.contains(&function.name).then_some(&mut spent.starting);
+            sums.into_iter().chain(starting).for_each(|sum| *sum = sum.saturating_add(ticks));
+        }
+        spent
     }
 
     /// Everything but polls that still wait, as part of a process whose symbols are `symbols`; new ones are added.

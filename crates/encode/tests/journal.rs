@@ -76,7 +76,7 @@ impl Process {
             Tape::resume(&Bundle::from_bytes(&self.snapshot.to_bytes()).unwrap(), Folding::default())
                 .unwrap();
         replay(&[&self.lead, &self.tail[..self.used]].concat(), &mut tape).unwrap();
-        assert_eq!(tape.ticks(), 3 * self.said.len() as u64);
+        assert_eq!(tape.spent().all, 3 * self.said.len() as u64);
         let bundle = Tape::bundle((2, 3), [(0, &mut tape)], |ticks| ticks).unwrap();
         bundle.validate().unwrap();
         assert!(self.said.len() < 20 || bundle.symbols.iter().any(|symbol| symbol.site != 0));

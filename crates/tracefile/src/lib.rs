@@ -25,6 +25,7 @@ mod pack;
 pub mod part;
 mod prime;
 pub mod private;
+pub mod profile;
 mod sections;
 pub mod spans;
 mod token;
@@ -44,6 +45,7 @@ pub use disk::{
 };
 pub use error::Error;
 pub use load::{Loaded, append, load};
+pub use profile::Profile;
 
 pub const MAGIC: [u8; 4] = *b"\x93RFN";
 /// What [`write`] writes, and what [`read`] reads: nothing older was ever released.
@@ -89,19 +91,11 @@ pub struct Meta {
     /// The program ended by itself and every rank is there.
     pub complete: bool,
     pub notes: Vec<String>,
-    pub mpi_time: Option<RankTime>,
+    /// Where tallies are times: how each rank spent its own.
+    pub profile: Option<Profile>,
     pub memory: Option<Memory>,
     /// Only where it is known of every call when it was.
     pub clocks: Option<Clocks>,
-}
-
-/// Time spent in MPI, over ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RankTime {
-    pub total_ns: u64,
-    /// (rank, nanoseconds)
-    pub min: (u32, u64),
-    pub max: (u32, u64),
 }
 
 /// What the tracer held at most, in bytes, over ranks while the program ran, and on the rank that merged once it had. A
@@ -138,7 +132,11 @@ pub fn write_plain(trace: &Trace) -> Vec<u8> {
 }
 
 fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
-    let has = |kind: Kind| kind != Kind::Sites || !trace.bundle.sites.is_empty();
+    let has = |kind: Kind| match kind {
+        Kind::Sites => !trace.bundle.sites.is_empty(),
+        Kind::Profile => trace.meta.profile.is_some(),
+        _ => true,
+    };
     let kinds: Vec<Kind> = ORDER.into_iter().filter(|&kind| has(kind)).collect();
     let sections: Vec<Vec<Token>> = kinds.iter().map(|&kind| tokens(trace, kind)).collect();
     let plain: Vec<Vec<u8>> = sections.iter().map(|tokens| plain(tokens)).collect();
@@ -186,7 +184,7 @@ pub fn sections(bytes: &[u8]) -> Result<Vec<SectionInfo>, Error> {
     Ok(contents(bytes)?.sections)
 }
 
-/// What an overview needs: the trace without times of symbols and with blocks that were not looked into. Damage there is
+/// What an overview needs: the trace without times of symbols and ranks, and with blocks that were not looked into. Damage there is
 /// not noticed; [`read`] does.
 pub fn outline(bytes: &[u8]) -> Result<Contents, Error> {
     read_some(bytes, Depth::ButBlocks)
@@ -203,6 +201,7 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         Kind::Streams => sections::streams::write(&mut put, bundle),
         Kind::Tallies => sections::tallies::write(&mut put, bundle),
         Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
+        Kind::Profile => trace.meta.profile.iter().for_each(|p| sections::profile::write(&mut put, p)),
         // Not made of tokens alone.
         Kind::Blocks | Kind::Sides | Kind::Chunked => {}
     }
@@ -266,8 +265,8 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
             end: entry.end,
             what,
         };
-        // Nothing that is packed comes after the tallies.
-        let skipped = |kind| !all && kind == Kind::Tallies;
+        // Nothing else that is packed comes after these.
+        let skipped = |kind| !all && matches!(kind, Kind::Tallies | Kind::Profile);
         valid |= entry.known() == Some(Kind::Tallies) && !skipped(Kind::Tallies);
         let tokens = |kind: &Kind| !matches!(kind, Kind::Blocks | Kind::Sides | Kind::Chunked);
         if entry.known() == Some(Kind::Sides) {
@@ -338,6 +337,7 @@ fn read_section(
             sections::tallies::read(get, bundle)?;
         }
         Kind::Sites => bundle.sites = sections::sites::read(get, &mut bundle.symbols)?,
+        Kind::Profile => trace.meta.profile = Some(sections::profile::read(get, checks)?),
     }
     Ok(())
 }

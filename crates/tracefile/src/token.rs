@@ -48,6 +48,12 @@ pub enum Field {
     MapShape = 29,
     MapValue = 30,
     MapStep = 31,
+    /// What a row of times by rank is about.
+    ProfileRow = 32,
+    /// A time, to some precision.
+    Level = 33,
+    /// How many ranks have it.
+    LevelRun = 34,
     /// How many frames less than the call stack before a new one goes on from.
     SiteUp = 40,
     SiteModule = 41,
@@ -71,7 +77,7 @@ pub enum Coding {
 }
 
 impl Field {
-    const ALL: [Field; 36] = [
+    const ALL: [Field; 39] = [
         Field::Plain,
         Field::Count,
         Field::Text,
@@ -104,6 +110,9 @@ impl Field {
         Field::MapShape,
         Field::MapValue,
         Field::MapStep,
+        Field::ProfileRow,
+        Field::Level,
+        Field::LevelRun,
         Field::SiteUp,
         Field::SiteModule,
         Field::SiteOffset,

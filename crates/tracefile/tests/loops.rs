@@ -146,7 +146,7 @@ fn any(seed: u64, score: bool) -> (Vec<Calls>, Trace) {
         merged.score().unwrap();
     }
     merged.canonical().unwrap();
-    (all, Trace { bundle: merged, ..Trace::default() })
+    (all, stencil::told(Trace { bundle: merged, ..Trace::default() }))
 }
 
 #[test]

@@ -10,7 +10,7 @@ use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::ranks::{Part, RankList};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{
-    Contents, Error, Meta, Trace, open, outline, read, save, sections, write, write_plain,
+    Contents, Error, Meta, Profile, Trace, open, outline, read, save, sections, write, write_plain,
 };
 use seal::{crc, reseal};
 use stencil::Random;
@@ -151,6 +151,7 @@ fn an_outline_is_the_trace_without_what_it_does_not_need() {
             for symbol in seen.bundle.symbols.iter_mut().chain(&mut all.bundle.symbols) {
                 symbol.tally = Tally { total: 0, min: 0, max: 0 };
             }
+            all.meta.profile = None;
             assert_eq!(seen, all);
         }
     }
@@ -313,6 +314,20 @@ fn any_site(random: &mut Random, sites: &mut Sites) -> u64 {
 /// Ranks of the traces below.
 const WORLD: u32 = 20;
 
+fn any_profile(random: &mut Random) -> Profile {
+    let ranks: Vec<u32> = (0..WORLD).filter(|_| random.below(4) > 0).collect();
+    let alike = random.below(2) == 0;
+    let usual = any_number(random) >> 20;
+    let mut profile = Profile::default();
+    for rank in ranks {
+        let mut time = || if alike { usual } else { any_number(random) >> 8 };
+        let functions = (0..5).map(|function| (function * 100, time())).collect::<Vec<_>>();
+        profile = profile.join(&Profile::of_rank(rank, (time(), time()), functions));
+    }
+    profile.settle();
+    profile
+}
+
 fn any_trace(random: &mut Random) -> Trace {
     let texts = |random: &mut Random| (0..random.below(4)).map(|_| any_text(random)).collect::<Vec<_>>();
     let mut bundle = Bundle::default();
@@ -375,12 +390,8 @@ fn any_trace(random: &mut Random) -> Trace {
             max: random.below(1 << 40) << 10,
             root: random.below(1 << 40) << 10,
         }),
-        mpi_time: (random.below(2) == 0).then(|| refrain_tracefile::RankTime {
-            total_ns: any_number(random),
-            min: (any_number(random) as u32, any_number(random)),
-            max: (any_number(random) as u32, any_number(random)),
-        }),
         clocks: (random.below(2) == 0).then(|| any_clocks(random)),
+        profile: (random.below(2) == 0).then(|| any_profile(random)),
     };
     Trace { meta, bundle }
 }
@@ -410,7 +421,7 @@ fn any_clocks(random: &mut Random) -> Clocks {
 fn what_is_written_is_read() {
     let mut random = Random(2024);
     for _ in 0..30 {
-        let trace = any_trace(&mut random);
+        let trace = stencil::told(any_trace(&mut random));
         assert_eq!(read(&write(&trace)).unwrap(), trace);
         assert_eq!(read(&write_plain(&trace)).unwrap(), trace);
         assert_eq!(write(&read(&write(&trace)).unwrap()), write(&trace));

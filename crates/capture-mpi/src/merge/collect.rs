@@ -1,6 +1,6 @@
 //! What this rank has recorded, and what is known of it beside its calls.
 
-use refrain_model::time::Time;
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use refrain_encode::Tape;
@@ -8,7 +8,8 @@ use refrain_fold::bundle::{Bundle, member};
 use refrain_fold::ranks::RankList;
 use refrain_guest::process::host;
 use refrain_guest::process::reserve::most_held;
-use refrain_tracefile::RankTime;
+use refrain_model::time::Time;
+use refrain_tracefile::Profile;
 use refrain_tracefile::clocks::Converter;
 
 use super::summary::{Spread, Summary};
@@ -22,14 +23,13 @@ pub fn collect(
     config: &Config,
     (rank, size): (u32, u32),
     streams: &mut [(u32, &mut Own)],
-    clock: Converter,
+    (clock, since_init): (Converter, u64),
     ending: Ending,
 ) -> (Bundle, Summary) {
     let mut own = Summary { hosts: vec![(host::name(), RankList::single(rank))], ..Summary::default() };
     let chosen = config.choice.has_rank(rank);
     if config.time != Time::Off && chosen {
-        let ns = clock.length(streams.iter().map(|(_, own)| own.tape.ticks()).sum());
-        own.time = Some(RankTime { total_ns: ns, min: (rank, ns), max: (rank, ns) });
+        own.profile = Some(profile(rank, streams, clock, since_init));
     }
     own.memory = Some(Spread::one(most_held() as u64));
     let tapes = streams.iter_mut().map(|(number, own)| (*number, &mut own.tape));
@@ -83,4 +83,23 @@ pub fn collect(
         )),
     }
     (bundle, own)
+}
+
+/// How the rank spent its time: its main thread outside MPI and inside it, and all of them in each function.
+fn profile(rank: u32, streams: &[(u32, &mut Own)], clock: Converter, since_init: u64) -> Profile {
+    let mut functions: BTreeMap<u16, u64> = BTreeMap::new();
+    let mut main = (since_init, 0);
+    for (number, own) in streams {
+        let spent = own.tape.spent();
+        if *number == 0 {
+            let inside = clock.length(spent.all);
+            let since = inside.saturating_sub(clock.length(spent.starting));
+            main = (since_init.saturating_sub(since), inside);
+        }
+        for (function, ticks) in spent.functions {
+            let sum = functions.entry(function).or_default();
+            *sum = sum.saturating_add(clock.length(ticks));
+        }
+    }
+    Profile::of_rank(rank, main, functions)
 }

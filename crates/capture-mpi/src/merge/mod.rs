@@ -45,10 +45,11 @@ pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, end
 
 fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: Ending) {
     let (Some(state), Some(config)) = (recorder, config::asked()) else { return };
-    let State { host, start, started, spawned, alone, parts, job, user, compared, .. } = *state;
+    let State { host, start, began, started, spawned, alone, parts, job, user, compared, .. } = *state;
     endings::note(End::Finalized, 0);
     let end = Moment::now();
     let wall_ns = end.nanoseconds.saturating_sub(start.nanoseconds);
+    let since_init = began.map_or(wall_ns, |began| end.nanoseconds.saturating_sub(began.nanoseconds));
     let pmpi = &host.pmpi;
     // Until the end: none of our errors is the program's.
     let _returned = pmpi.returning_errors();
@@ -89,7 +90,8 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     };
     let mut link = Wire { transport, broken: false, dies: config.test_die_in_merge == Some(rank) };
     let clocks = clocks::of_all(config, &mut link, (rank, size), &clock, compared);
-    let (bundle, mut own) = collect::collect(config, (rank, size), &mut streams, clock.converter, ending);
+    let (bundle, mut own) =
+        collect::collect(config, (rank, size), &mut streams, (clock.converter, since_init), ending);
     let every_call = config.time.of_every_call();
     let mut times = None;
     if every_call {

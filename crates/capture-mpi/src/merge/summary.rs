@@ -2,13 +2,15 @@
 
 use refrain_fold::bundle::{Link, RankTree};
 use refrain_fold::ranks::RankList;
-use refrain_tracefile::RankTime;
+use refrain_tracefile::Profile;
+use refrain_tracefile::profile::{Row, Spent};
 
 /// Of one rank, or of several.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Summary {
     pub hosts: Vec<(String, RankList)>,
-    pub time: Option<RankTime>,
+    /// How they spent their time.
+    pub profile: Option<Profile>,
     /// The most that the tracer held while the program ran, over ranks.
     pub memory: Option<Spread>,
     pub notes: Vec<String>,
@@ -31,7 +33,7 @@ impl Spread {
     }
 }
 
-/// One line each: `host NAME RANKS`, `time TOTAL RANK NS RANK NS`, `memory RANKS TOTAL MIN MAX`, `note TEXT`,
+/// One line each: `host NAME RANKS`, `profile TOTAL RANKS` and after it `row SPENT RANK NS RANK NS LEVEL*RANKS...`, `memory RANKS TOTAL MIN MAX`, `note TEXT`,
 /// `missing calls`.
 impl Summary {
     pub fn absorb(&mut self, other: Summary) {
@@ -41,12 +43,8 @@ impl Summary {
                 None => self.hosts.push((name, ranks)),
             }
         }
-        self.time = match (self.time, other.time) {
-            (Some(a), Some(b)) => Some(RankTime {
-                total_ns: a.total_ns.saturating_add(b.total_ns),
-                min: if b.min.1 < a.min.1 { b.min } else { a.min },
-                max: if b.max.1 > a.max.1 { b.max } else { a.max },
-            }),
+        self.profile = match (self.profile.take(), other.profile) {
+            (Some(a), Some(b)) => Some(a.join(&b)),
             (a, b) => a.or(b),
         };
         self.memory = match (self.memory, other.memory) {
@@ -73,8 +71,15 @@ impl Summary {
             let ranks: Vec<String> = ranks.iter().map(|rank| rank.to_string()).collect();
             out.push_str(&format!("host {} {}\n", name, ranks.join(",")));
         }
-        if let Some(t) = self.time {
-            out.push_str(&format!("time {} {} {} {} {}\n", t.total_ns, t.min.0, t.min.1, t.max.0, t.max.1));
+        if let Some(profile) = &self.profile {
+            let ranks: Vec<String> = profile.ranks.iter().map(|rank| rank.to_string()).collect();
+            out.push_str(&format!("profile {} {}\n", profile.total_ns, ranks.join(",")));
+            for Row { spent, least, most, runs } in &profile.rows {
+                let spent = spent.number();
+                out.push_str(&format!("row {spent} {} {} {} {}", least.0, least.1, most.0, most.1));
+                runs.iter().for_each(|(level, ranks)| out.push_str(&format!(" {level}*{ranks}")));
+                out.push('\n');
+            }
         }
         if let Some(m) = self.memory {
             out.push_str(&format!("memory {} {} {} {}\n", m.ranks, m.total, m.min, m.max));
@@ -99,11 +104,19 @@ impl Summary {
                         summary.hosts.push((name.to_owned(), RankList::from_sorted(&ranks)));
                     }
                 }
-                Some(("time", rest)) => {
-                    let numbers: Vec<u64> = rest.split(' ').filter_map(|n| n.parse().ok()).collect();
-                    if let [total_ns, min_rank, min, max_rank, max] = numbers[..] {
-                        let (min, max) = ((min_rank as u32, min), (max_rank as u32, max));
-                        summary.time = Some(RankTime { total_ns, min, max });
+                Some(("profile", rest)) => {
+                    if let Some((total, ranks)) = rest.split_once(' ') {
+                        let ranks: Vec<u32> = ranks.split(',').filter_map(|r| r.parse().ok()).collect();
+                        summary.profile = Some(Profile {
+                            total_ns: total.parse().unwrap_or(0),
+                            ranks: RankList::from_sorted(&ranks),
+                            rows: Vec::new(),
+                        });
+                    }
+                }
+                Some(("row", rest)) => {
+                    if let Some(profile) = &mut summary.profile {
+                        profile.rows.extend(row(rest));
                     }
                 }
                 Some(("memory", rest)) => {
@@ -119,6 +132,19 @@ impl Summary {
         }
         summary
     }
+}
+
+fn row(text: &str) -> Option<Row> {
+    let mut words = text.split(' ');
+    let mut number = || words.next()?.parse::<u64>().ok();
+    let spent = Spent::from_number(u32::try_from(number()?).ok()?)?;
+    let mut extreme = || Some((u32::try_from(number()?).ok()?, number()?));
+    let (least, most) = (extreme()?, extreme()?);
+    let run = |word: &str| {
+        let (level, ranks) = word.split_once('*')?;
+        Some((level.parse().ok()?, ranks.parse().ok()?))
+    };
+    Some(Row { spent, least, most, runs: words.filter_map(run).collect() })
 }
 
 /// Up the tree, so that every rank talks to few others. All of it, on rank 0.
@@ -138,18 +164,24 @@ pub fn gather<L: Link>(link: &mut L, rank: u32, size: u32, mut own: Summary) -> 
 mod tests {
     use super::*;
 
+    /// Ranks that spent so much in one function, and in MPI.
+    fn spent(ranks: &[(u32, u64)]) -> Profile {
+        let one = |&(rank, ns): &(u32, u64)| Profile::of_rank(rank, (100, ns), [(7, ns)]);
+        ranks.iter().map(one).fold(Profile::default(), |all, one| all.join(&one))
+    }
+
     #[test]
     fn a_summary_survives_the_journey() {
         let mut a = Summary {
             hosts: vec![("node 1".into(), RankList::from_sorted(&[0, 1, 2]))],
-            time: Some(RankTime { total_ns: 10, min: (0, 3), max: (2, 4) }),
+            profile: Some(spent(&[(0, 3), (1, 3), (2, 4)])),
             memory: Some(Spread { ranks: 3, total: 30, min: 9, max: 11 }),
             notes: vec!["rank 1: lost".into()],
             missing: false,
         };
         let b = Summary {
             hosts: vec![("n2".into(), RankList::single(4)), ("node 1".into(), RankList::single(3))],
-            time: Some(RankTime { total_ns: 5, min: (3, 1), max: (4, 4) }),
+            profile: Some(spent(&[(4, 4), (3, 1)])),
             memory: Some(Spread::one(20)),
             notes: vec!["rank 1: lost".into(), "rank 4: lost".into()],
             missing: true,
@@ -161,6 +193,8 @@ mod tests {
         assert_eq!(back.notes, ["rank 1: lost", "rank 4: lost"]);
         assert_eq!(back.memory, Some(Spread { ranks: 4, total: 50, min: 9, max: 20 }));
         assert_eq!(back.hosts[0].1, RankList::from_sorted(&[0, 1, 2, 3]));
-        assert_eq!(back.time, Some(RankTime { total_ns: 15, min: (3, 1), max: (2, 4) }));
+        let profile = back.profile.unwrap();
+        let inside = profile.row(Spent::Inside).unwrap();
+        assert_eq!((profile.total_ns, inside.least, inside.most), (15, (3, 1), (2, 4)));
     }
 }

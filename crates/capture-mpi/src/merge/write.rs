@@ -40,7 +40,10 @@ pub fn meta(
         timed: config.time != Time::Off,
         complete: summary.notes.is_empty(),
         notes: [summary.notes, lost].concat(),
-        mpi_time: summary.time,
+        profile: summary.profile.map(|mut profile| {
+            profile.settle();
+            profile
+        }),
         memory: summary.memory.map(|m| Memory {
             min: m.min,
             mean: m.total / m.ranks.max(1),

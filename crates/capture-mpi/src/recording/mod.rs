@@ -49,6 +49,8 @@ pub struct State {
     pub host: Process,
     pub encoder: Encoder,
     pub start: Moment,
+    /// When MPI was up.
+    pub began: Option<Moment>,
     /// Where parts are kept; known when MPI is up.
     pub parts: Option<Parts>,
     /// Another MPI program started this one.
@@ -106,6 +108,7 @@ impl State {
             host: Process::new(pmpi, config.pointers),
             encoder: Encoder::new(&constants),
             start: Moment::now(),
+            began: None,
             parts: None,
             spawned: false,
             alone: None,

@@ -6,7 +6,7 @@ use crate::clocks::{Clock, Clocks, Point};
 use crate::get::{Bad, Get};
 use crate::sections::{read_ranks, write_ranks};
 use crate::token::{Field, Put, unzigzag, zigzag};
-use crate::{Memory, Meta, RankTime};
+use crate::{Memory, Meta};
 
 // Hints: what a text is about.
 const VERSION: u64 = 1;
@@ -21,8 +21,6 @@ const NOTE: u64 = 8;
 // Hints: what a quantity is.
 const STARTED: u64 = 1;
 const WALL: u64 = 2;
-const TIME: u64 = 3;
-const RANKS: u64 = 4;
 const MEMORY: u64 = 5;
 const MORE_MEMORY: u64 = 6;
 const WANDER: u64 = 7;
@@ -32,7 +30,6 @@ const OFFSET: u64 = 10;
 const ERROR: u64 = 11;
 
 // What follows the notes.
-const HAS_TIME: u64 = 1;
 const HAS_MEMORY: u64 = 2;
 const HAS_CLOCKS: u64 = 4;
 
@@ -63,17 +60,9 @@ pub fn write(put: &mut Put, meta: &Meta) {
     }
     put.put(Field::Count, 14, meta.notes.len() as u64);
     meta.notes.iter().for_each(|note| put.text(NOTE, note));
-    let time = if meta.mpi_time.is_some() { HAS_TIME } else { 0 };
     let memory = if meta.memory.is_some() { HAS_MEMORY } else { 0 };
     let clocks = if meta.clocks.is_some() { HAS_CLOCKS } else { 0 };
-    put.put(Field::Count, 15, time | memory | clocks);
-    if let Some(time) = &meta.mpi_time {
-        put.measure(Field::Magnitude, TIME, time.total_ns);
-        for (rank, ns) in [time.min, time.max] {
-            put.measure(Field::Magnitude, RANKS, rank.into());
-            put.measure(Field::Magnitude, TIME, ns);
-        }
-    }
+    put.put(Field::Count, 15, memory | clocks);
     if let Some(memory) = &meta.memory {
         let least = memory.min >> 10;
         put.measure(Field::Magnitude, MEMORY, least);
@@ -149,20 +138,9 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     }
     let notes = texts(get, 14, NOTE)?;
     let follows = get.get(Field::Count, 15)?;
-    if follows > (HAS_TIME | HAS_MEMORY | HAS_CLOCKS) {
+    if follows & !(HAS_MEMORY | HAS_CLOCKS) != 0 {
         return Err(Bad::new("it goes on with something unknown"));
     }
-    let mpi_time = match follows & HAS_TIME {
-        0 => None,
-        _ => {
-            let total_ns = get.measure(Field::Magnitude, TIME)?;
-            let mut extreme = || -> Result<_, Bad> {
-                let rank = u32::try_from(get.measure(Field::Magnitude, RANKS)?);
-                Ok((rank.map_err(|_| Bad::new("a rank out of range"))?, get.measure(Field::Magnitude, TIME)?))
-            };
-            Some(RankTime { total_ns, min: extreme()?, max: extreme()? })
-        }
-    };
     let mut memory = None;
     if follows & HAS_MEMORY != 0 {
         let least = get.measure(Field::Magnitude, MEMORY)?;
@@ -191,7 +169,6 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         wall_ns,
         options,
         notes,
-        mpi_time,
         memory,
         clocks,
         ..Meta::default()

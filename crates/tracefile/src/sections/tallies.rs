@@ -1,4 +1,4 @@
-//! Section `tallies`: per symbol the measured total, minimum and maximum.
+//! Section `tallies`: per symbol the measured total, minimum and maximum, to within 1 %.
 
 use std::collections::HashMap;
 
@@ -77,27 +77,99 @@ pub fn read(get: &mut Get, bundle: &mut Bundle) -> Result<(), Bad> {
     Ok(())
 }
 
-/// The total lies between `count` times the minimum and `count` times the maximum, mostly near the minimum.
-fn write_one(put: &mut Put, tally: Tally, count: u64) {
-    put.measure(Field::TallyMinimum, 0, tally.min);
-    let spread = tally.max.wrapping_sub(tally.min);
-    put.measure(Field::TallySpread, bits(tally.min).into(), spread);
-    let above = tally.total.wrapping_sub(tally.min.wrapping_mul(count));
-    let most = bits(spread.wrapping_mul(count));
-    put.signed(Field::TallyTotal, 0, i64::from(most) - i64::from(bits(above)));
-    if bits(above) > 1 {
-        put.put(Field::Plain, u64::from(bits(above)) - 1, above ^ 1 << (bits(above) - 1));
+/// How many bits below the highest are kept: what is told is wrong by less than one part in 127.
+const KEPT_DOWN: u32 = 7;
+const KEPT: u32 = 6;
+
+/// Stands for a length of the total where that is less than the least that it should be: it is then told by itself.
+const ALONE: i64 = 65;
+
+/// Without the bits that are not kept.
+fn down(value: u64, kept: u32) -> u64 {
+    let lost = bits(value).saturating_sub(kept + 1);
+    value >> lost << lost
+}
+
+/// To the nearest number that has no other bits than those that are kept.
+fn near(value: u64, kept: u32) -> u64 {
+    let half = 1u64 << bits(value).saturating_sub(kept + 1) >> 1;
+    down(value.checked_add(half).unwrap_or(value), kept)
+}
+
+/// The digits of a number of so many bits, of which the highest is one and only `kept` others count.
+fn put_digits(put: &mut Put, value: u64, kept: u32) {
+    let below = bits(value).saturating_sub(1);
+    if below > 0 {
+        let lost = below.saturating_sub(kept);
+        put.put(Field::Plain, (below - lost).into(), (value ^ 1 << below) >> lost);
     }
 }
 
-fn read_one(get: &mut Get, count: u64) -> Result<Tally, Bad> {
-    let min = get.measure(Field::TallyMinimum, 0)?;
-    let spread = get.measure(Field::TallySpread, bits(min).into())?;
+fn get_digits(get: &mut Get, bits: u64, kept: u32) -> Result<u64, Bad> {
+    match bits {
+        0 | 1 => Ok(bits),
+        2..=64 => {
+            let below = bits as u32 - 1;
+            let lost = below.saturating_sub(kept);
+            Ok(1 << below | get.get(Field::Plain, (below - lost).into())? << lost)
+        }
+        _ => Err(Bad::new("a time of impossible size")),
+    }
+}
+
+/// The total lies between `count` times the minimum and `count` times the maximum, mostly near the minimum.
+fn write_one(put: &mut Put, tally: Tally, count: u64) {
+    let min = down(tally.min, KEPT_DOWN);
+    put.put(Field::TallyMinimum, 0, bits(min).into());
+    put_digits(put, min, KEPT_DOWN);
+    let spread = near(tally.max.wrapping_sub(min), KEPT);
+    put.put(Field::TallySpread, bits(min).into(), bits(spread).into());
+    put_digits(put, spread, KEPT);
     let most = i64::from(bits(spread.wrapping_mul(count)));
-    let above = match most.checked_sub(get.signed(Field::TallyTotal, 0)?) {
-        Some(bits @ 0..=1) => bits as u64,
-        Some(bits @ 2..=64) => 1 << (bits - 1) | get.get(Field::Plain, bits as u64 - 1)?,
-        _ => return Err(Bad::new("a total of impossible size")),
+    let above = min.checked_mul(count).and_then(|least| tally.total.checked_sub(least));
+    // How often a symbol occurs is not known exactly if that takes too long to count.
+    let Some(above) = above else {
+        let total = down(tally.total, KEPT_DOWN);
+        put.signed(Field::TallyTotal, 0, most - ALONE);
+        put.put(Field::TallyTotal, 1, bits(total).into());
+        return put_digits(put, total, KEPT_DOWN);
     };
-    Ok(Tally { total: min.wrapping_mul(count).wrapping_add(above), min, max: min.wrapping_add(spread) })
+    let above = near(above, KEPT);
+    put.signed(Field::TallyTotal, 0, most - i64::from(bits(above)));
+    put_digits(put, above, KEPT);
+}
+
+fn read_one(get: &mut Get, count: u64) -> Result<Tally, Bad> {
+    let length = get.get(Field::TallyMinimum, 0)?;
+    let min = get_digits(get, length, KEPT_DOWN)?;
+    let length = get.get(Field::TallySpread, bits(min).into())?;
+    let spread = get_digits(get, length, KEPT)?;
+    let most = i64::from(bits(spread.wrapping_mul(count)));
+    let max = min.wrapping_add(spread);
+    let length = match most.checked_sub(get.signed(Field::TallyTotal, 0)?) {
+        Some(ALONE) => {
+            let length = get.get(Field::TallyTotal, 1)?;
+            return Ok(Tally { total: get_digits(get, length, KEPT_DOWN)?, min, max });
+        }
+        length => length.and_then(|bits| u64::try_from(bits).ok()).unwrap_or(u64::MAX),
+    };
+    let above = get_digits(get, length, KEPT)?;
+    Ok(Tally { total: min.wrapping_mul(count).wrapping_add(above), min, max })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_near() {
+        for value in
+            (0..5000).chain((10..64).flat_map(|b| [(1 << b) - 1, 1 << b, (1 << b) + 77])).chain([u64::MAX])
+        {
+            for (told, most) in [(down(value, KEPT_DOWN), value / 128), (near(value, KEPT), value / 127)] {
+                assert!(told.abs_diff(value) <= most, "{value}: {told}");
+            }
+            assert_eq!(near(near(value, KEPT), KEPT), near(value, KEPT));
+        }
+    }
 }

@@ -56,5 +56,8 @@ pub fn trace(sides: &[u32], irregular: u32) -> Trace {
     let one = |all, r| merge(all, rank(r, sides, irregular)).unwrap();
     let mut bundle = (0..ranks).fold(Bundle::default(), one);
     bundle.canonical().unwrap();
-    Trace { meta: Meta { ranks, complete: true, split: true, ..Meta::default() }, bundle }
+    crate::stencil::told(Trace {
+        meta: Meta { ranks, complete: true, split: true, ..Meta::default() },
+        bundle,
+    })
 }

@@ -8,6 +8,7 @@ mod folded;
 mod payload;
 mod sites;
 mod sizes;
+mod times;
 mod walked;
 mod write;
 
@@ -21,6 +22,7 @@ use refrain_tracefile::Trace;
 use crate::error::Error;
 pub use payload::DEFINITION;
 pub use sites::{SiteRow, sites, write_sites_json, write_sites_text};
+pub use times::{RankTimes, Times};
 pub use write::{Per, write_json, write_text};
 
 /// Calls of one rank that are read where the folded form does not say what they gave; of longer runs only a lower bound

@@ -5,10 +5,12 @@ use std::io::Write;
 
 use refrain_fold::bundle::Tally;
 use refrain_tracefile::Trace;
+use refrain_tracefile::profile::Spent;
 
+use super::times::{self, Times};
 use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats};
 use crate::error::Error;
-use crate::human::{duration, plural, ranks as rank_list, size, thousands};
+use crate::human::{duration, ranks as rank_list, size, thousands};
 use crate::json;
 use crate::table::Table;
 
@@ -29,7 +31,7 @@ pub fn write_text(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -
         text.push('\n');
     }
     if per != Per::Function {
-        ranks(trace, stats, &mut text);
+        ranks(trace, stats, per == Per::Rank, &mut text);
     }
     text.push('\n');
     text.push_str(DEFINITION);
@@ -84,7 +86,7 @@ fn functions(trace: &Trace, stats: &Stats, text: &mut String) {
 }
 
 /// Ranks that made as many calls and gave as much share a line.
-fn ranks(trace: &Trace, stats: &Stats, text: &mut String) {
+fn ranks(trace: &Trace, stats: &Stats, all: bool, text: &mut String) {
     let mut alike: Vec<(RankRow, Vec<u32>)> = Vec::new();
     let mut line_of: HashMap<RankRow, usize> = HashMap::new();
     for (rank, row) in (0u32..).zip(&stats.ranks) {
@@ -100,25 +102,10 @@ fn ranks(trace: &Trace, stats: &Stats, text: &mut String) {
         table.row([rank_list(ranks), number, thousands(row.calls), shown(row.payload)]);
     }
     text.push_str(&table.render());
-    match &trace.meta.mpi_time {
-        Some(time) => {
-            // Of ranks that are missing there is no time either.
-            let all = trace.bundle.of_threads();
-            let ranks: u64 = all.iter().filter(|c| c.thread == 0).map(|c| c.ranks.len()).sum();
-            let mean = time.total_ns / ranks.max(1);
-            text.push_str(&format!(
-                "\nTime in MPI over {}: {} in all, {} a rank; least {} (rank {}), most {} (rank {}).\n\
-                 Time is kept by rank only as this summary.\n",
-                plural(ranks, "rank"),
-                duration(time.total_ns),
-                duration(mean),
-                duration(time.min.1),
-                time.min.0,
-                duration(time.max.1),
-                time.max.0,
-            ));
-        }
-        None => text.push_str("\nTime by rank was not kept.\n"),
+    text.push('\n');
+    match &trace.meta.profile {
+        Some(profile) => times::text(trace, profile, all, text),
+        None => text.push_str("Time by rank was not kept.\n"),
     }
 }
 
@@ -143,19 +130,30 @@ pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -
             object.end();
         });
     }
+    let profile = trace.meta.profile.as_ref();
     if per != Per::Function {
+        let times = profile.map(Times::of).unwrap_or_default();
+        // Both are in order.
+        let mut next = times.ranks.iter().peekable();
         json::array((0u32..).zip(&stats.ranks), object.key("by_rank"), |(rank, row), out| {
             let mut object = json::Object::new(out);
             object.plain("rank", rank).plain("calls", row.calls);
             amount(row.payload, &mut object);
+            if let Some(times_of_rank) = next.next_if(|times| times.rank == rank) {
+                times::json(&times.functions, times_of_rank, &mut object);
+            }
             object.end();
         });
+        if let Some(verdict) = times.verdict() {
+            object.text("verdict", &verdict);
+        }
     }
-    if let Some(time) = &trace.meta.mpi_time {
+    if let Some((profile, inside)) = profile.and_then(|p| Some((p, p.row(Spent::Inside)?))) {
         let mut summary = json::Object::new(object.key("mpi_time"));
-        summary.plain("total_ns", time.total_ns);
-        summary.plain("min_ns", time.min.1).plain("min_rank", time.min.0);
-        summary.plain("max_ns", time.max.1).plain("max_rank", time.max.0);
+        summary.plain("total_ns", profile.total_ns);
+        summary.plain("min_ns", inside.least.1).plain("min_rank", inside.least.0);
+        summary.plain("max_ns", inside.most.1).plain("max_rank", inside.most.0);
+        summary.plain("by_rank_least_told_ns", profile.least_told());
         summary.end();
     }
     object.end();

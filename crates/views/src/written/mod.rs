@@ -6,6 +6,8 @@
 //! ```text
 //! refrain-text 1
 //! ranks 4                                    and the rest of what ran: command, library, host, option, note ...
+//! profile 900 0x4:1                          nanoseconds in MPI, and of which ranks; then what they spent on what (0 outside
+//! spent 0 least 2 5 most 0 9 levels 9 1 5 3  MPI, 1 in MPI, 2 + a function's number): the extremes, and levels (see FORMAT.md)
 //! module 0 1f2e3d4c "/home/me/app"           number, build-id (or -), path
 //! stack 1 - 0 0x1234                         number, the stack it was called from, module (or -), offset
 //! symbol 0 lanes 4 stack 1 time 400 90 110 bytes 2e00...    # MPI_Send(datatype=MPI_INT, comm=world)
@@ -35,6 +37,7 @@ use refrain_fold::loops::Node;
 use refrain_fold::ranks::{RankList, RankMap};
 use refrain_fold::stream::{Block, Stream, Term};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
+use refrain_tracefile::profile::Row;
 use refrain_tracefile::{Meta, Trace};
 
 use crate::error::Error;
@@ -143,7 +146,7 @@ fn meta(trace: &Trace, text: &mut String) {
         timed,
         complete,
         notes,
-        mpi_time,
+        profile,
         memory,
         clocks,
     } = &trace.meta;
@@ -165,9 +168,17 @@ fn meta(trace: &Trace, text: &mut String) {
     for note in notes {
         let _ = writeln!(text, "note {}", quoted(note));
     }
-    if let Some(time) = mpi_time {
-        let (min, max) = (time.min, time.max);
-        let _ = writeln!(text, "mpi-time {} {} {} {} {}", time.total_ns, min.0, min.1, max.0, max.1);
+    if let Some(profile) = profile {
+        let _ = writeln!(text, "profile {} {}", profile.total_ns, ranks(&profile.ranks));
+        for Row { spent, least, most, runs } in &profile.rows {
+            let spent = spent.number();
+            let _ =
+                write!(text, "spent {spent} least {} {} most {} {} levels", least.0, least.1, most.0, most.1);
+            runs.iter().for_each(|(level, ranks)| {
+                let _ = write!(text, " {level} {ranks}");
+            });
+            text.push('\n');
+        }
     }
     if let Some(memory) = memory {
         let _ = writeln!(text, "memory {} {} {} {}", memory.min, memory.mean, memory.max, memory.root);

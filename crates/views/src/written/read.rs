@@ -10,7 +10,8 @@ use refrain_fold::loops::{Loops, Node};
 use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
 use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
-use refrain_tracefile::{Memory, RankTime, Trace};
+use refrain_tracefile::profile::{Row, Spent};
+use refrain_tracefile::{Memory, Profile, Trace};
 
 use super::VERSION;
 
@@ -67,6 +68,9 @@ pub fn read(text: &str) -> Result<Trace, BadText> {
     }
     let mut trace = reader.trace;
     trace.bundle.world = trace.meta.ranks;
+    if trace.meta.profile.as_ref().is_some_and(|profile| !profile.is_valid()) {
+        return Err(BadText { line: 0, what: "the times by rank do not hold together".into() });
+    }
     match trace.bundle.validate() {
         Ok(()) => Ok(trace),
         Err(error) => Err(BadText { line: 0, what: error.to_string() }),
@@ -186,6 +190,23 @@ fn hex(text: &str) -> Read<Box<[u8]>> {
     }
     let byte = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).map_err(|_| bad());
     (0..text.len()).step_by(2).map(byte).collect()
+}
+
+/// How ranks spent one kind of time.
+fn spent(words: &mut Words) -> Read<Row> {
+    let number: u32 = words.number("a kind of time")?;
+    let spent = Spent::from_number(number).ok_or_else(|| format!("`{number}` is no kind of time"))?;
+    let extreme = |words: &mut Words, which: &str| -> Read<(u32, u64)> {
+        words.keyword(which)?;
+        Ok((words.number("a rank")?, words.number("a time")?))
+    };
+    let (least, most) = (extreme(words, "least")?, extreme(words, "most")?);
+    words.keyword("levels")?;
+    let mut runs = Vec::new();
+    while !words.rest.is_empty() {
+        runs.push((words.number("a level")?, words.number("a number of ranks")?));
+    }
+    Ok(Row { spent, least, most, runs })
 }
 
 fn ranks(text: &str) -> Read<RankList> {
@@ -365,10 +386,14 @@ impl Reader {
             "timed" => meta.timed = yes(words)?,
             "complete" => meta.complete = yes(words)?,
             "note" => meta.notes.push(words.text("a note")?),
-            "mpi-time" => {
+            "profile" => {
                 let total_ns = words.number("a time")?;
-                let mut one = || Ok::<_, String>((words.number("a rank")?, words.number("a time")?));
-                meta.mpi_time = Some(RankTime { total_ns, min: one()?, max: one()? });
+                let ranks = ranks(words.word("a list of ranks")?)?;
+                meta.profile = Some(Profile { total_ns, ranks, rows: Vec::new() });
+            }
+            "spent" => {
+                let row = spent(words)?;
+                meta.profile.as_mut().ok_or("times of ranks that were not told")?.rows.push(row);
             }
             "memory" => {
                 let mut bytes = || words.number("a number of bytes");

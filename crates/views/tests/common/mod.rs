@@ -15,7 +15,7 @@ use refrain_model::time::Time;
 use refrain_model::{constant, function};
 use refrain_times::{Block, Packer, Span};
 use refrain_tracefile::chunks::{Key, Settings, Writer};
-use refrain_tracefile::{Meta, RankTime, Trace};
+use refrain_tracefile::{Meta, Profile, Trace};
 use refrain_views::timed::Times;
 
 const LANE: u8 = 1;
@@ -322,10 +322,22 @@ fn trace_as(ranks: &[Vec<Vec<Encoded>>], in_loops: bool) -> Trace {
         split: true,
         timed: true,
         complete: true,
-        mpi_time: Some(RankTime { total_ns: 1000, min: (1, 100), max: (0, 900) }),
+        profile: Some(profile(ranks.len() as u32)),
         ..Meta::default()
     };
     Trace { meta, bundle }
+}
+
+/// All ranks compute for as long; the first is in MPI the longest, the second the shortest.
+fn profile(ranks: u32) -> Profile {
+    let send = refrain_model::function("MPI_Send").unwrap().id;
+    let one = |rank: u32| {
+        let inside = [900, 100].get(rank as usize).copied().unwrap_or(500);
+        Profile::of_rank(rank, (1000, inside), [(send, inside)])
+    };
+    let mut all = (0..ranks).map(one).fold(Profile::default(), |all, one| all.join(&one));
+    all.settle();
+    all
 }
 
 /// One thread a rank, all ranks doing the same.

@@ -1,0 +1,149 @@
+//! Section `profile`: how ranks spent their time. Only where that was kept.
+
+use refrain_fold::bundle::MOST_RANKS;
+use refrain_fold::ranks::Checks;
+
+use crate::get::{Bad, Get};
+use crate::profile::{HIGHEST, Profile, Row, Spent, level, lowest};
+use crate::sections::{read_ranks, write_ranks};
+use crate::token::{Field, Put, bits};
+
+// Hints of a magnitude, as in `meta`.
+const TOTAL: u64 = 3;
+const BELOW: u64 = 7;
+
+// Hints of a level: the lowest of a row, and how many levels more the highest is. Offsets follow these.
+const FIRST: u64 = 0;
+const SPREAD: u64 = 1;
+const OFFSETS: u64 = 2;
+
+/// Functions times ranks: more than any run has.
+const MOST_TIMES: u64 = 1 << 28;
+
+pub fn write(put: &mut Put, profile: &Profile) {
+    put.measure(Field::Magnitude, TOTAL, profile.total_ns);
+    write_ranks(put, &profile.ranks, 0);
+    put.put(Field::Count, 19, profile.rows.len() as u64);
+    let (mut next, mut near) = (0, 0);
+    for row in &profile.rows {
+        put.put(Field::ProfileRow, 0, u64::from(row.spent.number() - next));
+        next = row.spent.number() + 1;
+        let (low, high) = row.span();
+        put.signed(Field::Level, FIRST, i64::from(low) - near);
+        near = low.into();
+        let spread = u64::from(high - low);
+        put.put(Field::Level, SPREAD, spread);
+        if spread > 0 {
+            let last = row.runs.len() - 1;
+            for (i, &(level, ranks)) in row.runs.iter().enumerate() {
+                put.put(Field::Level, offsets(spread), u64::from(level - low));
+                // The last one goes on to the end.
+                put.put(Field::LevelRun, 0, if i == last { 0 } else { ranks.into() });
+            }
+        }
+        let mut extremes = vec![(row.least, low)];
+        extremes.extend((profile.ranks.len() > 1).then_some((row.most, high)));
+        for ((rank, ns), level) in extremes {
+            let alike = profile.ranks.iter().zip(row.levels()).filter(|(_, other)| *other == level);
+            let alike: Vec<u32> = alike.map(|(rank, _)| rank).collect();
+            let before = alike.iter().take_while(|other| **other != rank).count();
+            put.put(Field::Plain, bits(alike.len().saturating_sub(1) as u64).into(), before as u64);
+            match level {
+                0 => put.measure(Field::Magnitude, BELOW, ns),
+                level => put.put(Field::Plain, lowest(level).1.into(), ns - lowest(level).0),
+            }
+        }
+    }
+}
+
+fn offsets(spread: u64) -> u64 {
+    OFFSETS + u64::from(bits(spread))
+}
+
+pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Profile, Bad> {
+    let total_ns = get.measure(Field::Magnitude, TOTAL)?;
+    let ranks = read_ranks(get, 0, &mut { MOST_RANKS })?.ranks;
+    let all = ranks.len();
+    let rows = get.count(Field::Count, 19)?;
+    if all == 0 && rows > 0 {
+        return Err(Bad::new("times of no rank"));
+    }
+    // Readers have a number for each.
+    if all.saturating_mul(rows as u64) > MOST_TIMES {
+        return Err(Bad(format!("more than {MOST_TIMES} times by rank")));
+    }
+    let mut profile = Profile { total_ns, ranks, rows: Vec::new() };
+    let (mut next, mut near) = (0u64, 0);
+    for _ in 0..rows {
+        let number = next.saturating_add(get.get(Field::ProfileRow, 0)?);
+        let spent = u32::try_from(number).ok().and_then(Spent::from_number);
+        let spent = spent.ok_or_else(|| Bad(format!("time of an unknown kind, {number}")))?;
+        next = number + 1;
+        let level_of = |number: Option<i64>| {
+            let level =
+                number.and_then(|number| u16::try_from(number).ok()).filter(|level| *level <= HIGHEST);
+            level.ok_or_else(|| Bad::new("a time of impossible size"))
+        };
+        let low = level_of(get.signed(Field::Level, FIRST)?.checked_add(near))?;
+        near = low.into();
+        let spread = get.get(Field::Level, SPREAD)?;
+        let high = level_of(i64::try_from(spread).ok().and_then(|spread| spread.checked_add(near)))?;
+        let mut runs = Vec::new();
+        let mut left = all;
+        while spread > 0 && left > 0 {
+            let offset = get.get(Field::Level, offsets(spread))?;
+            if offset > spread {
+                return Err(Bad::new("a time above the highest"));
+            }
+            let run = match get.get(Field::LevelRun, 0)? {
+                0 => left,
+                run if run < left => run,
+                _ => return Err(Bad::new("times of more ranks than there are")),
+            };
+            left -= run;
+            runs.push((low + offset as u16, run as u32));
+        }
+        if spread == 0 {
+            runs.push((low, all as u32));
+        }
+        let mut row = Row { spent, least: (0, 0), most: (0, 0), runs };
+        if row.span() != (low, high) || row.runs.windows(2).any(|two| two[0].0 == two[1].0) {
+            return Err(Bad::new("times that are not well formed"));
+        }
+        checks.spend(all.saturating_mul(2))?;
+        row.least = extreme(get, &profile, &row, low)?;
+        row.most = if all > 1 { extreme(get, &profile, &row, high)? } else { row.least };
+        if row.least.1 > row.most.1 {
+            return Err(Bad::new("the least time is more than the most"));
+        }
+        profile.rows.push(row);
+    }
+    Ok(profile)
+}
+
+fn extreme(get: &mut Get, profile: &Profile, row: &Row, of: u16) -> Result<(u32, u64), Bad> {
+    let ties: u64 = row.runs.iter().filter(|run| run.0 == of).map(|run| u64::from(run.1)).sum();
+    let mut before = get.get(Field::Plain, bits(ties.saturating_sub(1)).into())?;
+    let mut place = 0u64;
+    for &(level, ranks) in &row.runs {
+        match (level == of).then_some(u64::from(ranks)) {
+            Some(here) if before < here => {
+                place += before;
+                break;
+            }
+            Some(here) => before -= here,
+            None => {}
+        }
+        place += u64::from(ranks);
+    }
+    let rank = usize::try_from(place).ok().and_then(|place| profile.ranks.iter().nth(place));
+    let rank = rank.ok_or_else(|| Bad::new("the time of a rank that is not there"))?;
+    let ns = match of {
+        0 => get.measure(Field::Magnitude, BELOW)?,
+        of => lowest(of).0 + get.get(Field::Plain, lowest(of).1.into())?,
+    };
+    if of != 0 && level(ns) != of {
+        return Err(Bad::new("a time of impossible size"));
+    }
+    Ok((rank, ns))
+}

@@ -92,3 +92,57 @@ impl Bins {
         (0..=NEAR).map(|far| far * away).find(|far| self.near(guess, *far).is_some_and(|bin| bin.has(number)))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_model::time::{Bases, Time};
+
+    fn bins(text: &str) -> Bins {
+        let Ok(Time::Binned(Bases { all, .. })) = Time::read(text) else { panic!("{text}") };
+        Bins::new(all)
+    }
+
+    /// No number of a bin is more than the base times another.
+    fn check(bins: &Bins, bin: Bin) {
+        assert!(bin.low <= bin.high);
+        let most = u128::from(bin.low) * u128::from(bins.base) / u128::from(ONE);
+        assert!(u128::from(bin.high) <= most.max(u128::from(bin.low)), "{bin:?}");
+    }
+
+    #[test]
+    fn tables_have_every_number_once() {
+        for text in ["binned=1.001", "binned=1.2", "binned=2", "binned=16"] {
+            let bins = bins(text);
+            let mut next = Some(0);
+            for i in 0..bins.lows.len() {
+                let bin = bins.get(i).unwrap();
+                assert_eq!((Some(bin.low), bins.of(bin.low), bins.of(bin.high)), (next, i, i));
+                check(&bins, bin);
+                next = bin.high.checked_add(1);
+            }
+            assert_eq!((next, bins.get(bins.lows.len())), (None, None), "{text}");
+        }
+    }
+
+    #[test]
+    fn bins_around_a_guess_follow_each_other() {
+        for text in ["binned=1.001", "binned=1.2", "binned=2", "binned=16"] {
+            let bins = bins(text);
+            for guess in [1, 2, 3, 10, 99, 12_345, 1 << 40, 1 << 63] {
+                let mut before: Option<Bin> = None;
+                for distance in -NEAR..=NEAR {
+                    let Some(bin) = bins.near(guess, distance) else { continue };
+                    assert!(bin.low > 0);
+                    for number in [bin.low, bin.middle(), bin.high] {
+                        assert_eq!(bins.distance(guess, number), Some(distance), "{text} {guess} {number}");
+                    }
+                    check(&bins, bin);
+                    assert!(before.is_none_or(|before| before.high + 1 == bin.low));
+                    before = Some(bin);
+                }
+                assert_eq!(bins.near(guess, 0).unwrap().middle(), guess);
+            }
+        }
+    }
+}

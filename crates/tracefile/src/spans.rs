@@ -4,7 +4,7 @@
 //! end of the call before it began, and how many it took. It is read by the build that wrote it.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Write};
 
 use refrain_fold::pack::{Kind, number};
 use refrain_times::{Block, Packer, Span};
@@ -69,7 +69,7 @@ pub struct Entries<R> {
     before: u64,
 }
 
-impl<R: Read> Entries<R> {
+impl<R: BufRead> Entries<R> {
     /// Of a log, or of so much of it as counts.
     pub fn new(from: R) -> Entries<R> {
         Entries { from: from.bytes(), before: 0 }
@@ -88,7 +88,7 @@ impl<R: Read> Entries<R> {
     }
 }
 
-impl<R: Read> Iterator for Entries<R> {
+impl<R: BufRead> Iterator for Entries<R> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {

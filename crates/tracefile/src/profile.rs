@@ -262,7 +262,7 @@ mod tests {
     fn some(ranks: u32) -> Vec<Profile> {
         let one = |rank: u32| {
             let slow = if rank % 5 == 2 { 1_200_000_000 } else { 300_000_000 + u64::from(rank) };
-            let own = (rank % 3 == 0).then_some((77, 50_000_000));
+            let own = rank.is_multiple_of(3).then_some((77, 50_000_000));
             let functions = [(20, 1_500_000_000 - slow), (3, 90 + u64::from(rank))].into_iter().chain(own);
             Profile::of_rank(rank, (slow, 1_500_000_000 - slow), functions)
         };

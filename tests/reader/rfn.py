@@ -369,7 +369,7 @@ class Packed(Tokens):
 
 # --- container ---------------------------------------------------------------------------------------------------------
 
-KINDS = {1: "meta", 2: "symbols", 3: "structure", 4: "ranks", 5: "streams", 6: "tallies", 7: "blocks", 8: "profile", 10: "sites"}
+KINDS = {1: "meta", 2: "symbols", 3: "structure", 4: "ranks", 5: "streams", 6: "tallies", 7: "blocks", 10: "sites"}
 # 14 `sides` and 16 `chunked` have no calls, and are optional: they are passed over like sections of unknown kinds.
 VERSION = 2
 
@@ -407,15 +407,14 @@ class File:
             pieces[kind] = None if head & 0x20 else body
             packed += body if head & 0x20 else b""
         need(at == len(data), "bytes after the last section")
-        wanted = "meta symbols structure ranks streams sites tallies profile blocks".split()
-        optional = [kind for kind in ("sites", "profile", "blocks") if kind not in pieces]
-        need(order == [k for k in wanted if k not in optional], "sections are missing or out of order")
+        optional = [kind for kind in ("sites", "blocks") if kind in pieces]
+        wanted = ["meta", "symbols", "structure", "ranks", "streams"] + [k for k in optional if k == "sites"]
+        need(order == wanted + ["tallies"] + [k for k in optional if k == "blocks"], "sections are missing or out of order")
         need(length <= 256 * len(packed) + (1 << 20), "more is announced than there can be")
         stream = Packed(packed, length) if packed else None
         self.blocks = pieces.get("blocks")
         self.block_at = 0
         self.sites = {}
-        self.profile = None
         for kind in order:
             if kind == "blocks":
                 continue
@@ -769,41 +768,45 @@ class File:
             return bits if bits < 2 else (1 << (bits - 1)) | t.number("Plain", bits - 1 - lost) << lost
 
         def tally(n):
-            low = digits(t.number("TallyMinimum"), 7)
-            spread = digits(t.number("TallySpread", low.bit_length()), 6)
+            low = digits(t.number("TallyMinimum"), 5)
+            spread = digits(t.number("TallySpread", low.bit_length()), 4)
             bits = (n * spread & M64).bit_length() - t.zigzag("TallyTotal")
-            total = digits(t.number("TallyTotal", 1), 7) if bits == 65 else n * low + digits(bits, 6)
+            total = digits(t.number("TallyTotal", 1), 5) if bits == 65 else n * low + digits(bits, 5)
             return total & M64, low, (low + spread) & M64
 
         if t.number("Tallies") == 0:
             self.tallies = [tally(0)] * len(self.symbols)
         else:
             self.tallies = [tally(n) for n in self.occurrences()]
+        self.profile = self.read_profile(t) if t.number("Tallies", 1) else None
 
     def read_profile(self, t):
         """Time by rank: for each kind of it the levels of the ranks, the least and the most."""
-        total = t.measure("Magnitude", 3)
         ranks = self.ranks(t, 0)[0]
-        self.profile = {"total": total, "ranks": ranks, "rows": []}
+        rows = []
         number, near = -1, 0
         for _ in range(t.number("Count", 19)):
             number += 1 + t.number("ProfileRow")
             low = near = near + t.zigzag("Level", 0)
             spread = t.number("Level", 1)
             levels = [] if spread else [low] * len(ranks)
+            fresh = False
             while len(levels) < len(ranks):
                 level = low + t.number("Level", 2 + spread.bit_length())
-                levels += [level] * (t.number("LevelRun") or len(ranks) - len(levels))
+                again = fresh and levels[-1] == level
+                levels += [level] * (1 + (t.number("LevelRun") if again else 0))
+                fresh = not again
             need(len(levels) == len(ranks) and min(levels) == low and max(levels) == low + spread, "levels do not fit")
             extremes = []
-            for level in [low, low + spread][: len(ranks)]:
+            for level in [low, low + spread][: len(ranks)] if number < 2 else []:
                 alike = [rank for rank, other in zip(ranks, levels) if other == level]
                 rank = alike[t.number("Plain", (len(alike) - 1).bit_length())]
                 open_bits = max(level // 16 - 1, 0)
                 lowest = (level - 16 * open_bits) << open_bits
                 time = lowest + t.number("Plain", open_bits) if level else t.measure("Magnitude", 7)
                 extremes.append((rank, time))
-            self.profile["rows"].append((number, levels, extremes))
+            rows.append((number, levels, extremes))
+        return ranks, rows
 
     def occurrences(self):
         sums = [0] * len(self.symbols)

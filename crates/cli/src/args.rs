@@ -356,9 +356,9 @@ Examples:
   refrain stats app.pdt.gz                  an address trace, in any format that `refrain convert` reads
 
 {}
-Time of a function is that of its calls on all ranks together, to within 1%. Time by rank is exact for the ranks with the
-least and the most, otherwise to within 3.2%; a function in which every rank spends less than 1/1024 of the wall time is not
-told by rank. A rank that is outside MPI for longer than others makes them wait: it is named below the table.
+Time of a function is that of its calls on all ranks together. Sums and means are kept to within 1.6%, other times to within
+3.2%; the ranks that were outside MPI, or in it, the least and the most have exact ones. A function in which every rank spends
+less than 1/128 of the wall time is not told by rank. A rank that is outside MPI for longer than others makes them wait: it is named below the table.
 
 Of an address trace: a reference is repeated if it is of the kind of the one right before and as far on as that. What
 packing is worth is told in steps: overhead is what the trace's own format has beside kind and address, locality what is

@@ -16,8 +16,6 @@ pub enum Kind {
     Tallies = 6,
     /// Entropy-coded numbers, as they are; only where there are any.
     Blocks = 7,
-    /// How ranks spent their time; only where that was kept.
-    Profile = 8,
     /// Call stacks; only where there are any.
     Sites = 10,
     /// Side lanes; only where there are any, and optional: a reader may do without.
@@ -31,17 +29,9 @@ pub const KINDS: [Kind; 6] =
     [Kind::Meta, Kind::Symbols, Kind::Structure, Kind::Ranks, Kind::Streams, Kind::Tallies];
 
 /// All that are made of tokens, in the order in which they are written: each may be read with the help of those before.
-/// The tallies come late: their numbers are told by how often each symbol occurs, which takes some work to know.
-pub const ORDER: [Kind; 8] = [
-    Kind::Meta,
-    Kind::Symbols,
-    Kind::Structure,
-    Kind::Ranks,
-    Kind::Streams,
-    Kind::Sites,
-    Kind::Tallies,
-    Kind::Profile,
-];
+/// The tallies come last: their numbers are told by how often each symbol occurs, which takes some work to know.
+pub const ORDER: [Kind; 7] =
+    [Kind::Meta, Kind::Symbols, Kind::Structure, Kind::Ranks, Kind::Streams, Kind::Sites, Kind::Tallies];
 
 impl Kind {
     pub fn name(self) -> &'static str {
@@ -53,7 +43,6 @@ impl Kind {
             Kind::Streams => "streams",
             Kind::Tallies => "tallies",
             Kind::Blocks => "blocks",
-            Kind::Profile => "profile",
             Kind::Sites => "sites",
             Kind::Sides => "sides",
             Kind::Chunked => "chunked",
@@ -268,8 +257,7 @@ fn reseal(mut head: Vec<u8>, rest: &[u8]) -> Vec<u8> {
 
 impl Entry {
     pub fn known(&self) -> Option<Kind> {
-        let others = [Kind::Blocks, Kind::Profile, Kind::Sites, Kind::Sides, Kind::Chunked];
-        let mut kinds = KINDS.into_iter().chain(others);
+        let mut kinds = KINDS.into_iter().chain([Kind::Blocks, Kind::Sites, Kind::Sides, Kind::Chunked]);
         kinds.find(|&kind| kind as u8 == self.kind && self.version == 1)
     }
 

@@ -132,11 +132,7 @@ pub fn write_plain(trace: &Trace) -> Vec<u8> {
 }
 
 fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
-    let has = |kind: Kind| match kind {
-        Kind::Sites => !trace.bundle.sites.is_empty(),
-        Kind::Profile => trace.meta.profile.is_some(),
-        _ => true,
-    };
+    let has = |kind: Kind| kind != Kind::Sites || !trace.bundle.sites.is_empty();
     let kinds: Vec<Kind> = ORDER.into_iter().filter(|&kind| has(kind)).collect();
     let sections: Vec<Vec<Token>> = kinds.iter().map(|&kind| tokens(trace, kind)).collect();
     let plain: Vec<Vec<u8>> = sections.iter().map(|tokens| plain(tokens)).collect();
@@ -199,9 +195,11 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         Kind::Structure => sections::structure::write(&mut put, &bundle.structures),
         Kind::Ranks => sections::cohorts::write(&mut put, bundle),
         Kind::Streams => sections::streams::write(&mut put, bundle),
-        Kind::Tallies => sections::tallies::write(&mut put, bundle),
+        Kind::Tallies => {
+            sections::tallies::write(&mut put, bundle);
+            sections::profile::write(&mut put, trace.meta.profile.as_ref());
+        }
         Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
-        Kind::Profile => trace.meta.profile.iter().for_each(|p| sections::profile::write(&mut put, p)),
         // Not made of tokens alone.
         Kind::Blocks | Kind::Sides | Kind::Chunked => {}
     }
@@ -265,8 +263,8 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
             end: entry.end,
             what,
         };
-        // Nothing else that is packed comes after these.
-        let skipped = |kind| !all && matches!(kind, Kind::Tallies | Kind::Profile);
+        // Nothing that is packed comes after the tallies.
+        let skipped = |kind| !all && kind == Kind::Tallies;
         valid |= entry.known() == Some(Kind::Tallies) && !skipped(Kind::Tallies);
         let tokens = |kind: &Kind| !matches!(kind, Kind::Blocks | Kind::Sides | Kind::Chunked);
         if entry.known() == Some(Kind::Sides) {
@@ -335,9 +333,9 @@ fn read_section(
         Kind::Tallies => {
             bundle.validate_within(checks, depth).map_err(|error| Bad(error.to_string()))?;
             sections::tallies::read(get, bundle)?;
+            trace.meta.profile = sections::profile::read(get, checks)?;
         }
         Kind::Sites => bundle.sites = sections::sites::read(get, &mut bundle.symbols)?,
-        Kind::Profile => trace.meta.profile = Some(sections::profile::read(get, checks)?),
     }
     Ok(())
 }

@@ -103,6 +103,7 @@ fn a_set_with_holes_costs_no_more_when_it_is_larger() {
         }
         let first = trace.bundle.cohorts[4].clone();
         trace.bundle.cohorts = vec![first];
+        let trace = stencil::told(trace);
         for bytes in [refrain_tracefile::write(&trace), refrain_tracefile::write_plain(&trace)] {
             assert_eq!(refrain_tracefile::read(&bytes).unwrap(), trace);
         }

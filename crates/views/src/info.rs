@@ -252,7 +252,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
 fn kept(trace: &Trace) -> Vec<String> {
     let pointers = pointers_kept(&trace.meta.options);
     let time = if trace.meta.timed {
-        "time: total, mean, shortest and longest for each kind of call (to within 1%), by rank and function (3.2%)"
+        "time: total, mean, shortest and longest for each kind of call and by rank, to within 3.2%"
     } else {
         "time: not kept (--time off)"
     };

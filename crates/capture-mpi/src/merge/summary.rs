@@ -33,7 +33,7 @@ impl Spread {
     }
 }
 
-/// One line each: `host NAME RANKS`, `profile TOTAL RANKS` and after it `row SPENT RANK NS RANK NS LEVEL*RANKS...`, `memory RANKS TOTAL MIN MAX`, `note TEXT`,
+/// One line each: `host NAME RANKS`, `profile RANKS` and after it `row SPENT RANK NS RANK NS LEVEL*RANKS...`, `memory RANKS TOTAL MIN MAX`, `note TEXT`,
 /// `missing calls`.
 impl Summary {
     pub fn absorb(&mut self, other: Summary) {
@@ -73,7 +73,7 @@ impl Summary {
         }
         if let Some(profile) = &self.profile {
             let ranks: Vec<String> = profile.ranks.iter().map(|rank| rank.to_string()).collect();
-            out.push_str(&format!("profile {} {}\n", profile.total_ns, ranks.join(",")));
+            out.push_str(&format!("profile {}\n", ranks.join(",")));
             for Row { spent, least, most, runs } in &profile.rows {
                 let spent = spent.number();
                 out.push_str(&format!("row {spent} {} {} {} {}", least.0, least.1, most.0, most.1));
@@ -105,14 +105,9 @@ impl Summary {
                     }
                 }
                 Some(("profile", rest)) => {
-                    if let Some((total, ranks)) = rest.split_once(' ') {
-                        let ranks: Vec<u32> = ranks.split(',').filter_map(|r| r.parse().ok()).collect();
-                        summary.profile = Some(Profile {
-                            total_ns: total.parse().unwrap_or(0),
-                            ranks: RankList::from_sorted(&ranks),
-                            rows: Vec::new(),
-                        });
-                    }
+                    let ranks: Vec<u32> = rest.split(',').filter_map(|r| r.parse().ok()).collect();
+                    let ranks = RankList::from_sorted(&ranks);
+                    summary.profile = Some(Profile { ranks, rows: Vec::new() });
                 }
                 Some(("row", rest)) => {
                     if let Some(profile) = &mut summary.profile {
@@ -195,6 +190,6 @@ mod tests {
         assert_eq!(back.hosts[0].1, RankList::from_sorted(&[0, 1, 2, 3]));
         let profile = back.profile.unwrap();
         let inside = profile.row(Spent::Inside).unwrap();
-        assert_eq!((profile.total_ns, inside.least, inside.most), (15, (3, 1), (2, 4)));
+        assert_eq!((inside.least, inside.most), ((3, 1), (2, 4)));
     }
 }

@@ -1,4 +1,4 @@
-//! Section `profile`: how ranks spent their time. Only where that was kept.
+//! The end of section `tallies`: how ranks spent their time, where that was kept.
 
 use refrain_fold::bundle::MOST_RANKS;
 use refrain_fold::ranks::Checks;
@@ -8,8 +8,9 @@ use crate::profile::{HIGHEST, Profile, Row, Spent, level, lowest};
 use crate::sections::{read_ranks, write_ranks};
 use crate::token::{Field, Put, bits};
 
-// Hints of a magnitude, as in `meta`.
-const TOTAL: u64 = 3;
+/// Whether anything follows.
+const KEPT: u64 = 1;
+/// A hint of a magnitude, as in `meta`.
 const BELOW: u64 = 7;
 
 // Hints of a level: the lowest of a row, and how many levels more the highest is. Offsets follow these.
@@ -20,8 +21,9 @@ const OFFSETS: u64 = 2;
 /// Functions times ranks: more than any run has.
 const MOST_TIMES: u64 = 1 << 28;
 
-pub fn write(put: &mut Put, profile: &Profile) {
-    put.measure(Field::Magnitude, TOTAL, profile.total_ns);
+pub fn write(put: &mut Put, profile: Option<&Profile>) {
+    put.put(Field::Tallies, KEPT, profile.is_some().into());
+    let Some(profile) = profile else { return };
     write_ranks(put, &profile.ranks, 0);
     put.put(Field::Count, 19, profile.rows.len() as u64);
     let (mut next, mut near) = (0, 0);
@@ -34,16 +36,18 @@ pub fn write(put: &mut Put, profile: &Profile) {
         let spread = u64::from(high - low);
         put.put(Field::Level, SPREAD, spread);
         if spread > 0 {
-            let last = row.runs.len() - 1;
-            for (i, &(level, ranks)) in row.runs.iter().enumerate() {
-                put.put(Field::Level, offsets(spread), u64::from(level - low));
-                // The last one goes on to the end.
-                put.put(Field::LevelRun, 0, if i == last { 0 } else { ranks.into() });
+            for &(level, ranks) in &row.runs {
+                // What comes twice may come more often.
+                for _ in 0..ranks.min(2) {
+                    put.put(Field::Level, offsets(spread), u64::from(level - low));
+                }
+                if let Some(more) = ranks.checked_sub(2) {
+                    put.put(Field::LevelRun, 0, more.into());
+                }
             }
         }
-        let mut extremes = vec![(row.least, low)];
-        extremes.extend((profile.ranks.len() > 1).then_some((row.most, high)));
-        for ((rank, ns), level) in extremes {
+        let exact = [(row.least, low), (row.most, high)].into_iter().take(exact(profile, row.spent));
+        for ((rank, ns), level) in exact {
             let alike = profile.ranks.iter().zip(row.levels()).filter(|(_, other)| *other == level);
             let alike: Vec<u32> = alike.map(|(rank, _)| rank).collect();
             let before = alike.iter().take_while(|other| **other != rank).count();
@@ -56,12 +60,24 @@ pub fn write(put: &mut Put, profile: &Profile) {
     }
 }
 
+/// How many times of a row are told exactly, the least first.
+fn exact(profile: &Profile, spent: Spent) -> usize {
+    match spent {
+        Spent::Function(_) => 0,
+        Spent::Outside | Spent::Inside => profile.ranks.len().min(2) as usize,
+    }
+}
+
 fn offsets(spread: u64) -> u64 {
     OFFSETS + u64::from(bits(spread))
 }
 
-pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Profile, Bad> {
-    let total_ns = get.measure(Field::Magnitude, TOTAL)?;
+pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Option<Profile>, Bad> {
+    match get.get(Field::Tallies, KEPT)? {
+        0 => return Ok(None),
+        1 => {}
+        other => return Err(Bad(format!("unknown kind of times by rank {other}"))),
+    }
     let ranks = read_ranks(get, 0, &mut { MOST_RANKS })?.ranks;
     let all = ranks.len();
     let rows = get.count(Field::Count, 19)?;
@@ -72,7 +88,7 @@ pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Profile, Bad> {
     if all.saturating_mul(rows as u64) > MOST_TIMES {
         return Err(Bad(format!("more than {MOST_TIMES} times by rank")));
     }
-    let mut profile = Profile { total_ns, ranks, rows: Vec::new() };
+    let mut profile = Profile { ranks, rows: Vec::new() };
     let (mut next, mut near) = (0u64, 0);
     for _ in 0..rows {
         let number = next.saturating_add(get.get(Field::ProfileRow, 0)?);
@@ -88,20 +104,25 @@ pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Profile, Bad> {
         near = low.into();
         let spread = get.get(Field::Level, SPREAD)?;
         let high = level_of(i64::try_from(spread).ok().and_then(|spread| spread.checked_add(near)))?;
-        let mut runs = Vec::new();
+        let mut runs: Vec<(u16, u32)> = Vec::new();
         let mut left = all;
         while spread > 0 && left > 0 {
             let offset = get.get(Field::Level, offsets(spread))?;
             if offset > spread {
                 return Err(Bad::new("a time above the highest"));
             }
-            let run = match get.get(Field::LevelRun, 0)? {
-                0 => left,
-                run if run < left => run,
-                _ => return Err(Bad::new("times of more ranks than there are")),
-            };
-            left -= run;
-            runs.push((low + offset as u16, run as u32));
+            left -= 1;
+            let level = low + offset as u16;
+            match runs.last_mut() {
+                Some((last, count)) if *last == level && *count == 1 => {
+                    let more = get.get(Field::LevelRun, 0)?;
+                    left = left
+                        .checked_sub(more)
+                        .ok_or_else(|| Bad::new("times of more ranks than there are"))?;
+                    *count += 1 + more as u32;
+                }
+                _ => runs.push((level, 1)),
+            }
         }
         if spread == 0 {
             runs.push((low, all as u32));
@@ -111,14 +132,17 @@ pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Profile, Bad> {
             return Err(Bad::new("times that are not well formed"));
         }
         checks.spend(all.saturating_mul(2))?;
-        row.least = extreme(get, &profile, &row, low)?;
-        row.most = if all > 1 { extreme(get, &profile, &row, high)? } else { row.least };
+        (row.least, row.most) = match exact(&profile, spent) {
+            0 => row.rough(&profile.ranks),
+            1 => [extreme(get, &profile, &row, low)?; 2].into(),
+            _ => (extreme(get, &profile, &row, low)?, extreme(get, &profile, &row, high)?),
+        };
         if row.least.1 > row.most.1 {
             return Err(Bad::new("the least time is more than the most"));
         }
         profile.rows.push(row);
     }
-    Ok(profile)
+    Ok(Some(profile))
 }
 
 fn extreme(get: &mut Get, profile: &Profile, row: &Row, of: u16) -> Result<(u32, u64), Bad> {

@@ -1,4 +1,4 @@
-//! Section `tallies`: per symbol the measured total, minimum and maximum, to within 1 %.
+//! Section `tallies`: per symbol the measured total, minimum and maximum, to within 1/32.
 
 use std::collections::HashMap;
 
@@ -77,9 +77,11 @@ pub fn read(get: &mut Get, bundle: &mut Bundle) -> Result<(), Bad> {
     Ok(())
 }
 
-/// How many bits below the highest are kept: what is told is wrong by less than one part in 127.
-const KEPT_DOWN: u32 = 7;
-const KEPT: u32 = 6;
+/// How many bits below the highest are kept. What is rounded down is wrong by less than one part in 32, and so is what is
+/// told with one bit less but rounded to the nearest; the total with one more by half of that.
+const KEPT_DOWN: u32 = 5;
+const KEPT_SPREAD: u32 = 4;
+const KEPT_ABOVE: u32 = 5;
 
 /// Stands for a length of the total where that is less than the least that it should be: it is then told by itself.
 const ALONE: i64 = 65;
@@ -122,9 +124,9 @@ fn write_one(put: &mut Put, tally: Tally, count: u64) {
     let min = down(tally.min, KEPT_DOWN);
     put.put(Field::TallyMinimum, 0, bits(min).into());
     put_digits(put, min, KEPT_DOWN);
-    let spread = near(tally.max.wrapping_sub(min), KEPT);
+    let spread = near(tally.max.wrapping_sub(min), KEPT_SPREAD);
     put.put(Field::TallySpread, bits(min).into(), bits(spread).into());
-    put_digits(put, spread, KEPT);
+    put_digits(put, spread, KEPT_SPREAD);
     let most = i64::from(bits(spread.wrapping_mul(count)));
     let above = min.checked_mul(count).and_then(|least| tally.total.checked_sub(least));
     // How often a symbol occurs is not known exactly if that takes too long to count.
@@ -134,16 +136,16 @@ fn write_one(put: &mut Put, tally: Tally, count: u64) {
         put.put(Field::TallyTotal, 1, bits(total).into());
         return put_digits(put, total, KEPT_DOWN);
     };
-    let above = near(above, KEPT);
+    let above = near(above, KEPT_ABOVE);
     put.signed(Field::TallyTotal, 0, most - i64::from(bits(above)));
-    put_digits(put, above, KEPT);
+    put_digits(put, above, KEPT_ABOVE);
 }
 
 fn read_one(get: &mut Get, count: u64) -> Result<Tally, Bad> {
     let length = get.get(Field::TallyMinimum, 0)?;
     let min = get_digits(get, length, KEPT_DOWN)?;
     let length = get.get(Field::TallySpread, bits(min).into())?;
-    let spread = get_digits(get, length, KEPT)?;
+    let spread = get_digits(get, length, KEPT_SPREAD)?;
     let most = i64::from(bits(spread.wrapping_mul(count)));
     let max = min.wrapping_add(spread);
     let length = match most.checked_sub(get.signed(Field::TallyTotal, 0)?) {
@@ -153,7 +155,7 @@ fn read_one(get: &mut Get, count: u64) -> Result<Tally, Bad> {
         }
         length => length.and_then(|bits| u64::try_from(bits).ok()).unwrap_or(u64::MAX),
     };
-    let above = get_digits(get, length, KEPT)?;
+    let above = get_digits(get, length, KEPT_ABOVE)?;
     Ok(Tally { total: min.wrapping_mul(count).wrapping_add(above), min, max })
 }
 
@@ -166,10 +168,11 @@ mod tests {
         for value in
             (0..5000).chain((10..64).flat_map(|b| [(1 << b) - 1, 1 << b, (1 << b) + 77])).chain([u64::MAX])
         {
-            for (told, most) in [(down(value, KEPT_DOWN), value / 128), (near(value, KEPT), value / 127)] {
+            for (told, most) in [(down(value, KEPT_DOWN), value / 32), (near(value, KEPT_SPREAD), value / 31)]
+            {
                 assert!(told.abs_diff(value) <= most, "{value}: {told}");
             }
-            assert_eq!(near(near(value, KEPT), KEPT), near(value, KEPT));
+            assert_eq!(near(near(value, KEPT_SPREAD), KEPT_SPREAD), near(value, KEPT_SPREAD));
         }
     }
 }

@@ -197,7 +197,7 @@ fn profile(ranks: u32) -> Profile {
     all
 }
 
-/// With times as a file tells them, to within 1 %.
+/// With times as a file tells them, to some precision.
 pub fn told(mut trace: Trace) -> Trace {
     let told = refrain_tracefile::read(&refrain_tracefile::write(&trace)).unwrap();
     for (symbol, told) in trace.bundle.symbols.iter_mut().zip(told.bundle.symbols) {

@@ -10,7 +10,7 @@ use crate::human::{duration, plural, ranks as rank_list};
 use crate::json;
 use crate::table::Table;
 
-/// The time of one rank. What is not extreme is told to within 1/32.
+/// The time of one rank, to within 1/32; outside and inside exact where it is the least or the most of all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankTimes {
     pub rank: u32,
@@ -226,8 +226,8 @@ pub(super) fn text(trace: &Trace, profile: &Profile, all: bool, text: &mut Strin
         text.push_str(&format!("\n{verdict}\n"));
     }
     text.push_str(
-        "\nTimes by rank are exact for the least and the most, otherwise to within 3.2%. Wall time is from the start of \
-         MPI_Init\nto MPI_Finalize.",
+        "\nTimes outside MPI and in it are exact for the least and the most, all others to within 3.2%. Wall time is from \
+         the start\nof MPI_Init to MPI_Finalize.",
     );
     if chosen(trace) {
         text.push_str(" Calls that were not recorded count as time outside MPI.");
@@ -272,7 +272,7 @@ mod tests {
             "MPI_Allreduce",
             &[300 * ms, 300 * ms, 1200 * ms, 300 * ms],
             1250 * ms,
-            "Rank 2 spent 1.20 s outside MPI, the others 300 ms on average: they wait for it in MPI_Allreduce (900 ms, \
+            "Rank 2 spent 1.20 s outside MPI, the others 300 ms on average: they wait for it in MPI_Allreduce (907 ms, \
              most on rank 0).",
         );
         check(
@@ -285,7 +285,7 @@ mod tests {
             "MPI_Barrier",
             &[880 * ms, 880 * ms, 880 * ms, 100 * ms],
             1000 * ms,
-            "Rank 3 spent only 100 ms outside MPI, the others 880 ms on average: it has less to do, and up to 780 ms \
+            "Rank 3 spent only 100 ms outside MPI, the others 880 ms on average: it has less to do, and up to 770 ms \
              more time in MPI_Barrier.",
         );
         check(
@@ -293,7 +293,7 @@ mod tests {
             &[880 * ms, 100 * ms, 880 * ms, 100 * ms, 100 * ms, 100 * ms],
             1000 * ms,
             "Ranks 0,2 each spent 880 ms outside MPI, the others 100 ms on average: they wait for them in MPI_Barrier \
-             (780 ms, most on rank 1).",
+             (770 ms, most on rank 1).",
         );
     }
 

@@ -150,7 +150,8 @@ pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -
     }
     if let Some((profile, inside)) = profile.and_then(|p| Some((p, p.row(Spent::Inside)?))) {
         let mut summary = json::Object::new(object.key("mpi_time"));
-        summary.plain("total_ns", profile.total_ns);
+        let times = stats.functions.iter().filter_map(measured);
+        summary.plain("total_ns", times.fold(0u64, |sum, time| sum.saturating_add(time.total)));
         summary.plain("min_ns", inside.least.1).plain("min_rank", inside.least.0);
         summary.plain("max_ns", inside.most.1).plain("max_rank", inside.most.0);
         summary.plain("by_rank_least_told_ns", profile.least_told());

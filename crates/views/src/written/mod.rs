@@ -6,7 +6,7 @@
 //! ```text
 //! refrain-text 1
 //! ranks 4                                    and the rest of what ran: command, library, host, option, note ...
-//! profile 900 0x4:1                          nanoseconds in MPI, and of which ranks; then what they spent on what (0 outside
+//! profile 0x4:1                              how these ranks spent their time: on what (0 outside
 //! spent 0 least 2 5 most 0 9 levels 9 1 5 3  MPI, 1 in MPI, 2 + a function's number): the extremes, and levels (see FORMAT.md)
 //! module 0 1f2e3d4c "/home/me/app"           number, build-id (or -), path
 //! stack 1 - 0 0x1234                         number, the stack it was called from, module (or -), offset
@@ -169,7 +169,7 @@ fn meta(trace: &Trace, text: &mut String) {
         let _ = writeln!(text, "note {}", quoted(note));
     }
     if let Some(profile) = profile {
-        let _ = writeln!(text, "profile {} {}", profile.total_ns, ranks(&profile.ranks));
+        let _ = writeln!(text, "profile {}", ranks(&profile.ranks));
         for Row { spent, least, most, runs } in &profile.rows {
             let spent = spent.number();
             let _ =

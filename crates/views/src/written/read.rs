@@ -387,9 +387,8 @@ impl Reader {
             "complete" => meta.complete = yes(words)?,
             "note" => meta.notes.push(words.text("a note")?),
             "profile" => {
-                let total_ns = words.number("a time")?;
                 let ranks = ranks(words.word("a list of ranks")?)?;
-                meta.profile = Some(Profile { total_ns, ranks, rows: Vec::new() });
+                meta.profile = Some(Profile { ranks, rows: Vec::new() });
             }
             "spent" => {
                 let row = spent(words)?;

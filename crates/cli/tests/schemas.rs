@@ -1,6 +1,8 @@
 //! Every JSON document is as its schema in `schemas/` says. A change of form changes the schema too, and its number.
 
 mod common;
+#[path = "../../views/tests/common/mod.rs"]
+mod made;
 
 use std::path::{Path, PathBuf};
 
@@ -134,6 +136,41 @@ fn what_is_said_of_calls() {
         }
     }
     assert!(calls > 1000 && with_sites > 0, "{calls} {with_sites}");
+}
+
+/// A rank that sends late, and one that waits for it: of traces with times of calls.
+#[test]
+fn what_is_said_of_times() {
+    let place = Place::new("schemas-times");
+    let message = |name: &str, peer: i64| {
+        made::call(name).buffer().number(1).object("MPI_INT").tagged(peer).tagged(9).object("MPI_COMM_WORLD")
+    };
+    let barrier = || made::call("MPI_Barrier").object("MPI_COMM_WORLD");
+    let receive = message("MPI_Recv", 1).named("MPI_STATUS_IGNORE").from(&[7]);
+    let ranks = [
+        vec![vec![(receive, 0, 9_000_000), (barrier(), 9_100_000, 9_200_000)]],
+        vec![vec![(message("MPI_Send", -1), 8_900_000, 8_950_000), (barrier(), 9_150_000, 9_200_000)]],
+    ];
+    for time in ["exact", "binned=1.2"] {
+        place.file("t.rfn", made::timed_file(&ranks, time));
+        let said =
+            |words: &[&str]| place.refrain(&[words, &["t.rfn", "--json"]].concat()).check(0, "").out.clone();
+        let waits = said(&["stats", "--waits"]);
+        fits("waits", &waits, time);
+        assert!(waits.contains(r#""pattern":"late_sender""#), "{waits}");
+        let calls = said(&["dump", "--merged"]);
+        assert_eq!(calls.matches(r#""start""#).count(), 4, "{calls}");
+        assert_eq!(calls.contains("start_error"), time != "exact", "{calls}");
+        calls.lines().for_each(|line| fits("dump", line, time));
+        let early = said(&["dump", "--between", "..0.001"]);
+        assert_eq!(early.lines().count(), 1, "{early}");
+    }
+    place.file("u.rfn", refrain_tracefile::write(&made::alike(2, &[barrier()])));
+    for words in [&["stats", "--waits"][..], &["dump", "--merged"], &["dump", "--between", "1..2"]] {
+        place.refrain(&[words, &["u.rfn"]].concat()).check(2, "refrain run --time exact");
+    }
+    place.file("a.din", "0 1000\n1 2000\n");
+    place.refrain("stats --waits a.din").check(2, "--waits is for traces of MPI calls");
 }
 
 #[test]

@@ -78,7 +78,16 @@ impl Together {
         if self.last.as_ref().is_none_or(|last| at.time > last.at.time) {
             self.last = Some(cause);
         }
+        // Those that wait are looked at only when that may help one of them.
+        let ready = match self.shape {
+            Shape::From(root) => root == rank,
+            Shape::Lower => true,
+            _ => self.is_whole(),
+        };
         let mut over = Vec::new();
+        if !ready {
+            return over;
+        }
         for (index, blocked) in std::mem::take(&mut self.waiting) {
             match self.needed(index) {
                 Some(cause) => {

@@ -37,6 +37,8 @@ impl Comm {
 #[derive(Debug)]
 pub(super) struct Used {
     pub(super) comm: Rc<Comm>,
+    /// The rank's own in it.
+    pub(super) index: Option<usize>,
     /// Collective calls so far.
     pub(super) calls: u64,
     /// What the rank had computed when it made the last one.
@@ -58,9 +60,10 @@ impl Comms {
         let used = present.iter().map(|_| HashMap::new()).collect();
         let mut comms = Comms { used, shared: HashMap::new(), present };
         let world: Rc<[u32]> = (0..comms.present.len() as u32).collect();
+        let number = hash(("world", 0));
         for rank in world.iter() {
-            comms.make(*rank, "world", world.clone(), None);
-            comms.make(*rank, "self", [*rank].into(), None);
+            comms.make((*rank, "world", Some(*rank as usize)), number, world.clone(), None);
+            comms.make((*rank, "self", Some(0)), hash(("self", *rank)), [*rank].into(), None);
         }
         comms
     }
@@ -91,22 +94,33 @@ impl Comms {
             }
             _ => None,
         };
-        let made = match (fact("group"), fact("remote_group")) {
-            // As its parent's.
+        // Processes of another world have its numbers.
+        if name.starts_with("process.") {
+            return;
+        }
+        match (fact("group"), fact("remote_group")) {
+            // As its parent's: all its members say so.
             (Some(Value::Text(text)), None) => {
                 let parent = text.strip_prefix("as ").unwrap_or(text);
                 let parent = self.used.get(rank as usize).and_then(|used| used.get(parent));
-                parent.map(|parent| (parent.comm.group.clone(), parent.comm.remote.clone()))
+                let Some(Used { comm, index, .. }) = parent else { return };
+                let (group, remote) = (comm.group.clone(), comm.remote.clone());
+                self.make((rank, name, *index), hash((name, comm.number)), group, remote);
             }
-            (Some(local), None) => group(local).map(|local| (local, None)),
-            (Some(local), Some(remote)) => group(local).zip(group(remote)).map(|(l, r)| (l, Some(r))),
-            (None, _) => None,
-        };
-        // Processes of another world have its numbers.
-        if let Some((group, remote)) = made
-            && !name.starts_with("process.")
-        {
-            self.make(rank, name, group, remote);
+            (Some(local), remote) => {
+                let Some(local) = group(local) else { return };
+                let remote = remote.map(group);
+                if remote == Some(None) {
+                    return;
+                }
+                let remote = remote.flatten();
+                // Both sides of an inter-communicator give it the same number.
+                let other: &[u32] = remote.as_deref().unwrap_or_default();
+                let sides = if *local <= *other { [&local[..], other] } else { [other, &local[..]] };
+                let index = local.iter().position(|member| *member == rank);
+                self.make((rank, name, index), hash((name, sides)), local, remote);
+            }
+            (None, _) => {}
         }
     }
 
@@ -122,15 +136,17 @@ impl Comms {
         }
     }
 
-    fn make(&mut self, rank: u32, name: &str, group: Rc<[u32]>, remote: Option<Rc<[u32]>>) {
-        // Both sides of an inter-communicator give it the same number.
-        let other: &[u32] = remote.as_deref().unwrap_or_default();
-        let sides = if *group <= *other { [&group[..], other] } else { [other, &group[..]] };
-        let mut hasher = DefaultHasher::new();
-        (name, sides).hash(&mut hasher);
-        let number = hasher.finish();
+    fn make(
+        &mut self,
+        (rank, name, index): (u32, &str, Option<usize>),
+        number: u64,
+        group: Rc<[u32]>,
+        remote: Option<Rc<[u32]>>,
+    ) {
         let known = self.shared.get(&number).and_then(Weak::upgrade);
-        let same = |comm: &Rc<Comm>| comm.group == group && comm.remote == remote;
+        let same = |comm: &Rc<Comm>| {
+            Rc::ptr_eq(&comm.group, &group) || (comm.group == group && comm.remote == remote)
+        };
         let comm = known.filter(same).unwrap_or_else(|| {
             let present = |rank: &u32| self.present.get(*rank as usize).copied().unwrap_or(false);
             let whole = group.iter().all(present);
@@ -139,7 +155,13 @@ impl Comms {
             comm
         });
         if let Some(used) = self.used.get_mut(rank as usize) {
-            used.insert(name.to_owned(), Used { comm, calls: 0, computed: 0 });
+            used.insert(name.to_owned(), Used { comm, index, calls: 0, computed: 0 });
         }
     }
+}
+
+fn hash(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
 }

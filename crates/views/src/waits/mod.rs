@@ -223,9 +223,9 @@ pub fn waits(trace: &Trace, times: &Times) -> Result<Waits, Error> {
         found.notes.push(format!("recorded with --lossy {words}: not all arguments are as they were"));
     }
     if times.some_lost() {
-        found
-            .notes
-            .push("some calls have no times; waits in them, or caused by them, are not counted".into());
+        found.notes.push(
+            "some calls have no times: of each thread those up to the first of them are looked at".into(),
+        );
     }
     Ok(found)
 }

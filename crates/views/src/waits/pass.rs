@@ -8,7 +8,7 @@ use std::rc::Rc;
 use refrain_encode::{Message, Reader};
 use refrain_fold::bundle::sites::Frame;
 use refrain_model::{Call, Class, Status, Value};
-use refrain_times::{Span, Told};
+use refrain_times::Told;
 use refrain_tracefile::Trace;
 
 use super::blocked::{Blocked, BlockedRef, Moment};
@@ -21,9 +21,6 @@ use super::table::Sums;
 use super::{Place, Waits};
 use crate::error::Error;
 use crate::timed::{Timed, Times};
-
-/// By so much a time may be wrong that is not in the file: nothing can be said about waits.
-const UNKNOWN: u64 = u64::MAX / 4;
 
 pub(super) fn pass(trace: &Trace, times: &Times) -> Result<Waits, Error> {
     let reader = Reader::new(&trace.bundle);
@@ -181,13 +178,9 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Gets the next call. When it begins.
+    /// Gets the next call. When it begins. Without times nothing can be said: then it has come to its end.
     fn fetch(&mut self, places: &Places) -> Result<Option<i64>, Error> {
-        let Some((call, told)) = self.calls.next_call()? else { return Ok(None) };
-        let told = told.unwrap_or_else(|| {
-            let now = self.ended.unwrap_or(0);
-            Told { span: Span { start: now, end: now }, start_error: UNKNOWN, end_error: UNKNOWN }
-        });
+        let Some((call, Some(told))) = self.calls.next_call()? else { return Ok(None) };
         let place = self.calls.symbol().and_then(|symbol| places.of.get(symbol as usize)).copied();
         let place = place.unwrap_or(u32::MAX);
         self.current = Some(Current { call: Rc::new(call), told, place, blocked: None, pending: Vec::new() });
@@ -397,7 +390,7 @@ impl State<'_> {
         used.calls += 1;
         let computed = poster.computed.saturating_sub(used.computed);
         used.computed = poster.computed;
-        let index = members.iter().position(|member| *member == poster.rank)?;
+        let index = used.index?;
         if members.len() < 2 {
             return None;
         }

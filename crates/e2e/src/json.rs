@@ -1,4 +1,4 @@
-//! As much JSON as the tests need: objects keep the order of their keys, numbers are whole.
+//! As much JSON as the tests need: objects keep the order of their keys.
 
 use std::fmt;
 
@@ -7,6 +7,8 @@ pub enum Json {
     Null,
     Bool(bool),
     Int(i64),
+    /// A number that is not whole, as it is written.
+    Decimal(String),
     Text(String),
     List(Vec<Json>),
     Object(Vec<(String, Json)>),
@@ -58,6 +60,7 @@ impl fmt::Display for Json {
             Json::Null => f.write_str("null"),
             Json::Bool(value) => write!(f, "{value}"),
             Json::Int(number) => write!(f, "{number}"),
+            Json::Decimal(text) => f.write_str(text),
             Json::Text(text) => write!(f, "{text:?}"),
             Json::List(list) => {
                 for (i, value) in list.iter().enumerate() {
@@ -141,10 +144,14 @@ impl Parser<'_> {
             Some(b'-' | b'0'..=b'9') => {
                 let start = self.at;
                 self.at += 1;
-                while self.bytes.get(self.at).is_some_and(u8::is_ascii_digit) {
+                while self.bytes.get(self.at).is_some_and(|&b| b.is_ascii_digit() || b".eE+-".contains(&b)) {
                     self.at += 1;
                 }
                 let digits = std::str::from_utf8(&self.bytes[start..self.at]).unwrap_or("");
+                if digits.contains(['.', 'e', 'E']) {
+                    let number = digits.parse::<f64>().map(|_| Json::Decimal(digits.to_owned()));
+                    return number.map_err(|_| self.wrong("a number"));
+                }
                 digits.parse().map(Json::Int).map_err(|_| self.wrong("a whole number"))
             }
             _ if self.take("null") => Ok(Json::Null),

@@ -110,7 +110,7 @@ fn times_change_nothing_about_the_calls() {
     let calls = |time: &str| {
         let traced = run::traced_with(Library::Mpich, &program, 4, &[("REFRAIN_TIME", time)]);
         // The text form of the whole trace: what is said of calls, without their times.
-        let text = run::refrain(&["dump", &traced.trace.to_string_lossy(), "--text"]).stdout;
+        let text = run::refrain(&["loops", &traced.trace.to_string_lossy(), "--text"]).stdout;
         let calls = ["symbol ", "stream ", "structure ", "cohort ", "  "];
         let lines = text.lines().filter(|line| calls.iter().any(|start| line.starts_with(start)));
         let untimed = |line: &str| match (line.split_once(" time "), line.split_once(" bytes ")) {

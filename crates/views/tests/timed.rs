@@ -7,6 +7,7 @@ use std::io::Cursor;
 use common::{Encoded, alike, call, open_timed, send, timed_file};
 use refrain_model::time::Time;
 use refrain_tracefile::Trace;
+use refrain_tracefile::chunks::{Key, Section};
 use refrain_views::Error;
 use refrain_views::dump::{Format, How, Selection, dump_as};
 use refrain_views::select::between;
@@ -122,7 +123,9 @@ fn what_is_missing_has_no_time_and_the_rest_has() {
     let trace = refrain_tracefile::read(&loaded.bytes).unwrap();
     let chunks = loaded.chunks.unwrap();
     // The second of two blocks is cut short.
-    let cut = chunks.end - 200;
+    let section = Section::within(Cursor::new(&file), chunks.clone()).unwrap();
+    let (first, _) = section.ends(Key { member: 0, lane: 0 }).next().unwrap();
+    let cut = chunks.start + first + 20;
     let file = file[..cut as usize].to_vec();
     let times = Times::open(&trace, Cursor::new(file), Some(chunks.start..cut)).unwrap().unwrap();
     let at = |first| {

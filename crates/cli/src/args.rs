@@ -422,7 +422,6 @@ mod tests {
         for (line, why) in [
             ("refrain run", "required"),
             ("refrain run --", "required"),
-            ("refrain run --time all -- ./app", "mean, off"),
             ("refrain run --pointers yes -- ./app", "on, off"),
             ("refrain run --pcontrol yes -- ./app", "on, off"),
             ("refrain doctor", "required"),

@@ -52,13 +52,17 @@ fn loaded(path: &Path) -> Result<(Loaded, Box<dyn Source>), Failure> {
 pub fn open(path: &Path) -> Result<Opened, Failure> {
     let Loaded { bytes, whole, length, .. } = loaded(path)?.0;
     let trace = refrain_tracefile::read(&bytes).map_err(|error| unreadable(path, &error))?;
+    say_cut(path, whole);
+    Ok(Opened { length, trace })
+}
+
+fn say_cut(path: &Path, whole: bool) {
     if !whole {
         say(&format!(
             "{}: the file is cut short; of its numbers in chunks the last are lost",
             path.display()
         ));
     }
-    Ok(Opened { length, trace })
 }
 
 fn unreadable(path: &Path, error: &Error) -> Failure {
@@ -120,8 +124,9 @@ pub fn no_sites(path: &Path) -> Failure {
 
 /// A trace, and when its calls began and ended where it says so.
 fn open_timed(path: &Path) -> Result<(Trace, Option<Times>), Failure> {
-    let (Loaded { bytes, chunks, .. }, source) = loaded(path)?;
+    let (Loaded { bytes, chunks, whole, .. }, source) = loaded(path)?;
     let trace = refrain_tracefile::read(&bytes).map_err(|error| unreadable(path, &error))?;
+    say_cut(path, whole);
     let times = Times::open(&trace, source, chunks);
     let times = times.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     Ok((trace, times))

@@ -278,6 +278,9 @@ fn read(directory: &Path) -> Result<(Vec<Found>, Vec<String>), Failure> {
     Ok((parts, notes))
 }
 
+/// A thread by its number, and what it recorded.
+type Recorded = (u32, Tape);
+
 /// All threads of one process.
 struct Process {
     rank: u32,
@@ -354,7 +357,7 @@ impl Process {
     }
 
     /// What each thread recorded, and what was wrong with the end of it.
-    fn tapes(&self) -> Result<(Vec<(u32, Tape)>, Option<String>), String> {
+    fn tapes(&self) -> Result<(Vec<Recorded>, Option<String>), String> {
         let (mut tapes, mut damage) = (Vec::new(), None);
         for part in &self.parts {
             let folding = folding(&part.options());

@@ -150,7 +150,7 @@ fn unknown_values_stop_before_the_program_starts() {
     let place = Place::new("unknown");
     place.script("app", "touch started");
     for (name, value, known) in [
-        ("REFRAIN_TIME", "all", "mean, off"),
+        ("REFRAIN_TIME", "all", "mean, binned"),
         ("REFRAIN_POINTERS", "1", "on, off"),
         ("REFRAIN_FORCE", "perhaps", "on, off"),
     ] {

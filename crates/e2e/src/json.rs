@@ -213,6 +213,7 @@ mod tests {
         check("null", "null");
         check(" [ ] ", "[]");
         check("[1,-2,[true,false]]", "[1,-2,[true,false]]");
+        check("[1.5,-2e3]", "[1.5,-2e3]");
         check(r#"{"b":1,"a":{"x":null}}"#, r#"{"b":1,"a":{"x":null}}"#);
         check(r#""a\u0009\"\\\n""#, r#""a\t\"\\\n""#);
     }
@@ -223,7 +224,7 @@ mod tests {
         check("[1 2]", "error: expected , at byte 3, found \"2]\"");
         check("{\"a\":1,\"a\":2}", "error: the key \"a\" stands twice in one object");
         check("1 1", "error: expected the end at byte 2, found \"1\"");
-        check("1.5", "error: expected the end at byte 1, found \".5\"");
+        check("1.5.1", "error: expected a number at byte 5, found \"\"");
         check("\"a\nb\"", "error: expected no bare control character at byte 3, found \"b\\\"\"");
         check("\"open", "error: expected the end of a string at byte 5, found \"\"");
     }

@@ -138,7 +138,7 @@ fn ranks_of_one_host_have_one_clock() {
             assert_eq!((number(info.get("clocks"), "offset_ns"), number(&clocks[0], "drift_ppb")), (0, 0));
             if clock == "monotonic" {
                 assert_eq!(clocks[0].get("counter").to_string(), "false");
-                assert_eq!(number(&clocks[0].get("start"), "error_ns"), 0);
+                assert_eq!(number(clocks[0].get("start"), "error_ns"), 0);
             }
             println!("{library:?}: messages agree to {} ns", number(&clocks[0], "residual_ns"));
             let dump = traced.dump();

@@ -460,8 +460,8 @@ class File:
         meta["options"] = [(t.text(6), t.text(7)) for _ in range(t.number("Count", 13))]
         meta["notes"] = [t.text(8) for _ in range(t.number("Count", 14))]
         follows = t.number("Count", 15)
-        need(follows in (0, 2), "it goes on with something unknown")
-        if follows:
+        need(follows in (0, 2, 4, 6), "it goes on with something unknown")
+        if follows & 2:
             meta["memory"] = [t.measure("Magnitude", hint) for hint in (5, 6, 6, 6)]
         if follows & 4:
             meta["clocks"] = [self.read_clock(t) for _ in range(t.number("Count", 16))]

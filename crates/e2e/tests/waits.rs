@@ -41,7 +41,10 @@ fn told(waits: &Json, pattern: &str, function: &str, rank: i64, cause: i64) -> i
 
 #[track_caller]
 fn about(told: i64, said: i64, what: &str) {
-    assert!((told - said).abs() <= said / 20 + SLACK, "{what}: {told} ns told, {said} ns seen by the program");
+    assert!(
+        (told - said).abs() <= said / 20 + SLACK,
+        "{what}: {told} ns told, {said} ns seen by the program"
+    );
 }
 
 #[test]

@@ -29,6 +29,8 @@ use crate::files::{LOCAL_RANKS, launcher_says, meeting_prefix};
 
 /// The tail's first size, unless a test says otherwise.
 pub const ROOM: usize = 1 << 20;
+/// The times of so many calls of a thread wait for its part at most: MPI is not up yet.
+pub const MOST_EARLY: usize = 1 << 12;
 /// So much of the log of times is mapped at once.
 const WINDOW: usize = 1 << 20;
 /// The tail is so many times larger than the last snapshot, if that is more, up to what a reader takes.
@@ -134,6 +136,10 @@ impl Parts {
         match apart(|| Safe::new(self, thread, tape)) {
             Ok(mut safe) => {
                 early.iter().for_each(|&(symbol, ticks)| safe.span(symbol, ticks));
+                if early.len() >= MOST_EARLY {
+                    // Some of them were not kept.
+                    safe.end_spans(&io::Error::other("too many calls came before MPI was up"));
+                }
                 Some(safe)
             }
             Err(error) => {
@@ -362,6 +368,10 @@ impl Safe {
 
     /// The log of times as far as it was written.
     pub fn spans(&self) -> io::Result<impl Iterator<Item = Entry> + use<>> {
+        if shield::torn() {
+            // What was written since is in no file.
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
         let file = Private::open(&self.directory)?.read(&log_name(&self.name))?;
         Ok(Entries::new(BufReader::new(file.take(self.word(Word::Spans).load(Relaxed)))))
     }

@@ -18,7 +18,7 @@ use refrain_tracefile::claim::Job;
 use refrain_tracefile::part::Word;
 
 use crate::library::library;
-use crate::parts::{Parts, Safe, Ticks};
+use crate::parts::{MOST_EARLY, Parts, Safe, Ticks};
 use crate::{config, endings};
 use host::{Process, Reader};
 
@@ -180,9 +180,6 @@ pub struct Own {
     /// What it takes to recognise a call without asking the recorder; known since the last call that was not.
     pub known: Option<(Arc<Facts>, Arc<Reader>)>,
 }
-
-/// So many calls wait for a part at most: MPI is not up yet.
-const MOST_EARLY: usize = 1 << 12;
 
 /// A call whose thread has no part yet.
 #[inline]

@@ -201,8 +201,10 @@ impl Spans {
     fn go_on(&mut self, directory: &Path) -> io::Result<()> {
         let written = self.offset + self.used;
         let offset = written / HEADER * HEADER;
-        let file = apart(|| Private::open(directory)?.reopen(&self.name))?;
-        self.window = Tail::map(&file, offset, WINDOW)?;
+        self.window = apart(|| {
+            let file = Private::open(directory)?.reopen(&self.name)?;
+            Tail::map(&file, offset, WINDOW)
+        })?;
         (self.offset, self.used) = (offset, written - offset);
         Ok(())
     }
@@ -361,6 +363,11 @@ impl Safe {
         }
     }
 
+    /// Whether the log of times has every call.
+    pub fn spans_are_whole(&self) -> bool {
+        self.spans.is_some()
+    }
+
     /// What the log of times was given, where a test asked for it.
     pub fn given(&self) -> Option<&[Ticks]> {
         self.spans.as_ref()?.given.as_deref()
@@ -394,6 +401,7 @@ impl Safe {
         }
         if shield::torn() {
             // What is written from here on reaches no file, now or later.
+            self.end_spans(&io::Error::from_raw_os_error(libc::EIO));
             self.pause(u64::MAX, u64::MAX, &io::Error::from_raw_os_error(libc::EIO));
         }
     }

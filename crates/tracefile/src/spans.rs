@@ -39,7 +39,8 @@ impl Log {
         let mut at = 0;
         // Most often no more than a few thousand ticks lie between them.
         let gap = start.wrapping_sub(self.before) as i64;
-        for mut value in [symbol.into(), (gap << 1 ^ gap >> 63) as u64, end.wrapping_sub(start)] {
+        // Memory that was never written is no entry.
+        for mut value in [u64::from(symbol) + 1, (gap << 1 ^ gap >> 63) as u64, end.wrapping_sub(start)] {
             while value >= 0x80 {
                 to[at] = value as u8 | 0x80;
                 at += 1;
@@ -92,7 +93,7 @@ impl<R: BufRead> Iterator for Entries<R> {
     type Item = Entry;
 
     fn next(&mut self) -> Option<Entry> {
-        let symbol = u32::try_from(self.number()?).ok()?;
+        let symbol = u32::try_from(self.number()?.checked_sub(1)?).ok()?;
         let gap = self.number()?;
         let gap = (gap >> 1) as i64 ^ -((gap & 1) as i64);
         let start = self.before.wrapping_add(gap as u64);
@@ -102,7 +103,7 @@ impl<R: BufRead> Iterator for Entries<R> {
     }
 }
 
-/// Packs the log of a thread into chunks of stream `key`: the first `most` of its calls. `about` says what a symbol's calls
+/// Packs the log of a thread into chunks of stream `key`. `about` says what a symbol's calls
 /// are, their signature and function, and `nanoseconds` what ticks are. Says how many calls it were.
 pub fn pack<W: Write>(
     writer: &mut Writer<W>,
@@ -144,5 +145,6 @@ mod tests {
         assert_eq!(back, calls);
         // Cut in the middle of an entry.
         assert_eq!(Entries::new(&bytes[..at - 1]).count(), calls.len() - 1);
+        assert_eq!(Entries::new(&[0; 100][..]).count(), 0);
     }
 }

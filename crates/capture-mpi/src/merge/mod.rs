@@ -95,13 +95,18 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     let every_call = config.time.of_every_call();
     let mut times = None;
     if every_call {
-        let pack = || spans::packed(config, (rank, size), &streams, clock.converter, &parts);
-        match catch_unwind(AssertUnwindSafe(pack)) {
-            Ok(Ok(packed)) => times = Some(packed),
-            Ok(Err(error)) => {
-                own.notes.push(format!("rank {rank}: the times of its calls are missing: {error}"))
+        let pack = || spans::packed(config, rank, (&streams, &bundle), clock.converter, &parts);
+        let lost = match catch_unwind(AssertUnwindSafe(|| apart(pack))) {
+            Ok(Ok((packed, without))) => {
+                times = Some(packed);
+                (without > 0).then(|| format!("the times of {without} calls are missing"))
             }
-            Err(_) => own.notes.push(format!("rank {rank}: the times of its calls are missing")),
+            Ok(Err(error)) => Some(format!("the times of its calls are missing: {error}")),
+            Err(_) => Some("the times of its calls are missing".to_owned()),
+        };
+        if let Some(lost) = lost {
+            own.notes.push(format!("rank {rank}: {lost}"));
+            own.missing = true;
         }
     }
     let (bundle, lost) = lossy::lose_on_purpose(config, &mut link, (rank, size), bundle, &mut own);
@@ -127,7 +132,11 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             Some(Err(error)) => give_up(&meeting, &error),
             _ => give_up(&meeting, &"a message was lost"),
         },
-        Some(Ok((Some(bundle), summary))) => {
+        Some(Ok((Some(bundle), mut summary))) => {
+            if every_call && times.is_none() {
+                summary.notes.push("the times of calls could not be brought together".into());
+                summary.missing = true;
+            }
             let missing = summary.missing;
             let meta = write::meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns), clocks);
             let mut times = times;

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use refrain_fold::bundle::{Link, member};
+use refrain_encode::calls_of;
+use refrain_fold::bundle::{Bundle, Index, Link};
 use refrain_guest::process::apart::apart;
 use refrain_times::Packer;
 use refrain_tracefile::chunks::{Key, Merger, Section, Settings, Writer};
@@ -46,32 +47,57 @@ impl Drop for Scratch {
     }
 }
 
-/// The times of this rank, packed.
+/// The times of this rank, packed, and how many of its calls have none.
 pub fn packed(
     config: &Config,
-    (rank, size): (u32, u32),
-    streams: &[(u32, &mut Own)],
+    rank: u32,
+    (streams, bundle): (&[(u32, &mut Own)], &Bundle),
     clock: Converter,
     parts: &Path,
-) -> io::Result<Scratch> {
+) -> io::Result<(Scratch, u64)> {
+    let index = Index::new(bundle);
+    let mut without = 0;
     let mut scratch = Scratch::new(parts, &format!("packed-{rank}"))?;
     let mut writer = Writer::new(BufWriter::new(&mut scratch.file), Settings::default());
     for (thread, own) in streams {
-        let (Some(safe), Some(member)) = (&own.safe, member(size, rank, *thread)) else { continue };
+        let Some((cohort, member)) = index.cohort_of(rank, *thread) else { continue };
+        let calls = calls_of(bundle, &bundle.cohorts[cohort], member);
+        let Some(safe) = &own.safe else {
+            without += calls;
+            continue;
+        };
         let Some(mut packer) = Packer::new(&config.time) else { continue };
         let about: Vec<_> = (0..own.tape.symbols()).map(|symbol| own.tape.about(symbol)).collect();
         let key = Key { member: member.into(), lane: 0 };
         let nanoseconds = |ticks| clock.nanoseconds(ticks) as i64;
         if let (Some(prefix), Some(given)) = (&config.test_spans, safe.given()) {
             let lines = given.iter().map(|t| format!("{} {}\n", nanoseconds(t.start), nanoseconds(t.end)));
-            apart(|| std::fs::write(format!("{prefix}.{rank}.{thread}"), lines.collect::<String>()))?;
+            std::fs::write(format!("{prefix}.{rank}.{thread}"), lines.collect::<String>())?;
         }
-        let entries = apart(|| safe.spans())?;
         let about = |symbol: u32| about.get(symbol as usize).copied().flatten();
-        pack(&mut writer, key, &mut packer, entries, about, nanoseconds)?;
+        let timed = pack(&mut writer, key, &mut packer, safe.spans()?, about, nanoseconds)?;
+        // Times that belong to other calls are worse than none.
+        if timed > calls || timed < calls && safe.spans_are_whole() {
+            return Err(io::Error::other(format!("there are {timed} for {calls} calls of thread {thread}")));
+        }
+        without += calls - timed;
     }
     writer.finish()?.flush()?;
-    Ok(scratch)
+    Ok((scratch, without))
+}
+
+/// Puts the times of a rank to the others.
+fn add(all: &mut io::Result<(Scratch, Merger<BufWriter<File>>)>, from: io::Result<Scratch>) {
+    let Ok((_, merger)) = all else { return };
+    let added = from.and_then(|mut from| {
+        from.file.rewind()?;
+        let mut section = Section::open(&mut from.file).map_err(io::Error::other)?;
+        merger.add(&mut section, Some).map_err(io::Error::other)
+    });
+    if let Err(error) = added {
+        // Half a chunk may be there.
+        *all = Err(error);
+    }
 }
 
 /// Brings them all to rank 0, where they are one section. Each rank waits for its turn, so that rank 0 holds one message at a
@@ -105,14 +131,8 @@ pub fn gather<L: Link>(
         all.file.rewind()?;
         Ok((all, Merger::new(BufWriter::new(file))))
     });
-    let mut add = |from: &mut File| {
-        let Ok((_, merger)) = &mut all else { return };
-        let section = from.rewind().map_err(Into::into).and_then(|()| Section::open(&mut *from));
-        // Of a rank that fails here the times are missing; the reader says so.
-        let _ = section.and_then(|mut section| merger.add(&mut section, Some));
-    };
-    if let Some(mut own) = own {
-        add(&mut own.file);
+    if let Some(own) = own {
+        apart(|| add(&mut all, Ok(own)));
     }
     for from in 1..size {
         let mut scratch = Scratch::new(parts, "arrived");
@@ -123,16 +143,14 @@ pub fn gather<L: Link>(
                 break;
             }
             if let Ok(open) = &mut scratch
-                && let Err(error) = open.file.write_all(&piece)
+                && let Err(error) = apart(|| open.file.write_all(&piece))
             {
                 scratch = Err(error);
             }
         }
-        if let Ok(mut scratch) = scratch {
-            add(&mut scratch.file);
-        }
+        apart(|| add(&mut all, scratch));
     }
     let Ok((all, merger)) = all else { return Ok(None) };
-    let finished = merger.finish().and_then(|mut sink| sink.flush());
+    let finished = apart(|| merger.finish().and_then(|mut sink| sink.flush()));
     Ok(finished.is_ok().then_some(all))
 }

@@ -205,10 +205,10 @@ impl Own {
         self.before.resize_with(levels, Default::default);
         common.with(State::new, |state, _| {
             if let (Some(parts), None) = (&state.parts, &self.safe) {
-                let early = std::mem::take(&mut self.early);
-                self.safe = parts.part(number as usize, &mut self.tape, &early);
+                self.safe = parts.part(number as usize, &mut self.tape, &self.early);
                 match &self.safe {
                     Some(safe) => {
+                        self.early = Vec::new();
                         let words = safe.words();
                         endings::watch(|word| words.word(word));
                     }

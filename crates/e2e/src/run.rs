@@ -1,6 +1,7 @@
 //! Programs run with and without Refrain, each in a folder of its own and within a time limit.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Once;
@@ -180,14 +181,40 @@ fn sweep() {
     }
 }
 
+/// A place for the files of one launcher of Open MPI. In the usual one a launcher that ends removes the folder that another
+/// is about to use, and that one fails. Its path is short: sockets are made there.
+struct Apart(PathBuf);
+
+impl Apart {
+    fn new() -> Apart {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("rfo-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        // Some programs are another user's.
+        let everybody = fs::Permissions::from_mode(0o1777);
+        fs::set_permissions(&path, everybody).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        Apart(path)
+    }
+}
+
+impl Drop for Apart {
+    fn drop(&mut self) {
+        // What cannot be removed is only in the way.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Runs a command in that folder; killed with all its children when the time is up.
 pub fn command(folder: &Path, words: &[String], environment: &[(&str, String)]) -> Outcome {
     let (out, err) = (folder.join("stdout"), folder.join("stderr"));
+    let apart = Apart::new();
     let open = |path: &Path| File::create(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     // Who runs the tests may ignore signals, as shells do for what they start in the background.
     let status = Command::new("env")
         .args(["--default-signal", "timeout", "-k", "3", &SECONDS.to_string()])
         .args(words)
+        .env("OMPI_MCA_orte_tmpdir_base", &apart.0)
         .envs(environment.iter().map(|(k, v)| (k, v)))
         .current_dir(folder)
         .stdin(std::process::Stdio::null())

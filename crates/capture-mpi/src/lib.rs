@@ -19,7 +19,7 @@
 //! | 0 | what was asked for (config), what a recorder is told (hooks), the program's MPI library (library) |
 //! | 1 | the end of the process in the words of parts (endings), names of files (files), which calls are kept (filter), which cannot be (missing) |
 //! | 2 | part files (parts), what is recorded and by which thread (recording) |
-//! | 3 | every call (recorder), the end: collect, lose, gather, write, settle (merge) |
+//! | 3 | every call (recorder), the end: clocks, collect, lose, gather, times, write, settle (merge) |
 //! | 4 | wrappers, guard, callbacks, Fortran, symbols, late libraries, the constructor (entry) |
 //!
 //! `tests/arrows.rs` holds the files to this: no arrow runs up, and none in a circle.

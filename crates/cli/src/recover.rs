@@ -156,7 +156,7 @@ pub fn recover(directory: &Path, out: &Path, replace: Replace) -> Result<Recover
         Failure::new(format!("the parts in {} do not make a trace: {error}", directory.display()))
     };
     let mut trace = assemble(&processes, &mut notes).map_err(failed)?;
-    let mut chunks = chunks(directory, &processes, &mut trace.meta).map_err(failed)?;
+    let mut chunks = chunks(directory, &processes, &mut trace.meta);
     refrain_tracefile::save_with(&trace, chunks.as_mut(), out, replace).map_err(|error| {
         Failure::new(error.to_string()).help(format!(
             "the parts are kept; `refrain recover {} --out FILE` writes it elsewhere",
@@ -168,20 +168,29 @@ pub fn recover(directory: &Path, out: &Path, replace: Replace) -> Result<Recover
     Ok(Recovered { complete: trace.meta.complete, living: living(&processes), ended })
 }
 
-/// The times of every call, where they were asked for.
-fn chunks(directory: &Path, processes: &[Process], meta: &mut Meta) -> Result<Option<File>, String> {
+/// The times of every call, where they were asked for. Without room for them the calls are recovered all the same.
+fn chunks(directory: &Path, processes: &[Process], meta: &mut Meta) -> Option<File> {
     let said = meta.options.iter().find(|(option, _)| option == "time");
-    let Some(time) = said.and_then(|(_, words)| Time::read(words).ok()) else { return Ok(None) };
-    let mut file = tempfile().map_err(|error| format!("no room for the times of calls: {error}"))?;
+    let time = said.and_then(|(_, words)| Time::read(words).ok())?;
+    let packed = pack_all(directory, processes, &time, &mut meta.notes);
+    packed.map_err(|error| meta.notes.push(format!("the times of calls are missing: {error}"))).ok()
+}
+
+fn pack_all(
+    directory: &Path,
+    processes: &[Process],
+    time: &Time,
+    notes: &mut Vec<String>,
+) -> io::Result<File> {
+    let mut file = tempfile()?;
     let mut writer = Writer::new(BufWriter::new(&mut file), Settings::default());
     for process in processes {
-        if let Err(why) = process.pack_spans(directory, &time, &mut writer) {
-            meta.notes
-                .push(format!("{}: the times of its calls are missing: {why}", of_ranks(&[process.rank])));
+        if let Err(why) = process.pack_spans(directory, time, &mut writer) {
+            notes.push(format!("{}: the times of its calls are missing: {why}", of_ranks(&[process.rank])));
         }
     }
-    writer.finish().and_then(|mut sink| sink.flush()).map_err(|error| error.to_string())?;
-    Ok(Some(file))
+    writer.finish()?.flush()?;
+    Ok(file)
 }
 
 /// A file without a name, in the directory for temporary ones.
@@ -389,9 +398,8 @@ impl Process {
             let log = private.read(&log_name(name)).map_err(|error| error.to_string())?;
             let entries = Entries::new(BufReader::new(log.take(part.word(Word::Spans))));
             let key = Key { member: member.into(), lane: 0 };
-            let about: Vec<_> = (0..tape.symbols()).map(|symbol| tape.about(symbol)).collect();
-            let about = |symbol: u32| about.get(symbol as usize).copied().flatten();
-            pack(to, key, &mut packer, entries, about, nanoseconds).map_err(|error| error.to_string())?;
+            let packed = pack(to, key, &mut packer, entries, &tape.about(), nanoseconds);
+            packed.map_err(|error| error.to_string())?;
         }
         Ok(())
     }

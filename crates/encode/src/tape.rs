@@ -299,14 +299,14 @@ impl Tape {
         number
     }
 
-    /// What the calls of a symbol are beside their times: their signature, as digests have it, and their function.
-    pub fn about(&self, symbol: u32) -> Option<(u64, u16)> {
-        let symbol = self.symbols.get(symbol as usize)?;
-        Some((symbol.content, Layout::parse(&symbol.bytes).ok()?.function.id))
+    /// By symbol, what its calls are beside their times: their signature, as digests have it, and their function.
+    pub fn about(&self) -> Vec<Option<(u64, u16)>> {
+        let about = |symbol: &Symbol| Some((symbol.content, Layout::parse(&symbol.bytes).ok()?.function.id));
+        self.symbols.iter().map(about).collect()
     }
 
     /// How many symbols there are.
-    pub fn symbols(&self) -> u32 {
+    pub(crate) fn symbols(&self) -> u32 {
         self.symbols.len() as u32
     }
 

@@ -28,8 +28,6 @@ mod block;
 mod exact;
 mod model;
 
-use refrain_model::time::Time;
-
 pub use block::{Packer, Unpacker};
 
 /// A block has so many calls, the last one fewer.
@@ -71,8 +69,3 @@ impl std::fmt::Display for Damaged {
 }
 
 impl std::error::Error for Damaged {}
-
-/// Whether there are blocks in a trace with such times.
-pub fn has_blocks(time: &Time) -> bool {
-    time.of_every_call()
-}

@@ -103,14 +103,14 @@ impl<R: BufRead> Iterator for Entries<R> {
     }
 }
 
-/// Packs the log of a thread into chunks of stream `key`. `about` says what a symbol's calls
-/// are, their signature and function, and `nanoseconds` what ticks are. Says how many calls it were.
+/// Packs the log of a thread into chunks of stream `key`. `about` says by symbol what its calls are, their signature and
+/// function, and `nanoseconds` what ticks are. Says how many calls it were.
 pub fn pack<W: Write>(
     writer: &mut Writer<W>,
     key: Key,
     packer: &mut Packer,
     entries: impl Iterator<Item = Entry>,
-    about: impl Fn(u32) -> Option<(u64, u16)>,
+    about: &[Option<(u64, u16)>],
     nanoseconds: impl Fn(u64) -> i64,
 ) -> io::Result<u64> {
     let mut calls = 0;
@@ -119,7 +119,7 @@ pub fn pack<W: Write>(
         writer.put_packed((key, Kind::TIME), number::SPANS, numbers, &block.bytes)
     };
     for Entry { symbol, start, end } in entries {
-        let Some((signature, function)) = about(symbol) else { break };
+        let Some(&Some((signature, function))) = about.get(symbol as usize) else { break };
         let span = Span { start: nanoseconds(start), end: nanoseconds(end) };
         if let Some(block) = packer.push(signature, function, span) {
             put(block)?;

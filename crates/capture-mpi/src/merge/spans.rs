@@ -67,15 +67,14 @@ pub fn packed(
             continue;
         };
         let Some(mut packer) = Packer::new(&config.time) else { continue };
-        let about: Vec<_> = (0..own.tape.symbols()).map(|symbol| own.tape.about(symbol)).collect();
         let key = Key { member: member.into(), lane: 0 };
         let nanoseconds = |ticks| clock.nanoseconds(ticks) as i64;
         if let (Some(prefix), Some(given)) = (&config.test_spans, safe.given()) {
             let lines = given.iter().map(|t| format!("{} {}\n", nanoseconds(t.start), nanoseconds(t.end)));
             std::fs::write(format!("{prefix}.{rank}.{thread}"), lines.collect::<String>())?;
         }
-        let about = |symbol: u32| about.get(symbol as usize).copied().flatten();
-        let timed = pack(&mut writer, key, &mut packer, safe.spans()?, about, nanoseconds)?;
+        let about = own.tape.about();
+        let timed = pack(&mut writer, key, &mut packer, safe.spans()?, &about, nanoseconds)?;
         // Times that belong to other calls are worse than none.
         if timed > calls || timed < calls && safe.spans_are_whole() {
             return Err(io::Error::other(format!("there are {timed} for {calls} calls of thread {thread}")));

@@ -115,37 +115,32 @@ impl<R: Read + Seek> Section<R> {
     /// The numbers of a stream from this one to the end of the chunk that it is in, behind what is there. Says how many;
     /// none at the end of the stream.
     pub fn read_on(&mut self, key: Key, at: u64, into: &mut Vec<i64>) -> Result<usize, Error> {
+        let Some(entry) = self.chunk_with(key, at)? else { return Ok(0) };
+        let begin = into.len();
+        self.unpack(&entry, into)?;
+        let skip = (at - entry.first) as usize;
+        into.drain(begin..begin + skip);
+        Ok(into.len() - begin)
+    }
+
+    /// The chunk that has this number of a stream. None at the end of the stream.
+    fn chunk_with(&self, key: Key, at: u64) -> Result<Option<Entry>, Error> {
         let next = self.index.partition_point(|entry| (entry.key, entry.first) <= (key, at));
         let before = next.checked_sub(1).map(|before| self.index[before]).filter(|entry| entry.key == key);
         match before.filter(|entry| at - entry.first < entry.count.into()) {
-            Some(entry) => {
-                let begin = into.len();
-                self.unpack(&entry, into)?;
-                let skip = (at - entry.first) as usize;
-                into.drain(begin..begin + skip);
-                Ok(into.len() - begin)
-            }
+            Some(entry) => Ok(Some(entry)),
             None => match self.index.get(next).filter(|entry| entry.key == key) {
                 Some(entry) => Err(Error::Lost { key, from: at, to: entry.first }),
-                None => Ok(0),
+                None => Ok(None),
             },
         }
     }
 
     /// The chunk that has this number of a stream, as it is packed. None at the end of the stream.
     pub fn packed(&mut self, key: Key, at: u64) -> Result<Option<Packed<'_>>, Error> {
-        let next = self.index.partition_point(|entry| (entry.key, entry.first) <= (key, at));
-        let before = next.checked_sub(1).map(|before| self.index[before]).filter(|entry| entry.key == key);
-        match before.filter(|entry| at - entry.first < entry.count.into()) {
-            Some(entry) => {
-                let method = self.body(&entry)?.method;
-                Ok(Some(Packed { first: entry.first, count: entry.count, method, bytes: &self.bytes }))
-            }
-            None => match self.index.get(next).filter(|entry| entry.key == key) {
-                Some(entry) => Err(Error::Lost { key, from: at, to: entry.first }),
-                None => Ok(None),
-            },
-        }
+        let Some(entry) = self.chunk_with(key, at)? else { return Ok(None) };
+        let method = self.body(&entry)?.method;
+        Ok(Some(Packed { first: entry.first, count: entry.count, method, bytes: &self.bytes }))
     }
 
     /// These numbers of a stream, behind what is there. All must be there.

@@ -78,8 +78,12 @@ int main(int argc, char **argv)
             step((int)i);
     }
 
-    if (!strcmp(how, "exit"))
+    if (!strcmp(how, "exit")) {
+        /* The launcher ends the others when the last one is gone; if one of them went first, it would end that. */
+        if (!last)
+            sleep(60);
         exit(last ? 7 : 0);
+    }
     if (!strcmp(how, "_exit") && last)
         _exit(3);
     if (!strcmp(how, "abort") && last)

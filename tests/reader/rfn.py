@@ -11,6 +11,7 @@ Meant to be read beside the document: plain, not fast."""
 
 import functools
 import json
+import math
 import os
 import sys
 import zlib
@@ -133,10 +134,11 @@ FIELDS = {
     for number, name in enumerate(
         "Plain Count Text Magnitude SymbolLength SymbolByte SymbolLanes Item ItemCount Thread RankParts RankStart RankDims "
         "RankCount RankStride CohortStructure Lane LaneStream Shape ShapeCount Value Step StrideCount Tallies TallyMinimum "
-        "TallySpread TallyTotal Variants NumberPlace MapShape MapValue MapStep ProfileRow Level LevelRun".split()
+        "TallySpread TallyTotal Variants NumberPlace MapShape MapValue MapStep ProfileRow Level LevelRun "
+        "PathBefore PathLevel PathCount PathTotal".split()
     )
 }
-FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43)
+FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43, Classes=44, ClassBits=45, ClassValue=46, ClassCount=47)
 BYTES = {FIELDS["Text"], FIELDS["SymbolByte"]}
 
 
@@ -230,9 +232,9 @@ class Packed(Tokens):
     def __init__(self, data, length):
         self.shift = 64 - min(max(max(length, 1).bit_length() - 1 + 3, 14), 20)
         self.buckets = {}
-        self.by_field = [[1250] * 12 for _ in range(44)]
+        self.by_field = [[1250] * 12 for _ in range(48)]
         self.by_known = [[1250] * 12 for _ in range(12)]
-        self.last = [[0, 0, 0] for _ in range(44)]
+        self.last = [[0, 0, 0] for _ in range(48)]
         self.any = [0, 0]
         self.low, self.high, self.code = 0, M32, 0
         self.data, self.at = None, 0
@@ -394,7 +396,7 @@ class File:
         need(zlib.crc32(data[:at]) == int.from_bytes(data[at : at + 4], "little"), "the header is damaged")
         at += 4
         pieces, order = {}, []
-        packed = b""
+        packed, paths = b"", None
         for head, version, size, crc in entries:
             body, at = data[at : at + size], at + size
             need(len(body) == size and zlib.crc32(body) == crc, "a section is damaged")
@@ -402,6 +404,7 @@ class File:
             if kind is None:
                 need(head & 0x40 and not head & 0x20, f"section of unknown kind {head & 0x1F}, version {version}")
                 FORMS.update(["side lanes"] if head & 0x1F == 14 else ["chunks"] if head & 0x1F == 16 else [])
+                paths = body if head & 0x1F == 11 else paths
                 continue
             order.append(kind)
             pieces[kind] = None if head & 0x20 else body
@@ -423,6 +426,7 @@ class File:
             if pieces[kind] is not None:
                 tokens.end()
         need(self.blocks is None or self.block_at == len(self.blocks), "there are more blocks than streams have")
+        self.paths = None if paths is None else self.read_paths(paths)
 
     # Ranks
 
@@ -762,22 +766,66 @@ class File:
             self.sites[symbol] = sites[before]
 
     def read_tallies(self, t):
-        def digits(bits, kept):
-            need(0 <= bits <= 64, "a time of impossible size")
-            lost = max(bits - 1 - kept, 0)
-            return bits if bits < 2 else (1 << (bits - 1)) | t.number("Plain", bits - 1 - lost) << lost
-
-        def tally(n):
-            low = digits(t.number("TallyMinimum"), 5)
-            spread = digits(t.number("TallySpread", low.bit_length()), 4)
+        def tally(n, before=None):
+            length = t.number("TallyMinimum") if before is None else before.bit_length() + t.zigzag("TallyMinimum", 1)
+            low = digits(t, length, 5)
+            spread = digits(t, t.number("TallySpread", low.bit_length()), 4)
             bits = (n * spread & M64).bit_length() - t.zigzag("TallyTotal")
-            total = digits(t.number("TallyTotal", 1), 5) if bits == 65 else n * low + digits(bits, 5)
+            total = digits(t, t.number("TallyTotal", 1), 5) if bits == 65 else n * low + digits(t, bits, 5)
             return total & M64, low, (low + spread) & M64
 
+        known = {"kinds": [], "together": False, "shares": []}
+
+        def kinds_of(count, together):
+            kinds = []
+            for _ in range(count):
+                more = t.number("ClassBits", 1 if kinds else 0)
+                if together:
+                    value = 0
+                elif kinds and more == 0:
+                    value = kinds[-1][1] + t.number("ClassValue", 1)
+                else:
+                    value = t.zigzag("ClassValue", 0)
+                kind = ((kinds[-1][0] if kinds else 0) + more, value)
+                need(kind[0] <= 64 and (not kinds or kinds[-1] < kind), "classes are not in order")
+                kinds.append(kind)
+            return kinds
+
+        def parts(shares, n):
+            return [share * (n // sum(shares)) for share in shares]
+
+        def counts_of(count, n):
+            how = t.number("Classes", 2)
+            need(how < 3, "counts of an unknown kind")
+            told = [t.number("ClassCount", how) for _ in range(count - (how == 0))]
+            return [told + [n - sum(told)], parts(told, n) if how == 1 else told, told][how]
+
+        def times(symbol, n):
+            number = t.number("Classes", 0) if self.symbols[symbol][1] else 0
+            if number == 0:
+                return tally(n), None
+            FORMS.add("classes")
+            count, together = (number + 1) // 2, number % 2 == 0
+            need(count <= (65 if together else 16), "there are too many classes")
+            same = t.number("Classes", 1) if len(known["kinds"]) == count else 0
+            need(same < 3 and (same == 0 or known["together"] == together), "classes are not well formed")
+            if same == 0:
+                known.update(kinds=kinds_of(count, together), together=together)
+            counts = parts(known["shares"], n) if same == 2 else counts_of(count, n)
+            shared = math.gcd(*counts) or 1
+            known["shares"] = [c // shared for c in counts]
+            classes, low = [], None
+            for kind, c in zip(known["kinds"], counts):
+                classes.append((kind, c, tally(c, low)))
+                low = classes[-1][2][1]
+            every = [one[2] for one in classes]
+            whole = min(sum(one[0] for one in every), M64), min(one[1] for one in every), max(one[2] for one in every)
+            return whole, (together, classes)
+
         if t.number("Tallies") == 0:
-            self.tallies = [tally(0)] * len(self.symbols)
+            self.tallies = [(tally(0), None)] * len(self.symbols)
         else:
-            self.tallies = [tally(n) for n in self.occurrences()]
+            self.tallies = [times(symbol, n) for symbol, n in enumerate(self.occurrences())]
         self.profile = self.read_profile(t) if t.number("Tallies", 1) else None
 
     def read_profile(self, t):
@@ -785,8 +833,12 @@ class File:
         ranks = self.ranks(t, 0)[0]
         rows = []
         number, near = -1, 0
-        for _ in range(t.number("Count", 19)):
+        count = t.number("Count", 19)
+        coarse = t.number("Level", 2)
+        need(coarse < 64, "a unit of impossible size")
+        for _ in range(count):
             number += 1 + t.number("ProfileRow")
+            unit = coarse if number > 1 else max(coarse - 3, 0)
             low = near = near + t.zigzag("Level", 0)
             spread = t.number("Level", 1)
             levels = [] if spread else [low] * len(ranks)
@@ -803,10 +855,46 @@ class File:
                 rank = alike[t.number("Plain", (len(alike) - 1).bit_length())]
                 open_bits = max(level // 16 - 1, 0)
                 lowest = (level - 16 * open_bits) << open_bits
-                time = lowest + t.number("Plain", open_bits) if level else t.measure("Magnitude", 7)
+                time = (lowest << unit) + t.number("Plain", open_bits + unit)
                 extremes.append((rank, time))
             rows.append((number, levels, extremes))
-        return ranks, rows
+        return ranks, coarse, rows
+
+    def read_paths(self, body):
+        """By symbol and what came before (-1 nothing, or as many as there are symbols: others), two histograms."""
+        length, at = varint(body, 0)
+        need(length <= 256 * len(body) + (1 << 20), "more is announced than there can be")
+        t = Packed(body[at:], length)
+        near = [0, 0]
+
+        def histogram(k):
+            levels = t.number("PathLevel", k)
+            if levels == 0:
+                return 0, [], 0
+            first = near[k] = near[k] + t.zigzag("PathLevel", 2 + k)
+            need(0 <= first and first + levels <= 496, "a time of impossible size")
+            counts = [digits(t, t.number("PathCount", k), 3) for _ in range(levels)]
+            need(counts[0] and counts[-1], "times that are not well formed")
+            told = 0
+            for level, count in enumerate(counts, first):
+                open_bits = max(level // 8 - 1, 0)
+                told += (((level - 8 * open_bits) << open_bits) + (1 << open_bits) // 2) * count
+            told = min(max(told, 1), M64)
+            more = told * t.zigzag("PathTotal", k)
+            return first, counts, told + (abs(more) + 64) // 128 * (1 if more >= 0 else -1)
+
+        paths = {}
+        for symbol in range(len(self.symbols)):
+            before = None
+            for _ in range(t.number("PathBefore", 0)):
+                if before is None:
+                    before = symbol + t.zigzag("PathBefore", 1)
+                else:
+                    before += 1 + t.number("PathBefore", 2)
+                need(0 <= before <= len(self.symbols) + 1, "a path from a call that is not there")
+                paths[symbol, before - 1] = histogram(0), histogram(1)
+        FORMS.add("paths")
+        return paths
 
     def occurrences(self):
         sums = [0] * len(self.symbols)
@@ -933,6 +1021,12 @@ class File:
                     yield poll
             yield call
         yield digest
+
+
+def digits(t, bits, kept):
+    need(0 <= bits <= 64, "a time of impossible size")
+    lost = max(bits - 1 - kept, 0)
+    return bits if bits < 2 else (1 << (bits - 1)) | t.number("Plain", bits - 1 - lost) << lost
 
 
 def head_of(data):
@@ -1856,6 +1950,11 @@ def main(words):
                 done = vectors(file.read())
             need(done > 10, "the document has no vectors")
             print(f"{done} vectors hold")
+            return 0
+        if words[0] == "paths":
+            for (symbol, before), histograms in trace_of(words[1]).paths.items():
+                told = (" ".join(map(str, [first, *counts, total])) for first, counts, total in histograms)
+                print(f"{symbol} {before}: {'; '.join(told)}")
             return 0
         table = Table()
         if words[0] == "dump":

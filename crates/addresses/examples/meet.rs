@@ -74,7 +74,10 @@ impl References {
     fn symbols(&self, lanes: u16) -> Vec<SymbolEntry> {
         let tally = Tally { total: 0, min: 0, max: 0 };
         let bytes = |&(pc, kind): &(u64, u8)| [&[kind][..], &pc.to_be_bytes()].concat().into();
-        self.instructions.iter().map(|at| SymbolEntry { bytes: bytes(at), site: 0, lanes, tally }).collect()
+        self.instructions
+            .iter()
+            .map(|at| SymbolEntry { bytes: bytes(at), site: 0, lanes, tally, classes: Default::default() })
+            .collect()
     }
 
     fn file(&self, part: ThreadPart, lanes: u16) -> usize {

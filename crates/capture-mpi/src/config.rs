@@ -67,6 +67,8 @@ pub struct Config {
     pub test_panic: u64,
     /// `REFRAIN_TEST_DIE_IN_MERGE=rank`: that rank kills itself between two messages of the merge, for tests.
     pub test_die_in_merge: Option<u32>,
+    /// `REFRAIN_TEST_FAIL_WITH_TIMES=rank`: a fault inside the tracer on that rank when times are brought together, for tests.
+    pub test_fail_with_times: Option<u32>,
     /// `REFRAIN_TEST_STACKS=on|off`: stacks that are recognised are unwound too and compared, for tests.
     pub test_stacks: bool,
     /// `REFRAIN_TEST_CLOCK=monotonic`: the time stamp counter is not used, for tests.
@@ -217,6 +219,7 @@ impl Config {
             run: text("REFRAIN_RUN").unwrap_or(job).replace('\n', " "),
             held: look_up("REFRAIN_RUN").is_some(),
             test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
+            test_fail_with_times: text("REFRAIN_TEST_FAIL_WITH_TIMES").and_then(|rank| rank.parse().ok()),
             test_stacks: switch("REFRAIN_TEST_STACKS", false)?,
             test_monotonic: match text("REFRAIN_TEST_CLOCK").as_deref() {
                 None | Some("") => false,
@@ -358,7 +361,7 @@ mod tests {
         );
         check(
             "OUT=a TIME=exakt",
-            "REFRAIN_TIME: 'exakt' is none of: mean, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off; did \
+            "REFRAIN_TIME: 'exakt' is none of: mean, histogram, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off; did \
              you mean exact?",
         );
         check("OUT=a STACKS=on", "REFRAIN_STACKS is \"on\", which is none of: off, site, full");

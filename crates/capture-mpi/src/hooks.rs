@@ -29,19 +29,36 @@ pub enum Ending {
     Stopped,
 }
 
+/// When a call began and ended, in ticks.
+#[derive(Debug, Clone, Copy)]
+pub struct Ticks {
+    pub start: u64,
+    pub end: u64,
+}
+
+impl Ticks {
+    #[inline]
+    pub fn length(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+}
+
 /// The moments at which a recorder is called. Several threads may be in it at once.
 pub trait Recorder {
     /// An `MPI_Init`, `MPI_Init_thread` or `MPI_Session_init` of the program has returned with success. Its `after`
-    /// follows.
-    fn init(call: Observed<'_>);
+    /// follows. Where this took part in a talk among the ranks, the ticks when that was over: then the call ends, for whoever
+    /// reads its times.
+    fn init(call: Observed<'_>) -> Option<u64>;
 
     /// The program is about to enter MPI. Called only for functions that overwrite something they are given; may be
     /// called before `init`, for what MPI allows then.
     fn before(call: Observed<'_>);
 
-    /// MPI has returned `result` (0 for clocks). `start` and `end` are ticks of the clock, 0 with the clock off.
-    /// Not called for `MPI_Finalize`, nor where a call never returns, since an error handler throws.
-    fn after(call: Observed<'_>, result: i64, start: u64, end: u64);
+    /// MPI has returned `result` (0 for clocks). `ticks` are 0 with the clock off. Not called for `MPI_Finalize`, nor where a call never returns, since an error handler throws.
+    fn after(call: Observed<'_>, result: i64, ticks: Ticks);
+
+    /// The same of a clock of MPI, which has returned a `double` of these bits.
+    fn after_clock(call: Observed<'_>, returned: u64, ticks: Ticks);
 
     /// `MPI_Abort` is about to be entered, which does not return.
     fn abort(call: Observed<'_>);

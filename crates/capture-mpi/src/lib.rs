@@ -40,7 +40,7 @@
 //! | `recording` | `EVERY_CALL` | whether times of every call are asked for |
 //! | `recording` | `KEPT` | whether threads keep parts |
 //! | `merge::absence` | `NOT_COMING` | the link that says that this rank does not come |
-//! | `entry::real` | `REAL` | MPI's functions behind ours |
+//! | `entry::real` | `REAL`, `INSTEAD` | MPI's functions behind ours, and who says what a replay calls in their place |
 //! | `entry::code` | `CODE` | whose code lies where |
 //! | `entry::guard` | `STARTED` | whether MPI was initialised |
 //! | `entry::guard` | `PANIC_AT`, `OBSERVED` | a fault that a test asks for |

@@ -20,12 +20,14 @@ use refrain_guest::process::clock::Moment;
 use refrain_guest::process::say::say;
 use refrain_guest::process::{host, pages};
 use refrain_guest::threads::marks;
+use refrain_model::time::Time;
 use refrain_tracefile::part::{self, HEADER, Lost, Word};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::spans::{ENTRY, Entries, Entry, Log, log_name};
 
 use crate::config;
 use crate::files::{LOCAL_RANKS, launcher_says, meeting_prefix};
+use crate::hooks::Ticks;
 
 /// The tail's first size, unless a test says otherwise.
 pub const ROOM: usize = 1 << 20;
@@ -132,10 +134,13 @@ pub struct Parts {
 
 impl Parts {
     /// A part for the calling thread, which has recorded `tape` so far; `None`, and a line that says so, where it cannot be had.
-    pub fn part(&self, thread: usize, tape: &mut Tape, early: &[(u32, Ticks)]) -> Option<Safe> {
+    pub fn part(&self, thread: usize, tape: &mut Tape, early: &[Early]) -> Option<Safe> {
         match apart(|| Safe::new(self, thread, tape)) {
             Ok(mut safe) => {
-                early.iter().for_each(|&(symbol, ticks)| safe.span(symbol, ticks));
+                for &Early { symbol, ticks, returned } in early {
+                    safe.returned = returned;
+                    safe.span(symbol, ticks);
+                }
                 if early.len() >= MOST_EARLY {
                     // Some of them were not kept.
                     safe.end_spans(&io::Error::other("too many calls came before MPI was up"));
@@ -183,6 +188,8 @@ struct Spans {
     offset: usize,
     used: usize,
     log: Log,
+    /// What clocks of MPI return is kept too.
+    results: bool,
     /// What it was given, for tests.
     given: Option<Vec<Ticks>>,
 }
@@ -193,7 +200,8 @@ impl Spans {
         remove(directory, &name);
         let window = directory.create(&name).and_then(|file| Tail::map(&file, 0, WINDOW))?;
         let given = config::asked().and_then(|config| config.test_spans.as_ref()).map(|_| Vec::new());
-        Ok(Spans { name, window, offset: 0, used: 0, log: Log::default(), given })
+        let results = config::asked().is_some_and(|config| config.time == Time::Exact);
+        Ok(Spans { name, window, offset: 0, used: 0, log: Log::default(), results, given })
     }
 
     /// The next window begins with the page that this one was written up to.
@@ -210,18 +218,13 @@ impl Spans {
     }
 }
 
-/// When a call began and ended, in ticks.
+/// A call that was recorded before its thread had a part.
 #[derive(Debug, Clone, Copy)]
-pub struct Ticks {
-    pub start: u64,
-    pub end: u64,
-}
-
-impl Ticks {
-    #[inline]
-    pub fn length(self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
+pub struct Early {
+    pub symbol: u32,
+    pub ticks: Ticks,
+    /// What it returned, if it asked a clock of MPI.
+    pub returned: Option<u64>,
 }
 
 /// One thread's part.
@@ -242,6 +245,8 @@ pub struct Safe {
     said: bool,
     /// Where times of every call are asked for, and there is room.
     spans: Option<Spans>,
+    /// What a clock of MPI returned in the call that comes next, by its bits.
+    pub returned: Option<u64>,
 }
 
 impl Safe {
@@ -291,6 +296,7 @@ impl Safe {
             waits: None,
             said: false,
             spans,
+            returned: None,
         };
         safe.snapshot(tape)?;
         marks::set_inside(safe.word(Word::Inside));
@@ -333,7 +339,7 @@ impl Safe {
     }
 
     /// Keeps when a call began and ended.
-    fn span(&mut self, symbol: u32, Ticks { start, end }: Ticks) {
+    fn span(&mut self, symbol: u32, ticks: Ticks) {
         let Some(spans) = &mut self.spans else { return };
         if spans.window.length - spans.used < ENTRY
             && let Err(error) = spans.go_on(&self.directory)
@@ -342,10 +348,12 @@ impl Safe {
             return;
         }
         if let Some(given) = &mut spans.given {
-            given.push(Ticks { start, end });
+            given.push(ticks);
         }
         let used = spans.used;
-        spans.used += spans.log.write(&mut spans.window.bytes()[used..], symbol, start, end);
+        let Ticks { start, end } = ticks;
+        let call = Entry { symbol, start, end, result: self.returned.take().filter(|_| spans.results) };
+        spans.used += spans.log.write(&mut spans.window.bytes()[used..], call);
         let written = (spans.offset + spans.used) as u64;
         // From here on the entry counts.
         self.word(Word::Spans).store(written, Release);

@@ -20,9 +20,9 @@ use refrain_tracefile::part::{self, End, Lost, Word};
 use crate::config::{self, Config, Kept};
 use crate::files::{self, RANKS, SIZES, launcher_says};
 use crate::filter::{self, Fate};
-use crate::hooks::{Ending, Observed, Recorder};
+use crate::hooks::{Ending, Observed, Recorder, Ticks};
 use crate::library::library;
-use crate::parts::{self, Parts, Ticks};
+use crate::parts::{self, Parts};
 use crate::recording::host::Reader;
 use crate::recording::{self, AllRequests, Own, RECORDER, State};
 use crate::{endings, merge};
@@ -56,7 +56,7 @@ impl State {
     fn encode(&mut self, own: &mut Own, tables: &mut dyn Tables, made: Made<'_>) {
         let Made { call, result, .. } = made;
         let Observed { function, args, level, .. } = call;
-        let Own { before, memo, record, tape, safe, early, known, .. } = own;
+        let Own { before, memo, record, tape, safe, early, returned, known, paths, .. } = own;
         let State { host, encoder, .. } = self;
         let before = &mut before[level];
         if !function.overwrites() {
@@ -72,9 +72,12 @@ impl State {
                     record.inline_values();
                 }
                 let symbol = tape.push(record, made.ticks.length());
+                if let Some(paths) = paths {
+                    paths.add(symbol, made.ticks.start, made.ticks.end);
+                }
                 match safe {
                     Some(safe) => safe.call(tape, symbol, (&record.values).into(), made.ticks),
-                    None => recording::keep_early(early, symbol, made.ticks),
+                    None => recording::keep_early(early, symbol, made.ticks, *returned),
                 }
                 symbol
             }
@@ -90,18 +93,20 @@ impl State {
         }
     }
 
-    /// Where the times of all calls are kept, and all ranks of a world have just come out of `MPI_Init`.
-    fn compare_clocks(&mut self, config: &Config) {
+    /// Where the times of all calls are kept, and all ranks of a world have just come out of `MPI_Init`. When that was done.
+    fn compare_clocks(&mut self, config: &Config) -> Option<Moment> {
         let pmpi = &self.host.pmpi;
         if !config.time.of_every_call() || self.spawned || self.alone.is_some() {
-            return;
+            return None;
         }
         let world = pmpi.abi().comm_world;
         let number = |number: Result<i32, _>| number.ok().and_then(|number| u32::try_from(number).ok());
         if let (Some(rank), Some(size)) = (number(pmpi.comm_rank(world)), number(pmpi.comm_size(world))) {
             let parts = files::parts(config, self.spawned, self.alone, self.job.as_ref());
-            self.compared = uncancelled(|| merge::clocks::at_start(config, pmpi, (rank, size), &parts));
+            let start = || merge::clocks::at_start(config, pmpi, (rank, size), self.user, &parts);
+            self.compared = uncancelled(start);
         }
+        Some(Moment::now())
     }
 
     /// MPI is up, and with it everything that a part says of its process.
@@ -207,14 +212,17 @@ impl Made<'_> {
         now: Now,
     ) -> bool {
         let Observed { function, args, level, .. } = self.call;
-        let Own { before, memo, tape, safe, early, .. } = own;
+        let Own { before, memo, tape, safe, early, returned, paths, .. } = own;
         let known = memo.recall(facts, reader, tables, now, function, args, &before[level]);
         let Some((symbol, values)) = known else { return false };
         if self.keep == Keep::Record {
             tape.push_known(symbol, values, self.ticks.length());
+            if let Some(paths) = paths {
+                paths.add(symbol, self.ticks.start, self.ticks.end);
+            }
             match safe {
                 Some(safe) => safe.call(tape, symbol, values, self.ticks),
-                None => recording::keep_early(early, symbol, self.ticks),
+                None => recording::keep_early(early, symbol, self.ticks, *returned),
             }
         }
         true
@@ -306,8 +314,9 @@ fn instant() -> Ticks {
 pub struct Real;
 
 impl Recorder for Real {
-    fn init(call: Observed<'_>) {
-        let Some(mut entered) = RECORDER.enter() else { return };
+    fn init(call: Observed<'_>) -> Option<u64> {
+        let mut entered = RECORDER.enter()?;
+        let mut done = None;
         entered.hands().common.with(State::new, |state, _| {
             let State { host, encoder, spawned, alone, job, began, .. } = state;
             began.get_or_insert_with(Moment::now);
@@ -347,9 +356,12 @@ impl Recorder for Real {
             // Sessions are begun by each rank for itself.
             let collective = call.function.name.starts_with("MPI_Init");
             if let (true, Some(config)) = (collective, config::asked()) {
-                state.compare_clocks(config);
+                done = state.compare_clocks(config);
+                // Waiting for the other ranks is part of coming out of MPI_Init, not of what the program does then.
+                state.began = done.or(state.began);
             }
         });
+        done.map(|done| done.ticks)
     }
 
     fn before(call: Observed<'_>) {
@@ -366,10 +378,20 @@ impl Recorder for Real {
     }
 
     #[inline]
-    fn after(call: Observed<'_>, result: i64, start: u64, end: u64) {
+    fn after(call: Observed<'_>, result: i64, ticks: Ticks) {
         if let Some(mut entered) = RECORDER.enter() {
-            after(&mut entered, call, result, Ticks { start, end });
+            after(&mut entered, call, result, ticks);
         }
+    }
+
+    fn after_clock(call: Observed<'_>, returned: u64, ticks: Ticks) {
+        let Some(mut entered) = RECORDER.enter() else { return };
+        let Hands { number, own, mut common } = entered.hands();
+        own.ready_for(common.lent(), number, call.level);
+        own.set_returned(Some(returned));
+        after(&mut entered, call, 0, ticks);
+        // It may not have been recorded.
+        entered.hands().own.set_returned(None);
     }
 
     fn finalize(call: Observed<'_>, ending: Ending) {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use refrain_views::diff::Ignore;
 use refrain_views::select::{Between, Numbers, between, positions};
 
 use crate::addresses::{Convert, Simulate, StatsFlags, convert_help, simulate_help};
@@ -23,6 +24,7 @@ Examples:
   refrain loops app.rfn                 loops, trip counts, source lines: the program's own structure
   refrain stats app.rfn                 calls, payload and time
   refrain verify app.rfn                is it what was recorded?
+  refrain diff a.rfn b.rfn              are these the same run? if not, where do they part?
   refrain convert app.din app.pdt       address traces, from one format to another
   refrain simulate app.pdt --l1d 32K,8,64   how often would they miss a cache?
 
@@ -266,7 +268,8 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
     Stats {
         /// The trace
         file: PathBuf,
-        /// Only this table; site, where in the program the calls are made, is in none of the others
+        /// Only this table; site (where in the program), size (of messages), peer and path (how times are distributed, by the
+        /// call before) are in none of the others
         #[arg(long, value_enum)]
         per: Option<Per>,
         /// Who waits for whom, where and how long, and the critical path (of `run --time exact` or binned)
@@ -279,6 +282,91 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         modules: Modules,
         #[command(flatten)]
         addresses: StatsFlags,
+    },
+    /// Are two traces the same run? If not, the first call that differs, on each rank, and what was added or removed
+    #[command(after_help = "\
+Examples:
+  refrain diff a.rfn b.rfn
+  refrain diff a.rfn b.rfn --ignore pointers,polls    two runs of a program that allocates and polls
+  refrain diff before.rfn after.rfn --time            which functions became slower, beyond noise?
+  refrain diff 4.rfn 16.rfn                           other numbers of ranks: calls by rank, by function or call site
+  refrain diff a.rfn b.rfn --json | jq -r '.first[] | [.ranks, .number.a, .function.a] | @tsv'
+
+  different: on 1 of 4 ranks (not compared: time)
+    A  a.rfn: 4 ranks, 1,000,012 calls
+    B  b.rfn: 4 ranks, 1,000,012 calls
+
+  rank 2, call 500,123: MPI_Send at exchange (app.c:30)
+    count: 8 in A, 9 in B
+
+A line stands for all ranks that part in the same way. Calls are counted from 0, as in `refrain dump --calls`. `differ` is how
+many calls of a function differ; ? where that is not known. Calls are equal if all that `refrain dump` shows of them is: function,
+arguments, results, and where they were made. Which folder a run was recorded with, how its ranks were merged and when calls
+happened does not matter. What else does not, --ignore says:
+
+  time      when calls began and ended, and how long they took: never compared, unless by --time
+  pointers  where buffers lie: segment and offset, and the area (heap, stack, GPU); attributes that are pointers; numbers of type
+            MPI_Aint that are addresses, 2^40 and above in both. MPI_IN_PLACE, MPI_BOTTOM and NULL are compared
+  sites     call stacks; those of two builds of a program always differ
+  polls     how often MPI_Test, MPI_Iprobe and the like found nothing, and how many calls of MPI_Waitsome or MPI_Testsome it took
+            to complete the same requests one after the other
+
+What only one of the traces has (addresses, call sites, functions that --only left out) is not compared either: notes in
+front say so. Where structures are equal the traces are compared as they are folded, in time of their size; from the first call
+that may differ on calls are read one by one.
+
+--time compares mean times, and counts in the exit code. Noise is twice the uncertainty of the difference of two means (more
+for less than ten calls), as it follows from how many, how short and how long they are, or from the spread over ranks, and 1/32
+of both, which the file leaves open.
+A machine that was busier in one run is told as a change: record runs under equal conditions.
+
+Exit codes: 0 equal, 1 different, 2 it could not be done.")]
+    Diff {
+        /// The first trace
+        a: PathBuf,
+        /// The second
+        b: PathBuf,
+        /// What does not count, by commas: time, pointers, sites, polls
+        #[arg(long, value_name = "WORDS")]
+        ignore: Option<Ignore>,
+        /// Compare times too: which functions or call sites became slower or faster
+        #[arg(long)]
+        time: bool,
+        /// Nothing is cut short
+        #[arg(long)]
+        all: bool,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        modules: Modules,
+    },
+    /// Make the calls of a trace again, on any MPI library
+    #[command(after_help = "\
+Examples:
+  refrain replay app.rfn -- mpiexec -n 16             as many ranks as the trace has
+  refrain replay app.rfn --check -- mpiexec -n 16     is the outcome of each call that of the trace? Exit code 1 if not
+  refrain run --out again.rfn -- refrain replay app.rfn -- mpiexec -n 16       a trace of the replay
+  refrain diff app.rfn again.rfn --ignore pointers    the same calls?
+
+Each rank walks its own calls and makes them, one after the other, as fast as it can. Buffers have the recorded sizes; what is in
+them is not in the trace. A receive from any source gets the message that it got then, and calls that complete some of several
+requests complete those that were complete then. Polls that had found nothing are left out. The MPI library is that of the
+launcher, which need not be the one that the trace was recorded with.
+
+Exit code 0: done, 1: some outcome differs (--check), 2: it could not be done.")]
+    Replay {
+        /// The trace
+        file: PathBuf,
+        /// Compare the outcome of each call with the trace
+        #[arg(long)]
+        check: bool,
+        /// The MPI library, where it is not the one that the launcher belongs to
+        #[arg(long, value_name = "FILE")]
+        library: Option<PathBuf>,
+        /// The launcher and its options, without a program
+        #[arg(last = true, required = true, value_name = "LAUNCHER")]
+        words: Vec<OsString>,
     },
     /// An address trace from one format to another: dinero, lackey, raw, PDATS, PDI, Refrain's own
     #[command(after_help = convert_help())]
@@ -351,14 +439,17 @@ Examples:
   refrain stats app.rfn
   refrain stats app.rfn --per rank          every rank: its time outside MPI and in it, and which one the others wait for
   refrain stats app.rfn --per site          which MPI_Allreduce is slow? Of a run with --stacks or --fold loops
+  refrain stats app.rfn --per size          are large messages slow, or small ones? By function and size of the message
+  refrain stats app.rfn --per peer          by function and peer: +1 is the next rank, -1 the one before
+  refrain stats app.rfn --per path          is it always slow, or rarely very slow? Of a run with --time histogram
   refrain stats app.rfn --json | jq '.functions[] | [.function, .payload]'
   refrain stats app.rfn --waits             which rank waits for which? Of a run with --time exact or binned
   refrain stats app.pdt.gz                  an address trace, in any format that `refrain convert` reads
 
 {}
 Time of a function is that of its calls on all ranks together. Sums and means are kept to within 1.6%, other times to within
-3.2%; the ranks that were outside MPI, or in it, the least and the most have exact ones. A function in which every rank spends
-less than 1/128 of the wall time is not told by rank. A rank that is outside MPI for longer than others makes them wait: it is named below the table.
+3.2%; the ranks that were outside MPI, or in it, the least and the most have exact ones. By rank, times are in units of 1/512 to
+1/1024 of the wall time, those of functions of 1/64 to 1/128: what is less is told as none. A rank that is outside MPI for longer than others makes them wait: it is named below the table.
 
 Of an address trace: a reference is repeated if it is of the kind of the one right before and as far on as that. What
 packing is worth is told in steps: overhead is what the trace's own format has beside kind and address, locality what is
@@ -382,6 +473,10 @@ pub enum Per {
     Function,
     Rank,
     Site,
+    Size,
+    Peer,
+    /// How the times of calls are distributed, by the call before (of `run --time histogram`)
+    Path,
 }
 
 #[cfg(test)]
@@ -432,7 +527,7 @@ mod tests {
             ("refrain dump a --format xml", "text, json"),
             ("refrain dump a --between 2..1", "1.5..2"),
             ("refrain dump a --between 1", "1.5..2"),
-            ("refrain stats a --per peer", "function, rank, site"),
+            ("refrain stats a --per node", "function, rank, site, size, peer"),
             ("refrain run --ouut y.rfn -- ./app", "unexpected argument '--ouut'"),
             ("refrain run --ouut y.rfn ./app", "'--out'"),
             ("refrain doctor --jsn ./app", "'--json'"),

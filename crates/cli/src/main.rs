@@ -2,6 +2,7 @@
 
 mod addresses;
 mod args;
+mod diff;
 mod doctor;
 mod failure;
 mod loops;
@@ -9,6 +10,7 @@ mod nothing;
 mod progress;
 mod reading;
 mod recover;
+mod replay;
 mod run;
 #[cfg(test)]
 mod testing;
@@ -86,6 +88,13 @@ fn main() -> ExitCode {
             };
             let option = if waits { Some("--waits") } else { per.map(|_| "--per") };
             addresses::stats(&file, &flags, option, json).unwrap_or_else(of_calls)
+        }
+        Command::Diff { a, b, ignore, time, all, json, modules } => {
+            let ignore = ignore.unwrap_or_default();
+            diff::diff(&a, &b, &diff::How { ignore, time, all, json, folders: &modules.folders })
+        }
+        Command::Replay { file, check, library, words } => {
+            replay::replay(&file, &replay::How { check, library: library.as_deref() }, &words)
         }
         Command::Convert { flags } => addresses::convert(&flags),
         Command::Simulate { flags } => addresses::simulate(&flags),

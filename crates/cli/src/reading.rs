@@ -21,7 +21,7 @@ use crate::progress::Bar;
 use crate::{addresses, say};
 
 /// The answer is no.
-const NO: u8 = 1;
+pub const NO: u8 = 1;
 
 /// A file's length and what it means.
 pub struct Opened {
@@ -132,6 +132,15 @@ fn open_timed(path: &Path) -> Result<(Trace, Option<Times>), Failure> {
     Ok((trace, times))
 }
 
+/// Said once: what is counted from when each host's own first call began.
+fn say_apart(path: &Path, times: Option<&Times>) {
+    if times.is_some_and(Times::some_apart) {
+        let what =
+            "the clocks of its hosts were not compared: each host's times count from its own first call";
+        say(&format!("{}: {what}", path.display()));
+    }
+}
+
 /// Said once, after the calls: of a run that crashed the last times are not in the file.
 fn say_lost_times(path: &Path, times: Option<&Times>) {
     if times.is_some_and(Times::some_lost) {
@@ -170,6 +179,7 @@ pub fn dump(
     let done = dump::dump_as(&trace, &selection, &how, &mut out);
     names.iter().flat_map(Binaries::warnings).for_each(|warning| say(&warning));
     say_lost_times(path, times.as_ref());
+    say_apart(path, times.as_ref());
     if done.is_ok() && out.is_empty() {
         say(&format!("{}: {}", path.display(), nothing::dumped(&trace, &selection, only)));
     }
@@ -184,6 +194,19 @@ pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> 
         None => stats::Per::Both,
         Some(Per::Function) => stats::Per::Function,
         Some(Per::Rank) => stats::Per::Rank,
+        Some(by @ (Per::Size | Per::Peer)) => {
+            if !trace.meta.timed {
+                let failure = Failure::new(format!("{} has no times", path.display()));
+                return Err(failure.help("trace the run with --time mean, which is the default"));
+            }
+            let by = if by == Per::Size { stats::By::Size } else { stats::By::Peer };
+            let rows = stats::classes(&trace, by).map_err(failed)?;
+            let written = match json {
+                true => stats::write_classes_json(&trace, by, &rows, &mut out),
+                false => stats::write_classes_text(by, &rows, &mut out),
+            };
+            return finish(path, written);
+        }
         Some(Per::Site) => {
             if trace.bundle.sites.is_empty() {
                 return Err(no_sites(path));
@@ -193,6 +216,16 @@ pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> 
             names.warnings().iter().for_each(|warning| say(warning));
             let write = if json { stats::write_sites_json } else { stats::write_sites_text };
             return finish(path, write(&trace, &rows, &mut out));
+        }
+        Some(Per::Path) => {
+            let names = Binaries::new(&trace.bundle.sites, folders);
+            let rows = stats::paths(&trace, &names).map_err(failed)?;
+            names.warnings().iter().for_each(|warning| say(warning));
+            let written = match json {
+                true => stats::write_paths_json(&trace, &rows, &mut out),
+                false => stats::write_paths_text(&rows, &mut out),
+            };
+            return finish(path, written);
         }
     };
     let stats = stats::stats(&trace).map_err(failed)?;

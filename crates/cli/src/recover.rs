@@ -172,6 +172,10 @@ pub fn recover(directory: &Path, out: &Path, replace: Replace) -> Result<Recover
 fn chunks(directory: &Path, processes: &[Process], meta: &mut Meta) -> Option<File> {
     let said = meta.options.iter().find(|(option, _)| option == "time");
     let time = said.and_then(|(_, words)| Time::read(words).ok())?;
+    if time == Time::Histogram {
+        meta.notes.push("how times are distributed is known only at the end of a run: it is missing".into());
+        return None;
+    }
     let packed = pack_all(directory, processes, &time, &mut meta.notes);
     packed.map_err(|error| meta.notes.push(format!("the times of calls are missing: {error}"))).ok()
 }
@@ -602,7 +606,7 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, Str
                     let mut changed = own.clone();
                     let fold = folding(&meta.options);
                     match lose(&mut changed, (rank, size), (&lossy, fold), &agreed) {
-                        Ok(()) => own = changed,
+                        Ok(_) => own = changed,
                         Err(why) => notes.push(format!(
                             "rank {rank}: nothing was lost, as it could not be read back ({why})"
                         )),

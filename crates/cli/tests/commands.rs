@@ -150,7 +150,7 @@ fn unknown_values_stop_before_the_program_starts() {
     let place = Place::new("unknown");
     place.script("app", "touch started");
     for (name, value, known) in [
-        ("REFRAIN_TIME", "all", "mean, binned"),
+        ("REFRAIN_TIME", "all", "mean, histogram"),
         ("REFRAIN_POINTERS", "1", "on, off"),
         ("REFRAIN_FORCE", "perhaps", "on, off"),
     ] {
@@ -273,6 +273,27 @@ fn a_flipped_byte_is_a_no() {
         );
     }
     place.refrain(&["info", "bad.rfn"]).check(2, "bad.rfn: ");
+}
+
+#[test]
+fn two_traces_are_equal_or_not_or_cannot_be_compared() {
+    let place = Place::new("two");
+    place.file("a.rfn", small_trace());
+    let mut other = Trace { meta: Meta { ranks: 2, ..Meta::default() }, ..Trace::default() };
+    other.bundle.world = 2;
+    place.file("b.rfn", refrain_tracefile::write(&other));
+    place.file("bad.rfn", "#!/bin/sh\n");
+    let yes = place.refrain(&["diff", "a.rfn", "a.rfn"]);
+    assert_eq!(yes.check(0, "").out, "equal: 0 ranks, 0 calls (not compared: time)\n");
+    let no = place.refrain(&["diff", "a.rfn", "b.rfn", "--ignore", "time,sites"]);
+    assert!(no.check(1, "").out.contains("different: 0 ranks and 2 ranks\n"), "{no:?}");
+    place.refrain(&["diff", "a.rfn", "bad.rfn"]).check(2, "bad.rfn: ").check(2, "not a Refrain file");
+    place.refrain(&["diff", "none.rfn", "a.rfn"]).check(2, "none.rfn cannot be read");
+    place.refrain(&["diff", "a.rfn"]).check(2, "<B>");
+    place
+        .refrain(&["diff", "a.rfn", "a.rfn", "--ignore", "tiem"])
+        .check(2, "'tiem' is none of time, pointers");
+    place.refrain(&["diff", "a.rfn", "a.rfn", "--time"]).check(2, "a.rfn has no times to compare");
 }
 
 #[test]

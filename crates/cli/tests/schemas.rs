@@ -113,7 +113,7 @@ fn seeds() -> Vec<PathBuf> {
 #[test]
 fn what_is_said_of_calls() {
     let place = Place::new("schemas");
-    let (mut calls, mut with_sites) = (0, 0);
+    let (mut calls, mut with_sites, mut with_classes, mut with_paths) = (0, 0, 0, 0);
     for seed in seeds() {
         let seed = seed.to_str().unwrap();
         let said = |words: &[&str]| {
@@ -124,10 +124,20 @@ fn what_is_said_of_calls() {
         fits("info", &told(&["info"]), seed);
         fits("stats", &told(&["stats"]), seed);
         fits("loops", &told(&["loops"]), seed);
+        for by in ["size", "peer"] {
+            if let Some(classes) = said(&["stats", "--per", by]) {
+                fits("classes", &classes, seed);
+                with_classes += usize::from(classes.contains("\"mean_ns\""));
+            }
+        }
         fits("loops", &told(&["loops", "--folded", "--ranks", "0"]), seed);
         for line in told(&["dump", "--calls", "..300"]).lines() {
             fits("dump", line, seed);
             calls += 1;
+        }
+        if let Some(paths) = said(&["stats", "--per", "path"]) {
+            fits("paths", &paths, seed);
+            with_paths += 1;
         }
         if let Some(sites) = said(&["stats", "--per", "site"]) {
             fits("sites", &sites, seed);
@@ -135,7 +145,31 @@ fn what_is_said_of_calls() {
             with_sites += 1;
         }
     }
-    assert!(calls > 1000 && with_sites > 0, "{calls} {with_sites}");
+    assert!(calls > 1000 && with_sites > 0 && with_classes > 4, "{calls} {with_sites} {with_classes}");
+    assert!(with_paths > 0);
+}
+
+#[test]
+fn what_is_said_of_two_traces() {
+    let place = Place::new("schemas-diff");
+    let seeds = seeds();
+    let (mut different, mut timed) = (0, 0);
+    for (a, b) in seeds.iter().zip(seeds.iter().cycle().skip(1)) {
+        let [a, b] = [a, b].map(|path| path.to_str().unwrap());
+        for (other, more) in [(a, &[][..]), (b, &[]), (b, &["--time"])] {
+            let done = place.refrain(&[&["diff", a, other, "--json"], more].concat());
+            // Some have no times.
+            if done.code == Some(2) && !more.is_empty() {
+                done.check(2, "has no times to compare");
+                continue;
+            }
+            assert_eq!(done.code, Some(i32::from(a != other)), "{a} {other}: {}", done.err);
+            fits("diff", &done.out, a);
+            different += usize::from(done.out.contains(r#""changes":[{"#));
+            timed += usize::from(done.out.contains(r#""within_noise""#));
+        }
+    }
+    assert!(different > 0 && timed > 0, "{different} {timed}");
 }
 
 /// A rank that sends late, and one that waits for it: of traces with times of calls.

@@ -192,8 +192,11 @@ struct Place<'a> {
 
 impl Rank {
     fn call(&mut self, d: &Json, w: &Json) -> Result<(), String> {
+        // What a clock returned the witness does not say; `times.rs` holds it against what the program saw.
+        let clock = matches!(w.get("call").text(), Some("MPI_Wtime" | "MPI_Wtick"));
         for key in ["rank", "thread", "call", "result"] {
-            if !d.has(key) || d.get(key) != w.get(key) {
+            let same = d.get(key) == w.get(key) || clock && key == "result";
+            if !d.has(key) || !same {
                 return Err(format!("{key} is {} and should be {}", d.get(key), w.get(key)));
             }
         }

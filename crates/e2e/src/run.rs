@@ -38,6 +38,7 @@ impl Setting {
         Setting { name: "stacks site", options: &["--stacks", "site"], ..Setting::DEFAULT },
         Setting { name: "stacks full", options: &["--stacks", "full", "--fold", "loops"], ..Setting::LOOPS },
         Setting { name: "time off", options: &["--time", "off", "--safe", "off"], ..Setting::DEFAULT },
+        Setting { name: "time histogram", options: &["--time", "histogram"], ..Setting::DEFAULT },
         Setting { name: "time exact", options: &["--time", "exact"], ..Setting::DEFAULT },
     ];
 }

@@ -27,3 +27,32 @@ fn the_rank_that_others_wait_for_is_named() {
         check(library, &["sender"], 2, "Rank 1 spent ", "MPI_Recv");
     }
 }
+
+/// By construction: of 20 messages of each of 4 ranks to the next one every fifth is large; those to the rank before are small.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn calls_are_told_by_size_and_by_peer() {
+    let program = Program { source: "two_sizes.c", args: &["20"], ..Program::named("ring") };
+    for library in [Library::Mpich, Library::OpenMpi] {
+        let traced = run::traced_with(library, &program, 4, &[]);
+        assert_eq!(traced.outcome.code, 0, "{}", traced.outcome.stderr);
+        let trace = traced.trace.to_string_lossy().into_owned();
+        let told = |by: &str, of: fn(&Json) -> String| -> Vec<String> {
+            let said = run::refrain(&["stats", &trace, "--per", by, "--json"]);
+            let document = Json::parse(&said.stdout).unwrap();
+            let rows = document.get("classes").list().iter();
+            let rows = rows.filter(|row| row.get("function").text() == Some("MPI_Sendrecv"));
+            let row = |row: &Json| {
+                let [calls, time, mean, min, max] = ["calls", "time_ns", "mean_ns", "min_ns", "max_ns"]
+                    .map(|key| row.get(key).int().unwrap_or(-1));
+                assert!(0 < min && min <= mean && mean <= max && max <= time, "{document}");
+                format!("{}: {calls}", of(row))
+            };
+            rows.map(row).collect()
+        };
+        let bytes = |row: &Json| format!("{}", row.get("min_bytes").int().unwrap_or(-1));
+        assert_eq!(told("size", bytes), ["8: 144", "4194304: 16"], "{}", library.suffix());
+        let peer = |row: &Json| row.get("peer").text().unwrap_or_default().to_owned();
+        assert_eq!(told("peer", peer), ["-3: 20", "-1: 60", "+1: 60", "+3: 20"], "{}", library.suffix());
+    }
+}

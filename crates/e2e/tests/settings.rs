@@ -75,6 +75,12 @@ fn time_off() {
 
 #[test]
 #[ignore = "needs MPI: `make test`"]
+fn time_histogram() {
+    check("time histogram");
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
 fn time_exact() {
     check("time exact");
 }
@@ -82,5 +88,6 @@ fn time_exact() {
 #[test]
 fn no_setting_is_forgotten() {
     let names: Vec<&str> = Setting::MORE.iter().map(|setting| setting.name).collect();
-    assert_eq!(names, ["split off", "pointers off", "stacks site", "stacks full", "time off", "time exact"]);
+    let times = ["time off", "time histogram", "time exact"];
+    assert_eq!(names, [&["split off", "pointers off", "stacks site", "stacks full"][..], &times].concat());
 }

@@ -113,6 +113,8 @@ fn times_change_nothing_about_the_calls() {
         let text = run::refrain(&["loops", &traced.trace.to_string_lossy(), "--text"]).stdout;
         let calls = ["symbol ", "stream ", "structure ", "cohort ", "  "];
         let lines = text.lines().filter(|line| calls.iter().any(|start| line.starts_with(start)));
+        // How long calls of each size took.
+        let lines = lines.filter(|line| !line.starts_with("  class "));
         let untimed = |line: &str| match (line.split_once(" time "), line.split_once(" bytes ")) {
             (Some((head, _)), Some((_, bytes))) => format!("{head} {bytes}"),
             _ => line.to_owned(),
@@ -122,8 +124,50 @@ fn times_change_nothing_about_the_calls() {
         lines
     };
     let off = calls("off");
-    for time in ["mean", "binned", "exact"] {
+    for time in ["mean", "histogram", "binned", "exact"] {
         assert!(calls(time) == off, "{time} changes calls");
+    }
+}
+
+/// Rank 3 computes for 10 ms before each of its sends: the gaps before them say so, and no other does.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn distributions_are_of_the_calls_that_were_made() {
+    const STEPS: i64 = 15;
+    for library in Library::ALL {
+        let program = Program { source: "late_sender.c", args: &["15"], ..Program::named("ring") };
+        let environment = [("REFRAIN_TIME", "histogram"), ("REFRAIN_STACKS", "site")];
+        let traced = run::traced_with(library, &program, 4, &environment);
+        let told = run::refrain(&["stats", &traced.trace.to_string_lossy(), "--per", "path", "--json"]);
+        assert_eq!(told.code, 0, "{}", told.stderr);
+        let paths = Json::parse(&told.stdout).unwrap();
+        let of = |function: &str, after: &str| {
+            let mut found = paths.get("paths").list().iter().filter(|path| {
+                path.get("function").text() == Some(function) && path.get("after").text() == Some(after)
+            });
+            let path = found.next().unwrap_or_else(|| panic!("{function} after {after}: {paths}"));
+            assert!(found.next().is_none(), "{paths}");
+            path
+        };
+        let count = |path: &Json, what: &str| path.get(what).get("count").int().unwrap();
+        let (first, later) = (of("MPI_Send", "MPI_Barrier"), of("MPI_Send", "MPI_Send"));
+        assert_eq!((count(first, "duration"), count(later, "duration")), (1, STEPS - 1), "{paths}");
+        assert_eq!((count(first, "gap"), count(later, "gap")), (1, STEPS - 1), "{paths}");
+        for path in [first, later] {
+            assert!(path.get("at").get("file").text().is_some_and(|file| file.ends_with("late_sender.c")));
+            let gap = path.get("gap");
+            // Levels are within a tenth of what was seen.
+            let bins = gap.get("bins").list().iter();
+            assert!(bins.clone().all(|bin| bin.list()[1].int() >= Some(9_000_000)), "{paths}");
+            let total = gap.get("total_ns").int().unwrap();
+            assert!(total >= count(path, "gap") * 9_900_000, "{paths}");
+        }
+        let received = of("MPI_Recv", "MPI_Recv");
+        assert_eq!(count(received, "duration"), STEPS - 1, "{paths}");
+        let table = run::refrain(&["stats", &traced.trace.to_string_lossy(), "--per", "path"]);
+        assert!(table.stdout.contains("MPI_Send") && table.stdout.contains("~14"), "{}", table.stdout);
+        let verified = run::refrain(&["verify", &traced.trace.to_string_lossy()]);
+        assert_eq!(verified.code, 0, "{}", verified.stderr);
     }
 }
 
@@ -143,4 +187,69 @@ fn times_survive_a_kill() {
         let timed = calls.iter().filter(|call| call.has("start")).count();
         assert!(timed + dump.len() >= calls.len(), "{timed} of {} have times", calls.len());
     }
+}
+
+/// A rank that cannot give its times away loses these, not the trace; and the parts still have them.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_fault_while_times_are_gathered_costs_only_times() {
+    let program = Program::named("stencil2d");
+    for library in Library::ALL {
+        let plain = run::traced_with(library, &program, 3, &[]).dump();
+        for rank in ["0", "1"] {
+            let environment = [("REFRAIN_TIME", "exact"), ("REFRAIN_TEST_FAIL_WITH_TIMES", rank)];
+            let traced = run::traced_with(library, &program, 3, &environment);
+            let said = &traced.outcome.stderr;
+            assert_eq!(traced.outcome.code, 0, "{said}");
+            let calls = |dump: &[Vec<Json>]| dump.iter().map(Vec::len).collect::<Vec<_>>();
+            let dump = traced.dump();
+            assert_eq!(calls(&dump), calls(&plain), "{said}");
+            let info = run::refrain(&["info", &traced.trace.to_string_lossy()]).stdout;
+            let timed = dump.iter().flatten().filter(|call| call.has("start")).count();
+            let told = info.contains("times of calls could not be brought together");
+            // Where the run's end found the parts, it has made a trace of them, which has the times.
+            assert!(timed == dump.iter().map(Vec::len).sum() || told, "{timed}: {info}\n{said}");
+        }
+    }
+}
+
+/// Every result of `MPI_Wtime` and `MPI_Wtick`, to the last bit, from C and from Fortran; and a trace that does not keep
+/// times exactly has none.
+fn clocks(library: Library) {
+    for source in ["clocks.c", "f_clocks.f90"] {
+        let program = Program::unwitnessed(source);
+        let traced = run::traced_with(library, &program, 3, &[("REFRAIN_TIME", "exact")]);
+        let what = format!("{source} on {}: {}", library.suffix(), traced.outcome.stderr);
+        assert_eq!(traced.outcome.code, 0, "{what}");
+        let dump = traced.dump();
+        let asked = |call: &&Json| ["MPI_Wtime", "MPI_Wtick"].contains(&call.get("call").text().unwrap());
+        let bits = |call: &Json| call.get("result").to_string().parse::<f64>().unwrap().to_bits();
+        let told = dump.iter().enumerate().flat_map(|(rank, calls)| {
+            calls.iter().filter(asked).map(move |call| format!("clock {rank} {:016x}", bits(call)))
+        });
+        let told: Vec<String> = told.collect();
+        let printed: Vec<String> = traced
+            .outcome
+            .stdout
+            .lines()
+            .filter(|line| line.starts_with("clock "))
+            .map(str::to_lowercase)
+            .collect();
+        assert!(printed.len() >= 300, "{what}");
+        assert_eq!(told, printed, "{what}");
+        let binned = run::traced_with(library, &program, 3, &[("REFRAIN_TIME", "binned")]);
+        assert!(binned.dump().iter().flatten().filter(asked).all(|call| *call.get("result") == Json::Null));
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_clocks_return_mpich() {
+    clocks(Library::Mpich);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_clocks_return_openmpi() {
+    clocks(Library::OpenMpi);
 }

@@ -176,6 +176,11 @@ impl Layout {
         };
         parser.whole(function)
     }
+
+    /// The lanes of a parameter.
+    pub fn lanes_of(&self, parameter: usize) -> Range<u16> {
+        self.spans.get(parameter).cloned().unwrap_or(0..0)
+    }
 }
 
 struct Parser<'a> {

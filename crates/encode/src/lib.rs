@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod classes;
 mod comms;
 mod completions;
 mod count;
@@ -47,6 +48,7 @@ mod tables;
 mod tape;
 mod wire;
 
+pub use classes::{Apart, ClassLanes};
 pub use comms::Later;
 pub use count::{calls_of, calls_of_all};
 pub use decoder::{Decoder, meaning};
@@ -64,6 +66,7 @@ pub use params::Message;
 pub use reader::{Calls, Reader};
 pub use record::{Record, Values};
 pub use requests::Requests;
+pub use seek::Taken;
 pub use structure::Folding;
 pub use tables::{Crowd, Peers, Tables};
 pub use tape::{Spent, Tape};

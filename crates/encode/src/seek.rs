@@ -24,25 +24,77 @@ pub(crate) fn taken(
     if times == 0 || lanes.is_empty() {
         return Ok(reading.taken);
     }
-    reading.event()?;
-    *read += 1;
-    let all = |one: &u64| one.saturating_mul(times);
-    let steady = layout.drivers().into_iter().all(|lane| {
-        let (Some(one), Some(stream)) = (reading.taken.get(usize::from(lane)), lanes.get(usize::from(lane)))
-        else {
-            return false;
-        };
-        let extremes = stream.as_ref().and_then(|stream| stream.min_max(all(one)));
-        extremes.is_none_or(|(min, max)| min == max)
-    });
-    if steady {
-        return Ok(reading.taken.iter().map(all).collect());
+    if reading.is_steady(lanes, times)? {
+        *read += 1;
+        return Ok(reading.taken.iter().map(|one| one.saturating_mul(times)).collect());
     }
     for _ in 1..times {
         reading.event()?;
-        *read += 1;
     }
+    *read += times;
     Ok(reading.taken)
+}
+
+/// The numbers of a symbol's events, as far as the folded form tells which event each belongs to.
+pub struct Taken<'a> {
+    layout: &'a Layout,
+    lanes: &'a [Option<Cow<'a, Stream>>],
+    times: u64,
+    /// By lane, of one event, where all take as many.
+    steady: Option<Vec<u64>>,
+}
+
+impl<'a> Taken<'a> {
+    /// Of the first `times` events of a symbol. `lanes` are what one thread has in the symbol's lanes.
+    pub fn new(
+        layout: &'a Layout,
+        lanes: &'a [Option<Cow<'a, Stream>>],
+        times: u64,
+    ) -> Result<Taken<'a>, Error> {
+        let mut reading = Reading::new(layout, lanes);
+        let steady = times == 0 || lanes.is_empty() || reading.is_steady(lanes, times)?;
+        Ok(Taken { layout, lanes, times, steady: steady.then_some(reading.taken) })
+    }
+
+    /// Whether all events take as many numbers as the first: otherwise it takes reading them to know more.
+    pub fn is_steady(&self) -> bool {
+        self.steady.is_some()
+    }
+
+    /// By lane, how many numbers these events take. Reads them all where they are not steady; `each` is told now and then.
+    pub fn all(&self, each: &mut dyn FnMut()) -> Result<Vec<u64>, Error> {
+        if let Some(steady) = &self.steady {
+            return Ok(steady.iter().map(|one| one.saturating_mul(self.times)).collect());
+        }
+        let mut reading = Reading::new(self.layout, self.lanes);
+        for done in 0..self.times {
+            reading.event()?;
+            if done % 4096 == 4095 {
+                each();
+            }
+        }
+        Ok(reading.taken)
+    }
+
+    /// Which of the events, counted from 0, takes number `place` of a lane.
+    pub fn event_of(&self, lane: u16, place: u64, each: &mut dyn FnMut()) -> Result<Option<u64>, Error> {
+        let lane = usize::from(lane);
+        if let Some(steady) = &self.steady {
+            let event = steady.get(lane).and_then(|one| place.checked_div(*one));
+            return Ok(event.filter(|event| *event < self.times));
+        }
+        let mut reading = Reading::new(self.layout, self.lanes);
+        for event in 0..self.times {
+            reading.event()?;
+            if reading.taken.get(lane).is_some_and(|taken| *taken > place) {
+                return Ok(Some(event));
+            }
+            if event % 4096 == 4095 {
+                each();
+            }
+        }
+        Ok(None)
+    }
 }
 
 /// The events of one symbol alone.
@@ -57,6 +109,18 @@ impl<'a> Reading<'a> {
     fn new(layout: &'a Layout, lanes: &'a [Option<Cow<'_, Stream>>]) -> Reading<'a> {
         let numbers = lanes.iter().map(|lane| lane.as_ref().map(|stream| stream.iter())).collect();
         Reading { layout, decoder: Decoder::new(0), numbers, taken: vec![0; lanes.len()] }
+    }
+
+    /// Reads the first event. Whether the other ones, of so many, take as many numbers.
+    fn is_steady(&mut self, lanes: &[Option<Cow<'_, Stream>>], times: u64) -> Result<bool, Error> {
+        self.event()?;
+        Ok(self.layout.drivers().into_iter().all(|lane| {
+            let lane = usize::from(lane);
+            let (Some(one), Some(stream)) = (self.taken.get(lane), lanes.get(lane)) else { return false };
+            let all = one.saturating_mul(times);
+            let extremes = stream.as_ref().and_then(|stream| stream.min_max(all));
+            extremes.is_none_or(|(min, max)| min == max)
+        }))
     }
 
     fn event(&mut self) -> Result<(), Error> {

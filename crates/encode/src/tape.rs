@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use refrain_fold::bundle::classes::Kind;
 use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
-use refrain_fold::bundle::{self, Bundle, SymbolEntry, Tally, ThreadPart};
+use refrain_fold::bundle::{self, Bundle, Class, Classes, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::stream;
 
+use crate::classes::ClassLanes;
 use crate::digest::Digest;
 use crate::error::Error;
 use crate::hash::{FastMap, hash_symbol, lookup};
@@ -50,8 +52,9 @@ struct Symbol {
     content: u64,
     lanes: u16,
     same_hash: Option<u32>,
-    /// Ticks.
+    /// Ticks. Where calls are told apart, of those since another class came.
     tally: Tally,
+    apart: Option<Box<ToldApart>>,
     /// Where its calls may be failed polls: how those look.
     failed: Option<Box<Failed>>,
     /// Where its calls may be one with others.
@@ -59,6 +62,37 @@ struct Symbol {
     /// By lane; none until there is a call.
     streams: Vec<stream::Folder>,
     again: Again,
+}
+
+/// The times of a symbol's calls by class.
+struct ToldApart {
+    lanes: ClassLanes,
+    /// Of the last call.
+    kind: Kind,
+    /// How many calls the symbol's tally is of.
+    count: u64,
+    /// All before these.
+    classes: Classes,
+}
+
+impl ToldApart {
+    /// A call with numbers that may be others than those of the last one, before its time is told.
+    fn see(&mut self, numbers: &[(u16, i64)], tally: &mut Tally) {
+        let kind = self.lanes.kind(numbers);
+        if kind != self.kind {
+            self.close(tally);
+            self.kind = kind;
+        }
+        self.count += 1;
+    }
+
+    /// The calls that the symbol's tally is of belong to the others from here on.
+    fn close(&mut self, tally: &mut Tally) {
+        let (count, tally) = (std::mem::take(&mut self.count), std::mem::replace(tally, Tally::NONE));
+        if count > 0 {
+            self.classes.add(Class { kind: self.kind, count, tally });
+        }
+    }
 }
 
 /// The values of a symbol's last call, and how often they came again since. The streams are told when other values come:
@@ -78,6 +112,13 @@ impl Symbol {
         self.site == record.site && *self.bytes == *record.symbol
     }
 
+    /// Of all its calls.
+    fn whole(&self) -> Tally {
+        let mut whole = self.apart.as_ref().and_then(|apart| apart.classes.whole()).unwrap_or(Tally::NONE);
+        whole.add(self.tally);
+        whole
+    }
+
     #[inline]
     fn put(&mut self, values: Values<'_>) {
         let again = &mut self.again;
@@ -91,6 +132,9 @@ impl Symbol {
 
     fn put_other(&mut self, values: Values<'_>, same: bool) {
         self.tell_again();
+        if let Some(apart) = &mut self.apart {
+            apart.see(values.numbers, &mut self.tally);
+        }
         if self.streams.len() < usize::from(self.lanes) {
             self.streams.resize_with(usize::from(self.lanes), stream::Folder::new);
         }
@@ -102,12 +146,15 @@ impl Symbol {
         self.again.values = (same && apart(values.numbers)).then(|| values.numbers.to_vec());
     }
 
-    /// Gives the streams what came again.
+    /// Gives the streams, and the class, what came again.
     fn tell_again(&mut self) {
         let count = std::mem::take(&mut self.again.count);
         if count > 0 {
             for &(lane, value) in self.again.values.iter().flatten() {
                 self.streams[usize::from(lane)].push_n(value, count);
+            }
+            if let Some(apart) = &mut self.apart {
+                apart.count += count;
             }
         }
     }
@@ -134,17 +181,23 @@ impl Tape {
     #[inline]
     pub fn push_known<'v>(&mut self, symbol: u32, values: impl Into<Values<'v>>, ticks: u64) {
         let values = values.into();
-        let entry = &mut self.symbols[symbol as usize];
-        entry.tally.add(Tally { total: ticks, min: ticks, max: ticks });
-        let polls = entry.failed.is_some();
+        let time = Tally { total: ticks, min: ticks, max: ticks };
         if self.pending.count > 0 {
             if self.pending.symbol == symbol {
+                self.symbols[symbol as usize].tally.add(time);
                 self.poll_again(symbol, values);
                 return;
             }
             self.flush();
         }
-        if polls { self.poll(symbol, values) } else { self.event(symbol, values) }
+        let polls = self.symbols[symbol as usize].failed.is_some();
+        if polls {
+            self.poll(symbol, values)
+        } else {
+            self.event(symbol, values)
+        }
+        // Only now it is known which calls it is like.
+        self.symbols[symbol as usize].tally.add(time);
     }
 
     #[inline]
@@ -288,7 +341,10 @@ impl Tape {
             content: hash_symbol(bytes, site),
             lanes,
             same_hash,
-            tally: Tally { total: 0, min: u64::MAX, max: 0 },
+            tally: Tally::NONE,
+            apart: layout.as_ref().and_then(ClassLanes::of).map(|lanes| {
+                Box::new(ToldApart { lanes, kind: Kind::default(), count: 0, classes: Classes::default() })
+            }),
             failed: layout.as_ref().and_then(Failed::of).map(Box::new),
             joined: layout.as_ref().and_then(Joined::of),
             streams: Vec::new(),
@@ -305,6 +361,11 @@ impl Tape {
         self.symbols.iter().map(about).collect()
     }
 
+    /// What the calls of a symbol are in digests.
+    pub fn signature(&self, symbol: u32) -> u64 {
+        self.symbols[symbol as usize].content
+    }
+
     /// How many symbols there are.
     pub(crate) fn symbols(&self) -> u32 {
         self.symbols.len() as u32
@@ -317,7 +378,7 @@ impl Tape {
         for symbol in &self.symbols {
             let id = Bytes::new(&symbol.bytes).get().and_then(|id| u16::try_from(id).ok());
             let Some(function) = id.and_then(refrain_model::function_by_id) else { continue };
-            let ticks = symbol.tally.total;
+            let ticks = symbol.whole().total;
             let sums = [&mut spent.all, spent.functions.entry(function.id).or_default()];
             let starting = STARTING.contains(&function.name).then_some(&mut spent.starting);
             sums.into_iter().chain(starting).for_each(|sum| *sum = sum.saturating_add(ticks));
@@ -393,13 +454,14 @@ impl Tape {
     pub fn resume(snapshot: &Bundle, folding: Folding) -> Result<Tape, Error> {
         let mut tape = Tape { sites: snapshot.sites.clone(), ..Tape::new(folding) };
         for symbol in &snapshot.symbols {
-            let number = tape.define(&symbol.bytes, symbol.site, symbol.lanes);
-            tape.symbols[number as usize].tally = symbol.tally;
+            tape.define(&symbol.bytes, symbol.site, symbol.lanes);
         }
         let mut events = Reader::new(snapshot).events(0, 0)?;
         while let Some(event) = events.next_event()? {
             tape.read_event(event.symbol, &events.values);
         }
+        tape.without_times();
+        (0..).zip(&snapshot.symbols).for_each(|(number, symbol)| tape.add_times(number, symbol));
         let digest = snapshot.cohorts.first().map_or(0, |cohort| cohort.digest);
         if digest != bundle::blend(0, tape.digest.get()) {
             return Err(Error::Digest);
@@ -428,9 +490,32 @@ impl Tape {
         self.event(symbol, values.into());
     }
 
+    /// The calls so far were read, not timed: what they took, by class, is told apart ([`Tape::add_times`]).
+    pub(crate) fn without_times(&mut self) {
+        self.let_go();
+        self.tell_streams();
+        for symbol in &mut self.symbols {
+            symbol.tally = Tally::NONE;
+            if let Some(apart) = &mut symbol.apart {
+                (apart.count, apart.classes) = (0, Classes::default());
+            }
+        }
+    }
+
     /// Time that was spent in calls of a symbol.
-    pub(crate) fn add_tally(&mut self, symbol: u32, tally: Tally) {
-        self.symbols[symbol as usize].tally.add(tally);
+    pub(crate) fn add_times(&mut self, symbol: u32, of: &SymbolEntry) {
+        let symbol = &mut self.symbols[symbol as usize];
+        match &mut symbol.apart {
+            Some(apart) if !of.classes.is_empty() => match apart.classes.is_empty() {
+                true => apart.classes = of.classes.clone(),
+                false => apart.classes.join(&of.classes),
+            },
+            _ => {
+                symbol.tally = symbol.whole();
+                symbol.tally.add(of.tally);
+                symbol.apart = None;
+            }
+        }
     }
 
     /// The bytes, site and lanes of a symbol, of those that were pushed.
@@ -466,25 +551,105 @@ struct Union {
 }
 
 impl Union {
-    fn add(&mut self, symbol: &Symbol, nanoseconds: impl Fn(u64) -> u64) -> u32 {
-        let tally = Tally {
-            total: nanoseconds(symbol.tally.total),
-            min: nanoseconds(symbol.tally.min),
-            max: nanoseconds(symbol.tally.max),
+    fn add(&mut self, symbol: &mut Symbol, nanoseconds: impl Fn(u64) -> u64) -> u32 {
+        let classes = match &mut symbol.apart {
+            Some(apart) => {
+                apart.close(&mut symbol.tally);
+                apart.classes.map_times(&nanoseconds)
+            }
+            None => Classes::default(),
         };
+        let Tally { total, min, max } = symbol.tally;
+        let alone = || Tally { total: nanoseconds(total), min: nanoseconds(min), max: nanoseconds(max) };
+        let tally = classes.whole().unwrap_or_else(alone);
         let key = (symbol.bytes.clone(), symbol.site);
         match self.known.get(&key) {
             Some(&number) => {
-                self.entries[number as usize].tally.add(tally);
+                let known = &mut self.entries[number as usize];
+                known.tally.add(tally);
+                known.classes.join(&classes);
                 number
             }
             None => {
                 let number = self.entries.len() as u32;
                 self.known.insert(key, number);
                 let Symbol { bytes, site, lanes, .. } = symbol;
-                self.entries.push(SymbolEntry { bytes: bytes.clone(), site: *site, lanes: *lanes, tally });
+                let (bytes, site, lanes) = (bytes.clone(), *site, *lanes);
+                self.entries.push(SymbolEntry { bytes, site, lanes, tally, classes });
                 number
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire;
+    use refrain_model::{constant, function};
+
+    /// A tape that knows `MPI_Send` of integers in the world: a buffer in two lanes, then count, destination and tag.
+    fn sends() -> (Tape, u32) {
+        let code = |name: &str| 2 * u64::from(constant(name).unwrap().id) + 2;
+        let mut bytes = Vec::new();
+        wire::put(&mut bytes, function("MPI_Send").unwrap().id.into());
+        bytes.extend([wire::SUCCESS, wire::AREA + refrain_model::Area::Heap as u8]);
+        wire::put(&mut bytes, code("MPI_INT"));
+        bytes.extend([wire::LANE, wire::LANE]);
+        wire::put(&mut bytes, code("MPI_COMM_WORLD"));
+        let mut tape = Tape::default();
+        let symbol = tape.define(&bytes, 0, 5);
+        (tape, symbol)
+    }
+
+    fn values(count: i64, peer: i64) -> [(u16, i64); 5] {
+        [(0, 1), (1, 0), (2, count), (3, peer), (4, 9)]
+    }
+
+    fn classes(tape: &mut Tape) -> Vec<String> {
+        let bundle = tape.snapshot().unwrap();
+        let symbol = &bundle.symbols[0];
+        assert_eq!(symbol.classes.whole(), Some(symbol.tally));
+        let show = |class: &Class| {
+            let (Kind { bits, value }, Tally { total, min, max }) = (class.kind, class.tally);
+            format!("{bits} {value}: {}x {total} {min}..{max}", class.count)
+        };
+        symbol.classes.list().iter().map(show).collect()
+    }
+
+    /// Also where marks say that values are the same, and where a snapshot is taken in between.
+    #[test]
+    fn calls_are_timed_by_size_and_peer() {
+        let (mut tape, symbol) = sends();
+        let (small, large) = (values(2, 1), values(1 << 20, -1));
+        for (numbers, mark, ticks) in [
+            (small, 1, 10),
+            (small, 1, 11),
+            (small, 1, 12),
+            (large, 2, 500),
+            (small, 1, 10),
+            (values(3, 1), 0, 20),
+            (values(3, 1), 0, 5),
+            (small, 1, 13),
+            (large, 2, 400),
+            (large, 2, 600),
+        ] {
+            tape.push_known(symbol, Values { numbers: &numbers, mark }, ticks);
+        }
+        let expected = ["2 1: 7x 81 5..20", "21 -1: 3x 1500 400..600"];
+        assert_eq!(classes(&mut tape), expected);
+        assert_eq!(classes(&mut tape), expected, "a second snapshot");
+        tape.push_known(symbol, Values { numbers: &large, mark: 2 }, 1);
+        assert_eq!(classes(&mut tape), ["2 1: 7x 81 5..20", "21 -1: 4x 1501 1..600"]);
+        assert_eq!(tape.spent().all, 1582);
+    }
+
+    #[test]
+    fn many_peers_share_their_sizes() {
+        let (mut tape, symbol) = sends();
+        for peer in 0..100 {
+            tape.push_known(symbol, &values(1 << (peer % 3), peer)[..], 7);
+        }
+        assert_eq!(classes(&mut tape), ["1 0: 34x 238 7..7", "2 0: 33x 231 7..7", "3 0: 33x 231 7..7"]);
     }
 }

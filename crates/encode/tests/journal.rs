@@ -22,6 +22,7 @@ struct Process {
     used: usize,
     snapshots: usize,
     said: Vec<String>,
+    ticks: u64,
 }
 
 impl Process {
@@ -38,6 +39,7 @@ impl Process {
             used: 0,
             snapshots: 0,
             said: Vec::new(),
+            ticks: 0,
         }
     }
 
@@ -57,9 +59,11 @@ impl Process {
         let site = self.site();
         self.world.record.site = site;
         self.said.push(format!("{name} {}", show(&call)));
-        let symbol = self.tape.push(&self.world.record, 3);
+        let ticks = 1 + self.said.len() as u64 % 7;
+        self.ticks += ticks;
+        let symbol = self.tape.push(&self.world.record, ticks);
         let room = &mut self.tail[self.used..];
-        match self.journal.write(room, &self.tape, symbol, &self.world.record.values, 3) {
+        match self.journal.write(room, &self.tape, symbol, &self.world.record.values, ticks) {
             Some(bytes) => self.used += bytes,
             None => {
                 self.snapshot = self.tape.snapshot().unwrap();
@@ -71,14 +75,18 @@ impl Process {
     }
 
     /// What somebody else makes of what is left.
-    fn check(&self) {
+    fn check(&mut self) {
         let mut tape =
             Tape::resume(&Bundle::from_bytes(&self.snapshot.to_bytes()).unwrap(), Folding::default())
                 .unwrap();
         replay(&[&self.lead, &self.tail[..self.used]].concat(), &mut tape).unwrap();
-        assert_eq!(tape.spent().all, 3 * self.said.len() as u64);
+        assert_eq!(tape.spent().all, self.ticks);
         let bundle = Tape::bundle((2, 3), [(0, &mut tape)], |ticks| ticks).unwrap();
         bundle.validate().unwrap();
+        // Symbols, and their times by class, are those of the process.
+        assert_eq!(self.tape.snapshot().unwrap().symbols, bundle.symbols);
+        let classes = bundle.symbols.iter().map(|symbol| symbol.classes.list().len());
+        assert!(self.said.len() < 100 || classes.max() > Some(2));
         assert!(self.said.len() < 20 || bundle.symbols.iter().any(|symbol| symbol.site != 0));
         let read: Vec<String> = Calls::new(&bundle, 2, 0)
             .unwrap()

@@ -35,7 +35,13 @@ fn main() {
             lengths: vec![lanes.iter().map(|l| l.len() as u64).collect()],
             digest: rank.into(),
         };
-        let symbol = SymbolEntry { bytes: [1].into(), site: 0, lanes: lanes.len() as u16, tally };
+        let symbol = SymbolEntry {
+            bytes: [1].into(),
+            site: 0,
+            lanes: lanes.len() as u16,
+            tally,
+            classes: Default::default(),
+        };
         Bundle::of_rank((rank, 0), vec![symbol], vec![part]).expect("a sound recording")
     };
     let start = Instant::now();

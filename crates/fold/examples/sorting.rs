@@ -58,7 +58,13 @@ fn record<F: Fold<Item = u32>>(
     let lanes = addresses.iter().map(|folder| vec![folder.finish()]).collect();
     let lengths = addresses.iter().map(|folder| vec![folder.len()]).collect();
     let tally = Tally { total: 0, min: 0, max: 0 };
-    let symbol = |name: &str| SymbolEntry { bytes: name.as_bytes().into(), site: 0, lanes: 1, tally };
+    let symbol = |name: &str| SymbolEntry {
+        bytes: name.as_bytes().into(),
+        site: 0,
+        lanes: 1,
+        tally,
+        classes: Default::default(),
+    };
     let part = ThreadPart { thread: 0, structure, times, lanes, lengths, digest: 0 };
     Bundle::of_rank((worker, WORKERS), NAMES.map(symbol).to_vec(), vec![part])
         .expect("a recording that is whole")

@@ -62,7 +62,7 @@
 //!     let lanes = streams.iter().map(|folder| vec![folder.finish()]).collect();
 //!     let lengths = streams.iter().map(|folder| vec![folder.len()]).collect();
 //!     let tally = Tally { total: 0, min: 0, max: 0 };
-//!     let symbol = |name: &str| SymbolEntry { bytes: name.as_bytes().into(), site: 0, lanes: 1, tally };
+//!     let symbol = |name: &str| SymbolEntry { bytes: name.as_bytes().into(), site: 0, lanes: 1, tally, classes: Default::default() };
 //!     let part = ThreadPart { thread: 0, structure, times, lanes, lengths, digest: 0 };
 //!     Bundle::of_rank((worker, 4), NAMES.map(symbol).to_vec(), vec![part]).unwrap()
 //! }
@@ -99,6 +99,7 @@ mod folding;
 pub mod grammar;
 pub mod loops;
 pub mod pack;
+mod print;
 pub mod ranks;
 mod round;
 pub mod stream;

@@ -13,9 +13,10 @@ mod block;
 mod core;
 mod finish;
 mod folder;
+mod prints;
 mod row;
 mod rows;
-mod summary;
+pub(crate) mod summary;
 mod term;
 
 pub use block::{Block, Rows};

@@ -8,7 +8,7 @@ pub struct Call {
     pub function: &'static Function,
     /// One value for each parameter, in order.
     pub args: Vec<Value>,
-    /// The returned error code or `MPI_Aint`; `Unset` for clocks.
+    /// The returned error code or `MPI_Aint`; `Unset` for clocks, whose results are kept with their times.
     pub result: Value,
     /// What was observed beside the arguments: the group (in world ranks) of a new communicator, the size and extent
     /// of a new datatype.

@@ -25,7 +25,7 @@ pub struct Function {
 pub enum Returns {
     /// `int`, an MPI error code.
     Code,
-    /// `double` in a floating-point register (`MPI_Wtime`, `MPI_Wtick`): a clock reading, not kept.
+    /// `double` in a floating-point register (`MPI_Wtime`, `MPI_Wtick`): a clock reading, kept with exact times alone.
     Clock,
     /// `MPI_Aint`: the value itself.
     Aint,

@@ -20,6 +20,8 @@ pub enum Time {
     /// Of every kind of call: total, shortest, longest.
     #[default]
     Mean,
+    /// Of every kind of call after another how its durations and the gaps before them are distributed.
+    Histogram,
     /// Of every call its start and end, each to a stated part of the time before it.
     Binned(Bases),
     /// Of every call its start and end, to the nanosecond.
@@ -39,8 +41,8 @@ pub struct Bases {
 pub struct Base(u32);
 
 /// For messages.
-const KNOWN: &str = "mean, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off";
-const WORDS: [&str; 4] = ["mean", "binned", "exact", "off"];
+const KNOWN: &str = "mean, histogram, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off";
+const WORDS: [&str; 5] = ["mean", "histogram", "binned", "exact", "off"];
 
 impl Base {
     pub const DEFAULT: Base = Base(1_200_000);
@@ -82,6 +84,7 @@ impl Time {
             "" | "mean" => Time::Mean,
             "off" => Time::Off,
             "exact" => Time::Exact,
+            "histogram" => Time::Histogram,
             "binned" => {
                 let base = |text: &str| {
                     let why = || format!("'{text}' is no base: a number from 1.001 to 16, as in binned=1.2");
@@ -133,6 +136,7 @@ impl fmt::Display for Time {
         match self {
             Time::Off => f.write_str("off"),
             Time::Mean => f.write_str("mean"),
+            Time::Histogram => f.write_str("histogram"),
             Time::Exact => f.write_str("exact"),
             Time::Binned(bases) => {
                 write!(f, "binned={}", bases.all.value())?;
@@ -151,7 +155,8 @@ mod tests {
 
     #[test]
     fn words_and_back() {
-        for text in ["off", "mean", "exact", "binned=1.2", "binned=1.05,MPI_Send=1.5,MPI_Wait=2"] {
+        for text in ["off", "mean", "histogram", "exact", "binned=1.2", "binned=1.05,MPI_Send=1.5,MPI_Wait=2"]
+        {
             let time = Time::read(text).unwrap();
             assert_eq!(Time::read(&time.to_string()).unwrap(), time, "{text}");
         }

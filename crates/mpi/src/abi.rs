@@ -234,6 +234,15 @@ impl Abi {
         // SAFETY: promised by the caller.
         unsafe { self.status.read(status) }
     }
+
+    /// Makes a status say that.
+    ///
+    /// # Safety
+    /// `status` points at one whole `MPI_Status` of this library, initialised or zero.
+    pub unsafe fn write_status(&self, status: *mut u8, says: RawStatus) {
+        // SAFETY: promised by the caller.
+        unsafe { self.status.write(status, says) }
+    }
 }
 
 /// Bytes of one handle in C.

@@ -151,6 +151,10 @@ impl Transport for MpiTransport<'_> {
         self.size
     }
 
+    fn wait_at_most(&mut self, most: Duration) {
+        self.waiting.most = most;
+    }
+
     fn send(&self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
         let to = peer(self.rank, self.size, to)?;
         let mut message = Vec::with_capacity(PREFIX + bytes.len());

@@ -76,6 +76,31 @@ impl Status {
     }
 }
 
+impl Status {
+    /// # Safety
+    /// `status` points at `self.size` bytes that can be written.
+    pub(crate) unsafe fn write(&self, status: *mut u8, says: RawStatus) {
+        let int = |offset: usize, value: i32| {
+            // SAFETY: all offsets of ints end inside `size`, which the caller says can be written.
+            unsafe { status.add(offset).cast::<i32>().write_unaligned(value) }
+        };
+        int(self.source, says.source);
+        int(self.tag, says.tag);
+        int(self.error, says.error);
+        match self.count {
+            Count::Halves { low, high } => {
+                int(low, says.bytes as i32);
+                int(high, ((says.bytes >> 32) as i32) << 1 | i32::from(says.cancelled));
+            }
+            Count::Whole { count, cancelled } => {
+                // SAFETY: as above, for the one field of eight bytes.
+                unsafe { status.add(count).cast::<i64>().write_unaligned(says.bytes) };
+                int(cancelled, says.cancelled.into());
+            }
+        }
+    }
+}
+
 /// `MPI_UNDEFINED`, the same in all ABIs.
 const UNDEFINED: i64 = -32766;
 
@@ -108,6 +133,11 @@ mod tests {
         // SAFETY: the assertion above.
         let status = unsafe { layout.read(bytes.0.as_ptr()) };
         assert_eq!(status, RawStatus { source, tag, error, bytes: count, cancelled });
+        let mut written = vec![0; layout.size];
+        // SAFETY: as many bytes as a status has.
+        unsafe { layout.write(written.as_mut_ptr(), status) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { layout.read(written.as_ptr()) }, status);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Bytes between ranks: the interface, and its in-process twin for tests.
 
 use std::fmt;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
 
 /// Blocking point-to-point messages, each delivered whole, those of one sender in their order.
 ///
@@ -11,6 +12,8 @@ pub trait Transport {
     fn size(&self) -> u32;
     fn send(&self, to: u32, bytes: &[u8]) -> Result<(), TransportError>;
     fn recv(&self, from: u32) -> Result<Vec<u8>, TransportError>;
+    /// From now on waits so long for one message.
+    fn wait_at_most(&mut self, most: Duration);
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,12 +77,14 @@ pub struct LocalTransport {
     rank: u32,
     to: Vec<Sender<Vec<u8>>>,
     from: Vec<Receiver<Vec<u8>>>,
+    most: Duration,
 }
 
 /// As many ranks, connected each with each.
 pub fn local(size: u32) -> Vec<LocalTransport> {
-    let mut ranks: Vec<LocalTransport> =
-        (0..size).map(|rank| LocalTransport { rank, to: Vec::new(), from: Vec::new() }).collect();
+    let mut ranks: Vec<LocalTransport> = (0..size)
+        .map(|rank| LocalTransport { rank, to: Vec::new(), from: Vec::new(), most: Duration::MAX })
+        .collect();
     for from in 0..ranks.len() {
         for to in 0..ranks.len() {
             let (sender, receiver) = channel();
@@ -108,7 +113,14 @@ impl Transport for LocalTransport {
 
     fn recv(&self, from: u32) -> Result<Vec<u8>, TransportError> {
         let rank = peer(self.rank, self.size(), from)?;
-        self.from[rank as usize].recv().map_err(|_| TransportError::Gone { rank })
+        self.from[rank as usize].recv_timeout(self.most).map_err(|error| match error {
+            RecvTimeoutError::Timeout => TransportError::Late { rank, seconds: self.most.as_secs() },
+            RecvTimeoutError::Disconnected => TransportError::Gone { rank },
+        })
+    }
+
+    fn wait_at_most(&mut self, most: Duration) {
+        self.most = most;
     }
 }
 
@@ -155,6 +167,8 @@ mod tests {
         let mut ranks = local(2);
         assert_eq!(ranks[0].send(2, b"x"), Err(TransportError::NoPeer { rank: 2, size: 2 }));
         assert_eq!(ranks[0].recv(0), Err(TransportError::NoPeer { rank: 0, size: 2 }));
+        ranks[0].wait_at_most(Duration::ZERO);
+        assert_eq!(ranks[0].recv(1), Err(TransportError::Late { rank: 1, seconds: 0 }));
         ranks[1].send(0, b"last words").expect("both are there");
         ranks.pop();
         assert_eq!(ranks[0].send(1, b"x"), Err(TransportError::Gone { rank: 1 }));

@@ -66,7 +66,7 @@ fn measure(time: &Time, calls: &[Call], into: &mut Figures) -> Result<(), Box<dy
     let mut packer = Packer::new(time).ok_or("no times")?;
     let began = ran();
     let mut blocks: Vec<_> =
-        calls.iter().filter_map(|call| packer.push(call.signature, call.function, call.span)).collect();
+        calls.iter().filter_map(|call| packer.push(call.signature, call.function, call.span, 0)).collect();
     blocks.extend(packer.finish());
     into.pack += ran() - began;
     into.bytes += blocks.iter().map(|block| block.bytes.len()).sum::<usize>();

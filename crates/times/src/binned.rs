@@ -72,7 +72,7 @@ fn length(number: u64) -> u64 {
 impl Binned {
     pub fn new(coder: &mut impl Coder, calls: u32, first: i64) -> Binned {
         let first = plain(coder, first as u64, 64) as i64;
-        let before = Told { span: Span { start: first, end: first }, start_error: 0, end_error: 0 };
+        let before = Told { span: Span { start: first, end: first }, ..Told::default() };
         Binned {
             model: Model::new(3, calls),
             first,
@@ -152,7 +152,7 @@ impl Binned {
         };
         let span = Span { start, end: start.wrapping_add(took) };
         let end_error = start_error.saturating_add(took_error);
-        self.before = Told { span, start_error, end_error };
+        self.before = Told { span, start_error, end_error, result: None };
         self.last = Symbols { start: symbol, duration: told };
         self.signature = signature;
         self.seen.insert(signature, (start, self.last));

@@ -4,11 +4,15 @@ use refrain_fold::entropy::range::{Coder, Decoder, Encoder};
 use refrain_model::time::Time;
 
 use crate::binned::{Binned, Tables};
-use crate::exact::Exact;
+use crate::exact::{Exact, is_clock};
+use crate::model::plain;
 use crate::{Block, CALLS, Damaged, Span, Told};
 
-/// Bytes of a call in a block of bare times.
-const BARE: usize = 16;
+/// Bytes of a bare number.
+const BARE: usize = 8;
+
+/// So many bytes of a block say when its first call began.
+pub const FIRST_BYTES: usize = 24;
 
 /// How times are told. Both sides go through the same steps.
 #[derive(Debug, Clone)]
@@ -29,7 +33,15 @@ impl Form {
         match time {
             Time::Exact => Some(Form::Exact),
             Time::Binned(bases) => Some(Form::Binned(Tables::new(bases.clone()))),
-            Time::Off | Time::Mean => None,
+            Time::Off | Time::Mean | Time::Histogram => None,
+        }
+    }
+
+    /// How many numbers are told of a call: its start, its end, and what it returned.
+    fn numbers(&self) -> usize {
+        match self {
+            Form::Exact => 3,
+            Form::Binned(_) => 2,
         }
     }
 
@@ -47,13 +59,13 @@ impl Form {
         coder: &mut impl Coder,
         signature: u64,
         function: u16,
-        span: Span,
+        (span, result): (Span, u64),
     ) -> Result<Told, Damaged> {
         match (self, place) {
             (Form::Binned(tables), Place::Binned(binned)) => {
                 binned.call(coder, tables, signature, function, span)
             }
-            (_, Place::Exact(exact)) => Ok(exact.call(coder, signature, span)),
+            (_, Place::Exact(exact)) => Ok(exact.call(coder, (signature, function), span, result)),
             (Form::Exact, Place::Binned(_)) => Err(Damaged),
         }
     }
@@ -64,18 +76,24 @@ impl Form {
 pub struct Packer {
     form: Form,
     first: u64,
-    calls: Vec<(u64, u16, Span)>,
+    calls: Vec<(u64, u16, (Span, u64))>,
 }
 
 impl Packer {
+    /// How many numbers are told of a call.
+    pub fn numbers(&self) -> u32 {
+        self.form.numbers() as u32
+    }
+
     /// `None` where times of single calls are not kept.
     pub fn new(time: &Time) -> Option<Packer> {
         Form::new(time).map(|form| Packer { form, first: 0, calls: Vec::new() })
     }
 
-    /// The next call. A block that it fills.
-    pub fn push(&mut self, signature: u64, function: u16, span: Span) -> Option<Block> {
-        self.calls.push((signature, function, span));
+    /// The next call. `result` is the `double` that it returned, if its function is a clock, by its bits. A block that
+    /// it fills.
+    pub fn push(&mut self, signature: u64, function: u16, span: Span, result: u64) -> Option<Block> {
+        self.calls.push((signature, function, (span, result)));
         if self.calls.len() as u32 == CALLS { self.finish() } else { None }
     }
 
@@ -83,25 +101,33 @@ impl Packer {
     pub fn finish(&mut self) -> Option<Block> {
         let calls = self.calls.len();
         let mut encoder = Encoder::default();
-        let mut place = self.form.begin(&mut encoder, calls as u32, self.calls.first()?.2.start);
-        for &(signature, function, span) in &self.calls {
+        let mut place = self.form.begin(&mut encoder, calls as u32, self.calls.first()?.2.0.start);
+        for &(signature, function, told) in &self.calls {
             // Who packs knows its own bins.
-            let _ = self.form.call(&mut place, &mut encoder, signature, function, span);
+            let _ = self.form.call(&mut place, &mut encoder, signature, function, told);
         }
         let mut bytes = encoder.finish();
-        if bytes.len() >= BARE * calls {
-            bytes = self
-                .calls
-                .iter()
-                .flat_map(|call| [call.2.start, call.2.end])
-                .flat_map(i64::to_le_bytes)
-                .collect();
+        let numbers = self.form.numbers();
+        if bytes.len() >= BARE * numbers * calls {
+            let of_call = |&(_, _, (span, result)): &(u64, u16, (Span, u64))| {
+                [span.start as u64, span.end as u64, result].into_iter().take(numbers)
+            };
+            bytes = self.calls.iter().flat_map(of_call).flat_map(u64::to_le_bytes).collect();
         }
         let block = Block { first: self.first, calls: calls as u32, bytes };
         self.first += u64::from(block.calls);
         self.calls.clear();
         Some(block)
     }
+}
+
+/// When the first call of a block began, which is told exactly. Needs the first bytes of the block alone.
+/// `length` is that of all, `numbers` how many numbers it tells.
+pub fn first_start(bytes: &[u8], length: usize, numbers: u32) -> Option<i64> {
+    if length as u64 == BARE as u64 * u64::from(numbers) {
+        return Some(i64::from_le_bytes(*bytes.first_chunk()?));
+    }
+    Some(plain(&mut Decoder::new(bytes.to_vec()), 0, 64) as i64)
 }
 
 /// Gives the times of a block's calls again.
@@ -128,7 +154,7 @@ impl Unpacker {
     /// Turns to a block.
     pub fn begin(&mut self, bytes: &[u8], calls: u32) -> Result<(), Damaged> {
         (self.open, self.left) = (None, 0);
-        let bare = BARE as u64 * u64::from(calls);
+        let bare = (BARE * self.form.numbers()) as u64 * u64::from(calls);
         if calls == 0 || calls > CALLS || bytes.len() as u64 > bare {
             return Err(Damaged);
         }
@@ -141,6 +167,11 @@ impl Unpacker {
         });
         self.left = calls;
         Ok(())
+    }
+
+    /// How many numbers are told of a call.
+    pub fn numbers(&self) -> u32 {
+        self.form.numbers() as u32
     }
 
     /// Calls of the block that are still to come.
@@ -158,10 +189,13 @@ impl Unpacker {
                     *at += 8;
                     Ok(i64::from_le_bytes(number.try_into().map_err(|_| Damaged)?))
                 };
-                Ok(Told { span: Span { start: take()?, end: take()? }, start_error: 0, end_error: 0 })
+                let span = Span { start: take()?, end: take()? };
+                let result = (self.form.numbers() > 2).then(&mut take).transpose()?;
+                let result = result.filter(|_| is_clock(function)).map(|bits| bits as u64);
+                Ok(Told { span, start_error: 0, end_error: 0, result })
             }
             Open::Packed { place, decoder } => {
-                let told = self.form.call(place, decoder, signature, function, Span::default())?;
+                let told = self.form.call(place, decoder, signature, function, (Span::default(), 0))?;
                 // Bytes that no call needs are not those of this block.
                 if self.left == 0 && decoder.overrun() { Err(Damaged) } else { Ok(told) }
             }

@@ -1,6 +1,6 @@
-//! When calls began and ended: packed in blocks, exactly or in bins, and back.
+//! When calls began and ended: packed in blocks, exactly or in bins, and back; or how their times are distributed (`paths`).
 //!
-//! Owns: the bytes of a block. Does not own: where times come from, where blocks are kept, what is asked of them.
+//! Owns: the bytes of a block, what a histogram is. Does not own: where times come from, where blocks are kept, what is asked of them.
 //!
 //! Which calls a thread made is told elsewhere, so both sides know each call's *signature* (a hash of what it is) and its
 //! function: times are packed beside these, and a reader gives them again.
@@ -10,7 +10,7 @@
 //! use refrain_times::{Packer, Span, Unpacker};
 //! let mut packer = Packer::new(&Time::Exact).unwrap();
 //! for i in 0..3 {
-//!     assert!(packer.push(7, 21, Span { start: 1000 * i, end: 1000 * i + 90 }).is_none());
+//!     assert!(packer.push(7, 21, Span { start: 1000 * i, end: 1000 * i + 90 }, 0).is_none());
 //! }
 //! let block = packer.finish().unwrap();
 //! assert_eq!((block.first, block.calls), (0, 3));
@@ -26,9 +26,11 @@ mod binned;
 mod bins;
 mod block;
 mod exact;
+pub mod levels;
 mod model;
+pub mod paths;
 
-pub use block::{Packer, Unpacker};
+pub use block::{FIRST_BYTES, Packer, Unpacker, first_start};
 
 /// A block has so many calls, the last one fewer.
 pub const CALLS: u32 = 1 << 15;
@@ -56,6 +58,8 @@ pub struct Told {
     /// It began at most so much earlier or later than that, in nanoseconds.
     pub start_error: u64,
     pub end_error: u64,
+    /// The `double` that it returned, by its bits: of clocks, in exact blocks.
+    pub result: Option<u64>,
 }
 
 /// The bytes are not those of a block, or not of these calls.

@@ -30,10 +30,14 @@ struct Call {
     signature: u64,
     function: u16,
     span: Span,
+    result: u64,
 }
 
-const SHAPES: [&str; 9] =
-    ["steady", "random", "equal", "zero", "descending", "nested", "extreme", "bursts", "lonely"];
+const SHAPES: [&str; 10] =
+    ["steady", "random", "equal", "zero", "descending", "nested", "extreme", "bursts", "lonely", "clocks"];
+
+/// `MPI_Wtick` and `MPI_Wtime`.
+const CLOCKS: [u16; 2] = [260, 261];
 
 /// So many calls of a shape.
 fn calls(shape: &str, count: usize, random: &mut Random) -> Vec<Call> {
@@ -66,24 +70,35 @@ fn calls(shape: &str, count: usize, random: &mut Random) -> Vec<Call> {
         let start = now.wrapping_add(gap);
         let end = start.wrapping_add(took);
         now = end;
-        made.push(Call {
-            signature: signature.wrapping_mul(0x9e37_79b9),
-            function: signature as u16 % 5,
-            span: Span { start, end },
-        });
+        let mut function = signature as u16 % 5;
+        let mut result = 0;
+        if shape == "clocks" || shape == "extreme" {
+            function = [3, CLOCKS[0], CLOCKS[1]][signature as usize % 3];
+            result = match (random.below(9), function) {
+                (0, _) => random.next(),
+                (1, _) => [f64::NAN, f64::INFINITY, -0.0, 1e300, 5e-324][random.below(5) as usize].to_bits(),
+                (_, 261) => (start.wrapping_add(25) as f64 * 1e-9 - 1234.0).to_bits(),
+                _ => 1e-9f64.to_bits(),
+            };
+        }
+        let span = Span { start, end };
+        made.push(Call { signature: signature.wrapping_mul(0x9e37_79b9), function, span, result });
     }
     made
 }
 
 fn pack(time: &Time, calls: &[Call]) -> Vec<Block> {
     let mut packer = Packer::new(time).unwrap();
-    let mut blocks: Vec<Block> =
-        calls.iter().filter_map(|call| packer.push(call.signature, call.function, call.span)).collect();
+    let mut blocks: Vec<Block> = calls
+        .iter()
+        .filter_map(|call| packer.push(call.signature, call.function, call.span, call.result))
+        .collect();
     blocks.extend(packer.finish());
     let mut first = 0;
     for block in &blocks {
         assert_eq!(block.first, first);
-        assert!(block.bytes.len() <= 16 * block.calls as usize, "{} of {}", block.bytes.len(), block.calls);
+        let most = 8 * packer.numbers() as usize * block.calls as usize;
+        assert!(block.bytes.len() <= most, "{} of {}", block.bytes.len(), block.calls);
         first += u64::from(block.calls);
     }
     assert_eq!(first, calls.len() as u64);
@@ -118,7 +133,9 @@ fn exact_times_come_back() {
             let calls = calls(shape, count, &mut random);
             let told = unpack(&Time::Exact, &pack(&Time::Exact, &calls), &calls);
             for (told, call) in told.iter().zip(&calls) {
-                assert_eq!(*told, Told { span: call.span, start_error: 0, end_error: 0 }, "{shape} {count}");
+                let result = CLOCKS.contains(&call.function).then_some(call.result);
+                let whole = Told { span: call.span, start_error: 0, end_error: 0, result };
+                assert_eq!(*told, whole, "{shape} {count}");
             }
         }
     }
@@ -239,7 +256,7 @@ fn more_or_fewer_bytes_than_a_block_has_are_noticed() {
         unpacker.begin(&longer, block.calls).unwrap();
         let told: Vec<_> = calls.iter().map(|call| unpacker.next(call.signature, call.function)).collect();
         assert!(told.iter().any(Result::is_err));
-        assert!(unpacker.begin(&vec![1; 16 * 500 + 1], 500).is_err());
+        assert!(unpacker.begin(&vec![1; 24 * 500 + 1], 500).is_err());
         assert!(unpacker.begin(&block.bytes, 0).is_err());
         assert!(unpacker.begin(&block.bytes, CALLS + 1).is_err());
     }
@@ -255,4 +272,29 @@ fn blocks_are_read_in_any_order() {
         let call = &calls[block.first as usize];
         assert_eq!(unpacker.next(call.signature, call.function).unwrap().span, call.span);
     }
+}
+
+/// A clock that keeps step with ours costs next to nothing beside the call's own times.
+#[test]
+fn what_mpi_wtime_returns_costs_little() {
+    let mut random = Random(5);
+    let mut now = 51_234_000_000_000;
+    let mut bytes = |results: bool| {
+        let calls: Vec<Call> = (0..CALLS)
+            .map(|i| {
+                let start = now + 40 + random.below(8) as i64;
+                now = start + 60 + random.below(8) as i64;
+                let read = start + 20 + random.below(4) as i64;
+                let (second, nanosecond) = (read / 1_000_000_000, read % 1_000_000_000);
+                let result = (second as f64 + 1e-9 * nanosecond as f64).to_bits();
+                let function = if results && i % 2 == 0 { 261 } else { 7 };
+                Call { signature: u64::from(i % 2), function, span: Span { start, end: now }, result }
+            })
+            .collect();
+        pack(&Time::Exact, &calls).iter().map(|block| block.bytes.len()).sum::<usize>()
+    };
+    let (with, without) = (bytes(true), bytes(false));
+    let each = (with - without) as f64 / f64::from(CALLS / 2);
+    // The readings here have two bits of chance.
+    assert!(each < 0.5, "{each} bytes a result");
 }

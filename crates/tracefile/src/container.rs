@@ -18,6 +18,8 @@ pub enum Kind {
     Blocks = 7,
     /// Call stacks; only where there are any.
     Sites = 10,
+    /// How times are distributed, packed by itself; only where that is known, and optional.
+    Paths = 11,
     /// Side lanes; only where there are any, and optional: a reader may do without.
     Sides = 14,
     /// Numbers in chunks, which are read by themselves; only where there are any.
@@ -44,6 +46,7 @@ impl Kind {
             Kind::Tallies => "tallies",
             Kind::Blocks => "blocks",
             Kind::Sites => "sites",
+            Kind::Paths => "paths",
             Kind::Sides => "sides",
             Kind::Chunked => "chunked",
         }
@@ -99,31 +102,33 @@ pub fn number(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The whole file. `bodies` are the sections' stored bytes in the order of [`ORDER`]; `blocks` and `sides` are what is
-/// never packed.
+/// Those that are no piece of the packed stream, in the order in which they are written.
+pub const APART: [Kind; 4] = [Kind::Blocks, Kind::Paths, Kind::Sides, Kind::Chunked];
+
+/// The whole file. `bodies` are the sections' stored bytes in the order of [`ORDER`], `apart` what is no piece of the packed
+/// stream, in the order of [`APART`].
 pub fn assemble(
     flags: u8,
     packed: bool,
     plain_len: usize,
     bodies: &[(Kind, &[u8])],
-    blocks: Option<&[u8]>,
-    sides: Option<&[u8]>,
+    apart: &[(Kind, Vec<u8>)],
 ) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    let apart = [(Kind::Blocks as u8, blocks), (Kind::Sides as u8 | OPTIONAL, sides)];
-    let apart = apart.into_iter().filter_map(|(head, body)| Some((head, body?)));
-    out.extend([FORMAT_VERSION, flags, bodies.len() as u8 + apart.clone().count() as u8]);
+    out.extend([FORMAT_VERSION, flags, bodies.len() as u8 + apart.len() as u8]);
     number(&mut out, plain_len as u64);
     let mark = if packed { PACKED } else { 0 };
     let entries = bodies.iter().map(|&(kind, body)| (kind as u8 | mark, body));
-    for (head, body) in entries.chain(apart.clone()) {
+    let optional = |kind: Kind| if kind == Kind::Blocks { 0 } else { OPTIONAL };
+    let more = apart.iter().map(|(kind, body)| (*kind as u8 | optional(*kind), body.as_slice()));
+    for (head, body) in entries.chain(more) {
         out.push(head);
         number(&mut out, body.len() as u64);
         out.extend(crc32(body).to_le_bytes());
     }
     let crc = crc32(&out);
     out.extend(crc.to_le_bytes());
-    let apart = apart.map(|(_, body)| body);
+    let apart = apart.iter().map(|(_, body)| body.as_slice());
     bodies.iter().map(|(_, body)| *body).chain(apart).for_each(|body| out.extend_from_slice(body));
     out
 }
@@ -257,7 +262,7 @@ fn reseal(mut head: Vec<u8>, rest: &[u8]) -> Vec<u8> {
 
 impl Entry {
     pub fn known(&self) -> Option<Kind> {
-        let mut kinds = KINDS.into_iter().chain([Kind::Blocks, Kind::Sites, Kind::Sides, Kind::Chunked]);
+        let mut kinds = KINDS.into_iter().chain(APART).chain([Kind::Sites]);
         kinds.find(|&kind| kind as u8 == self.kind && self.version == 1)
     }
 
@@ -293,13 +298,11 @@ impl Header {
         if let Some(missing) = KINDS.iter().find(|kind| !known.contains(kind)) {
             return Err(Error::Missing { section: missing.name() });
         }
-        let apart = [Kind::Blocks, Kind::Sides, Kind::Chunked];
-        let in_order = ORDER.into_iter().chain(apart).filter(|kind| known.contains(kind));
+        let in_order = ORDER.into_iter().chain(APART).filter(|kind| known.contains(kind));
         if !in_order.eq(known.iter().copied()) {
             return Err(malformed("its sections are out of order"));
         }
-        let apart =
-            |entry: &&Entry| matches!(entry.known(), Some(Kind::Blocks | Kind::Sides | Kind::Chunked));
+        let apart = |entry: &&Entry| entry.known().is_some_and(|kind| APART.contains(&kind));
         if self.entries.iter().filter(apart).any(|entry| entry.packed) {
             return Err(malformed("its blocks are packed twice"));
         }

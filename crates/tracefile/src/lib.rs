@@ -32,9 +32,10 @@ mod token;
 
 use refrain_fold::bundle::{Bundle, Depth};
 use refrain_fold::ranks::{Checks, RankList};
+use refrain_times::paths::Paths;
 
 use clocks::Clocks;
-use container::{COMPLETE, Kind, ORDER, SPLIT, TIMED};
+use container::{APART, COMPLETE, Kind, ORDER, SPLIT, TIMED};
 use get::{Bad, Get};
 use model::Model;
 use pack::{Decoder, Encoder};
@@ -46,6 +47,7 @@ pub use disk::{
 pub use error::Error;
 pub use load::{Loaded, append, load};
 pub use profile::Profile;
+pub use sections::paths::settle;
 
 pub const MAGIC: [u8; 4] = *b"\x93RFN";
 /// What [`write`] writes, and what [`read`] reads: nothing older was ever released.
@@ -94,6 +96,9 @@ pub struct Meta {
     /// Where tallies are times: how each rank spent its own.
     pub profile: Option<Profile>,
     pub memory: Option<Memory>,
+    /// How the times of calls are distributed, by the number of their symbol and of the one before; as [`settle`] leaves
+    /// it.
+    pub paths: Option<Paths>,
     /// Only where it is known of every call when it was.
     pub clocks: Option<Clocks>,
 }
@@ -140,18 +145,25 @@ fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     let meta = &trace.meta;
     let flag = |on: bool, flag: u8| if on { flag } else { 0 };
     let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
-    let blocks = sections::streams::blocks(&trace.bundle);
-    let sides = sections::sides::write(&trace.bundle);
-    let (blocks, sides) = (blocks.as_deref(), sides.as_deref());
+    let body = |kind: Kind| match kind {
+        Kind::Blocks => sections::streams::blocks(&trace.bundle),
+        Kind::Paths => {
+            meta.paths.as_ref().map(|paths| sections::paths::write(paths, trace.bundle.symbols.len()))
+        }
+        Kind::Sides => sections::sides::write(&trace.bundle),
+        _ => None,
+    };
+    let apart: Vec<(Kind, Vec<u8>)> =
+        APART.into_iter().filter_map(|kind| Some((kind, body(kind)?))).collect();
     let (packed, ends) = if may_pack { pack(&sections, plain_len) } else { Default::default() };
     if may_pack && packed.len() < plain_len {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let pieces = starts.zip(&ends).map(|(start, &end)| &packed[start..end]);
         let bodies: Vec<(Kind, &[u8])> = kinds.into_iter().zip(pieces).collect();
-        container::assemble(flags, true, plain_len, &bodies, blocks, sides)
+        container::assemble(flags, true, plain_len, &bodies, &apart)
     } else {
         let bodies: Vec<(Kind, &[u8])> = kinds.into_iter().zip(plain.iter().map(Vec::as_slice)).collect();
-        container::assemble(flags, false, 0, &bodies, blocks, sides)
+        container::assemble(flags, false, 0, &bodies, &apart)
     }
 }
 
@@ -200,8 +212,8 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
             sections::profile::write(&mut put, trace.meta.profile.as_ref());
         }
         Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
-        // Not made of tokens alone.
-        Kind::Blocks | Kind::Sides | Kind::Chunked => {}
+        // Not pieces of the packed stream.
+        Kind::Blocks | Kind::Paths | Kind::Sides | Kind::Chunked => {}
     }
     put.tokens
 }
@@ -266,11 +278,15 @@ fn read_some(bytes: &[u8], depth: Depth) -> Result<Contents, Error> {
         // Nothing that is packed comes after the tallies.
         let skipped = |kind| !all && kind == Kind::Tallies;
         valid |= entry.known() == Some(Kind::Tallies) && !skipped(Kind::Tallies);
-        let tokens = |kind: &Kind| !matches!(kind, Kind::Blocks | Kind::Sides | Kind::Chunked);
+        let tokens = |kind: &Kind| !APART.contains(kind);
         if entry.known() == Some(Kind::Sides) {
             let stored = &bytes[entry.start..entry.end];
             sections::sides::read(stored, &mut trace.bundle, &mut checks, depth)
                 .map_err(|bad| malformed(bad.0))?;
+        } else if entry.known() == Some(Kind::Paths) && all {
+            let stored = &bytes[entry.start..entry.end];
+            let paths = sections::paths::read(stored, trace.bundle.symbols.len());
+            trace.meta.paths = Some(paths.map_err(|bad| malformed(bad.0))?);
         } else if let Some(kind) = entry.known().filter(tokens).filter(|&kind| !skipped(kind)) {
             read_section(&mut trace, kind, get, &mut blocks, depth, &mut checks)
                 .map_err(|bad| malformed(bad.0))?;
@@ -329,7 +345,7 @@ fn read_section(
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
         }
-        Kind::Blocks | Kind::Sides | Kind::Chunked => {}
+        Kind::Blocks | Kind::Paths | Kind::Sides | Kind::Chunked => {}
         Kind::Tallies => {
             bundle.validate_within(checks, depth).map_err(|error| Bad(error.to_string()))?;
             sections::tallies::read(get, bundle)?;

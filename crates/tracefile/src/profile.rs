@@ -1,9 +1,13 @@
-//! Time by rank and function, to within 1/32; outside MPI and in all of it the extremes exactly.
+//! Time by rank and function, to within 1/32 or a small part of the wall time; outside MPI and in all of it the extremes
+//! exactly.
 
 use refrain_fold::ranks::RankList;
+use refrain_times::levels::Levels;
 
-/// A function that takes less than one part in so many of the mean wall time on every rank is not told by rank.
-pub const PARTS: u64 = 128;
+/// Times of functions are told in units of about one part in so many of the mean wall time: what takes less on a rank is
+/// told as none. Those outside MPI, and in all of it, are told in units of an eighth of that.
+pub const PARTS: u64 = 64;
+const FINER: u32 = 3;
 
 /// What a time was spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,31 +55,42 @@ pub struct Row {
 pub struct Profile {
     /// Those that it is about.
     pub ranks: RankList,
+    /// Times of functions are in units of 2 to this power. 0 before [`Profile::settle`].
+    pub unit: u32,
     /// In order; the first two are always there if there is any rank.
     pub rows: Vec<Row>,
 }
 
-/// Levels are 16 to the octave; below 32 ns each number has its own.
-const STEPS: u32 = 16;
-/// No time has a higher one.
-pub const HIGHEST: u16 = level(u64::MAX);
+/// 16 to the octave; below 32 ns each number has its own.
+type Times = Levels<16>;
 
 pub const fn level(ns: u64) -> u16 {
-    let bits = u64::BITS - ns.leading_zeros();
-    let shift = bits.saturating_sub(STEPS.ilog2() + 1);
-    (shift * STEPS) as u16 + (ns >> shift) as u16
+    Times::of(ns)
+}
+
+/// No time in units of so many bits has a higher one.
+pub(crate) const fn highest(unit: u32) -> u16 {
+    level(u64::MAX >> unit)
 }
 
 /// The least time of a level, and how many bits it leaves open.
 pub const fn lowest(level: u16) -> (u64, u32) {
-    let shift = (level as u32 / STEPS).saturating_sub(1);
-    ((level as u64 - (shift * STEPS) as u64) << shift, shift)
+    Times::lowest(level)
 }
 
-/// What a level stands for: wrong by 1/32 at most.
-pub const fn middle(level: u16) -> u64 {
+/// What a level of units of so many bits stands for: wrong by 1/32 at most, or by half a unit.
+const fn middle(level: u16, unit: u32) -> u64 {
     let (lowest, open) = lowest(level);
-    lowest + (1 << open >> 1)
+    // Less than a unit is none.
+    if level == 0 { 0 } else { (lowest << unit) + (1 << (open + unit) >> 1) }
+}
+
+/// How many bits the unit of a kind of time has.
+pub(crate) fn unit_of(unit: u32, spent: Spent) -> u32 {
+    match spent {
+        Spent::Function(_) => unit,
+        Spent::Outside | Spent::Inside => unit.saturating_sub(FINER),
+    }
 }
 
 fn is_function(row: &Row) -> bool {
@@ -106,20 +121,20 @@ impl Row {
     }
 
     /// Nanoseconds by rank, those of the extremes exact.
-    pub fn by_rank(&self, ranks: &RankList) -> Vec<(u32, u64)> {
+    fn by_rank(&self, ranks: &RankList, unit: u32) -> Vec<(u32, u64)> {
         let told = |(rank, level)| match rank {
             rank if rank == self.least.0 => self.least,
             rank if rank == self.most.0 => self.most,
-            rank => (rank, middle(level).clamp(self.least.1, self.most.1.max(self.least.1))),
+            rank => (rank, middle(level, unit).clamp(self.least.1, self.most.1.max(self.least.1))),
         };
         ranks.iter().zip(self.levels()).map(told).collect()
     }
 
     /// The least and the most as far as levels tell.
-    pub(crate) fn rough(&self, ranks: &RankList) -> ((u32, u64), (u32, u64)) {
+    pub(crate) fn rough(&self, ranks: &RankList, unit: u32) -> ((u32, u64), (u32, u64)) {
         let first = |of: u16| {
             let mut levels = ranks.iter().zip(self.levels());
-            (levels.find(|(_, level)| *level == of).map_or(0, |(rank, _)| rank), middle(of))
+            (levels.find(|(_, level)| *level == of).map_or(0, |(rank, _)| rank), middle(of, unit))
         };
         let (low, high) = self.span();
         (first(low), first(high))
@@ -151,10 +166,10 @@ impl Profile {
         };
         let mut rows: Vec<Row> = all.map(row).collect();
         rows.sort_by_key(|row| row.spent);
-        Profile { ranks: RankList::single(rank), rows }
+        Profile { ranks: RankList::single(rank), unit: 0, rows }
     }
 
-    /// The same of both together, whichever comes first. They have no rank in common.
+    /// The same of both together, whichever comes first. They have no rank in common, and neither is settled.
     pub fn join(&self, other: &Profile) -> Profile {
         if self.ranks.is_empty() || other.ranks.is_empty() {
             return if self.ranks.is_empty() { other.clone() } else { self.clone() };
@@ -182,7 +197,13 @@ impl Profile {
             }
         };
         let rows = spent.into_iter().map(joined).collect();
-        Profile { ranks, rows }
+        Profile { ranks, unit: 0, rows }
+    }
+
+    /// Nanoseconds by rank, those of the extremes exact.
+    pub fn by_rank(&self, spent: Spent) -> Vec<(u32, u64)> {
+        let row = self.row(spent);
+        row.map(|row| row.by_rank(&self.ranks, unit_of(self.unit, spent))).unwrap_or_default()
     }
 
     pub fn row(&self, spent: Spent) -> Option<&Row> {
@@ -191,18 +212,14 @@ impl Profile {
 
     /// From `MPI_Init` to `MPI_Finalize`, on the mean.
     pub fn mean_wall(&self) -> u64 {
-        let rows = [Spent::Outside, Spent::Inside].into_iter().filter_map(|spent| self.row(spent));
-        let of_row = |row: &Row| {
-            let run = |&(level, ranks): &(u16, u32)| u128::from(middle(level)) * u128::from(ranks);
-            row.runs.iter().map(run).fold(0u128, u128::saturating_add)
-        };
-        let all = rows.map(of_row).fold(0u128, u128::saturating_add);
+        let times = [Spent::Outside, Spent::Inside].into_iter().flat_map(|spent| self.by_rank(spent));
+        let all = times.map(|(_, ns)| u128::from(ns)).fold(0u128, u128::saturating_add);
         u64::try_from(all / u128::from(self.ranks.len().max(1))).unwrap_or(u64::MAX)
     }
 
     /// Below this a function's time by rank is told as none.
     pub fn least_told(&self) -> u64 {
-        self.mean_wall() / PARTS
+        1 << self.unit
     }
 
     /// Whether it can be written: what is read from text may be anything.
@@ -211,33 +228,42 @@ impl Profile {
         let row_is_valid = |row: &Row| {
             let (low, high) = row.span();
             let ranks = row.runs.iter().map(|run| u64::from(run.1)).fold(0, u64::saturating_add);
+            let unit = unit_of(self.unit, row.spent);
             // Whether that rank has that level, and its time fits it.
             let fits = |(rank, ns): (u32, u64), at: u16| {
                 let mut levels = self.ranks.iter().zip(row.levels());
-                levels.any(|(other, level)| other == rank && level == at) && (at == 0 || level(ns) == at)
+                levels.any(|(other, level)| other == rank && level == at) && level(ns >> unit) == at
             };
             ranks == self.ranks.len()
-                && high <= HIGHEST
+                && high <= highest(unit)
                 && row.runs.iter().all(|run| run.1 > 0)
                 && row.runs.windows(2).all(|two| two[0].0 != two[1].0)
                 && fits(row.least, low)
                 && fits(row.most, high)
                 && row.least.1 <= row.most.1
-                && (!is_function(row) || (row.least, row.most) == row.rough(&self.ranks))
+                && (!is_function(row) || (row.least, row.most) == row.rough(&self.ranks, unit))
         };
-        self.ranks.validate().is_ok() && in_order && self.rows.iter().all(row_is_valid)
+        self.unit < u64::BITS
+            && self.ranks.validate().is_ok()
+            && in_order
+            && self.rows.iter().all(row_is_valid)
     }
 
     /// Leaves out what is too little to matter: once, when all ranks are there.
     pub fn settle(&mut self) {
-        let unit = self.least_told();
-        let lowest = level(unit);
-        self.rows.retain(|row| !is_function(row) || level(row.most.1) >= lowest.max(1));
-        for row in self.rows.iter_mut().filter(|row| is_function(row)) {
-            let levels: Vec<u16> = row.levels().map(|level| if level < lowest { 0 } else { level }).collect();
-            row.runs = runs_of(levels.into_iter());
-            (row.least, row.most) = row.rough(&self.ranks);
+        if self.unit > 0 {
+            return;
         }
+        self.unit = (self.mean_wall() / PARTS).checked_ilog2().unwrap_or(0);
+        for row in &mut self.rows {
+            let unit = unit_of(self.unit, row.spent);
+            let times = row.by_rank(&self.ranks, 0);
+            row.runs = runs_of(times.into_iter().map(|(_, ns)| level(ns >> unit)));
+            if is_function(row) {
+                (row.least, row.most) = row.rough(&self.ranks, unit);
+            }
+        }
+        self.rows.retain(|row| !is_function(row) || row.most.1 > 0);
     }
 }
 
@@ -251,12 +277,17 @@ mod tests {
         for ns in
             (0..70_000u64).chain((16..64).flat_map(|b| [(1 << b) - 1, 1 << b, (1 << b) + 1, 3 << (b - 1)]))
         {
-            let (level, told) = (level(ns), middle(level(ns)));
+            let (level, told) = (level(ns), middle(level(ns), 0));
             assert!(told.abs_diff(ns) <= ns / 32 + 1 && (ns >= 32 || told == ns), "{ns}: {told}");
             let (low, open) = lowest(level);
             assert!(low <= ns && ns - low < 1u64 << open, "{ns}");
         }
-        assert_eq!(level(u64::MAX), HIGHEST);
+        assert_eq!(level(u64::MAX), highest(0));
+        for (ns, unit) in [(1_000_000u64, 10), (1_000_000, 16), (1_000_000, 19), (1_048_576, 20)] {
+            let told = middle(level(ns >> unit), unit);
+            assert!(told.abs_diff(ns) <= (ns / 32).max(1 << unit >> 1), "{ns}: {told}");
+        }
+        assert_eq!(middle(level(1_000_000 >> 20), 20), 0);
     }
 
     fn some(ranks: u32) -> Vec<Profile> {
@@ -298,9 +329,14 @@ mod tests {
         let once = all.clone();
         all.settle();
         assert_eq!(all, once);
-        let outside = all.row(Spent::Outside).unwrap().by_rank(&all.ranks);
+        let outside = all.by_rank(Spent::Outside);
         assert_eq!(outside[2], (2, 1_200_000_000));
         assert!(outside[3].1.abs_diff(300_000_003) <= 300_000_003 / 32 && outside[3].1 >= outside[0].1);
+        // 50 ms in units of 16.8 ms, and none.
+        let unit = all.least_told();
+        assert_eq!(unit, 1 << 24);
+        let own: Vec<u64> = all.by_rank(Spent::Function(77)).into_iter().map(|(_, ns)| ns).collect();
+        assert_eq!(own[..4], [2 * unit + unit / 2, 0, 0, 2 * unit + unit / 2]);
         let broken: [fn(&mut Profile); 5] = [
             |p| p.rows[0].most.1 *= 4,
             |p| p.rows[0].least.0 = 99,

@@ -54,16 +54,29 @@ pub enum Field {
     Level = 33,
     /// How many ranks have it.
     LevelRun = 34,
+    /// What came before a call, of which the distributions of its times are told.
+    PathBefore = 35,
+    /// A level of such a distribution.
+    PathLevel = 36,
+    /// How many times have it.
+    PathCount = 37,
+    /// How far their total is from what the levels say.
+    PathTotal = 38,
     /// How many frames less than the call stack before a new one goes on from.
     SiteUp = 40,
     SiteModule = 41,
     SiteOffset = 42,
     /// Which call stack a symbol has.
     SymbolSite = 43,
+    /// How many classes a symbol has, and what is known of them.
+    Classes = 44,
+    ClassBits = 45,
+    ClassValue = 46,
+    ClassCount = 47,
 }
 
 /// One more than the largest number; not all below it are used.
-pub const FIELDS: usize = 44;
+pub const FIELDS: usize = 48;
 
 /// How a field's values become binary decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +90,7 @@ pub enum Coding {
 }
 
 impl Field {
-    const ALL: [Field; 39] = [
+    const ALL: [Field; 47] = [
         Field::Plain,
         Field::Count,
         Field::Text,
@@ -113,10 +126,18 @@ impl Field {
         Field::ProfileRow,
         Field::Level,
         Field::LevelRun,
+        Field::PathBefore,
+        Field::PathLevel,
+        Field::PathCount,
+        Field::PathTotal,
         Field::SiteUp,
         Field::SiteModule,
         Field::SiteOffset,
         Field::SymbolSite,
+        Field::Classes,
+        Field::ClassBits,
+        Field::ClassValue,
+        Field::ClassCount,
     ];
 
     pub fn from_number(number: u8) -> Option<Field> {

@@ -9,7 +9,13 @@ use refrain_tracefile::{Contents, Error, Meta, Trace, contents, outline, read, w
 /// All ranks below `ranks` make one call; its symbol has these lanes.
 fn one_call(ranks: u32, lanes: Vec<Lane>) -> Trace {
     let tally = Tally { total: 0, min: 0, max: 0 };
-    let symbols = vec![SymbolEntry { bytes: [7].into(), site: 0, lanes: lanes.len() as u16, tally }];
+    let symbols = vec![SymbolEntry {
+        bytes: [7].into(),
+        site: 0,
+        lanes: lanes.len() as u16,
+        tally,
+        classes: Default::default(),
+    }];
     let start = vec![Item { symbol: Symbol::Terminal(0), count: 1 }];
     let cohort = Cohort { ranks: all(ranks), structure: 0, lanes, sides: Vec::new(), digest: 0 };
     let bundle = Bundle {

@@ -93,6 +93,7 @@ fn bundle(rank: u32, calls: &Calls, matching: Matching) -> Bundle {
         site: 0,
         lanes: 1,
         tally: Tally { total: 5, min: 1, max: 2 },
+        classes: Default::default(),
     };
     let part = ThreadPart {
         thread: 0,
@@ -213,6 +214,7 @@ fn many_nodes_of_many_ranks() {
         site: 0,
         lanes: 0,
         tally: Tally { total, min: 1, max: 2 },
+        classes: Default::default(),
     };
     let bundle = Bundle {
         symbols: vec![symbol(4), symbol(5)],

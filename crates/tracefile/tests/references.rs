@@ -94,6 +94,7 @@ fn folded(order: Order, references: &[Reference], ranks: u32, threads: u32) -> u
         site: 0,
         lanes: 1,
         tally: Tally { total: 0, min: 0, max: 0 },
+        classes: Default::default(),
     };
     let mut all = Bundle::default();
     for rank in 0..ranks {

@@ -4,11 +4,14 @@ mod seal;
 mod stencil;
 mod torus;
 
+use refrain_fold::bundle::classes::Kind;
 use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
-use refrain_fold::bundle::{Bundle, SymbolEntry, Tally, ThreadPart};
+use refrain_fold::bundle::{Bundle, Class, Classes, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::ranks::{Part, RankList};
+use refrain_times::paths::{Before, Paths};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
+use refrain_tracefile::settle;
 use refrain_tracefile::{
     Contents, Error, Meta, Profile, Trace, open, outline, read, save, sections, write, write_plain,
 };
@@ -128,7 +131,8 @@ fn headers_that_make_no_sense() {
 /// A trace of one rank whose only lane holds these numbers.
 fn of_numbers(values: &[i64]) -> Trace {
     let tally = Tally { total: 0, min: 0, max: 0 };
-    let symbols = vec![SymbolEntry { bytes: [7].into(), site: 0, lanes: 1, tally }];
+    let symbols =
+        vec![SymbolEntry { bytes: [7].into(), site: 0, lanes: 1, tally, classes: Default::default() }];
     let structure =
         Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: values.len() as u64 }]] };
     let lanes = vec![vec![stencil::stream(values)]];
@@ -150,8 +154,9 @@ fn an_outline_is_the_trace_without_what_it_does_not_need() {
             assert!(stored.eq(sections(&bytes).unwrap().into_iter().map(|s| (s.name, s.stored))));
             for symbol in seen.bundle.symbols.iter_mut().chain(&mut all.bundle.symbols) {
                 symbol.tally = Tally { total: 0, min: 0, max: 0 };
+                symbol.classes = Classes::default();
             }
-            all.meta.profile = None;
+            (all.meta.profile, all.meta.paths) = (None, None);
             assert_eq!(seen, all);
         }
     }
@@ -235,7 +240,13 @@ fn deep_call_stacks() {
     for depth in 0..100_000 {
         outer = sites.add_stack(Stack { outer, frame: Frame { module: module.key(), offset: 64 } });
         if depth % 1000 == 0 {
-            trace.bundle.symbols.push(SymbolEntry { bytes: [7].into(), site: outer, lanes: 0, tally });
+            trace.bundle.symbols.push(SymbolEntry {
+                bytes: [7].into(),
+                site: outer,
+                lanes: 0,
+                tally,
+                classes: Default::default(),
+            });
         }
     }
     sites.add_module(module);
@@ -262,6 +273,7 @@ fn giants_are_refused() {
         site: 0,
         lanes: u16::MAX,
         tally: Tally { total: 0, min: 0, max: 0 },
+        classes: Default::default(),
     };
     let start: Vec<Item> = (0..200).map(|t| Item { symbol: Symbol::Terminal(t), count: 1 }).collect();
     (trace.meta, trace.bundle.world) = (Meta::default(), 0);
@@ -335,12 +347,24 @@ fn any_trace(random: &mut Random) -> Trace {
         let lanes = |i: u64| (i % 3) as u16;
         let mut sites = Sites::default();
         let symbols = (0..1 + random.below(6)).map(|i| {
-            let tally = Tally { total: any_number(random), min: any_number(random), max: any_number(random) };
+            let any_tally = |random: &mut Random| {
+                let [total, min, max] = [0; 3].map(|_| any_number(random));
+                Tally { total, min, max }
+            };
+            let kinds = if lanes(i) > 0 { random.below(4) * random.below(8) } else { 0 };
+            let class = |_| Class {
+                kind: Kind::new(any_number(random) as i64, any_number(random) as i64),
+                count: any_number(random),
+                tally: any_tally(random),
+            };
+            let classes = Classes::new(false, (0..kinds).map(class));
+            let tally = classes.whole().unwrap_or_else(|| any_tally(random));
             SymbolEntry {
                 bytes: any_text(random).into_bytes().into_iter().chain([i as u8]).collect(),
                 site: any_site(random, &mut sites),
                 lanes: lanes(i),
                 tally,
+                classes,
             }
         });
         let symbols: Vec<SymbolEntry> = symbols.collect();
@@ -370,6 +394,7 @@ fn any_trace(random: &mut Random) -> Trace {
     }
     bundle.canonical().unwrap();
     bundle.world = WORLD;
+    let symbols = bundle.symbols.len() as u64;
     let meta = Meta {
         refrain_version: any_text(random),
         command: texts(random),
@@ -391,9 +416,28 @@ fn any_trace(random: &mut Random) -> Trace {
             root: random.below(1 << 40) << 10,
         }),
         clocks: (random.below(2) == 0).then(|| any_clocks(random)),
+        paths: (random.below(2) == 0).then(|| any_paths(random, symbols)),
         profile: (random.below(2) == 0).then(|| any_profile(random)),
     };
     Trace { meta, bundle }
+}
+
+fn any_paths(random: &mut Random, symbols: u64) -> Paths {
+    let mut paths = Paths::default();
+    for _ in 0..if symbols == 0 { 0 } else { random.below(20) } {
+        let before = match random.below(4) {
+            0 => Before::Nothing,
+            1 => Before::Others,
+            _ => Before::Call(random.below(symbols)),
+        };
+        let path = paths.0.entry((random.below(symbols), before)).or_default();
+        for _ in 0..random.below(30) {
+            path.duration.add(any_number(random) >> random.below(64));
+            path.gap.add(random.below(100_000));
+        }
+    }
+    settle(&mut paths);
+    paths
 }
 
 fn any_clocks(random: &mut Random) -> Clocks {
@@ -437,8 +481,13 @@ fn deep_rules_do_not_overflow_the_stack() {
         (1..depth).map(|r| vec![item(Symbol::Rule(r)), item(Symbol::Terminal(0))]).collect();
     rules.push(vec![item(Symbol::Terminal(0))]);
     let mut trace = Trace::default();
-    trace.bundle.symbols =
-        vec![SymbolEntry { bytes: [1].into(), site: 0, lanes: 0, tally: Tally { total: 0, min: 0, max: 0 } }];
+    trace.bundle.symbols = vec![SymbolEntry {
+        bytes: [1].into(),
+        site: 0,
+        lanes: 0,
+        tally: Tally { total: 0, min: 0, max: 0 },
+        classes: Default::default(),
+    }];
     trace.bundle.structures = vec![Grammar { rules }.into()];
     let bytes = write(&trace);
     assert_eq!(read(&bytes).unwrap(), trace);

@@ -34,6 +34,7 @@ fn recording(rank: u32, sides: bool) -> Bundle {
         site: 0,
         lanes: 1,
         tally: Tally { total: 0, min: 0, max: 0 },
+        classes: Default::default(),
     };
     let part = |thread: u32| ThreadPart {
         thread,

@@ -10,7 +10,7 @@ use refrain_encode::Reader;
 use refrain_fold::bundle::Bundle;
 use refrain_model::{Call, Function, Value};
 use refrain_sites::{Names, Place};
-use refrain_times::Told;
+use refrain_times::{CALLS, Told};
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -101,10 +101,16 @@ pub fn dump_as(trace: &Trace, which: &Selection, how: &How, out: &mut dyn Write)
                 .filter(|t| which.threads.as_ref().is_none_or(|w| w.contains(*t)))
                 .map(move |thread| (rank, thread))
         });
-    let lines = |place| Lines::new(trace, &reader, which, how, place);
+    let chosen: Vec<(u32, u32)> = chosen.collect();
+    let compared = |times: &Times| times.comparable(chosen.iter().map(|(rank, _)| *rank));
+    if how.merged && !how.times.is_none_or(compared) {
+        return Err(Error::NoCommonClock);
+    }
+    let at_once = if how.merged { chosen.len() } else { 1 };
+    let lines = |place| Lines::new(trace, &reader, which, how, (place, at_once));
     let mut shown = Shown { bundle, how, columns, line: String::new(), out };
     if how.merged {
-        let mut all: Vec<Lines> = chosen.map(lines).collect::<Result<_, _>>()?;
+        let mut all: Vec<Lines> = chosen.into_iter().map(lines).collect::<Result<_, _>>()?;
         // By when the next call of each began; those that are not known come where the thread is.
         let mut heap = BinaryHeap::new();
         for (at, lines) in all.iter_mut().enumerate() {
@@ -136,6 +142,8 @@ struct Lines<'a> {
     which: &'a Selection,
     place: (u32, u32),
     call: Option<(u64, Call, Option<Told>)>,
+    /// So many calls in a row began after the time that was asked for.
+    later: u32,
     /// When the last of its calls began that has a time.
     reached: i64,
 }
@@ -146,10 +154,11 @@ impl<'a> Lines<'a> {
         reader: &Reader<'a>,
         which: &'a Selection,
         how: &How<'a>,
-        place: (u32, u32),
+        (place, at_once): ((u32, u32), usize),
     ) -> Result<Lines<'a>, Error> {
-        let calls = Timed::new(&trace.bundle, reader, how.times, place, which.calls.start)?;
-        Ok(Lines { calls, which, place, call: None, reached: i64::MIN })
+        let from = which.calls.start;
+        let calls = Timed::among(&trace.bundle, reader, how.times, place, from, at_once)?;
+        Ok(Lines { calls, which, place, call: None, later: 0, reached: i64::MIN })
     }
 
     /// Goes to the next one, if there is one.
@@ -163,9 +172,12 @@ impl<'a> Lines<'a> {
                 self.reached = self.reached.max(told.span.start);
             }
             if let Some(between) = &which.between {
-                // Whatever comes later began later.
-                if told.is_some_and(|told| between.is_before(&told)) {
-                    break;
+                // Calls are in the order in which they returned: one whose callback made others comes after these, and
+                // began before them.
+                match told.is_some_and(|told| between.is_before(&told)) {
+                    true if self.later == CALLS => break,
+                    true => self.later += 1,
+                    false => self.later = 0,
                 }
                 if !told.is_some_and(|told| between.overlaps(&told)) {
                     continue;
@@ -250,7 +262,7 @@ fn seconds(time: i64, digits: usize, line: &mut String) {
 }
 
 fn time_text(told: Option<&Told>, errors: bool, columns: &Columns, line: &mut String) {
-    let Some(Told { span, start_error, end_error }) = told else {
+    let Some(Told { span, start_error, end_error, .. }) = told else {
         line.push_str("-  ");
         return;
     };
@@ -294,7 +306,11 @@ fn as_text(
         value::text(value, line);
     }
     line.push_str(") = ");
-    value::text(&call.result, line);
+    match time.and_then(|(told, _)| told?.result) {
+        // As few digits as give back all bits.
+        Some(bits) => drop(write!(line, "{:?}", f64::from_bits(bits))),
+        None => value::text(&call.result, line),
+    }
     for (i, (name, value)) in call.facts.iter().enumerate() {
         line.push_str(if i == 0 { " {" } else { ", " });
         line.push_str(name);
@@ -316,7 +332,8 @@ fn as_json(
 ) {
     let mut object = json::Object::new(line);
     object.plain("rank", rank).plain("thread", thread).plain("number", position);
-    if let Some((Some(Told { span, start_error, end_error }), errors)) = time {
+    let returned = time.and_then(|(told, _)| told?.result).map(f64::from_bits);
+    if let Some((Some(Told { span, start_error, end_error, .. }), errors)) = time {
         object.plain("start", span.start).plain("end", span.end);
         if errors {
             object.plain("start_error", start_error).plain("end_error", end_error);
@@ -328,7 +345,11 @@ fn as_json(
         value::json(value, args.key(param.name));
     }
     args.end();
-    value::json(&call.result, object.key("result"));
+    match returned {
+        Some(number) if number.is_finite() => drop(object.plain("result", format_args!("{number:?}"))),
+        Some(number) => drop(object.text("result", &format!("{number:?}"))),
+        None => value::json(&call.result, object.key("result")),
+    }
     if !call.facts.is_empty() {
         let mut facts = json::Object::new(object.key("facts"));
         for (i, (name, _)) in call.facts.iter().enumerate() {
@@ -391,7 +412,7 @@ mod tests {
     fn times_of_a_call() {
         let shown = |errors, start| {
             let span = refrain_times::Span { start, end: 2_000_000_003 };
-            let told = Told { span, start_error: 7, end_error: 1_500_000_000 };
+            let told = Told { span, start_error: 7, end_error: 1_500_000_000, result: None };
             let (mut text, mut json) = (String::new(), String::new());
             as_text(&send(), (3, 0), 12, Some((Some(&told), errors)), &columns(1, 2, false), &mut text);
             as_json(&send(), (3, 0), 12, Some((Some(&told), errors)), None, &mut json);

@@ -21,10 +21,14 @@ pub enum Error {
     BadTime { why: String },
     /// The trace does not say when single calls began.
     NoTimes,
+    /// The trace does not say how times are distributed.
+    NoHistograms,
     /// The chunks that hold the times of calls cannot be read.
     Times(refrain_tracefile::chunks::Error),
     /// Times that are not those of this call.
     DamagedTimes { rank: u32, thread: u32, position: u64 },
+    /// Times of ranks whose clocks were never compared.
+    NoCommonClock,
     /// What is recorded does not tell which message meets which receive.
     Window { window: String },
 }
@@ -60,10 +64,19 @@ impl fmt::Display for Error {
                 "the trace does not tell when each call began and ended; record the run with `refrain run --time exact` \
                  (or binned)"
             ),
+            Error::NoHistograms => write!(
+                f,
+                "the trace does not tell how times are distributed; record the run with `refrain run --time histogram`"
+            ),
             Error::Times(error) => write!(f, "the times of calls cannot be read: {error}"),
             Error::DamagedTimes { rank, thread, position } => {
                 write!(f, "the time of call {position} of rank {rank}, thread {thread} is damaged")
             }
+            Error::NoCommonClock => write!(
+                f,
+                "the ranks ran on several hosts whose clocks were not compared, as in a trace that was recovered: nobody can \
+                 tell which of their calls came first; `refrain dump --merged --ranks` takes ranks of one host"
+            ),
             Error::Window { window } => write!(
                 f,
                 "the run was recorded with --window {window}: messages of before are missing, so nobody can tell which \

@@ -252,11 +252,14 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
 fn kept(trace: &Trace) -> Vec<String> {
     let pointers = pointers_kept(&trace.meta.options);
     let time = if trace.meta.timed {
-        "time: total, mean, shortest and longest for each kind of call and by rank, to within 3.2%"
+        "time: total, mean, shortest and longest for each kind of call, message size and peer, and by rank, to within 3.2%"
     } else {
         "time: not kept (--time off)"
     };
     let every_call = match time_of(trace) {
+        Ok(Time::Histogram) => {
+            Some("how durations and gaps of each call after another are distributed, to within 10%")
+        }
         Ok(Time::Exact) => Some("when each call began and ended, to the nanosecond"),
         Ok(Time::Binned(_)) => Some("when each call began and ended, within an error that is told with it"),
         _ => None,

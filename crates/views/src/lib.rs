@@ -13,12 +13,14 @@
 #![forbid(unsafe_code)]
 
 mod clocks;
+pub mod diff;
 pub mod dump;
 mod error;
 pub mod human;
 pub mod info;
 pub mod json;
 pub mod loops;
+pub mod replayable;
 pub mod select;
 pub mod stats;
 pub mod table;

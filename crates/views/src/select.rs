@@ -100,7 +100,7 @@ mod tests {
         }
         let span = refrain_times::Span { start: 100, end: 200 };
         let overlap = |from, to, error| {
-            let told = Told { span, start_error: error, end_error: error };
+            let told = Told { span, start_error: error, end_error: error, result: None };
             Between { from, to }.overlaps(&told)
         };
         assert!(overlap(0, 100, 0) && overlap(200, 300, 0) && overlap(150, 160, 0));

@@ -12,10 +12,10 @@ use refrain_fold::bundle::Bundle;
 use refrain_fold::pack::number::SPANS;
 use refrain_model::Call;
 use refrain_model::time::Time;
-use refrain_times::{Span, Told, Unpacker};
+use refrain_times::{Damaged, FIRST_BYTES, Span, Told, Unpacker, first_start};
 use refrain_tracefile::Trace;
 use refrain_tracefile::chunks::{self, Key, Section};
-use refrain_tracefile::clocks::{Clocks, Mapping};
+use refrain_tracefile::clocks::Mapping;
 
 use crate::error::Error;
 
@@ -32,11 +32,72 @@ pub struct Times {
     /// By symbol.
     signatures: Vec<u64>,
     time: Time,
-    /// How the clock of each rank is turned into one that all share.
-    clocks: Clocks,
-    /// When the first call began.
-    zero: i64,
+    /// How many numbers the file has of a call.
+    numbers: u32,
+    /// By rank.
+    clocks: Vec<RankClock>,
+    /// Not all of these can be compared.
+    apart: bool,
+    /// When the first call of each group of clocks began.
+    zeros: Vec<i64>,
     lost: Cell<bool>,
+    /// The coder that many threads share.
+    shared: RefCell<Unpacker>,
+}
+
+/// If more threads than this are read at the same time, none of them holds a coder of its own.
+const MANY: usize = 64;
+
+/// The clock of a rank.
+#[derive(Debug, Clone, Copy, Default)]
+struct RankClock {
+    /// To the one that is common to its group.
+    mapping: Mapping,
+    /// That is off by at most so much, in nanoseconds.
+    error: u64,
+    /// Clocks of the same group can be compared.
+    group: usize,
+}
+
+/// The clocks of all ranks, and whether some cannot be compared with each other. Those that the ranks compared are one group.
+/// Of others, as in a trace that was recovered, those of one host are: they are the same clock.
+fn by_rank(trace: &Trace) -> (Vec<RankClock>, bool) {
+    let ranks = trace.meta.ranks as usize;
+    let mut clocks = vec![None; ranks];
+    for clock in trace.meta.clocks.iter().flat_map(|clocks| &clocks.clocks) {
+        let error = clock.start.error.max(clock.end.error);
+        let of_rank = RankClock { mapping: clock.mapping(), error, group: 0 };
+        for rank in clock.ranks.iter().filter(|rank| (*rank as usize) < ranks) {
+            clocks[rank as usize].get_or_insert(of_rank);
+        }
+    }
+    let known = clocks.iter().any(Option::is_some);
+    let one_host = trace.meta.hosts.len() < 2;
+    let mut groups = usize::from(known);
+    for (_, host) in &trace.meta.hosts {
+        let mut of_host = host.iter().filter(|rank| (*rank as usize) < ranks).peekable();
+        let mut some = false;
+        for rank in of_host.by_ref() {
+            let clock = &mut clocks[rank as usize];
+            some |= clock.is_none();
+            let group = if one_host { 0 } else { groups };
+            clock.get_or_insert(RankClock { group, ..RankClock::default() });
+        }
+        groups += usize::from(some && !one_host);
+    }
+    let clocks: Vec<RankClock> = clocks.into_iter().map(Option::unwrap_or_default).collect();
+    let apart = clocks.iter().any(|clock| clock.group != clocks[0].group);
+    (clocks, apart)
+}
+
+/// A moment of a rank's clock on the common one.
+fn common(mapping: Mapping, time: i64) -> i64 {
+    // Before its machine was switched on no rank made a call; a damaged file may say so.
+    u64::try_from(time).map_or(time, |time| mapping.common(time) as i64)
+}
+
+fn key_of(bundle: &Bundle, rank: u32, thread: u32) -> Key {
+    Key { member: bundle.member(rank, thread).map_or(u64::MAX, u64::from), lane: LANE }
 }
 
 /// How a trace keeps time.
@@ -53,32 +114,74 @@ impl Times {
         chunks: Option<Range<u64>>,
     ) -> Result<Option<Times>, Error> {
         let time = time_of(trace)?;
-        if !time.of_every_call() {
-            return Ok(None);
-        }
+        let Some(shared) = Unpacker::new(&time) else { return Ok(None) };
+        let numbers = shared.numbers();
         let source: Box<dyn Source> = Box::new(source);
         let section = Section::within(source, chunks.unwrap_or(0..0)).map_err(Error::Times)?;
-        let (section, clocks) = (RefCell::new(section), trace.meta.clocks.clone().unwrap_or_default());
+        let section = RefCell::new(section);
         let symbols = trace.bundle.symbols.iter();
         let signatures = symbols.map(|symbol| hash_symbol(&symbol.bytes, symbol.site)).collect();
-        let mut times = Times { section, signatures, time, clocks, zero: 0, lost: Cell::new(false) };
-        times.zero = times.earliest(trace)?;
+        let (clocks, apart) = by_rank(trace);
+        let mut times = Times {
+            section,
+            signatures,
+            time,
+            numbers,
+            clocks,
+            apart,
+            zeros: Vec::new(),
+            lost: Cell::new(false),
+            shared: RefCell::new(shared),
+        };
+        times.zeros = times.beginnings(trace)?;
         Ok(Some(times))
     }
 
-    /// When the first of all calls began.
-    fn earliest(&self, trace: &Trace) -> Result<i64, Error> {
+    /// When the first of all calls began, by each of the clocks that cannot be compared. What is damaged says nothing.
+    fn beginnings(&self, trace: &Trace) -> Result<Vec<i64>, Error> {
         let reader = Reader::new(&trace.bundle);
-        let mut first = None;
+        let mut first: Vec<(usize, i64, Key)> = Vec::new();
+        let mut section = self.section.borrow_mut();
         for rank in 0..trace.meta.ranks {
+            let RankClock { mapping, group, .. } = self.clock(rank);
             for thread in reader.threads(rank) {
-                let mut calls = Timed::new(&trace.bundle, &reader, Some(self), (rank, thread), 0)?;
-                if let Some((_, Some(told))) = calls.next_call()? {
-                    first = Some(first.map_or(told.span.start, |first: i64| first.min(told.span.start)));
+                let key = key_of(&trace.bundle, rank, thread);
+                let Ok(Some(chunk)) = section.beginning(key, 0, FIRST_BYTES) else { continue };
+                let Some(start) = first_start(chunk.bytes, chunk.length, chunk.count) else { continue };
+                if chunk.method == SPANS {
+                    first.push((group, common(mapping, start), key));
                 }
             }
         }
-        Ok(first.unwrap_or(0))
+        first.sort_by_key(|(group, start, _)| (*group, *start));
+        // What it says is not held against a checksum before it counts.
+        let groups = 1 + first.iter().map(|(group, ..)| *group).max().unwrap_or(0);
+        let mut sound = |group: usize| {
+            let of_group = first.iter().filter(move |(other, ..)| *other == group);
+            let mut sound = of_group.filter(|(_, _, key)| section.packed(*key, 0).is_ok());
+            sound.next().map_or(0, |(_, start, _)| *start)
+        };
+        Ok((0..groups).map(&mut sound).collect())
+    }
+
+    fn signature(&self, symbol: Option<u32>) -> u64 {
+        symbol.and_then(|symbol| self.signatures.get(symbol as usize)).copied().unwrap_or(0)
+    }
+
+    fn clock(&self, rank: u32) -> RankClock {
+        self.clocks.get(rank as usize).copied().unwrap_or_default()
+    }
+
+    /// Whether the times of these ranks can be held against each other.
+    pub fn comparable(&self, ranks: impl IntoIterator<Item = u32>) -> bool {
+        let mut groups = ranks.into_iter().map(|rank| self.clock(rank).group);
+        let first = groups.next();
+        groups.all(|group| Some(group) == first)
+    }
+
+    /// Whether there are ranks whose clocks were never compared with those of others.
+    pub fn some_apart(&self) -> bool {
+        self.apart
     }
 
     pub fn time(&self) -> &Time {
@@ -115,23 +218,31 @@ impl Times {
 
     /// By how much two ranks' times may be off each other, beside what is told with each.
     pub fn clock_error(&self, a: u32, b: u32) -> u64 {
-        if a == b { 0 } else { self.clocks.error(a).saturating_add(self.clocks.error(b)) }
+        let (one, two) = (self.clock(a), self.clock(b));
+        match a == b {
+            true => 0,
+            false if one.group != two.group => u64::MAX,
+            false => one.error.saturating_add(two.error),
+        }
     }
 
     /// The block of a thread that has this call.
     fn block(&self, key: Key, call: u64) -> Result<Found, Error> {
         let mut section = self.section.borrow_mut();
-        let at = call.saturating_mul(2);
-        match section.packed(key, at) {
-            Ok(Some(packed)) if packed.method != SPANS || packed.first % 2 == 1 || packed.count % 2 == 1 => {
+        let each = self.numbers;
+        let uneven = |packed: &chunks::Packed| {
+            !packed.first.is_multiple_of(each.into()) || !packed.count.is_multiple_of(each)
+        };
+        match section.packed(key, call.saturating_mul(each.into())) {
+            Ok(Some(packed)) if packed.method != SPANS || uneven(&packed) => {
                 Err(Error::Times(chunks::Error::Method { method: packed.method, start: 0 }))
             }
             Ok(Some(packed)) => {
-                let (first, calls) = (packed.first / 2, packed.count / 2);
+                let (first, calls) = (packed.first / u64::from(each), packed.count / each);
                 Ok(Found::Block { first, calls, bytes: packed.bytes.to_vec() })
             }
             Ok(None) => Ok(Found::Lost { next: u64::MAX }),
-            Err(chunks::Error::Lost { to, .. }) => Ok(Found::Lost { next: to / 2 }),
+            Err(chunks::Error::Lost { to, .. }) => Ok(Found::Lost { next: to / u64::from(each) }),
             Err(error) => Err(Error::Times(error)),
         }
     }
@@ -150,15 +261,101 @@ enum Found {
     },
 }
 
+/// Where the times of a block come from.
+enum Unpacking<'a> {
+    Nothing,
+    /// From the packed bytes, call by call: what the coder has learned is held all the while, two megabytes.
+    Packed(Box<Unpacker>),
+    /// All of a block at once, by a coder that many threads share, and then in plain form: some ten bytes a call.
+    Plain {
+        ahead: Box<Calls<'a>>,
+        block: Plain,
+    },
+}
+
+impl Unpacking<'_> {
+    fn left(&self) -> u32 {
+        match self {
+            Unpacking::Nothing => 0,
+            Unpacking::Packed(unpacker) => unpacker.left(),
+            Unpacking::Plain { block, .. } => block.left,
+        }
+    }
+}
+
+/// Times in few bytes that can be read at once.
+#[derive(Default)]
+struct Plain {
+    bytes: Vec<u8>,
+    at: usize,
+    left: u32,
+    /// The end of the call before.
+    before: i64,
+}
+
+impl Plain {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        (self.at, self.left, self.before) = (0, 0, 0);
+    }
+
+    fn push(&mut self, told: Told) {
+        let Told { span, start_error, end_error, result } = told;
+        let folded = |number: i64| (number << 1 ^ number >> 63) as u64;
+        let (gap, took) = (span.start.wrapping_sub(self.before), span.end.wrapping_sub(span.start));
+        let marked = [folded(gap), folded(took), start_error, end_error, u64::from(result.is_some())];
+        for mut number in marked.into_iter().chain(result) {
+            while number >= 0x80 {
+                self.bytes.push(number as u8 | 0x80);
+                number >>= 7;
+            }
+            self.bytes.push(number as u8);
+        }
+        self.before = span.end;
+        self.left += 1;
+    }
+
+    /// From the beginning.
+    fn rewind(&mut self) {
+        (self.at, self.before) = (0, 0);
+    }
+
+    /// The next one, if there is one left.
+    fn next(&mut self) -> Option<Told> {
+        self.left = self.left.checked_sub(1)?;
+        let mut number = || {
+            let (mut number, mut shift) = (0, 0);
+            loop {
+                let byte = *self.bytes.get(self.at)?;
+                self.at += 1;
+                number |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte < 0x80 || shift > 63 {
+                    return Some(number);
+                }
+            }
+        };
+        let unfolded = |number: u64| (number >> 1) as i64 ^ -((number & 1) as i64);
+        let (gap, took) = (unfolded(number()?), unfolded(number()?));
+        let (start_error, end_error) = (number()?, number()?);
+        let result = if number()? == 0 { None } else { Some(number()?) };
+        let start = self.before.wrapping_add(gap);
+        self.before = start.wrapping_add(took);
+        Some(Told { span: Span { start, end: self.before }, start_error, end_error, result })
+    }
+}
+
 /// The calls of a thread with their times, from one on.
 pub struct Timed<'a> {
     calls: Calls<'a>,
     times: Option<&'a Times>,
     place: (u32, u32),
     key: Key,
-    unpacker: Option<Unpacker>,
+    unpacker: Unpacking<'a>,
     /// From the rank's clock to the common one.
     mapping: Mapping,
+    /// When the first call of all began, on that one.
+    zero: i64,
     /// The number of the next call.
     next: u64,
     /// Calls before this one have no times.
@@ -174,18 +371,39 @@ impl<'a> Timed<'a> {
         place: (u32, u32),
         from: u64,
     ) -> Result<Timed<'a>, Error> {
+        Timed::among(bundle, reader, times, place, from, 1)
+    }
+
+    /// The same, one of so many threads that are read at the same time.
+    pub fn among(
+        bundle: &Bundle,
+        reader: &Reader<'a>,
+        times: Option<&'a Times>,
+        place: (u32, u32),
+        from: u64,
+        threads: usize,
+    ) -> Result<Timed<'a>, Error> {
         let (rank, thread) = place;
         let failed = |position| move |error| Error::Call { rank, thread, position, error };
-        let key = Key { member: bundle.member(rank, thread).map_or(u64::MAX, u64::from), lane: LANE };
+        let key = key_of(bundle, rank, thread);
         let block = times.map(|times| times.block(key, from)).transpose()?;
         let first = match block {
             Some(Found::Block { first, .. }) => first,
             _ => from,
         };
         let calls = reader.calls_from(rank, thread, first).map_err(failed(first))?;
-        let unpacker = times.and_then(|times| Unpacker::new(&times.time));
-        let mapping = times.map_or_else(Mapping::default, |times| times.clocks.of(rank));
-        let mut timed = Timed { calls, times, place, key, unpacker, mapping, next: first, without: 0 };
+        let unpacker = match times.and_then(|times| Unpacker::new(&times.time)) {
+            None => Unpacking::Nothing,
+            Some(_) if threads > MANY => {
+                let ahead = reader.calls_from(rank, thread, first).map_err(failed(first))?;
+                Unpacking::Plain { ahead: Box::new(ahead), block: Plain::default() }
+            }
+            Some(unpacker) => Unpacking::Packed(Box::new(unpacker)),
+        };
+        let clock = times.map_or_else(RankClock::default, |times| times.clock(rank));
+        let zero = times.and_then(|times| times.zeros.get(clock.group)).copied().unwrap_or(0);
+        let mapping = clock.mapping;
+        let mut timed = Timed { calls, times, place, key, unpacker, mapping, zero, next: first, without: 0 };
         while timed.next < from {
             if timed.next_call()?.is_none() {
                 break;
@@ -214,37 +432,97 @@ impl<'a> Timed<'a> {
         Ok(Some((call, told)))
     }
 
+    /// Turns to a block, of which the call that came last is the first.
+    fn begin(&mut self, times: &Times, bytes: &[u8], calls: u32) -> Result<(), Error> {
+        let (rank, thread) = self.place;
+        let at = |position| move |_| Error::DamagedTimes { rank, thread, position };
+        match &mut self.unpacker {
+            Unpacking::Nothing => Ok(()),
+            Unpacking::Packed(unpacker) => unpacker.begin(bytes, calls).map_err(at(self.next)),
+            Unpacking::Plain { ahead, block } => {
+                let mut shared = times.shared.borrow_mut();
+                shared.begin(bytes, calls).map_err(at(self.next))?;
+                block.clear();
+                for position in self.next..self.next + u64::from(calls) {
+                    // The file may have times of more calls than it has calls.
+                    let Some(call) = ahead.next() else { break };
+                    let call = call.map_err(|error| Error::Call { rank, thread, position, error })?;
+                    let signature = times.signature(ahead.symbol());
+                    block.push(shared.next(signature, call.function.id).map_err(at(position))?);
+                }
+                block.rewind();
+                Ok(())
+            }
+        }
+    }
+
+    /// The call that came last has no time.
+    fn pass_over(&mut self) {
+        if let Unpacking::Plain { ahead, .. } = &mut self.unpacker {
+            // It has been read once, so it can be read.
+            let _ = ahead.next();
+        }
+    }
+
     fn told(&mut self, function: u16) -> Result<Option<Told>, Error> {
-        let (Some(times), Some(unpacker)) = (self.times, &mut self.unpacker) else { return Ok(None) };
+        let Some(times) = self.times else { return Ok(None) };
         if self.next < self.without {
+            self.pass_over();
             return Ok(None);
         }
         let (rank, thread) = self.place;
         let position = self.next;
         let damaged = |_| Error::DamagedTimes { rank, thread, position };
-        if unpacker.left() == 0 {
+        if self.unpacker.left() == 0 {
             match times.block(self.key, self.next)? {
                 Found::Block { first, calls, bytes } if first == position => {
-                    unpacker.begin(&bytes, calls).map_err(damaged)?;
+                    self.begin(times, &bytes, calls)?
                 }
                 // Only in a file that says two things of one call.
                 Found::Block { .. } => return Err(Error::DamagedTimes { rank, thread, position }),
                 Found::Lost { next } => {
                     times.lost.set(true);
                     self.without = next;
+                    self.pass_over();
                     return Ok(None);
                 }
             }
         }
-        let symbol = self.calls.symbol().and_then(|symbol| times.signatures.get(symbol as usize));
-        let signature = symbol.copied().unwrap_or(0);
-        let Told { span, start_error, end_error } = unpacker.next(signature, function).map_err(damaged)?;
-        let common = |time: i64| {
-            // Before its machine was switched on no rank made a call; a damaged file may say so.
-            let common = u64::try_from(time).map_or(time, |time| self.mapping.common(time) as i64);
-            common.wrapping_sub(times.zero)
+        let signature = times.signature(self.calls.symbol());
+        let told = match &mut self.unpacker {
+            Unpacking::Nothing => return Ok(None),
+            Unpacking::Packed(unpacker) => unpacker.next(signature, function).map_err(damaged)?,
+            Unpacking::Plain { block, .. } => block.next().ok_or(Damaged).map_err(damaged)?,
         };
-        let span = Span { start: common(span.start), end: common(span.end) };
-        Ok(Some(Told { span, start_error, end_error }))
+        let common = |time: i64| common(self.mapping, time).wrapping_sub(self.zero);
+        let span = Span { start: common(told.span.start), end: common(told.span.end) };
+        Ok(Some(Told { span, ..told }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_times_come_back() {
+        let ends = [i64::MIN, -1, 0, 1, 77, i64::MAX];
+        let all: Vec<Told> = ends
+            .into_iter()
+            .flat_map(|start| ends.map(|end| Span { start, end }))
+            .zip(0u64..)
+            .map(|(span, i)| {
+                let (start_error, end_error) = (i, u64::MAX - i);
+                Told { span, start_error, end_error, result: (i % 3 == 0).then_some(u64::MAX - i) }
+            })
+            .collect();
+        let mut plain = Plain::default();
+        for _ in 0..2 {
+            plain.clear();
+            all.iter().for_each(|told| plain.push(*told));
+            plain.rewind();
+            assert!(all.iter().all(|told| plain.next() == Some(*told)));
+            assert_eq!(plain.next(), None);
+        }
     }
 }

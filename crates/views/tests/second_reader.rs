@@ -12,9 +12,10 @@ use refrain_fold::bundle::{Bundle, SideKind, merge};
 use refrain_fold::pack::Kind;
 use refrain_fold::ranks::RankList;
 use refrain_fold::stream::Stream;
+use refrain_times::paths::{Before, Histogram, Path as Times, Recorder};
 use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
-use refrain_tracefile::{Error, Trace, append, read, write, write_plain};
+use refrain_tracefile::{Error, Trace, append, read, settle, write, write_plain};
 use refrain_views::dump::{Format, Selection, dump};
 use refrain_views::verify::verify;
 
@@ -258,8 +259,8 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     let forms = said.lines().last().unwrap().strip_prefix("forms: ").unwrap();
     assert_eq!(
         forms,
-        "all but, blocks, counted blocks, failed polls, functions of the rank, functions of the rank in blocks, groups without \
-         numbers, guesses, inline values, loops, members, rows, rules, running sums, shared rules, sites, statuses, strides, \
+        "all but, blocks, classes, counted blocks, failed polls, functions of the rank, functions of the rank in blocks, groups without \
+         numbers, guesses, inline values, loops, members, paths, rows, rules, running sums, shared rules, sites, statuses, strides, \
          strides without end, texts in lanes, threads, threads of one cohort, variants",
     );
 }
@@ -334,6 +335,45 @@ fn with_section(trace: &[u8], head: u8, content: &[u8]) -> Vec<u8> {
     out.extend(content);
     out.extend(&trace[end + 4..]);
     out
+}
+
+/// How times are distributed, as both readers find it.
+#[test]
+fn distributions_are_read_alike() {
+    let mut trace = trace_of(&crew());
+    let symbols = trace.bundle.symbols.len() as u32;
+    let (mut recorder, mut now) = (Recorder::default(), 0);
+    for turn in 0..3000u64 {
+        let length = 90 + turn * turn % 977 + if turn % 100 == 7 { 1 << (turn % 43) } else { 0 };
+        recorder.add((turn * turn % 7) as u32 % symbols, now + turn % 50, now + length);
+        now += length;
+    }
+    let mut paths = recorder.paths(|symbol| Some(symbol.into()), |ticks| ticks);
+    let many = Times {
+        duration: Histogram { first: 3, counts: vec![u64::MAX], total: u64::MAX },
+        ..Times::default()
+    };
+    paths.0.insert((0, Before::Others), many);
+    settle(&mut paths);
+    trace.meta.paths = Some(paths.clone());
+    let file = std::env::temp_dir().join(format!("refrain-paths-{}.rfn", std::process::id()));
+    std::fs::write(&file, write(&trace)).unwrap();
+    let said = reader(&["paths".into(), file.clone()]);
+    std::fs::remove_file(file).unwrap();
+    let histogram = |one: &Histogram| {
+        let counts = one.counts.iter().map(|count| format!(" {count}"));
+        format!("{}{} {}", one.first, counts.collect::<String>(), one.total)
+    };
+    let line = |(&(symbol, before), path): (&(u64, Before), &Times)| {
+        let before = match before {
+            Before::Nothing => -1,
+            Before::Call(symbol) => symbol as i64,
+            Before::Others => symbols.into(),
+        };
+        format!("{symbol} {before}: {}; {}\n", histogram(&path.duration), histogram(&path.gap))
+    };
+    assert_eq!(said.unwrap(), paths.0.iter().map(line).collect::<String>());
+    assert_eq!(read(&write(&trace)).unwrap(), trace);
 }
 
 /// Side lanes and chunks, neither of which has calls.

@@ -100,6 +100,38 @@ fn those_that_overlap_a_stretch() {
     assert_eq!(within("0.00000051..0.00000052", true), "");
 }
 
+/// Calls are in the order in which they returned; one that ran a callback comes after the callback's.
+#[test]
+fn a_call_around_others_is_among_those_of_a_stretch() {
+    let calls = vec![(barrier(), 0, 10), (barrier(), 200, 210), (barrier(), 50, 300), (barrier(), 400, 410)];
+    let (trace, times) = open_timed(timed_file(&[vec![calls]], "exact"));
+    let which = Selection { between: Some(between("..0.0000001").unwrap()), ..Selection::default() };
+    assert_eq!(shown(&trace, times.as_ref(), &which, false), ["0.0 0 0..10", "0.0 2 50..300"]);
+}
+
+/// One damaged block is that of one thread.
+#[test]
+fn damage_in_one_rank_leaves_the_others_alone() {
+    let at = |rank: i64| (0..100).map(|i| (barrier(), 1000 * i + rank, 1000 * i + 500)).collect::<Vec<_>>();
+    for time in ["exact", "binned"] {
+        let mut file = timed_file(&[vec![at(7)], vec![at(3)]], time);
+        let loaded = refrain_tracefile::load(Cursor::new(&file)).unwrap();
+        let trace = refrain_tracefile::read(&loaded.bytes).unwrap();
+        let chunks = loaded.chunks.unwrap();
+        let section = Section::within(Cursor::new(&file), chunks.clone()).unwrap();
+        let (end, _) = section.ends(Key { member: 1, lane: 0 }).next().unwrap();
+        // The bytes that say when the first call of rank 1 began.
+        let (before, _) = section.ends(Key { member: 0, lane: 0 }).next().unwrap();
+        for place in [before + 24, end - 1] {
+            file[(chunks.start + place) as usize] ^= 0x55;
+        }
+        let times = Times::open(&trace, Cursor::new(file), Some(chunks)).unwrap();
+        let which = Selection { ranks: Some("0".parse().unwrap()), calls: 0..1, ..Selection::default() };
+        let lines = shown(&trace, times.as_ref(), &which, false);
+        assert!(lines[0].starts_with("0.0 0 0.."), "{lines:?}");
+    }
+}
+
 /// More than two blocks: a call in the middle is found with its time, without those of earlier blocks.
 #[test]
 fn from_any_call_on() {
@@ -112,6 +144,30 @@ fn from_any_call_on() {
         let lines = shown(&trace, times.as_ref(), &which, false);
         assert_eq!(lines[0], format!("0.0 {first} {}..{}", 100 * first, 100 * first + 7));
         assert_eq!(lines.len(), if first == 79_999 { 1 } else { 2 });
+    }
+}
+
+/// Many threads at once share what one alone would have to itself, and say the same.
+#[test]
+fn many_threads_at_once() {
+    for time in ["exact", "binned"] {
+        let thread = |rank: i64| {
+            let one = |i: i64| {
+                let start = BEGAN + 1000 * i + 7 * rank;
+                (if i % 3 == 0 { call("MPI_Wtime") } else { barrier() }, start, start + 100 + i % 5)
+            };
+            vec![(0..if rank == 3 { 33_000 } else { 40 }).map(one).collect::<Vec<_>>()]
+        };
+        let (trace, times) = open_timed(timed_file(&(0..70).map(thread).collect::<Vec<_>>(), time));
+        let all = Selection::default();
+        let mut merged = shown(&trace, times.as_ref(), &all, true);
+        let mut one_by_one = shown(&trace, times.as_ref(), &all, false);
+        merged.sort();
+        one_by_one.sort();
+        assert!(merged == one_by_one, "{time}");
+        assert_eq!(merged.len(), 69 * 40 + 33_000);
+        let some = Selection { calls: 35..33_000, ..Selection::default() };
+        assert_eq!(shown(&trace, times.as_ref(), &some, true).len(), 69 * 5 + 32_965);
     }
 }
 
@@ -165,4 +221,25 @@ fn a_way_to_keep_time_that_is_not_known() {
     let opened = Times::open(&trace, Cursor::new(Vec::new()), None);
     assert!(matches!(&opened, Err(Error::BadTime { why }) if why.contains("sundial")));
     assert_eq!(Time::read("exact").unwrap(), Time::Exact);
+}
+
+#[test]
+fn what_clocks_return_is_shown() {
+    let calls = vec![(call("MPI_Wtime"), 5, 10), (barrier(), 20, 30), (call("MPI_Wtick"), 40, 50)];
+    for (time, results) in [("exact", ["0.250000005", "0", "0.25000004"]), ("binned", ["null", "0", "null"])]
+    {
+        let (trace, times) = open_timed(timed_file(&[vec![calls.clone()]], time));
+        let show = |format| {
+            let mut out = Vec::new();
+            let how = How { format, from: None, times: times.as_ref(), merged: false };
+            dump_as(&trace, &Selection::default(), &how, &mut out).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        let json = show(Format::Json);
+        let told = json.lines().map(|line| line.split_once("\"result\":").unwrap().1.trim_end_matches('}'));
+        assert_eq!(told.collect::<Vec<_>>(), results);
+        if time == "exact" {
+            assert!(show(Format::Text).lines().next().unwrap().ends_with("MPI_Wtime() = 0.250000005"));
+        }
+    }
 }

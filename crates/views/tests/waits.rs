@@ -507,3 +507,81 @@ fn text_and_json() {
         assert!(json.contains(part), "{part} in {json}");
     }
 }
+
+/// Each moment of a rank counts once: what a callback's calls took is not counted again in the call around them.
+#[test]
+fn calls_within_calls_count_once() {
+    let mut rank = Rank::new();
+    rank.compute(1_000);
+    let outer = rank.now;
+    rank.compute(200).then(send(0), 300).compute(100).then(send(0), 50);
+    let ends = rank.now + 150;
+    rank.calls.push((allreduce(), outer * 1000, ends * 1000));
+    rank.now = ends;
+    rank.compute(1_000);
+    let waits = found(vec![rank]);
+    let [times] = &waits.ranks[..] else { panic!() };
+    let all = times.computing + times.communicating + times.waiting;
+    assert_eq!((all, waits.span), (2_800_000, 2_800_000));
+    assert_eq!(waits.path.iter().map(|on| on.time).sum::<u64>(), waits.span);
+}
+
+/// A file may say anything of when calls began and ended.
+#[test]
+fn times_from_one_end_to_the_other() {
+    for time in ["exact", "binned"] {
+        let ends = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX];
+        let calls = |rank: i64| {
+            let one = |start: i64| {
+                ends.map(move |end| {
+                    let call = if (start ^ end) & 1 == 0 { allreduce() } else { send(1 - 2 * rank) };
+                    (call, start, end)
+                })
+            };
+            vec![ends.into_iter().flat_map(one).collect::<Calls>()]
+        };
+        found_as(vec![calls(0), calls(1)], time);
+    }
+}
+
+#[test]
+fn clocks_that_were_not_compared() {
+    let ranks: Vec<Vec<Calls>> = vec![Rank::new().finish(), Rank::new().finish()];
+    let file = timed_file(&ranks, "exact");
+    let (mut trace, _) = open_timed(file.clone());
+    let chunks = refrain_tracefile::load(std::io::Cursor::new(&file)).unwrap().chunks;
+    let opened = |trace: &refrain_tracefile::Trace| {
+        Times::open(trace, std::io::Cursor::new(file.clone()), chunks.clone()).unwrap().unwrap()
+    };
+    let list = |rank| refrain_fold::ranks::RankList::single(rank);
+    trace.meta.hosts = vec![("one".into(), refrain_fold::ranks::RankList::from_sorted(&[0, 1]))];
+    assert!(waits(&trace, &opened(&trace)).is_ok());
+    trace.meta.hosts = vec![("one".into(), list(0)), ("two".into(), list(1))];
+    let times = opened(&trace);
+    assert!(times.some_apart() && times.comparable([1]) && !times.comparable([0, 1]));
+    assert!(matches!(waits(&trace, &times), Err(Error::NoCommonClock)));
+}
+
+/// In bins, a message may seem to be sent after it was received: what is told of both is wrong by more than it took.
+#[test]
+fn every_wait_is_found_in_bins() {
+    let mut ranks = vec![Rank::new(); 2];
+    for step in 0..100 {
+        // Not the same each time, so that errors go both ways.
+        let late = 10_000 + 37 * (step * step % 100);
+        let start = ranks[1].now;
+        ranks[1].compute(late).then(send(-1), 3);
+        let sent = ranks[1].now;
+        ranks[0].now = start;
+        ranks[0].until(recv(1), sent + 2);
+        ranks[1].now = sent + 2;
+    }
+    let ranks: Vec<Vec<Calls>> = ranks.into_iter().map(Rank::finish).collect();
+    for time in ["exact", "binned=1.2"] {
+        let waits = found_as(ranks.clone(), time);
+        let [row] = &waits.rows[..] else { panic!("{time}: {:?}", rows(&waits)) };
+        let real: i64 = (0..100).map(|step| 10_000 + 37 * (step * step % 100)).sum::<i64>() * 1000;
+        assert_eq!((row.pattern, row.all.count), (Pattern::LateSender, 100), "{time}");
+        assert!((row.all.total as i64 - real).abs() < real / 10, "{time}: {} of {real}", row.all.total);
+    }
+}

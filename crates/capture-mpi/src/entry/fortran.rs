@@ -272,7 +272,8 @@ fn made_by_layer(frame: &Frame) {
             // SAFETY: null where it was left out, or the program's variable, which the layer has written.
             if ierror.is_null() { 0 } else { (unsafe { ierror.read() }) as u32 as usize }
         }
-        _ => frame.result,
+        Returns::Clock => frame.vector[0] as usize,
+        Returns::Aint | Returns::Converted => frame.result,
     };
     let mut made = [0; MOST_ARGS];
     let mut handles = [0; MOST_ARGS];

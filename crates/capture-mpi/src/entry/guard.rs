@@ -22,7 +22,7 @@ use super::code::owner;
 use super::fortran::frame;
 use super::jumps::{lasts, settle_jumps};
 use super::real::real;
-use crate::hooks::{Ending, MOST_ARGS, Observed, Recorder};
+use crate::hooks::{Ending, MOST_ARGS, Observed, Recorder, Ticks};
 use crate::recorder::{self, Real as Active};
 use crate::{filter, missing};
 
@@ -128,7 +128,10 @@ pub fn made_in_fortran(index: usize, args: &[usize], word: usize, start: u64, en
         if refrain_model::functions()[index].overwrites() {
             before(index, args);
         }
-        after(index, args, word, start, end);
+        match refrain_model::functions()[index].returns {
+            Returns::Clock => after_clock(index, word as u64, start, end),
+            _ => after(index, args, word, start, end),
+        }
     }
     inside.leave();
 }
@@ -303,6 +306,17 @@ pub fn before(index: usize, args: &[usize]) {
     observe(|| Active::before(call));
 }
 
+/// A clock has returned a number of these bits.
+#[inline(never)]
+fn after_clock(index: usize, returned: u64, start: u64, end: u64) {
+    let mut room = Room::uninit();
+    let call = observed_call(index, &[], &mut room);
+    observe_if_on(|| {
+        fail_if_told();
+        Active::after_clock(call, returned, Ticks { start, end });
+    });
+}
+
 /// An ordinary function has returned `word`.
 #[inline(never)]
 pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
@@ -310,7 +324,7 @@ pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
     let call = observed_call(index, args, &mut room);
     observe_if_on(|| {
         fail_if_told();
-        Active::after(call, as_result(call.function.returns, word), start, end);
+        Active::after(call, as_result(call.function.returns, word), Ticks { start, end });
     });
 }
 
@@ -363,7 +377,7 @@ pub unsafe fn clock(index: usize) -> f64 {
     // SAFETY: as the caller says.
     let value = unsafe { pass_clock(real) };
     let end = ticks();
-    after(index, &[], 0, start, end);
+    after_clock(index, value.to_bits(), start, end);
     inside.leave();
     value
 }
@@ -391,7 +405,7 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
     let start = ticks();
     // SAFETY: the program's own call, passed on.
     let word = unsafe { invoke(real, args) };
-    let end = ticks();
+    let mut end = ticks();
     let result = as_result(call.function.returns, word);
     // Known also where tracing has stopped before: this rank is one of those that meet at the end.
     if result == 0 {
@@ -400,9 +414,9 @@ pub unsafe fn init(index: usize, args: &[usize]) -> usize {
     observe_if_on(|| {
         fail_if_told();
         if result == 0 {
-            Active::init(call);
+            end = Active::init(call).unwrap_or(end);
         }
-        Active::after(call, result, start, end);
+        Active::after(call, result, Ticks { start, end });
     });
     inside.leave();
     word

@@ -1,11 +1,11 @@
 //! MPI's own functions, behind ours.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::Relaxed;
 
-use refrain_guest::process::next::next;
+use refrain_guest::process::next::{first, next};
 use refrain_guest::process::say::say_in_pieces;
 use refrain_model::{FUNCTION_COUNT, Returns};
 use refrain_mpi::Library;
@@ -60,8 +60,47 @@ fn look_up(name: &str) -> *const () {
     };
     let profiling = &profiling[..name.len() + 2];
     let plain = &profiling[1..];
-    let found = own(profiling).or_else(|| own(plain)).or_else(|| next(profiling)).or_else(|| next(plain));
+    let found = instead(plain)
+        .or_else(|| own(profiling))
+        .or_else(|| own(plain))
+        .or_else(|| next(profiling))
+        .or_else(|| next(plain));
     found.map_or(std::ptr::null(), <*const c_void>::cast)
+}
+
+/// A replay of a trace, which makes MPI's calls itself: what it calls is what is recorded, and what it does in place of
+/// that is its own matter. It asks for this name before it relies on that.
+// SAFETY: no other object has this name.
+#[unsafe(no_mangle)]
+pub static refrain_traces_replays: u8 = 1;
+
+/// Whom to ask what is called in place of MPI; null in all programs but a replay.
+static INSTEAD: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Looks for it, once: a look-up that fails allocates.
+pub fn prepare() {
+    match first(c"refrain_instead") {
+        Some(found) => INSTEAD.store(found, Relaxed),
+        None => {
+            // The program is not to hear of it.
+            // SAFETY: takes what this thread's last look-up left.
+            let _ = unsafe { libc::dlerror() };
+        }
+    }
+}
+
+/// What the program wants to be called in place of that function; see crate `replay`.
+fn instead(name: &[u8]) -> Option<*const c_void> {
+    let asked = INSTEAD.load(Relaxed);
+    if asked.is_null() {
+        return None;
+    }
+    type Instead = unsafe extern "C" fn(*const c_char) -> *const c_void;
+    // SAFETY: only a replay has this name, with this type.
+    let asked = unsafe { std::mem::transmute::<*mut c_void, Instead>(asked) };
+    // SAFETY: the name ends in a zero.
+    let found = unsafe { asked(name.as_ptr().cast()) };
+    (!found.is_null()).then_some(found)
 }
 
 extern "C" fn missing() -> usize {

@@ -8,7 +8,7 @@ use refrain_guest::{ends, stacks, threads};
 use refrain_model::time::Time;
 use refrain_mpi::{Library, Owner};
 
-use super::{guard, jumps, symbols};
+use super::{guard, jumps, real, symbols};
 use crate::config::{self, Config};
 use crate::{endings, filter, library, recorder};
 
@@ -60,6 +60,7 @@ fn start() {
     connect();
     threads::prepare();
     recorder::prepare();
+    real::prepare();
     clock::keep_time(config.time != Time::Off);
     filter::choose(&config.choice);
     guard::fail_at(config.test_panic);

@@ -10,14 +10,17 @@
 //! has none rank 0 has swept the directory in `MPI_Init`. And "go" is left after all have come, so that a rank which
 //! finds it when it comes knows that it is of another run.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use refrain_encode::hash_symbol;
 use refrain_fold::ranks::RankList;
 use refrain_guest::process::waited::Waited;
+use refrain_model::time::Time;
 use refrain_tracefile::private::Private;
 
 /// For so long a rank gives up its core between two looks; then it sleeps so long.
@@ -49,6 +52,16 @@ pub struct Rank {
     pub size: u32,
     /// Why this one may not talk over MPI: then nobody does.
     pub obstacle: Option<Obstacle>,
+    /// How it keeps the times of calls: the messages depend on it, so that nobody talks if ranks differ.
+    pub time: u64,
+}
+
+/// Of each rank that has come, how it keeps times.
+type Marks = BTreeMap<u32, u64>;
+
+/// 0 where times of single calls are not kept.
+pub fn time_mark(time: &Time) -> u64 {
+    if time.of_every_call() { hash_symbol(time.to_string().as_bytes(), 0).max(1) } else { 0 }
 }
 
 /// Where one of these holds for a rank, a call of MPI could fail there while it waits for ever on all others; or the program
@@ -91,6 +104,8 @@ pub enum Why {
     Missing(RankList),
     /// These have come, and may not talk.
     Held(RankList, Obstacle),
+    /// These keep times otherwise than rank 0 does.
+    OtherTimes(RankList),
 }
 
 /// What a look at the directory says.
@@ -129,26 +144,31 @@ impl Meeting {
         is_new(self.directory.leave(&self.name("decision"), word))
     }
 
-    /// Those that are there, and of these the ones that may not talk.
-    fn present(&self) -> io::Result<(RankList, Vec<(u32, Obstacle)>)> {
-        let (mut present, mut held) = (Vec::new(), Vec::new());
+    /// Those that are there, each with how it keeps times, and of these the ones that may not talk.
+    fn present(&self) -> io::Result<(Marks, Vec<(u32, Obstacle)>)> {
+        let (mut present, mut held) = (BTreeMap::new(), Vec::new());
         for name in self.directory.names()? {
             let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(&self.prefix)) else { continue };
             let (rank, more) = rest.split_once('.').unwrap_or((rest, ""));
             let Ok(rank) = rank.parse() else { continue };
-            present.push(rank);
+            present.insert(rank, more.parse().unwrap_or(0));
             held.extend(Obstacle::ALL.into_iter().find(|known| known.word() == more).map(|why| (rank, why)));
         }
-        Ok((present.into_iter().collect(), held))
+        Ok((present, held))
     }
 
     /// What this rank would decide, if nobody has.
     fn verdict(&self, own: Rank, late: bool) -> io::Result<Verdict> {
         let (present, held) = self.present()?;
-        let missing: RankList = (0..own.size).filter(|rank| !present.contains(*rank)).collect();
+        let missing: RankList = (0..own.size).filter(|rank| !present.contains_key(rank)).collect();
         if let (true, Some(&(_, why))) = (missing.is_empty(), held.first()) {
             let ranks = held.iter().filter(|(_, other)| *other == why).map(|(rank, _)| *rank);
             return Ok(Verdict::Leave(Why::Held(ranks.collect(), why)));
+        }
+        let others = present.iter().filter(|(_, time)| Some(*time) != present.get(&0));
+        let others: RankList = others.map(|(rank, _)| *rank).collect();
+        if missing.is_empty() && !others.is_empty() {
+            return Ok(Verdict::Leave(Why::OtherTimes(others)));
         }
         Ok(match (missing.is_empty(), late) {
             (true, _) if own.rank == 0 => Verdict::Go,
@@ -182,6 +202,7 @@ impl Meeting {
     fn come(&self, own: Rank) -> io::Result<()> {
         let name = match own.obstacle {
             Some(why) => self.name(format_args!("{}.{}", own.rank, why.word())),
+            None if own.time != 0 => self.name(format_args!("{}.{}", own.rank, own.time)),
             None => self.name(own.rank),
         };
         match self.directory.create(&name) {
@@ -292,7 +313,7 @@ mod tests {
     }
 
     fn come(place: &Path, rank: u32, size: u32, patience: Duration) -> Met {
-        let own = Rank { rank, size, obstacle: None };
+        let own = Rank { rank, size, obstacle: None, time: 0 };
         meet(place, prefix("run"), own, patience, || ()).unwrap()
     }
 
@@ -309,7 +330,7 @@ mod tests {
     }
 
     fn ranks(numbers: &[u32]) -> Vec<Rank> {
-        numbers.iter().map(|&rank| Rank { rank, size: 0, obstacle: None }).collect()
+        numbers.iter().map(|&rank| Rank { rank, size: 0, obstacle: None, time: 0 }).collect()
     }
 
     fn files(place: &Path) -> usize {
@@ -368,6 +389,31 @@ mod tests {
         assert_eq!(*ranks, RankList::from_sorted(&[1, 2]));
         assert!(met[1..].iter().all(|met| matches!(met, Met::NotAll(None))), "{met:?}");
         std::fs::remove_dir_all(&place).unwrap();
+    }
+
+    /// One that waits for questions and one that sends what it merged would take these for each other.
+    #[test]
+    fn ranks_that_keep_times_in_different_ways_do_not_talk() {
+        let place = place("times");
+        let mark = |word: &str| time_mark(&Time::read(word).unwrap());
+        let marks = ["exact", "binned=1.2", "binned=1.3", "mean"].map(mark);
+        assert_eq!(marks[3], 0);
+        for other in &marks[1..] {
+            let mut three = ranks(&[0, 1, 2]);
+            three[0].time = marks[0];
+            three[1].time = *other;
+            three[2].time = marks[0];
+            let met = all(&place, 3, &three, LONG);
+            let told: Vec<&Why> = met
+                .iter()
+                .filter_map(|met| match met {
+                    Met::All(_) => panic!("with different times"),
+                    Met::NotAll(why) => why.as_ref(),
+                })
+                .collect();
+            assert_eq!(told, [&Why::OtherTimes(RankList::single(1))]);
+            std::fs::remove_dir_all(&place).unwrap();
+        }
     }
 
     #[test]

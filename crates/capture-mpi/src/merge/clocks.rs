@@ -21,10 +21,11 @@ use refrain_tracefile::clocks::{Clock, Clocks, Converter, Mapping, Point};
 
 use super::arrival::{self, Met};
 use super::exchange::{Step, go_through};
-use super::together::{MOST_PATIENCE, Wire};
+use super::together::{MOST_PATIENCE, Wire, obstacle};
 use crate::config::Config;
 use crate::files::{meeting_place, meeting_prefix, start_prefix};
-use crate::recording::{Compared, Comparison};
+use crate::hooks::Ending;
+use crate::recording::{Compared, Comparison, User};
 
 /// Questions to the rank above.
 const ROUNDS: usize = 16;
@@ -34,7 +35,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 /// After `MPI_Init`, on all ranks. They meet first, as they do at the end (`arrival`): one may not be traced, and the others
 /// would wait for it for ever. `None` where they do not meet; then the clocks are compared at the end alone.
-pub fn at_start(config: &Config, pmpi: &Pmpi, (rank, size): (u32, u32), parts: &Path) -> Option<Comparison> {
+pub fn at_start(
+    config: &Config,
+    pmpi: &Pmpi,
+    (rank, size): (u32, u32),
+    user: User,
+    parts: &Path,
+) -> Option<Comparison> {
     let done = |above| Some(Comparison { done: Moment::now(), above });
     if size == 1 {
         return done(None);
@@ -45,7 +52,8 @@ pub fn at_start(config: &Config, pmpi: &Pmpi, (rank, size): (u32, u32), parts: &
     }
     let _returned = pmpi.returning_errors();
     let place = meeting_place(config, parts, &meeting_prefix(config));
-    let own = arrival::Rank { rank, size, obstacle: None };
+    let obstacle = obstacle(pmpi, user, Ending::Whole);
+    let own = arrival::Rank { rank, size, obstacle, time: arrival::time_mark(&config.time) };
     let patience = config.patience.min(PATIENCE);
     let met = arrival::meet(&place, start_prefix(config), own, patience, || pmpi.progress());
     let Ok(Met::All(meeting)) = met else { return None };
@@ -57,12 +65,14 @@ pub fn at_start(config: &Config, pmpi: &Pmpi, (rank, size): (u32, u32), parts: &
     };
     let mut link = Wire { transport: Some(transport), broken: false, dies: false };
     let above = compare(&mut link, rank, size, clock::now);
-    if let (false, Some(transport)) = (link.broken, link.transport.take()) {
+    // Freeing may wait for all: a communicator that one rank cannot free is left to the others too.
+    match (all_are_whole(&mut link, rank, size), link.transport.take()) {
         // An error here leaks a communicator.
-        let _ = transport.close();
-    } else {
-        meeting.call_off();
-        return None;
+        (true, Some(transport)) => drop(transport.close()),
+        _ => {
+            meeting.call_off();
+            return None;
+        }
     }
     if rank == 0 {
         // It was the last to answer.
@@ -71,10 +81,25 @@ pub fn at_start(config: &Config, pmpi: &Pmpi, (rank, size): (u32, u32), parts: &
     done(above)
 }
 
+/// To be called by all ranks: whether every one of them could send and receive until now, and hears so.
+fn all_are_whole<L: Link>(link: &mut L, rank: u32, size: u32) -> bool {
+    let RankTree { below, above } = RankTree::of(rank, size);
+    let mut heard = || {
+        below.iter().try_for_each(|&from| link.recv(from).map(drop))?;
+        if let Some(above) = above {
+            link.send(above, &[])?;
+            link.recv(above)?;
+        }
+        below.iter().try_for_each(|&to| link.send(to, &[]))
+    };
+    let heard: Result<(), L::Error> = heard();
+    heard.is_ok()
+}
+
 /// At the end, on all ranks: all clocks, on rank 0. Nothing where the times of calls are not kept.
 pub fn of_all(
     config: &Config,
-    link: &mut Wire<'_>,
+    link: &mut Wire<MpiTransport<'_>>,
     (rank, size): (u32, u32),
     own: &OwnClock,
     start: Option<Comparison>,

@@ -9,6 +9,7 @@ use refrain_fold::ranks::RankList;
 use refrain_guest::process::host;
 use refrain_guest::process::reserve::most_held;
 use refrain_model::time::Time;
+use refrain_times::paths::Paths;
 use refrain_tracefile::Profile;
 use refrain_tracefile::clocks::Converter;
 
@@ -73,6 +74,9 @@ pub fn collect(
             Bundle::default()
         }
     };
+    if !bundle.cohorts.is_empty() && config.time == Time::Histogram {
+        own.paths = Some(paths(streams, clock));
+    }
     match missing::unseen() {
         0 => {}
         1 => own.notes.push(format!(
@@ -83,6 +87,15 @@ pub fn collect(
         )),
     }
     (bundle, own)
+}
+
+/// How the times of calls are distributed, by their signatures.
+fn paths(streams: &[(u32, &mut Own)], clock: Converter) -> Paths {
+    let of = |own: &Own| {
+        let paths = own.paths.as_ref()?;
+        Some(paths.paths(|symbol| Some(own.tape.signature(symbol)), |ticks| clock.length(ticks)))
+    };
+    streams.iter().filter_map(|(_, own)| of(own)).fold(Paths::default(), Paths::join)
 }
 
 /// How the rank spent its time: its main thread outside MPI and inside it, and all of them in each function.

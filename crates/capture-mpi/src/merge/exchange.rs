@@ -125,7 +125,13 @@ mod tests {
             digest: rank.into(),
         };
         let tally = Tally { total: 1, min: 1, max: 1 };
-        let symbol = SymbolEntry { bytes: Box::from([7u8, rank as u8]), site: 0, lanes: 0, tally };
+        let symbol = SymbolEntry {
+            bytes: Box::from([7u8, rank as u8]),
+            site: 0,
+            lanes: 0,
+            tally,
+            classes: Default::default(),
+        };
         Bundle::of_rank((rank, 0), vec![symbol], vec![part]).unwrap()
     }
 

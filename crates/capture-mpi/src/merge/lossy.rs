@@ -1,8 +1,9 @@
 //! What is lost on purpose.
 
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use refrain_encode::Agreed;
+use refrain_encode::{Agreed, hash_symbol};
 use refrain_fold::bundle::{Bundle, Link};
 
 use super::agreement::agree;
@@ -33,7 +34,12 @@ pub fn lose_on_purpose<L: Link>(
     let mut changed = bundle.clone();
     let change = || refrain_encode::lose(&mut changed, (rank, size), (lossy, config.fold), &agreed);
     let bundle = match catch_unwind(AssertUnwindSafe(change)) {
-        Ok(Ok(())) => changed,
+        Ok(Ok(became)) => {
+            let old = bundle.symbols.iter().map(|symbol| hash_symbol(&symbol.bytes, symbol.site));
+            let became: HashMap<u64, u64> = old.zip(became).collect();
+            own.paths = own.paths.take().map(|paths| paths.renamed(|was| became.get(&was).copied()));
+            changed
+        }
         failed => {
             let why = match failed {
                 Ok(Err(error)) => error.to_string(),

@@ -33,7 +33,7 @@ use crate::hooks::Ending;
 use crate::recording::{Own, State};
 use arrival::Meeting;
 use clocks::OwnClock;
-use together::{MOST_PATIENCE, Wire, together};
+use together::{LONG_PATIENCE, MOST_PATIENCE, Wire, together};
 
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
 pub fn finalize(recorder: Option<Box<State>>, streams: Vec<(u32, &mut Own)>, ending: Ending) {
@@ -88,8 +88,12 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         Ok(transport) => transport,
         Err(error) => return give_up(&meeting, &error),
     };
-    let mut link = Wire { transport, broken: false, dies: config.test_die_in_merge == Some(rank) };
+    let dies = config.test_die_in_merge == Some(rank);
+    let mut link = Wire { transport, broken: false, dies };
     let clocks = clocks::of_all(config, &mut link, (rank, size), &clock, compared);
+    if link.broken {
+        return give_up(&meeting, &"a message was lost");
+    }
     let (bundle, mut own) =
         collect::collect(config, (rank, size), &mut streams, (clock.converter, since_init), ending);
     let every_call = config.time.of_every_call();
@@ -108,6 +112,8 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             own.notes.push(format!("rank {rank}: {lost}"));
             own.missing = true;
         }
+        // Others may still be at it.
+        link.wait_at_most(LONG_PATIENCE);
     }
     let (bundle, lost) = lossy::lose_on_purpose(config, &mut link, (rank, size), bundle, &mut own);
     let merged = exchange::both(&mut link, rank, size, |link| {
@@ -119,16 +125,32 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         let summary = summary::gather(link, rank, size, own)?;
         Ok((gathered.bundle, summary))
     });
-    let times = match every_call && !link.broken {
-        true => spans::gather(&mut link, (rank, size), times, &parts).ok().flatten(),
-        false => None,
-    };
-    if let (false, Some(transport)) = (link.broken, link.transport.take()) {
+    let merged_whole = !link.broken;
+    let mut times = times;
+    if every_call && merged_whole {
+        let gather = || {
+            assert_ne!(config.test_fail_with_times, Some(rank), "a test asked for a fault");
+            spans::gather(&mut link, (rank, size), times.take(), &parts)
+        };
+        times = match catch_unwind(AssertUnwindSafe(gather)) {
+            Ok(gathered) => gathered.ok().flatten(),
+            Err(_) => {
+                link.broken = true;
+                None
+            }
+        };
+        if let (true, Some(meeting)) = (link.broken, &meeting) {
+            // Nobody need wait for its turn: only times are lost, and the parts still have them.
+            meeting.call_off();
+        }
+    }
+    let all_done = !link.broken;
+    if let (true, Some(transport)) = (all_done, link.transport.take()) {
         // An error here leaks a communicator in a program that is about to end.
         let _ = transport.close();
     }
     match merged {
-        _ if link.broken => match merged {
+        _ if !merged_whole => match merged {
             Some(Err(error)) => give_up(&meeting, &error),
             _ => give_up(&meeting, &"a message was lost"),
         },
@@ -139,15 +161,14 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             }
             let missing = summary.missing;
             let meta = write::meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns), clocks);
-            let mut times = times;
             let written = apart(|| {
                 let chunks = times.as_mut().map(|times| &mut times.file);
                 write::write(config, spawned, alone, job.as_ref(), (Trace { meta, bundle }, chunks))
             });
             drop(times);
             apart(|| {
-                // All of them have talked to this one, so none still looks there.
-                if let Some(meeting) = meeting {
+                // All of them have talked to this one, so none still looks there. Where a message was lost some may.
+                if let Some(meeting) = meeting.filter(|_| all_done) {
                     meeting.clear();
                 }
                 settle::settle(config, &parts, job.as_ref(), started, written, missing);

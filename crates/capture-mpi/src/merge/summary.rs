@@ -2,6 +2,7 @@
 
 use refrain_fold::bundle::{Link, RankTree};
 use refrain_fold::ranks::RankList;
+use refrain_times::paths::{Before, Histogram, Path, Paths};
 use refrain_tracefile::Profile;
 use refrain_tracefile::profile::{Row, Spent};
 
@@ -11,6 +12,8 @@ pub struct Summary {
     pub hosts: Vec<(String, RankList)>,
     /// How they spent their time.
     pub profile: Option<Profile>,
+    /// How the times of their calls are distributed, by signature.
+    pub paths: Option<Paths>,
     /// The most that the tracer held while the program ran, over ranks.
     pub memory: Option<Spread>,
     pub notes: Vec<String>,
@@ -33,8 +36,8 @@ impl Spread {
     }
 }
 
-/// One line each: `host NAME RANKS`, `profile RANKS` and after it `row SPENT RANK NS RANK NS LEVEL*RANKS...`, `memory RANKS TOTAL MIN MAX`, `note TEXT`,
-/// `missing calls`.
+/// One line each: `host NAME RANKS`, `profile RANKS` and after it `row SPENT RANK NS RANK NS LEVEL*RANKS...`, `paths` and after it
+/// `path SIGNATURE BEFORE DURATIONS GAPS`, `memory RANKS TOTAL MIN MAX`, `note TEXT`, `missing calls`.
 impl Summary {
     pub fn absorb(&mut self, other: Summary) {
         for (name, ranks) in other.hosts {
@@ -45,6 +48,10 @@ impl Summary {
         }
         self.profile = match (self.profile.take(), other.profile) {
             (Some(a), Some(b)) => Some(a.join(&b)),
+            (a, b) => a.or(b),
+        };
+        self.paths = match (self.paths.take(), other.paths) {
+            (Some(a), Some(b)) => Some(a.join(b)),
             (a, b) => a.or(b),
         };
         self.memory = match (self.memory, other.memory) {
@@ -81,6 +88,18 @@ impl Summary {
                 out.push('\n');
             }
         }
+        if let Some(paths) = &self.paths {
+            out.push_str("paths\n");
+            for ((signature, before), path) in &paths.0 {
+                let before = match before {
+                    Before::Nothing => "-".to_owned(),
+                    Before::Call(signature) => format!("{signature:x}"),
+                    Before::Others => "*".to_owned(),
+                };
+                let told = [&path.duration, &path.gap].map(histogram_text);
+                out.push_str(&format!("path {signature:x} {before} {} {}\n", told[0], told[1]));
+            }
+        }
         if let Some(m) = self.memory {
             out.push_str(&format!("memory {} {} {} {}\n", m.ranks, m.total, m.min, m.max));
         }
@@ -96,6 +115,9 @@ impl Summary {
     fn from_text(text: &str) -> Summary {
         let mut summary = Summary::default();
         for line in text.lines() {
+            if line == "paths" {
+                summary.paths = Some(Paths::default());
+            }
             match line.split_once(' ') {
                 Some(("host", rest)) => {
                     if let Some((name, ranks)) = rest.rsplit_once(' ') {
@@ -107,11 +129,16 @@ impl Summary {
                 Some(("profile", rest)) => {
                     let ranks: Vec<u32> = rest.split(',').filter_map(|r| r.parse().ok()).collect();
                     let ranks = RankList::from_sorted(&ranks);
-                    summary.profile = Some(Profile { ranks, rows: Vec::new() });
+                    summary.profile = Some(Profile { ranks, unit: 0, rows: Vec::new() });
                 }
                 Some(("row", rest)) => {
                     if let Some(profile) = &mut summary.profile {
                         profile.rows.extend(row(rest));
+                    }
+                }
+                Some(("path", rest)) => {
+                    if let (Some(paths), Some((key, path))) = (&mut summary.paths, path(rest)) {
+                        paths.0.insert(key, path);
                     }
                 }
                 Some(("memory", rest)) => {
@@ -127,6 +154,33 @@ impl Summary {
         }
         summary
     }
+}
+
+/// The first level, the total, and the counts.
+fn histogram_text(histogram: &Histogram) -> String {
+    let counts: Vec<String> = histogram.counts.iter().map(u64::to_string).collect();
+    format!("{}:{}:{}", histogram.first, histogram.total, counts.join(","))
+}
+
+fn histogram(text: &str) -> Option<Histogram> {
+    let mut pieces = text.split(':');
+    let (first, total) = (pieces.next()?.parse().ok()?, pieces.next()?.parse().ok()?);
+    let counts = pieces.next()?.split(',').filter(|count| !count.is_empty()).map(|count| count.parse().ok());
+    let histogram = Histogram { first, counts: counts.collect::<Option<_>>()?, total };
+    histogram.is_valid().then_some(histogram)
+}
+
+fn path(text: &str) -> Option<((u64, Before), Path)> {
+    let mut words = text.split(' ');
+    let hex = |word: &str| u64::from_str_radix(word, 16).ok();
+    let signature = hex(words.next()?)?;
+    let before = match words.next()? {
+        "-" => Before::Nothing,
+        "*" => Before::Others,
+        word => Before::Call(hex(word)?),
+    };
+    let (duration, gap) = (histogram(words.next()?)?, histogram(words.next()?)?);
+    Some(((signature, before), Path { duration, gap }))
 }
 
 fn row(text: &str) -> Option<Row> {
@@ -158,6 +212,7 @@ pub fn gather<L: Link>(link: &mut L, rank: u32, size: u32, mut own: Summary) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refrain_times::paths::Recorder;
 
     /// Ranks that spent so much in one function, and in MPI.
     fn spent(ranks: &[(u32, u64)]) -> Profile {
@@ -165,11 +220,21 @@ mod tests {
         ranks.iter().map(one).fold(Profile::default(), |all, one| all.join(&one))
     }
 
+    fn took(ticks: &[u64]) -> Paths {
+        let mut recorder = Recorder::default();
+        for &ticks in ticks {
+            recorder.add(0, 0, ticks);
+            recorder.add(1, ticks + 5, 2 * ticks);
+        }
+        recorder.paths(|symbol| Some(u64::MAX - u64::from(symbol)), |ticks| ticks)
+    }
+
     #[test]
     fn a_summary_survives_the_journey() {
         let mut a = Summary {
             hosts: vec![("node 1".into(), RankList::from_sorted(&[0, 1, 2]))],
             profile: Some(spent(&[(0, 3), (1, 3), (2, 4)])),
+            paths: Some(took(&[100, 200])),
             memory: Some(Spread { ranks: 3, total: 30, min: 9, max: 11 }),
             notes: vec!["rank 1: lost".into()],
             missing: false,
@@ -177,6 +242,7 @@ mod tests {
         let b = Summary {
             hosts: vec![("n2".into(), RankList::single(4)), ("node 1".into(), RankList::single(3))],
             profile: Some(spent(&[(4, 4), (3, 1)])),
+            paths: Some(took(&[70_000])),
             memory: Some(Spread::one(20)),
             notes: vec!["rank 1: lost".into(), "rank 4: lost".into()],
             missing: true,
@@ -188,6 +254,8 @@ mod tests {
         assert_eq!(back.notes, ["rank 1: lost", "rank 4: lost"]);
         assert_eq!(back.memory, Some(Spread { ranks: 4, total: 50, min: 9, max: 20 }));
         assert_eq!(back.hosts[0].1, RankList::from_sorted(&[0, 1, 2, 3]));
+        let path = &back.paths.unwrap().0[&(u64::MAX - 1, Before::Call(u64::MAX))];
+        assert_eq!((path.duration.count(), path.gap.total), (3, 15));
         let profile = back.profile.unwrap();
         let inside = profile.row(Spent::Inside).unwrap();
         assert_eq!((inside.least, inside.most), ((3, 1), (2, 4)));

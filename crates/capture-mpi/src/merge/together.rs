@@ -7,7 +7,7 @@ use refrain_encode::Peers;
 use refrain_fold::bundle::Link;
 use refrain_fold::ranks::RankList;
 use refrain_guest::process::pages;
-use refrain_mpi::{Family, MpiTransport, Pmpi, Transport, TransportError};
+use refrain_mpi::{Family, Pmpi, Transport, TransportError};
 use refrain_tracefile::claim::Job;
 use refrain_tracefile::private::Private;
 
@@ -19,10 +19,11 @@ use crate::missing;
 use crate::recording::{AllRequests, User, user};
 
 /// The messages of this rank.
-pub struct Wire<'a> {
+pub struct Wire<T> {
     /// `None`: there is no other rank.
-    pub transport: Option<MpiTransport<'a>>,
-    /// A message could not be sent or received: the others wait for more in vain.
+    pub transport: Option<T>,
+    /// A message could not be sent or received: the others wait for more in vain. No other message is tried, since each
+    /// could take as long again.
     pub broken: bool,
     /// For tests: this rank dies after its first message.
     pub dies: bool,
@@ -33,30 +34,44 @@ const ALONE: TransportError = TransportError::NoPeer { rank: 0, size: 1 };
 /// For one message of the merge. A partner may be merging for minutes.
 pub const MOST_PATIENCE: Duration = Duration::from_secs(600);
 
-impl Wire<'_> {
-    fn die_if_told(&self) {
+/// For a message of a rank that is at work on something as long as the run, or is answered after all others. It ends
+/// with the word that the exchange is called off; without that, after a day.
+pub const LONG_PATIENCE: Duration = Duration::from_secs(24 * 3600);
+
+impl<T: Transport> Wire<T> {
+    /// From now on waits so long for one message.
+    pub fn wait_at_most(&mut self, most: Duration) {
+        if let Some(transport) = &mut self.transport {
+            transport.wait_at_most(most);
+        }
+    }
+
+    fn exchange<R>(
+        &mut self,
+        message: impl FnOnce(&T) -> Result<R, TransportError>,
+    ) -> Result<R, TransportError> {
+        if self.broken {
+            return Err(TransportError::CalledOff);
+        }
+        let exchanged = self.transport.as_ref().ok_or(ALONE).and_then(message);
         if self.dies {
             // SAFETY: takes numbers only.
             unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
         }
+        self.broken = exchanged.is_err();
+        exchanged
     }
 }
 
-impl Link for Wire<'_> {
+impl<T: Transport> Link for Wire<T> {
     type Error = TransportError;
 
     fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
-        let sent = self.transport.as_ref().ok_or(ALONE).and_then(|transport| transport.send(to, bytes));
-        self.die_if_told();
-        self.broken |= sent.is_err();
-        sent
+        self.exchange(|transport| transport.send(to, bytes))
     }
 
     fn recv(&mut self, from: u32) -> Result<Vec<u8>, TransportError> {
-        let received = self.transport.as_ref().ok_or(ALONE).and_then(|transport| transport.recv(from));
-        self.die_if_told();
-        self.broken |= received.is_err();
-        received
+        self.exchange(|transport| transport.recv(from))
     }
 }
 
@@ -74,7 +89,8 @@ pub fn together(
     }
     let prefix = meeting_prefix(config);
     let place = meeting_place(config, parts, &prefix);
-    let own = arrival::Rank { rank, size, obstacle: obstacle(pmpi, user, ending) };
+    let (obstacle, time) = (obstacle(pmpi, user, ending), arrival::time_mark(&config.time));
+    let own = arrival::Rank { rank, size, obstacle, time };
     match arrival::meet(&place, prefix, own, config.patience, || pmpi.progress()) {
         Ok(Met::All(meeting)) => Ok(Some(meeting)),
         // The others are in their own place still: one that is alone in another is not who knows.
@@ -88,6 +104,10 @@ pub fn together(
                 these(&ranks, "has", "have"),
                 config.patience.as_secs_f64(),
                 place.display(),
+            ),
+            Why::OtherTimes(ranks) => format!(
+                "{} another REFRAIN_TIME than rank 0, and all must keep the times of calls alike",
+                these(&ranks, "has", "have"),
             ),
             Why::Held(ranks, Obstacle::Receiving) => format!(
                 "{} receives outstanding, which could take our messages for the program's",
@@ -117,7 +137,7 @@ fn these(ranks: &RankList, one: &str, many: &str) -> String {
 }
 
 /// What keeps this rank from talking over MPI.
-fn obstacle(pmpi: &Pmpi, began_as: User, ending: Ending) -> Option<Obstacle> {
+pub fn obstacle(pmpi: &Pmpi, began_as: User, ending: Ending) -> Option<Obstacle> {
     if user() != began_as {
         Some(Obstacle::User)
     } else if missing::torn_out() {
@@ -183,5 +203,50 @@ pub fn sweep(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Jo
         if let Ok(directory) = Private::open(&place) {
             arrival::sweep(&directory, &prefix);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// A partner that never answers.
+    #[derive(Default)]
+    struct Stopped {
+        waited_for: Cell<u32>,
+    }
+
+    impl Stopped {
+        fn late<R>(&self, rank: u32) -> Result<R, TransportError> {
+            self.waited_for.set(self.waited_for.get() + 1);
+            Err(TransportError::Late { rank, seconds: 600 })
+        }
+    }
+
+    impl Transport for Stopped {
+        fn rank(&self) -> u32 {
+            0
+        }
+        fn size(&self) -> u32 {
+            2
+        }
+        fn send(&self, to: u32, _: &[u8]) -> Result<(), TransportError> {
+            self.late(to)
+        }
+        fn recv(&self, from: u32) -> Result<Vec<u8>, TransportError> {
+            self.late(from)
+        }
+        fn wait_at_most(&mut self, _: Duration) {}
+    }
+
+    #[test]
+    fn a_rank_that_does_not_answer_is_waited_for_once() {
+        let mut link = Wire { transport: Some(Stopped::default()), broken: false, dies: false };
+        assert_eq!(link.recv(1), Err(TransportError::Late { rank: 1, seconds: 600 }));
+        assert!(link.broken);
+        assert_eq!(link.send(1, b"x"), Err(TransportError::CalledOff));
+        assert_eq!(link.recv(1), Err(TransportError::CalledOff));
+        assert_eq!(link.transport.unwrap().waited_for.get(), 1);
     }
 }

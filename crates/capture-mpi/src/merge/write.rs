@@ -1,9 +1,10 @@
 //! The file, on rank 0: what is wrong with its name is said at the beginning already.
 
 use refrain_model::time::Time;
+use std::collections::HashMap;
 use std::fs::File;
 
-use refrain_encode::Folding;
+use refrain_encode::{Folding, hash_symbol};
 use refrain_fold::bundle::Bundle;
 use refrain_guest::process::reserve::most_held;
 use refrain_guest::process::say::say;
@@ -40,10 +41,15 @@ pub fn meta(
         timed: config.time != Time::Off,
         complete: summary.notes.is_empty(),
         notes: [summary.notes, lost].concat(),
-        profile: summary.profile.map(|mut profile| {
-            profile.settle();
-            profile
-        }),
+        paths: summary.paths,
+        profile: summary
+            .profile
+            .map(|mut profile| {
+                profile.settle();
+                profile
+            })
+            // It came as text, from ranks that may have failed.
+            .filter(|profile| profile.is_valid()),
         memory: summary.memory.map(|m| Memory {
             min: m.min,
             mean: m.total / m.ranks.max(1),
@@ -65,7 +71,8 @@ pub fn options(config: &Config) -> Vec<(String, String)> {
     };
     let recursion = stacks.filter(|_| !config.fold_recursion).map(|_| "keep");
     let fold = (config.fold != Folding::default()).then(|| config.fold.to_string());
-    let time = config.time.of_every_call().then(|| config.time.to_string());
+    let time = !matches!(config.time, Time::Off | Time::Mean);
+    let time = time.then(|| config.time.to_string());
     let more = [
         ("time", time.as_deref()),
         ("fold", fold.as_deref()),
@@ -97,6 +104,14 @@ pub fn write(
         say(&format!("no trace: what was merged does not hold together: {error}"));
         return false;
     }
+    trace.meta.paths = trace.meta.paths.take().map(|paths| {
+        let symbols = (0..).zip(&trace.bundle.symbols);
+        let numbers: HashMap<u64, u64> =
+            symbols.map(|(number, symbol)| (hash_symbol(&symbol.bytes, symbol.site), number)).collect();
+        let mut paths = paths.renamed(|signature| numbers.get(&signature).copied());
+        refrain_tracefile::settle(&mut paths);
+        paths
+    });
     if let Some(memory) = &mut trace.meta.memory {
         memory.root = most_held() as u64;
     }

@@ -13,12 +13,15 @@ use refrain_guest::process::clock::Moment;
 use refrain_guest::stacks::Stacks;
 use refrain_guest::streams::{Common, Keeps, Streams};
 use refrain_guest::threads::marks;
+use refrain_model::time::Time;
 use refrain_mpi::Pmpi;
+use refrain_times::paths::Recorder as Paths;
 use refrain_tracefile::claim::Job;
 use refrain_tracefile::part::Word;
 
+use crate::hooks::Ticks;
 use crate::library::library;
-use crate::parts::{MOST_EARLY, Parts, Safe, Ticks};
+use crate::parts::{Early, MOST_EARLY, Parts, Safe};
 use crate::{config, endings};
 use host::{Process, Reader};
 
@@ -137,7 +140,8 @@ impl Keeps for State {
     type Lent = Requests;
 
     fn new_own(_: u32) -> Own {
-        Own { tape: Tape::new(folding()), ..Own::default() }
+        let paths = config::asked().is_some_and(|config| config.time == Time::Histogram).then(Box::default);
+        Own { tape: Tape::new(folding()), paths, ..Own::default() }
     }
 
     fn new_lent(number: u32) -> Requests {
@@ -176,20 +180,32 @@ pub struct Own {
     pub stacks: Stacks,
     pub safe: Option<Safe>,
     /// Calls that were recorded before there was a part to keep their times in; only where these are asked for.
-    pub early: Vec<(u32, Ticks)>,
+    pub early: Vec<Early>,
+    /// What a clock of MPI returned in the call at hand, by its bits.
+    pub returned: Option<u64>,
+    /// How times are distributed, where that is asked for.
+    pub paths: Option<Box<Paths>>,
     /// What it takes to recognise a call without asking the recorder; known since the last call that was not.
     pub known: Option<(Arc<Facts>, Arc<Reader>)>,
 }
 
 /// A call whose thread has no part yet.
 #[inline]
-pub fn keep_early(early: &mut Vec<(u32, Ticks)>, symbol: u32, ticks: Ticks) {
+pub fn keep_early(early: &mut Vec<Early>, symbol: u32, ticks: Ticks, returned: Option<u64>) {
     if EVERY_CALL.load(Relaxed) && early.len() < MOST_EARLY {
-        early.push((symbol, ticks));
+        early.push(Early { symbol, ticks, returned });
     }
 }
 
 impl Own {
+    /// What the clock returned that the next call of [`Safe::call`] asks, or none.
+    pub fn set_returned(&mut self, returned: Option<u64>) {
+        self.returned = returned;
+        if let Some(safe) = &mut self.safe {
+            safe.returned = returned;
+        }
+    }
+
     /// There is room for a call at that level, and a part to keep it in.
     #[inline]
     pub fn ready_for(&mut self, common: Common<'_, State>, number: u32, level: usize) {

@@ -60,7 +60,8 @@ fn base(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn look_into(path: &Path, elf: &Elf) -> Option<Library> {
+/// What the file is, if it is an MPI library.
+pub fn look_into(path: &Path, elf: &Elf) -> Option<Library> {
     let symbols = elf.dynamic_symbols().ok()?;
     let defined = |name: &str| symbols.iter().find(|symbol| symbol.defined && symbol.name == name);
     defined(SIGNATURE)?;

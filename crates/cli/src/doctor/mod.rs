@@ -3,7 +3,7 @@
 mod elf;
 pub mod launcher;
 pub mod library;
-mod linker;
+pub mod linker;
 mod python;
 mod report;
 

@@ -94,6 +94,7 @@ pub struct Flags {
     pub pointers: Option<Switch>,
     /// How exactly time is kept [default: mean; env: REFRAIN_TIME]:
     ///   mean                    of each kind of call: total, mean, shortest and longest
+    ///   histogram               also how the durations and the gaps before them are distributed, for each call after another
     ///   binned=BASE             when each call began and ended, to within BASE - 1 of the time before [BASE: 1.2];
     ///                           binned=1.2,MPI_Wait=2 has another base for MPI_Wait
     ///   exact                   when each call began and ended, to the nanosecond
@@ -385,7 +386,7 @@ mod tests {
         let error = |name, value| resolve(Flags::default(), &[(name, value)]).unwrap_err();
         assert_eq!(
             error("REFRAIN_TIME", "all"),
-            "REFRAIN_TIME: 'all' is none of: mean, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off"
+            "REFRAIN_TIME: 'all' is none of: mean, histogram, binned, binned=BASE, binned=BASE,MPI_NAME=BASE,..., exact, off"
         );
         assert!(error("REFRAIN_POINTERS", "ON").contains("on, off"));
         assert!(error("REFRAIN_SPLIT", "1").contains("on, off"));

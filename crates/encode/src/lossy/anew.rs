@@ -27,8 +27,15 @@ pub(super) struct Anew<'a> {
 }
 
 impl Anew<'_> {
-    /// All of one rank's own bundle, with the means that `filling` has.
-    pub fn make(self, bundle: &Bundle, rank: u32, mut filling: Option<Filling>) -> Result<Bundle, Error> {
+    /// All of one rank's own bundle, with the means that `filling` has. `became` has, by symbol, the signature of the first
+    /// that its calls have now.
+    pub fn make(
+        self,
+        bundle: &Bundle,
+        rank: u32,
+        mut filling: Option<Filling>,
+        became: &mut [u64],
+    ) -> Result<Bundle, Error> {
         let mut tapes = Vec::new();
         // A symbol's time is that of all threads.
         let mut timed = vec![false; bundle.symbols.len()];
@@ -36,6 +43,7 @@ impl Anew<'_> {
         for thread in reader.threads(rank) {
             let mut copy = Copy::new(self.folding, self.joins, &self.stacks, bundle.symbols.len());
             let mut events = reader.events(rank, thread)?;
+            let mut times = Vec::new();
             while let Some(event) = events.next_event()? {
                 let (at, Some(layout)) = (event.symbol as usize, events.layout(event.symbol)) else {
                     continue;
@@ -63,9 +71,12 @@ impl Anew<'_> {
                     }
                 };
                 if !std::mem::replace(&mut timed[at], true) {
-                    copy.tape.add_tally(number, old.tally);
+                    times.push((number, old));
+                    became[at] = copy.tape.signature(number);
                 }
             }
+            copy.tape.without_times();
+            times.into_iter().for_each(|(number, old)| copy.tape.add_times(number, old));
             tapes.push((thread, copy.tape));
         }
         let tapes = tapes.iter_mut().map(|(thread, tape)| (*thread, tape));

@@ -19,23 +19,26 @@ use refrain_fold::bundle::{Bundle, Cohort, blend};
 use refrain_model::Lossy;
 
 use crate::error::Error;
+use crate::hash::hash_symbol;
 use crate::reader::{Reader, digest_of};
 use crate::structure::Folding;
 use anew::Anew;
 
 /// Loses what the words allow in a bundle that is the own one of one of `size` ranks. `agreed` is what all ranks know
-/// together.
+/// together. Gives, for each symbol that there was, the signature ([`hash_symbol`]) of the one that its calls have now, or the
+/// first of them.
 pub fn lose(
     bundle: &mut Bundle,
     (rank, size): (u32, u32),
     (lossy, folding): (&Lossy, Folding),
     agreed: &Agreed,
-) -> Result<(), Error> {
+) -> Result<Vec<u64>, Error> {
     let mut changed = false;
     // First, since which communicator a call is on has to be read from all of it.
     if lossy.tags {
         changed |= agreed.tags.drop_from(bundle, rank)?;
     }
+    let mut became: Vec<u64> = bundle.symbols.iter().map(|s| hash_symbol(&s.bytes, s.site)).collect();
     let filling = if lossy.averages { agreed.averages.filling(bundle, rank, size)? } else { None };
     let near = lossy.sites > 0 && !agreed.sites.unknown;
     let own: Vec<u64> = bundle.symbols.iter().map(|symbol| symbol.site).collect();
@@ -44,7 +47,7 @@ pub fn lose(
         let mut stacks = bundle.sites.clone();
         stacks.join(agreed.sites.stacks());
         let anew = Anew { folding, joins: lossy.waits, sites: &sites, stacks };
-        *bundle = anew.make(bundle, rank, filling)?;
+        *bundle = anew.make(bundle, rank, filling, &mut became)?;
     }
     if let Some(histograms) = lossy.histograms {
         changed |= histograms::make(bundle, histograms);
@@ -62,5 +65,5 @@ pub fn lose(
             cohort.digest = digest.unwrap_or(cohort.digest);
         }
     }
-    Ok(())
+    Ok(became)
 }

@@ -52,7 +52,13 @@ mod tests {
     #[test]
     fn lanes_are_changed_and_nothing_else_is() {
         let tally = Tally { total: 0, min: 0, max: 0 };
-        let symbol = |byte: u8, lanes| SymbolEntry { bytes: [byte].into(), site: 0, lanes, tally };
+        let symbol = |byte: u8, lanes| SymbolEntry {
+            bytes: [byte].into(),
+            site: 0,
+            lanes,
+            tally,
+            classes: Default::default(),
+        };
         let mut structure = grammar::Folder::new();
         [1, 0, 1].into_iter().for_each(|symbol| structure.push(symbol));
         let part = ThreadPart {

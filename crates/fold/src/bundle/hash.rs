@@ -287,6 +287,7 @@ mod tests {
             site: 0,
             lanes,
             tally: super::super::Tally { total: 0, min: 0, max: 0 },
+            classes: Default::default(),
         };
         let mut seen = std::collections::HashSet::new();
         for length in 0..20 {

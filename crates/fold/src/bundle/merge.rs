@@ -7,17 +7,20 @@ use std::collections::{HashMap, HashSet};
 
 use crate::stream::Stream;
 
+use super::classes::Kind;
 use super::codec::{In, Out};
 use super::hash::{self, Hash};
 use super::lanes::{Number, Table, Variant};
 use super::sites::{Module, Sites, Stack};
-use super::{Bundle, Cohort, Error, Lane, Side, SideKind, Structure, SymbolEntry, Tally, get, lanes_of};
+use super::{
+    Bundle, Class, Classes, Cohort, Error, Lane, Side, SideKind, Structure, SymbolEntry, Tally, get, lanes_of,
+};
 
 /// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
     pub world: u32,
-    pub symbols: Vec<(Hash, Tally)>,
+    pub symbols: Vec<(Hash, Tally, Classes)>,
     /// Hashes of the expansions, so they depend on no rank's numbering.
     pub structures: Vec<Hash>,
     pub streams: Vec<Hash>,
@@ -62,7 +65,9 @@ impl Bundle {
         let hashes = Hashes::of(self);
         Manifest {
             world: self.world,
-            symbols: hashes.symbols.into_iter().zip(self.symbols.iter().map(|s| s.tally)).collect(),
+            symbols: (hashes.symbols.into_iter().zip(&self.symbols))
+                .map(|(hash, symbol)| (hash, symbol.tally, symbol.classes.clone()))
+                .collect(),
             structures: hashes.structures,
             streams: hashes.streams,
             cohorts: self.cohorts.clone(),
@@ -123,12 +128,15 @@ impl Bundle {
 
         let mut symbols = self.symbols.clone();
         symbols.extend(parcel.symbols.into_iter().zip(&want.symbols).map(|((bytes, lanes, site), &from)| {
-            SymbolEntry { bytes, site, lanes, tally: manifest.symbols[from as usize].1 }
+            let (_, tally, classes) = &manifest.symbols[from as usize];
+            SymbolEntry { bytes, site, lanes, tally: *tally, classes: classes.clone() }
         }));
         let brought_symbols: HashSet<u32> = want.symbols.iter().copied().collect();
-        for (from, (_, tally)) in manifest.symbols.iter().enumerate() {
+        for (from, (_, tally, classes)) in manifest.symbols.iter().enumerate() {
             if !brought_symbols.contains(&(from as u32)) {
-                symbols[symbol_of[from] as usize].tally.add(*tally);
+                let known = &mut symbols[symbol_of[from] as usize];
+                known.tally.add(*tally);
+                known.classes.join(classes);
             }
         }
 
@@ -320,11 +328,18 @@ impl Manifest {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Out::default();
         out.number(self.world.into());
-        out.list(&self.symbols, |out, (hash, tally)| {
+        out.list(&self.symbols, |out, (hash, tally, classes)| {
             out.wide(*hash);
-            out.number(tally.total);
-            out.number(tally.min);
-            out.number(tally.max);
+            write_tally(out, tally);
+            out.list(classes.list(), |out, class| {
+                out.number(class.kind.bits.into());
+                out.signed(class.kind.value);
+                out.number(class.count);
+                write_tally(out, &class.tally);
+            });
+            if !classes.is_empty() {
+                out.number(classes.together.into());
+            }
         });
         out.list(&self.structures, |out, hash| out.wide(*hash));
         out.list(&self.streams, |out, hash| out.wide(*hash));
@@ -352,8 +367,14 @@ impl Manifest {
         let manifest = Manifest {
             world: from.small()?,
             symbols: from.list(|from| {
-                let hash = from.wide()?;
-                Ok((hash, Tally { total: from.number()?, min: from.number()?, max: from.number()? }))
+                let (hash, tally) = (from.wide()?, read_tally(from)?);
+                let classes = from.list(|from| {
+                    let bits = from.small().map(|bits: u8| bits.min(64))?;
+                    let kind = Kind { bits, value: from.signed()? };
+                    Ok(Class { kind, count: from.number()?, tally: read_tally(from)? })
+                })?;
+                let together = !classes.is_empty() && from.number()? != 0;
+                Ok((hash, tally, Classes::new(together, classes)))
             })?,
             structures: from.list(In::wide)?,
             streams: from.list(In::wide)?,
@@ -379,6 +400,14 @@ impl Manifest {
         from.end()?;
         Ok(manifest)
     }
+}
+
+fn write_tally(out: &mut Out, tally: &Tally) {
+    [tally.total, tally.min, tally.max].into_iter().for_each(|number| out.number(number));
+}
+
+fn read_tally(from: &mut In) -> Result<Tally, Error> {
+    Ok(Tally { total: from.number()?, min: from.number()?, max: from.number()? })
 }
 
 /// The number of variants, none for one stream on all ranks.

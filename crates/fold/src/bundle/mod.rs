@@ -4,6 +4,7 @@
 //! its final form by [`Bundle::canonical`], and is read rank by rank with a [`Walk`].
 
 mod change;
+pub mod classes;
 pub mod codec;
 mod gather;
 mod hash;
@@ -28,6 +29,7 @@ use crate::ranks::{Checks, RankList, TooMuch};
 use crate::stream::{Stream, Term};
 
 pub use change::Place;
+pub use classes::{Class, Classes};
 pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
 pub use index::Index;
@@ -71,6 +73,8 @@ pub struct SymbolEntry {
     /// How many streams hang off it.
     pub lanes: u16,
     pub tally: Tally,
+    /// The same by what the numbers are. Where there are any, they add up to `tally`.
+    pub classes: Classes,
 }
 
 /// A measured quantity over all occurrences of a symbol on all ranks (for MPI: nanoseconds).
@@ -546,6 +550,7 @@ impl Bundle {
         });
         order.extend(rest);
         self.symbols = pick(std::mem::take(&mut self.symbols), &order);
+        self.symbols.iter_mut().for_each(|symbol| symbol.classes.settle());
         self.sites.check_join(&Sites::default())?;
         self.sites.keep_used(&self.symbols);
         for structure in &mut self.structures {

@@ -343,6 +343,7 @@ mod tests {
             site,
             lanes: 0,
             tally: super::super::Tally { total: 0, min: 0, max: 0 },
+            classes: Default::default(),
         };
         let mut sites = Sites::default();
         let site = sites.add(&[frame(1), frame(2)]);

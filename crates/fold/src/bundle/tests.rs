@@ -32,11 +32,18 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
             // Every rank numbers its symbols differently.
             let kind = (i + offset) % kinds;
             let time = 1 + random.below(100);
+            let class = |_| Class {
+                kind: classes::Kind::new(random.below(100) as i64, random.below(4) as i64 - 1),
+                count: 1 + random.below(3),
+                tally: Tally { total: 3 * time, min: time / 2, max: time },
+            };
+            let classes = Classes::new(false, (0..kind * 4).map(class));
             SymbolEntry {
                 bytes: vec![kind as u8; kind as usize].into(),
                 site: site(&mut Random(kind + 10 * u64::from(rank % 4 == 3)), &mut sites),
                 lanes: kind as u16,
-                tally: Tally { total: 3 * time, min: time / 2, max: time },
+                tally: classes.whole().unwrap_or(Tally { total: 3 * time, min: time / 2, max: time }),
+                classes,
             }
         })
         .collect();
@@ -213,7 +220,13 @@ fn ranks_that_did_the_same_are_one_cohort() {
 /// A rank that makes one call `times` times, with these numbers in its lanes each time.
 fn caller(rank: u32, times: u64, lanes: &[Vec<i64>]) -> Bundle {
     let tally = Tally { total: 1, min: 1, max: 1 };
-    let symbol = SymbolEntry { bytes: [7].into(), site: 0, lanes: lanes.len() as u16, tally };
+    let symbol = SymbolEntry {
+        bytes: [7].into(),
+        site: 0,
+        lanes: lanes.len() as u16,
+        tally,
+        classes: Default::default(),
+    };
     let item = Item { symbol: Symbol::Terminal(0), count: times };
     let stream = |numbers: &Vec<i64>| {
         let mut folder = crate::stream::Folder::new();
@@ -520,7 +533,13 @@ fn reading_any_bytes_is_safe() {
 fn check(breaking: impl FnOnce(&mut Bundle), error: Error) {
     let mut bundle = Bundle::of_rank(
         (3, 4),
-        vec![SymbolEntry { bytes: [1].into(), site: 0, lanes: 1, tally: Tally { total: 1, min: 1, max: 1 } }],
+        vec![SymbolEntry {
+            bytes: [1].into(),
+            site: 0,
+            lanes: 1,
+            tally: Tally { total: 1, min: 1, max: 1 },
+            classes: Default::default(),
+        }],
         vec![ThreadPart {
             thread: 0,
             structure: Grammar { rules: vec![vec![Item { symbol: Symbol::Terminal(0), count: 2 }]] }.into(),

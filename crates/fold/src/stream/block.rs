@@ -154,7 +154,7 @@ fn memory_of(stream: &Stream) -> usize {
     size_of::<Stream>() + stream.terms.len() * size_of::<Term>() + items + blocks
 }
 
-fn climb(steps: &Stream, n: u64) -> Climb {
+pub(super) fn climb(steps: &Stream, n: u64) -> Climb {
     let whole = |t: u32| match steps.terms.get(t as usize) {
         Some(&Term::Value(step)) => Climb::of(step),
         _ => Climb::default(),

@@ -3,7 +3,7 @@
 use crate::grammar::{Item, Symbol, bottom_up};
 
 /// Something that is known of a stretch of numbers and can be joined.
-pub(super) trait Join: Copy + Default {
+pub(crate) trait Join: Copy + Default {
     fn len(&self) -> u64;
     fn then(self, next: Self) -> Self;
     fn times(self, count: u64) -> Self;
@@ -193,19 +193,40 @@ pub(super) fn summary<S: Join>(
     part: impl Fn(u32, u64) -> S,
     endless: impl Fn(u32, u64) -> Option<S>,
 ) -> S {
+    of_first(rules, &of_rules(rules, &whole), n, whole, part, endless)
+}
+
+fn one<S: Join>(bodies: &[S], whole: impl Fn(u32) -> S, symbol: Symbol) -> S {
+    match symbol {
+        Symbol::Terminal(t) => whole(t),
+        Symbol::Rule(r) => bodies.get(r as usize).copied().unwrap_or_default(),
+    }
+}
+
+/// By rule, of all that it stands for.
+pub(crate) fn of_rules<S: Join>(rules: &[Vec<Item>], whole: impl Fn(u32) -> S) -> Vec<S> {
+    let mut bodies = vec![S::default(); rules.len()];
+    for rule in bottom_up(rules, [0]) {
+        let body = rules[rule as usize].iter();
+        bodies[rule as usize] = body
+            .fold(S::default(), |sum, item| sum.then(one(&bodies, &whole, item.symbol).times(item.count)));
+    }
+    bodies
+}
+
+/// The same as [`summary`], for who has what the rules stand for and asks more than once. Of a sequence that ends, `n` must
+/// not be beyond its end.
+pub(crate) fn of_first<S: Join>(
+    rules: &[Vec<Item>],
+    bodies: &[S],
+    n: u64,
+    whole: impl Fn(u32) -> S,
+    part: impl Fn(u32, u64) -> S,
+    endless: impl Fn(u32, u64) -> Option<S>,
+) -> S {
     let Some((&last, before)) = rules.first().and_then(|start| start.split_last()) else {
         return S::default();
     };
-    let mut bodies = vec![S::default(); rules.len()];
-    let one = |bodies: &[S], symbol| match symbol {
-        Symbol::Terminal(t) => whole(t),
-        Symbol::Rule(r) => bodies.get(r as usize).copied().unwrap_or_default(),
-    };
-    for rule in bottom_up(rules, [0]) {
-        let body = rules[rule as usize].iter();
-        bodies[rule as usize] =
-            body.fold(S::default(), |sum, item| sum.then(one(&bodies, item.symbol).times(item.count)));
-    }
     let mut total = S::default();
     let mut items = before;
     let mut open = Some(last);
@@ -213,7 +234,7 @@ pub(super) fn summary<S: Join>(
     while total.len() < n {
         let mut cut = None;
         for item in items {
-            let (left, part) = (n - total.len(), one(&bodies, item.symbol));
+            let (left, part) = (n - total.len(), one(bodies, &whole, item.symbol));
             let fits = left.checked_div(part.len()).unwrap_or(u64::MAX).min(item.count);
             total = total.then(part.times(fits));
             if fits < item.count {
@@ -222,7 +243,7 @@ pub(super) fn summary<S: Join>(
             }
         }
         if let (None, Some(last)) = (cut, open) {
-            let (left, round) = (n - total.len(), one(&bodies, last.symbol));
+            let (left, round) = (n - total.len(), one(bodies, &whole, last.symbol));
             if let Symbol::Terminal(t) = last.symbol
                 && let Some(rest) = endless(t, left)
             {

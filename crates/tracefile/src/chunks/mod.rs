@@ -36,7 +36,7 @@ use crate::container::number;
 use crate::crc::crc32;
 
 pub use merge::Merger;
-pub use read::{Check, Iter, Packed, Section, StreamInfo};
+pub use read::{Beginning, Check, Iter, Packed, Section, StreamInfo};
 pub use shape::Shape;
 pub use write::{Settings, StreamNumber, Writer};
 

@@ -48,6 +48,16 @@ pub struct Packed<'a> {
     pub bytes: &'a [u8],
 }
 
+/// How a chunk begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beginning<'a> {
+    pub count: u32,
+    pub method: u8,
+    /// All bytes of the chunk.
+    pub length: usize,
+    pub bytes: &'a [u8],
+}
+
 /// What [`Section::check`] went through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Check {
@@ -141,6 +151,18 @@ impl<R: Read + Seek> Section<R> {
         let Some(entry) = self.chunk_with(key, at)? else { return Ok(None) };
         let method = self.body(&entry)?.method;
         Ok(Some(Packed { first: entry.first, count: entry.count, method, bytes: &self.bytes }))
+    }
+
+    /// Of the chunk that has this number of a stream: how many numbers it has, how many bytes, and the first of these, which
+    /// are not held against its checksum.
+    pub fn beginning(&mut self, key: Key, at: u64, most: usize) -> Result<Option<Beginning<'_>>, Error> {
+        let Some(entry) = self.chunk_with(key, at)? else { return Ok(None) };
+        let (head, skip) = self.head(&entry)?;
+        let length = head.length as usize;
+        self.bytes.resize(most.min(length), 0);
+        let have = read_at(&mut self.from, self.start + entry.offset + skip as u64, &mut self.bytes)?;
+        self.bytes.truncate(have);
+        Ok(Some(Beginning { count: entry.count, method: head.method, length, bytes: &self.bytes }))
     }
 
     /// These numbers of a stream, behind what is there. All must be there.

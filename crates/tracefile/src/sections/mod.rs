@@ -3,6 +3,7 @@
 pub mod cohorts;
 pub mod maps;
 pub mod meta;
+pub mod paths;
 pub mod profile;
 pub mod sides;
 pub mod sites;

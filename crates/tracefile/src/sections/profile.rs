@@ -4,18 +4,16 @@ use refrain_fold::bundle::MOST_RANKS;
 use refrain_fold::ranks::Checks;
 
 use crate::get::{Bad, Get};
-use crate::profile::{HIGHEST, Profile, Row, Spent, level, lowest};
+use crate::profile::{Profile, Row, Spent, highest, level, lowest, unit_of};
 use crate::sections::{read_ranks, write_ranks};
 use crate::token::{Field, Put, bits};
 
 /// Whether anything follows.
 const KEPT: u64 = 1;
-/// A hint of a magnitude, as in `meta`.
-const BELOW: u64 = 7;
-
-// Hints of a level: the lowest of a row, and how many levels more the highest is. Offsets follow these.
+// Hints of a level: the lowest of a row, how many levels more the highest is, and the bits of a unit. Offsets follow these.
 const FIRST: u64 = 0;
 const SPREAD: u64 = 1;
+const UNIT: u64 = 2;
 const OFFSETS: u64 = 2;
 
 /// Functions times ranks: more than any run has.
@@ -26,6 +24,7 @@ pub fn write(put: &mut Put, profile: Option<&Profile>) {
     let Some(profile) = profile else { return };
     write_ranks(put, &profile.ranks, 0);
     put.put(Field::Count, 19, profile.rows.len() as u64);
+    put.put(Field::Level, UNIT, profile.unit.into());
     let (mut next, mut near) = (0, 0);
     for row in &profile.rows {
         put.put(Field::ProfileRow, 0, u64::from(row.spent.number() - next));
@@ -46,16 +45,15 @@ pub fn write(put: &mut Put, profile: Option<&Profile>) {
                 }
             }
         }
+        let unit = unit_of(profile.unit, row.spent);
         let exact = [(row.least, low), (row.most, high)].into_iter().take(exact(profile, row.spent));
         for ((rank, ns), level) in exact {
             let alike = profile.ranks.iter().zip(row.levels()).filter(|(_, other)| *other == level);
             let alike: Vec<u32> = alike.map(|(rank, _)| rank).collect();
             let before = alike.iter().take_while(|other| **other != rank).count();
             put.put(Field::Plain, bits(alike.len().saturating_sub(1) as u64).into(), before as u64);
-            match level {
-                0 => put.measure(Field::Magnitude, BELOW, ns),
-                level => put.put(Field::Plain, lowest(level).1.into(), ns - lowest(level).0),
-            }
+            let (lowest, open) = lowest(level);
+            put.put(Field::Plain, (open + unit).into(), ns - (lowest << unit));
         }
     }
 }
@@ -88,7 +86,10 @@ pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Option<Profile>, Bad> 
     if all.saturating_mul(rows as u64) > MOST_TIMES {
         return Err(Bad(format!("more than {MOST_TIMES} times by rank")));
     }
-    let mut profile = Profile { ranks, rows: Vec::new() };
+    let unit = get.get(Field::Level, UNIT)?;
+    let unit = u32::try_from(unit).ok().filter(|unit| *unit < u64::BITS);
+    let unit = unit.ok_or_else(|| Bad::new("a unit of impossible size"))?;
+    let mut profile = Profile { ranks, unit, rows: Vec::new() };
     let (mut next, mut near) = (0u64, 0);
     for _ in 0..rows {
         let number = next.saturating_add(get.get(Field::ProfileRow, 0)?);
@@ -96,8 +97,9 @@ pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Option<Profile>, Bad> 
         let spent = spent.ok_or_else(|| Bad(format!("time of an unknown kind, {number}")))?;
         next = number + 1;
         let level_of = |number: Option<i64>| {
-            let level =
-                number.and_then(|number| u16::try_from(number).ok()).filter(|level| *level <= HIGHEST);
+            let level = number
+                .and_then(|number| u16::try_from(number).ok())
+                .filter(|level| *level <= highest(unit_of(unit, spent)));
             level.ok_or_else(|| Bad::new("a time of impossible size"))
         };
         let low = level_of(get.signed(Field::Level, FIRST)?.checked_add(near))?;
@@ -133,7 +135,7 @@ pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Option<Profile>, Bad> 
         }
         checks.spend(all.saturating_mul(2))?;
         (row.least, row.most) = match exact(&profile, spent) {
-            0 => row.rough(&profile.ranks),
+            0 => row.rough(&profile.ranks, unit_of(unit, spent)),
             1 => [extreme(get, &profile, &row, low)?; 2].into(),
             _ => (extreme(get, &profile, &row, low)?, extreme(get, &profile, &row, high)?),
         };
@@ -162,12 +164,11 @@ fn extreme(get: &mut Get, profile: &Profile, row: &Row, of: u16) -> Result<(u32,
     }
     let rank = usize::try_from(place).ok().and_then(|place| profile.ranks.iter().nth(place));
     let rank = rank.ok_or_else(|| Bad::new("the time of a rank that is not there"))?;
-    let ns = match of {
-        0 => get.measure(Field::Magnitude, BELOW)?,
-        of => lowest(of).0 + get.get(Field::Plain, lowest(of).1.into())?,
-    };
-    if of != 0 && level(ns) != of {
-        return Err(Bad::new("a time of impossible size"));
+    let unit = unit_of(profile.unit, row.spent);
+    let (lowest, open) = lowest(of);
+    let ns = (lowest << unit) + get.get(Field::Plain, (open + unit).into())?;
+    match level(ns >> unit) == of {
+        true => Ok((rank, ns)),
+        false => Err(Bad::new("a time of impossible size")),
     }
-    Ok((rank, ns))
 }

@@ -28,7 +28,7 @@ pub fn read(get: &mut Get) -> Result<Vec<SymbolEntry>, Bad> {
         }
         let lanes = get.small(Field::SymbolLanes, head(&bytes).into())?;
         let tally = Tally { total: 0, min: 0, max: 0 };
-        symbols.push(SymbolEntry { bytes: bytes.into(), site: 0, lanes, tally });
+        symbols.push(SymbolEntry { bytes: bytes.into(), site: 0, lanes, tally, classes: Default::default() });
     }
     Ok(symbols)
 }

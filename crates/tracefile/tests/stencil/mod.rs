@@ -72,6 +72,7 @@ impl Calls {
                     site: 0,
                     lanes: values.len() as u16,
                     tally,
+                    classes: Default::default(),
                 });
                 self.values.push(vec![Vec::new(); values.len()]);
                 self.symbols.len() - 1
@@ -178,6 +179,7 @@ pub fn trace(width: u32, steps: u64) -> Trace {
             notes: Vec::new(),
             memory: None,
             clocks: None,
+            paths: None,
             profile: Some(profile(ranks)),
         },
         bundle,
@@ -201,7 +203,11 @@ fn profile(ranks: u32) -> Profile {
 pub fn told(mut trace: Trace) -> Trace {
     let told = refrain_tracefile::read(&refrain_tracefile::write(&trace)).unwrap();
     for (symbol, told) in trace.bundle.symbols.iter_mut().zip(told.bundle.symbols) {
-        symbol.tally = told.tally;
+        let kinds = |symbol: &SymbolEntry| -> Vec<_> {
+            symbol.classes.list().iter().map(|class| (class.kind, class.count)).collect()
+        };
+        assert_eq!((kinds(symbol), symbol.classes.together), (kinds(&told), told.classes.together));
+        (symbol.tally, symbol.classes) = (told.tally, told.classes);
     }
     trace
 }

@@ -39,6 +39,7 @@ fn rank(rank: u32, sides: &[u32], irregular: u32) -> Bundle {
         site: 0,
         lanes: lanes.len() as u16,
         tally: Tally { total: 300, min: 100, max: 200 },
+        classes: Default::default(),
     });
     let part = ThreadPart {
         thread: 0,

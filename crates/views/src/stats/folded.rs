@@ -19,15 +19,15 @@ use super::walked::{Sizes, of_call, size_of_code};
 pub(super) struct NeedWalk;
 
 /// One symbol of a cohort as one rank has it: how often it happened, and where its streams are.
-pub(super) struct Occurrence<'a> {
-    pub(super) symbol: u32,
-    pub(super) times: u64,
-    pub(super) layout: &'a Layout,
+pub(crate) struct Occurrence<'a> {
+    pub(crate) symbol: u32,
+    pub(crate) times: u64,
+    pub(crate) layout: &'a Layout,
     lanes: &'a [Lane],
     bundle: &'a Bundle,
     rank: u32,
     /// Whether something was asked for that is not the same on all ranks.
-    pub(super) varied: Cell<bool>,
+    pub(crate) varied: Cell<bool>,
 }
 
 impl<'a> Occurrence<'a> {
@@ -39,26 +39,31 @@ impl<'a> Occurrence<'a> {
         self.bundle.stream_of(lane, self.rank).ok_or(NeedWalk)
     }
 
+    /// The first number of a lane.
+    pub(super) fn first(&self, lane: u16) -> Option<i64> {
+        self.lane(lane).ok()?.iter().next()
+    }
+
     /// The same symbol on another rank of the cohort.
-    pub(super) fn at(&self, rank: u32) -> Occurrence<'a> {
+    pub(crate) fn at(&self, rank: u32) -> Occurrence<'a> {
         Occurrence { rank, varied: Cell::new(false), ..*self }
     }
 
     /// With the failed polls that are counted in a lane.
-    pub(super) fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         let polls = self.layout.polls.and_then(|lane| self.lane(lane).ok()).map_or(0, |l| l.sum(self.times));
         self.times.saturating_add(u64::try_from(polls).unwrap_or(0))
     }
 
     /// The call itself, where all its values stand in the symbol.
-    fn inline_call(&self, rank: u32) -> Option<refrain_model::Call> {
+    pub(super) fn inline_call(&self, rank: u32) -> Option<refrain_model::Call> {
         self.layout.inline.as_ref()?;
         Decoder::new(rank).call(self.layout, &mut |_| 0).ok()
     }
 }
 
 /// The symbols of a cohort that a rank came by, in the order of its lanes.
-pub(super) fn occurrences<'a>(
+pub(crate) fn occurrences<'a>(
     bundle: &'a Bundle,
     cohort: &'a Cohort,
     rank: u32,

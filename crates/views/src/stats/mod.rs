@@ -4,7 +4,9 @@
 //! (a datatype's id that meant different sizes, blocks for each neighbour), its calls are read one by one, unless
 //! it made more than 2^26: then the amount is a lower bound and says so.
 
-mod folded;
+mod classes;
+pub(crate) mod folded;
+mod paths;
 mod payload;
 mod sites;
 mod sizes;
@@ -20,6 +22,8 @@ use refrain_model::function_by_id;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
+pub use classes::{By, ClassRow, Peer, Size, What, classes, write_classes_json, write_classes_text};
+pub use paths::{After, PathRow, paths, write_paths_json, write_paths_text};
 pub use payload::DEFINITION;
 pub use sites::{SiteRow, sites, write_sites_json, write_sites_text};
 pub use times::{RankTimes, Times};
@@ -86,7 +90,7 @@ pub struct Stats {
 }
 
 /// By symbol.
-fn layouts(bundle: &Bundle) -> Result<Vec<Layout>, Error> {
+pub(crate) fn layouts(bundle: &Bundle) -> Result<Vec<Layout>, Error> {
     (0u32..)
         .zip(&bundle.symbols)
         .map(|(index, symbol)| Layout::parse(&symbol.bytes).map_err(|error| Error::Symbol { index, error }))

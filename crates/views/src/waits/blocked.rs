@@ -30,6 +30,8 @@ pub(super) struct Blocked {
     pub(super) place: u32,
     pub(super) start: Moment,
     pub(super) end: Option<i64>,
+    /// By how much that may be wrong.
+    pub(super) end_error: u64,
     /// It goes on as soon as one has come (`MPI_Waitsome`), not when all have.
     first: bool,
     /// What it certainly had to wait for.
@@ -46,7 +48,18 @@ pub(super) type BlockedRef = Rc<RefCell<Blocked>>;
 impl Blocked {
     pub(super) fn new(rank: u32, place: u32, start: Moment, first: bool) -> BlockedRef {
         let (sure, possible) = (None, None);
-        let blocked = Blocked { rank, place, start, end: None, first, sure, possible, open: 0, told: false };
+        let blocked = Blocked {
+            rank,
+            place,
+            start,
+            end: None,
+            end_error: 0,
+            first,
+            sure,
+            possible,
+            open: 0,
+            told: false,
+        };
         Rc::new(RefCell::new(blocked))
     }
 
@@ -59,7 +72,9 @@ impl Blocked {
     pub(super) fn come(&mut self, cause: Option<Cause>) {
         self.open = self.open.saturating_sub(1);
         let Some(cause) = cause else { return };
-        if self.end.is_some_and(|end| cause.at.time > end) {
+        // Who came after the call's end did not let it end, unless both may be wrong by so much.
+        let error = cause.at.error.saturating_add(self.end_error);
+        if self.end.is_some_and(|end| cause.at.time.saturating_sub_unsigned(error) > end) {
             return;
         }
         let kept = match cause.pattern {
@@ -83,7 +98,8 @@ impl Blocked {
         match (self.sure.as_ref().filter(late), self.possible.as_ref().filter(late)) {
             (Some(sure), Some(possible)) => {
                 let (from, until) = (sure.at.time, possible.at.time);
-                Some(if until - from > end - until { possible } else { sure })
+                let (between, after) = (until.saturating_sub(from), end.saturating_sub(until));
+                Some(if between > after { possible } else { sure })
             }
             (sure, possible) => sure.or(possible),
         }
@@ -92,7 +108,7 @@ impl Blocked {
     /// How long that was.
     pub(super) fn waited(&self, cause: &Cause) -> u64 {
         let until = cause.at.time.min(self.end.unwrap_or(i64::MAX));
-        u64::try_from(until - self.start.time).unwrap_or(0)
+        u64::try_from(until.saturating_sub(self.start.time)).unwrap_or(0)
     }
 
     /// Whether it is over and nothing more will be known of it. Says so once.

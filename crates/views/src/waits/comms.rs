@@ -61,11 +61,16 @@ impl Comms {
         let mut comms = Comms { used, shared: HashMap::new(), present };
         let world: Rc<[u32]> = (0..comms.present.len() as u32).collect();
         let number = hash(("world", 0));
-        for rank in world.iter() {
+        for rank in world.iter().filter(|rank| comms.is_present(**rank)).copied().collect::<Vec<_>>().iter() {
             comms.make((*rank, "world", Some(*rank as usize)), number, world.clone(), None);
             comms.make((*rank, "self", Some(0)), hash(("self", *rank)), [*rank].into(), None);
         }
         comms
+    }
+
+    /// Whether there are calls of this rank.
+    pub(super) fn is_present(&self, rank: u32) -> bool {
+        self.present.get(rank as usize).copied().unwrap_or(false)
     }
 
     pub(super) fn used(&mut self, rank: u32, value: &Value) -> Option<&mut Used> {
@@ -148,8 +153,7 @@ impl Comms {
             Rc::ptr_eq(&comm.group, &group) || (comm.group == group && comm.remote == remote)
         };
         let comm = known.filter(same).unwrap_or_else(|| {
-            let present = |rank: &u32| self.present.get(*rank as usize).copied().unwrap_or(false);
-            let whole = group.iter().all(present);
+            let whole = group.iter().all(|rank| self.is_present(*rank));
             let comm = Rc::new(Comm { number, group, remote, whole });
             self.shared.insert(number, Rc::downgrade(&comm));
             comm

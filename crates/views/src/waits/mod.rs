@@ -210,6 +210,9 @@ pub fn waits(trace: &Trace, times: &Times) -> Result<Waits, Error> {
     if let Some(window) = option("window") {
         return Err(Error::Window { window });
     }
+    if times.some_apart() {
+        return Err(Error::NoCommonClock);
+    }
     let mut found = pass::pass(trace, times)?;
     for name in ["only", "skip"] {
         if let Some(words) = option(name) {

@@ -27,9 +27,10 @@ pub(super) fn pass(trace: &Trace, times: &Times) -> Result<Waits, Error> {
     let places = Places::new(trace);
     let mut threads = Vec::new();
     let mut present = vec![false; trace.meta.ranks as usize];
+    let all = trace.bundle.cohorts.iter().map(|cohort| cohort.ranks.len() as usize).sum();
     for rank in 0..trace.meta.ranks {
         for thread in reader.threads(rank) {
-            let calls = Timed::new(&trace.bundle, &reader, Some(times), (rank, thread), 0)?;
+            let calls = Timed::among(&trace.bundle, &reader, Some(times), (rank, thread), 0, all)?;
             present[rank as usize] = true;
             threads.push(Thread::new(calls, rank));
         }
@@ -64,7 +65,7 @@ pub(super) fn pass(trace: &Trace, times: &Times) -> Result<Waits, Error> {
     let ended = last.as_ref().map_or(0, |thread| thread.reached);
     let path = last.map_or(Path::default(), |thread| thread.path.until_now());
     let began = threads.iter().filter_map(|thread| thread.began).min().unwrap_or(ended);
-    let span = u64::try_from(ended - began).unwrap_or(0);
+    let span = positive(ended.saturating_sub(began));
     Ok(state.finish().finish(&places.all, span, &path))
 }
 
@@ -192,12 +193,12 @@ impl<'a> Thread<'a> {
     fn begin(&mut self, state: &mut State) -> i64 {
         let Some(mut current) = self.current.take() else { return self.reached };
         let Current { told, place, .. } = current;
-        let before = self.ended.map_or(0, |ended| positive(told.span.start - ended));
-        self.computed += before;
+        let before = self.ended.map_or(0, |ended| positive(told.span.start.saturating_sub(ended)));
+        self.computed = self.computed.saturating_add(before);
         let step = Step { rank: self.rank, place, computing: true };
         self.path.spend(step, before);
         if let Some(rank) = state.sums.ranks.get_mut(self.rank as usize) {
-            rank.computing += before;
+            rank.computing = rank.computing.saturating_add(before);
         }
         let call = current.call.clone();
         if call.result == Value::Int(0) || call.result == Value::Unset {
@@ -217,14 +218,16 @@ impl<'a> Thread<'a> {
         let Current { call, told, place, blocked, pending } = current;
         let Told { span, end_error, .. } = told;
         let role = state.role(&call);
-        self.ended = Some(span.end);
-        let taken = positive(span.end - span.start);
+        // What a callback's calls took, and what was before them, is counted already.
+        let since = self.ended.map_or(span.start, |ended| ended.max(span.start));
+        let taken = positive(span.end.saturating_sub(since));
+        self.ended = Some(span.end.max(since));
         let at = Moment { time: span.end, error: end_error };
         pending.iter().for_each(|pending| state.over(pending, at));
         let rank = state.sums.ranks.get_mut(self.rank as usize);
         match role {
             Role::Init => {
-                rank.into_iter().for_each(|rank| rank.setup += taken);
+                rank.into_iter().for_each(|rank| rank.setup = rank.setup.saturating_add(taken));
                 self.began = Some(span.end);
                 self.computed = 0;
                 self.path.begin();
@@ -235,7 +238,9 @@ impl<'a> Thread<'a> {
                 self.reached = span.start;
                 return;
             }
-            _ => rank.into_iter().for_each(|rank| rank.communicating += taken),
+            _ => rank
+                .into_iter()
+                .for_each(|rank| rank.communicating = rank.communicating.saturating_add(taken)),
         }
         self.began.get_or_insert(span.start);
         let step = Step { rank: self.rank, place, computing: false };
@@ -243,7 +248,10 @@ impl<'a> Thread<'a> {
             self.path.spend(step, taken);
             return;
         };
-        blocked.borrow_mut().end = Some(span.end);
+        {
+            let mut blocked = blocked.borrow_mut();
+            (blocked.end, blocked.end_error) = (Some(span.end), end_error);
+        }
         match Sums::counts(&blocked.borrow(), state.times) {
             Some((cause, waited)) => {
                 self.path.follow(&cause.path);
@@ -357,16 +365,23 @@ impl State<'_> {
             && let Some(to) = number(&call.args[peer]).and_then(|peer| comm.peer(peer))
             && let Some(tag) = number(&call.args[tag])
         {
-            let side = self.messages.side(poster.rank, poster.at, path.clone(), (comm.number, to), false);
-            self.messages.send(&side, poster.rank, tag);
-            pending.push(Pending::Send(side));
+            // Of a rank without calls nothing comes to meet it, however long it is held.
+            if self.comms.is_present(to) {
+                let side = self.messages.side(poster.rank, poster.at, path.clone(), (comm.number, to), false);
+                self.messages.send(&side, poster.rank, tag);
+                pending.push(Pending::Send(side));
+            } else {
+                self.sums.left.sends += 1;
+            }
         }
         if let Some((peer, tag)) = message.expected {
             let source = match &call.args[peer] {
                 Value::Name("MPI_ANY_SOURCE") => Some(None),
                 other => number(other).and_then(|peer| comm.peer(peer)).map(Some),
             };
-            if let Some(source) = source {
+            if source.flatten().is_some_and(|source| !self.comms.is_present(source)) {
+                self.sums.left.receives += 1;
+            } else if let Some(source) = source {
                 let side =
                     self.messages.side(poster.rank, poster.at, path, (comm.number, poster.rank), probe);
                 self.messages.receive(&side, Wanted { source, tag: number(&call.args[tag]) });
@@ -410,7 +425,7 @@ impl State<'_> {
         let together = together.clone();
         let path = poster.path.until_now();
         let mut now = together.borrow_mut();
-        now.computed += computed;
+        now.computed = now.computed.saturating_add(computed);
         if computed >= now.most.0 {
             now.most = (computed, poster.rank, poster.place);
         }
@@ -533,7 +548,8 @@ impl State<'_> {
         (left.unclear, left.reversed) = (messages.unclear, messages.reversed);
         left.collectives = self.together.len() as u64;
         let (mut open, sends, receives) = messages.finish();
-        (left.sends, left.receives) = (sends, receives);
+        left.sends += sends;
+        left.receives += receives;
         for together in std::mem::take(&mut self.together).into_values() {
             open.extend(together.borrow_mut().left());
         }

@@ -43,12 +43,18 @@ impl Drop for Node {
     }
 }
 
+/// A file may say anything of how long that was.
+fn spend(table: &mut Table, step: Step, time: u64) {
+    let spent = table.entry(step).or_default();
+    *spent = spent.saturating_add(time);
+}
+
 fn add(into: &mut Table, mut other: Table) {
     if into.len() < other.len() {
         std::mem::swap(into, &mut other);
     }
     for (step, time) in other {
-        *into.entry(step).or_default() += time;
+        spend(into, step, time);
     }
 }
 
@@ -79,7 +85,7 @@ impl Path {
         let mut next = self.clone();
         while let Some(node) = next.0 {
             for (step, time) in node.own.borrow().iter() {
-                *all.entry(*step).or_default() += time;
+                spend(&mut all, *step, *time);
             }
             next = node.before.borrow().clone();
         }
@@ -109,7 +115,7 @@ pub(super) struct Walked {
 impl Walked {
     pub(super) fn spend(&mut self, step: Step, time: u64) {
         if time > 0 {
-            *self.since.entry(step).or_default() += time;
+            spend(&mut self.since, step, time);
         }
     }
 

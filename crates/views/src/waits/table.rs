@@ -61,11 +61,11 @@ impl Sums {
         let row = self.waits.entry((cause.pattern, blocked.place)).or_default();
         row.entry(blocked.rank).or_default().entry(cause.rank).or_default().add(waited);
         if let Some(rank) = self.ranks.get_mut(blocked.rank as usize) {
-            rank.waiting += waited;
+            rank.waiting = rank.waiting.saturating_add(waited);
             rank.communicating = rank.communicating.saturating_sub(waited);
         }
         if let Some(rank) = self.ranks.get_mut(cause.rank as usize) {
-            rank.caused += waited;
+            rank.caused = rank.caused.saturating_add(waited);
         }
     }
 

@@ -6,11 +6,15 @@
 //! ```text
 //! refrain-text 1
 //! ranks 4                                    and the rest of what ran: command, library, host, option, note ...
-//! profile 0x4:1                              how these ranks spent their time: on what (0 outside
+//! profile 0x4:1 unit 20                      how these ranks spent their time: on what (0 outside
 //! spent 0 least 2 5 most 0 9 levels 9 1 5 3  MPI, 1 in MPI, 2 + a function's number): the extremes, and levels (see FORMAT.md)
+//! paths                                      how times are distributed:
+//! path 3 2 durations 90 4 0 1 total 512 gaps    calls of symbol 3 after those of 2 (`first`: none, `others`): of durations and
+//!                                            of gaps the first level, how many calls have it and the next ones, the sum
 //! module 0 1f2e3d4c "/home/me/app"           number, build-id (or -), path
 //! stack 1 - 0 0x1234                         number, the stack it was called from, module (or -), offset
 //! symbol 0 lanes 4 stack 1 time 400 90 110 bytes 2e00...    # MPI_Send(datatype=MPI_INT, comm=world)
+//!   class bits 4 peer 1 calls 3 time 290 90 100             some of its calls: bits of the count, peer (or all), time
 //! stream 0 terms 5 shape t0                  a value for ever
 //! stream 1 terms 0:4:3 7 shape r1x2 t1 | t0  rules: the first is the start; 0:4:3 is 0 4 8; the last item never ends
 //!   block running 9 terms 0 1 8 shape t0 r1 | t1x2 t2       what [0] among the terms stands for: running sums
@@ -31,11 +35,12 @@ use std::io::Write;
 
 use refrain_encode::{Layout, Slot};
 use refrain_fold::bundle::sites::NO_MODULE;
-use refrain_fold::bundle::{Cohort, Lane, Structure};
+use refrain_fold::bundle::{Cohort, Lane, Structure, Tally};
 use refrain_fold::grammar::{Grammar, Symbol};
 use refrain_fold::loops::Node;
 use refrain_fold::ranks::{RankList, RankMap};
 use refrain_fold::stream::{Block, Stream, Term};
+use refrain_times::paths::{Before, Histogram};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::profile::Row;
 use refrain_tracefile::{Meta, Trace};
@@ -94,6 +99,12 @@ pub fn write(trace: &Trace, out: &mut dyn Write) -> Result<(), Error> {
             let _ = write!(text, "    # {}", described(&layout));
         }
         text.push('\n');
+        for class in symbol.classes.list() {
+            let Tally { total, min, max } = class.tally;
+            let peer = if symbol.classes.together { "all".into() } else { class.kind.value.to_string() };
+            let (bits, calls) = (class.kind.bits, class.count);
+            let _ = writeln!(text, "  class bits {bits} peer {peer} calls {calls} time {total} {min} {max}");
+        }
     }
     for (number, one) in bundle.streams.iter().enumerate() {
         let _ = write!(text, "stream {number} ");
@@ -147,6 +158,7 @@ fn meta(trace: &Trace, text: &mut String) {
         complete,
         notes,
         profile,
+        paths,
         memory,
         clocks,
     } = &trace.meta;
@@ -169,7 +181,7 @@ fn meta(trace: &Trace, text: &mut String) {
         let _ = writeln!(text, "note {}", quoted(note));
     }
     if let Some(profile) = profile {
-        let _ = writeln!(text, "profile {}", ranks(&profile.ranks));
+        let _ = writeln!(text, "profile {} unit {}", ranks(&profile.ranks), profile.unit);
         for Row { spent, least, most, runs } in &profile.rows {
             let spent = spent.number();
             let _ =
@@ -180,12 +192,37 @@ fn meta(trace: &Trace, text: &mut String) {
             text.push('\n');
         }
     }
+    if paths.is_some() {
+        text.push_str("paths\n");
+    }
+    for ((symbol, before), path) in paths.iter().flat_map(|paths| &paths.0) {
+        let before = match before {
+            Before::Nothing => "first".to_owned(),
+            Before::Call(symbol) => symbol.to_string(),
+            Before::Others => "others".to_owned(),
+        };
+        let _ = write!(text, "path {symbol} {before} durations");
+        histogram(&path.duration, text);
+        text.push_str(" gaps");
+        histogram(&path.gap, text);
+        text.push('\n');
+    }
     if let Some(memory) = memory {
         let _ = writeln!(text, "memory {} {} {} {}", memory.min, memory.mean, memory.max, memory.root);
     }
     if let Some(Clocks { clocks }) = clocks {
         let _ = writeln!(text, "clocks");
         clocks.iter().for_each(|one| clock(one, text));
+    }
+}
+
+fn histogram(histogram: &Histogram, text: &mut String) {
+    if !histogram.counts.is_empty() {
+        let _ = write!(text, " {}", histogram.first);
+        histogram.counts.iter().for_each(|count| {
+            let _ = write!(text, " {count}");
+        });
+        let _ = write!(text, " total {}", histogram.total);
     }
 }
 

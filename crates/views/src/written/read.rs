@@ -3,12 +3,16 @@
 use std::fmt;
 use std::str::FromStr;
 
+use refrain_fold::bundle::classes::Kind;
 use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE, Stack};
-use refrain_fold::bundle::{Bundle, Cohort, Lane, Number, Structure, SymbolEntry, Tally, Variant};
+use refrain_fold::bundle::{
+    Bundle, Class, Classes, Cohort, Lane, Number, Structure, SymbolEntry, Tally, Variant,
+};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::loops::{Loops, Node};
 use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
 use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
+use refrain_times::paths::{Before, Histogram, Path, Paths};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::profile::{Row, Spent};
 use refrain_tracefile::{Memory, Profile, Trace};
@@ -70,6 +74,16 @@ pub fn read(text: &str) -> Result<Trace, BadText> {
     trace.bundle.world = trace.meta.ranks;
     if trace.meta.profile.as_ref().is_some_and(|profile| !profile.is_valid()) {
         return Err(BadText { line: 0, what: "the times by rank do not hold together".into() });
+    }
+    let symbols = trace.bundle.symbols.len() as u64;
+    if let Some(paths) = &mut trace.meta.paths {
+        let known = |&(symbol, before): &(u64, Before)| {
+            symbol < symbols && !matches!(before, Before::Call(symbol) if symbol >= symbols)
+        };
+        if !paths.0.keys().all(known) {
+            return Err(BadText { line: 0, what: "a path of a symbol that is not there".into() });
+        }
+        refrain_tracefile::settle(paths);
     }
     match trace.bundle.validate() {
         Ok(()) => Ok(trace),
@@ -207,6 +221,32 @@ fn spent(words: &mut Words) -> Read<Row> {
         runs.push((words.number("a level")?, words.number("a number of ranks")?));
     }
     Ok(Row { spent, least, most, runs })
+}
+
+fn path(words: &mut Words) -> Read<((u64, Before), Path)> {
+    let symbol = words.number("a symbol")?;
+    let before = match words.word("what came before")? {
+        "first" => Before::Nothing,
+        "others" => Before::Others,
+        call => Before::Call(number(call, "a symbol")?),
+    };
+    words.keyword("durations")?;
+    let duration = histogram(&mut Words { rest: words.until(Some("gaps"))? })?;
+    words.keyword("gaps")?;
+    let gap = histogram(words)?;
+    Ok(((symbol, before), Path { duration, gap }))
+}
+
+fn histogram(words: &mut Words) -> Read<Histogram> {
+    if words.rest.is_empty() {
+        return Ok(Histogram::default());
+    }
+    let first = words.number("a level")?;
+    let counts = words.until(Some("total"))?.iter().map(|word| number(&word.text, "a count"));
+    let counts = counts.collect::<Read<_>>()?;
+    words.keyword("total")?;
+    let histogram = Histogram { first, counts, total: words.number("a time")? };
+    if histogram.is_valid() { Ok(histogram) } else { Err("the times are not well formed".into()) }
 }
 
 fn ranks(text: &str) -> Read<RankList> {
@@ -388,11 +428,18 @@ impl Reader {
             "note" => meta.notes.push(words.text("a note")?),
             "profile" => {
                 let ranks = ranks(words.word("a list of ranks")?)?;
-                meta.profile = Some(Profile { ranks, rows: Vec::new() });
+                words.keyword("unit")?;
+                let unit = words.number("a number of bits")?;
+                meta.profile = Some(Profile { ranks, unit, rows: Vec::new() });
             }
             "spent" => {
                 let row = spent(words)?;
                 meta.profile.as_mut().ok_or("times of ranks that were not told")?.rows.push(row);
+            }
+            "paths" => meta.paths = Some(Paths::default()),
+            "path" => {
+                let (key, path) = path(words)?;
+                meta.paths.as_mut().ok_or("a path before `paths`")?.0.insert(key, path);
             }
             "memory" => {
                 let mut bytes = || words.number("a number of bytes");
@@ -407,6 +454,7 @@ impl Reader {
             "module" => self.module(words)?,
             "stack" => self.stack(words)?,
             "symbol" => self.symbol(words)?,
+            "class" => self.class(words)?,
             "stream" => {
                 in_order(words, self.trace.bundle.streams.len())?;
                 self.trace.bundle.streams.push(stream(words)?);
@@ -472,7 +520,34 @@ impl Reader {
         let tally = Tally { total: time()?, min: time()?, max: time()? };
         words.keyword("bytes")?;
         let bytes = hex(words.word("bytes")?)?;
-        self.trace.bundle.symbols.push(SymbolEntry { bytes, site, lanes, tally });
+        let classes = Classes::default();
+        self.trace.bundle.symbols.push(SymbolEntry { bytes, site, lanes, tally, classes });
+        Ok(())
+    }
+
+    /// The times of classes are what counts; that of the symbol is for people then.
+    fn class(&mut self, words: &mut Words) -> Read<()> {
+        words.keyword("bits")?;
+        let bits = words.number("a number of bits")?;
+        words.keyword("peer")?;
+        let (together, value) = match words.word("a peer, or `all`")? {
+            "all" => (true, 0),
+            peer => (false, number(peer, "a peer")?),
+        };
+        words.keyword("calls")?;
+        let count = words.number("a number of calls")?;
+        words.keyword("time")?;
+        let mut time = || words.number("a time");
+        let tally = Tally { total: time()?, min: time()?, max: time()? };
+        let symbol = self.trace.bundle.symbols.last_mut().ok_or("a class belongs to a symbol")?;
+        if symbol.lanes == 0 || bits > 64 {
+            return Err("a class that its symbol cannot have".into());
+        }
+        let known = std::mem::take(&mut symbol.classes);
+        let class = Class { kind: Kind { bits, value }, count, tally };
+        let list = known.list().iter().copied().chain([class]);
+        symbol.classes = Classes::new(together || known.together, list);
+        symbol.tally = symbol.classes.whole().unwrap_or(tally);
         Ok(())
     }
 

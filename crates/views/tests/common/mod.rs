@@ -4,9 +4,9 @@
 
 use std::io::Cursor;
 
-use refrain_encode::{Digest, Reader, hash_symbol};
+use refrain_encode::{ClassLanes, Digest, Layout, Reader, hash_symbol};
 use refrain_fold::bundle::sites::{Frame, Module};
-use refrain_fold::bundle::{Bundle, Sites, Structure, SymbolEntry, Tally, ThreadPart, merge};
+use refrain_fold::bundle::{Bundle, Class, Sites, Structure, SymbolEntry, Tally, ThreadPart, merge};
 use refrain_fold::pack::Kind;
 use refrain_fold::pack::number::SPANS;
 use refrain_fold::stream::Stream;
@@ -34,6 +34,8 @@ pub struct Encoded {
     lanes: u16,
     /// Return addresses, outermost first.
     stack: Vec<u64>,
+    /// Nanoseconds.
+    took: u64,
 }
 
 /// The program that the calls are made from.
@@ -57,10 +59,15 @@ pub fn call(name: &str) -> Encoded {
     let mut symbol = Vec::new();
     varint(function(name).unwrap().id.into(), &mut symbol);
     symbol.push(0);
-    Encoded { symbol, values: vec![], lanes: 0, stack: vec![] }
+    Encoded { symbol, values: vec![], lanes: 0, stack: vec![], took: 100 }
 }
 
 impl Encoded {
+    /// How long it took.
+    pub fn took(self, took: u64) -> Self {
+        Encoded { took, ..self }
+    }
+
     /// After the function's number: the call failed, so it has a result lane and no outputs.
     pub fn failed(mut self) -> Self {
         *self.symbol.last_mut().unwrap() = 1;
@@ -168,9 +175,33 @@ impl Encoded {
         self
     }
 
+    /// The same of a call that did not write it: its lanes are there.
+    pub fn no_status(mut self) -> Self {
+        self.symbol.push(STATUS);
+        self.lanes += 4;
+        self
+    }
+
     /// An address in the heap.
     pub fn heap(mut self, segment: i64, offset: i64) -> Self {
         self.symbol.push(HEAP);
+        self.number(segment).number(offset)
+    }
+
+    /// How many numbers it has.
+    pub fn numbers(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The same call with another number in one place.
+    pub fn changed(mut self, number: usize, by: i64) -> Self {
+        self.values[number].1 += by;
+        self
+    }
+
+    /// An address on the stack.
+    pub fn stack_place(mut self, segment: i64, offset: i64) -> Self {
+        self.symbol.push(HEAP + 2);
         self.number(segment).number(offset)
     }
 
@@ -258,6 +289,7 @@ pub fn rank_bundle_as((rank, world): (u32, u32), threads: &[Vec<Encoded>], in_lo
                     site,
                     lanes: call.lanes,
                     tally,
+                    classes: Default::default(),
                 });
                 if let Order::Loops(folder) = &mut structure {
                     folder.define(symbols.len() as u32 - 1, sites.frames(site));
@@ -266,7 +298,12 @@ pub fn rank_bundle_as((rank, world): (u32, u32), threads: &[Vec<Encoded>], in_lo
             });
             lanes.resize_with(symbols.len(), Vec::new);
             lanes[index].resize_with(call.lanes.into(), stream::Folder::new);
-            symbols[index].tally.add(Tally { total: 100, min: 100, max: 100 });
+            let tally = Tally { total: call.took, min: call.took, max: call.took };
+            symbols[index].tally.add(tally);
+            let lanes_of_class = Layout::parse(&call.symbol).ok().and_then(|layout| ClassLanes::of(&layout));
+            if let Some(lanes) = lanes_of_class {
+                symbols[index].classes.add(Class { kind: lanes.kind(&call.values), count: 1, tally });
+            }
             structure.push(index as u32);
             digest.symbol(hash_symbol(&call.symbol, site));
             for &(lane, value) in &call.values {
@@ -303,9 +340,15 @@ pub fn looped(ranks: &[Vec<Vec<Encoded>>]) -> Trace {
 }
 
 fn trace_as(ranks: &[Vec<Vec<Encoded>>], in_loops: bool) -> Trace {
+    merged_in(0..ranks.len(), ranks, in_loops)
+}
+
+/// The same with ranks that come together in some order.
+pub fn merged_in(order: impl Iterator<Item = usize>, ranks: &[Vec<Vec<Encoded>>], in_loops: bool) -> Trace {
     let mut bundle = Bundle::default();
-    for (rank, threads) in (0u32..).zip(ranks) {
-        bundle = merge(bundle, rank_bundle_as((rank, ranks.len() as u32), threads, in_loops)).unwrap();
+    for rank in order {
+        let own = rank_bundle_as((rank as u32, ranks.len() as u32), &ranks[rank], in_loops);
+        bundle = merge(bundle, own).unwrap();
     }
     if in_loops {
         bundle.score().unwrap();
@@ -348,6 +391,11 @@ pub fn alike(ranks: usize, calls: &[Encoded]) -> Trace {
 /// The calls of a thread, and when each began and ended.
 pub type TimedCalls = Vec<(Encoded, i64, i64)>;
 
+/// What clocks of MPI return in these files, by its bits.
+pub fn result_of(start: i64) -> u64 {
+    (start as f64 * 1e-9 + 0.25).to_bits()
+}
+
 /// A trace file with the times of its calls, by rank, by thread.
 pub fn timed_file(ranks: &[Vec<TimedCalls>], time: &str) -> Vec<u8> {
     let calls: Vec<Vec<Vec<Encoded>>> = ranks
@@ -366,9 +414,10 @@ pub fn timed_file(ranks: &[Vec<TimedCalls>], time: &str) -> Vec<u8> {
             let member = trace.bundle.member(rank, thread).unwrap();
             let key = Key { member: member.into(), lane: 0 };
             let mut packer = Packer::new(&time).unwrap();
+            let each = u64::from(packer.numbers());
             let mut put = |block: Option<Block>| {
                 let Some(block) = block else { return };
-                let numbers = (2 * block.first, 2 * block.calls);
+                let numbers = (each * block.first, each as u32 * block.calls);
                 writer.put_packed((key, Kind::TIME), SPANS, numbers, &block.bytes).unwrap();
             };
             let mut calls = reader.calls(rank, thread).unwrap();
@@ -376,7 +425,7 @@ pub fn timed_file(ranks: &[Vec<TimedCalls>], time: &str) -> Vec<u8> {
                 let function = calls.next().unwrap().unwrap().function.id;
                 let symbol = &trace.bundle.symbols[calls.symbol().unwrap() as usize];
                 let signature = hash_symbol(&symbol.bytes, symbol.site);
-                put(packer.push(signature, function, Span { start: *start, end: *end }));
+                put(packer.push(signature, function, Span { start: *start, end: *end }, result_of(*start)));
             }
             put(packer.finish());
         }

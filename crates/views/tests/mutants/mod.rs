@@ -4,21 +4,27 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::OsStr;
-use std::io::{self, Write};
+use std::io::{self, Cursor, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use refrain_encode::{Folding, Tape};
+use refrain_encode::{Folding, Reader, Tape, hash_symbol};
 use refrain_fold::bundle::Bundle;
+use refrain_fold::pack::{Kind, number};
+use refrain_model::time::Time;
 use refrain_sites::Binaries;
+use refrain_times::{Packer, Span};
+use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::part::{self, Part};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::{SectionInfo, Trace};
+use refrain_views::diff::{self, Ignore, Report};
 use refrain_views::dump::{Format, From, How, Selection, dump, dump_as};
-use refrain_views::{info, loops, stats, verify, written};
+use refrain_views::timed::Times;
+use refrain_views::{info, loops, select, stats, verify, waits, written};
 
 /// What one command may hold at a time: the seeds are some kilobytes each.
 const MEMORY: u64 = 1 << 30;
@@ -199,7 +205,8 @@ impl Fuzz {
         // Plain ones stand at even places; of a packed one everything after the change is another thing.
         let packed = usize::from(random.below(4) == 0);
         let seed = &self.seeds[random.below(self.seeds.len() / 2) * 2 + packed];
-        let mut bytes = seed.bytes.clone();
+        let whole = seed.bytes.clone();
+        let mut bytes = whole.clone();
         for _ in 0..1 + random.below(2) * random.below(4) {
             // Not the header: its lengths say where sections are.
             let section = &seed.sections[1 + random.below(seed.sections.len() - 1)];
@@ -213,7 +220,42 @@ impl Fuzz {
         self.command("info", || refrain_tracefile::outline(&bytes).ok())?;
         let Some(trace) = read else { return Ok(()) };
         self.read += 1;
-        self.views(&trace)
+        self.views(&trace)?;
+        self.diff(&trace, &refrain_tracefile::read(&whole).unwrap())?;
+        self.diff(&trace, &trace)
+    }
+
+    /// One that was changed against what it was.
+    fn diff(&mut self, a: &Trace, b: &Trace) -> Result<(), String> {
+        let names = (Binaries::new(&a.bundle.sites, &[]), Binaries::new(&b.bundle.sites, &[]));
+        for ignore in [Ignore::default(), Ignore { pointers: true, sites: true, polls: true }] {
+            self.command("diff", || {
+                let began = Instant::now();
+                let found = diff::diff(a, b, ignore, &mut |_| {
+                    if began.elapsed() > READING {
+                        resume_unwind(Box::new(Enough));
+                    }
+                });
+                let Ok(found) = found else { return };
+                let (Ok(rows), Ok(slower)) =
+                    (diff::rows((a, &names.0), (b, &names.1)), diff::slower((a, &names.0), (b, &names.1)))
+                else {
+                    return;
+                };
+                let report = Report {
+                    diff: &found,
+                    traces: (a, b),
+                    files: ("a", "b"),
+                    names: (&names.0, &names.1),
+                    rows: Some(&rows),
+                    slower: Some(&slower),
+                    all: true,
+                };
+                let _ = diff::write_text(&report, &mut Head::new());
+                let _ = diff::write_json(&report, &mut Head::new());
+            })?;
+        }
+        Ok(())
     }
 
     fn views(&mut self, trace: &Trace) -> Result<(), String> {
@@ -233,6 +275,12 @@ impl Fuzz {
             if let Ok(rows) = stats::sites(trace, &names) {
                 let _ = stats::write_sites_text(trace, &rows, &mut Head::new());
                 let _ = stats::write_sites_json(trace, &rows, &mut Head::new());
+            }
+        })?;
+        self.command("stats --per path", || {
+            if let Ok(rows) = stats::paths(trace, &names) {
+                let _ = stats::write_paths_text(&rows, &mut Head::new());
+                let _ = stats::write_paths_json(trace, &rows, &mut Head::new());
             }
         })?;
         let all = Selection::default();
@@ -263,6 +311,51 @@ impl Fuzz {
             })
         })?;
         self.command("write", || refrain_tracefile::write(trace))?;
+        self.timed(trace)
+    }
+
+    /// With times of every call that nobody wrote so, or that are far off, in chunks with right checksums.
+    fn timed(&mut self, trace: &Trace) -> Result<(), String> {
+        let mut random = Random::new(MUTANT.load(Relaxed) ^ 0x7100);
+        // One in three: it takes as long as all else together.
+        if random.below(3) > 0 {
+            return Ok(());
+        }
+        let word = ["exact", "binned", "binned=1.001", "binned=16,MPI_Send=1.001"][random.below(4)];
+        let mut trace = trace.clone();
+        trace.meta.options.retain(|(name, _)| name != "time");
+        trace.meta.options.push(("time".into(), word.into()));
+        let chunks = self.command("times", || chunks(&trace, &Time::read(word).unwrap(), &mut random))?;
+        let Some(chunks) = chunks else { return Ok(()) };
+        let range = Some(0..chunks.len() as u64);
+        let opened = self.command("times", || Times::open(&trace, Cursor::new(chunks), range))?;
+        let Some(Ok(Some(times))) = opened else { return Ok(()) };
+        // What goes through all calls does so of a run that is not too long.
+        let calls: u64 = trace.bundle.cohorts.iter().fold(0, |sum, cohort| {
+            let each = |rank| refrain_encode::calls_of(&trace.bundle, cohort, rank);
+            let most = if cohort.is_uniform() { 1 } else { 64 };
+            let longest = cohort.ranks.iter().take(most).map(each).max().unwrap_or(0);
+            sum.saturating_add(longest.saturating_mul(cohort.ranks.len()))
+        });
+        let short = calls < 1 << 18;
+        let all = Selection::default;
+        let between = Selection { between: Some(select::between("1..2").unwrap()), ..all() };
+        let between = short.then(|| (between, random.below(2) == 0));
+        for (which, merged) in [(all(), false), (all(), true)].into_iter().chain(between) {
+            self.command("dump with times", || {
+                let how = How { format: Format::Json, from: None, times: Some(&times), merged };
+                let _ = dump_as(&trace, &which, &how, &mut Head::new());
+            })?;
+        }
+        if short {
+            let names = Binaries::new(&trace.bundle.sites, &[]);
+            self.command("stats --waits", || {
+                if let Ok(waits) = waits::waits(&trace, &times) {
+                    let _ = waits::write_text(&waits, &names, &mut Head::new());
+                    let _ = waits::write_json(&waits, &names, &mut Head::new());
+                }
+            })?;
+        }
         Ok(())
     }
 
@@ -349,6 +442,48 @@ impl Drop for Fuzz {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.scratch);
     }
+}
+
+/// Times of the first calls of the first threads: whatever bytes, or numbers from one end to the other.
+fn chunks(trace: &Trace, time: &Time, random: &mut Random) -> Vec<u8> {
+    let reader = Reader::new(&trace.bundle);
+    let mut writer = Writer::new(Cursor::new(Vec::new()), Settings::default());
+    for rank in 0..trace.meta.ranks.min(40) {
+        for thread in reader.threads(rank).into_iter().take(4) {
+            let (Some(member), Ok(mut calls)) =
+                (trace.bundle.member(rank, thread), reader.calls(rank, thread))
+            else {
+                continue;
+            };
+            let mut packer = Packer::new(time).unwrap();
+            let each = packer.numbers();
+            let mut block = None;
+            let mut at = random.next() as i64 >> 16;
+            for _ in 0..1 + random.below(300) {
+                let Some(Ok(call)) = calls.next() else { break };
+                let symbol = calls.symbol().map(|symbol| &trace.bundle.symbols[symbol as usize]);
+                let signature = symbol.map_or(0, |symbol| hash_symbol(&symbol.bytes, symbol.site));
+                let mut far = || random.next() as i64 >> random.below(64);
+                at = at.wrapping_add(far());
+                let span = Span { start: at, end: at.wrapping_add(far()) };
+                block = packer.push(signature, call.function.id, span, random.next()).or(block);
+            }
+            let Some(mut block) = packer.finish().or(block) else { continue };
+            if random.below(2) == 0 {
+                for _ in 0..1 + random.below(4) {
+                    let at = random.below(block.bytes.len());
+                    change(&mut block.bytes, at, random);
+                }
+                if random.below(4) == 0 {
+                    block.calls += random.below(40_000) as u32;
+                }
+            }
+            let key = Key { member: member.into(), lane: 0 };
+            let numbers = (u64::from(each) * block.first, each * block.calls);
+            let _ = writer.put_packed((key, Kind::TIME), number::SPANS, numbers, &block.bytes);
+        }
+    }
+    writer.finish().unwrap().into_inner()
 }
 
 /// Thrown by what need not go on.

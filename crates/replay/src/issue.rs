@@ -1,0 +1,561 @@
+//! One rank's calls, made again.
+
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use refrain_model::{Address, CType, Call, Class, Dir, Effect, Kind, Returns, Scope, Value};
+use refrain_mpi::{Abi, Library};
+
+use crate::ahead::{Ahead, Match, after, before, completed, is_wild, own_match};
+use crate::memory::Memory;
+use crate::objects::Objects;
+use crate::words::{self, Room, Surroundings, Unmade};
+
+/// One rank.
+pub struct Process {
+    pub library: Library,
+    pub abi: Abi,
+    pub world: u32,
+    /// What comes before MPI's functions, where the replay itself is traced.
+    pub traced: Option<Traced>,
+    pub check: bool,
+    /// Where the program's files are put.
+    pub files: PathBuf,
+    known: Mutex<Known>,
+    functions: Mutex<HashMap<&'static str, Option<usize>>>,
+}
+
+/// The tracer's functions, which call ours in place of MPI's.
+#[derive(Debug, Clone, Copy)]
+pub struct Traced {
+    pub function: fn(&str) -> Option<*const ()>,
+}
+
+#[derive(Default)]
+struct Known {
+    objects: Objects,
+    memory: Memory,
+    extents: HashMap<u32, usize>,
+    /// What the arguments of operations that are not complete point at, by request.
+    held: HashMap<u32, Room>,
+    /// Where requests lie.
+    cells: HashMap<u32, Box<u64>>,
+    /// Requests that survive completion.
+    persistent: HashSet<u32>,
+    scratch: Option<(usize, usize)>,
+}
+
+/// What became of a thread's calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Report {
+    pub made: u64,
+    /// Polls that had found nothing: they were not made.
+    pub failed_polls: u64,
+    /// Receives from any source of which the trace does not tell who sent.
+    pub unmatched: u64,
+    /// Calls that had another outcome than in the trace, and the first of them.
+    pub different: u64,
+    pub first_different: Vec<String>,
+}
+
+impl Report {
+    pub fn add(&mut self, other: Report) {
+        self.made += other.made;
+        self.failed_polls += other.failed_polls;
+        self.unmatched += other.unmatched;
+        self.different += other.different;
+        self.first_different.extend(other.first_different);
+        self.first_different.truncate(MOST_TOLD);
+    }
+}
+
+/// So many differences are told.
+const MOST_TOLD: usize = 8;
+
+/// A call that is about to be made by the tracer's wrapper.
+struct Pending<'a> {
+    process: &'a Process,
+    call: &'a Call,
+    words: &'a [usize],
+    matched: Option<Match>,
+}
+
+thread_local! {
+    static PENDING: Cell<*const Pending<'static>> = const { Cell::new(std::ptr::null()) };
+}
+
+/// What a tracer calls in place of a function of MPI: the call that this thread has told it of.
+pub extern "C-unwind" fn instead() -> usize {
+    let pending = PENDING.replace(std::ptr::null());
+    // SAFETY: set by `Thread::issue` on this thread, which waits for the call in which this is called.
+    let Some(pending) = (unsafe { pending.as_ref() }) else { return 16 };
+    pending.process.perform(pending.call, pending.words, pending.matched)
+}
+
+/// The same for those that give a clock's reading.
+pub extern "C-unwind" fn instead_of_clock() -> f64 {
+    let pending = PENDING.replace(std::ptr::null());
+    // SAFETY: as in `instead`.
+    let Some(pending) = (unsafe { pending.as_ref() }) else { return 0.0 };
+    pending.process.clock(pending.call.function.name)
+}
+
+impl Process {
+    pub fn new(library: Library, abi: Abi, world: u32) -> Process {
+        let mut known = Known::default();
+        known.objects.made(&Value::Comm("world".into()), abi.comm_world);
+        known.objects.made(&Value::Comm("self".into()), abi.comm_self);
+        let known = Mutex::new(known);
+        let files = PathBuf::new();
+        Process { library, abi, world, traced: None, check: false, files, known, functions: Mutex::default() }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A function of the library itself.
+    fn real(&self, name: &'static str) -> Option<*const ()> {
+        let look_up = || {
+            let profiling = format!("P{name}");
+            let found = self.library.symbol(&profiling).or_else(|| self.library.symbol(name));
+            found.map(|found| found as usize)
+        };
+        let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
+        functions.entry(name).or_insert_with(look_up).map(|found| found as *const ())
+    }
+
+    /// Calls the library. A function that it has not is an error, as it would be to the program.
+    fn real_call(&self, name: &'static str, words: &[usize]) -> usize {
+        match self.real(name) {
+            // SAFETY: the words were made for this function.
+            Some(function) => unsafe { words::call(function, words) },
+            None => 16,
+        }
+    }
+
+    fn clock(&self, name: &'static str) -> f64 {
+        let Some(function) = self.real(name) else { return 0.0 };
+        // SAFETY: `MPI_Wtime` and `MPI_Wtick` take nothing and give a double.
+        let function = unsafe { std::mem::transmute::<*const (), extern "C-unwind" fn() -> f64>(function) };
+        function()
+    }
+
+    /// Does what the call did: what it found complete is complete when it returns, and messages are those of then.
+    fn perform(&self, call: &Call, words: &[usize], matched: Option<Match>) -> usize {
+        let name = call.function.name;
+        if is_failed_poll(call) {
+            return self.fail_poll(call, words);
+        }
+        if let Some(code) = self.complete(call, words) {
+            return code;
+        }
+        let mut words = words.to_vec();
+        if let Some((source, tag)) = matched {
+            for (word, p) in words.iter_mut().zip(call.function.params) {
+                match p.name {
+                    "source" => *word = source as usize,
+                    "tag" | "recvtag" if *word as i32 == self.abi.any_tag => *word = tag as usize,
+                    _ => {}
+                }
+            }
+        }
+        let own_file;
+        if let (Some(at), true) = (call.function.index_of("filename"), name.starts_with("MPI_File_"))
+            && let Value::Text(file) = &call.args[at]
+        {
+            // The program's own files are not touched.
+            let path = self.files.join(file.replace('/', "_"));
+            own_file = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
+            words[at] = own_file.as_ptr() as usize;
+        }
+        let w = &words;
+        match name {
+            "MPI_Iprobe" => {
+                self.set(w[3], 1);
+                self.real_call("MPI_Probe", &[w[0], w[1], w[2], w[4]])
+            }
+            "MPI_Improbe" => {
+                self.set(w[3], 1);
+                self.real_call("MPI_Mprobe", &[w[0], w[1], w[2], w[4], w[5]])
+            }
+            _ => self.real_call(name, w),
+        }
+    }
+
+    fn set(&self, cell: usize, value: i32) {
+        // SAFETY: a cell of ours, for an output that is an int.
+        unsafe { (cell as *mut i32).write_unaligned(value) };
+    }
+
+    /// Presents a poll that found nothing.
+    fn fail_poll(&self, call: &Call, words: &[usize]) -> usize {
+        for (p, word) in call.function.params.iter().zip(words) {
+            match p.kind {
+                Kind::Logical if p.dir == Dir::Out => self.set(*word, 0),
+                Kind::Undefinable if p.dir == Dir::Out && p.len.is_empty() => {
+                    let nothing = if p.name == "outcount" { 0 } else { self.abi.undefined };
+                    self.set(*word, nothing);
+                }
+                _ => {}
+            }
+        }
+        0
+    }
+
+    /// Where the call chose among requests, or asked whether they are complete: waits for those that were.
+    fn complete(&self, call: &Call, w: &[usize]) -> Option<usize> {
+        let size = self.abi.handle_size(refrain_mpi::Class::Request);
+        let wait = |request: usize, status: usize| self.real_call("MPI_Wait", &[request, status]);
+        let status_at = |statuses: usize, at: usize| match statuses == self.abi.statuses_ignore {
+            true => self.abi.status_ignore,
+            false => statuses + at * self.abi.status_size(),
+        };
+        let name = call.function.name;
+        match name {
+            "MPI_Test" => {
+                self.set(w[1], 1);
+                Some(wait(w[0], w[2]))
+            }
+            "MPI_Testall" => {
+                self.set(w[2], 1);
+                Some(self.real_call("MPI_Waitall", &[w[0], w[1], w[3]]))
+            }
+            "MPI_Waitany" | "MPI_Testany" => {
+                let Value::Int(at) = call.args[2] else { return None };
+                let status = if name == "MPI_Testany" { w[4] } else { w[3] };
+                let code = wait(w[1] + at as usize * size, status);
+                self.set(w[2], at as i32);
+                if name == "MPI_Testany" {
+                    self.set(w[3], 1);
+                }
+                Some(code)
+            }
+            "MPI_Waitsome" | "MPI_Testsome" => {
+                let (Value::Int(count), Value::List(indices)) = (&call.args[2], &call.args[3]) else {
+                    return None;
+                };
+                let mut code = 0;
+                for (k, index) in indices.iter().enumerate() {
+                    let Value::Int(at) = index else { return None };
+                    code = code.max(wait(w[1] + *at as usize * size, status_at(w[4], k)));
+                    self.set(w[3] + 4 * k, *at as i32);
+                }
+                self.set(w[2], *count as i32);
+                Some(code)
+            }
+            // Whoever asked is told when it is so.
+            _ if (call.function.poll || name == "MPI_Parrived")
+                && !name.starts_with("MPI_Ip")
+                && !name.starts_with("MPI_Imp") =>
+            {
+                let flag = call.function.index_of("flag")?;
+                loop {
+                    let code = self.real_call(name, w);
+                    // SAFETY: a cell of ours.
+                    if code != 0 || unsafe { (w[flag] as *const i32).read_unaligned() } != 0 {
+                        return Some(code);
+                    }
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A poll that found nothing.
+pub fn is_failed_poll(call: &Call) -> bool {
+    let told = |name: &str| call.function.index_of(name).map(|at| &call.args[at]);
+    (call.function.poll || call.function.name == "MPI_Parrived")
+        && (told("flag") == Some(&Value::Bool(false)) || told("outcount") == Some(&Value::Int(0)))
+}
+
+/// What the words of a call depend on.
+struct Around<'p> {
+    process: &'p Process,
+}
+
+impl Surroundings for Around<'_> {
+    fn abi(&self) -> &Abi {
+        &self.process.abi
+    }
+
+    fn object(&self, value: &Value) -> Option<u64> {
+        self.process.known().objects.get(value)
+    }
+
+    fn place(&self, address: Address, bytes: usize) -> io::Result<usize> {
+        self.process.known().memory.place(address, bytes)
+    }
+
+    fn somewhere(&self, bytes: usize) -> io::Result<usize> {
+        let mut known = self.process.known();
+        if let Some((place, room)) = known.scratch
+            && room >= bytes
+        {
+            return Ok(place);
+        }
+        let segment = u32::MAX;
+        let address = Address { area: refrain_model::Area::Other, device: u32::MAX, segment, offset: 0 };
+        let place = known.memory.place(address, bytes)?;
+        known.scratch = Some((place, bytes));
+        Ok(place)
+    }
+
+    fn world(&self) -> usize {
+        self.process.world as usize
+    }
+
+    fn address(&self, then: i64) -> i64 {
+        self.process.known().memory.now(then)
+    }
+
+    fn request(&self, id: u32) -> *mut u8 {
+        let mut known = self.process.known();
+        std::ptr::from_mut(&mut **known.cells.entry(id).or_default()).cast()
+    }
+
+    fn extent(&self, datatype: &Value) -> usize {
+        match datatype {
+            Value::Object(Class::Datatype, id) => {
+                self.process.known().extents.get(id).copied().unwrap_or(4096)
+            }
+            _ => 32,
+        }
+    }
+}
+
+/// A thread's calls.
+pub struct Thread<'p, 't> {
+    process: &'p Process,
+    ahead: Ahead<'t>,
+    pub report: Report,
+}
+
+impl<'p, 't> Thread<'p, 't> {
+    pub fn new(process: &'p Process, ahead: Ahead<'t>) -> Thread<'p, 't> {
+        Thread { process, ahead, report: Report::default() }
+    }
+
+    /// Makes a call.
+    pub fn issue(&mut self, call: &Call) -> Result<(), String> {
+        let process = self.process;
+        if is_failed_poll(call) && process.traced.is_none() {
+            self.report.failed_polls += 1;
+            return Ok(());
+        }
+        let matched = self.matched(call)?;
+        let mut room = Room::default();
+        let words = words::words(call, &Around { process }, &mut room);
+        let words = words.map_err(|why: Unmade| why.to_string())?;
+        let code = self.make(call, &words, matched);
+        self.report.made += 1;
+        if process.check || !self.agrees_on_code(call, code) {
+            self.compare(call, &words, code);
+        }
+        self.learn(call, &words, room);
+        Ok(())
+    }
+
+    /// Who sent what a receive from any source got.
+    fn matched(&mut self, call: &Call) -> Result<Option<Match>, String> {
+        if !is_wild(call) || is_failed_poll(call) {
+            return Ok(None);
+        }
+        let blocks = !call
+            .function
+            .params
+            .iter()
+            .any(|p| p.kind == Kind::Handle(Class::Request) && p.effect == Effect::Create);
+        let found = if blocks {
+            own_match(call)
+        } else if call.function.persistent {
+            None
+        } else {
+            self.ahead.next_match().map_err(|error| error.to_string())?
+        };
+        self.report.unmatched += u64::from(found.is_none());
+        Ok(found)
+    }
+
+    fn make(&self, call: &Call, words: &[usize], matched: Option<Match>) -> i64 {
+        let process = self.process;
+        let clock = call.function.returns == Returns::Clock;
+        let traced = process.traced.and_then(|traced| (traced.function)(call.function.name));
+        let Some(function) = traced else {
+            if clock {
+                process.clock(call.function.name);
+                return 0;
+            }
+            return i64::from(process.perform(call, words, matched) as i32);
+        };
+        let pending = Pending { process, call, words, matched };
+        PENDING.set(std::ptr::from_ref(&pending).cast());
+        // SAFETY: the words were made for this function; a clock takes none.
+        let word = unsafe { words::call(function, words) };
+        PENDING.set(std::ptr::null());
+        i64::from(word as i32)
+    }
+
+    /// What the call has made, and what it has done away with.
+    fn learn(&self, call: &Call, words: &[usize], room: Room) {
+        let process = self.process;
+        let abi = &process.abi;
+        let mut known = process.known();
+        let mut request = None;
+        let mut room = Some(room);
+        for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
+            let cells = *word as *const u8;
+            let class = match p.kind {
+                Kind::Handle(class) => class,
+                Kind::OutPointer => {
+                    if let Value::Address(address) = after(value) {
+                        // SAFETY: a cell of ours, into which MPI has put a pointer.
+                        let place = unsafe { cells.cast::<usize>().read_unaligned() };
+                        known.memory.is_at(*address, place);
+                    }
+                    continue;
+                }
+                Kind::Buffer if p.effect == Effect::Free => {
+                    if let Value::Address(address) = value {
+                        known.memory.is_gone(*address);
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            let width = words::width_of(p, abi);
+            let list = match (p.dir, value) {
+                (Dir::In, _) => &[][..],
+                (_, Value::List(list)) => &list[..],
+                (_, one) => std::slice::from_ref(one),
+            };
+            for (at, one) in list.iter().enumerate() {
+                match p.effect {
+                    Effect::Free => known.objects.gone(before(one)),
+                    Effect::Complete | Effect::Start => {}
+                    Effect::CreateComm(Scope::ParentLater(..)) => {
+                        // The handle is there when the request is complete: the cell stays for ever.
+                        std::mem::forget(room.take());
+                        // SAFETY: never given back; handles of four bytes stand in a cell of eight that was zero.
+                        known.objects.made_later(after(one), unsafe { &*cells.cast::<u64>() });
+                    }
+                    Effect::None | Effect::Create | Effect::CreateComm(_) | Effect::Alias => {
+                        // SAFETY: as many elements as the list has lie there.
+                        let handle = unsafe { words::read(cells, at, width) };
+                        match p.effect {
+                            Effect::Create | Effect::CreateComm(_) => known.objects.made(after(one), handle),
+                            _ => known.objects.seen(after(one), handle),
+                        }
+                        if let (Class::Request, Value::Object(_, id)) = (class, after(one)) {
+                            request = Some(*id);
+                        }
+                        if let (Class::Datatype, Value::Object(_, id)) = (class, after(one)) {
+                            known.extents.insert(*id, extent(call));
+                        }
+                    }
+                }
+            }
+        }
+        if let ("MPI_Get_address" | "MPI_Address", [Value::Address(place), Value::Int(then)]) =
+            (call.function.name, &call.args[..])
+        {
+            // SAFETY: a cell of ours, in which the address is.
+            let now = unsafe { (words[1] as *const usize).read_unaligned() };
+            known.memory.was_at(*place, *then, now);
+        }
+        let freed = call.function.name == "MPI_Request_free";
+        for (id, _) in completed(call) {
+            if freed || !known.persistent.contains(&id) {
+                known.persistent.remove(&id);
+                known.held.remove(&id);
+                known.objects.gone(&Value::Object(Class::Request, id));
+            }
+        }
+        if let Some(request) = request {
+            if call.function.persistent {
+                known.persistent.insert(request);
+            }
+            if let Some(room) = room {
+                known.held.insert(request, room);
+            }
+        }
+    }
+
+    fn agrees_on_code(&self, call: &Call, code: i64) -> bool {
+        call.function.returns != Returns::Code || (code == 0) == (call.result == Value::Int(0))
+    }
+
+    /// What came out, against what the trace says.
+    fn compare(&mut self, call: &Call, words: &[usize], code: i64) {
+        let abi = &self.process.abi;
+        let mut differs = Vec::new();
+        if !self.agrees_on_code(call, code) {
+            differs.push(format!("returned {code}, in the trace {:?}", call.result));
+        }
+        for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
+            let told = after(value);
+            let cell = *word as *const u8;
+            match (p.kind, told) {
+                // Addresses are those of this run.
+                _ if p.dir == Dir::In || !p.len.is_empty() || p.ctype == CType::Aint => {}
+                (
+                    Kind::Int | Kind::Undefinable | Kind::Peer(_) | Kind::Rank | Kind::Logical | Kind::Tag,
+                    _,
+                ) => {
+                    let width = words::width_of(p, abi);
+                    // SAFETY: a cell of ours of that width.
+                    let found = unsafe { words::read(cell, 0, width) };
+                    let found = if width == 4 { i64::from(found as i32) } else { found as i64 };
+                    let told = match told {
+                        Value::Int(number) => *number,
+                        Value::Bool(yes) => i64::from(*yes),
+                        Value::Name(name) => abi.constant_int(name).unwrap_or(found),
+                        _ => found,
+                    };
+                    let same =
+                        if p.kind == Kind::Logical { (told != 0) == (found != 0) } else { told == found };
+                    if !same {
+                        differs.push(format!("{} is {found}, in the trace {told}", p.name));
+                    }
+                }
+                (Kind::Status, Value::Status(status)) if *word != abi.status_ignore => {
+                    // SAFETY: a status of ours.
+                    let found = unsafe { abi.read_status(cell) };
+                    let source = matches!(&*status.source, Value::Int(n) if *n != i64::from(found.source));
+                    let tag = matches!(&*status.tag, Value::Int(n) if *n != i64::from(found.tag));
+                    let bytes = status.bytes.is_some_and(|bytes| bytes != found.bytes);
+                    if source || tag || bytes {
+                        differs.push(format!("{} is {found:?}, in the trace {status:?}", p.name));
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !differs.is_empty() {
+            self.report.different += 1;
+            if self.report.first_different.len() < MOST_TOLD {
+                let number = self.report.made + self.report.failed_polls - 1;
+                let name = call.function.name;
+                self.report.first_different.push(format!("call {number}, {name}: {}", differs.join("; ")));
+            }
+        }
+    }
+}
+
+/// From the beginning of an element to the end of one after it, whatever its lower bound.
+fn extent(call: &Call) -> usize {
+    let fact = |name: &str| {
+        call.facts.iter().find(|(fact, _)| *fact == name).and_then(|(_, value)| match value {
+            Value::Int(number) => Some(number.unsigned_abs() as usize),
+            _ => None,
+        })
+    };
+    let all = [fact("extent"), fact("lb"), fact("size")].into_iter().flatten();
+    all.fold(0usize, usize::saturating_add).max(32)
+}

@@ -1,0 +1,119 @@
+//! A recorded run, made again: each rank walks its own calls straight from the folded form and makes them on whatever MPI
+//! library it is started under.
+//!
+//! Owns: arguments as C has them, live objects, memory, who matches whom. Does not own: what a trace is, starting ranks.
+//!
+//! Of each call the arguments are those of the trace, with the live objects in place of the recorded ones. Buffers are
+//! where the trace says, in segments of this process. What the library decided then is decided again: a receive from any
+//! source gets the message of the recorded sender, and calls that complete some of several requests complete those that
+//! were complete then. Polls that found nothing are left out.
+//!
+//! The replay can be traced. A preloaded tracer then sees the calls of the trace, also where another one is made for it:
+//! it finds `refrain_instead` in this program and calls that in place of MPI.
+
+pub mod ahead;
+pub mod issue;
+mod memory;
+mod objects;
+mod stand_ins;
+pub mod words;
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use refrain_encode::Reader;
+use refrain_mpi::{Dlsym, Library};
+use refrain_tracefile::Trace;
+
+use ahead::Ahead;
+use issue::{Process, Report, Thread, Traced};
+
+/// `dlsym` of the C library itself, whatever comes before it.
+fn plain_dlsym() -> Option<Dlsym> {
+    for (library, version) in
+        [(c"libc.so.6", c"GLIBC_2.34"), (c"libc.so.6", c"GLIBC_2.2.5"), (c"libdl.so.2", c"GLIBC_2.2.5")]
+    {
+        // SAFETY: only looks among what is loaded.
+        let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if handle.is_null() {
+            continue;
+        }
+        // SAFETY: an open handle and two terminated names.
+        let found = unsafe { dlvsym(handle, c"dlsym".as_ptr(), version.as_ptr()) };
+        if !found.is_null() {
+            // SAFETY: that is its type.
+            return Some(unsafe { std::mem::transmute::<*mut c_void, Dlsym>(found) });
+        }
+    }
+    None
+}
+
+unsafe extern "C" {
+    fn dlvsym(handle: *mut c_void, name: *const c_char, version: *const c_char) -> *mut c_void;
+}
+
+/// Loads an MPI library, so that all of the process sees it.
+pub fn load(path: &Path) -> Result<Library, String> {
+    let name =
+        CString::new(path.as_os_str().as_bytes()).map_err(|_| "a name with a zero in it".to_owned())?;
+    // SAFETY: loading an MPI library runs nothing but its constructors.
+    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+    if handle.is_null() {
+        // SAFETY: what `dlerror` gives is terminated, and ours until the next call.
+        let why = unsafe { libc::dlerror() };
+        if why.is_null() {
+            return Err("it cannot be loaded".into());
+        }
+        // SAFETY: as above.
+        let why = unsafe { CStr::from_ptr(why) };
+        return Err(why.to_string_lossy().into_owned());
+    }
+    let found = match plain_dlsym() {
+        // SAFETY: it is the C library's.
+        Some(dlsym) => unsafe { Library::find_with(dlsym) },
+        None => Library::find(),
+    };
+    found.ok_or_else(|| format!("{} is no MPI library", path.display()))
+}
+
+/// The function as the rest of the process sees it, where a tracer stands before the library.
+fn traced(name: &str) -> Option<*const ()> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: a terminated name.
+    let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found.cast_const().cast())
+}
+
+/// Makes the calls of a rank. `world` ranks were started.
+pub fn replay(
+    trace: &Trace,
+    library: Library,
+    (rank, world): (u32, u32),
+    check: bool,
+    files: &Path,
+) -> Result<Report, String> {
+    let abi = library.abi().map_err(|missing| missing.to_string())?;
+    let is_traced = traced("refrain_traces_replays").is_some();
+    let mut process = Process::new(library, abi, world);
+    process.check = check;
+    process.files = files.to_owned();
+    process.traced = is_traced.then_some(Traced { function: traced });
+    let reader = Reader::new(&trace.bundle);
+    // Which thread called first is not in a trace.
+    let [0] = reader.threads(rank)[..] else {
+        return Err(format!("rank {rank} has not just one thread in the trace"));
+    };
+    let calls = || reader.calls(rank, 0).map_err(|error| error.to_string());
+    let mut issuing = Thread::new(&process, Ahead::new(calls()?));
+    for (number, call) in (0u64..).zip(calls()?) {
+        let call = call.map_err(|error| format!("call {number}: {error}"))?;
+        issuing.issue(&call).map_err(|why| format!("call {number}, {}: {why}", call.function.name))?;
+    }
+    Ok(issuing.report)
+}
+
+/// The value of the first of these environment variables that is a number.
+pub fn told_by(variables: &[&str]) -> Option<u32> {
+    variables.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+}

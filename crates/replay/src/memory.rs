@@ -1,0 +1,135 @@
+//! The program's memory, as far as its calls name it: each segment is a stretch of address space of its own.
+//!
+//! A segment takes room in memory only where a message touches it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::ptr::null_mut;
+
+use refrain_model::{Address, Area};
+
+/// So much lies on either side of a segment's beginning; more where a call needs more.
+const HALF: usize = 1 << 29;
+
+/// No address of a program is lower.
+const LEAST_ADDRESS: i64 = 1 << 40;
+
+type Key = (u8, u32, u32);
+
+#[derive(Debug, Default)]
+pub struct Memory {
+    segments: HashMap<Key, Segment>,
+    /// By where a segment began in the recorded run, as far as that was told: where it begins in this one.
+    numbers: BTreeMap<i64, usize>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    /// Where offset 0 is.
+    origin: usize,
+    /// So far in each direction it is there.
+    half: usize,
+}
+
+fn key(address: Address) -> Key {
+    (address.area as u8, address.device, address.segment)
+}
+
+impl Memory {
+    /// Where that is in this process, with so many bytes behind it.
+    pub fn place(&mut self, address: Address, bytes: usize) -> io::Result<usize> {
+        if address.area == Area::Number {
+            return Ok(address.offset as usize);
+        }
+        let need = (address.offset.unsigned_abs() as usize).saturating_add(bytes);
+        let known = self.segments.get(&key(address)).copied();
+        let segment = match known.filter(|segment| segment.half >= need) {
+            Some(segment) => segment,
+            None => {
+                // Messages may still be on their way to the old one: it stays.
+                let segment = Segment::new(need.max(HALF))?;
+                self.segments.insert(key(address), segment);
+                segment
+            }
+        };
+        Ok(segment.origin.wrapping_add_signed(address.offset as isize))
+    }
+
+    /// MPI has allocated a segment: that place is at this address.
+    pub fn is_at(&mut self, address: Address, place: usize) {
+        if address.area != Area::Number {
+            let origin = place.wrapping_sub(address.offset as usize);
+            self.segments.insert(key(address), Segment { origin, half: usize::MAX });
+        }
+    }
+
+    /// In the recorded run that place had this address, and now it has another one.
+    pub fn was_at(&mut self, address: Address, then: i64, now: usize) {
+        if address.area != Area::Number {
+            let origin = now.wrapping_sub(address.offset as usize);
+            self.numbers.insert(then.wrapping_sub(address.offset), origin);
+        }
+    }
+
+    /// An address that the program computed with, as it is now. Numbers that are no addresses stay.
+    pub fn now(&self, then: i64) -> i64 {
+        let before = self.numbers.range(..=then).next_back();
+        match before {
+            Some((base, now)) if then >= LEAST_ADDRESS => (*now as i64).wrapping_add(then - base),
+            _ => then,
+        }
+    }
+
+    /// What MPI had allocated is gone, and what comes at that place is another one.
+    pub fn is_gone(&mut self, address: Address) {
+        self.segments.remove(&key(address));
+    }
+}
+
+impl Segment {
+    fn new(half: usize) -> io::Result<Segment> {
+        let length = half.checked_mul(2).ok_or(io::ErrorKind::OutOfMemory)?;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        // SAFETY: a new mapping wherever there is room.
+        let start =
+            unsafe { libc::mmap(null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Segment { origin: start as usize + half, half })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(area: Area, segment: u32, offset: i64) -> Address {
+        Address { area, device: 0, segment, offset }
+    }
+
+    #[test]
+    fn places_of_a_segment_are_as_far_apart_as_they_were() {
+        let mut memory = Memory::default();
+        let a = memory.place(at(Area::Heap, 3, 100), 8).unwrap();
+        let b = memory.place(at(Area::Heap, 3, -40), 8).unwrap();
+        assert_eq!(a - b, 140);
+        // SAFETY: the segment is there, on both sides.
+        unsafe { (b as *mut u64).write_unaligned(7) };
+        let other = memory.place(at(Area::Stack, 3, 100), 8).unwrap();
+        assert!(other.abs_diff(a) >= HALF);
+        let far = memory.place(at(Area::Heap, 4, 3 << 30), 1 << 20).unwrap();
+        // SAFETY: as above.
+        unsafe { ((far + (1 << 20) - 1) as *mut u8).write(1) };
+        assert_eq!(memory.place(at(Area::Number, 0, 0), 0).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_mpi_allocates_is_where_it_says() {
+        let mut memory = Memory::default();
+        memory.is_at(at(Area::Heap, 9, 16), 0x5010);
+        assert_eq!(memory.place(at(Area::Heap, 9, 24), 1 << 40).unwrap(), 0x5018);
+        memory.is_gone(at(Area::Heap, 9, 16));
+        assert_ne!(memory.place(at(Area::Heap, 9, 24), 8).unwrap(), 0x5018);
+    }
+}

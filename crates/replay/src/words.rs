@@ -1,0 +1,399 @@
+//! A call's arguments as the words that C passes, and what lies behind them.
+
+use std::ffi::CString;
+
+use refrain_model::{CType, Call, Class, Dir, Kind, Param, Status, Value};
+use refrain_mpi::Abi;
+
+use crate::ahead::before;
+use crate::stand_ins;
+
+/// What arguments point at: it must live as long as MPI may look at it.
+#[derive(Debug, Default)]
+pub struct Room {
+    cells: Vec<Box<[u64]>>,
+    texts: Vec<CString>,
+    pointers: Vec<Box<[usize]>>,
+}
+
+impl Room {
+    fn bytes(&mut self, bytes: usize) -> *mut u8 {
+        self.cells.push(vec![0u64; bytes.div_ceil(8).max(1)].into_boxed_slice());
+        self.cells.last_mut().map_or(std::ptr::null_mut(), |cell| cell.as_mut_ptr().cast())
+    }
+
+    fn text(&mut self, text: &str) -> usize {
+        let text: Vec<u8> = text.bytes().filter(|byte| *byte != 0).collect();
+        self.texts.push(CString::new(text).unwrap_or_default());
+        self.texts.last().map_or(0, |text| text.as_ptr() as usize)
+    }
+
+    /// An array of strings that ends with a null.
+    fn texts(&mut self, texts: &[Value]) -> Option<usize> {
+        let mut pointers: Vec<usize> = Vec::new();
+        for text in texts {
+            let Value::Text(text) = text else { return None };
+            pointers.push(self.text(text));
+        }
+        pointers.push(0);
+        Some(self.pointers(pointers))
+    }
+
+    fn pointers(&mut self, pointers: Vec<usize>) -> usize {
+        self.pointers.push(pointers.into_boxed_slice());
+        self.pointers.last().map_or(0, |all| all.as_ptr() as usize)
+    }
+}
+
+/// Why a call cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unmade {
+    /// An object that no call has made, or that is gone.
+    Object {
+        parameter: &'static str,
+        object: String,
+    },
+    /// A constant that this library has not.
+    Constant {
+        name: &'static str,
+    },
+    /// A value that the parameter cannot have.
+    Value {
+        parameter: &'static str,
+        value: String,
+    },
+    Memory {
+        parameter: &'static str,
+        why: String,
+    },
+}
+
+impl std::fmt::Display for Unmade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Unmade::Object { parameter, object } => {
+                write!(f, "{parameter}: {object} was not made by a call that is in the trace")
+            }
+            Unmade::Constant { name } => write!(f, "this MPI library has no {name}"),
+            Unmade::Value { parameter, value } => write!(f, "{parameter} cannot be {value}"),
+            Unmade::Memory { parameter, why } => write!(f, "{parameter}: {why}"),
+        }
+    }
+}
+
+/// What the words of a call depend on beside the call.
+pub trait Surroundings {
+    fn abi(&self) -> &Abi;
+    fn object(&self, value: &Value) -> Option<u64>;
+    /// Where a buffer is, with room for so many bytes.
+    fn place(&self, address: refrain_model::Address, bytes: usize) -> std::io::Result<usize>;
+    /// Of a buffer that the trace does not tell.
+    fn somewhere(&self, bytes: usize) -> std::io::Result<usize>;
+    /// Ranks of the world.
+    fn world(&self) -> usize;
+    /// Bytes from one element of that type to the next.
+    fn extent(&self, datatype: &Value) -> usize;
+    /// An address that was a number to the program.
+    fn address(&self, then: i64) -> i64;
+    /// Where the handle of a request lies, as long as there is one: libraries may have one handle for several requests,
+    /// which are told apart by their place.
+    fn request(&self, id: u32) -> *mut u8;
+}
+
+/// Elements of an output that is an array: at least as many as the call may write.
+fn most_elements(call: &Call, world: usize) -> usize {
+    let numbers = call.function.params.iter().zip(&call.args).filter(|(p, _)| p.len.is_empty());
+    let numbers = numbers.filter_map(|(_, value)| match before(value) {
+        Value::Int(number) => usize::try_from(*number).ok().filter(|number| *number < 1 << 24),
+        _ => None,
+    });
+    let lists = call.args.iter().map(|value| match before(value) {
+        Value::List(list) => list.len(),
+        _ => 0,
+    });
+    numbers.chain(lists).max().unwrap_or(0).max(world).max(64)
+}
+
+/// More than any buffer of the call needs, behind where it begins.
+fn most_bytes(call: &Call, around: &impl Surroundings) -> usize {
+    let mut extent = 32;
+    let (mut most, mut sum) = (1u128, 0u128);
+    for (p, value) in call.function.params.iter().zip(&call.args) {
+        match (p.kind, before(value)) {
+            (Kind::Handle(Class::Datatype), Value::List(types)) => {
+                extent = types.iter().map(|one| around.extent(one)).max().unwrap_or(0).max(extent);
+            }
+            (Kind::Handle(Class::Datatype), one) => extent = extent.max(around.extent(one)),
+            (Kind::Int, Value::Int(number)) => most = most.max(number.unsigned_abs().into()),
+            (Kind::Int, Value::List(list)) => {
+                let numbers = list.iter().filter_map(|one| match one {
+                    Value::Int(number) => Some(u128::from(number.unsigned_abs())),
+                    _ => None,
+                });
+                sum += numbers.sum::<u128>();
+            }
+            _ => {}
+        }
+    }
+    let elements = (most + sum).saturating_mul(around.world() as u128 + 1);
+    usize::try_from(elements.saturating_mul(extent as u128)).unwrap_or(usize::MAX).min(1 << 38)
+}
+
+fn width(ctype: CType, abi: &Abi) -> usize {
+    match ctype {
+        CType::Aint | CType::Count | CType::Offset => 8,
+        CType::Handle(class) => abi.handle_size(native(class)),
+        CType::Status => abi.status_size(),
+        CType::Int | CType::Fint | CType::ToolEnum(_) => 4,
+        CType::Void | CType::Function(_) | CType::Other(_) | CType::Varargs => 8,
+        CType::Char => 1,
+    }
+}
+
+/// The class as the ABI knows it.
+pub fn native(class: Class) -> refrain_mpi::Class {
+    refrain_mpi::Class::from_number(class as u8).unwrap_or(refrain_mpi::Class::Comm)
+}
+
+/// Longer than any string that MPI writes without being told how long.
+const STRING: usize = 1 << 13;
+
+/// The words of a call.
+pub fn words(call: &Call, around: &impl Surroundings, room: &mut Room) -> Result<Vec<usize>, Unmade> {
+    let most = most_elements(call, around.world());
+    let mut words = Vec::with_capacity(call.function.params.len());
+    for (p, value) in call.function.params.iter().zip(&call.args) {
+        words.push(word(call, p, value, most, around, room)?);
+    }
+    Ok(words)
+}
+
+fn word(
+    call: &Call,
+    p: &'static Param,
+    value: &Value,
+    most: usize,
+    around: &impl Surroundings,
+    room: &mut Room,
+) -> Result<usize, Unmade> {
+    let abi = around.abi();
+    let given = before(value);
+    let refused = || Unmade::Value { parameter: p.name, value: format!("{given:?}") };
+    // An address that stands for something, in whatever parameter.
+    if let Value::Name(name) = given
+        && let Some(pointer) = abi.pointer(name)
+    {
+        return Ok(pointer);
+    }
+    match p.kind {
+        Kind::Buffer => {
+            let bytes = most_bytes(call, around);
+            let placed = match given {
+                Value::Address(address) => around.place(*address, bytes),
+                Value::Unset => around.somewhere(bytes),
+                _ => return Err(refused()),
+            };
+            placed.map_err(|error| Unmade::Memory { parameter: p.name, why: error.to_string() })
+        }
+        Kind::Value => match given {
+            Value::Address(address) => around
+                .place(*address, 8)
+                .map_err(|error| Unmade::Memory { parameter: p.name, why: error.to_string() }),
+            Value::Int(number) => Ok(*number as usize),
+            _ => Ok(0),
+        },
+        Kind::Function => match p.ctype {
+            CType::Function(name) => Ok(stand_ins::of(name)),
+            _ => Err(refused()),
+        },
+        Kind::String if p.dir == Dir::In => match given {
+            Value::Text(text) => Ok(room.text(text)),
+            _ => Ok(0),
+        },
+        Kind::String => Ok(room.bytes(STRING.max(most)) as usize),
+        Kind::Strings => match given {
+            Value::List(texts) => room.texts(texts).ok_or_else(refused),
+            _ => Ok(0),
+        },
+        Kind::StringsOfStrings => Ok(0),
+        Kind::ArgCount => match given {
+            Value::Int(count) => {
+                let cell = room.bytes(8);
+                // SAFETY: a cell of eight bytes.
+                unsafe { write(cell, 0, 4, *count as u64) };
+                Ok(cell as usize)
+            }
+            _ => Ok(0),
+        },
+        Kind::ArgVector => match given {
+            Value::List(texts) => {
+                let vector = room.texts(texts).ok_or_else(refused)?;
+                Ok(room.pointers(vec![vector]))
+            }
+            _ => Ok(0),
+        },
+        Kind::Skip => Ok(0),
+        Kind::OutPointer | Kind::OutAttribute => Ok(room.bytes(8) as usize),
+        Kind::Status => {
+            let size = abi.status_size();
+            if p.dir == Dir::Out {
+                let count = if p.len.is_empty() { 1 } else { most };
+                return Ok(room.bytes(size * count) as usize);
+            }
+            let cell = room.bytes(size);
+            if let Value::Status(status) = given {
+                write_status(abi, status, cell);
+            }
+            Ok(cell as usize)
+        }
+        Kind::Handle(_)
+        | Kind::Int
+        | Kind::Undefinable
+        | Kind::Logical
+        | Kind::Tag
+        | Kind::Peer(_)
+        | Kind::Root(_)
+        | Kind::Rank
+        | Kind::Enum(_)
+        | Kind::Mask(_) => {
+            let behind = p.dir != Dir::In || !p.len.is_empty();
+            if !behind {
+                return number(p, given, around);
+            }
+            let width = width(p.ctype, abi);
+            if let (Kind::Handle(Class::Request), Value::Object(_, id), true) =
+                (p.kind, given, p.len.is_empty())
+            {
+                let cell = around.request(*id);
+                if p.dir == Dir::InOut {
+                    // SAFETY: a cell of eight bytes.
+                    unsafe { write(cell, 0, width, number(p, given, around)? as u64) };
+                }
+                return Ok(cell as usize);
+            }
+            let list = match given {
+                Value::List(list) => &list[..],
+                one => std::slice::from_ref(one),
+            };
+            let count = if p.len.is_empty() { 1 } else { most.max(list.len()) };
+            let cells = room.bytes(width * count);
+            if p.dir != Dir::Out {
+                for (at, one) in list.iter().enumerate() {
+                    let word = number(p, one, around)?;
+                    // SAFETY: the room has as many elements of that width.
+                    unsafe { write(cells, at, width, word as u64) };
+                }
+            }
+            Ok(cells as usize)
+        }
+    }
+}
+
+/// One number or handle as a word.
+fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Result<usize, Unmade> {
+    let abi = around.abi();
+    let missing = |name: &&'static str| Unmade::Constant { name };
+    Ok(match value {
+        Value::Unset => 0,
+        Value::Int(number) if p.ctype == CType::Aint => around.address(*number) as usize,
+        Value::Int(number) => *number as usize,
+        Value::Bool(yes) => usize::from(*yes),
+        Value::Name(name) => {
+            let handle = abi.handle(name).map(|handle| handle as usize);
+            let number = || abi.constant_int(name).map(|number| number as usize);
+            let named = if matches!(p.kind, Kind::Handle(_)) { handle.or_else(number) } else { number() };
+            named.ok_or_else(|| missing(name))?
+        }
+        Value::Mask(names) => {
+            let mut bits = 0;
+            for name in names {
+                bits |= abi.constant_int(name).ok_or_else(|| missing(name))?;
+            }
+            bits as usize
+        }
+        Value::Object(..) | Value::Comm(_) => match around.object(value) {
+            Some(handle) => handle as usize,
+            None => {
+                let object = match value {
+                    Value::Comm(name) => name.clone(),
+                    value => format!("{value:?}"),
+                };
+                return Err(Unmade::Object { parameter: p.name, object });
+            }
+        },
+        other => return Err(Unmade::Value { parameter: p.name, value: format!("{other:?}") }),
+    })
+}
+
+/// # Safety
+/// There are more than `at` elements of that width.
+pub unsafe fn write(cells: *mut u8, at: usize, width: usize, number: u64) {
+    let bytes = number.to_le_bytes();
+    // SAFETY: promised by the caller.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), cells.add(at * width), width) };
+}
+
+/// Zero-extended.
+///
+/// # Safety
+/// There are more than `at` elements of that width.
+pub unsafe fn read(cells: *const u8, at: usize, width: usize) -> u64 {
+    let mut bytes = [0; 8];
+    // SAFETY: promised by the caller.
+    unsafe { std::ptr::copy_nonoverlapping(cells.add(at * width), bytes.as_mut_ptr(), width) };
+    u64::from_le_bytes(bytes)
+}
+
+fn write_status(abi: &Abi, status: &Status, cell: *mut u8) {
+    let int = |value: &Value| match value {
+        Value::Int(number) => *number as i32,
+        Value::Name(name) => abi.constant_int(name).unwrap_or(0) as i32,
+        _ => 0,
+    };
+    let raw = refrain_mpi::RawStatus {
+        source: int(&status.source),
+        tag: int(&status.tag),
+        error: status.error.unwrap_or(0) as i32,
+        bytes: status.bytes.unwrap_or(0),
+        cancelled: status.cancelled.unwrap_or(false),
+    };
+    // SAFETY: the cell has the size of a status.
+    unsafe { abi.write_status(cell, raw) };
+}
+
+/// The width of one element of a parameter.
+pub fn width_of(p: &Param, abi: &Abi) -> usize {
+    width(p.ctype, abi)
+}
+
+/// Calls it. Words that it does not take do no harm: the caller clears the stack in C.
+///
+/// # Safety
+/// These are arguments that the function takes.
+pub unsafe fn call(function: *const (), words: &[usize]) -> usize {
+    type Any = unsafe extern "C-unwind" fn(
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+        usize,
+    ) -> usize;
+    let mut all = [0; 16];
+    all[..words.len()].copy_from_slice(words);
+    let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = all;
+    // SAFETY: promised by the caller; in C's calling convention a word carries an int or a pointer.
+    let function = unsafe { std::mem::transmute::<*const (), Any>(function) };
+    // SAFETY: as above.
+    unsafe { function(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) }
+}

@@ -1,0 +1,146 @@
+//! Which functions and call sites became slower or faster, beyond what chance does.
+//!
+//! Of each kind of calls a trace has their number n, their mean m, the shortest and the longest. However they are spread,
+//! their variance is at most (longest - m)(m - shortest), so that the mean is uncertain by no more than the root of that over
+//! n. Where a trace tells the time of a function by rank, its spread over ranks says so too: the larger of both counts. Noise
+//! is twice the uncertainty of the difference of both means (of less than ten calls more, about as Student's t has it; of one
+//! call nothing is known), and what the file leaves open: tallies are kept to within 1/32.
+//! What two runs have not in common, such as a busy machine, no trace of one run can show: that is told as a change.
+
+use std::collections::HashMap;
+
+use refrain_fold::bundle::Tally;
+use refrain_model::{Function, function};
+use refrain_tracefile::Trace;
+use refrain_tracefile::profile::Spent;
+
+use super::{Place, Unread, Which, rows};
+use crate::stats::sites;
+
+/// The time of calls.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spell {
+    pub calls: u64,
+    /// Nanoseconds.
+    pub tally: Tally,
+}
+
+impl Spell {
+    pub fn mean(&self) -> f64 {
+        self.tally.total as f64 / self.calls.max(1) as f64
+    }
+
+    /// The variance of the mean.
+    fn variance(&self, by_rank: f64) -> f64 {
+        let mean = self.mean();
+        let spread = (self.tally.max as f64 - mean).max(0.0) * (mean - self.tally.min as f64).max(0.0);
+        (spread / self.calls.max(1) as f64).max(by_rank)
+    }
+}
+
+/// Calls whose mean time changed by more than noise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Moved {
+    pub function: &'static str,
+    pub at: Option<String>,
+    pub a: Spell,
+    pub b: Spell,
+    /// Of the difference of the means, in nanoseconds.
+    pub noise: f64,
+}
+
+impl Moved {
+    /// How much longer a call of B takes on the mean, in nanoseconds.
+    pub fn by(&self) -> f64 {
+        self.b.mean() - self.a.mean()
+    }
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slower {
+    /// Those that cost the most, or saved the most, first.
+    pub moved: Vec<Moved>,
+    /// Kinds of calls that both have and whose times are within noise.
+    pub within: usize,
+}
+
+/// What tallies leave open.
+const OPEN: f64 = 1.0 / 32.0;
+
+/// By call site where both traces have them, otherwise by function. Both must have times.
+pub fn slower(a: Place<'_>, b: Place<'_>) -> Result<Slower, Unread> {
+    let by_site = !a.0.bundle.sites.is_empty() && !b.0.bundle.sites.is_empty();
+    let (of_a, of_b) = (spells(Which::A, a, by_site)?, spells(Which::B, b, by_site)?);
+    let mut found = Slower { moved: Vec::new(), within: 0 };
+    for (key, a_spell) in of_a {
+        let Some(&b_spell) = of_b.get(&key) else { continue };
+        let ranks = |trace: &Trace, spell: &Spell| match (by_site, function(key.0)) {
+            (false, Some(f)) => by_rank(trace, f, spell),
+            _ => 0.0,
+        };
+        let variance = a_spell.variance(ranks(a.0, &a_spell)) + b_spell.variance(ranks(b.0, &b_spell));
+        let free = a_spell.calls.min(b_spell.calls).saturating_sub(1) as f64;
+        if free == 0.0 {
+            found.within += 1;
+            continue;
+        }
+        let noise =
+            2.0 * (1.0 + 6.0 / (free * free)) * variance.sqrt() + OPEN * (a_spell.mean() + b_spell.mean());
+        let moved = Moved { function: key.0, at: key.1, a: a_spell, b: b_spell, noise };
+        if moved.by().abs() > noise {
+            found.moved.push(moved);
+        } else {
+            found.within += 1;
+        }
+    }
+    let weight = |moved: &Moved| moved.by().abs() * moved.a.calls.max(moved.b.calls) as f64;
+    found.moved.sort_by(|x, y| {
+        weight(y).total_cmp(&weight(x)).then_with(|| (x.function, &x.at).cmp(&(y.function, &y.at)))
+    });
+    Ok(found)
+}
+
+type Key = (&'static str, Option<String>);
+
+/// Calls that have a time: `MPI_Finalize` has none.
+fn spells(which: Which, (trace, names): Place<'_>, by_site: bool) -> Result<HashMap<Key, Spell>, Unread> {
+    let mut spells = HashMap::new();
+    if by_site {
+        let rows = sites(trace, names).map_err(|error| Unread { which, error })?;
+        for row in rows {
+            if let Some(tally) = row.time.filter(|time| time.max > 0) {
+                let at = row.place.map(|place| place.to_string());
+                spells.insert((row.function, at), Spell { calls: row.calls, tally });
+            }
+        }
+        return Ok(spells);
+    }
+    let empty = Trace { meta: Default::default(), bundle: Default::default() };
+    let calls = rows::functions(trace, &empty, None)?;
+    let mut tallies: HashMap<&str, Tally> = HashMap::new();
+    let layouts = crate::stats::layouts(&trace.bundle).map_err(|error| Unread { which, error })?;
+    for (symbol, layout) in trace.bundle.symbols.iter().zip(&layouts) {
+        let tally = tallies.entry(layout.function.name);
+        tally.and_modify(|tally| tally.add(symbol.tally)).or_insert(symbol.tally);
+    }
+    for row in calls {
+        if let Some(&tally) = tallies.get(row.name).filter(|tally| tally.max > 0 && row.calls.0 > 0) {
+            spells.insert((row.name, None), Spell { calls: row.calls.0, tally });
+        }
+    }
+    Ok(spells)
+}
+
+/// The variance of the mean time of a call, by how it spreads over ranks.
+fn by_rank(trace: &Trace, f: &Function, spell: &Spell) -> f64 {
+    let Some(profile) = &trace.meta.profile else { return 0.0 };
+    let times = profile.by_rank(Spent::Function(f.id));
+    let times: Vec<f64> = times.iter().map(|&(_, ns)| ns as f64).collect();
+    let n = times.len() as f64;
+    let mean = times.iter().sum::<f64>() / n.max(1.0);
+    if times.len() < 2 || mean <= 0.0 {
+        return 0.0;
+    }
+    let variance = times.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / (n - 1.0) / n;
+    variance * (spell.mean() / mean).powi(2)
+}

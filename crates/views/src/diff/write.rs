@@ -1,0 +1,433 @@
+//! What was found, for people and as JSON.
+
+use std::io::Write;
+
+use refrain_sites::{Names, Place};
+use refrain_tracefile::Trace;
+
+use super::calls::SITE;
+use super::{CallsOfRank, Diff, First, FunctionRow, Moved, Row, Slower, Which};
+use crate::error::Error;
+use crate::human::{duration, plural, size, thousands};
+use crate::json;
+use crate::stats::Amount;
+use crate::table::Table;
+
+/// All that is shown.
+pub struct Report<'a> {
+    pub diff: &'a Diff,
+    pub traces: (&'a Trace, &'a Trace),
+    /// What the files are called.
+    pub files: (&'a str, &'a str),
+    pub names: (&'a dyn Names, &'a dyn Names),
+    /// Where calls were added, removed or changed; none if nobody asked.
+    pub rows: Option<&'a [Row]>,
+    pub slower: Option<&'a Slower>,
+    /// Nothing is cut short.
+    pub all: bool,
+}
+
+/// So many lines of each kind are on one screen.
+const SHOWN: usize = 10;
+
+impl Report<'_> {
+    /// In all that was compared.
+    pub fn is_equal(&self) -> bool {
+        self.diff.is_equal() && self.slower.is_none_or(|slower| slower.moved.is_empty())
+    }
+
+    fn shown(&self) -> usize {
+        if self.all { usize::MAX } else { SHOWN }
+    }
+
+    /// The frames of a call, innermost first.
+    fn frames(&self, which: Which, symbol: Option<u32>) -> Vec<Place> {
+        let (trace, names) = match which {
+            Which::A => (self.traces.0, self.names.0),
+            Which::B => (self.traces.1, self.names.1),
+        };
+        let symbol = symbol.and_then(|symbol| trace.bundle.symbols.get(symbol as usize));
+        let frames = symbol.map(|symbol| trace.bundle.sites.frames(symbol.site)).unwrap_or_default();
+        frames.into_iter().rev().filter_map(|frame| names.places(frame).last().cloned()).collect()
+    }
+
+    fn place(&self, which: Which, symbol: Option<u32>) -> Option<String> {
+        self.frames(which, symbol).first().map(Place::to_string)
+    }
+
+    /// The innermost frames that differ.
+    fn sites(&self, first: &First) -> (String, String) {
+        let (a, b) = (self.frames(Which::A, first.symbol.0), self.frames(Which::B, first.symbol.1));
+        let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+        let name = |frames: &[Place], other: &[Place]| match (frames.get(same), other.get(same)) {
+            (None, _) => "no more frames".to_owned(),
+            // One line may be in several places of the code.
+            (Some(place), Some(other)) if place.to_string() == other.to_string() => {
+                format!("{place}, {}+{:#x}", place.module, place.offset)
+            }
+            (Some(place), _) => place.to_string(),
+        };
+        (name(&a, &b), name(&b, &a))
+    }
+
+    /// Of both calls.
+    fn places(&self, first: &First) -> (Option<String>, Option<String>) {
+        (self.place(Which::A, first.symbol.0), self.place(Which::B, first.symbol.1))
+    }
+
+    /// What differs, with the names of places.
+    fn changes(&self, first: &First) -> Vec<(String, String, String)> {
+        let changes = first.changes.iter().map(|change| {
+            let (a, b) = match change.what.as_str() {
+                SITE => self.sites(first),
+                _ => (change.a.clone(), change.b.clone()),
+            };
+            (change.what.clone(), a, b)
+        });
+        changes.collect()
+    }
+}
+
+fn more(out: &mut dyn Write, all: usize, shown: usize, what: &str) -> Result<(), Error> {
+    if all > shown {
+        writeln!(out, "... and {} more (--all shows them)", plural((all - shown) as u64, what))?;
+    }
+    Ok(())
+}
+
+pub fn write_text(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    let diff = report.diff;
+    for note in &diff.notes {
+        writeln!(out, "note: {}", refrain_sites::plain(note))?;
+    }
+    let ignored = format!("not compared: {}", diff.ignored.join(", "));
+    if diff.is_equal() {
+        let ranks = plural(diff.ranks.0.into(), "rank");
+        // What is ignored may be there more often in one.
+        let calls = match diff.calls {
+            (a, b) if a == b => plural(a, "call"),
+            (a, b) => format!("{} in A, {} in B", plural(a, "call"), thousands(b)),
+        };
+        writeln!(out, "equal: {ranks}, {calls} ({ignored})")?;
+    } else {
+        let side =
+            |ranks: u32, calls: u64| format!("{}, {}", plural(ranks.into(), "rank"), plural(calls, "call"));
+        if diff.ranks.0 == diff.ranks.1 {
+            let ranks =
+                format!("{} of {}", thousands(diff.ranks_that_differ()), plural(diff.ranks.0.into(), "rank"));
+            writeln!(out, "different: on {ranks} ({ignored})")?;
+        } else {
+            let [a, b] = [diff.ranks.0, diff.ranks.1].map(|ranks| plural(ranks.into(), "rank"));
+            writeln!(out, "different: {a} and {b}")?;
+        }
+        for (name, file, (ranks, calls)) in [
+            ("A", report.files.0, (diff.ranks.0, diff.calls.0)),
+            ("B", report.files.1, (diff.ranks.1, diff.calls.1)),
+        ] {
+            writeln!(out, "  {name}  {}: {}", refrain_sites::plain(file), side(ranks, calls))?;
+        }
+    }
+    for first in diff.firsts.iter().take(report.shown()) {
+        first_text(report, first, out)?;
+    }
+    more(out, diff.firsts.len(), report.shown(), "such line")?;
+    for (which, thread, ranks) in diff.alone.iter().take(report.shown()) {
+        let only = if *which == Which::A { "A" } else { "B" };
+        writeln!(out, "{} only in {only}", who(ranks, *thread))?;
+    }
+    more(out, diff.alone.len(), report.shown(), "such line")?;
+    // Other calls are in the table of rows, which says more.
+    if !diff.is_equal() && report.rows.is_none() {
+        functions_text(report, out)?;
+    }
+    if let Some(rows) = report.rows {
+        rows_text(report, rows, out)?;
+    }
+    if let Some(slower) = report.slower {
+        slower_text(report, slower, out)?;
+    }
+    Ok(out.flush()?)
+}
+
+fn who(ranks: &refrain_fold::ranks::RankList, thread: u32) -> String {
+    let s = if ranks.len() == 1 { "" } else { "s" };
+    match thread {
+        0 => format!("rank{s} {ranks}"),
+        _ => format!("rank{s} {ranks}, thread {thread}"),
+    }
+}
+
+fn first_text(report: &Report<'_>, first: &First, out: &mut dyn Write) -> Result<(), Error> {
+    let (a, b) = first.number;
+    let number = if a == b {
+        format!("call {}", thousands(a))
+    } else {
+        format!("call {} of A, {} of B", thousands(a), thousands(b))
+    };
+    let at = |place: Option<String>| place.map_or(String::new(), |place| format!(" at {place}"));
+    let (at_a, at_b) = report.places(first);
+    let what = match first.function {
+        (Some(a), Some(b)) if a == b => format!("{a}{}", at(at_a)),
+        (Some(a), Some(b)) => format!("{a}{} in A, {b}{} in B", at(at_a), at(at_b)),
+        (Some(a), None) => format!("{a}{} in A, B ends before", at(at_a)),
+        (None, Some(b)) => format!("A ends before, {b}{} in B", at(at_b)),
+        (None, None) => "both end".to_owned(),
+    };
+    writeln!(out, "\n{}, {number}: {what}", who(&first.ranks, first.thread))?;
+    let peers = first.ranks.len() > 1 && first.changes.iter().any(|change| change.is_peer);
+    let of_rank = if peers { format!(" (on rank {})", first.rank) } else { String::new() };
+    for (what, a, b) in report.changes(first) {
+        writeln!(out, "  {what}: {} in A, {} in B{of_rank}", cut(&a), cut(&b))?;
+    }
+    Ok(())
+}
+
+/// Long texts are not for a screen.
+fn cut(text: &str) -> String {
+    const MOST: usize = 120;
+    match text.char_indices().nth(MOST) {
+        Some((at, _)) => format!("{}...", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+fn functions_text(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    let changed = |row: &&FunctionRow| row.calls.0 != row.calls.1 || row.differ != Some(0);
+    let rows: Vec<&FunctionRow> = report.diff.functions.iter().filter(changed).collect();
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new(["function", "calls in A", "in B", "differ"]);
+    for row in rows.iter().take(report.shown()) {
+        let differ = row.differ.map_or("?".to_owned(), thousands);
+        table.row([row.name.into(), thousands(row.calls.0), thousands(row.calls.1), differ]);
+    }
+    write!(out, "\n{}", table.render())?;
+    more(out, rows.len(), report.shown(), "function")?;
+    let same = report.diff.functions.len() - rows.len();
+    if same > 0 {
+        writeln!(out, "The calls of {} are equal.", plural(same as u64, "other function"))?;
+    }
+    if rows.iter().any(|row| row.differ.is_none()) {
+        writeln!(out, "?: not counted, as the order of the calls differs, or too many numbers do.")?;
+    }
+    Ok(())
+}
+
+/// `12`, `3-12`; with the ranks that have any, where not all have.
+fn by_rank(calls: &CallsOfRank, ranks: u32) -> String {
+    let range = match (calls.least, calls.most) {
+        (_, 0) => return "-".into(),
+        (least, most) if least == most => thousands(most),
+        (least, most) => format!("{}-{}", thousands(least), thousands(most)),
+    };
+    match calls.ranks == u64::from(ranks) {
+        true => range,
+        false => format!("{range} on {}", plural(calls.ranks, "rank")),
+    }
+}
+
+fn each_gave(amount: Option<Amount>, calls: &CallsOfRank) -> Option<u128> {
+    amount.filter(|amount| amount.exact)?.bytes.checked_div(calls.total.into())
+}
+
+fn turns(turns: &[u64]) -> String {
+    let turns: Vec<String> = turns.iter().map(|turns| thousands(*turns)).collect();
+    if turns.is_empty() { "-".into() } else { turns.join(" x ") }
+}
+
+fn rows_text(report: &Report<'_>, rows: &[Row], out: &mut dyn Write) -> Result<(), Error> {
+    let ranks = report.diff.ranks;
+    let other: Vec<&Row> = rows.iter().filter(|row| !row.is_alike(ranks)).collect();
+    let alike = rows.len() - other.len();
+    let by_site = rows.iter().any(|row| row.at.is_some());
+    let looped = other.iter().any(|row| !row.turns.0.is_empty() || !row.turns.1.is_empty());
+    if !other.is_empty() {
+        let mut heading = vec!["function", "calls a rank in A", "in B", "of all in A", "in B"];
+        if !by_site {
+            heading.extend(["bytes a call in A", "in B"]);
+        }
+        if looped {
+            heading.extend(["loops in A", "in B"]);
+        }
+        if by_site {
+            heading.push("at");
+        }
+        let mut table = Table::of(heading);
+        for row in other.iter().take(report.shown().saturating_mul(2)) {
+            let (a, b) = &row.calls;
+            let mut cells = vec![row.function.to_owned(), by_rank(a, ranks.0), by_rank(b, ranks.1)];
+            cells.extend([thousands(a.total), thousands(b.total)]);
+            if !by_site {
+                let gave = |amount, calls: &CallsOfRank| each_gave(amount, calls).map_or("-".into(), size);
+                cells.extend([gave(row.payload.0, a), gave(row.payload.1, b)]);
+            }
+            if looped {
+                cells.extend([turns(&row.turns.0), turns(&row.turns.1)]);
+            }
+            if by_site {
+                cells.push(row.at.clone().unwrap_or_else(|| "?".into()));
+            }
+            table.push(cells);
+        }
+        write!(out, "\n{}", table.render())?;
+        more(out, other.len(), report.shown().saturating_mul(2), "row")?;
+    }
+    if alike > 0 {
+        let what = plural(alike as u64, if by_site { "call site" } else { "function" });
+        writeln!(out, "As often on each rank in both: {what}.")?;
+    }
+    Ok(())
+}
+
+fn slower_text(report: &Report<'_>, slower: &Slower, out: &mut dyn Write) -> Result<(), Error> {
+    let what = if slower.moved.iter().any(|moved| moved.at.is_some()) { "call site" } else { "function" };
+    if slower.moved.is_empty() {
+        writeln!(out, "\ntimes: no change beyond noise ({})", plural(slower.within as u64, "kind of call"))?;
+        return Ok(());
+    }
+    let mut table =
+        Table::new(["function", "mean in A", "in B", "change", "noise", "calls in A", "in B", "at"]);
+    for moved in slower.moved.iter().take(report.shown()) {
+        let change = format!("{:+.0}%", 100.0 * moved.by() / moved.a.mean().max(1.0));
+        table.row([
+            moved.function.into(),
+            duration(moved.a.mean() as u64),
+            duration(moved.b.mean() as u64),
+            change,
+            duration(moved.noise as u64),
+            thousands(moved.a.calls),
+            thousands(moved.b.calls),
+            moved.at.clone().unwrap_or_default(),
+        ]);
+    }
+    write!(out, "\n{}", table.render())?;
+    more(out, slower.moved.len(), report.shown(), what)?;
+    let within = plural(slower.within as u64, &format!("other {what}"));
+    writeln!(out, "Times of {within} are within noise.")?;
+    Ok(())
+}
+
+pub fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error> {
+    let diff = report.diff;
+    let mut text = String::new();
+    let mut object = json::Object::document(&mut text, "diff");
+    object.plain("equal", report.is_equal());
+    both(&mut object, "files", |object, key, a| {
+        object.text(key, if a { report.files.0 } else { report.files.1 });
+    });
+    both(&mut object, "ranks", |object, key, a| {
+        object.plain(key, if a { diff.ranks.0 } else { diff.ranks.1 });
+    });
+    both(&mut object, "calls", |object, key, a| {
+        object.plain(key, if a { diff.calls.0 } else { diff.calls.1 });
+    });
+    json::array(&diff.ignored, object.key("not_compared"), |word, out| json::string(word, out));
+    json::array(&diff.notes, object.key("notes"), |note, out| json::string(note, out));
+    json::array(&diff.firsts, object.key("first"), |first, out| first_json(report, first, out));
+    json::array(&diff.alone, object.key("alone"), |(which, thread, ranks), out| {
+        let mut object = json::Object::new(out);
+        object.text("in", if *which == Which::A { "a" } else { "b" });
+        object.plain("thread", thread).text("ranks", &ranks.to_string());
+        object.end();
+    });
+    json::array(&diff.functions, object.key("functions"), |row, out| {
+        let mut object = json::Object::new(out);
+        object.text("function", row.name).plain("a", row.calls.0).plain("b", row.calls.1);
+        match row.differ {
+            Some(differ) => drop(object.plain("differ", differ)),
+            None => object.key("differ").push_str("null"),
+        }
+        object.end();
+    });
+    if let Some(rows) = report.rows {
+        json::array(rows, object.key("rows"), |row, out| row_json(report, row, out));
+    }
+    if let Some(slower) = report.slower {
+        let mut times = json::Object::new(object.key("times"));
+        times.plain("within_noise", slower.within);
+        json::array(&slower.moved, times.key("changed"), moved_json);
+        times.end();
+    }
+    object.end();
+    text.push('\n');
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// `"key":{"a":...,"b":...}`
+fn both(object: &mut json::Object<'_>, key: &str, mut write: impl FnMut(&mut json::Object<'_>, &str, bool)) {
+    let mut inner = json::Object::new(object.key(key));
+    write(&mut inner, "a", true);
+    write(&mut inner, "b", false);
+    inner.end();
+}
+
+fn or_null(object: &mut json::Object<'_>, key: &str, text: Option<&str>) {
+    match text {
+        Some(text) => drop(object.text(key, text)),
+        None => object.key(key).push_str("null"),
+    }
+}
+
+fn first_json(report: &Report<'_>, first: &First, out: &mut String) {
+    let mut object = json::Object::new(out);
+    object.text("ranks", &first.ranks.to_string()).plain("thread", first.thread);
+    object.plain("rank", first.rank);
+    both(&mut object, "number", |object, key, a| {
+        object.plain(key, if a { first.number.0 } else { first.number.1 });
+    });
+    both(&mut object, "function", |object, key, a| {
+        or_null(object, key, if a { first.function.0 } else { first.function.1 });
+    });
+    let places = report.places(first);
+    both(&mut object, "at", |object, key, a| {
+        or_null(object, key, if a { places.0.as_deref() } else { places.1.as_deref() });
+    });
+    json::array(report.changes(first), object.key("changes"), |(what, a, b), out| {
+        let mut object = json::Object::new(out);
+        object.text("what", &what).text("a", &a).text("b", &b);
+        object.end();
+    });
+    object.end();
+}
+
+fn row_json(report: &Report<'_>, row: &Row, out: &mut String) {
+    let mut object = json::Object::new(out);
+    object.text("function", row.function);
+    or_null(&mut object, "at", row.at.as_deref());
+    object.plain("alike", row.is_alike(report.diff.ranks));
+    both(&mut object, "calls", |object, key, a| {
+        let calls = if a { &row.calls.0 } else { &row.calls.1 };
+        let mut inner = json::Object::new(object.key(key));
+        inner.plain("total", calls.total).plain("ranks", calls.ranks);
+        inner.plain("least", calls.least).plain("most", calls.most);
+        inner.end();
+    });
+    both(&mut object, "bytes_a_call", |object, key, a| {
+        let (amount, calls) = if a { (row.payload.0, &row.calls.0) } else { (row.payload.1, &row.calls.1) };
+        match each_gave(amount, calls) {
+            Some(bytes) => drop(object.plain(key, bytes)),
+            None => object.key(key).push_str("null"),
+        }
+    });
+    both(&mut object, "loops", |object, key, a| {
+        let turns = if a { &row.turns.0 } else { &row.turns.1 };
+        json::array(turns, object.key(key), |turns, out| out.push_str(&turns.to_string()));
+    });
+    object.end();
+}
+
+fn moved_json(moved: &Moved, out: &mut String) {
+    let mut object = json::Object::new(out);
+    object.text("function", moved.function);
+    or_null(&mut object, "at", moved.at.as_deref());
+    both(&mut object, "mean_ns", |object, key, a| {
+        object.plain(key, (if a { moved.a.mean() } else { moved.b.mean() }).round() as u64);
+    });
+    both(&mut object, "calls", |object, key, a| {
+        object.plain(key, if a { moved.a.calls } else { moved.b.calls });
+    });
+    object.plain("noise_ns", moved.noise.round() as u64);
+    object.end();
+}

@@ -18,7 +18,7 @@ import zlib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODEL = os.path.join(HERE, "..", "..", "crates", "model")
-PRIME = os.path.join(HERE, "..", "..", "crates", "tracefile", "src", "prime-2.bin")
+PRIME = os.path.join(HERE, "..", "..", "crates", "tracefile", "src", "prime-3.bin")
 M64 = (1 << 64) - 1
 M32 = (1 << 32) - 1
 
@@ -373,7 +373,7 @@ class Packed(Tokens):
 
 KINDS = {1: "meta", 2: "symbols", 3: "structure", 4: "ranks", 5: "streams", 6: "tallies", 7: "blocks", 10: "sites"}
 # 14 `sides` and 16 `chunked` have no calls, and are optional: they are passed over like sections of unknown kinds.
-VERSION = 2
+VERSION = 3
 
 
 class File:
@@ -391,15 +391,18 @@ class File:
             if head & 0x80:
                 version, at = data[at], at + 1
             size, at = varint(data, at)
-            entries.append((head, version, size, int.from_bytes(data[at : at + 4], "little")))
-            at += 4
+            crc = None
+            # The pieces of the packed stream have one checksum together, which the first of them has.
+            if not head & 0x20 or not any(entry[0] & 0x20 for entry in entries):
+                crc, at = int.from_bytes(data[at : at + 4], "little"), at + 4
+            entries.append((head, version, size, crc))
         need(zlib.crc32(data[:at]) == int.from_bytes(data[at : at + 4], "little"), "the header is damaged")
         at += 4
         pieces, order = {}, []
         packed, paths = b"", None
         for head, version, size, crc in entries:
             body, at = data[at : at + size], at + size
-            need(len(body) == size and zlib.crc32(body) == crc, "a section is damaged")
+            need(len(body) == size and (head & 0x20 or zlib.crc32(body) == crc), "a section is damaged")
             kind = KINDS.get(head & 0x1F) if version == 1 else None
             if kind is None:
                 need(head & 0x40 and not head & 0x20, f"section of unknown kind {head & 0x1F}, version {version}")
@@ -410,6 +413,8 @@ class File:
             pieces[kind] = None if head & 0x20 else body
             packed += body if head & 0x20 else b""
         need(at == len(data), "bytes after the last section")
+        crcs = [crc for head, _, _, crc in entries if head & 0x20 and crc is not None]
+        need(crcs in ([], [zlib.crc32(packed)]), "the packed sections are damaged")
         optional = [kind for kind in ("sites", "blocks") if kind in pieces]
         wanted = ["meta", "symbols", "structure", "ranks", "streams"] + [k for k in optional if k == "sites"]
         need(order == wanted + ["tallies"] + [k for k in optional if k == "blocks"], "sections are missing or out of order")

@@ -83,7 +83,8 @@ pub struct Entry {
     /// Where in the file it is.
     pub start: usize,
     pub end: usize,
-    crc: u32,
+    /// Of the pieces of the packed stream, which have one together, the first has it.
+    crc: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -121,10 +122,16 @@ pub fn assemble(
     let entries = bodies.iter().map(|&(kind, body)| (kind as u8 | mark, body));
     let optional = |kind: Kind| if kind == Kind::Blocks { 0 } else { OPTIONAL };
     let more = apart.iter().map(|(kind, body)| (*kind as u8 | optional(*kind), body.as_slice()));
-    for (head, body) in entries.chain(more) {
+    let stream: Vec<u8> =
+        if packed { bodies.iter().flat_map(|(_, body)| *body).copied().collect() } else { vec![] };
+    for (at, (head, body)) in entries.chain(more).enumerate() {
         out.push(head);
         number(&mut out, body.len() as u64);
-        out.extend(crc32(body).to_le_bytes());
+        match (head & PACKED != 0, at) {
+            (false, _) => out.extend(crc32(body).to_le_bytes()),
+            (true, 0) => out.extend(crc32(&stream).to_le_bytes()),
+            (true, _) => {}
+        }
     }
     let crc = crc32(&out);
     out.extend(crc.to_le_bytes());
@@ -182,20 +189,23 @@ pub fn directory(bytes: &[u8]) -> Result<(Header, usize), Error> {
     let mut entries = Vec::new();
     // Lengths, and after the header's checksum is known to hold, places.
     let mut sane = plain_len.is_some();
+    let mut stream_begun = false;
     for _ in 0..count {
         let head = scan.byte()?;
+        let packed = head & PACKED != 0;
         let version = if head & VERSIONED == 0 { 1 } else { scan.byte()? };
         let len = scan.number()?;
         sane &= len.is_some();
         entries.push(Entry {
             kind: head & KIND,
             version,
-            packed: head & PACKED != 0,
+            packed,
             optional: head & OPTIONAL != 0,
             start: 0,
             end: len.unwrap_or(0),
-            crc: scan.crc()?,
+            crc: if packed && stream_begun { None } else { Some(scan.crc()?) },
         });
+        stream_begun |= packed;
     }
     let end = scan.at;
     if scan.crc()? != crc32(&bytes[..end]) || !sane {
@@ -221,9 +231,16 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
     if at < bytes.len() {
         return Err(Error::Trailing { start: at, end: bytes.len() });
     }
+    let pieces: Vec<&Entry> = header.entries.iter().filter(|entry| entry.packed).collect();
+    let stream: Vec<u8> = pieces.iter().flat_map(|piece| &bytes[piece.start..piece.end]).copied().collect();
     for entry in &header.entries {
-        if crc32(&bytes[entry.start..entry.end]) != entry.crc {
-            return Err(Error::Damaged { section: entry.name(), start: entry.start, end: entry.end });
+        let Some(crc) = entry.crc else { continue };
+        let (section, end, content) = match entry.packed {
+            true => ("packed", pieces.last().map_or(entry.end, |last| last.end), &stream[..]),
+            false => (entry.name(), entry.end, &bytes[entry.start..entry.end]),
+        };
+        if crc32(content) != crc {
+            return Err(Error::Damaged { section, start: entry.start, end });
         }
     }
     header.check(first)?;

@@ -51,7 +51,7 @@ pub use sections::paths::settle;
 
 pub const MAGIC: [u8; 4] = *b"\x93RFN";
 /// What [`write`] writes, and what [`read`] reads: nothing older was ever released.
-pub const FORMAT_VERSION: u8 = 2;
+pub const FORMAT_VERSION: u8 = 3;
 
 /// Packed sections unpack to at most `RATIO` times their size and `MARGIN` bytes: what a small file can make a reader
 /// do is bounded.
@@ -137,8 +137,7 @@ pub fn write_plain(trace: &Trace) -> Vec<u8> {
 }
 
 fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
-    let has = |kind: Kind| kind != Kind::Sites || !trace.bundle.sites.is_empty();
-    let kinds: Vec<Kind> = ORDER.into_iter().filter(|&kind| has(kind)).collect();
+    let kinds = kinds_of(trace);
     let sections: Vec<Vec<Token>> = kinds.iter().map(|&kind| tokens(trace, kind)).collect();
     let plain: Vec<Vec<u8>> = sections.iter().map(|tokens| plain(tokens)).collect();
     let plain_len: usize = plain.iter().map(Vec::len).sum();
@@ -196,6 +195,12 @@ pub fn sections(bytes: &[u8]) -> Result<Vec<SectionInfo>, Error> {
 /// not noticed; [`read`] does.
 pub fn outline(bytes: &[u8]) -> Result<Contents, Error> {
     read_some(bytes, Depth::ButBlocks)
+}
+
+/// The sections made of tokens that the file has.
+fn kinds_of(trace: &Trace) -> Vec<Kind> {
+    let has = |kind: &Kind| *kind != Kind::Sites || !trace.bundle.sites.is_empty();
+    ORDER.into_iter().filter(has).collect()
 }
 
 fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {

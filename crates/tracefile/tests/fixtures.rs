@@ -7,14 +7,14 @@ mod torus;
 use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_tracefile::{Trace, read, write, write_plain};
 
-const STENCIL: &[u8] = include_bytes!("fixtures/stencil-v2.rfn");
-const STENCIL_PLAIN: &[u8] = include_bytes!("fixtures/stencil-v2-plain.rfn");
+const STENCIL: &[u8] = include_bytes!("fixtures/stencil-v3.rfn");
+const STENCIL_PLAIN: &[u8] = include_bytes!("fixtures/stencil-v3-plain.rfn");
 /// With numbers that depend on the rank.
-const TORUS: &[u8] = include_bytes!("fixtures/torus-v2.rfn");
-const TORUS_PLAIN: &[u8] = include_bytes!("fixtures/torus-v2-plain.rfn");
+const TORUS: &[u8] = include_bytes!("fixtures/torus-v3.rfn");
+const TORUS_PLAIN: &[u8] = include_bytes!("fixtures/torus-v3-plain.rfn");
 /// With call stacks.
-const SITES: &[u8] = include_bytes!("fixtures/sites-v2.rfn");
-const SITES_PLAIN: &[u8] = include_bytes!("fixtures/sites-v2-plain.rfn");
+const SITES: &[u8] = include_bytes!("fixtures/sites-v3.rfn");
+const SITES_PLAIN: &[u8] = include_bytes!("fixtures/sites-v3-plain.rfn");
 
 /// The torus, its calls made from a solver in a library that the program calls, but for the first symbol.
 fn sited() -> Trace {
@@ -86,11 +86,11 @@ fn functions_of_the_rank_are_read() {
 fn write_fixtures() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures");
     let trace = stencil::trace(3, 100);
-    std::fs::write(folder.join("stencil-v2.rfn"), write(&trace)).unwrap();
-    std::fs::write(folder.join("stencil-v2-plain.rfn"), write_plain(&trace)).unwrap();
+    std::fs::write(folder.join("stencil-v3.rfn"), write(&trace)).unwrap();
+    std::fs::write(folder.join("stencil-v3-plain.rfn"), write_plain(&trace)).unwrap();
     let trace = torus::trace(&[4, 5], 3);
-    std::fs::write(folder.join("torus-v2.rfn"), write(&trace)).unwrap();
-    std::fs::write(folder.join("torus-v2-plain.rfn"), write_plain(&trace)).unwrap();
-    std::fs::write(folder.join("sites-v2.rfn"), write(&sited())).unwrap();
-    std::fs::write(folder.join("sites-v2-plain.rfn"), write_plain(&sited())).unwrap();
+    std::fs::write(folder.join("torus-v3.rfn"), write(&trace)).unwrap();
+    std::fs::write(folder.join("torus-v3-plain.rfn"), write_plain(&trace)).unwrap();
+    std::fs::write(folder.join("sites-v3.rfn"), write(&sited())).unwrap();
+    std::fs::write(folder.join("sites-v3-plain.rfn"), write_plain(&sited())).unwrap();
 }

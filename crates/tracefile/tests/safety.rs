@@ -37,7 +37,8 @@ fn every_flipped_byte_is_found_in_its_section() {
                 assert!(message.contains("offset"), "{message}");
                 match error {
                     Error::Damaged { section, start, end } => {
-                        assert_eq!(section, place.name);
+                        let pieces = section == "packed" && place.stored != place.raw;
+                        assert!(pieces || section == place.name, "{section} for {}", place.name);
                         assert!((start..end).contains(&at));
                     }
                     Error::Foreign { .. } => assert!(at < 4),
@@ -73,7 +74,7 @@ fn foreign_files_are_named_as_such() {
 
 /// A file with these flags, announced plain length and sections (head bytes, content), and right checksums.
 fn file(flags: u8, plain_len: &[u8], sections: &[(&[u8], &[u8])]) -> Vec<u8> {
-    let mut bytes = [&b"\x93RFN\x02"[..], &[flags, sections.len() as u8], plain_len].concat();
+    let mut bytes = [&b"\x93RFN\x03"[..], &[flags, sections.len() as u8], plain_len].concat();
     for (head, content) in sections {
         assert!(content.len() < 0x80);
         bytes.extend_from_slice(head);

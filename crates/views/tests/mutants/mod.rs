@@ -2,6 +2,9 @@
 //! checksums made right again, through everything that reads traces. A panic, more memory or more time than a reader may
 //! take is a finding. A number stands for a mutant: the same number, the same bytes.
 
+#[path = "../../../tracefile/tests/seal/mod.rs"]
+mod seal;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ffi::OsStr;
 use std::io::{self, Cursor, Write};
@@ -25,6 +28,7 @@ use refrain_views::diff::{self, Ignore, Report};
 use refrain_views::dump::{Format, From, How, Selection, dump, dump_as};
 use refrain_views::timed::Times;
 use refrain_views::{info, loops, select, stats, verify, waits, written};
+use seal::{crc, reseal};
 
 /// What one command may hold at a time: the seeds are some kilobytes each.
 const MEMORY: u64 = 1 << 30;
@@ -215,7 +219,7 @@ impl Fuzz {
                 change(&mut bytes, at, random);
             }
         }
-        seal(&mut bytes, &seed.sections);
+        reseal(&mut bytes, &seed.sections);
         let read = self.command("read", || refrain_tracefile::read(&bytes).ok())?.flatten();
         self.command("info", || refrain_tracefile::outline(&bytes).ok())?;
         let Some(trace) = read else { return Ok(()) };
@@ -530,42 +534,4 @@ fn change(bytes: &mut [u8], at: usize, random: &mut Random) {
             bytes[at..at + length].copy_from_slice(&copy);
         }
     }
-}
-
-fn crc(bytes: &[u8]) -> [u8; 4] {
-    const TABLE: [u32; 256] = {
-        let mut table = [0; 256];
-        let mut at = 0;
-        while at < 256 {
-            let (mut sum, mut bit) = (at as u32, 0);
-            while bit < 8 {
-                sum = if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
-                bit += 1;
-            }
-            table[at] = sum;
-            at += 1;
-        }
-        table
-    };
-    let step = |sum: u32, &byte: &u8| sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)];
-    (!bytes.iter().fold(!0u32, step)).to_le_bytes()
-}
-
-/// Writes right checksums into a file whose sections were changed.
-fn seal(bytes: &mut [u8], sections: &[SectionInfo]) {
-    let number = |bytes: &[u8], mut at: usize| {
-        while bytes[at] >= 0x80 {
-            at += 1;
-        }
-        at + 1
-    };
-    let mut at = number(bytes, 7);
-    for section in &sections[1..] {
-        at = number(bytes, at + 1);
-        let sum = crc(&bytes[section.offset..section.offset + section.stored]);
-        bytes[at..at + 4].copy_from_slice(&sum);
-        at += 4;
-    }
-    let sum = crc(&bytes[..at]);
-    bytes[at..at + 4].copy_from_slice(&sum);
 }

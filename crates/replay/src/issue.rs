@@ -519,7 +519,8 @@ impl<'p, 't> Thread<'p, 't> {
         let abi = &self.process.abi;
         let mut differs = Vec::new();
         if !self.agrees_on_code(call, code) {
-            differs.push(format!("returned {code}, in the trace {:?}", call.result));
+            let why = crate::errors::text(self.process, code);
+            differs.push(format!("returned {code}{why}, in the trace {:?}", call.result));
         }
         for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
             let told = after(value);

@@ -13,6 +13,7 @@
 //! it finds `refrain_instead` in this program and calls that in place of MPI.
 
 pub mod ahead;
+mod errors;
 pub mod gaps;
 pub mod issue;
 mod memory;
@@ -89,7 +90,7 @@ pub fn load(path: &Path) -> Result<Library, String> {
         Some(dlsym) => unsafe { Library::find_with(dlsym) },
         None => Library::find(),
     };
-    found.ok_or_else(|| format!("{} is no MPI library", path.display()))
+    found.ok_or_else(|| "it is no MPI library".to_owned())
 }
 
 /// The function as the rest of the process sees it, where a tracer stands before the library.

@@ -1,6 +1,7 @@
 //! One rank of a replay. `refrain replay` starts it under a launcher: `refrain-replay TRACE LIBRARY REPORTS [OPTION...]`.
 
 use std::ffi::{CStr, c_char};
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -47,13 +48,7 @@ fn main() -> ExitCode {
     let (trace, library, reports) = (Path::new(trace), Path::new(library), Path::new(reports));
     let rest: Vec<&str> = rest.iter().map(|word| word.to_str().unwrap_or("?")).collect();
     match Options::read(rest).and_then(|options| run(trace, library, rank, reports, &options)) {
-        Ok(done) => {
-            let file: PathBuf = reports.join(format!("rank-{rank}"));
-            if let Err(error) = std::fs::write(&file, told(&done)) {
-                eprintln!("refrain: rank {rank}: {}: {error}", file.display());
-            }
-            ExitCode::SUCCESS
-        }
+        Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("refrain: rank {rank}: {why}");
             let _ = std::fs::write(reports.join(format!("failed-{rank}")), "");
@@ -85,7 +80,7 @@ fn peak_memory() -> u64 {
     u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024)
 }
 
-fn run(path: &Path, library: &Path, rank: u32, reports: &Path, options: &Options) -> Result<Done, String> {
+fn run(path: &Path, library: &Path, rank: u32, reports: &Path, options: &Options) -> Result<(), String> {
     let at = |why: String| format!("{}: {why}", path.display());
     let open = || std::fs::File::open(path).map_err(|error| at(error.to_string()));
     let loaded = refrain_tracefile::load(open()?).map_err(|error| at(error.to_string()))?;
@@ -104,19 +99,51 @@ fn run(path: &Path, library: &Path, rank: u32, reports: &Path, options: &Options
     let files = reports.join("files");
     // Whichever rank comes first makes it.
     let _ = std::fs::create_dir_all(&files);
-    let watch = Watch::in_file(&reports.join(format!("state-{rank}")));
+    // Who is started on another machine has no such directory there, and nobody else to watch over it.
+    let here = reports.is_dir();
+    let watch = here.then(|| Watch::in_file(&reports.join(format!("state-{rank}")))).transpose();
+    let room = here.then(|| Room::new(reports, rank)).transpose();
+    let no_room =
+        |error: std::io::Error| format!("{}: {error} (--scratch names another place)", reports.display());
+    let (watch, room) = (watch.map_err(no_room)?, room.map_err(no_room)?);
     let setting = Setting { rank, world, options, files: &files, watch: watch.unwrap_or_else(Watch::nobody) };
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // Who is started elsewhere has nobody else to watch over it.
         if watch.is_none() && options.patience > 0 {
             let (trace, watch, over) = (&trace, setting.watch, &over);
             scope.spawn(move || alone(trace, rank, watch, options.patience, over));
         }
         let done = replay(&trace, times.as_ref(), library, &setting);
         over.store(true, Relaxed);
-        done
+        room.zip(done.as_ref().ok()).map_or(Ok(()), |(room, done)| room.say(&told(done))).map_err(no_room)?;
+        done.map(|_| ())
     })
+}
+
+/// A file for what a rank says in the end. It has its room before there is anything to say.
+struct Room {
+    file: std::fs::File,
+    now: PathBuf,
+    then: PathBuf,
+}
+
+impl Room {
+    const BYTES: usize = 4096;
+
+    fn new(reports: &Path, rank: u32) -> std::io::Result<Room> {
+        let (now, then) = (reports.join(format!("room-{rank}")), reports.join(format!("rank-{rank}")));
+        let mut file = std::fs::File::create(&now)?;
+        file.write_all(&[b'\n'; Room::BYTES])?;
+        Ok(Room { file, now, then })
+    }
+
+    fn say(mut self, text: &str) -> std::io::Result<()> {
+        // Only differences may be more, and the first ones do.
+        let end = text[..text.floor_char_boundary(Room::BYTES)].rfind('\n').unwrap_or(0);
+        self.file.rewind()?;
+        self.file.write_all(&text.as_bytes()[..end])?;
+        std::fs::rename(self.now, self.then)
+    }
 }
 
 /// Ends this rank, and so the others, when it has been in one call for too long.

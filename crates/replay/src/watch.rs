@@ -1,9 +1,11 @@
 //! Which call a rank is in, for whoever watches over it: a page of a file that outlives the process.
 //!
 //! `[number of the call that began last + 1, number of the call that ended last + 1, process]`, little-endian. The first two differ
-//! while it is in a call. Nothing is said where the file cannot be made: then a thread of the rank watches.
+//! while it is in a call. On another machine there is no such file: a thread of the rank
+//! watches there.
 
 use std::fs::OpenOptions;
+use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -20,24 +22,25 @@ impl Watch {
         Watch(Box::leak(Box::default()))
     }
 
-    /// Told in the page of a file that is made for it; `None` where there is no room for one.
-    pub fn in_file(path: &Path) -> Option<Watch> {
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).ok()?;
+    /// Told in the page of a file that is made for it.
+    pub fn in_file(path: &Path) -> io::Result<Watch> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
         // A page that is not there would end the process when it is written to.
         // SAFETY: an open file.
-        if unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, BYTES as libc::off_t) } != 0 {
-            return None;
+        let error = unsafe { libc::posix_fallocate(file.as_raw_fd(), 0, BYTES as libc::off_t) };
+        if error != 0 {
+            return Err(io::Error::from_raw_os_error(error));
         }
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping of a file that has these bytes.
         let page = unsafe { libc::mmap(null_mut(), BYTES, prot, flags, file.as_raw_fd(), 0) };
         if page == libc::MAP_FAILED {
-            return None;
+            return Err(io::Error::last_os_error());
         }
         // SAFETY: a page, aligned, never unmapped; all words are zero.
         let words = unsafe { &*page.cast::<[AtomicU64; 3]>() };
         words[2].store(std::process::id().into(), Relaxed);
-        Some(Watch(words))
+        Ok(Watch(words))
     }
 
     pub fn begins(&self, number: u64) {
@@ -74,6 +77,6 @@ mod tests {
         watch.ends();
         assert_eq!((words(), watch.inside()), ((24, 7, 7), None));
         std::fs::remove_file(&path).unwrap();
-        assert!(Watch::in_file(Path::new("/nowhere/at/all")).is_none());
+        assert!(Watch::in_file(Path::new("/nowhere/at/all")).is_err());
     }
 }

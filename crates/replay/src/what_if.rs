@@ -137,7 +137,7 @@ pub fn sized(call: &mut Call, factor: f64) {
         name if MOVES.contains(&name) && whole => Sized::Counts(&["count", "sendcount", "recvcount"]),
         name if MOVES.contains(&name) => Sized::As,
         "psend" | "precv" if !whole => Sized::As,
-        _ if p2p && call.function.name.contains("send") => Sized::Counts(&["count"]),
+        name if p2p && name.contains("send") => Sized::Counts(&["count"]),
         "psend" | "precv" => Sized::Counts(&["count"]),
         _ => Sized::As,
     };

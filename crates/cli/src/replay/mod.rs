@@ -58,10 +58,15 @@ pub fn replay(flags: &Replay) -> Result<ExitCode, Failure> {
         stuck = watchdog.stuck();
         if let Some(states) = &stuck {
             let lines = watchdog::lines(&trace, states);
-            let what = format!(
-                "no rank has done anything for {} s (--patience): the replay is ended",
-                flags.patience
-            );
+            let what = match watchdog::some_lost(states) {
+                true => {
+                    "a rank is gone, and the launcher does not end the others: the replay is ended".to_owned()
+                }
+                false => format!(
+                    "no rank has done anything for {} s (--patience): the replay is ended",
+                    flags.patience
+                ),
+            };
             say_more(&what, &lines.iter().map(String::as_str).collect::<Vec<_>>());
         }
         stuck.is_some()
@@ -69,9 +74,12 @@ pub fn replay(flags: &Replay) -> Result<ExitCode, Failure> {
     let patience = wait::Patience { launcher: true, grace: GRACE, option: "" };
     let status = wait::run_watched(&mut command, patience, Some((TICK, &mut look)));
     let status = status.map_err(|error| Failure::new(format!("{}: {error}", launcher.display())))?;
-    if stuck.is_some() {
+    if stuck.as_ref().is_some_and(|states| !watchdog::some_lost(states)) {
         let failure = Failure::new("the replay came to a standstill");
         return Err(failure.help("what the ranks wait for stands above"));
+    }
+    if stuck.is_some() {
+        return Err(Failure::new("the replay ended early").help("what went wrong stands above"));
     }
     if !status.success() {
         let states = watchdog::states(&reports.0, trace.meta.ranks);

@@ -87,6 +87,9 @@ impl Sum {
         let mut text = String::new();
         let ranks = trace.meta.ranks;
         let (wall, recorded) = (self.wall, trace.meta.wall_ns);
+        if self.silent == ranks {
+            return "the ranks left no word here of what they did\n".to_owned();
+        }
         let _ = write!(
             text,
             "{ranks} ranks made {} calls again in {} after MPI_Init; recorded: {}",

@@ -20,9 +20,14 @@ pub enum State {
     Computes(u64),
     /// Its process has ended, in the call with that number if it was in one.
     Gone(Option<u64>),
+    /// It has said why it gave up.
+    Failed,
     /// It has come to its end.
     Done,
 }
+
+/// When a rank is gone, a launcher may take so long to end the others.
+const AFTER_A_LOSS: Duration = Duration::from_secs(5);
 
 /// What all ranks do.
 pub fn states(reports: &Path, ranks: u32) -> Vec<State> {
@@ -31,7 +36,10 @@ pub fn states(reports: &Path, ranks: u32) -> Vec<State> {
 
 fn state(reports: &Path, rank: u32) -> State {
     let there = |word: &str| reports.join(format!("{word}-{rank}")).exists();
-    if there("rank") || there("failed") {
+    if there("failed") {
+        return State::Failed;
+    }
+    if there("rank") {
         return State::Done;
     }
     let bytes = std::fs::read(reports.join(format!("state-{rank}"))).unwrap_or_default();
@@ -52,7 +60,7 @@ pub fn lines(trace: &Trace, states: &[State]) -> Vec<String> {
     let mut lines = Vec::new();
     for (rank, state) in (0u32..).zip(states) {
         let what = match *state {
-            State::Done => continue,
+            State::Done | State::Failed => continue,
             State::Silent => "has not started".to_owned(),
             State::Inside(number) => format!("in {}", waiting::for_what(trace, rank, number)),
             State::Gone(Some(number)) => format!("gone, in {}", waiting::for_what(trace, rank, number)),
@@ -69,6 +77,11 @@ pub fn lines(trace: &Trace, states: &[State]) -> Vec<String> {
     lines
 }
 
+/// Whether one of them is gone.
+pub fn some_lost(states: &[State]) -> bool {
+    states.iter().any(|state| matches!(state, State::Gone(_) | State::Failed))
+}
+
 /// Notices when no rank gets on any more.
 pub struct Watchdog<'a> {
     reports: &'a Path,
@@ -76,19 +89,26 @@ pub struct Watchdog<'a> {
     patience: Option<Duration>,
     seen: Vec<State>,
     since: Instant,
+    /// Since when a rank has been gone.
+    lost: Option<Instant>,
 }
 
 impl<'a> Watchdog<'a> {
     /// With so many seconds of patience; 0 is without end.
     pub fn new(reports: &'a Path, ranks: u32, patience: u64) -> Watchdog<'a> {
         let patience = (patience > 0).then(|| Duration::from_secs(patience));
-        Watchdog { reports, ranks, patience, seen: Vec::new(), since: Instant::now() }
+        Watchdog { reports, ranks, patience, seen: Vec::new(), since: Instant::now(), lost: None }
     }
 
-    /// What ranks do, if all of them have done the same for too long, and none computes.
+    /// What ranks do, if all of them have done the same for too long, and none computes; or if one is gone, and others wait
+    /// for it.
     pub fn stuck(&mut self) -> Option<Vec<State>> {
-        let patience = self.patience?;
         let now = states(self.reports, self.ranks);
+        self.lost = some_lost(&now).then(|| self.lost.unwrap_or_else(Instant::now));
+        if self.lost.is_some_and(|lost| lost.elapsed() >= AFTER_A_LOSS) {
+            return Some(now);
+        }
+        let patience = self.patience?;
         let computes = |state: &State| matches!(state, State::Computes(_));
         if now != self.seen || now.iter().any(computes) {
             (self.seen, self.since) = (now, Instant::now());
@@ -121,6 +141,13 @@ mod tests {
             [State::Inside(4), State::Computes(7), State::Gone(Some(2)), State::Done, State::Silent];
         assert_eq!(states(&place, 5), expected);
 
+        // One is gone, which is told soon whatever the patience.
+        let mut watchdog = Watchdog::new(&place, 4, 1000);
+        assert_eq!(watchdog.stuck(), None);
+        watchdog.lost = watchdog.lost.map(|lost| lost - AFTER_A_LOSS);
+        assert_eq!(watchdog.stuck().map(|all| all[2]), Some(State::Gone(Some(2))));
+
+        put(2, [3, 2, own]);
         let mut watchdog = Watchdog::new(&place, 4, 1);
         assert_eq!(watchdog.stuck(), None);
         watchdog.since -= Duration::from_secs(2);

@@ -342,31 +342,10 @@ Exit codes: 0 equal, 1 different, 2 it could not be done.")]
         modules: Modules,
     },
     /// Make the calls of a trace again, on any MPI library
-    #[command(after_help = "\
-Examples:
-  refrain replay app.rfn -- mpiexec -n 16             as many ranks as the trace has
-  refrain replay app.rfn --check -- mpiexec -n 16     is the outcome of each call that of the trace? Exit code 1 if not
-  refrain run --out again.rfn -- refrain replay app.rfn -- mpiexec -n 16       a trace of the replay
-  refrain diff app.rfn again.rfn --ignore pointers    the same calls?
-
-Each rank walks its own calls and makes them, one after the other, as fast as it can. Buffers have the recorded sizes; what is in
-them is not in the trace. A receive from any source gets the message that it got then, and calls that complete some of several
-requests complete those that were complete then. Polls that had found nothing are left out. The MPI library is that of the
-launcher, which need not be the one that the trace was recorded with.
-
-Exit code 0: done, 1: some outcome differs (--check), 2: it could not be done.")]
+    #[command(after_help = crate::replay::help())]
     Replay {
-        /// The trace
-        file: PathBuf,
-        /// Compare the outcome of each call with the trace
-        #[arg(long)]
-        check: bool,
-        /// The MPI library, where it is not the one that the launcher belongs to
-        #[arg(long, value_name = "FILE")]
-        library: Option<PathBuf>,
-        /// The launcher and its options, without a program
-        #[arg(last = true, required = true, value_name = "LAUNCHER")]
-        words: Vec<OsString>,
+        #[command(flatten)]
+        flags: Box<crate::replay::Replay>,
     },
     /// An address trace from one format to another: dinero, lackey, raw, PDATS, PDI, Refrain's own
     #[command(after_help = convert_help())]
@@ -532,6 +511,9 @@ mod tests {
             ("refrain run --ouut y.rfn ./app", "'--out'"),
             ("refrain doctor --jsn ./app", "'--json'"),
             ("refrain loops a --ranks 0;1", "'0;1' is neither a number nor a range"),
+            ("refrain replay a --speed -1 -- mpiexec", "0.5 or 2"),
+            ("refrain replay a --compute x -- mpiexec", "0.5 or 2"),
+            ("refrain replay a", "required"),
             ("refrain nothing", "unrecognized"),
         ] {
             let error = parse(line).unwrap_err();

@@ -93,9 +93,7 @@ fn main() -> ExitCode {
             let ignore = ignore.unwrap_or_default();
             diff::diff(&a, &b, &diff::How { ignore, time, all, json, folders: &modules.folders })
         }
-        Command::Replay { file, check, library, words } => {
-            replay::replay(&file, &replay::How { check, library: library.as_deref() }, &words)
-        }
+        Command::Replay { flags } => replay::replay(&flags),
         Command::Convert { flags } => addresses::convert(&flags),
         Command::Simulate { flags } => addresses::simulate(&flags),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),

@@ -15,7 +15,7 @@ const ALLOWED: [(&str, &[&str]); 15] = [
     ("times", &["model", "fold"]),
     ("tracefile", &["model", "fold", "times"]),
     ("capture-mpi", &["guest", "model", "fold", "encode", "times", "tracefile", "mpi"]),
-    ("replay", &["encode", "model", "mpi", "tracefile"]),
+    ("replay", &["encode", "fold", "model", "mpi", "times", "tracefile", "views"]),
     ("sites", &["fold"]),
     ("views", &["model", "fold", "encode", "times", "tracefile", "sites"]),
     ("scale", &["model", "fold", "encode", "tracefile"]),

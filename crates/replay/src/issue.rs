@@ -14,6 +14,9 @@ use refrain_mpi::{Abi, Library};
 use crate::ahead::{Ahead, Match, after, before, completed, is_wild, own_match};
 use crate::memory::Memory;
 use crate::objects::Objects;
+use crate::pace::Pace;
+use crate::polls;
+use crate::watch::Watch;
 use crate::words::{self, Room, Surroundings, Unmade};
 
 /// One rank.
@@ -24,6 +27,8 @@ pub struct Process {
     /// What comes before MPI's functions, where the replay itself is traced.
     pub traced: Option<Traced>,
     pub check: bool,
+    /// Polls that had found nothing are made.
+    pub polls: bool,
     /// Where the program's files are put.
     pub files: PathBuf,
     known: Mutex<Known>,
@@ -112,7 +117,18 @@ impl Process {
         known.objects.made(&Value::Comm("self".into()), abi.comm_self);
         let known = Mutex::new(known);
         let files = PathBuf::new();
-        Process { library, abi, world, traced: None, check: false, files, known, functions: Mutex::default() }
+        let (check, polls, functions) = (false, false, Mutex::default());
+        Process { library, abi, world, traced: None, check, polls, files, known, functions }
+    }
+
+    /// What is in buffers depends on it.
+    pub fn set_seed(&self, seed: u64) {
+        self.known().memory.seed = seed;
+    }
+
+    /// A request that is complete from the beginning.
+    pub fn never_made(&self, request: &Value) {
+        self.known().objects.made(request, self.abi.request_null);
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
@@ -131,7 +147,7 @@ impl Process {
     }
 
     /// Calls the library. A function that it has not is an error, as it would be to the program.
-    fn real_call(&self, name: &'static str, words: &[usize]) -> usize {
+    pub(crate) fn real_call(&self, name: &'static str, words: &[usize]) -> usize {
         match self.real(name) {
             // SAFETY: the words were made for this function.
             Some(function) => unsafe { words::call(function, words) },
@@ -195,6 +211,9 @@ impl Process {
 
     /// Presents a poll that found nothing.
     fn fail_poll(&self, call: &Call, words: &[usize]) -> usize {
+        if self.polls {
+            polls::once(self, call, words);
+        }
         for (p, word) in call.function.params.iter().zip(words) {
             match p.kind {
                 Kind::Logical if p.dir == Dir::Out => self.set(*word, 0),
@@ -334,18 +353,20 @@ impl Surroundings for Around<'_> {
 pub struct Thread<'p, 't> {
     process: &'p Process,
     ahead: Ahead<'t>,
+    pub pace: Pace,
     pub report: Report,
 }
 
 impl<'p, 't> Thread<'p, 't> {
     pub fn new(process: &'p Process, ahead: Ahead<'t>) -> Thread<'p, 't> {
-        Thread { process, ahead, report: Report::default() }
+        let pace = Pace::new(0.0, false, Watch::nobody());
+        Thread { process, ahead, pace, report: Report::default() }
     }
 
     /// Makes a call.
     pub fn issue(&mut self, call: &Call) -> Result<(), String> {
         let process = self.process;
-        if is_failed_poll(call) && process.traced.is_none() {
+        if is_failed_poll(call) && process.traced.is_none() && !process.polls {
             self.report.failed_polls += 1;
             return Ok(());
         }
@@ -353,7 +374,9 @@ impl<'p, 't> Thread<'p, 't> {
         let mut room = Room::default();
         let words = words::words(call, &Around { process }, &mut room);
         let words = words.map_err(|why: Unmade| why.to_string())?;
+        self.pace.begin();
         let code = self.make(call, &words, matched);
+        self.pace.end();
         self.report.made += 1;
         if process.check || !self.agrees_on_code(call, code) {
             self.compare(call, &words, code);
@@ -496,7 +519,8 @@ impl<'p, 't> Thread<'p, 't> {
         let abi = &self.process.abi;
         let mut differs = Vec::new();
         if !self.agrees_on_code(call, code) {
-            differs.push(format!("returned {code}, in the trace {:?}", call.result));
+            let why = crate::errors::text(self.process, code);
+            differs.push(format!("returned {code}{why}, in the trace {:?}", call.result));
         }
         for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
             let told = after(value);

@@ -1,12 +1,20 @@
-//! One rank of a replay. `refrain replay` starts it under a launcher: `refrain-replay TRACE LIBRARY REPORTS [check]`.
+//! One rank of a replay. `refrain replay` starts it under a launcher: `refrain-replay TRACE LIBRARY REPORTS [OPTION...]`.
 
 use std::ffi::{CStr, c_char};
+use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 
 use refrain_model::Returns;
 use refrain_replay::issue::{Report, instead, instead_of_clock};
-use refrain_replay::{load, replay, told_by};
+use refrain_replay::options::Options;
+use refrain_replay::watch::Watch;
+use refrain_replay::{Done, Setting, load, replay, told_by};
+use refrain_tracefile::Trace;
+use refrain_views::timed::Times;
+use refrain_views::waiting;
 
 /// What launchers call a process's number, and how many there are.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
@@ -33,30 +41,17 @@ fn main() -> ExitCode {
         eprintln!("refrain-replay: `refrain replay` starts this program");
         return ExitCode::from(2);
     };
-    let check = rest.iter().any(|word| word == "check");
+    // A file that may grow no more is an error that MPI returns.
+    // SAFETY: no function of ours is called.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let rank = told_by(&RANKS).unwrap_or(0);
-    let files = Path::new(reports).join("files");
-    // Whichever rank comes first makes it.
-    let _ = std::fs::create_dir(&files);
-    match run(Path::new(trace), Path::new(library), rank, check, &files) {
-        Ok(report) => {
-            let told = report.first_different.iter().map(|line| format!("different {line}\n"));
-            let text = format!(
-                "made {}\npolls {}\nunmatched {}\ndifferences {}\n{}",
-                report.made,
-                report.failed_polls,
-                report.unmatched,
-                report.different,
-                told.collect::<String>()
-            );
-            let file: PathBuf = Path::new(reports).join(format!("rank-{rank}"));
-            if let Err(error) = std::fs::write(&file, text) {
-                eprintln!("refrain-replay: {}: {error}", file.display());
-            }
-            ExitCode::SUCCESS
-        }
+    let (trace, library, reports) = (Path::new(trace), Path::new(library), Path::new(reports));
+    let rest: Vec<&str> = rest.iter().map(|word| word.to_str().unwrap_or("?")).collect();
+    match Options::read(rest).and_then(|options| run(trace, library, rank, reports, &options)) {
+        Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("refrain: rank {rank}: {why}");
+            let _ = std::fs::write(reports.join(format!("failed-{rank}")), "");
             // The others would wait for this one for ever: the launcher ends them.
             // SAFETY: ends the process at once; nothing of it is needed any more.
             unsafe { libc::_exit(2) }
@@ -64,15 +59,106 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(path: &Path, library: &Path, rank: u32, check: bool, files: &Path) -> Result<Report, String> {
+/// For `refrain replay`, which adds up what all ranks say.
+fn told(done: &Done) -> String {
+    let Report { made, failed_polls, unmatched, different, first_different } = &done.report;
+    let mut text =
+        format!("made {made}\npolls {failed_polls}\nunmatched {unmatched}\ndifferences {different}\n");
+    text += &format!("left-out {}\ngaps {}\nmemory {}\n", done.left_out, done.gaps, peak_memory());
+    text.extend(done.wall.map(|wall| format!("wall {}\n", wall.as_nanos())));
+    text.extend(first_different.iter().map(|line| format!("different {line}\n")));
+    text
+}
+
+/// The most memory that this process ever had, in bytes.
+fn peak_memory() -> u64 {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: it is filled in.
+    unsafe { libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr()) };
+    // SAFETY: zeros are a value of it too.
+    let usage = unsafe { usage.assume_init() };
+    u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024)
+}
+
+fn run(path: &Path, library: &Path, rank: u32, reports: &Path, options: &Options) -> Result<(), String> {
     let at = |why: String| format!("{}: {why}", path.display());
-    let file = std::fs::File::open(path).map_err(|error| at(error.to_string()))?;
-    let loaded = refrain_tracefile::load(file).map_err(|error| at(error.to_string()))?;
+    let open = || std::fs::File::open(path).map_err(|error| at(error.to_string()));
+    let loaded = refrain_tracefile::load(open()?).map_err(|error| at(error.to_string()))?;
     let trace = refrain_tracefile::read(&loaded.bytes).map_err(|error| at(error.to_string()))?;
     let world = told_by(&SIZES).unwrap_or(1);
     if world != trace.meta.ranks {
         return Err(format!("the launcher started {world} ranks, the trace has {}", trace.meta.ranks));
     }
+    let times = match options.factor() > 0.0 {
+        true => Times::open(&trace, std::io::BufReader::new(open()?), loaded.chunks.clone())
+            .map_err(|error| at(error.to_string()))?,
+        false => None,
+    };
+    drop(loaded);
     let library = load(library).map_err(|why| format!("{}: {why}", library.display()))?;
-    replay(&trace, library, (rank, world), check, files)
+    let files = reports.join("files");
+    // Whichever rank comes first makes it.
+    let _ = std::fs::create_dir_all(&files);
+    // Who is started on another machine has no such directory there, and nobody else to watch over it.
+    let here = reports.is_dir();
+    let watch = here.then(|| Watch::in_file(&reports.join(format!("state-{rank}")))).transpose();
+    let room = here.then(|| Room::new(reports, rank)).transpose();
+    let no_room =
+        |error: std::io::Error| format!("{}: {error} (--scratch names another place)", reports.display());
+    let (watch, room) = (watch.map_err(no_room)?, room.map_err(no_room)?);
+    let setting = Setting { rank, world, options, files: &files, watch: watch.unwrap_or_else(Watch::nobody) };
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        if watch.is_none() && options.patience > 0 {
+            let (trace, watch, over) = (&trace, setting.watch, &over);
+            scope.spawn(move || alone(trace, rank, watch, options.patience, over));
+        }
+        let done = replay(&trace, times.as_ref(), library, &setting);
+        over.store(true, Relaxed);
+        room.zip(done.as_ref().ok()).map_or(Ok(()), |(room, done)| room.say(&told(done))).map_err(no_room)?;
+        done.map(|_| ())
+    })
+}
+
+/// A file for what a rank says in the end. It has its room before there is anything to say.
+struct Room {
+    file: std::fs::File,
+    now: PathBuf,
+    then: PathBuf,
+}
+
+impl Room {
+    const BYTES: usize = 4096;
+
+    fn new(reports: &Path, rank: u32) -> std::io::Result<Room> {
+        let (now, then) = (reports.join(format!("room-{rank}")), reports.join(format!("rank-{rank}")));
+        let mut file = std::fs::File::create(&now)?;
+        file.write_all(&[b'\n'; Room::BYTES])?;
+        Ok(Room { file, now, then })
+    }
+
+    fn say(mut self, text: &str) -> std::io::Result<()> {
+        // Only differences may be more, and the first ones do.
+        let end = text[..text.floor_char_boundary(Room::BYTES)].rfind('\n').unwrap_or(0);
+        self.file.rewind()?;
+        self.file.write_all(&text.as_bytes()[..end])?;
+        std::fs::rename(self.now, self.then)
+    }
+}
+
+/// Ends this rank, and so the others, when it has been in one call for too long.
+fn alone(trace: &Trace, rank: u32, watch: Watch, seconds: u64, over: &AtomicBool) {
+    let (mut seen, mut since) = (watch.inside(), Instant::now());
+    while !over.load(Relaxed) {
+        std::thread::sleep(Duration::from_millis(50));
+        let now = watch.inside();
+        if now != seen || now.is_none() {
+            (seen, since) = (now, Instant::now());
+        } else if since.elapsed() >= Duration::from_secs(seconds) {
+            let what = waiting::for_what(trace, rank, now.unwrap_or(0));
+            eprintln!("refrain: rank {rank} has been in one call for {seconds} s (--patience): {what}");
+            // SAFETY: ends the process at once; nothing of it is needed any more.
+            unsafe { libc::_exit(2) };
+        }
+    }
 }

@@ -21,6 +21,8 @@ pub struct Memory {
     segments: HashMap<Key, Segment>,
     /// By where a segment began in the recorded run, as far as that was told: where it begins in this one.
     numbers: BTreeMap<i64, usize>,
+    /// Of what is in them.
+    pub seed: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -49,6 +51,8 @@ impl Memory {
                 // Messages may still be on their way to the old one: it stays.
                 let segment = Segment::new(need.max(HALF))?;
                 self.segments.insert(key(address), segment);
+                let place = segment.origin.wrapping_add_signed(address.offset as isize);
+                crate::payload::fill(place, bytes, self.seed ^ u64::from(address.segment));
                 segment
             }
         };

@@ -27,6 +27,7 @@ pub mod table;
 pub mod timed;
 mod value;
 pub mod verify;
+pub mod waiting;
 pub mod waits;
 pub mod written;
 

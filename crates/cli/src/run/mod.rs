@@ -6,7 +6,7 @@ mod hold;
 mod library;
 mod preload;
 mod settings;
-mod wait;
+pub mod wait;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -181,7 +181,7 @@ fn plan(
         words.splice(at + 1..at + 1, exports);
     }
     let grace = Duration::from_secs(settings.grace.into());
-    let patience = wait::Patience { launcher: analysis.launcher.is_some(), grace };
+    let patience = wait::Patience { launcher: analysis.launcher.is_some(), grace, option: " (--grace)" };
     let Settings { quiet, force, .. } = *settings;
     Ok(Plan { place, words, env: variables, run, out, shown, quiet, force, patience })
 }

@@ -25,13 +25,27 @@ pub struct Patience {
     /// It starts the program, and so ends when it is told to. A program may do with SIGINT what it likes.
     pub launcher: bool,
     pub grace: Duration,
+    /// What sets it, if anything does.
+    pub option: &'static str,
 }
+
+/// How often to look whether the command should go on, and what says that it should not.
+pub type Look<'a> = (Duration, &'a mut dyn FnMut() -> bool);
 
 /// Runs the command to its end. An error means that it did not start.
 ///
 /// The signals stay blocked in this process afterwards while they are pending, so that an interrupted run still gets
 /// its closing line.
 pub fn run(command: &mut Command, patience: Patience) -> io::Result<ExitStatus> {
+    run_watched(command, patience, None)
+}
+
+/// The same. When the one who looks says so, the command is told to end.
+pub fn run_watched(
+    command: &mut Command,
+    patience: Patience,
+    look: Option<Look<'_>>,
+) -> io::Result<ExitStatus> {
     let set = signal_set()?;
     // Who ignores the end of children is never told how they ended. The program ignores it still.
     let children_ignored = is_ignored(libc::SIGCHLD)?;
@@ -55,7 +69,7 @@ pub fn run(command: &mut Command, patience: Patience) -> io::Result<ExitStatus> 
             return Err(error);
         }
     };
-    wait(&mut child, &set, patience)
+    wait(&mut child, &set, patience, look)
 }
 
 /// What the shell would say: the exit code, or 128 + the signal that ended it.
@@ -79,7 +93,12 @@ enum Told {
     Killed(Instant),
 }
 
-fn wait(child: &mut Child, set: &libc::sigset_t, patience: Patience) -> io::Result<ExitStatus> {
+fn wait(
+    child: &mut Child,
+    set: &libc::sigset_t,
+    patience: Patience,
+    mut look: Option<Look<'_>>,
+) -> io::Result<ExitStatus> {
     let mut told = Told::Nothing;
     loop {
         // SIGCHLD is blocked, so a child that ends after this look leaves the signal pending.
@@ -87,17 +106,18 @@ fn wait(child: &mut Child, set: &libc::sigset_t, patience: Patience) -> io::Resu
             return Ok(status);
         }
         let left = match told {
-            Told::Nothing => None,
+            Told::Nothing => look.as_ref().map(|(every, _)| *every),
             Told::End(_, at) => Some(patience.grace.saturating_sub(at.elapsed())),
             Told::Killed(at) => Some(AFTER_KILLING.saturating_sub(at.elapsed())),
         };
-        if left == Some(Duration::ZERO) {
+        if left == Some(Duration::ZERO) && !matches!(told, Told::Nothing) {
             match told {
                 Told::End(signal, _) => {
                     let (seconds, signal) = (patience.grace.as_secs(), name(signal));
                     say(&format!(
-                        "the command has not ended {seconds} s after {signal} (--grace): it is killed with all that it \
-                         started here"
+                        "the command has not ended {seconds} s after {signal}{}: it is killed with all that it \
+                         started here",
+                        patience.option
                     ));
                     told = kill_all(child);
                 }
@@ -108,7 +128,15 @@ fn wait(child: &mut Child, set: &libc::sigset_t, patience: Patience) -> io::Resu
             }
             continue;
         }
-        let Some((signal, sent_by_a_process)) = next_signal(set, left)? else { continue };
+        let Some((signal, sent_by_a_process)) = next_signal(set, left)? else {
+            if let (Told::Nothing, Some((_, look))) = (&told, &mut look)
+                && look()
+            {
+                send(child.id(), libc::SIGTERM);
+                told = Told::End(libc::SIGTERM, Instant::now());
+            }
+            continue;
+        };
         if signal == libc::SIGCHLD {
             continue;
         }

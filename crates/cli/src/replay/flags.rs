@@ -1,0 +1,125 @@
+//! The options of `refrain replay`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use refrain_tracefile::Trace;
+
+use crate::failure::Failure;
+
+#[derive(Debug, Args)]
+pub struct Replay {
+    /// The trace
+    pub file: PathBuf,
+    /// Compare the outcome of each call with the trace
+    #[arg(long)]
+    pub check: bool,
+    /// 1: compute between calls for as long as the program did; 2: half as long; 0: not at all (default 1 where times were
+    /// kept)
+    #[arg(long, value_name = "FACTOR", value_parser = factor)]
+    pub speed: Option<f64>,
+    /// Compute for so many times as long: what if the computation were twice as fast? 0.5
+    #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1", hide_default_value = true)]
+    pub compute: f64,
+    /// Sleep where the program computed, instead of keeping a core busy: for more ranks than cores
+    #[arg(long)]
+    pub sleep: bool,
+    /// Messages are so many times as long: what if the problem were larger? 2
+    #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1", hide_default_value = true)]
+    pub message_size: f64,
+    /// Without files: no call of MPI_File_*, nor what needs one
+    #[arg(long)]
+    pub no_io: bool,
+    /// Make polls that had found nothing too, as often as then
+    #[arg(long)]
+    pub polls: bool,
+    /// Of what is in buffers
+    #[arg(long, value_name = "NUMBER", default_value = "0", hide_default_value = true)]
+    pub seed: u64,
+    /// End the replay when no rank has got on for so many seconds; 0: never
+    #[arg(long, value_name = "SECONDS", default_value = "120")]
+    pub patience: u64,
+    /// Where the program's files are put, and what ranks say (default: the directory for temporary files)
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// The MPI library, where it is not the one that the launcher belongs to
+    #[arg(long, value_name = "FILE")]
+    pub library: Option<PathBuf>,
+    /// The launcher and its options, without a program
+    #[arg(last = true, required = true, value_name = "LAUNCHER")]
+    pub words: Vec<OsString>,
+}
+
+/// 0 or more.
+fn factor(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| "it is a number such as 0.5 or 2".to_owned())
+}
+
+impl Replay {
+    /// Whether this can be asked of the trace.
+    pub fn suit(&self, trace: &Trace) -> Result<(), Failure> {
+        let meta = &trace.meta;
+        let timed = meta.profile.is_some() || meta.paths.is_some();
+        let asked = self.speed.is_some_and(|speed| speed > 0.0) || self.compute != 1.0 || self.sleep;
+        if asked && !timed {
+            return Err(Failure::new("the trace does not tell how long the program computed")
+                .help("record it without `--time off`, or replay it with `--speed 0`"));
+        }
+        if self.message_size == 0.0 {
+            return Err(Failure::new("messages of no bytes are not those of the program")
+                .help("`--message-size 0.01` makes nearly all of them one element long"));
+        }
+        if self.check && self.message_size != 1.0 {
+            return Err(Failure::new(
+                "with other sizes of messages outcomes are other ones: nothing can be compared",
+            )
+            .help("leave out --check or --message-size"));
+        }
+        Ok(())
+    }
+
+    /// What each rank is told.
+    pub fn words_for_ranks(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let flags =
+            [("check", self.check), ("sleep", self.sleep), ("no-io", self.no_io), ("polls", self.polls)];
+        words.extend(flags.iter().filter(|(_, set)| *set).map(|(word, _)| (*word).to_owned()));
+        words.extend(self.speed.map(|speed| format!("speed={speed}")));
+        words.push(format!("compute={}", self.compute));
+        words.push(format!("message-size={}", self.message_size));
+        words.push(format!("seed={}", self.seed));
+        words.push(format!("patience={}", self.patience));
+        words
+    }
+}
+
+pub fn help() -> &'static str {
+    "\
+Examples:
+  refrain replay app.rfn -- mpiexec -n 16             as many ranks as the trace has
+  refrain replay app.rfn --check -- mpiexec -n 16     is the outcome of each call that of the trace? Exit code 1 if not
+  refrain replay app.rfn --speed 0 -- mpiexec -n 16   as fast as it can: only the communication
+  refrain replay app.rfn --sleep -- mpiexec -n 64     on fewer cores than ranks: who computes leaves its core to others
+  refrain replay app.rfn --compute 0.5 -- mpiexec -n 16        what if it computed twice as fast?
+  refrain replay app.rfn --message-size 4 -- mpiexec -n 16     what if its messages were four times as long?
+  refrain run --out again.rfn -- refrain replay app.rfn -- mpiexec -n 16       a trace of the replay
+  refrain diff app.rfn again.rfn --ignore pointers    the same calls?
+
+Each rank walks its own calls and makes them, one after the other. Buffers have the recorded sizes; what is in them is not in the
+trace, so it looks drawn (--seed). A receive from any source gets the message that it got then, and calls that complete some of
+several requests complete those that were complete then. Polls that had found nothing are left out (--polls makes them). The MPI
+library is that of the launcher, which need not be the one that the trace was recorded with.
+
+Time. Between calls a rank computes for as long as it did: to the microsecond of a trace with `--time exact`, within the stated error
+with `binned`. With `histogram` each kind of call has its mean computation before it, by the call before, and each rank computes as
+much in all as it did. With `mean` only that sum is known, and spread evenly: where ranks take turns in computing, such a replay is
+too fast. `--speed 2` computes half as long, and compares the wall time with half of the recorded one; `--compute 0.5` computes half as
+long too, and compares with all of it. What calls take is up to the MPI library.
+
+`--message-size` changes the counts of messages, on both sides alike. Factors that are not whole leave collectives alone that
+move data between datatypes (MPI_Bcast, MPI_Gather, ...); reductions and messages grow. Counts by rank (MPI_Alltoallv), windows and files stay.
+
+Exit code 0: done, 1: a call failed that did not then, or some outcome differs (--check), 2: it could not be done."
+}

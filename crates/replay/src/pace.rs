@@ -1,0 +1,117 @@
+//! When calls are made: not before the computation between them is over.
+//!
+//! A replay has work of its own between two calls: it reads the trace and puts arguments together. That is part of the
+//! computation. What it takes too long is taken off the computation that follows, so that errors do not add up.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use crate::watch::Watch;
+
+/// A thread's calls in time.
+#[derive(Debug)]
+pub struct Pace {
+    /// Recorded nanoseconds are multiplied by this; 0: calls are made as they come.
+    factor: f64,
+    sleep: bool,
+    /// Computation that is still to be done before the next call, in nanoseconds; less than 0 where it is late.
+    owed: Cell<f64>,
+    began: Cell<Option<Instant>>,
+    ended: Cell<Option<Instant>>,
+    watch: Watch,
+    number: Cell<u64>,
+}
+
+/// A thread that sleeps wakes up so much too late; for the rest it is busy.
+const WAKING: Duration = Duration::from_micros(80);
+
+impl Pace {
+    pub fn new(factor: f64, sleep: bool, watch: Watch) -> Pace {
+        let (owed, number) = (Cell::new(0.0), Cell::new(0));
+        Pace { factor, sleep, owed, began: Cell::new(None), ended: Cell::new(None), watch, number }
+    }
+
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The next call is this one, and before it so many nanoseconds were computed.
+    pub fn owe(&self, number: u64, ns: f64) {
+        self.number.set(number);
+        self.owed.set(self.owed.get() + ns * self.factor);
+    }
+
+    /// A call is about to be made: computes what is left to compute.
+    pub fn begin(&self) {
+        if self.factor > 0.0 {
+            if let Some(ended) = self.ended.get() {
+                self.compute_since(ended);
+            }
+            self.began.set(Some(Instant::now()));
+        }
+        self.watch.begins(self.number.get());
+    }
+
+    /// It is over.
+    pub fn end(&self) {
+        self.watch.ends();
+        if self.factor > 0.0 {
+            self.ended.set(Some(Instant::now()));
+        }
+    }
+
+    /// When the last call began.
+    pub fn began(&self) -> Option<Instant> {
+        self.began.get()
+    }
+
+    fn compute_since(&self, ended: Instant) {
+        let owed = self.owed.get();
+        let passed = |now: Instant| now.saturating_duration_since(ended).as_nanos() as f64;
+        let mut now = Instant::now();
+        while passed(now) < owed {
+            let left = Duration::from_nanos((owed - passed(now)) as u64);
+            match left.checked_sub(WAKING) {
+                Some(left) if self.sleep => std::thread::sleep(left),
+                _ => std::hint::spin_loop(),
+            }
+            now = Instant::now();
+        }
+        self.owed.set(owed - passed(now));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn computation_takes_its_time_and_no_more_than_all_of_it() {
+        for sleep in [false, true] {
+            let pace = Pace::new(0.5, sleep, Watch::nobody());
+            pace.begin();
+            pace.end();
+            let start = Instant::now();
+            for number in 1..=20 {
+                pace.owe(number, 1_000_000.0);
+                // Work of the replay itself, longer than the computation in every fourth turn.
+                std::thread::sleep(Duration::from_micros(if number % 4 == 0 { 700 } else { 50 }));
+                pace.begin();
+                pace.end();
+            }
+            assert!(start.elapsed() >= Duration::from_micros(20 * 500 - 500), "{:?}", start.elapsed());
+            // What was too long is still to be made up for.
+            assert!(pace.owed.get() <= 0.0);
+        }
+    }
+
+    #[test]
+    fn without_computation_nothing_is_waited_for() {
+        let pace = Pace::new(0.0, false, Watch::nobody());
+        for number in 0..3 {
+            pace.owe(number, 1e18);
+            pace.begin();
+            pace.end();
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use refrain_model::{Area, Class, Function, Kind, Scope, Value, constant_by_id, function_by_id};
+use refrain_model::{Area, Class, Dir, Function, Kind, Scope, Value, constant_by_id, function_by_id};
 
 use crate::error::Error;
 use crate::objects::Code;
@@ -151,6 +151,8 @@ pub struct Layout {
     pub(crate) spans: Vec<Range<u16>>,
     pub(crate) shape: &'static Shape,
     pub datatype_facts: Vec<DatatypeFacts>,
+    /// The program ignores the statuses: they say what receives from any source or with any tag matched.
+    pub ignored: bool,
     /// The lane of the returned value: an error code after a failure, an address sum.
     pub result: Option<u16>,
     /// Where the split is off: the values of all lanes, in reading order. The symbol then has no lanes.
@@ -173,6 +175,7 @@ impl Layout {
             outcome: Outcome::Success,
             lanes: 0,
             facts: Vec::new(),
+            ignored: false,
         };
         parser.whole(function)
     }
@@ -190,6 +193,7 @@ struct Parser<'a> {
     outcome: Outcome,
     lanes: u16,
     facts: Vec<DatatypeFacts>,
+    ignored: bool,
 }
 
 impl Parser<'_> {
@@ -218,6 +222,7 @@ impl Parser<'_> {
             spans,
             shape: self.shape,
             datatype_facts: std::mem::take(&mut self.facts),
+            ignored: self.ignored,
             result,
             inline,
             polls,
@@ -292,6 +297,10 @@ impl Parser<'_> {
                 Ok(Slot::NewComm(new))
             }
             (tag, Form::Numbers { .. } | Form::Codes { .. } | Form::Statuses(_)) if tag == step.tag() => {
+                self.in_lanes(step)
+            }
+            (wire::IGNORED, Form::Statuses(_)) if self.f.params[i].dir == Dir::Out => {
+                self.ignored = true;
                 self.in_lanes(step)
             }
             (tag, Form::Place) => {

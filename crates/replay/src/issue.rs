@@ -8,12 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use refrain_model::{Address, CType, Call, Class, Dir, Effect, Kind, Returns, Scope, Value};
+use refrain_model::{Address, CType, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
 use refrain_mpi::{Abi, Library};
 
-use crate::ahead::{Ahead, Match, after, before, completed, is_wild, own_match};
+use crate::ahead::{Ahead, Match, after, before, completed, is_wild, own_match, started};
 use crate::memory::Memory;
 use crate::objects::Objects;
+use crate::wild::Wild;
 use crate::words::{self, Room, Surroundings, Unmade};
 
 /// One rank.
@@ -37,7 +38,8 @@ pub struct Traced {
 }
 
 #[derive(Default)]
-struct Known {
+pub(crate) struct Known {
+    pub(crate) wild: Wild,
     objects: Objects,
     memory: Memory,
     extents: HashMap<u32, usize>,
@@ -82,19 +84,42 @@ struct Pending<'a> {
     process: &'a Process,
     call: &'a Call,
     words: &'a [usize],
-    matched: Option<Match>,
+    matched: &'a [Option<Match>],
 }
 
 thread_local! {
     static PENDING: Cell<*const Pending<'static>> = const { Cell::new(std::ptr::null()) };
 }
 
-/// What a tracer calls in place of a function of MPI: the call that this thread has told it of.
-pub extern "C-unwind" fn instead() -> usize {
+/// What a tracer calls in place of a function of MPI: the call that this thread has told it of. Of what it passes only
+/// statuses count: it may want some where the program does not.
+#[expect(clippy::too_many_arguments, reason = "as many as a function of MPI has")]
+pub extern "C-unwind" fn instead(
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+    g: usize,
+    h: usize,
+    i: usize,
+    j: usize,
+    k: usize,
+    l: usize,
+    m: usize,
+) -> usize {
     let pending = PENDING.replace(std::ptr::null());
     // SAFETY: set by `Thread::issue` on this thread, which waits for the call in which this is called.
     let Some(pending) = (unsafe { pending.as_ref() }) else { return 16 };
-    pending.process.perform(pending.call, pending.words, pending.matched)
+    let passed = [a, b, c, d, e, f, g, h, i, j, k, l, m];
+    let status = |p: &Param| p.kind == Kind::Status && p.dir == Dir::Out;
+    let Some(at) = pending.call.function.params.iter().position(status) else {
+        return pending.process.perform(pending.call, pending.words, pending.matched);
+    };
+    let mut words = pending.words.to_vec();
+    words[at] = passed[at];
+    pending.process.perform(pending.call, &words, pending.matched)
 }
 
 /// The same for those that give a clock's reading.
@@ -115,7 +140,7 @@ impl Process {
         Process { library, abi, world, traced: None, check: false, files, known, functions: Mutex::default() }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -131,7 +156,7 @@ impl Process {
     }
 
     /// Calls the library. A function that it has not is an error, as it would be to the program.
-    fn real_call(&self, name: &'static str, words: &[usize]) -> usize {
+    pub(crate) fn real_call(&self, name: &'static str, words: &[usize]) -> usize {
         match self.real(name) {
             // SAFETY: the words were made for this function.
             Some(function) => unsafe { words::call(function, words) },
@@ -147,11 +172,29 @@ impl Process {
     }
 
     /// Does what the call did: what it found complete is complete when it returns, and messages are those of then.
-    fn perform(&self, call: &Call, words: &[usize], matched: Option<Match>) -> usize {
-        let name = call.function.name;
+    fn perform(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> usize {
         if is_failed_poll(call) {
             return self.fail_poll(call, words);
         }
+        if call.function.params.iter().any(|p| p.effect == Effect::Start) && !matched.is_empty() {
+            return self.start(call, words, matched);
+        }
+        match self.instead_of_wild(call, words) {
+            None => self.make(call, words, matched.first().copied().flatten()),
+            Some(instead) => {
+                if call.function.name == "MPI_Request_free" {
+                    self.real_call("MPI_Request_free", &instead.words);
+                    return self.real_call("MPI_Request_free", words);
+                }
+                let code = self.make(call, &instead.words, None);
+                self.after_instead(&instead, words);
+                code
+            }
+        }
+    }
+
+    fn make(&self, call: &Call, words: &[usize], matched: Option<Match>) -> usize {
+        let name = call.function.name;
         if let Some(code) = self.complete(call, words) {
             return code;
         }
@@ -334,12 +377,14 @@ impl Surroundings for Around<'_> {
 pub struct Thread<'p, 't> {
     process: &'p Process,
     ahead: Ahead<'t>,
+    /// Persistent requests that receive from any source.
+    wild: HashSet<u32>,
     pub report: Report,
 }
 
 impl<'p, 't> Thread<'p, 't> {
     pub fn new(process: &'p Process, ahead: Ahead<'t>) -> Thread<'p, 't> {
-        Thread { process, ahead, report: Report::default() }
+        Thread { process, ahead, wild: HashSet::new(), report: Report::default() }
     }
 
     /// Makes a call.
@@ -353,7 +398,7 @@ impl<'p, 't> Thread<'p, 't> {
         let mut room = Room::default();
         let words = words::words(call, &Around { process }, &mut room);
         let words = words.map_err(|why: Unmade| why.to_string())?;
-        let code = self.make(call, &words, matched);
+        let code = self.make(call, &words, &matched);
         self.report.made += 1;
         if process.check || !self.agrees_on_code(call, code) {
             self.compare(call, &words, code);
@@ -362,10 +407,17 @@ impl<'p, 't> Thread<'p, 't> {
         Ok(())
     }
 
-    /// Who sent what a receive from any source got.
-    fn matched(&mut self, call: &Call) -> Result<Option<Match>, String> {
-        if !is_wild(call) || is_failed_poll(call) {
-            return Ok(None);
+    /// Who sent what a receive from any source got; of a start, what each of these gets that it starts.
+    fn matched(&mut self, call: &Call) -> Result<Vec<Option<Match>>, String> {
+        let wild = started(call).into_iter().filter(|id| self.wild.contains(id)).count();
+        if wild > 0 {
+            let next = |_| self.ahead.next_match().map_err(|error| error.to_string());
+            let all: Vec<Option<Match>> = (0..wild).map(next).collect::<Result<_, _>>()?;
+            self.report.unmatched += all.iter().filter(|found| found.is_none()).count() as u64;
+            return Ok(all);
+        }
+        if !is_wild(call) || is_failed_poll(call) || call.function.persistent {
+            return Ok(Vec::new());
         }
         let blocks = !call
             .function
@@ -374,16 +426,14 @@ impl<'p, 't> Thread<'p, 't> {
             .any(|p| p.kind == Kind::Handle(Class::Request) && p.effect == Effect::Create);
         let found = if blocks {
             own_match(call)
-        } else if call.function.persistent {
-            None
         } else {
             self.ahead.next_match().map_err(|error| error.to_string())?
         };
         self.report.unmatched += u64::from(found.is_none());
-        Ok(found)
+        Ok(vec![found])
     }
 
-    fn make(&self, call: &Call, words: &[usize], matched: Option<Match>) -> i64 {
+    fn make(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> i64 {
         let process = self.process;
         let clock = call.function.returns == Returns::Clock;
         let traced = process.traced.and_then(|traced| (traced.function)(call.function.name));
@@ -403,7 +453,7 @@ impl<'p, 't> Thread<'p, 't> {
     }
 
     /// What the call has made, and what it has done away with.
-    fn learn(&self, call: &Call, words: &[usize], room: Room) {
+    fn learn(&mut self, call: &Call, words: &[usize], room: Room) {
         let process = self.process;
         let abi = &process.abi;
         let mut known = process.known();
@@ -472,7 +522,9 @@ impl<'p, 't> Thread<'p, 't> {
         let freed = call.function.name == "MPI_Request_free";
         for (id, _) in completed(call) {
             if freed || !known.persistent.contains(&id) {
-                known.persistent.remove(&id);
+                if known.persistent.remove(&id) && self.wild.remove(&id) {
+                    known.wild.forget(id);
+                }
                 known.held.remove(&id);
                 known.objects.gone(&Value::Object(Class::Request, id));
             }
@@ -483,6 +535,11 @@ impl<'p, 't> Thread<'p, 't> {
             }
             if let Some(room) = room {
                 known.held.insert(request, room);
+            }
+            drop(known);
+            if call.function.persistent && is_wild(call) {
+                self.wild.insert(request);
+                process.note_wild(call, request, words);
             }
         }
     }

@@ -16,6 +16,7 @@ pub mod issue;
 mod memory;
 mod objects;
 mod stand_ins;
+mod wild;
 pub mod words;
 
 use std::ffi::{CStr, CString, c_char, c_void};

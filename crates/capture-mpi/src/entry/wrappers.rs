@@ -10,7 +10,7 @@ use refrain_guest::process::clock;
 use refrain_guest::threads::marks;
 
 use super::{guard, real};
-use crate::filter;
+use crate::{filter, wild};
 
 /// One function, under both names. The first word says how it is treated.
 macro_rules! wrap {
@@ -38,6 +38,52 @@ macro_rules! wrap {
     };
     (overwriting, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |args| guard::before($index, args));
+    };
+    // MPI is given a status of ours where the program ignores it, and asks for any source or any tag.
+    (receiving, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident, $source:ident, $tag:ident) => {
+        // No rank is below zero: what asks for any is told apart from other such numbers later.
+        wrap!(@statuses $index, $mpi, $pmpi, ($($a)*), $status, |_args| {}, (($source | $tag) as u32 as i32) < 0);
+    };
+    // The same of a receive into what is sent.
+    (replacing, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident, $source:ident, $tag:ident) => {
+        wrap!(
+            @statuses $index, $mpi, $pmpi, ($($a)*), $status,
+            |args| guard::before($index, args), (($source | $tag) as u32 as i32) < 0
+        );
+    };
+    // The same where one of the requests may be such a receive.
+    (completing, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident) => {
+        wrap!(
+            @statuses $index, $mpi, $pmpi, ($($a)*), $status, |args| guard::before($index, args), wild::made()
+        );
+    };
+    (
+        @statuses $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident, $before:expr, $wild:expr
+    ) => {
+        wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
+            if guard::passing($index) {
+                return wrap!(@pass $index, ($($a)*));
+            }
+            let inside = guard::Inside::enter($index);
+            if filter::passes($index) {
+                let word = wrap!(@pass $index, ($($a)*));
+                inside.leave();
+                return word;
+            }
+            let args = [$($a),*];
+            let before: fn(&[usize]) = $before;
+            before(&args);
+            let own = if $wild { guard::statuses($index, &args) } else { 0 };
+            let $status = if own == 0 { $status } else { own };
+            // Looking it up, the first time, is not the call's time.
+            real::real($index);
+            let start = clock::ticks();
+            let word = wrap!(@pass $index, ($($a)*));
+            let end = clock::ticks();
+            guard::after_with($index, &args, own, word, start, end);
+            inside.leave();
+            word
+        });
     };
     // MPI is given functions of ours in place of the program's (`callbacks`); what is recorded are the program's.
     (registering, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {

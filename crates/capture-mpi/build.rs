@@ -132,7 +132,8 @@ fn wrapper(index: usize, function: &Function) -> String {
         _ => "plain",
     };
     let args: Vec<String> = (0..function.params.len()).map(|i| format!("a{i}")).collect();
-    let at = |wanted: &dyn Fn(&Param) -> bool| function.params.iter().position(wanted).map(|i| format!(", a{i}"));
+    let at =
+        |wanted: &dyn Fn(&Param) -> bool| function.params.iter().position(wanted).map(|i| format!(", a{i}"));
     let status = |p: &Param| p.kind == Kind::Status;
     let more = match kind {
         "receiving" | "replacing" => {

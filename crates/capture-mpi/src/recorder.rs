@@ -35,6 +35,11 @@ pub fn prepare() {
     RECORDER.prepare();
 }
 
+/// The calling thread will make calls: it has a number from here on.
+pub fn join() {
+    drop(RECORDER.enter());
+}
+
 /// The calling thread ends.
 pub fn release_thread() {
     RECORDER.release();

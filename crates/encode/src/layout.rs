@@ -126,6 +126,11 @@ impl NewComm {
         }
     }
 
+    /// Whether there is none for this rank.
+    pub fn is_null(&self) -> bool {
+        self.group == NewGroup::None
+    }
+
     /// Whether it has the same ranks in the same order as the one it was made from.
     pub fn is_like_parent(&self) -> bool {
         self.group == NewGroup::SameAsParent

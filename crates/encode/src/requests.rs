@@ -163,7 +163,15 @@ impl Requests {
     /// One that was made by a call that was not seen (a generalised request of another language, say).
     pub(crate) fn unseen(&mut self, handle: u64, address: usize) -> u32 {
         let wild = false;
-        self.create(New { handle, address, signature: handle, function: 0, persistent: false, wild, later: None })
+        self.create(New {
+            handle,
+            address,
+            signature: handle,
+            function: 0,
+            persistent: false,
+            wild,
+            later: None,
+        })
     }
 
     /// As `create`, where the pool is known already.

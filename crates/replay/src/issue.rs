@@ -14,6 +14,8 @@ use refrain_mpi::{Abi, Library};
 use crate::ahead::{Ahead, Match, after, before, completed, is_wild, own_match, started};
 use crate::memory::Memory;
 use crate::objects::Objects;
+use crate::recorded::is_its_own;
+use crate::several::{Several, frees};
 use crate::wild::Wild;
 use crate::words::{self, Room, Surroundings, Unmade};
 
@@ -27,6 +29,8 @@ pub struct Process {
     pub check: bool,
     /// Where the program's files are put.
     pub files: PathBuf,
+    /// What its threads tell each other, where there are several.
+    pub several: Option<Several>,
     known: Mutex<Known>,
     functions: Mutex<HashMap<&'static str, Option<usize>>>,
 }
@@ -47,6 +51,10 @@ pub(crate) struct Known {
     held: HashMap<u32, Room>,
     /// Where requests lie.
     cells: HashMap<u32, Box<u64>>,
+    /// Error codes that libraries made up: the recorded one, and that of this run.
+    codes: HashMap<i64, i64>,
+    /// Requests that functions of the program complete.
+    pub(crate) generalised: HashSet<u32>,
     /// Requests that survive completion.
     persistent: HashSet<u32>,
     scratch: Option<(usize, usize)>,
@@ -137,11 +145,21 @@ impl Process {
         known.objects.made(&Value::Comm("self".into()), abi.comm_self);
         let known = Mutex::new(known);
         let files = PathBuf::new();
-        Process { library, abi, world, traced: None, check: false, files, known, functions: Mutex::default() }
+        let (several, functions) = (None, Mutex::default());
+        Process { library, abi, world, traced: None, check: false, files, several, known, functions }
     }
 
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is such an object.
+    pub(crate) fn has(&self, object: &Value) -> bool {
+        self.known().objects.get(object).is_some()
+    }
+
+    pub(crate) fn is_persistent(&self, request: u32) -> bool {
+        self.known().persistent.contains(&request)
     }
 
     /// A function of the library itself.
@@ -173,11 +191,40 @@ impl Process {
 
     /// Does what the call did: what it found complete is complete when it returns, and messages are those of then.
     fn perform(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> usize {
+        let code = self.perform_it(call, words, matched);
+        if let (Returns::Code, Value::Int(then), now) = (call.function.returns, &call.result, code as i32)
+            && *then != 0
+            && now != 0
+        {
+            // A code may be made up for the occasion: it is told as it was, and known by that later.
+            self.known().codes.insert(*then, now.into());
+            return *then as usize;
+        }
+        if code as i32 == 0 {
+            self.as_recorded(call, words);
+        }
+        code
+    }
+
+    fn perform_it(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> usize {
         if is_failed_poll(call) {
             return self.fail_poll(call, words);
         }
+        // Sums and differences of addresses, which are others in this run.
+        if let (Returns::Aint, Value::Int(then)) = (call.function.returns, &call.result) {
+            return *then as usize;
+        }
         if call.function.params.iter().any(|p| p.effect == Effect::Start) && !matched.is_empty() {
             return self.start(call, words, matched);
+        }
+        if let Some(at) = call.function.params.iter().position(frees)
+            && self.is_kept(&call.args[at])
+            && let Some(null) = self.null_of(call.function.params[at].kind)
+        {
+            let width = words::width_of(&call.function.params[at], &self.abi);
+            // SAFETY: a cell of ours with a handle of that width.
+            unsafe { words::write(words[at] as *mut u8, 0, width, null) };
+            return 0;
         }
         match self.instead_of_wild(call, words) {
             None => self.make(call, words, matched.first().copied().flatten()),
@@ -208,6 +255,13 @@ impl Process {
                 }
             }
         }
+        for ((word, p), value) in words.iter_mut().zip(call.function.params).zip(&call.args) {
+            if let ("errorcode", Dir::In, Value::Int(then)) = (p.name, p.dir, value)
+                && let Some(now) = self.known().codes.get(then)
+            {
+                *word = *now as usize;
+            }
+        }
         let own_file;
         if let (Some(at), true) = (call.function.index_of("filename"), name.starts_with("MPI_File_"))
             && let Value::Text(file) = &call.args[at]
@@ -229,6 +283,23 @@ impl Process {
             }
             _ => self.real_call(name, w),
         }
+    }
+
+    /// Whether other threads may use an object that is being freed.
+    fn is_kept(&self, object: &Value) -> bool {
+        self.several.as_ref().is_some_and(|several| several.keeps(before(object)))
+    }
+
+    fn null_of(&self, kind: Kind) -> Option<u64> {
+        Some(match kind {
+            Kind::Handle(Class::Datatype) => self.abi.datatype_null,
+            Kind::Handle(Class::Group) => self.abi.group_null,
+            Kind::Handle(Class::Op) => self.abi.op_null,
+            Kind::Handle(Class::Info) => self.abi.info_null,
+            Kind::Handle(Class::Errhandler) => self.abi.errhandler_null,
+            Kind::Handle(Class::Keyval) => self.abi.keyval_invalid,
+            _ => return None,
+        })
     }
 
     fn set(&self, cell: usize, value: i32) {
@@ -379,12 +450,14 @@ pub struct Thread<'p, 't> {
     ahead: Ahead<'t>,
     /// Persistent requests that receive from any source.
     wild: HashSet<u32>,
+    /// Which of the rank's threads it is.
+    pub number: u32,
     pub report: Report,
 }
 
 impl<'p, 't> Thread<'p, 't> {
     pub fn new(process: &'p Process, ahead: Ahead<'t>) -> Thread<'p, 't> {
-        Thread { process, ahead, wild: HashSet::new(), report: Report::default() }
+        Thread { process, ahead, wild: HashSet::new(), number: 0, report: Report::default() }
     }
 
     /// Makes a call.
@@ -396,14 +469,23 @@ impl<'p, 't> Thread<'p, 't> {
         }
         let matched = self.matched(call)?;
         let mut room = Room::default();
-        let words = words::words(call, &Around { process }, &mut room);
-        let words = words.map_err(|why: Unmade| why.to_string())?;
+        let mut make_words = || {
+            room = Room::default();
+            words::words(call, &Around { process }, &mut room).map_err(|why: Unmade| why.to_string())
+        };
+        let words = match &process.several {
+            None => make_words()?,
+            Some(several) => several.when_ready(process, self.number, call, make_words)?,
+        };
         let code = self.make(call, &words, &matched);
         self.report.made += 1;
         if process.check || !self.agrees_on_code(call, code) {
             self.compare(call, &words, code);
         }
         self.learn(call, &words, room);
+        if let Some(several) = &process.several {
+            several.made(self.number, call);
+        }
         Ok(())
     }
 
@@ -487,6 +569,8 @@ impl<'p, 't> Thread<'p, 't> {
             };
             for (at, one) in list.iter().enumerate() {
                 match p.effect {
+                    // Other threads may not have used it yet: another one of this id is the same.
+                    Effect::Free if process.is_kept(one) => {}
                     Effect::Free => known.objects.gone(before(one)),
                     Effect::Complete | Effect::Start => {}
                     Effect::CreateComm(Scope::ParentLater(..)) => {
@@ -499,7 +583,10 @@ impl<'p, 't> Thread<'p, 't> {
                         // SAFETY: as many elements as the list has lie there.
                         let handle = unsafe { words::read(cells, at, width) };
                         match p.effect {
-                            Effect::Create | Effect::CreateComm(_) => known.objects.made(after(one), handle),
+                            // An alias is freed as what it stands for is, once more.
+                            Effect::Create | Effect::CreateComm(_) | Effect::Alias => {
+                                known.objects.made(after(one), handle);
+                            }
                             _ => known.objects.seen(after(one), handle),
                         }
                         if let (Class::Request, Value::Object(_, id)) = (class, after(one)) {
@@ -526,12 +613,16 @@ impl<'p, 't> Thread<'p, 't> {
                     known.wild.forget(id);
                 }
                 known.held.remove(&id);
+                known.generalised.remove(&id);
                 known.objects.gone(&Value::Object(Class::Request, id));
             }
         }
         if let Some(request) = request {
             if call.function.persistent {
                 known.persistent.insert(request);
+            }
+            if call.function.name == "MPI_Grequest_start" {
+                known.generalised.insert(request);
             }
             if let Some(room) = room {
                 known.held.insert(request, room);
@@ -559,6 +650,7 @@ impl<'p, 't> Thread<'p, 't> {
             let told = after(value);
             let cell = *word as *const u8;
             match (p.kind, told) {
+                _ if is_its_own(call.function.name) => {}
                 // Addresses are those of this run.
                 _ if p.dir == Dir::In || !p.len.is_empty() || p.ctype == CType::Aint => {}
                 (

@@ -15,6 +15,8 @@ pub mod ahead;
 pub mod issue;
 mod memory;
 mod objects;
+mod recorded;
+mod several;
 mod stand_ins;
 mod wild;
 pub mod words;
@@ -101,10 +103,12 @@ pub fn replay(
     process.files = files.to_owned();
     process.traced = is_traced.then_some(Traced { function: traced });
     let reader = Reader::new(&trace.bundle);
-    // Which thread called first is not in a trace.
-    let [0] = reader.threads(rank)[..] else {
-        return Err(format!("rank {rank} has not just one thread in the trace"));
-    };
+    if reader.threads(rank).len() > 1 {
+        let join = traced("refrain_joins");
+        // SAFETY: only a tracer of ours has this name, with this type.
+        let join = join.map(|join| unsafe { std::mem::transmute::<*const (), extern "C" fn()>(join) });
+        return several::replay(&mut process, trace, rank, join);
+    }
     let calls = || reader.calls(rank, 0).map_err(|error| error.to_string());
     let mut issuing = Thread::new(&process, Ahead::new(calls()?));
     for (number, call) in (0u64..).zip(calls()?) {

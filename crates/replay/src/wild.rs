@@ -77,7 +77,8 @@ impl Process {
         for (k, id) in started(call).into_iter().enumerate() {
             let receive = self.known().wild.receives.get(&id).copied();
             let found = receive.and_then(|receive| Some((receive, (*matches.next()?)?)));
-            let Some((Receive { words: [buffer, count, datatype, _, tag, comm], large }, found)) = found else {
+            let Some((Receive { words: [buffer, count, datatype, _, tag, comm], large }, found)) = found
+            else {
                 code = code.max(self.real_call("MPI_Start", &[cells + k * size]));
                 continue;
             };
@@ -124,7 +125,8 @@ impl Process {
             }
             words[at] = place as usize;
         } else if let Some(cell) = ids[0].and_then(|id| known.wild.active.get_mut(&id)) {
-            words[at] = if p.dir == Dir::In { **cell as usize } else { std::ptr::from_mut(&mut **cell) as usize };
+            words[at] =
+                if p.dir == Dir::In { **cell as usize } else { std::ptr::from_mut(&mut **cell) as usize };
         }
         Some(Instead { words, at, ids, handles, several })
     }
@@ -135,7 +137,8 @@ impl Process {
         let mut known = self.known();
         for (k, id) in instead.ids.iter().enumerate() {
             // SAFETY: the list has as many handles.
-            let now = instead.several.then(|| unsafe { words::read(instead.handles.as_ptr().cast(), k, size) });
+            let now =
+                instead.several.then(|| unsafe { words::read(instead.handles.as_ptr().cast(), k, size) });
             match id.filter(|id| known.wild.active.contains_key(id)) {
                 Some(id) => {
                     if let (Some(now), Some(cell)) = (now, known.wild.active.get_mut(&id)) {

@@ -21,7 +21,7 @@ use super::code::owner;
 #[cfg(target_arch = "x86_64")]
 use super::fortran::frame;
 use super::jumps::{lasts, settle_jumps};
-use super::real::real;
+use super::real::{is_replay, real};
 use crate::hooks::{Ending, MOST_ARGS, Observed, Recorder, Ticks};
 use crate::recorder::{self, Real as Active};
 use crate::{filter, missing, wild};
@@ -60,6 +60,10 @@ fn is_programs(index: usize) -> bool {
         if left_our_code(entry) {
             abandon();
         }
+        return false;
+    }
+    // What a replay's functions call inside of MPI is not in the trace.
+    if is_replay() {
         return false;
     }
     if depth & marks::IN_LAYER != 0 && depth & marks::PROGRAM == 0 {
@@ -327,6 +331,12 @@ fn after_clock(index: usize, returned: u64, start: u64, end: u64) {
         fail_if_told();
         Active::after_clock(call, returned, Ticks { start, end });
     });
+}
+
+/// A thread of a replay makes itself known before its first call, so that threads have the numbers that they had.
+#[unsafe(no_mangle)]
+pub extern "C" fn refrain_joins() {
+    observe_if_on(recorder::join);
 }
 
 /// Where MPI is to write statuses that the program ignores, if something is to be known from them; otherwise 0.

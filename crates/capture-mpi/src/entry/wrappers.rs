@@ -24,7 +24,7 @@ macro_rules! wrap {
         wrap!(@both $mpi, $pmpi, (), f64, {
             if guard::passing($index) {
                 // SAFETY: the program calls a function of this signature.
-                return unsafe { guard::pass_clock(real::real($index)) };
+                return unsafe { guard::pass_clock(real::inner($index)) };
             }
             // SAFETY: as above.
             unsafe { guard::clock($index) }
@@ -62,7 +62,7 @@ macro_rules! wrap {
     ) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
             if guard::passing($index) {
-                return wrap!(@pass $index, ($($a)*));
+                return wrap!(@inner $index, ($($a)*));
             }
             let inside = guard::Inside::enter($index);
             if filter::passes($index) {
@@ -89,7 +89,7 @@ macro_rules! wrap {
     (registering, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
             if guard::passing($index) {
-                return wrap!(@pass $index, ($($a)*));
+                return wrap!(@inner $index, ($($a)*));
             }
             // SAFETY: these are the program's arguments for this function.
             unsafe { guard::registering($index, &[$($a),*]) }
@@ -98,7 +98,7 @@ macro_rules! wrap {
     (@ordinary $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $before:expr) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
             if guard::passing($index) {
-                return wrap!(@pass $index, ($($a)*));
+                return wrap!(@inner $index, ($($a)*));
             }
             let inside = guard::Inside::enter($index);
             if filter::passes($index) {
@@ -132,14 +132,16 @@ macro_rules! wrap {
     (@observed $path:ident, $passing:ident, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
             if guard::$passing($index) {
-                return wrap!(@pass $index, ($($a)*));
+                return wrap!(@inner $index, ($($a)*));
             }
             // SAFETY: these are the program's arguments for this function.
             unsafe { guard::$path($index, &[$($a),*]) }
         });
     };
-    (@pass $index:literal, ($($a:ident)*)) => {{
-        let real = real::real($index);
+    (@pass $index:literal, ($($a:ident)*)) => { wrap!(@call real::real($index), ($($a)*)) };
+    (@inner $index:literal, ($($a:ident)*)) => { wrap!(@call real::inner($index), ($($a)*)) };
+    (@call $real:expr, ($($a:ident)*)) => {{
+        let real = $real;
         type Real = unsafe extern "C-unwind" fn($(wrap!(@word $a)),*) -> usize;
         // SAFETY: the program believes it calls a function of this signature, and `real` is that function.
         let real = unsafe { std::mem::transmute::<*const (), Real>(real) };

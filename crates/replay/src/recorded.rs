@@ -1,0 +1,97 @@
+//! Outcomes that are a library's own matter, or that functions of the program have decided, which are not in the trace:
+//! they are presented as they were recorded.
+
+use std::collections::HashSet;
+
+use refrain_model::{Call, Dir, Kind, Value};
+
+use crate::ahead::{after, completed};
+use crate::issue::Process;
+use crate::words;
+
+/// Functions that tell of the library or the machine.
+const OWN: [&str; 10] = [
+    "MPI_Error_string",
+    "MPI_Error_class",
+    "MPI_Add_error_class",
+    "MPI_Add_error_code",
+    "MPI_Get_library_version",
+    "MPI_Get_processor_name",
+    "MPI_Get_version",
+    "MPI_Get_hw_resource_info",
+    "MPI_Pack_size",
+    "MPI_Pack_size_c",
+];
+
+/// Whether what a call tells is the library's own matter.
+pub fn is_its_own(name: &str) -> bool {
+    OWN.contains(&name) || name.starts_with("MPI_T_")
+}
+
+impl Process {
+    /// After a call: what it tells is what it told then, where that does not depend on what was done.
+    pub(crate) fn as_recorded(&self, call: &Call, words: &[usize]) {
+        let own = is_its_own(call.function.name);
+        let generalised: HashSet<*const Value> = {
+            let known = self.known();
+            let of_program = |(id, _): &(u32, Option<&Value>)| known.generalised.contains(id);
+            let completed = if known.generalised.is_empty() { Vec::new() } else { completed(call) };
+            completed
+                .into_iter()
+                .filter(of_program)
+                .filter_map(|(_, status)| status.map(std::ptr::from_ref))
+                .collect()
+        };
+        for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
+            if p.dir == Dir::In || *word == 0 {
+                continue;
+            }
+            match (p.kind, after(value)) {
+                (Kind::Status, told) if p.dir == Dir::Out && !self.ignores(*word) => {
+                    let all = match told {
+                        Value::List(all) => &all[..],
+                        one => std::slice::from_ref(one),
+                    };
+                    for (k, one) in all.iter().enumerate() {
+                        let Value::Status(status) = one else { continue };
+                        // Nobody has sent anything.
+                        let nobody = matches!(*status.source, Value::Name(_));
+                        if nobody || generalised.contains(&std::ptr::from_ref(one)) {
+                            words::write_status(
+                                &self.abi,
+                                status,
+                                (*word + k * self.abi.status_size()) as *mut u8,
+                            );
+                        }
+                    }
+                }
+                // Functions of the program say which attributes a copy has.
+                (Kind::Logical, Value::Bool(false)) if call.function.name.contains("_get_attr") => {
+                    // SAFETY: a cell of ours with an int.
+                    unsafe { words::write(*word as *mut u8, 0, 4, 0) };
+                }
+                (Kind::String, Value::Text(text)) if own => {
+                    let bytes = text.as_bytes();
+                    let length = bytes.len().min(words::STRING - 1);
+                    // SAFETY: rooms for strings are that long.
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(bytes.as_ptr(), *word as *mut u8, length);
+                        (*word as *mut u8).add(length).write(0);
+                    }
+                }
+                (Kind::Int | Kind::Undefinable | Kind::Rank, Value::Int(number))
+                    if own && p.len.is_empty() =>
+                {
+                    let width = words::width_of(p, &self.abi);
+                    // SAFETY: a cell of ours of that width.
+                    unsafe { words::write(*word as *mut u8, 0, width, *number as u64) };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn ignores(&self, word: usize) -> bool {
+        word == self.abi.status_ignore || word == self.abi.statuses_ignore
+    }
+}

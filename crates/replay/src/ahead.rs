@@ -30,9 +30,15 @@ pub fn is_wild(call: &Call) -> bool {
     })
 }
 
+/// The tag of a message that nobody sends: a receive that was cancelled waits for it. All libraries allow it.
+pub const NEVER: i64 = 32_749;
+
 /// What a status says of who sent it.
 pub fn matched(status: &Value) -> Option<Match> {
-    let Value::Status(Status { source, tag, .. }) = status else { return None };
+    let Value::Status(Status { source, tag, cancelled, .. }) = status else { return None };
+    if *cancelled == Some(true) {
+        return Some((0, NEVER));
+    }
     match (&**source, &**tag) {
         (Value::Int(source), Value::Int(tag)) => Some((*source, *tag)),
         _ => None,

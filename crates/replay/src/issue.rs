@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use refrain_model::{Address, CType, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
 use refrain_mpi::{Abi, Library};
 
-use crate::ahead::{Ahead, Match, after, before, completed, is_wild, own_match, started};
+use crate::ahead::{Ahead, Match, NEVER, after, before, completed, is_wild, own_match, started};
 use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::recorded::is_its_own;
@@ -202,6 +202,9 @@ impl Process {
         }
         if code as i32 == 0 {
             self.as_recorded(call, words);
+            if self.traced.is_some() {
+                self.tell_apart(call, words);
+            }
         }
         code
     }
@@ -250,7 +253,9 @@ impl Process {
             for (word, p) in words.iter_mut().zip(call.function.params) {
                 match p.name {
                     "source" => *word = source as usize,
-                    "tag" | "recvtag" if *word as i32 == self.abi.any_tag => *word = tag as usize,
+                    "tag" | "recvtag" if *word as i32 == self.abi.any_tag || tag == NEVER => {
+                        *word = tag as usize;
+                    }
                     _ => {}
                 }
             }
@@ -614,6 +619,7 @@ impl<'p, 't> Thread<'p, 't> {
                 }
                 known.held.remove(&id);
                 known.generalised.remove(&id);
+                known.wild.is_over(id);
                 known.objects.gone(&Value::Object(Class::Request, id));
             }
         }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use refrain_model::{Call, Dir, Kind, Value};
+use refrain_model::{Address, Area, Call, Dir, Kind, Value};
 
 use crate::ahead::{after, completed};
 use crate::issue::Process;
@@ -64,6 +64,12 @@ impl Process {
                             );
                         }
                     }
+                }
+                (Kind::OutAttribute, Value::Address(Address { area: Area::Number, offset, .. }))
+                    if call.function.name.contains("_get_attr") =>
+                {
+                    // SAFETY: a cell of ours with a pointer.
+                    unsafe { words::write(*word as *mut u8, 0, 8, *offset as u64) };
                 }
                 // Functions of the program say which attributes a copy has.
                 (Kind::Logical, Value::Bool(false)) if call.function.name.contains("_get_attr") => {

@@ -1,20 +1,29 @@
+//! Requests that are others to MPI than to whoever calls it.
+//!
 //! Persistent requests that receive from any source: each time one is started, another message may be meant. So a plain
-//! receive of that message takes its place until it is complete.
+//! receive of that message takes its place until it is complete. And requests to which a library gave one handle: a tracer
+//! tells them apart by the program's variables, of which a trace says nothing. So it is shown handles of ours.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use refrain_model::{Call, Class, Dir, Effect, Kind, Value};
 
-use crate::ahead::{Match, before, started};
+use crate::ahead::{Match, NEVER, before, started};
 use crate::issue::Process;
 use crate::words;
 
-/// The persistent requests of a process that receive from any source, by id.
+/// By id.
 #[derive(Default)]
 pub struct Wild {
+    /// Persistent requests that receive from any source.
     receives: HashMap<u32, Receive>,
     /// Those that are started: where the handle of the plain receive lies.
     active: HashMap<u32, Box<u64>>,
+    /// Requests with a handle of ours: where MPI's lies.
+    hidden: HashMap<u32, Box<u64>>,
+    /// Whose handles are MPI's, by handle; and the handle of each request.
+    live: HashMap<u64, HashSet<u32>>,
+    handles: HashMap<u32, u64>,
 }
 
 /// The arguments of a receive: buffer, count, datatype, source, tag, communicator.
@@ -32,6 +41,7 @@ pub struct Instead {
     /// The handles that MPI is given, where there are several.
     handles: Vec<u64>,
     several: bool,
+    by_value: bool,
 }
 
 impl Wild {
@@ -39,6 +49,23 @@ impl Wild {
     pub fn forget(&mut self, id: u32) {
         self.receives.remove(&id);
         self.active.remove(&id);
+    }
+
+    /// The request is over.
+    pub fn is_over(&mut self, id: u32) {
+        self.hidden.remove(&id);
+        if let Some(handle) = self.handles.remove(&id)
+            && let Some(ids) = self.live.get_mut(&handle)
+        {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.live.remove(&handle);
+            }
+        }
+    }
+
+    fn cell(&mut self, id: u32) -> Option<&mut Box<u64>> {
+        self.active.get_mut(&id).or_else(|| self.hidden.get_mut(&id))
     }
 }
 
@@ -83,7 +110,7 @@ impl Process {
                 continue;
             };
             let (source, sent) = found;
-            let tag = if tag as i32 == self.abi.any_tag { sent as usize } else { tag };
+            let tag = if tag as i32 == self.abi.any_tag || sent == NEVER { sent as usize } else { tag };
             let name = if large { "MPI_Irecv_c" } else { "MPI_Irecv" };
             let mut cell = Box::new(0u64);
             let place = std::ptr::from_mut(&mut *cell) as usize;
@@ -94,10 +121,35 @@ impl Process {
         code
     }
 
-    /// The words of a call that names requests for which plain receives stand; `None` where it names none.
+    /// A call has made a request, and a tracer is about to look at it.
+    pub(crate) fn tell_apart(&self, call: &Call, w: &[usize]) {
+        let makes = |p: &refrain_model::Param| {
+            p.kind == Kind::Handle(Class::Request) && p.effect == Effect::Create && p.len.is_empty()
+        };
+        let Some(at) = call.function.params.iter().position(makes) else { return };
+        let Value::Object(_, id) = call.args[at] else { return };
+        let size = self.abi.handle_size(refrain_mpi::Class::Request);
+        // SAFETY: a cell of ours with the handle.
+        let handle = unsafe { words::read(w[at] as *const u8, 0, size) };
+        let mut known = self.known();
+        let alike = known.wild.live.entry(handle).or_default();
+        alike.insert(id);
+        let alone = alike.len() == 1;
+        known.wild.handles.insert(id, handle);
+        if !alone {
+            known.wild.hidden.insert(id, Box::new(handle));
+            // No library gives out such a one.
+            let ours =
+                if size == 4 { 0x7e00_0000 | u64::from(id) } else { 0x7e00_0000_0000_0000 | u64::from(id) };
+            // SAFETY: as above.
+            unsafe { words::write(w[at] as *mut u8, 0, size, ours) };
+        }
+    }
+
+    /// The words of a call that names requests which are others to MPI; `None` where it names none.
     pub(crate) fn instead_of_wild(&self, call: &Call, w: &[usize]) -> Option<Instead> {
         let mut known = self.known();
-        if known.wild.active.is_empty() {
+        if known.wild.active.is_empty() && known.wild.hidden.is_empty() {
             return None;
         }
         let given = |p: &refrain_model::Param| {
@@ -105,7 +157,7 @@ impl Process {
         };
         let at = call.function.params.iter().position(given)?;
         let ids = ids(&call.args[at]);
-        if !ids.iter().flatten().any(|id| known.wild.active.contains_key(id)) {
+        if !ids.iter().flatten().any(|id| known.wild.cell(*id).is_some()) {
             return None;
         }
         let mut words = w.to_vec();
@@ -117,18 +169,18 @@ impl Process {
             handles = vec![0u64; (ids.len() * size).div_ceil(8).max(1)];
             let place: *mut u8 = handles.as_mut_ptr().cast();
             for (k, id) in ids.iter().enumerate() {
-                let plain = id.and_then(|id| known.wild.active.get(&id)).map(|cell| **cell);
+                let plain = id.and_then(|id| known.wild.cell(id)).map(|cell| **cell);
                 // SAFETY: the call's list has as many handles.
                 let handle = plain.unwrap_or_else(|| unsafe { words::read(w[at] as *const u8, k, size) });
                 // SAFETY: there is room for as many.
                 unsafe { words::write(place, k, size, handle) };
             }
             words[at] = place as usize;
-        } else if let Some(cell) = ids[0].and_then(|id| known.wild.active.get_mut(&id)) {
+        } else if let Some(cell) = ids[0].and_then(|id| known.wild.cell(id)) {
             words[at] =
                 if p.dir == Dir::In { **cell as usize } else { std::ptr::from_mut(&mut **cell) as usize };
         }
-        Some(Instead { words, at, ids, handles, several })
+        Some(Instead { words, at, ids, handles, several, by_value: p.dir == Dir::In && !several })
     }
 
     /// The call was made: what is complete is persistent again.
@@ -139,21 +191,21 @@ impl Process {
             // SAFETY: the list has as many handles.
             let now =
                 instead.several.then(|| unsafe { words::read(instead.handles.as_ptr().cast(), k, size) });
-            match id.filter(|id| known.wild.active.contains_key(id)) {
-                Some(id) => {
-                    if let (Some(now), Some(cell)) = (now, known.wild.active.get_mut(&id)) {
-                        **cell = now;
-                    }
-                    if known.wild.active.get(&id).is_some_and(|cell| **cell == self.abi.request_null) {
-                        known.wild.active.remove(&id);
-                    }
+            let Some((id, cell)) = id.and_then(|id| Some((id, known.wild.cell(id)?))) else {
+                if let Some(now) = now {
+                    // SAFETY: the call's list has as many handles.
+                    unsafe { words::write(w[instead.at] as *mut u8, k, size, now) };
                 }
-                None => {
-                    if let Some(now) = now {
-                        // SAFETY: the call's list has as many handles.
-                        unsafe { words::write(w[instead.at] as *mut u8, k, size, now) };
-                    }
-                }
+                continue;
+            };
+            if let Some(now) = now {
+                **cell = now;
+            }
+            if **cell == self.abi.request_null && known.wild.active.remove(&id).is_none() && !instead.by_value
+            {
+                known.wild.hidden.remove(&id);
+                // SAFETY: the call's list, or cell, has the handle.
+                unsafe { words::write(w[instead.at] as *mut u8, k, size, self.abi.request_null) };
             }
         }
     }

@@ -14,7 +14,7 @@ use refrain_mpi::{Abi, Library};
 use crate::ahead::{Ahead, Match, NEVER, after, before, completed, is_wild, own_match, started};
 use crate::memory::Memory;
 use crate::objects::Objects;
-use crate::recorded::is_its_own;
+use crate::recorded::{is_its_own, is_made_up};
 use crate::several::{Several, frees};
 use crate::wild::Wild;
 use crate::words::{self, Room, Surroundings, Unmade};
@@ -29,6 +29,8 @@ pub struct Process {
     pub check: bool,
     /// Where the program's files are put.
     pub files: PathBuf,
+    /// The trace was recorded on a library of another kind.
+    pub foreign: bool,
     /// What its threads tell each other, where there are several.
     pub several: Option<Several>,
     known: Mutex<Known>,
@@ -53,8 +55,8 @@ pub(crate) struct Known {
     cells: HashMap<u32, Box<u64>>,
     /// Error codes that libraries made up: the recorded one, and that of this run.
     codes: HashMap<i64, i64>,
-    /// Requests that functions of the program complete.
-    pub(crate) generalised: HashSet<u32>,
+    /// Requests that functions of the program complete, and receives from nobody: libraries differ in their statuses.
+    pub(crate) unsent: HashSet<u32>,
     /// Requests that survive completion.
     persistent: HashSet<u32>,
     scratch: Option<(usize, usize)>,
@@ -146,7 +148,8 @@ impl Process {
         let known = Mutex::new(known);
         let files = PathBuf::new();
         let (several, functions) = (None, Mutex::default());
-        Process { library, abi, world, traced: None, check: false, files, several, known, functions }
+        let (check, foreign, traced) = (false, false, None);
+        Process { library, abi, world, traced, check, files, foreign, several, known, functions }
     }
 
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
@@ -201,6 +204,7 @@ impl Process {
             return *then as usize;
         }
         if code as i32 == 0 {
+            self.note_codes(call, words);
             self.as_recorded(call, words);
             if self.traced.is_some() {
                 self.tell_apart(call, words);
@@ -209,9 +213,27 @@ impl Process {
         code
     }
 
+    /// Error classes and codes of the program are others in this run.
+    fn note_codes(&self, call: &Call, words: &[usize]) {
+        if !call.function.name.starts_with("MPI_Add_error_") {
+            return;
+        }
+        for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
+            if let (Dir::Out, Value::Int(then)) = (p.dir, value) {
+                // SAFETY: a cell of ours with an int.
+                let now = unsafe { (*word as *const i32).read_unaligned() };
+                self.known().codes.insert(*then, now.into());
+            }
+        }
+    }
+
     fn perform_it(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> usize {
         if is_failed_poll(call) {
             return self.fail_poll(call, words);
+        }
+        if self.foreign && is_its_own(call.function.name) {
+            self.note_codes(call, words);
+            return 0;
         }
         // Sums and differences of addresses, which are others in this run.
         if let (Returns::Aint, Value::Int(then)) = (call.function.returns, &call.result) {
@@ -261,7 +283,7 @@ impl Process {
             }
         }
         for ((word, p), value) in words.iter_mut().zip(call.function.params).zip(&call.args) {
-            if let ("errorcode", Dir::In, Value::Int(then)) = (p.name, p.dir, value)
+            if let ("errorcode" | "errorclass", Dir::In, Value::Int(then)) = (p.name, p.dir, value)
                 && let Some(now) = self.known().codes.get(then)
             {
                 *word = *now as usize;
@@ -385,6 +407,12 @@ impl Process {
             _ => None,
         }
     }
+}
+
+/// A receive that gets no message.
+fn is_from_nobody(call: &Call) -> bool {
+    let source = call.function.index_of("source").map(|at| &call.args[at]);
+    source == Some(&Value::Name("MPI_PROC_NULL"))
 }
 
 /// A poll that found nothing.
@@ -618,7 +646,7 @@ impl<'p, 't> Thread<'p, 't> {
                     known.wild.forget(id);
                 }
                 known.held.remove(&id);
-                known.generalised.remove(&id);
+                known.unsent.remove(&id);
                 known.wild.is_over(id);
                 known.objects.gone(&Value::Object(Class::Request, id));
             }
@@ -627,8 +655,8 @@ impl<'p, 't> Thread<'p, 't> {
             if call.function.persistent {
                 known.persistent.insert(request);
             }
-            if call.function.name == "MPI_Grequest_start" {
-                known.generalised.insert(request);
+            if call.function.name == "MPI_Grequest_start" || is_from_nobody(call) {
+                known.unsent.insert(request);
             }
             if let Some(room) = room {
                 known.held.insert(request, room);
@@ -656,7 +684,8 @@ impl<'p, 't> Thread<'p, 't> {
             let told = after(value);
             let cell = *word as *const u8;
             match (p.kind, told) {
-                _ if is_its_own(call.function.name) => {}
+                _ if is_made_up(call.function.name)
+                    || self.process.foreign && is_its_own(call.function.name) => {}
                 // Addresses are those of this run.
                 _ if p.dir == Dir::In || !p.len.is_empty() || p.ctype == CType::Aint => {}
                 (

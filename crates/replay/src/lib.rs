@@ -11,6 +11,7 @@
 //! The replay can be traced. A preloaded tracer then sees the calls of the trace, also where another one is made for it:
 //! it finds `refrain_instead` in this program and calls that in place of MPI.
 
+mod able;
 pub mod ahead;
 pub mod issue;
 mod memory;
@@ -97,9 +98,14 @@ pub fn replay(
     files: &Path,
 ) -> Result<Report, String> {
     let abi = library.abi().map_err(|missing| missing.to_string())?;
+    if let Some(why) = able::lacks(trace, &library, &abi) {
+        return Err(why);
+    }
+    let foreign = able::is_foreign(trace, &abi);
     let is_traced = traced("refrain_traces_replays").is_some();
     let mut process = Process::new(library, abi, world);
     process.check = check;
+    process.foreign = foreign;
     process.files = files.to_owned();
     process.traced = is_traced.then_some(Traced { function: traced });
     let reader = Reader::new(&trace.bundle);

@@ -10,11 +10,16 @@ use crate::issue::Process;
 use crate::words;
 
 /// Functions that tell of the library or the machine.
-const OWN: [&str; 10] = [
+const OWN: [&str; 15] = [
     "MPI_Error_string",
     "MPI_Error_class",
-    "MPI_Add_error_class",
-    "MPI_Add_error_code",
+    "MPI_Info_get_nkeys",
+    "MPI_Info_get_nthkey",
+    "MPI_Info_get",
+    "MPI_Info_get_valuelen",
+    "MPI_Info_get_string",
+    "MPI_Cart_map",
+    "MPI_Graph_map",
     "MPI_Get_library_version",
     "MPI_Get_processor_name",
     "MPI_Get_version",
@@ -23,24 +28,27 @@ const OWN: [&str; 10] = [
     "MPI_Pack_size_c",
 ];
 
-/// Whether what a call tells is the library's own matter.
+/// Whether what a call tells is the library's own matter. On a library of another kind it is not made.
 pub fn is_its_own(name: &str) -> bool {
-    OWN.contains(&name) || name.starts_with("MPI_T_")
+    OWN.contains(&name)
+}
+
+/// Whether the library has made up what a call tells, for the occasion.
+pub fn is_made_up(name: &str) -> bool {
+    name == "MPI_Error_string" || name.starts_with("MPI_Add_error_")
 }
 
 impl Process {
     /// After a call: what it tells is what it told then, where that does not depend on what was done.
     pub(crate) fn as_recorded(&self, call: &Call, words: &[usize]) {
-        let own = is_its_own(call.function.name);
-        let generalised: HashSet<*const Value> = {
+        let name = call.function.name;
+        let own = is_made_up(name) || self.foreign && is_its_own(name);
+        let unsent: HashSet<*const Value> = {
             let known = self.known();
-            let of_program = |(id, _): &(u32, Option<&Value>)| known.generalised.contains(id);
-            let completed = if known.generalised.is_empty() { Vec::new() } else { completed(call) };
-            completed
-                .into_iter()
-                .filter(of_program)
-                .filter_map(|(_, status)| status.map(std::ptr::from_ref))
-                .collect()
+            let unsent = |(id, _): &(u32, Option<&Value>)| known.unsent.contains(id);
+            let completed = if known.unsent.is_empty() { Vec::new() } else { completed(call) };
+            let statuses = completed.into_iter().filter(unsent).filter_map(|(_, status)| status);
+            statuses.map(std::ptr::from_ref).collect()
         };
         for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
             if p.dir == Dir::In || *word == 0 {
@@ -56,23 +64,20 @@ impl Process {
                         let Value::Status(status) = one else { continue };
                         // Nobody has sent anything.
                         let nobody = matches!(*status.source, Value::Name(_));
-                        if nobody || generalised.contains(&std::ptr::from_ref(one)) {
-                            words::write_status(
-                                &self.abi,
-                                status,
-                                (*word + k * self.abi.status_size()) as *mut u8,
-                            );
+                        if nobody || unsent.contains(&std::ptr::from_ref(one)) {
+                            let place = *word + k * self.abi.status_size();
+                            words::write_status(&self.abi, status, place as *mut u8);
                         }
                     }
                 }
+                // Functions of the program say which attributes a copy has, and what they are.
                 (Kind::OutAttribute, Value::Address(Address { area: Area::Number, offset, .. }))
-                    if call.function.name.contains("_get_attr") =>
+                    if name.contains("_get_attr") =>
                 {
                     // SAFETY: a cell of ours with a pointer.
                     unsafe { words::write(*word as *mut u8, 0, 8, *offset as u64) };
                 }
-                // Functions of the program say which attributes a copy has.
-                (Kind::Logical, Value::Bool(false)) if call.function.name.contains("_get_attr") => {
+                (Kind::Logical, Value::Bool(false)) if name.contains("_get_attr") => {
                     // SAFETY: a cell of ours with an int.
                     unsafe { words::write(*word as *mut u8, 0, 4, 0) };
                 }
@@ -85,12 +90,16 @@ impl Process {
                         (*word as *mut u8).add(length).write(0);
                     }
                 }
-                (Kind::Int | Kind::Undefinable | Kind::Rank, Value::Int(number))
-                    if own && p.len.is_empty() =>
-                {
+                (kind, told) if own && p.len.is_empty() && kind.is_number() => {
+                    let number = match told {
+                        Value::Int(number) => *number,
+                        Value::Bool(yes) => i64::from(*yes),
+                        Value::Name(name) => self.abi.constant_int(name).unwrap_or(0),
+                        _ => continue,
+                    };
                     let width = words::width_of(p, &self.abi);
                     // SAFETY: a cell of ours of that width.
-                    unsafe { words::write(*word as *mut u8, 0, width, *number as u64) };
+                    unsafe { words::write(*word as *mut u8, 0, width, number as u64) };
                 }
                 _ => {}
             }

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::{env, fs, path::PathBuf};
 
-use refrain_model::{CType, Dir, Function, Kind, Param, Returns};
+use refrain_model::{CType, Dir, Effect, Function, Kind, Param, Returns};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -125,9 +125,35 @@ fn wrapper(index: usize, function: &Function) -> String {
         (_, Returns::Clock) => "clock",
         _ if function.silent => "silent",
         _ if takes_functions(function) => "registering",
+        _ if is_receive(function) && function.overwrites() => "replacing",
+        _ if is_receive(function) => "receiving",
+        _ if completes(function) => "completing",
         _ if function.overwrites() => "overwriting",
         _ => "plain",
     };
     let args: Vec<String> = (0..function.params.len()).map(|i| format!("a{i}")).collect();
-    format!("wrap!({kind}, {index}, {name}, P{name}, ({}));", args.join(" "))
+    let at =
+        |wanted: &dyn Fn(&Param) -> bool| function.params.iter().position(wanted).map(|i| format!(", a{i}"));
+    let status = |p: &Param| p.kind == Kind::Status;
+    let more = match kind {
+        "receiving" | "replacing" => {
+            let tag = |p: &Param| p.name == "tag" || p.name == "recvtag";
+            [at(&status), at(&|p| p.name == "source"), at(&tag)].into_iter().flatten().collect()
+        }
+        "completing" => at(&status).unwrap_or_default(),
+        _ => String::new(),
+    };
+    format!("wrap!({kind}, {index}, {name}, P{name}, ({}){more});", args.join(" "))
+}
+
+/// Whether a call has the status of a message whose source it names.
+fn is_receive(function: &Function) -> bool {
+    let has_status = function.params.iter().any(|p| p.kind == Kind::Status && p.dir == Dir::Out);
+    has_status && function.params.iter().any(|p| p.name == "source")
+}
+
+/// Whether a call ends requests and tells their statuses.
+fn completes(function: &Function) -> bool {
+    let has_status = function.params.iter().any(|p| p.kind == Kind::Status && p.dir == Dir::Out);
+    has_status && function.params.iter().any(|p| p.effect == Effect::Complete)
 }

@@ -1568,10 +1568,11 @@ class Layout:
             places = self.get()
             lane = self.reserve(1 + places)
             return ("text", lane)
-        if tag == 7:
+        if tag in (7, 16):
             FORMS.add("statuses")
+            FORMS.update(["ignored statuses"] if tag == 16 else [])
             length = self.length(f, p, i)
-            return ("status", length, self.reserve(5 if self.outcome == 2 else 4))
+            return ("status", length, self.reserve(5 if self.outcome == 2 else 4), tag == 16)
         if tag >= 8:
             need(tag < 16, "unknown area")
             return ("address", tag - 8, self.reserve({4: 1, 5: 3}.get(tag - 8, 2)))
@@ -1695,6 +1696,10 @@ class Caller:
                 args.append(self.value(layout, i, p, slot, args, facts, take))
             else:
                 args.append(None)
+            if slot[0] == "status" and slot[3]:
+                if written:
+                    facts.setdefault("matched", []).append(args[i])
+                args[i] = "MPI_STATUSES_IGNORE" if p.len else "MPI_STATUS_IGNORE"
         result = take(layout.result) if layout.result is not None else None if f.returns == "clock" else 0
         if layout.inline is not None:
             need(next(values, None) is None, "a symbol has more values than it needs")

@@ -16,6 +16,8 @@ pub struct Observed<'a> {
     pub args: &'a [usize],
     /// 0, or the number of calls of this thread that it is inside of: a callback of the program made it.
     pub level: usize,
+    /// Where the statuses are that MPI was given although the program ignores them; 0: it was given none.
+    pub statuses: usize,
 }
 
 /// What became of the recording by the time of `MPI_Finalize`.
@@ -53,6 +55,9 @@ pub trait Recorder {
     /// The program is about to enter MPI. Called only for functions that overwrite something they are given; may be
     /// called before `init`, for what MPI allows then.
     fn before(call: Observed<'_>);
+
+    /// Room for so many bytes of statuses that the program ignores, until this call returns; 0 where there is none.
+    fn room(call: Observed<'_>, bytes: usize) -> usize;
 
     /// MPI has returned `result` (0 for clocks). `ticks` are 0 with the clock off. Not called for `MPI_Finalize`, nor where a call never returns, since an error handler throws.
     fn after(call: Observed<'_>, result: i64, ticks: Ticks);

@@ -17,7 +17,7 @@
 //! | floor | rooms |
 //! |---|---|
 //! | 0 | what was asked for (config), what a recorder is told (hooks), the program's MPI library (library) |
-//! | 1 | the end of the process in the words of parts (endings), names of files (files), which calls are kept (filter), which cannot be (missing) |
+//! | 1 | the end of the process in the words of parts (endings), names of files (files), which calls are kept (filter), which cannot be (missing), statuses of ours (wild) |
 //! | 2 | part files (parts), what is recorded and by which thread (recording) |
 //! | 3 | every call (recorder), the end: clocks, collect, lose, gather, times, write, settle (merge) |
 //! | 4 | wrappers, guard, callbacks, Fortran, symbols, late libraries, the constructor (entry) |
@@ -35,6 +35,7 @@
 //! | `library` | `LIBRARY`, `WAITING` | the program's MPI library, and whether one may still come |
 //! | `filter` | `FATES`, `GATE` | what becomes of each function's calls, and what decides that |
 //! | `missing` | `JUMPS`, `TORN_OUT`, `UNSEEN` | how many calls are missing, by reason |
+//! | `wild` | `NUMBERS`, `MADE` | what any source is called, and whether a request asks for it |
 //! | `recording` | `RECORDER` | what all threads share, and the stream of each |
 //! | `recording` | `OBJECTS`, `PLACES`, `SEEN` | generations, for threads that recognise a call without the lock |
 //! | `recording` | `EVERY_CALL` | whether times of every call are asked for |
@@ -64,3 +65,4 @@ mod missing;
 mod parts;
 mod recorder;
 mod recording;
+mod wild;

@@ -25,7 +25,7 @@ use crate::library::library;
 use crate::parts::{self, Parts};
 use crate::recording::host::Reader;
 use crate::recording::{self, AllRequests, Own, RECORDER, State};
-use crate::{endings, merge};
+use crate::{endings, merge, wild};
 
 type Entered = streams::Entered<State>;
 type Common<'a> = streams::Common<'a, State>;
@@ -33,6 +33,11 @@ type Common<'a> = streams::Common<'a, State>;
 /// Before any thread calls MPI.
 pub fn prepare() {
     RECORDER.prepare();
+}
+
+/// The calling thread will make calls: it has a number from here on.
+pub fn join() {
+    drop(RECORDER.enter());
 }
 
 /// The calling thread ends.
@@ -65,6 +70,9 @@ impl State {
         }
         encoder.after(host, tables, function, args, result, before, record);
         before.clear();
+        if encoder.has_wild() {
+            wild::note();
+        }
         record.site = made.site;
         let symbol = match made.keep {
             Keep::Record => {
@@ -281,6 +289,7 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: Ticks) {
     };
     let made = Made { call, result, keep, split, ticks, site };
     own.ready_for(common.lent(), number, call.level);
+    own.before[call.level].set_statuses(call.statuses);
     let may_recall = split && result == 0;
     if may_recall && !common.is_alone() && made.is_recalled_among_several(own, number, &mut common) {
         return;
@@ -375,6 +384,13 @@ impl Recorder for Real {
             after(&mut entered, call, 0, instant());
         }
         endings::note(End::Abort, call.args.get(1).map_or(0, |&code| i64::from(code as i32)));
+    }
+
+    fn room(call: Observed<'_>, bytes: usize) -> usize {
+        let Some(mut entered) = RECORDER.enter() else { return 0 };
+        let Hands { number, own, mut common } = entered.hands();
+        own.ready_for(common.lent(), number, call.level);
+        own.before[call.level].room(bytes)
     }
 
     #[inline]

@@ -16,7 +16,7 @@ const GUEST: Floors = &[&["process", "objects"], &["threads", "memory", "stacks"
 
 const CAPTURE: Floors = &[
     &["config", "hooks", "library"],
-    &["endings", "files", "filter", "missing"],
+    &["endings", "files", "filter", "missing", "wild"],
     &["parts", "recording"],
     &["recorder", "merge"],
     &["entry"],

@@ -91,6 +91,7 @@ mod tests {
             spans: Vec::new(),
             shape: crate::shape::Shape::of(f),
             datatype_facts: Vec::new(),
+            ignored: false,
             result: None,
             inline: None,
             polls: None,

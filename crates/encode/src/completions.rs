@@ -53,10 +53,12 @@ pub(crate) enum Passed {
     Without = 0,
     Ignored = 1,
     Written = 2,
+    /// Ignored, with statuses of ours, of requests among which are receives from any source or with any tag.
+    Matched = 3,
 }
 
 /// How many there are of [`Passed`].
-pub(crate) const PASSED: usize = 3;
+pub(crate) const PASSED: usize = 4;
 
 impl Completion {
     /// `None` for functions that are not of this kind.
@@ -146,6 +148,34 @@ impl Completion {
         Some(passed)
     }
 
+    /// The same, with the statuses looked at that the program ignores.
+    #[inline]
+    pub(crate) fn passed_with<M: Memory, T: Tables + ?Sized>(
+        &self,
+        facts: &Facts,
+        host: &M,
+        tables: &mut T,
+        args: &[usize],
+        before: &Before,
+    ) -> Option<Passed> {
+        let passed = self.passed(facts, args)?;
+        if passed != Passed::Ignored || before.statuses() == 0 {
+            return Some(passed);
+        }
+        let (at, count) = self.requests;
+        let pointer = args[usize::from(at)];
+        let n = count.map_or(1, |count| given_length(args, count));
+        let size = host.handle_size(Class::Request);
+        tables.next_call();
+        let mut wild = false;
+        for k in 0..n {
+            let handle = before.handle(k);
+            let null = facts.null_request(handle).is_some();
+            wild |= !null && tables.number(handle, pointer + k * size).1.is_wild();
+        }
+        Some(if wild { Passed::Matched } else { Passed::Ignored })
+    }
+
     /// The values of a successful call of a known shape; requests that are over give their ids back. Communicators that
     /// have a handle now are put into `arrived`.
     #[expect(clippy::too_many_arguments, reason = "a call has that many sides")]
@@ -162,7 +192,7 @@ impl Completion {
         arrived: &mut Vec<Later>,
     ) {
         values.clear();
-        let written = passed == Passed::Written;
+        let written = matches!(passed, Passed::Written | Passed::Matched);
         if written {
             undefined.clear();
         }
@@ -222,7 +252,14 @@ impl Completion {
                         if of.goes_by_what_was_set() {
                             of = tables.was_set();
                         }
-                        let raw = host.status_at(args[usize::from(at)], k);
+                        let place = match passed {
+                            Passed::Matched => {
+                                of = of.of_ignored();
+                                before.statuses()
+                            }
+                            _ => args[usize::from(at)],
+                        };
+                        let raw = host.status_at(place, k);
                         facts.push_status(&raw, facts.world_rank, of, lane, values);
                     }
                 }

@@ -156,11 +156,19 @@ impl Decoder {
                 _ => true,
             };
             let in_lanes = !matches!(layout.slots[i], Slot::Absent | Slot::Fixed(_));
-            let value = if in_lanes && !written {
+            let mut value = if in_lanes && !written {
                 Value::Unset
             } else {
                 self.slot(layout, i, &args, &mut facts, next)?
             };
+            if layout.ignored && f.params[i].kind == Kind::Status {
+                let one = f.params[i].len.is_empty();
+                let name = Value::Name(if one { "MPI_STATUS_IGNORE" } else { "MPI_STATUSES_IGNORE" });
+                let matched = std::mem::replace(&mut value, name);
+                if written {
+                    facts.push(("matched", matched));
+                }
+            }
             args.push(value);
         }
         let result = match layout.result {

@@ -16,6 +16,8 @@ impl Undefined {
     const ALL: u8 = 7;
     /// Never in a file.
     const AS_SET: u8 = 8;
+    /// Of a receive whose status says what it matched: it asked for any source or any tag. Never in a file.
+    const WILD: u8 = 16;
 
     /// Of a receive, everything is defined; so it is of a request that is null, whose status is empty.
     pub(crate) const NONE: Undefined = Undefined(0);
@@ -28,9 +30,26 @@ impl Undefined {
     /// Of a generalised request, what the program's query function has set (13.2): see [`Set`].
     pub(crate) const GENERALISED: Undefined = Undefined(Self::AS_SET);
 
+    /// What a status of ours says of a receive that asked for anything: source and tag, or that it was cancelled.
+    pub(crate) const MATCH: Undefined = Undefined(Self::BYTES);
+
+    /// The same of a receive that asks for any source or any tag.
+    pub(crate) fn wild(self) -> Undefined {
+        Undefined(self.0 | Self::WILD)
+    }
+
+    pub(crate) fn is_wild(self) -> bool {
+        self.0 & Self::WILD != 0
+    }
+
+    /// What is kept of a status that the program ignores.
+    pub(crate) fn of_ignored(self) -> Undefined {
+        if self.is_wild() { Undefined::MATCH } else { Undefined::EVERYTHING }
+    }
+
     /// As it stands in a lane.
     pub(crate) fn mark(self, cancelled: bool) -> i64 {
-        i64::from(self.0) << 1 | i64::from(cancelled && self.has_cancelled())
+        i64::from(self.0 & Self::ALL) << 1 | i64::from(cancelled && self.has_cancelled())
     }
 
     /// What a lane says, and whether the operation was cancelled.

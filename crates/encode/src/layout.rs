@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use refrain_model::{Area, Class, Function, Kind, Scope, Value, constant_by_id, function_by_id};
+use refrain_model::{Area, Class, Dir, Function, Kind, Scope, Value, constant_by_id, function_by_id};
 
 use crate::error::Error;
 use crate::objects::Code;
@@ -126,6 +126,11 @@ impl NewComm {
         }
     }
 
+    /// Whether there is none for this rank.
+    pub fn is_null(&self) -> bool {
+        self.group == NewGroup::None
+    }
+
     /// Whether it has the same ranks in the same order as the one it was made from.
     pub fn is_like_parent(&self) -> bool {
         self.group == NewGroup::SameAsParent
@@ -151,6 +156,8 @@ pub struct Layout {
     pub(crate) spans: Vec<Range<u16>>,
     pub(crate) shape: &'static Shape,
     pub datatype_facts: Vec<DatatypeFacts>,
+    /// The program ignores the statuses: they say what receives from any source or with any tag matched.
+    pub ignored: bool,
     /// The lane of the returned value: an error code after a failure, an address sum.
     pub result: Option<u16>,
     /// Where the split is off: the values of all lanes, in reading order. The symbol then has no lanes.
@@ -173,6 +180,7 @@ impl Layout {
             outcome: Outcome::Success,
             lanes: 0,
             facts: Vec::new(),
+            ignored: false,
         };
         parser.whole(function)
     }
@@ -190,6 +198,7 @@ struct Parser<'a> {
     outcome: Outcome,
     lanes: u16,
     facts: Vec<DatatypeFacts>,
+    ignored: bool,
 }
 
 impl Parser<'_> {
@@ -218,6 +227,7 @@ impl Parser<'_> {
             spans,
             shape: self.shape,
             datatype_facts: std::mem::take(&mut self.facts),
+            ignored: self.ignored,
             result,
             inline,
             polls,
@@ -292,6 +302,10 @@ impl Parser<'_> {
                 Ok(Slot::NewComm(new))
             }
             (tag, Form::Numbers { .. } | Form::Codes { .. } | Form::Statuses(_)) if tag == step.tag() => {
+                self.in_lanes(step)
+            }
+            (wire::IGNORED, Form::Statuses(_)) if self.f.params[i].dir == Dir::Out => {
+                self.ignored = true;
                 self.in_lanes(step)
             }
             (tag, Form::Place) => {

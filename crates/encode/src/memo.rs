@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, functions};
 
 use crate::comms::Later;
-use crate::completions::{Completion, PASSED};
+use crate::completions::{Completion, PASSED, Passed};
 use crate::defined::{Statuses, Undefined};
 use crate::encoder::{Before, Encoder};
 use crate::facts::Facts;
@@ -136,6 +136,8 @@ const OUTPUTS: usize = 4;
 #[derive(Debug, Clone, Copy)]
 struct Filled {
     at: u8,
+    /// It is one of ours: the program ignores it.
+    ignored: bool,
     /// Where in the values it begins.
     first: usize,
     /// The rank its source is relative to.
@@ -304,7 +306,7 @@ impl Memo {
             false => match facts.plans.way(f)? {
                 Way::Same(plan) => self.look_up(plan, host, now, f, args)?,
                 Way::Completion(completion) => {
-                    let passed = completion.passed(facts, args)?;
+                    let passed = completion.passed_with(facts, host, tables, args, before)?;
                     let symbol = match now.site {
                         0 => self.completions.get(usize::from(f.id))?[passed as usize].checked_sub(1)?,
                         site => *self.completions_at.get(&(completion_key(f, passed as usize), site))?,
@@ -318,9 +320,13 @@ impl Memo {
         };
         let entry = &mut self.entries[at];
         let mut changed = false;
-        if let Some(Filled { at, first, base, undefined }) = entry.status {
+        if let Some(Filled { at, ignored, first, base, undefined }) = entry.status {
+            let place = if ignored { before.statuses() } else { args[usize::from(at)] };
+            if place == 0 {
+                return None;
+            }
             let values = &mut entry.values[first..first + undefined.numbers()];
-            changed |= facts.fill_status(host, args[usize::from(at)], base, undefined, values);
+            changed |= facts.fill_status(host, place, base, undefined, values);
         }
         if let Some((pool, request)) = entry.pool {
             let pointer = args[usize::from(request)];
@@ -391,6 +397,8 @@ impl Memo {
             Some(Way::Same(plan)) => plan,
             Some(Way::Completion(completion)) => {
                 if let Some(passed) = completion.passed(facts, args) {
+                    let matched = passed == Passed::Ignored && record.keeps_ignored();
+                    let passed = if matched { Passed::Matched } else { passed };
                     if record.site != 0 {
                         let key = (completion_key(f, passed as usize), record.site);
                         self.completions_at.insert(key, symbol);
@@ -414,13 +422,15 @@ impl Memo {
                 Some(Cond::Flag(j)) => Some(usize::from(j)),
                 _ => None,
             };
-            facts.status_was_written(args[usize::from(at)])
+            (facts.status_was_written(args[usize::from(at)]) || record.keeps_ignored())
                 && flag.is_none_or(|j| read(host, args[j], false) != 0)
         };
         let status = match plan.status {
             Some((at, by)) if written(at, by) => match record.status() {
                 Some(first) => {
-                    Some(Filled { at, first, base: encoder.status_base, undefined: plan.undefined })
+                    let ignored = !facts.status_was_written(args[usize::from(at)]);
+                    let undefined = if ignored { Undefined::MATCH } else { plan.undefined };
+                    Some(Filled { at, ignored, first, base: encoder.status_base, undefined })
                 }
                 None => return,
             },

@@ -19,6 +19,8 @@ pub struct Record {
     polls: bool,
     /// Where in `values` those of the first status begin.
     status: Option<usize>,
+    /// The program ignores the statuses, and what they say of receives from any source or with any tag is kept.
+    ignored: bool,
 }
 
 /// The numbers of a call, as a [`Tape`](crate::Tape) and a [`Journal`](crate::Journal) take them.
@@ -50,6 +52,7 @@ impl Record {
         self.lanes = 0;
         self.polls = false;
         self.status = None;
+        self.ignored = false;
         wire::put(&mut self.symbol, u64::from(function));
         self.symbol.push(outcome);
     }
@@ -90,6 +93,21 @@ impl Record {
         let lanes = step.lanes(self.lanes, outcome).expect("fewer than 2^16 lanes");
         self.lanes = lanes.end;
         lanes
+    }
+
+    /// The same of statuses that the program ignores.
+    pub(crate) fn claim_ignored(&mut self, step: &Step, outcome: Outcome) -> Lanes {
+        let lanes = self.claim(step, outcome);
+        if let Some(tag) = self.symbol.last_mut() {
+            *tag = wire::IGNORED;
+        }
+        self.ignored = true;
+        lanes
+    }
+
+    /// Whether something is kept of statuses that the program ignores.
+    pub(crate) fn keeps_ignored(&self) -> bool {
+        self.ignored
     }
 
     /// The same of a new communicator, whose tag has been written.

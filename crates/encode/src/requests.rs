@@ -76,6 +76,8 @@ pub struct New {
     pub(crate) signature: u64,
     pub(crate) function: u16,
     pub(crate) persistent: bool,
+    /// A receive from any source or with any tag.
+    pub(crate) wild: bool,
     pub(crate) later: Option<Box<Later>>,
 }
 
@@ -125,10 +127,11 @@ impl Requests {
         self.calls << 16 | u64::from(self.thread & 0xffff)
     }
 
-    fn pool(&mut self, signature: u64, function: u16) -> u32 {
+    fn pool(&mut self, signature: u64, function: u16, wild: bool) -> u32 {
         let known = self.pool_of.get(&signature).copied();
         known.unwrap_or_else(|| {
-            let key = if self.pool_of.len() < MAX_POOLS { signature } else { u64::from(function) };
+            let shared = u64::from(function) | u64::from(wild) << 16;
+            let key = if self.pool_of.len() < MAX_POOLS { signature } else { shared };
             let pools = &mut self.pools;
             let functions = &mut self.functions;
             let ids = &mut self.ids;
@@ -136,7 +139,8 @@ impl Requests {
                 pools.push(Pool::default());
                 let undefined = function_by_id(function).map(Undefined::of_request);
                 // Of one that nobody saw being made nothing is known.
-                functions.push((function, undefined.unwrap_or(Undefined::EVERYTHING)));
+                let undefined = undefined.unwrap_or(Undefined::EVERYTHING);
+                functions.push((function, if wild { undefined.wild() } else { undefined }));
                 ids.push(Vec::new());
                 (pools.len() - 1) as u32
             })
@@ -152,13 +156,22 @@ impl Requests {
 
     /// The id of a new request.
     pub(crate) fn create(&mut self, new: New) -> u32 {
-        let pool = self.pool(new.signature, new.function);
+        let pool = self.pool(new.signature, new.function, new.wild);
         self.insert_in(pool, new.handle, new.address, new.persistent, new.later)
     }
 
     /// One that was made by a call that was not seen (a generalised request of another language, say).
     pub(crate) fn unseen(&mut self, handle: u64, address: usize) -> u32 {
-        self.create(New { handle, address, signature: handle, function: 0, persistent: false, later: None })
+        let wild = false;
+        self.create(New {
+            handle,
+            address,
+            signature: handle,
+            function: 0,
+            persistent: false,
+            wild,
+            later: None,
+        })
     }
 
     /// As `create`, where the pool is known already.
@@ -402,7 +415,7 @@ mod tests {
     use super::*;
 
     fn new(handle: u64, address: usize, signature: u64, persistent: bool) -> New {
-        New { handle, address, signature, function: 1, persistent, later: None }
+        New { handle, address, signature, function: 1, persistent, wild: false, later: None }
     }
 
     fn start(r: &mut Requests, handle: u64, address: usize, signature: u64) -> u64 {

@@ -18,6 +18,8 @@ pub(crate) const TEXT_IN_LANES: u8 = 6;
 pub(crate) const STATUS: u8 = 7;
 /// An address in area `tag - AREA`.
 pub(crate) const AREA: u8 = 8;
+/// As [`STATUS`], of statuses that the program ignores: what receives from any source or with any tag matched.
+pub(crate) const IGNORED: u8 = 16;
 
 /// What follows a new communicator's tag.
 pub(crate) const GROUP_NONE: u8 = 0;

@@ -311,6 +311,53 @@ fn one_handle_for_many_operations() {
     assert_eq!(show(&call), "3 [request#0,REQUEST_NULL,request#2] STATUSES_IGNORE");
 }
 
+/// The program ignores statuses, and MPI was given some of ours: what receives from anybody matched is kept, beside the
+/// arguments as the program passed them. Of other requests nothing is.
+#[test]
+fn what_was_matched_is_kept_where_statuses_are_ignored() {
+    let mut w = world();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let status = |source, tag| FakeStatus { source, tag, bytes: 55, error: 9, cancelled: 0 };
+    let own = [status(4, 7), status(1, 8), FakeStatus { cancelled: 1, ..status(3, 6) }];
+    let recv = [0, 3, int, ANY_SOURCE, ANY_TAG, world, STATUS_IGNORE];
+    w.check("MPI_Recv", &recv, "BOTTOM 3 INT ANY_SOURCE ANY_TAG world STATUS_IGNORE");
+    let without = w.record.symbol.clone();
+    w.before.set_statuses(start(&own));
+    let told = "BOTTOM 3 INT ANY_SOURCE ANY_TAG world STATUS_IGNORE {matched <4 7 - false>}";
+    w.check("MPI_Recv", &recv, told);
+    assert_ne!(without, w.record.symbol);
+    // One that names the sender and the tag tells nothing new.
+    w.check("MPI_Recv", &[0, 3, int, 1, 5, world, STATUS_IGNORE], "BOTTOM 3 INT 1 5 world STATUS_IGNORE");
+    let requests = [Cell::new(70usize), Cell::new(71), Cell::new(72)];
+    assert!(!w.encoder.has_wild());
+    w.call("MPI_Isend", &[0, 1, int, 3, 9, world, at(&requests[0])], 0, || {});
+    w.call("MPI_Irecv", &[0, 1, int, 3, 9, world, at(&requests[1])], 0, || {});
+    assert!(!w.encoder.has_wild());
+    let two = [2, start(&requests), STATUS_IGNORE];
+    w.before.set_statuses(start(&own));
+    let call = w.call("MPI_Waitall", &two, 0, || requests[..2].iter().for_each(|r| r.set(null)));
+    assert_eq!(show(&call), "2 [request#0,request#1] STATUSES_IGNORE");
+    let [a, b, c] = [0, 1, 2].map(|k| at(&requests[k]));
+    requests.iter().zip(70..).for_each(|(request, handle)| request.set(handle));
+    w.call("MPI_Isend", &[0, 1, int, 3, 9, world, a], 0, || {});
+    w.call("MPI_Irecv", &[0, 1, int, ANY_SOURCE, 9, world, b], 0, || {});
+    w.call("MPI_Irecv", &[0, 1, int, 3, ANY_TAG, world, c], 0, || {});
+    assert!(w.encoder.has_wild());
+    for split in [true, false] {
+        w.split = split;
+        let (flag, index) = (0i32, -32766i32);
+        let poll = [3, start(&requests), at(&index), at(&flag), STATUS_IGNORE];
+        let call = w.call("MPI_Testany", &poll, 0, || {});
+        assert_eq!(show(&call), "3 [request#0,request#2,request#3] UNDEFINED false STATUS_IGNORE");
+    }
+    w.split = true;
+    let call = w.call("MPI_Waitall", &[3, start(&requests), STATUS_IGNORE], 0, || {
+        requests.iter().for_each(|r| r.set(null));
+    });
+    let told = "3 [request#0,request#2,request#3] STATUSES_IGNORE {matched [-,<1 8 - false>,<- - - true>]}";
+    assert_eq!(show(&call), told);
+}
+
 #[test]
 fn persistent_requests_live_until_freed() {
     let mut w = world();

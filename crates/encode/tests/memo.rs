@@ -45,6 +45,12 @@ impl Pair {
         }
     }
 
+    /// MPI is given these where the program ignores them.
+    fn statuses(&mut self, place: usize) {
+        self.recalling.before.set_statuses(place);
+        self.encoding.before.set_statuses(place);
+    }
+
     fn call(&mut self, name: &str, args: &[usize], mpi: impl FnOnce()) {
         let f = function(name).unwrap();
         let (w, e) = (&mut self.recalling, &mut self.encoding);
@@ -130,6 +136,23 @@ fn what_is_recalled_is_what_encoding_gives() {
             let handle = if below(4) == 0 { 600 } else { 500 + k };
             p.call("MPI_Irecv", &[0, 1, int, k, 9, world, at(request)], || request.set(handle));
         }
+        // Statuses of ours, of receives from anybody and others.
+        let own = [0, 1, 2].map(|k| FakeStatus {
+            source: below(5) as i32,
+            tag: k,
+            bytes: 3,
+            error: 0,
+            cancelled: 0,
+        });
+        p.statuses(at(&own));
+        p.call("MPI_Recv", &[0, 3, int, ANY_SOURCE, 7, world, STATUS_IGNORE], || {});
+        let wild = [Cell::new(0usize), Cell::new(0), Cell::new(0)];
+        for (k, request) in wild.iter().enumerate() {
+            let source = if below(3) == 0 { ANY_SOURCE } else { k };
+            p.call("MPI_Irecv", &[0, 1, int, source, 9, world, at(request)], || request.set(700 + k));
+        }
+        p.call("MPI_Waitall", &[3, at(&wild), STATUS_IGNORE], || wild.iter().for_each(|r| r.set(null)));
+        p.statuses(0);
         let order = below(3) as usize;
         for k in 0..3 {
             let index = ((k + order) % 3) as i32;

@@ -1,6 +1,6 @@
 //! Who sends what a receive from any source gets: told by the call that completes it, which comes later.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use refrain_encode::{Calls, Error};
 use refrain_model::{Call, Effect, Kind, Status, Value};
@@ -13,6 +13,8 @@ pub struct Ahead<'t> {
     calls: Calls<'t>,
     /// Receives from any source that are not complete yet: by request, which of them.
     open: HashMap<u32, u64>,
+    /// Requests that receive from any source each time they are started.
+    persistent: HashSet<u32>,
     /// How many such receives were seen.
     seen: u64,
     /// What they matched, of those not asked for yet; `None` where the trace does not say.
@@ -28,9 +30,15 @@ pub fn is_wild(call: &Call) -> bool {
     })
 }
 
+/// The tag of a message that nobody sends: a receive that was cancelled waits for it. All libraries allow it.
+pub const NEVER: i64 = 32_749;
+
 /// What a status says of who sent it.
 pub fn matched(status: &Value) -> Option<Match> {
-    let Value::Status(Status { source, tag, .. }) = status else { return None };
+    let Value::Status(Status { source, tag, cancelled, .. }) = status else { return None };
+    if *cancelled == Some(true) {
+        return Some((0, NEVER));
+    }
     match (&**source, &**tag) {
         (Value::Int(source), Value::Int(tag)) => Some((*source, *tag)),
         _ => None,
@@ -39,12 +47,28 @@ pub fn matched(status: &Value) -> Option<Match> {
 
 /// The status of the call itself.
 pub fn own_match(call: &Call) -> Option<Match> {
-    call.function
-        .params
-        .iter()
-        .zip(&call.args)
-        .find(|(p, _)| p.kind == Kind::Status)
-        .and_then(|(_, v)| matched(v))
+    status_of(call).and_then(matched)
+}
+
+/// The status or statuses of a call; where the program ignored them, what the recorder has found for itself.
+fn status_of(call: &Call) -> Option<&Value> {
+    let found = call.facts.iter().find(|(name, _)| *name == "matched");
+    let passed = || call.function.params.iter().zip(&call.args).find(|(p, _)| p.kind == Kind::Status);
+    found.map(|(_, value)| value).or_else(|| passed().map(|(_, value)| value))
+}
+
+/// The requests that a call starts.
+pub fn started(call: &Call) -> Vec<u32> {
+    let mut params = call.function.params.iter().zip(&call.args);
+    let Some((_, requests)) = params.find(|(p, _)| p.effect == Effect::Start) else { return Vec::new() };
+    let id = |value: &Value| match before(value) {
+        Value::Object(refrain_model::Class::Request, id) => Some(*id),
+        _ => None,
+    };
+    match before(requests) {
+        Value::List(all) => all.iter().filter_map(id).collect(),
+        one => id(one).into_iter().collect(),
+    }
 }
 
 fn request_of(call: &Call) -> Option<u32> {
@@ -57,7 +81,8 @@ fn request_of(call: &Call) -> Option<u32> {
 
 impl<'t> Ahead<'t> {
     pub fn new(calls: Calls<'t>) -> Ahead<'t> {
-        Ahead { calls, open: HashMap::new(), seen: 0, found: HashMap::new(), asked: 0 }
+        let (open, persistent) = (HashMap::new(), HashSet::new());
+        Ahead { calls, open, persistent, seen: 0, found: HashMap::new(), asked: 0 }
     }
 
     /// Of the next receive from any source that has a request.
@@ -73,13 +98,27 @@ impl<'t> Ahead<'t> {
         }
     }
 
+    fn begins(&mut self, request: u32) {
+        // One that was never completed got a message that nobody tells of.
+        if let Some(lost) = self.open.insert(request, self.seen) {
+            self.found.insert(lost, None);
+        }
+        self.seen += 1;
+    }
+
     fn learn(&mut self, call: &Call) {
-        if is_wild(call)
-            && !call.function.persistent
-            && let Some(request) = request_of(call)
-        {
-            self.open.insert(request, self.seen);
-            self.seen += 1;
+        if let Some(request) = request_of(call) {
+            self.persistent.remove(&request);
+            if is_wild(call) && call.function.persistent {
+                self.persistent.insert(request);
+            } else if is_wild(call) {
+                self.begins(request);
+            }
+        }
+        for request in started(call) {
+            if self.persistent.contains(&request) {
+                self.begins(request);
+            }
         }
         for (request, status) in completed(call) {
             if let Some(which) = self.open.remove(&request) {
@@ -101,7 +140,7 @@ pub fn completed(call: &Call) -> Vec<(u32, Option<&Value>)> {
         Value::Object(refrain_model::Class::Request, id) => Some(*id),
         _ => None,
     };
-    let status = params().find(|(p, _)| p.kind == Kind::Status).map(|(_, value)| value);
+    let status = status_of(call);
     // A poll that found nothing.
     if params().any(|(p, value)| p.kind == Kind::Logical && *value == Value::Bool(false)) {
         return Vec::new();

@@ -29,8 +29,8 @@ pub enum Gaps {
 }
 
 impl Gaps {
-    /// Of the main thread of a rank. `single`: the times of single calls are at hand.
-    pub fn of(trace: &Trace, rank: u32, single: bool) -> Gaps {
+    /// Of a thread of a rank. `single`: the times of single calls are at hand.
+    pub fn of(trace: &Trace, (rank, thread): (u32, u32), single: bool) -> Gaps {
         if single {
             return Gaps::Single(None);
         }
@@ -38,6 +38,11 @@ impl Gaps {
             let all = profile.by_rank(Spent::Outside);
             all.into_iter().find(|(of, _)| *of == rank).map(|(_, ns)| ns as f64)
         });
+        // What is told of a rank in all is not told of its threads.
+        if thread != 0 {
+            let means = trace.meta.paths.as_ref().map(Means::of);
+            return means.map_or(Gaps::Unknown, |means| Gaps::After { means, before: None });
+        }
         let calls = calls_of(trace, rank);
         match (&trace.meta.paths, outside) {
             (Some(paths), outside) => {

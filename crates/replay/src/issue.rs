@@ -8,15 +8,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use refrain_model::{Address, CType, Call, Class, Dir, Effect, Kind, Returns, Scope, Value};
+use refrain_model::{Address, CType, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
 use refrain_mpi::{Abi, Library};
 
-use crate::ahead::{Ahead, Match, after, before, completed, is_wild, own_match};
+use crate::ahead::{Ahead, Match, NEVER, after, before, completed, is_wild, own_match, started};
 use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::pace::Pace;
 use crate::polls;
+use crate::recorded::{is_its_own, is_made_up};
+use crate::several::{Several, frees};
 use crate::watch::Watch;
+use crate::wild::Wild;
 use crate::words::{self, Room, Surroundings, Unmade};
 
 /// One rank.
@@ -31,6 +34,10 @@ pub struct Process {
     pub polls: bool,
     /// Where the program's files are put.
     pub files: PathBuf,
+    /// The trace was recorded on a library of another kind.
+    pub foreign: bool,
+    /// What its threads tell each other, where there are several.
+    pub several: Option<Several>,
     known: Mutex<Known>,
     functions: Mutex<HashMap<&'static str, Option<usize>>>,
 }
@@ -42,7 +49,8 @@ pub struct Traced {
 }
 
 #[derive(Default)]
-struct Known {
+pub(crate) struct Known {
+    pub(crate) wild: Wild,
     objects: Objects,
     memory: Memory,
     extents: HashMap<u32, usize>,
@@ -50,6 +58,10 @@ struct Known {
     held: HashMap<u32, Room>,
     /// Where requests lie.
     cells: HashMap<u32, Box<u64>>,
+    /// Error codes that libraries made up: the recorded one, and that of this run.
+    codes: HashMap<i64, i64>,
+    /// Requests that functions of the program complete, and receives from nobody: libraries differ in their statuses.
+    pub(crate) unsent: HashSet<u32>,
     /// Requests that survive completion.
     persistent: HashSet<u32>,
     scratch: Option<(usize, usize)>,
@@ -87,19 +99,42 @@ struct Pending<'a> {
     process: &'a Process,
     call: &'a Call,
     words: &'a [usize],
-    matched: Option<Match>,
+    matched: &'a [Option<Match>],
 }
 
 thread_local! {
     static PENDING: Cell<*const Pending<'static>> = const { Cell::new(std::ptr::null()) };
 }
 
-/// What a tracer calls in place of a function of MPI: the call that this thread has told it of.
-pub extern "C-unwind" fn instead() -> usize {
+/// What a tracer calls in place of a function of MPI: the call that this thread has told it of. Of what it passes only
+/// statuses count: it may want some where the program does not.
+#[expect(clippy::too_many_arguments, reason = "as many as a function of MPI has")]
+pub extern "C-unwind" fn instead(
+    a: usize,
+    b: usize,
+    c: usize,
+    d: usize,
+    e: usize,
+    f: usize,
+    g: usize,
+    h: usize,
+    i: usize,
+    j: usize,
+    k: usize,
+    l: usize,
+    m: usize,
+) -> usize {
     let pending = PENDING.replace(std::ptr::null());
     // SAFETY: set by `Thread::issue` on this thread, which waits for the call in which this is called.
     let Some(pending) = (unsafe { pending.as_ref() }) else { return 16 };
-    pending.process.perform(pending.call, pending.words, pending.matched)
+    let passed = [a, b, c, d, e, f, g, h, i, j, k, l, m];
+    let status = |p: &Param| p.kind == Kind::Status && p.dir == Dir::Out;
+    let Some(at) = pending.call.function.params.iter().position(status) else {
+        return pending.process.perform(pending.call, pending.words, pending.matched);
+    };
+    let mut words = pending.words.to_vec();
+    words[at] = passed[at];
+    pending.process.perform(pending.call, &words, pending.matched)
 }
 
 /// The same for those that give a clock's reading.
@@ -117,8 +152,9 @@ impl Process {
         known.objects.made(&Value::Comm("self".into()), abi.comm_self);
         let known = Mutex::new(known);
         let files = PathBuf::new();
-        let (check, polls, functions) = (false, false, Mutex::default());
-        Process { library, abi, world, traced: None, check, polls, files, known, functions }
+        let (several, functions) = (None, Mutex::default());
+        let (check, polls, foreign, traced) = (false, false, false, None);
+        Process { library, abi, world, traced, check, polls, files, foreign, several, known, functions }
     }
 
     /// What is in buffers depends on it.
@@ -131,8 +167,17 @@ impl Process {
         self.known().objects.made(request, self.abi.request_null);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is such an object.
+    pub(crate) fn has(&self, object: &Value) -> bool {
+        self.known().objects.get(object).is_some()
+    }
+
+    pub(crate) fn is_persistent(&self, request: u32) -> bool {
+        self.known().persistent.contains(&request)
     }
 
     /// A function of the library itself.
@@ -163,11 +208,80 @@ impl Process {
     }
 
     /// Does what the call did: what it found complete is complete when it returns, and messages are those of then.
-    fn perform(&self, call: &Call, words: &[usize], matched: Option<Match>) -> usize {
-        let name = call.function.name;
+    fn perform(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> usize {
+        let code = self.perform_it(call, words, matched);
+        if let (Returns::Code, Value::Int(then), now) = (call.function.returns, &call.result, code as i32)
+            && *then != 0
+            && now != 0
+        {
+            // A code may be made up for the occasion: it is told as it was, and known by that later.
+            self.known().codes.insert(*then, now.into());
+            return *then as usize;
+        }
+        if code as i32 == 0 {
+            self.note_codes(call, words);
+            self.as_recorded(call, words);
+            if self.traced.is_some() {
+                self.tell_apart(call, words);
+            }
+        }
+        code
+    }
+
+    /// Error classes and codes of the program are others in this run.
+    fn note_codes(&self, call: &Call, words: &[usize]) {
+        if !call.function.name.starts_with("MPI_Add_error_") {
+            return;
+        }
+        for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
+            if let (Dir::Out, Value::Int(then)) = (p.dir, value) {
+                // SAFETY: a cell of ours with an int.
+                let now = unsafe { (*word as *const i32).read_unaligned() };
+                self.known().codes.insert(*then, now.into());
+            }
+        }
+    }
+
+    fn perform_it(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> usize {
         if is_failed_poll(call) {
             return self.fail_poll(call, words);
         }
+        if self.foreign && is_its_own(call.function.name) {
+            self.note_codes(call, words);
+            return 0;
+        }
+        // Sums and differences of addresses, which are others in this run.
+        if let (Returns::Aint, Value::Int(then)) = (call.function.returns, &call.result) {
+            return *then as usize;
+        }
+        if call.function.params.iter().any(|p| p.effect == Effect::Start) && !matched.is_empty() {
+            return self.start(call, words, matched);
+        }
+        if let Some(at) = call.function.params.iter().position(frees)
+            && self.is_kept(&call.args[at])
+            && let Some(null) = self.null_of(call.function.params[at].kind)
+        {
+            let width = words::width_of(&call.function.params[at], &self.abi);
+            // SAFETY: a cell of ours with a handle of that width.
+            unsafe { words::write(words[at] as *mut u8, 0, width, null) };
+            return 0;
+        }
+        match self.instead_of_wild(call, words) {
+            None => self.make(call, words, matched.first().copied().flatten()),
+            Some(instead) => {
+                if call.function.name == "MPI_Request_free" {
+                    self.real_call("MPI_Request_free", &instead.words);
+                    return self.real_call("MPI_Request_free", words);
+                }
+                let code = self.make(call, &instead.words, None);
+                self.after_instead(&instead, words);
+                code
+            }
+        }
+    }
+
+    fn make(&self, call: &Call, words: &[usize], matched: Option<Match>) -> usize {
+        let name = call.function.name;
         if let Some(code) = self.complete(call, words) {
             return code;
         }
@@ -176,9 +290,18 @@ impl Process {
             for (word, p) in words.iter_mut().zip(call.function.params) {
                 match p.name {
                     "source" => *word = source as usize,
-                    "tag" | "recvtag" if *word as i32 == self.abi.any_tag => *word = tag as usize,
+                    "tag" | "recvtag" if *word as i32 == self.abi.any_tag || tag == NEVER => {
+                        *word = tag as usize;
+                    }
                     _ => {}
                 }
+            }
+        }
+        for ((word, p), value) in words.iter_mut().zip(call.function.params).zip(&call.args) {
+            if let ("errorcode" | "errorclass", Dir::In, Value::Int(then)) = (p.name, p.dir, value)
+                && let Some(now) = self.known().codes.get(then)
+            {
+                *word = *now as usize;
             }
         }
         let own_file;
@@ -202,6 +325,23 @@ impl Process {
             }
             _ => self.real_call(name, w),
         }
+    }
+
+    /// Whether other threads may use an object that is being freed.
+    fn is_kept(&self, object: &Value) -> bool {
+        self.several.as_ref().is_some_and(|several| several.keeps(before(object)))
+    }
+
+    fn null_of(&self, kind: Kind) -> Option<u64> {
+        Some(match kind {
+            Kind::Handle(Class::Datatype) => self.abi.datatype_null,
+            Kind::Handle(Class::Group) => self.abi.group_null,
+            Kind::Handle(Class::Op) => self.abi.op_null,
+            Kind::Handle(Class::Info) => self.abi.info_null,
+            Kind::Handle(Class::Errhandler) => self.abi.errhandler_null,
+            Kind::Handle(Class::Keyval) => self.abi.keyval_invalid,
+            _ => return None,
+        })
     }
 
     fn set(&self, cell: usize, value: i32) {
@@ -287,6 +427,12 @@ impl Process {
     }
 }
 
+/// A receive that gets no message.
+fn is_from_nobody(call: &Call) -> bool {
+    let source = call.function.index_of("source").map(|at| &call.args[at]);
+    source == Some(&Value::Name("MPI_PROC_NULL"))
+}
+
 /// A poll that found nothing.
 pub fn is_failed_poll(call: &Call) -> bool {
     let told = |name: &str| call.function.index_of(name).map(|at| &call.args[at]);
@@ -354,13 +500,17 @@ pub struct Thread<'p, 't> {
     process: &'p Process,
     ahead: Ahead<'t>,
     pub pace: Pace,
+    /// Persistent requests that receive from any source.
+    wild: HashSet<u32>,
+    /// Which of the rank's threads it is.
+    pub number: u32,
     pub report: Report,
 }
 
 impl<'p, 't> Thread<'p, 't> {
     pub fn new(process: &'p Process, ahead: Ahead<'t>) -> Thread<'p, 't> {
         let pace = Pace::new(0.0, false, Watch::nobody());
-        Thread { process, ahead, pace, report: Report::default() }
+        Thread { process, ahead, pace, wild: HashSet::new(), number: 0, report: Report::default() }
     }
 
     /// Makes a call.
@@ -372,23 +522,39 @@ impl<'p, 't> Thread<'p, 't> {
         }
         let matched = self.matched(call)?;
         let mut room = Room::default();
-        let words = words::words(call, &Around { process }, &mut room);
-        let words = words.map_err(|why: Unmade| why.to_string())?;
+        let mut make_words = || {
+            room = Room::default();
+            words::words(call, &Around { process }, &mut room).map_err(|why: Unmade| why.to_string())
+        };
+        let words = match &process.several {
+            None => make_words()?,
+            Some(several) => several.when_ready(process, self.number, call, make_words)?,
+        };
         self.pace.begin();
-        let code = self.make(call, &words, matched);
+        let code = self.make(call, &words, &matched);
         self.pace.end();
         self.report.made += 1;
         if process.check || !self.agrees_on_code(call, code) {
             self.compare(call, &words, code);
         }
         self.learn(call, &words, room);
+        if let Some(several) = &process.several {
+            several.made(self.number, call);
+        }
         Ok(())
     }
 
-    /// Who sent what a receive from any source got.
-    fn matched(&mut self, call: &Call) -> Result<Option<Match>, String> {
-        if !is_wild(call) || is_failed_poll(call) {
-            return Ok(None);
+    /// Who sent what a receive from any source got; of a start, what each of these gets that it starts.
+    fn matched(&mut self, call: &Call) -> Result<Vec<Option<Match>>, String> {
+        let wild = started(call).into_iter().filter(|id| self.wild.contains(id)).count();
+        if wild > 0 {
+            let next = |_| self.ahead.next_match().map_err(|error| error.to_string());
+            let all: Vec<Option<Match>> = (0..wild).map(next).collect::<Result<_, _>>()?;
+            self.report.unmatched += all.iter().filter(|found| found.is_none()).count() as u64;
+            return Ok(all);
+        }
+        if !is_wild(call) || is_failed_poll(call) || call.function.persistent {
+            return Ok(Vec::new());
         }
         let blocks = !call
             .function
@@ -397,16 +563,14 @@ impl<'p, 't> Thread<'p, 't> {
             .any(|p| p.kind == Kind::Handle(Class::Request) && p.effect == Effect::Create);
         let found = if blocks {
             own_match(call)
-        } else if call.function.persistent {
-            None
         } else {
             self.ahead.next_match().map_err(|error| error.to_string())?
         };
         self.report.unmatched += u64::from(found.is_none());
-        Ok(found)
+        Ok(vec![found])
     }
 
-    fn make(&self, call: &Call, words: &[usize], matched: Option<Match>) -> i64 {
+    fn make(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> i64 {
         let process = self.process;
         let clock = call.function.returns == Returns::Clock;
         let traced = process.traced.and_then(|traced| (traced.function)(call.function.name));
@@ -426,7 +590,7 @@ impl<'p, 't> Thread<'p, 't> {
     }
 
     /// What the call has made, and what it has done away with.
-    fn learn(&self, call: &Call, words: &[usize], room: Room) {
+    fn learn(&mut self, call: &Call, words: &[usize], room: Room) {
         let process = self.process;
         let abi = &process.abi;
         let mut known = process.known();
@@ -460,6 +624,8 @@ impl<'p, 't> Thread<'p, 't> {
             };
             for (at, one) in list.iter().enumerate() {
                 match p.effect {
+                    // Other threads may not have used it yet: another one of this id is the same.
+                    Effect::Free if process.is_kept(one) => {}
                     Effect::Free => known.objects.gone(before(one)),
                     Effect::Complete | Effect::Start => {}
                     Effect::CreateComm(Scope::ParentLater(..)) => {
@@ -472,7 +638,10 @@ impl<'p, 't> Thread<'p, 't> {
                         // SAFETY: as many elements as the list has lie there.
                         let handle = unsafe { words::read(cells, at, width) };
                         match p.effect {
-                            Effect::Create | Effect::CreateComm(_) => known.objects.made(after(one), handle),
+                            // An alias is freed as what it stands for is, once more.
+                            Effect::Create | Effect::CreateComm(_) | Effect::Alias => {
+                                known.objects.made(after(one), handle);
+                            }
                             _ => known.objects.seen(after(one), handle),
                         }
                         if let (Class::Request, Value::Object(_, id)) = (class, after(one)) {
@@ -495,8 +664,12 @@ impl<'p, 't> Thread<'p, 't> {
         let freed = call.function.name == "MPI_Request_free";
         for (id, _) in completed(call) {
             if freed || !known.persistent.contains(&id) {
-                known.persistent.remove(&id);
+                if known.persistent.remove(&id) && self.wild.remove(&id) {
+                    known.wild.forget(id);
+                }
                 known.held.remove(&id);
+                known.unsent.remove(&id);
+                known.wild.is_over(id);
                 known.objects.gone(&Value::Object(Class::Request, id));
             }
         }
@@ -504,8 +677,16 @@ impl<'p, 't> Thread<'p, 't> {
             if call.function.persistent {
                 known.persistent.insert(request);
             }
+            if call.function.name == "MPI_Grequest_start" || is_from_nobody(call) {
+                known.unsent.insert(request);
+            }
             if let Some(room) = room {
                 known.held.insert(request, room);
+            }
+            drop(known);
+            if call.function.persistent && is_wild(call) {
+                self.wild.insert(request);
+                process.note_wild(call, request, words);
             }
         }
     }
@@ -526,6 +707,8 @@ impl<'p, 't> Thread<'p, 't> {
             let told = after(value);
             let cell = *word as *const u8;
             match (p.kind, told) {
+                _ if is_made_up(call.function.name)
+                    || self.process.foreign && is_its_own(call.function.name) => {}
                 // Addresses are those of this run.
                 _ if p.dir == Dir::In || !p.len.is_empty() || p.ctype == CType::Aint => {}
                 (

@@ -12,6 +12,7 @@
 //! The replay can be traced. A preloaded tracer then sees the calls of the trace, also where another one is made for it:
 //! it finds `refrain_instead` in this program and calls that in place of MPI.
 
+mod able;
 pub mod ahead;
 mod errors;
 pub mod gaps;
@@ -22,28 +23,28 @@ pub mod options;
 pub mod pace;
 mod payload;
 mod polls;
+mod recorded;
+mod several;
 mod stand_ins;
+mod walk;
 pub mod watch;
 pub mod what_if;
+mod wild;
 pub mod words;
 
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use refrain_encode::Reader;
 use refrain_mpi::{Dlsym, Library};
 use refrain_tracefile::Trace;
-use refrain_views::timed::{Timed, Times};
+use refrain_views::timed::Times;
 
-use ahead::Ahead;
-use gaps::Gaps;
-use issue::{Process, Report, Thread, Traced};
+use issue::{Process, Report, Traced};
 use options::Options;
-use pace::Pace;
 use watch::Watch;
-use what_if::{NoFiles, Without};
 
 /// `dlsym` of the C library itself, whatever comes before it.
 fn plain_dlsym() -> Option<Dlsym> {
@@ -102,7 +103,6 @@ fn traced(name: &str) -> Option<*const ()> {
 }
 
 /// Where a rank is, and what it is asked for.
-#[derive(Debug)]
 pub struct Setting<'a> {
     pub rank: u32,
     /// So many were started.
@@ -111,10 +111,12 @@ pub struct Setting<'a> {
     /// Where the program's files are put.
     pub files: &'a Path,
     pub watch: Watch,
+    /// The times of single calls, where the trace has them: for each thread anew.
+    pub times: &'a (dyn Fn() -> Result<Option<Times>, String> + Sync),
 }
 
 /// What a rank has done.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Done {
     pub report: Report,
     /// Where the computation between calls was taken from, if any was done.
@@ -125,87 +127,38 @@ pub struct Done {
     pub left_out: u64,
 }
 
-/// Makes the calls of a rank. `times` are those of single calls, where the trace has them.
-pub fn replay(
-    trace: &Trace,
-    times: Option<&Times>,
-    library: Library,
-    setting: &Setting<'_>,
-) -> Result<Done, String> {
-    let Setting { rank, world, options, files, watch } = *setting;
+impl Done {
+    /// What another thread of the rank has done.
+    fn add(&mut self, other: Done) {
+        self.report.add(other.report);
+        self.wall = self.wall.or(other.wall);
+        self.left_out += other.left_out;
+    }
+}
+
+/// Makes the calls of a rank.
+pub fn replay(trace: &Trace, library: Library, setting: &Setting<'_>) -> Result<Done, String> {
+    let Setting { rank, world, options, files, .. } = *setting;
     let abi = library.abi().map_err(|missing| missing.to_string())?;
+    if let Some(why) = able::lacks(trace, &library, &abi) {
+        return Err(why);
+    }
+    let foreign = able::is_foreign(trace, &abi);
     let is_traced = traced("refrain_traces_replays").is_some();
     let mut process = Process::new(library, abi, world);
     process.check = options.check;
     process.polls = options.polls;
+    process.foreign = foreign;
     process.files = files.to_owned();
     process.traced = is_traced.then_some(Traced { function: traced });
     process.set_seed(options.seed);
-    let reader = Reader::new(&trace.bundle);
-    // Which thread called first is not in a trace.
-    let [0] = reader.threads(rank)[..] else {
-        return Err(format!("rank {rank} has not just one thread in the trace"));
-    };
-    let factor = options.factor();
-    let mut gaps = if factor > 0.0 { Gaps::of(trace, rank, times.is_some()) } else { Gaps::Unknown };
-    let factor = if matches!(gaps, Gaps::Unknown) { 0.0 } else { factor };
-    let times = times.filter(|_| factor > 0.0);
-    let ahead = Ahead::new(reader.calls(rank, 0).map_err(|error| error.to_string())?);
-    let mut calls =
-        Timed::new(&trace.bundle, &reader, times, (rank, 0), 0).map_err(|error| error.to_string())?;
-    let mut issuing = Thread::new(&process, ahead);
-    issuing.pace = Pace::new(factor, options.sleep, watch);
-    let mut no_files = options.no_io.then(NoFiles::default);
-    let (mut began, mut wall, mut left_out) = (None, None, 0);
-    loop {
-        let number = calls.number();
-        let Some((mut call, told)) = calls.next_call().map_err(|error| error.to_string())? else { break };
-        // Polls that failed are part of the call that found something at last.
-        let symbol = calls.symbol().filter(|_| !issue::is_failed_poll(&call));
-        issuing.pace.owe(number, gaps.next(symbol, told.as_ref()));
-        let name = call.function.name;
-        let without = no_files.as_mut().map_or(Without::Nothing, |files| files.of(&call));
-        if without == Without::All {
-            NoFiles::requests(&call).into_iter().for_each(|request| process.never_made(request));
-            left_out += 1;
-            continue;
-        }
-        if options.message_size != 1.0 {
-            what_if::sized(&mut call, options.message_size);
-        }
-        let now = Instant::now;
-        let ends = matches!(name, "MPI_Finalize").then(now);
-        let before = (without == Without::Outcome).then(|| issuing.report.clone());
-        issuing.issue(&call).map_err(|why| format!("call {number}, {name}: {why}"))?;
-        if let Some(Report { different, first_different, .. }) = before {
-            (issuing.report.different, issuing.report.first_different) = (different, first_different);
-        }
-        match name {
-            "MPI_Init" | "MPI_Init_thread" => {
-                has_that_many_ranks(&process, world)?;
-                began = Some(now());
-            }
-            "MPI_Finalize" => {
-                let ended = issuing.pace.began().or(ends);
-                wall = began.zip(ended).map(|(began, ended)| ended.saturating_duration_since(began));
-            }
-            _ => {}
-        }
+    if Reader::new(&trace.bundle).threads(rank).len() > 1 {
+        let join = traced("refrain_joins");
+        // SAFETY: only a tracer of ours has this name, with this type.
+        let join = join.map(|join| unsafe { std::mem::transmute::<*const (), extern "C" fn()>(join) });
+        return several::replay(&mut process, trace, setting, join);
     }
-    Ok(Done { report: issuing.report, gaps: gaps.word(), wall, left_out })
-}
-
-/// A library that belongs to another launcher makes a world of one rank of each process.
-fn has_that_many_ranks(process: &Process, world: u32) -> Result<(), String> {
-    let mut size = 0i32;
-    let words = [process.abi.comm_world as usize, std::ptr::from_mut(&mut size) as usize];
-    if process.real_call("MPI_Comm_size", &words) == 0 && u32::try_from(size) != Ok(world) {
-        return Err(format!(
-            "the launcher started {world} ranks, but this MPI library has a world of {size}: it belongs to another \
-             launcher (--library names one)"
-        ));
-    }
-    Ok(())
+    walk::calls(&process, trace, setting, 0)
 }
 
 /// The value of the first of these environment variables that is a number.

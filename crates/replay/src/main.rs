@@ -89,12 +89,12 @@ fn run(path: &Path, library: &Path, rank: u32, reports: &Path, options: &Options
     if world != trace.meta.ranks {
         return Err(format!("the launcher started {world} ranks, the trace has {}", trace.meta.ranks));
     }
-    let times = match options.factor() > 0.0 {
-        true => Times::open(&trace, std::io::BufReader::new(open()?), loaded.chunks.clone())
-            .map_err(|error| at(error.to_string()))?,
-        false => None,
+    let refrain_tracefile::Loaded { bytes, chunks, .. } = loaded;
+    drop(bytes);
+    let times = || {
+        let opened = Times::open(&trace, std::io::BufReader::new(open()?), chunks.clone());
+        opened.map_err(|error| at(error.to_string()))
     };
-    drop(loaded);
     let library = load(library).map_err(|why| format!("{}: {why}", library.display()))?;
     let files = reports.join("files");
     // Whichever rank comes first makes it.
@@ -106,14 +106,15 @@ fn run(path: &Path, library: &Path, rank: u32, reports: &Path, options: &Options
     let no_room =
         |error: std::io::Error| format!("{}: {error} (--scratch names another place)", reports.display());
     let (watch, room) = (watch.map_err(no_room)?, room.map_err(no_room)?);
-    let setting = Setting { rank, world, options, files: &files, watch: watch.unwrap_or_else(Watch::nobody) };
+    let watched = watch.unwrap_or_else(Watch::nobody);
+    let setting = Setting { rank, world, options, files: &files, watch: watched, times: &times };
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if watch.is_none() && options.patience > 0 {
             let (trace, watch, over) = (&trace, setting.watch, &over);
             scope.spawn(move || alone(trace, rank, watch, options.patience, over));
         }
-        let done = replay(&trace, times.as_ref(), library, &setting);
+        let done = replay(&trace, library, &setting);
         over.store(true, Relaxed);
         room.zip(done.as_ref().ok()).map_or(Ok(()), |(room, done)| room.say(&told(done))).map_err(no_room)?;
         done.map(|_| ())
@@ -148,14 +149,15 @@ impl Room {
 
 /// Ends this rank, and so the others, when it has been in one call for too long.
 fn alone(trace: &Trace, rank: u32, watch: Watch, seconds: u64, over: &AtomicBool) {
-    let (mut seen, mut since) = (watch.inside(), Instant::now());
+    let state = || (watch.inside(), watch.others());
+    let (mut seen, mut since) = (state(), Instant::now());
     while !over.load(Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
-        let now = watch.inside();
-        if now != seen || now.is_none() {
+        let now = state();
+        if now != seen || now.0.is_none() {
             (seen, since) = (now, Instant::now());
         } else if since.elapsed() >= Duration::from_secs(seconds) {
-            let what = waiting::for_what(trace, rank, now.unwrap_or(0));
+            let what = waiting::for_what(trace, rank, now.0.unwrap_or(0));
             eprintln!("refrain: rank {rank} has been in one call for {seconds} s (--patience): {what}");
             // SAFETY: ends the process at once; nothing of it is needed any more.
             unsafe { libc::_exit(2) };

@@ -1,8 +1,8 @@
 //! Which call a rank is in, for whoever watches over it: a page of a file that outlives the process.
 //!
-//! `[number of the call that began last + 1, number of the call that ended last + 1, process]`, little-endian. The first two differ
-//! while it is in a call. On another machine there is no such file: a thread of the rank
-//! watches there.
+//! `[number of the call that began last + 1, number of the call that ended last + 1, process, calls of other threads]`,
+//! little-endian. The first two are those of the first thread, and differ while it is in a call. On another machine there is
+//! no such file: a thread of the rank watches there.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -11,15 +11,18 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const BYTES: usize = 24;
+const BYTES: usize = 32;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Watch(&'static [AtomicU64; 3]);
+pub struct Watch {
+    words: &'static [AtomicU64; 4],
+    first_thread: bool,
+}
 
 impl Watch {
     /// Nobody sees it but this process.
     pub fn nobody() -> Watch {
-        Watch(Box::leak(Box::default()))
+        Watch { words: Box::leak(Box::default()), first_thread: true }
     }
 
     /// Told in the page of a file that is made for it.
@@ -38,23 +41,38 @@ impl Watch {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: a page, aligned, never unmapped; all words are zero.
-        let words = unsafe { &*page.cast::<[AtomicU64; 3]>() };
+        let words = unsafe { &*page.cast::<[AtomicU64; 4]>() };
         words[2].store(std::process::id().into(), Relaxed);
-        Ok(Watch(words))
+        Ok(Watch { words, first_thread: true })
+    }
+
+    /// The same for another thread of the rank.
+    pub fn of_thread(&self, thread: u32) -> Watch {
+        Watch { first_thread: thread == 0, ..*self }
     }
 
     pub fn begins(&self, number: u64) {
-        self.0[0].store(number + 1, Relaxed);
+        match self.first_thread {
+            true => self.words[0].store(number + 1, Relaxed),
+            false => _ = self.words[3].fetch_add(1, Relaxed),
+        }
     }
 
     pub fn ends(&self) {
-        self.0[1].store(self.0[0].load(Relaxed), Relaxed);
+        if self.first_thread {
+            self.words[1].store(self.words[0].load(Relaxed), Relaxed);
+        }
     }
 
-    /// The call that it is in.
+    /// The call that its first thread is in.
     pub fn inside(&self) -> Option<u64> {
-        let [begun, ended, _] = self.0.each_ref().map(|word| word.load(Relaxed));
+        let [begun, ended, ..] = self.words.each_ref().map(|word| word.load(Relaxed));
         (begun != ended).then(|| begun.saturating_sub(1))
+    }
+
+    /// So many calls other threads have begun.
+    pub fn others(&self) -> u64 {
+        self.words[3].load(Relaxed)
     }
 }
 
@@ -69,13 +87,17 @@ mod tests {
         let words = || {
             let bytes = std::fs::read(&path).unwrap();
             let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-            (bytes.len(), word(0), word(8))
+            (bytes.len(), word(0), word(8), word(24))
         };
-        assert_eq!((words(), watch.inside()), ((24, 0, 0), None));
+        assert_eq!((words(), watch.inside()), ((32, 0, 0, 0), None));
         watch.begins(6);
-        assert_eq!((words(), watch.inside()), ((24, 7, 0), Some(6)));
+        assert_eq!((words(), watch.inside()), ((32, 7, 0, 0), Some(6)));
         watch.ends();
-        assert_eq!((words(), watch.inside()), ((24, 7, 7), None));
+        assert_eq!((words(), watch.inside()), ((32, 7, 7, 0), None));
+        let other = watch.of_thread(1);
+        other.begins(3);
+        other.ends();
+        assert_eq!((words(), watch.inside(), watch.others()), ((32, 7, 7, 1), None, 1));
         std::fs::remove_file(&path).unwrap();
         assert!(Watch::in_file(Path::new("/nowhere/at/all")).is_err());
     }

@@ -156,7 +156,7 @@ pub fn native(class: Class) -> refrain_mpi::Class {
 }
 
 /// Longer than any string that MPI writes without being told how long.
-const STRING: usize = 1 << 13;
+pub const STRING: usize = 1 << 13;
 
 /// The words of a call.
 pub fn words(call: &Call, around: &impl Surroundings, room: &mut Room) -> Result<Vec<usize>, Unmade> {
@@ -294,7 +294,12 @@ fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Resul
     let abi = around.abi();
     let missing = |name: &&'static str| Unmade::Constant { name };
     Ok(match value {
-        Value::Unset => 0,
+        // Without a meaning on this rank; libraries look at it all the same.
+        Value::Unset => match p.kind {
+            Kind::Handle(Class::Datatype) => abi.byte as usize,
+            Kind::Handle(Class::Op) => abi.handle("MPI_SUM").unwrap_or(0) as usize,
+            _ => 0,
+        },
         Value::Int(number) if p.ctype == CType::Aint => around.address(*number) as usize,
         Value::Int(number) => *number as usize,
         Value::Bool(yes) => usize::from(*yes),
@@ -344,7 +349,7 @@ pub unsafe fn read(cells: *const u8, at: usize, width: usize) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-fn write_status(abi: &Abi, status: &Status, cell: *mut u8) {
+pub fn write_status(abi: &Abi, status: &Status, cell: *mut u8) {
     let int = |value: &Value| match value {
         Value::Int(number) => *number as i32,
         Value::Name(name) => abi.constant_int(name).unwrap_or(0) as i32,

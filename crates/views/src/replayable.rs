@@ -1,6 +1,9 @@
 //! Whether a trace can be made again.
 
-use refrain_encode::Layout;
+use std::collections::BTreeSet;
+
+use refrain_encode::{Layout, Reader, Sharing, Slot};
+use refrain_model::{Returns, Value};
 use refrain_tracefile::Trace;
 
 /// What of a trace cannot be made again, and what to record instead. Empty where all can.
@@ -8,13 +11,9 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
     let mut all = Vec::new();
     let meta = &trace.meta;
     let option = |name: &str| meta.options.iter().any(|(option, _)| option == name);
-    for (name, without) in [
-        ("ranks", "--ranks"),
-        ("only", "--only"),
-        ("skip", "--skip"),
-        ("window", "--window"),
-        ("pcontrol", "--pcontrol"),
-    ] {
+    for (name, without) in
+        [("ranks", "--ranks"), ("only", "--only"), ("skip", "--skip"), ("window", "--window")]
+    {
         if option(name) {
             all.push(format!("calls were left out ({without}): record the run without it"));
         }
@@ -25,12 +24,9 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
     if !meta.complete {
         all.push("it is not the whole run: what a rank did not get to do, others wait for".to_owned());
     }
-    let threads =
-        |cohort: &refrain_fold::bundle::Cohort| cohort.ranks.iter().any(|member| member >= meta.ranks);
-    if trace.bundle.cohorts.iter().any(threads) {
-        all.push(
-            "several threads call MPI, and in which order they did among each other is not known".to_owned(),
-        );
+    all.extend(unclear(trace));
+    if switches_off(trace) {
+        all.push("calls after MPI_Pcontrol(0) were left out: record the run with --pcontrol off".to_owned());
     }
     const UNABLE: [(&str, &str); 6] = [
         ("spawn", "starts other processes, of which the trace has nothing"),
@@ -43,6 +39,12 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
     for symbol in &trace.bundle.symbols {
         let Ok(layout) = Layout::parse(&symbol.bytes) else { continue };
         let name = layout.function.name;
+        // Nobody has started this one.
+        if name == "MPI_Comm_get_parent"
+            && layout.slots.iter().any(|slot| matches!(slot, Slot::NewComm(new) if new.is_null()))
+        {
+            continue;
+        }
         let found =
             UNABLE.iter().find(|(word, _)| name == *word || *word == "spawn" && name.contains("_spawn"));
         if let Some((_, why)) = found {
@@ -53,4 +55,46 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
         }
     }
     all
+}
+
+/// The functions that a trace calls, by name.
+pub fn functions(trace: &Trace) -> BTreeSet<&'static str> {
+    let layouts = trace.bundle.symbols.iter().filter_map(|symbol| Layout::parse(&symbol.bytes).ok());
+    // Sums and differences of addresses are not asked of a library.
+    let made = layouts.filter(|layout| layout.function.returns != Returns::Aint);
+    made.map(|layout| layout.function.name).collect()
+}
+
+/// Where the order of a rank's threads would have to be known.
+fn unclear(trace: &Trace) -> Option<String> {
+    let threads =
+        |cohort: &refrain_fold::bundle::Cohort| cohort.ranks.iter().any(|member| member >= trace.meta.ranks);
+    if !trace.bundle.cohorts.iter().any(threads) {
+        return None;
+    }
+    let reader = Reader::new(&trace.bundle);
+    (0..trace.meta.ranks).find_map(|rank| {
+        let sharing = Sharing::of(&reader, rank).ok()?;
+        let why = sharing.unclear.first()?;
+        Some(format!("rank {rank}: {why}, and in which order threads call is not recorded: record a run with one thread"))
+    })
+}
+
+/// Whether the program has switched recording off.
+fn switches_off(trace: &Trace) -> bool {
+    let honoured = !trace.meta.options.iter().any(|(name, value)| name == "pcontrol" && value == "off");
+    let control =
+        |symbol: &[u8]| Layout::parse(symbol).is_ok_and(|layout| layout.function.name == "MPI_Pcontrol");
+    if !honoured || !trace.bundle.symbols.iter().any(|symbol| control(&symbol.bytes)) {
+        return false;
+    }
+    let reader = Reader::new(&trace.bundle);
+    let members = (0..trace.meta.ranks).flat_map(|rank| {
+        let threads = reader.threads(rank).into_iter();
+        threads.map(move |thread| (rank, thread))
+    });
+    members.filter_map(|(rank, thread)| reader.calls(rank, thread).ok()).any(|calls| {
+        let mut calls = calls.filter_map(Result::ok);
+        calls.any(|call| call.function.name == "MPI_Pcontrol" && call.args.first() == Some(&Value::Int(0)))
+    })
 }

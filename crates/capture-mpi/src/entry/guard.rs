@@ -21,10 +21,10 @@ use super::code::owner;
 #[cfg(target_arch = "x86_64")]
 use super::fortran::frame;
 use super::jumps::{lasts, settle_jumps};
-use super::real::real;
+use super::real::{is_replay, real};
 use crate::hooks::{Ending, MOST_ARGS, Observed, Recorder, Ticks};
 use crate::recorder::{self, Real as Active};
-use crate::{filter, missing};
+use crate::{filter, missing, wild};
 
 /// The recorder's `init` was called.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -60,6 +60,10 @@ fn is_programs(index: usize) -> bool {
         if left_our_code(entry) {
             abandon();
         }
+        return false;
+    }
+    // What a replay's functions call inside of MPI is not in the trace.
+    if is_replay() {
         return false;
     }
     if depth & marks::IN_LAYER != 0 && depth & marks::PROGRAM == 0 {
@@ -258,9 +262,9 @@ type Room = MaybeUninit<[usize; MOST_ARGS]>;
 fn observed_call<'a>(index: usize, args: &'a [usize], room: &'a mut Room) -> Observed<'a> {
     let function = &refrain_model::functions()[index];
     if marks::depth() == 1 {
-        return Observed { index, function, args, level: 0 };
+        return Observed { index, function, args, level: 0, statuses: 0 };
     }
-    observed_inside(Observed { index, function, args, level: 0 }, room)
+    observed_inside(Observed { index, function, args, level: 0, statuses: 0 }, room)
 }
 
 /// The same of a call that a callback makes, or Fortran's layer for the program.
@@ -274,10 +278,22 @@ fn observed_inside<'a>(call: Observed<'a>, room: &'a mut Room) -> Observed<'a> {
     if depth & marks::IN_LAYER != 0
         && let Some(args) = frame::adapt(call.index, call.args, level, room)
     {
-        return Observed { args, ..call };
+        return Observed { args, statuses: layers_statuses(call, args), ..call };
     }
     let _ = room;
     call
+}
+
+/// A layer for Fortran may ask for statuses that the program ignores, for itself. `args` are what is recorded.
+fn layers_statuses(call: Observed<'_>, args: &[usize]) -> usize {
+    // Those that complete requests say nothing new as long as none is of such a kind.
+    if wild::completes(call.function) && !wild::made() {
+        return 0;
+    }
+    match wild::parameter(call.function) {
+        Some(at) if call.args[at] != args[at] => call.args[at],
+        _ => 0,
+    }
 }
 
 /// The fault that tests ask for.
@@ -317,11 +333,43 @@ fn after_clock(index: usize, returned: u64, start: u64, end: u64) {
     });
 }
 
+/// A thread of a replay makes itself known before its first call, so that threads have the numbers that they had.
+#[unsafe(no_mangle)]
+pub extern "C" fn refrain_joins() {
+    observe_if_on(recorder::join);
+}
+
+/// Where MPI is to write statuses that the program ignores, if something is to be known from them; otherwise 0.
+#[inline(never)]
+pub fn statuses(index: usize, args: &[usize]) -> usize {
+    let function = &refrain_model::functions()[index];
+    let Some(bytes) = wild::needed(function, args) else { return 0 };
+    let mut place = 0;
+    let mut room = Room::uninit();
+    let call = observed_call(index, args, &mut room);
+    observe_if_on(|| place = Active::room(call, bytes));
+    place
+}
+
 /// An ordinary function has returned `word`.
 #[inline(never)]
 pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
     let mut room = Room::uninit();
     let call = observed_call(index, args, &mut room);
+    observe_if_on(|| {
+        fail_if_told();
+        Active::after(call, as_result(call.function.returns, word), Ticks { start, end });
+    });
+}
+
+/// The same of one that was given statuses of ours, if there are any.
+#[inline(never)]
+pub fn after_with(index: usize, args: &[usize], statuses: usize, word: usize, start: u64, end: u64) {
+    let mut room = Room::uninit();
+    let mut call = observed_call(index, args, &mut room);
+    if statuses != 0 {
+        call.statuses = statuses;
+    }
     observe_if_on(|| {
         fail_if_told();
         Active::after(call, as_result(call.function.returns, word), Ticks { start, end });

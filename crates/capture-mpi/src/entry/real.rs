@@ -25,11 +25,24 @@ pub fn real(index: usize) -> *const () {
     if known.is_null() { resolve(index) } else { known }
 }
 
+/// The same for a call that is not the program's. What a replay does in place of MPI is not for those.
+#[inline]
+pub fn inner(index: usize) -> *const () {
+    if is_replay() { behind(index) } else { real(index) }
+}
+
+#[cold]
+#[inline(never)]
+fn behind(index: usize) -> *const () {
+    let found = look_up(refrain_model::functions()[index].name, |_| None);
+    if found.is_null() { real(index) } else { found }
+}
+
 #[cold]
 #[inline(never)]
 fn resolve(index: usize) -> *const () {
     let function = &refrain_model::functions()[index];
-    let mut found = look_up(function.name);
+    let mut found = look_up(function.name, instead);
     if found.is_null() {
         say_in_pieces(&["the MPI library has no ", function.name, "; the call fails"]);
         found = match function.returns {
@@ -41,9 +54,9 @@ fn resolve(index: usize) -> *const () {
     found
 }
 
-/// `PMPI_X` of the program's MPI library, else its `MPI_X`, else what comes after us in the look-up order. Allocates
+/// What `instead` says, else `PMPI_X` of the program's MPI library, else its `MPI_X`, else what comes after us in the look-up order. Allocates
 /// nothing: a signal handler may have interrupted our allocator.
-fn look_up(name: &str) -> *const () {
+fn look_up(name: &str, instead: fn(&[u8]) -> Option<*const c_void>) -> *const () {
     const LONGEST: usize = 128;
     let mut profiling = [0u8; LONGEST];
     // One more at the front, and at least one zero at the end.
@@ -76,6 +89,11 @@ pub static refrain_traces_replays: u8 = 1;
 
 /// Whom to ask what is called in place of MPI; null in all programs but a replay.
 static INSTEAD: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+/// Whether the program is a replay.
+pub fn is_replay() -> bool {
+    !INSTEAD.load(Relaxed).is_null()
+}
 
 /// Looks for it, once: a look-up that fails allocates.
 pub fn prepare() {

@@ -10,7 +10,7 @@ use refrain_guest::process::clock;
 use refrain_guest::threads::marks;
 
 use super::{guard, real};
-use crate::filter;
+use crate::{filter, wild};
 
 /// One function, under both names. The first word says how it is treated.
 macro_rules! wrap {
@@ -24,7 +24,7 @@ macro_rules! wrap {
         wrap!(@both $mpi, $pmpi, (), f64, {
             if guard::passing($index) {
                 // SAFETY: the program calls a function of this signature.
-                return unsafe { guard::pass_clock(real::real($index)) };
+                return unsafe { guard::pass_clock(real::inner($index)) };
             }
             // SAFETY: as above.
             unsafe { guard::clock($index) }
@@ -39,11 +39,57 @@ macro_rules! wrap {
     (overwriting, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |args| guard::before($index, args));
     };
+    // MPI is given a status of ours where the program ignores it, and asks for any source or any tag.
+    (receiving, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident, $source:ident, $tag:ident) => {
+        // No rank is below zero: what asks for any is told apart from other such numbers later.
+        wrap!(@statuses $index, $mpi, $pmpi, ($($a)*), $status, |_args| {}, (($source | $tag) as u32 as i32) < 0);
+    };
+    // The same of a receive into what is sent.
+    (replacing, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident, $source:ident, $tag:ident) => {
+        wrap!(
+            @statuses $index, $mpi, $pmpi, ($($a)*), $status,
+            |args| guard::before($index, args), (($source | $tag) as u32 as i32) < 0
+        );
+    };
+    // The same where one of the requests may be such a receive.
+    (completing, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident) => {
+        wrap!(
+            @statuses $index, $mpi, $pmpi, ($($a)*), $status, |args| guard::before($index, args), wild::made()
+        );
+    };
+    (
+        @statuses $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident, $before:expr, $wild:expr
+    ) => {
+        wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
+            if guard::passing($index) {
+                return wrap!(@inner $index, ($($a)*));
+            }
+            let inside = guard::Inside::enter($index);
+            if filter::passes($index) {
+                let word = wrap!(@pass $index, ($($a)*));
+                inside.leave();
+                return word;
+            }
+            let args = [$($a),*];
+            let before: fn(&[usize]) = $before;
+            before(&args);
+            let own = if $wild { guard::statuses($index, &args) } else { 0 };
+            let $status = if own == 0 { $status } else { own };
+            // Looking it up, the first time, is not the call's time.
+            real::real($index);
+            let start = clock::ticks();
+            let word = wrap!(@pass $index, ($($a)*));
+            let end = clock::ticks();
+            guard::after_with($index, &args, own, word, start, end);
+            inside.leave();
+            word
+        });
+    };
     // MPI is given functions of ours in place of the program's (`callbacks`); what is recorded are the program's.
     (registering, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
             if guard::passing($index) {
-                return wrap!(@pass $index, ($($a)*));
+                return wrap!(@inner $index, ($($a)*));
             }
             // SAFETY: these are the program's arguments for this function.
             unsafe { guard::registering($index, &[$($a),*]) }
@@ -52,7 +98,7 @@ macro_rules! wrap {
     (@ordinary $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $before:expr) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
             if guard::passing($index) {
-                return wrap!(@pass $index, ($($a)*));
+                return wrap!(@inner $index, ($($a)*));
             }
             let inside = guard::Inside::enter($index);
             if filter::passes($index) {
@@ -86,14 +132,16 @@ macro_rules! wrap {
     (@observed $path:ident, $passing:ident, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
             if guard::$passing($index) {
-                return wrap!(@pass $index, ($($a)*));
+                return wrap!(@inner $index, ($($a)*));
             }
             // SAFETY: these are the program's arguments for this function.
             unsafe { guard::$path($index, &[$($a),*]) }
         });
     };
-    (@pass $index:literal, ($($a:ident)*)) => {{
-        let real = real::real($index);
+    (@pass $index:literal, ($($a:ident)*)) => { wrap!(@call real::real($index), ($($a)*)) };
+    (@inner $index:literal, ($($a:ident)*)) => { wrap!(@call real::inner($index), ($($a)*)) };
+    (@call $real:expr, ($($a:ident)*)) => {{
+        let real = $real;
         type Real = unsafe extern "C-unwind" fn($(wrap!(@word $a)),*) -> usize;
         // SAFETY: the program believes it calls a function of this signature, and `real` is that function.
         let real = unsafe { std::mem::transmute::<*const (), Real>(real) };

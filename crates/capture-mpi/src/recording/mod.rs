@@ -22,7 +22,7 @@ use refrain_tracefile::part::Word;
 use crate::hooks::Ticks;
 use crate::library::library;
 use crate::parts::{Early, MOST_EARLY, Parts, Safe};
-use crate::{config, endings};
+use crate::{config, endings, wild};
 use host::{Process, Reader};
 
 /// MPI's thread level says nothing here: some functions may be called by any thread at every level, and programs read
@@ -96,6 +96,7 @@ impl State {
         let config = config::asked()?;
         EVERY_CALL.store(config.time.of_every_call(), Relaxed);
         let abi = library.abi().unwrap_or_else(|missing| panic!("{missing}"));
+        wild::start(&abi);
         let constants: Vec<(u16, i64)> = {
             let named =
                 abi.iter().filter_map(|(c, value)| Some((refrain_model::constant(c.name)?.id, value)));

@@ -1,6 +1,6 @@
 //! `refrain doctor`: what would be traced, and what would be in the way. Looks at files; runs nothing.
 
-mod elf;
+pub mod elf;
 pub mod launcher;
 pub mod library;
 pub mod linker;

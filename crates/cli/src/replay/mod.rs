@@ -9,8 +9,9 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use refrain_tracefile::Trace;
-use refrain_views::replayable::obstacles;
+use refrain_views::replayable::{functions, obstacles};
 
+use crate::doctor::elf::Elf;
 use crate::doctor::launcher::Launcher;
 use crate::doctor::library::{self, Family};
 use crate::doctor::linker::Places;
@@ -47,6 +48,9 @@ pub fn replay(flags: &Replay) -> Result<ExitCode, Failure> {
         Some(library) => library.clone(),
         None => fitting_library(&Launcher::of(found), &trace)?,
     };
+    if let Some(why) = lacking(&library, &trace) {
+        return Err(Failure::new(format!("{} cannot be made again: {why}", file.display())));
+    }
     let absolute = file.canonicalize().unwrap_or_else(|_| file.to_owned());
     let reports = Reports::new(flags.scratch.as_deref())?;
     let mut command = Command::new(launcher);
@@ -145,4 +149,16 @@ fn fitting_library(launcher: &Launcher, trace: &Trace) -> Result<PathBuf, Failur
         Failure::new(format!("the MPI library that {launcher} belongs to was not found"))
             .help("name it with --library")
     })
+}
+
+/// What the trace calls and the library has not.
+fn lacking(library: &Path, trace: &Trace) -> Option<String> {
+    let symbols = Elf::open(library).ok()??.dynamic_symbols().ok()?;
+    let has = |name: &str| symbols.iter().any(|symbol| symbol.defined && symbol.name == name);
+    let lacking: Vec<&str> = functions(trace).into_iter().filter(|name| !has(name)).collect();
+    let (first, more) = lacking.split_at(lacking.len().min(4));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let (library, recorded) = (library.display(), &trace.meta.library);
+    let told = format!("{library} has no {}{more}: replay it on {recorded}", first.join(", "));
+    (!lacking.is_empty()).then_some(told)
 }

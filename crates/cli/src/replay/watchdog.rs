@@ -14,8 +14,8 @@ const MOST_TOLD: usize = 16;
 pub enum State {
     /// It has not said anything.
     Silent,
-    /// It is in the call with this number.
-    Inside(u64),
+    /// It is in the call with this number; so many calls other threads of it have begun.
+    Inside(u64, u64),
     /// It computes; so many calls were made.
     Computes(u64),
     /// Its process has ended, in the call with that number if it was in one.
@@ -50,7 +50,7 @@ fn state(reports: &Path, rank: u32) -> State {
     let inside = (begun != ended).then(|| begun.saturating_sub(1));
     match inside {
         _ if !Path::new("/proc").join(process.to_string()).exists() => State::Gone(inside),
-        Some(number) => State::Inside(number),
+        Some(number) => State::Inside(number, word(24).unwrap_or(0)),
         None => State::Computes(ended),
     }
 }
@@ -62,7 +62,7 @@ pub fn lines(trace: &Trace, states: &[State]) -> Vec<String> {
         let what = match *state {
             State::Done | State::Failed => continue,
             State::Silent => "has not started".to_owned(),
-            State::Inside(number) => format!("in {}", waiting::for_what(trace, rank, number)),
+            State::Inside(number, _) => format!("in {}", waiting::for_what(trace, rank, number)),
             State::Gone(Some(number)) => format!("gone, in {}", waiting::for_what(trace, rank, number)),
             State::Gone(None) => "gone, between calls".to_owned(),
             State::Computes(calls) => format!("computing, after {calls} calls"),
@@ -138,7 +138,7 @@ mod tests {
         put(2, [3, 2, u64::MAX]);
         std::fs::write(dir.path("rank-3"), "").unwrap();
         let expected =
-            [State::Inside(4), State::Computes(7), State::Gone(Some(2)), State::Done, State::Silent];
+            [State::Inside(4, 0), State::Computes(7), State::Gone(Some(2)), State::Done, State::Silent];
         assert_eq!(states(&place, 5), expected);
 
         // One is gone, which is told soon whatever the patience.
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(watchdog.stuck(), None);
         assert_eq!(watchdog.stuck(), None);
         watchdog.since -= Duration::from_secs(2);
-        assert_eq!(watchdog.stuck().map(|all| all[1]), Some(State::Inside(7)));
+        assert_eq!(watchdog.stuck().map(|all| all[1]), Some(State::Inside(7, 0)));
         let mut patient = Watchdog::new(&place, 4, 0);
         patient.since -= Duration::from_secs(1000);
         assert_eq!((patient.stuck(), patient.stuck()), (None, None));

@@ -135,14 +135,19 @@ impl Encoder {
                     call.tables.forget_pool();
                     null
                 }
-                None if call.f.params[i].dir == Dir::Out => call.tables.create(New {
-                    handle,
-                    address: call.args[i],
-                    signature: signature(record),
-                    function: call.f.id,
-                    persistent: call.f.persistent,
-                    later: self.scratch.pending.take(),
-                }),
+                None if call.f.params[i].dir == Dir::Out => {
+                    let wild = self.asks_for_any(call);
+                    self.wild |= wild;
+                    call.tables.create(New {
+                        handle,
+                        address: call.args[i],
+                        signature: signature(record),
+                        function: call.f.id,
+                        persistent: call.f.persistent,
+                        wild,
+                        later: self.scratch.pending.take(),
+                    })
+                }
                 None => {
                     let address = self.element_address(call, i, Class::Request, k);
                     let (number, of) = call.tables.number(handle, address);

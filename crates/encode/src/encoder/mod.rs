@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::comms::{Comm, Comms, Later};
 use crate::defined::Undefined;
-use crate::facts::{Facts, Names};
+use crate::facts::{Facts, Names, Numbers};
 use crate::hash::FastMap;
 use crate::host::{Host, Memory, Topology};
 use crate::layout::Outcome;
@@ -40,6 +40,8 @@ pub struct Encoder {
     wins: FastMap<u64, i64>,
     /// Changes whenever an object other than a request is made or freed.
     pub(crate) generation: u64,
+    /// A request was made that receives from any source or with any tag.
+    wild: bool,
     /// The rank that the sources of the last statuses are relative to.
     pub(crate) status_base: i64,
     texts: texts::Texts,
@@ -56,6 +58,10 @@ pub struct Before {
     place: Option<Address>,
     /// What the call frees: its handle may be another thread's before the call returns.
     ending: Vec<(Class, u64, Code)>,
+    /// Where the statuses are that MPI was given although the program ignores them; 0 where it was given none.
+    statuses: usize,
+    /// Room for such statuses. Never given back: MPI may still write to it when nobody traces any more.
+    room: Option<&'static mut [u64]>,
 }
 
 impl Before {
@@ -67,6 +73,26 @@ impl Before {
         self.ending.clear();
     }
 
+    /// Room for statuses that the program does not see.
+    pub fn room(&mut self, bytes: usize) -> usize {
+        let words = bytes.div_ceil(8);
+        if self.room.as_ref().is_none_or(|room| room.len() < words) {
+            let words = words.next_power_of_two().max(LEAST_ROOM);
+            self.room = Some(Box::leak(vec![0; words].into_boxed_slice()));
+        }
+        self.room.as_mut().map_or(0, |room| room.as_mut_ptr() as usize)
+    }
+
+    /// The call at hand was given these statuses in place of those that the program ignores; 0: it was given none.
+    #[inline]
+    pub fn set_statuses(&mut self, place: usize) {
+        self.statuses = place;
+    }
+
+    pub(crate) fn statuses(&self) -> usize {
+        self.statuses
+    }
+
     fn ending(&self, class: Class, handle: u64) -> Option<Code> {
         self.ending.iter().find(|&&(c, h, _)| (c, h) == (class, handle)).map(|&(_, _, code)| code)
     }
@@ -75,6 +101,9 @@ impl Before {
         self.handles.get(k).copied().unwrap_or(0)
     }
 }
+
+/// Words for statuses that the program ignores, at first: enough for sixteen of any library.
+const LEAST_ROOM: usize = 64;
 
 #[derive(Debug, Default, Clone)]
 struct Scratch {
@@ -226,6 +255,22 @@ impl Encoder {
     /// Changes whenever an object other than a request is made or freed.
     pub fn generation(&self) -> u64 {
         self.generation
+    }
+
+    /// Whether a request was made that receives from any source or with any tag.
+    pub fn has_wild(&self) -> bool {
+        self.wild
+    }
+
+    /// Whether a call receives from any source or with any tag.
+    fn asks_for_any<H: Host>(&self, call: &Call<'_, H>) -> bool {
+        let Numbers { any_source, any_tag, .. } = self.facts.numbers;
+        call.f.params.iter().enumerate().any(|(i, p)| match p.kind {
+            _ if p.dir != Dir::In || !p.len.is_empty() => false,
+            Kind::Peer(_) => call.number(i) == any_source,
+            Kind::Tag => call.number(i) == any_tag,
+            _ => false,
+        })
     }
 
     fn address(&mut self, name: &str, id: u16, value: usize) {

@@ -147,7 +147,9 @@ impl Encoder {
             (self.facts.numbers.statuses_ignore, self.facts.names.statuses_ignore)
         };
         if pointer == ignore {
-            record.named(name);
+            if !self.ignored_status(call, i, of, live, record) {
+                record.named(name);
+            }
             return;
         }
         if pointer == 0 {
@@ -189,6 +191,46 @@ impl Encoder {
                 record.push(first + STATUS_LANES, i64::from(raw.error));
             }
         }
+    }
+
+    /// Statuses that the program ignores, of receives from any source or with any tag: what they matched, if MPI was given
+    /// statuses of ours. False: there is nothing to keep.
+    fn ignored_status<H: Host>(
+        &mut self,
+        call: &mut Call<'_, H>,
+        i: usize,
+        of: Statuses,
+        live: bool,
+        record: &mut Record,
+    ) -> bool {
+        let pointer = call.before.statuses();
+        let of_the_call = match of {
+            Statuses::OfTheCall(undefined) if self.asks_for_any(call) => Some(undefined.wild()),
+            _ => None,
+        };
+        let wild = of_the_call.is_some() || self.scratch.undefined.iter().any(|of| of.is_wild());
+        if pointer == 0 || call.end != Outcome::Success || !wild {
+            return false;
+        }
+        let base = call.shape.comm.map_or(self.facts.world_rank, |j| self.base_rank(call, j));
+        self.status_base = base;
+        let Lanes { length, first, .. } = record.claim_ignored(&call.shape.steps[i], call.end);
+        if !live {
+            return true;
+        }
+        let n = self.count(call, i);
+        if let Some(length) = length {
+            record.push(length, n as i64);
+        }
+        record.note_status();
+        for k in 0..n {
+            let mut raw = call.host.status_at(pointer, k);
+            let index = |j: u8, k| call.element(usize::from(j), k);
+            let undefined = of_the_call.unwrap_or_else(|| of.kth(k, &self.scratch.undefined, index));
+            raw.cancelled &= of_the_call.is_none();
+            self.facts.push_status(&raw, base, undefined.of_ignored(), first, &mut record.values);
+        }
+        true
     }
 
     pub(super) fn buffer<H: Host>(&mut self, call: &mut Call<'_, H>, pointer: usize, record: &mut Record) {

@@ -108,7 +108,7 @@ fn lanes(layout: &Layout, settings: &Settings) -> Vec<u16> {
 /// What is fixed about calls with this symbol, without what depends on where things lie in memory. Equal ones have the same
 /// lanes, but for those.
 fn looks(layout: &Layout) -> String {
-    let mut out = format!("{} {:?}", layout.function.id, layout.outcome);
+    let mut out = format!("{} {:?} {}", layout.function.id, layout.outcome, layout.ignored);
     for (i, (p, slot)) in layout.function.params.iter().zip(&layout.slots).enumerate() {
         out.push(';');
         let place = is_place(p).filter(|_| matches!(slot, Slot::Address { .. } | Slot::Absent));

@@ -1,0 +1,85 @@
+//! The calls of one thread, from first to last: what is left out or changed, when each is made, how long all took.
+
+use std::time::Instant;
+
+use refrain_encode::Reader;
+use refrain_tracefile::Trace;
+use refrain_views::timed::Timed;
+
+use crate::ahead::Ahead;
+use crate::gaps::Gaps;
+use crate::issue::{Process, Report, Thread, is_failed_poll};
+use crate::pace::Pace;
+use crate::what_if::{self, NoFiles, Without};
+use crate::{Done, Setting};
+
+/// Makes the calls of a thread of a rank.
+pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u32) -> Result<Done, String> {
+    let Setting { rank, world, options, watch, .. } = *setting;
+    let reader = Reader::new(&trace.bundle);
+    let times = if options.factor() > 0.0 { (setting.times)()? } else { None };
+    let factor = options.factor();
+    let mut gaps =
+        if factor > 0.0 { Gaps::of(trace, (rank, thread), times.is_some()) } else { Gaps::Unknown };
+    let factor = if matches!(gaps, Gaps::Unknown) { 0.0 } else { factor };
+    let ahead = Ahead::new(reader.calls(rank, thread).map_err(|error| error.to_string())?);
+    let timed = Timed::new(&trace.bundle, &reader, times.as_ref(), (rank, thread), 0);
+    let mut calls = timed.map_err(|error| error.to_string())?;
+    let mut issuing = Thread::new(process, ahead);
+    issuing.number = thread;
+    issuing.pace = Pace::new(factor, options.sleep, watch.of_thread(thread));
+    let mut no_files = options.no_io.then(NoFiles::default);
+    let (mut began, mut wall, mut left_out) = (None, None, 0);
+    loop {
+        let number = calls.number();
+        let Some((mut call, told)) = calls.next_call().map_err(|error| error.to_string())? else { break };
+        // Polls that failed are part of the call that found something at last.
+        let symbol = calls.symbol().filter(|_| !is_failed_poll(&call));
+        issuing.pace.owe(number, gaps.next(symbol, told.as_ref()));
+        let name = call.function.name;
+        let without = no_files.as_mut().map_or(Without::Nothing, |files| files.of(&call));
+        if without == Without::All {
+            NoFiles::requests(&call).into_iter().for_each(|request| process.never_made(request));
+            left_out += 1;
+            continue;
+        }
+        if options.message_size != 1.0 {
+            what_if::sized(&mut call, options.message_size);
+        }
+        let now = Instant::now;
+        let ends = matches!(name, "MPI_Finalize").then(now);
+        let before = (without == Without::Outcome).then(|| issuing.report.clone());
+        issuing.issue(&call).map_err(|why| {
+            let of = if process.several.is_some() { format!("thread {thread}, ") } else { String::new() };
+            format!("{of}call {number}, {name}: {why}")
+        })?;
+        if let Some(Report { different, first_different, .. }) = before {
+            (issuing.report.different, issuing.report.first_different) = (different, first_different);
+        }
+        match name {
+            "MPI_Init" | "MPI_Init_thread" => {
+                has_that_many_ranks(process, world)?;
+                began = Some(now());
+            }
+            "MPI_Finalize" => {
+                let ended = issuing.pace.began().or(ends);
+                wall = began.zip(ended).map(|(began, ended)| ended.saturating_duration_since(began));
+            }
+            _ => {}
+        }
+    }
+    Ok(Done { report: issuing.report, gaps: gaps.word(), wall, left_out })
+}
+
+/// A library that belongs to another launcher makes a world of one rank of each process.
+fn has_that_many_ranks(process: &Process, world: u32) -> Result<(), String> {
+    let mut size = 0i32;
+    let words = [process.abi.comm_world as usize, std::ptr::from_mut(&mut size) as usize];
+    if process.real_call("MPI_Comm_size", &words) == 0 && u32::try_from(size) != Ok(world) {
+        return Err(format!(
+            "the launcher started {world} ranks, but this MPI library has a world of {size}: it belongs to another \
+             launcher (--library names one)"
+        ));
+    }
+    Ok(())
+}

@@ -1,8 +1,10 @@
 //! Traces made again: the trace of a replay is equal to what was replayed. Ignored in a plain `cargo test`: needs the MPI
 //! libraries and the built command.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use refrain_e2e::json::Json;
 use refrain_e2e::{Library, Program, build, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
@@ -22,43 +24,53 @@ fn words(text: &[&str]) -> Vec<String> {
     text.iter().map(|word| word.to_string()).collect()
 }
 
-fn recorded(library: Library, name: &str, args: &[&str], ranks: u32, options: &[&str]) -> PathBuf {
+fn recorded(library: Library, name: &str, ranks: u32, options: &[&str]) -> PathBuf {
+    record(library, &Program::named(name), ranks, options).0
+}
+
+/// The folder with the trace, and what the program printed.
+fn record(library: Library, program: &Program, ranks: u32, options: &[&str]) -> (PathBuf, String) {
+    let name = program.name();
     let folder = run::folder(&format!("replay-{name}"));
-    std::fs::copy(Program::named(name).build(library), folder.join("app")).unwrap();
+    std::fs::copy(program.build(library), folder.join("app")).unwrap();
     let mut command = words(&["run", "--quiet", "--out", "first.rfn"]);
     command.extend(words(options));
     command.push("--".into());
     command.extend(run::launcher(library, ranks));
     command.push("./app".into());
-    command.extend(words(args));
+    command.extend(words(program.args));
     let outcome = refrain(&folder, library, &command);
     assert_eq!(outcome.code, 0, "{name}: {}", outcome.stderr);
-    folder
+    (folder, outcome.stdout)
 }
 
-/// Checked, then traced and held against what was replayed.
-fn made_again(folder: &Path, library: Library, ranks: u32, what: &str) {
-    let launcher = run::launcher(library, ranks);
+/// Every outcome is that of the trace.
+fn checked(folder: &Path, library: Library, ranks: u32, what: &str) {
     let mut command = words(&["replay", "first.rfn", "--check", "--"]);
-    command.extend(launcher.clone());
+    command.extend(run::launcher(library, ranks));
     let outcome = refrain(folder, library, &command);
     assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
     assert!(outcome.stdout.contains("equal: every outcome"), "{what}: {}", outcome.stdout);
+}
+
+/// Checked and traced, and the trace held against what was replayed.
+fn made_again(folder: &Path, library: Library, ranks: u32, what: &str) {
     let mut command = words(&["run", "--quiet", "--force", "--out", "again.rfn", "--"]);
     command.push(build::refrain().to_string_lossy().into_owned());
-    command.extend(words(&["replay", "first.rfn", "--"]));
-    command.extend(launcher);
+    command.extend(words(&["replay", "first.rfn", "--check", "--"]));
+    command.extend(run::launcher(library, ranks));
     let outcome = refrain(folder, library, &command);
     assert_eq!(outcome.code, 0, "{what}: {}{}", outcome.stdout, outcome.stderr);
+    assert!(outcome.stdout.contains("equal: every outcome"), "{what}: {}", outcome.stdout);
     let same =
         refrain(folder, library, &words(&["diff", "first.rfn", "again.rfn", "--ignore", "pointers,sites"]));
     assert_eq!(same.code, 0, "{what}: {}{}", same.stdout, same.stderr);
     assert!(same.stdout.lines().any(|line| line.starts_with("equal: ")), "{what}: {}", same.stdout);
 }
 
-/// Messages, collectives, communicators, types, requests in every style, polls, one-sided.
-const PROGRAMS: [(&str, u32); 12] = [
-    ("ring", 3),
+/// Messages, collectives, communicators, types, requests in every style, polls, one-sided, files, callbacks, errors,
+/// threads, Fortran.
+const PROGRAMS: [(&str, u32); 21] = [
     ("stencil2d", 4),
     ("p2p", 2),
     ("collectives", 3),
@@ -66,10 +78,20 @@ const PROGRAMS: [(&str, u32); 12] = [
     ("completion", 3),
     ("persistent", 2),
     ("types", 2),
-    ("masterworker", 3),
+    ("types_more", 2),
     ("alltoallv", 3),
     ("icollectives", 3),
-    ("random_sizes", 3),
+    ("vw", 3),
+    ("misc", 2),
+    ("callbacks", 2),
+    ("tails", 2),
+    ("leftovers", 2),
+    ("rma", 2),
+    ("io", 2),
+    ("files", 2),
+    ("forkjoin", 2),
+    ("f_f08", 2),
+    ("f_callbacks", 2),
 ];
 
 #[test]
@@ -79,35 +101,162 @@ fn the_trace_of_a_replay_is_what_was_replayed() {
         for (name, ranks) in PROGRAMS {
             let loops = ["stencil2d", "comms", "completion"].contains(&name);
             for options in [&[][..], &["--fold", "loops"]].into_iter().take(1 + usize::from(loops)) {
-                let folder = recorded(library, name, &[], ranks, options);
+                let folder = recorded(library, name, ranks, options);
                 made_again(&folder, library, ranks, &format!("{name} on {}, {options:?}", library.suffix()));
             }
         }
     }
 }
 
+/// What MPI 4.0 added.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn the_same_of_large_counts_partitions_and_sessions() {
+    for name in ["large_p2p", "partitioned", "coll_forms", "sessions4"] {
+        let folder = recorded(Library::Mpich, name, 2, &[]);
+        made_again(&folder, Library::Mpich, 2, name);
+    }
+}
+
+/// What receives from any source got is in the trace although the program ignores it: the payload says the same. A replay
+/// gets it again.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_was_matched_is_known_where_nobody_asked() {
+    let program = Program::unwitnessed("wild.c");
+    for (first, second) in [(LIBRARIES[0], LIBRARIES[1]), (LIBRARIES[1], LIBRARIES[0])] {
+        let (folder, printed) = record(first, &program, 3, &[]);
+        let shown =
+            refrain(&folder, first, &words(&["dump", "first.rfn", "--ranks", "0", "--format", "json"]));
+        let matched = matched(&shown.stdout);
+        let wanted: Vec<&str> = printed.lines().filter(|line| !line.starts_with("wild:")).collect();
+        assert_eq!(wanted.len(), 3 * 9 * 2, "{printed}");
+        assert_eq!(matched, wanted, "{}", first.suffix());
+        for library in [first, second] {
+            made_again(&folder, library, 3, &format!("wild of {} on {}", first.suffix(), library.suffix()));
+        }
+    }
+}
+
+/// Source and tag of each message, in the order in which its receive was begun: a line as the program prints it.
+fn matched(dump: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    // Where in `lines` a request's is, and how that begins.
+    let mut begun: HashMap<String, (usize, &str)> = HashMap::new();
+    for call in dump.lines().map(|line| Json::parse(line).unwrap()) {
+        let (args, name) = (call.get("args"), call.get("call").text().unwrap_or_default().to_owned());
+        let found = call.get("facts").get("matched");
+        let told = |how: &str, found: &Json| {
+            format!("{how} {} {}", found.get("source").int().unwrap(), found.get("tag").int().unwrap())
+        };
+        match name.as_str() {
+            "MPI_Recv" => lines.push(told("recv", found)),
+            "MPI_Sendrecv_replace" => lines.push(told("replace", found)),
+            // The one from itself is no receive from any source.
+            "MPI_Irecv" if args.get("comm").text() == Some("world") => {
+                begun.insert(args.get("request").text().unwrap().to_owned(), (lines.len(), "irecv"));
+                lines.push(String::new());
+            }
+            "MPI_Startall" => {
+                for request in args.get("array_of_requests").list() {
+                    begun.insert(request.text().unwrap().to_owned(), (lines.len(), "start"));
+                    lines.push(String::new());
+                }
+            }
+            "MPI_Wait" | "MPI_Test" if *args.get("flag") != Json::Bool(false) => {
+                let (at, how) = begun[args.get("request").text().unwrap()];
+                lines[at] = told(how, found);
+            }
+            "MPI_Waitall" | "MPI_Waitany" | "MPI_Waitsome" => {
+                let requests = args.get("array_of_requests").list();
+                let of = |index: &Json| requests[usize::try_from(index.int().unwrap()).unwrap()].clone();
+                let complete: Vec<(Json, &Json)> = match name.as_str() {
+                    "MPI_Waitall" => requests.iter().cloned().zip(found.list()).collect(),
+                    "MPI_Waitany" => vec![(of(args.get("indx")), found)],
+                    _ => args.get("array_of_indices").list().iter().map(of).zip(found.list()).collect(),
+                };
+                for (request, found) in complete {
+                    if let Some((at, how)) =
+                        begun.get(request.text().unwrap()).filter(|_| *found != Json::Null)
+                    {
+                        lines[*at] = told(how, found);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    lines
+}
+
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn what_one_library_recorded_another_makes_again() {
     for (first, second) in [(LIBRARIES[0], LIBRARIES[1]), (LIBRARIES[1], LIBRARIES[0])] {
-        for (name, ranks) in [("ring", 3), ("stencil2d", 4), ("comms", 3), ("masterworker", 3)] {
-            let folder = recorded(first, name, &[], ranks, &[]);
-            made_again(&folder, second, ranks, &format!("{name}, of {}", first.suffix()));
+        let programs = [
+            ("ring", 3),
+            ("stencil2d", 4),
+            ("comms", 3),
+            ("completion", 3),
+            ("persistent", 3),
+            ("p2p", 3),
+            ("tails", 2),
+            ("forkjoin", 2),
+        ];
+        for (name, ranks) in programs {
+            let folder = recorded(first, name, ranks, &[]);
+            let what = format!("{name}, of {}", first.suffix());
+            made_again(&folder, second, ranks, &what);
+            if ["completion", "forkjoin"].contains(&name) {
+                checked(&folder, first, ranks, &what);
+            }
         }
     }
+}
+
+/// Runs a replay that is not to start; what it says.
+fn refused(folder: &Path, library: Library, ranks: u32) -> String {
+    let mut command = words(&["replay", "first.rfn", "--"]);
+    command.extend(run::launcher(library, ranks));
+    let outcome = refrain(folder, library, &command);
+    assert_eq!(outcome.code, 2, "{}{}", outcome.stdout, outcome.stderr);
+    outcome.stderr
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_a_library_lacks_is_said_before() {
+    let folder = recorded(Library::Mpich, "large_p2p", 2, &[]);
+    let said = refused(&folder, Library::OpenMpi, 2);
+    assert!(said.contains("has no MPI_") && said.contains("replay it on MPICH"), "{said}");
+}
+
+/// Threads whose order would have to be known, and a program that switches recording off.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_the_trace_lacks_is_said_before() {
+    let folder = recorded(Library::Mpich, "threads4", 2, &[]);
+    let said = refused(&folder, Library::Mpich, 2);
+    assert!(said.contains("in which order threads call is not recorded"), "{said}");
+    let program = Program::unwitnessed("switch.c");
+    let (folder, _) = record(Library::Mpich, &program, 2, &[]);
+    let said = refused(&folder, Library::Mpich, 2);
+    assert!(said.contains("record the run with --pcontrol off"), "{said}");
+    let (folder, _) = record(Library::Mpich, &program, 2, &["--pcontrol", "off"]);
+    checked(&folder, Library::Mpich, 2, "switch with --pcontrol off");
 }
 
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn what_cannot_be_made_again_is_said_before() {
     for library in LIBRARIES {
-        let folder = recorded(library, "ring", &[], 3, &["--only", "p2p"]);
+        let folder = recorded(library, "ring", 3, &["--only", "p2p"]);
         let mut command = words(&["replay", "first.rfn", "--"]);
         command.extend(run::launcher(library, 3));
         let outcome = refrain(&folder, library, &command);
         assert_eq!(outcome.code, 2, "{}{}", outcome.stdout, outcome.stderr);
         assert!(outcome.stderr.contains("record the run without it"), "{}", outcome.stderr);
-        let folder = recorded(library, "ring", &[], 3, &[]);
+        let folder = recorded(library, "ring", 3, &[]);
         let mut command = words(&["replay", "first.rfn", "--"]);
         command.extend(run::launcher(library, 2));
         let outcome = refrain(&folder, library, &command);

@@ -60,7 +60,7 @@ pub(crate) struct Known {
     cells: HashMap<u32, Box<u64>>,
     /// Error codes that libraries made up: the recorded one, and that of this run.
     codes: HashMap<i64, i64>,
-    /// Requests that functions of the program complete, and receives from nobody: libraries differ in their statuses.
+    /// Requests that functions of the program complete, and messages of nobody: libraries differ in their statuses.
     pub(crate) unsent: HashSet<u32>,
     /// Requests that survive completion.
     persistent: HashSet<u32>,
@@ -254,8 +254,11 @@ impl Process {
         if let (Returns::Aint, Value::Int(then)) = (call.function.returns, &call.result) {
             return *then as usize;
         }
-        if call.function.params.iter().any(|p| p.effect == Effect::Start) && !matched.is_empty() {
-            return self.start(call, words, matched);
+        if call.function.params.iter().any(|p| p.effect == Effect::Start) {
+            self.end_unsent(call, words);
+            if !matched.is_empty() {
+                return self.start(call, words, matched);
+            }
         }
         if let Some(at) = call.function.params.iter().position(frees)
             && self.is_kept(&call.args[at])
@@ -377,6 +380,16 @@ impl Process {
         };
         let name = call.function.name;
         match name {
+            // It found none that was active; libraries differ in what is.
+            "MPI_Waitany" | "MPI_Testany" | "MPI_Waitsome" | "MPI_Testsome"
+                if call.args[2] == Value::Name("MPI_UNDEFINED") =>
+            {
+                self.set(w[2], self.abi.undefined);
+                if name == "MPI_Testany" {
+                    self.set(w[3], 1);
+                }
+                Some(0)
+            }
             "MPI_Test" => {
                 self.set(w[1], 1);
                 Some(wait(w[0], w[2]))
@@ -427,10 +440,10 @@ impl Process {
     }
 }
 
-/// A receive that gets no message.
-fn is_from_nobody(call: &Call) -> bool {
-    let source = call.function.index_of("source").map(|at| &call.args[at]);
-    source == Some(&Value::Name("MPI_PROC_NULL"))
+/// A receive that gets no message, or a send that sends none.
+fn is_with_nobody(call: &Call) -> bool {
+    let peer = call.function.index_of("source").or_else(|| call.function.index_of("dest"));
+    peer.is_some_and(|at| call.args[at] == Value::Name("MPI_PROC_NULL"))
 }
 
 /// A poll that found nothing.
@@ -677,7 +690,7 @@ impl<'p, 't> Thread<'p, 't> {
             if call.function.persistent {
                 known.persistent.insert(request);
             }
-            if call.function.name == "MPI_Grequest_start" || is_from_nobody(call) {
+            if call.function.name == "MPI_Grequest_start" || is_with_nobody(call) {
                 known.unsent.insert(request);
             }
             if let Some(room) = room {

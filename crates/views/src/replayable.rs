@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use refrain_encode::{Layout, Reader, Sharing, Slot};
-use refrain_model::{Returns, Value};
+use refrain_model::Value;
 use refrain_tracefile::Trace;
 
 /// What of a trace cannot be made again, and what to record instead. Empty where all can.
@@ -60,9 +60,7 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
 /// The functions that a trace calls, by name.
 pub fn functions(trace: &Trace) -> BTreeSet<&'static str> {
     let layouts = trace.bundle.symbols.iter().filter_map(|symbol| Layout::parse(&symbol.bytes).ok());
-    // Sums and differences of addresses are not asked of a library.
-    let made = layouts.filter(|layout| layout.function.returns != Returns::Aint);
-    made.map(|layout| layout.function.name).collect()
+    layouts.map(|layout| layout.function.name).collect()
 }
 
 /// Where the order of a rank's threads would have to be known.

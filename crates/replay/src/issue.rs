@@ -108,7 +108,6 @@ thread_local! {
 
 /// What a tracer calls in place of a function of MPI: the call that this thread has told it of. Of what it passes only
 /// statuses count: it may want some where the program does not.
-#[expect(clippy::too_many_arguments, reason = "as many as a function of MPI has")]
 pub extern "C-unwind" fn instead(
     a: usize,
     b: usize,

@@ -66,7 +66,8 @@ impl Process {
                         let nobody = matches!(*status.source, Value::Name(_));
                         if nobody || unsent.contains(&std::ptr::from_ref(one)) {
                             let place = *word + k * self.abi.status_size();
-                            words::write_status(&self.abi, status, place as *mut u8);
+                            // SAFETY: as many statuses lie there.
+                            unsafe { words::write_status(&self.abi, status, place as *mut u8) };
                         }
                     }
                 }

@@ -242,7 +242,8 @@ fn word(
             }
             let cell = room.bytes(size);
             if let Value::Status(status) = given {
-                write_status(abi, status, cell);
+                // SAFETY: made with that size.
+                unsafe { write_status(abi, status, cell) };
             }
             Ok(cell as usize)
         }
@@ -349,7 +350,9 @@ pub unsafe fn read(cells: *const u8, at: usize, width: usize) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-pub fn write_status(abi: &Abi, status: &Status, cell: *mut u8) {
+/// # Safety
+/// The cell has the size of a status.
+pub unsafe fn write_status(abi: &Abi, status: &Status, cell: *mut u8) {
     let int = |value: &Value| match value {
         Value::Int(number) => *number as i32,
         Value::Name(name) => abi.constant_int(name).unwrap_or(0) as i32,
@@ -362,7 +365,7 @@ pub fn write_status(abi: &Abi, status: &Status, cell: *mut u8) {
         bytes: status.bytes.unwrap_or(0),
         cancelled: status.cancelled.unwrap_or(false),
     };
-    // SAFETY: the cell has the size of a status.
+    // SAFETY: promised by the caller.
     unsafe { abi.write_status(cell, raw) };
 }
 

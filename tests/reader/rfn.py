@@ -1349,7 +1349,7 @@ class Param:
                 while words.peek() == "&":
                     words.take()
                     self.when.append(words.term())
-            elif words.peek() in ("new", "known", "freed", "completed"):
+            elif words.peek() in ("new", "known", "freed", "completed", "started"):
                 self.effect = words.take()
             elif words.peek() in ("parent", "later", "members", "inter", "process"):
                 self.scope = words.term()

@@ -6,7 +6,8 @@
 //!
 //! A distribution is that of all ranks together. Where it is wide since ranks differ, drawing from it would make every rank
 //! slow now and then, and all others wait for it. So the more the sum of a rank is another one than its calls let expect,
-//! the nearer is what is drawn to the mean.
+//! the nearer is what is drawn to the mean; and it is the mean where there are two kinds of gaps, short ones and long ones:
+//! mostly those are of different ranks.
 
 use std::collections::HashMap;
 
@@ -144,6 +145,9 @@ impl Parts {
                 }
             }
         }
+        if of_two_kinds(gaps) {
+            means = [mean; PARTS];
+        }
         // Levels are wider than the sum is known to.
         let sum: f64 = means.iter().sum();
         if sum > 0.0 {
@@ -162,6 +166,21 @@ impl Parts {
         self.next = (self.next + self.step) % PARTS;
         self.means[self.next]
     }
+}
+
+/// Whether there is nothing between short ones and those that are four times as long, and both are many.
+fn of_two_kinds(gaps: &Histogram) -> bool {
+    let all = gaps.count();
+    let (mut below, mut last) = (0u64, None);
+    for (level, count) in gaps.levels() {
+        let middle = Levels::<8>::middle(level);
+        let many = below >= all / 8 && all - below >= all / 8;
+        if many && last.is_some_and(|last: u64| middle / 4 > last) {
+            return true;
+        }
+        (below, last) = (below.saturating_add(count), Some(middle));
+    }
+    false
 }
 
 impl Drawing {
@@ -269,6 +288,22 @@ mod tests {
         };
         assert_eq!(again(1), again(1));
         assert_ne!(again(1), again(2));
+    }
+
+    #[test]
+    fn short_gaps_and_long_ones_are_taken_for_those_of_different_ranks() {
+        let histogram = |gaps: &[u64]| {
+            let mut histogram = Histogram::default();
+            gaps.iter().for_each(|gap| histogram.add(*gap));
+            histogram
+        };
+        let two = histogram(&[100, 100, 10_000, 10_000]);
+        assert!(of_two_kinds(&two));
+        assert_eq!(Parts::of(&two).unwrap().means, [5050.0; PARTS]);
+        assert!(!of_two_kinds(&histogram(&[100, 300, 900, 2700])));
+        let mut seldom = vec![100; 99];
+        seldom.push(10_000);
+        assert!(!of_two_kinds(&histogram(&seldom)));
     }
 
     #[test]

@@ -147,9 +147,10 @@ impl Room {
 
     fn say(mut self, text: &str) -> std::io::Result<()> {
         // Only differences may be more, and the first ones do.
-        let end = text[..text.floor_char_boundary(Room::BYTES)].rfind('\n').unwrap_or(0);
+        let bytes = &text.as_bytes()[..text.len().min(Room::BYTES)];
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         self.file.rewind()?;
-        self.file.write_all(&text.as_bytes()[..end])?;
+        self.file.write_all(&bytes[..end])?;
         std::fs::rename(self.now, self.then)
     }
 }

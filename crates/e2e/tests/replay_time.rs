@@ -310,7 +310,7 @@ fn what_is_wrong_is_told() {
         };
         let with = |file: &str| replayed(&folder, library, &["--library", file]);
         says(&with(&linked(other)), 2, "it belongs to another launcher");
-        says(&with(libc.unwrap()), 2, "it is no MPI library");
+        says(&with(libc.unwrap()), 2, "has no MPI_Comm_rank");
         says(&with("/nowhere.so"), 2, "cannot open shared object file");
         says(
             &refrain(&folder, library, &words(&["replay", "first.rfn", "--", "no-launcher"])),

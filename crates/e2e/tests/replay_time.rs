@@ -32,6 +32,7 @@ fn words(text: &[&str]) -> Vec<String> {
 fn program(name: &str) -> Program {
     match name {
         "pingpong" => Program::unwitnessed("pingpong.c"),
+        "pairs" => Program::unwitnessed("pairs.c"),
         "one_file" => Program::unwitnessed("one_file.c"),
         name => Program::named(name),
     }
@@ -39,13 +40,17 @@ fn program(name: &str) -> Program {
 
 /// A trace `first.rfn` of a program, on two ranks; its folder.
 fn recorded(library: Library, name: &str, args: &[&str], options: &[&str]) -> PathBuf {
+    recorded_on(2, library, name, args, options)
+}
+
+fn recorded_on(ranks: u32, library: Library, name: &str, args: &[&str], options: &[&str]) -> PathBuf {
     let folder = run::folder(&format!("replay-time-{name}"));
     fs::copy(program(name).build(library), folder.join("app")).unwrap();
     fs::create_dir(folder.join("scratch")).unwrap();
     let mut command = words(&["run", "--quiet", "--out", "first.rfn"]);
     command.extend(words(options));
     command.push("--".into());
-    command.extend(run::launcher(library, 2));
+    command.extend(run::launcher(library, ranks));
     command.push("./app".into());
     command.extend(words(args));
     let outcome = refrain(&folder, library, &command);
@@ -88,7 +93,7 @@ fn computation_takes_its_time() {
         for (time, word) in [
             ("exact", "as recorded, call by call"),
             ("binned=1.1", "as recorded, call by call"),
-            ("histogram", "on the mean of each kind of call after another"),
+            ("histogram", "drawn for each kind of call after another"),
             ("mean", "spread evenly over its calls"),
         ] {
             let folder = recorded(library, "pingpong", &[HALF_A_SECOND], &["--time", time]);
@@ -160,6 +165,30 @@ fn messages_of_another_size_and_runs_without_files() {
         let calls = calls_of_replay(&folder, library, &["--no-io"]);
         assert!(calls.iter().any(|call| name_of(call).starts_with("MPI_Wait")));
         assert!(calls.iter().all(|call| !name_of(call).starts_with("MPI_File_")));
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn some_ranks_without_the_others() {
+    for library in LIBRARIES {
+        let folder = recorded_on(4, library, "pairs", &[], &[]);
+        let replay = |ranks: u32, options: &[&str]| {
+            let outcome = refrain(&folder, library, &replay_of("first.rfn", library, ranks, options));
+            nothing_is_left(&folder);
+            outcome
+        };
+        says(&replay(2, &["--ranks", "1,3"]), 0, "2 ranks made ");
+        says(&replay(4, &["--check"]), 0, "equal: ");
+        says(&replay(2, &["--ranks", "0,1"]), 2, "rank 0, call 3, MPI_Sendrecv(dest=2, ");
+        says(
+            &replay(1, &["--ranks", "3"]),
+            2,
+            "rank 3, call 3, MPI_Sendrecv(dest=1, source=1, comm=world): it needs rank 1",
+        );
+        says(&replay(3, &["--ranks", "1,3"]), 2, "started 3 ranks, --ranks names 2");
+        says(&replay(2, &["--ranks", "1,4"]), 2, "there is no rank 4");
+        says(&replay(2, &["--ranks", "1,3", "--check"]), 2, "leave out --check or --ranks");
     }
 }
 
@@ -281,7 +310,7 @@ fn what_is_wrong_is_told() {
         };
         let with = |file: &str| replayed(&folder, library, &["--library", file]);
         says(&with(&linked(other)), 2, "it belongs to another launcher");
-        says(&with(libc.unwrap()), 2, "it is no MPI library");
+        says(&with(libc.unwrap()), 2, "has no MPI_Comm_rank");
         says(&with("/nowhere.so"), 2, "cannot open shared object file");
         says(
             &refrain(&folder, library, &words(&["replay", "first.rfn", "--", "no-launcher"])),

@@ -1,14 +1,20 @@
 //! What a trace tells of the computation before each call.
 //!
-//! With the times of single calls it is what was between them. With distributions it is the mean of the calls of that kind
+//! With the times of single calls it is what was between them. With distributions it is drawn from that of calls of that kind
 //! after one of that kind, such that the rank computes as much in all as it did. With means alone it is as much before each
 //! call, such that the sum is right.
+//!
+//! A distribution is that of all ranks together. Where it is wide since ranks differ, drawing from it would make every rank
+//! slow now and then, and all others wait for it. So the more the sum of a rank is another one than its calls let expect,
+//! the nearer is what is drawn to the mean; and it is the mean where there are two kinds of gaps, short ones and long ones:
+//! mostly those are of different ranks.
 
 use std::collections::HashMap;
 
 use refrain_fold::bundle::Walk;
 use refrain_times::Told;
-use refrain_times::paths::{Before, Paths};
+use refrain_times::levels::Levels;
+use refrain_times::paths::{Before, Histogram, Paths};
 use refrain_tracefile::Trace;
 use refrain_tracefile::profile::Spent;
 
@@ -22,15 +28,15 @@ pub enum Gaps {
     Unknown,
     /// Times of single calls: when the one before ended.
     Single(Option<i64>),
-    /// By symbol and the one before it, in nanoseconds.
-    After { means: Means, before: Option<u32> },
+    /// By symbol and the one before it.
+    After { drawing: Drawing, before: Option<u32> },
     /// The same before each.
     Even(f64),
 }
 
 impl Gaps {
     /// Of a thread of a rank. `single`: the times of single calls are at hand.
-    pub fn of(trace: &Trace, (rank, thread): (u32, u32), single: bool) -> Gaps {
+    pub fn of(trace: &Trace, (rank, thread): (u32, u32), single: bool, seed: u64) -> Gaps {
         if single {
             return Gaps::Single(None);
         }
@@ -40,14 +46,14 @@ impl Gaps {
         });
         // What is told of a rank in all is not told of its threads.
         if thread != 0 {
-            let means = trace.meta.paths.as_ref().map(Means::of);
-            return means.map_or(Gaps::Unknown, |means| Gaps::After { means, before: None });
+            let drawing = trace.meta.paths.as_ref().map(|paths| Drawing::of(paths, seed ^ u64::from(thread)));
+            return drawing.map_or(Gaps::Unknown, |drawing| Gaps::After { drawing, before: None });
         }
         let calls = calls_of(trace, rank);
         match (&trace.meta.paths, outside) {
             (Some(paths), outside) => {
-                let means = Means::of(paths);
-                Gaps::After { means: means.adding_up_to(trace, rank, calls, outside), before: None }
+                let drawing = Drawing::of(paths, seed ^ u64::from(rank) << 32);
+                Gaps::After { drawing: drawing.adding_up_to(trace, rank, calls, outside), before: None }
             }
             (None, Some(outside)) => Gaps::Even(outside / calls.saturating_sub(1).max(1) as f64),
             (None, None) => Gaps::Unknown,
@@ -76,8 +82,8 @@ impl Gaps {
                 *ended = span.map(|span| span.end).or(*ended);
                 gap.unwrap_or(0).max(0) as f64
             }
-            Gaps::After { means, before } => {
-                let gap = symbol.map_or(0.0, |symbol| means.gap(*before, symbol));
+            Gaps::After { drawing, before } => {
+                let gap = symbol.map_or(0.0, |symbol| drawing.draw(*before, symbol));
                 *before = symbol.or(*before);
                 gap
             }
@@ -92,53 +98,136 @@ fn calls_of(trace: &Trace, rank: u32) -> u64 {
     cohort.map_or(0, |cohort| refrain_encode::calls_of(bundle, cohort, member))
 }
 
-/// The mean gap before a symbol, by the symbol before it.
+/// A distribution is drawn from in so many equal parts, each once in a round: so sums are near at any time.
+const PARTS: usize = 16;
+/// From a rank whose sum is off by this share on, only means are taken.
+const APART: f64 = 0.4;
+
+/// The gaps before a symbol, by the symbol before it, in nanoseconds.
 #[derive(Debug)]
-pub struct Means {
-    by_path: HashMap<(u32, u32), f64>,
+pub struct Drawing {
+    by_path: HashMap<(u32, u32), Parts>,
     /// Where the one before is one of too many, or another than any that was seen.
-    by_symbol: HashMap<u32, f64>,
+    by_symbol: HashMap<u32, Parts>,
+    /// What the rank computes more than others.
     factor: f64,
+    random: u64,
 }
 
-impl Means {
-    fn of(paths: &Paths) -> Means {
-        let (mut by_path, mut sums) = (HashMap::new(), HashMap::<u32, (f64, f64)>::new());
-        for ((symbol, before), path) in &paths.0 {
-            let count = path.gap.count();
-            let Ok(symbol) = u32::try_from(*symbol) else { continue };
-            if count == 0 {
-                continue;
-            }
-            let total = path.gap.total as f64;
-            if let Before::Call(before) = before
-                && let Ok(before) = u32::try_from(*before)
-            {
-                by_path.insert((before, symbol), total / count as f64);
-            }
-            let sum = sums.entry(symbol).or_default();
-            *sum = (sum.0 + total, sum.1 + count as f64);
+/// A distribution in equal parts, and where a round of them is.
+#[derive(Debug)]
+struct Parts {
+    mean: f64,
+    means: [f64; PARTS],
+    /// The parts of a round are gone through in steps of an odd number.
+    next: usize,
+    step: usize,
+    left: usize,
+}
+
+impl Parts {
+    fn of(gaps: &Histogram) -> Option<Parts> {
+        let count = gaps.count();
+        if count == 0 {
+            return None;
         }
-        let by_symbol = sums.into_iter().map(|(symbol, (total, count))| (symbol, total / count)).collect();
-        Means { by_path, by_symbol, factor: 1.0 }
+        let mean = gaps.total as f64 / count as f64;
+        let each = count as f64 / PARTS as f64;
+        let (mut means, mut part, mut room) = ([0.0; PARTS], 0, each);
+        for (level, count) in gaps.levels() {
+            let (middle, mut count) = (Levels::<8>::middle(level) as f64, count as f64);
+            while count > 0.0 && part < PARTS {
+                let taken = count.min(room);
+                means[part] += middle * taken / each;
+                (count, room) = (count - taken, room - taken);
+                if room <= 0.0 {
+                    (part, room) = (part + 1, each);
+                }
+            }
+        }
+        if of_two_kinds(gaps) {
+            means = [mean; PARTS];
+        }
+        // Levels are wider than the sum is known to.
+        let sum: f64 = means.iter().sum();
+        if sum > 0.0 {
+            means.iter_mut().for_each(|one| *one *= mean * PARTS as f64 / sum);
+        }
+        Some(Parts { mean, means, next: 0, step: 1, left: 0 })
     }
 
-    fn gap(&self, before: Option<u32>, symbol: u32) -> f64 {
+    fn draw(&mut self, random: &mut u64) -> f64 {
+        if self.left == 0 {
+            *random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let drawn = (*random >> 40) as usize;
+            (self.left, self.next, self.step) = (PARTS, drawn % PARTS, (drawn / PARTS) | 1);
+        }
+        self.left -= 1;
+        self.next = (self.next + self.step) % PARTS;
+        self.means[self.next]
+    }
+}
+
+/// Whether there is nothing between short ones and those that are four times as long, and both are many.
+fn of_two_kinds(gaps: &Histogram) -> bool {
+    let all = gaps.count();
+    let (mut below, mut last) = (0u64, None);
+    for (level, count) in gaps.levels() {
+        let middle = Levels::<8>::middle(level);
+        let many = below >= all / 8 && all - below >= all / 8;
+        if many && last.is_some_and(|last: u64| middle / 4 > last) {
+            return true;
+        }
+        (below, last) = (below.saturating_add(count), Some(middle));
+    }
+    false
+}
+
+impl Drawing {
+    fn of(paths: &Paths, seed: u64) -> Drawing {
+        let (mut by_path, mut sums) = (HashMap::new(), HashMap::<u32, Histogram>::new());
+        for ((symbol, before), path) in &paths.0 {
+            let Ok(symbol) = u32::try_from(*symbol) else { continue };
+            if let (Before::Call(before), Some(parts)) = (before, Parts::of(&path.gap))
+                && let Ok(before) = u32::try_from(*before)
+            {
+                by_path.insert((before, symbol), parts);
+            }
+            sums.entry(symbol).or_default().join(&path.gap);
+        }
+        let by_symbol = sums.into_iter().filter_map(|(symbol, all)| Some((symbol, Parts::of(&all)?)));
+        let random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(1);
+        Drawing { by_path, by_symbol: by_symbol.collect(), factor: 1.0, random }
+    }
+
+    fn mean(&self, before: Option<u32>, symbol: u32) -> f64 {
         // The first call has none before it.
         let Some(before) = before else { return 0.0 };
         let known = self.by_path.get(&(before, symbol)).or_else(|| self.by_symbol.get(&symbol));
-        known.map_or(0.0, |gap| gap * self.factor)
+        known.map_or(0.0, |parts| parts.mean)
     }
 
-    /// Distributions are those of all ranks together: one that computes more than others has more before each call.
-    fn adding_up_to(mut self, trace: &Trace, rank: u32, calls: u64, outside: Option<f64>) -> Means {
+    fn draw(&mut self, before: Option<u32>, symbol: u32) -> f64 {
+        let Some(before) = before else { return 0.0 };
+        let known = match self.by_path.get_mut(&(before, symbol)) {
+            None => self.by_symbol.get_mut(&symbol),
+            known => known,
+        };
+        let Some(parts) = known else { return 0.0 };
+        let kept = (1.0 - (self.factor - 1.0).abs() / APART).max(0.0);
+        let drawn = parts.draw(&mut self.random);
+        self.factor * (parts.mean + kept * (drawn - parts.mean))
+    }
+
+    /// A rank that computes more than others has more before each call.
+    fn adding_up_to(mut self, trace: &Trace, rank: u32, calls: u64, outside: Option<f64>) -> Drawing {
         let Some(outside) = outside else { return self };
         let Ok(Some(mut walk)) = Walk::new(&trace.bundle, rank, 0) else { return self };
         let (mut before, mut counted, mut sum) = (None, 0u64, 0.0);
         while counted < MOST_COUNTED
             && let Some(symbol) = walk.next_symbol()
         {
-            sum += self.gap(before, symbol);
+            sum += self.mean(before, symbol);
             before = Some(symbol);
             counted += 1;
         }
@@ -171,18 +260,57 @@ mod tests {
         assert_eq!(gaps.next(None, Some(&told(1411, 1500))), 100.0);
     }
 
-    #[test]
-    fn means_go_by_the_call_before() {
+    /// A path on which 3000 is computed three times of four, and else 7000.
+    fn drawing(seed: u64) -> Drawing {
         let mut recorder = Recorder::default();
-        for turn in 0..50u64 {
-            let start = 10_000 * turn;
+        for turn in 0..80u64 {
+            let start = 20_000 * turn;
+            let gap = if turn % 4 == 0 { 7000 } else { 3000 };
             recorder.add(0, start, start + 10);
-            recorder.add(1, start + 3010, start + 3020);
+            recorder.add(1, start + 10 + gap, start + gap + 20);
         }
-        let paths = recorder.paths(|symbol| Some(symbol.into()), |ticks| ticks);
-        let mut gaps = Gaps::After { means: Means::of(&paths), before: None };
-        let order = [0, 1, 0, 1, 1];
-        let found: Vec<f64> = order.iter().map(|symbol| gaps.next(Some(*symbol), None)).collect();
-        assert_eq!(found, [0.0, 3000.0, 6980.0, 3000.0, 3000.0]);
+        Drawing::of(&recorder.paths(|symbol| Some(symbol.into()), |ticks| ticks), seed)
+    }
+
+    #[test]
+    fn what_is_drawn_goes_by_the_call_before_and_adds_up() {
+        let mut gaps = Gaps::After { drawing: drawing(1), before: None };
+        let order = [0, 1].into_iter().cycle().take(160);
+        let drawn: Vec<f64> = order.map(|symbol| gaps.next(Some(symbol), None)).collect();
+        assert_eq!(drawn[0], 0.0);
+        let of_1: Vec<f64> = drawn.iter().skip(1).step_by(2).copied().collect();
+        let long = of_1.iter().filter(|gap| **gap > 5000.0).count();
+        assert!(long == 20 && of_1.iter().all(|gap| (2500.0..8000.0).contains(gap)), "{of_1:?}");
+        assert!((of_1.iter().sum::<f64>() - 80.0 * 4000.0).abs() < 1.0);
+        let again = |seed: u64| {
+            let mut gaps = Gaps::After { drawing: drawing(seed), before: Some(0) };
+            (0..40).map(|_| gaps.next(Some(1), None)).collect::<Vec<f64>>()
+        };
+        assert_eq!(again(1), again(1));
+        assert_ne!(again(1), again(2));
+    }
+
+    #[test]
+    fn short_gaps_and_long_ones_are_taken_for_those_of_different_ranks() {
+        let histogram = |gaps: &[u64]| {
+            let mut histogram = Histogram::default();
+            gaps.iter().for_each(|gap| histogram.add(*gap));
+            histogram
+        };
+        let two = histogram(&[100, 100, 10_000, 10_000]);
+        assert!(of_two_kinds(&two));
+        assert_eq!(Parts::of(&two).unwrap().means, [5050.0; PARTS]);
+        assert!(!of_two_kinds(&histogram(&[100, 300, 900, 2700])));
+        let mut seldom = vec![100; 99];
+        seldom.push(10_000);
+        assert!(!of_two_kinds(&histogram(&seldom)));
+    }
+
+    #[test]
+    fn a_rank_that_is_unlike_the_others_has_means() {
+        let mut unlike = drawing(1);
+        unlike.factor = 0.5;
+        let found: Vec<f64> = (0..4).map(|_| unlike.draw(Some(0), 1)).collect();
+        assert!(found.iter().all(|gap| (gap - 2000.0).abs() < 1e-6), "{found:?}");
     }
 }

@@ -26,6 +26,7 @@ mod polls;
 mod recorded;
 mod several;
 mod stand_ins;
+pub mod subset;
 mod walk;
 pub mod watch;
 pub mod what_if;
@@ -104,9 +105,10 @@ fn traced(name: &str) -> Option<*const ()> {
 
 /// Where a rank is, and what it is asked for.
 pub struct Setting<'a> {
+    /// In the recorded run.
     pub rank: u32,
-    /// So many were started.
-    pub world: u32,
+    /// Those of the recorded run that were started.
+    pub ranks: &'a [u32],
     pub options: &'a Options,
     /// Where the program's files are put.
     pub files: &'a Path,
@@ -138,14 +140,14 @@ impl Done {
 
 /// Makes the calls of a rank.
 pub fn replay(trace: &Trace, library: Library, setting: &Setting<'_>) -> Result<Done, String> {
-    let Setting { rank, world, options, files, .. } = *setting;
+    let Setting { rank, options, files, .. } = *setting;
     let abi = library.abi().map_err(|missing| missing.to_string())?;
     if let Some(why) = able::lacks(trace, &library, &abi) {
         return Err(why);
     }
     let foreign = able::is_foreign(trace, &abi);
     let is_traced = traced("refrain_traces_replays").is_some();
-    let mut process = Process::new(library, abi, world);
+    let mut process = Process::new(library, abi, trace.meta.ranks);
     process.check = options.check;
     process.polls = options.polls;
     process.foreign = foreign;

@@ -44,10 +44,11 @@ fn main() -> ExitCode {
     // A file that may grow no more is an error that MPI returns.
     // SAFETY: no function of ours is called.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let rank = told_by(&RANKS).unwrap_or(0);
+    let started = told_by(&RANKS).unwrap_or(0);
     let (trace, library, reports) = (Path::new(trace), Path::new(library), Path::new(reports));
     let rest: Vec<&str> = rest.iter().map(|word| word.to_str().unwrap_or("?")).collect();
-    match Options::read(rest).and_then(|options| run(trace, library, rank, reports, &options)) {
+    let mut rank = started;
+    match Options::read(rest).and_then(|options| run(trace, library, &mut rank, reports, &options)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("refrain: rank {rank}: {why}");
@@ -80,15 +81,21 @@ fn peak_memory() -> u64 {
     u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024)
 }
 
-fn run(path: &Path, library: &Path, rank: u32, reports: &Path, options: &Options) -> Result<(), String> {
+/// `rank` is the number that the launcher gave, and becomes that of the recorded run.
+fn run(path: &Path, library: &Path, rank: &mut u32, reports: &Path, options: &Options) -> Result<(), String> {
     let at = |why: String| format!("{}: {why}", path.display());
     let open = || std::fs::File::open(path).map_err(|error| at(error.to_string()));
     let loaded = refrain_tracefile::load(open()?).map_err(|error| at(error.to_string()))?;
     let trace = refrain_tracefile::read(&loaded.bytes).map_err(|error| at(error.to_string()))?;
+    let chosen = |rank: &u32| options.ranks.as_ref().is_none_or(|ranks| ranks.contains(*rank));
+    let ranks: Vec<u32> = (0..trace.meta.ranks).filter(chosen).collect();
     let world = told_by(&SIZES).unwrap_or(1);
-    if world != trace.meta.ranks {
-        return Err(format!("the launcher started {world} ranks, the trace has {}", trace.meta.ranks));
+    if world as usize != ranks.len() {
+        let whose = if options.ranks.is_some() { "--ranks names" } else { "the trace has" };
+        return Err(format!("the launcher started {world} ranks, {whose} {}", ranks.len()));
     }
+    *rank = *ranks.get(*rank as usize).ok_or("the launcher gives ranks numbers that are too high")?;
+    let rank = *rank;
     let refrain_tracefile::Loaded { bytes, chunks, .. } = loaded;
     drop(bytes);
     let times = || {
@@ -107,7 +114,7 @@ fn run(path: &Path, library: &Path, rank: u32, reports: &Path, options: &Options
         |error: std::io::Error| format!("{}: {error} (--scratch names another place)", reports.display());
     let (watch, room) = (watch.map_err(no_room)?, room.map_err(no_room)?);
     let watched = watch.unwrap_or_else(Watch::nobody);
-    let setting = Setting { rank, world, options, files: &files, watch: watched, times: &times };
+    let setting = Setting { rank, ranks: &ranks, options, files: &files, watch: watched, times: &times };
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if watch.is_none() && options.patience > 0 {
@@ -140,9 +147,10 @@ impl Room {
 
     fn say(mut self, text: &str) -> std::io::Result<()> {
         // Only differences may be more, and the first ones do.
-        let end = text[..text.floor_char_boundary(Room::BYTES)].rfind('\n').unwrap_or(0);
+        let bytes = &text.as_bytes()[..text.len().min(Room::BYTES)];
+        let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         self.file.rewind()?;
-        self.file.write_all(&text.as_bytes()[..end])?;
+        self.file.write_all(&bytes[..end])?;
         std::fs::rename(self.now, self.then)
     }
 }

@@ -1,5 +1,7 @@
 //! What a user asks of a replay, as words that `refrain replay` passes to each rank.
 
+use refrain_model::Numbers;
+
 /// As words on the command line: `check`, `speed=2`, ...
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -21,6 +23,8 @@ pub struct Options {
     pub seed: u64,
     /// A rank that is in one call for so many seconds gives up, if nobody watches it. 0: never.
     pub patience: u64,
+    /// Only these ranks of the recorded run.
+    pub ranks: Option<Numbers>,
 }
 
 impl Default for Options {
@@ -35,6 +39,7 @@ impl Default for Options {
             polls: false,
             seed: 0,
             patience: 0,
+            ranks: None,
         }
     }
 }
@@ -58,6 +63,7 @@ impl Options {
                 "message-size" => options.message_size = number()?,
                 "seed" => options.seed = whole()?,
                 "patience" => options.patience = whole()?,
+                "ranks" => options.ranks = Some(value.parse().map_err(|_| bad())?),
                 _ => return Err(bad()),
             }
         }

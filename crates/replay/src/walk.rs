@@ -10,17 +10,22 @@ use crate::ahead::Ahead;
 use crate::gaps::Gaps;
 use crate::issue::{Process, Report, Thread, is_failed_poll};
 use crate::pace::Pace;
+use crate::subset::Subset;
 use crate::what_if::{self, NoFiles, Without};
 use crate::{Done, Setting};
 
 /// Makes the calls of a thread of a rank.
 pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u32) -> Result<Done, String> {
-    let Setting { rank, world, options, watch, .. } = *setting;
+    let Setting { rank, ranks, options, watch, .. } = *setting;
+    let started = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
     let reader = Reader::new(&trace.bundle);
     let times = if options.factor() > 0.0 { (setting.times)()? } else { None };
     let factor = options.factor();
-    let mut gaps =
-        if factor > 0.0 { Gaps::of(trace, (rank, thread), times.is_some()) } else { Gaps::Unknown };
+    let mut gaps = if factor > 0.0 {
+        Gaps::of(trace, (rank, thread), times.is_some(), options.seed)
+    } else {
+        Gaps::Unknown
+    };
     let factor = if matches!(gaps, Gaps::Unknown) { 0.0 } else { factor };
     let ahead = Ahead::new(reader.calls(rank, thread).map_err(|error| error.to_string())?);
     let timed = Timed::new(&trace.bundle, &reader, times.as_ref(), (rank, thread), 0);
@@ -28,6 +33,7 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
     let mut issuing = Thread::new(process, ahead);
     issuing.number = thread;
     issuing.pace = Pace::new(factor, options.sleep, watch.of_thread(thread));
+    let mut subset = options.ranks.is_some().then(|| Subset::new(ranks, rank, trace.meta.ranks));
     let mut no_files = options.no_io.then(NoFiles::default);
     let (mut began, mut wall, mut left_out) = (None, None, 0);
     loop {
@@ -42,6 +48,9 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
             NoFiles::requests(&call).into_iter().for_each(|request| process.never_made(request));
             left_out += 1;
             continue;
+        }
+        if let Some(subset) = &mut subset {
+            subset.renumber(&mut call);
         }
         if options.message_size != 1.0 {
             what_if::sized(&mut call, options.message_size);
@@ -58,7 +67,7 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
         }
         match name {
             "MPI_Init" | "MPI_Init_thread" => {
-                has_that_many_ranks(process, world)?;
+                has_that_many_ranks(process, started)?;
                 began = Some(now());
             }
             "MPI_Finalize" => {

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod clocks;
+pub mod closed;
 pub mod diff;
 pub mod dump;
 mod error;

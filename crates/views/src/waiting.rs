@@ -23,8 +23,7 @@ fn told(trace: &Trace, rank: u32, number: u64) -> Result<String, Error> {
     let reader = Reader::new(&trace.bundle);
     let first = number.saturating_sub(MOST_BEFORE);
     let mut made: HashMap<u32, String> = HashMap::new();
-    let mut at = first;
-    for call in reader.calls_from(rank, 0, first)? {
+    for (at, call) in (first..).zip(reader.calls_from(rank, 0, first)?) {
         let call = call?;
         if at == number {
             let mut text = format!("call {number}, {}", brief(&call));
@@ -44,7 +43,6 @@ fn told(trace: &Trace, rank: u32, number: u64) -> Result<String, Error> {
                 made.insert(*id, brief(&call));
             }
         }
-        at += 1;
     }
     Ok(format!("call {number}"))
 }

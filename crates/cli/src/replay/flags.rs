@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use refrain_tracefile::Trace;
+use refrain_views::select::Numbers;
 
 use crate::failure::Failure;
 
@@ -34,6 +35,9 @@ pub struct Replay {
     /// Make polls that had found nothing too, as often as then
     #[arg(long)]
     pub polls: bool,
+    /// Only these ranks, if they need no others: 0,3-5
+    #[arg(long, visible_alias = "rank")]
+    pub ranks: Option<Numbers>,
     /// Of what is in buffers
     #[arg(long, value_name = "NUMBER", default_value = "0", hide_default_value = true)]
     pub seed: u64,
@@ -67,6 +71,16 @@ impl Replay {
             return Err(Failure::new("the trace does not tell how long the program computed")
                 .help("record it without `--time off`, or replay it with `--speed 0`"));
         }
+        if let Some(beyond) = self.ranks.as_ref().and_then(|ranks| ranks.beyond(meta.ranks)) {
+            return Err(Failure::new(format!(
+                "there is no rank {beyond}: the trace has {} ranks",
+                meta.ranks
+            )));
+        }
+        if self.ranks.is_some() && self.check {
+            return Err(Failure::new("of some ranks alone outcomes are other ones: nothing can be compared")
+                .help("leave out --check or --ranks"));
+        }
         if self.message_size == 0.0 {
             return Err(Failure::new("messages of no bytes are not those of the program")
                 .help("`--message-size 0.01` makes nearly all of them one element long"));
@@ -80,8 +94,14 @@ impl Replay {
         Ok(())
     }
 
+    /// Those that are made again.
+    pub fn ranks_of(&self, trace: &Trace) -> Vec<u32> {
+        let chosen = |rank: &u32| self.ranks.as_ref().is_none_or(|ranks| ranks.contains(*rank));
+        (0..trace.meta.ranks).filter(chosen).collect()
+    }
+
     /// What each rank is told.
-    pub fn words_for_ranks(&self) -> Vec<String> {
+    pub fn words_for_ranks(&self, trace: &Trace) -> Vec<String> {
         let mut words = Vec::new();
         let flags =
             [("check", self.check), ("sleep", self.sleep), ("no-io", self.no_io), ("polls", self.polls)];
@@ -91,6 +111,10 @@ impl Replay {
         words.push(format!("message-size={}", self.message_size));
         words.push(format!("seed={}", self.seed));
         words.push(format!("patience={}", self.patience));
+        if self.ranks.is_some() {
+            let ranks: Vec<String> = self.ranks_of(trace).iter().map(u32::to_string).collect();
+            words.push(format!("ranks={}", ranks.join(",")));
+        }
         words
     }
 }
@@ -104,6 +128,7 @@ Examples:
   refrain replay app.rfn --sleep -- mpiexec -n 64     on fewer cores than ranks: who computes leaves its core to others
   refrain replay app.rfn --compute 0.5 -- mpiexec -n 16        what if it computed twice as fast?
   refrain replay app.rfn --message-size 4 -- mpiexec -n 16     what if its messages were four times as long?
+  refrain replay app.rfn --ranks 0-7 -- mpiexec -n 8  only these, if they need no others: it says which call does
   refrain run --out again.rfn -- refrain replay app.rfn -- mpiexec -n 16       a trace of the replay
   refrain diff app.rfn again.rfn --ignore pointers    the same calls?
 

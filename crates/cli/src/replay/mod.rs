@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 use std::time::Duration;
 
 use refrain_tracefile::Trace;
+use refrain_views::closed;
 use refrain_views::replayable::{functions, obstacles};
 
 use crate::doctor::elf::Elf;
@@ -40,6 +41,15 @@ pub fn replay(flags: &Replay) -> Result<ExitCode, Failure> {
         return Err(Failure::new(text));
     }
     flags.suit(&trace)?;
+    let ranks = flags.ranks_of(&trace);
+    if flags.ranks.is_some() {
+        let need = closed::first_need(&trace, &ranks);
+        let need = need.map_err(|error| Failure::new(format!("{}: {error}", file.display())))?;
+        if let Some(need) = need {
+            return Err(Failure::new(format!("these ranks cannot be made again without others: {need}"))
+                .help("name these with --ranks too"));
+        }
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let [launcher, ..] = &words[..] else { return Err(Failure::new("no launcher was named")) };
     let found = find_program(launcher, &path);
@@ -55,13 +65,13 @@ pub fn replay(flags: &Replay) -> Result<ExitCode, Failure> {
     let reports = Reports::new(flags.scratch.as_deref())?;
     let mut command = Command::new(launcher);
     command.args(&words[1..]).arg(rank_program()?).arg(absolute).arg(&library).arg(&reports.0);
-    command.args(flags.words_for_ranks());
-    let mut watchdog = Watchdog::new(&reports.0, trace.meta.ranks, flags.patience);
+    command.args(flags.words_for_ranks(&trace));
+    let mut watchdog = Watchdog::new(&reports.0, &ranks, flags.patience);
     let mut stuck = None;
     let mut look = || {
         stuck = watchdog.stuck();
         if let Some(states) = &stuck {
-            let lines = watchdog::lines(&trace, states);
+            let lines = watchdog::lines(&trace, &ranks, states);
             let what = match watchdog::some_lost(states) {
                 true => {
                     "a rank is gone, and the launcher does not end the others: the replay is ended".to_owned()
@@ -86,8 +96,8 @@ pub fn replay(flags: &Replay) -> Result<ExitCode, Failure> {
         return Err(Failure::new("the replay ended early").help("what went wrong stands above"));
     }
     if !status.success() {
-        let states = watchdog::states(&reports.0, trace.meta.ranks);
-        let lines = watchdog::lines(&trace, &states);
+        let states = watchdog::states(&reports.0, &ranks);
+        let lines = watchdog::lines(&trace, &ranks, &states);
         if !lines.is_empty() {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             say_more("when it ended, ranks were here:", &lines);
@@ -95,8 +105,8 @@ pub fn replay(flags: &Replay) -> Result<ExitCode, Failure> {
         let failure = Failure::new(format!("the replay ended early: {} says {status}", launcher.display()));
         return Err(failure.help("what went wrong stands above"));
     }
-    let sum = reports.sum(trace.meta.ranks);
-    print(&sum.text(&trace, flags))?;
+    let sum = reports.sum(&ranks);
+    print(&sum.text(&trace, ranks.len(), flags))?;
     if flags.check && sum.silent > 0 {
         return Err(Failure::new("not all outcomes could be compared: some ranks left no word of them")
             .help("is there room in the directory for temporary files (--scratch)?"));

@@ -25,9 +25,9 @@ impl Reports {
         Ok(Reports(path.canonicalize().unwrap_or(path)))
     }
 
-    pub fn sum(&self, ranks: u32) -> Sum {
+    pub fn sum(&self, ranks: &[u32]) -> Sum {
         let mut sum = Sum::default();
-        for rank in 0..ranks {
+        for rank in ranks {
             let file = self.0.join(format!("rank-{rank}"));
             let text = std::fs::read_to_string(&file).unwrap_or_default();
             // One that found no room is cut short.
@@ -83,11 +83,11 @@ pub struct Sum {
 }
 
 impl Sum {
-    pub fn text(&self, trace: &Trace, flags: &Replay) -> String {
+    /// Of so many ranks.
+    pub fn text(&self, trace: &Trace, ranks: usize, flags: &Replay) -> String {
         let mut text = String::new();
-        let ranks = trace.meta.ranks;
         let (wall, recorded) = (self.wall, trace.meta.wall_ns);
-        if self.silent == ranks {
+        if self.silent as usize == ranks {
             return "the ranks left no word here of what they did\n".to_owned();
         }
         let _ = write!(
@@ -102,14 +102,14 @@ impl Sum {
         let computation = match &*self.gaps {
             "single" => Some("as recorded, call by call"),
             "distributions" => {
-                Some("on the mean of each kind of call after another, as much in all as each rank did")
+                Some("drawn for each kind of call after another, as much in all as each rank did")
             }
             "means" => Some("as much in all as each rank did, spread evenly over its calls"),
             _ => None,
         };
         match computation {
             None => {
-                let each = self.made as f64 / f64::from(ranks.max(1)) / (wall.max(1) as f64 / 1e9);
+                let each = self.made as f64 / ranks.max(1) as f64 / (wall.max(1) as f64 / 1e9);
                 let _ =
                     writeln!(text, "; as fast as it can, {} calls a second and rank", thousands(each as u64));
             }

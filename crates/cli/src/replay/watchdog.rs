@@ -30,8 +30,8 @@ pub enum State {
 const AFTER_A_LOSS: Duration = Duration::from_secs(5);
 
 /// What all ranks do.
-pub fn states(reports: &Path, ranks: u32) -> Vec<State> {
-    (0..ranks).map(|rank| state(reports, rank)).collect()
+pub fn states(reports: &Path, ranks: &[u32]) -> Vec<State> {
+    ranks.iter().map(|rank| state(reports, *rank)).collect()
 }
 
 fn state(reports: &Path, rank: u32) -> State {
@@ -56,9 +56,9 @@ fn state(reports: &Path, rank: u32) -> State {
 }
 
 /// Of each rank that is not done what it does, in a line.
-pub fn lines(trace: &Trace, states: &[State]) -> Vec<String> {
+pub fn lines(trace: &Trace, ranks: &[u32], states: &[State]) -> Vec<String> {
     let mut lines = Vec::new();
-    for (rank, state) in (0u32..).zip(states) {
+    for (&rank, state) in ranks.iter().zip(states) {
         let what = match *state {
             State::Done | State::Failed => continue,
             State::Silent => "has not started".to_owned(),
@@ -85,7 +85,7 @@ pub fn some_lost(states: &[State]) -> bool {
 /// Notices when no rank gets on any more.
 pub struct Watchdog<'a> {
     reports: &'a Path,
-    ranks: u32,
+    ranks: &'a [u32],
     patience: Option<Duration>,
     seen: Vec<State>,
     since: Instant,
@@ -95,7 +95,7 @@ pub struct Watchdog<'a> {
 
 impl<'a> Watchdog<'a> {
     /// With so many seconds of patience; 0 is without end.
-    pub fn new(reports: &'a Path, ranks: u32, patience: u64) -> Watchdog<'a> {
+    pub fn new(reports: &'a Path, ranks: &'a [u32], patience: u64) -> Watchdog<'a> {
         let patience = (patience > 0).then(|| Duration::from_secs(patience));
         Watchdog { reports, ranks, patience, seen: Vec::new(), since: Instant::now(), lost: None }
     }
@@ -139,16 +139,16 @@ mod tests {
         std::fs::write(dir.path("rank-3"), "").unwrap();
         let expected =
             [State::Inside(4, 0), State::Computes(7), State::Gone(Some(2)), State::Done, State::Silent];
-        assert_eq!(states(&place, 5), expected);
+        assert_eq!(states(&place, &[0, 1, 2, 3, 4]), expected);
 
         // One is gone, which is told soon whatever the patience.
-        let mut watchdog = Watchdog::new(&place, 4, 1000);
+        let mut watchdog = Watchdog::new(&place, &[0, 1, 2, 3], 1000);
         assert_eq!(watchdog.stuck(), None);
         watchdog.lost = watchdog.lost.map(|lost| lost - AFTER_A_LOSS);
         assert_eq!(watchdog.stuck().map(|all| all[2]), Some(State::Gone(Some(2))));
 
         put(2, [3, 2, own]);
-        let mut watchdog = Watchdog::new(&place, 4, 1);
+        let mut watchdog = Watchdog::new(&place, &[0, 1, 2, 3], 1);
         assert_eq!(watchdog.stuck(), None);
         watchdog.since -= Duration::from_secs(2);
         // Rank 1 computes.
@@ -158,7 +158,7 @@ mod tests {
         assert_eq!(watchdog.stuck(), None);
         watchdog.since -= Duration::from_secs(2);
         assert_eq!(watchdog.stuck().map(|all| all[1]), Some(State::Inside(7, 0)));
-        let mut patient = Watchdog::new(&place, 4, 0);
+        let mut patient = Watchdog::new(&place, &[0, 1, 2, 3], 0);
         patient.since -= Duration::from_secs(1000);
         assert_eq!((patient.stuck(), patient.stuck()), (None, None));
     }

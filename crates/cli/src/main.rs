@@ -8,6 +8,7 @@ mod failure;
 mod loops;
 mod nothing;
 mod progress;
+mod proxy;
 mod reading;
 mod recover;
 mod replay;
@@ -95,6 +96,9 @@ fn main() -> ExitCode {
         }
         Command::Replay { file, check, library, words } => {
             replay::replay(&file, &replay::How { check, library: library.as_deref() }, &words)
+        }
+        Command::Proxy { file, out, force, ranks, modules } => {
+            proxy::proxy(&file, &proxy::How { out, force, any: ranks.is_some(), folders: &modules.folders })
         }
         Command::Convert { flags } => addresses::convert(&flags),
         Command::Simulate { flags } => addresses::simulate(&flags),

@@ -1,6 +1,6 @@
 //! A call as C writes it: what is the same each time, and the numbers that are not.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use refrain_model::{
     Address, Area, CType, Call, Class, Dir, Effect, Function, Kind, Param, Status, Value, constant,
@@ -88,7 +88,8 @@ impl Extra {
 /// Calls that are written the same way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Shape {
-    pub symbol: u32,
+    /// What symbols that look alike have in common: see [`super::gather`].
+    pub face: u32,
     pub function: u16,
     pub args: Vec<Arg>,
     pub extras: Vec<Extra>,
@@ -108,10 +109,12 @@ enum Key {
 /// What all ranks have in common: objects and memory by number.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
-    slots: HashMap<(Class, Key), usize>,
+    slots: HashMap<(Class, Key), i64>,
     counts: HashMap<Class, usize>,
     /// Constants that have a slot, to be used where others than constants are too.
-    pub named: HashMap<(Class, usize), &'static str>,
+    pub named: HashMap<(Class, i64), &'static str>,
+    /// How many there are of these, and of handles that nobody uses: their slots are below nought.
+    below: HashMap<Class, i64>,
     segments: HashMap<(u8, u32, u32), usize>,
     /// By segment: what it was called, and the least and the greatest offset in use.
     pub memory: Vec<(String, i64, i64)>,
@@ -131,20 +134,32 @@ pub(super) struct Registry {
 }
 
 impl Registry {
-    fn slot(&mut self, class: Class, key: Key) -> usize {
+    fn slot(&mut self, class: Class, key: Key) -> i64 {
         let named = match key {
             Key::Named(name) => Some(name),
+            Key::Junk => Some(null_of(class)),
             _ => None,
         };
-        let count = self.counts.entry(class).or_insert(usize::from(class == Class::Request));
-        let slot = *self.slots.entry((class, key)).or_insert_with(|| {
-            *count += 1;
-            *count - 1
+        let (counts, below) = (self.counts.entry(class).or_default(), self.below.entry(class).or_default());
+        let slot = *self.slots.entry((class, key)).or_insert_with(|| match named {
+            Some(_) => {
+                *below += 1;
+                -*below
+            }
+            None => {
+                *counts += 1;
+                *counts as i64 - 1
+            }
         });
         if let Some(name) = named {
             self.named.insert((class, slot), name);
         }
         slot
+    }
+
+    /// Slots of a class below nought.
+    pub fn fixed(&self, class: Class) -> usize {
+        self.below.get(&class).map_or(0, |below| *below as usize)
     }
 
     /// Classes and how many of each there are.
@@ -301,6 +316,9 @@ pub(super) struct Writer<'r> {
     extents: HashMap<u32, u64>,
     /// Groups by the hash of their members: which of this rank's they are.
     groups: HashMap<String, usize>,
+    /// The communicators that there are, and the slots of those that are gone.
+    comms: HashMap<Key, i64>,
+    vacant: BTreeSet<i64>,
     world: u64,
 }
 
@@ -322,16 +340,18 @@ impl<'r> Writer<'r> {
             known: HashSet::new(),
             extents: HashMap::new(),
             groups: HashMap::new(),
+            comms: HashMap::new(),
+            vacant: BTreeSet::new(),
             world: u64::from(world),
         }
     }
 
     /// An error is why it cannot be made.
-    pub fn call(&mut self, symbol: u32, call: &Call) -> Result<Made, String> {
+    pub fn call(&mut self, face: u32, call: &Call) -> Result<Made, String> {
         let f = call.function;
         let mut made = Made {
             shape: Shape {
-                symbol,
+                face,
                 function: f.id,
                 args: Vec::with_capacity(f.params.len()),
                 extras: Vec::new(),
@@ -440,8 +460,9 @@ impl<'r> Writer<'r> {
                 _ if p.kind == Kind::Buffer => {
                     // Somewhere: the trace does not tell, or it does not matter.
                     let address = Address { area: Area::Other, device: u32::MAX, segment: 0, offset: 0 };
-                    let segment = self.registry.segment(address, self.bytes(call));
-                    holes.extend([Hole::One(segment as i64), Hole::One(0)]);
+                    let bytes = self.bytes(call);
+                    self.registry.segment(address, bytes);
+                    holes.extend([Hole::One(fit::UNSET), Hole::One(fit::UNSET)]);
                     Ok(Arg::Place)
                 }
                 _ => text("NULL"),
@@ -510,6 +531,11 @@ impl<'r> Writer<'r> {
                     holes.push(Hole::Many(numbers));
                     Ok(Arg::Numbers(spelled(p.ctype)))
                 }
+                // It does not matter on this rank.
+                (_, Value::Unset) => {
+                    holes.push(Hole::Many(vec![fit::UNSET]));
+                    Ok(Arg::Numbers(spelled(p.ctype)))
+                }
                 _ => text("NULL"),
             },
             _ => match (p.dir, given) {
@@ -549,17 +575,17 @@ impl<'r> Writer<'r> {
     }
 
     /// The slot of an object that there is.
-    fn used(&mut self, class: Class, value: &Value) -> Result<usize, String> {
+    fn used(&mut self, class: Class, value: &Value) -> Result<i64, String> {
         if class == Class::Request {
             return match value {
                 Value::Object(_, id) => {
                     let slot = self.survey.requests.get(id).copied().unwrap_or(NO_REQUEST);
                     match self.busy.contains(&slot) {
-                        true => Ok(slot),
+                        true => Ok(slot as i64),
                         false => Err("a request that no call in the trace has made".to_owned()),
                     }
                 }
-                _ => Ok(NO_REQUEST),
+                _ => Ok(NO_REQUEST as i64),
             };
         }
         if matches!(
@@ -577,25 +603,42 @@ impl<'r> Writer<'r> {
         if !matches!(key, Key::Named(_)) && !self.known.contains(&(class, key.clone())) {
             return Err("an object that no call in the trace has made".to_owned());
         }
-        Ok(self.registry.slot(class, key))
+        Ok(match self.comms.get(&key).filter(|_| class == Class::Comm) {
+            Some(slot) => *slot,
+            None => self.registry.slot(class, key),
+        })
     }
 
     /// The slot of an object that the call writes.
-    fn written(&mut self, class: Class, value: &Value) -> usize {
+    fn written(&mut self, class: Class, value: &Value) -> i64 {
         match (class, value) {
             (Class::Request, Value::Object(_, id)) => {
-                self.survey.requests.get(id).copied().unwrap_or(NO_REQUEST)
+                self.survey.requests.get(id).copied().unwrap_or(NO_REQUEST) as i64
             }
-            (Class::Request, _) => NO_REQUEST,
+            (Class::Request, _) => NO_REQUEST as i64,
             (_, Value::Object(..) | Value::Comm(_)) => match self.key(class, value) {
                 Some(key) if !matches!(key, Key::Named(_)) => {
                     self.known.insert((class, key.clone()));
-                    self.registry.slot(class, key)
+                    match class {
+                        Class::Comm => self.comm_slot(key),
+                        _ => self.registry.slot(class, key),
+                    }
                 }
                 _ => self.registry.slot(class, Key::Junk),
             },
             _ => self.registry.slot(class, Key::Junk),
         }
+    }
+
+    /// Names of communicators never come again, and their slots do.
+    fn comm_slot(&mut self, key: Key) -> i64 {
+        if let Some(slot) = self.comms.get(&key) {
+            return *slot;
+        }
+        let slot = self.vacant.pop_first().unwrap_or((self.comms.len()) as i64);
+        self.comms.insert(key, slot);
+        self.registry.at_least(Class::Comm, slot as usize + 1);
+        slot
     }
 
     fn handle(
@@ -607,9 +650,11 @@ impl<'r> Writer<'r> {
     ) -> Result<Arg, String> {
         let slot = match p.dir {
             Dir::Out => self.written(class, after(value)),
+            // It does not matter on this rank.
+            Dir::In if *value == Value::Unset => fit::UNSET,
             _ => self.used(class, before(value))?,
         };
-        holes.push(Hole::One(slot as i64));
+        holes.push(Hole::One(slot));
         let shared = matches!(class, Class::Group | Class::Errhandler);
         Ok(match p.dir {
             Dir::In => Arg::Handle(class),
@@ -633,22 +678,23 @@ impl<'r> Writer<'r> {
         };
         self.registry.longest = self.registry.longest.max(list.len());
         if p.dir == Dir::Out {
-            let slots = list.iter().map(|one| self.written(class, one) as i64).collect();
+            let slots = list.iter().map(|one| self.written(class, one)).collect();
             extras.push(Extra::Stored(class, i));
             extra.push(Hole::Many(slots));
             return Ok(Arg::Text(format!("OUT({}, {i})", handle_type(class))));
         }
-        let slots: Result<Vec<usize>, String> = list.iter().map(|one| self.used(class, one)).collect();
+        let slots: Result<Vec<i64>, String> = list.iter().map(|one| self.used(class, one)).collect();
         let slots = slots?;
         if class == Class::Request {
-            if let Some(first) = self.side_by_side(&slots) {
+            let places: Vec<usize> = slots.iter().map(|slot| *slot as usize).collect();
+            if let Some(first) = self.side_by_side(&places) {
                 holes.push(Hole::One(first as i64));
                 return Ok(Arg::Requests);
             }
-            holes.push(Hole::Many(slots.into_iter().map(|slot| slot as i64).collect()));
+            holes.push(Hole::Many(slots));
             return Ok(Arg::RequestsApart);
         }
-        holes.push(Hole::Many(slots.into_iter().map(|slot| slot as i64).collect()));
+        holes.push(Hole::Many(slots));
         Ok(Arg::Handles(class))
     }
 
@@ -676,6 +722,15 @@ impl<'r> Writer<'r> {
             if let (Kind::Handle(Class::Datatype), Dir::Out, Value::Object(_, id)) = (p.kind, p.dir, after(value)) {
                 let bytes = fact("extent").saturating_add(fact("lb")).saturating_add(fact("size"));
                 self.extents.insert(*id, bytes.max(32));
+            }
+        }
+        for (p, value) in call.function.params.iter().zip(&call.args) {
+            if p.kind == Kind::Handle(Class::Comm)
+                && p.effect == Effect::Free
+                && let Some(key) = self.key(Class::Comm, before(value))
+                && let Some(slot) = self.comms.remove(&key)
+            {
+                self.vacant.insert(slot);
             }
         }
         let freed = call.function.name == "MPI_Request_free";
@@ -744,7 +799,7 @@ fn code(value: &Value) -> Option<i64> {
     Some(match value {
         Value::Int(number) => *number,
         Value::Bool(yes) => i64::from(*yes),
-        Value::Unset => 0,
+        Value::Unset => fit::UNSET,
         Value::Name(name) => fit::named(constant(name)?.id),
         Value::Mask(names) => match names[..] {
             [] => 0,

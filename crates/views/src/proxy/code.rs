@@ -5,10 +5,11 @@ use std::fmt::Write;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::Node;
-use refrain_model::{Class, function_by_id};
+use refrain_model::{Class, Len, function_by_id};
 use refrain_sites::Names;
 
 use super::call::{Arg, Extra, Shape, array, handle_type};
+use super::fit::UNSET;
 use super::gather::{Column, Gathered, Letter, Numbers};
 use super::numbers::{Around, Columns, Tables, constants};
 
@@ -26,6 +27,7 @@ pub(super) struct Code<'a> {
     pub fills_of: BTreeSet<Class>,
     pub takes: bool,
     pub computes: bool,
+    pub ignores: bool,
     /// Functions for calls that are made at several places.
     pub functions: String,
     named_functions: HashMap<u32, String>,
@@ -53,6 +55,7 @@ impl<'a> Code<'a> {
             fills_of: BTreeSet::new(),
             takes: false,
             computes: false,
+            ignores: false,
             functions: String::new(),
             named_functions: HashMap::new(),
         }
@@ -74,7 +77,7 @@ impl<'a> Code<'a> {
             let function = function_by_id(letter.shape.function).map_or("?", |function| function.name);
             let name = format!("{}_{at}", function.trim_start_matches("MPI_").to_lowercase());
             let lines = self.call(letter, &[]);
-            let comment = self.comment(letter.shape.symbol);
+            let comment = self.comment(letter.symbol);
             let _ = writeln!(self.functions, "static void {name}(void){comment}\n{{");
             lines.iter().for_each(|line| {
                 let _ = writeln!(self.functions, "{INDENT}{line}");
@@ -113,6 +116,7 @@ impl<'a> Code<'a> {
         let mut at = range.start;
         // The condition that is open: who meets it, of whom.
         let mut open: Option<(Vec<u32>, Vec<u32>)> = None;
+        let mut is_else = false;
         while at < range.end {
             let end = match gathered.loops.nodes[at] {
                 Node::Loop { inside } => at + 1 + inside as usize,
@@ -137,6 +141,8 @@ impl<'a> Code<'a> {
                     all.iter().filter(|rank| who.binary_search(rank).is_err()).copied().collect()
                 };
                 let otherwise = matches!((&open, &wanted), (Some(old), Some(new)) if others(old) == new.0 && old.1 == new.1);
+                let otherwise = otherwise && !is_else;
+                is_else = otherwise;
                 let _ = match otherwise {
                     true => writeln!(out, "{}}} else {{", INDENT.repeat(depth)),
                     false => writeln!(out, "{}}}", INDENT.repeat(depth)),
@@ -178,7 +184,7 @@ impl<'a> Code<'a> {
             return "?".to_owned();
         };
         let function = function_by_id(letter.shape.function).map_or("?", |function| function.name);
-        match self.place(letter.shape.symbol) {
+        match self.place(letter.symbol) {
             Some(place) => format!("{function} in {place}"),
             None => function.to_owned(),
         }
@@ -211,6 +217,7 @@ impl<'a> Code<'a> {
             let text = self.tables.of_rank(points, &what);
             let same = points.iter().all(|(_, times)| *times == points[0].1);
             known = same.then_some(points[0].1 as u64);
+            let text = if text.contains(['?', '=', '&']) { format!("({text})") } else { text };
             head = Some(format!("for (long long {counter} = 0; {counter} < {text}; {counter}++) {{"));
         }
         let is_loop = head.is_some();
@@ -227,7 +234,7 @@ impl<'a> Code<'a> {
                     None => {
                         let letter = &self.gathered.letters[letter as usize];
                         let mut lines = self.call(letter, around);
-                        let comment = self.comment(letter.shape.symbol);
+                        let comment = self.comment(letter.symbol);
                         if let Some(last) = lines.last_mut() {
                             last.push_str(&comment);
                         }
@@ -247,7 +254,8 @@ impl<'a> Code<'a> {
 
     /// The statements that make a call.
     fn call(&mut self, letter: &'a Letter, around: &[Around]) -> Vec<String> {
-        let Shape { symbol, function, args, extras, forced } = &letter.shape;
+        let Shape { function, args, extras, forced, .. } = &letter.shape;
+        let symbol = &letter.symbol;
         let Some(function) = function_by_id(*function) else { return Vec::new() };
         let told = match self.place(*symbol) {
             Some(place) => format!("{} in {place}", function.name),
@@ -287,7 +295,13 @@ impl<'a> Code<'a> {
                     let slot = self.slot(letter, hole, *class, around, &what);
                     format!("({}[]){{{slot}}}", handle_type(*class))
                 }
-                Arg::Numbers(ctype) => self.numbers(letter, hole, ctype, stays, around, &what),
+                Arg::Numbers(ctype) => {
+                    let numbers = self.numbers(letter, hole, ctype, stays, around, &what);
+                    match p.len {
+                        [Len::Triple(_)] => format!("(int (*)[3]){numbers}"),
+                        _ => numbers,
+                    }
+                }
                 Arg::Handles(class) => self.handles(letter, hole, *class, stays, around, &what),
                 Arg::Requests => format!("&request[{}]", one(self, 0)),
                 Arg::RequestsApart => {
@@ -297,7 +311,14 @@ impl<'a> Code<'a> {
                     format!("take({length}, &{})", numbers.trim_start_matches("next(&").trim_end_matches(')'))
                 }
             };
-            words.push(word);
+            words.push(match word.as_str() {
+                // A compiler that sees this constant takes it for an array without room.
+                "MPI_STATUSES_IGNORE" => {
+                    self.ignores = true;
+                    "no_statuses".to_owned()
+                }
+                _ => word,
+            });
             hole += arg.holes();
         }
         for extra in extras {
@@ -341,7 +362,8 @@ impl<'a> Code<'a> {
             false => function.name.to_owned(),
         };
         let mut lines = first;
-        let gap = (self.gaps)(*symbol).map_or(String::new(), |gap| {
+        let gap = (self.gaps)(*symbol).filter(|_| !function.name.starts_with("MPI_Init"));
+        let gap = gap.map_or(String::new(), |gap| {
             self.computes = true;
             format!("compute({gap}); ")
         });
@@ -352,7 +374,7 @@ impl<'a> Code<'a> {
 
     fn column(&self, letter: &'a Letter, hole: usize) -> Columns<'a> {
         let one = |(rank, columns): &'a (u32, Vec<Column>)| match columns.get(hole) {
-            Some(Column::One(numbers)) => Some((*rank, numbers)),
+            Some(Column::One(numbers)) if numbers.stream.as_constant() != Some(UNSET) => Some((*rank, numbers)),
             _ => None,
         };
         letter.ranks.iter().filter_map(one).collect()
@@ -386,7 +408,7 @@ impl<'a> Code<'a> {
         let points = constants(&self.column(letter, hole));
         if let Some([(_, first), rest @ ..]) = points.as_deref()
             && rest.iter().all(|(_, slot)| slot == first)
-            && let Some(name) = self.gathered.registry.named.get(&(class, *first as usize))
+            && let Some(name) = self.gathered.registry.named.get(&(class, *first))
         {
             return (*name).to_owned();
         }
@@ -408,7 +430,9 @@ impl<'a> Code<'a> {
             if low > 0 && values.chunks(low as usize).any(|one| one != first) {
                 return None;
             }
-            all.push((*rank, first));
+            if first[..] != [UNSET] {
+                all.push((*rank, first));
+            }
         }
         Some(all)
     }
@@ -423,8 +447,9 @@ impl<'a> Code<'a> {
         what: &str,
     ) -> String {
         if let Some(lists) = self.steady(letter, hole) {
-            let same = lists.iter().all(|(_, list)| *list == lists[0].1);
-            if lists[0].1.is_empty() && same {
+            let Some((_, first)) = lists.first() else { return "NULL".to_owned() };
+            let same = lists.iter().all(|(_, list)| list == first);
+            if first.is_empty() && same {
                 return format!("({ctype}[]){{0}}");
             }
             if same && (stays || lists[0].1.len() > 12) {
@@ -464,10 +489,11 @@ impl<'a> Code<'a> {
         let registry = &self.gathered.registry;
         if let Some(lists) = self.steady(letter, hole)
             && !stays
+            && !lists.is_empty()
             && lists.iter().all(|(_, list)| *list == lists[0].1)
             && (1..=12).contains(&lists[0].1.len())
         {
-            let one = |slot: &i64| match registry.named.get(&(class, *slot as usize)) {
+            let one = |slot: &i64| match registry.named.get(&(class, *slot)) {
                 Some(name) => (*name).to_owned(),
                 None => format!("{}[{slot}]", array(class)),
             };

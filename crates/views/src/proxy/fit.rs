@@ -12,6 +12,9 @@ pub(super) fn named(id: u16) -> i64 {
     NAMED + i64::from(id)
 }
 
+/// Where a number does not matter: no constant has this id.
+pub(super) const UNSET: i64 = NAMED + u16::MAX as i64;
+
 pub(super) fn is_named(number: i64) -> bool {
     (NAMED..=NAMED + i64::from(u16::MAX)).contains(&number)
 }
@@ -237,16 +240,18 @@ pub(super) fn condition(ranks: &[u32], all: &[u32], world: u32) -> Option<Fit> {
 pub(super) fn listed(items: impl Iterator<Item = String>, indent: &str) -> String {
     let (mut out, mut width) = (String::new(), 0);
     for item in items {
-        if width + item.len() + 2 > 110 {
-            out.push_str("\n");
-            out.push_str(indent);
-            width = indent.len();
-        } else if !out.is_empty() {
-            out.push(' ');
-            width += 1;
+        if !out.is_empty() {
+            out.push(',');
+            if width + item.len() + 2 > 110 {
+                let _ = write!(out, "\n{indent}");
+                width = indent.len();
+            } else {
+                out.push(' ');
+                width += 2;
+            }
         }
-        width += item.len() + 1;
-        let _ = write!(out, "{item},");
+        width += item.len();
+        out.push_str(&item);
     }
     out
 }

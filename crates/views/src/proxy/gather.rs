@@ -1,13 +1,15 @@
 //! The calls of all ranks as one tree of loops, with the numbers of each rank beside it.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 use std::rc::Rc;
 
-use refrain_encode::Reader;
+use refrain_encode::{Layout, Reader, Slot};
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::merge::{self, Source};
-use refrain_fold::loops::{Folder, Loops, Matching};
+use refrain_fold::loops::{Cursor, Folded, Folder, Loops, Matching, Node, WINDOW};
 use refrain_fold::stream::{self, Stream};
+use refrain_model::{Class, Dir, Kind};
 use refrain_tracefile::Trace;
 
 use super::call::{Hole, Made, Registry, Shape, Writer};
@@ -32,6 +34,8 @@ pub(super) enum Column {
 #[derive(Debug)]
 pub(super) struct Letter {
     pub shape: Shape,
+    /// One of its symbols.
+    pub symbol: u32,
     /// By rank (those that make such calls), by hole.
     pub ranks: Vec<(u32, Vec<Column>)>,
 }
@@ -84,7 +88,7 @@ impl Shared {
 }
 
 /// The tree of one kind of ranks, and the times of each.
-struct Kind {
+struct Alike {
     loops: Loops,
     ranks: Vec<(u32, Vec<Numbers>)>,
 }
@@ -92,13 +96,15 @@ struct Kind {
 pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gathered, Refusal> {
     let bundle = &trace.bundle;
     let reader = Reader::new(bundle);
+    let faces = faces(bundle)?;
     let mut registry = Registry::default();
     let mut known: HashMap<Shape, u32> = HashMap::new();
     let mut letters: Vec<Letter> = Vec::new();
-    let mut kinds: Vec<Kind> = Vec::new();
-    let mut by_loops: HashMap<Loops, usize> = HashMap::new();
+    let mut forests = [Forest::default(), Forest::default()];
     let mut shared = Shared::default();
     let (mut all, mut polls) = (0, 0);
+    // By rank, of its letters.
+    let mut digests: Vec<u64> = Vec::new();
     for rank in 0..trace.meta.ranks {
         let failed = |position: u64, error| Refusal::Unread(Error::Call { rank, thread: 0, position, error });
         let mut survey = Survey::default();
@@ -110,10 +116,10 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
         }
         survey.finish();
         let mut writer = Writer::new(&mut registry, survey, trace.meta.ranks);
-        let mut folder = Folder::new(Matching::Elastic);
+        let mut folders = MATCHINGS.map(Folder::new);
         let mut columns: HashMap<u32, Vec<Fold>> = HashMap::new();
         let mut calls = reader.calls(rank, 0).map_err(|e| failed(0, e))?;
-        let mut number = 0;
+        let (mut number, mut digest) = (0, 0);
         while let Some(call) = calls.next() {
             let call = call.map_err(|error| failed(number, error))?;
             number += 1;
@@ -125,18 +131,18 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
                 continue;
             }
             let symbol = calls.symbol().unwrap_or(0);
-            let Made { shape, holes } = writer.call(symbol, &call).map_err(|why| Refusal::Call {
+            let Made { shape, holes } = writer.call(faces[symbol as usize], &call).map_err(|why| Refusal::Call {
                 rank,
                 number: number - 1,
                 function: call.function.name,
                 why,
             })?;
             let letter = *known.entry(shape).or_insert_with_key(|shape| {
-                letters.push(Letter { shape: shape.clone(), ranks: Vec::new() });
+                letters.push(Letter { shape: shape.clone(), symbol, ranks: Vec::new() });
                 letters.len() as u32 - 1
             });
             let folds = columns.entry(letter).or_insert_with(|| {
-                folder.define(letter, frames(bundle, symbol));
+                folders.iter_mut().for_each(|folder| folder.define(letter, frames(bundle, symbol)));
                 holes.iter().map(fold_of).collect()
             });
             for (fold, hole) in folds.iter_mut().zip(&holes) {
@@ -149,25 +155,138 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
                     _ => {}
                 }
             }
-            folder.push(letter);
+            folders.iter_mut().for_each(|folder| folder.push(letter));
+            digest = mixed(digest, letter);
         }
         all += number;
+        digests.push(digest);
         for (letter, folds) in columns {
             let columns = folds.iter().map(|fold| shared.column(fold)).collect();
             letters[letter as usize].ranks.push((rank, columns));
         }
-        let folded = folder.finish();
+        for (forest, folder) in forests.iter_mut().zip(&folders) {
+            forest.add(rank, folder.finish(), &mut shared);
+        }
+    }
+    // The one that takes the least to write, of those that say what happened.
+    let mut trees = Vec::new();
+    for forest in forests {
+        trees.push(apart(&forest.kinds, &mut shared));
+        trees.push(merged(forest.kinds, &mut shared));
+    }
+    trees.sort_by_key(|(_, times)| cost(times));
+    let right = |(loops, times): &(Loops, Times)| (0u32..).zip(&digests).all(|(rank, digest)| walked(loops, times, rank) == *digest);
+    let (loops, times) = trees.into_iter().find(right).unwrap_or_default();
+    Ok(Gathered { letters, loops, times, registry, calls: all - polls, polls })
+}
+
+/// Ways to find loops: what is left out or comes more often in some turns is a condition of C, or nothing is.
+const MATCHINGS: [Matching; 2] = [Matching::Elastic, Matching::Exact { window: WINDOW }];
+
+/// A number for a sequence of letters.
+fn mixed(digest: u64, letter: u32) -> u64 {
+    (digest ^ u64::from(letter)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
+}
+
+/// That of what a rank does by a tree.
+fn walked(loops: &Loops, times: &Times, rank: u32) -> u64 {
+    let none = Stream::constant(0);
+    let of = |ranks: &Vec<(u32, Numbers)>| {
+        let found = ranks.binary_search_by_key(&rank, |(rank, _)| *rank);
+        found.ok().map(|at| ranks[at].1.stream.clone())
+    };
+    let streams: Vec<Option<Rc<Stream>>> = times.iter().map(of).collect();
+    let times = streams.iter().map(|stream| stream.as_deref().unwrap_or(&none).iter()).collect();
+    Cursor::new(loops, times).fold(0, mixed)
+}
+
+/// One kind of ranks after the other.
+fn apart(kinds: &[Alike], shared: &mut Shared) -> (Loops, Times) {
+    let never = shared.numbers(Stream::constant(0), 1);
+    let mut all: Vec<u32> = kinds.iter().flat_map(|kind| &kind.ranks).map(|(rank, _)| *rank).collect();
+    all.sort_unstable();
+    let (mut loops, mut times) = (Loops::default(), Vec::new());
+    for kind in kinds {
+        let mut end = 0;
+        for (at, node) in kind.loops.nodes.iter().enumerate() {
+            let mut here: Vec<(u32, Numbers)> =
+                kind.ranks.iter().map(|(rank, times)| (*rank, times[at].clone())).collect();
+            // The outermost of a kind are nothing to the others.
+            if at >= end {
+                end = at + 1 + if let Node::Loop { inside } = node { *inside as usize } else { 0 };
+                let others = all.iter().filter(|rank| kind.ranks.iter().all(|(own, _)| own != *rank));
+                here.extend(others.map(|rank| (*rank, never.clone())));
+                here.sort_by_key(|(rank, _)| *rank);
+            }
+            loops.nodes.push(*node);
+            times.push(here);
+        }
+    }
+    (loops, times)
+}
+
+/// About how many lines a tree takes.
+fn cost(times: &Times) -> usize {
+    let node = |ranks: &Vec<(u32, Numbers)>| {
+        let mut streams: Vec<&Rc<Stream>> = Vec::new();
+        for (_, Numbers { stream, count }) in ranks {
+            let varies = stream.min_max(*count).is_some_and(|(low, high)| low != high);
+            if varies && !streams.iter().any(|known| Rc::ptr_eq(known, stream)) {
+                streams.push(stream);
+            }
+        }
+        let lines = streams.iter().map(|stream| 4 + stream.shape.items() / 6).sum::<usize>();
+        if lines > 0 { lines + 4 } else { 1 }
+    };
+    times.iter().map(node).sum()
+}
+
+/// The trees of all ranks, by kind.
+#[derive(Default)]
+struct Forest {
+    kinds: Vec<Alike>,
+    by_loops: HashMap<Loops, usize>,
+}
+
+impl Forest {
+    fn add(&mut self, rank: u32, folded: Folded, shared: &mut Shared) {
         let times = folded.times.into_iter().zip(folded.lengths);
         let times = times.map(|(stream, count)| shared.numbers(stream, count)).collect();
-        let next = kinds.len();
-        let kind = *by_loops.entry(folded.loops).or_insert_with_key(|loops| {
-            kinds.push(Kind { loops: loops.clone(), ranks: Vec::new() });
+        let next = self.kinds.len();
+        let kind = *self.by_loops.entry(folded.loops).or_insert_with_key(|loops| {
+            self.kinds.push(Alike { loops: loops.clone(), ranks: Vec::new() });
             next
         });
-        kinds[kind].ranks.push((rank, times));
+        self.kinds[kind].ranks.push((rank, times));
     }
-    let (loops, times) = merged(kinds, &mut shared);
-    Ok(Gathered { letters, loops, times, registry, calls: all - polls, polls })
+}
+
+/// By symbol: the same number for those that are called from the same place with the same communicator, datatypes and such,
+/// wherever buffers lie and whatever does not matter on some ranks.
+fn faces(bundle: &Bundle) -> Result<Vec<u32>, Refusal> {
+    let mut known: HashMap<String, u32> = HashMap::new();
+    let mut faces = Vec::with_capacity(bundle.symbols.len());
+    for (index, symbol) in (0..).zip(&bundle.symbols) {
+        let layout = Layout::parse(&symbol.bytes)
+            .map_err(|error| Refusal::Unread(Error::Symbol { index, error }))?;
+        let mut look = format!("{} {:?} {}", layout.function.id, layout.outcome, symbol.site);
+        for (p, slot) in layout.function.params.iter().zip(&layout.slots) {
+            let object = match p.kind {
+                Kind::Handle(Class::Request | Class::Message) => false,
+                Kind::Handle(_) => p.dir == Dir::In && p.when.is_empty(),
+                _ => false,
+            };
+            match slot {
+                Slot::Fixed(_) | Slot::Object(..) if object => {
+                    let _ = write!(look, ";{} {slot:?}", p.name);
+                }
+                _ => {}
+            }
+        }
+        let next = known.len() as u32;
+        faces.push(*known.entry(look).or_insert(next));
+    }
+    Ok(faces)
 }
 
 fn frames(bundle: &Bundle, symbol: u32) -> Vec<refrain_fold::bundle::sites::Frame> {
@@ -185,7 +304,7 @@ fn fold_of(hole: &Hole) -> Fold {
 type Times = Vec<Vec<(u32, Numbers)>>;
 
 /// One tree for all kinds.
-fn merged(kinds: Vec<Kind>, shared: &mut Shared) -> (Loops, Times) {
+fn merged(kinds: Vec<Alike>, shared: &mut Shared) -> (Loops, Times) {
     let (never, once) = (shared.numbers(Stream::constant(0), 1), shared.numbers(Stream::constant(1), 1));
     let mut all: Option<(Loops, Times, Vec<merge::Kinds>)> = None;
     for (number, kind) in kinds.into_iter().enumerate() {

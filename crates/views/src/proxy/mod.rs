@@ -260,7 +260,12 @@ fn state(registry: &call::Registry, gathered: &Gathered, code: &Code<'_>, out: &
         };
         let any = gathered.letters.iter().any(|letter| used(letter) || stored(letter));
         if any || code.named.contains(&class) || code.fills_of.contains(&class) {
-            let _ = writeln!(out, "static {} {}[{count}];", handle_type(class), array(class));
+            let (ctype, name, fixed) = (handle_type(class), array(class), registry.fixed(class));
+            let _ = match fixed {
+                0 => writeln!(out, "static {ctype} {name}[{}];", count.max(1)),
+                // Constants stand before the first.
+                _ => writeln!(out, "static {ctype} all_{name}[{}], *const {name} = all_{name} + {fixed};", count + fixed),
+            };
         }
     }
     if has("&status") || registry.tells {
@@ -268,6 +273,9 @@ fn state(registry: &call::Registry, gathered: &Gathered, code: &Code<'_>, out: &
     }
     if has("statuses") {
         let _ = writeln!(out, "static MPI_Status statuses[{longest}];");
+    }
+    if code.ignores {
+        out.push_str("static MPI_Status *volatile no_statuses = MPI_STATUSES_IGNORE;\n");
     }
     if has("&pointer") {
         out.push_str("static char *pointer;\n");
@@ -284,7 +292,7 @@ fn state(registry: &call::Registry, gathered: &Gathered, code: &Code<'_>, out: &
         let arguments = registry.arguments.clone().unwrap_or_default();
         let listed = fit::listed(arguments.iter().map(|argument| quoted(argument)), "    ");
         let _ = writeln!(out, "\n/* As the program was called. */\nstatic int argc = {};", arguments.len());
-        let _ = writeln!(out, "static char *arguments[] = {{{listed} NULL}}, **argv = arguments;");
+        let _ = writeln!(out, "static char *arguments[] = {{{listed}, NULL}}, **argv = arguments;");
     }
     if !registry.memory.is_empty() {
         out.push_str("\n/* The program's memory, as far as messages are in it: ");
@@ -387,7 +395,7 @@ fn begin(options: &Options, registry: &call::Registry, code: &Code<'_>, out: &mu
              mem[k] = home[k] = all - extent[k][0];\n    }\n",
         );
     }
-    let mut named: Vec<(&(Class, usize), &&str)> =
+    let mut named: Vec<(&(Class, i64), &&str)> =
         registry.named.iter().filter(|((class, _), _)| code.named.contains(class)).collect();
     named.sort_unstable();
     for ((class, slot), name) in named {

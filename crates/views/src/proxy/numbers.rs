@@ -89,6 +89,9 @@ impl Tables {
 
     /// The next number in each call.
     pub fn number(&mut self, columns: &Columns<'_>, around: &[Around], what: &str) -> String {
+        if columns.is_empty() {
+            return "0".to_owned();
+        }
         if let Some(points) = constants(columns) {
             return self.of_rank(&points, what);
         }

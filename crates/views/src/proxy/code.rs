@@ -70,6 +70,7 @@ impl<'a> Code<'a> {
                 *uses.entry(*letter).or_default() += 1;
             }
         }
+        gathered.first.iter().for_each(|letter| *uses.entry(*letter).or_default() += 1);
         let mut several: Vec<u32> = uses.into_iter().filter(|(_, uses)| *uses > 1).map(|(at, _)| at).collect();
         several.sort_unstable();
         for at in several {
@@ -86,6 +87,12 @@ impl<'a> Code<'a> {
             self.named_functions.insert(at, name);
         }
         let mut out = String::new();
+        for letter in &gathered.first {
+            let lines = self.lines(*letter, &[]);
+            lines.iter().for_each(|line| {
+                let _ = writeln!(out, "{INDENT}{line}");
+            });
+        }
         self.nodes(0..gathered.loops.nodes.len(), 1, &mut Vec::new(), &mut out);
         out
     }
@@ -229,18 +236,7 @@ impl<'a> Code<'a> {
         match self.gathered.loops.nodes[node.start] {
             Node::Loop { .. } => self.nodes(node.start + 1..node.end, inner, around, out),
             Node::Event(letter) => {
-                let lines = match self.named_functions.get(&letter) {
-                    Some(name) => vec![format!("{name}();")],
-                    None => {
-                        let letter = &self.gathered.letters[letter as usize];
-                        let mut lines = self.call(letter, around);
-                        let comment = self.comment(letter.symbol);
-                        if let Some(last) = lines.last_mut() {
-                            last.push_str(&comment);
-                        }
-                        lines
-                    }
-                };
+                let lines = self.lines(letter, around);
                 lines.iter().for_each(|line| {
                     let _ = writeln!(out, "{}{line}", INDENT.repeat(inner));
                 });
@@ -250,6 +246,20 @@ impl<'a> Code<'a> {
             around.pop();
             let _ = writeln!(out, "{indent}}}");
         }
+    }
+
+    /// A call, or that of the function that makes it.
+    fn lines(&mut self, letter: u32, around: &[Around]) -> Vec<String> {
+        if let Some(name) = self.named_functions.get(&letter) {
+            return vec![format!("{name}();")];
+        }
+        let letter = &self.gathered.letters[letter as usize];
+        let mut lines = self.call(letter, around);
+        let comment = self.comment(letter.symbol);
+        if let Some(last) = lines.last_mut() {
+            last.push_str(&comment);
+        }
+        lines
     }
 
     /// The statements that make a call.

@@ -43,6 +43,9 @@ pub(super) struct Letter {
 #[derive(Debug)]
 pub(super) struct Gathered {
     pub letters: Vec<Letter>,
+    /// The calls of all ranks up to `MPI_Init`: none knows its rank before.
+    pub first: Vec<u32>,
+    /// The calls after these.
     pub loops: Loops,
     /// By node: of each rank that gets there, how often it runs each time.
     pub times: Vec<Vec<(u32, Numbers)>>,
@@ -103,6 +106,7 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
     let mut forests = [Forest::default(), Forest::default()];
     let mut shared = Shared::default();
     let (mut all, mut polls) = (0, 0);
+    let mut first: Option<Vec<u32>> = None;
     // By rank, of its letters.
     let mut digests: Vec<u64> = Vec::new();
     for rank in 0..trace.meta.ranks {
@@ -120,6 +124,7 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
         let mut columns: HashMap<u32, Vec<Fold>> = HashMap::new();
         let mut calls = reader.calls(rank, 0).map_err(|e| failed(0, e))?;
         let (mut number, mut digest) = (0, 0);
+        let (mut before, mut started) = (Vec::new(), false);
         while let Some(call) = calls.next() {
             let call = call.map_err(|error| failed(number, error))?;
             number += 1;
@@ -155,10 +160,19 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
                     _ => {}
                 }
             }
-            folders.iter_mut().for_each(|folder| folder.push(letter));
-            digest = mixed(digest, letter);
+            if started {
+                folders.iter_mut().for_each(|folder| folder.push(letter));
+                digest = mixed(digest, letter);
+            } else {
+                started = call.function.name.starts_with("MPI_Init") && call.function.name != "MPI_Initialized";
+                before.push(letter);
+            }
         }
         all += number;
+        if *first.get_or_insert_with(|| before.clone()) != before {
+            let why = "ranks do not call the same before they know who they are".to_owned();
+            return Err(Refusal::Call { rank, number: 0, function: "MPI_Init", why });
+        }
         digests.push(digest);
         for (letter, folds) in columns {
             let columns = folds.iter().map(|fold| shared.column(fold)).collect();
@@ -177,7 +191,8 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
     trees.sort_by_key(|(_, times)| cost(times));
     let right = |(loops, times): &(Loops, Times)| (0u32..).zip(&digests).all(|(rank, digest)| walked(loops, times, rank) == *digest);
     let (loops, times) = trees.into_iter().find(right).unwrap_or_default();
-    Ok(Gathered { letters, loops, times, registry, calls: all - polls, polls })
+    let first = first.unwrap_or_default();
+    Ok(Gathered { letters, first, loops, times, registry, calls: all - polls, polls })
 }
 
 /// Ways to find loops: what is left out or comes more often in some turns is a condition of C, or nothing is.

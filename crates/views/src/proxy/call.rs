@@ -37,6 +37,10 @@ pub(super) enum Arg {
     HandleAt(Class),
     /// Behind a pointer, a copy: the call does away with it, and others may hold the same.
     HandleGone(Class),
+    /// A place in memory, as a number.
+    Address,
+    /// An array of numbers some of which are: the segment of each (below nought if it is none) and its offset.
+    Addresses,
     /// An array of that type.
     Numbers(&'static str),
     Handles(Class),
@@ -50,7 +54,7 @@ impl Arg {
     pub fn holes(&self) -> usize {
         match self {
             Arg::Text(_) | Arg::Nothing => 0,
-            Arg::Place => 2,
+            Arg::Place | Arg::Address => 2,
             _ => 1,
         }
     }
@@ -281,7 +285,9 @@ pub(super) fn quoted(text: &str) -> String {
 }
 
 /// Functions for which the program has one of its own that leaves the library no choice.
-pub(super) const FORCED: [&str; 17] = [
+pub(super) const FORCED: [&str; 19] = [
+    "MPI_Win_test",
+    "MPI_Parrived",
     "MPI_Init",
     "MPI_Init_thread",
     "MPI_Waitany",
@@ -526,8 +532,19 @@ impl<'r> Writer<'r> {
                 (_, Value::List(list)) => {
                     let numbers: Option<Vec<i64>> = list.iter().map(code).collect();
                     let numbers = numbers.ok_or("an array of something that is no number")?;
-                    check(p, &numbers)?;
                     self.registry.longest = self.registry.longest.max(numbers.len());
+                    if numbers.iter().any(|number| is_address(p, *number)) {
+                        let mut pairs = Vec::new();
+                        for number in numbers {
+                            let pair = match is_address(p, number) {
+                                true => self.address(number)?,
+                                false => (-1, number),
+                            };
+                            pairs.extend([pair.0, pair.1]);
+                        }
+                        holes.push(Hole::Many(pairs));
+                        return Ok(Arg::Addresses);
+                    }
                     holes.push(Hole::Many(numbers));
                     Ok(Arg::Numbers(spelled(p.ctype)))
                 }
@@ -545,12 +562,24 @@ impl<'r> Writer<'r> {
                 }
                 (dir, given) => {
                     let number = code(given).ok_or("something that is no number")?;
-                    check(p, &[number])?;
+                    if is_address(p, number) && dir == Dir::In {
+                        let (segment, offset) = self.address(number)?;
+                        holes.extend([Hole::One(segment), Hole::One(offset)]);
+                        return Ok(Arg::Address);
+                    }
                     holes.push(Hole::One(number));
                     Ok(if dir == Dir::InOut { Arg::Cell(spelled(p.ctype)) } else { Arg::Number })
                 }
             },
         }
+    }
+
+    /// The segment and the offset of what a number is the address of.
+    fn address(&mut self, number: i64) -> Result<(i64, i64), String> {
+        // What is there is told elsewhere.
+        const ROOM: u64 = 1 << 16;
+        let place = self.survey.place_of(number).ok_or("an address that the trace does not tell the place of")?;
+        Ok((self.registry.segment(place, ROOM) as i64, place.offset))
     }
 
     fn key(&mut self, class: Class, value: &Value) -> Option<Key> {
@@ -714,7 +743,8 @@ impl<'r> Writer<'r> {
         let fact = |name: &str| {
             let found = call.facts.iter().find(|(fact, _)| *fact == name);
             match found {
-                Some((_, Value::Int(number))) => number.unsigned_abs(),
+                // One that is made of addresses begins at one.
+                Some((_, Value::Int(number))) if *number < LOWEST_ADDRESS => number.unsigned_abs(),
                 _ => 0,
             }
         };
@@ -767,13 +797,13 @@ impl<'r> Writer<'r> {
                     extent = types.iter().map(size).max().unwrap_or(0).max(extent);
                 }
                 (Kind::Handle(Class::Datatype), one) => extent = extent.max(size(one)),
-                (Kind::Int, Value::Int(number)) => {
+                (Kind::Int, Value::Int(number)) if !is_address(p, *number) => {
                     many |= p.name.ends_with("count") || p.name.ends_with("counts");
                     most = most.max(number.unsigned_abs());
                 }
                 (Kind::Int, Value::List(list)) => {
                     let all = list.iter().filter_map(|one| match one {
-                        Value::Int(number) => Some(number.unsigned_abs()),
+                        Value::Int(number) if !is_address(p, *number) => Some(number.unsigned_abs()),
                         _ => None,
                     });
                     sum = all.fold(sum, u64::saturating_add);
@@ -810,12 +840,8 @@ fn code(value: &Value) -> Option<i64> {
     })
 }
 
-fn check(p: &Param, numbers: &[i64]) -> Result<(), String> {
-    let address = |number: &i64| p.ctype == CType::Aint && *number >= LOWEST_ADDRESS;
-    match numbers.iter().any(address) {
-        true => Err("an address as a number, which is another one in each run".to_owned()),
-        false => Ok(()),
-    }
+fn is_address(p: &Param, number: i64) -> bool {
+    p.ctype == CType::Aint && number >= LOWEST_ADDRESS
 }
 
 fn told(status: &Value) -> [Hole; 4] {

@@ -9,7 +9,7 @@ use refrain_model::{Class, Len, function_by_id};
 use refrain_sites::Names;
 
 use super::call::{Arg, Extra, Shape, array, handle_type};
-use super::fit::UNSET;
+use super::fit::{UNSET, literal};
 use super::gather::{Column, Gathered, Letter, Numbers};
 use super::numbers::{Around, Columns, Tables, constants};
 
@@ -27,11 +27,19 @@ pub(super) struct Code<'a> {
     pub fills_of: BTreeSet<Class>,
     pub takes: bool,
     pub computes: bool,
-    pub ignores: bool,
+    /// Constants that the compiler is not to see.
+    pub hidden: BTreeSet<&'static str>,
     /// Functions for calls that are made at several places.
     pub functions: String,
     named_functions: HashMap<u32, String>,
 }
+
+/// Constants that compilers take for arrays without room: type, and the variable in their stead.
+pub(super) const HIDDEN: [(&str, &str, &str); 3] = [
+    ("MPI_STATUSES_IGNORE", "MPI_Status", "no_statuses"),
+    ("MPI_UNWEIGHTED", "int", "unweighted"),
+    ("MPI_WEIGHTS_EMPTY", "int", "no_weights"),
+];
 
 /// Loops and conditions are so deep in each other.
 const INDENT: &str = "    ";
@@ -55,7 +63,7 @@ impl<'a> Code<'a> {
             fills_of: BTreeSet::new(),
             takes: false,
             computes: false,
-            ignores: false,
+            hidden: BTreeSet::new(),
             functions: String::new(),
             named_functions: HashMap::new(),
         }
@@ -305,6 +313,8 @@ impl<'a> Code<'a> {
                     let slot = self.slot(letter, hole, *class, around, &what);
                     format!("({}[]){{{slot}}}", handle_type(*class))
                 }
+                Arg::Address => format!("(MPI_Aint)(mem[{}] + {})", one(self, 0), one(self, 1)),
+                Arg::Addresses => self.addresses(letter, hole, stays, around, &what),
                 Arg::Numbers(ctype) => {
                     let numbers = self.numbers(letter, hole, ctype, stays, around, &what);
                     match p.len {
@@ -321,13 +331,12 @@ impl<'a> Code<'a> {
                     format!("take({length}, &{})", numbers.trim_start_matches("next(&").trim_end_matches(')'))
                 }
             };
-            words.push(match word.as_str() {
-                // A compiler that sees this constant takes it for an array without room.
-                "MPI_STATUSES_IGNORE" => {
-                    self.ignores = true;
-                    "no_statuses".to_owned()
+            words.push(match HIDDEN.iter().find(|(name, ..)| *name == word) {
+                Some((name, _, variable)) => {
+                    self.hidden.insert(name);
+                    (*variable).to_owned()
                 }
-                _ => word,
+                None => word,
             });
             hole += arg.holes();
         }
@@ -475,6 +484,37 @@ impl<'a> Code<'a> {
         let (length, numbers) = self.many(letter, hole, around, what);
         let stream = numbers.trim_start_matches("next(&").trim_end_matches(')');
         format!("fill_{}({room}, {length}, &{stream})", ctype.trim_start_matches("MPI_"))
+    }
+
+    fn addresses(
+        &mut self,
+        letter: &'a Letter,
+        hole: usize,
+        stays: bool,
+        around: &[Around],
+        what: &str,
+    ) -> String {
+        if let Some(lists) = self.steady(letter, hole)
+            && !stays
+            && lists.first().is_some_and(|(_, list)| list.len() <= 24)
+            && lists.iter().all(|(_, list)| *list == lists[0].1)
+        {
+            let one = |pair: &[i64]| match *pair {
+                [segment, offset] if segment >= 0 => {
+                    format!("(MPI_Aint)(mem[{segment}] + {})", literal(offset))
+                }
+                [_, number] => literal(number),
+                _ => String::new(),
+            };
+            let list: Vec<String> = lists[0].1.chunks(2).map(one).collect();
+            return format!("(MPI_Aint[]){{{}}}", list.join(", "));
+        }
+        self.fills.insert("addresses");
+        let longest = self.longest(letter, hole) / 2;
+        let room = self.tables.room("MPI_Aint", longest, if stays { 64 } else { 1 });
+        let (length, numbers) = self.many(letter, hole, around, what);
+        let stream = numbers.trim_start_matches("next(&").trim_end_matches(')');
+        format!("fill_addresses({room}, {length}, &{stream})")
     }
 
     fn longest(&self, letter: &'a Letter, hole: usize) -> usize {

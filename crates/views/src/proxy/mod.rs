@@ -274,8 +274,10 @@ fn state(registry: &call::Registry, gathered: &Gathered, code: &Code<'_>, out: &
     if has("statuses") {
         let _ = writeln!(out, "static MPI_Status statuses[{longest}];");
     }
-    if code.ignores {
-        out.push_str("static MPI_Status *volatile no_statuses = MPI_STATUSES_IGNORE;\n");
+    for (name, ctype, variable) in code::HIDDEN {
+        if code.hidden.contains(name) {
+            let _ = writeln!(out, "static {ctype} *volatile {variable}; /* {name} */");
+        }
     }
     if has("&pointer") {
         out.push_str("static char *pointer;\n");
@@ -312,8 +314,17 @@ fn state(registry: &call::Registry, gathered: &Gathered, code: &Code<'_>, out: &
     }
 }
 
+/// What fills arrays.
 fn fills(code: &Code<'_>, out: &mut String) {
-    for ctype in &code.fills {
+    if code.fills.contains("addresses") {
+        out.push_str(
+            "\n/* Addresses as numbers: of each the segment, and the place in it. */\n\
+             static MPI_Aint *fill_addresses(MPI_Aint *to, long long count, struct stream *s)\n{\n    \
+             for (long long k = 0; k < count / 2; k++) {\n        long long segment = next(s), offset = next(s);\n        \
+             to[k] = segment < 0 ? (MPI_Aint)offset : (MPI_Aint)(mem[segment] + offset);\n    }\n    return to;\n}\n",
+        );
+    }
+    for ctype in code.fills.iter().filter(|ctype| **ctype != "addresses") {
         let name = ctype.trim_start_matches("MPI_");
         let _ = write!(
             out,
@@ -407,6 +418,11 @@ fn begin(options: &Options, registry: &call::Registry, code: &Code<'_>, out: &mu
         out.push_str(
             "    for (size_t k = 0; k < sizeof request / sizeof *request; k++)\n        request[k] = MPI_REQUEST_NULL;\n",
         );
+    }
+    for (name, _, variable) in code::HIDDEN {
+        if code.hidden.contains(name) {
+            let _ = writeln!(out, "    {variable} = {name};");
+        }
     }
     out.push_str(&code.tables.begin);
     out.push_str("}\n");

@@ -179,7 +179,8 @@ impl Tables {
         self.note(what);
         let number = self.fresh();
         let mut known: Vec<(&Numbers, String)> = Vec::new();
-        let mut of_rank = vec!["0".to_owned(); self.world as usize];
+        // Ranks for which it does not matter have those of another.
+        let mut of_rank = vec![format!("rows_{number}_0"); self.world as usize];
         for (rank, numbers) in columns {
             let name = match known.iter().find(|(other, _)| other == numbers) {
                 Some((_, name)) => name.clone(),

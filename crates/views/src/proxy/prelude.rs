@@ -191,6 +191,32 @@ static int then_Request_get_status(MPI_Request one, int *flag, MPI_Status *statu
 }
 ",
         ),
+        "MPI_Win_test" => (
+            &["Win_test"],
+            "\
+static int then_Win_test(MPI_Win of, int *flag)
+{
+    int code;
+    do
+        code = real_Win_test(of, flag);
+    while (code == MPI_SUCCESS && !*flag);
+    return code;
+}
+",
+        ),
+        "MPI_Parrived" => (
+            &["Parrived"],
+            "\
+static int then_Parrived(MPI_Request one, int part, int *flag)
+{
+    int code;
+    do
+        code = real_Parrived(one, part, flag);
+    while (code == MPI_SUCCESS && !*flag);
+    return code;
+}
+",
+        ),
         "MPI_Iprobe" => (
             &["Probe"],
             "\

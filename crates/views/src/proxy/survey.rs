@@ -1,8 +1,8 @@
 //! What has to be known of all calls of a rank before the first of them is written down.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use refrain_model::{Call, Class, Dir, Effect, Kind, Status, Value};
+use refrain_model::{Address, Area, Call, Class, Dir, Effect, Kind, Status, Value};
 
 /// Source and tag that a receive matched.
 pub(super) type Match = (i64, i64);
@@ -107,6 +107,8 @@ pub(super) struct Survey {
     pub matches: Vec<Option<Match>>,
     /// By request: its place in the program's array. Those that are waited for together lie side by side, as far as can be.
     pub requests: HashMap<u32, usize>,
+    /// Where segments began, as far as the program asked: by address, one of their places.
+    pub addresses: BTreeMap<i64, Address>,
     /// Which open receive a request is.
     open: HashMap<u32, usize>,
     made: Vec<u32>,
@@ -133,11 +135,23 @@ impl Survey {
                 self.matches[which] = status.and_then(matched);
             }
         }
+        if let ("MPI_Get_address" | "MPI_Address", [Value::Address(place), Value::Int(then)]) =
+            (call.function.name, &call.args[..])
+            && place.area != Area::Number
+        {
+            self.addresses.insert(then.wrapping_sub(place.offset), *place);
+        }
         for (p, value) in call.function.params.iter().zip(&call.args) {
             if let (Kind::Handle(Class::Request), Value::List(list)) = (p.kind, before(value)) {
                 list.iter().filter_map(request).for_each(|id| self.place(id));
             }
         }
+    }
+
+    /// The place that a number is the address of.
+    pub fn place_of(&self, number: i64) -> Option<Address> {
+        let (origin, place) = self.addresses.range(..=number).next_back()?;
+        Some(Address { offset: number.wrapping_sub(*origin), ..*place })
     }
 
     fn place(&mut self, id: u32) {

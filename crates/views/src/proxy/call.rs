@@ -392,6 +392,11 @@ impl<'r> Writer<'r> {
                 shape.extras.push(Extra::Chosen);
                 holes.push(Hole::One(number(&call.args[2])));
             }
+            // It does not count as a poll: those that found nothing are made too.
+            "MPI_Parrived" => {
+                shape.extras.push(Extra::Chosen);
+                holes.push(Hole::One(number(&call.args[2])));
+            }
             "MPI_Waitsome" | "MPI_Testsome" => {
                 shape.extras.push(Extra::ChosenMany);
                 let list = match &call.args[3] {

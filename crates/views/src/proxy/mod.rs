@@ -197,20 +197,18 @@ fn whole(
     if code.computes {
         let _ = write!(out, "\n{}", prelude::COMPUTE);
         if gaps.symbols.is_empty() {
-            let points: Vec<(u32, i64)> = (0..world).zip(gaps.ranks.iter().map(|gap| *gap as i64)).collect();
-            let mean = points.iter().map(|point| point.1).sum::<i64>() / i64::from(world.max(1));
-            let near = points.iter().all(|(_, gap)| (gap - mean).abs() * 10 <= mean.max(1000));
-            match near || options.any {
-                true => {
-                    let _ = writeln!(out, "\n/* Before each call. */\nstatic const double gap = {mean};");
-                }
+            let mean = gaps.ranks.iter().sum::<u64>() / u64::from(world.max(1));
+            let _ = match options.any {
+                true => writeln!(out, "\n/* Before each call. */\nstatic const double gap = {mean};"),
                 false => {
-                    let value = code.tables.of_rank(&points, "the time between calls");
-                    let _ = writeln!(out, "\n/* Before each call. */\nstatic double gap;");
-                    let _ = writeln!(code.tables.begin, "    gap = (double)({value});");
-                    code.tables.not_any.remove("the time between calls");
+                    code.tables.begin.push_str("    gap = gaps[rank];\n");
+                    let all = fit::listed(gaps.ranks.iter().map(u64::to_string), "    ");
+                    writeln!(
+                        out,
+                        "\n/* Before each call, by rank. */\nstatic const double gaps[RANKS] = {{{all}}};\nstatic double gap;"
+                    )
                 }
-            }
+            };
         }
     }
     if code.tables.streams {
@@ -433,8 +431,8 @@ fn forced(registry: &call::Registry, out: &mut String) {
     let mut names: Vec<&str> = registry.forced.iter().copied().collect();
     names.sort_unstable();
     let is = |some: &[&str]| names.iter().any(|name| some.contains(name));
-    if is(&["MPI_Waitany", "MPI_Testany", "MPI_Waitsome", "MPI_Testsome"]) {
-        let _ = writeln!(out, "\n/* The requests that were complete. */\nstatic int chosen[{}];", registry.longest.max(1));
+    if is(&["MPI_Waitany", "MPI_Testany", "MPI_Waitsome", "MPI_Testsome", "MPI_Parrived"]) {
+        let _ = writeln!(out, "\n/* What was complete. */\nstatic int chosen[{}];", registry.longest.max(1));
     }
     if is(&["MPI_Waitsome", "MPI_Testsome"]) {
         out.push_str("static int chosen_count;\n");

@@ -87,11 +87,16 @@ impl<'a> Code<'a> {
             let name = format!("{}_{at}", function.trim_start_matches("MPI_").to_lowercase());
             let lines = self.call(letter, &[]);
             let comment = self.comment(letter.symbol);
-            let _ = writeln!(self.functions, "static void {name}(void){comment}\n{{");
-            lines.iter().for_each(|line| {
-                let _ = writeln!(self.functions, "{INDENT}{line}");
-            });
-            self.functions.push_str("}\n\n");
+            let short = format!("static void {name}(void) {{ {} }}{comment}", lines.join(" "));
+            if lines.len() == 1 && short.len() <= 118 {
+                let _ = writeln!(self.functions, "{short}");
+            } else {
+                let _ = writeln!(self.functions, "static void {name}(void){comment}\n{{");
+                lines.iter().for_each(|line| {
+                    let _ = writeln!(self.functions, "{INDENT}{line}");
+                });
+                self.functions.push_str("}\n");
+            }
             self.named_functions.insert(at, name);
         }
         let mut out = String::new();
@@ -236,6 +241,7 @@ impl<'a> Code<'a> {
             head = Some(format!("for (long long {counter} = 0; {counter} < {text}; {counter}++) {{"));
         }
         let is_loop = head.is_some();
+        let start = out.len();
         if let Some(head) = head {
             let _ = writeln!(out, "{indent}{head}");
             around.push(Around { counter, times: known });
@@ -252,7 +258,15 @@ impl<'a> Code<'a> {
         }
         if is_loop {
             around.pop();
-            let _ = writeln!(out, "{indent}}}");
+            // One statement needs no braces.
+            if out[start..].lines().count() == 2
+                && out[start..].lines().last().is_some_and(|line| line.matches(';').count() == 1)
+                && let Some(at) = out[start..].find(" {\n")
+            {
+                out.replace_range(start + at..start + at + 2, "");
+            } else {
+                let _ = writeln!(out, "{indent}}}");
+            }
         }
     }
 

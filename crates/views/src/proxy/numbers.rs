@@ -1,6 +1,6 @@
 //! What ranks have in one place of the program, as expressions of C and the tables that these need.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
 use super::fit::{self, is_named, listed, literal};
@@ -22,6 +22,8 @@ pub(super) struct Tables {
     pub text: String,
     pub begin: String,
     next: usize,
+    /// Tables that are there.
+    known: HashMap<String, String>,
     /// Some numbers come from streams.
     pub streams: bool,
     /// What says nothing of other numbers of ranks.
@@ -172,35 +174,47 @@ impl Tables {
             look.then(|| shifts.iter().find_map(|shift| Some((plain(&shift)?, shift)))).flatten()
         {
             let number = self.fresh();
-            self.text.push_str(&rows::table(&format!("rows_{number}"), &rows::rows(whole.into_iter())));
-            let _ = writeln!(self.text, "static struct stream next_{number} = {{.rows = rows_{number}}};");
+            let rows = rows::table(&rows::rows(whole.into_iter()));
+            let _ = writeln!(self.text, "static struct stream next_{number} = {{.rows = ROWS({rows})}};");
             return form.replace('@', &format!("next(&next_{number})"));
         }
         self.note(what);
         let number = self.fresh();
         let mut known: Vec<(&Numbers, String)> = Vec::new();
-        // Ranks for which it does not matter have those of another.
-        let mut of_rank = vec![format!("rows_{number}_0"); self.world as usize];
+        let mut of_rank = vec![String::new(); self.world as usize];
         for (rank, numbers) in columns {
             let name = match known.iter().find(|(other, _)| other == numbers) {
                 Some((_, name)) => name.clone(),
                 None => {
-                    let name = format!("rows_{number}_{}", known.len());
                     let rows = rows::rows(numbers.stream.iter().take(numbers.count as usize));
-                    self.text.push_str(&rows::table(&name, &rows));
+                    let name = self.rows(&rows::table(&rows));
                     known.push((numbers, name.clone()));
                     name
                 }
             };
             of_rank[*rank as usize] = name;
         }
+        // Ranks for which it does not matter have those of another.
+        let other = known.first().map_or("0", |(_, name)| name.as_str()).to_owned();
+        let of_rank = of_rank.into_iter().map(|name| if name.is_empty() { other.clone() } else { name });
         let _ = writeln!(
             self.text,
             "static struct stream next_{number};\nstatic const long long (*const of_rank_{number}[])[4] = {{{}}};",
-            listed(of_rank.into_iter(), "    ")
+            listed(of_rank, "    ")
         );
         let _ = writeln!(self.begin, "    next_{number}.rows = of_rank_{number}[rank];");
         format!("next(&next_{number})")
+    }
+
+    /// A table by itself, the same for the same rows; its name.
+    fn rows(&mut self, rows: &str) -> String {
+        if let Some(name) = self.known.get(rows) {
+            return name.clone();
+        }
+        let name = format!("rows_{}", self.fresh());
+        let _ = writeln!(self.text, "static const long long {name}[][4] = {{{rows}}};");
+        self.known.insert(rows.to_owned(), name.clone());
+        name
     }
 
     /// An array that is the same in each call: its elements, if they can be written down.

@@ -2,8 +2,14 @@
 
 /// Numbers one after the other, out of a table.
 pub(super) const STREAMS: &str = "\
-/* Numbers that change from call to call. Rows of a table: {start, step, count, 0} are numbers; {row, 0, times, 1} is what
-   stands at that row, so many times, up to the next {0, 0, 0, 2}. */
+/* Numbers that change from call to call, as rows of a table. */
+#define N(number) {number, 0, 1, 0}                /* one number */
+#define X(number, count) {number, 0, count, 0}     /* the same so many times */
+#define S(start, step, count) {start, step, count, 0}
+#define R(row, times) {row, 0, times, 1}           /* from that row to the next E, so many times */
+#define E {0, 0, 0, 2}
+#define ROWS(...) (const long long[][4]){__VA_ARGS__}
+
 struct stream {
     const long long (*rows)[4];
     long long done, left[64];

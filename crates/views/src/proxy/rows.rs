@@ -1,7 +1,7 @@
 //! Numbers that change from call to call, as a table of C: what repeats is there once.
 
 use std::collections::HashMap;
-use std::fmt::Write;
+use std::fmt;
 
 use refrain_fold::grammar::{Folder, Item, Symbol};
 
@@ -54,9 +54,33 @@ fn terms(numbers: impl Iterator<Item = i64>, mut add: impl FnMut(Term)) {
     }
 }
 
-/// The rows of a table: `{start, step, count, 0}`, `{row, 0, times, 1}` for what stands at that row, `{0, 0, 0, 2}` at the end
-/// of that.
-pub(super) fn rows(numbers: impl Iterator<Item = i64>) -> Vec<[String; 4]> {
+/// One row of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Row {
+    /// `start, start + step, ...`, so many.
+    Numbers(i64, i64, u64),
+    /// What stands from that row on to the next end, so many times.
+    Again(usize, u64),
+    End,
+}
+
+/// The macros of [`super::prelude::STREAMS`].
+impl fmt::Display for Row {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Row::Numbers(value, _, 1) => write!(f, "N({})", literal(value)),
+            Row::Numbers(value, 0, count) => write!(f, "X({}, {})", literal(value), literal(count as i64)),
+            Row::Numbers(start, step, count) => {
+                write!(f, "S({}, {}, {})", literal(start), literal(step), literal(count as i64))
+            }
+            Row::Again(row, times) => write!(f, "R({row}, {})", literal(times as i64)),
+            Row::End => write!(f, "E"),
+        }
+    }
+}
+
+/// The rows of a table with these numbers.
+pub(super) fn rows(numbers: impl Iterator<Item = i64>) -> Vec<Row> {
     let mut known: HashMap<Term, u32> = HashMap::new();
     let mut all: Vec<Term> = Vec::new();
     let mut folder = Folder::new();
@@ -92,30 +116,24 @@ pub(super) fn rows(numbers: impl Iterator<Item = i64>) -> Vec<[String; 4]> {
         length += body.len() + 1;
     }
     let mut rows = Vec::with_capacity(length);
-    let text = |numbers: [i64; 4]| numbers.map(|number| number.to_string());
     for body in &bodies {
         for item in body {
             rows.push(match item.symbol {
                 Symbol::Terminal(t) => {
                     let (start, step, count) = all[t as usize];
-                    let count = count.saturating_mul(item.count);
-                    [literal(start), literal(step), literal(count as i64), "0".to_owned()]
+                    Row::Numbers(start, step, count.saturating_mul(item.count))
                 }
-                Symbol::Rule(rule) => text([starts[rule as usize] as i64, 0, item.count as i64, 1]),
+                Symbol::Rule(rule) => Row::Again(starts[rule as usize], item.count),
             });
         }
-        rows.push(text([0, 0, 0, 2]));
+        rows.push(Row::End);
     }
     rows
 }
 
 /// As C writes it.
-pub(super) fn table(name: &str, rows: &[[String; 4]]) -> String {
-    let mut out = format!("static const long long {name}[][4] = {{\n    ");
-    let items = rows.iter().map(|row| format!("{{{}}}", row.join(", ")));
-    let _ = write!(out, "{}", super::fit::listed(items, "    "));
-    out.push_str("\n};\n");
-    out
+pub(super) fn table(rows: &[Row]) -> String {
+    super::fit::listed(rows.iter().map(ToString::to_string), "    ")
 }
 
 #[cfg(test)]
@@ -123,29 +141,27 @@ mod tests {
     use super::*;
 
     /// As the program does it.
-    fn walked(rows: &[[String; 4]], count: usize) -> Vec<i64> {
-        let row = |at: usize| rows[at].clone().map(|text| text.trim_end_matches("LL").parse::<i64>().unwrap());
-        let (mut out, mut stack, mut at, mut i) = (Vec::new(), vec![], 0, 0);
+    fn walked(rows: &[Row], count: usize) -> Vec<i64> {
+        let (mut out, mut stack, mut at, mut done) = (Vec::new(), vec![], 0, 0);
         while out.len() < count {
-            let [a, b, c, kind] = row(at);
-            match kind {
-                0 if i < c => {
-                    out.push(a + b * i);
-                    i += 1;
+            match rows[at] {
+                Row::Numbers(start, step, count) if done < count => {
+                    out.push(start + step * done as i64);
+                    done += 1;
                 }
-                0 => (at, i) = (at + 1, 0),
-                1 => {
-                    stack.push((at, a as usize, c));
-                    at = a as usize;
+                Row::Numbers(..) => (at, done) = (at + 1, 0),
+                Row::Again(row, times) => {
+                    stack.push((at, times));
+                    at = row;
                 }
-                _ => {
-                    let Some((from, start, left)) = stack.pop() else { return out };
-                    at = match left > 1 {
-                        true => {
-                            stack.push((from, start, left - 1));
-                            start
+                Row::End => {
+                    let Some((from, left)) = stack.pop() else { return out };
+                    at = match (left > 1, rows[from]) {
+                        (true, Row::Again(row, _)) => {
+                            stack.push((from, left - 1));
+                            row
                         }
-                        false => from + 1,
+                        _ => from + 1,
                     };
                 }
             }
@@ -163,6 +179,7 @@ mod tests {
             let rows = rows(numbers.iter().copied());
             assert_eq!(walked(&rows, numbers.len()), numbers);
         }
-        assert!(rows((0..900i64).map(|i| i % 9 * 4)).len() < 6);
+        let rounds = rows((0..900i64).map(|i| i % 9 * 4));
+        assert_eq!(table(&rounds), "R(2, 100), E, S(0, 4, 9), E");
     }
 }

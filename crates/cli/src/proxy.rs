@@ -53,10 +53,8 @@ pub fn proxy(file: &Path, how: &How<'_>) -> Result<ExitCode, Failure> {
             "{}: these are no function of the rank and the number of ranks: {told}{more}",
             file.display()
         );
-        return Err(Failure::new(what).help(format!(
-            "without --ranks any the program is for {} ranks",
-            trace.meta.ranks
-        )));
+        return Err(Failure::new(what)
+            .help(format!("without --ranks any the program is for {} ranks", trace.meta.ranks)));
     }
     if is_dash(&how.out) {
         print(&text)?;
@@ -64,6 +62,12 @@ pub fn proxy(file: &Path, how: &How<'_>) -> Result<ExitCode, Failure> {
     }
     save(&how.out, &text, how.force)?;
     tell(&how.out, &report);
+    if how.any && !report.as_many.is_empty() {
+        let told = report.as_many.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+        say(&format!(
+            "as many as there were ranks, and so in the program whatever number of ranks it is started with: {told}"
+        ));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -85,7 +89,12 @@ fn save(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
 
 fn tell(path: &Path, report: &Report) {
     let Report { lines, calls, polls, unmatched, files, .. } = report;
-    say(&format!("{} of C for {} -> {}", plural(*lines as u64, "line"), plural(*calls, "call"), path.display()));
+    say(&format!(
+        "{} of C for {} -> {}",
+        plural(*lines as u64, "line"),
+        plural(*calls, "call"),
+        path.display()
+    ));
     if *polls > 0 {
         say(&format!("{} polls that had found nothing are left out", thousands(*polls)));
     }

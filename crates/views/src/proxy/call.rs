@@ -168,7 +168,8 @@ impl Registry {
 
     /// Classes and how many of each there are.
     pub fn classes(&self) -> Vec<(Class, usize)> {
-        let mut all: Vec<(Class, usize)> = self.counts.iter().map(|(class, count)| (*class, *count)).collect();
+        let mut all: Vec<(Class, usize)> =
+            self.counts.iter().map(|(class, count)| (*class, *count)).collect();
         all.sort_unstable();
         all
     }
@@ -252,7 +253,7 @@ pub(super) fn array(class: Class) -> &'static str {
     }
 }
 
-fn null_of(class: Class) -> &'static str {
+pub(super) fn null_of(class: Class) -> &'static str {
     match class {
         Class::Comm => "MPI_COMM_NULL",
         Class::Group => "MPI_GROUP_NULL",
@@ -380,7 +381,8 @@ impl<'r> Writer<'r> {
     fn force(&mut self, call: &Call, shape: &mut Shape, holes: &mut Vec<Hole>) {
         let name = call.function.name;
         let wild = survey::is_wild(call);
-        let choice = ["MPI_Recv", "MPI_Irecv", "MPI_Probe", "MPI_Mprobe", "MPI_Sendrecv", "MPI_Sendrecv_replace"];
+        let choice =
+            ["MPI_Recv", "MPI_Irecv", "MPI_Probe", "MPI_Mprobe", "MPI_Sendrecv", "MPI_Sendrecv_replace"];
         if !FORCED.contains(&name) || choice.contains(&name) && !wild {
             return;
         }
@@ -583,7 +585,8 @@ impl<'r> Writer<'r> {
     fn address(&mut self, number: i64) -> Result<(i64, i64), String> {
         // What is there is told elsewhere.
         const ROOM: u64 = 1 << 16;
-        let place = self.survey.place_of(number).ok_or("an address that the trace does not tell the place of")?;
+        let place =
+            self.survey.place_of(number).ok_or("an address that the trace does not tell the place of")?;
         Ok((self.registry.segment(place, ROOM) as i64, place.offset))
     }
 
@@ -708,7 +711,13 @@ impl<'r> Writer<'r> {
     ) -> Result<Arg, String> {
         let list = match if p.dir == Dir::Out { after(value) } else { before(value) } {
             Value::List(list) => &list[..],
-            _ => return Ok(Arg::Text(if p.dir == Dir::Out { format!("OUT({}, {i})", handle_type(class)) } else { "NULL".to_owned() })),
+            _ => {
+                return Ok(Arg::Text(if p.dir == Dir::Out {
+                    format!("OUT({}, {i})", handle_type(class))
+                } else {
+                    "NULL".to_owned()
+                }));
+            }
         };
         self.registry.longest = self.registry.longest.max(list.len());
         if p.dir == Dir::Out {
@@ -754,7 +763,9 @@ impl<'r> Writer<'r> {
             }
         };
         for (p, value) in call.function.params.iter().zip(&call.args) {
-            if let (Kind::Handle(Class::Datatype), Dir::Out, Value::Object(_, id)) = (p.kind, p.dir, after(value)) {
+            if let (Kind::Handle(Class::Datatype), Dir::Out, Value::Object(_, id)) =
+                (p.kind, p.dir, after(value))
+            {
                 let bytes = fact("extent").saturating_add(fact("lb")).saturating_add(fact("size"));
                 self.extents.insert(*id, bytes.max(32));
             }

@@ -8,7 +8,7 @@ use refrain_fold::loops::Node;
 use refrain_model::{Class, Len, function_by_id};
 use refrain_sites::Names;
 
-use super::call::{Arg, Extra, Shape, array, handle_type};
+use super::call::{Arg, Extra, Shape, array, handle_type, null_of};
 use super::fit::{UNSET, literal};
 use super::gather::{Column, Gathered, Letter, Numbers};
 use super::numbers::{Around, Columns, Tables, constants};
@@ -79,7 +79,8 @@ impl<'a> Code<'a> {
             }
         }
         gathered.first.iter().for_each(|letter| *uses.entry(*letter).or_default() += 1);
-        let mut several: Vec<u32> = uses.into_iter().filter(|(_, uses)| *uses > 1).map(|(at, _)| at).collect();
+        let mut several: Vec<u32> =
+            uses.into_iter().filter(|(_, uses)| *uses > 1).map(|(at, _)| at).collect();
         several.sort_unstable();
         for at in several {
             let letter = &gathered.letters[at as usize];
@@ -183,7 +184,9 @@ impl<'a> Code<'a> {
             }
             let depth = depth + usize::from(open.is_some());
             let inside = match (&points, &who) {
-                (Some(points), Some(who)) => points.iter().filter(|(rank, _)| who.binary_search(rank).is_ok()).copied().collect(),
+                (Some(points), Some(who)) => {
+                    points.iter().filter(|(rank, _)| who.binary_search(rank).is_ok()).copied().collect()
+                }
                 _ => Vec::new(),
             };
             self.node(at..end, depth, &times, &inside, around, out);
@@ -226,7 +229,8 @@ impl<'a> Code<'a> {
         if points.is_empty() {
             let what = format!("how often {} comes", self.told(node.start));
             let text = self.tables.number(times, around, &what);
-            let once = times.iter().all(|(_, n)| n.stream.min_max(n.count).is_some_and(|(_, high)| high <= 1));
+            let once =
+                times.iter().all(|(_, n)| n.stream.min_max(n.count).is_some_and(|(_, high)| high <= 1));
             head = Some(match once {
                 true => format!("if ({text}) {{"),
                 false => format!("for (long long {counter} = {text}; {counter} > 0; {counter}--) {{"),
@@ -407,7 +411,9 @@ impl<'a> Code<'a> {
 
     fn column(&self, letter: &'a Letter, hole: usize) -> Columns<'a> {
         let one = |(rank, columns): &'a (u32, Vec<Column>)| match columns.get(hole) {
-            Some(Column::One(numbers)) if numbers.stream.as_constant() != Some(UNSET) => Some((*rank, numbers)),
+            Some(Column::One(numbers)) if numbers.stream.as_constant() != Some(UNSET) => {
+                Some((*rank, numbers))
+            }
             _ => None,
         };
         letter.ranks.iter().filter_map(one).collect()
@@ -422,7 +428,9 @@ impl<'a> Code<'a> {
     fn many(&mut self, letter: &'a Letter, hole: usize, around: &[Around], what: &str) -> (String, String) {
         let part = |of_lengths: bool| -> Columns<'a> {
             let one = |(rank, columns): &'a (u32, Vec<Column>)| match columns.get(hole) {
-                Some(Column::Many { lengths, numbers }) => Some((*rank, if of_lengths { lengths } else { numbers })),
+                Some(Column::Many { lengths, numbers }) => {
+                    Some((*rank, if of_lengths { lengths } else { numbers }))
+                }
                 _ => None,
             };
             letter.ranks.iter().filter_map(one).collect()
@@ -432,13 +440,32 @@ impl<'a> Code<'a> {
         (length, numbers)
     }
 
-    fn slot(&mut self, letter: &'a Letter, hole: usize, class: Class, around: &[Around], what: &str) -> String {
+    fn slot(
+        &mut self,
+        letter: &'a Letter,
+        hole: usize,
+        class: Class,
+        around: &[Around],
+        what: &str,
+    ) -> String {
         self.named.insert(class);
         format!("{}[{}]", array(class), self.one(letter, hole, around, what))
     }
 
-    fn handle(&mut self, letter: &'a Letter, hole: usize, class: Class, around: &[Around], what: &str) -> String {
-        let points = constants(&self.column(letter, hole));
+    fn handle(
+        &mut self,
+        letter: &'a Letter,
+        hole: usize,
+        class: Class,
+        around: &[Around],
+        what: &str,
+    ) -> String {
+        let columns = self.column(letter, hole);
+        if columns.is_empty() {
+            // It matters on no rank.
+            return null_of(class).to_owned();
+        }
+        let points = constants(&columns);
         if let Some([(_, first), rest @ ..]) = points.as_deref()
             && rest.iter().all(|(_, slot)| slot == first)
             && let Some(name) = self.gathered.registry.named.get(&(class, *first))

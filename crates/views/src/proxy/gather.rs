@@ -61,7 +61,12 @@ pub(super) struct Gathered {
 pub enum Refusal {
     Unread(Error),
     /// A call that C cannot be written for.
-    Call { rank: u32, number: u64, function: &'static str, why: String },
+    Call {
+        rank: u32,
+        number: u64,
+        function: &'static str,
+        why: String,
+    },
 }
 
 enum Fold {
@@ -136,11 +141,8 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
                 continue;
             }
             let symbol = calls.symbol().unwrap_or(0);
-            let Made { shape, holes } = writer.call(faces[symbol as usize], &call).map_err(|why| Refusal::Call {
-                rank,
-                number: number - 1,
-                function: call.function.name,
-                why,
+            let Made { shape, holes } = writer.call(faces[symbol as usize], &call).map_err(|why| {
+                Refusal::Call { rank, number: number - 1, function: call.function.name, why }
             })?;
             let letter = *known.entry(shape).or_insert_with_key(|shape| {
                 letters.push(Letter { shape: shape.clone(), symbol, ranks: Vec::new() });
@@ -164,7 +166,8 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
                 folders.iter_mut().for_each(|folder| folder.push(letter));
                 digest = mixed(digest, letter);
             } else {
-                started = call.function.name.starts_with("MPI_Init") && call.function.name != "MPI_Initialized";
+                started =
+                    call.function.name.starts_with("MPI_Init") && call.function.name != "MPI_Initialized";
                 before.push(letter);
             }
         }
@@ -189,7 +192,9 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
         trees.push(merged(forest.kinds, &mut shared));
     }
     trees.sort_by_key(|(_, times)| cost(times));
-    let right = |(loops, times): &(Loops, Times)| (0u32..).zip(&digests).all(|(rank, digest)| walked(loops, times, rank) == *digest);
+    let right = |(loops, times): &(Loops, Times)| {
+        (0u32..).zip(&digests).all(|(rank, digest)| walked(loops, times, rank) == *digest)
+    };
     let (loops, times) = trees.into_iter().find(right).unwrap_or_default();
     let first = first.unwrap_or_default();
     Ok(Gathered { letters, first, loops, times, registry, calls: all - polls, polls })
@@ -282,8 +287,8 @@ fn faces(bundle: &Bundle) -> Result<Vec<u32>, Refusal> {
     let mut known: HashMap<String, u32> = HashMap::new();
     let mut faces = Vec::with_capacity(bundle.symbols.len());
     for (index, symbol) in (0..).zip(&bundle.symbols) {
-        let layout = Layout::parse(&symbol.bytes)
-            .map_err(|error| Refusal::Unread(Error::Symbol { index, error }))?;
+        let layout =
+            Layout::parse(&symbol.bytes).map_err(|error| Refusal::Unread(Error::Symbol { index, error }))?;
         let mut look = format!("{} {:?} {}", layout.function.id, layout.outcome, symbol.site);
         for (p, slot) in layout.function.params.iter().zip(&layout.slots) {
             let object = match p.kind {

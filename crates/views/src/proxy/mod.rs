@@ -28,6 +28,7 @@ use crate::error::Error;
 use call::{array, handle_type, quoted};
 use code::Code;
 use gather::Gathered;
+use numbers::Tables;
 
 pub use gather::Refusal;
 
@@ -51,6 +52,8 @@ pub struct Report {
     pub unmatched: u64,
     /// Numbers and conditions that say nothing of other numbers of ranks.
     pub not_any: Vec<String>,
+    /// Numbers that are as many as there are ranks, by chance or not: they are written as they are.
+    pub as_many: Vec<String>,
     /// Files that it opens.
     pub files: Vec<String>,
 }
@@ -99,8 +102,7 @@ pub fn program(
     let gap = |symbol: u32| gaps.of(symbol);
     let mut code = Code::new(&gathered, &trace.bundle, names, trace.meta.ranks, &gap);
     let body = code.body();
-    let text = whole(trace, options, &gathered, &gaps, code, &body);
-    let (text, not_any) = text;
+    let (text, not_any, as_many) = whole(trace, options, &gathered, &gaps, code, &body);
     let mut files: Vec<String> = gathered.registry.files.iter().cloned().collect();
     files.sort();
     let report = Report {
@@ -109,6 +111,7 @@ pub fn program(
         polls: gathered.polls,
         unmatched: gathered.registry.unmatched,
         not_any,
+        as_many,
         files,
     };
     Ok((text, report))
@@ -154,7 +157,8 @@ fn gaps(trace: &Trace, calls: u64) -> Gaps {
         *total = total.saturating_add(path.gap.total);
         *count = count.saturating_add(path.gap.count());
     }
-    let symbols = symbols.into_iter().map(|(symbol, (total, count))| (symbol, total / count.max(1))).collect();
+    let symbols =
+        symbols.into_iter().map(|(symbol, (total, count))| (symbol, total / count.max(1))).collect();
     let each = (calls / u64::from(trace.meta.ranks.max(1))).max(1);
     let outside = trace.meta.profile.as_ref().map(|profile| profile.by_rank(Spent::Outside));
     let ranks = outside.unwrap_or_default().into_iter().map(|(_, ns)| ns / each).collect();
@@ -168,7 +172,7 @@ fn whole(
     gaps: &Gaps,
     mut code: Code<'_>,
     body: &str,
-) -> (String, Vec<String>) {
+) -> (String, Vec<String>, Vec<String>) {
     let registry = &gathered.registry;
     let world = trace.meta.ranks;
     let mut out = String::new();
@@ -233,7 +237,8 @@ fn whole(
     }
     out.push_str(body);
     out.push_str("    return 0;\n}\n");
-    (out, code.tables.not_any.into_iter().collect())
+    let Tables { not_any, as_many, .. } = code.tables;
+    (out, not_any.into_iter().collect(), as_many.into_iter().collect())
 }
 
 /// What calls read and write.
@@ -262,7 +267,11 @@ fn state(registry: &call::Registry, gathered: &Gathered, code: &Code<'_>, out: &
             let _ = match fixed {
                 0 => writeln!(out, "static {ctype} {name}[{}];", count.max(1)),
                 // Constants stand before the first.
-                _ => writeln!(out, "static {ctype} all_{name}[{}], *const {name} = all_{name} + {fixed};", count + fixed),
+                _ => writeln!(
+                    out,
+                    "static {ctype} all_{name}[{}], *const {name} = all_{name} + {fixed};",
+                    count + fixed
+                ),
             };
         }
     }
@@ -304,11 +313,8 @@ fn state(registry: &call::Registry, gathered: &Gathered, code: &Code<'_>, out: &
             let (low, high) = (*low, (*high).max(low.saturating_add(1)));
             format!("{{{}, {}}}", fit::literal(low), fit::literal(high))
         });
-        let _ = writeln!(
-            out,
-            "static const long long extent[][2] = {{\n    {}\n}};",
-            fit::listed(items, "    ")
-        );
+        let _ =
+            writeln!(out, "static const long long extent[][2] = {{\n    {}\n}};", fit::listed(items, "    "));
     }
 }
 
@@ -366,8 +372,12 @@ fn stand_ins(registry: &call::Registry, out: &mut String) {
 
 /// What is done once the rank is known.
 fn begin(options: &Options, registry: &call::Registry, code: &Code<'_>, out: &mut String) {
-    let mut needed: Vec<&str> =
-        registry.forced.iter().filter_map(|name| prelude::forced(name)).flat_map(|(real, _)| real.iter().copied()).collect();
+    let mut needed: Vec<&str> = registry
+        .forced
+        .iter()
+        .filter_map(|name| prelude::forced(name))
+        .flat_map(|(real, _)| real.iter().copied())
+        .collect();
     if registry.tells {
         needed.extend(["Status_set_elements_x", "Status_set_cancelled"]);
     }
@@ -466,8 +476,11 @@ fn forced(registry: &call::Registry, out: &mut String) {
         let _ = writeln!(out, "    if (!strcmp(name, \"{name}\"))\n        return (function)then_{short};");
     }
     out.push_str("    return 0;\n}\n\nstatic void prepare(void)\n{\n");
-    let mut needed: Vec<&str> =
-        names.iter().filter_map(|name| prelude::forced(name)).flat_map(|(real, _)| real.iter().copied()).collect();
+    let mut needed: Vec<&str> = names
+        .iter()
+        .filter_map(|name| prelude::forced(name))
+        .flat_map(|(real, _)| real.iter().copied())
+        .collect();
     if registry.tells {
         needed.extend(["Status_set_elements_x", "Status_set_cancelled"]);
     }

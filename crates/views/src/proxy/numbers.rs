@@ -28,6 +28,8 @@ pub(super) struct Tables {
     pub streams: bool,
     /// What says nothing of other numbers of ranks.
     pub not_any: BTreeSet<String>,
+    /// Numbers that are as many as there are ranks, by chance or not.
+    pub as_many: BTreeSet<String>,
 }
 
 /// More numbers are not looked at for what they have in common with those of other ranks.
@@ -58,6 +60,9 @@ impl Tables {
         if let Some(fit) = fit::number(points, self.world) {
             if !fit.any {
                 self.note(what);
+            }
+            if points.iter().all(|(_, value)| *value == i64::from(self.world)) && self.world > 1 {
+                self.as_many.insert(what.to_owned());
             }
             return fit.text;
         }
@@ -123,13 +128,16 @@ impl Tables {
                         let (start, step): &mut (i64, Option<i64>) = formula.get_or_insert((value, None));
                         match i {
                             0 => value == *start,
-                            1 => *step.get_or_insert(value.wrapping_sub(*start)) == value.wrapping_sub(*start),
+                            1 => {
+                                *step.get_or_insert(value.wrapping_sub(*start)) == value.wrapping_sub(*start)
+                            }
                             _ => step.is_some_and(|step| start.wrapping_add(step.wrapping_mul(i)) == value),
                         }
                     })
                 });
                 if let (true, Some((start, Some(step)))) = (fits, formula) {
-                    let times = if step == 1 { counter.clone() } else { format!("{} * {counter}", literal(step)) };
+                    let times =
+                        if step == 1 { counter.clone() } else { format!("{} * {counter}", literal(step)) };
                     let sum = match start {
                         0 => times,
                         1.. => format!("{} + {times}", literal(start)),

@@ -310,9 +310,11 @@ static int then_Sendrecv_replace(void *to, int count, MPI_Datatype of, int dest,
 /// Functions in place of the program's own, which are not in a trace: they compute nothing. Parameters, and what they do.
 pub(super) fn stand_in(ctype: &str) -> Option<(&'static str, &'static str, &'static str)> {
     Some(match ctype {
-        "MPI_User_function" => {
-            ("void", "void *a, void *b, int *count, MPI_Datatype *of", "(void)a, (void)b, (void)count, (void)of;")
-        }
+        "MPI_User_function" => (
+            "void",
+            "void *a, void *b, int *count, MPI_Datatype *of",
+            "(void)a, (void)b, (void)count, (void)of;",
+        ),
         "MPI_Comm_copy_attr_function" | "MPI_Copy_function" => (
             "int",
             "MPI_Comm of, int key, void *extra, void *in, void *out, int *flag",

@@ -62,7 +62,9 @@ fn request(value: &Value) -> Option<u32> {
 /// The request that a call makes.
 pub(super) fn made_request(call: &Call) -> Option<u32> {
     let mut params = call.function.params.iter().zip(&call.args);
-    params.find(|(p, _)| p.dir == Dir::Out && p.effect == Effect::Create).and_then(|(_, value)| request(value))
+    params
+        .find(|(p, _)| p.dir == Dir::Out && p.effect == Effect::Create)
+        .and_then(|(_, value)| request(value))
 }
 
 /// The requests that a call completes, and what it says of each.

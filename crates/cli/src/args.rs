@@ -347,6 +347,43 @@ Exit codes: 0 equal, 1 different, 2 it could not be done.")]
         #[command(flatten)]
         flags: Box<crate::replay::Replay>,
     },
+    /// Write a C program that makes the calls of a trace: loops as loops, numbers as functions of the rank
+    #[command(after_help = "\
+  refrain proxy app.rfn -o proxy.c
+  mpicc -O2 proxy.c -o app && mpiexec -n 16 ./app        # -DCOMPUTE=0: without the time between calls
+  refrain run --out proxy.rfn -- mpiexec -n 16 ./app
+  refrain diff app.rfn proxy.rfn --ignore time,pointers,sites,polls
+
+The program is one file that needs nothing but MPI. Loops of the run are loops, ranks that do something else are
+conditions, numbers are constants or functions of the rank or of a loop's counter where they are that in the trace, and
+tables where not. Between calls it is busy as long as the program was on average: before each kind of call where the
+trace tells (`run --time histogram`), otherwise before all calls alike. Where the run was recorded with call sites
+(`--stacks site`, `--fold loops`), comments say where each call was made.
+
+Where MPI had a choice (whose message came, which request was complete) the program makes the same choice; polls that
+found nothing are left out. What cannot be written is said before anything is: calls that were left out of the trace,
+several threads, other processes, addresses that were numbers to the program, the tool interface.
+
+--ranks any writes a program for any number of ranks, if every number and condition is a function of the rank and of the
+number of ranks; otherwise it says which are not. Whether a number that is the same on all ranks depends on how many
+there are, one trace cannot tell.
+
+Exit code 0: done, 2: it could not be done.")]
+    Proxy {
+        /// The trace
+        file: PathBuf,
+        /// The program; `-` for standard output
+        #[arg(long, short, value_name = "FILE")]
+        out: PathBuf,
+        /// Replace the file if it is there
+        #[arg(long)]
+        force: bool,
+        /// `any`: a program for any number of ranks
+        #[arg(long, value_name = "any", value_parser = ["any"])]
+        ranks: Option<String>,
+        #[command(flatten)]
+        modules: Modules,
+    },
     /// An address trace from one format to another: dinero, lackey, raw, PDATS, PDI, Refrain's own
     #[command(after_help = convert_help())]
     Convert {

@@ -8,6 +8,7 @@ mod failure;
 mod loops;
 mod nothing;
 mod progress;
+mod proxy;
 mod reading;
 mod recover;
 mod replay;
@@ -94,6 +95,9 @@ fn main() -> ExitCode {
             diff::diff(&a, &b, &diff::How { ignore, time, all, json, folders: &modules.folders })
         }
         Command::Replay { flags } => replay::replay(&flags),
+        Command::Proxy { file, out, force, ranks, modules } => {
+            proxy::proxy(&file, &proxy::How { out, force, any: ranks.is_some(), folders: &modules.folders })
+        }
         Command::Convert { flags } => addresses::convert(&flags),
         Command::Simulate { flags } => addresses::simulate(&flags),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),

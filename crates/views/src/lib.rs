@@ -21,6 +21,7 @@ pub mod human;
 pub mod info;
 pub mod json;
 pub mod loops;
+pub mod proxy;
 pub mod replayable;
 pub mod select;
 pub mod stats;

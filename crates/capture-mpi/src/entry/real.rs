@@ -107,6 +107,26 @@ pub fn prepare() {
     }
 }
 
+/// For a program that `refrain proxy` wrote: the same as the function above, told by the program before its first call.
+// SAFETY: no other object has this name.
+#[unsafe(no_mangle)]
+pub extern "C" fn refrain_replays_by(by: *mut c_void) {
+    INSTEAD.store(by, Relaxed);
+}
+
+/// For such a program: MPI's own function, past the tracer. Null if there is none.
+///
+/// # Safety
+/// The name is terminated.
+// SAFETY: no other object has this name.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn refrain_unseen(name: *const c_char) -> *const c_void {
+    // SAFETY: promised by the caller.
+    let name = unsafe { CStr::from_ptr(name) }.to_str().unwrap_or_default();
+    let own = |name: &str| library().and_then(|library: &Library| library.symbol(name));
+    own(&format!("P{name}")).or_else(|| own(name)).unwrap_or(std::ptr::null())
+}
+
 /// What the program wants to be called in place of that function; see crate `replay`.
 fn instead(name: &[u8]) -> Option<*const c_void> {
     let asked = INSTEAD.load(Relaxed);

@@ -1,0 +1,110 @@
+//! `refrain proxy`: a C program that makes the calls of a trace.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use refrain_sites::Binaries;
+use refrain_views::human::{plural, thousands};
+use refrain_views::proxy::{self, Options, Report};
+
+use crate::addresses::is_dash;
+use crate::failure::Failure;
+use crate::progress::Bar;
+use crate::{print, reading, say};
+
+pub struct How<'a> {
+    pub out: PathBuf,
+    pub force: bool,
+    /// For any number of ranks.
+    pub any: bool,
+    pub folders: &'a [PathBuf],
+}
+
+/// So many numbers are named that depend on how many ranks there are.
+const MOST_TOLD: usize = 12;
+
+pub fn proxy(file: &Path, how: &How<'_>) -> Result<ExitCode, Failure> {
+    // Before anything is read: that it cannot be written is known already.
+    if !how.force && !is_dash(&how.out) && how.out.symlink_metadata().is_ok() {
+        return Err(exists(&how.out));
+    }
+    let trace = reading::open(file)?.trace;
+    let obstacles = proxy::obstacles(&trace);
+    if !obstacles.is_empty() {
+        let text = format!("{} cannot become a program: {}", file.display(), obstacles.join("; "));
+        return Err(Failure::new(text));
+    }
+    let names = Binaries::new(&trace.bundle.sites, how.folders);
+    let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let options = Options { any: how.any, file: name };
+    let mut bar = Bar::new("reading");
+    let all = refrain_views::info::calls(&trace.bundle);
+    let made = proxy::program(&trace, &names, &options, &mut |read| bar.show(read, all));
+    bar.clear();
+    names.warnings().iter().for_each(|warning| say(warning));
+    let (text, report) = made.map_err(|why| Failure::new(format!("{}: {why}", file.display())))?;
+    if how.any && !report.not_any.is_empty() {
+        let told = report.not_any.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+        let more = report.not_any.len().saturating_sub(MOST_TOLD);
+        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let what = format!(
+            "{}: these are no function of the rank and the number of ranks: {told}{more}",
+            file.display()
+        );
+        return Err(Failure::new(what)
+            .help(format!("without --ranks any the program is for {} ranks", trace.meta.ranks)));
+    }
+    if is_dash(&how.out) {
+        print(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    save(&how.out, &text, how.force)?;
+    tell(&how.out, &report);
+    if how.any && !report.as_many.is_empty() {
+        let told = report.as_many.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+        say(&format!(
+            "as many as there were ranks, and so in the program whatever number of ranks it is started with: {told}"
+        ));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn exists(path: &Path) -> Failure {
+    Failure::new(format!("{} exists already", path.display())).help("`--force` replaces it")
+}
+
+fn save(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    let options = if force { options.create(true).truncate(true) } else { options.create_new(true) };
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(path),
+        _ => Failure::new(format!("{} cannot be written: {error}", path.display())),
+    };
+    let mut file = options.open(path).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)
+}
+
+fn tell(path: &Path, report: &Report) {
+    let Report { lines, calls, polls, unmatched, files, .. } = report;
+    say(&format!(
+        "{} of C for {} -> {}",
+        plural(*lines as u64, "line"),
+        plural(*calls, "call"),
+        path.display()
+    ));
+    if *polls > 0 {
+        say(&format!("{} polls that had found nothing are left out", thousands(*polls)));
+    }
+    if *unmatched > 0 {
+        let count = thousands(*unmatched);
+        say(&format!(
+            "{count} receives from any source may get another message: the trace does not say who sent theirs"
+        ));
+    }
+    if !files.is_empty() {
+        say(&format!("the program opens these files, as the one that was traced did: {}", files.join(", ")));
+    }
+}

@@ -1,0 +1,164 @@
+//! Programs that `refrain proxy` wrote: they compile without a warning, and their traces are those they were made from.
+//! Ignored in a plain `cargo test`: needs the MPI libraries and the built command.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use refrain_e2e::{Library, Program, build, run};
+
+const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
+
+fn words(text: &[&str]) -> Vec<String> {
+    text.iter().map(|word| word.to_string()).collect()
+}
+
+/// Runs it with `refrain` before it.
+fn refrain(folder: &Path, library: Library, words: &[String]) -> run::Outcome {
+    let preload = match library {
+        Library::Mpich => build::yielding().to_string_lossy().into_owned(),
+        _ => String::new(),
+    };
+    let mut all = vec![build::refrain().to_string_lossy().into_owned()];
+    all.extend_from_slice(words);
+    run::command(folder, &all, &[("LD_PRELOAD", preload)])
+}
+
+/// Traces the program `app` of a folder.
+fn traced(folder: &Path, library: Library, trace: &str, ranks: u32, args: &[&str], options: &[&str]) {
+    let mut command = words(&["run", "--quiet", "--out", trace]);
+    command.extend(words(options));
+    command.push("--".into());
+    command.extend(run::launcher(library, ranks));
+    command.push("./app".into());
+    command.extend(words(args));
+    let outcome = refrain(folder, library, &command);
+    assert_eq!(outcome.code, 0, "{}: {}{}", folder.display(), outcome.stdout, outcome.stderr);
+}
+
+/// A folder with the trace of a program, whose name is an argument of `MPI_Init`.
+fn recorded(library: Library, name: &str, args: &[&str], ranks: u32, options: &[&str]) -> PathBuf {
+    let folder = run::folder(&format!("proxy-{name}"));
+    fs::copy(Program::named(name).build(library), folder.join("app")).unwrap();
+    traced(&folder, library, "first.rfn", ranks, args, options);
+    folder
+}
+
+/// Writes the program in place of the one that was traced; the lines of it.
+fn written(folder: &Path, library: Library, options: &[&str]) -> usize {
+    let mut command = words(&["proxy", "first.rfn", "-o", "proxy.c"]);
+    command.extend(words(options));
+    let outcome = refrain(folder, library, &command);
+    assert_eq!(outcome.code, 0, "{}: {}", folder.display(), outcome.stderr);
+    let compiler = library.compiler(Path::new("proxy.c"));
+    let flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-DCOMPUTE=0", "proxy.c", "-o", "proxy"];
+    let compiled = run::command(folder, &[words(&[&compiler]), words(&flags)].concat(), &[]);
+    assert_eq!(compiled.code, 0, "{}: {}", folder.display(), compiled.stderr);
+    fs::rename(folder.join("proxy"), folder.join("app")).unwrap();
+    fs::read_to_string(folder.join("proxy.c")).unwrap().lines().count()
+}
+
+#[track_caller]
+fn check_equal(folder: &Path, library: Library, a: &str, b: &str) {
+    let ignore = "time,pointers,sites,polls";
+    let said = refrain(folder, library, &words(&["diff", a, b, "--ignore", ignore]));
+    assert_eq!(said.code, 0, "{}: {}{}", folder.display(), said.stdout, said.stderr);
+    assert!(said.stdout.lines().any(|line| line.starts_with("equal: ")), "{}", said.stdout);
+}
+
+/// Messages, collectives, communicators, types, requests in every style, polls, one-sided.
+const PROGRAMS: [(&str, u32); 9] = [
+    ("stencil2d", 4),
+    ("collectives", 3),
+    ("alltoallv", 3),
+    ("p2p", 2),
+    ("comms", 3),
+    ("completion", 3),
+    ("persistent", 2),
+    ("types", 2),
+    ("rma", 3),
+];
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn the_trace_of_a_proxy_is_that_of_the_program() {
+    for library in LIBRARIES {
+        for (name, ranks) in PROGRAMS {
+            let folder = recorded(library, name, &[], ranks, &[]);
+            written(&folder, library, &[]);
+            traced(&folder, library, "again.rfn", ranks, &[], &[]);
+            check_equal(&folder, library, "first.rfn", "again.rfn");
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_run_of_one_library_is_a_program_for_another() {
+    for (first, second) in [(LIBRARIES[0], LIBRARIES[1]), (LIBRARIES[1], LIBRARIES[0])] {
+        let folder = recorded(first, "stencil2d", &[], 4, &["--fold", "loops"]);
+        written(&folder, second, &[]);
+        traced(&folder, second, "again.rfn", 4, &[], &[]);
+        check_equal(&folder, second, "first.rfn", "again.rfn");
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_longer_run_is_no_longer_program() {
+    for library in LIBRARIES {
+        // Times are others in each run.
+        let lines = ["20", "40", "400"].map(|steps| {
+            let folder = recorded(library, "stencil2d", &[steps], 4, &["--time", "off"]);
+            let lines = written(&folder, library, &[]);
+            traced(&folder, library, "again.rfn", 4, &[steps], &["--time", "off"]);
+            check_equal(&folder, library, "first.rfn", "again.rfn");
+            lines
+        });
+        assert!(lines.iter().all(|one| *one == lines[0]) && lines[0] < 300, "{lines:?}");
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn any_number_of_ranks_where_all_numbers_follow_from_it() {
+    for library in LIBRARIES {
+        let folder = recorded(library, "ring", &[], 4, &[]);
+        traced(&folder, library, "three.rfn", 3, &[], &[]);
+        written(&folder, library, &["--ranks", "any"]);
+        traced(&folder, library, "again.rfn", 3, &[], &[]);
+        check_equal(&folder, library, "three.rfn", "again.rfn");
+        let folder = recorded(library, "alltoallv", &[], 3, &[]);
+        let command = words(&["proxy", "first.rfn", "-o", "proxy.c", "--ranks", "any"]);
+        let outcome = refrain(&folder, library, &command);
+        assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("sendcounts of MPI_Alltoallv"), "{}", outcome.stderr);
+        assert!(!folder.join("proxy.c").exists());
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_cannot_be_written_is_said_before() {
+    let library = LIBRARIES[0];
+    let folder = recorded(library, "ring", &[], 3, &["--only", "p2p"]);
+    let command = words(&["proxy", "first.rfn", "-o", "proxy.c"]);
+    let outcome = refrain(&folder, library, &command);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("record the run without it"), "{}", outcome.stderr);
+    assert!(!folder.join("proxy.c").exists());
+    // Nothing is overwritten.
+    let folder = recorded(library, "ring", &[], 3, &[]);
+    fs::write(folder.join("proxy.c"), "mine").unwrap();
+    let outcome = refrain(&folder, library, &command);
+    assert_eq!(outcome.code, 2, "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("--force"), "{}", outcome.stderr);
+    assert_eq!(fs::read_to_string(folder.join("proxy.c")).unwrap(), "mine");
+    // Other numbers of ranks than the program is for.
+    fs::remove_file(folder.join("proxy.c")).unwrap();
+    written(&folder, library, &[]);
+    let mut started = run::launcher(library, 2);
+    started.push("./app".into());
+    let outcome = run::command(&folder, &started, &[]);
+    assert_ne!(outcome.code, 0);
+    assert!(outcome.stderr.contains("for 3 ranks, and 2 were started"), "{}", outcome.stderr);
+}

@@ -66,7 +66,7 @@ fn check_equal(folder: &Path, library: Library, a: &str, b: &str) {
 }
 
 /// Messages, collectives, communicators, types, requests in every style, polls, one-sided.
-const PROGRAMS: [(&str, u32); 9] = [
+const PROGRAMS: [(&str, u32); 10] = [
     ("stencil2d", 4),
     ("collectives", 3),
     ("alltoallv", 3),
@@ -76,6 +76,7 @@ const PROGRAMS: [(&str, u32); 9] = [
     ("persistent", 2),
     ("types", 2),
     ("rma", 3),
+    ("branches", 3),
 ];
 
 #[test]

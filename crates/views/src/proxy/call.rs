@@ -7,6 +7,7 @@ use refrain_model::{
 };
 
 use super::fit;
+use super::prelude;
 use super::survey::{self, NO_REQUEST, Survey, after, before};
 
 /// What stands in a place that is not the same each time.
@@ -443,7 +444,9 @@ impl<'r> Writer<'r> {
         let is_list = !p.len.is_empty();
         let one_number = p.kind.is_number() && !is_list;
         let is_handle = matches!(p.kind, Kind::Handle(_));
+        let written = matches!(p.kind, Kind::OutPointer | Kind::OutAttribute);
         if let Value::Name(name) = given
+            && !written
             && !one_number
             && (!is_handle || is_list)
         {
@@ -481,6 +484,9 @@ impl<'r> Writer<'r> {
                 _ => text("NULL"),
             },
             Kind::Function => match (p.ctype, given) {
+                (CType::Function(ctype), _) if prelude::stand_in(ctype).is_none() => {
+                    Err(format!("the program's own function, of type {ctype}"))
+                }
                 (CType::Function(ctype), Value::Text(name)) => text(&self.registry.function(ctype, name)),
                 (CType::Function(ctype), _) => text(&self.registry.function(ctype, "")),
                 _ => Err("a function of an unknown type".to_owned()),
@@ -692,7 +698,7 @@ impl<'r> Writer<'r> {
             _ => self.used(class, before(value))?,
         };
         holes.push(Hole::One(slot));
-        let shared = matches!(class, Class::Group | Class::Errhandler);
+        let shared = matches!(class, Class::Group | Class::Errhandler | Class::Datatype | Class::Op);
         Ok(match p.dir {
             Dir::In => Arg::Handle(class),
             Dir::InOut if shared && p.effect == Effect::Free => Arg::HandleGone(class),

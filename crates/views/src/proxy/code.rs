@@ -241,7 +241,7 @@ impl<'a> Code<'a> {
             let text = self.tables.of_rank(points, &what);
             let same = points.iter().all(|(_, times)| *times == points[0].1);
             known = same.then_some(points[0].1 as u64);
-            let text = if text.contains(['?', '=', '&']) { format!("({text})") } else { text };
+            let text = enclosed(text);
             head = Some(format!("for (long long {counter} = 0; {counter} < {text}; {counter}++) {{"));
         }
         let is_loop = head.is_some();
@@ -318,8 +318,7 @@ impl<'a> Code<'a> {
                     let (segment, offset) = (one(self, 0), one(self, 1));
                     match offset.as_str() {
                         "0" => format!("mem[{segment}]"),
-                        offset if offset.contains('?') => format!("mem[{segment}] + ({offset})"),
-                        offset => format!("mem[{segment}] + {offset}"),
+                        _ => format!("mem[{segment}] + {}", enclosed(offset)),
                     }
                 }
                 Arg::Handle(class) => self.handle(letter, hole, *class, around, &what),
@@ -331,7 +330,7 @@ impl<'a> Code<'a> {
                     let slot = self.slot(letter, hole, *class, around, &what);
                     format!("({}[]){{{slot}}}", handle_type(*class))
                 }
-                Arg::Address => format!("(MPI_Aint)(mem[{}] + {})", one(self, 0), one(self, 1)),
+                Arg::Address => format!("(MPI_Aint)(mem[{}] + {})", one(self, 0), enclosed(one(self, 1))),
                 Arg::Addresses => self.addresses(letter, hole, stays, around, &what),
                 Arg::Numbers(ctype) => {
                     let numbers = self.numbers(letter, hole, ctype, stays, around, &what);
@@ -598,6 +597,14 @@ impl<'a> Code<'a> {
         let (length, numbers) = self.many(letter, hole, around, what);
         let stream = numbers.trim_start_matches("next(&").trim_end_matches(')');
         format!("fill_{}({room}, {length}, &{stream})", array(class))
+    }
+}
+
+/// In parentheses, if what it is a part of would take it apart.
+fn enclosed(text: String) -> String {
+    match text.contains(['?', '=', '&', '|', '^', '<', '>']) && !text.starts_with("next(&") {
+        true => format!("({text})"),
+        false => text,
     }
 }
 

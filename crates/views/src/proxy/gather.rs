@@ -71,7 +71,7 @@ pub enum Refusal {
 
 enum Fold {
     One(stream::Folder),
-    Many { lengths: stream::Folder, numbers: stream::Folder },
+    Many { lengths: Box<stream::Folder>, numbers: Box<stream::Folder> },
 }
 
 /// Equal streams are one.
@@ -195,7 +195,8 @@ pub(super) fn gather(trace: &Trace, progress: &mut dyn FnMut(u64)) -> Result<Gat
     let right = |(loops, times): &(Loops, Times)| {
         (0u32..).zip(&digests).all(|(rank, digest)| walked(loops, times, rank) == *digest)
     };
-    let (loops, times) = trees.into_iter().find(right).unwrap_or_default();
+    let (loops, mut times) = trees.into_iter().find(right).unwrap_or_default();
+    count(&loops, &mut times, trace.meta.ranks);
     let first = first.unwrap_or_default();
     Ok(Gathered { letters, first, loops, times, registry, calls: all - polls, polls })
 }
@@ -218,6 +219,22 @@ fn walked(loops: &Loops, times: &Times, rank: u32) -> u64 {
     let streams: Vec<Option<Rc<Stream>>> = times.iter().map(of).collect();
     let times = streams.iter().map(|stream| stream.as_deref().unwrap_or(&none).iter()).collect();
     Cursor::new(loops, times).fold(0, mixed)
+}
+
+/// How often each rank gets to each node: the loops around it may not be those it had alone.
+fn count(loops: &Loops, times: &mut Times, ranks: u32) {
+    for rank in 0..ranks {
+        let find = |times: &Times, node: usize| {
+            let all = times.get(node)?;
+            all.binary_search_by_key(&rank, |(rank, _)| *rank).ok()
+        };
+        let totals = loops.totals(|node| find(times, node).map(|at| &*times[node][at].1.stream));
+        for (node, (reached, _)) in totals.into_iter().enumerate() {
+            if let Some(at) = find(times, node) {
+                times[node][at].1.count = reached;
+            }
+        }
+    }
 }
 
 /// One kind of ranks after the other.
@@ -316,7 +333,7 @@ fn frames(bundle: &Bundle, symbol: u32) -> Vec<refrain_fold::bundle::sites::Fram
 fn fold_of(hole: &Hole) -> Fold {
     match hole {
         Hole::One(_) => Fold::One(stream::Folder::new()),
-        Hole::Many(_) => Fold::Many { lengths: stream::Folder::new(), numbers: stream::Folder::new() },
+        Hole::Many(_) => Fold::Many { lengths: Box::default(), numbers: Box::default() },
     }
 }
 

@@ -129,6 +129,16 @@ pub fn write(
     Ok(report)
 }
 
+/// Functions that compilers warn of.
+const OLD: [&str; 6] = [
+    "MPI_Keyval_create",
+    "MPI_Keyval_free",
+    "MPI_Attr_put",
+    "MPI_Attr_get",
+    "MPI_Attr_delete",
+    "MPI_Address",
+];
+
 /// How long ranks were outside MPI.
 struct Gaps {
     /// By symbol, before each of its calls.
@@ -185,6 +195,12 @@ fn whole(
         options.file.replace("*/", "* /"),
         gathered.calls
     );
+    let old = |letter: &gather::Letter| {
+        refrain_model::function_by_id(letter.shape.function).is_some_and(|f| OLD.contains(&f.name))
+    };
+    if gathered.letters.iter().any(old) {
+        out.push_str("#ifdef __GNUC__ /* some of its functions are old */\n#pragma GCC diagnostic ignored \"-Wdeprecated-declarations\"\n#endif\n");
+    }
     out.push_str("#include <mpi.h>\n#include <stdio.h>\n#include <stdlib.h>\n");
     let uses_forced = !registry.forced.is_empty();
     if uses_forced {

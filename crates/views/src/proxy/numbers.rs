@@ -152,34 +152,35 @@ impl Tables {
 
     /// From a stream as it is, whatever the numbers are.
     pub fn always_stream(&mut self, columns: &Columns<'_>, what: &str) -> String {
-        self.from_table(columns, &SHIFTS[..1], what)
+        self.drawn(columns, &SHIFTS[..1], what)
     }
 
     /// Out of a table.
     fn stream(&mut self, columns: &Columns<'_>, what: &str) -> String {
-        self.from_table(columns, &SHIFTS, what)
+        self.drawn(columns, &SHIFTS, what)
     }
 
-    fn from_table(&mut self, columns: &Columns<'_>, shifts: &[Shift], what: &str) -> String {
+    fn drawn(&mut self, columns: &Columns<'_>, shifts: &[Shift], what: &str) -> String {
         self.streams = true;
         let size = i64::from(self.world);
         let look = columns.iter().all(|(_, numbers)| numbers.count <= LOOKED_AT);
-        let plain = |(take, ..): &&Shift| {
+        let plain = |at: usize, (take, ..): &Shift| {
             let (first, longest) = columns.iter().max_by_key(|(_, numbers)| numbers.count)?;
             let of = |rank: u32, numbers: &Numbers| -> Vec<i64> {
                 let all = numbers.stream.iter().take(numbers.count as usize);
                 all.map(|value| take(value, i64::from(rank), size)).collect()
             };
             let named = |numbers: &Numbers| numbers.stream.iter().take(numbers.count as usize).any(is_named);
-            if *take as usize != SHIFTS[0].0 as usize && columns.iter().any(|(_, numbers)| named(numbers)) {
+            if at > 0 && columns.iter().any(|(_, numbers)| named(numbers)) {
                 return None;
             }
             let whole = of(*first, longest);
             let same = |(rank, numbers): &(u32, &Numbers)| whole.starts_with(&of(*rank, numbers));
             columns.iter().all(same).then_some(whole)
         };
-        if let Some((whole, (_, form, _))) =
-            look.then(|| shifts.iter().find_map(|shift| Some((plain(&shift)?, shift)))).flatten()
+        if let Some((whole, (_, form, _))) = look
+            .then(|| shifts.iter().enumerate().find_map(|(at, shift)| Some((plain(at, shift)?, shift))))
+            .flatten()
         {
             let number = self.fresh();
             let rows = rows::table(&rows::rows(whole.into_iter()));

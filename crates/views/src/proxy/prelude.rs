@@ -315,6 +315,16 @@ pub(super) fn stand_in(ctype: &str) -> Option<(&'static str, &'static str, &'sta
             "void *a, void *b, int *count, MPI_Datatype *of",
             "(void)a, (void)b, (void)count, (void)of;",
         ),
+        "MPI_User_function_c" => (
+            "void",
+            "void *a, void *b, MPI_Count *count, MPI_Datatype *of",
+            "(void)a, (void)b, (void)count, (void)of;",
+        ),
+        "MPI_Datarep_extent_function" => (
+            "int",
+            "MPI_Datatype of, MPI_Aint *bytes, void *extra",
+            "int size_of = 0; (void)extra; PMPI_Type_size(of, &size_of); *bytes = size_of; return MPI_SUCCESS;",
+        ),
         "MPI_Comm_copy_attr_function" | "MPI_Copy_function" => (
             "int",
             "MPI_Comm of, int key, void *extra, void *in, void *out, int *flag",

@@ -8,7 +8,8 @@ use refrain_model::{
 
 use super::fit;
 use super::prelude;
-use super::survey::{self, NO_REQUEST, Survey, after, before};
+use super::registry::{Key, Registry, quoted, spelled};
+use super::survey::{self, Survey, after, before};
 
 /// What stands in a place that is not the same each time.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,190 +103,6 @@ pub(super) struct Shape {
     pub forced: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
-    Named(&'static str),
-    Object(u32),
-    Comm(String),
-    /// For handles that nobody uses.
-    Junk,
-}
-
-/// What all ranks have in common: objects and memory by number.
-#[derive(Debug, Default)]
-pub(super) struct Registry {
-    slots: HashMap<(Class, Key), i64>,
-    counts: HashMap<Class, usize>,
-    /// Constants that have a slot, to be used where others than constants are too.
-    pub named: HashMap<(Class, i64), &'static str>,
-    /// How many there are of these, and of handles that nobody uses: their slots are below nought.
-    below: HashMap<Class, i64>,
-    segments: HashMap<(u8, u32, u32), usize>,
-    /// By segment: what it was called, and the least and the greatest offset in use.
-    pub memory: Vec<(String, i64, i64)>,
-    /// Functions in place of the program's: type, and what it was in the trace.
-    pub functions: Vec<(&'static str, String)>,
-    /// The arguments of `MPI_Init`.
-    pub arguments: Option<Vec<String>>,
-    /// Elements of the longest array.
-    pub longest: usize,
-    /// Of functions that are forced.
-    pub forced: HashSet<&'static str>,
-    pub tells: bool,
-    /// Files that the program opens.
-    pub files: HashSet<String>,
-    /// Receives from any source of which nobody knows who sent.
-    pub unmatched: u64,
-}
-
-impl Registry {
-    fn slot(&mut self, class: Class, key: Key) -> i64 {
-        let named = match key {
-            Key::Named(name) => Some(name),
-            Key::Junk => Some(null_of(class)),
-            _ => None,
-        };
-        let (counts, below) = (self.counts.entry(class).or_default(), self.below.entry(class).or_default());
-        let slot = *self.slots.entry((class, key)).or_insert_with(|| match named {
-            Some(_) => {
-                *below += 1;
-                -*below
-            }
-            None => {
-                *counts += 1;
-                *counts as i64 - 1
-            }
-        });
-        if let Some(name) = named {
-            self.named.insert((class, slot), name);
-        }
-        slot
-    }
-
-    /// Slots of a class below nought.
-    pub fn fixed(&self, class: Class) -> usize {
-        self.below.get(&class).map_or(0, |below| *below as usize)
-    }
-
-    /// Classes and how many of each there are.
-    pub fn classes(&self) -> Vec<(Class, usize)> {
-        let mut all: Vec<(Class, usize)> =
-            self.counts.iter().map(|(class, count)| (*class, *count)).collect();
-        all.sort_unstable();
-        all
-    }
-
-    pub fn at_least(&mut self, class: Class, count: usize) {
-        let have = self.counts.entry(class).or_default();
-        *have = (*have).max(count);
-    }
-
-    fn segment(&mut self, address: Address, bytes: u64) -> usize {
-        let Address { area, device, segment, offset } = address;
-        let next = self.memory.len();
-        let at = *self.segments.entry((area as u8, device, segment)).or_insert(next);
-        if at == next {
-            let name = format!("{area:?}").to_lowercase();
-            self.memory.push((format!("{name} {segment}"), offset, offset));
-        }
-        let (_, low, high) = &mut self.memory[at];
-        *low = (*low).min(offset);
-        *high = (*high).max(offset.saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX)));
-        at
-    }
-
-    fn function(&mut self, ctype: &'static str, text: &str) -> String {
-        let is = |known: &(&'static str, String)| known.0 == ctype && known.1 == text;
-        let at = self.functions.iter().position(is).unwrap_or_else(|| {
-            self.functions.push((ctype, text.to_owned()));
-            self.functions.len() - 1
-        });
-        format!("stand_in_{at}")
-    }
-}
-
-/// How C spells a type.
-pub(super) fn spelled(ctype: CType) -> &'static str {
-    match ctype {
-        CType::Int | CType::ToolEnum(_) => "int",
-        CType::Aint => "MPI_Aint",
-        CType::Count => "MPI_Count",
-        CType::Offset => "MPI_Offset",
-        CType::Fint => "MPI_Fint",
-        CType::Handle(class) => handle_type(class),
-        CType::Status => "MPI_Status",
-        CType::Char => "char",
-        CType::Void | CType::Function(_) | CType::Other(_) | CType::Varargs => "void",
-    }
-}
-
-pub(super) fn handle_type(class: Class) -> &'static str {
-    match class {
-        Class::Comm => "MPI_Comm",
-        Class::Group => "MPI_Group",
-        Class::Datatype => "MPI_Datatype",
-        Class::Op => "MPI_Op",
-        Class::Request => "MPI_Request",
-        Class::Win => "MPI_Win",
-        Class::File => "MPI_File",
-        Class::Info => "MPI_Info",
-        Class::Errhandler => "MPI_Errhandler",
-        Class::Message => "MPI_Message",
-        Class::Session => "MPI_Session",
-        _ => "int",
-    }
-}
-
-/// The array that handles of a class are in.
-pub(super) fn array(class: Class) -> &'static str {
-    match class {
-        Class::Comm => "comm",
-        Class::Group => "group",
-        Class::Datatype => "type",
-        Class::Op => "op",
-        Class::Request => "request",
-        Class::Win => "win",
-        Class::File => "file",
-        Class::Info => "info",
-        Class::Errhandler => "handler",
-        Class::Message => "message",
-        Class::Session => "session",
-        _ => "keyval",
-    }
-}
-
-pub(super) fn null_of(class: Class) -> &'static str {
-    match class {
-        Class::Comm => "MPI_COMM_NULL",
-        Class::Group => "MPI_GROUP_NULL",
-        Class::Datatype => "MPI_DATATYPE_NULL",
-        Class::Op => "MPI_OP_NULL",
-        Class::Request => "MPI_REQUEST_NULL",
-        Class::Win => "MPI_WIN_NULL",
-        Class::File => "MPI_FILE_NULL",
-        Class::Info => "MPI_INFO_NULL",
-        Class::Errhandler => "MPI_ERRHANDLER_NULL",
-        Class::Message => "MPI_MESSAGE_NULL",
-        Class::Session => "MPI_SESSION_NULL",
-        _ => "MPI_KEYVAL_INVALID",
-    }
-}
-
-/// A string of C.
-pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for byte in text.bytes() {
-        match byte {
-            b'"' | b'\\' => out.extend(['\\', char::from(byte)]),
-            // A question mark may begin a trigraph.
-            b' '..=b'~' if byte != b'?' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("\\{byte:03o}")),
-        }
-    }
-    out.push('"');
-    out
-}
-
 /// Functions for which the program has one of its own that leaves the library no choice.
 pub(super) const FORCED: [&str; 19] = [
     "MPI_Win_test",
@@ -314,19 +131,19 @@ const LOWEST_ADDRESS: i64 = 1 << 40;
 
 /// One rank's calls, one after the other.
 pub(super) struct Writer<'r> {
-    registry: &'r mut Registry,
-    survey: Survey,
+    pub(super) registry: &'r mut Registry,
+    pub(super) survey: Survey,
     next_match: usize,
     /// Slots with a request in them.
-    busy: HashSet<usize>,
+    pub(super) busy: HashSet<usize>,
     persistent: HashSet<u32>,
-    known: HashSet<(Class, Key)>,
+    pub(super) known: HashSet<(Class, Key)>,
     extents: HashMap<u32, u64>,
     /// Groups by the hash of their members: which of this rank's they are.
-    groups: HashMap<String, usize>,
+    pub(super) groups: HashMap<String, usize>,
     /// The communicators that there are, and the slots of those that are gone.
-    comms: HashMap<Key, i64>,
-    vacant: BTreeSet<i64>,
+    pub(super) comms: HashMap<Key, i64>,
+    pub(super) vacant: BTreeSet<i64>,
     world: u64,
 }
 
@@ -594,168 +411,6 @@ impl<'r> Writer<'r> {
         let place =
             self.survey.place_of(number).ok_or("an address that the trace does not tell the place of")?;
         Ok((self.registry.segment(place, ROOM) as i64, place.offset))
-    }
-
-    fn key(&mut self, class: Class, value: &Value) -> Option<Key> {
-        Some(match value {
-            Value::Name(name) => Key::Named(name),
-            Value::Object(_, id) => Key::Object(*id),
-            Value::Comm(name) => match name.as_str() {
-                "world" => Key::Named("MPI_COMM_WORLD"),
-                "self" => Key::Named("MPI_COMM_SELF"),
-                name if name.starts_with("group-") || name.starts_with("inter-") => {
-                    // Named after its members, which differ: by order then.
-                    let (members, rest) = name.split_once('.').unwrap_or((name, ""));
-                    let next = self.groups.len();
-                    let which = *self.groups.entry(members.to_owned()).or_insert(next);
-                    Key::Comm(format!("{} {which}.{rest}", &members[..5]))
-                }
-                name => Key::Comm(name.to_owned()),
-            },
-            Value::Unset => Key::Named(null_of(class)),
-            _ => return None,
-        })
-    }
-
-    /// The slot of an object that there is.
-    fn used(&mut self, class: Class, value: &Value) -> Result<i64, String> {
-        if class == Class::Request {
-            return match value {
-                Value::Object(_, id) => {
-                    let slot = self.survey.requests.get(id).copied().unwrap_or(NO_REQUEST);
-                    match self.busy.contains(&slot) {
-                        true => Ok(slot as i64),
-                        false => Err("a request that no call in the trace has made".to_owned()),
-                    }
-                }
-                _ => Ok(NO_REQUEST as i64),
-            };
-        }
-        if matches!(
-            class,
-            Class::ToolEnum
-                | Class::ToolCvar
-                | Class::ToolPvar
-                | Class::ToolPvarSession
-                | Class::ToolEventRegistration
-                | Class::ToolEventInstance
-        ) {
-            return Err("the tool interface is not generated".to_owned());
-        }
-        let key = self.key(class, value).ok_or("something that is no object")?;
-        if !matches!(key, Key::Named(_)) && !self.known.contains(&(class, key.clone())) {
-            return Err("an object that no call in the trace has made".to_owned());
-        }
-        Ok(match self.comms.get(&key).filter(|_| class == Class::Comm) {
-            Some(slot) => *slot,
-            None => self.registry.slot(class, key),
-        })
-    }
-
-    /// The slot of an object that the call writes.
-    fn written(&mut self, class: Class, value: &Value) -> i64 {
-        match (class, value) {
-            (Class::Request, Value::Object(_, id)) => {
-                self.survey.requests.get(id).copied().unwrap_or(NO_REQUEST) as i64
-            }
-            (Class::Request, _) => NO_REQUEST as i64,
-            (_, Value::Object(..) | Value::Comm(_)) => match self.key(class, value) {
-                Some(key) if !matches!(key, Key::Named(_)) => {
-                    self.known.insert((class, key.clone()));
-                    match class {
-                        Class::Comm => self.comm_slot(key),
-                        _ => self.registry.slot(class, key),
-                    }
-                }
-                _ => self.registry.slot(class, Key::Junk),
-            },
-            _ => self.registry.slot(class, Key::Junk),
-        }
-    }
-
-    /// Names of communicators never come again, and their slots do.
-    fn comm_slot(&mut self, key: Key) -> i64 {
-        if let Some(slot) = self.comms.get(&key) {
-            return *slot;
-        }
-        let slot = self.vacant.pop_first().unwrap_or((self.comms.len()) as i64);
-        self.comms.insert(key, slot);
-        self.registry.at_least(Class::Comm, slot as usize + 1);
-        slot
-    }
-
-    fn handle(
-        &mut self,
-        p: &'static Param,
-        class: Class,
-        value: &Value,
-        holes: &mut Vec<Hole>,
-    ) -> Result<Arg, String> {
-        let slot = match p.dir {
-            Dir::Out => self.written(class, after(value)),
-            // It does not matter on this rank.
-            Dir::In if *value == Value::Unset => fit::UNSET,
-            _ => self.used(class, before(value))?,
-        };
-        holes.push(Hole::One(slot));
-        let shared = matches!(class, Class::Group | Class::Errhandler | Class::Datatype | Class::Op);
-        Ok(match p.dir {
-            Dir::In => Arg::Handle(class),
-            Dir::InOut if shared && p.effect == Effect::Free => Arg::HandleGone(class),
-            _ => Arg::HandleAt(class),
-        })
-    }
-
-    fn handles(
-        &mut self,
-        i: usize,
-        p: &'static Param,
-        class: Class,
-        value: &Value,
-        holes: &mut Vec<Hole>,
-        (extras, extra): (&mut Vec<Extra>, &mut Vec<Hole>),
-    ) -> Result<Arg, String> {
-        let list = match if p.dir == Dir::Out { after(value) } else { before(value) } {
-            Value::List(list) => &list[..],
-            _ => {
-                return Ok(Arg::Text(if p.dir == Dir::Out {
-                    format!("OUT({}, {i})", handle_type(class))
-                } else {
-                    "NULL".to_owned()
-                }));
-            }
-        };
-        self.registry.longest = self.registry.longest.max(list.len());
-        if p.dir == Dir::Out {
-            let slots = list.iter().map(|one| self.written(class, one)).collect();
-            extras.push(Extra::Stored(class, i));
-            extra.push(Hole::Many(slots));
-            return Ok(Arg::Text(format!("OUT({}, {i})", handle_type(class))));
-        }
-        let slots: Result<Vec<i64>, String> = list.iter().map(|one| self.used(class, one)).collect();
-        let slots = slots?;
-        if class == Class::Request {
-            let places: Vec<usize> = slots.iter().map(|slot| *slot as usize).collect();
-            if let Some(first) = self.side_by_side(&places) {
-                holes.push(Hole::One(first as i64));
-                return Ok(Arg::Requests);
-            }
-            holes.push(Hole::Many(slots));
-            return Ok(Arg::RequestsApart);
-        }
-        holes.push(Hole::Many(slots));
-        Ok(Arg::Handles(class))
-    }
-
-    /// Where these begin, if they are neighbours in the array of all requests.
-    fn side_by_side(&self, slots: &[usize]) -> Option<usize> {
-        let (at, slot) = slots.iter().enumerate().find(|(_, slot)| **slot != NO_REQUEST)?;
-        let first = slot.checked_sub(at).filter(|first| *first > NO_REQUEST)?;
-        let is = |(k, slot): (usize, &usize)| match *slot {
-            NO_REQUEST => first + k <= self.survey.requests.len() && !self.busy.contains(&(first + k)),
-            slot => slot == first + k,
-        };
-        slots.iter().enumerate().all(is).then_some(first)
     }
 
     /// What the call has made and done away with.

@@ -12,7 +12,8 @@ use refrain_fold::stream::{self, Stream};
 use refrain_model::{Class, Dir, Kind};
 use refrain_tracefile::Trace;
 
-use super::call::{Hole, Made, Registry, Shape, Writer};
+use super::call::{Hole, Made, Shape, Writer};
+use super::registry::Registry;
 use super::survey::{Survey, is_failed_poll};
 use crate::error::Error;
 

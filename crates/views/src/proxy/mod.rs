@@ -6,12 +6,15 @@
 //! ([`numbers`], [`fit`], [`rows`]); ranks that do not go some way are conditions ([`code`]). So the program is as long as the
 //! folded form, whatever the run.
 
+mod arrays;
 mod call;
 mod code;
 mod fit;
 mod gather;
 mod numbers;
+mod objects;
 mod prelude;
+mod registry;
 mod rows;
 mod survey;
 
@@ -25,10 +28,10 @@ use refrain_tracefile::Trace;
 use refrain_tracefile::profile::Spent;
 
 use crate::error::Error;
-use call::{array, handle_type, quoted};
 use code::Code;
 use gather::Gathered;
 use numbers::Tables;
+use registry::{Registry, array, handle_type, quoted};
 
 pub use gather::Refusal;
 
@@ -258,7 +261,7 @@ fn whole(
 }
 
 /// What calls read and write.
-fn state(registry: &call::Registry, gathered: &Gathered, code: &Code<'_>, out: &mut String) {
+fn state(registry: &Registry, gathered: &Gathered, code: &Code<'_>, out: &mut String) {
     let has = |text: &str| {
         gathered.letters.iter().any(|letter| {
             letter.shape.args.iter().any(|arg| matches!(arg, call::Arg::Text(word) if word.starts_with(text)))
@@ -374,7 +377,7 @@ fn fills(code: &Code<'_>, out: &mut String) {
 }
 
 /// In place of the program's functions.
-fn stand_ins(registry: &call::Registry, out: &mut String) {
+fn stand_ins(registry: &Registry, out: &mut String) {
     for (number, (ctype, _)) in registry.functions.iter().enumerate() {
         if let Some((returns, params, body)) = prelude::stand_in(ctype) {
             let _ = write!(
@@ -387,7 +390,7 @@ fn stand_ins(registry: &call::Registry, out: &mut String) {
 }
 
 /// What is done once the rank is known.
-fn begin(options: &Options, registry: &call::Registry, code: &Code<'_>, out: &mut String) {
+fn begin(options: &Options, registry: &Registry, code: &Code<'_>, out: &mut String) {
     let mut needed: Vec<&str> = registry
         .forced
         .iter()
@@ -453,7 +456,7 @@ fn begin(options: &Options, registry: &call::Registry, code: &Code<'_>, out: &mu
 }
 
 /// The functions that leave MPI no choice.
-fn forced(registry: &call::Registry, out: &mut String) {
+fn forced(registry: &Registry, out: &mut String) {
     let mut names: Vec<&str> = registry.forced.iter().copied().collect();
     names.sort_unstable();
     let is = |some: &[&str]| names.iter().any(|name| some.contains(name));

@@ -292,9 +292,11 @@ impl<'r> Writer<'r> {
                 }
                 _ if p.kind == Kind::Buffer => {
                     // Somewhere: the trace does not tell, or it does not matter.
-                    let address = Address { area: Area::Other, device: u32::MAX, segment: 0, offset: 0 };
+                    let segment = i as u32;
+                    let address = Address { area: Area::Other, device: u32::MAX, segment, offset: 0 };
                     let bytes = self.bytes(call);
-                    self.registry.segment(address, bytes);
+                    let at = self.registry.segment(address, bytes);
+                    self.registry.spare.insert(i, at);
                     holes.extend([Hole::One(fit::UNSET), Hole::One(fit::UNSET)]);
                     Ok(Arg::Place)
                 }

@@ -303,7 +303,7 @@ impl<'a> Code<'a> {
         let mut words: Vec<String> = Vec::new();
         // Arrays must stay until the operation is complete.
         let stays = function.name.starts_with("MPI_I") || function.persistent;
-        for (p, arg) in function.params.iter().zip(args) {
+        for (i, (p, arg)) in function.params.iter().zip(args).enumerate() {
             let what = format!("{} of {told}", p.name);
             let one = |code: &mut Code<'a>, k: usize| code.one(letter, hole + k, around, &what);
             let word = match arg {
@@ -315,6 +315,10 @@ impl<'a> Code<'a> {
                     "0" => "NULL".to_owned(),
                     number => format!("(void *)(size_t)({number})"),
                 },
+                Arg::Place if self.column(letter, hole).is_empty() => {
+                    let spare = self.gathered.registry.spare.get(&i).copied().unwrap_or(0);
+                    format!("mem[{spare}]")
+                }
                 Arg::Place => {
                     let (segment, offset) = (one(self, 0), one(self, 1));
                     match offset.as_str() {

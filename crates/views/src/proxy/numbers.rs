@@ -102,7 +102,12 @@ impl Tables {
         if let Some(points) = constants(columns) {
             return self.of_rank(&points, what);
         }
-        self.counted(columns, around).unwrap_or_else(|| self.stream(columns, what))
+        let text = self.counted(columns, around).unwrap_or_else(|| self.stream(columns, what));
+        // With another number of ranks it may be none of them.
+        if text.starts_with("rank ^") {
+            self.note(what);
+        }
+        text
     }
 
     /// As a formula of a loop's counter.
@@ -136,11 +141,12 @@ impl Tables {
                     })
                 });
                 if let (true, Some((start, Some(step)))) = (fits, formula) {
-                    let times =
-                        if step == 1 { counter.clone() } else { format!("{} * {counter}", literal(step)) };
-                    let sum = match start {
-                        0 => times,
-                        1.. => format!("{} + {times}", literal(start)),
+                    let size = step.unsigned_abs();
+                    let times = if size == 1 { counter.clone() } else { format!("{size} * {counter}") };
+                    let sum = match (start, step < 0) {
+                        (0, false) => times,
+                        (_, true) => format!("{} - {times}", literal(start)),
+                        (1.., false) => format!("{} + {times}", literal(start)),
                         _ => format!("{times} - {}", literal(start.wrapping_neg())),
                     };
                     return Some(form.replace('@', &sum));
@@ -275,7 +281,7 @@ impl Tables {
 /// How numbers depend on the rank: what is left of them, how a number from a table and how a formula is made whole.
 const SHIFTS: [Shift; 4] = [
     (|value, _, _| value, "@", "@"),
-    (|value, rank, _| value.wrapping_sub(rank), "rank + @", "rank + @"),
+    (|value, rank, _| value.wrapping_sub(rank), "rank + @", "rank + (@)"),
     (|value, rank, _| value ^ rank, "rank ^ @", "rank ^ (@)"),
     (
         |value, rank, size| match (0..size).contains(&value) {
@@ -283,7 +289,7 @@ const SHIFTS: [Shift; 4] = [
             false => i64::MAX - rank,
         },
         "(rank + @) % size",
-        "(rank + @) % size",
+        "(rank + (@)) % size",
     ),
 ];
 

@@ -25,6 +25,8 @@ pub(super) struct Registry {
     segments: HashMap<(u8, u32, u32), usize>,
     /// By segment: what it was called, and the least and the greatest offset in use.
     pub memory: Vec<(String, i64, i64)>,
+    /// By argument, a segment for buffers of which the trace does not tell.
+    pub spare: HashMap<usize, usize>,
     /// Functions in place of the program's: type, and what it was in the trace.
     pub functions: Vec<(&'static str, String)>,
     /// The arguments of `MPI_Init`.

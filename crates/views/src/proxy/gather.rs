@@ -71,7 +71,7 @@ pub enum Refusal {
 }
 
 enum Fold {
-    One(stream::Folder),
+    One(Box<stream::Folder>),
     Many { lengths: Box<stream::Folder>, numbers: Box<stream::Folder> },
 }
 
@@ -333,7 +333,7 @@ fn frames(bundle: &Bundle, symbol: u32) -> Vec<refrain_fold::bundle::sites::Fram
 
 fn fold_of(hole: &Hole) -> Fold {
     match hole {
-        Hole::One(_) => Fold::One(stream::Folder::new()),
+        Hole::One(_) => Fold::One(Box::default()),
         Hole::Many(_) => Fold::Many { lengths: Box::default(), numbers: Box::default() },
     }
 }

@@ -64,6 +64,9 @@ pub struct Report {
 /// Why a trace cannot become a program; empty where nothing is known against it.
 pub fn obstacles(trace: &Trace) -> Vec<String> {
     let mut all = crate::replayable::obstacles(trace);
+    if crate::info::calls(&trace.bundle) > MOST_CALLS {
+        all.push("it has more calls than one would wait for: all are gone through".to_owned());
+    }
     for symbol in &trace.bundle.symbols {
         let Ok(layout) = refrain_encode::Layout::parse(&symbol.bytes) else { continue };
         let name = layout.function.name;
@@ -131,6 +134,9 @@ pub fn write(
     out.write_all(text.as_bytes()).map_err(|error| Refusal::Unread(Error::Write(error)))?;
     Ok(report)
 }
+
+/// So many calls are gone through: that takes an hour.
+const MOST_CALLS: u64 = 1 << 31;
 
 /// Functions that compilers warn of.
 const OLD: [&str; 6] = [

@@ -283,7 +283,7 @@ mod tests {
         check(&[5, 15, 25, 35], "10 * rank + 5", true);
         check(&[null, 0, 1, 2], "rank == 0 ? MPI_PROC_NULL : rank - 1", true);
         check(&[1, 2, 3, null], "rank == size - 1 ? MPI_PROC_NULL : rank + 1", true);
-        check(&[null, 0, null, 2], "rank % 2 == 0 ? MPI_PROC_NULL : rank - 1", true);
+        check(&[null, 0, null, 2], "rank % 2 == 1 ? rank - 1 : MPI_PROC_NULL", true);
         check(&[0, 0, 0, 1, 1, 1], "rank / 3", false);
         check(&[9, 4, 4, 4], "rank == 0 ? 9 : 4", true);
         assert_eq!(number(&points(&[3, 1, 4, 1, 5, 9, 2, 6]), 8), None);

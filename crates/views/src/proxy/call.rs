@@ -202,6 +202,7 @@ impl<'r> Writer<'r> {
         let choice =
             ["MPI_Recv", "MPI_Irecv", "MPI_Probe", "MPI_Mprobe", "MPI_Sendrecv", "MPI_Sendrecv_replace"];
         if !FORCED.contains(&name) || choice.contains(&name) && !wild {
+            self.registry.unmatched += u64::from(wild);
             return;
         }
         shape.forced = true;

@@ -22,6 +22,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write;
 
+use refrain_fold::bundle::Cohort;
 use refrain_model::Class;
 use refrain_sites::Names;
 use refrain_tracefile::Trace;
@@ -64,6 +65,10 @@ pub struct Report {
 /// Why a trace cannot become a program; empty where nothing is known against it.
 pub fn obstacles(trace: &Trace) -> Vec<String> {
     let mut all = crate::replayable::obstacles(trace);
+    let threads = |cohort: &Cohort| cohort.ranks.iter().any(|member| member >= trace.meta.ranks);
+    if trace.bundle.cohorts.iter().any(threads) {
+        all.push("several threads of a rank call MPI: programs of one thread are generated".to_owned());
+    }
     if crate::info::calls(&trace.bundle) > MOST_CALLS {
         all.push("it has more calls than one would wait for: all are gone through".to_owned());
     }

@@ -48,8 +48,14 @@ fn matched(status: &Value) -> Option<Match> {
 
 /// What the call's own status says.
 pub(super) fn own_match(call: &Call) -> Option<Match> {
-    let mut params = call.function.params.iter().zip(&call.args);
-    params.find(|(p, _)| p.kind == Kind::Status).and_then(|(_, value)| matched(value))
+    status_of(call).and_then(matched)
+}
+
+/// The status or statuses of a call; where the program ignored them, what the recorder has found for itself.
+fn status_of(call: &Call) -> Option<&Value> {
+    let found = call.facts.iter().find(|(name, _)| *name == "matched");
+    let passed = || call.function.params.iter().zip(&call.args).find(|(p, _)| p.kind == Kind::Status);
+    found.map(|(_, value)| value).or_else(|| passed().map(|(_, value)| value))
 }
 
 fn request(value: &Value) -> Option<u32> {
@@ -77,7 +83,7 @@ pub(super) fn completed(call: &Call) -> Vec<(u32, Option<&Value>)> {
     if params().any(|(p, value)| p.kind == Kind::Logical && *value == Value::Bool(false)) {
         return Vec::new();
     }
-    let status = params().find(|(p, _)| p.kind == Kind::Status).map(|(_, value)| value);
+    let status = status_of(call);
     let statuses = match status {
         Some(Value::List(statuses)) => &statuses[..],
         _ => &[],

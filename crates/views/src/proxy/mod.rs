@@ -430,7 +430,7 @@ fn begin(options: &Options, registry: &Registry, code: &Code<'_>, out: &mut Stri
     out.push_str("\nstatic void begin(void)\n{\n    real_Comm_rank(MPI_COMM_WORLD, &rank);\n    real_Comm_size(MPI_COMM_WORLD, &size);\n");
     if !options.any {
         out.push_str(
-            "    if (size != RANKS) {\n        if (rank == 0)\n            \
+            "    if (size != RANKS) {\n        if (rank > 0)\n            real_Barrier(MPI_COMM_WORLD); /* until rank 0 has said why */\n        \
              fprintf(stderr, \"this program is for %d ranks, and %d were started\\n\", RANKS, size);\n        \
              real_Abort(MPI_COMM_WORLD, 2);\n    }\n",
         );

@@ -37,13 +37,6 @@ pub fn lacks(trace: &Trace, library: &Library, abi: &Abi) -> Option<String> {
              that it was recorded on"
         ));
     }
-    let tool = |symbol: &[u8]| Layout::parse(symbol).is_ok_and(|l| l.function.name.starts_with("MPI_T_"));
-    if is_foreign(trace, abi) && trace.bundle.symbols.iter().any(|symbol| tool(&symbol.bytes)) {
-        let recorded = &trace.meta.abi;
-        return Some(format!(
-            "the MPI_T calls of the trace speak of what {recorded} has inside: replay it on that, or record the run with --skip tool"
-        ));
-    }
     None
 }
 

@@ -22,6 +22,7 @@ mod objects;
 pub mod options;
 pub mod pace;
 mod payload;
+pub mod perform;
 mod polls;
 mod recorded;
 mod several;

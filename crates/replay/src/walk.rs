@@ -8,8 +8,9 @@ use refrain_views::timed::Timed;
 
 use crate::ahead::Ahead;
 use crate::gaps::Gaps;
-use crate::issue::{Process, Report, Thread, is_failed_poll};
+use crate::issue::{Process, Report, Thread};
 use crate::pace::Pace;
+use crate::perform::is_failed_poll;
 use crate::subset::Subset;
 use crate::what_if::{self, NoFiles, Without};
 use crate::{Done, Setting};

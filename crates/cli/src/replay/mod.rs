@@ -163,12 +163,20 @@ fn fitting_library(launcher: &Launcher, trace: &Trace) -> Result<PathBuf, Failur
 
 /// What the trace calls and the library has not.
 fn lacking(library: &Path, trace: &Trace) -> Option<String> {
-    let symbols = Elf::open(library).ok()??.dynamic_symbols().ok()?;
+    let elf = Elf::open(library).ok()??;
+    let symbols = elf.dynamic_symbols().ok()?;
     let has = |name: &str| symbols.iter().any(|symbol| symbol.defined && symbol.name == name);
-    let lacking: Vec<&str> = functions(trace).into_iter().filter(|name| !has(name)).collect();
+    let called = functions(trace);
+    let lacking: Vec<&str> = called.iter().copied().filter(|name| !has(name)).collect();
+    let (path, recorded) = (library.display(), &trace.meta.library);
+    if lacking.is_empty() {
+        let family = library::look_into(library, &elf)?.family;
+        let other = !family.abi().starts_with(&trace.meta.abi);
+        let tool = called.iter().any(|name| name.starts_with("MPI_T_"));
+        let told = format!("its MPI_T calls speak of what that library has inside: replay it on {recorded}");
+        return (other && tool).then_some(told);
+    }
     let (first, more) = lacking.split_at(lacking.len().min(4));
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    let (library, recorded) = (library.display(), &trace.meta.library);
-    let told = format!("{library} has no {}{more}: replay it on {recorded}", first.join(", "));
-    (!lacking.is_empty()).then_some(told)
+    Some(format!("{path} has no {}{more}: replay it on {recorded}", first.join(", ")))
 }

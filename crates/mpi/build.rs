@@ -14,6 +14,7 @@ struct Line {
 fn main() {
     println!("cargo::rerun-if-changed=abi.txt");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/place.rs");
     let text = fs::read_to_string("abi.txt").expect("abi.txt lies beside build.rs");
     let lines = parse(&text);
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
@@ -125,5 +126,18 @@ fn rust(lines: &BTreeMap<String, Line>) -> String {
         .expect("a String takes everything");
     }
     out.push_str("];\n");
+    // Names come again and again where calls are made: each is found at its place or right after it.
+    let places = (lines.len() * 4).next_power_of_two();
+    let mut table = vec![u16::MAX; places];
+    for (at, name) in lines.keys().enumerate() {
+        let mut place = place_of(name.as_bytes(), places);
+        while table[place] != u16::MAX {
+            place = (place + 1) % places;
+        }
+        table[place] = u16::try_from(at).expect("fewer constants than that");
+    }
+    writeln!(out, "static PLACES: [u16; {places}] = {table:?};").expect("a String takes everything");
     out
 }
+
+include!("src/place.rs");

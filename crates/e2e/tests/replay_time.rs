@@ -88,7 +88,7 @@ fn says(outcome: &run::Outcome, code: i32, text: &str) {
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn computation_takes_its_time() {
-    const HALF_A_SECOND: &str = "500";
+    const MILLISECONDS: &str = "300";
     for library in LIBRARIES {
         for (time, word) in [
             ("exact", "as recorded, call by call"),
@@ -96,13 +96,11 @@ fn computation_takes_its_time() {
             ("histogram", "drawn for each kind of call after another"),
             ("mean", "spread evenly over its calls"),
         ] {
-            let folder = recorded(library, "pingpong", &[HALF_A_SECOND], &["--time", time]);
+            let folder = recorded(library, "pingpong", &[MILLISECONDS], &["--time", time]);
             let several: &[(&[&str], u64)] = match time {
-                "exact" => {
-                    &[(&[], 400), (&["--sleep"], 400), (&["--compute", "0.5"], 200), (&["--speed", "2"], 200)]
-                }
-                "histogram" => &[(&["--check"], 400), (&["--speed", "4", "--compute", "2"], 200)],
-                _ => &[(&[], 400)],
+                "exact" => &[(&[], 240), (&["--sleep", "--speed", "2"], 120)],
+                "histogram" => &[(&["--check", "--compute", "0.5"], 120)],
+                _ => &[(&[], 240)],
             };
             for (options, least) in several {
                 let began = Instant::now();

@@ -118,6 +118,7 @@ impl Constant {
 }
 
 include!(concat!(env!("OUT_DIR"), "/constants.rs"));
+include!("place.rs");
 
 /// All constants of all families, sorted by name.
 pub fn constants() -> &'static [Constant] {
@@ -126,5 +127,28 @@ pub fn constants() -> &'static [Constant] {
 
 /// Its place in `constants()`.
 pub(crate) fn position(name: &str) -> Option<usize> {
-    CONSTANTS.binary_search_by(|c| c.name.cmp(name)).ok()
+    let mut place = place_of(name.as_bytes(), PLACES.len());
+    // Some are free, so this comes to an end.
+    while PLACES[place] != u16::MAX {
+        let at = usize::from(PLACES[place]);
+        if CONSTANTS[at].name == name {
+            return Some(at);
+        }
+        place = (place + 1) % PLACES.len();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_where_it_is_and_no_other() {
+        for (at, constant) in constants().iter().enumerate() {
+            assert_eq!(position(constant.name), Some(at));
+            assert_eq!(position(&format!("{}_", constant.name)), None);
+        }
+        assert_eq!(position(""), None);
+    }
 }

@@ -168,19 +168,20 @@ impl Parts {
     }
 }
 
-/// Whether there is nothing between short ones and those that are four times as long, and both are many.
+/// Whether there is next to nothing between short ones and those that are four times as long, and both are many.
 fn of_two_kinds(gaps: &Histogram) -> bool {
     let all = gaps.count();
-    let (mut below, mut last) = (0u64, None);
-    for (level, count) in gaps.levels() {
-        let middle = Levels::<8>::middle(level);
-        let many = below >= all / 8 && all - below >= all / 8;
-        if many && last.is_some_and(|last: u64| middle / 4 > last) {
-            return true;
-        }
-        (below, last) = (below.saturating_add(count), Some(middle));
-    }
-    false
+    let levels: Vec<(u64, u64)> =
+        gaps.levels().map(|(level, count)| (Levels::<8>::middle(level), count)).collect();
+    let count = |of: &dyn Fn(u64) -> bool| -> u64 {
+        levels.iter().filter(|(middle, _)| of(*middle)).fold(0, |sum, (_, count)| sum.saturating_add(*count))
+    };
+    levels.iter().any(|&(least, _)| {
+        let most = least.saturating_mul(4);
+        let (short, long) = (count(&|middle| middle <= least), count(&|middle| middle > most));
+        let many = |count: u64| count.saturating_mul(8) >= all;
+        many(short) && many(long) && all.saturating_sub(short).saturating_sub(long) <= all / 32
+    })
 }
 
 impl Drawing {

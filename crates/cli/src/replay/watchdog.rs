@@ -128,7 +128,7 @@ mod tests {
         let dir = Scratch::new("watchdog");
         let put = |rank: u32, words: [u64; 3]| {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-            std::fs::write(dir.path(&format!("state-{rank}")), bytes).unwrap();
+            std::fs::write(dir.path(format!("state-{rank}")), bytes).unwrap();
         };
         let own = u64::from(std::process::id());
         let place = dir.path("");

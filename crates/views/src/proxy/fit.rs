@@ -56,10 +56,11 @@ fn shifted(by: i64) -> String {
 
 /// `a * x + b`
 fn affine(slope: i64, of: &str, offset: i64) -> String {
-    let of = if of.contains(' ') { format!("({of})") } else { of.to_owned() };
-    let first = match slope {
-        1 => of,
-        _ => format!("{} * {of}", literal(slope)),
+    // Quotients and remainders bind as strongly as products.
+    let first = match (slope, of.contains(' ')) {
+        (1, _) => of.to_owned(),
+        (_, true) => format!("{} * ({of})", literal(slope)),
+        (_, false) => format!("{} * {of}", literal(slope)),
     };
     match offset {
         0 => first,
@@ -74,7 +75,7 @@ pub(super) fn number(points: &[(u32, i64)], world: u32) -> Option<Fit> {
     if points.iter().all(|(_, value)| *value == first) {
         return Some(Fit::new(literal(first), true));
     }
-    plain(points, world).or_else(|| piecewise(points, world))
+    plain(points, world).or_else(|| piecewise(points, world, EXCEPTIONS))
 }
 
 /// One formula for all.
@@ -142,8 +143,12 @@ fn plain(points: &[(u32, i64)], world: u32) -> Option<Fit> {
     None
 }
 
-/// One formula for some and another for the others.
-fn piecewise(points: &[(u32, i64)], world: u32) -> Option<Fit> {
+/// More of them within each other are better told by a table.
+const EXCEPTIONS: u32 = 2;
+
+/// One formula for some and another for the others, with so many exceptions at most.
+fn piecewise(points: &[(u32, i64)], world: u32, most: u32) -> Option<Fit> {
+    let most = most.checked_sub(1)?;
     let ranks: Vec<u32> = points.iter().map(|point| point.0).collect();
     let mut candidates: Vec<Vec<(u32, i64)>> = Vec::new();
     let mut by_value: BTreeMap<i64, Vec<(u32, i64)>> = BTreeMap::new();
@@ -162,7 +167,7 @@ fn piecewise(points: &[(u32, i64)], world: u32) -> Option<Fit> {
         let rest: Vec<(u32, i64)> = points.iter().filter(|point| !some.contains(point)).copied().collect();
         let those: Vec<u32> = rest.iter().map(|point| point.0).collect();
         let Some(which) = condition(&those, &ranks, world) else { continue };
-        let (Some(one), Some(other)) = (number(some, world), simple(&rest, world)) else { continue };
+        let (Some(one), Some(other)) = (simple(some, world, 0), simple(&rest, world, most)) else { continue };
         let any = which.any && one.any && other.any;
         return Some(Fit::new(format!("{} ? {} : {}", which.text, other.text, one.text), any));
     }
@@ -170,7 +175,7 @@ fn piecewise(points: &[(u32, i64)], world: u32) -> Option<Fit> {
 }
 
 /// One formula, or one more exception.
-fn simple(points: &[(u32, i64)], world: u32) -> Option<Fit> {
+fn simple(points: &[(u32, i64)], world: u32, most: u32) -> Option<Fit> {
     let (_, first) = *points.first()?;
     if points.iter().all(|(_, value)| *value == first) {
         return Some(Fit::new(literal(first), true));
@@ -178,10 +183,7 @@ fn simple(points: &[(u32, i64)], world: u32) -> Option<Fit> {
     if let Some(fit) = plain(points, world) {
         return Some(fit);
     }
-    match points.len() <= 8 {
-        true => piecewise(points, world).map(|fit| Fit::new(format!("({})", fit.text), fit.any)),
-        false => None,
-    }
+    piecewise(points, world, most).map(|fit| Fit::new(format!("({})", fit.text), fit.any))
 }
 
 /// What is true of these ranks and of no others among `all`; both are sorted. `None` where only a table would do.

@@ -284,11 +284,19 @@ impl<'p, 't> Thread<'p, 't> {
         Thread { process, ahead, pace, wild: HashSet::new(), number: 0, report: Report::default() }
     }
 
+    /// A call is not made. Threads that wait until all have used something count it.
+    pub fn passed_over(&self, call: &Call) {
+        if let Some(several) = &self.process.several {
+            several.made(self.number, call);
+        }
+    }
+
     /// Makes a call.
     pub fn issue(&mut self, call: &Call) -> Result<(), String> {
         let process = self.process;
         if is_failed_poll(call) && process.traced.is_none() && !process.polls {
             self.report.failed_polls += 1;
+            self.passed_over(call);
             return Ok(());
         }
         let matched = self.matched(call)?;

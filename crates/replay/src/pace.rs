@@ -31,10 +31,6 @@ impl Pace {
         Pace { factor, sleep, owed, began: Cell::new(None), ended: Cell::new(None), watch, number }
     }
 
-    pub fn watch(&self) -> &Watch {
-        &self.watch
-    }
-
     /// The next call is this one, and before it so many nanoseconds were computed.
     pub fn owe(&self, number: u64, ns: f64) {
         self.number.set(number);
@@ -47,8 +43,8 @@ impl Pace {
             if let Some(ended) = self.ended.get() {
                 self.compute_since(ended);
             }
-            self.began.set(Some(Instant::now()));
         }
+        self.began.set(Some(Instant::now()));
         self.watch.begins(self.number.get());
     }
 

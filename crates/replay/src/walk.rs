@@ -47,6 +47,7 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
         let without = no_files.as_mut().map_or(Without::Nothing, |files| files.of(&call));
         if without == Without::All {
             NoFiles::requests(&call).into_iter().for_each(|request| process.never_made(request));
+            issuing.passed_over(&call);
             left_out += 1;
             continue;
         }

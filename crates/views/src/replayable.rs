@@ -72,10 +72,48 @@ fn unclear(trace: &Trace) -> Option<String> {
     }
     let reader = Reader::new(&trace.bundle);
     (0..trace.meta.ranks).find_map(|rank| {
+        if reader.threads(rank).len() > 1 && takes_turns(&reader, rank) {
+            return Some(format!(
+                "rank {rank}: several threads call MPI in turns, without MPI_THREAD_MULTIPLE, and whose turn it was is not recorded: record a run with one thread"
+            ));
+        }
         let sharing = Sharing::of(&reader, rank).ok()?;
         let why = sharing.unclear.first()?;
         Some(format!("rank {rank}: {why}, and in which order threads call is not recorded: record a run with one thread"))
     })
+}
+
+/// Whether several threads of a rank called what they may not call at the same time.
+fn takes_turns(reader: &Reader<'_>, rank: u32) -> bool {
+    // What every thread may call, whatever was asked for.
+    const FREE: [&str; 8] = [
+        "MPI_Initialized",
+        "MPI_Finalized",
+        "MPI_Query_thread",
+        "MPI_Is_thread_main",
+        "MPI_Get_version",
+        "MPI_Get_library_version",
+        "MPI_Wtime",
+        "MPI_Wtick",
+    ];
+    let (mut multiple, mut callers) = (true, 0);
+    for thread in reader.threads(rank) {
+        let Ok(calls) = reader.calls(rank, thread) else { continue };
+        let mut calls_mpi = false;
+        for call in calls.filter_map(Result::ok) {
+            let name = call.function.name;
+            calls_mpi |= !FREE.contains(&name);
+            match (name, call.function.index_of("provided")) {
+                ("MPI_Init", _) => multiple = false,
+                ("MPI_Init_thread", Some(at)) => {
+                    multiple = call.args.get(at) == Some(&Value::Name("MPI_THREAD_MULTIPLE"));
+                }
+                _ => {}
+            }
+        }
+        callers += u32::from(calls_mpi);
+    }
+    !multiple && callers > 1
 }
 
 /// Whether the program has switched recording off.

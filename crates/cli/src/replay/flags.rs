@@ -38,7 +38,7 @@ pub struct Replay {
     /// Only these ranks, if they need no others: 0,3-5
     #[arg(long, visible_alias = "rank")]
     pub ranks: Option<Numbers>,
-    /// Of what is in buffers
+    /// Of what is in buffers, and of computation that is drawn
     #[arg(long, value_name = "NUMBER", default_value = "0", hide_default_value = true)]
     pub seed: u64,
     /// End the replay when no rank has got on for so many seconds; 0: never
@@ -138,8 +138,8 @@ several requests complete those that were complete then. Polls that had found no
 library is that of the launcher, which need not be the one that the trace was recorded with.
 
 Time. Between calls a rank computes for as long as it did: to the microsecond of a trace with `--time exact`, within the stated error
-with `binned`. With `histogram` each kind of call has its mean computation before it, by the call before, and each rank computes as
-much in all as it did. With `mean` only that sum is known, and spread evenly: where ranks take turns in computing, such a replay is
+with `binned`. With `histogram` the computation before a call is drawn from that of calls of its kind after one of that kind (--seed), and
+each rank computes as much in all as it did. With `mean` only that sum is known, and spread evenly: where ranks take turns in computing, such a replay is
 too fast. `--speed 2` computes half as long, and compares the wall time with half of the recorded one; `--compute 0.5` computes half as
 long too, and compares with all of it. What calls take is up to the MPI library.
 

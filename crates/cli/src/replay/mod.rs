@@ -105,6 +105,11 @@ pub fn replay(flags: &Replay) -> Result<ExitCode, Failure> {
         let failure = Failure::new(format!("the replay ended early: {} says {status}", launcher.display()));
         return Err(failure.help("what went wrong stands above"));
     }
+    let states = watchdog::states(&reports.0, &ranks);
+    if states.iter().any(watchdog::State::is_amid) {
+        let failure = Failure::new("the replay ended early: ranks were ended before their last call");
+        return Err(failure.help("nothing is known of what they did"));
+    }
     let sum = reports.sum(&ranks);
     print(&sum.text(&trace, ranks.len(), flags))?;
     if flags.check && sum.silent > 0 {

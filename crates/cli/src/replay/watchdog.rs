@@ -26,6 +26,13 @@ pub enum State {
     Done,
 }
 
+impl State {
+    /// It has begun and has not come to its end.
+    pub fn is_amid(&self) -> bool {
+        matches!(self, State::Inside(..) | State::Computes(_) | State::Gone(_))
+    }
+}
+
 /// When a rank is gone, a launcher may take so long to end the others.
 const AFTER_A_LOSS: Duration = Duration::from_secs(5);
 
@@ -109,8 +116,9 @@ impl<'a> Watchdog<'a> {
             return Some(now);
         }
         let patience = self.patience?;
-        let computes = |state: &State| matches!(state, State::Computes(_));
-        if now != self.seen || now.iter().any(computes) {
+        // One that has not started may wait for its turn in a queue.
+        let gets_on = |state: &State| matches!(state, State::Computes(_) | State::Silent);
+        if now != self.seen || now.iter().any(gets_on) {
             (self.seen, self.since) = (now, Instant::now());
             return None;
         }

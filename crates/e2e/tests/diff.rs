@@ -10,8 +10,19 @@ const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
 /// A trace of a program that is called the same whichever library it is linked with: its name is an argument of `MPI_Init`.
 fn traced(library: Library, name: &str, args: &[&str], ranks: u32, options: &[&str]) -> PathBuf {
+    traced_program(library, Program::named(name), args, ranks, options)
+}
+
+fn traced_program(
+    library: Library,
+    program: Program,
+    args: &[&str],
+    ranks: u32,
+    options: &[&str],
+) -> PathBuf {
+    let name = program.name();
     let folder = run::folder(&format!("diff-{name}"));
-    std::fs::copy(Program::named(name).build(library), folder.join("app")).unwrap();
+    std::fs::copy(program.build(library), folder.join("app")).unwrap();
     let trace = folder.join("trace.rfn");
     let mut words = vec![build::refrain().to_string_lossy().into_owned()];
     words.extend(["run", "--quiet", "--out", trace.to_str().unwrap()].map(String::from));
@@ -56,7 +67,8 @@ fn the_same_program_twice_is_equal() {
             check_equal(&first, &again, &["--ignore", "time,pointers"]);
         }
         // How often rank 0 asks in vain is chance. There is one sender, so nothing else is.
-        let [first, again] = [(), ()].map(|()| traced(library, "polling", &[], 2, &[]));
+        let [first, again] =
+            [(), ()].map(|()| traced_program(library, Program::unwitnessed("polling.c"), &[], 2, &[]));
         check_equal(&first, &again, &["--ignore", "pointers,polls"]);
         // By the other folder, with call sites that the first has not.
         let (rules, loops) = (

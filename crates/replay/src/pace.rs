@@ -39,10 +39,8 @@ impl Pace {
 
     /// A call is about to be made: computes what is left to compute.
     pub fn begin(&self) {
-        if self.factor > 0.0 {
-            if let Some(ended) = self.ended.get() {
-                self.compute_since(ended);
-            }
+        if let Some(ended) = self.ended.get().filter(|_| self.factor > 0.0) {
+            self.compute_since(ended);
         }
         self.began.set(Some(Instant::now()));
         self.watch.begins(self.number.get());

@@ -345,7 +345,7 @@ Exit codes: 0 equal, 1 different, 2 it could not be done.")]
     #[command(after_help = crate::replay::help())]
     Replay {
         #[command(flatten)]
-        flags: Box<crate::replay::Replay>,
+        flags: Box<crate::replay::ReplayFlags>,
     },
     /// Write a C program that makes the calls of a trace: loops as loops, numbers as functions of the rank
     #[command(after_help = "\

@@ -264,7 +264,7 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     assert_eq!(
         forms,
         "all but, blocks, classes, counted blocks, failed polls, functions of the rank, functions of the rank in blocks, groups without \
-         numbers, guesses, inline values, loops, members, paths, rows, rules, running sums, shared rules, sites, statuses, strides, \
+         numbers, guesses, ignored statuses, inline values, loops, members, paths, rows, rules, running sums, shared rules, sites, statuses, strides, \
          strides without end, texts in lanes, threads, threads of one cohort, variants",
     );
 }

@@ -10,7 +10,7 @@ use refrain_views::select::Numbers;
 use crate::failure::Failure;
 
 #[derive(Debug, Args)]
-pub struct Replay {
+pub struct ReplayFlags {
     /// The trace
     pub file: PathBuf,
     /// Compare the outcome of each call with the trace
@@ -61,7 +61,7 @@ fn factor(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "it is a number such as 0.5 or 2".to_owned())
 }
 
-impl Replay {
+impl ReplayFlags {
     /// Whether this can be asked of the trace.
     pub fn suit(&self, trace: &Trace) -> Result<(), Failure> {
         let meta = &trace.meta;

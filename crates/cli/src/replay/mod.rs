@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::run::{find_program, wait};
 use crate::{print, reading, say_more};
 
-pub use flags::{Replay, help};
+pub use flags::{ReplayFlags, help};
 use reports::Reports;
 use watchdog::Watchdog;
 
@@ -32,7 +32,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// How often is looked at what ranks do.
 const TICK: Duration = Duration::from_millis(200);
 
-pub fn replay(flags: &Replay) -> Result<ExitCode, Failure> {
+pub fn replay(flags: &ReplayFlags) -> Result<ExitCode, Failure> {
     let (file, words) = (&*flags.file, &flags.words);
     let trace = reading::open(file)?.trace;
     let obstacles = obstacles(&trace);

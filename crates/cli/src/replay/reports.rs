@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use refrain_tracefile::Trace;
 use refrain_views::human::{duration, size, thousands};
 
-use super::Replay;
+use super::ReplayFlags;
 use crate::failure::Failure;
 
 /// A directory for what ranks say and for the program's files. It goes when the replay is over.
@@ -84,7 +84,7 @@ pub struct Sum {
 
 impl Sum {
     /// Of so many ranks.
-    pub fn text(&self, trace: &Trace, ranks: usize, flags: &Replay) -> String {
+    pub fn text(&self, trace: &Trace, ranks: usize, flags: &ReplayFlags) -> String {
         let mut text = String::new();
         let (wall, recorded) = (self.wall, trace.meta.wall_ns);
         if self.silent as usize == ranks {

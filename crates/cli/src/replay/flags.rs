@@ -18,16 +18,16 @@ pub struct ReplayFlags {
     pub check: bool,
     /// 1: compute between calls for as long as the program did; 2: half as long; 0: not at all (default 1 where times were
     /// kept)
-    #[arg(long, value_name = "FACTOR", value_parser = factor)]
+    #[arg(long, value_name = "FACTOR", value_parser = factor, allow_negative_numbers = true)]
     pub speed: Option<f64>,
     /// Compute for so many times as long: what if the computation were twice as fast? 0.5
-    #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1", hide_default_value = true)]
+    #[arg(long, value_name = "FACTOR", value_parser = factor, allow_negative_numbers = true, default_value = "1", hide_default_value = true)]
     pub compute: f64,
     /// Sleep where the program computed, instead of keeping a core busy: for more ranks than cores
     #[arg(long)]
     pub sleep: bool,
     /// Messages are so many times as long: what if the problem were larger? 2
-    #[arg(long, value_name = "FACTOR", value_parser = factor, default_value = "1", hide_default_value = true)]
+    #[arg(long, value_name = "FACTOR", value_parser = factor, allow_negative_numbers = true, default_value = "1", hide_default_value = true)]
     pub message_size: f64,
     /// Without files: no call of MPI_File_*, nor what needs one
     #[arg(long)]

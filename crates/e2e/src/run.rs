@@ -247,6 +247,40 @@ pub fn refrain(args: &[&str]) -> Outcome {
     outcome
 }
 
+/// Words of a command.
+pub fn words(text: &[&str]) -> Vec<String> {
+    text.iter().map(|word| word.to_string()).collect()
+}
+
+/// `refrain` with these arguments in a folder, where it may start ranks. `before` it what it is run by.
+pub fn refrain_in(before: &[&str], folder: &Path, library: Library, args: &[String]) -> Outcome {
+    let mut all = words(before);
+    all.push(build::refrain().to_string_lossy().into_owned());
+    all.extend_from_slice(args);
+    command(folder, &all, &[("LD_PRELOAD", preloads(library, false))])
+}
+
+/// Traces the program `app` of a folder, which is called the same whichever library it is linked with: its name is an
+/// argument of `MPI_Init`.
+pub fn trace_app(
+    folder: &Path,
+    library: Library,
+    trace: &str,
+    ranks: u32,
+    args: &[&str],
+    options: &[&str],
+) -> Outcome {
+    let mut all = words(&["run", "--quiet", "--out", trace]);
+    all.extend(words(options));
+    all.push("--".into());
+    all.extend(launcher(library, ranks));
+    all.push("./app".into());
+    all.extend(words(args));
+    let outcome = refrain_in(&[], folder, library, &all);
+    assert_eq!(outcome.code, 0, "{}: {}{}", folder.display(), outcome.stdout, outcome.stderr);
+    outcome
+}
+
 fn preloads(library: Library, witness: bool) -> String {
     let mut libraries = Vec::new();
     if witness {

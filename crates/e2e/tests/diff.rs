@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use refrain_e2e::json::Json;
-use refrain_e2e::{Library, Program, build, run};
+use refrain_e2e::{Library, Program, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
@@ -23,22 +23,8 @@ fn traced_program(
     let name = program.name();
     let folder = run::folder(&format!("diff-{name}"));
     std::fs::copy(program.build(library), folder.join("app")).unwrap();
-    let trace = folder.join("trace.rfn");
-    let mut words = vec![build::refrain().to_string_lossy().into_owned()];
-    words.extend(["run", "--quiet", "--out", trace.to_str().unwrap()].map(String::from));
-    words.extend(options.iter().map(|option| option.to_string()));
-    words.push("--".into());
-    words.extend(run::launcher(library, ranks));
-    words.push("./app".into());
-    words.extend(args.iter().map(|arg| arg.to_string()));
-    let preload = if library == Library::Mpich {
-        build::yielding().to_string_lossy().into_owned()
-    } else {
-        String::new()
-    };
-    let outcome = run::command(&folder, &words, &[("LD_PRELOAD", preload)]);
-    assert_eq!(outcome.code, 0, "{name}: {}", outcome.stderr);
-    trace
+    run::trace_app(&folder, library, "trace.rfn", ranks, args, options);
+    folder.join("trace.rfn")
 }
 
 fn diff(a: &Path, b: &Path, more: &[&str]) -> run::Outcome {

@@ -4,35 +4,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use refrain_e2e::{Library, Program, build, run};
+use refrain_e2e::run::words;
+use refrain_e2e::{Library, Program, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
-fn words(text: &[&str]) -> Vec<String> {
-    text.iter().map(|word| word.to_string()).collect()
-}
-
-/// Runs it with `refrain` before it.
 fn refrain(folder: &Path, library: Library, words: &[String]) -> run::Outcome {
-    let preload = match library {
-        Library::Mpich => build::yielding().to_string_lossy().into_owned(),
-        _ => String::new(),
-    };
-    let mut all = vec![build::refrain().to_string_lossy().into_owned()];
-    all.extend_from_slice(words);
-    run::command(folder, &all, &[("LD_PRELOAD", preload)])
+    run::refrain_in(&[], folder, library, words)
 }
 
-/// Traces the program `app` of a folder.
 fn traced(folder: &Path, library: Library, trace: &str, ranks: u32, args: &[&str], options: &[&str]) {
-    let mut command = words(&["run", "--quiet", "--out", trace]);
-    command.extend(words(options));
-    command.push("--".into());
-    command.extend(run::launcher(library, ranks));
-    command.push("./app".into());
-    command.extend(words(args));
-    let outcome = refrain(folder, library, &command);
-    assert_eq!(outcome.code, 0, "{}: {}{}", folder.display(), outcome.stdout, outcome.stderr);
+    run::trace_app(folder, library, trace, ranks, args, options);
 }
 
 /// A folder with the trace of a program, whose name is an argument of `MPI_Init`.

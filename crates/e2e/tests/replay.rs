@@ -5,23 +5,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use refrain_e2e::json::Json;
+use refrain_e2e::run::words;
 use refrain_e2e::{Library, Program, build, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
-/// Runs it with `refrain` before it; its folder.
 fn refrain(folder: &Path, library: Library, words: &[String]) -> run::Outcome {
-    let preload = match library {
-        Library::Mpich => build::yielding().to_string_lossy().into_owned(),
-        _ => String::new(),
-    };
-    let mut all = vec![build::refrain().to_string_lossy().into_owned()];
-    all.extend_from_slice(words);
-    run::command(folder, &all, &[("LD_PRELOAD", preload)])
-}
-
-fn words(text: &[&str]) -> Vec<String> {
-    text.iter().map(|word| word.to_string()).collect()
+    run::refrain_in(&[], folder, library, words)
 }
 
 fn recorded(library: Library, name: &str, ranks: u32, options: &[&str]) -> PathBuf {
@@ -33,14 +23,7 @@ fn record(library: Library, program: &Program, ranks: u32, options: &[&str]) -> 
     let name = program.name();
     let folder = run::folder(&format!("replay-{name}"));
     std::fs::copy(program.build(library), folder.join("app")).unwrap();
-    let mut command = words(&["run", "--quiet", "--out", "first.rfn"]);
-    command.extend(words(options));
-    command.push("--".into());
-    command.extend(run::launcher(library, ranks));
-    command.push("./app".into());
-    command.extend(words(program.args));
-    let outcome = refrain(&folder, library, &command);
-    assert_eq!(outcome.code, 0, "{name}: {}", outcome.stderr);
+    let outcome = run::trace_app(&folder, library, "first.rfn", ranks, program.args, options);
     (folder, outcome.stdout)
 }
 

@@ -6,27 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use refrain_e2e::json::Json;
+use refrain_e2e::run::words;
 use refrain_e2e::{Library, Program, build, run};
 
 const LIBRARIES: [Library; 2] = [Library::Mpich, Library::OpenMpi];
 
-fn refrain_after(before: &[&str], folder: &Path, library: Library, words: &[String]) -> run::Outcome {
-    let preload = match library {
-        Library::Mpich => build::yielding().to_string_lossy().into_owned(),
-        _ => String::new(),
-    };
-    let mut all: Vec<String> = before.iter().map(|word| word.to_string()).collect();
-    all.push(build::refrain().to_string_lossy().into_owned());
-    all.extend_from_slice(words);
-    run::command(folder, &all, &[("LD_PRELOAD", preload)])
-}
-
 fn refrain(folder: &Path, library: Library, words: &[String]) -> run::Outcome {
-    refrain_after(&[], folder, library, words)
-}
-
-fn words(text: &[&str]) -> Vec<String> {
-    text.iter().map(|word| word.to_string()).collect()
+    run::refrain_in(&[], folder, library, words)
 }
 
 fn program(name: &str) -> Program {
@@ -47,14 +33,7 @@ fn recorded_on(ranks: u32, library: Library, name: &str, args: &[&str], options:
     let folder = run::folder(&format!("replay-time-{name}"));
     fs::copy(program(name).build(library), folder.join("app")).unwrap();
     fs::create_dir(folder.join("scratch")).unwrap();
-    let mut command = words(&["run", "--quiet", "--out", "first.rfn"]);
-    command.extend(words(options));
-    command.push("--".into());
-    command.extend(run::launcher(library, ranks));
-    command.push("./app".into());
-    command.extend(words(args));
-    let outcome = refrain(&folder, library, &command);
-    assert_eq!(outcome.code, 0, "{name}: {}", outcome.stderr);
+    run::trace_app(&folder, library, "first.rfn", ranks, args, options);
     folder
 }
 
@@ -85,6 +64,19 @@ fn says(outcome: &run::Outcome, code: i32, text: &str) {
     assert!(all.contains(text), "{text}: {all}");
 }
 
+/// How long the ranks were at it after `MPI_Init`, by what the replay says.
+fn took(outcome: &run::Outcome) -> Duration {
+    let said = outcome.stdout.split_once(" calls again in ").and_then(|(_, rest)| rest.split_once(" after"));
+    let (number, unit) = said.and_then(|(said, _)| said.split_once(' ')).expect("how long it took");
+    let second = match unit {
+        "s" => 1.0,
+        "ms" => 1e-3,
+        "us" => 1e-6,
+        unit => panic!("{number} {unit}"),
+    };
+    Duration::from_secs_f64(number.parse::<f64>().unwrap() * second)
+}
+
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn computation_takes_its_time() {
@@ -103,9 +95,8 @@ fn computation_takes_its_time() {
                 _ => &[(&[], 240)],
             };
             for (options, least) in several {
-                let began = Instant::now();
                 let outcome = replayed(&folder, library, options);
-                let took = began.elapsed();
+                let took = took(&outcome);
                 says(&outcome, 0, word);
                 assert!(took >= Duration::from_millis(*least), "{time}, {options:?}: {took:?}");
             }
@@ -231,9 +222,9 @@ fn a_standstill_is_told_and_ended() {
     for library in LIBRARIES {
         let folder = recorded(library, "pingpong", &["3"], &[]);
         with_both_waiting(&folder, library);
-        let outcome = refrain(&folder, library, &replay_of("stuck.rfn", library, 2, &["--patience", "2"]));
+        let outcome = refrain(&folder, library, &replay_of("stuck.rfn", library, 2, &["--patience", "6"]));
         nothing_is_left(&folder);
-        says(&outcome, 2, "no rank has done anything for 2 s (--patience): the replay is ended");
+        says(&outcome, 2, "no rank has done anything for 6 s (--patience): the replay is ended");
         says(&outcome, 2, "rank 0: in call 3, MPI_Recv(source=1, tag=");
         says(&outcome, 2, "rank 1: in call 3, MPI_Recv(source=0, tag=1, comm=world)");
         says(&outcome, 2, "came to a standstill");
@@ -362,7 +353,7 @@ fn a_full_scratch_directory_is_told() {
             let script = format!("mount -t tmpfs -o size={size}k tmpfs scratch && exec \"$0\" \"$@\"");
             let command = replay_of("first.rfn", library, 2, &["--speed", "0"]);
             let before = ["unshare", "-rm", "sh", "-c", &script];
-            let outcome = refrain_after(&before, &folder, library, &command);
+            let outcome = run::refrain_in(&before, &folder, library, &command);
             if outcome.stderr.contains("unshare: ") || outcome.stderr.contains("mount: ") {
                 refrain_e2e::skipped("a full directory: no file system can be mounted here");
                 return;

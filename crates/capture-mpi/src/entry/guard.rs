@@ -134,7 +134,7 @@ pub fn made_in_fortran(index: usize, args: &[usize], word: usize, start: u64, en
         }
         match refrain_model::functions()[index].returns {
             Returns::Clock => after_clock(index, word as u64, start, end),
-            _ => after(index, args, word, start, end),
+            _ => after(index, args, 0, word, start, end),
         }
     }
     inside.leave();
@@ -351,20 +351,9 @@ pub fn statuses(index: usize, args: &[usize]) -> usize {
     place
 }
 
-/// An ordinary function has returned `word`.
+/// An ordinary function has returned `word`. `statuses` of ours were given to it, or 0.
 #[inline(never)]
-pub fn after(index: usize, args: &[usize], word: usize, start: u64, end: u64) {
-    let mut room = Room::uninit();
-    let call = observed_call(index, args, &mut room);
-    observe_if_on(|| {
-        fail_if_told();
-        Active::after(call, as_result(call.function.returns, word), Ticks { start, end });
-    });
-}
-
-/// The same of one that was given statuses of ours, if there are any.
-#[inline(never)]
-pub fn after_with(index: usize, args: &[usize], statuses: usize, word: usize, start: u64, end: u64) {
+pub fn after(index: usize, args: &[usize], statuses: usize, word: usize, start: u64, end: u64) {
     let mut room = Room::uninit();
     let mut call = observed_call(index, args, &mut room);
     if statuses != 0 {
@@ -402,7 +391,7 @@ pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
     // SAFETY: as above.
     let word = unsafe { invoke(real, passed) };
     let end = ticks();
-    after(index, args, word, start, end);
+    after(index, args, 0, word, start, end);
     inside.leave();
     word
 }
@@ -605,7 +594,7 @@ pub unsafe extern "C" fn leave_variadic(index: usize, word: usize, frame: *const
     // SAFETY: as the caller says.
     let begun = unsafe { frame.read() };
     if begun.observing != 0 {
-        after(index, &begun.args, word, begun.start, ticks());
+        after(index, &begun.args, 0, word, begun.start, ticks());
         marks::note_inside(0);
         marks::set_depth((begun.observing - 1) as u32);
     }

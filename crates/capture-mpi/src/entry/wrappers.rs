@@ -34,31 +34,43 @@ macro_rules! wrap {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, { wrap!(@pass $index, ($($a)*)) });
     };
     (plain, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
-        wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |_args| {});
+        wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |_args| {}, ());
     };
     (overwriting, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
-        wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |args| guard::before($index, args));
+        wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |args| guard::before($index, args), ());
     };
     // MPI is given a status of ours where the program ignores it, and asks for any source or any tag.
     (receiving, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident, $source:ident, $tag:ident) => {
         // No rank is below zero: what asks for any is told apart from other such numbers later.
-        wrap!(@statuses $index, $mpi, $pmpi, ($($a)*), $status, |_args| {}, (($source | $tag) as u32 as i32) < 0);
+        wrap!(@ordinary $index, $mpi, $pmpi, ($($a)*), |_args| {}, ($status (($source | $tag) as u32 as i32) < 0));
     };
     // The same of a receive into what is sent.
     (replacing, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident, $source:ident, $tag:ident) => {
         wrap!(
-            @statuses $index, $mpi, $pmpi, ($($a)*), $status,
-            |args| guard::before($index, args), (($source | $tag) as u32 as i32) < 0
+            @ordinary $index, $mpi, $pmpi, ($($a)*), |args| guard::before($index, args),
+            ($status (($source | $tag) as u32 as i32) < 0)
         );
     };
     // The same where one of the requests may be such a receive.
     (completing, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident) => {
         wrap!(
-            @statuses $index, $mpi, $pmpi, ($($a)*), $status, |args| guard::before($index, args), wild::made()
+            @ordinary $index, $mpi, $pmpi, ($($a)*), |args| guard::before($index, args), ($status wild::made())
         );
     };
+    // MPI is given functions of ours in place of the program's (`callbacks`); what is recorded are the program's.
+    (registering, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
+        wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
+            if guard::passing($index) {
+                return wrap!(@inner $index, ($($a)*));
+            }
+            // SAFETY: these are the program's arguments for this function.
+            unsafe { guard::registering($index, &[$($a),*]) }
+        });
+    };
+    // Last the status for which MPI may be given one of ours, and when something is to be known from it.
     (
-        @statuses $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $status:ident, $before:expr, $wild:expr
+        @ordinary $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $before:expr,
+        ($($status:ident $wild:expr)?)
     ) => {
         wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
             if guard::passing($index) {
@@ -73,51 +85,23 @@ macro_rules! wrap {
             let args = [$($a),*];
             let before: fn(&[usize]) = $before;
             before(&args);
-            let own = if $wild { guard::statuses($index, &args) } else { 0 };
-            let $status = if own == 0 { $status } else { own };
+            let own = wrap!(@own $index, args $(, $wild)?);
+            $(let $status = if own == 0 { $status } else { own };)?
             // Looking it up, the first time, is not the call's time.
             real::real($index);
             let start = clock::ticks();
             let word = wrap!(@pass $index, ($($a)*));
             let end = clock::ticks();
-            guard::after_with($index, &args, own, word, start, end);
+            guard::after($index, &args, own, word, start, end);
             inside.leave();
             word
         });
     };
-    // MPI is given functions of ours in place of the program's (`callbacks`); what is recorded are the program's.
-    (registering, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {
-        wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
-            if guard::passing($index) {
-                return wrap!(@inner $index, ($($a)*));
-            }
-            // SAFETY: these are the program's arguments for this function.
-            unsafe { guard::registering($index, &[$($a),*]) }
-        });
+    (@own $index:literal, $args:ident) => {
+        0
     };
-    (@ordinary $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*), $before:expr) => {
-        wrap!(@both $mpi, $pmpi, ($($a)*), usize, {
-            if guard::passing($index) {
-                return wrap!(@inner $index, ($($a)*));
-            }
-            let inside = guard::Inside::enter($index);
-            if filter::passes($index) {
-                let word = wrap!(@pass $index, ($($a)*));
-                inside.leave();
-                return word;
-            }
-            let args = [$($a),*];
-            let before: fn(&[usize]) = $before;
-            before(&args);
-            // Looking it up, the first time, is not the call's time.
-            real::real($index);
-            let start = clock::ticks();
-            let word = wrap!(@pass $index, ($($a)*));
-            let end = clock::ticks();
-            guard::after($index, &args, word, start, end);
-            inside.leave();
-            word
-        });
+    (@own $index:literal, $args:ident, $wild:expr) => {
+        if $wild { guard::statuses($index, &$args) } else { 0 }
     };
     // Met also where tracing has stopped: other ranks may be waiting for this one.
     (init, $index:literal, $mpi:ident, $pmpi:ident, ($($a:ident)*)) => {

@@ -18,7 +18,7 @@ mod registry;
 mod rows;
 mod survey;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::io::Write;
 
@@ -400,19 +400,16 @@ fn stand_ins(registry: &Registry, out: &mut String) {
     }
 }
 
+/// The functions of MPI that stand behind those whose outcome is chosen here.
+fn functions_behind(registry: &Registry) -> BTreeSet<&'static str> {
+    let forced = registry.forced.iter().filter_map(|name| prelude::forced(name));
+    let told: &[&str] = if registry.tells { &["Status_set_elements_x", "Status_set_cancelled"] } else { &[] };
+    forced.flat_map(|(real, _)| real.iter().copied()).chain(told.iter().copied()).collect()
+}
+
 /// What is done once the rank is known.
 fn begin(options: &Options, registry: &Registry, code: &Code<'_>, out: &mut String) {
-    let mut needed: Vec<&str> = registry
-        .forced
-        .iter()
-        .filter_map(|name| prelude::forced(name))
-        .flat_map(|(real, _)| real.iter().copied())
-        .collect();
-    if registry.tells {
-        needed.extend(["Status_set_elements_x", "Status_set_cancelled"]);
-    }
-    needed.sort_unstable();
-    needed.dedup();
+    let needed = functions_behind(registry);
     if !registry.forced.is_empty() {
         let _ = write!(out, "\n{}", prelude::FORCED);
         for name in &needed {
@@ -506,17 +503,7 @@ fn forced(registry: &Registry, out: &mut String) {
         let _ = writeln!(out, "    if (!strcmp(name, \"{name}\"))\n        return (function)then_{short};");
     }
     out.push_str("    return 0;\n}\n\nstatic void prepare(void)\n{\n");
-    let mut needed: Vec<&str> = names
-        .iter()
-        .filter_map(|name| prelude::forced(name))
-        .flat_map(|(real, _)| real.iter().copied())
-        .collect();
-    if registry.tells {
-        needed.extend(["Status_set_elements_x", "Status_set_cancelled"]);
-    }
-    needed.sort_unstable();
-    needed.dedup();
-    for name in needed {
+    for name in functions_behind(registry) {
         let _ = writeln!(out, "    UNSEEN({name});");
     }
     out.push_str("    if (TRACED)\n        refrain_replays_by(instead);\n}\n");

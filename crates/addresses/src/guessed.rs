@@ -27,9 +27,9 @@ use crate::{Fields, Reference};
 /// More numbers than this are not one piece.
 const MOST: usize = 1 << 20;
 
-/// Packs addresses that follow others as before, whatever the distance.
+/// What both methods need.
 #[derive(Default)]
-pub struct Guessed {
+struct Tools {
     /// Made when first needed: it takes some megabytes.
     model: Option<Box<Model>>,
     filling: Filling,
@@ -38,20 +38,99 @@ pub struct Guessed {
     packer: Option<Packer>,
 }
 
+impl Tools {
+    fn pack(&mut self, fields: Fields, references: impl Iterator<Item = Reference>) -> Option<Vec<u8>> {
+        let model = fresh(&mut self.model, fields);
+        self.filling.clear();
+        for mut reference in references {
+            model.code(&mut self.filling, &mut reference);
+        }
+        self.packer.get_or_insert_with(|| Packer::new(None)).pack(&self.filling, true).ok()
+    }
+
+    fn unpack(
+        &mut self,
+        fields: Fields,
+        bytes: &[u8],
+        count: usize,
+        mut take: impl FnMut(&Reference),
+    ) -> Result<(), Damaged> {
+        let references = u32::try_from(count).ok().filter(|&count| count as usize <= MOST).ok_or(Damaged)?;
+        if !self.unpacker.unpack(bytes, true, references, &mut self.taking) {
+            return Err(Damaged);
+        }
+        let model = fresh(&mut self.model, fields);
+        for _ in 0..count {
+            let mut reference = Reference::default();
+            model.code(&mut self.taking, &mut reference);
+            // No writer has another kind.
+            if reference.kind != 0 || self.taking.lacking {
+                return Err(Damaged);
+            }
+            take(&reference);
+        }
+        if self.taking.spent() { Ok(()) } else { Err(Damaged) }
+    }
+}
+
+/// A model that knows nothing.
+fn fresh(model: &mut Option<Box<Model>>, fields: Fields) -> &mut Model {
+    match model {
+        Some(model) => {
+            model.forget();
+            model
+        }
+        none => none.insert(Box::new(Model::new(fields))),
+    }
+}
+
+/// Packs addresses that follow others as before, whatever the distance.
+#[derive(Default)]
+pub struct Guessed(Tools);
+
 impl Guessed {
     pub fn new() -> Guessed {
         Guessed::default()
     }
 }
 
-/// A model that knows nothing.
-fn fresh(model: &mut Option<Box<Model>>) -> &mut Model {
-    match model {
-        Some(model) => {
-            model.forget();
-            model
+/// Packs references in pairs of numbers: which instruction, and the address.
+#[derive(Default)]
+pub struct Followed(Tools);
+
+impl Followed {
+    pub fn new() -> Followed {
+        Followed::default()
+    }
+}
+
+const PCS: Fields = Fields { pcs: true, ..Fields::NONE };
+
+impl Method for Followed {
+    fn number(&self) -> u8 {
+        number::FOLLOWED
+    }
+
+    fn pack(&mut self, kind: Kind, numbers: &[i64], _: usize) -> Option<Vec<u8>> {
+        if kind != Kind::REFERENCE || numbers.len() > MOST || !numbers.len().is_multiple_of(2) {
+            return None;
         }
-        none => none.insert(Box::new(Model::new(Fields::NONE))),
+        let pairs = numbers.chunks_exact(2);
+        let reference = |pair: &[i64]| Reference {
+            pc: pair[0] as u64,
+            address: pair[1] as u64,
+            ..Reference::default()
+        };
+        self.0.pack(PCS, pairs.map(reference))
+    }
+
+    fn unpack(&mut self, bytes: &[u8], count: usize, into: &mut Vec<i64>) -> Result<(), Damaged> {
+        if !count.is_multiple_of(2) {
+            return Err(Damaged);
+        }
+        self.0.unpack(PCS, bytes, count / 2, |reference| {
+            into.extend([reference.pc as i64, reference.address as i64]);
+        })
     }
 }
 
@@ -64,30 +143,12 @@ impl Method for Guessed {
         if kind != Kind::ADDRESS || numbers.len() > MOST {
             return None;
         }
-        let model = fresh(&mut self.model);
-        self.filling.clear();
-        for &number in numbers {
-            model.code(&mut self.filling, &mut Reference { address: number as u64, ..Reference::default() });
-        }
-        self.packer.get_or_insert_with(|| Packer::new(None)).pack(&self.filling, true).ok()
+        let reference = |&number: &i64| Reference { address: number as u64, ..Reference::default() };
+        self.0.pack(Fields::NONE, numbers.iter().map(reference))
     }
 
     fn unpack(&mut self, bytes: &[u8], count: usize, into: &mut Vec<i64>) -> Result<(), Damaged> {
-        let references = u32::try_from(count).ok().filter(|&count| count as usize <= MOST).ok_or(Damaged)?;
-        if !self.unpacker.unpack(bytes, true, references, &mut self.taking) {
-            return Err(Damaged);
-        }
-        let model = fresh(&mut self.model);
-        for _ in 0..count {
-            let mut reference = Reference::default();
-            model.code(&mut self.taking, &mut reference);
-            // No writer has another kind.
-            if reference.kind != 0 || self.taking.lacking {
-                return Err(Damaged);
-            }
-            into.push(reference.address as i64);
-        }
-        if self.taking.spent() { Ok(()) } else { Err(Damaged) }
+        self.0.unpack(Fields::NONE, bytes, count, |reference| into.push(reference.address as i64))
     }
 }
 
@@ -125,6 +186,21 @@ mod tests {
             })
             .collect();
         assert_eq!(methods.pack(Kind::ADDRESS, &random).0, number::BINS);
+    }
+
+    #[test]
+    fn references_come_back_in_pairs() {
+        let pairs: Vec<i64> =
+            walks(3).into_iter().enumerate().flat_map(|(i, at)| [i as i64 % 7 * 1024, at]).collect();
+        let mut followed = Followed::new();
+        for numbers in [pairs, vec![], vec![-1, i64::MIN, 0, i64::MAX]] {
+            let bytes = followed.pack(Kind::REFERENCE, &numbers, usize::MAX).unwrap();
+            let mut again = Vec::new();
+            Followed::new().unpack(&bytes, numbers.len(), &mut again).unwrap();
+            assert_eq!(again, numbers);
+        }
+        assert!(followed.pack(Kind::REFERENCE, &[1], usize::MAX).is_none());
+        assert!(followed.unpack(&[], 1, &mut Vec::new()).is_err());
     }
 
     #[test]

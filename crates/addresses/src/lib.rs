@@ -42,7 +42,7 @@ pub use compression::{Compression, Packed};
 pub use detect::{of_name, open};
 pub use error::Error;
 pub use format::Format;
-pub use guessed::Guessed;
+pub use guessed::{Followed, Guessed};
 pub use packed::{Division, open_after};
 pub use pdi::{Dictionary, WordCounts, dictionary_of};
 pub use reader::Reader;

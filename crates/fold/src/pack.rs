@@ -32,6 +32,8 @@ impl Kind {
     pub const DURATION: Kind = Kind(2);
     /// In memory; negative numbers are the upper half.
     pub const ADDRESS: Kind = Kind(3);
+    /// References in pairs: which instruction, and the address.
+    pub const REFERENCE: Kind = Kind(4);
 }
 
 impl fmt::Display for Kind {
@@ -41,6 +43,7 @@ impl fmt::Display for Kind {
             Kind::TIME => write!(f, "time"),
             Kind::DURATION => write!(f, "duration"),
             Kind::ADDRESS => write!(f, "address"),
+            Kind::REFERENCE => write!(f, "reference"),
             Kind(other) => write!(f, "kind {other}"),
         }
     }
@@ -60,6 +63,8 @@ pub mod number {
     pub const GUESSED: u8 = 4;
     /// The starts and ends of calls, packed beside the calls: crate `times`.
     pub const SPANS: u8 = 5;
+    /// As `GUESSED`, of pairs.
+    pub const FOLLOWED: u8 = 6;
 }
 
 /// One way to write numbers down.

@@ -20,17 +20,17 @@
 //!     ],
 //! };
 //! let record = |thread: u32| {
-//!     let mut recording = Thread::new(Folding::Rules);
+//!     let mut recording = Thread::new(Folding::Rules, (0, 1), thread);
 //!     let symbol = recording.symbol(&body, 0);
 //!     for i in 0..1000 {
 //!         let at = 8 * (1000 * u64::from(thread) + i);
 //!         recording.push(symbol, &[0x10_0000 + at, 0x20_0000 + at]);
 //!     }
-//!     recording.bundle((0, 1), thread, &Sites::default()).unwrap()
+//!     recording.bundle(&Sites::default()).unwrap()
 //! };
 //! let all = join((0..4).map(record).collect()).unwrap();
 //! assert_eq!(all.cohorts.len(), 1);
-//! let third: Vec<_> = References::new(&all, 0, 3).unwrap().unwrap().map(Result::unwrap).collect();
+//! let third: Vec<_> = References::new(&all, (0, 3), None).unwrap().unwrap().map(Result::unwrap).collect();
 //! assert_eq!((third.len(), third[1].address, third[1].access), (2000, 0x20_0000 + 24_000, Access::Store));
 //! ```
 
@@ -39,11 +39,13 @@
 mod block;
 mod join;
 mod read;
+mod stretch;
 mod thread;
 
 pub use block::{Access, Block, Reference};
 pub use join::join;
-pub use read::{Event, References, blocks, check, digest_of, start};
+pub use read::{Checked, Event, References, Symbol, check, symbols};
+pub use stretch::{Chunks, MOST_OF_BLOCK, Sink, Source, open};
 pub use thread::{Folding, Thread};
 
 /// What [`refrain_tracefile::Meta::abi`] says of such a trace.
@@ -60,6 +62,10 @@ pub enum Error {
     Block { symbol: usize, why: &'static str },
     #[error("reference {at}: the block has no address for it")]
     Address { at: u64 },
+    #[error("reference {at}: it is among those in chunks, and these do not fit")]
+    Stretch { at: u64 },
+    #[error(transparent)]
+    Chunks(#[from] refrain_tracefile::chunks::Error),
     #[error(transparent)]
     Bundle(#[from] refrain_fold::bundle::Error),
 }

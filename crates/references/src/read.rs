@@ -1,11 +1,14 @@
 //! Reading references back, in order, from the folded form.
 
+use std::collections::HashMap;
+
 use refrain_fold::bundle::sites::{Frame, NO_MODULE};
 use refrain_fold::bundle::{Bundle, Walk, blend};
 
 use crate::Error;
 use crate::block::{Access, Block};
-use crate::thread::{digested, signature};
+use crate::stretch::{Chunks, Pair, Unpacking, key};
+use crate::thread::{STRETCH, digested, signature};
 
 /// A reference as it happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,121 +23,216 @@ pub struct Event {
     pub nth: u16,
 }
 
-/// The blocks of a bundle, by symbol.
-pub fn blocks(bundle: &Bundle) -> Result<Vec<Block>, Error> {
-    let block = |(symbol, bytes)| Block::from_bytes(bytes).map_err(|why| Error::Block { symbol, why });
-    let blocks: Vec<Block> = bundle
-        .symbols
-        .iter()
-        .map(|symbol| &*symbol.bytes)
-        .enumerate()
-        .map(block)
-        .collect::<Result<_, _>>()?;
-    for (symbol, (block, entry)) in blocks.iter().zip(&bundle.symbols).enumerate() {
+/// What a symbol stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Symbol {
+    Block {
+        block: Block,
+        /// Where it begins.
+        start: Frame,
+    },
+    /// References that are in chunks.
+    Stretch,
+}
+
+/// The symbols of a bundle.
+pub fn symbols(bundle: &Bundle) -> Result<Vec<Symbol>, Error> {
+    let read = |(symbol, entry): (usize, &refrain_fold::bundle::SymbolEntry)| {
+        if &*entry.bytes == STRETCH {
+            return match entry.lanes {
+                1 => Ok(Symbol::Stretch),
+                _ => Err(Error::Block { symbol, why: "a stretch has one number" }),
+            };
+        }
+        let block = Block::from_bytes(&entry.bytes).map_err(|why| Error::Block { symbol, why })?;
         if block.references.len() != usize::from(entry.lanes) {
             return Err(Error::Block { symbol, why: "it has not one lane for each reference" });
         }
-    }
-    Ok(blocks)
-}
-
-/// Where the block of a symbol begins.
-pub fn start(bundle: &Bundle, symbol: u32, block: &Block) -> Frame {
-    let site = bundle.symbols.get(symbol as usize).map_or(0, |symbol| symbol.site);
-    match bundle.sites.stacks.get(&site) {
-        Some(stack) if block.pc == 0 => stack.frame,
-        _ => Frame { module: NO_MODULE, offset: block.pc },
-    }
+        let start = match bundle.sites.stacks.get(&entry.site) {
+            Some(stack) if block.pc == 0 => stack.frame,
+            _ => Frame { module: NO_MODULE, offset: block.pc },
+        };
+        Ok(Symbol::Block { block, start })
+    };
+    bundle.symbols.iter().enumerate().map(read).collect()
 }
 
 /// The references of one thread, in order.
-#[derive(Debug)]
 pub struct References<'a> {
     walk: Walk<'a>,
-    blocks: Vec<(Block, Frame)>,
+    symbols: Vec<Symbol>,
+    signatures: Vec<u64>,
     symbol: u32,
-    /// The next one of the block that runs.
+    /// The next reference of the block that runs, and how many it has.
     nth: u16,
     count: u16,
+    /// References of the stretch that are still to come.
+    aside: u64,
+    unpacking: Unpacking,
+    /// By signature.
+    named: HashMap<u64, u32>,
     read: u64,
+    digest: u64,
+    over: bool,
+}
+
+impl std::fmt::Debug for References<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("References").field("read", &self.read).finish_non_exhaustive()
+    }
 }
 
 impl<'a> References<'a> {
-    /// `None` where nothing is recorded of that thread of that rank.
-    pub fn new(bundle: &'a Bundle, rank: u32, thread: u32) -> Result<Option<References<'a>>, Error> {
+    /// `None` where nothing is recorded of that thread of that rank. `chunks` is where its stretches are.
+    pub fn new(
+        bundle: &'a Bundle,
+        (rank, thread): (u32, u32),
+        chunks: Option<Chunks>,
+    ) -> Result<Option<References<'a>>, Error> {
         let Some(walk) = Walk::new(bundle, rank, thread)? else { return Ok(None) };
-        let blocks = blocks(bundle)?.into_iter().enumerate();
-        let blocks = blocks.map(|(symbol, block)| {
-            let start = start(bundle, symbol as u32, &block);
-            (block, start)
-        });
-        Ok(Some(References { walk, blocks: blocks.collect(), symbol: 0, nth: 0, count: 0, read: 0 }))
+        let signatures: Vec<u64> =
+            bundle.symbols.iter().map(|symbol| signature(&symbol.bytes, symbol.site)).collect();
+        let named = signatures.iter().copied().zip(0..).collect();
+        Ok(Some(References {
+            walk,
+            symbols: symbols(bundle)?,
+            signatures,
+            symbol: 0,
+            nth: 0,
+            count: 0,
+            aside: 0,
+            unpacking: Unpacking::new(chunks, key((rank, bundle.world), thread)),
+            named,
+            read: 0,
+            digest: 0,
+            over: false,
+        }))
+    }
+
+    /// Of what was read so far, as it was taken when it happened.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// References read so far.
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+
+    #[inline]
+    fn step(&mut self) -> Result<Option<Event>, Error> {
+        loop {
+            if self.aside > 0 {
+                return self.next_aside().map(Some);
+            }
+            if self.nth < self.count {
+                let address = self.walk.value(self.nth).ok_or(Error::Address { at: self.read })? as u64;
+                let nth = self.nth;
+                self.nth += 1;
+                return self.event(self.symbol, nth, address).map(Some);
+            }
+            let Some(symbol) = self.walk.next_symbol() else { return Ok(None) };
+            self.symbol = symbol;
+            (self.nth, self.count) = (0, 0);
+            match self.symbols.get(symbol as usize) {
+                Some(Symbol::Block { block, .. }) => {
+                    self.count = block.references.len() as u16;
+                    if self.count == 0 {
+                        self.digest = digested(self.digest, self.signatures[symbol as usize]);
+                    }
+                }
+                Some(Symbol::Stretch) => {
+                    let count = self.walk.value(0).and_then(|count| u64::try_from(count).ok());
+                    self.aside = count.ok_or(Error::Address { at: self.read })?;
+                }
+                None => return Err(Error::Address { at: self.read }),
+            }
+        }
+    }
+
+    fn next_aside(&mut self) -> Result<Event, Error> {
+        loop {
+            match self.unpacking.next()? {
+                Some(Pair::Reference { symbol, nth, address }) => {
+                    self.aside -= 1;
+                    return self.event(symbol, nth, address);
+                }
+                Some(Pair::Named(signature)) => {
+                    let symbol = self.named.get(&signature).ok_or(Error::Stretch { at: self.read })?;
+                    self.unpacking.name(*symbol);
+                }
+                None => return Err(Error::Stretch { at: self.read }),
+            }
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, symbol: u32, nth: u16, address: u64) -> Result<Event, Error> {
+        let Some(Symbol::Block { block, start }) = self.symbols.get(symbol as usize) else {
+            return Err(Error::Stretch { at: self.read });
+        };
+        let Some(reference) = block.references.get(usize::from(nth)) else {
+            return Err(Error::Stretch { at: self.read });
+        };
+        if nth == 0 {
+            self.digest = digested(self.digest, self.signatures[symbol as usize]);
+        }
+        self.digest = digested(self.digest, address);
+        self.read += 1;
+        let place = Frame { offset: start.offset.wrapping_add(u64::from(reference.at)), ..*start };
+        Ok(Event { address, access: reference.access, size: reference.size, place, symbol, nth })
     }
 }
 
 impl Iterator for References<'_> {
     type Item = Result<Event, Error>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        while self.nth == self.count {
-            self.symbol = self.walk.next_symbol()?;
-            self.nth = 0;
-            self.count = self.blocks.get(self.symbol as usize)?.0.references.len() as u16;
+        if self.over {
+            return None;
         }
-        let (block, start) = self.blocks.get(self.symbol as usize)?;
-        let reference = block.references[usize::from(self.nth)];
-        let Some(address) = self.walk.value(self.nth) else {
-            self.count = self.nth;
-            return Some(Err(Error::Address { at: self.read }));
-        };
-        let place = Frame { offset: start.offset.wrapping_add(u64::from(reference.at)), ..*start };
-        let event = Event {
-            address: address as u64,
-            access: reference.access,
-            size: reference.size,
-            place,
-            symbol: self.symbol,
-            nth: self.nth,
-        };
-        self.nth += 1;
-        self.read += 1;
-        Some(Ok(event))
+        let next = self.step();
+        self.over = !matches!(next, Ok(Some(_)));
+        next.transpose()
     }
 }
 
-/// The digest of one thread's references, as it was taken when they happened, and how many they are.
-pub fn digest_of(bundle: &Bundle, rank: u32, thread: u32) -> Result<Option<(u64, u64)>, Error> {
-    let Some(mut walk) = Walk::new(bundle, rank, thread)? else { return Ok(None) };
-    let symbols: Vec<(u64, u16)> =
-        bundle.symbols.iter().map(|symbol| (signature(&symbol.bytes, symbol.site), symbol.lanes)).collect();
-    let (mut digest, mut count) = (0, 0);
-    while let Some(symbol) = walk.next_symbol() {
-        let &(signature, lanes) = symbols.get(symbol as usize).ok_or(Error::Address { at: count })?;
-        digest = digested(digest, signature);
-        for lane in 0..lanes {
-            let address = walk.value(lane).ok_or(Error::Address { at: count })?;
-            digest = digested(digest, address as u64);
-            count += 1;
-        }
-    }
-    Ok(Some((digest, count)))
+/// What [`check`] found.
+#[derive(Debug, Default)]
+pub struct Checked {
+    pub references: u64,
+    pub threads: u64,
+    /// Of each set of threads that have not done what was recorded: one of them.
+    pub wrong: Vec<(u32, u32)>,
 }
 
-/// Holds every thread's references against the digests that were taken when they happened: how many references there are, and
-/// the cohorts that are not what was recorded, each by a member.
-pub fn check(bundle: &Bundle) -> Result<(u64, Vec<(u32, u32)>), Error> {
-    let (mut all, mut bad) = (0u64, Vec::new());
+/// Holds every thread's references against the digests that were taken when they happened. `chunks` opens those of the trace;
+/// `progress` is told how many references have been read.
+pub fn check(
+    bundle: &Bundle,
+    mut chunks: impl FnMut() -> Result<Option<Chunks>, Error>,
+    mut progress: impl FnMut(u64),
+) -> Result<Checked, Error> {
+    let mut checked = Checked::default();
     for cohort in &bundle.cohorts {
         let mut sum = 0u64;
         for member in cohort.ranks.iter() {
             let (rank, thread) = bundle.place_of(member);
-            let (digest, count) = digest_of(bundle, rank, thread)?.unwrap_or_default();
-            sum = sum.wrapping_add(blend(member, digest));
-            all = all.saturating_add(count);
+            let Some(mut references) = References::new(bundle, (rank, thread), chunks()?)? else { continue };
+            while let Some(event) = references.next() {
+                event?;
+                if references.read.is_multiple_of(1 << 16) {
+                    progress(checked.references + references.read);
+                }
+            }
+            sum = sum.wrapping_add(blend(member, references.digest));
+            checked.references += references.read;
+            checked.threads += 1;
         }
         if sum != cohort.digest {
-            bad.extend(cohort.ranks.first().map(|member| bundle.place_of(member)));
+            checked.wrong.extend(cohort.ranks.first().map(|member| bundle.place_of(member)));
         }
     }
-    Ok((all, bad))
+    Ok(checked)
 }

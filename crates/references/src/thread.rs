@@ -1,6 +1,7 @@
 //! What one thread does, folded as it happens.
 
 use std::collections::HashMap;
+use std::io;
 
 use refrain_fold::bundle::{Bundle, Sites, Structure, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::loops::{self, Matching};
@@ -9,6 +10,7 @@ use refrain_fold::{grammar, xxh64};
 
 use crate::Error;
 use crate::block::Block;
+use crate::stretch::{MOST_OF_BLOCK, Packing, Sink, key};
 
 /// What the order of the blocks becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -18,13 +20,23 @@ pub enum Folding {
     Loops,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 enum Order {
     Rules(grammar::Folder),
     Loops(loops::Folder),
 }
 
-#[derive(Debug, Clone)]
+impl Order {
+    #[inline]
+    fn push(&mut self, symbol: u32) {
+        match self {
+            Order::Rules(rules) => rules.push(symbol),
+            Order::Loops(loops) => loops.push(symbol),
+        }
+    }
+}
+
+#[derive(Debug)]
 struct Symbol {
     bytes: Box<[u8]>,
     site: u64,
@@ -33,8 +45,31 @@ struct Symbol {
     lanes: usize,
 }
 
+/// Where references go that do not fold.
+#[derive(Debug)]
+struct Spill {
+    packing: Packing,
+    /// More bytes than this are not held for folding.
+    most: usize,
+    /// References of the stretch that is open; those, and the digest before them, that are not written yet.
+    open: Option<Stretch>,
+    /// How long the next stretch is.
+    pause: u64,
+    /// Bytes held when memory was last looked at, and how often in a row they had grown too much by then.
+    held: usize,
+    grown: u32,
+    stopped: Option<io::Error>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Stretch {
+    references: u64,
+    unwritten: u64,
+    digest: u64,
+}
+
 /// The recording of one thread.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Thread {
     order: Order,
     symbols: Vec<Symbol>,
@@ -43,7 +78,22 @@ pub struct Thread {
     lanes: Vec<stream::Folder>,
     len: u64,
     digest: u64,
+    /// References until it is seen whether folding helps.
+    left: u64,
+    spill: Option<Box<Spill>>,
+    member: (u32, u32, u32),
 }
+
+/// How often memory is looked at, in references; more seldom where there are many lanes.
+const LOOK: u64 = 1 << 16;
+/// More bytes than this for each reference are not worth holding.
+const MUCH: u64 = 2;
+/// References of the first stretch, and of the longest.
+const SHORT: u64 = 1 << 20;
+const LONG: u64 = 1 << 27;
+
+/// The bytes of the symbol that stands for a stretch: no block has none.
+pub(crate) const STRETCH: &[u8] = &[];
 
 /// Brings a number into a digest. The order counts.
 #[inline]
@@ -51,48 +101,171 @@ pub(crate) fn digested(digest: u64, number: u64) -> u64 {
     (digest.rotate_left(23) ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// What a symbol is in a digest.
+/// What a symbol is in a digest, and in stretches.
 pub(crate) fn signature(bytes: &[u8], site: u64) -> u64 {
     xxh64(bytes, site)
 }
 
 impl Thread {
-    pub fn new(folding: Folding) -> Thread {
+    /// Of thread `thread` of rank `rank` of `world`.
+    pub fn new(folding: Folding, (rank, world): (u32, u32), thread: u32) -> Thread {
         let order = match folding {
             Folding::Rules => Order::Rules(grammar::Folder::new()),
             Folding::Loops => Order::Loops(loops::Folder::new(Matching::Elastic)),
         };
-        Thread { order, symbols: Vec::new(), known: HashMap::new(), lanes: Vec::new(), len: 0, digest: 0 }
+        Thread {
+            order,
+            symbols: Vec::new(),
+            known: HashMap::new(),
+            lanes: Vec::new(),
+            len: 0,
+            digest: 0,
+            left: u64::MAX,
+            spill: None,
+            member: (rank, world, thread),
+        }
+    }
+
+    /// Gives it a file for what does not fold, and bounds what it holds: `most` bytes, nearly, and some ten megabytes beside.
+    pub fn bounded(mut self, sink: Sink, most: usize) -> Thread {
+        let (rank, world, thread) = self.member;
+        let packing = Packing::new(sink, key((rank, world), thread));
+        let spill = Spill { packing, most, open: None, pause: SHORT, held: 0, grown: 0, stopped: None };
+        self.spill = Some(Box::new(spill));
+        self.left = LOOK;
+        self
     }
 
     /// The number of a block at a site, for [`Thread::push`].
     pub fn symbol(&mut self, block: &Block, site: u64) -> u32 {
-        let bytes: Box<[u8]> = block.to_bytes().into();
+        self.known_or_new(block.to_bytes().into(), site, block.references.len())
+    }
+
+    fn known_or_new(&mut self, bytes: Box<[u8]>, site: u64, lanes: usize) -> u32 {
         let next = self.symbols.len() as u32;
         let number = *self.known.entry((bytes.clone(), site)).or_insert(next);
         if number == next {
             let signature = signature(&bytes, site);
             self.symbols.push(Symbol { bytes, site, signature, lanes: self.lanes.len() });
-            self.lanes.resize_with(self.lanes.len() + block.references.len(), stream::Folder::new);
+            self.lanes.resize_with(self.lanes.len() + lanes, stream::Folder::new);
         }
         number
     }
 
-    /// A block has run: one address for each of its references.
+    /// A block has run: one address for each of its references, at most [`MOST_OF_BLOCK`].
     #[inline]
     pub fn push(&mut self, symbol: u32, addresses: &[u64]) {
-        let Symbol { signature, lanes, .. } = self.symbols[symbol as usize];
-        match &mut self.order {
-            Order::Rules(rules) => rules.push(symbol),
-            Order::Loops(loops) => loops.push(symbol),
+        let count = addresses.len() as u64;
+        if self.left <= count {
+            self.look(count);
         }
+        self.left -= count;
+        if self.spill.as_ref().is_some_and(|spill| spill.open.is_some() || spill.stopped.is_some()) {
+            return self.push_aside(symbol, addresses);
+        }
+        let Symbol { signature, lanes, .. } = self.symbols[symbol as usize];
+        self.order.push(symbol);
         let mut digest = digested(self.digest, signature);
         for (lane, &address) in self.lanes[lanes..].iter_mut().zip(addresses) {
             lane.push(address as i64);
             digest = digested(digest, address);
         }
         self.digest = digest;
-        self.len += addresses.len() as u64;
+        self.len += count;
+    }
+
+    /// To the file.
+    #[inline(never)]
+    fn push_aside(&mut self, symbol: u32, addresses: &[u64]) {
+        debug_assert!(addresses.len() <= MOST_OF_BLOCK);
+        let Some(spill) = &mut self.spill else { return };
+        if spill.stopped.is_some() || addresses.is_empty() {
+            return;
+        }
+        if spill.packing.is_full() && !self.write_out() {
+            return;
+        }
+        let Some(spill) = &mut self.spill else { return };
+        let Some(open) = &mut spill.open else { return };
+        let signature = self.symbols[symbol as usize].signature;
+        spill.packing.push(symbol, signature, addresses);
+        self.digest =
+            addresses.iter().fold(digested(self.digest, signature), |digest, &a| digested(digest, a));
+        let count = addresses.len() as u64;
+        open.references += count;
+        open.unwritten += count;
+        self.len += count;
+    }
+
+    /// Writes what waits for the file. If that fails, the recording ends with what was written.
+    fn write_out(&mut self) -> bool {
+        let Some(spill) = &mut self.spill else { return true };
+        let done = spill.packing.seal();
+        if let Some(open) = &mut spill.open {
+            if done.is_err() {
+                (self.digest, self.len) = (open.digest, self.len - open.unwritten);
+                open.references -= open.unwritten;
+            }
+            (open.digest, open.unwritten) = (self.digest, 0);
+        }
+        match done {
+            Ok(()) => true,
+            Err(error) => {
+                spill.packing.give_up();
+                spill.stopped = Some(error);
+                false
+            }
+        }
+    }
+
+    /// Is it worth folding?
+    #[cold]
+    fn look(&mut self, count: u64) {
+        let interval = LOOK.max(8 * self.lanes.len() as u64) + count;
+        self.left = interval;
+        if self.spill.as_ref().is_none_or(|spill| spill.stopped.is_some()) {
+            self.left = u64::MAX;
+            return;
+        }
+        self.end_stretch();
+        let held = self.memory();
+        let digest = self.digest;
+        let Some(spill) = &mut self.spill else { return };
+        let grown = held.saturating_sub(spill.held) as u64;
+        let was_open = std::mem::replace(&mut spill.held, held) == usize::MAX;
+        if was_open {
+            // Folding is tried again.
+            spill.grown = 1;
+            return;
+        }
+        let too_much = grown > MUCH * interval;
+        spill.grown = if too_much { spill.grown + 1 } else { 0 };
+        if !too_much {
+            spill.pause = SHORT;
+        }
+        if held > spill.most {
+            self.left = u64::MAX;
+        } else if spill.grown >= 2 {
+            self.left = spill.pause + count;
+            spill.pause = (spill.pause * 4).min(LONG);
+        } else {
+            return;
+        }
+        spill.held = usize::MAX;
+        spill.open = Some(Stretch { digest, ..Stretch::default() });
+    }
+
+    /// The stretch that is open, if one is, becomes a symbol of the order.
+    fn end_stretch(&mut self) {
+        let Some(Stretch { references, .. }) = self.spill.as_mut().and_then(|spill| spill.open.take()) else {
+            return;
+        };
+        if references > 0 {
+            let symbol = self.known_or_new(STRETCH.into(), 0, 1);
+            self.order.push(symbol);
+            let lane = self.symbols[symbol as usize].lanes;
+            self.lanes[lane].push(references as i64);
+        }
     }
 
     /// Where a symbol comes from, outermost spot first, said before it is first pushed: loops keep to it.
@@ -111,7 +284,12 @@ impl Thread {
         self.len == 0
     }
 
-    /// Bytes held.
+    /// Why recording has ended before the thread has: the file for what does not fold cannot be written.
+    pub fn stopped(&self) -> Option<&io::Error> {
+        self.spill.as_ref()?.stopped.as_ref()
+    }
+
+    /// Bytes held, without tables of the model that does not grow.
     pub fn memory(&self) -> usize {
         let order = match &self.order {
             Order::Rules(rules) => rules.memory(),
@@ -119,11 +297,20 @@ impl Thread {
         };
         let lanes: usize = self.lanes.iter().map(|lane| size_of::<stream::Folder>() + lane.memory()).sum();
         let symbols: usize = self.symbols.iter().map(|symbol| 128 + 2 * symbol.bytes.len()).sum();
-        order + lanes + symbols
+        order + lanes + symbols + self.spill.as_ref().map_or(0, |spill| spill.packing.memory())
     }
 
-    /// What was recorded so far, as thread `thread` of rank `rank` of `world`. Recording can go on.
-    pub fn bundle(&self, (rank, world): (u32, u32), thread: u32, sites: &Sites) -> Result<Bundle, Error> {
+    /// What was recorded so far. Recording can go on; what is in the file then belongs to it.
+    pub fn bundle(&mut self, sites: &Sites) -> Result<Bundle, Error> {
+        let open = self.spill.as_ref().is_some_and(|spill| spill.open.is_some());
+        if open {
+            self.write_out();
+            self.end_stretch();
+            let digest = self.digest;
+            if let Some(spill) = self.spill.as_mut().filter(|spill| spill.stopped.is_none()) {
+                spill.open = Some(Stretch { digest, ..Stretch::default() });
+            }
+        }
         let (structure, times): (Structure, Vec<(Stream, u64)>) = match &self.order {
             Order::Rules(rules) => (rules.finish().into(), Vec::new()),
             Order::Loops(loops) => {
@@ -145,8 +332,17 @@ impl Thread {
                 classes: Default::default(),
             });
         }
+        let (rank, world, thread) = self.member;
         let part = ThreadPart { thread, structure, times, lanes: streams, lengths, digest: self.digest };
         let bundle = Bundle::of_rank((rank, world), entries, vec![part])?;
         Ok(Bundle { sites: sites.clone(), ..bundle })
+    }
+
+    /// Closes the file, after the last [`Thread::bundle`].
+    pub fn close(self) -> io::Result<()> {
+        match self.spill {
+            Some(spill) if spill.stopped.is_none() => spill.packing.finish(),
+            _ => Ok(()),
+        }
     }
 }

@@ -116,11 +116,8 @@ impl Method for Followed {
             return None;
         }
         let pairs = numbers.chunks_exact(2);
-        let reference = |pair: &[i64]| Reference {
-            pc: pair[0] as u64,
-            address: pair[1] as u64,
-            ..Reference::default()
-        };
+        let reference =
+            |pair: &[i64]| Reference { pc: pair[0] as u64, address: pair[1] as u64, ..Reference::default() };
         self.0.pack(PCS, pairs.map(reference))
     }
 

@@ -17,6 +17,7 @@ mod prints;
 mod row;
 mod rows;
 pub(crate) mod summary;
+mod tables;
 mod term;
 
 pub use block::{Block, Rows};

@@ -155,7 +155,7 @@ impl Folder {
             core.finish()
         };
         match &self.mode {
-            Mode::Shape => self.in_hindsight().unwrap_or_else(|| self.core.finish()),
+            Mode::Shape => self.in_hindsight().unwrap_or_else(|| self.core.finish().with_tables()),
             Mode::Packed(open) if open.len() == 0 => self.core.finish(),
             Mode::Packed(open) => with(Some(Block::pack(open.runs()))),
             Mode::Running(running) => match self.rows_of(running) {

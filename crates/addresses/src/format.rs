@@ -30,6 +30,8 @@ pub enum Format {
     Pdi64,
     /// Refrain's own.
     Rfa,
+    /// A trace of memory references. It is read elsewhere, and not written here: not one of [`Format::ALL`].
+    Rfn,
 }
 
 const TIMES: Fields = Fields { times: true, ..Fields::NONE };
@@ -69,6 +71,7 @@ impl Format {
             Format::Pdi => "pdi",
             Format::Pdi64 => "pdi64",
             Format::Rfa => "rfa",
+            Format::Rfn => "rfn",
         }
     }
 
@@ -98,6 +101,7 @@ impl Format {
             Format::DinSize => Fields { sizes: true, flags: true, ..Fields::NONE },
             Format::Lackey => SIZES,
             Format::RawPc => PCS,
+            Format::Rfn => Fields { sizes: true, pcs: true, ..Fields::NONE },
             Format::Rfa => Fields { times: true, words: true, sizes: true, flags: true, pcs: true },
         }
     }

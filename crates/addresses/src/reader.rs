@@ -37,6 +37,16 @@ impl Reader {
         Ok(Reader::with(format, input, decoder, 0))
     }
 
+    /// References from elsewhere: each call of `next` puts some in the place of what is in the batch, and none only at the end.
+    /// What goes wrong is told in words.
+    pub fn from_elsewhere(
+        format: Format,
+        next: impl FnMut(&mut Batch) -> Result<(), String> + Send + 'static,
+    ) -> Reader {
+        let decoder = Elsewhere { fields: format.keeps(), next: Box::new(next) };
+        Reader::with(format, Input::new(Box::new(std::io::empty())), Box::new(decoder), 0)
+    }
+
     /// Behind so many references.
     pub(crate) fn with(format: Format, input: Input, decoder: Box<dyn Decode>, records: u64) -> Reader {
         Reader { format, fields: decoder.fields(), input, decoder, records, skip: 0, error: None }
@@ -96,6 +106,24 @@ impl Reader {
     }
 }
 
+/// What makes the next batch.
+type Next = dyn FnMut(&mut Batch) -> Result<(), String> + Send;
+
+struct Elsewhere {
+    fields: Fields,
+    next: Box<Next>,
+}
+
+impl Decode for Elsewhere {
+    fn fields(&self) -> Fields {
+        self.fields
+    }
+
+    fn decode(&mut self, _: &mut Input, batch: &mut Batch) -> Result<(), Fault> {
+        (self.next)(batch).map_err(|what| Fault::damaged(0, what))
+    }
+}
+
 /// The decoder, and the format that the header says it is.
 fn open(input: &mut Input, format: Format) -> Result<(Format, Box<dyn Decode>), Fault> {
     let fields = format.keeps();
@@ -114,6 +142,7 @@ fn open(input: &mut Input, format: Format) -> Result<(Format, Box<dyn Decode>), 
             let fields = packed::read_header(input)?;
             (format, Box::new(packed::Decoder::new(fields, 0)))
         }
+        Format::Rfn => return Err(Fault::damaged(0, "a trace of memory references is no address trace")),
         Format::Pdi | Format::Pdi64 => {
             let (header, dictionary) = pdi::Header::read(input)?;
             let format = if header.wide { Format::Pdi64 } else { Format::Pdi };

@@ -87,6 +87,7 @@ impl<W: Write> Writer<W> {
                 options.repeats,
             )),
             Format::Pdi => Box::new(pdi::Encoder::new(pdi::Header::classic(), &options.dictionary)),
+            Format::Rfn => return Err(Error::Loses { format, fields }),
             Format::Rfa => Box::new(packed::Encoder::new(fields, options.division, options.level)),
             Format::Pdi64 => {
                 Box::new(pdi::Encoder::new(pdi::Header::wide(options.steps), &options.dictionary))

@@ -11,6 +11,7 @@ mod progress;
 mod proxy;
 mod reading;
 mod recover;
+mod references;
 mod replay;
 mod run;
 #[cfg(test)]
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Env { flags } => run::env(&flags),
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
         Command::Recover { directory, out, force } => recover::command(&directory, out, force),
+        Command::Info { file, json } if references::is_one(&file) => references::info(&file, json),
         Command::Info { file, json } => reading::info(&file, json),
         Command::Dump {
             file,
@@ -66,12 +68,42 @@ fn main() -> ExitCode {
             modules,
         } => {
             let format = if json { Format::Json } else { format };
+            if references::is_one(&file) {
+                let options =
+                    [("--only", only.is_some()), ("--merged", merged), ("--between", between.is_some())];
+                let option = options.iter().find(|(_, given)| *given).map(|(name, _)| *name);
+                let which = refrain_views::references::Selection {
+                    ranks,
+                    threads,
+                    references: calls.unwrap_or(0..u64::MAX),
+                };
+                let names = (sites || stacks).then_some(&modules.folders[..]);
+                return exit(
+                    references::refuse(&file, option)
+                        .and_then(|()| references::dump(&file, &which, format == Format::Json, names)),
+                );
+            }
             let from = (sites || stacks).then_some(reading::From { stacks, folders: &modules.folders });
             let calls = calls.unwrap_or(0..u64::MAX);
             let which = Selection { ranks, threads, calls, only: None, between };
             reading::dump(&file, which, only.as_deref(), format, from, merged)
         }
         Command::Loops { file, ranks, threads, depth, all, folded, json, events, text, modules } => {
+            if references::is_one(&file) {
+                let options = [
+                    ("--ranks", ranks.is_some()),
+                    ("--threads", threads.is_some()),
+                    ("--depth", depth.is_some()),
+                    ("--folded", folded),
+                    ("--events", events),
+                    ("--text", text),
+                ];
+                let option = options.iter().find(|(_, given)| *given).map(|(name, _)| *name);
+                return exit(
+                    references::refuse(&file, option)
+                        .and_then(|()| references::loops(&file, json, all, &modules.folders)),
+                );
+            }
             let options = refrain_views::loops::Options { ranks, threads, depth, all, folded };
             let form = match (json, events, text) {
                 (true, ..) => loops::Form::Json,
@@ -83,6 +115,13 @@ fn main() -> ExitCode {
         }
         Command::Import { file, out, force } => loops::import(&file, &out, force),
         Command::Stats { file, per, waits, json, modules, addresses: flags } => {
+            if references::is_one(&file) {
+                let option = if waits { Some("--waits") } else { per.map(|_| "--per") };
+                return exit(
+                    references::refuse(&file, option)
+                        .and_then(|()| references::stats(&file, json, &modules.folders)),
+                );
+            }
             let of_calls = || match waits {
                 true => reading::waits(&file, json, &modules.folders),
                 false => reading::stats(&file, per, json, &modules.folders),
@@ -100,9 +139,14 @@ fn main() -> ExitCode {
         }
         Command::Convert { flags } => addresses::convert(&flags),
         Command::Simulate { flags } => addresses::simulate(&flags),
+        Command::Verify { file, quiet } if references::is_one(&file) => references::verify(&file, quiet),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),
     };
-    done.unwrap_or_else(|failure: Failure| {
+    exit(done)
+}
+
+fn exit(done: Result<ExitCode, Failure>) -> ExitCode {
+    done.unwrap_or_else(|failure| {
         failure.say();
         ExitCode::from(COULD_NOT)
     })

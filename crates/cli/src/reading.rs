@@ -18,7 +18,7 @@ use crate::args::{Format, Per};
 use crate::failure::{Failure, not_read};
 use crate::nothing::{self, Counted};
 use crate::progress::Bar;
-use crate::{addresses, say};
+use crate::{addresses, references, say};
 
 /// The answer is no.
 pub const NO: u8 = 1;
@@ -52,6 +52,9 @@ fn loaded(path: &Path) -> Result<(Loaded, Box<dyn Source>), Failure> {
 pub fn open(path: &Path) -> Result<Opened, Failure> {
     let Loaded { bytes, whole, length, .. } = loaded(path)?.0;
     let trace = refrain_tracefile::read(&bytes).map_err(|error| unreadable(path, &error))?;
+    if refrain_references::is_memory(&trace.meta) {
+        return Err(references::refused(path));
+    }
     say_cut(path, whole);
     Ok(Opened { length, trace })
 }
@@ -126,6 +129,9 @@ pub fn no_sites(path: &Path) -> Failure {
 fn open_timed(path: &Path) -> Result<(Trace, Option<Times>), Failure> {
     let (Loaded { bytes, chunks, whole, .. }, source) = loaded(path)?;
     let trace = refrain_tracefile::read(&bytes).map_err(|error| unreadable(path, &error))?;
+    if refrain_references::is_memory(&trace.meta) {
+        return Err(references::refused(path));
+    }
     say_cut(path, whole);
     let times = Times::open(&trace, source, chunks);
     let times = times.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;

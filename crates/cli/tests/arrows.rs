@@ -17,10 +17,10 @@ const ALLOWED: [(&str, &[&str]); 16] = [
     ("capture-mpi", &["guest", "model", "fold", "encode", "times", "tracefile", "mpi"]),
     ("replay", &["encode", "fold", "model", "mpi", "times", "tracefile", "views"]),
     ("sites", &["fold"]),
-    ("references", &["fold", "tracefile"]),
-    ("views", &["model", "fold", "encode", "times", "tracefile", "sites"]),
+    ("references", &["fold", "tracefile", "addresses"]),
+    ("views", &["model", "fold", "encode", "times", "tracefile", "sites", "references"]),
     ("scale", &["model", "fold", "encode", "tracefile"]),
-    ("cli", &["model", "fold", "encode", "times", "tracefile", "sites", "views", "addresses"]),
+    ("cli", &["model", "fold", "encode", "times", "tracefile", "sites", "views", "addresses", "references"]),
     ("e2e", &[]),
 ];
 

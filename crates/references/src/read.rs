@@ -109,6 +109,17 @@ impl<'a> References<'a> {
         }))
     }
 
+    /// Passes over the first references, up to this one or the end: the number of the next.
+    pub fn skip_to(&mut self, number: u64) -> Result<u64, Error> {
+        while self.read < number {
+            match self.next() {
+                Some(event) => event.map(drop)?,
+                None => break,
+            }
+        }
+        Ok(self.read)
+    }
+
     /// Of what was read so far, as it was taken when it happened.
     pub fn digest(&self) -> u64 {
         self.digest

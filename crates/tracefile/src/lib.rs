@@ -197,6 +197,27 @@ pub fn outline(bytes: &[u8]) -> Result<Contents, Error> {
     read_some(bytes, Depth::ButBlocks)
 }
 
+/// What ran, and nothing else of the trace; without what stands in later sections.
+pub fn meta(bytes: &[u8]) -> Result<Meta, Error> {
+    let header = container::parse(bytes)?;
+    let packed: Vec<u8> =
+        header.entries.iter().filter(|e| e.packed).flat_map(|e| &bytes[e.start..e.end]).copied().collect();
+    let model = if packed.is_empty() { Model::new(0) } else { primed(header.plain_len) };
+    let mut stream = Get::packed(Decoder::new(model, packed), header.plain_len);
+    let Some(entry) = header.entries.iter().find(|entry| entry.known() == Some(Kind::Meta)) else {
+        return Ok(Meta::default());
+    };
+    let mut alone = Get::plain(&bytes[entry.start..entry.end]);
+    // It is the first of the packed sections.
+    let get = if entry.packed { &mut stream } else { &mut alone };
+    sections::meta::read(get).map_err(|bad| Error::Malformed {
+        section: entry.name(),
+        start: entry.start,
+        end: entry.end,
+        what: bad.0,
+    })
+}
+
 /// The sections made of tokens that the file has.
 fn kinds_of(trace: &Trace) -> Vec<Kind> {
     let has = |kind: &Kind| *kind != Kind::Sites || !trace.bundle.sites.is_empty();

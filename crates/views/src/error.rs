@@ -29,6 +29,8 @@ pub enum Error {
     DamagedTimes { rank: u32, thread: u32, position: u64 },
     /// Times of ranks whose clocks were never compared.
     NoCommonClock,
+    /// References that cannot be read back.
+    References(refrain_references::Error),
     /// What is recorded does not tell which message meets which receive.
     Window { window: String },
 }
@@ -47,6 +49,7 @@ impl fmt::Display for Error {
             Error::Call { rank, thread, position, error } => {
                 write!(f, "call {position} of rank {rank}, thread {thread}: {error}")
             }
+            Error::References(error) => error.fmt(f),
             Error::NoSuch { what, number, have } => {
                 write!(f, "the trace has no {what} {number}; it has {have}")
             }

@@ -22,6 +22,7 @@ pub mod info;
 pub mod json;
 pub mod loops;
 pub mod proxy;
+pub mod references;
 pub mod replayable;
 pub mod select;
 pub mod stats;

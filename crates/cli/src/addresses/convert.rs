@@ -41,6 +41,12 @@ pub struct Convert {
     /// Begin after so many references; in an rfa file they need not be read
     #[arg(long, value_name = "N")]
     skip: Option<u64>,
+    /// Of a trace of memory references (`refrain memory run`): this rank
+    #[arg(long, value_name = "R")]
+    rank: Option<u32>,
+    /// and this thread
+    #[arg(long, value_name = "T")]
+    thread: Option<u32>,
     /// Stop after so many references
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -106,7 +112,7 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
     let (format, compression) = target(flags)?;
     let level = level(flags.level, format, compression)?;
     let mut shape = shape(flags);
-    let mut source = Source::open(&flags.input, flags.from)?;
+    let mut source = Source::of_thread(&flags.input, flags.from, flags.rank, flags.thread)?;
     if let Some(skip) = flags.skip {
         source.skip(&flags.input, skip)?;
     }
@@ -262,7 +268,7 @@ fn dictionary(flags: &Convert, format: Format, source: &Source) -> Result<Dictio
         return Err(Failure::new("the dictionary needs a first pass, and only a file can be read twice")
             .help("`--dictionary FILE` gives the words: another .pdi, or a text with one word a line"));
     }
-    let mut first = Source::open(&flags.input, flags.from)?;
+    let mut first = Source::of_thread(&flags.input, flags.from, flags.rank, flags.thread)?;
     let mut bar = Bar::new("counting words");
     let mut counts = WordCounts::new();
     let mut batch = Batch::new();

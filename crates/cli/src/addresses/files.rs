@@ -11,6 +11,7 @@ use refrain_addresses::{Error, Format, Reader, open, open_after};
 use refrain_tracefile::{End, FileType};
 
 use crate::failure::{Failure, not_read, not_saved};
+use crate::references;
 
 pub fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
@@ -25,6 +26,27 @@ pub struct Source {
 }
 
 impl Source {
+    /// Of a trace of memory references, those of one thread of one rank.
+    pub fn of_thread(
+        path: &Path,
+        format: Option<Format>,
+        rank: Option<u32>,
+        thread: Option<u32>,
+    ) -> Result<Source, Failure> {
+        if format.is_none() && !is_dash(path) && references::is_one(path) {
+            return Ok(Source {
+                reader: references::reader(path, rank, thread)?,
+                read: Arc::default(),
+                size: None,
+            });
+        }
+        if rank.or(thread).is_some() {
+            let failure = Failure::new(format!("{} is not a trace of memory references", path.display()));
+            return Err(failure.help("`--rank` and `--thread` choose among the threads of such a trace"));
+        }
+        Source::open(path, format)
+    }
+
     pub fn open(path: &Path, format: Option<Format>) -> Result<Source, Failure> {
         let cannot = |error: io::Error| not_read(path, &error);
         let read = Arc::new(AtomicU64::new(0));

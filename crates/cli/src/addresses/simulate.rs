@@ -57,6 +57,12 @@ pub struct Simulate {
     /// Its format [default: what its bytes and its name say]
     #[arg(long, value_name = "FORMAT", value_parser = flags::format)]
     from: Option<Format>,
+    /// Of a trace of memory references: this rank
+    #[arg(long, value_name = "R")]
+    rank: Option<u32>,
+    /// and this thread
+    #[arg(long, value_name = "T")]
+    thread: Option<u32>,
     /// Stop after so many references
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -108,7 +114,7 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
         Some(share) => {
             let streams = if share == Share::Unified { Streams::Unified } else { Streams::Split };
             let mut curve = Curve::new(flags.line.unwrap_or(64), streams);
-            let mut source = Source::open(&flags.file, flags.from)?;
+            let mut source = Source::of_thread(&flags.file, flags.from, flags.rank, flags.thread)?;
             let damage = feed(&mut source, flags.limit, |batch| curve.add(batch));
             let format = source.reader.format();
             let text = match flags.json {
@@ -124,7 +130,7 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
                 );
             }
             let mut caches = hierarchy(flags)?;
-            let mut source = Source::open(&flags.file, flags.from)?;
+            let mut source = Source::of_thread(&flags.file, flags.from, flags.rank, flags.thread)?;
             let damage = feed(&mut source, flags.limit, |batch| caches.add(batch));
             let format = source.reader.format();
             let text = match flags.json {

@@ -1,0 +1,230 @@
+//! The commands that read a trace, on one of memory references.
+
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::sync_channel;
+
+use refrain_addresses::{BATCH, Batch, Format, Reader, Reference, kind};
+use refrain_fold::bundle::sites::NO_MODULE;
+use refrain_references::{Access, Error as Bad, Event, is_memory};
+use refrain_sites::Binaries;
+use refrain_tracefile::Loaded;
+use refrain_views::info::File as About;
+use refrain_views::references::{self, Recorded, Selection};
+
+use crate::failure::{Failure, not_read};
+use crate::progress::Bar;
+use crate::reading::{NO, finish, output};
+use crate::say;
+
+/// Whether a file has memory references. What is no file, or no trace, has none.
+pub fn is_one(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    if !file.metadata().is_ok_and(|about| about.is_file()) {
+        return false;
+    }
+    let loaded = refrain_tracefile::load(BufReader::new(file));
+    loaded.is_ok_and(|loaded| refrain_tracefile::meta(&loaded.bytes).is_ok_and(|meta| is_memory(&meta)))
+}
+
+/// A command that reads calls is given one.
+pub fn refused(path: &Path) -> Failure {
+    Failure::new(format!("{} is a trace of memory references, not of MPI calls", path.display()))
+        .help("`refrain info`, `dump`, `loops`, `stats`, `verify`, `convert` and `simulate` read it")
+}
+
+struct Opened {
+    recorded: Recorded,
+    sections: Vec<(&'static str, u64)>,
+    length: u64,
+}
+
+fn open(path: &Path) -> Result<Opened, Failure> {
+    let file = File::open(path).map_err(|error| not_read(path, &error))?;
+    let loaded = refrain_tracefile::load(BufReader::new(file)).map_err(|error| not_read(path, &error))?;
+    let Loaded { bytes, chunks, whole, length } = loaded;
+    let contents = refrain_tracefile::contents(&bytes);
+    let contents = contents.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    if !whole {
+        say(&format!(
+            "{}: the file is cut short; the last of its references in chunks are lost",
+            path.display()
+        ));
+    }
+    let mut sections: Vec<(&str, u64)> =
+        contents.sections.iter().map(|info| (info.name, info.stored as u64)).collect();
+    if let Some(chunks) = &chunks {
+        sections[0].1 += chunks.start - bytes.len() as u64;
+        sections.push(("chunked", chunks.end - chunks.start));
+    }
+    let path = path.to_owned();
+    let recorded = Recorded::new(contents.trace, move || {
+        let Some(range) = chunks.clone() else { return Ok(None) };
+        let file = File::open(&path).map_err(|error| Bad::Chunks(error.into()))?;
+        Ok(Some(refrain_references::open(Box::new(BufReader::new(file)), range)?))
+    });
+    Ok(Opened { recorded, sections, length })
+}
+
+pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let Opened { recorded, sections, length } = open(path)?;
+    let name = path.to_string_lossy();
+    let about = About { name: &name, bytes: length, sections: &sections };
+    let write = if json { references::info_json } else { references::info_text };
+    finish(path, write(&recorded, &about, &mut output()))
+}
+
+/// Options that are for calls; the name of one that was given.
+pub fn refuse(path: &Path, option: Option<&str>) -> Result<(), Failure> {
+    match option {
+        Some(option) => {
+            Err(Failure::new(format!("{option} is for MPI calls, and {} has none", path.display())))
+        }
+        None => Ok(()),
+    }
+}
+
+pub fn dump(
+    path: &Path,
+    which: &Selection,
+    json: bool,
+    sites: Option<&[PathBuf]>,
+) -> Result<ExitCode, Failure> {
+    let recorded = open(path)?.recorded;
+    let names = sites.map(|folders| Binaries::new(&recorded.trace.bundle.sites, folders));
+    let named = names.as_ref().map(|names| names as &dyn refrain_sites::Names);
+    let write = if json { references::dump_json } else { references::dump };
+    let done = write(&recorded, which, named, &mut output());
+    names.iter().flat_map(Binaries::warnings).for_each(|warning| say(&warning));
+    finish(path, done)
+}
+
+pub fn loops(path: &Path, json: bool, all: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let recorded = open(path)?.recorded;
+    let names = Binaries::new(&recorded.trace.bundle.sites, folders);
+    let write = if json { references::loops_json } else { references::loops_text };
+    let done = write(&recorded, &names, all, &mut output());
+    names.warnings().iter().for_each(|warning| say(warning));
+    finish(path, done)
+}
+
+pub fn stats(path: &Path, json: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let recorded = open(path)?.recorded;
+    let names = Binaries::new(&recorded.trace.bundle.sites, folders);
+    let all = references::counts(&recorded).map_or(0, |counts| counts.references);
+    let mut bar = Bar::new("reading");
+    let stats = references::stats(&recorded, &names, &mut |done| bar.show(done, all));
+    bar.clear();
+    let stats = stats.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    names.warnings().iter().for_each(|warning| say(warning));
+    let write = if json { references::stats_json } else { references::stats_text };
+    finish(path, write(&stats, &mut output()))
+}
+
+pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
+    let recorded = match open(path) {
+        Ok(opened) => opened.recorded,
+        Err(failure) => {
+            let _ = writeln!(output(), "no: {}", refrain_sites::plain(&failure.to_string()));
+            return Ok(ExitCode::from(NO));
+        }
+    };
+    let all = references::counts(&recorded).map_or(0, |counts| counts.references);
+    let mut bar = Bar::new("reading");
+    let answer = references::verify(&recorded, &mut |done| bar.show(done, all), quiet, &mut output());
+    bar.clear();
+    match answer {
+        Ok(true) => Ok(ExitCode::SUCCESS),
+        Ok(false) => Ok(ExitCode::from(NO)),
+        Err(error) => Err(Failure::new(format!("{}: {error}", path.display()))),
+    }
+}
+
+/// The thread that is asked for, or the only one.
+fn chosen(
+    path: &Path,
+    recorded: &Recorded,
+    rank: Option<u32>,
+    thread: Option<u32>,
+) -> Result<(u32, u32), Failure> {
+    let all = recorded.threads(None, None);
+    let all = all.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+    let fits: Vec<(u32, u32)> = all
+        .iter()
+        .copied()
+        .filter(|place| {
+            rank.is_none_or(|rank| rank == place.0) && thread.is_none_or(|thread| thread == place.1)
+        })
+        .collect();
+    match fits[..] {
+        [one] => Ok(one),
+        [] => Err(Failure::new(format!("{} has no such thread", path.display()))
+            .help(format!("it has {}", list(&all)))),
+        _ => Err(Failure::new(format!("{} has several threads, and which one is not said", path.display()))
+            .help(format!("`--rank R --thread T`: it has {}", list(&fits)))),
+    }
+}
+
+fn list(all: &[(u32, u32)]) -> String {
+    let shown: Vec<String> =
+        all.iter().take(6).map(|(rank, thread)| format!("rank {rank} thread {thread}")).collect();
+    let more = if all.len() > 6 { format!(" and {} more", all.len() - 6) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// One thread's references as those of an address trace: with sizes, and with the instruction, which is its offset in its module
+/// and the module's number from bit 40 on. An update is a read and a write.
+pub fn reader(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Reader, Failure> {
+    let recorded = open(path)?.recorded;
+    let place = chosen(path, &recorded, rank, thread)?;
+    let fields = Format::Rfn.keeps();
+    let (send, receive) = sync_channel::<Result<Batch, String>>(8);
+    std::thread::spawn(move || {
+        let modules: Vec<u64> = recorded.trace.bundle.sites.modules.keys().copied().collect();
+        let pc = |event: &Event| match modules.binary_search(&event.place.module) {
+            Ok(number) if event.place.module != NO_MODULE => event.place.offset | (number as u64 + 1) << 40,
+            _ => event.place.offset,
+        };
+        let references = match recorded.references(place) {
+            Ok(references) => references,
+            Err(error) => return drop(send.send(Err(error.to_string()))),
+        };
+        let mut batch = Batch::new();
+        for event in references {
+            let event = match event {
+                Ok(event) => event,
+                Err(error) => {
+                    let _ = send.send(Ok(batch));
+                    return drop(send.send(Err(error.to_string())));
+                }
+            };
+            let size = u16::try_from(event.size).unwrap_or(u16::MAX);
+            let reference =
+                Reference { address: event.address, size, pc: pc(&event), ..Reference::default() };
+            if event.access != Access::Store {
+                batch.push(fields, Reference { kind: kind::READ, ..reference });
+            }
+            if event.access != Access::Load {
+                batch.push(fields, Reference { kind: kind::WRITE, ..reference });
+            }
+            // Whoever listened may have heard enough.
+            if batch.len() >= BATCH - 1 && send.send(Ok(std::mem::take(&mut batch))).is_err() {
+                return;
+            }
+        }
+        let _ = send.send(Ok(batch));
+    });
+    Ok(Reader::from_elsewhere(Format::Rfn, move |batch| {
+        match receive.recv() {
+            Ok(Ok(next)) => *batch = next,
+            Ok(Err(why)) => {
+                batch.clear();
+                return Err(why);
+            }
+            Err(_) => batch.clear(),
+        }
+        Ok(())
+    }))
+}

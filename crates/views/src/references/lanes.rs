@@ -1,0 +1,126 @@
+//! The addresses of one instruction: which lane has them, and what their shape is in words.
+
+use std::collections::HashMap;
+
+use refrain_fold::bundle::{Bundle, Cohort, Lane};
+use refrain_fold::grammar::Symbol;
+use refrain_fold::stream::{Block, Rows, Stream, Term};
+
+use crate::human::thousands;
+
+/// The lanes of a cohort by symbol.
+pub fn by_symbol<'a>(bundle: &Bundle, cohort: &'a Cohort) -> HashMap<u32, &'a [Lane]> {
+    let Some(structure) = bundle.structures.get(cohort.structure as usize) else { return HashMap::new() };
+    let mut rest = bundle.values_of(cohort);
+    let lanes = structure.symbols().into_iter().map_while(|symbol| {
+        let count = bundle.symbols.get(symbol as usize)?.lanes;
+        let (own, others) = rest.split_at_checked(usize::from(count))?;
+        rest = others;
+        Some((symbol, own))
+    });
+    lanes.collect()
+}
+
+/// Nested strides: where it begins, and for each loop from the innermost on how far apart and how often.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nest {
+    pub start: i64,
+    /// Nothing where it goes on for as long as there are references.
+    pub levels: Vec<(i64, Option<u64>)>,
+}
+
+/// The nest that a stream is, if it is one.
+pub fn nest(stream: &Stream) -> Option<Nest> {
+    let root = stream.shape.rules.first()?;
+    let [only] = root[..] else { return None };
+    match only.symbol {
+        Symbol::Terminal(t) => match *stream.terms.get(t as usize)? {
+            Term::Value(start) => Some(Nest { start, levels: Vec::new() }),
+            Term::Stride { start, step, .. } => Some(Nest { start, levels: vec![(step, None)] }),
+            Term::Block(block) => of_block(stream.blocks.get(block as usize)?, false),
+        },
+        Symbol::Rule(rule) => {
+            let [once] = stream.shape.rules.get(rule as usize)?[..] else { return None };
+            let Symbol::Terminal(t) = once.symbol else { return None };
+            let mut nest = match *stream.terms.get(t as usize)? {
+                Term::Value(start) => Nest { start, levels: Vec::new() },
+                Term::Stride { start, step, count } => Nest { start, levels: vec![(step, Some(count))] },
+                Term::Block(block) => of_block(stream.blocks.get(block as usize)?, true)?,
+            };
+            nest.levels.push((0, None));
+            Some(nest)
+        }
+    }
+}
+
+fn of_block(block: &Block, ends: bool) -> Option<Nest> {
+    let Block::Rows { count, rows } = block else { return None };
+    let Rows { step, starts, counts } = &**rows;
+    let inner = u64::try_from(counts.as_constant()?).ok()?;
+    let outer = nest(starts)?;
+    let mut levels = vec![(*step, Some(inner))];
+    levels.extend(outer.levels);
+    // Of rows that end the outermost level is known by their number.
+    if let (true, Some(last)) = (ends, levels.last_mut())
+        && last.1.is_none()
+    {
+        let known: u64 = inner;
+        last.1 = Some(count.checked_div(known)?);
+    }
+    Some(Nest { start: outer.start, levels })
+}
+
+/// `0x1000`, `from 0x1000 by 8 x128, by 1,024 x16, again`, `varies`.
+pub fn shape(stream: &Stream, used: u64) -> String {
+    if let Some(nest) = nest(stream) {
+        let mut text = match nest.levels.is_empty() {
+            true => return format!("{:#x}", nest.start),
+            false => format!("from {:#x}", nest.start),
+        };
+        for (at, (step, count)) in nest.levels.iter().enumerate() {
+            text.push_str(if at == 0 { " " } else { ", " });
+            let step = match step {
+                0 if count.is_none() => "again".to_owned(),
+                0 => "the same".to_owned(),
+                step if *step < 0 => format!("by -{}", thousands(step.unsigned_abs())),
+                step => format!("by {}", thousands(*step as u64)),
+            };
+            text.push_str(&step);
+            if let Some(count) = count {
+                text.push_str(&format!(" x{}", thousands(*count)));
+            }
+        }
+        return text;
+    }
+    match stream.min_max(used.min(MOST_LOOKED_AT)) {
+        Some((least, most)) => format!("varies: {least:#x}..{most:#x}"),
+        None => "varies".into(),
+    }
+}
+
+/// Of so many numbers the least and the most are told.
+const MOST_LOOKED_AT: u64 = 1 << 24;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_fold::stream::Folder;
+
+    fn check(numbers: impl IntoIterator<Item = i64>, expected: &str) {
+        let mut folder = Folder::new();
+        numbers.into_iter().for_each(|number| folder.push(number));
+        assert_eq!(shape(&folder.finish(), folder.len()), expected);
+    }
+
+    #[test]
+    fn shapes_in_words() {
+        check([0x1000; 50], "0x1000");
+        check((0..100).map(|i| 0x1000 + 8 * i), "from 0x1000 by 8");
+        check((0..100).map(|i| 0x1000 - 8 * i), "from 0x1000 by -8");
+        check((0..300).map(|i| 0x1000 + 8 * (i % 30)), "from 0x1000 by 8 x30, again");
+        let matrix =
+            (0..7).flat_map(|_| (0..90).flat_map(|j| (0..60).map(move |k| 0x1000 + 720 * k + 8 * j)));
+        check(matrix, "from 0x1000 by 720 x60, by 8 x90, again");
+        check([0x10, 0x80, 0x30, 0x18], "varies: 0x10..0x80");
+    }
+}

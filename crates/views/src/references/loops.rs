@@ -1,0 +1,277 @@
+//! The loops of a thread, with what their instructions refer to.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use refrain_fold::bundle::{Bundle, Structure};
+use refrain_fold::grammar::{self, Grammar};
+use refrain_fold::loops::Node;
+use refrain_fold::ranks::RankList;
+use refrain_references::{Symbol, symbols};
+use refrain_sites::Names;
+use serde::Serialize;
+
+use super::lanes::{by_symbol, nest, shape};
+use super::{Recorded, json, shown};
+use crate::error::Error;
+use crate::human::{plural, thousands};
+
+/// Lines that are shown of a kind of threads, unless all are asked for.
+const MOST_LINES: usize = 200;
+/// Loops within loops that are gone into.
+const DEEPEST: usize = 64;
+
+#[derive(Debug, Serialize)]
+struct Document {
+    document: &'static str,
+    kinds: Vec<Kind>,
+}
+
+/// Threads with the same structure.
+#[derive(Debug, Serialize)]
+struct Kind {
+    /// Rank and thread.
+    threads: Vec<(u32, u32)>,
+    body: Vec<Item>,
+    /// Lines that were left out.
+    more: u64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Item {
+    Loop { times: String, body: Vec<Item> },
+    Reference(Reference),
+    Stretch { stretch: u64 },
+}
+
+#[derive(Debug, Serialize)]
+struct Reference {
+    access: &'static str,
+    size: u32,
+    place: String,
+    /// Of the first of the threads.
+    addresses: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    strides: Vec<(i64, Option<u64>)>,
+}
+
+/// In words, and as strides where it is nested ones.
+type Shape = (String, Vec<(i64, Option<u64>)>);
+
+struct Tree<'a> {
+    bundle: &'a Bundle,
+    symbols: Vec<Symbol>,
+    names: &'a dyn Names,
+    /// What each reference of a symbol is, as an item.
+    shapes: Vec<Vec<Shape>>,
+    left: usize,
+    more: u64,
+}
+
+impl Tree<'_> {
+    /// A block as its references.
+    fn block(&mut self, symbol: u32, into: &mut Vec<Item>) {
+        match &self.symbols[symbol as usize] {
+            Symbol::Stretch => {
+                if self.take() {
+                    into.push(Item::Stretch { stretch: 1 });
+                }
+            }
+            Symbol::Block { block, start } => {
+                let (block, start) = (block.clone(), *start);
+                for (nth, reference) in block.references.iter().enumerate() {
+                    if !self.take() {
+                        continue;
+                    }
+                    let place = refrain_fold::bundle::sites::Frame {
+                        offset: start.offset.wrapping_add(reference.at.into()),
+                        ..start
+                    };
+                    let (addresses, strides) =
+                        self.shapes[symbol as usize].get(nth).cloned().unwrap_or_default();
+                    into.push(Item::Reference(Reference {
+                        access: reference.access.name(),
+                        size: reference.size,
+                        place: shown(self.names, place),
+                        addresses,
+                        strides,
+                    }));
+                }
+            }
+        }
+    }
+
+    fn take(&mut self) -> bool {
+        if self.left == 0 {
+            self.more += 1;
+            return false;
+        }
+        self.left -= 1;
+        true
+    }
+
+    fn rules(&mut self, grammar: &Grammar, body: &[grammar::Item], depth: usize, into: &mut Vec<Item>) {
+        for item in body {
+            if self.left == 0 || depth > DEEPEST {
+                self.more += 1;
+                continue;
+            }
+            let mut inside = Vec::new();
+            match item.symbol {
+                grammar::Symbol::Terminal(symbol) => self.block(symbol, &mut inside),
+                grammar::Symbol::Rule(rule) => {
+                    let rule = grammar.rules.get(rule as usize).map_or(&[][..], Vec::as_slice);
+                    self.rules(grammar, rule, depth + 1, &mut inside);
+                }
+            }
+            match item.count {
+                1 => into.append(&mut inside),
+                count => into.push(Item::Loop { times: format!("{} times", thousands(count)), body: inside }),
+            }
+        }
+    }
+
+    /// Nodes of a tree, with how often each runs.
+    fn nodes(&mut self, nodes: &[Node], times: &[String], into: &mut Vec<Item>) {
+        let mut at = 0;
+        while at < nodes.len() {
+            let mut inside = Vec::new();
+            let next = match nodes[at] {
+                Node::Event(symbol) => {
+                    self.block(symbol, &mut inside);
+                    at + 1
+                }
+                Node::Loop { inside: count } => {
+                    let end = (at + 1 + count as usize).min(nodes.len());
+                    self.nodes(&nodes[at + 1..end], &times[at + 1..end], &mut inside);
+                    end
+                }
+            };
+            match times[at].as_str() {
+                "once" => into.append(&mut inside),
+                times => into.push(Item::Loop { times: times.to_owned(), body: inside }),
+            }
+            at = next;
+        }
+    }
+}
+
+fn kinds(recorded: &Recorded, names: &dyn Names, most: usize) -> Result<Vec<Kind>, Error> {
+    let bundle = &recorded.trace.bundle;
+    let mut kinds = Vec::new();
+    for cohort in &bundle.cohorts {
+        let Some(first) = cohort.ranks.first() else { continue };
+        let Some(structure) = bundle.structures.get(cohort.structure as usize) else { continue };
+        let lanes = by_symbol(bundle, cohort);
+        let counts = bundle.counts(cohort, first);
+        let mut shapes = vec![Vec::new(); bundle.symbols.len()];
+        for (symbol, used) in counts {
+            let streams = lanes.get(&symbol).copied().unwrap_or_default().iter();
+            shapes[symbol as usize] = streams
+                .map(|lane| match bundle.stream_of(lane, first) {
+                    Some(stream) => {
+                        (shape(&stream, used), nest(&stream).map_or(Vec::new(), |nest| nest.levels))
+                    }
+                    None => (String::new(), Vec::new()),
+                })
+                .collect();
+        }
+        let mut tree = Tree { bundle, symbols: symbols(bundle)?, names, shapes, left: most, more: 0 };
+        let mut body = Vec::new();
+        match structure {
+            Structure::Rules(grammar) => {
+                let start = grammar.rules.first().map_or(&[][..], Vec::as_slice);
+                tree.rules(grammar, start, 0, &mut body);
+            }
+            Structure::Loops(loops) => {
+                let Some((_, times)) = bundle.times_of(cohort, first) else { continue };
+                let totals = loops.totals(|node| times.get(node)?.as_deref());
+                let told = totals.iter().map(|&(reached, runs)| match (reached, runs) {
+                    (reached, runs) if reached == runs => "once".into(),
+                    (reached, runs) if reached > 0 && runs.is_multiple_of(reached) => {
+                        format!("{} times", thousands(runs / reached))
+                    }
+                    (reached, runs) if reached > runs => {
+                        format!("in {} of {} turns", thousands(runs), thousands(reached))
+                    }
+                    (reached, runs) => {
+                        format!("{:.1} times on average", runs as f64 / reached.max(1) as f64)
+                    }
+                });
+                let told: Vec<String> = told.collect();
+                tree.nodes(&loops.nodes, &told, &mut body);
+            }
+        }
+        let more = tree.more;
+        kinds.push(Kind { threads: members(tree.bundle, &cohort.ranks), body, more });
+    }
+    Ok(kinds)
+}
+
+fn members(bundle: &Bundle, ranks: &RankList) -> Vec<(u32, u32)> {
+    let mut all: Vec<(u32, u32)> = ranks.iter().map(|member| bundle.place_of(member)).collect();
+    all.sort_unstable();
+    all
+}
+
+pub fn write_json(
+    recorded: &Recorded,
+    names: &dyn Names,
+    all: bool,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let most = if all { usize::MAX } else { MOST_LINES * 100 };
+    json(&Document { document: "refrain memory loops", kinds: kinds(recorded, names, most)? }, out)
+}
+
+pub fn write_text(
+    recorded: &Recorded,
+    names: &dyn Names,
+    all: bool,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let most = if all { usize::MAX } else { MOST_LINES };
+    for (at, kind) in kinds(recorded, names, most)?.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        let shown: Vec<String> =
+            kind.threads.iter().take(8).map(|(rank, thread)| format!("{rank}.{thread}")).collect();
+        let rest = kind.threads.len().saturating_sub(8);
+        let rest = if rest > 0 { format!(" and {} more", thousands(rest as u64)) } else { String::new() };
+        writeln!(
+            out,
+            "threads {}{rest}; addresses are those of thread {}",
+            shown.join(" "),
+            shown.first().map_or("", |s| s)
+        )?;
+        let mut text = String::new();
+        print(&kind.body, 1, &mut text);
+        out.write_all(text.as_bytes())?;
+        if kind.more > 0 {
+            writeln!(out, "  and {} (--all shows them)", plural(kind.more, "line"))?;
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn print(items: &[Item], depth: usize, text: &mut String) {
+    let pad = "  ".repeat(depth);
+    for item in items {
+        match item {
+            Item::Loop { times, body } => {
+                let word = if times.starts_with("in ") { "" } else { "loop " };
+                let _ = writeln!(text, "{pad}{word}{times}");
+                print(body, depth + 1, text);
+            }
+            Item::Reference(Reference { access, size, place, addresses, .. }) => {
+                let _ = writeln!(text, "{pad}{access} {size}  {addresses}  at {place}");
+            }
+            Item::Stretch { .. } => {
+                let _ = writeln!(text, "{pad}references in chunks, which have no shape");
+            }
+        }
+    }
+}

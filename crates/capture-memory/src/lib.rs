@@ -1,0 +1,124 @@
+//! Records the loads and stores of a program that QEMU's user mode runs: a plugin for it.
+//!
+//! Owns: QEMU's interface, which access belongs to which instruction and block, calls and returns, threads, forks, parts.
+//! Does not own: what a block is in a trace and how it is folded (`references`), files of traces (`tracefile`).
+//!
+//! `refrain memory run` starts it. By hand:
+//!
+//! ```text
+//! mkdir parts; qemu-x86_64 -plugin ./librefrain_capture_memory.so,parts=$PWD/parts ./app
+//! ```
+//!
+//! # How an access travels
+//!
+//! When QEMU translates a block, each instruction that refers to memory gets a number and a callback (`translation`). The
+//! callback notes address and number in the buffer of its thread (`callbacks`, `record`), and nothing else. When the buffer is
+//! full, that thread makes executions of blocks of it (`recording`), by the sizes of the operands (`decode`) and with the calls
+//! that led there (`paths`), and folds them. About every second, and at its end, what it has is written (`process`).
+//!
+//! # The rules
+//!
+//! 1. We live in the emulator's process. No panic leaves a callback: it ends recording, with one line on stderr.
+//! 2. The program shares the emulator's file descriptors: none of ours stays open.
+//! 3. The program's exit code and output are its own.
+//!
+//! # Every static of this crate
+//!
+//! | file | statics | what they keep |
+//! |---|---|---|
+//! | `lib` | `FUNCTIONS` | what QEMU offers |
+//! | `record` | `SLOTS`, `IS_ON` | where each thread's next record goes; whether recording is on |
+//! | `process` | `PROCESS`, `IS_STOPPED` | what is known of the process; whether a fault of ours has ended recording |
+//! | `process` | `HELD` | of a thread that forks: the lock that it holds |
+
+mod callbacks;
+mod code;
+mod config;
+mod decode;
+mod modules;
+mod paths;
+mod process;
+mod qemu;
+mod record;
+mod recording;
+mod translation;
+
+use std::ffi::{CStr, c_char, c_int};
+use std::panic::catch_unwind;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+
+use config::Config;
+use process::{Callbacks, Process, say};
+use qemu::{Functions, Id, Info};
+
+/// Which version of QEMU's interface this is written for; QEMU looks for it.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+pub static qemu_plugin_version: c_int = 1;
+
+static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+
+/// The size of an access, and whether it stores.
+fn meaning(info: u32) -> (u32, bool) {
+    match FUNCTIONS.get() {
+        // SAFETY: `info` is what QEMU said of an access.
+        Some(functions) => unsafe { (1 << (functions.size_shift)(info), (functions.is_store)(info)) },
+        None => (8, false),
+    }
+}
+
+/// QEMU calls this first. Anything but 0 means that the plugin cannot be used.
+///
+/// # Safety
+/// QEMU is the caller.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn qemu_plugin_install(
+    id: Id,
+    info: *const Info,
+    count: c_int,
+    words: *const *const c_char,
+) -> c_int {
+    // SAFETY: QEMU describes itself.
+    let info = unsafe { &*info };
+    // SAFETY: a terminated string of QEMU's.
+    let target = unsafe { CStr::from_ptr(info.target) };
+    // SAFETY: so many words are there, each a terminated string.
+    let words = (0..count as usize).map(|n| unsafe { CStr::from_ptr(*words.add(n)) });
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
+    let done = catch_unwind(|| install(id, target, info.is_system, &words));
+    match done.unwrap_or_else(|_| Err("a fault of Refrain".into())) {
+        Ok(()) => 0,
+        Err(why) => {
+            say(&format!("memory references cannot be recorded: {why}"));
+            1
+        }
+    }
+}
+
+fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(), String> {
+    if is_system || target != c"x86_64" {
+        return Err(format!("this QEMU is for {}, not for programs of x86_64", target.to_string_lossy()));
+    }
+    let config = Config::parse(words.iter().map(String::as_str))?;
+    let functions =
+        Functions::find().map_err(|name| format!("this QEMU has no {}", name.to_string_lossy()))?;
+    let functions = *FUNCTIONS.get_or_init(|| functions);
+    record::IS_ON.store(config.from.is_none(), Relaxed);
+    let callbacks = Callbacks {
+        memory: callbacks::on_memory,
+        memory_if_on: callbacks::on_memory_if_on,
+        flow: callbacks::on_flow,
+        region: callbacks::on_region,
+    };
+    Process::install(config, functions, callbacks, meaning);
+    // SAFETY: QEMU's own functions, with the number it gave us and functions of the types it asks for.
+    unsafe {
+        (functions.register_vcpu_init)(id, callbacks::on_vcpu_init);
+        (functions.register_vcpu_exit)(id, callbacks::on_vcpu_exit);
+        (functions.register_translation)(id, callbacks::on_translation);
+        (functions.register_syscall)(id, callbacks::on_syscall);
+        (functions.register_exit)(id, callbacks::on_exit, std::ptr::null_mut());
+    }
+    Ok(())
+}

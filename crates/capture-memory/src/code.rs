@@ -24,7 +24,12 @@ pub struct Code {
 impl Default for Code {
     fn default() -> Code {
         let factory = InstructionInfoFactory::new();
-        Code { blocks: Blocks::default(), modules: Modules::default(), factory, switches: Switches::default() }
+        Code {
+            blocks: Blocks::default(),
+            modules: Modules::default(),
+            factory,
+            switches: Switches::default(),
+        }
     }
 }
 

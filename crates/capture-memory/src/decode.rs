@@ -72,6 +72,15 @@ pub fn decode(factory: &mut InstructionInfoFactory, bytes: &[u8], at: u32) -> Op
     if !refers {
         return None;
     }
+    if instruction.is_string_instruction()
+        && let Some((loads, stores)) = of_string(instruction.mnemonic())
+    {
+        let size = instruction.memory_size().size() as u32;
+        (insn.loads, insn.stores) = (loads * size, stores * size);
+        (insn.load, insn.store) = (size, size);
+        insn.varies = false;
+        return Some(insn);
+    }
     insn.flow = match instruction.flow_control() {
         FlowControl::Call | FlowControl::IndirectCall => Flow::Call,
         FlowControl::Return => Flow::Return,
@@ -79,24 +88,23 @@ pub fn decode(factory: &mut InstructionInfoFactory, bytes: &[u8], at: u32) -> Op
     };
     insn.is_atomic = instruction.has_lock_prefix() || instruction.mnemonic() == Mnemonic::Xchg;
     // These, QEMU writes whether or not anything changes, as processors do.
-    let always = matches!(
-        instruction.mnemonic(),
-        Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b
-    );
-    insn.varies = (insn.varies && !always && !is_string(instruction.mnemonic()))
-        || instruction.is_vsib()
-        || in_pieces(instruction.code());
+    let always =
+        matches!(instruction.mnemonic(), Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b);
+    insn.varies = (insn.varies && !always) || instruction.is_vsib() || in_pieces(instruction.code());
     Some(insn)
 }
 
-/// With a prefix they run any number of times, each of which is told as one.
-fn is_string(mnemonic: Mnemonic) -> bool {
+/// How often one iteration of a string instruction loads, and stores. With a prefix they run any number of times, each of
+/// which is told as one.
+fn of_string(mnemonic: Mnemonic) -> Option<(u32, u32)> {
     use Mnemonic::*;
-    matches!(
-        mnemonic,
-        Movsb | Movsw | Movsd | Movsq | Stosb | Stosw | Stosd | Stosq | Lodsb | Lodsw | Lodsd | Lodsq | Cmpsb
-            | Cmpsw | Cmpsd | Cmpsq | Scasb | Scasw | Scasd | Scasq
-    )
+    match mnemonic {
+        Movsb | Movsw | Movsd | Movsq => Some((1, 1)),
+        Stosb | Stosw | Stosd | Stosq => Some((0, 1)),
+        Lodsb | Lodsw | Lodsd | Lodsq | Scasb | Scasw | Scasd | Scasq => Some((1, 0)),
+        Cmpsb | Cmpsw | Cmpsd | Cmpsq => Some((2, 0)),
+        _ => None,
+    }
 }
 
 /// Those that QEMU does field by field, or element by element.
@@ -104,9 +112,32 @@ fn in_pieces(code: Code) -> bool {
     use Mnemonic::*;
     matches!(
         code.mnemonic(),
-        Fxsave | Fxsave64 | Fxrstor | Fxrstor64 | Xsave | Xsave64 | Xsaveopt | Xsaveopt64 | Xsavec | Xsavec64
-            | Xrstor | Xrstor64 | Fsave | Fnsave | Frstor | Fstenv | Fnstenv | Fldenv | Maskmovq | Maskmovdqu
-            | Vmaskmovdqu | Vmaskmovps | Vmaskmovpd | Vpmaskmovd | Vpmaskmovq | Enter
+        Fxsave
+            | Fxsave64
+            | Fxrstor
+            | Fxrstor64
+            | Xsave
+            | Xsave64
+            | Xsaveopt
+            | Xsaveopt64
+            | Xsavec
+            | Xsavec64
+            | Xrstor
+            | Xrstor64
+            | Fsave
+            | Fnsave
+            | Frstor
+            | Fstenv
+            | Fnstenv
+            | Fldenv
+            | Maskmovq
+            | Maskmovdqu
+            | Vmaskmovdqu
+            | Vmaskmovps
+            | Vmaskmovpd
+            | Vpmaskmovd
+            | Vpmaskmovq
+            | Enter
     )
 }
 
@@ -137,6 +168,8 @@ mod tests {
         check(&[0xf3, 0x48, 0xa5], 8, 8); // rep movsq
         check(&[0xf3, 0xa6], 2, 0); // repz cmpsb
         check(&[0x0f, 0x12, 0x00], 8, 0); // movlps (%rax),%xmm0
+        check(&[0xf2, 0x0f, 0x10, 0x00], 8, 0); // movsd (%rax),%xmm0
+        check(&[0xa5], 4, 4); // movsd, of strings
         check(&[0xc9], 8, 0); // leave
         assert_eq!(of(&[0x48, 0x8d, 0x00]), None); // lea (%rax),%rax
         assert_eq!(of(&[0x0f, 0x1f, 0x00]), None); // nopl (%rax)
@@ -161,7 +194,7 @@ mod tests {
     #[test]
     fn what_varies() {
         assert!(of(&[0x0f, 0xae, 0x00]).unwrap().varies); // fxsave
-        assert!(of(&[0xc4, 0xe2, 0x75, 0x90, 0x04, 0x88]).unwrap().varies); // vpgatherdd
+        assert!(of(&[0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x88]).unwrap().varies); // vpgatherdd
         assert!(of(&[0xc4, 0xe2, 0x75, 0x8c, 0x00]).unwrap().varies); // vpmaskmovd
     }
 }

@@ -28,10 +28,6 @@ impl Piece {
     pub fn host(&self, address: u64) -> u64 {
         self.bias.wrapping_add(address)
     }
-
-    pub fn name(&self) -> &str {
-        self.module.path.rsplit('/').next().unwrap_or_default()
-    }
 }
 
 /// What of a file is needed, by its path.
@@ -68,24 +64,27 @@ impl Modules {
 
     fn look(&mut self, maps: &str) {
         let mapped: Vec<Mapped> = maps.lines().filter_map(Mapped::parse).collect();
-        let pieces = mapped.into_iter().filter_map(|mapped| self.piece(mapped));
-        self.pieces = pieces.collect();
+        self.pieces = mapped.into_iter().flat_map(|mapped| self.pieces_of(mapped)).collect();
         self.is_stale = false;
     }
 
-    fn piece(&mut self, mapped: Mapped<'_>) -> Option<Piece> {
+    /// The code in a mapping, which may show several parts of a file: QEMU maps code to be read only, as it does constants.
+    fn pieces_of(&mut self, mapped: Mapped<'_>) -> Vec<Piece> {
         let image = self.images.entry(mapped.path.to_owned()).or_insert_with(|| Image::read(mapped.path));
-        let image = image.as_ref()?;
-        // Pages around a part are mapped with it.
-        const PAGE: u64 = 4096;
-        let holds = |&&(offset, length, _): &&(u64, u64, u64)| {
-            (offset & !(PAGE - 1)..offset + length.max(1)).contains(&mapped.offset)
-        };
-        let &(offset, _, address) = image.loads.iter().find(holds)?;
-        let bias = mapped.memory.start.wrapping_sub(mapped.offset).wrapping_add(offset).wrapping_sub(address);
+        let Some(image) = image else { return Vec::new() };
         let module = Module { path: mapped.path.to_owned(), build_id: image.build_id.clone() };
         let key = module.key();
-        Some(Piece { memory: mapped.memory, bias, module, key })
+        let length = mapped.memory.end - mapped.memory.start;
+        let shown = mapped.offset..mapped.offset.saturating_add(length);
+        let pieces = image.loads.iter().filter_map(|&(offset, length, address)| {
+            let start = offset.max(shown.start);
+            let end = offset.saturating_add(length).min(shown.end);
+            let host = |offset: u64| mapped.memory.start.wrapping_add(offset.wrapping_sub(mapped.offset));
+            let bias = host(offset).wrapping_sub(address);
+            let piece = Piece { memory: host(start)..host(end), bias, module: module.clone(), key };
+            (start < end).then_some(piece)
+        });
+        pieces.collect()
     }
 }
 
@@ -97,7 +96,6 @@ struct Mapped<'a> {
 }
 
 impl Mapped<'_> {
-    /// QEMU maps the program's code to be read only: it is never run as it is.
     fn parse(line: &str) -> Option<Mapped<'_>> {
         let mut words = line.splitn(6, ' ');
         let (start, end) = words.next()?.split_once('-')?;

@@ -2,16 +2,17 @@
 //! program, or ends.
 
 use std::cell::RefCell;
-use std::fs;
-use std::io::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use refrain_references::parts;
+use refrain_references::{Thread, parts};
 use refrain_tracefile::{Meta, Trace};
 
 use crate::code::Code;
@@ -23,6 +24,9 @@ use crate::recording::{Meaning, Recording};
 /// How often what was recorded is written, at most, and how much of the time that may take.
 const EVERY: Duration = Duration::from_secs(1);
 const SHARE: u32 = 20;
+
+/// Bytes that a thread may hold to fold what it does.
+const MOST: usize = 64 << 20;
 
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 /// A fault of ours has ended recording.
@@ -152,7 +156,6 @@ impl Process {
             return;
         };
         let mut lane = locked(lane);
-        let Config { folding, limit, stacks, .. } = self.config;
         let mut buffer = vec![Record::default(); RECORDS].into_boxed_slice();
         let start = buffer.as_mut_ptr();
         // SAFETY: both lie in the buffer; `begin` is called for a processor that is the caller or does not run yet.
@@ -162,7 +165,12 @@ impl Process {
         }
         buffer.iter_mut().zip(first).for_each(|(to, first)| *to = first);
         let number = self.threads.fetch_add(1, Relaxed);
-        let recording = Recording::new(folding, limit, stacks, self.meaning);
+        let note = locked(&self.note);
+        let place = (note.rank, note.world);
+        let chunks = self.config.parts.join(note.chunks(number));
+        drop(note);
+        let thread = Thread::new(self.config.folding, place, number).bounded(Box::new(Chunks(chunks)), MOST);
+        let recording = Recording::new(thread, self.config.limit, self.config.stacks, self.meaning);
         *lane = Some(Lane { number, recording, buffer, next: Instant::now() + EVERY });
     }
 
@@ -206,7 +214,8 @@ impl Process {
             let ended = locked(lane).take();
             // SAFETY: that thread has ended, and nothing points to its buffer afterwards.
             unsafe { SLOTS[processor as usize].set(Place { next: null_mut(), last: null_mut() }) };
-            drop(ended);
+            // What was not closed is read as well: its chunks are searched for.
+            ended.into_iter().for_each(|lane| drop(lane.recording.close()));
         }
     }
 
@@ -233,7 +242,7 @@ impl Process {
 
     /// The process ends: no thread runs any more.
     pub fn exit(&self) {
-        (0..PROCESSORS as u32).for_each(|processor| self.flush(processor, When::End));
+        (0..PROCESSORS as u32).for_each(|processor| self.end(processor));
         let notes = locked(&self.code).notes(&self.config);
         self.tell(|note| {
             note.state = parts::State::Exited;
@@ -246,9 +255,16 @@ impl Process {
         let note = locked(&self.note);
         let (place, name) = ((note.rank, note.world), note.part(lane.number));
         drop(note);
-        match lane.recording.bundle(place, lane.number) {
+        match lane.recording.bundle() {
             Ok(bundle) => {
-                let meta = Meta { ranks: place.1, complete, ..Meta::default() };
+                let stopped = lane.recording.stopped().map(ToString::to_string);
+                let meta = Meta {
+                    ranks: place.1,
+                    complete: complete && stopped.is_none(),
+                    options: vec![("references".into(), lane.recording.len().to_string())],
+                    ..Meta::default()
+                };
+                stopped.iter().for_each(|why| self.complain(why));
                 self.leave(&name, &refrain_tracefile::write_plain(&Trace { meta, bundle }));
             }
             Err(error) => self.complain(&error.to_string()),
@@ -280,6 +296,28 @@ impl Process {
         if !self.has_said.swap(true, Relaxed) {
             say(&format!("{what}; the program goes on, and the trace ends where it was last written"));
         }
+    }
+}
+
+/// A file that is open only while it is written to: descriptors are the program's.
+struct Chunks(PathBuf);
+
+impl Write for Chunks {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut file = OpenOptions::new().append(true).create(true).open(&self.0)?;
+        let before = file.metadata()?.len();
+        // All or nothing: what is tried again must not follow a piece of itself.
+        match file.write_all(bytes) {
+            Ok(()) => Ok(bytes.len()),
+            Err(error) => {
+                let _ = file.set_len(before);
+                Err(error)
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

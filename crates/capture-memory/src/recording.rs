@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use refrain_fold::bundle::Bundle;
-use refrain_references::{Access, Block as Symbol, Error, Folding, Reference, Thread};
+use refrain_references::{Access, Block as Symbol, Error, MOST_OF_BLOCK, Reference, Thread};
 
 use crate::code::Block;
 use crate::decode::Flow;
@@ -69,9 +69,9 @@ pub struct Recording {
 }
 
 impl Recording {
-    pub fn new(folding: Folding, limit: u64, has_stacks: bool, meaning: Meaning) -> Recording {
+    pub fn new(thread: Thread, limit: u64, has_stacks: bool, meaning: Meaning) -> Recording {
         Recording {
-            thread: Thread::new(folding),
+            thread,
             blocks: Vec::new(),
             of: Vec::new(),
             fitting: Vec::new(),
@@ -89,8 +89,23 @@ impl Recording {
         self.thread.len() >= self.limit
     }
 
-    pub fn bundle(&self, place: (u32, u32), thread: u32) -> Result<Bundle, Error> {
-        self.thread.bundle(place, thread, self.paths.sites())
+    /// References so far.
+    pub fn len(&self) -> u64 {
+        self.thread.len()
+    }
+
+    pub fn bundle(&mut self) -> Result<Bundle, Error> {
+        self.thread.bundle(self.paths.sites())
+    }
+
+    /// Why recording has ended before the thread has.
+    pub fn stopped(&self) -> Option<&std::io::Error> {
+        self.thread.stopped()
+    }
+
+    /// After the last [`Recording::bundle`].
+    pub fn close(self) -> std::io::Result<()> {
+        self.thread.close()
     }
 
     /// Takes records in; returns how many. With `end` all of them: otherwise an execution that may go on is left.
@@ -258,7 +273,7 @@ fn parse(number: u32, block: &Block, records: &[Record], end: bool, meaning: Mea
         let Some(insn) = block.insns.get(nth as usize) else { break };
         let (size, is_store) = meaning(record.info & !OFF);
         if last != u32::MAX {
-            if nth < last || (nth == last && is_done) {
+            if nth < last || (nth == last && is_done) || references.len() == MOST_OF_BLOCK {
                 break;
             }
             if nth == last && !insn.is_atomic && !insn.varies {
@@ -313,14 +328,19 @@ fn parse(number: u32, block: &Block, records: &[Record], end: bool, meaning: Mea
         }
         // An atomic operation that begins with a store is told as one access, both of which it is.
         let whole_update = insn.is_atomic && is_store && loads == 0;
-        if is_store { stores += size } else { loads += size }
+        if is_store {
+            stores += size
+        } else {
+            loads += size
+        }
         count += 1;
         is_done = match (insn.is_atomic, insn.varies) {
             (true, _) => whole_update || stores >= insn.stores,
             (_, true) => count >= MANY,
             _ => loads >= insn.loads && stores >= insn.stores,
         };
-        if (insn.flow == Flow::Call && is_store) || (insn.flow == Flow::Return && !is_store && flow.is_none()) {
+        if (insn.flow == Flow::Call && is_store) || (insn.flow == Flow::Return && !is_store && flow.is_none())
+        {
             flow = Some((insn.flow, steps.len()));
         }
         steps.push(Step { insn: record.insn, info: record.info, delta });

@@ -6,6 +6,7 @@ mod diff;
 mod doctor;
 mod failure;
 mod loops;
+mod memory;
 mod nothing;
 mod progress;
 mod proxy;
@@ -21,7 +22,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Arguments, Command, Format};
+use args::{Arguments, Command, Format, MemoryCommand};
 use failure::Failure;
 use refrain_views::dump::Selection;
 
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Run { flags, words } => run::run(&flags, &words),
         Command::Env { flags } => run::env(&flags),
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
+        Command::Memory { command: MemoryCommand::Run { flags, words } } => memory::run(&flags, &words),
         Command::Recover { directory, out, force } => recover::command(&directory, out, force),
         Command::Info { file, json } => reading::info(&file, json),
         Command::Dump {

@@ -1,7 +1,7 @@
 //! What the processes of a run leave in the directory of its parts, for the one who makes a trace of it.
 //!
 //! A process has a note, `RANK-PID.process`, which says how it ended, and a part for each thread, `RANK-PID-THREAD.thread`,
-//! which is a trace of that thread alone. Both are written under another name and renamed: what is there is whole.
+//! which is a trace of that thread alone, with what does not fold beside it, in `RANK-PID-THREAD.chunks`. The others are written under another name and renamed: what is there is whole.
 
 use std::fmt::Write as _;
 
@@ -48,6 +48,11 @@ impl Process {
     /// The name of the part of one of its threads.
     pub fn part(&self, thread: u32) -> String {
         format!("{}-{}-{thread}.thread", self.rank, self.pid)
+    }
+
+    /// The name of what of one of its threads does not fold.
+    pub fn chunks(&self, thread: u32) -> String {
+        format!("{}-{}-{thread}.chunks", self.rank, self.pid)
     }
 
     pub fn to_text(&self) -> String {

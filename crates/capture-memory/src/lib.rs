@@ -26,7 +26,7 @@
 //!
 //! | file | statics | what they keep |
 //! |---|---|---|
-//! | `lib` | `FUNCTIONS` | what QEMU offers |
+//! | `qemu` | `FUNCTIONS` | what QEMU offers |
 //! | `record` | `SLOTS`, `IS_ON` | where each thread's next record goes; whether recording is on |
 //! | `process` | `PROCESS`, `IS_STOPPED` | what is known of the process; whether a fault of ours has ended recording |
 //! | `process` | `HELD` | of a thread that forks: the lock that it holds |
@@ -45,7 +45,6 @@ mod translation;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
-use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 
 use config::Config;
@@ -56,17 +55,6 @@ use qemu::{Functions, Id, Info};
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals)]
 pub static qemu_plugin_version: c_int = 1;
-
-static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
-
-/// The size of an access, and whether it stores.
-fn meaning(info: u32) -> (u32, bool) {
-    match FUNCTIONS.get() {
-        // SAFETY: `info` is what QEMU said of an access.
-        Some(functions) => unsafe { (1 << (functions.size_shift)(info), (functions.is_store)(info)) },
-        None => (8, false),
-    }
-}
 
 /// QEMU calls this first. Anything but 0 means that the plugin cannot be used.
 ///
@@ -103,7 +91,6 @@ fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(
     let config = Config::parse(words.iter().map(String::as_str))?;
     let functions =
         Functions::find().map_err(|name| format!("this QEMU has no {}", name.to_string_lossy()))?;
-    let functions = *FUNCTIONS.get_or_init(|| functions);
     record::IS_ON.store(config.from.is_none(), Relaxed);
     let callbacks = Callbacks {
         memory: callbacks::on_memory,
@@ -111,7 +98,7 @@ fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(
         flow: callbacks::on_flow,
         region: callbacks::on_region,
     };
-    Process::install(config, functions, callbacks, meaning);
+    Process::install(config, functions, callbacks, qemu::meaning);
     // SAFETY: QEMU's own functions, with the number it gave us and functions of the types it asks for.
     unsafe {
         (functions.register_vcpu_init)(id, callbacks::on_vcpu_init);

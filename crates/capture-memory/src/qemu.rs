@@ -3,6 +3,7 @@
 //! They are looked up by name when the plugin is installed, so that one that is missing is an error that names it.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::sync::OnceLock;
 
 /// What the plugin is called in every call.
 pub type Id = u64;
@@ -75,7 +76,7 @@ macro_rules! function {
 impl Functions {
     /// An error is the name of the function that QEMU lacks.
     pub fn find() -> Result<Functions, &'static CStr> {
-        Ok(Functions {
+        let found = Functions {
             register_vcpu_init: function!(c"qemu_plugin_register_vcpu_init_cb"),
             register_vcpu_exit: function!(c"qemu_plugin_register_vcpu_exit_cb"),
             register_translation: function!(c"qemu_plugin_register_vcpu_tb_trans_cb"),
@@ -91,6 +92,18 @@ impl Functions {
             insn_host: function!(c"qemu_plugin_insn_haddr"),
             size_shift: function!(c"qemu_plugin_mem_size_shift"),
             is_store: function!(c"qemu_plugin_mem_is_store"),
-        })
+        };
+        Ok(*FUNCTIONS.get_or_init(|| found))
+    }
+}
+
+static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+
+/// The size of an access, and whether it stores.
+pub fn meaning(info: u32) -> (u32, bool) {
+    match FUNCTIONS.get() {
+        // SAFETY: `info` is what QEMU said of an access.
+        Some(functions) => unsafe { (1 << (functions.size_shift)(info), (functions.is_store)(info)) },
+        None => (8, false),
     }
 }

@@ -347,3 +347,6 @@ fn parse(number: u32, block: &Block, records: &[Record], end: bool, meaning: Mea
     }
     Some(Plan { steps: steps.into(), references, flow, is_done, block: number, path: NO_PATH, symbol: 0 })
 }
+
+#[cfg(test)]
+mod tests;

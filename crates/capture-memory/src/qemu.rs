@@ -75,6 +75,8 @@ macro_rules! function {
 
 impl Functions {
     /// An error is the name of the function that QEMU lacks.
+    // The fields say the types.
+    #[allow(clippy::missing_transmute_annotations)]
     pub fn find() -> Result<Functions, &'static CStr> {
         let found = Functions {
             register_vcpu_init: function!(c"qemu_plugin_register_vcpu_init_cb"),

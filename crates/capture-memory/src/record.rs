@@ -41,7 +41,9 @@ pub struct Place {
 unsafe impl Sync for Slot {}
 
 impl Slot {
-    const NEW: Slot = Slot(UnsafeCell::new(Place { next: null_mut(), last: null_mut() }));
+    const fn new() -> Slot {
+        Slot(UnsafeCell::new(Place { next: null_mut(), last: null_mut() }))
+    }
 
     /// # Safety
     /// The processor of this slot is the caller, or is not running.
@@ -58,7 +60,7 @@ impl Slot {
     }
 }
 
-pub static SLOTS: [Slot; PROCESSORS] = [Slot::NEW; PROCESSORS];
+pub static SLOTS: [Slot; PROCESSORS] = [const { Slot::new() }; PROCESSORS];
 
 /// Whether recording is on, where it goes on and off.
 pub static IS_ON: AtomicBool = AtomicBool::new(true);

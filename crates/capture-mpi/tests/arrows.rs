@@ -29,6 +29,7 @@ const MEMORY: Floors = &[
     &["process"],
     &["translation"],
     &["callbacks"],
+    &["entry"],
 ];
 
 const HOUSE: [(&str, Floors); 3] = [("guest", GUEST), ("capture-mpi", CAPTURE), ("capture-memory", MEMORY)];

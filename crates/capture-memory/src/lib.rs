@@ -27,8 +27,10 @@
 //! | file | statics | what they keep |
 //! |---|---|---|
 //! | `qemu` | `FUNCTIONS` | what QEMU offers |
+//! | `fatal` | `BEFORE` | what is done when the program dies of a signal |
 //! | `record` | `SLOTS`, `IS_ON` | where each thread's next record goes; whether recording is on |
 //! | `process` | `PROCESS`, `IS_STOPPED` | what is known of the process; whether a fault of ours has ended recording |
+//! | `process` | `CURRENT` | of a thread: its processor |
 //! | `process` | `HELD` | of a thread that forks: the lock that it holds |
 
 mod callbacks;
@@ -36,6 +38,7 @@ mod code;
 mod config;
 mod decode;
 mod entry;
+mod fatal;
 mod modules;
 mod paths;
 mod process;

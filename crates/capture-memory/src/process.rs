@@ -1,7 +1,7 @@
 //! The process that is traced: its threads, what of them is written and when, what happens when it forks, becomes another
 //! program, or ends.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,12 +17,15 @@ use refrain_tracefile::{Meta, Trace};
 
 use crate::code::Code;
 use crate::config::{Config, place};
+use crate::fatal;
 use crate::qemu::{Functions, OnInsn, OnMemory};
 use crate::record::{PROCESSORS, Place, RECORDS, Record, SLOTS};
 use crate::recording::{Meaning, Recording};
 
-/// How often what was recorded is written, at most, and how much of the time that may take.
-const EVERY: Duration = Duration::from_secs(1);
+/// How long after a thread began what it recorded is first written; then after twice as long each time, up to the longest
+/// pause. Writing may take one part of `SHARE` of the time.
+const FIRST: Duration = Duration::from_millis(30);
+const LONGEST: Duration = Duration::from_secs(1);
 const SHARE: u32 = 20;
 
 /// Bytes that a thread may hold to fold what it does.
@@ -33,6 +36,7 @@ static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
+    static CURRENT: Cell<Option<u32>> = const { Cell::new(None) };
     /// Held by a thread that forks, so that the child finds the tables of code as they should be.
     static HELD: RefCell<Option<MutexGuard<'static, Code>>> = const { RefCell::new(None) };
 }
@@ -51,8 +55,9 @@ struct Lane {
     number: u32,
     recording: Recording,
     buffer: Box<[Record]>,
-    /// When to write next.
+    /// When to write next, and how long after the last time that is.
     next: Instant,
+    pause: Duration,
 }
 
 pub struct Process {
@@ -113,6 +118,7 @@ impl Process {
         let code = Arc::new(Mutex::new(Code::default()));
         let process = Process::new(config, functions, callbacks, meaning, code, note);
         process.put();
+        fatal::watch(|| guarded(Process::die));
         // SAFETY: the handlers are functions of this library, which stays loaded.
         unsafe { libc::pthread_atfork(Some(before_fork), Some(after_fork), Some(in_child)) };
     }
@@ -171,11 +177,14 @@ impl Process {
         drop(note);
         let thread = Thread::new(self.config.folding, place, number).bounded(Box::new(Chunks(chunks)), MOST);
         let recording = Recording::new(thread, self.config.limit, self.config.stacks, self.meaning);
-        *lane = Some(Lane { number, recording, buffer, next: Instant::now() + EVERY });
+        *lane = Some(Lane { number, recording, buffer, next: Instant::now() + FIRST, pause: FIRST });
     }
 
     /// Takes in what a thread has noted so far, and writes it if it is time to.
     pub fn flush(&self, processor: u32, when: When) {
+        if when == When::Full {
+            CURRENT.set(Some(processor));
+        }
         let Some(lane) = self.lanes.get(processor as usize) else { return };
         if let Some(lane) = &mut *locked(lane) {
             self.take_in(lane, processor, when != When::Full);
@@ -221,6 +230,7 @@ impl Process {
 
     /// A thread is about to make a system call.
     pub fn syscall(&self, processor: u32, number: i64, third: u64) {
+        CURRENT.set(Some(processor));
         match number {
             libc::SYS_execve | libc::SYS_execveat => {
                 // If it comes back, it failed, and the end of the process is still to come.
@@ -250,6 +260,21 @@ impl Process {
         });
     }
 
+    /// A signal ends the process, on this thread. Others may run still: what they have noted since their buffers were last
+    /// full is lost.
+    fn die(&self) {
+        for (processor, lane) in (0..).zip(&self.lanes) {
+            if let Some(lane) = &mut *locked(lane) {
+                let is_own = CURRENT.get() == Some(processor);
+                if is_own {
+                    self.take_in(lane, processor, true);
+                }
+                self.write(lane, is_own);
+            }
+        }
+        self.tell(|note| note.state = parts::State::Signalled);
+    }
+
     fn write(&self, lane: &mut Lane, complete: bool) {
         let began = Instant::now();
         let note = locked(&self.note);
@@ -269,7 +294,8 @@ impl Process {
             }
             Err(error) => self.complain(&error.to_string()),
         }
-        lane.next = Instant::now() + EVERY.max(began.elapsed() * SHARE);
+        lane.pause = (lane.pause * 2).min(LONGEST);
+        lane.next = Instant::now() + lane.pause.max(began.elapsed() * SHARE);
     }
 
     /// Changes what is said of the process, and says it.

@@ -23,7 +23,7 @@ const CAPTURE: Floors = &[
 ];
 
 const MEMORY: Floors = &[
-    &["config", "decode", "modules", "paths", "qemu", "record"],
+    &["config", "decode", "fatal", "modules", "paths", "qemu", "record"],
     &["code"],
     &["recording"],
     &["process"],

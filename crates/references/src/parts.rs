@@ -14,11 +14,17 @@ pub enum State {
     Exited,
     /// It became another program, which is not traced.
     Replaced,
+    /// It died of a signal.
+    Signalled,
 }
 
 impl State {
-    const NAMES: [(State, &'static str); 3] =
-        [(State::Running, "running"), (State::Exited, "exited"), (State::Replaced, "replaced")];
+    const NAMES: [(State, &'static str); 4] = [
+        (State::Running, "running"),
+        (State::Exited, "exited"),
+        (State::Replaced, "replaced"),
+        (State::Signalled, "signalled"),
+    ];
 }
 
 /// A process of the run.

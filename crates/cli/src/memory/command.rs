@@ -67,14 +67,15 @@ impl Emulator {
             return Err(Failure::new(format!("{} is no program", Path::new(word).display()))
                 .help("check the name; the command follows the options after `--`"));
         };
-        let (program, name, rest) = match read_kind(&file)? {
-            Kind::Program => (file, word.to_owned(), Vec::new()),
-            Kind::Script(line) => {
-                let (interpreter, argument) = interpreter(&line, &file, path)?;
-                let name = interpreter.clone().into_os_string();
-                (interpreter, name, argument.into_iter().chain([file.into()]).collect())
-            }
-        };
+        let (mut program, mut name, mut rest) = (file, word.to_owned(), Vec::new());
+        // What runs a script may be one itself.
+        for _ in 0..5 {
+            let Kind::Script(line) = read_kind(&program)? else { break };
+            let (by, argument) = interpreter(&line, &program, path)?;
+            rest.splice(0..0, argument.into_iter().chain([program.into()]));
+            name = by.clone().into();
+            program = by;
+        }
         let mut plugin = doubled(self.library.as_os_str());
         let more = [joined("program=", program.as_os_str())];
         let launched = is_launched.then(|| OsString::from("launched=on"));
@@ -132,10 +133,8 @@ fn interpreter(line: &str, script: &Path, path: &OsStr) -> Result<(PathBuf, Opti
         (word, rest) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
     }
     let found = find_program(OsStr::new(word), path).and_then(|found| found.canonicalize().ok());
-    let found = found.filter(|found| !word.is_empty() && matches!(read_kind(found), Ok(Kind::Program)));
-    let program = found.ok_or_else(|| {
-        Failure::new(format!("{} is run by {word}, which is no program for x86-64", script.display()))
-    })?;
+    let program = found
+        .ok_or_else(|| Failure::new(format!("{} is run by {word}, which is no program", script.display())))?;
     let argument = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(OsString::from);
     Ok((program, argument))
 }

@@ -36,6 +36,8 @@ pub struct Written {
     pub references: u64,
     pub bytes: u64,
     pub complete: bool,
+    /// Processes that became other programs.
+    pub replaced: u64,
 }
 
 const ENDINGS: [&str; 4] = ["process", "thread", "chunks", "new"];
@@ -95,14 +97,14 @@ fn threads(names: &[OsString], process: &Process) -> Vec<u32> {
     threads
 }
 
-/// Makes a trace of these processes, which are one program. `meta` says what the run was.
+/// Makes a trace of these processes, which are one program. `meta` says what the run was. Nothing where nothing was recorded.
 pub fn write(
     private: &Private,
     processes: &[Process],
     mut meta: Meta,
     out: &Path,
     replace: Replace,
-) -> Result<Written, Failure> {
+) -> Result<Option<Written>, Failure> {
     let cannot = |what: &OsStr, why: String| {
         Failure::new(format!("{} cannot be read: {why}", private.path().join(what).display()))
     };
@@ -110,7 +112,8 @@ pub fn write(
     let world = processes.first().map_or(1, |process| process.world);
     let mut bundles: Vec<Bundle> = Vec::new();
     let mut hosts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
-    let mut written = Written { ranks: world, threads: 0, references: 0, bytes: 0, complete: true };
+    let mut written =
+        Written { ranks: world, threads: 0, references: 0, bytes: 0, complete: true, replaced: 0 };
     let mut merger = Merger::new(
         crate::recover::tempfile()
             .map_err(|error| Failure::new(format!("a temporary file cannot be made: {error}")))?,
@@ -143,7 +146,14 @@ pub fn write(
         match process.state {
             State::Exited => {}
             State::Replaced => {
-                meta.notes.push(format!("{who} became another program, which is not recorded"))
+                written.complete = false;
+                written.replaced += 1;
+                meta.notes.push(format!("{who} became another program, which is not recorded"));
+            }
+            State::Signalled => {
+                written.complete = false;
+                meta.notes
+                    .push(format!("{who} died of a signal; of its other threads the very last is missing"));
             }
             State::Running => {
                 written.complete = false;
@@ -163,7 +173,7 @@ pub fn write(
         meta.notes.push(format!("{} left nothing", plural(missing, "rank")));
     }
     if bundles.is_empty() {
-        return Err(Failure::new("the program ended before anything was recorded"));
+        return Ok(None);
     }
     let bundle = join(bundles)
         .map_err(|error| Failure::new(format!("what the threads recorded cannot be joined: {error}")))?;
@@ -186,5 +196,5 @@ pub fn write(
     let trace = Trace { meta, bundle };
     written.bytes = refrain_tracefile::save_with(&trace, chunks.as_mut(), out, replace)
         .map_err(|error| not_saved(&error))?;
-    Ok(written)
+    Ok(Some(written))
 }

@@ -214,19 +214,30 @@ fn make(
         let became = plural(found.replaced as u64, "process");
         notes.notes.push(format!("{became} that it forked became other programs, which are not recorded"));
     }
-    let written = gather::write(&private, &found.program, notes, out, replace)?;
-    tell(&written, shown, quiet);
+    match gather::write(&private, &found.program, notes, out, replace)? {
+        Some(written) => tell(&written, shown, quiet),
+        None => say("no trace was written: the program ended before anything was recorded"),
+    }
     for process in found.others {
         let other = free_name(out);
         let mut meta = meta.clone();
         meta.notes.push(format!("forked by process {}, which has a trace of its own", process.parent));
-        let written = gather::write(&private, &[process], meta, &other, Replace::Nothing)?;
-        tell(&written, &shown.with_file_name(other.file_name().unwrap_or_default()), quiet);
+        if let Some(written) = gather::write(&private, &[process], meta, &other, Replace::Nothing)? {
+            tell(&written, &shown.with_file_name(other.file_name().unwrap_or_default()), quiet);
+        }
     }
     Ok(())
 }
 
 fn tell(written: &Written, shown: &Path, quiet: bool) {
+    if written.replaced > 0 {
+        say_more(
+            "warning: the program became another one (exec), which ran outside the emulator and is not recorded",
+            &[
+                "name that program itself, if it is the one to record: a script in between may have started it",
+            ],
+        );
+    }
     if quiet && written.complete {
         return;
     }

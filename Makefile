@@ -51,7 +51,8 @@ bench: build
 install: target/release/refrain
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/refrain
 	install -m 755 target/release/refrain $(DESTDIR)$(PREFIX)/bin/refrain
-	install -m 755 target/release/librefrain_capture_mpi.so target/release/refrain-replay $(DESTDIR)$(PREFIX)/lib/refrain/
+	install -m 755 target/release/librefrain_capture_mpi.so target/release/librefrain_capture_memory.so \
+		target/release/refrain-replay $(DESTDIR)$(PREFIX)/lib/refrain/
 
 target/release/refrain:
 	@$(MAKE) build

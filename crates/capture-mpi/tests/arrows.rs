@@ -1,4 +1,4 @@
-//! What lives in a traced process, this crate and `guest`, is a house of rooms on floors. The arrows between its files run
+//! What lives in a traced process, this crate, `guest` and `capture-memory`, is a house of rooms on floors. The arrows between its files run
 //! down, or stay on one floor, and never in a circle; neither do those between the rooms. And all statics are listed where a
 //! reader finds them: in the table that each crate's `lib.rs` opens with.
 //!
@@ -22,7 +22,17 @@ const CAPTURE: Floors = &[
     &["entry"],
 ];
 
-const HOUSE: [(&str, Floors); 2] = [("guest", GUEST), ("capture-mpi", CAPTURE)];
+const MEMORY: Floors = &[
+    &["config", "decode", "fatal", "modules", "paths", "qemu", "record"],
+    &["code"],
+    &["recording"],
+    &["process"],
+    &["translation"],
+    &["callbacks"],
+    &["entry"],
+];
+
+const HOUSE: [(&str, Floors); 3] = [("guest", GUEST), ("capture-mpi", CAPTURE), ("capture-memory", MEMORY)];
 
 /// From each module to those that it uses.
 type Arrows = BTreeMap<String, BTreeSet<String>>;

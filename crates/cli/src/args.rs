@@ -8,6 +8,7 @@ use refrain_views::diff::Ignore;
 use refrain_views::select::{Between, Numbers, between, positions};
 
 use crate::addresses::{Convert, Simulate, StatsFlags, convert_help, simulate_help};
+use crate::memory::{RUN_HELP, RunFlags};
 use crate::run::Flags;
 
 #[derive(Debug, Parser)]
@@ -80,6 +81,15 @@ Exit code 0: all is well; 1: a problem was found; 2: there was nothing to look a
         /// A program, or a whole command
         #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
         words: Vec<OsString>,
+    },
+    /// Trace the loads and stores of a program
+    #[command(after_help = "\
+Examples:
+  refrain memory run -- ./app               every load and store of every thread, into app.rfn
+  refrain memory run -- mpiexec -n 4 ./app  of every rank, into one file")]
+    Memory {
+        #[command(subcommand)]
+        command: MemoryCommand,
     },
     /// Make a trace from the parts that a run left behind when it ended too early
     #[command(after_help = "\
@@ -407,6 +417,19 @@ Says yes (exit code 0) or no (1) and where; 2 if the file cannot be read, is cut
         /// Say nothing but no
         #[arg(long, short)]
         quiet: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum MemoryCommand {
+    /// Record every load and store of a run into one file
+    #[command(after_help = RUN_HELP)]
+    Run {
+        #[command(flatten)]
+        flags: Box<RunFlags>,
+        /// The command to run, with its arguments
+        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+        words: Vec<OsString>,
     },
 }
 

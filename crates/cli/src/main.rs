@@ -6,6 +6,7 @@ mod diff;
 mod doctor;
 mod failure;
 mod loops;
+mod memory;
 mod nothing;
 mod progress;
 mod proxy;
@@ -22,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Arguments, Command, Format};
+use args::{Arguments, Command, Format, MemoryCommand};
 use failure::Failure;
 use refrain_views::dump::Selection;
 
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         Command::Run { flags, words } => run::run(&flags, &words),
         Command::Env { flags } => run::env(&flags),
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
+        Command::Memory { command: MemoryCommand::Run { flags, words } } => memory::run(&flags, &words),
         Command::Recover { directory, out, force } => recover::command(&directory, out, force),
         Command::Info { file, json } if references::is_one(&file) => references::info(&file, json),
         Command::Info { file, json } => reading::info(&file, json),

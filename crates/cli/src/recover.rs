@@ -107,7 +107,12 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
             .help("name one: --out FILE"));
     };
     refrain_tracefile::target(&shown, force).map_err(|error| not_saved(&error))?;
-    let recovered = recover(directory, &shown, if force { Replace::Anything } else { Replace::Nothing })?;
+    let replace = if force { Replace::Anything } else { Replace::Nothing };
+    if crate::memory::has_parts(directory) {
+        crate::memory::recover(directory, &shown, replace)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let recovered = recover(directory, &shown, replace)?;
     if !refrain_tracefile::is_device(&shown) {
         crate::reading::say_closing(&shown, &shown);
     }
@@ -198,7 +203,7 @@ fn pack_all(
 }
 
 /// A file without a name, in the directory for temporary ones.
-fn tempfile() -> io::Result<File> {
+pub fn tempfile() -> io::Result<File> {
     let drawn = RandomState::new().build_hasher().finish();
     let path = std::env::temp_dir().join(format!("refrain-{}-{drawn:016x}", std::process::id()));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;

@@ -38,6 +38,7 @@
 
 mod block;
 mod join;
+pub mod parts;
 mod read;
 mod stretch;
 mod thread;

@@ -194,7 +194,7 @@ fn threads_and_ranks_are_joined_with_their_chunks() {
         bundles.push(recording.bundle(&Sites::default()).unwrap());
         recording.close().unwrap();
         let mut section = Section::open(Cursor::new(disk.bytes())).unwrap();
-        merger.add(&mut section, |key| Some(key)).unwrap();
+        merger.add(&mut section, Some).unwrap();
     }
     let all = merger.finish().unwrap();
     let bundle = join(bundles).unwrap();

@@ -2,8 +2,8 @@
 
 mod command;
 mod env;
-mod hold;
-mod library;
+pub mod hold;
+pub mod library;
 mod preload;
 mod settings;
 pub mod wait;
@@ -46,7 +46,7 @@ const RANK_VARIABLES: &[&str] = &[
 
 /// Where Refrain stands in the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub enum Place {
     /// `refrain run -- mpiexec ./app`: one process that starts them all, waits, and has the last word.
     Outside,
     /// `mpiexec refrain run -- ./app`: one process for each rank, which becomes the program.
@@ -104,7 +104,7 @@ pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
 pub fn capture_library() -> Result<PathBuf, Failure> {
     let binary = std::env::current_exe()
         .map_err(|e| Failure::new(format!("the path of this program is not known: {e}")))?;
-    library::find(&binary, std::env::var_os("REFRAIN_LIBRARY"))
+    library::find(&binary, &library::MPI, std::env::var_os("REFRAIN_LIBRARY"))
 }
 
 /// What the capture library is told, and how it gets into the program.
@@ -231,21 +231,21 @@ pub fn described(settings: &Settings) -> Vec<String> {
     refrain_views::info::recorded(&options)
 }
 
-fn inside_launcher(env: impl Fn(&str) -> Option<OsString>) -> bool {
+pub fn inside_launcher(env: impl Fn(&str) -> Option<OsString>) -> bool {
     RANK_VARIABLES.iter().any(|name| env(name).is_some())
         // Batch scripts have a SLURM_PROCID too, but are no step.
         || (env("SLURM_PROCID").is_some() && env("SLURM_STEP_ID").is_some())
 }
 
 /// No other run is called so.
-fn run_name() -> String {
+pub fn run_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{}-{}", now.as_nanos(), std::process::id())
 }
 
 /// The output's absolute path, if a file can be written there. Inside the launcher that may not be so on all nodes, while
 /// all ranks are traced or none: the program then runs, and the library says what is wrong.
-fn writable_place(shown: &Path, force: bool, place: Place) -> Result<PathBuf, Failure> {
+pub fn writable_place(shown: &Path, force: bool, place: Place) -> Result<PathBuf, Failure> {
     let cannot =
         |why: String| Failure::new(format!("the trace cannot be written to {}: {why}", shown.display()));
     let out = std::path::absolute(shown).map_err(|e| cannot(e.to_string()))?;
@@ -336,7 +336,7 @@ fn alone(out: &Path, ending: &str) -> Vec<PathBuf> {
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-fn not_started(program: &OsStr, error: &io::Error) -> Failure {
+pub fn not_started(program: &OsStr, error: &io::Error) -> Failure {
     let program = program.to_string_lossy();
     let failure = Failure::new(format!("{program} could not be started: {error}"));
     match error.kind() {

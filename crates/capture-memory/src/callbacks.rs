@@ -1,0 +1,103 @@
+//! What QEMU calls. No panic leaves these, and an access costs one record.
+
+use std::ffi::{c_uint, c_void};
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::process;
+use crate::qemu::{Id, Tb};
+use crate::record::{IS_ON, OFF, Place, RECORDS, Record, SLOTS};
+use crate::translation;
+
+/// An access.
+pub unsafe extern "C" fn on_memory(processor: c_uint, info: u32, address: u64, insn: *mut c_void) {
+    note(processor, Record { address, insn: insn as usize as u32, info });
+}
+
+/// An access, where recording goes on and off.
+pub unsafe extern "C" fn on_memory_if_on(processor: c_uint, info: u32, address: u64, insn: *mut c_void) {
+    if IS_ON.load(Relaxed) {
+        note(processor, Record { address, insn: insn as usize as u32, info });
+    }
+}
+
+/// An access of a call or return, which is told in any case.
+pub unsafe extern "C" fn on_flow(processor: c_uint, info: u32, address: u64, insn: *mut c_void) {
+    let off = if IS_ON.load(Relaxed) { 0 } else { OFF };
+    note(processor, Record { address, insn: insn as usize as u32, info: info | off });
+}
+
+/// A function is entered at which recording goes on, or off where it is null.
+pub unsafe extern "C" fn on_region(_processor: c_uint, on: *mut c_void) {
+    IS_ON.store(!on.is_null(), Relaxed);
+}
+
+#[inline(always)]
+fn note(processor: c_uint, record: Record) {
+    let Some(slot) = SLOTS.get(processor as usize) else { return };
+    let place = slot.0.get();
+    // SAFETY: this is the thread of that processor, so nobody else has its place.
+    let place = unsafe { &mut *place };
+    let next = place.next;
+    if next.is_null() {
+        return begin(processor, record);
+    }
+    // SAFETY: `next` lies in the buffer, which ends after `last`.
+    unsafe { *next = record };
+    // SAFETY: at most one behind `last`, which is the end of the buffer.
+    place.next = unsafe { next.add(1) };
+    if next == place.last {
+        full(processor);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn begin(processor: c_uint, record: Record) {
+    process::guarded(|process| process.begin(processor, Some(record)));
+}
+
+#[cold]
+#[inline(never)]
+fn full(processor: c_uint) {
+    process::guarded(|process| process.flush(processor, process::When::Full));
+    let slot = &SLOTS[processor as usize];
+    // SAFETY: this is the thread of that processor.
+    let place = unsafe { slot.get() };
+    if place.next > place.last && !place.last.is_null() {
+        // Recording has ended: nobody looks at what is noted from now on.
+        // SAFETY: the buffer begins there, and is kept.
+        unsafe { slot.set(Place { next: place.last.sub(RECORDS - 1), ..place }) };
+    }
+}
+
+pub unsafe extern "C" fn on_translation(_id: Id, tb: *mut Tb) {
+    process::guarded(|process| translation::translated(process, tb));
+}
+
+pub unsafe extern "C" fn on_vcpu_init(_id: Id, processor: c_uint) {
+    process::guarded(|process| process.begin(processor, None));
+}
+
+pub unsafe extern "C" fn on_vcpu_exit(_id: Id, processor: c_uint) {
+    process::guarded(|process| process.end(processor));
+}
+
+pub unsafe extern "C" fn on_syscall(
+    _id: Id,
+    processor: c_uint,
+    number: i64,
+    _: u64,
+    _: u64,
+    third: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+    _: u64,
+) {
+    process::guarded(|process| process.syscall(processor, number, third));
+}
+
+pub unsafe extern "C" fn on_exit(_id: Id, _: *mut c_void) {
+    process::guarded(|process| process.exit());
+}

@@ -1,0 +1,66 @@
+//! What is noted of an access while it happens, and where: a buffer for each virtual processor.
+//!
+//! A processor is a thread of the program. Nothing here locks or looks anything up: an access costs one record of 16 bytes.
+
+use std::cell::UnsafeCell;
+use std::ptr::null_mut;
+use std::sync::atomic::AtomicBool;
+
+/// One access.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Record {
+    pub address: u64,
+    /// Which instruction.
+    pub insn: u32,
+    /// What QEMU says of the access.
+    pub info: u32,
+}
+
+/// Set in [`Record::info`] where recording is off: only calls and returns are noted then. QEMU uses the lower 18 bits.
+pub const OFF: u32 = 1 << 31;
+
+/// How many records a buffer has: small enough to stay in the cache of a core.
+pub const RECORDS: usize = 4096;
+
+/// How many threads may run at the same time.
+pub const PROCESSORS: usize = 4096;
+
+/// Where a processor's next record goes. Alone in its cache line.
+#[repr(align(64))]
+pub struct Slot(pub UnsafeCell<Place>);
+
+#[derive(Debug, Clone, Copy)]
+pub struct Place {
+    pub next: *mut Record,
+    /// The last record that fits: when it is written, the buffer is full. Null without a buffer.
+    pub last: *mut Record,
+}
+
+// SAFETY: a slot is used by the thread that its processor is, and by others only while that one is not running.
+unsafe impl Sync for Slot {}
+
+impl Slot {
+    const fn new() -> Slot {
+        Slot(UnsafeCell::new(Place { next: null_mut(), last: null_mut() }))
+    }
+
+    /// # Safety
+    /// The processor of this slot is the caller, or is not running.
+    pub unsafe fn get(&self) -> Place {
+        // SAFETY: nobody else has it, as the caller says.
+        unsafe { *self.0.get() }
+    }
+
+    /// # Safety
+    /// As for [`Slot::get`]; what is between the two places can be written to until they are set again.
+    pub unsafe fn set(&self, place: Place) {
+        // SAFETY: nobody else has it, as the caller says.
+        unsafe { *self.0.get() = place };
+    }
+}
+
+pub static SLOTS: [Slot; PROCESSORS] = [const { Slot::new() }; PROCESSORS];
+
+/// Whether recording is on, where it goes on and off.
+pub static IS_ON: AtomicBool = AtomicBool::new(true);

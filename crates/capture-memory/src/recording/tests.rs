@@ -1,0 +1,170 @@
+use super::*;
+use crate::decode::Insn;
+use refrain_fold::bundle::sites::{Frame, Module};
+use refrain_references::{Folding, References};
+
+/// Accesses as the tests tell them: the size, and whether it stores.
+fn meaning(info: u32) -> (u32, bool) {
+    (info & 0xff, info & 0x100 != 0)
+}
+
+fn insn(at: u32, loads: u32, stores: u32) -> Insn {
+    Insn {
+        at,
+        len: 4,
+        loads,
+        stores,
+        load: loads,
+        store: stores,
+        flow: Flow::On,
+        is_atomic: false,
+        varies: false,
+    }
+}
+
+fn block(offset: u64, first: u32, insns: Vec<Insn>) -> Arc<Block> {
+    let module = Module { path: "/p".into(), build_id: [1].into() };
+    let place = Some((Frame { module: module.key(), offset }, Arc::new(module)));
+    Arc::new(Block { address: 0x40_0000 + offset, place, first, insns, is_recorded: true })
+}
+
+fn load(insn: u32, address: u64, size: u32) -> Record {
+    Record { address, insn, info: size }
+}
+
+fn store(insn: u32, address: u64, size: u32) -> Record {
+    Record { address, insn, info: size | 0x100 }
+}
+
+/// What comes of these records, whatever the places at which the buffer is full: access, address and size of each reference,
+/// and how many executions there were.
+fn recorded(blocks: &[Arc<Block>], records: &[Record], limit: u64) -> (String, usize) {
+    let mut results = Vec::new();
+    for room in [1, 2, 3, 7, 1000] {
+        let thread = Thread::new(Folding::Rules, (0, 1), 0);
+        let mut recording = Recording::new(thread, limit, true, meaning);
+        let tell = |all: &mut Vec<Arc<Block>>, of: &mut Vec<u32>| {
+            *all = blocks.to_vec();
+            of.clear();
+            for (number, block) in blocks.iter().enumerate() {
+                of.extend(block.insns.iter().map(|_| number as u32));
+            }
+        };
+        let mut buffer: Vec<Record> = Vec::new();
+        for more in records.chunks(room) {
+            buffer.extend(more);
+            let taken = recording.take(&buffer, false, tell);
+            buffer.drain(..taken);
+        }
+        assert_eq!(recording.take(&buffer, true, tell), buffer.len());
+        let bundle = recording.bundle().unwrap();
+        let events = References::new(&bundle, (0, 0), None).unwrap().unwrap().map(Result::unwrap);
+        let word = |e: refrain_references::Event| {
+            format!("{}{:x}/{}", ["L", "S", "U"][e.access as usize], e.address, e.size)
+        };
+        let events: Vec<String> = events.map(word).collect();
+        results.push((events.join(" "), recording.symbols.len()));
+    }
+    assert!(results.windows(2).all(|two| two[0] == two[1]), "{results:?}");
+    results.swap_remove(0)
+}
+
+#[track_caller]
+fn check(blocks: &[Arc<Block>], records: &[Record], expected: &str, symbols: usize) {
+    assert_eq!(recorded(blocks, records, u64::MAX), (expected.to_owned(), symbols));
+}
+
+#[test]
+fn a_loop_of_one_instruction_is_one_symbol() {
+    let blocks = [block(0, 0, vec![insn(0, 8, 0)])];
+    check(&blocks, &[load(0, 0x10, 8), load(0, 0x18, 8), load(0, 0x20, 8)], "L10/8 L18/8 L20/8", 1);
+}
+
+#[test]
+fn pieces_of_a_vector_are_one_reference() {
+    let blocks = [block(0, 0, vec![insn(0, 32, 0), insn(8, 0, 16)])];
+    let once = |at: u64| {
+        let loads = (0..4).map(move |n| load(0, at + 8 * n, 8));
+        loads.chain((0..2).map(move |n| store(1, at + 0x100 + 8 * n, 8)))
+    };
+    let records: Vec<Record> = once(0x10).chain(once(0x30)).collect();
+    check(&blocks, &records, "L10/32 S110/16 L30/32 S130/16", 1);
+}
+
+#[test]
+fn a_vector_loop_of_one_instruction_is_cut_where_it_runs_again() {
+    let blocks = [block(0, 0, vec![insn(0, 16, 0)])];
+    let records: Vec<Record> = (0..6).map(|n| load(0, 0x10 + 8 * n, 8)).collect();
+    check(&blocks, &records, "L10/16 L20/16 L30/16", 1);
+}
+
+#[test]
+fn several_references_of_one_instruction_stay_apart() {
+    let blocks = [block(0, 0, vec![insn(0, 8, 8)])];
+    let records = [load(0, 0x10, 8), store(0, 0x18, 8), load(0, 0x10, 8), store(0, 0x10, 8)];
+    check(&blocks, &records, "L10/8 S18/8 L10/8 S10/8", 1);
+    // Two loads side by side.
+    let mut two = insn(0, 2, 0);
+    two.load = 1;
+    check(&[block(0, 0, vec![two])], &[load(0, 0x10, 1), load(0, 0x11, 1)], "L10/1 L11/1", 1);
+}
+
+#[test]
+fn an_atomic_operation_is_one_update() {
+    let mut atomic = insn(0, 8, 8);
+    atomic.is_atomic = true;
+    let blocks = [block(0, 0, vec![atomic.clone()])];
+    // In one access, or in two.
+    check(&blocks, &[store(0, 0x10, 8), store(0, 0x10, 8)], "U10/8 U10/8", 1);
+    let apart = [load(0, 0x10, 8), store(0, 0x10, 8), load(0, 0x18, 8), store(0, 0x18, 8)];
+    check(&blocks, &apart, "U10/8 U18/8", 1);
+    (atomic.loads, atomic.load, atomic.stores, atomic.store) = (16, 16, 16, 16);
+    let blocks = [block(0, 0, vec![atomic])];
+    let four = [load(0, 0x10, 8), load(0, 0x18, 8), store(0, 0x10, 8), store(0, 0x18, 8)];
+    check(&blocks, &[four, four].concat(), "U10/16 U10/16", 1);
+}
+
+#[test]
+fn what_ends_early_is_a_block_of_its_own() {
+    let blocks = [block(0, 0, vec![insn(0, 8, 0), insn(4, 8, 0)]), block(64, 2, vec![insn(0, 0, 4)])];
+    let records = [load(0, 1, 8), load(1, 2, 8), load(0, 3, 8), store(2, 4, 4), load(0, 5, 8), load(1, 6, 8)];
+    check(&blocks, &records, "L1/8 L2/8 L3/8 S4/4 L5/8 L6/8", 3);
+}
+
+#[test]
+fn what_varies_is_left_in_pieces() {
+    let mut varies = insn(0, 512, 0);
+    varies.varies = true;
+    let blocks = [block(0, 0, vec![varies])];
+    check(&blocks, &[load(0, 0x10, 4), load(0, 0x14, 4), load(0, 0x20, 4)], "L10/4 L14/4 L20/4", 1);
+}
+
+#[test]
+fn calls_make_other_symbols_of_the_same_block() {
+    let mut call = insn(0, 0, 8);
+    call.flow = Flow::Call;
+    let mut ret = insn(4, 8, 0);
+    ret.flow = Flow::Return;
+    let blocks =
+        [block(0, 0, vec![call.clone()]), block(32, 1, vec![call]), block(64, 2, vec![insn(0, 8, 0), ret])];
+    let from = |caller: u32| [store(caller, 0x100, 8), load(2, 0x10, 8), load(3, 0x100, 8)];
+    let records = [from(0), from(1), from(0)].concat();
+    check(&blocks, &records, "S100/8 L10/8 L100/8 S100/8 L10/8 L100/8 S100/8 L10/8 L100/8", 4);
+}
+
+#[test]
+fn nothing_is_recorded_beyond_the_limit() {
+    let blocks = [block(0, 0, vec![insn(0, 8, 0), insn(4, 8, 0)])];
+    let records: Vec<Record> = (0..10).map(|n| load(n % 2, 0x10 + u64::from(n), 8)).collect();
+    assert_eq!(recorded(&blocks, &records, 3).0, "L10/8 L11/8 L12/8");
+    assert_eq!(recorded(&blocks, &records, 4).0, "L10/8 L11/8 L12/8 L13/8");
+}
+
+#[test]
+fn what_is_off_is_not_recorded() {
+    let mut call = insn(4, 0, 8);
+    call.flow = Flow::Call;
+    let blocks = [block(0, 0, vec![insn(0, 8, 0), call])];
+    let off = Record { info: 8 | 0x100 | OFF, ..store(1, 0x100, 8) };
+    check(&blocks, &[off, load(0, 0x10, 8), store(1, 0x90, 8)], "L10/8 S90/8", 1);
+}

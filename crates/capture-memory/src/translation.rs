@@ -1,0 +1,93 @@
+//! QEMU translates a block of code: which of its instructions are to be told of.
+
+use std::ffi::c_void;
+use std::sync::{Arc, PoisonError};
+
+use crate::code::{Block, Key};
+use crate::decode::{Flow, Insn as Decoded, decode};
+use crate::process::Process;
+use crate::qemu::{Functions, Insn, NO_REGISTERS, READ_WRITE, Tb};
+
+/// An instruction as QEMU shows it.
+struct Shown {
+    insn: *mut Insn,
+    address: u64,
+    /// Where it lies in the emulator's memory.
+    host: u64,
+    bytes: Vec<u8>,
+}
+
+/// # Safety
+/// QEMU is translating `tb`.
+unsafe fn shown(functions: &Functions, tb: *mut Tb) -> Vec<Shown> {
+    // SAFETY: as the caller says.
+    let count = unsafe { (functions.tb_len)(tb) };
+    let mut all = Vec::with_capacity(count);
+    for n in 0..count {
+        // SAFETY: there are so many.
+        let insn = unsafe { (functions.tb_insn)(tb, n) };
+        // SAFETY: of an instruction that QEMU is translating.
+        let (address, host, len, data) = unsafe {
+            let address = (functions.insn_address)(insn);
+            let host = (functions.insn_host)(insn) as u64;
+            (address, host, (functions.insn_size)(insn), (functions.insn_data)(insn).cast::<u8>())
+        };
+        // SAFETY: QEMU has so many bytes of it there.
+        let bytes = unsafe { std::slice::from_raw_parts(data, len) }.to_vec();
+        all.push(Shown { insn, address, host: if host == 0 { address } else { host }, bytes });
+    }
+    all
+}
+
+/// Sees to it that the accesses of this block are told.
+pub fn translated(process: &Process, tb: *mut Tb) {
+    let Process { config, functions, callbacks, .. } = process;
+    // SAFETY: QEMU calls us while it translates this.
+    let shown = unsafe { shown(functions, tb) };
+    let Some(first) = shown.first() else { return };
+    let mut code = process.code.lock().unwrap_or_else(PoisonError::into_inner);
+    let code = &mut *code;
+    let piece = code.modules.find(first.host);
+    let is_recorded = config.code.has(piece.map(|piece| &*piece.module.path), &config.program);
+    let place = piece.map(|piece| (piece.frame(first.host), Arc::new(piece.module.clone())));
+    let switches: Vec<(u64, bool)> = match piece {
+        Some(piece) if config.has_region() => {
+            let switches = code.switches.of(&piece.module.path, config).iter();
+            switches.map(|&(address, on)| (piece.host(address), on)).collect()
+        }
+        _ => Vec::new(),
+    };
+    let key = Key {
+        address: first.address,
+        module: place.as_ref().map_or(0, |(frame, _)| frame.module),
+        bytes: shown.iter().flat_map(|shown| &shown.bytes).copied().collect(),
+    };
+    let factory = &mut code.factory;
+    let block = code.blocks.get(key, |number| {
+        let decoded = shown.iter().filter_map(|shown| {
+            let at = shown.address.wrapping_sub(first.address) as u32;
+            decode(factory, &shown.bytes, at)
+        });
+        let told = |insn: &Decoded| is_recorded || (config.stacks && insn.flow != Flow::On);
+        let insns = decoded.filter(told).collect();
+        Block { address: first.address, place, first: number, insns, is_recorded }
+    });
+    for shown in &shown {
+        for &(_, on) in switches.iter().filter(|(host, _)| *host == shown.host) {
+            code.switches.is_reached |= on;
+            let on = usize::from(on) as *mut c_void;
+            // SAFETY: QEMU is translating this instruction.
+            unsafe { (functions.on_insn)(shown.insn, callbacks.region, NO_REGISTERS, on) };
+        }
+        let at = shown.address.wrapping_sub(first.address) as u32;
+        let Ok(nth) = block.insns.binary_search_by_key(&at, |insn| insn.at) else { continue };
+        let callback = match (config.has_region(), block.insns[nth].flow) {
+            (false, _) => callbacks.memory,
+            (true, Flow::On) => callbacks.memory_if_on,
+            (true, _) => callbacks.flow,
+        };
+        let number = (block.first as usize + nth) as *mut c_void;
+        // SAFETY: QEMU is translating this instruction.
+        unsafe { (functions.on_mem)(shown.insn, callback, NO_REGISTERS, READ_WRITE, number) };
+    }
+}

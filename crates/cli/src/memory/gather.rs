@@ -1,0 +1,200 @@
+//! One trace of what the processes of a run have left in the directory of its parts.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use refrain_fold::bundle::Bundle;
+use refrain_fold::ranks::RankList;
+use refrain_references::parts::{Process, State};
+use refrain_references::{ABI, join};
+use refrain_tracefile::chunks::{Merger, Section};
+use refrain_tracefile::private::Private;
+use refrain_tracefile::{Meta, Replace, Trace};
+use refrain_views::human::plural;
+
+use crate::failure::{Failure, not_saved};
+
+/// What the processes of a run left.
+#[derive(Debug)]
+pub struct Left {
+    /// Those that are one program, by rank: one of each.
+    pub program: Vec<Process>,
+    /// Others that were recorded, each by itself.
+    pub others: Vec<Process>,
+    /// How many became other programs soon after they were forked.
+    pub replaced: usize,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Written {
+    pub ranks: u32,
+    pub threads: u64,
+    pub references: u64,
+    pub bytes: u64,
+    pub complete: bool,
+    /// Processes that became other programs.
+    pub replaced: u64,
+}
+
+const ENDINGS: [&str; 4] = ["process", "thread", "chunks", "new"];
+
+/// Whether it is one of the files that processes leave.
+fn is_ours(name: &OsStr) -> bool {
+    Path::new(name).extension().is_some_and(|end| ENDINGS.iter().any(|known| end == *known))
+}
+
+/// Whether there is anything of the kind.
+pub fn is_there(parts: &Path) -> bool {
+    let names = Private::open(parts).and_then(|private| private.names()).unwrap_or_default();
+    names.iter().any(|name| Path::new(name).extension().is_some_and(|end| end == "process"))
+}
+
+/// Removes all of it.
+pub fn clear(parts: &Path) -> io::Result<()> {
+    let private = Private::open(parts)?;
+    for name in private.names()?.iter().filter(|name| is_ours(name)) {
+        private.remove(name)?;
+    }
+    Ok(())
+}
+
+pub fn left(private: &Private) -> io::Result<Left> {
+    let mut processes = Vec::new();
+    for name in private.names()? {
+        if Path::new(&name).extension().is_some_and(|end| end == "process") {
+            let mut text = String::new();
+            private.read(&name)?.read_to_string(&mut text)?;
+            processes.extend(Process::from_text(&text));
+        }
+    }
+    processes.sort_by_key(|process| (process.parent != 0, process.started, process.rank, process.pid));
+    let world = processes.first().map_or(0, |process| process.world);
+    let mut left = Left { program: Vec::new(), others: Vec::new(), replaced: 0 };
+    for process in processes {
+        let is_new = left.program.iter().all(|known| known.rank != process.rank);
+        if process.parent == 0 && process.world == world && is_new {
+            left.program.push(process);
+        } else if process.state == State::Replaced {
+            left.replaced += 1;
+        } else {
+            left.others.push(process);
+        }
+    }
+    left.program.sort_by_key(|process| process.rank);
+    Ok(left)
+}
+
+/// The threads of a process that have parts.
+fn threads(names: &[OsString], process: &Process) -> Vec<u32> {
+    let start = format!("{}-{}-", process.rank, process.pid);
+    let number = |name: &OsString| name.to_str()?.strip_prefix(&start)?.strip_suffix(".thread")?.parse().ok();
+    let mut threads: Vec<u32> = names.iter().filter_map(number).collect();
+    threads.sort();
+    threads
+}
+
+/// Makes a trace of these processes, which are one program. `meta` says what the run was. Nothing where nothing was recorded.
+pub fn write(
+    private: &Private,
+    processes: &[Process],
+    mut meta: Meta,
+    out: &Path,
+    replace: Replace,
+) -> Result<Option<Written>, Failure> {
+    let cannot = |what: &OsStr, why: String| {
+        Failure::new(format!("{} cannot be read: {why}", private.path().join(what).display()))
+    };
+    let names = private.names().map_err(|error| cannot(OsStr::new(""), error.to_string()))?;
+    let world = processes.first().map_or(1, |process| process.world);
+    let mut bundles: Vec<Bundle> = Vec::new();
+    let mut hosts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    let mut written =
+        Written { ranks: world, threads: 0, references: 0, bytes: 0, complete: true, replaced: 0 };
+    let mut merger = Merger::new(
+        crate::recover::tempfile()
+            .map_err(|error| Failure::new(format!("a temporary file cannot be made: {error}")))?,
+    );
+    let mut has_chunks = false;
+    for process in processes {
+        hosts.entry(process.host.clone()).or_default().push(process.rank);
+        for thread in threads(&names, process) {
+            let name = OsString::from(process.part(thread));
+            let mut bytes = Vec::new();
+            let read = private.read(&name).and_then(|mut file| file.read_to_end(&mut bytes));
+            read.map_err(|error| cannot(&name, error.to_string()))?;
+            let part = refrain_tracefile::read(&bytes).map_err(|error| cannot(&name, error.to_string()))?;
+            let references = part.meta.options.iter().find(|(name, _)| name == "references");
+            written.references += references.and_then(|(_, count)| count.parse::<u64>().ok()).unwrap_or(0);
+            written.threads += 1;
+            written.complete &= part.meta.complete;
+            bundles.push(part.bundle);
+            let name = OsString::from(process.chunks(thread));
+            if let Ok(file) = private.read(&name)
+                && file.metadata().is_ok_and(|about| about.len() > 0)
+            {
+                let wrong = |error: refrain_tracefile::chunks::Error| cannot(&name, error.to_string());
+                let mut section = Section::open(file).map_err(wrong)?;
+                has_chunks |= section.streams().next().is_some();
+                merger.add(&mut section, Some).map_err(wrong)?;
+            }
+        }
+        let who = if world > 1 { format!("rank {}", process.rank) } else { "the program".to_owned() };
+        match process.state {
+            State::Exited => {}
+            State::Replaced => {
+                written.complete = false;
+                written.replaced += 1;
+                meta.notes.push(format!("{who} became another program, which is not recorded"));
+            }
+            State::Signalled => {
+                written.complete = false;
+                meta.notes
+                    .push(format!("{who} died of a signal; of its other threads the very last is missing"));
+            }
+            State::Running => {
+                written.complete = false;
+                meta.notes.push(format!(
+                    "{who} did not come to its end: what it did after the last time that it was written, about every \
+                     second, is missing"
+                ));
+            }
+        }
+        for note in &process.notes {
+            meta.notes.push(if world > 1 { format!("{who}: {note}") } else { note.clone() });
+        }
+    }
+    let missing = u64::from(world) - processes.len() as u64;
+    if missing > 0 {
+        written.complete = false;
+        meta.notes.push(format!("{} left nothing", plural(missing, "rank")));
+    }
+    if bundles.is_empty() {
+        return Ok(None);
+    }
+    let bundle = join(bundles)
+        .map_err(|error| Failure::new(format!("what the threads recorded cannot be joined: {error}")))?;
+    meta.refrain_version = env!("CARGO_PKG_VERSION").into();
+    meta.abi = ABI.into();
+    meta.ranks = world;
+    meta.hosts = hosts.into_iter().map(|(host, ranks)| (host, RankList::from_sorted(&ranks))).collect();
+    meta.split = true;
+    meta.complete = written.complete;
+    if meta.started == 0 {
+        meta.started = processes.iter().map(|process| process.started).min().unwrap_or(0);
+    }
+    let finished = merger.finish();
+    let mut chunks: Option<File> = None;
+    if has_chunks {
+        let file =
+            finished.map_err(|error| Failure::new(format!("a temporary file cannot be written: {error}")))?;
+        chunks = Some(file);
+    }
+    let trace = Trace { meta, bundle };
+    written.bytes = refrain_tracefile::save_with(&trace, chunks.as_mut(), out, replace)
+        .map_err(|error| not_saved(&error))?;
+    Ok(Some(written))
+}

@@ -1,0 +1,261 @@
+//! `refrain memory run`: start a program in QEMU's user mode, with our plugin, and make one trace of what it recorded.
+
+mod command;
+mod gather;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use clap::ValueEnum;
+use refrain_tracefile::claim::{free_name, numbered};
+use refrain_tracefile::private::Private;
+use refrain_tracefile::{Meta, Replace, Stamp, is_device, part};
+use refrain_views::human::{plural, thousands};
+
+use crate::failure::Failure;
+use crate::run::{self, hold, library, wait};
+use crate::{recover, say, say_more};
+use command::{Emulator, emulated, joined};
+use gather::{Written, left};
+
+const QEMU: &str = "qemu-x86_64";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Fold {
+    Rules,
+    Loops,
+}
+
+const CHOOSING: &str = "Choosing what to record";
+
+#[derive(Debug, clap::Args)]
+pub struct RunFlags {
+    /// Write the trace here [default: the program's name + .rfn]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Replace the trace if it is there already
+    #[arg(long)]
+    force: bool,
+    /// Say nothing when all is well
+    #[arg(long, short)]
+    quiet: bool,
+    /// Keep the order of blocks of code as rules, which is smallest, or as the program's loops
+    #[arg(long, value_enum, default_value = "rules")]
+    fold: Fold,
+    /// Do not keep by which calls code was reached
+    #[arg(long)]
+    no_stacks: bool,
+    /// Record the first N references of each thread
+    #[arg(long, value_name = "N", help_heading = CHOOSING)]
+    limit: Option<u64>,
+    /// Record from when this function is called, by any thread
+    #[arg(long, value_name = "FUNCTION", help_heading = CHOOSING)]
+    from: Option<String>,
+    /// Stop recording when this function is called, until --from is called again
+    #[arg(long, value_name = "FUNCTION", help_heading = CHOOSING)]
+    to: Option<String>,
+    /// Record the program's own code only
+    #[arg(long, help_heading = CHOOSING)]
+    skip_libraries: bool,
+    /// Record the code of one file only, by how its name begins: libm.so
+    #[arg(long, value_name = "NAME", conflicts_with = "skip_libraries", help_heading = CHOOSING)]
+    only_module: Option<String>,
+}
+
+pub const RUN_HELP: &str = "\
+The program needs no rebuilding. It runs in QEMU's user mode (Debian: qemu-user), 10 to 50 times slower than by itself:
+
+  refrain memory run -- ./app                     writes app.rfn
+  refrain memory run -- mpiexec -n 4 ./app        every rank in an emulator of its own, one trace
+  refrain memory run --from solve --to finish --skip-libraries -- ./app
+  refrain memory run --limit 1000000 -- ./app
+
+Recorded is every load and store of every thread, in order, with its address, its size, and the code and the calls that it
+comes from. A vector access is one reference. Each reference of an instruction that has several stands by itself, so does each
+iteration of a string instruction. An atomic operation is one update. Threads are numbered as they were created.
+A process that was forked has a trace of its own, app.2.rfn and so on. A program that another one becomes (exec) runs
+outside the emulator, unrecorded. Programs that insist on AVX-512 do not run.
+What was recorded is written about every second: if the program is killed, a partial trace is made of that.
+
+The exit code is the program's own; 128 + the signal's number if a signal ended it; 2 if it could not be started.";
+
+impl RunFlags {
+    /// What the plugin is told.
+    fn plugin(&self, parts: &Path) -> Vec<OsString> {
+        let mut words = vec![joined("parts=", parts.as_os_str())];
+        words.extend(self.options().iter().map(|(name, value)| format!("{name}={value}").into()));
+        words
+    }
+
+    /// What differs from what one gets without asking, as the plugin and the trace call it.
+    fn options(&self) -> Vec<(String, String)> {
+        let mut options: Vec<(&str, String)> = Vec::new();
+        if self.fold == Fold::Loops {
+            options.push(("fold", "loops".into()));
+        }
+        if self.no_stacks {
+            options.push(("stacks", "off".into()));
+        }
+        if self.skip_libraries {
+            options.push(("code", "program".into()));
+        }
+        let given = [("from", &self.from), ("to", &self.to), ("module", &self.only_module)];
+        options.extend(given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
+        options.extend(self.limit.map(|limit| ("limit", limit.to_string())));
+        options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    }
+}
+
+/// QEMU, and what it calls itself.
+fn qemu(path: &std::ffi::OsStr) -> Result<(PathBuf, String), Failure> {
+    let Some(qemu) = run::find_program(QEMU.as_ref(), path) else {
+        return Err(Failure::new(format!("{QEMU} is not in PATH: memory references are recorded by it"))
+            .help("install QEMU's user mode: on Debian and Ubuntu `apt install qemu-user`, version 7.2 or newer"));
+    };
+    let told = Command::new(&qemu).arg("--version").output();
+    let told = told.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    Ok((qemu, told.lines().next().unwrap_or(QEMU).to_owned()))
+}
+
+pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    if flags.from.is_some() && flags.from == flags.to {
+        return Err(Failure::new("--from and --to name the same function").help("name two, or leave one out"));
+    }
+    let (qemu, version) = qemu(&path)?;
+    let binary = std::env::current_exe()
+        .map_err(|e| Failure::new(format!("the path of this program is not known: {e}")))?;
+    let library = library::find(&binary, &library::MEMORY, None)?;
+    // Where the parts lie depends on the program's name.
+    let mut emulator = Emulator { qemu, library, plugin: Vec::new() };
+    let understood = emulated(words, &emulator, &path)?;
+    if !understood.is_launched && run::inside_launcher(|name| std::env::var_os(name)) {
+        return Err(Failure::new("`refrain memory run` goes before the launcher")
+            .help("refrain memory run -- mpiexec -n 4 ./app"));
+    }
+    let shown = flags.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.rfn", understood.name)));
+    let out = run::writable_place(&shown, flags.force, run::Place::Outside)?;
+    if is_device(&out) {
+        return Err(Failure::new(format!(
+            "the trace cannot be written to {}: it is a device",
+            shown.display()
+        ))
+        .help("name a file: --out FILE"));
+    }
+    let name = run::run_name();
+    let number = hold::take(&out, &name, flags.force, true)?;
+    let (out, shown) = (numbered(&out, number), numbered(&shown, number));
+    let held = hold::Held { out: &out, run: &name };
+    let parts = part::directory(&out);
+    if gather::is_there(&parts) {
+        if !flags.force {
+            return Err(unfinished(&parts));
+        }
+        gather::clear(&parts)
+            .map_err(|error| Failure::new(format!("{} cannot be cleared: {error}", parts.display())))?;
+    }
+    emulator.plugin = flags.plugin(&parts);
+    let understood = emulated(words, &emulator, &path)?;
+    let before = Stamp::of(&out);
+    let began = Instant::now();
+    let mut command = Command::new(&understood.words[0]);
+    command.args(&understood.words[1..]);
+    let grace = Duration::from_secs(30);
+    let patience = wait::Patience { launcher: understood.is_launched, grace, option: "" };
+    let status =
+        wait::run(&mut command, patience).map_err(|error| run::not_started(&understood.words[0], &error))?;
+    if let Some(signal) = wait::signal(status) {
+        let (code, signal) = (wait::exit_code(status), recover::signal_name(signal.into()));
+        let first = Path::new(&words[0]).display();
+        say(&format!("{first} ended with {code}, which stands for {signal}"));
+    }
+    let meta = Meta {
+        command: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        library: version,
+        wall_ns: began.elapsed().as_nanos().try_into().unwrap_or(u64::MAX),
+        options: flags.options(),
+        ..Meta::default()
+    };
+    let made = make(&parts, meta, &out, &shown, Replace::old(flags.force, before), flags.quiet);
+    match made {
+        Ok(()) => drop(gather::clear(&parts)),
+        Err(failure) => failure.say(),
+    }
+    drop(held);
+    Ok(ExitCode::from(wait::exit_code(status)))
+}
+
+fn unfinished(parts: &Path) -> Failure {
+    let parts = parts.display();
+    Failure::new(format!("{parts} is there: an earlier run did not end well"))
+        .help(format!("make a trace of it with `refrain recover {parts}`, or drop it with --force"))
+}
+
+/// Makes traces of what was recorded, and says so.
+fn make(
+    parts: &Path,
+    meta: Meta,
+    out: &Path,
+    shown: &Path,
+    replace: Replace,
+    quiet: bool,
+) -> Result<(), Failure> {
+    let unread = |error: std::io::Error| Failure::new(format!("{} cannot be read: {error}", parts.display()));
+    let private = Private::open(parts).map_err(unread)?;
+    let found = left(&private).map_err(unread)?;
+    if found.program.is_empty() {
+        return Err(Failure::new(format!("no trace was written to {}", shown.display()))
+            .help("unless a line above says why: the program did not start, or not in the emulator"));
+    }
+    let mut notes = meta.clone();
+    if found.replaced > 0 {
+        let became = plural(found.replaced as u64, "process");
+        notes.notes.push(format!("{became} that it forked became other programs, which are not recorded"));
+    }
+    match gather::write(&private, &found.program, notes, out, replace)? {
+        Some(written) => tell(&written, shown, quiet),
+        None => say("no trace was written: the program ended before anything was recorded"),
+    }
+    for process in found.others {
+        let other = free_name(out);
+        let mut meta = meta.clone();
+        meta.notes.push(format!("forked by process {}, which has a trace of its own", process.parent));
+        if let Some(written) = gather::write(&private, &[process], meta, &other, Replace::Nothing)? {
+            tell(&written, &shown.with_file_name(other.file_name().unwrap_or_default()), quiet);
+        }
+    }
+    Ok(())
+}
+
+fn tell(written: &Written, shown: &Path, quiet: bool) {
+    if written.replaced > 0 {
+        say_more(
+            "warning: the program became another one (exec), which ran outside the emulator and is not recorded",
+            &[
+                "name that program itself, if it is the one to record: a script in between may have started it",
+            ],
+        );
+    }
+    if quiet && written.complete {
+        return;
+    }
+    let ranks = if written.ranks > 1 { plural(written.ranks.into(), "rank") + ", " } else { String::new() };
+    let (threads, references) = (plural(written.threads, "thread"), plural(written.references, "reference"));
+    let partial = if written.complete { "" } else { " (partial, see `refrain info`)" };
+    let (bytes, shown) = (thousands(written.bytes), shown.display());
+    say(&format!("{ranks}{threads}, {references}, {bytes} bytes -> {shown}{partial}"));
+}
+
+/// Whether a directory has parts of such a run.
+pub fn has_parts(parts: &Path) -> bool {
+    gather::is_there(parts)
+}
+
+/// Makes a trace of parts that a run left behind.
+pub fn recover(parts: &Path, out: &Path, replace: Replace) -> Result<(), Failure> {
+    make(parts, Meta::default(), out, out, replace, false)?;
+    say_more("the parts are kept", &["remove them when the trace is what you want"]);
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! What the processes of a run leave in the directory of its parts, for the one who makes a trace of it.
+//!
+//! A process has a note, `RANK-PID.process`, which says how it ended, and a part for each thread, `RANK-PID-THREAD.thread`,
+//! which is a trace of that thread alone, with what does not fold beside it, in `RANK-PID-THREAD.chunks`. The others are written under another name and renamed: what is there is whole.
+
+use std::fmt::Write as _;
+
+/// How a process ended, as far as it could tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum State {
+    /// It did not come to its end, or is not there yet.
+    #[default]
+    Running,
+    Exited,
+    /// It became another program, which is not traced.
+    Replaced,
+    /// It died of a signal.
+    Signalled,
+}
+
+impl State {
+    const NAMES: [(State, &'static str); 4] = [
+        (State::Running, "running"),
+        (State::Exited, "exited"),
+        (State::Replaced, "replaced"),
+        (State::Signalled, "signalled"),
+    ];
+}
+
+/// A process of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Process {
+    pub rank: u32,
+    pub world: u32,
+    pub pid: u32,
+    /// The process that it was forked from, 0 if it was started.
+    pub parent: u32,
+    pub host: String,
+    /// Unix seconds.
+    pub started: u64,
+    pub state: State,
+    /// How many threads it had.
+    pub threads: u32,
+    /// What a reader of the trace should know.
+    pub notes: Vec<String>,
+}
+
+impl Process {
+    /// The name of its note.
+    pub fn name(&self) -> String {
+        format!("{}-{}.process", self.rank, self.pid)
+    }
+
+    /// The name of the part of one of its threads.
+    pub fn part(&self, thread: u32) -> String {
+        format!("{}-{}-{thread}.thread", self.rank, self.pid)
+    }
+
+    /// The name of what of one of its threads does not fold.
+    pub fn chunks(&self, thread: u32) -> String {
+        format!("{}-{}-{thread}.chunks", self.rank, self.pid)
+    }
+
+    pub fn to_text(&self) -> String {
+        let state = State::NAMES.iter().find(|(state, _)| *state == self.state).map_or("", |(_, name)| name);
+        let mut text = String::new();
+        let numbers = [
+            ("rank", u64::from(self.rank)),
+            ("world", self.world.into()),
+            ("pid", self.pid.into()),
+            ("parent", self.parent.into()),
+            ("started", self.started),
+            ("threads", self.threads.into()),
+        ];
+        for (name, number) in numbers {
+            let _ = writeln!(text, "{name} {number}");
+        }
+        let _ = writeln!(text, "host {}\nstate {state}", self.host);
+        for note in &self.notes {
+            let _ = writeln!(text, "note {}", note.replace('\n', " "));
+        }
+        text
+    }
+
+    /// `None` where something is not understood or lacks.
+    pub fn from_text(text: &str) -> Option<Process> {
+        let mut process = Process::default();
+        for line in text.lines() {
+            let (name, value) = line.split_once(' ')?;
+            let number = || value.parse::<u32>().ok();
+            match name {
+                "rank" => process.rank = number()?,
+                "world" => process.world = number()?,
+                "pid" => process.pid = number()?,
+                "parent" => process.parent = number()?,
+                "started" => process.started = value.parse().ok()?,
+                "threads" => process.threads = number()?,
+                "host" => process.host = value.to_owned(),
+                "state" => process.state = State::NAMES.iter().find(|(_, name)| *name == value)?.0,
+                "note" => process.notes.push(value.to_owned()),
+                _ => return None,
+            }
+        }
+        (process.rank < process.world).then_some(process)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_come_back() {
+        let process = Process {
+            rank: 3,
+            world: 4,
+            pid: 77,
+            parent: 5,
+            host: "node 1".into(),
+            started: 1 << 40,
+            state: State::Replaced,
+            threads: 2,
+            notes: vec!["one thing".into(), "another".into()],
+        };
+        assert_eq!(Process::from_text(&process.to_text()), Some(process.clone()));
+        assert_eq!((process.name(), process.part(1)), ("3-77.process".into(), "3-77-1.thread".into()));
+        for wrong in ["", "rank 1\n", "rank x\nworld 2\n", "world 1\nstate gone\n", "world 1\nwhat 3\n"] {
+            assert_eq!(Process::from_text(wrong), None, "{wrong}");
+        }
+    }
+}

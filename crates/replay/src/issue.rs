@@ -15,7 +15,7 @@ use crate::objects::Objects;
 use crate::pace::Pace;
 use crate::perform::is_failed_poll;
 use crate::recorded::{is_its_own, is_made_up};
-use crate::several::Several;
+use crate::several::{Not, Several};
 use crate::watch::Watch;
 use crate::wild::Wild;
 use crate::words::{self, Room, Surroundings, Unmade};
@@ -303,11 +303,19 @@ impl<'p, 't> Thread<'p, 't> {
         let mut room = Room::default();
         let mut make_words = || {
             room = Room::default();
-            words::words(call, &Around { process }, &mut room).map_err(|why: Unmade| why.to_string())
+            words::words(call, &Around { process }, &mut room)
         };
         let words = match &process.several {
-            None => make_words()?,
-            Some(several) => several.when_ready(process, self.number, call, make_words)?,
+            None => make_words().map_err(|why| why.to_string())?,
+            Some(several) => {
+                let not = |why: Unmade| match why {
+                    // Another thread may make it.
+                    Unmade::Object { .. } => Not::Yet(why.to_string()),
+                    why => Not::Ever(why.to_string()),
+                };
+                let thread = (self.number, self.pace.watch());
+                several.when_ready(process, thread, call, || make_words().map_err(not))?
+            }
         };
         self.pace.begin();
         let code = self.make(call, &words, &matched);
@@ -526,7 +534,7 @@ impl<'p, 't> Thread<'p, 't> {
         if !differs.is_empty() {
             self.report.different += 1;
             if self.report.first_different.len() < MOST_TOLD {
-                let number = self.report.made + self.report.failed_polls - 1;
+                let number = self.pace.number();
                 let name = call.function.name;
                 self.report.first_different.push(format!("call {number}, {name}: {}", differs.join("; ")));
             }

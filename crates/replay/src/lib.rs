@@ -116,6 +116,8 @@ pub struct Setting<'a> {
     pub watch: Watch,
     /// The times of single calls, where the trace has them: for each thread anew.
     pub times: &'a (dyn Fn() -> Result<Option<Times>, String> + Sync),
+    /// Ends the process, and says why: one of its threads cannot go on, and others are in calls that never end.
+    pub give_up: &'a (dyn Fn(&str) + Sync),
 }
 
 /// What a rank has done.

@@ -160,7 +160,8 @@ impl Process {
     /// Presents a poll that found nothing.
     fn fail_poll(&self, call: &Call, words: &[usize]) -> usize {
         if self.polls {
-            polls::once(self, call, words);
+            let instead = self.instead_of_wild(call, words);
+            polls::once(self, call, instead.as_ref().map_or(words, |instead| &instead.words));
         }
         for (p, word) in call.function.params.iter().zip(words) {
             match p.kind {

@@ -70,6 +70,7 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
         match name {
             "MPI_Init" | "MPI_Init_thread" => {
                 has_that_many_ranks(process, started)?;
+                is_that_rank(process, ranks, rank)?;
                 began = Some(now());
             }
             "MPI_Finalize" => {
@@ -90,6 +91,21 @@ fn has_that_many_ranks(process: &Process, world: u32) -> Result<(), String> {
         return Err(format!(
             "the launcher started {world} ranks, but this MPI library has a world of {size}: it belongs to another \
              launcher (--library names one)"
+        ));
+    }
+    Ok(())
+}
+
+/// Launchers tell a process its number in the environment. MPI may number processes in another way.
+fn is_that_rank(process: &Process, ranks: &[u32], rank: u32) -> Result<(), String> {
+    let mut number = 0i32;
+    let words = [process.abi.comm_world as usize, std::ptr::from_mut(&mut number) as usize];
+    let told = ranks.iter().position(|one| *one == rank);
+    if process.real_call("MPI_Comm_rank", &words) == 0 && usize::try_from(number).ok() != told {
+        let told = told.unwrap_or(0);
+        return Err(format!(
+            "the launcher calls this process rank {told} in its environment, but to MPI it is rank {number}: start the \
+             replay with options of the launcher that number ranks in order"
         ));
     }
     Ok(())

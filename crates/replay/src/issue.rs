@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use refrain_model::{Address, CType, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
 use refrain_mpi::{Abi, Library};
 
-use crate::ahead::{Ahead, Match, after, before, completed, is_wild, own_match, started};
+use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
 use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::pace::Pace;
@@ -34,6 +34,8 @@ pub struct Process {
     pub files: PathBuf,
     /// The trace was recorded on a library of another kind.
     pub foreign: bool,
+    /// Receives were cancelled.
+    pub cancels: bool,
     /// What its threads tell each other, where there are several.
     pub several: Option<Several>,
     known: Mutex<Known>,
@@ -150,8 +152,21 @@ impl Process {
         let known = Mutex::new(known);
         let files = PathBuf::new();
         let (several, functions) = (None, Mutex::default());
-        let (check, polls, foreign, traced) = (false, false, false, None);
-        Process { library, abi, world, traced, check, polls, files, foreign, several, known, functions }
+        let (check, polls, foreign, cancels, traced) = (false, false, false, false, None);
+        Process {
+            library,
+            abi,
+            world,
+            traced,
+            check,
+            polls,
+            files,
+            foreign,
+            cancels,
+            several,
+            known,
+            functions,
+        }
     }
 
     /// What is in buffers depends on it.
@@ -271,8 +286,8 @@ pub struct Thread<'p, 't> {
     process: &'p Process,
     ahead: Ahead<'t>,
     pub pace: Pace,
-    /// Persistent requests that receive from any source.
-    wild: HashSet<u32>,
+    /// Persistent requests of which is known before what they get each time.
+    followed: HashSet<u32>,
     /// Which of the rank's threads it is.
     pub number: u32,
     pub report: Report,
@@ -281,7 +296,7 @@ pub struct Thread<'p, 't> {
 impl<'p, 't> Thread<'p, 't> {
     pub fn new(process: &'p Process, ahead: Ahead<'t>) -> Thread<'p, 't> {
         let pace = Pace::new(0.0, false, Watch::nobody());
-        Thread { process, ahead, pace, wild: HashSet::new(), number: 0, report: Report::default() }
+        Thread { process, ahead, pace, followed: HashSet::new(), number: 0, report: Report::default() }
     }
 
     /// A call is not made. Threads that wait until all have used something count it.
@@ -333,14 +348,23 @@ impl<'p, 't> Thread<'p, 't> {
 
     /// Who sent what a receive from any source got; of a start, what each of these gets that it starts.
     fn matched(&mut self, call: &Call) -> Result<Vec<Option<Match>>, String> {
-        let wild = started(call).into_iter().filter(|id| self.wild.contains(id)).count();
-        if wild > 0 {
-            let next = |_| self.ahead.next_match().map_err(|error| error.to_string());
-            let all: Vec<Option<Match>> = (0..wild).map(next).collect::<Result<_, _>>()?;
-            self.report.unmatched += all.iter().filter(|found| found.is_none()).count() as u64;
+        let starts = started(call);
+        if !starts.is_empty() {
+            let mut all = Vec::new();
+            for id in starts {
+                let known = self.process.known().wild.is_from_any_source(id);
+                let Some(wild) = known else { continue };
+                // One that another thread has made is not read ahead of.
+                let found = match self.followed.contains(&id) {
+                    true => self.ahead.next_match().map_err(|error| error.to_string())?,
+                    false => None,
+                };
+                self.report.unmatched += u64::from(wild && found.is_none());
+                all.push(found);
+            }
             return Ok(all);
         }
-        if !is_wild(call) || is_failed_poll(call) || call.function.persistent {
+        if !is_followed(call, self.process.cancels) || is_failed_poll(call) || call.function.persistent {
             return Ok(Vec::new());
         }
         let blocks = !call
@@ -353,7 +377,7 @@ impl<'p, 't> Thread<'p, 't> {
         } else {
             self.ahead.next_match().map_err(|error| error.to_string())?
         };
-        self.report.unmatched += u64::from(found.is_none());
+        self.report.unmatched += u64::from(found.is_none() && is_wild(call));
         Ok(vec![found])
     }
 
@@ -451,7 +475,8 @@ impl<'p, 't> Thread<'p, 't> {
         let freed = call.function.name == "MPI_Request_free";
         for (id, _) in completed(call) {
             if freed || !known.persistent.contains(&id) {
-                if known.persistent.remove(&id) && self.wild.remove(&id) {
+                if known.persistent.remove(&id) {
+                    self.followed.remove(&id);
                     known.wild.forget(id);
                 }
                 known.held.remove(&id);
@@ -471,8 +496,8 @@ impl<'p, 't> Thread<'p, 't> {
                 known.held.insert(request, room);
             }
             drop(known);
-            if call.function.persistent && is_wild(call) {
-                self.wild.insert(request);
+            if call.function.persistent && is_followed(call, process.cancels) {
+                self.followed.insert(request);
                 process.note_wild(call, request, words);
             }
         }

@@ -154,6 +154,7 @@ pub fn replay(trace: &Trace, library: Library, setting: &Setting<'_>) -> Result<
     process.check = options.check;
     process.polls = options.polls;
     process.foreign = foreign;
+    process.cancels = ahead::has_cancels(trace);
     process.files = files.to_owned();
     process.traced = is_traced.then_some(Traced { function: traced });
     process.set_seed(options.seed);

@@ -97,6 +97,11 @@ impl Several {
         self.changed.notify_all();
     }
 
+    /// Requests that another thread starts or completes than the one that made them.
+    pub fn requests(&self) -> &HashSet<u32> {
+        &self.sharing.requests
+    }
+
     /// Whether it is freed by one thread while others use it: then it is not really freed.
     pub fn keeps(&self, object: &Value) -> bool {
         Shared::of(object).is_some_and(|one| !one.is_collective() && self.sharing.uses.contains_key(&one))

@@ -1,5 +1,6 @@
 //! The calls of one thread, from first to last: what is left out or changed, when each is made, how long all took.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use refrain_encode::Reader;
@@ -28,7 +29,10 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
         Gaps::Unknown
     };
     let factor = if matches!(gaps, Gaps::Unknown) { 0.0 } else { factor };
-    let ahead = Ahead::new(reader.calls(rank, thread).map_err(|error| error.to_string())?);
+    let nothing = HashSet::new();
+    let shared = process.several.as_ref().map_or(&nothing, |several| several.requests());
+    let ahead = Ahead::new(trace, (rank, thread), process.cancels, shared);
+    let ahead = ahead.map_err(|error| error.to_string())?;
     let timed = Timed::new(&trace.bundle, &reader, times.as_ref(), (rank, thread), 0);
     let mut calls = timed.map_err(|error| error.to_string())?;
     let mut issuing = Thread::new(process, ahead);

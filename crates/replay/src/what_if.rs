@@ -85,15 +85,8 @@ fn each_object(value: &Value, each: &mut dyn FnMut((Class, u32))) {
 /// Collectives in which every rank must name the same count of the same datatype.
 const REDUCTIONS: [&str; 5] = ["reduce", "allreduce", "scan", "exscan", "reduce_scatter_block"];
 /// Those in which datatypes may differ between ranks: only whole factors keep both sides equal.
-const MOVES: [&str; 7] = [
-    "bcast",
-    "gather",
-    "scatter",
-    "allgather",
-    "alltoall",
-    "neighbor_allgather",
-    "neighbor_alltoall",
-];
+const MOVES: [&str; 7] =
+    ["bcast", "gather", "scatter", "allgather", "alltoall", "neighbor_allgather", "neighbor_alltoall"];
 
 /// How a call's counts change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -80,6 +80,18 @@ fn polls_are_made_of_requests_that_mpi_knows() {
     }
 }
 
+/// The program's own files are not touched: one that was there before is there again, as long as it was.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn files_that_were_there_before_are_there_again() {
+    for library in LIBRARIES {
+        let folder = recorded(library, "input_file.c", 2, &[]);
+        fs::remove_file(folder.join("input.dat")).unwrap();
+        made_again(&folder, library, 2, &[]);
+        assert!(!folder.join("input.dat").exists());
+    }
+}
+
 /// The trace `other.rfn`: the same with another text.
 fn with_text(folder: &Path, library: Library, change: impl Fn(&str) -> String) {
     let text = refrain(folder, library, &words(&["loops", "--text", "first.rfn"])).stdout;

@@ -6,15 +6,16 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use refrain_model::{Address, CType, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
+use refrain_model::{Address, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
 use refrain_mpi::{Abi, Library};
 
 use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
+use crate::check;
+use crate::inputs::Inputs;
 use crate::memory::Memory;
 use crate::objects::Objects;
 use crate::pace::Pace;
 use crate::perform::is_failed_poll;
-use crate::recorded::{is_its_own, is_made_up};
 use crate::several::{Not, Several};
 use crate::watch::Watch;
 use crate::wild::Wild;
@@ -51,6 +52,7 @@ pub struct Traced {
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) wild: Wild,
+    pub(crate) inputs: Inputs,
     objects: Objects,
     memory: Memory,
     extents: HashMap<u32, usize>,
@@ -509,58 +511,16 @@ impl<'p, 't> Thread<'p, 't> {
 
     /// What came out, against what the trace says.
     fn compare(&mut self, call: &Call, words: &[usize], code: i64) {
-        let abi = &self.process.abi;
         let mut differs = Vec::new();
         if !self.agrees_on_code(call, code) {
             let why = crate::errors::text(self.process, code);
             differs.push(format!("returned {code}{why}, in the trace {:?}", call.result));
         }
-        for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
-            let told = after(value);
-            let cell = *word as *const u8;
-            match (p.kind, told) {
-                _ if is_made_up(call.function.name)
-                    || self.process.foreign && is_its_own(call.function.name) => {}
-                // Addresses are those of this run.
-                _ if p.dir == Dir::In || !p.len.is_empty() || p.ctype == CType::Aint => {}
-                (
-                    Kind::Int | Kind::Undefinable | Kind::Peer(_) | Kind::Rank | Kind::Logical | Kind::Tag,
-                    _,
-                ) => {
-                    let width = words::width_of(p, abi);
-                    // SAFETY: a cell of ours of that width.
-                    let found = unsafe { words::read(cell, 0, width) };
-                    let found = if width == 4 { i64::from(found as i32) } else { found as i64 };
-                    let told = match told {
-                        Value::Int(number) => *number,
-                        Value::Bool(yes) => i64::from(*yes),
-                        Value::Name(name) => abi.constant_int(name).unwrap_or(found),
-                        _ => found,
-                    };
-                    let same =
-                        if p.kind == Kind::Logical { (told != 0) == (found != 0) } else { told == found };
-                    if !same {
-                        differs.push(format!("{} is {found}, in the trace {told}", p.name));
-                    }
-                }
-                (Kind::Status, Value::Status(status)) if *word != abi.status_ignore => {
-                    // SAFETY: a status of ours.
-                    let found = unsafe { abi.read_status(cell) };
-                    let source = matches!(&*status.source, Value::Int(n) if *n != i64::from(found.source));
-                    let tag = matches!(&*status.tag, Value::Int(n) if *n != i64::from(found.tag));
-                    let bytes = status.bytes.is_some_and(|bytes| bytes != found.bytes);
-                    if source || tag || bytes {
-                        differs.push(format!("{} is {found:?}, in the trace {status:?}", p.name));
-                    }
-                }
-                _ => {}
-            }
-        }
+        differs.extend(check::differences(self.process, call, words));
         if !differs.is_empty() {
             self.report.different += 1;
             if self.report.first_different.len() < MOST_TOLD {
-                let number = self.pace.number();
-                let name = call.function.name;
+                let (number, name) = (self.pace.number(), call.function.name);
                 self.report.first_different.push(format!("call {number}, {name}: {}", differs.join("; ")));
             }
         }

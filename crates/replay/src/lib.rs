@@ -14,8 +14,10 @@
 
 mod able;
 pub mod ahead;
+mod check;
 mod errors;
 pub mod gaps;
+mod inputs;
 pub mod issue;
 mod memory;
 mod objects;

@@ -80,6 +80,24 @@ fn polls_are_made_of_requests_that_mpi_knows() {
     }
 }
 
+/// Of receives whose statuses are ignored one has failed: what the others matched is known, and the program is told the same.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_was_matched_is_known_where_another_one_failed() {
+    for library in LIBRARIES {
+        let program = Program::unwitnessed("partly.c");
+        let plain = run::plain(library, &program, 3);
+        let folder = recorded(library, "partly.c", 3, &[]);
+        let traced = fs::read_to_string(folder.join("stdout")).unwrap();
+        assert_eq!(traced, plain.stdout);
+        let shown =
+            refrain(&folder, library, &words(&["dump", "first.rfn", "--ranks", "0", "--only", "wait"]));
+        says(&shown, 0, "{matched=[{source=1, tag=1, cancelled=false, error=0}, {error=1");
+        let outcome = refrain(&folder, library, &replay_of("first.rfn", library, 3, &["--check"]));
+        says(&outcome, 0, "equal: every outcome");
+    }
+}
+
 /// The program's own files are not touched: one that was there before is there again, as long as it was.
 #[test]
 #[ignore = "needs MPI: `make test`"]
@@ -114,6 +132,35 @@ fn threads_of(text: &str) -> Vec<String> {
     }
     parts.push(part);
     parts
+}
+
+/// A trace that tells of another string, and of another number in an array, than its calls give.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn strings_and_arrays_are_compared() {
+    for library in LIBRARIES {
+        let folder = recorded(library, "told.c", 1, &[]);
+        made_again(&folder, library, 1, &[]);
+        with_text(&folder, library, |text| {
+            let stream = |line: &&str| line.starts_with("stream ") && line.contains(" terms 4711 ");
+            let stream = text.lines().find(stream).and_then(|line| line.split(' ').nth(1)).unwrap();
+            let streams = text.lines().filter(|line| line.starts_with("stream ")).count();
+            let lines = text.lines().map(|line| match line.contains("# MPI_Comm_get_name(") {
+                true => line.replace("61626364", "61626365"),
+                false => line.to_owned(),
+            });
+            let mut text = lines.collect::<Vec<_>>().join("\n") + "\n";
+            // What the type is made of comes last.
+            let lane = format!("  lane {stream}\n");
+            let at = text.rfind(&lane).unwrap();
+            text.replace_range(at..at + lane.len(), &format!("  lane {streams}\n"));
+            let other = format!("stream {streams} terms 4712 shape t0\nstructure 0 ");
+            text.replacen("structure 0 ", &other, 1)
+        });
+        let outcome = refrain(&folder, library, &replay_of("other.rfn", library, 1, &["--check"]));
+        says(&outcome, 1, "call 2, MPI_Comm_get_name: comm_name is \"abcd\", in the trace \"abce\"");
+        says(&outcome, 1, "array_of_integers[0] is 4711, in the trace 4712");
+    }
 }
 
 /// A thread that cannot go on ends its rank, whatever the other threads do. Nothing here waits for `--patience`.

@@ -12,14 +12,14 @@ use refrain_mpi::{Abi, Library};
 use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
 use crate::check;
 use crate::inputs::Inputs;
-use crate::memory::Memory;
+use crate::memory::{LEAST_ADDRESS, Memory};
 use crate::objects::Objects;
 use crate::pace::Pace;
 use crate::perform::is_failed_poll;
 use crate::several::{Not, Several};
 use crate::watch::Watch;
 use crate::wild::Wild;
-use crate::words::{self, Room, Surroundings, Unmade};
+use crate::words::{self, Room, Span, Surroundings, Unmade};
 
 /// One rank.
 pub struct Process {
@@ -55,7 +55,8 @@ pub(crate) struct Known {
     pub(crate) inputs: Inputs,
     objects: Objects,
     memory: Memory,
-    extents: HashMap<u32, usize>,
+    spans: HashMap<u32, Span>,
+    named_spans: HashMap<&'static str, Span>,
     /// What the arguments of operations that are not complete point at, by request.
     held: HashMap<u32, Room>,
     /// Where requests lie.
@@ -214,6 +215,44 @@ impl Process {
         }
     }
 
+    /// How far elements of a datatype reach, as MPI says.
+    fn span_of(&self, datatype: u64) -> Option<Span> {
+        let ask = |name: &'static str| {
+            let (mut lower, mut extent) = (0i64, 0i64);
+            let cells = [&mut lower, &mut extent].map(|cell| std::ptr::from_mut(cell) as usize);
+            let made = self.real_call(name, &[datatype as usize, cells[0], cells[1]]) == 0;
+            made.then(|| [lower, extent].map(|number| number.unsigned_abs() as usize))
+        };
+        let ([lower, step], [first, length]) =
+            (ask("MPI_Type_get_extent")?, ask("MPI_Type_get_true_extent")?);
+        // Types of absolute addresses go with MPI_BOTTOM, which is no buffer of ours.
+        let near = |number: usize| if number < LEAST_ADDRESS as usize { number } else { 0 };
+        let reach = near(lower).saturating_add(near(step)).max(near(first).saturating_add(near(length)));
+        Some(Span { step: near(step), reach })
+    }
+
+    /// Of the datatypes that a call has made or told of.
+    fn spans_made(&self, call: &Call, words: &[usize]) -> Vec<(u32, Span)> {
+        let mut spans = Vec::new();
+        for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
+            let told = p.dir == Dir::Out && p.kind == Kind::Handle(Class::Datatype);
+            if !told || call.result != Value::Int(0) {
+                continue;
+            }
+            let list = if let Value::List(list) = value { &list[..] } else { std::slice::from_ref(value) };
+            for (at, one) in list.iter().enumerate() {
+                let Value::Object(_, id) = one else { continue };
+                // SAFETY: as many elements as the list has lie there.
+                let handle = unsafe { words::read(*word as *const u8, at, words::width_of(p, &self.abi)) };
+                // A call that failed has made none.
+                if handle != 0 && handle != self.abi.datatype_null {
+                    spans.extend(self.span_of(handle).map(|span| (*id, span)));
+                }
+            }
+        }
+        spans
+    }
+
     fn clock(&self, name: &'static str) -> f64 {
         let Some(function) = self.real(name) else { return 0.0 };
         // SAFETY: `MPI_Wtime` and `MPI_Wtick` take nothing and give a double.
@@ -273,12 +312,23 @@ impl Surroundings for Around<'_> {
         std::ptr::from_mut(&mut **known.cells.entry(id).or_default()).cast()
     }
 
-    fn extent(&self, datatype: &Value) -> usize {
+    fn span(&self, datatype: &Value) -> Span {
         match datatype {
             Value::Object(Class::Datatype, id) => {
-                self.process.known().extents.get(id).copied().unwrap_or(4096)
+                // Of one that is not known its elements are looked at by no call.
+                self.process.known().spans.get(id).copied().unwrap_or(Span { step: 4096, reach: 4096 })
             }
-            _ => 32,
+            Value::Name("MPI_DATATYPE_NULL") => Span::BYTE,
+            Value::Name(name) => {
+                let known = self.process.known().named_spans.get(name).copied();
+                known.unwrap_or_else(|| {
+                    let found = self.process.abi.handle(name).and_then(|handle| self.process.span_of(handle));
+                    let found = found.unwrap_or(Span { step: 32, reach: 32 });
+                    self.process.known().named_spans.insert(name, found);
+                    found
+                })
+            }
+            _ => Span::BYTE,
         }
     }
 }
@@ -406,7 +456,9 @@ impl<'p, 't> Thread<'p, 't> {
     fn learn(&mut self, call: &Call, words: &[usize], room: Room) {
         let process = self.process;
         let abi = &process.abi;
+        let spans = process.spans_made(call, words);
         let mut known = process.known();
+        known.spans.extend(spans);
         let mut request = None;
         let mut room = Some(room);
         for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
@@ -459,9 +511,6 @@ impl<'p, 't> Thread<'p, 't> {
                         }
                         if let (Class::Request, Value::Object(_, id)) = (class, after(one)) {
                             request = Some(*id);
-                        }
-                        if let (Class::Datatype, Value::Object(_, id)) = (class, after(one)) {
-                            known.extents.insert(*id, extent(call));
                         }
                     }
                 }
@@ -525,16 +574,4 @@ impl<'p, 't> Thread<'p, 't> {
             }
         }
     }
-}
-
-/// From the beginning of an element to the end of one after it, whatever its lower bound.
-fn extent(call: &Call) -> usize {
-    let fact = |name: &str| {
-        call.facts.iter().find(|(fact, _)| *fact == name).and_then(|(_, value)| match value {
-            Value::Int(number) => Some(number.unsigned_abs() as usize),
-            _ => None,
-        })
-    };
-    let all = [fact("extent"), fact("lb"), fact("size")].into_iter().flatten();
-    all.fold(0usize, usize::saturating_add).max(32)
 }

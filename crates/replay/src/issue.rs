@@ -6,19 +6,20 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use refrain_model::{Address, CType, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
+use refrain_model::{Address, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
 use refrain_mpi::{Abi, Library};
 
-use crate::ahead::{Ahead, Match, after, before, completed, is_wild, own_match, started};
-use crate::memory::Memory;
+use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
+use crate::check;
+use crate::inputs::Inputs;
+use crate::memory::{LEAST_ADDRESS, Memory};
 use crate::objects::Objects;
 use crate::pace::Pace;
 use crate::perform::is_failed_poll;
-use crate::recorded::{is_its_own, is_made_up};
-use crate::several::Several;
+use crate::several::{Not, Several};
 use crate::watch::Watch;
 use crate::wild::Wild;
-use crate::words::{self, Room, Surroundings, Unmade};
+use crate::words::{self, Room, Span, Surroundings, Unmade};
 
 /// One rank.
 pub struct Process {
@@ -34,6 +35,8 @@ pub struct Process {
     pub files: PathBuf,
     /// The trace was recorded on a library of another kind.
     pub foreign: bool,
+    /// Receives were cancelled.
+    pub cancels: bool,
     /// What its threads tell each other, where there are several.
     pub several: Option<Several>,
     known: Mutex<Known>,
@@ -49,9 +52,11 @@ pub struct Traced {
 #[derive(Default)]
 pub(crate) struct Known {
     pub(crate) wild: Wild,
+    pub(crate) inputs: Inputs,
     objects: Objects,
     memory: Memory,
-    extents: HashMap<u32, usize>,
+    spans: HashMap<u32, Span>,
+    named_spans: HashMap<&'static str, Span>,
     /// What the arguments of operations that are not complete point at, by request.
     held: HashMap<u32, Room>,
     /// Where requests lie.
@@ -150,8 +155,21 @@ impl Process {
         let known = Mutex::new(known);
         let files = PathBuf::new();
         let (several, functions) = (None, Mutex::default());
-        let (check, polls, foreign, traced) = (false, false, false, None);
-        Process { library, abi, world, traced, check, polls, files, foreign, several, known, functions }
+        let (check, polls, foreign, cancels, traced) = (false, false, false, false, None);
+        Process {
+            library,
+            abi,
+            world,
+            traced,
+            check,
+            polls,
+            files,
+            foreign,
+            cancels,
+            several,
+            known,
+            functions,
+        }
     }
 
     /// What is in buffers depends on it.
@@ -195,6 +213,44 @@ impl Process {
             Some(function) => unsafe { words::call(function, words) },
             None => 16,
         }
+    }
+
+    /// How far elements of a datatype reach, as MPI says.
+    fn span_of(&self, datatype: u64) -> Option<Span> {
+        let ask = |name: &'static str| {
+            let (mut lower, mut extent) = (0i64, 0i64);
+            let cells = [&mut lower, &mut extent].map(|cell| std::ptr::from_mut(cell) as usize);
+            let made = self.real_call(name, &[datatype as usize, cells[0], cells[1]]) == 0;
+            made.then(|| [lower, extent].map(|number| number.unsigned_abs() as usize))
+        };
+        let ([lower, step], [first, length]) =
+            (ask("MPI_Type_get_extent")?, ask("MPI_Type_get_true_extent")?);
+        // Types of absolute addresses go with MPI_BOTTOM, which is no buffer of ours.
+        let near = |number: usize| if number < LEAST_ADDRESS as usize { number } else { 0 };
+        let reach = near(lower).saturating_add(near(step)).max(near(first).saturating_add(near(length)));
+        Some(Span { step: near(step), reach })
+    }
+
+    /// Of the datatypes that a call has made or told of.
+    fn spans_made(&self, call: &Call, words: &[usize]) -> Vec<(u32, Span)> {
+        let mut spans = Vec::new();
+        for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
+            let told = p.dir == Dir::Out && p.kind == Kind::Handle(Class::Datatype);
+            if !told || call.result != Value::Int(0) {
+                continue;
+            }
+            let list = if let Value::List(list) = value { &list[..] } else { std::slice::from_ref(value) };
+            for (at, one) in list.iter().enumerate() {
+                let Value::Object(_, id) = one else { continue };
+                // SAFETY: as many elements as the list has lie there.
+                let handle = unsafe { words::read(*word as *const u8, at, words::width_of(p, &self.abi)) };
+                // A call that failed has made none.
+                if handle != 0 && handle != self.abi.datatype_null {
+                    spans.extend(self.span_of(handle).map(|span| (*id, span)));
+                }
+            }
+        }
+        spans
     }
 
     fn clock(&self, name: &'static str) -> f64 {
@@ -256,12 +312,23 @@ impl Surroundings for Around<'_> {
         std::ptr::from_mut(&mut **known.cells.entry(id).or_default()).cast()
     }
 
-    fn extent(&self, datatype: &Value) -> usize {
+    fn span(&self, datatype: &Value) -> Span {
         match datatype {
             Value::Object(Class::Datatype, id) => {
-                self.process.known().extents.get(id).copied().unwrap_or(4096)
+                // Of one that is not known its elements are looked at by no call.
+                self.process.known().spans.get(id).copied().unwrap_or(Span { step: 4096, reach: 4096 })
             }
-            _ => 32,
+            Value::Name("MPI_DATATYPE_NULL") => Span::BYTE,
+            Value::Name(name) => {
+                let known = self.process.known().named_spans.get(name).copied();
+                known.unwrap_or_else(|| {
+                    let found = self.process.abi.handle(name).and_then(|handle| self.process.span_of(handle));
+                    let found = found.unwrap_or(Span { step: 32, reach: 32 });
+                    self.process.known().named_spans.insert(name, found);
+                    found
+                })
+            }
+            _ => Span::BYTE,
         }
     }
 }
@@ -271,8 +338,8 @@ pub struct Thread<'p, 't> {
     process: &'p Process,
     ahead: Ahead<'t>,
     pub pace: Pace,
-    /// Persistent requests that receive from any source.
-    wild: HashSet<u32>,
+    /// Persistent requests of which is known before what they get each time.
+    followed: HashSet<u32>,
     /// Which of the rank's threads it is.
     pub number: u32,
     pub report: Report,
@@ -281,7 +348,7 @@ pub struct Thread<'p, 't> {
 impl<'p, 't> Thread<'p, 't> {
     pub fn new(process: &'p Process, ahead: Ahead<'t>) -> Thread<'p, 't> {
         let pace = Pace::new(0.0, false, Watch::nobody());
-        Thread { process, ahead, pace, wild: HashSet::new(), number: 0, report: Report::default() }
+        Thread { process, ahead, pace, followed: HashSet::new(), number: 0, report: Report::default() }
     }
 
     /// A call is not made. Threads that wait until all have used something count it.
@@ -303,11 +370,19 @@ impl<'p, 't> Thread<'p, 't> {
         let mut room = Room::default();
         let mut make_words = || {
             room = Room::default();
-            words::words(call, &Around { process }, &mut room).map_err(|why: Unmade| why.to_string())
+            words::words(call, &Around { process }, &mut room)
         };
         let words = match &process.several {
-            None => make_words()?,
-            Some(several) => several.when_ready(process, self.number, call, make_words)?,
+            None => make_words().map_err(|why| why.to_string())?,
+            Some(several) => {
+                let not = |why: Unmade| match why {
+                    // Another thread may make it.
+                    Unmade::Object { .. } => Not::Yet(why.to_string()),
+                    why => Not::Ever(why.to_string()),
+                };
+                let thread = (self.number, self.pace.watch());
+                several.when_ready(process, thread, call, || make_words().map_err(not))?
+            }
         };
         self.pace.begin();
         let code = self.make(call, &words, &matched);
@@ -325,14 +400,23 @@ impl<'p, 't> Thread<'p, 't> {
 
     /// Who sent what a receive from any source got; of a start, what each of these gets that it starts.
     fn matched(&mut self, call: &Call) -> Result<Vec<Option<Match>>, String> {
-        let wild = started(call).into_iter().filter(|id| self.wild.contains(id)).count();
-        if wild > 0 {
-            let next = |_| self.ahead.next_match().map_err(|error| error.to_string());
-            let all: Vec<Option<Match>> = (0..wild).map(next).collect::<Result<_, _>>()?;
-            self.report.unmatched += all.iter().filter(|found| found.is_none()).count() as u64;
+        let starts = started(call);
+        if !starts.is_empty() {
+            let mut all = Vec::new();
+            for id in starts {
+                let known = self.process.known().wild.is_from_any_source(id);
+                let Some(wild) = known else { continue };
+                // One that another thread has made is not read ahead of.
+                let found = match self.followed.contains(&id) {
+                    true => self.ahead.next_match().map_err(|error| error.to_string())?,
+                    false => None,
+                };
+                self.report.unmatched += u64::from(wild && found.is_none());
+                all.push(found);
+            }
             return Ok(all);
         }
-        if !is_wild(call) || is_failed_poll(call) || call.function.persistent {
+        if !is_followed(call, self.process.cancels) || is_failed_poll(call) || call.function.persistent {
             return Ok(Vec::new());
         }
         let blocks = !call
@@ -345,7 +429,7 @@ impl<'p, 't> Thread<'p, 't> {
         } else {
             self.ahead.next_match().map_err(|error| error.to_string())?
         };
-        self.report.unmatched += u64::from(found.is_none());
+        self.report.unmatched += u64::from(found.is_none() && is_wild(call));
         Ok(vec![found])
     }
 
@@ -372,7 +456,9 @@ impl<'p, 't> Thread<'p, 't> {
     fn learn(&mut self, call: &Call, words: &[usize], room: Room) {
         let process = self.process;
         let abi = &process.abi;
+        let spans = process.spans_made(call, words);
         let mut known = process.known();
+        known.spans.extend(spans);
         let mut request = None;
         let mut room = Some(room);
         for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
@@ -426,9 +512,6 @@ impl<'p, 't> Thread<'p, 't> {
                         if let (Class::Request, Value::Object(_, id)) = (class, after(one)) {
                             request = Some(*id);
                         }
-                        if let (Class::Datatype, Value::Object(_, id)) = (class, after(one)) {
-                            known.extents.insert(*id, extent(call));
-                        }
                     }
                 }
             }
@@ -443,7 +526,8 @@ impl<'p, 't> Thread<'p, 't> {
         let freed = call.function.name == "MPI_Request_free";
         for (id, _) in completed(call) {
             if freed || !known.persistent.contains(&id) {
-                if known.persistent.remove(&id) && self.wild.remove(&id) {
+                if known.persistent.remove(&id) {
+                    self.followed.remove(&id);
                     known.wild.forget(id);
                 }
                 known.held.remove(&id);
@@ -463,8 +547,8 @@ impl<'p, 't> Thread<'p, 't> {
                 known.held.insert(request, room);
             }
             drop(known);
-            if call.function.persistent && is_wild(call) {
-                self.wild.insert(request);
+            if call.function.persistent && is_followed(call, process.cancels) {
+                self.followed.insert(request);
                 process.note_wild(call, request, words);
             }
         }
@@ -476,72 +560,18 @@ impl<'p, 't> Thread<'p, 't> {
 
     /// What came out, against what the trace says.
     fn compare(&mut self, call: &Call, words: &[usize], code: i64) {
-        let abi = &self.process.abi;
         let mut differs = Vec::new();
         if !self.agrees_on_code(call, code) {
             let why = crate::errors::text(self.process, code);
             differs.push(format!("returned {code}{why}, in the trace {:?}", call.result));
         }
-        for ((p, value), word) in call.function.params.iter().zip(&call.args).zip(words) {
-            let told = after(value);
-            let cell = *word as *const u8;
-            match (p.kind, told) {
-                _ if is_made_up(call.function.name)
-                    || self.process.foreign && is_its_own(call.function.name) => {}
-                // Addresses are those of this run.
-                _ if p.dir == Dir::In || !p.len.is_empty() || p.ctype == CType::Aint => {}
-                (
-                    Kind::Int | Kind::Undefinable | Kind::Peer(_) | Kind::Rank | Kind::Logical | Kind::Tag,
-                    _,
-                ) => {
-                    let width = words::width_of(p, abi);
-                    // SAFETY: a cell of ours of that width.
-                    let found = unsafe { words::read(cell, 0, width) };
-                    let found = if width == 4 { i64::from(found as i32) } else { found as i64 };
-                    let told = match told {
-                        Value::Int(number) => *number,
-                        Value::Bool(yes) => i64::from(*yes),
-                        Value::Name(name) => abi.constant_int(name).unwrap_or(found),
-                        _ => found,
-                    };
-                    let same =
-                        if p.kind == Kind::Logical { (told != 0) == (found != 0) } else { told == found };
-                    if !same {
-                        differs.push(format!("{} is {found}, in the trace {told}", p.name));
-                    }
-                }
-                (Kind::Status, Value::Status(status)) if *word != abi.status_ignore => {
-                    // SAFETY: a status of ours.
-                    let found = unsafe { abi.read_status(cell) };
-                    let source = matches!(&*status.source, Value::Int(n) if *n != i64::from(found.source));
-                    let tag = matches!(&*status.tag, Value::Int(n) if *n != i64::from(found.tag));
-                    let bytes = status.bytes.is_some_and(|bytes| bytes != found.bytes);
-                    if source || tag || bytes {
-                        differs.push(format!("{} is {found:?}, in the trace {status:?}", p.name));
-                    }
-                }
-                _ => {}
-            }
-        }
+        differs.extend(check::differences(self.process, call, words));
         if !differs.is_empty() {
             self.report.different += 1;
             if self.report.first_different.len() < MOST_TOLD {
-                let number = self.report.made + self.report.failed_polls - 1;
-                let name = call.function.name;
+                let (number, name) = (self.pace.number(), call.function.name);
                 self.report.first_different.push(format!("call {number}, {name}: {}", differs.join("; ")));
             }
         }
     }
-}
-
-/// From the beginning of an element to the end of one after it, whatever its lower bound.
-fn extent(call: &Call) -> usize {
-    let fact = |name: &str| {
-        call.facts.iter().find(|(fact, _)| *fact == name).and_then(|(_, value)| match value {
-            Value::Int(number) => Some(number.unsigned_abs() as usize),
-            _ => None,
-        })
-    };
-    let all = [fact("extent"), fact("lb"), fact("size")].into_iter().flatten();
-    all.fold(0usize, usize::saturating_add).max(32)
 }

@@ -14,8 +14,10 @@
 
 mod able;
 pub mod ahead;
+mod check;
 mod errors;
 pub mod gaps;
+mod inputs;
 pub mod issue;
 mod memory;
 mod objects;
@@ -116,6 +118,8 @@ pub struct Setting<'a> {
     pub watch: Watch,
     /// The times of single calls, where the trace has them: for each thread anew.
     pub times: &'a (dyn Fn() -> Result<Option<Times>, String> + Sync),
+    /// Ends the process, and says why: one of its threads cannot go on, and others are in calls that never end.
+    pub give_up: &'a (dyn Fn(&str) + Sync),
 }
 
 /// What a rank has done.
@@ -152,6 +156,7 @@ pub fn replay(trace: &Trace, library: Library, setting: &Setting<'_>) -> Result<
     process.check = options.check;
     process.polls = options.polls;
     process.foreign = foreign;
+    process.cancels = ahead::has_cancels(trace);
     process.files = files.to_owned();
     process.traced = is_traced.then_some(Traced { function: traced });
     process.set_seed(options.seed);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use refrain_model::Returns;
 use refrain_replay::issue::{Report, instead, instead_of_clock};
 use refrain_replay::options::Options;
-use refrain_replay::watch::Watch;
+use refrain_replay::watch::{Doing, Watch};
 use refrain_replay::{Done, Setting, load, replay, told_by};
 use refrain_tracefile::Trace;
 use refrain_views::timed::Times;
@@ -50,14 +50,16 @@ fn main() -> ExitCode {
     let mut rank = started;
     match Options::read(rest).and_then(|options| run(trace, library, &mut rank, reports, &options)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("refrain: rank {rank}: {why}");
-            let _ = std::fs::write(reports.join(format!("failed-{rank}")), "");
-            // The others would wait for this one for ever: the launcher ends them.
-            // SAFETY: ends the process at once; nothing of it is needed any more.
-            unsafe { libc::_exit(2) }
-        }
+        Err(why) => give_up(reports, rank, &why),
     }
+}
+
+/// Ends this rank. The others would wait for it for ever: the launcher ends them.
+fn give_up(reports: &Path, rank: u32, why: &str) -> ! {
+    eprintln!("refrain: rank {rank}: {why}");
+    let _ = std::fs::write(reports.join(format!("failed-{rank}")), "");
+    // SAFETY: ends the process at once; nothing of it is needed any more.
+    unsafe { libc::_exit(2) }
 }
 
 /// For `refrain replay`, which adds up what all ranks say.
@@ -114,7 +116,16 @@ fn run(path: &Path, library: &Path, rank: &mut u32, reports: &Path, options: &Op
         |error: std::io::Error| format!("{}: {error} (--scratch names another place)", reports.display());
     let (watch, room) = (watch.map_err(no_room)?, room.map_err(no_room)?);
     let watched = watch.unwrap_or_else(Watch::nobody);
-    let setting = Setting { rank, ranks: &ranks, options, files: &files, watch: watched, times: &times };
+    let give_up = |why: &str| -> () { give_up(reports, rank, why) };
+    let setting = Setting {
+        rank,
+        ranks: &ranks,
+        options,
+        files: &files,
+        watch: watched,
+        times: &times,
+        give_up: &give_up,
+    };
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         if watch.is_none() && options.patience > 0 {
@@ -157,16 +168,18 @@ impl Room {
 
 /// Ends this rank, and so the others, when it has been in one call for too long.
 fn alone(trace: &Trace, rank: u32, watch: Watch, seconds: u64, over: &AtomicBool) {
-    let state = || (watch.inside(), watch.others());
-    let (mut seen, mut since) = (state(), Instant::now());
+    let (mut seen, mut since) = (watch.doing(), Instant::now());
     while !over.load(Relaxed) {
         std::thread::sleep(Duration::from_millis(50));
-        let now = state();
-        if now != seen || now.0.is_none() {
+        let now = watch.doing();
+        if now != seen || now == Doing::Computes {
             (seen, since) = (now, Instant::now());
         } else if since.elapsed() >= Duration::from_secs(seconds) {
-            let what = waiting::for_what(trace, rank, now.0.unwrap_or(0));
-            eprintln!("refrain: rank {rank} has been in one call for {seconds} s (--patience): {what}");
+            let what = match now {
+                Doing::Inside(number, _) => waiting::for_what(trace, rank, number),
+                _ => "its first thread waits for others".to_owned(),
+            };
+            eprintln!("refrain: rank {rank} has made no call for {seconds} s (--patience): {what}");
             // SAFETY: ends the process at once; nothing of it is needed any more.
             unsafe { libc::_exit(2) };
         }

@@ -1,6 +1,7 @@
 //! The program's memory, as far as its calls name it: each segment is a stretch of address space of its own.
 //!
-//! A segment takes room in memory only where a message touches it.
+//! A segment takes room in memory only where a message touches it. How far its buffers lie apart is not known before all calls
+//! are read: it gets address space in advance, less of it where there are many segments, and a new place where that is not enough.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -8,11 +9,15 @@ use std::ptr::null_mut;
 
 use refrain_model::{Address, Area};
 
-/// So much lies on either side of a segment's beginning; more where a call needs more.
-const HALF: usize = 1 << 29;
+/// So much lies on either side of a segment's beginning, where there are at most so many; more where a call needs more. All
+/// of it is a hundredth of what a process may have.
+const HALVES: [(usize, usize); 2] = [(1 << 10, 1 << 29), (1 << 14, 1 << 24)];
+/// Of all others.
+const LEAST_HALF: usize = 1 << 18;
+const PAGE: usize = 1 << 12;
 
 /// No address of a program is lower.
-const LEAST_ADDRESS: i64 = 1 << 40;
+pub const LEAST_ADDRESS: i64 = 1 << 40;
 
 type Key = (u8, u32, u32);
 
@@ -49,7 +54,9 @@ impl Memory {
             Some(segment) => segment,
             None => {
                 // Messages may still be on their way to the old one: it stays.
-                let segment = Segment::new(need.max(HALF))?;
+                let again = known.map_or(0, |old| old.half.saturating_mul(2));
+                let half = need.max(again).max(self.half()).checked_next_multiple_of(PAGE);
+                let segment = Segment::new(half.ok_or(io::ErrorKind::OutOfMemory)?)?;
                 self.segments.insert(key(address), segment);
                 let place = segment.origin.wrapping_add_signed(address.offset as isize);
                 crate::payload::fill(place, bytes, self.seed ^ u64::from(address.segment));
@@ -57,6 +64,12 @@ impl Memory {
             }
         };
         Ok(segment.origin.wrapping_add_signed(address.offset as isize))
+    }
+
+    /// Of the next segment.
+    fn half(&self) -> usize {
+        let few = HALVES.iter().find(|(most, _)| self.segments.len() < *most);
+        few.map_or(LEAST_HALF, |(_, half)| *half)
     }
 
     /// MPI has allocated a segment: that place is at this address.
@@ -121,11 +134,27 @@ mod tests {
         // SAFETY: the segment is there, on both sides.
         unsafe { (b as *mut u64).write_unaligned(7) };
         let other = memory.place(at(Area::Stack, 3, 100), 8).unwrap();
-        assert!(other.abs_diff(a) >= HALF);
+        assert!(other.abs_diff(a) >= 1 << 28);
         let far = memory.place(at(Area::Heap, 4, 3 << 30), 1 << 20).unwrap();
         // SAFETY: as above.
         unsafe { ((far + (1 << 20) - 1) as *mut u8).write(1) };
         assert_eq!(memory.place(at(Area::Number, 0, 0), 0).unwrap(), 0);
+    }
+
+    #[test]
+    fn there_is_room_for_many_segments() {
+        let mut memory = Memory::default();
+        for segment in 0..200_000 {
+            let place = memory.place(at(Area::Heap, segment, 100), 8).unwrap();
+            if segment % 1000 == 0 {
+                // SAFETY: the segment is there.
+                unsafe { (place as *mut u64).write_unaligned(segment.into()) };
+            }
+        }
+        let far = memory.place(at(Area::Heap, 199_999, 3 << 20), 1 << 20).unwrap();
+        // SAFETY: as above.
+        unsafe { ((far + (1 << 20) - 1) as *mut u8).write(1) };
+        assert!(memory.place(at(Area::Heap, 0, 1 << 46), 8).is_err());
     }
 
     #[test]

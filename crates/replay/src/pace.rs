@@ -54,6 +54,15 @@ impl Pace {
         }
     }
 
+    /// The number of the call that is made, or comes next.
+    pub fn number(&self) -> u64 {
+        self.number.get()
+    }
+
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
     /// When the last call began.
     pub fn began(&self) -> Option<Instant> {
         self.began.get()
@@ -63,21 +72,31 @@ impl Pace {
         let owed = self.owed.get();
         let passed = |now: Instant| now.saturating_duration_since(ended).as_nanos() as f64;
         let mut now = Instant::now();
-        while passed(now) < owed {
-            let left = Duration::from_nanos((owed - passed(now)) as u64);
+        if passed(now) < owed {
+            now = self.watch.computes(|| self.compute_until(|now| owed - passed(now)));
+        }
+        self.owed.set(owed - passed(now));
+    }
+
+    /// Until so many nanoseconds are left that there are none.
+    fn compute_until(&self, left: impl Fn(Instant) -> f64) -> Instant {
+        let mut now = Instant::now();
+        while left(now) > 0.0 {
+            let left = Duration::from_nanos(left(now) as u64);
             match left.checked_sub(WAKING) {
                 Some(left) if self.sleep => std::thread::sleep(left),
                 _ => std::hint::spin_loop(),
             }
             now = Instant::now();
         }
-        self.owed.set(owed - passed(now));
+        now
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::Doing;
 
     #[test]
     fn computation_takes_its_time_and_no_more_than_all_of_it() {
@@ -97,6 +116,27 @@ mod tests {
             // What was too long is still to be made up for.
             assert!(pace.owed.get() <= 0.0);
         }
+    }
+
+    #[test]
+    fn whoever_watches_sees_that_a_thread_computes() {
+        let watch = Watch::nobody();
+        watch.begins(3);
+        let other = Pace::new(1.0, true, watch.of_thread(1));
+        other.begin();
+        other.end();
+        assert_eq!(watch.doing(), Doing::Inside(3, 1));
+        std::thread::scope(|scope| {
+            let computing = scope.spawn(move || {
+                other.owe(1, 1e9);
+                other.begin();
+            });
+            while watch.doing() != Doing::Computes {
+                assert!(!computing.is_finished(), "it was never seen to compute");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        assert_eq!(watch.doing(), Doing::Inside(3, 2));
     }
 
     #[test]

@@ -9,11 +9,18 @@ use crate::ahead::{Match, NEVER, before};
 use crate::issue::Process;
 use crate::recorded::is_its_own;
 use crate::several::frees;
-use crate::{polls, words};
+use crate::{check, polls, words};
 
 impl Process {
     /// Does what the call did: what it found complete is complete when it returns, and messages are those of then.
     pub(crate) fn perform(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> usize {
+        if let Some((at, told)) = self.to_be_compared(call) {
+            return check::matched(self, call, words, (at, told), |words| self.do_it(call, words, matched));
+        }
+        self.do_it(call, words, matched)
+    }
+
+    fn do_it(&self, call: &Call, words: &[usize], matched: &[Option<Match>]) -> usize {
         let code = self.perform_it(call, words, matched);
         if let (Returns::Code, Value::Int(then), now) = (call.function.returns, &call.result, code as i32)
             && *then != 0
@@ -117,11 +124,17 @@ impl Process {
             && let Value::Text(file) = &call.args[at]
         {
             // The program's own files are not touched.
-            let path = self.files.join(file.replace('/', "_"));
+            let path = self.files.join(own_name(file));
+            if name == "MPI_File_open" {
+                self.before_open(call, &path);
+            }
             own_file = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
             words[at] = own_file.as_ptr() as usize;
         }
         let w = &words;
+        if name.starts_with("MPI_File_") {
+            self.before_file(call, w);
+        }
         match name {
             "MPI_Iprobe" => {
                 self.set(w[3], 1);
@@ -160,7 +173,8 @@ impl Process {
     /// Presents a poll that found nothing.
     fn fail_poll(&self, call: &Call, words: &[usize]) -> usize {
         if self.polls {
-            polls::once(self, call, words);
+            let instead = self.instead_of_wild(call, words);
+            polls::once(self, call, instead.as_ref().map_or(words, |instead| &instead.words));
         }
         for (p, word) in call.function.params.iter().zip(words) {
             match p.kind {
@@ -243,6 +257,13 @@ impl Process {
             _ => None,
         }
     }
+}
+
+/// A file's name in the scratch directory: the same for one file, however it is called.
+fn own_name(file: &str) -> String {
+    let parts = file.split('/').enumerate().filter(|(at, part)| *at == 0 || !part.is_empty());
+    let parts = parts.map(|(_, part)| part).filter(|part| *part != ".");
+    parts.collect::<Vec<_>>().join("_")
 }
 
 /// A poll that found nothing.

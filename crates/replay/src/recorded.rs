@@ -38,6 +38,18 @@ pub fn is_made_up(name: &str) -> bool {
     name == "MPI_Error_string" || name.starts_with("MPI_Add_error_")
 }
 
+/// Whether what a call tells is another one on another machine, or in every run.
+pub fn is_of_the_run(name: &str) -> bool {
+    const NAMES: [&str; 5] = [
+        "MPI_Get_processor_name",
+        "MPI_Get_library_version",
+        "MPI_Get_hw_resource_info",
+        "MPI_Open_port",
+        "MPI_Lookup_name",
+    ];
+    NAMES.contains(&name)
+}
+
 impl Process {
     /// After a call: what it tells is what it told then, where that does not depend on what was done.
     pub(crate) fn as_recorded(&self, call: &Call, words: &[usize]) {
@@ -107,7 +119,7 @@ impl Process {
         }
     }
 
-    fn ignores(&self, word: usize) -> bool {
+    pub(crate) fn ignores(&self, word: usize) -> bool {
         word == self.abi.status_ignore || word == self.abi.statuses_ignore
     }
 }

@@ -1,9 +1,9 @@
 //! Several threads of a rank, made again as threads. In which order they called among each other is not recorded: a call
 //! waits until what it uses is there, and what several use is not freed before all have used it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
 
 use refrain_encode::{Reader, Shared, Sharing, objects_of};
 use refrain_model::{Call, Class, Effect, Kind, Value};
@@ -11,10 +11,21 @@ use refrain_tracefile::Trace;
 
 use crate::ahead::{completed, started};
 use crate::issue::Process;
+use crate::watch::Watch;
 use crate::{Done, Setting, walk};
 
-/// So long a thread waits for others that make no call.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Why a thread does not go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Not {
+    /// Another thread may change that.
+    Yet(String),
+    /// Nobody can.
+    Ever(String),
+}
+
+fn not_yet<T>(why: impl Into<String>) -> Result<T, Not> {
+    Err(Not::Yet(why.into()))
+}
 
 /// What the threads of a rank tell each other.
 pub struct Several {
@@ -36,9 +47,10 @@ struct State {
     busy: HashSet<u32>,
     /// Whose turn it is to become known to a tracer.
     turn: usize,
-    /// Calls that were made, so that one who waits sees that others go on.
-    made: u64,
-    failed: bool,
+    /// Changes of anything that a thread may wait for.
+    changes: u64,
+    /// Those who wait: after which change they last looked, and why they wait.
+    waiting: BTreeMap<u32, (u64, String)>,
 }
 
 impl Several {
@@ -51,33 +63,43 @@ impl Several {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until it is so. Otherwise why it is not.
+    /// Waits until it is so. An error says why it never will be. How long others may take is for whoever watches.
     fn until<T>(
         &self,
         thread: u32,
-        mut so: impl FnMut(&mut State) -> Result<T, String>,
+        watch: &Watch,
+        mut so: impl FnMut(&mut State) -> Result<T, Not>,
     ) -> Result<T, String> {
         let mut state = self.state();
-        let mut seen = (state.made, Instant::now());
-        loop {
+        let outcome = loop {
             let why = match so(&mut state) {
-                Ok(it) => return Ok(it),
-                Err(why) => why,
+                Ok(it) => break Ok(it),
+                Err(Not::Ever(why)) => break Err(why),
+                Err(Not::Yet(why)) => why,
             };
-            if state.failed {
-                return Err("another thread has failed".to_owned());
+            let changes = state.changes;
+            state.waiting.insert(thread, (changes, why));
+            if let Some(why) = state.nobody_goes_on() {
+                break Err(why);
             }
-            if seen.0 != state.made {
-                seen = (state.made, Instant::now());
-            } else if seen.1.elapsed() > PATIENCE {
-                let seconds = PATIENCE.as_secs();
-                return Err(format!(
-                    "thread {thread} waits, and no thread of this rank has made a call for {seconds} s: {why}"
-                ));
-            }
-            let waited = self.changed.wait_timeout(state, Duration::from_millis(500));
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
+            watch.waits(true);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        };
+        watch.waits(false);
+        state.waiting.remove(&thread);
+        outcome
+    }
+
+    fn change(&self, it: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        it(&mut state);
+        state.changes += 1;
+        self.changed.notify_all();
+    }
+
+    /// Requests that another thread starts or completes than the one that made them.
+    pub fn requests(&self) -> &HashSet<u32> {
+        &self.sharing.requests
     }
 
     /// Whether it is freed by one thread while others use it: then it is not really freed.
@@ -89,20 +111,20 @@ impl Several {
     pub fn when_ready<T>(
         &self,
         process: &Process,
-        thread: u32,
+        (thread, watch): (u32, &Watch),
         call: &Call,
-        mut words: impl FnMut() -> Result<T, String>,
+        mut words: impl FnMut() -> Result<T, Not>,
     ) -> Result<T, String> {
         let name = call.function.name;
-        self.until(thread, |state| {
+        self.until(thread, watch, |state| {
             if name == "MPI_Finalize" && state.busy.iter().any(|other| *other != thread) {
-                return Err("others have calls to make before MPI_Finalize".to_owned());
+                return not_yet("others have calls to make before MPI_Finalize");
             }
             if !state.initialised && self.first.is_some_and(|first| first != thread) {
-                return Err("no thread has called MPI_Init yet".to_owned());
+                return not_yet("no thread has called MPI_Init yet");
             }
             if !state.are_done_with(call, thread, &self.sharing) {
-                return Err(format!("others have still to use what {name} frees"));
+                return not_yet(format!("others have still to use what {name} frees"));
             }
             for (p, makes, object) in objects_of(call) {
                 let Value::Object(Class::Request, id) = object else { continue };
@@ -110,10 +132,10 @@ impl Several {
                     continue;
                 }
                 if makes && process.has(object) {
-                    return Err("the request before it is not complete".to_owned());
+                    return not_yet("the request before it is not complete");
                 }
                 if p.effect == Effect::Start && state.active.contains(id) {
-                    return Err("the request is still started".to_owned());
+                    return not_yet("the request is still started");
                 }
             }
             for (id, _) in completed(call) {
@@ -121,7 +143,7 @@ impl Several {
                     && process.is_persistent(id)
                     && !state.active.contains(&id)
                 {
-                    return Err("the request is not started".to_owned());
+                    return not_yet("the request is not started");
                 }
             }
             words()
@@ -130,35 +152,38 @@ impl Several {
 
     /// A call was made.
     pub fn made(&self, thread: u32, call: &Call) {
-        let mut state = self.state();
-        state.initialised |= is_init(call.function.name);
-        for (_, makes, object) in objects_of(call) {
-            if let Some(one) = Shared::of(object).filter(|one| !makes && self.sharing.uses.contains_key(one))
-            {
-                *state.used.entry(one).or_default().entry(thread).or_default() += 1;
+        self.change(|state| {
+            state.initialised |= is_init(call.function.name);
+            for (_, makes, object) in objects_of(call) {
+                if let Some(one) =
+                    Shared::of(object).filter(|one| !makes && self.sharing.uses.contains_key(one))
+                {
+                    *state.used.entry(one).or_default().entry(thread).or_default() += 1;
+                }
             }
-        }
-        for id in started(call) {
-            if self.sharing.requests.contains(&id) {
-                state.active.insert(id);
+            for id in started(call) {
+                if self.sharing.requests.contains(&id) {
+                    state.active.insert(id);
+                }
             }
-        }
-        for (id, _) in completed(call) {
-            state.active.remove(&id);
-        }
-        state.made += 1;
-        self.changed.notify_all();
-    }
-
-    fn over(&self, thread: u32, failed: bool) {
-        let mut state = self.state();
-        state.busy.remove(&thread);
-        state.failed |= failed;
-        self.changed.notify_all();
+            for (id, _) in completed(call) {
+                state.active.remove(&id);
+            }
+        });
     }
 }
 
 impl State {
+    /// Why, where every thread that has calls to make waits for another one, and has looked since the last change.
+    fn nobody_goes_on(&self) -> Option<String> {
+        let waits = |thread: &u32| self.waiting.get(thread).is_some_and(|(seen, _)| *seen == self.changes);
+        if !self.busy.iter().all(waits) {
+            return None;
+        }
+        let told = self.waiting.iter().map(|(thread, (_, why))| format!("thread {thread}: {why}"));
+        Some(format!("its threads wait for each other: {}", told.collect::<Vec<_>>().join("; ")))
+    }
+
     /// Whether nobody else uses what the call frees, of what all members of a group free together.
     fn are_done_with(&self, call: &Call, thread: u32, sharing: &Sharing) -> bool {
         let freed = objects_of(call).into_iter().filter(|(p, ..)| p.effect == Effect::Free);
@@ -195,18 +220,32 @@ pub fn replay(
     process.several = Some(Several::new(sharing, &threads, first));
     let process = &*process;
     let Some(several) = &process.several else { return Err("no threads".to_owned()) };
-    let one = |at: usize, thread: u32| -> Result<Done, String> {
-        several.until(thread, |state| if state.turn == at { Ok(()) } else { Err("its turn".to_owned()) })?;
+    let calls = |at: usize, thread: u32| -> Result<Done, String> {
+        let watch = setting.watch.of_thread(thread);
+        let turn =
+            |state: &mut State| if state.turn == at { Ok(()) } else { not_yet("its turn has not come") };
+        several.until(thread, &watch, turn)?;
         if let Some(join) = joins {
             join();
         }
-        several.state().turn += 1;
-        several.changed.notify_all();
+        several.change(|state| state.turn += 1);
         // All are known before one of them ends.
-        several
-            .until(thread, |state| if state.turn < threads.len() { Err("all".to_owned()) } else { Ok(()) })?;
-        let made = walk::calls(process, trace, setting, thread);
-        several.over(thread, made.is_err());
+        let all = |state: &mut State| match state.turn < threads.len() {
+            true => not_yet("others are not known yet"),
+            false => Ok(()),
+        };
+        several.until(thread, &watch, all)?;
+        walk::calls(process, trace, setting, thread)
+    };
+    let one = |at: usize, thread: u32| -> Result<Done, String> {
+        let made = catch_unwind(AssertUnwindSafe(|| calls(at, thread)));
+        let made = made.unwrap_or_else(|_| Err(format!("thread {thread} panicked")));
+        if let Err(why) = &made {
+            // Others may be in calls that never end without this one.
+            (setting.give_up)(why);
+        }
+        setting.watch.of_thread(thread).waits(true);
+        several.change(|state| _ = state.busy.remove(&thread));
         made
     };
     std::thread::scope(|scope| {
@@ -214,22 +253,79 @@ pub fn replay(
         let others = threads.iter().enumerate().skip(1);
         let others: Vec<_> =
             others.map(|(at, &thread)| (thread, scope.spawn(move || one(at, thread)))).collect();
-        let mut all = one(0, threads[0]);
+        let mut all = one(0, threads[0])?;
         for (thread, other) in others {
-            let made = other.join().unwrap_or_else(|_| Err(format!("thread {thread} ended")));
-            match (&mut all, made) {
-                (Ok(done), Ok(made)) => done.add(made),
-                (Ok(_), Err(why)) => all = Err(why),
-                // Whoever failed first says why.
-                (Err(first), Err(why)) if first.contains("another thread has failed") => *first = why,
-                _ => {}
-            }
+            all.add(other.join().unwrap_or_else(|_| Err(format!("thread {thread} ended")))?);
         }
-        all
+        Ok(all)
     })
 }
 
 /// Whether a parameter is an object that the call frees.
 pub fn frees(p: &refrain_model::Param) -> bool {
     matches!(p.kind, Kind::Handle(_)) && p.effect == Effect::Free
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn several(threads: &[u32]) -> Several {
+        Several::new(Sharing::default(), threads, None)
+    }
+
+    /// Waits until it is this thread's turn.
+    fn turn_of(several: &Several, thread: u32) -> Result<(), String> {
+        let mine = |state: &mut State| match state.turn == thread as usize {
+            true => Ok(()),
+            false => not_yet(format!("not its turn but that of {}", state.turn)),
+        };
+        several.until(thread, &Watch::nobody(), mine)
+    }
+
+    #[test]
+    fn threads_that_wait_for_each_other_say_so_at_once() {
+        let several = several(&[0, 1]);
+        several.state().turn = 7;
+        let (a, b) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| {
+                let said = turn_of(&several, 1);
+                // Whoever fails ends the process; here it lets the other one go on.
+                several.change(|state| _ = state.busy.remove(&1));
+                said
+            });
+            let said = turn_of(&several, 0);
+            several.change(|state| _ = state.busy.remove(&0));
+            (said, other.join().unwrap())
+        });
+        let told =
+            |said: Result<(), String>| said.is_err_and(|why| why.contains("not its turn but that of 7"));
+        assert!(told(a) && told(b));
+    }
+
+    #[test]
+    fn one_whose_turn_comes_goes_on() {
+        let several = several(&[0, 1, 2]);
+        std::thread::scope(|scope| {
+            for thread in [2, 1, 0] {
+                let several = &several;
+                scope.spawn(move || {
+                    assert_eq!(turn_of(several, thread), Ok(()));
+                    several.change(|state| state.turn += 1);
+                    several.change(|state| _ = state.busy.remove(&thread));
+                });
+            }
+        });
+    }
+
+    #[test]
+    fn what_nobody_can_change_is_not_waited_for() {
+        let several = several(&[0, 1]);
+        let mut asked = 0;
+        let said = several.until(0, &Watch::nobody(), |_| -> Result<(), Not> {
+            asked += 1;
+            Err(Not::Ever("no room".into()))
+        });
+        assert_eq!((said, asked), (Err("no room".to_owned()), 1));
+    }
 }

@@ -1,5 +1,6 @@
 //! The calls of one thread, from first to last: what is left out or changed, when each is made, how long all took.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use refrain_encode::Reader;
@@ -28,7 +29,10 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
         Gaps::Unknown
     };
     let factor = if matches!(gaps, Gaps::Unknown) { 0.0 } else { factor };
-    let ahead = Ahead::new(reader.calls(rank, thread).map_err(|error| error.to_string())?);
+    let nothing = HashSet::new();
+    let shared = process.several.as_ref().map_or(&nothing, |several| several.requests());
+    let ahead = Ahead::new(trace, (rank, thread), process.cancels, shared);
+    let ahead = ahead.map_err(|error| error.to_string())?;
     let timed = Timed::new(&trace.bundle, &reader, times.as_ref(), (rank, thread), 0);
     let mut calls = timed.map_err(|error| error.to_string())?;
     let mut issuing = Thread::new(process, ahead);
@@ -70,6 +74,7 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
         match name {
             "MPI_Init" | "MPI_Init_thread" => {
                 has_that_many_ranks(process, started)?;
+                is_that_rank(process, ranks, rank)?;
                 began = Some(now());
             }
             "MPI_Finalize" => {
@@ -90,6 +95,21 @@ fn has_that_many_ranks(process: &Process, world: u32) -> Result<(), String> {
         return Err(format!(
             "the launcher started {world} ranks, but this MPI library has a world of {size}: it belongs to another \
              launcher (--library names one)"
+        ));
+    }
+    Ok(())
+}
+
+/// Launchers tell a process its number in the environment. MPI may number processes in another way.
+fn is_that_rank(process: &Process, ranks: &[u32], rank: u32) -> Result<(), String> {
+    let mut number = 0i32;
+    let words = [process.abi.comm_world as usize, std::ptr::from_mut(&mut number) as usize];
+    let told = ranks.iter().position(|one| *one == rank);
+    if process.real_call("MPI_Comm_rank", &words) == 0 && usize::try_from(number).ok() != told {
+        let told = told.unwrap_or(0);
+        return Err(format!(
+            "the launcher calls this process rank {told} in its environment, but to MPI it is rank {number}: start the \
+             replay with options of the launcher that number ranks in order"
         ));
     }
     Ok(())

@@ -1,8 +1,18 @@
-//! Which call a rank is in, for whoever watches over it: a page of a file that outlives the process.
+//! What a rank does, for whoever watches over it: a page of a file that outlives the process.
 //!
-//! `[number of the call that began last + 1, number of the call that ended last + 1, process, calls of other threads]`,
-//! little-endian. The first two are those of the first thread, and differ while it is in a call. On another machine there is
-//! no such file: a thread of the rank watches there.
+//! Words of eight bytes, little-endian:
+//!
+//! | | |
+//! |---|---|
+//! | 0 | number of the call that the first thread began last, + 1 |
+//! | 1 | number of the call that it ended last, + 1: they differ while it is in a call |
+//! | 2 | process |
+//! | 3 | calls that other threads have begun |
+//! | 4 | threads that compute |
+//! | 5 | 1: the first thread waits for others, or has come to its end |
+//! | 6 | whose number the process is (`refrain_tracefile::claim::processes_seen`) |
+//!
+//! On another machine there may be no such file: a thread of the rank watches there.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -11,12 +21,25 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const BYTES: usize = 32;
+use refrain_tracefile::claim::processes_seen;
+
+const WORDS: usize = 7;
+const BYTES: usize = 8 * WORDS;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Watch {
-    words: &'static [AtomicU64; 4],
+    words: &'static [AtomicU64; WORDS],
     first_thread: bool,
+}
+
+/// What a rank does. It gets on for as long as this changes, or it computes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doing {
+    /// Its first thread is in the call with this number; so many calls other threads have begun.
+    Inside(u64, u64),
+    /// Its first thread waits for others, which have begun so many calls.
+    Waits(u64),
+    Computes,
 }
 
 impl Watch {
@@ -41,7 +64,8 @@ impl Watch {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: a page, aligned, never unmapped; all words are zero.
-        let words = unsafe { &*page.cast::<[AtomicU64; 4]>() };
+        let words = unsafe { &*page.cast::<[AtomicU64; WORDS]>() };
+        words[6].store(processes_seen(), Relaxed);
         words[2].store(std::process::id().into(), Relaxed);
         Ok(Watch { words, first_thread: true })
     }
@@ -64,15 +88,29 @@ impl Watch {
         }
     }
 
-    /// The call that its first thread is in.
-    pub fn inside(&self) -> Option<u64> {
-        let [begun, ended, ..] = self.words.each_ref().map(|word| word.load(Relaxed));
-        (begun != ended).then(|| begun.saturating_sub(1))
+    /// A thread computes while `it` is done.
+    pub fn computes<T>(&self, it: impl FnOnce() -> T) -> T {
+        self.words[4].fetch_add(1, Relaxed);
+        let done = it();
+        self.words[4].fetch_sub(1, Relaxed);
+        done
     }
 
-    /// So many calls other threads have begun.
-    pub fn others(&self) -> u64 {
-        self.words[3].load(Relaxed)
+    /// The thread waits for others from now on, or no longer does.
+    pub fn waits(&self, yes: bool) {
+        if self.first_thread {
+            self.words[5].store(yes.into(), Relaxed);
+        }
+    }
+
+    pub fn doing(&self) -> Doing {
+        let [begun, ended, _, others, computing, waits, _] = self.words.each_ref().map(|w| w.load(Relaxed));
+        match begun != ended {
+            _ if computing > 0 => Doing::Computes,
+            true => Doing::Inside(begun.saturating_sub(1), others),
+            false if waits != 0 => Doing::Waits(others),
+            false => Doing::Computes,
+        }
     }
 }
 
@@ -87,17 +125,27 @@ mod tests {
         let words = || {
             let bytes = std::fs::read(&path).unwrap();
             let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
-            (bytes.len(), word(0), word(8), word(24))
+            assert_eq!((bytes.len(), word(16)), (56, std::process::id().into()));
+            assert_eq!(word(48), processes_seen());
+            [word(0), word(8), word(24), word(32), word(40)]
         };
-        assert_eq!((words(), watch.inside()), ((32, 0, 0, 0), None));
+        assert_eq!((words(), watch.doing()), ([0; 5], Doing::Computes));
         watch.begins(6);
-        assert_eq!((words(), watch.inside()), ((32, 7, 0, 0), Some(6)));
-        watch.ends();
-        assert_eq!((words(), watch.inside()), ((32, 7, 7, 0), None));
+        assert_eq!((words(), watch.doing()), ([7, 0, 0, 0, 0], Doing::Inside(6, 0)));
         let other = watch.of_thread(1);
         other.begins(3);
         other.ends();
-        assert_eq!((words(), watch.inside(), watch.others()), ((32, 7, 7, 1), None, 1));
+        assert_eq!((words(), watch.doing()), ([7, 0, 1, 0, 0], Doing::Inside(6, 1)));
+        // Whoever waits in a call waits for one who computes.
+        other.computes(|| assert_eq!((words(), watch.doing()), ([7, 0, 1, 1, 0], Doing::Computes)));
+        watch.ends();
+        assert_eq!((words(), watch.doing()), ([7, 7, 1, 0, 0], Doing::Computes));
+        other.waits(true);
+        assert_eq!(words(), [7, 7, 1, 0, 0]);
+        watch.waits(true);
+        assert_eq!((words(), watch.doing()), ([7, 7, 1, 0, 1], Doing::Waits(1)));
+        watch.waits(false);
+        assert_eq!(watch.doing(), Doing::Computes);
         std::fs::remove_file(&path).unwrap();
         assert!(Watch::in_file(Path::new("/nowhere/at/all")).is_err());
     }

@@ -1,6 +1,6 @@
 //! Requests that are others to MPI than to whoever calls it.
 //!
-//! Persistent requests that receive from any source: each time one is started, another message may be meant. So a plain
+//! Persistent requests that receive from any source, or may be cancelled: each time one is started, another message may be meant. So a plain
 //! receive of that message takes its place until it is complete. And requests to which a library gave one handle: a tracer
 //! tells them apart by the program's variables, of which a trace says nothing. So it is shown handles of ours.
 
@@ -8,14 +8,14 @@ use std::collections::{HashMap, HashSet};
 
 use refrain_model::{Call, Class, Dir, Effect, Kind, Value};
 
-use crate::ahead::{Match, NEVER, before, started};
+use crate::ahead::{Match, NEVER, before, is_wild, started};
 use crate::issue::Process;
 use crate::words;
 
 /// By id.
 #[derive(Default)]
 pub struct Wild {
-    /// Persistent requests that receive from any source.
+    /// Persistent requests that receive from any source, or may be cancelled.
     receives: HashMap<u32, Receive>,
     /// Those that are started: where the handle of the plain receive lies.
     active: HashMap<u32, Box<u64>>,
@@ -31,6 +31,8 @@ pub struct Wild {
 struct Receive {
     words: [usize; 6],
     large: bool,
+    /// From any source.
+    wild: bool,
 }
 
 /// A call's requests with the plain receives in their places.
@@ -49,6 +51,11 @@ impl Wild {
     pub fn forget(&mut self, id: u32) {
         self.receives.remove(&id);
         self.active.remove(&id);
+    }
+
+    /// Whether a persistent request, if it is one of these, receives from any source.
+    pub fn is_from_any_source(&self, id: u32) -> Option<bool> {
+        self.receives.get(&id).map(|receive| receive.wild)
     }
 
     /// The request is over.
@@ -91,7 +98,7 @@ impl Process {
                 words[2] = copy as usize;
             }
         }
-        let receive = Receive { words, large: call.function.name.ends_with("_c") };
+        let receive = Receive { words, large: call.function.name.ends_with("_c"), wild: is_wild(call) };
         self.known().wild.receives.insert(id, receive);
     }
 
@@ -116,7 +123,7 @@ impl Process {
         for (k, id) in started(call).into_iter().enumerate() {
             let receive = self.known().wild.receives.get(&id).copied();
             let found = receive.and_then(|receive| Some((receive, (*matches.next()?)?)));
-            let Some((Receive { words: [buffer, count, datatype, _, tag, comm], large }, found)) = found
+            let Some((Receive { words: [buffer, count, datatype, _, tag, comm], large, .. }, found)) = found
             else {
                 code = code.max(self.real_call("MPI_Start", &[cells + k * size]));
                 continue;

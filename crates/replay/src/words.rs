@@ -6,6 +6,7 @@ use refrain_model::{CType, Call, Class, Dir, Kind, Param, Status, Value};
 use refrain_mpi::Abi;
 
 use crate::ahead::before;
+use crate::memory::LEAST_ADDRESS;
 use crate::stand_ins;
 
 /// What arguments point at: it must live as long as MPI may look at it.
@@ -91,8 +92,8 @@ pub trait Surroundings {
     fn somewhere(&self, bytes: usize) -> std::io::Result<usize>;
     /// Ranks of the world.
     fn world(&self) -> usize;
-    /// Bytes from one element of that type to the next.
-    fn extent(&self, datatype: &Value) -> usize;
+    /// How far elements of that type reach.
+    fn span(&self, datatype: &Value) -> Span;
     /// An address that was a number to the program.
     fn address(&self, then: i64) -> i64;
     /// Where the handle of a request lies, as long as there is one: libraries may have one handle for several requests,
@@ -114,29 +115,66 @@ fn most_elements(call: &Call, world: usize) -> usize {
     numbers.chain(lists).max().unwrap_or(0).max(world).max(64)
 }
 
-/// More than any buffer of the call needs, behind where it begins.
+/// How far elements of a datatype reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// From one element to the next, in bytes.
+    pub step: usize,
+    /// So far from where it begins an element may reach, in either direction.
+    pub reach: usize,
+}
+
+impl Span {
+    pub const BYTE: Span = Span { step: 1, reach: 1 };
+
+    fn or(self, other: Span) -> Span {
+        Span { step: self.step.max(other.step), reach: self.reach.max(other.reach) }
+    }
+}
+
+/// Topologies may have more neighbours than the world has ranks.
+const MOST_NEIGHBOURS: u128 = 64;
+
+/// At least as many bytes as any buffer of the call needs, behind where it begins or before.
 fn most_bytes(call: &Call, around: &impl Surroundings) -> usize {
-    let mut extent = 32;
-    let (mut most, mut sum) = (1u128, 0u128);
+    let mut span = Span::BYTE;
+    let (mut most, mut parts, mut lists) = (1u128, 1u128, None);
     for (p, value) in call.function.params.iter().zip(&call.args) {
         match (p.kind, before(value)) {
             (Kind::Handle(Class::Datatype), Value::List(types)) => {
-                extent = types.iter().map(|one| around.extent(one)).max().unwrap_or(0).max(extent);
+                span = types.iter().fold(span, |span, one| span.or(around.span(one)));
             }
-            (Kind::Handle(Class::Datatype), one) => extent = extent.max(around.extent(one)),
-            (Kind::Int, Value::Int(number)) => most = most.max(number.unsigned_abs().into()),
-            (Kind::Int, Value::List(list)) => {
-                let numbers = list.iter().filter_map(|one| match one {
-                    Value::Int(number) => Some(u128::from(number.unsigned_abs())),
-                    _ => None,
-                });
-                sum += numbers.sum::<u128>();
+            (Kind::Handle(Class::Datatype), one) => span = span.or(around.span(one)),
+            (Kind::Int, Value::Int(number)) if p.name == "partitions" => parts = number.unsigned_abs().into(),
+            (Kind::Int, Value::Int(number)) if p.dir != Dir::Out && *number < LEAST_ADDRESS => {
+                most = most.max(number.unsigned_abs().into());
+            }
+            (Kind::Int, Value::List(list)) if p.dir != Dir::Out => {
+                let numbers = || {
+                    list.iter().filter_map(|one| match one {
+                        Value::Int(number) => Some(u128::from(number.unsigned_abs())),
+                        _ => None,
+                    })
+                };
+                // A part of a buffer ends at the most at the furthest displacement and the greatest count, or one behind the
+                // other.
+                let sum =
+                    if p.name.contains("count") { numbers().sum() } else { numbers().max().unwrap_or(0) };
+                lists = Some(lists.unwrap_or(0) + sum);
             }
             _ => {}
         }
     }
-    let elements = (most + sum).saturating_mul(around.world() as u128 + 1);
-    usize::try_from(elements.saturating_mul(extent as u128)).unwrap_or(usize::MAX).min(1 << 38)
+    let elements = match lists {
+        Some(lists) => most.max(lists),
+        // A part for each rank.
+        None if call.function.families.contains(&"coll") => {
+            most.saturating_mul((around.world() as u128 + 1).max(MOST_NEIGHBOURS))
+        }
+        None => most.saturating_mul(parts),
+    };
+    let bytes = elements.saturating_mul(span.step as u128).saturating_add(span.reach as u128);
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
 fn width(ctype: CType, abi: &Abi) -> usize {
@@ -404,4 +442,68 @@ pub unsafe fn call(function: *const (), words: &[usize]) -> usize {
     let function = unsafe { std::mem::transmute::<*const (), Any>(function) };
     // SAFETY: as above.
     unsafe { function(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Around;
+
+    impl Surroundings for Around {
+        fn abi(&self) -> &Abi {
+            unreachable!("no word is made")
+        }
+        fn object(&self, _: &Value) -> Option<u64> {
+            None
+        }
+        fn place(&self, _: refrain_model::Address, _: usize) -> std::io::Result<usize> {
+            Ok(0)
+        }
+        fn somewhere(&self, _: usize) -> std::io::Result<usize> {
+            Ok(0)
+        }
+        fn world(&self) -> usize {
+            1000
+        }
+        fn span(&self, datatype: &Value) -> Span {
+            match datatype {
+                Value::Name("MPI_INT") => Span { step: 4, reach: 4 },
+                // Elements that lie into each other.
+                _ => Span { step: 8, reach: 1 << 30 },
+            }
+        }
+        fn address(&self, then: i64) -> i64 {
+            then
+        }
+        fn request(&self, _: u32) -> *mut u8 {
+            std::ptr::null_mut()
+        }
+    }
+
+    fn bytes(name: &str, given: &[(&str, Value)]) -> usize {
+        let function = refrain_model::function(name).unwrap();
+        let mut args = vec![Value::Unset; function.params.len()];
+        for (parameter, value) in given {
+            args[function.index_of(parameter).unwrap()] = value.clone();
+        }
+        most_bytes(&Call { function, args, result: Value::Int(0), facts: Vec::new() }, &Around)
+    }
+
+    #[test]
+    fn buffers_are_as_large_as_a_call_needs() {
+        let int = || Value::Name("MPI_INT");
+        let list = |numbers: &[i64]| Value::List(numbers.iter().map(|n| Value::Int(*n)).collect());
+        assert_eq!(bytes("MPI_Send", &[("count", Value::Int(10)), ("datatype", int())]), 44);
+        let strange = Value::Object(Class::Datatype, 3);
+        assert_eq!(bytes("MPI_Send", &[("count", Value::Int(10)), ("datatype", strange)]), 80 + (1 << 30));
+        let parts = [("count", Value::Int(10)), ("partitions", Value::Int(7)), ("datatype", int())];
+        assert_eq!(bytes("MPI_Psend_init", &parts), 284);
+        let gather = [("sendcount", Value::Int(10)), ("sendtype", int()), ("recvtype", int())];
+        assert_eq!(bytes("MPI_Allgather", &gather), 4 * 10 * 1001 + 4);
+        let (counts, displs) = (list(&[3, 4, 5]), list(&[0, 30, 20]));
+        let gatherv = [("recvcounts", counts), ("displs", displs), ("sendtype", int()), ("recvtype", int())];
+        assert_eq!(bytes("MPI_Allgatherv", &gatherv), 4 * (12 + 30) + 4);
+        assert_eq!(bytes("MPI_Get_address", &[("address", Value::Int(1 << 46))]), 2);
+    }
 }

@@ -77,7 +77,10 @@ fn unclear(trace: &Trace) -> Option<String> {
                 "rank {rank}: several threads call MPI in turns, without MPI_THREAD_MULTIPLE, and whose turn it was is not recorded: record a run with one thread"
             ));
         }
-        let sharing = Sharing::of(&reader, rank).ok()?;
+        let sharing = match Sharing::of(&reader, rank) {
+            Ok(sharing) => sharing,
+            Err(error) => return Some(format!("rank {rank}: its calls cannot be read: {error}")),
+        };
         let why = sharing.unclear.first()?;
         Some(format!("rank {rank}: {why}, and in which order threads call is not recorded: record a run with one thread"))
     })

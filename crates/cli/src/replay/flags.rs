@@ -144,7 +144,8 @@ too fast. `--speed 2` computes half as long, and compares the wall time with hal
 long too, and compares with all of it. What calls take is up to the MPI library.
 
 `--message-size` changes the counts of messages, on both sides alike. Factors that are not whole leave collectives alone that
-move data between datatypes (MPI_Bcast, MPI_Gather, ...); reductions and messages grow. Counts by rank (MPI_Alltoallv), windows and files stay.
+move data between datatypes (MPI_Bcast, MPI_Gather, ...); reductions and messages grow. MPI_Sendrecv_replace, which has one count for both
+directions, takes the next whole factor. Counts by rank (MPI_Alltoallv), windows and files stay.
 
 Exit code 0: done, 1: a call failed that did not then, or some outcome differs (--check), 2: it could not be done."
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use refrain_tracefile::Trace;
+use refrain_tracefile::claim::processes_seen;
 use refrain_views::waiting;
 
 /// So many ranks are told of.
@@ -16,6 +17,8 @@ pub enum State {
     Silent,
     /// It is in the call with this number; so many calls other threads of it have begun.
     Inside(u64, u64),
+    /// It waits for another of its threads; so many calls were made, and by others so many begun.
+    Waits(u64, u64),
     /// It computes; so many calls were made.
     Computes(u64),
     /// Its process has ended, in the call with that number if it was in one.
@@ -29,7 +32,7 @@ pub enum State {
 impl State {
     /// It has begun and has not come to its end.
     pub fn is_amid(&self) -> bool {
-        matches!(self, State::Inside(..) | State::Computes(_) | State::Gone(_))
+        matches!(self, State::Inside(..) | State::Waits(..) | State::Computes(_) | State::Gone(_))
     }
 }
 
@@ -41,6 +44,7 @@ pub fn states(reports: &Path, ranks: &[u32]) -> Vec<State> {
     ranks.iter().map(|rank| state(reports, *rank)).collect()
 }
 
+/// What stands in the file of a rank: `refrain-replay` says in `watch.rs` which word is what.
 fn state(reports: &Path, rank: u32) -> State {
     let there = |word: &str| reports.join(format!("{word}-{rank}")).exists();
     if there("failed") {
@@ -55,9 +59,14 @@ fn state(reports: &Path, rank: u32) -> State {
         return State::Silent;
     };
     let inside = (begun != ended).then(|| begun.saturating_sub(1));
+    let [others, computing, waits, seen] = [24, 32, 40, 48].map(|at| word(at).unwrap_or(0));
+    // On another machine, or in another namespace, that number is another process.
+    let visible = seen != 0 && seen == processes_seen();
     match inside {
-        _ if !Path::new("/proc").join(process.to_string()).exists() => State::Gone(inside),
-        Some(number) => State::Inside(number, word(24).unwrap_or(0)),
+        _ if visible && !Path::new("/proc").join(process.to_string()).exists() => State::Gone(inside),
+        _ if computing > 0 => State::Computes(ended),
+        Some(number) => State::Inside(number, others),
+        None if waits != 0 => State::Waits(ended, others),
         None => State::Computes(ended),
     }
 }
@@ -72,6 +81,7 @@ pub fn lines(trace: &Trace, ranks: &[u32], states: &[State]) -> Vec<String> {
             State::Inside(number, _) => format!("in {}", waiting::for_what(trace, rank, number)),
             State::Gone(Some(number)) => format!("gone, in {}", waiting::for_what(trace, rank, number)),
             State::Gone(None) => "gone, between calls".to_owned(),
+            State::Waits(calls, _) => format!("waiting for another of its threads, after {calls} calls"),
             State::Computes(calls) => format!("computing, after {calls} calls"),
         };
         lines.push(format!("rank {rank}: {what}"));
@@ -134,9 +144,12 @@ mod tests {
     #[test]
     fn only_those_who_wait_are_stuck() {
         let dir = Scratch::new("watchdog");
-        let put = |rank: u32, words: [u64; 3]| {
+        let put_all = |rank: u32, words: [u64; 7]| {
             let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
             std::fs::write(dir.path(format!("state-{rank}")), bytes).unwrap();
+        };
+        let put = |rank, [begun, ended, process]: [u64; 3]| {
+            put_all(rank, [begun, ended, process, 0, 0, 0, processes_seen()])
         };
         let own = u64::from(std::process::id());
         let place = dir.path("");
@@ -169,5 +182,19 @@ mod tests {
         let mut patient = Watchdog::new(&place, &[0, 1, 2, 3], 0);
         patient.since -= Duration::from_secs(1000);
         assert_eq!((patient.stuck(), patient.stuck()), (None, None));
+
+        // Of several threads: one computes while the first is in a call; the first waits for others.
+        put_all(0, [5, 4, own, 9, 1, 0, processes_seen()]);
+        put_all(1, [5, 5, own, 9, 0, 1, processes_seen()]);
+        // Processes of another machine, of which that number says nothing here.
+        put_all(2, [5, 4, u64::MAX, 0, 0, 0, processes_seen() ^ 1]);
+        put_all(3, [5, 4, u64::MAX, 0, 0, 0, 0]);
+        std::fs::remove_file(dir.path("rank-3")).unwrap();
+        let expected = [State::Computes(4), State::Waits(5, 9), State::Inside(4, 0), State::Inside(4, 0)];
+        assert_eq!(states(&place, &[0, 1, 2, 3]), expected);
+        let mut watchdog = Watchdog::new(&place, &[1, 2, 3], 1);
+        assert_eq!(watchdog.stuck(), None);
+        watchdog.since -= Duration::from_secs(2);
+        assert!(watchdog.stuck().is_some());
     }
 }

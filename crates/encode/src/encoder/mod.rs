@@ -60,8 +60,9 @@ pub struct Before {
     ending: Vec<(Class, u64, Code)>,
     /// Where the statuses are that MPI was given although the program ignores them; 0 where it was given none.
     statuses: usize,
-    /// Room for such statuses. Never given back: MPI may still write to it when nobody traces any more.
-    room: Option<&'static mut [u64]>,
+    /// Room for such statuses: where it is, and how many words. Never given back: MPI may still write to it when nobody traces
+    /// any more. No reference is held, since MPI writes to it while we are not looking.
+    room: (usize, usize),
 }
 
 impl Before {
@@ -73,14 +74,21 @@ impl Before {
         self.ending.clear();
     }
 
-    /// Room for statuses that the program does not see.
+    /// Room for statuses that the program does not see; 0 where there is no memory for them.
     pub fn room(&mut self, bytes: usize) -> usize {
         let words = bytes.div_ceil(8);
-        if self.room.as_ref().is_none_or(|room| room.len() < words) {
-            let words = words.next_power_of_two().max(LEAST_ROOM);
-            self.room = Some(Box::leak(vec![0; words].into_boxed_slice()));
+        let (mut place, room) = self.room;
+        if room < words {
+            let Some(words) = words.max(LEAST_ROOM).checked_next_power_of_two() else { return 0 };
+            let mut new: Vec<u64> = Vec::new();
+            if new.try_reserve_exact(words).is_err() {
+                return 0;
+            }
+            new.resize(words, 0);
+            place = new.leak().as_mut_ptr().expose_provenance();
+            self.room = (place, words);
         }
-        self.room.as_mut().map_or(0, |room| room.as_mut_ptr() as usize)
+        place
     }
 
     /// The call at hand was given these statuses in place of those that the program ignores; 0: it was given none.
@@ -644,3 +652,21 @@ const CLASSES: [(&str, Class); 15] = [
     ("tool_pvar", Class::ToolPvar),
     ("tool_pvar_session", Class::ToolPvarSession),
 ];
+
+#[cfg(test)]
+mod room {
+    use super::Before;
+
+    #[test]
+    fn statuses_that_there_is_no_memory_for_are_done_without() {
+        let mut before = Before::default();
+        let place = before.room(100);
+        assert_ne!(place, 0);
+        for bytes in [1 << 60, usize::MAX] {
+            assert_eq!(before.room(bytes), 0);
+        }
+        // What there was stays.
+        assert_eq!((before.room(8), before.room(100)), (place, place));
+        assert_ne!(before.room(1 << 20), 0);
+    }
+}

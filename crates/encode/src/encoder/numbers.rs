@@ -209,9 +209,11 @@ impl Encoder {
             _ => None,
         };
         let wild = of_the_call.is_some() || self.scratch.undefined.iter().any(|of| of.is_wild());
-        if pointer == 0 || call.end != Outcome::Success || !wild {
+        if pointer == 0 || call.end == Outcome::Failed || !wild {
             return false;
         }
+        // A call that failed tells which operations did.
+        let with_error = call.end == Outcome::FailedWithStatuses;
         let base = call.shape.comm.map_or(self.facts.world_rank, |j| self.base_rank(call, j));
         self.status_base = base;
         let Lanes { length, first, .. } = record.claim_ignored(&call.shape.steps[i], call.end);
@@ -226,9 +228,16 @@ impl Encoder {
         for k in 0..n {
             let mut raw = call.host.status_at(pointer, k);
             let index = |j: u8, k| call.element(usize::from(j), k);
-            let undefined = of_the_call.unwrap_or_else(|| of.kth(k, &self.scratch.undefined, index));
+            let mut undefined =
+                of_the_call.unwrap_or_else(|| of.kth(k, &self.scratch.undefined, index)).of_ignored();
+            if with_error && raw.error != 0 {
+                undefined = Undefined::EVERYTHING;
+            }
             raw.cancelled &= of_the_call.is_none();
-            self.facts.push_status(&raw, base, undefined.of_ignored(), first, &mut record.values);
+            self.facts.push_status(&raw, base, undefined, first, &mut record.values);
+            if with_error {
+                record.push(first + STATUS_LANES, i64::from(raw.error));
+            }
         }
         true
     }

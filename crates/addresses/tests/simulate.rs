@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use common::{Bounds, Random, references};
 use refrain_addresses::simulate::{
-    Config, Counts, Curve, First, Geometry, Hierarchy, Memory, Policy, SmallerLines, Streams, Type, Write,
+    Config, Counts, Curve, First, Geometry, Hierarchy, Memory, Policy, SmallerLines, Streams, Threads, Type,
+    Write,
 };
 use refrain_addresses::{Batch, Fields, Reference};
 
@@ -399,4 +400,37 @@ fn the_curve_is_the_caches() {
         let first: u64 = curve.caches().iter().flat_map(|(_, d)| d.first()).sum();
         assert_eq!(rows + first + curve.passed_over(), curve.references());
     }
+}
+
+/// Threads with caches of their own and nothing shared are as many hierarchies; what they share sees all of them.
+#[test]
+fn threads_have_their_own_caches_and_one_in_common() {
+    let first = First::Unified(config(64, 1, 16));
+    let one = trace("r0 r10 r0 w40 r0");
+    let two = trace("r0 r40 r0 w80 r0");
+    let run = |shared: Option<Config>| {
+        let mut threads = Threads::new(first, &[], shared, 2, 0).unwrap();
+        threads.add(0, &batch(&one));
+        threads.add(1, &batch(&two));
+        threads.together().unwrap()
+    };
+    let alone = |references: &[Reference]| {
+        let mut caches = Hierarchy::new(first, &[], 0).unwrap();
+        caches.add(&batch(references));
+        caches.caches()[0].1.counts().clone()
+    };
+    let (all, a, b) = (run(None), alone(&one), alone(&two));
+    let counts = all.caches()[0].1.counts().clone();
+    for at in 0..4 {
+        assert_eq!(counts.accesses[at], a.accesses[at] + b.accesses[at]);
+        assert_eq!(counts.misses[at], a.misses[at] + b.misses[at]);
+    }
+    // The second thread finds lines in the shared cache that the first has brought there.
+    let all = run(Some(config(1024, 4, 16)));
+    let names: Vec<String> = all.caches().iter().map(|(name, _)| name.clone()).collect();
+    assert_eq!(names, ["l1", "l2"]);
+    let shared = all.caches()[1].1.counts().clone();
+    assert_eq!(shared.accesses[..3].iter().sum::<u64>(), counts.misses.iter().sum());
+    // 0, 10, 40 and 80, once each.
+    assert_eq!(all.memory().lines_read, 4);
 }

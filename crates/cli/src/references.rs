@@ -142,28 +142,29 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     }
 }
 
-/// The thread that is asked for, or the only one.
+/// The threads that are asked for, of one rank.
 fn chosen(
     path: &Path,
     recorded: &Recorded,
     rank: Option<u32>,
     thread: Option<u32>,
-) -> Result<(u32, u32), Failure> {
+) -> Result<Vec<(u32, u32)>, Failure> {
     let all = recorded.threads(None, None);
     let all = all.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-    let fits: Vec<(u32, u32)> = all
-        .iter()
-        .copied()
-        .filter(|place| {
-            rank.is_none_or(|rank| rank == place.0) && thread.is_none_or(|thread| thread == place.1)
-        })
-        .collect();
-    match fits[..] {
-        [one] => Ok(one),
-        [] => Err(Failure::new(format!("{} has no such thread", path.display()))
-            .help(format!("it has {}", list(&all)))),
-        _ => Err(Failure::new(format!("{} has several threads, and which one is not said", path.display()))
-            .help(format!("`--rank R --thread T`: it has {}", list(&fits)))),
+    let asked = |place: &(u32, u32)| {
+        rank.is_none_or(|rank| rank == place.0) && thread.is_none_or(|thread| thread == place.1)
+    };
+    let fits: Vec<(u32, u32)> = all.iter().copied().filter(asked).collect();
+    match fits.first() {
+        None => {
+            let failure = Failure::new(format!("{} has no such thread", path.display()));
+            Err(failure.help(format!("it has {}", list(&all))))
+        }
+        Some(first) if fits.iter().any(|place| place.0 != first.0) => {
+            let what = format!("{} has several ranks, each with memory of its own", path.display());
+            Err(Failure::new(what).help(format!("`--rank R` chooses one: it has {}", list(&fits))))
+        }
+        Some(_) => Ok(fits),
     }
 }
 
@@ -174,11 +175,27 @@ fn list(all: &[(u32, u32)]) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// One thread's references as those of an address trace: with sizes, and with the instruction, which is its offset in its module
-/// and the module's number from bit 40 on. An update is a read and a write.
+/// The readers of all threads that are asked for.
+pub fn readers(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Vec<Reader>, Failure> {
+    let places = chosen(path, &open(path)?.recorded, rank, thread)?;
+    places.into_iter().map(|place| Ok(of_place(open(path)?.recorded, place))).collect()
+}
+
+/// The reader of the only one.
 pub fn reader(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Reader, Failure> {
     let recorded = open(path)?.recorded;
-    let place = chosen(path, &recorded, rank, thread)?;
+    match chosen(path, &recorded, rank, thread)?[..] {
+        [place] => Ok(of_place(recorded, place)),
+        ref several => {
+            let what = format!("{} has several threads, and which one is not said", path.display());
+            Err(Failure::new(what).help(format!("`--rank R --thread T`: it has {}", list(several))))
+        }
+    }
+}
+
+/// One thread's references as those of an address trace: with sizes, and with the instruction, which is its offset in its module
+/// and the module's number from bit 40 on. An update is a read and a write.
+fn of_place(recorded: Recorded, place: (u32, u32)) -> Reader {
     let fields = Format::Rfn.keeps();
     let (send, receive) = sync_channel::<Result<Batch, String>>(8);
     std::thread::spawn(move || {
@@ -216,7 +233,7 @@ pub fn reader(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Rea
         }
         let _ = send.send(Ok(batch));
     });
-    Ok(Reader::from_elsewhere(Format::Rfn, move |batch| {
+    Reader::from_elsewhere(Format::Rfn, move |batch| {
         match receive.recv() {
             Ok(Ok(next)) => *batch = next,
             Ok(Err(why)) => {
@@ -226,5 +243,5 @@ pub fn reader(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Rea
             Err(_) => batch.clear(),
         }
         Ok(())
-    }))
+    })
 }

@@ -39,6 +39,8 @@ pub struct Cache {
     lines: Lines,
     shift: u32,
     counts: Counts,
+    /// Dirty lines of others like it, whose counts were added to these.
+    others_dirty: u64,
 }
 
 impl Cache {
@@ -48,7 +50,20 @@ impl Cache {
             lines: Lines::new(&config.geometry, config.policy, seed),
             shift: config.geometry.line().trailing_zeros(),
             counts: Counts::default(),
+            others_dirty: 0,
         }
+    }
+
+    /// Counts another one's too.
+    fn absorb(&mut self, other: &Cache) {
+        let Counts { accesses, misses, straddling, evictions, write_backs, writes_through } = &other.counts;
+        let pairs = self.counts.accesses.iter_mut().zip(accesses);
+        pairs.chain(self.counts.misses.iter_mut().zip(misses)).for_each(|(sum, more)| *sum += more);
+        self.counts.straddling += straddling;
+        self.counts.evictions += evictions;
+        self.counts.write_backs += write_backs;
+        self.counts.writes_through += writes_through;
+        self.others_dirty += other.dirty();
     }
 
     pub fn config(&self) -> &Config {
@@ -61,7 +76,7 @@ impl Cache {
 
     /// Lines written to and not yet sent down.
     pub fn dirty(&self) -> u64 {
-        self.lines.dirty()
+        self.lines.dirty() + self.others_dirty
     }
 
     fn back(&self) -> bool {
@@ -219,6 +234,58 @@ impl Hierarchy {
             "l1" => ALL[..3].to_vec(),
             _ => ALL.to_vec(),
         }
+    }
+}
+
+/// Several threads, each with caches of its own, and one that they share behind them. Caches do not hear of what others write.
+pub struct Threads {
+    own: Vec<Hierarchy>,
+    /// Levels below the first that each has.
+    private: usize,
+    shared: Option<Cache>,
+}
+
+impl Threads {
+    /// Each of `threads` has a first level and what is in `below`; all of them `shared`.
+    pub fn new(
+        first: First,
+        below: &[Config],
+        shared: Option<Config>,
+        threads: usize,
+        seed: u64,
+    ) -> Result<Threads, SmallerLines> {
+        // The lines of all levels are held against each other.
+        let all: Vec<Config> = below.iter().copied().chain(shared).collect();
+        Hierarchy::new(first, &all, seed)?;
+        let own = (0..threads as u64).map(|thread| Hierarchy::new(first, below, seed.wrapping_add(thread)));
+        let shared = shared.map(|config| Cache::new(config, seed.wrapping_sub(1)));
+        Ok(Threads { own: own.collect::<Result<_, _>>()?, private: below.len(), shared })
+    }
+
+    /// References of one of the threads.
+    pub fn add(&mut self, thread: usize, batch: &Batch) {
+        let own = &mut self.own[thread];
+        own.below.extend(self.shared.take());
+        own.add(batch);
+        if own.below.len() > self.private {
+            self.shared = own.below.pop();
+        }
+    }
+
+    /// All of it as one: the caches of the threads together, level by level, and the shared one.
+    pub fn together(self) -> Option<Hierarchy> {
+        let mut own = self.own.into_iter();
+        let mut all = own.next()?;
+        for other in own {
+            let caches = all.first.iter_mut().chain(&mut all.below);
+            caches.zip(other.first.iter().chain(&other.below)).for_each(|(sum, more)| sum.absorb(more));
+            all.memory.lines_read += other.memory.lines_read;
+            all.memory.writes += other.memory.writes;
+            all.references += other.references;
+            all.passed_over.iter_mut().zip(other.passed_over).for_each(|(sum, more)| *sum += more);
+        }
+        all.below.extend(self.shared);
+        Some(all)
     }
 }
 

@@ -24,7 +24,7 @@ mod stack;
 pub use cache::{Config, Policy, Write};
 pub use curve::{Curve, Distances, Streams};
 pub use geometry::{Geometry, Misfit, short_size};
-pub use hierarchy::{Cache, Counts, First, Hierarchy, Memory, SmallerLines};
+pub use hierarchy::{Cache, Counts, First, Hierarchy, Memory, SmallerLines, Threads};
 
 /// What is done to a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

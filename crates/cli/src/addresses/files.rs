@@ -13,6 +13,11 @@ use refrain_tracefile::{End, FileType};
 use crate::failure::{Failure, not_read, not_saved};
 use crate::references;
 
+/// Whether it is a trace of memory references.
+pub fn is_recorded(path: &Path, format: Option<Format>) -> bool {
+    format.is_none() && !is_dash(path) && references::is_one(path)
+}
+
 pub fn is_dash(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
@@ -33,7 +38,7 @@ impl Source {
         rank: Option<u32>,
         thread: Option<u32>,
     ) -> Result<Source, Failure> {
-        if format.is_none() && !is_dash(path) && references::is_one(path) {
+        if is_recorded(path, format) {
             return Ok(Source {
                 reader: references::reader(path, rank, thread)?,
                 read: Arc::default(),

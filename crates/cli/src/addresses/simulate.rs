@@ -4,14 +4,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use refrain_addresses::simulate::{Curve, First, Hierarchy, Policy, Streams, Write};
-use refrain_addresses::{Batch, Error, Format};
+use refrain_addresses::simulate::{
+    Config, Curve, First, Hierarchy, Policy, SmallerLines, Streams, Threads, Write,
+};
+use refrain_addresses::{Batch, Error, Format, Reader};
 
 use super::caches::{self, Spec};
-use super::files::{Source, print};
+use super::files::{Source, is_recorded, print};
 use super::{flags, simulate_text};
 use crate::failure::Failure;
 use crate::progress::Bar;
+use crate::references;
 
 #[derive(Debug, Args)]
 #[group(id = "simulate-flags")]
@@ -63,6 +66,9 @@ pub struct Simulate {
     /// and this thread
     #[arg(long, value_name = "T")]
     thread: Option<u32>,
+    /// Several threads are simulated in turns of so many references [default: 1000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    turn: Option<u64>,
     /// Stop after so many references
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
@@ -104,12 +110,28 @@ the type of reference they were missing for; `written` is what came down: dirty 
 Without a cache for fetches (--l1d alone) or for data (--l1i alone) such references are passed over; so are those of
 unknown type. The supervisor's count as the user's. No level keeps its lines out of another or forces them into one.
 
+Of a trace of memory references (`refrain memory run`) all threads of a rank are simulated, in turns (--turn): each has caches of
+its own but for the last level below the first, which they share. No cache hears of what others write. A curve is of all of them
+as one. --thread chooses one thread, --rank the rank.
+
 Where the trace is damaged, the numbers are of what stands before; the error says which record and byte, and the exit
 code is 2."
         .to_owned()
 }
 
 pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
+    if is_recorded(&flags.file, flags.from) {
+        let readers = references::readers(&flags.file, flags.rank, flags.thread)?;
+        if readers.len() > 1 {
+            return of_threads(flags, readers);
+        }
+    }
+    if flags.turn.is_some() {
+        return Err(Failure::new(format!(
+            "--turn is for several threads, and {} has one",
+            flags.file.display()
+        )));
+    }
     match flags.curve {
         Some(share) => {
             let streams = if share == Share::Unified { Streams::Unified } else { Streams::Split };
@@ -142,7 +164,93 @@ pub fn simulate(flags: &Simulate) -> Result<ExitCode, Failure> {
     }
 }
 
+/// Threads of memory references, in turns.
+fn of_threads(flags: &Simulate, readers: Vec<Reader>) -> Result<ExitCode, Failure> {
+    let threads = readers.len();
+    let turn = flags.turn.unwrap_or(1000);
+    let (format, sizes) = (Format::Rfn, true);
+    let (text, damage) = match flags.curve {
+        Some(share) => {
+            let streams = if share == Share::Unified { Streams::Unified } else { Streams::Split };
+            let mut curve = Curve::new(flags.line.unwrap_or(64), streams);
+            let damage = in_turns(readers, turn, flags.limit, |_, batch| curve.add(batch));
+            let write = if flags.json { simulate_text::curve_json } else { simulate_text::curve_table };
+            (write(&curve, format), damage)
+        }
+        None => {
+            let (first, mut below, seed) = caches(flags)?;
+            let shared = below.pop();
+            let mut caches = Threads::new(first, &below, shared, threads, seed).map_err(smaller_lines)?;
+            let damage = in_turns(readers, turn, flags.limit, |thread, batch| caches.add(thread, batch));
+            let all = caches.together().ok_or_else(|| Failure::new("there are no threads"))?;
+            let text = match flags.json {
+                true => simulate_text::json(&all, format),
+                false => simulate_text::table(&all, format, sizes),
+            };
+            (text, damage)
+        }
+    };
+    print(&flags.file, &text, damage)
+}
+
+/// Hands over what threads do, `turn` references at a time, until the last has ended.
+fn in_turns(
+    readers: Vec<Reader>,
+    turn: u64,
+    limit: Option<u64>,
+    mut add: impl FnMut(usize, &Batch),
+) -> Option<Error> {
+    // What was read of each and is not simulated yet, from where on.
+    let mut threads: Vec<Option<(Reader, Batch, usize)>> =
+        readers.into_iter().map(|reader| Some((reader, Batch::new(), 0))).collect();
+    let mut left = limit.unwrap_or(u64::MAX);
+    let (mut some, mut damage) = (Batch::new(), None);
+    while left > 0 && threads.iter().any(Option::is_some) {
+        for (number, thread) in threads.iter_mut().enumerate() {
+            let mut now = turn.min(left);
+            while now > 0 {
+                let Some((reader, batch, from)) = thread else { break };
+                if *from == batch.len() {
+                    *from = 0;
+                    match reader.read(batch) {
+                        Ok(true) => {}
+                        end => {
+                            damage = damage.or(end.err());
+                            *thread = None;
+                            break;
+                        }
+                    }
+                }
+                let count = now.min((batch.len() - *from) as u64);
+                some.clear();
+                let to = *from + count as usize;
+                some.kinds.extend_from_slice(&batch.kinds[*from..to]);
+                some.addresses.extend_from_slice(&batch.addresses[*from..to]);
+                some.sizes.extend_from_slice(&batch.sizes[*from..to]);
+                some.pcs.extend_from_slice(&batch.pcs[*from..to]);
+                add(number, &some);
+                *from = to;
+                now -= count;
+                left -= count;
+            }
+        }
+    }
+    damage
+}
+
 fn hierarchy(flags: &Simulate) -> Result<Hierarchy, Failure> {
+    let (first, below, seed) = caches(flags)?;
+    Hierarchy::new(first, &below, seed).map_err(smaller_lines)
+}
+
+fn smaller_lines(wrong: SmallerLines) -> Failure {
+    let (below, above) = (wrong.below, wrong.above);
+    Failure::new(format!("the lines of level {below} are smaller than those of level {above}"))
+        .help("lines may stay as long or get longer from level to level")
+}
+
+/// The first level, those below, and where dice start.
+fn caches(flags: &Simulate) -> Result<(First, Vec<Config>, u64), Failure> {
     let policy = flags.policy.unwrap_or(Policy::Lru);
     let write = flags.write.unwrap_or(Write::Back);
     let allocate = flags.allocate != Some(Switch::Off);
@@ -166,13 +274,7 @@ fn hierarchy(flags: &Simulate) -> Result<Hierarchy, Failure> {
     if flags.seed.is_some() && !dice.iter().chain(&below).any(|config| config.policy == Policy::Random) {
         return Err(Failure::new("--seed is for random caches, and none of these is"));
     }
-    Hierarchy::new(first, &below, flags.seed.unwrap_or(0)).map_err(|wrong| {
-        Failure::new(format!(
-            "the lines of level {} are smaller than those of level {}",
-            wrong.below, wrong.above
-        ))
-        .help("lines may stay as long or get longer from level to level")
-    })
+    Ok((first, below, flags.seed.unwrap_or(0)))
 }
 
 /// All references, or the first so many; what stopped it.

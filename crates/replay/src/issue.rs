@@ -12,6 +12,7 @@ use refrain_mpi::{Abi, Library};
 
 use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
 use crate::check;
+use crate::dynamic::Places;
 use crate::inputs::Inputs;
 use crate::memory::{LEAST_ADDRESS, Memory};
 use crate::objects::Objects;
@@ -38,6 +39,8 @@ pub struct Process {
     pub foreign: bool,
     /// Receives were cancelled.
     pub cancels: bool,
+    /// Where memory of other ranks lies, if calls name it by its address.
+    pub places: Option<Places>,
     /// What its threads tell each other, where there are several.
     pub several: Option<Several>,
     known: Mutex<Known>,
@@ -170,6 +173,7 @@ impl Process {
             files,
             foreign,
             cancels,
+            places: None,
             several,
             known,
             functions,
@@ -403,6 +407,7 @@ impl<'p, 't> Thread<'p, 't> {
                 several.when_ready(process, thread, call, || make_words().map_err(not))?;
             }
         }
+        process.finds_address(call, &words)?;
         self.pace.begin();
         let code = self.make(call, &words, &matched);
         self.pace.end();
@@ -542,6 +547,11 @@ impl<'p, 't> Thread<'p, 't> {
             // SAFETY: a cell of ours, in which the address is.
             let now = unsafe { (words[1] as *const usize).read_unaligned() };
             known.memory.was_at(*place, *then, now);
+            if let Some(places) = &process.places {
+                let base = |address: i64| address.wrapping_sub(place.offset);
+                // Who needs it says that it is not there.
+                let _ = places.tell(base(*then), base(now as i64));
+            }
         }
         let freed = call.function.name == "MPI_Request_free";
         for (id, _) in completed(call) {

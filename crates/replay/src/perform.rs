@@ -115,6 +115,7 @@ impl Process {
             }
         }
         self.with_codes_of_now(call, words);
+        Process::with_address(words);
         let own_file;
         if let (Some(at), true) = (call.function.index_of("filename"), name.starts_with("MPI_File_"))
             && let Value::Text(file) = &call.args[at]

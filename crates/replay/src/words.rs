@@ -386,7 +386,10 @@ fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Resul
             Kind::Handle(Class::Op) => abi.handle("MPI_SUM").unwrap_or(0) as usize,
             _ => 0,
         },
-        Value::Int(number) if p.ctype == CType::Aint => around.address(*number) as usize,
+        // Displacements in windows are of another rank's memory.
+        Value::Int(number) if p.ctype == CType::Aint && p.name != "target_disp" => {
+            around.address(*number) as usize
+        }
         Value::Int(number) => *number as usize,
         Value::Bool(yes) => usize::from(*yes),
         Value::Name(name) => {

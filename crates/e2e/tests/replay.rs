@@ -53,7 +53,7 @@ fn made_again(folder: &Path, library: Library, ranks: u32, what: &str) {
 
 /// Messages, collectives, communicators, types, requests in every style, polls, one-sided, files, callbacks, errors,
 /// threads, Fortran.
-const PROGRAMS: [(&str, u32); 21] = [
+const PROGRAMS: [(&str, u32); 22] = [
     ("stencil2d", 4),
     ("p2p", 2),
     ("collectives", 3),
@@ -70,6 +70,7 @@ const PROGRAMS: [(&str, u32); 21] = [
     ("tails", 2),
     ("leftovers", 2),
     ("rma", 2),
+    ("windows", 2),
     ("io", 2),
     ("files", 2),
     ("forkjoin", 2),

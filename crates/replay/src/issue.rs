@@ -6,11 +6,13 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use refrain_encode::FastMap;
 use refrain_model::{Address, Call, Class, Dir, Effect, Kind, Param, Returns, Scope, Value};
 use refrain_mpi::{Abi, Library};
 
 use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
 use crate::check;
+use crate::dynamic::Places;
 use crate::inputs::Inputs;
 use crate::memory::{LEAST_ADDRESS, Memory};
 use crate::objects::Objects;
@@ -19,7 +21,7 @@ use crate::perform::is_failed_poll;
 use crate::several::{Not, Several};
 use crate::watch::Watch;
 use crate::wild::Wild;
-use crate::words::{self, Room, Span, Surroundings, Unmade};
+use crate::words::{self, Named, Room, Span, Surroundings, Unmade};
 
 /// One rank.
 pub struct Process {
@@ -37,10 +39,14 @@ pub struct Process {
     pub foreign: bool,
     /// Receives were cancelled.
     pub cancels: bool,
+    /// Where memory of other ranks lies, if calls name it by its address.
+    pub places: Option<Places>,
     /// What its threads tell each other, where there are several.
     pub several: Option<Several>,
     known: Mutex<Known>,
-    functions: Mutex<HashMap<&'static str, Option<usize>>>,
+    /// By where their names lie.
+    functions: Mutex<FastMap<usize, Option<usize>>>,
+    names: Mutex<FastMap<usize, Named>>,
 }
 
 /// The tracer's functions, which call ours in place of MPI's.
@@ -55,12 +61,13 @@ pub(crate) struct Known {
     pub(crate) inputs: Inputs,
     objects: Objects,
     memory: Memory,
-    spans: HashMap<u32, Span>,
-    named_spans: HashMap<&'static str, Span>,
+    spans: FastMap<u32, Span>,
+    /// By where their names lie.
+    named_spans: FastMap<usize, Span>,
     /// What the arguments of operations that are not complete point at, by request.
-    held: HashMap<u32, Room>,
+    held: FastMap<u32, Room>,
     /// Where requests lie.
-    cells: HashMap<u32, Box<u64>>,
+    cells: FastMap<u32, Box<u64>>,
     /// Error codes that libraries made up: the recorded one, and that of this run.
     pub(crate) codes: HashMap<i64, i64>,
     /// Requests that functions of the program complete, and messages of nobody: libraries differ in their statuses.
@@ -154,7 +161,7 @@ impl Process {
         known.objects.made(&Value::Comm("self".into()), abi.comm_self);
         let known = Mutex::new(known);
         let files = PathBuf::new();
-        let (several, functions) = (None, Mutex::default());
+        let (several, functions, names) = (None, Mutex::default(), Mutex::default());
         let (check, polls, foreign, cancels, traced) = (false, false, false, false, None);
         Process {
             library,
@@ -166,9 +173,11 @@ impl Process {
             files,
             foreign,
             cancels,
+            places: None,
             several,
             known,
             functions,
+            names,
         }
     }
 
@@ -203,7 +212,7 @@ impl Process {
             found.map(|found| found as usize)
         };
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        functions.entry(name).or_insert_with(look_up).map(|found| found as *const ())
+        functions.entry(name.as_ptr() as usize).or_insert_with(look_up).map(|found| found as *const ())
     }
 
     /// Calls the library. A function that it has not is an error, as it would be to the program.
@@ -299,6 +308,16 @@ impl Surroundings for Around<'_> {
         Ok(place)
     }
 
+    fn named(&self, name: &'static str) -> Named {
+        let abi = &self.process.abi;
+        let look_up = || {
+            let (pointer, handle) = (abi.pointer(name), abi.handle(name));
+            Named { pointer, handle, number: abi.constant_int(name) }
+        };
+        let mut names = self.process.names.lock().unwrap_or_else(PoisonError::into_inner);
+        *names.entry(name.as_ptr() as usize).or_insert_with(look_up)
+    }
+
     fn world(&self) -> usize {
         self.process.world as usize
     }
@@ -320,11 +339,11 @@ impl Surroundings for Around<'_> {
             }
             Value::Name("MPI_DATATYPE_NULL") => Span::BYTE,
             Value::Name(name) => {
-                let known = self.process.known().named_spans.get(name).copied();
+                let known = self.process.known().named_spans.get(&(name.as_ptr() as usize)).copied();
                 known.unwrap_or_else(|| {
                     let found = self.process.abi.handle(name).and_then(|handle| self.process.span_of(handle));
                     let found = found.unwrap_or(Span { step: 32, reach: 32 });
-                    self.process.known().named_spans.insert(name, found);
+                    self.process.known().named_spans.insert(name.as_ptr() as usize, found);
                     found
                 })
             }
@@ -340,6 +359,9 @@ pub struct Thread<'p, 't> {
     pub pace: Pace,
     /// Persistent requests of which is known before what they get each time.
     followed: HashSet<u32>,
+    /// Those of the last call, for the next one.
+    room: Room,
+    words: Vec<usize>,
     /// Which of the rank's threads it is.
     pub number: u32,
     pub report: Report,
@@ -348,7 +370,8 @@ pub struct Thread<'p, 't> {
 impl<'p, 't> Thread<'p, 't> {
     pub fn new(process: &'p Process, ahead: Ahead<'t>) -> Thread<'p, 't> {
         let pace = Pace::new(0.0, false, Watch::nobody());
-        Thread { process, ahead, pace, followed: HashSet::new(), number: 0, report: Report::default() }
+        let (room, words, report) = (Room::default(), Vec::new(), Report::default());
+        Thread { process, ahead, pace, followed: HashSet::new(), room, words, number: 0, report }
     }
 
     /// A call is not made. Threads that wait until all have used something count it.
@@ -367,12 +390,12 @@ impl<'p, 't> Thread<'p, 't> {
             return Ok(());
         }
         let matched = self.matched(call)?;
-        let mut room = Room::default();
+        let (mut room, mut words) = (std::mem::take(&mut self.room), std::mem::take(&mut self.words));
         let mut make_words = || {
-            room = Room::default();
-            words::words(call, &Around { process }, &mut room)
+            room.clear();
+            words::words(call, &Around { process }, &mut room, &mut words)
         };
-        let words = match &process.several {
+        match &process.several {
             None => make_words().map_err(|why| why.to_string())?,
             Some(several) => {
                 let not = |why: Unmade| match why {
@@ -381,9 +404,10 @@ impl<'p, 't> Thread<'p, 't> {
                     why => Not::Ever(why.to_string()),
                 };
                 let thread = (self.number, self.pace.watch());
-                several.when_ready(process, thread, call, || make_words().map_err(not))?
+                several.when_ready(process, thread, call, || make_words().map_err(not))?;
             }
-        };
+        }
+        process.finds_address(call, &words)?;
         self.pace.begin();
         let code = self.make(call, &words, &matched);
         self.pace.end();
@@ -391,7 +415,8 @@ impl<'p, 't> Thread<'p, 't> {
         if process.check || !self.agrees_on_code(call, code) {
             self.compare(call, &words, code);
         }
-        self.learn(call, &words, room);
+        self.room = self.learn(call, &words, room).unwrap_or_default();
+        self.words = words;
         if let Some(several) = &process.several {
             several.made(self.number, call);
         }
@@ -452,8 +477,8 @@ impl<'p, 't> Thread<'p, 't> {
         i64::from(word as i32)
     }
 
-    /// What the call has made, and what it has done away with.
-    fn learn(&mut self, call: &Call, words: &[usize], room: Room) {
+    /// What the call has made, and what it has done away with. Gives the room back, unless MPI may still look at it.
+    fn learn(&mut self, call: &Call, words: &[usize], room: Room) -> Option<Room> {
         let process = self.process;
         let abi = &process.abi;
         let spans = process.spans_made(call, words);
@@ -522,6 +547,11 @@ impl<'p, 't> Thread<'p, 't> {
             // SAFETY: a cell of ours, in which the address is.
             let now = unsafe { (words[1] as *const usize).read_unaligned() };
             known.memory.was_at(*place, *then, now);
+            if let Some(places) = &process.places {
+                let base = |address: i64| address.wrapping_sub(place.offset);
+                // Who needs it says that it is not there.
+                let _ = places.tell(base(*then), base(now as i64));
+            }
         }
         let freed = call.function.name == "MPI_Request_free";
         for (id, _) in completed(call) {
@@ -543,7 +573,7 @@ impl<'p, 't> Thread<'p, 't> {
             if call.function.name == "MPI_Grequest_start" || is_with_nobody(call) {
                 known.unsent.insert(request);
             }
-            if let Some(room) = room {
+            if let Some(room) = room.take_if(|room| !room.is_empty()) {
                 known.held.insert(request, room);
             }
             drop(known);
@@ -552,6 +582,7 @@ impl<'p, 't> Thread<'p, 't> {
                 process.note_wild(call, request, words);
             }
         }
+        room
     }
 
     fn agrees_on_code(&self, call: &Call, code: i64) -> bool {

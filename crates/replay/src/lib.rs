@@ -15,6 +15,7 @@
 mod able;
 pub mod ahead;
 mod check;
+mod dynamic;
 mod errors;
 pub mod gaps;
 mod inputs;
@@ -157,6 +158,9 @@ pub fn replay(trace: &Trace, library: Library, setting: &Setting<'_>) -> Result<
     process.polls = options.polls;
     process.foreign = foreign;
     process.cancels = ahead::has_cancels(trace);
+    if let Some(folder) = files.parent() {
+        process.places = dynamic::Places::new(trace, folder, rank)?;
+    }
     process.files = files.to_owned();
     process.traced = is_traced.then_some(Traced { function: traced });
     process.set_seed(options.seed);

@@ -3,10 +3,11 @@
 //! A segment takes room in memory only where a message touches it. How far its buffers lie apart is not known before all calls
 //! are read: it gets address space in advance, less of it where there are many segments, and a new place where that is not enough.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::io;
 use std::ptr::null_mut;
 
+use refrain_encode::FastMap;
 use refrain_model::{Address, Area};
 
 /// So much lies on either side of a segment's beginning, where there are at most so many; more where a call needs more. All
@@ -23,7 +24,7 @@ type Key = (u8, u32, u32);
 
 #[derive(Debug, Default)]
 pub struct Memory {
-    segments: HashMap<Key, Segment>,
+    segments: FastMap<Key, Segment>,
     /// By where a segment began in the recorded run, as far as that was told: where it begins in this one.
     numbers: BTreeMap<i64, usize>,
     /// Of what is in them.

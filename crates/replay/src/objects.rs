@@ -1,7 +1,6 @@
 //! What the program's objects are in this run: by the ids that the trace has for them.
 
-use std::collections::HashMap;
-
+use refrain_encode::FastMap;
 use refrain_model::{Class, Value};
 
 /// A handle, or where MPI will have put it when the request that makes it is complete.
@@ -14,68 +13,106 @@ enum Held {
 // SAFETY: the cells are never given back, and only read once MPI has written them.
 unsafe impl Send for Held {}
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
-    Object(Class, u32),
-    Comm(String),
+/// Several where a library had given out one handle again and again, to be freed as often: the last is the one meant.
+#[derive(Debug)]
+struct Handles {
+    last: Held,
+    before: Vec<Held>,
 }
 
 /// Handles of four bytes are zero-extended.
 #[derive(Debug, Default)]
 pub struct Objects {
-    /// Several where a library had given out one handle again and again, to be freed as often: the last is the one meant.
-    known: HashMap<Key, Vec<Held>>,
-}
-
-fn key(value: &Value) -> Option<Key> {
-    match value {
-        Value::Object(class, id) => Some(Key::Object(*class, *id)),
-        Value::Comm(name) => Some(Key::Comm(name.clone())),
-        _ => None,
-    }
+    objects: FastMap<(Class, u32), Handles>,
+    comms: FastMap<String, Handles>,
 }
 
 impl Objects {
     pub fn get(&self, value: &Value) -> Option<u64> {
-        match *self.known.get(&key(value)?)?.last()? {
+        let found = match value {
+            Value::Object(class, id) => self.objects.get(&(*class, *id))?,
+            Value::Comm(name) => self.comms.get(name)?,
+            _ => return None,
+        };
+        match found.last {
             Held::Now(handle) => Some(handle),
             // SAFETY: a cell that was leaked for this.
             Held::Later(cell) => Some(unsafe { cell.read_volatile() }),
         }
     }
 
+    fn push(&mut self, value: &Value, held: Held) {
+        let known = match value {
+            Value::Object(class, id) => self.objects.get_mut(&(*class, *id)),
+            Value::Comm(name) => self.comms.get_mut(name),
+            _ => return,
+        };
+        if let Some(known) = known {
+            known.before.push(std::mem::replace(&mut known.last, held));
+            return;
+        }
+        let new = Handles { last: held, before: Vec::new() };
+        match value {
+            Value::Object(class, id) => _ = self.objects.insert((*class, *id), new),
+            Value::Comm(name) => _ = self.comms.insert(name.clone(), new),
+            _ => {}
+        }
+    }
+
     /// A call has made it.
     pub fn made(&mut self, value: &Value, handle: u64) {
-        if let Some(key) = key(value) {
-            self.known.entry(key).or_default().push(Held::Now(handle));
-        }
+        self.push(value, Held::Now(handle));
     }
 
     /// A call has told of it; it may be known already.
     pub fn seen(&mut self, value: &Value, handle: u64) {
-        if let Some(key) = key(value) {
-            let known = self.known.entry(key).or_default();
-            if known.is_empty() {
-                known.push(Held::Now(handle));
-            }
+        if self.get(value).is_none() {
+            self.push(value, Held::Now(handle));
         }
     }
 
     /// It is made when a request completes.
     pub fn made_later(&mut self, value: &Value, cell: &'static u64) {
-        if let Some(key) = key(value) {
-            self.known.entry(key).or_default().push(Held::Later(cell));
-        }
+        self.push(value, Held::Later(cell));
     }
 
     pub fn gone(&mut self, value: &Value) {
-        if let Some(key) = key(value)
-            && let Some(known) = self.known.get_mut(&key)
-        {
-            known.pop();
-            if known.is_empty() {
-                self.known.remove(&key);
+        let known = match value {
+            Value::Object(class, id) => self.objects.get_mut(&(*class, *id)),
+            Value::Comm(name) => self.comms.get_mut(name),
+            _ => return,
+        };
+        match (known, value) {
+            (None, _) => {}
+            (Some(known), _) if !known.before.is_empty() => {
+                known.last = known.before.pop().unwrap_or(known.last)
             }
+            (Some(_), Value::Object(class, id)) => _ = self.objects.remove(&(*class, *id)),
+            (Some(_), Value::Comm(name)) => _ = self.comms.remove(name),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_of_several_is_meant() {
+        let mut objects = Objects::default();
+        for one in [Value::Object(Class::Datatype, 3), Value::Comm("world.1".into())] {
+            assert_eq!(objects.get(&one), None);
+            objects.made(&one, 7);
+            objects.seen(&one, 8);
+            assert_eq!(objects.get(&one), Some(7));
+            objects.made(&one, 9);
+            assert_eq!(objects.get(&one), Some(9));
+            objects.gone(&one);
+            assert_eq!(objects.get(&one), Some(7));
+            objects.gone(&one);
+            objects.gone(&one);
+            assert_eq!(objects.get(&one), None);
         }
     }
 }

@@ -39,10 +39,12 @@ impl Pace {
 
     /// A call is about to be made: computes what is left to compute.
     pub fn begin(&self) {
-        if let Some(ended) = self.ended.get().filter(|_| self.factor > 0.0) {
-            self.compute_since(ended);
+        if self.factor > 0.0 {
+            if let Some(ended) = self.ended.get() {
+                self.compute_since(ended);
+            }
+            self.began.set(Some(Instant::now()));
         }
-        self.began.set(Some(Instant::now()));
         self.watch.begins(self.number.get());
     }
 
@@ -63,7 +65,7 @@ impl Pace {
         &self.watch
     }
 
-    /// When the last call began.
+    /// When the last call began, where anything is computed.
     pub fn began(&self) -> Option<Instant> {
         self.began.get()
     }

@@ -95,12 +95,14 @@ impl Process {
         }
     }
 
-    fn make(&self, call: &Call, words: &[usize], matched: Option<Match>) -> usize {
+    fn make(&self, call: &Call, given: &[usize], matched: Option<Match>) -> usize {
         let name = call.function.name;
-        if let Some(code) = self.complete(call, words) {
+        if let Some(code) = self.complete(call, given) {
             return code;
         }
-        let mut words = words.to_vec();
+        let mut copy = [0; words::MOST];
+        let words = &mut copy[..given.len()];
+        words.copy_from_slice(given);
         if let Some((source, tag)) = matched {
             for (word, p) in words.iter_mut().zip(call.function.params) {
                 match p.name {
@@ -112,13 +114,8 @@ impl Process {
                 }
             }
         }
-        for ((word, p), value) in words.iter_mut().zip(call.function.params).zip(&call.args) {
-            if let ("errorcode" | "errorclass", Dir::In, Value::Int(then)) = (p.name, p.dir, value)
-                && let Some(now) = self.known().codes.get(then)
-            {
-                *word = *now as usize;
-            }
-        }
+        self.with_codes_of_now(call, words);
+        Process::with_address(words);
         let own_file;
         if let (Some(at), true) = (call.function.index_of("filename"), name.starts_with("MPI_File_"))
             && let Value::Text(file) = &call.args[at]
@@ -131,7 +128,7 @@ impl Process {
             own_file = CString::new(path.as_os_str().as_bytes()).unwrap_or_default();
             words[at] = own_file.as_ptr() as usize;
         }
-        let w = &words;
+        let w = &*words;
         if name.starts_with("MPI_File_") {
             self.before_file(call, w);
         }
@@ -145,6 +142,21 @@ impl Process {
                 self.real_call("MPI_Mprobe", &[w[0], w[1], w[2], w[4], w[5]])
             }
             _ => self.real_call(name, w),
+        }
+    }
+
+    /// Error codes that libraries made up are others in this run.
+    fn with_codes_of_now(&self, call: &Call, words: &mut [usize]) {
+        let codes = &self.known().codes;
+        if codes.is_empty() {
+            return;
+        }
+        for ((word, p), value) in words.iter_mut().zip(call.function.params).zip(&call.args) {
+            if let ("errorcode" | "errorclass", Dir::In, Value::Int(then)) = (p.name, p.dir, value)
+                && let Some(now) = codes.get(then)
+            {
+                *word = *now as usize;
+            }
         }
     }
 

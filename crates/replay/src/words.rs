@@ -12,15 +12,44 @@ use crate::stand_ins;
 /// What arguments point at: it must live as long as MPI may look at it.
 #[derive(Debug, Default)]
 pub struct Room {
+    /// Of the last one so many words are taken.
     cells: Vec<Box<[u64]>>,
+    taken: usize,
     texts: Vec<CString>,
     pointers: Vec<Box<[usize]>>,
 }
 
 impl Room {
+    /// Words that most calls do with.
+    const LEAST: usize = 256;
+
+    /// Nothing in it is needed any more: the next call may have it.
+    pub fn clear(&mut self) {
+        self.cells.truncate(1);
+        self.taken = 0;
+        self.texts.clear();
+        self.pointers.clear();
+    }
+
+    /// Nobody looks at it.
+    pub fn is_empty(&self) -> bool {
+        self.taken == 0 && self.cells.len() < 2 && self.texts.is_empty() && self.pointers.is_empty()
+    }
+
+    /// All zero.
     fn bytes(&mut self, bytes: usize) -> *mut u8 {
-        self.cells.push(vec![0u64; bytes.div_ceil(8).max(1)].into_boxed_slice());
-        self.cells.last_mut().map_or(std::ptr::null_mut(), |cell| cell.as_mut_ptr().cast())
+        let words = bytes.div_ceil(8).max(1);
+        if self.cells.last().is_none_or(|cells| cells.len() - self.taken < words) {
+            self.cells.push(vec![0u64; words.max(Room::LEAST)].into_boxed_slice());
+            self.taken = 0;
+        }
+        let from = self.taken;
+        self.taken += words;
+        let cells = self.cells.last_mut().and_then(|cells| cells.get_mut(from..from + words));
+        cells.map_or(std::ptr::null_mut(), |cells| {
+            cells.fill(0);
+            cells.as_mut_ptr().cast()
+        })
     }
 
     fn text(&mut self, text: &str) -> usize {
@@ -82,6 +111,14 @@ impl std::fmt::Display for Unmade {
     }
 }
 
+/// What a library has under the name of a constant: an address, an object or a number.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Named {
+    pub pointer: Option<usize>,
+    pub handle: Option<u64>,
+    pub number: Option<i64>,
+}
+
 /// What the words of a call depend on beside the call.
 pub trait Surroundings {
     fn abi(&self) -> &Abi;
@@ -90,6 +127,8 @@ pub trait Surroundings {
     fn place(&self, address: refrain_model::Address, bytes: usize) -> std::io::Result<usize>;
     /// Of a buffer that the trace does not tell.
     fn somewhere(&self, bytes: usize) -> std::io::Result<usize>;
+    /// What the library has under that name.
+    fn named(&self, name: &'static str) -> Named;
     /// Ranks of the world.
     fn world(&self) -> usize;
     /// How far elements of that type reach.
@@ -196,14 +235,22 @@ pub fn native(class: Class) -> refrain_mpi::Class {
 /// Longer than any string that MPI writes without being told how long.
 pub const STRING: usize = 1 << 13;
 
-/// The words of a call.
-pub fn words(call: &Call, around: &impl Surroundings, room: &mut Room) -> Result<Vec<usize>, Unmade> {
-    let most = most_elements(call, around.world());
-    let mut words = Vec::with_capacity(call.function.params.len());
+/// The words of a call, which are put into `words`.
+pub fn words(
+    call: &Call,
+    around: &impl Surroundings,
+    room: &mut Room,
+    words: &mut Vec<usize>,
+) -> Result<(), Unmade> {
+    words.clear();
+    // Only arrays and strings that the call writes ask for it.
+    let behind = |p: &Param| !p.len.is_empty() || p.dir != Dir::In && p.kind == Kind::String;
+    let asks = call.function.params.iter().any(behind);
+    let most = if asks { most_elements(call, around.world()) } else { 0 };
     for (p, value) in call.function.params.iter().zip(&call.args) {
         words.push(word(call, p, value, most, around, room)?);
     }
-    Ok(words)
+    Ok(())
 }
 
 fn word(
@@ -219,7 +266,7 @@ fn word(
     let refused = || Unmade::Value { parameter: p.name, value: format!("{given:?}") };
     // An address that stands for something, in whatever parameter.
     if let Value::Name(name) = given
-        && let Some(pointer) = abi.pointer(name)
+        && let Some(pointer) = around.named(name).pointer
     {
         return Ok(pointer);
     }
@@ -339,13 +386,17 @@ fn number(p: &'static Param, value: &Value, around: &impl Surroundings) -> Resul
             Kind::Handle(Class::Op) => abi.handle("MPI_SUM").unwrap_or(0) as usize,
             _ => 0,
         },
-        Value::Int(number) if p.ctype == CType::Aint => around.address(*number) as usize,
+        // Displacements in windows are of another rank's memory.
+        Value::Int(number) if p.ctype == CType::Aint && p.name != "target_disp" => {
+            around.address(*number) as usize
+        }
         Value::Int(number) => *number as usize,
         Value::Bool(yes) => usize::from(*yes),
         Value::Name(name) => {
-            let handle = abi.handle(name).map(|handle| handle as usize);
-            let number = || abi.constant_int(name).map(|number| number as usize);
-            let named = if matches!(p.kind, Kind::Handle(_)) { handle.or_else(number) } else { number() };
+            let Named { handle, number, .. } = around.named(name);
+            let (handle, number) =
+                (handle.map(|handle| handle as usize), number.map(|number| number as usize));
+            let named = if matches!(p.kind, Kind::Handle(_)) { handle.or(number) } else { number };
             named.ok_or_else(|| missing(name))?
         }
         Value::Mask(names) => {
@@ -412,6 +463,9 @@ pub fn width_of(p: &Param, abi: &Abi) -> usize {
     width(p.ctype, abi)
 }
 
+/// No function takes more words.
+pub const MOST: usize = 16;
+
 /// Calls it. Words that it does not take do no harm: the caller clears the stack in C.
 ///
 /// # Safety
@@ -435,7 +489,7 @@ pub unsafe fn call(function: *const (), words: &[usize]) -> usize {
         usize,
         usize,
     ) -> usize;
-    let mut all = [0; 16];
+    let mut all = [0; MOST];
     all[..words.len()].copy_from_slice(words);
     let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = all;
     // SAFETY: promised by the caller; in C's calling convention a word carries an int or a pointer.
@@ -463,6 +517,9 @@ mod tests {
         fn somewhere(&self, _: usize) -> std::io::Result<usize> {
             Ok(0)
         }
+        fn named(&self, _: &'static str) -> Named {
+            Named::default()
+        }
         fn world(&self) -> usize {
             1000
         }
@@ -488,6 +545,26 @@ mod tests {
             args[function.index_of(parameter).unwrap()] = value.clone();
         }
         most_bytes(&Call { function, args, result: Value::Int(0), facts: Vec::new() }, &Around)
+    }
+
+    #[test]
+    fn rooms_are_used_again_and_do_not_move() {
+        let mut room = Room::default();
+        assert!(room.is_empty());
+        let first = room.bytes(16);
+        let more: Vec<*mut u8> = (0..Room::LEAST).map(|_| room.bytes(24)).collect();
+        for (k, place) in more.iter().enumerate() {
+            // SAFETY: they have as many bytes, and none of them has moved.
+            unsafe { place.write_bytes(k as u8, 24) };
+        }
+        // SAFETY: as above.
+        assert!(more.iter().enumerate().all(|(k, place)| unsafe { place.add(23).read() } == k as u8));
+        assert!(!room.is_empty());
+        room.clear();
+        assert!(room.is_empty());
+        assert_eq!(room.bytes(16), first);
+        // SAFETY: as above.
+        assert_eq!(unsafe { room.bytes(8 * Room::LEAST).read() }, 0);
     }
 
     #[test]

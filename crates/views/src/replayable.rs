@@ -1,6 +1,6 @@
 //! Whether a trace can be made again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use refrain_encode::{Layout, Reader, Sharing, Slot};
 use refrain_model::Value;
@@ -28,10 +28,10 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
     if switches_off(trace) {
         all.push("calls after MPI_Pcontrol(0) were left out: record the run with --pcontrol off".to_owned());
     }
-    const UNABLE: [(&str, &str); 6] = [
+    all.extend(unknown_address(trace));
+    const UNABLE: [(&str, &str); 5] = [
         ("spawn", "starts other processes, of which the trace has nothing"),
         ("MPI_Comm_get_parent", "is of a process that another one started"),
-        ("MPI_Win_create_dynamic", "takes addresses of other ranks, which are others in each run"),
         ("MPI_Comm_accept", "meets another program"),
         ("MPI_Comm_connect", "meets another program"),
         ("MPI_Comm_join", "meets another program"),
@@ -84,6 +84,46 @@ fn unclear(trace: &Trace) -> Option<String> {
         let why = sharing.unclear.first()?;
         Some(format!("rank {rank}: {why}, and in which order threads call is not recorded: record a run with one thread"))
     })
+}
+
+/// Numbers from here on are addresses.
+const LEAST_ADDRESS: i64 = 1 << 40;
+/// No segment is longer.
+const MOST_BYTES: i64 = 1 << 40;
+
+/// Accesses of dynamic windows name addresses of other ranks. These are known if the ranks have asked MPI for them.
+fn unknown_address(trace: &Trace) -> Option<String> {
+    if !functions(trace).contains("MPI_Win_create_dynamic") {
+        return None;
+    }
+    let reader = Reader::new(&trace.bundle);
+    let (mut told, mut used) = (BTreeSet::new(), BTreeMap::new());
+    for rank in 0..trace.meta.ranks {
+        for thread in reader.threads(rank) {
+            let Ok(calls) = reader.calls(rank, thread) else { continue };
+            for (number, call) in calls.filter_map(Result::ok).enumerate() {
+                let name = call.function.name;
+                if let ("MPI_Get_address" | "MPI_Address", [Value::Address(place), Value::Int(address)]) =
+                    (name, &call.args[..])
+                {
+                    told.insert(address.wrapping_sub(place.offset));
+                } else if let Some(at) = call.function.index_of("target_disp")
+                    && let Value::Int(address @ LEAST_ADDRESS..) = call.args[at]
+                {
+                    used.entry(address).or_insert((rank, number, name));
+                }
+            }
+        }
+    }
+    let unknown = |address: &i64| {
+        let before = told.range(..=*address).next_back();
+        before.is_none_or(|before| address.wrapping_sub(*before) >= MOST_BYTES)
+    };
+    let (address, (rank, number, name)) = used.into_iter().find(|(address, _)| unknown(address))?;
+    Some(format!(
+        "rank {rank}, call {number}, {name} names an address of another rank ({address:#x}), which is another one in each run, and \
+         no rank has asked for it: call MPI_Get_address for what is attached to a dynamic window"
+    ))
 }
 
 /// Whether several threads of a rank called what they may not call at the same time.

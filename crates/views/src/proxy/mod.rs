@@ -65,6 +65,10 @@ pub struct Report {
 /// Why a trace cannot become a program; empty where nothing is known against it.
 pub fn obstacles(trace: &Trace) -> Vec<String> {
     let mut all = crate::replayable::obstacles(trace);
+    if crate::replayable::functions(trace).contains("MPI_Win_create_dynamic") {
+        let why = "takes addresses of other ranks, which are others in each run";
+        all.push(format!("MPI_Win_create_dynamic {why}"));
+    }
     let threads = |cohort: &Cohort| cohort.ranks.iter().any(|member| member >= trace.meta.ranks);
     if trace.bundle.cohorts.iter().any(threads) {
         all.push("several threads of a rank call MPI: programs of one thread are generated".to_owned());

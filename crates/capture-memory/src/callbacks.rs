@@ -26,6 +26,9 @@ pub unsafe extern "C" fn on_flow(processor: c_uint, info: u32, address: u64, ins
     note(processor, Record { address, insn: insn as usize as u32, info: info | off });
 }
 
+/// An access that is not recorded.
+pub unsafe extern "C" fn on_nothing(_: c_uint, _: u32, _: u64, _: *mut c_void) {}
+
 /// A function is entered at which recording goes on, or off where it is null.
 pub unsafe extern "C" fn on_region(_processor: c_uint, on: *mut c_void) {
     IS_ON.store(!on.is_null(), Relaxed);

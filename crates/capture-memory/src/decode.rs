@@ -27,6 +27,8 @@ pub struct Insn {
     pub flow: Flow,
     /// What it loads and stores is one update.
     pub is_atomic: bool,
+    /// QEMU may do it by a function of its own, rather than in translated code.
+    pub by_helper: bool,
     /// How much it loads or stores depends on more than the instruction: each access is a reference.
     pub varies: bool,
 }
@@ -44,6 +46,7 @@ pub fn decode(factory: &mut InstructionInfoFactory, bytes: &[u8], at: u32) -> Op
         store: 0,
         flow: Flow::On,
         is_atomic: false,
+        by_helper: false,
         varies: false,
     };
     let mut refers = false;
@@ -91,6 +94,8 @@ pub fn decode(factory: &mut InstructionInfoFactory, bytes: &[u8], at: u32) -> Op
     let always =
         matches!(instruction.mnemonic(), Mnemonic::Cmpxchg | Mnemonic::Cmpxchg8b | Mnemonic::Cmpxchg16b);
     insn.varies = (insn.varies && !always) || instruction.is_vsib() || in_pieces(instruction.code());
+    let is_wide = [insn.load, insn.store].iter().any(|&size| ![0, 1, 2, 4, 8, 16, 32].contains(&size));
+    insn.by_helper = insn.varies || insn.is_atomic || always || is_wide;
     Some(insn)
 }
 
@@ -193,7 +198,10 @@ mod tests {
 
     #[test]
     fn what_varies() {
-        assert!(of(&[0x0f, 0xae, 0x00]).unwrap().varies); // fxsave
+        let fxsave = of(&[0x0f, 0xae, 0x00]).unwrap();
+        assert!(fxsave.varies && fxsave.by_helper);
+        assert!(of(&[0xdb, 0x28]).unwrap().by_helper); // fldt (%rax)
+        assert!(!of(&[0x48, 0x8b, 0x00]).unwrap().by_helper); // mov (%rax),%rax
         assert!(of(&[0xc4, 0xe2, 0x6d, 0x90, 0x04, 0x88]).unwrap().varies); // vpgatherdd
         assert!(of(&[0xc4, 0xe2, 0x75, 0x8c, 0x00]).unwrap().varies); // vpmaskmovd
     }

@@ -54,6 +54,7 @@ fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(
         memory: callbacks::on_memory,
         memory_if_on: callbacks::on_memory_if_on,
         flow: callbacks::on_flow,
+        nothing: callbacks::on_nothing,
         region: callbacks::on_region,
     };
     Process::install(config, functions, callbacks, qemu::meaning);

@@ -47,6 +47,8 @@ pub struct Callbacks {
     pub memory: OnMemory,
     pub memory_if_on: OnMemory,
     pub flow: OnMemory,
+    /// Nobody wants to know.
+    pub nothing: OnMemory,
     pub region: OnInsn,
 }
 

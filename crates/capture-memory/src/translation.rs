@@ -1,6 +1,7 @@
 //! QEMU translates a block of code: which of its instructions are to be told of.
 
 use std::ffi::c_void;
+use std::ptr::null_mut;
 use std::sync::{Arc, PoisonError};
 
 use crate::code::{Block, Key};
@@ -80,7 +81,18 @@ pub fn translated(process: &Process, tb: *mut Tb) {
             unsafe { (functions.on_insn)(shown.insn, callbacks.region, NO_REGISTERS, on) };
         }
         let at = shown.address.wrapping_sub(first.address) as u32;
-        let Ok(nth) = block.insns.binary_search_by_key(&at, |insn| insn.at) else { continue };
+        let Ok(nth) = block.insns.binary_search_by_key(&at, |insn| insn.at) else {
+            // After a jump QEMU 7.2 takes what its own functions access for accesses of that jump, unless the instruction has
+            // a callback itself.
+            if !is_recorded && decode(&mut code.factory, &shown.bytes, at).is_some_and(|insn| insn.by_helper)
+            {
+                // SAFETY: QEMU is translating this instruction.
+                unsafe {
+                    (functions.on_mem)(shown.insn, callbacks.nothing, NO_REGISTERS, READ_WRITE, null_mut())
+                };
+            }
+            continue;
+        };
         let callback = match (config.has_region(), block.insns[nth].flow) {
             (false, _) => callbacks.memory,
             (true, Flow::On) => callbacks.memory_if_on,

@@ -18,6 +18,7 @@ fn insn(at: u32, loads: u32, stores: u32) -> Insn {
         store: stores,
         flow: Flow::On,
         is_atomic: false,
+        by_helper: false,
         varies: false,
     }
 }

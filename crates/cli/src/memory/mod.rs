@@ -85,26 +85,30 @@ impl RunFlags {
     /// What the plugin is told.
     fn plugin(&self, parts: &Path) -> Vec<OsString> {
         let mut words = vec![joined("parts=", parts.as_os_str())];
-        words.extend(self.options().iter().map(|(name, value)| format!("{name}={value}").into()));
+        for (option, value) in self.options() {
+            words.push(match option {
+                "no-stacks" => "stacks=off".into(),
+                "skip-libraries" => "code=program".into(),
+                "only-module" => format!("module={value}").into(),
+                _ => format!("{option}={value}").into(),
+            });
+        }
         words
     }
 
-    /// What differs from what one gets without asking, as the plugin and the trace call it.
-    fn options(&self) -> Vec<(String, String)> {
+    /// What differs from what one gets without asking, as it is asked for.
+    fn options(&self) -> Vec<(&'static str, String)> {
         let mut options: Vec<(&str, String)> = Vec::new();
         if self.fold == Fold::Loops {
             options.push(("fold", "loops".into()));
         }
-        if self.no_stacks {
-            options.push(("stacks", "off".into()));
-        }
-        if self.skip_libraries {
-            options.push(("code", "program".into()));
-        }
-        let given = [("from", &self.from), ("to", &self.to), ("module", &self.only_module)];
+        let switches = [("no-stacks", self.no_stacks), ("skip-libraries", self.skip_libraries)];
+        let given = switches.into_iter().filter(|(_, given)| *given);
+        options.extend(given.map(|(name, _)| (name, String::new())));
+        let given = [("from", &self.from), ("to", &self.to), ("only-module", &self.only_module)];
         options.extend(given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
         options.extend(self.limit.map(|limit| ("limit", limit.to_string())));
-        options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        options
     }
 }
 
@@ -175,7 +179,7 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
         command: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         library: version,
         wall_ns: began.elapsed().as_nanos().try_into().unwrap_or(u64::MAX),
-        options: flags.options(),
+        options: flags.options().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         ..Meta::default()
     };
     let made = make(&parts, meta, &out, &shown, Replace::old(flags.force, before), flags.quiet);

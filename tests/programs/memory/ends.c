@@ -1,0 +1,38 @@
+/* Ways to end, after stores that are known: 1000 of 4 bytes, one after the other, into an array whose address is printed first.
+
+   usage: ends exit|segv|abort|fork|exec|forever */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile int stores[1000];
+
+static void __attribute__((noinline)) fill(void) {
+    for (int i = 0; i < 1000; i++) stores[i] = i;
+}
+
+int main(int argc, char **argv) {
+    const char *how = argc > 1 ? argv[1] : "exit";
+    printf("%#lx\n", (unsigned long)stores);
+    fflush(stdout);
+    if (strcmp(how, "forever") == 0)
+        for (;;) fill();
+    if (strcmp(how, "fork") == 0) {
+        int status;
+        pid_t child = fork();
+        if (child == 0) {
+            fill();
+            _exit(3);
+        }
+        waitpid(child, &status, 0);
+        if (system("exit 4") != 4 << 8) return 1;
+        return WEXITSTATUS(status);
+    }
+    fill();
+    if (strcmp(how, "segv") == 0) *(volatile int *)8 = 1;
+    if (strcmp(how, "abort") == 0) abort();
+    if (strcmp(how, "exec") == 0) execl("/bin/sh", "sh", "-c", "exit 6", (char *)0);
+    return 5;
+}

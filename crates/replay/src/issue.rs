@@ -11,6 +11,7 @@ use refrain_mpi::{Abi, Library};
 
 use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
 use crate::check;
+use crate::drawn::messages::Messages;
 use crate::inputs::Inputs;
 use crate::memory::{LEAST_ADDRESS, Memory};
 use crate::objects::Objects;
@@ -39,6 +40,8 @@ pub struct Process {
     pub cancels: bool,
     /// What its threads tell each other, where there are several.
     pub several: Option<Several>,
+    /// Messages, where it is drawn who sends what to whom.
+    pub(crate) drawn: Option<Mutex<Messages>>,
     known: Mutex<Known>,
     functions: Mutex<HashMap<&'static str, Option<usize>>>,
 }
@@ -154,7 +157,7 @@ impl Process {
         known.objects.made(&Value::Comm("self".into()), abi.comm_self);
         let known = Mutex::new(known);
         let files = PathBuf::new();
-        let (several, functions) = (None, Mutex::default());
+        let (several, drawn, functions) = (None, None, Mutex::default());
         let (check, polls, foreign, cancels, traced) = (false, false, false, false, None);
         Process {
             library,
@@ -167,6 +170,7 @@ impl Process {
             foreign,
             cancels,
             several,
+            drawn,
             known,
             functions,
         }
@@ -400,6 +404,9 @@ impl<'p, 't> Thread<'p, 't> {
 
     /// Who sent what a receive from any source got; of a start, what each of these gets that it starts.
     fn matched(&mut self, call: &Call) -> Result<Vec<Option<Match>>, String> {
+        if self.process.drawn.is_some() {
+            return Ok(Vec::new());
+        }
         let starts = started(call);
         if !starts.is_empty() {
             let mut all = Vec::new();

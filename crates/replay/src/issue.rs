@@ -11,7 +11,7 @@ use refrain_mpi::{Abi, Library};
 
 use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
 use crate::check;
-use crate::drawn::messages::Messages;
+use crate::drawn::messages::{self, Messages};
 use crate::inputs::Inputs;
 use crate::memory::{LEAST_ADDRESS, Memory};
 use crate::objects::Objects;
@@ -388,7 +388,10 @@ impl<'p, 't> Thread<'p, 't> {
                 several.when_ready(process, thread, call, || make_words().map_err(not))?
             }
         };
-        self.pace.begin();
+        match process.drawn.is_some() {
+            false => self.pace.begin(),
+            true => self.pace.begin_after(messages::LOOK, || process.let_messages_come()),
+        }
         let code = self.make(call, &words, &matched);
         self.pace.end();
         self.report.made += 1;

@@ -61,7 +61,9 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
             what_if::sized(&mut call, options.message_size);
         }
         if let Some(director) = director.as_mut().filter(|_| !is_failed_poll(&call)) {
-            director.next(process, &mut call, symbol).map_err(|why| format!("call {number}, {name}: {why}"))?;
+            director
+                .next(process, &mut call, symbol)
+                .map_err(|why| format!("call {number}, {name}: {why}"))?;
         }
         let without = no_files.as_mut().map_or(Without::Nothing, |files| files.of(&call));
         if without == Without::All {

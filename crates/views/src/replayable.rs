@@ -108,29 +108,40 @@ fn undrawable(trace: &Trace) -> Vec<String> {
     if !functions.iter().any(|name| name.starts_with("MPI_Init")) {
         say("messages are drawn on MPI_COMM_WORLD, which is not there without MPI_Init".into());
     }
-    if let Some(name) = functions.iter().find(|name| name.starts_with("MPI_Psend") || name.starts_with("MPI_Precv")) {
+    if let Some(name) =
+        functions.iter().find(|name| name.starts_with("MPI_Psend") || name.starts_with("MPI_Precv"))
+    {
         say(format!("{name} needs a partner that is known"));
     }
     let threads = |cohort: &refrain_fold::bundle::Cohort| cohort.ranks.iter().any(|m| m >= trace.meta.ranks);
     if trace.bundle.cohorts.iter().any(threads) {
         say("which thread receives a message that is drawn is not known".into());
     }
-    for function in &drawn {
-        let name = function.name;
-        let neighbors = name.to_ascii_lowercase().contains("neighbor");
-        let (own, _) = name.split_once("_init").or_else(|| name.split_once("_c")).unwrap_or((name, ""));
-        if function.families.contains(&"rma") {
-            say(format!("{name} with counts or targets that are drawn may not fit its window"));
-        } else if neighbors && (own.ends_with('v') || own.ends_with('w')) {
-            say(format!("neighbours cannot agree on counts of {name} that are drawn"));
-        }
+    let name_all = |of: &dyn Fn(&Function) -> bool| {
+        let names: BTreeSet<&str> = drawn.iter().filter(|f| of(f)).map(|f| f.name).collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let one_sided = name_all(&|function| function.families.contains(&"rma"));
+    if !one_sided.is_empty() {
+        say(format!("counts and targets that are drawn may not fit a window ({one_sided})"));
+    }
+    let neighbors = name_all(&|function| {
+        let name = function.name.to_ascii_lowercase();
+        let name = name.strip_suffix("_c").unwrap_or(&name);
+        let name = name.strip_suffix("_init").unwrap_or(name);
+        name.contains("neighbor") && (name.ends_with('v') || name.ends_with('w'))
+    });
+    if !neighbors.is_empty() {
+        say(format!("neighbours cannot agree on counts that are drawn ({neighbors})"));
     }
     let between = |symbol: &refrain_fold::bundle::SymbolEntry| {
         Layout::parse(&symbol.bytes).is_ok_and(|layout| {
             layout.slots.iter().any(|slot| matches!(slot, Slot::NewComm(new) if new.is_between_groups()))
         })
     };
-    if drawn.iter().any(|function| function.families.contains(&"coll")) && trace.bundle.symbols.iter().any(between) {
+    if drawn.iter().any(|function| function.families.contains(&"coll"))
+        && trace.bundle.symbols.iter().any(between)
+    {
         say("the two groups of an inter-communicator cannot agree on counts that are drawn".into());
     }
     all

@@ -100,8 +100,18 @@ pub struct Said {
 impl Said {
     pub fn of(call: &Call, steps: &Steps) -> Said {
         Said {
-            sends: Side::of(call, steps, &["sendcounts", "sendcount", "count"], &["sendtypes", "sendtype", "datatype"]),
-            receives: Side::of(call, steps, &["recvcounts", "recvcount"], &["recvtypes", "recvtype", "datatype"]),
+            sends: Side::of(
+                call,
+                steps,
+                &["sendcounts", "sendcount", "count"],
+                &["sendtypes", "sendtype", "datatype"],
+            ),
+            receives: Side::of(
+                call,
+                steps,
+                &["recvcounts", "recvcount"],
+                &["recvtypes", "recvtype", "datatype"],
+            ),
         }
     }
 }
@@ -182,7 +192,9 @@ impl Settling<'_> {
     fn put(&mut self, counts: &str, types: &str, at: Option<usize>, amount: Option<Amount>) {
         let Some(Amount { count, size }) = amount else { return };
         let function = self.call.function;
-        let (Some(counts), Some(types)) = (function.index_of(counts), function.index_of(types)) else { return };
+        let (Some(counts), Some(types)) = (function.index_of(counts), function.index_of(types)) else {
+            return;
+        };
         let own = match (&self.call.args[types], at) {
             (Value::List(types), Some(at)) => types.get(at).and_then(|datatype| self.steps.size(datatype)),
             (one, _) => self.steps.size(one),
@@ -273,7 +285,10 @@ mod tests {
         let of = |sends: &[i64], receives: &[i64]| {
             let (int, long) = (Value::Name("MPI_INT"), Value::Name("MPI_INT64_T"));
             let sends = [("sendcounts", list(sends)), ("sendtype", long)];
-            call("MPI_Alltoallv", &[&sends[..], &[("recvcounts", list(receives)), ("recvtype", int)]].concat())
+            call(
+                "MPI_Alltoallv",
+                &[&sends[..], &[("recvcounts", list(receives)), ("recvtype", int)]].concat(),
+            )
         };
         let all = [of(&[1, 2, 3], &[0, 0, 0]), of(&[4, 5, 6], &[9, 9, 9]), of(&[7, 8, 9], &[1, 1, 1])];
         let steps = steps();

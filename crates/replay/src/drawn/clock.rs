@@ -20,8 +20,6 @@ pub struct Time {
 }
 
 impl Time {
-    /// Before everything.
-    pub const NEVER: Time = Time { phase: 0, ns: 0, rank: 0 };
     /// After everything.
     pub const LAST: Time = Time { phase: u64::MAX, ns: u64::MAX, rank: u32::MAX };
 
@@ -38,7 +36,9 @@ const STEP: f64 = 1000.0;
 pub struct Clock {
     gaps: Gaps,
     /// The mean time in each function, by id.
-    inside: HashMap<u16, u64>,
+    inside: HashMap<u16, f64>,
+    /// Makes the runs of all ranks as long.
+    factor: f64,
     now: Time,
 }
 
@@ -46,13 +46,20 @@ impl Clock {
     /// Of a rank's main thread.
     pub fn of(trace: &Trace, rank: u32, seed: u64) -> Clock {
         let gaps = Gaps::of(trace, (rank, 0), false, seed);
-        Clock { gaps, inside: means(trace, rank), now: Time { phase: 0, ns: 0, rank } }
+        let (inside, sum) = means(trace, rank);
+        let factor = if sum > 0.0 { trace.meta.wall_ns as f64 / sum } else { 1.0 };
+        Clock { gaps, inside, factor, now: Time { phase: 0, ns: 0, rank } }
     }
 
     /// All calls take the same time.
     #[cfg(test)]
     pub fn even(rank: u32) -> Clock {
-        Clock { gaps: Gaps::Unknown, inside: HashMap::new(), now: Time { phase: 0, ns: 0, rank } }
+        Clock {
+            gaps: Gaps::Unknown,
+            inside: HashMap::new(),
+            factor: 1.0,
+            now: Time { phase: 0, ns: 0, rank },
+        }
     }
 
     /// When the next call begins and ends. Each is later than all before.
@@ -61,9 +68,12 @@ impl Clock {
             Gaps::Unknown => STEP,
             gaps => gaps.next(symbol, None),
         };
-        let add = |time: Time, ns: u64| Time { ns: time.ns.saturating_add(ns).saturating_add(1), ..time };
-        let begin = add(self.now, gap.max(0.0) as u64);
-        self.now = add(begin, self.inside.get(&function.id).copied().unwrap_or(0));
+        let add = |time: Time, ns: f64| Time {
+            ns: time.ns.saturating_add((ns * self.factor).max(0.0) as u64).saturating_add(1),
+            ..time
+        };
+        let begin = add(self.now, gap);
+        self.now = add(begin, self.inside.get(&function.id).copied().unwrap_or(0.0));
         (begin, self.now)
     }
 
@@ -77,29 +87,38 @@ impl Clock {
     }
 }
 
-/// What a rank spent in a call of each function.
-fn means(trace: &Trace, rank: u32) -> HashMap<u16, u64> {
+/// What a rank spent in a call of each function, and outside of all, in nanoseconds.
+fn means(trace: &Trace, rank: u32) -> (HashMap<u16, f64>, f64) {
     let mut means = HashMap::new();
     let bundle = &trace.bundle;
     let (Some(profile), Some(cohort), Some(member)) =
         (&trace.meta.profile, bundle.cohort_of(rank, 0), bundle.member(rank, 0))
     else {
-        return means;
+        return (means, 0.0);
     };
-    let mut calls: HashMap<u16, u64> = HashMap::new();
+    let of_rank = |spent: Spent| {
+        let all = profile.by_rank(spent);
+        all.into_iter().find(|(of, _)| *of == rank).map_or(0.0, |(_, ns)| ns as f64)
+    };
+    let mut calls: HashMap<u16, (&'static Function, u64)> = HashMap::new();
     for (symbol, times) in bundle.counts(cohort, member) {
         let entry = bundle.symbols.get(symbol as usize);
         if let Some(layout) = entry.and_then(|entry| Layout::parse(&entry.bytes).ok()) {
-            *calls.entry(layout.function.id).or_default() += times;
+            calls.entry(layout.function.id).or_insert((layout.function, 0)).1 += times;
         }
     }
-    for (function, calls) in calls {
-        let spent = profile.by_rank(Spent::Function(function));
-        if let Some((_, ns)) = spent.into_iter().find(|(of, _)| *of == rank) {
-            means.insert(function, ns / calls.max(1));
-        }
+    let mut sum = of_rank(Spent::Outside);
+    for (function, calls) in calls.into_values().filter(|(function, _)| !is_an_end(function)) {
+        let spent = of_rank(Spent::Function(function.id));
+        sum += spent;
+        means.insert(function.id, spent / calls.max(1) as f64);
     }
-    means
+    (means, sum)
+}
+
+/// What is before and after a run.
+fn is_an_end(function: &Function) -> bool {
+    matches!(function.name, "MPI_Init" | "MPI_Init_thread" | "MPI_Finalize")
 }
 
 #[cfg(test)]
@@ -112,7 +131,7 @@ mod tests {
         let mut clock = Clock::even(3);
         let (first, ends) = clock.step(send, None);
         let (second, _) = clock.step(send, None);
-        assert!(Time::NEVER < first && first < ends && ends < second && second < first.end_of_phase());
+        assert!(first < ends && ends < second && second < first.end_of_phase());
         clock.next_phase();
         let (third, _) = clock.step(send, None);
         assert!(first.end_of_phase() < third && third < Time::LAST);

@@ -5,6 +5,7 @@
 //! that can be used; the message itself is received beside it.
 
 use std::sync::MutexGuard;
+use std::time::Duration;
 
 use refrain_encode::Message;
 use refrain_model::{Call, Value};
@@ -21,6 +22,9 @@ const TAG: usize = 0;
 /// Messages of more bytes than this are received in blocks of a mebibyte.
 const LARGE: u64 = 1 << 30;
 const BLOCK: u64 = 1 << 20;
+
+/// Ranks that compute look after messages so often: what a rank receives beside its calls may keep another one waiting.
+pub const LOOK: Duration = Duration::from_micros(200);
 
 /// What is to be done with the next call.
 #[derive(Debug, Clone, Copy, Default)]
@@ -78,18 +82,17 @@ impl Messages {
         self.to_post.extend(coming);
     }
 
-    pub fn expect(&mut self, coming: impl Iterator<Item = Expected>) {
-        self.to_post.extend(coming);
-    }
-
     /// A communicator with all ranks, and who of them sends something to this one. `to`: whom this one sends to.
     pub fn negotiate(process: &Process, to: &[bool]) -> Result<(Messages, Vec<bool>), String> {
         let abi = &process.abi;
         let mut messages = Messages::default();
         let place = |word: &mut u64| std::ptr::from_mut(word) as usize;
-        let mut failed = process.real_call("MPI_Comm_dup", &[abi.comm_world as usize, place(&mut messages.comm)]) as i32;
+        let mut failed =
+            process.real_call("MPI_Comm_dup", &[abi.comm_world as usize, place(&mut messages.comm)]) as i32;
         let packed = abi.handle("MPI_PACKED").unwrap_or(abi.byte) as usize;
-        failed |= process.real_call("MPI_Type_contiguous", &[BLOCK as usize, packed, place(&mut messages.block)]) as i32;
+        failed |= process
+            .real_call("MPI_Type_contiguous", &[BLOCK as usize, packed, place(&mut messages.block)])
+            as i32;
         failed |= process.real_call("MPI_Type_commit", &[place(&mut messages.block)]) as i32;
         let sent: Vec<u8> = to.iter().map(|to| u8::from(*to)).collect();
         let mut comes = vec![0u8; sent.len()];
@@ -119,8 +122,15 @@ impl Messages {
                 if bytes > LARGE { (bytes.div_ceil(BLOCK), self.block) } else { (bytes, packed) };
             let room = self.room(if bytes > LARGE { count * BLOCK } else { bytes });
             let mut request = Request::default();
-            let words =
-                [room, count as usize, datatype as usize, from as usize, TAG, self.comm as usize, request.place()];
+            let words = [
+                room,
+                count as usize,
+                datatype as usize,
+                from as usize,
+                TAG,
+                self.comm as usize,
+                request.place(),
+            ];
             process.real_call("MPI_Irecv", &words);
             self.owed.expect(time, request);
         }
@@ -145,6 +155,7 @@ impl Messages {
             self.sends.drain(..).for_each(|request| request.wait(process));
             for (free, handle) in [("MPI_Type_free", &mut self.block), ("MPI_Comm_free", &mut self.comm)] {
                 process.real_call(free, &[std::ptr::from_mut(handle) as usize]);
+                *handle = 0;
             }
         }
     }
@@ -178,6 +189,18 @@ impl Process {
     fn messages(&self) -> Option<MutexGuard<'_, Messages>> {
         let messages = self.drawn.as_ref()?;
         Some(messages.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+    }
+
+    /// The library gets on with messages, as far as it needs to be called for that.
+    pub(crate) fn let_messages_come(&self) {
+        let Some(comm) = self.messages().map(|messages| messages.comm).filter(|comm| *comm != 0) else {
+            return;
+        };
+        let mut flag = 0i32;
+        let flag = std::ptr::from_mut(&mut flag) as usize;
+        let source = self.abi.any_source as usize;
+        // Nobody sends with this tag.
+        self.real_call("MPI_Iprobe", &[source, TAG + 1, comm as usize, flag, self.abi.status_ignore]);
     }
 
     /// Does what is left of a call where messages are drawn; `None`: it is made as any other.
@@ -219,7 +242,8 @@ impl Process {
                 None => self.real_call("MPI_Probe", &[nobody, tag, comm, status]),
             });
         }
-        if is_matched_receive(call.function) || !completed(call).is_empty() || messages.plan.before.is_some() {
+        if is_matched_receive(call.function) || !completed(call).is_empty() || messages.plan.before.is_some()
+        {
             messages.take(self);
         }
         match started(call).is_empty() {

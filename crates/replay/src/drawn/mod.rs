@@ -10,7 +10,7 @@
 //!
 //! *When.* Each rank has a virtual clock: the recorded times of its own calls, added up, and the number of collectives of all
 //! ranks before (the *phase*), which counts first ([`clock`]). A message has the time at which the call that sends it begins,
-//! and a call that receives the time at which it ends. Times are all different, since ranks decide between equal ones.
+//! and a call that receives one between its end and the beginning of the next call. Times are all different, since ranks decide between equal ones.
 //!
 //! *Rules.* (1) Before a rank makes a call of time t, it has posted receives for all messages that are sent up to t. (2) A
 //! call that receives, of time t, waits only for messages that are sent before t. If there are none it waits for nothing; a later
@@ -70,6 +70,8 @@ pub struct Director<'t> {
     /// Communicators with collectives whose counts are drawn.
     agreeing: HashMap<String, Needs>,
     scout: Option<Scout<'t>>,
+    /// One call ahead.
+    following: Walk<'t>,
     /// Whom this rank sends to.
     to: Vec<bool>,
 }
@@ -106,8 +108,25 @@ impl<'t> Director<'t> {
         }
         let scout = if waits_for_some { Some(Scout::new(walk()?)) } else { None };
         let own = walk()?.steps;
+        let mut following = walk()?;
+        if let Some((call, symbol)) = following.next()? {
+            following.steps.take(&call, symbol)?;
+        }
         let (contexts, senders) = (BTreeMap::new(), Vec::new());
-        Ok(Director { trace, options, rank, own, number: 0, contexts, senders, agreeing, scout, to, reader })
+        Ok(Director {
+            trace,
+            options,
+            rank,
+            own,
+            number: 0,
+            contexts,
+            senders,
+            agreeing,
+            scout,
+            following,
+            to,
+            reader,
+        })
     }
 
     /// After `MPI_Init`: ranks tell each other whom they send to.
@@ -140,10 +159,11 @@ impl<'t> Director<'t> {
         let before = self.own.now();
         let step = self.own.take(call, symbol)?;
         let last = call.function.name == "MPI_Finalize";
+        let until = self.until_next(step.end)?;
         let late = step.end.ns.saturating_sub(before.ns).saturating_mul(AHEAD);
         let horizon = match step.with {
             _ if last => Time::LAST,
-            With::Nobody => Time { ns: step.end.ns.saturating_add(late), rank: u32::MAX, ..step.end },
+            With::Nobody => Time { ns: until.ns.saturating_add(late), rank: u32::MAX, ..until },
             With::All | With::Some => step.end.end_of_phase(),
         };
         let may_wait = match step.with {
@@ -158,13 +178,21 @@ impl<'t> Director<'t> {
                 coming.extend(context.until(horizon)?);
             }
         }
-        let plan = Plan { to, receives: step.receives, before: may_wait.then_some(step.end), last };
+        let plan = Plan { to, receives: step.receives, before: may_wait.then_some(until), last };
         if let Some(drawn) = &process.drawn {
             let mut messages = drawn.lock().unwrap_or_else(PoisonError::into_inner);
             messages.plan(plan, coming.into_iter());
         }
         self.number += 1;
         Ok(())
+    }
+
+    /// Between a call and the next one: until then what it receives may come, since recorded times are but means.
+    fn until_next(&mut self, end: Time) -> Result<Time, String> {
+        let Some((call, symbol)) = self.following.next()? else { return Ok(end) };
+        let next = self.following.steps.take(&call, symbol)?.begin;
+        let gap = if next.phase == end.phase { next.ns.saturating_sub(end.ns) } else { 0 };
+        Ok(Time { ns: end.ns.saturating_add(gap / 2), ..end })
     }
 
     /// Whether this rank has a call of some ranks before it, in this phase.

@@ -71,7 +71,10 @@ mod tests {
         assert_eq!(owed.due(at(100, 0)), None, "nobody asked");
         owed.receive(3);
         assert_eq!(owed.due(at(10, 2)), None);
-        assert_eq!((owed.due(at(10, 4)), owed.due(at(10, 4)), owed.due(at(10, 4))), (Some("a"), Some("b"), None));
+        assert_eq!(
+            (owed.due(at(10, 4)), owed.due(at(10, 4)), owed.due(at(10, 4))),
+            (Some("a"), Some("b"), None)
+        );
         assert_eq!(owed.due_if(|_| false), None);
         assert_eq!(owed.due_if(|_| true), Some("c"));
         owed.expect(at(40, 1), "d");

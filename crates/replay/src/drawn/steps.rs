@@ -115,8 +115,8 @@ pub fn is_probe(function: &Function) -> bool {
 impl Steps {
     pub fn new(clock: Clock, rank: u32, world: u32) -> Steps {
         let group = |ranks: Rc<[u32]>| Group { own: ranks, other: None };
-        let groups =
-            [("world", group((0..world).collect())), ("self", group([rank].into()))].map(|(n, g)| (n.to_owned(), g));
+        let groups = [("world", group((0..world).collect())), ("self", group([rank].into()))]
+            .map(|(n, g)| (n.to_owned(), g));
         Steps {
             clock,
             world,
@@ -153,7 +153,9 @@ impl Steps {
     /// A destination that the communicator has not becomes one that it has: another one may have had the same number.
     pub fn within(&self, call: &mut Call) {
         let Some(Message { comm, sent: Some((dest, _)), .. }) = Message::of(call.function) else { return };
-        let Some(ranks) = self.group(&call.args[comm]).map(|group| group.peers().len() as i64) else { return };
+        let Some(ranks) = self.group(&call.args[comm]).map(|group| group.peers().len() as i64) else {
+            return;
+        };
         if let Value::Int(to) = &mut call.args[dest] {
             *to = to.rem_euclid(ranks.max(1));
         }
@@ -339,8 +341,9 @@ impl Steps {
                         Some(Value::Text(text)) => {
                             text.strip_prefix("as ").and_then(|parent| self.groups.get(parent)).cloned()
                         }
-                        Some(list) => ranks(list)
-                            .map(|own| Group { own, other: fact("remote_group").and_then(&ranks) }),
+                        Some(list) => {
+                            ranks(list).map(|own| Group { own, other: fact("remote_group").and_then(&ranks) })
+                        }
                         None => None,
                     };
                     match group {

@@ -4,6 +4,7 @@
 //! A call of the program that receives is made with `MPI_PROC_NULL`, so that there is such a call, and requests and statuses
 //! that can be used; the message itself is received beside it.
 
+use std::collections::{HashMap, VecDeque};
 use std::sync::MutexGuard;
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use refrain_model::{Call, Value};
 use super::clock::Time;
 use super::context::Expected;
 use super::owed::Owed;
-use super::steps::{is_matched_receive, is_probe};
+use super::steps::{argument, is_matched_receive, is_probe};
 use crate::ahead::{completed, started};
 use crate::issue::Process;
 
@@ -35,6 +36,10 @@ pub struct Plan {
     pub receives: u64,
     /// Messages that are sent before may be waited for.
     pub before: Option<Time>,
+    /// It may wait until something is received that was sent.
+    pub sends_wait: bool,
+    /// The request that it makes.
+    pub request: Option<u32>,
     /// Nothing may be left after it.
     pub last: bool,
 }
@@ -49,9 +54,21 @@ pub struct Messages {
     plan: Plan,
     /// Where messages are put: nobody looks at them, so they may lie on each other.
     rooms: Vec<Box<[u64]>>,
-    /// Sends that nobody waits for.
-    sends: Vec<Request>,
+    /// What is on its way, with the program's request for it.
+    sends: VecDeque<(Option<u32>, Request)>,
+    /// What persistent requests send.
+    persistent: HashMap<u32, Send>,
 }
+
+/// A message that is sent: buffer, count, datatype, destination.
+#[derive(Debug, Clone, Copy)]
+struct Send {
+    function: &'static str,
+    words: [usize; 4],
+}
+
+/// Of so many sends is looked each time whether they are over.
+const LOOKS: usize = 4;
 
 /// Where a request lies.
 #[derive(Debug, Default)]
@@ -136,6 +153,32 @@ impl Messages {
         }
     }
 
+    /// Sends something.
+    fn begin(&self, process: &Process, send: Send) -> (usize, Request) {
+        let [buffer, count, datatype, to] = send.words;
+        let mut request = Request::default();
+        let words = [buffer, count, datatype, to, TAG, self.comm as usize, request.place()];
+        (process.real_call(send.function, &words), request)
+    }
+
+    /// A persistent request is started.
+    fn start(&mut self, process: &Process, id: u32) {
+        if let Some(send) = self.persistent.get(&id).copied() {
+            let (_, request) = self.begin(process, send);
+            self.sends.push_back((Some(id), request));
+        }
+    }
+
+    /// What this request of the program sends has been received, if that may be waited for.
+    fn is_over(&mut self, process: &Process, id: u32) {
+        while let Some(at) = self.sends.iter().position(|(of, _)| *of == Some(id)) {
+            match self.plan.sends_wait {
+                true => self.sends.remove(at).into_iter().for_each(|(_, request)| request.wait(process)),
+                false => self.sends[at].0 = None,
+            }
+        }
+    }
+
     /// Waits for what the call receives, as far as that may be waited for.
     fn take(&mut self, process: &Process) {
         let Plan { receives, before, last, .. } = self.plan;
@@ -147,12 +190,17 @@ impl Messages {
             }
         }
         while self.owed.due_if(|request| request.is_done(process)).is_some() {}
-        self.sends.retain_mut(|request| !request.is_done(process));
+        for _ in 0..LOOKS {
+            if !self.sends.front_mut().is_some_and(|(_, request)| request.is_done(process)) {
+                break;
+            }
+            self.sends.pop_front();
+        }
         if last {
             while let Some(request) = self.owed.next() {
                 request.wait(process);
             }
-            self.sends.drain(..).for_each(|request| request.wait(process));
+            self.sends.drain(..).for_each(|(_, request)| request.wait(process));
             for (free, handle) in [("MPI_Type_free", &mut self.block), ("MPI_Comm_free", &mut self.comm)] {
                 process.real_call(free, &[std::ptr::from_mut(handle) as usize]);
                 *handle = 0;
@@ -161,26 +209,22 @@ impl Messages {
     }
 }
 
-/// What sends in the place of a function: some need what only the program's own receives could give them, such as a receive
-/// that is there already, or room for a copy.
+/// What sends in the place of a function, and goes on meanwhile. Some need what only the program's own receives could give
+/// them, such as a receive that is there already, or room for a copy.
 fn sender(name: &str) -> Option<&'static str> {
     Some(match name {
-        "MPI_Send" | "MPI_Rsend" => "MPI_Send",
-        "MPI_Send_c" | "MPI_Rsend_c" => "MPI_Send_c",
-        "MPI_Ssend" => "MPI_Ssend",
-        "MPI_Ssend_c" => "MPI_Ssend_c",
-        "MPI_Bsend" | "MPI_Isend" | "MPI_Irsend" | "MPI_Ibsend" => "MPI_Isend",
-        "MPI_Bsend_c" | "MPI_Isend_c" | "MPI_Irsend_c" | "MPI_Ibsend_c" => "MPI_Isend_c",
+        "MPI_Send" | "MPI_Rsend" | "MPI_Bsend" | "MPI_Isend" | "MPI_Irsend" | "MPI_Ibsend" => "MPI_Isend",
+        "MPI_Send_c" | "MPI_Rsend_c" | "MPI_Bsend_c" | "MPI_Isend_c" | "MPI_Irsend_c" | "MPI_Ibsend_c" => {
+            "MPI_Isend_c"
+        }
         "MPI_Sendrecv" | "MPI_Sendrecv_replace" | "MPI_Isendrecv" | "MPI_Isendrecv_replace" => "MPI_Isend",
         "MPI_Sendrecv_c" | "MPI_Sendrecv_replace_c" | "MPI_Isendrecv_c" | "MPI_Isendrecv_replace_c" => {
             "MPI_Isend_c"
         }
-        "MPI_Issend" => "MPI_Issend",
-        "MPI_Issend_c" => "MPI_Issend_c",
-        "MPI_Send_init" | "MPI_Bsend_init" | "MPI_Rsend_init" => "MPI_Send_init",
-        "MPI_Send_init_c" | "MPI_Bsend_init_c" | "MPI_Rsend_init_c" => "MPI_Send_init_c",
-        "MPI_Ssend_init" => "MPI_Ssend_init",
-        "MPI_Ssend_init_c" => "MPI_Ssend_init_c",
+        "MPI_Ssend" | "MPI_Issend" | "MPI_Ssend_init" => "MPI_Issend",
+        "MPI_Ssend_c" | "MPI_Issend_c" | "MPI_Ssend_init_c" => "MPI_Issend_c",
+        "MPI_Send_init" | "MPI_Bsend_init" | "MPI_Rsend_init" => "MPI_Isend",
+        "MPI_Send_init_c" | "MPI_Bsend_init_c" | "MPI_Rsend_init_c" => "MPI_Isend_c",
         _ => return None,
     })
 }
@@ -242,55 +286,74 @@ impl Process {
                 None => self.real_call("MPI_Probe", &[nobody, tag, comm, status]),
             });
         }
-        if is_matched_receive(call.function) || !completed(call).is_empty() || messages.plan.before.is_some()
-        {
+        let over = completed(call);
+        if is_matched_receive(call.function) || !over.is_empty() || messages.plan.before.is_some() {
             messages.take(self);
         }
-        match started(call).is_empty() {
-            true => None,
-            false => Some(self.real_call(name, words)),
+        for (request, _) in over {
+            if name == "MPI_Request_free" {
+                messages.persistent.remove(&request);
+                messages.plan.sends_wait = false;
+            }
+            messages.is_over(self, request);
         }
+        let begins = started(call);
+        if !begins.is_empty() {
+            begins.into_iter().for_each(|request| messages.start(self, request));
+            return Some(self.real_call(name, words));
+        }
+        // Something in there may still be on its way.
+        (name == "MPI_Free_mem" && !messages.sends.is_empty()).then_some(0)
     }
 
-    /// The message of a call that sends one; of one that receives too, all of it.
+    /// A call that sends, of any kind. What it makes of itself, for the program, is with nobody.
     fn send(&self, messages: &mut Messages, call: &Call, words: &[usize], function: &'static str) -> usize {
         let f = call.function;
         let word = |names: &[&str]| {
             let at = names.iter().find_map(|name| f.index_of(name));
             at.map_or(0, |at| words[at])
         };
-        let to = messages.plan.to.map_or(self.abi.proc_null as usize, |to| to as usize);
-        let mut all = vec![
-            word(&["sendbuf", "buf"]),
-            word(&["sendcount", "count"]),
-            word(&["sendtype", "datatype"]),
-            to,
-            TAG,
-            messages.comm as usize,
-        ];
-        let mut own = Request::default();
-        match f.index_of("request") {
-            Some(at) => all.push(words[at]),
-            None => all.push(own.place()),
+        let nobody = self.abi.proc_null as usize;
+        let to = messages.plan.to.map_or(nobody, |to| to as usize);
+        let words =
+            [word(&["sendbuf", "buf"]), word(&["sendcount", "count"]), word(&["sendtype", "datatype"]), to];
+        let send = Send { function, words };
+        let [buffer, count, datatype, _] = words;
+        let nothing =
+            |request: usize| [buffer, count, datatype, nobody, TAG, messages.comm as usize, request];
+        if f.persistent {
+            if let Some(request) = messages.plan.request {
+                let mut send = send;
+                let is_own = matches!(argument(call, &["datatype"]), Some(Value::Object(..)));
+                let mut copy = 0u64;
+                let place = std::ptr::from_mut(&mut copy) as usize;
+                // The program may free its own before the last start.
+                if is_own && self.real_call("MPI_Type_dup", &[datatype, place]) == 0 {
+                    send.words[2] = copy as usize;
+                }
+                messages.persistent.insert(request, send);
+            }
+            let large = f.name.ends_with("_c");
+            let name = if large { "MPI_Send_init_c" } else { "MPI_Send_init" };
+            return self.real_call(name, &nothing(word(&["request"])));
         }
-        let code = self.real_call(function, &all);
-        if matches!(f.name, "MPI_Bsend" | "MPI_Bsend_c") {
-            messages.sends.push(own);
-        } else if f.name.starts_with("MPI_Sendrecv") {
+        let (code, own) = messages.begin(self, send);
+        if let Some(at) = f.index_of("request") {
+            messages.sends.push_back((messages.plan.request, own));
+            return code.max(self.real_call(function, &nothing(word(&[f.params[at].name]))));
+        }
+        let receives = f.name.starts_with("MPI_Sendrecv");
+        if receives {
             messages.take(self);
-            own.wait(self);
-            let nobody = self.abi.proc_null as usize;
-            let words = [
-                word(&["recvbuf", "buf"]),
-                0,
-                self.abi.byte as usize,
-                nobody,
-                word(&["recvtag"]),
-                word(&["comm"]),
-                word(&["status"]),
-            ];
-            return code.max(self.real_call("MPI_Recv", &words));
         }
-        code
+        match messages.plan.sends_wait && !f.name.starts_with("MPI_Bsend") {
+            true => own.wait(self),
+            false => messages.sends.push_back((None, own)),
+        }
+        if !receives {
+            return code;
+        }
+        let (tag, comm, status) = (word(&["recvtag"]), word(&["comm"]), word(&["status"]));
+        code.max(self.real_call("MPI_Recv", &[buffer, 0, self.abi.byte as usize, nobody, tag, comm, status]))
     }
 }

@@ -5,35 +5,40 @@
 //! who send to it, and no others; for collectives whose counts are drawn also the first member of a communicator, or all of
 //! them ([`agreed`]).
 //!
-//! Every call of the trace is made. A send goes to the rank that was drawn, with the count that was drawn, by the recorded function.
-//! What a call receives is whatever comes next ([`owed`]), received beside it ([`messages`]).
+//! Every call of the trace is made. A send goes to the rank that was drawn, with the count that was drawn, in the mode of the recorded
+//! function. What a call receives is whatever comes next ([`owed`]), received beside it ([`messages`]).
 //!
 //! *When.* Each rank has a virtual clock: the recorded times of its own calls, added up, and the number of collectives of all
 //! ranks before (the *phase*), which counts first ([`clock`]). A message has the time at which the call that sends it begins,
-//! and a call that receives one between its end and the beginning of the next call. Times are all different, since ranks decide between equal ones.
+//! and a call that receives one between its end and the beginning of the next call. Times are all different, since ranks
+//! decide between equal ones.
 //!
-//! *Rules.* (1) Before a rank makes a call of time t, it has posted receives for all messages that are sent up to t. (2) A
-//! call that receives, of time t, waits only for messages that are sent before t. If there are none it waits for nothing; a later
-//! call takes the message, `MPI_Finalize` whatever is left. (3) A call that waits for ranks otherwise is one of *all* ranks,
-//! which ends a phase and has the last time of it, or one of *some* (a collective of a part of the ranks, a request of a
-//! collective, a window, a file). For both the rank has first posted receives for all messages of the phase. (4) A rank that has
-//! a call of some ranks before it in its phase waits for no message (it still takes those that are there).
+//! *Rules* ([`rules`]). A call that waits for ranks otherwise than by messages is one of *all* ranks, which ends a phase and has the
+//! last time of it, or one of *some* (a collective of a part of the ranks, a request of a collective, a window, a file).
+//! (1) Before a rank makes a call of time t, it has posted receives for all messages that are sent up to t. (2) A call of time
+//! t waits only for messages that are sent before t. If there are none it waits for nothing; a later call takes the message,
+//! `MPI_Finalize` whatever is left. (3) A rank that has a call of some ranks before it in its phase waits for no message, and
+//! not until one that it sends is received: it takes what is there and goes on.
 //!
-//! *So no rank waits for ever.* Suppose that all do who have not ended. Look at those in the lowest phase; all others have done
-//! everything that those can wait for. One that waits for a message, in a call of time t, waits for a rank that is before
-//! the call that sends it, at a time before t, by (2). One whose send waits for a receive, at time t, waits for a rank that has
-//! not come to t, by (1), and that by (3) is not in a call of all or some ranks. So following who waits for whom, times get
-//! less, until there is a rank in a call of some ranks, or all are in the call of all ranks that ends the phase, which is
-//! then over. The one in a call of some ranks waits for one that has such a call before it. That one waits for no message, by (4),
-//! and in no send: whoever it sends to is met by the same argument at lesser times. So it is in a call of some ranks too, and so on around:
-//! these calls alone would wait for each other. But they are made in the order in which they were recorded, in a run that
-//! came to its end.
+//! *So no rank waits for ever.* Suppose that all do who have not ended. Look at those in the lowest phase; the others have posted and
+//! sent all that belongs to it. One in a call of some ranks waits for a rank that has that call before it. By (3) that one can only be
+//! in a call of some ranks too, and so on around: such calls alone would wait for each other. But they are made in the order in
+//! which they were recorded, in a run that came to its end. So nobody is in such a call. One that waits for a message, in a call of
+//! time t, waits for a rank that is in a call before the one that sends it, of a time before t, by (2). One that waits until its
+//! message of time t is received waits for a rank in a call of a time before t, by (1). So times get less from rank to rank, and in
+//! the end there is one that waits for nobody. What is left is that all are in the call of all ranks that ends the phase, and
+//! then it is over.
+//!
+//! Waiting is only a matter of likeness: how long a receive takes is up to the sender, as it was in the recorded run. Since times
+//! are means, a message may be taken a call later than in the program, and a rank that computes looks after messages now and
+//! then, as others may wait for it.
 
 mod agreed;
 mod clock;
 mod context;
 pub(crate) mod messages;
 mod owed;
+mod rules;
 mod steps;
 
 use std::collections::{BTreeMap, HashMap};
@@ -47,7 +52,8 @@ use agreed::{Needs, Said, Settling, needs};
 use clock::Time;
 use context::{Context, Walk};
 use messages::{Messages, Plan};
-use steps::{Steps, With, argument};
+use rules::Moment;
+use steps::{Steps, With, argument, makes_request};
 
 use crate::issue::Process;
 use crate::options::Options;
@@ -160,25 +166,25 @@ impl<'t> Director<'t> {
         let step = self.own.take(call, symbol)?;
         let last = call.function.name == "MPI_Finalize";
         let until = self.until_next(step.end)?;
-        let late = step.end.ns.saturating_sub(before.ns).saturating_mul(AHEAD);
-        let horizon = match step.with {
-            _ if last => Time::LAST,
-            With::Nobody => Time { ns: until.ns.saturating_add(late), rank: u32::MAX, ..until },
-            With::All | With::Some => step.end.end_of_phase(),
-        };
-        let may_wait = match step.with {
-            _ if last => true,
-            With::All => true,
-            With::Some => false,
-            With::Nobody => step.receives > 0 && !self.some_before_end(step.end.phase)?,
-        };
+        let receives = step.receives > 0;
+        let asks = step.with == With::Nobody && call.function.families.contains(&"p2p");
+        let some_ahead = asks && self.some_before_end(step.end.phase)?;
+        let moment = Moment { with: step.with, last, receives, until, some_ahead };
+        let horizon = moment.horizon(step.end.ns.saturating_sub(before.ns).saturating_mul(AHEAD));
         let mut coming = Vec::new();
         for rank in &self.senders {
             if let Some(context) = self.contexts.get_mut(rank) {
                 coming.extend(context.until(horizon)?);
             }
         }
-        let plan = Plan { to, receives: step.receives, before: may_wait.then_some(until), last };
+        let plan = Plan {
+            to,
+            receives: step.receives,
+            before: moment.before(),
+            sends_wait: moment.sends_wait(),
+            request: makes_request(call),
+            last,
+        };
         if let Some(drawn) = &process.drawn {
             let mut messages = drawn.lock().unwrap_or_else(PoisonError::into_inner);
             messages.plan(plan, coming.into_iter());

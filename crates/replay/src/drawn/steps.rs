@@ -95,7 +95,8 @@ pub fn argument<'c>(call: &'c Call, names: &[&str]) -> Option<&'c Value> {
     Some(before(&call.args[at]))
 }
 
-fn makes_request(call: &Call) -> Option<u32> {
+/// The request that a call makes.
+pub fn makes_request(call: &Call) -> Option<u32> {
     let mut params = call.function.params.iter().zip(&call.args);
     params.find_map(|(p, value)| match after(value) {
         Value::Object(Class::Request, id) if p.effect == Effect::Create => Some(*id),

@@ -65,6 +65,9 @@ pub struct Report {
 /// Why a trace cannot become a program; empty where nothing is known against it.
 pub fn obstacles(trace: &Trace) -> Vec<String> {
     let mut all = crate::replayable::obstacles(trace);
+    if trace.meta.options.iter().any(|(option, _)| option == "lossy") {
+        all.push("some of it was lost on purpose (--lossy): record the run without it".to_owned());
+    }
     let threads = |cohort: &Cohort| cohort.ranks.iter().any(|member| member >= trace.meta.ranks);
     if trace.bundle.cohorts.iter().any(threads) {
         all.push("several threads of a rank call MPI: programs of one thread are generated".to_owned());

@@ -49,14 +49,14 @@ fn is_equal(folder: &Path, library: Library, a: &str, b: &str) -> bool {
     told.code == 0
 }
 
-/// Messages of any length, receives from any source, probes, collectives with counts by rank, or that complete later.
+/// Messages of any length, receives from any source, probes, collectives with counts by rank, persistent requests.
 #[test]
 #[ignore = "needs MPI: `make test`"]
 fn what_is_drawn_is_as_much_as_was_recorded() {
     let programs = [
         ("random_sizes", 3, "histograms=1:16"),
         ("alltoallv", 3, "histograms=1:16"),
-        ("icollectives", 2, "histograms=1:16"),
+        ("persistent", 2, "histograms=1:16"),
         ("p2p", 2, "histograms=2:4"),
     ];
     for library in LIBRARIES {

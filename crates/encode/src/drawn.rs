@@ -71,7 +71,7 @@ impl Bins {
         }
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let drawn = mix(self.random, 1);
-        let mut place = (u128::from(drawn) * u128::from(self.total) >> 64) as u64;
+        let mut place = ((u128::from(drawn) * u128::from(self.total)) >> 64) as u64;
         self.total -= 1;
         for (number, times) in &mut self.left {
             if place < *times {

@@ -131,6 +131,11 @@ impl NewComm {
         self.group == NewGroup::None
     }
 
+    /// Whether it is one between two groups.
+    pub fn is_between_groups(&self) -> bool {
+        matches!(self.group, NewGroup::Inter(..))
+    }
+
     /// Whether it has the same ranks in the same order as the one it was made from.
     pub fn is_like_parent(&self) -> bool {
         self.group == NewGroup::SameAsParent

@@ -11,9 +11,11 @@ use refrain_model::Call;
 
 use crate::decoder::{Decoder, Made};
 use crate::digest::Digest;
+use crate::drawn::{Draw, Drawn};
 use crate::error::Error;
 use crate::hash::hash_symbol;
 use crate::layout::Layout;
+use crate::lossy::histograms;
 use crate::polls::Waiting;
 use crate::seek::{self, Counts, last_within};
 
@@ -25,6 +27,8 @@ pub struct Reader<'a> {
     shared: Rc<Shared>,
     /// Of the rank asked for last.
     made: RefCell<Option<(u32, Rc<Made>)>>,
+    /// Numbers of histograms are drawn.
+    draw: Option<Draw>,
 }
 
 #[derive(Debug)]
@@ -59,7 +63,21 @@ impl<'a> Reader<'a> {
         let mut layouts = Vec::new();
         layouts.resize_with(bundle.symbols.len(), OnceCell::new);
         let shared = Rc::new(Shared { layouts, events: Cell::new(0) });
-        Reader { bundle, index: Index::new(bundle), shared, made: RefCell::new(None) }
+        Reader { bundle, index: Index::new(bundle), shared, made: RefCell::new(None), draw: None }
+    }
+
+    /// Numbers of histograms are drawn, instead of coming in order of size.
+    pub fn drawing(bundle: &'a Bundle, draw: Draw) -> Reader<'a> {
+        Reader { draw: Some(draw), ..Reader::new(bundle) }
+    }
+
+    /// The symbols of a thread of which numbers are drawn.
+    pub fn drawn_symbols(&self, rank: u32, thread: u32) -> Result<Vec<u32>, Error> {
+        let (cohort, member) = self.cohort(rank, thread)?;
+        let mut symbols: Vec<u32> = self.drawn((rank, thread), cohort, member)?.symbols().collect();
+        symbols.sort_unstable();
+        symbols.dedup();
+        Ok(symbols)
     }
 
     /// The threads of a rank, lowest first.
@@ -75,8 +93,13 @@ impl<'a> Reader<'a> {
     /// The calls of a thread from number `n` on. Those before are not read, but for those that make communicators, and
     /// those whose lists differ in length.
     pub fn calls_from(&self, rank: u32, thread: u32, n: u64) -> Result<Calls<'a>, Error> {
-        if n == 0 {
-            return self.calls(rank, thread);
+        if n == 0 || self.draw.is_some() {
+            let mut calls = self.calls(rank, thread)?;
+            // What was drawn before has to be known.
+            for _ in 0..n {
+                calls.next().transpose()?;
+            }
+            return Ok(calls);
         }
         let (cohort, member) = self.cohort(rank, thread)?;
         let before = |events: u64| -> Result<Counts, Error> {
@@ -158,7 +181,30 @@ impl<'a> Reader<'a> {
     pub(crate) fn events(&self, rank: u32, thread: u32) -> Result<Events<'a>, Error> {
         let (cohort, member) = self.cohort(rank, thread)?;
         let walk = Walk::of(self.bundle, cohort, member).map_err(Error::Trace)?;
-        Ok(self.over(walk, Decoder::of_thread(rank, thread, self.made(rank)?)))
+        let mut events = self.over(walk, Decoder::of_thread(rank, thread, self.made(rank)?));
+        events.drawn = self.drawn((rank, thread), cohort, member)?;
+        Ok(events)
+    }
+
+    /// The histograms of a thread, if numbers are drawn.
+    fn drawn(&self, of: (u32, u32), cohort: usize, member: u32) -> Result<Drawn, Error> {
+        let mut drawn = Drawn::default();
+        let Some(draw) = &self.draw else { return Ok(drawn) };
+        let lanes = self.lanes(cohort, member);
+        let mut read = 0;
+        for (symbol, times) in Walk::before(self.bundle, cohort, member, u64::MAX).map_err(Error::Trace)? {
+            let (layout, _) = self.shared.layout(self.bundle, symbol)?;
+            let roles = histograms::roles(layout);
+            let Some(lanes) = lanes.get(&symbol).filter(|_| !roles.is_empty()) else { continue };
+            let taken = seek::taken(layout, lanes, times, &mut read)?;
+            for (lane, _) in roles {
+                let at = usize::from(lane);
+                if let (Some(Some(stream)), Some(used)) = (lanes.get(at), taken.get(at)) {
+                    drawn.add(of, (symbol, lane), (stream, *used), draw);
+                }
+            }
+        }
+        Ok(drawn)
     }
 
     /// Which cohort it is in, and its number among the members.
@@ -175,6 +221,7 @@ impl<'a> Reader<'a> {
             digest: Digest::default(),
             values: Vec::new(),
             inline: Vec::new(),
+            drawn: Drawn::default(),
         }
     }
 
@@ -226,6 +273,8 @@ pub(crate) struct Events<'a> {
     pub(crate) values: Vec<(u16, i64)>,
     /// The same of an event whose symbol has them.
     pub(crate) inline: Vec<(u16, i64)>,
+    /// Lanes whose numbers are drawn.
+    drawn: Drawn,
 }
 
 pub(crate) struct Event {
@@ -245,11 +294,12 @@ impl Events<'_> {
             return Err(bad);
         }
         let (digest, walk, values) = (&mut self.digest, &mut self.walk, &mut self.values);
+        let drawn = &mut self.drawn;
         digest.symbol(*hash);
         values.clear();
         let mut missing = false;
         let mut next = |lane| {
-            let value = walk.value(lane).unwrap_or_else(|| {
+            let value = drawn.next(symbol, lane).or_else(|| walk.value(lane)).unwrap_or_else(|| {
                 missing = true;
                 0
             });

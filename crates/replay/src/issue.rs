@@ -12,6 +12,7 @@ use refrain_mpi::{Abi, Library};
 
 use crate::ahead::{Ahead, Match, after, before, completed, is_followed, is_wild, own_match, started};
 use crate::check;
+use crate::drawn::messages::{self, Messages};
 use crate::dynamic::Places;
 use crate::inputs::Inputs;
 use crate::memory::{LEAST_ADDRESS, Memory};
@@ -43,6 +44,8 @@ pub struct Process {
     pub places: Option<Places>,
     /// What its threads tell each other, where there are several.
     pub several: Option<Several>,
+    /// Messages, where it is drawn who sends what to whom.
+    pub(crate) drawn: Option<Mutex<Messages>>,
     known: Mutex<Known>,
     /// By where their names lie.
     functions: Mutex<FastMap<usize, Option<usize>>>,
@@ -161,7 +164,7 @@ impl Process {
         known.objects.made(&Value::Comm("self".into()), abi.comm_self);
         let known = Mutex::new(known);
         let files = PathBuf::new();
-        let (several, functions, names) = (None, Mutex::default(), Mutex::default());
+        let (several, drawn, functions, names) = (None, None, Mutex::default(), Mutex::default());
         let (check, polls, foreign, cancels, traced) = (false, false, false, false, None);
         Process {
             library,
@@ -175,6 +178,7 @@ impl Process {
             cancels,
             places: None,
             several,
+            drawn,
             known,
             functions,
             names,
@@ -408,7 +412,10 @@ impl<'p, 't> Thread<'p, 't> {
             }
         }
         process.finds_address(call, &words)?;
-        self.pace.begin();
+        match process.drawn.is_some() {
+            false => self.pace.begin(),
+            true => self.pace.begin_after(messages::LOOK, || process.let_messages_come()),
+        }
         let code = self.make(call, &words, &matched);
         self.pace.end();
         self.report.made += 1;
@@ -425,6 +432,9 @@ impl<'p, 't> Thread<'p, 't> {
 
     /// Who sent what a receive from any source got; of a start, what each of these gets that it starts.
     fn matched(&mut self, call: &Call) -> Result<Vec<Option<Match>>, String> {
+        if self.process.drawn.is_some() {
+            return Ok(Vec::new());
+        }
         let starts = started(call);
         if !starts.is_empty() {
             let mut all = Vec::new();

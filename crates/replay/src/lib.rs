@@ -15,6 +15,7 @@
 mod able;
 pub mod ahead;
 mod check;
+mod drawn;
 mod dynamic;
 mod errors;
 pub mod gaps;
@@ -45,6 +46,7 @@ use std::time::Duration;
 use refrain_encode::Reader;
 use refrain_mpi::{Dlsym, Library};
 use refrain_tracefile::Trace;
+use refrain_views::replayable::draws;
 use refrain_views::timed::Times;
 
 use issue::{Process, Report, Traced};
@@ -164,6 +166,7 @@ pub fn replay(trace: &Trace, library: Library, setting: &Setting<'_>) -> Result<
     process.files = files.to_owned();
     process.traced = is_traced.then_some(Traced { function: traced });
     process.set_seed(options.seed);
+    process.drawn = draws(trace, options.seed).is_some().then(Default::default);
     if Reader::new(&trace.bundle).threads(rank).len() > 1 {
         let join = traced("refrain_joins");
         // SAFETY: only a tracer of ours has this name, with this type.

@@ -39,9 +39,14 @@ impl Pace {
 
     /// A call is about to be made: computes what is left to compute.
     pub fn begin(&self) {
+        self.begin_after(Duration::MAX, || ());
+    }
+
+    /// The same, and does something else now and then while it computes.
+    pub fn begin_after(&self, every: Duration, other: impl Fn()) {
         if self.factor > 0.0 {
             if let Some(ended) = self.ended.get() {
-                self.compute_since(ended);
+                self.compute_since(ended, every, other);
             }
             self.began.set(Some(Instant::now()));
         }
@@ -70,26 +75,31 @@ impl Pace {
         self.began.get()
     }
 
-    fn compute_since(&self, ended: Instant) {
+    fn compute_since(&self, ended: Instant, every: Duration, other: impl Fn()) {
         let owed = self.owed.get();
         let passed = |now: Instant| now.saturating_duration_since(ended).as_nanos() as f64;
         let mut now = Instant::now();
         if passed(now) < owed {
-            now = self.watch.computes(|| self.compute_until(|now| owed - passed(now)));
+            now = self.watch.computes(|| self.compute_until(|now| owed - passed(now), every, other));
         }
         self.owed.set(owed - passed(now));
     }
 
     /// Until so many nanoseconds are left that there are none.
-    fn compute_until(&self, left: impl Fn(Instant) -> f64) -> Instant {
+    fn compute_until(&self, left: impl Fn(Instant) -> f64, every: Duration, other: impl Fn()) -> Instant {
         let mut now = Instant::now();
+        let mut last = now;
         while left(now) > 0.0 {
             let left = Duration::from_nanos(left(now) as u64);
             match left.checked_sub(WAKING) {
-                Some(left) if self.sleep => std::thread::sleep(left),
+                Some(left) if self.sleep => std::thread::sleep(left.min(every)),
                 _ => std::hint::spin_loop(),
             }
             now = Instant::now();
+            if now.saturating_duration_since(last) >= every {
+                other();
+                last = now;
+            }
         }
         now
     }

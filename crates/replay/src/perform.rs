@@ -66,6 +66,9 @@ impl Process {
         if let (Returns::Aint, Value::Int(then)) = (call.function.returns, &call.result) {
             return *then as usize;
         }
+        if let Some(code) = self.perform_drawn(call, words) {
+            return code;
+        }
         if call.function.params.iter().any(|p| p.effect == Effect::Start) {
             self.end_unsent(call, words);
             if !matched.is_empty() {

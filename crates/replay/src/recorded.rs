@@ -75,7 +75,7 @@ impl Process {
                     for (k, one) in all.iter().enumerate() {
                         let Value::Status(status) = one else { continue };
                         // Nobody has sent anything.
-                        let nobody = matches!(*status.source, Value::Name(_));
+                        let nobody = matches!(*status.source, Value::Name(_)) || self.drawn.is_some();
                         if nobody || unsent.contains(&std::ptr::from_ref(one)) {
                             let place = *word + k * self.abi.status_size();
                             // SAFETY: as many statuses lie there.

@@ -5,9 +5,11 @@ use std::time::Instant;
 
 use refrain_encode::Reader;
 use refrain_tracefile::Trace;
+use refrain_views::replayable::{Draws, draws};
 use refrain_views::timed::Timed;
 
 use crate::ahead::Ahead;
+use crate::drawn::Director;
 use crate::gaps::Gaps;
 use crate::issue::{Process, Report, Thread};
 use crate::pace::Pace;
@@ -20,7 +22,14 @@ use crate::{Done, Setting};
 pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u32) -> Result<Done, String> {
     let Setting { rank, ranks, options, watch, .. } = *setting;
     let started = u32::try_from(ranks.len()).unwrap_or(u32::MAX);
-    let reader = Reader::new(&trace.bundle);
+    let draw = process.drawn.as_ref().and_then(|_| draws(trace, options.seed));
+    let (reader, mut director) = match draw {
+        None => (Reader::new(&trace.bundle), None),
+        Some(Draws { draw, collectives }) => {
+            let director = Director::new(trace, draw, rank, options, collectives)?;
+            (Reader::drawing(&trace.bundle, draw), Some(director))
+        }
+    };
     let times = if options.factor() > 0.0 { (setting.times)()? } else { None };
     let factor = options.factor();
     let mut gaps = if factor > 0.0 {
@@ -48,6 +57,14 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
         let symbol = calls.symbol().filter(|_| !is_failed_poll(&call));
         issuing.pace.owe(number, gaps.next(symbol, told.as_ref()));
         let name = call.function.name;
+        if options.message_size != 1.0 {
+            what_if::sized(&mut call, options.message_size);
+        }
+        if let Some(director) = director.as_mut().filter(|_| !is_failed_poll(&call)) {
+            director
+                .next(process, &mut call, symbol)
+                .map_err(|why| format!("call {number}, {name}: {why}"))?;
+        }
         let without = no_files.as_mut().map_or(Without::Nothing, |files| files.of(&call));
         if without == Without::All {
             NoFiles::requests(&call).into_iter().for_each(|request| process.never_made(request));
@@ -57,9 +74,6 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
         }
         if let Some(subset) = &mut subset {
             subset.renumber(&mut call);
-        }
-        if options.message_size != 1.0 {
-            what_if::sized(&mut call, options.message_size);
         }
         let now = Instant::now;
         let ends = matches!(name, "MPI_Finalize").then(now);
@@ -75,6 +89,7 @@ pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u3
             "MPI_Init" | "MPI_Init_thread" => {
                 has_that_many_ranks(process, started)?;
                 is_that_rank(process, ranks, rank)?;
+                director.as_mut().map_or(Ok(()), |director| director.negotiate(process))?;
                 began = Some(now());
             }
             "MPI_Finalize" => {

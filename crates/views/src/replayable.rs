@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use refrain_encode::{Layout, Reader, Sharing, Slot};
-use refrain_model::Value;
+use refrain_encode::{Draw, Layout, Reader, Sharing, Slot};
+use refrain_model::{Function, Lossy, Value};
 use refrain_tracefile::Trace;
 
 /// What of a trace cannot be made again, and what to record instead. Empty where all can.
@@ -18,13 +18,13 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
             all.push(format!("calls were left out ({without}): record the run without it"));
         }
     }
-    if option("lossy") {
-        all.push("some of it was lost on purpose (--lossy): record the run without it".to_owned());
-    }
     if !meta.complete {
         all.push("it is not the whole run: what a rank did not get to do, others wait for".to_owned());
     }
     all.extend(unclear(trace));
+    if draws(trace, 0).is_some() {
+        all.extend(undrawable(trace));
+    }
     if switches_off(trace) {
         all.push("calls after MPI_Pcontrol(0) were left out: record the run with --pcontrol off".to_owned());
     }
@@ -53,6 +53,96 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
                 all.push(line);
             }
         }
+    }
+    all
+}
+
+/// What is drawn when a trace is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Draws {
+    pub draw: Draw,
+    /// Counts of collectives too.
+    pub collectives: bool,
+}
+
+/// The symbols of all threads of which numbers are drawn.
+fn drawn_symbols(trace: &Trace, seed: u64) -> Option<(Draw, BTreeSet<u32>)> {
+    let words = trace.meta.options.iter().find(|(option, _)| option == "lossy").map(|(_, words)| &**words);
+    let histograms = Lossy::read(words).ok()?.histograms?;
+    let draw = Draw { seed, histograms };
+    let reader = Reader::drawing(&trace.bundle, draw);
+    let mut symbols = BTreeSet::new();
+    for rank in 0..trace.meta.ranks {
+        for thread in reader.threads(rank) {
+            symbols.extend(reader.drawn_symbols(rank, thread).unwrap_or_default());
+        }
+    }
+    Some((draw, symbols)).filter(|(_, symbols)| !symbols.is_empty())
+}
+
+fn function_of(trace: &Trace, symbol: u32) -> Option<&'static Function> {
+    let entry = trace.bundle.symbols.get(symbol as usize)?;
+    Layout::parse(&entry.bytes).ok().map(|layout| layout.function)
+}
+
+/// `None` where the trace has no histograms.
+pub fn draws(trace: &Trace, seed: u64) -> Option<Draws> {
+    let (draw, symbols) = drawn_symbols(trace, seed)?;
+    let mut functions = symbols.iter().filter_map(|symbol| function_of(trace, *symbol));
+    Some(Draws { draw, collectives: functions.any(|function| function.families.contains(&"coll")) })
+}
+
+/// What cannot be made again if some of it is drawn.
+fn undrawable(trace: &Trace) -> Vec<String> {
+    let Some((_, symbols)) = drawn_symbols(trace, 0) else { return Vec::new() };
+    let mut all = Vec::new();
+    let instead = "record the run without `--lossy histograms`";
+    let mut say = |what: String| {
+        let line = format!("the trace has histograms (--lossy), and {what}: {instead}");
+        if !all.contains(&line) {
+            all.push(line);
+        }
+    };
+    let functions = functions(trace);
+    let drawn: Vec<&Function> = symbols.iter().filter_map(|symbol| function_of(trace, *symbol)).collect();
+    if !functions.iter().any(|name| name.starts_with("MPI_Init")) {
+        say("messages are drawn on MPI_COMM_WORLD, which is not there without MPI_Init".into());
+    }
+    if let Some(name) =
+        functions.iter().find(|name| name.starts_with("MPI_Psend") || name.starts_with("MPI_Precv"))
+    {
+        say(format!("{name} needs a partner that is known"));
+    }
+    let threads = |cohort: &refrain_fold::bundle::Cohort| cohort.ranks.iter().any(|m| m >= trace.meta.ranks);
+    if trace.bundle.cohorts.iter().any(threads) {
+        say("which thread receives a message that is drawn is not known".into());
+    }
+    let name_all = |of: &dyn Fn(&Function) -> bool| {
+        let names: BTreeSet<&str> = drawn.iter().filter(|f| of(f)).map(|f| f.name).collect();
+        names.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let one_sided = name_all(&|function| function.families.contains(&"rma"));
+    if !one_sided.is_empty() {
+        say(format!("counts and targets that are drawn may not fit a window ({one_sided})"));
+    }
+    let neighbors = name_all(&|function| {
+        let name = function.name.to_ascii_lowercase();
+        let name = name.strip_suffix("_c").unwrap_or(&name);
+        let name = name.strip_suffix("_init").unwrap_or(name);
+        name.contains("neighbor") && (name.ends_with('v') || name.ends_with('w'))
+    });
+    if !neighbors.is_empty() {
+        say(format!("neighbours cannot agree on counts that are drawn ({neighbors})"));
+    }
+    let between = |symbol: &refrain_fold::bundle::SymbolEntry| {
+        Layout::parse(&symbol.bytes).is_ok_and(|layout| {
+            layout.slots.iter().any(|slot| matches!(slot, Slot::NewComm(new) if new.is_between_groups()))
+        })
+    };
+    if drawn.iter().any(|function| function.families.contains(&"coll"))
+        && trace.bundle.symbols.iter().any(between)
+    {
+        say("the two groups of an inter-communicator cannot agree on counts that are drawn".into());
     }
     all
 }

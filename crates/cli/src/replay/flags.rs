@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use refrain_tracefile::Trace;
+use refrain_views::replayable::draws;
 use refrain_views::select::Numbers;
 
 use crate::failure::Failure;
@@ -38,7 +39,7 @@ pub struct ReplayFlags {
     /// Only these ranks, if they need no others: 0,3-5
     #[arg(long, visible_alias = "rank")]
     pub ranks: Option<Numbers>,
-    /// Of what is in buffers, and of computation that is drawn
+    /// Of whatever is drawn: messages of a trace with histograms, what is in buffers, computation
     #[arg(long, value_name = "NUMBER", default_value = "0", hide_default_value = true)]
     pub seed: u64,
     /// End the replay when no rank has got on for so many seconds; 0: never
@@ -80,6 +81,19 @@ impl ReplayFlags {
         if self.ranks.is_some() && self.check {
             return Err(Failure::new("of some ranks alone outcomes are other ones: nothing can be compared")
                 .help("leave out --check or --ranks"));
+        }
+        if draws(trace, self.seed).is_some() {
+            let without = "record the run without `--lossy histograms`";
+            if self.check {
+                return Err(Failure::new(
+                    "the trace has histograms: messages are drawn, and nothing can be compared",
+                )
+                .help(format!("leave out --check, or {without}")));
+            }
+            if self.ranks.is_some() {
+                return Err(Failure::new("the trace has histograms: whom a rank sends to is drawn, so no ranks can do without others")
+                    .help(format!("leave out --ranks, or {without}")));
+            }
         }
         if self.message_size == 0.0 {
             return Err(Failure::new("messages of no bytes are not those of the program")
@@ -129,6 +143,7 @@ Examples:
   refrain replay app.rfn --compute 0.5 -- mpiexec -n 16        what if it computed twice as fast?
   refrain replay app.rfn --message-size 4 -- mpiexec -n 16     what if its messages were four times as long?
   refrain replay app.rfn --ranks 0-7 -- mpiexec -n 8  only these, if they need no others: it says which call does
+  refrain replay lossy.rfn --seed 7 -- mpiexec -n 16  of a trace with histograms: other messages than with --seed 8
   refrain run --out again.rfn -- refrain replay app.rfn -- mpiexec -n 16       a trace of the replay
   refrain diff app.rfn again.rfn --ignore pointers    the same calls?
 
@@ -136,6 +151,10 @@ Each rank walks its own calls and makes them, one after the other. Buffers have 
 trace, so it looks drawn (--seed). A receive from any source gets the message that it got then, and calls that complete some of
 several requests complete those that were complete then. Polls that had found nothing are left out (--polls makes them). The MPI
 library is that of the launcher, which need not be the one that the trace was recorded with.
+
+A trace with histograms (`run --lossy histograms`) does not say in which order a rank sent to others, nor how much at which time.
+There destinations and counts are drawn: the same ones with the same --seed, and all together as often as they were. Each rank
+walks the calls of those who send to it, and so knows what will come. Receives get whatever message comes next.
 
 Time. Between calls a rank computes for as long as it did: to the microsecond of a trace with `--time exact`, within the stated error
 with `binned`. With `histogram` the computation before a call is drawn from that of calls of its kind after one of that kind (--seed), and

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use refrain_tracefile::Trace;
 use refrain_views::closed;
-use refrain_views::replayable::{functions, obstacles};
+use refrain_views::replayable::{draws, functions, obstacles};
 
 use crate::doctor::elf::Elf;
 use crate::doctor::launcher::Launcher;
@@ -71,7 +71,11 @@ pub fn replay(flags: &ReplayFlags) -> Result<ExitCode, Failure> {
     let mut look = || {
         stuck = watchdog.stuck();
         if let Some(states) = &stuck {
-            let lines = watchdog::lines(&trace, &ranks, states);
+            let mut lines = watchdog::lines(&trace, &ranks, states);
+            if draws(&trace, flags.seed).is_some() {
+                let seed = flags.seed;
+                lines.push(format!("messages were drawn (--seed {seed}): peers above are not the real ones"));
+            }
             let what = match watchdog::some_lost(states) {
                 true => {
                     "a rank is gone, and the launcher does not end the others: the replay is ended".to_owned()

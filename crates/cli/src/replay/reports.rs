@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use refrain_tracefile::Trace;
 use refrain_views::human::{duration, size, thousands};
+use refrain_views::replayable::draws;
 
 use super::ReplayFlags;
 use crate::failure::Failure;
@@ -124,6 +125,11 @@ impl Sum {
                     if flags.compute == 1.0 { String::new() } else { format!(", times {}", flags.compute) };
                 let _ = writeln!(text, "computation between calls: {computation}{times}");
             }
+        }
+        if draws(trace, flags.seed).is_some() {
+            let seed = flags.seed;
+            let _ =
+                writeln!(text, "destinations and counts of messages: drawn from histograms (--seed {seed})");
         }
         if self.memory > 0 {
             let _ = writeln!(text, "memory of a rank: {} at most", size(self.memory.into()));

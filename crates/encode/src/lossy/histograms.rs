@@ -11,7 +11,7 @@ use crate::wire;
 
 /// What the numbers of a lane are, and so what stands for many of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Role {
+pub(crate) enum Role {
     /// Ranks: the frequent ones, each also for the rare ones near it.
     Peer,
     /// Amounts: means.
@@ -33,7 +33,7 @@ pub(super) fn make(bundle: &mut Bundle, Histograms { trigger, bins }: Histograms
 }
 
 /// The lanes that may become histograms: none that a reader needs to find its way.
-fn roles(layout: &Layout) -> Vec<(u16, Role)> {
+pub(crate) fn roles(layout: &Layout) -> Vec<(u16, Role)> {
     let f = layout.function;
     let mut roles = Vec::new();
     if layout.inline.is_some() || !f.families.iter().any(|family| ["p2p", "coll", "rma"].contains(family)) {

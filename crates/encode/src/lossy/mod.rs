@@ -7,7 +7,7 @@
 mod agreed;
 mod anew;
 mod averages;
-mod histograms;
+pub(crate) mod histograms;
 mod near;
 mod tags;
 pub(crate) mod waits;

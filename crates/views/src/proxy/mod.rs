@@ -69,6 +69,9 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
         let why = "takes addresses of other ranks, which are others in each run";
         all.push(format!("MPI_Win_create_dynamic {why}"));
     }
+    if trace.meta.options.iter().any(|(option, _)| option == "lossy") {
+        all.push("some of it was lost on purpose (--lossy): record the run without it".to_owned());
+    }
     let threads = |cohort: &Cohort| cohort.ranks.iter().any(|member| member >= trace.meta.ranks);
     if trace.bundle.cohorts.iter().any(threads) {
         all.push("several threads of a rank call MPI: programs of one thread are generated".to_owned());

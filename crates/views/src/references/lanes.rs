@@ -32,7 +32,19 @@ pub struct Nest {
 /// The nest that a stream is, if it is one.
 pub fn nest(stream: &Stream) -> Option<Nest> {
     let root = stream.shape.rules.first()?;
-    let [only] = root[..] else { return None };
+    let only = match root[..] {
+        [only] => only,
+        // Rows that end, and then the last of them for as long as there are references.
+        [rows, last] if rows.count == 1 => {
+            let Symbol::Terminal(t) = rows.symbol else { return None };
+            let Term::Block(block) = *stream.terms.get(t as usize)? else { return None };
+            let mut nest = of_block(stream.blocks.get(block as usize)?, true)?;
+            let outer = nest.levels.last_mut().filter(|_| follows(stream, last))?;
+            outer.1 = None;
+            return Some(nest);
+        }
+        _ => return None,
+    };
     match only.symbol {
         Symbol::Terminal(t) => match *stream.terms.get(t as usize)? {
             Term::Value(start) => Some(Nest { start, levels: Vec::new() }),
@@ -50,6 +62,21 @@ pub fn nest(stream: &Stream) -> Option<Nest> {
             nest.levels.push((0, None));
             Some(nest)
         }
+    }
+}
+
+/// Whether an item is a stride by itself: the last row of a table.
+fn follows(stream: &Stream, last: refrain_fold::grammar::Item) -> bool {
+    let is_stride = |symbol: Symbol| match symbol {
+        Symbol::Terminal(t) => matches!(stream.terms.get(t as usize), Some(Term::Stride { .. })),
+        Symbol::Rule(_) => false,
+    };
+    match last.symbol {
+        Symbol::Rule(rule) => match stream.shape.rules.get(rule as usize).map(Vec::as_slice) {
+            Some([once]) => is_stride(once.symbol),
+            _ => false,
+        },
+        terminal => is_stride(terminal),
     }
 }
 
@@ -121,6 +148,9 @@ mod tests {
         let matrix =
             (0..7).flat_map(|_| (0..90).flat_map(|j| (0..60).map(move |k| 0x1000 + 720 * k + 8 * j)));
         check(matrix, "from 0x1000 by 720 x60, by 8 x90, again");
+        let rows =
+            (0..40).flat_map(|i| (0..30).flat_map(move |_| (0..100).map(move |k| 0x1000 + 1000 * i + 4 * k)));
+        check(rows, "from 0x1000 by 4 x100, the same x30, by 1,000");
         check([0x10, 0x80, 0x30, 0x18], "varies: 0x10..0x80");
     }
 }

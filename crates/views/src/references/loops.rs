@@ -16,6 +16,8 @@ use super::{Recorded, json, shown};
 use crate::error::Error;
 use crate::human::{plural, thousands};
 
+/// What has less than one part of so many of a thread's references is left out, unless all is asked for.
+const SHARE: u64 = 100;
 /// Lines that are shown of a kind of threads, unless all are asked for.
 const MOST_LINES: usize = 200;
 /// Loops within loops that are gone into.
@@ -32,9 +34,12 @@ struct Document {
 struct Kind {
     /// Rank and thread.
     threads: Vec<(u32, u32)>,
+    /// All of the first of them.
+    references: u64,
     body: Vec<Item>,
-    /// Lines that were left out.
+    /// Lines that were left out, and how many references they stand for.
     more: u64,
+    elsewhere: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -60,18 +65,29 @@ struct Reference {
 type Shape = (String, Vec<(i64, Option<u64>)>);
 
 struct Tree<'a> {
-    bundle: &'a Bundle,
     symbols: Vec<Symbol>,
     names: &'a dyn Names,
     /// What each reference of a symbol is, as an item.
     shapes: Vec<Vec<Shape>>,
+    /// What stands for fewer references is left out.
+    least: u64,
     left: usize,
     more: u64,
+    elsewhere: u64,
 }
 
 impl Tree<'_> {
-    /// A block as its references.
-    fn block(&mut self, symbol: u32, into: &mut Vec<Item>) {
+    /// A block that runs so often, as its references.
+    fn block(&mut self, symbol: u32, runs: u64, into: &mut Vec<Item>) {
+        if let Symbol::Block { block, .. } = &self.symbols[symbol as usize] {
+            let lines = block.references.len() as u64;
+            let references = runs.saturating_mul(lines);
+            if references < self.least {
+                self.more += lines;
+                self.elsewhere = self.elsewhere.saturating_add(references);
+                return;
+            }
+        }
         match &self.symbols[symbol as usize] {
             Symbol::Stretch => {
                 if self.take() {
@@ -111,35 +127,44 @@ impl Tree<'_> {
         true
     }
 
-    fn rules(&mut self, grammar: &Grammar, body: &[grammar::Item], depth: usize, into: &mut Vec<Item>) {
+    /// A rule that runs so often.
+    fn rules(
+        &mut self,
+        grammar: &Grammar,
+        body: &[grammar::Item],
+        (depth, runs): (usize, u64),
+        into: &mut Vec<Item>,
+    ) {
         for item in body {
             if self.left == 0 || depth > DEEPEST {
                 self.more += 1;
                 continue;
             }
             let mut inside = Vec::new();
+            let runs = runs.saturating_mul(item.count);
             match item.symbol {
-                grammar::Symbol::Terminal(symbol) => self.block(symbol, &mut inside),
+                grammar::Symbol::Terminal(symbol) => self.block(symbol, runs, &mut inside),
                 grammar::Symbol::Rule(rule) => {
                     let rule = grammar.rules.get(rule as usize).map_or(&[][..], Vec::as_slice);
-                    self.rules(grammar, rule, depth + 1, &mut inside);
+                    self.rules(grammar, rule, (depth + 1, runs), &mut inside);
                 }
             }
             match item.count {
+                _ if inside.is_empty() => {}
                 1 => into.append(&mut inside),
                 count => into.push(Item::Loop { times: format!("{} times", thousands(count)), body: inside }),
             }
         }
     }
 
-    /// Nodes of a tree, with how often each runs.
-    fn nodes(&mut self, nodes: &[Node], times: &[String], into: &mut Vec<Item>) {
+    /// Nodes of a tree, with how often each runs, in words and in all.
+    fn nodes(&mut self, nodes: &[Node], times: &[(String, u64)], into: &mut Vec<Item>) {
         let mut at = 0;
         while at < nodes.len() {
             let mut inside = Vec::new();
             let next = match nodes[at] {
                 Node::Event(symbol) => {
-                    self.block(symbol, &mut inside);
+                    self.block(symbol, times[at].1, &mut inside);
                     at + 1
                 }
                 Node::Loop { inside: count } => {
@@ -148,7 +173,8 @@ impl Tree<'_> {
                     end
                 }
             };
-            match times[at].as_str() {
+            match times[at].0.as_str() {
+                _ if inside.is_empty() => {}
                 "once" => into.append(&mut inside),
                 times => into.push(Item::Loop { times: times.to_owned(), body: inside }),
             }
@@ -157,7 +183,7 @@ impl Tree<'_> {
     }
 }
 
-fn kinds(recorded: &Recorded, names: &dyn Names, most: usize) -> Result<Vec<Kind>, Error> {
+fn kinds(recorded: &Recorded, names: &dyn Names, all: bool, most: usize) -> Result<Vec<Kind>, Error> {
     let bundle = &recorded.trace.bundle;
     let mut kinds = Vec::new();
     for cohort in &bundle.cohorts {
@@ -165,6 +191,13 @@ fn kinds(recorded: &Recorded, names: &dyn Names, most: usize) -> Result<Vec<Kind
         let Some(structure) = bundle.structures.get(cohort.structure as usize) else { continue };
         let lanes = by_symbol(bundle, cohort);
         let counts = bundle.counts(cohort, first);
+        let all_symbols = symbols(bundle)?;
+        let of = |&(symbol, runs): &(u32, u64)| match &all_symbols[symbol as usize] {
+            Symbol::Block { block, .. } => runs.saturating_mul(block.references.len() as u64),
+            Symbol::Stretch => 0,
+        };
+        let references = counts.iter().map(of).fold(0, u64::saturating_add);
+        let least = if all { 0 } else { references / SHARE };
         let mut shapes = vec![Vec::new(); bundle.symbols.len()];
         for (symbol, used) in counts {
             let streams = lanes.get(&symbol).copied().unwrap_or_default().iter();
@@ -177,12 +210,13 @@ fn kinds(recorded: &Recorded, names: &dyn Names, most: usize) -> Result<Vec<Kind
                 })
                 .collect();
         }
-        let mut tree = Tree { bundle, symbols: symbols(bundle)?, names, shapes, left: most, more: 0 };
+        let (more, elsewhere) = (0, 0);
+        let mut tree = Tree { symbols: all_symbols, names, shapes, least, left: most, more, elsewhere };
         let mut body = Vec::new();
         match structure {
             Structure::Rules(grammar) => {
                 let start = grammar.rules.first().map_or(&[][..], Vec::as_slice);
-                tree.rules(grammar, start, 0, &mut body);
+                tree.rules(grammar, start, (0, 1), &mut body);
             }
             Structure::Loops(loops) => {
                 let Some((_, times)) = bundle.times_of(cohort, first) else { continue };
@@ -199,12 +233,12 @@ fn kinds(recorded: &Recorded, names: &dyn Names, most: usize) -> Result<Vec<Kind
                         format!("{:.1} times on average", runs as f64 / reached.max(1) as f64)
                     }
                 });
-                let told: Vec<String> = told.collect();
+                let told: Vec<(String, u64)> = told.zip(totals.iter().map(|total| total.1)).collect();
                 tree.nodes(&loops.nodes, &told, &mut body);
             }
         }
-        let more = tree.more;
-        kinds.push(Kind { threads: members(tree.bundle, &cohort.ranks), body, more });
+        let Tree { more, elsewhere, .. } = tree;
+        kinds.push(Kind { threads: members(bundle, &cohort.ranks), references, body, more, elsewhere });
     }
     Ok(kinds)
 }
@@ -222,7 +256,7 @@ pub fn write_json(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let most = if all { usize::MAX } else { MOST_LINES * 100 };
-    json(&Document { document: "refrain memory loops", kinds: kinds(recorded, names, most)? }, out)
+    json(&Document { document: "refrain memory loops", kinds: kinds(recorded, names, all, most)? }, out)
 }
 
 pub fn write_text(
@@ -232,7 +266,7 @@ pub fn write_text(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let most = if all { usize::MAX } else { MOST_LINES };
-    for (at, kind) in kinds(recorded, names, most)?.iter().enumerate() {
+    for (at, kind) in kinds(recorded, names, all, most)?.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
         }
@@ -250,7 +284,8 @@ pub fn write_text(
         print(&kind.body, 1, &mut text);
         out.write_all(text.as_bytes())?;
         if kind.more > 0 {
-            writeln!(out, "  and {} (--all shows them)", plural(kind.more, "line"))?;
+            let elsewhere = plural(kind.elsewhere, "reference");
+            writeln!(out, "  and {} with {elsewhere} (--all shows them)", plural(kind.more, "line"))?;
         }
     }
     out.flush()?;

@@ -270,7 +270,7 @@ fn what_a_killed_program_did_is_there() {
             assert!(began.elapsed() < Duration::from_secs(300), "nothing was written");
             std::thread::sleep(Duration::from_millis(20));
         };
-        run::kill("KILL", &[(0, process)]);
+        run::kill("-KILL", &[(0, process)]);
         running.join().unwrap()
     });
     assert_eq!(outcome.code, 137, "{}", outcome.stderr);

@@ -51,6 +51,40 @@ struct Plan {
 
 const NO_PATH: Path = Path::MAX;
 
+impl Plan {
+    /// Whether the next records are an execution by this plan, and one more record says that it is over.
+    #[inline]
+    fn fits(&self, block: &Block, records: &[Record], addresses: &mut Vec<u64>) -> bool {
+        let Some(after) = records.get(self.steps.len()) else { return false };
+        addresses.clear();
+        let mut base = 0;
+        for (step, record) in self.steps.iter().zip(records) {
+            if step.insn != record.insn || step.info != record.info {
+                return false;
+            }
+            match step.delta {
+                NEW => {
+                    base = record.address;
+                    addresses.push(base);
+                }
+                SKIPPED => {}
+                delta if record.address == base.wrapping_add(delta.into()) => {}
+                _ => return false,
+            }
+        }
+        let last = self.steps.last().map_or(0, |step| step.insn);
+        let is_of_block = (after.insn.wrapping_sub(block.first) as usize) < block.insns.len();
+        !is_of_block || after.insn < last || (after.insn == last && self.is_done)
+    }
+
+    /// The addresses of the references of an execution.
+    fn addresses(&self, records: &[Record], addresses: &mut Vec<u64>) {
+        addresses.clear();
+        let new = self.steps.iter().zip(records).filter(|(step, _)| step.delta == NEW);
+        addresses.extend(new.map(|(_, record)| record.address));
+    }
+}
+
 #[derive(Debug)]
 pub struct Recording {
     thread: Thread,
@@ -131,7 +165,10 @@ impl Recording {
             let plan = match self.fit(block, rest) {
                 Some(plan) => plan,
                 None => match self.plan(block, rest, end) {
-                    Some(plan) => plan,
+                    Some(plan) => {
+                        self.plans[plan as usize].addresses(rest, &mut self.addresses);
+                        plan
+                    }
                     None => break,
                 },
             };
@@ -141,33 +178,19 @@ impl Recording {
         at
     }
 
-    /// The plan of a block that the next records are, if one more record says that the execution is over.
+    /// The plan of a block that the next records are, if one more record says that the execution is over. The addresses of its
+    /// references are then taken.
     #[inline]
     fn fit(&mut self, block: u32, records: &[Record]) -> Option<u32> {
-        let plans = &mut self.fitting[block as usize];
-        let fits = |&plan: &u32| {
-            let plan = &self.plans[plan as usize];
-            let Some(after) = records.get(plan.steps.len()) else { return false };
-            let mut base = 0;
-            for (step, record) in plan.steps.iter().zip(records) {
-                if step.insn != record.insn || step.info != record.info {
-                    return false;
-                }
-                match step.delta {
-                    NEW => base = record.address,
-                    SKIPPED => {}
-                    delta if record.address == base.wrapping_add(delta.into()) => {}
-                    _ => return false,
-                }
-            }
-            let block = &self.blocks[block as usize];
-            let last = plan.steps.last().map_or(0, |step| step.insn);
-            let is_of_block = (after.insn.wrapping_sub(block.first) as usize) < block.insns.len();
-            !is_of_block || after.insn < last || (after.insn == last && plan.is_done)
-        };
-        let found = plans.iter().position(fits)?;
-        plans[..=found].rotate_right(1);
-        Some(plans[0])
+        let Recording { plans, blocks, fitting, addresses, .. } = self;
+        let fitting = &mut fitting[block as usize];
+        let block = &blocks[block as usize];
+        let found = fitting.iter().position(|&plan| plans[plan as usize].fits(block, records, addresses))?;
+        // It is the first nearly always.
+        if found > 0 {
+            fitting[..=found].rotate_right(1);
+        }
+        Some(fitting[0])
     }
 
     /// A plan for the execution that the next records begin with; `None` if it may go on after them.
@@ -187,14 +210,10 @@ impl Recording {
         Some(new)
     }
 
-    /// These records are an execution by that plan.
+    /// These records are an execution by that plan; the addresses of its references were taken.
     #[inline]
     fn run(&mut self, number: u32, records: &[Record]) {
         let plan = &self.plans[number as usize];
-        self.addresses.clear();
-        let new = |&(step, _): &(&Step, &Record)| step.delta == NEW;
-        let steps = plan.steps.iter().zip(records);
-        self.addresses.extend(steps.filter(new).map(|(_, record)| record.address));
         let (block, flow) = (plan.block, plan.flow);
         if !self.addresses.is_empty() {
             let left = self.limit.saturating_sub(self.thread.len());

@@ -254,15 +254,17 @@ fn what_a_killed_program_did_is_there() {
     let outcome = std::thread::scope(|scope| {
         let program = program.to_string_lossy().into_owned();
         let folder = &folder;
-        let running = scope.spawn(move || recorded(folder, &[], &[&program, "forever"]));
+        let running = scope.spawn(move || recorded(folder, &["--limit", "200000"], &[&program, "forever"]));
         let began = Instant::now();
-        // `RANK-PID-THREAD.thread` is there once something was written.
+        // `RANK-PID-THREAD.thread` is written again and again: this waits for one that is younger than the first stores.
+        let written = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
         let process = loop {
-            let names = fs::read_dir(&parts).into_iter().flatten().flatten();
-            let names = names.filter_map(|entry| entry.file_name().into_string().ok());
-            let mut process = names.filter_map(|name| {
-                let pid = name.strip_suffix(".thread")?.split('-').nth(1)?;
-                pid.parse::<u32>().ok()
+            let entries = fs::read_dir(&parts).into_iter().flatten().flatten();
+            let filled = written(&folder.join("filled"));
+            let mut process = entries.filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let pid = name.strip_suffix(".thread")?.split('-').nth(1)?.parse::<u32>().ok()?;
+                (written(&entry.path())? > filled?).then_some(pid)
             });
             if let Some(process) = process.next() {
                 break process;
@@ -270,7 +272,7 @@ fn what_a_killed_program_did_is_there() {
             assert!(began.elapsed() < Duration::from_secs(300), "nothing was written");
             std::thread::sleep(Duration::from_millis(20));
         };
-        run::kill("KILL", &[(0, process)]);
+        run::kill("-KILL", &[(0, process)]);
         running.join().unwrap()
     });
     assert_eq!(outcome.code, 137, "{}", outcome.stderr);

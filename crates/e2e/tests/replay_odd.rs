@@ -110,6 +110,18 @@ fn files_that_were_there_before_are_there_again() {
     }
 }
 
+/// Addresses of other ranks that nobody has asked MPI for. (`windows.c`, which asks, is made again in `replay.rs`.)
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn addresses_that_are_not_known_are_said_before() {
+    for library in LIBRARIES {
+        let folder = recorded(library, "cast.c", 2, &[]);
+        let outcome = refrain(&folder, library, &replay_of("first.rfn", library, 2, &[]));
+        says(&outcome, 2, "MPI_Put names an address of another rank (0x");
+        says(&outcome, 2, "no rank has asked MPI_Get_address");
+    }
+}
+
 /// The trace `other.rfn`: the same with another text.
 fn with_text(folder: &Path, library: Library, change: impl Fn(&str) -> String) {
     let text = refrain(folder, library, &words(&["loops", "--text", "first.rfn"])).stdout;

@@ -221,7 +221,7 @@ impl Thread {
     /// Is it worth folding?
     #[cold]
     fn look(&mut self, count: u64) {
-        let interval = LOOK.max(8 * self.lanes.len() as u64) + count;
+        let interval = LOOK.max(64 * self.lanes.len() as u64) + count;
         self.left = interval;
         if self.spill.as_ref().is_none_or(|spill| spill.stopped.is_some()) {
             self.left = u64::MAX;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use refrain_encode::{Draw, Layout, Reader, Sharing, Slot};
-use refrain_model::{Function, Lossy, Value};
+use refrain_model::{Address, Call, Function, Lossy, Value};
 use refrain_tracefile::Trace;
 
 /// What of a trace cannot be made again, and what to record instead. Empty where all can.
@@ -178,8 +178,41 @@ fn unclear(trace: &Trace) -> Option<String> {
 
 /// Numbers from here on are addresses.
 const LEAST_ADDRESS: i64 = 1 << 40;
-/// No segment is longer.
-const MOST_BYTES: i64 = 1 << 40;
+
+/// What a rank attaches to dynamic windows, and where that was.
+#[derive(Default)]
+struct Attached {
+    /// Where segments began, of which the rank has asked for an address.
+    told: BTreeMap<(u8, u32, u32), BTreeSet<i64>>,
+    /// Segment, offset and bytes.
+    parts: BTreeSet<((u8, u32, u32), i64, i64)>,
+}
+
+impl Attached {
+    fn learn(&mut self, call: &Call) {
+        let key = |place: &Address| (place.area as u8, place.device, place.segment);
+        match (call.function.name, &call.args[..]) {
+            ("MPI_Get_address" | "MPI_Address", [Value::Address(place), Value::Int(address)]) => {
+                self.told.entry(key(place)).or_default().insert(address.wrapping_sub(place.offset));
+            }
+            ("MPI_Win_attach", [_, Value::Address(place), Value::Int(bytes)]) => {
+                self.parts.insert((key(place), place.offset, *bytes));
+            }
+            _ => {}
+        }
+    }
+
+    /// First and last address of each part.
+    fn ranges(&self) -> impl Iterator<Item = (i64, i64)> + '_ {
+        self.parts.iter().flat_map(|(key, offset, bytes)| {
+            let bases = self.told.get(key).into_iter().flatten();
+            bases.map(move |base| {
+                let first = base.wrapping_add(*offset);
+                (first, first.wrapping_add(*bytes))
+            })
+        })
+    }
+}
 
 /// Accesses of dynamic windows name addresses of other ranks. These are known if the ranks have asked MPI for them.
 fn unknown_address(trace: &Trace) -> Option<String> {
@@ -187,32 +220,27 @@ fn unknown_address(trace: &Trace) -> Option<String> {
         return None;
     }
     let reader = Reader::new(&trace.bundle);
-    let (mut told, mut used) = (BTreeSet::new(), BTreeMap::new());
+    let (mut known, mut used) = (BTreeSet::new(), BTreeMap::new());
     for rank in 0..trace.meta.ranks {
+        let mut attached = Attached::default();
         for thread in reader.threads(rank) {
             let Ok(calls) = reader.calls(rank, thread) else { continue };
             for (number, call) in calls.filter_map(Result::ok).enumerate() {
-                let name = call.function.name;
-                if let ("MPI_Get_address" | "MPI_Address", [Value::Address(place), Value::Int(address)]) =
-                    (name, &call.args[..])
-                {
-                    told.insert(address.wrapping_sub(place.offset));
-                } else if let Some(at) = call.function.index_of("target_disp")
+                attached.learn(&call);
+                if let Some(at) = call.function.index_of("target_disp")
                     && let Value::Int(address @ LEAST_ADDRESS..) = call.args[at]
                 {
-                    used.entry(address).or_insert((rank, number, name));
+                    used.entry(address).or_insert((rank, number, call.function.name));
                 }
             }
         }
+        known.extend(attached.ranges());
     }
-    let unknown = |address: &i64| {
-        let before = told.range(..=*address).next_back();
-        before.is_none_or(|before| address.wrapping_sub(*before) >= MOST_BYTES)
-    };
-    let (address, (rank, number, name)) = used.into_iter().find(|(address, _)| unknown(address))?;
+    let unknown = |address: i64| !known.iter().any(|(first, last)| (*first..=*last).contains(&address));
+    let (address, (rank, number, name)) = used.into_iter().find(|(address, _)| unknown(*address))?;
     Some(format!(
         "rank {rank}, call {number}, {name} names an address of another rank ({address:#x}), which is another one in each run, and \
-         no rank has asked for it: call MPI_Get_address for what is attached to a dynamic window"
+         no rank has asked MPI_Get_address for what it has attached there: record a program that does"
     ))
 }
 

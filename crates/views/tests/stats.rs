@@ -194,7 +194,10 @@ fn random_programs() {
         let stats = stats(&trace_of(&programs)).unwrap();
         let found: Vec<_> = stats.ranks.iter().map(|r| (r.calls, r.payload.bytes)).collect();
         assert_eq!(found, expected);
-        assert_eq!(stats.functions.iter().map(|f| f.calls).sum::<u64>(), expected.iter().map(|e| e.0).sum::<u64>());
+        assert_eq!(
+            stats.functions.iter().map(|f| f.calls).sum::<u64>(),
+            expected.iter().map(|e| e.0).sum::<u64>()
+        );
         let by_function: u128 = stats.functions.iter().filter_map(|f| f.payload).map(|p| p.bytes).sum();
         assert_eq!(by_function, expected.iter().map(|e| e.1).sum());
     }

@@ -3,6 +3,7 @@
 mod common;
 #[path = "../../views/tests/common/mod.rs"]
 mod made;
+mod recorded;
 
 use std::path::{Path, PathBuf};
 
@@ -218,6 +219,20 @@ fn what_is_said_of_programs_and_addresses() {
     fits("addresses", &said(&["stats"]), "stats");
     fits("caches", &said(&["simulate", "--l1", "1K,2,64"]), "simulate");
     fits("curve", &said(&["simulate", "--curve=unified"]), "curve");
+}
+
+#[test]
+fn what_is_said_of_memory_references() {
+    let place = Place::new("schemas-references");
+    recorded::make(&place.path("a.rfn"), 3, 300_000);
+    let said =
+        |words: &[&str]| place.refrain(&[words, &["a.rfn", "--json"]].concat()).check(0, "").out.clone();
+    fits("memory-info", &said(&["info"]), "info");
+    fits("memory-stats", &said(&["stats"]), "stats");
+    fits("memory-loops", &said(&["loops", "--all"]), "loops");
+    assert!(said(&["loops", "--all"]).contains("\"step\":4,\"count\":30"));
+    said(&["dump", "--calls", "..100"]).lines().for_each(|line| fits("memory-dump", line, "dump"));
+    said(&["dump", "--sites", "--calls", "..9"]).lines().for_each(|line| fits("memory-dump", line, "dump"));
 }
 
 /// The checker above is not one that says yes to everything.

@@ -1,5 +1,6 @@
 //! A trace of references on one screen.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 
 use serde::Serialize;
@@ -11,13 +12,13 @@ use crate::info::File;
 
 #[derive(Serialize)]
 struct Document<'a> {
-    document: &'static str,
+    schema: &'static str,
     file: &'a str,
     bytes: u64,
     complete: bool,
     command: &'a [String],
     recorder: &'a str,
-    refrain: &'a str,
+    refrain_version: &'a str,
     started: u64,
     wall_ns: u64,
     ranks: u32,
@@ -29,21 +30,27 @@ struct Document<'a> {
     cohorts: usize,
     streams: usize,
     call_paths: usize,
-    options: &'a [(String, String)],
+    options: BTreeMap<&'a str, &'a str>,
     notes: &'a [String],
-    sections: Vec<(&'a str, u64)>,
+    sections: Vec<Section<'a>>,
+}
+
+#[derive(Serialize)]
+struct Section<'a> {
+    name: &'a str,
+    bytes: u64,
 }
 
 pub fn write_json(recorded: &Recorded, file: &File<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let (meta, bundle) = (&recorded.trace.meta, &recorded.trace.bundle);
     let document = Document {
-        document: "refrain memory info",
+        schema: "refrain-memory-info-1",
         file: file.name,
         bytes: file.bytes,
         complete: meta.complete,
         command: &meta.command,
         recorder: &meta.library,
-        refrain: &meta.refrain_version,
+        refrain_version: &meta.refrain_version,
         started: meta.started,
         wall_ns: meta.wall_ns,
         ranks: meta.ranks,
@@ -54,9 +61,9 @@ pub fn write_json(recorded: &Recorded, file: &File<'_>, out: &mut dyn Write) -> 
         cohorts: bundle.cohorts.len(),
         streams: bundle.streams.len(),
         call_paths: paths(recorded),
-        options: &meta.options,
+        options: meta.options.iter().map(|(name, value)| (&**name, &**value)).collect(),
         notes: &meta.notes,
-        sections: file.sections.to_vec(),
+        sections: file.sections.iter().map(|&(name, bytes)| Section { name, bytes }).collect(),
     };
     json(&document, out)
 }

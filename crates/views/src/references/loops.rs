@@ -25,15 +25,20 @@ const DEEPEST: usize = 64;
 
 #[derive(Debug, Serialize)]
 struct Document {
-    document: &'static str,
+    schema: &'static str,
     kinds: Vec<Kind>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Member {
+    rank: u32,
+    thread: u32,
 }
 
 /// Threads with the same structure.
 #[derive(Debug, Serialize)]
 struct Kind {
-    /// Rank and thread.
-    threads: Vec<(u32, u32)>,
+    threads: Vec<Member>,
     /// All of the first of them.
     references: u64,
     body: Vec<Item>,
@@ -47,7 +52,7 @@ struct Kind {
 enum Item {
     Loop { times: String, body: Vec<Item> },
     Reference(Reference),
-    Stretch { stretch: u64 },
+    Stretch { stretches: u64 },
 }
 
 #[derive(Debug, Serialize)]
@@ -58,11 +63,18 @@ struct Reference {
     /// Of the first of the threads.
     addresses: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    strides: Vec<(i64, Option<u64>)>,
+    strides: Vec<Stride>,
 }
 
 /// In words, and as strides where it is nested ones.
-type Shape = (String, Vec<(i64, Option<u64>)>);
+type Shape = (String, Vec<Stride>);
+
+/// How far apart, and how often; nothing where it goes on.
+#[derive(Debug, Clone, Serialize)]
+struct Stride {
+    step: i64,
+    count: Option<u64>,
+}
 
 struct Tree<'a> {
     symbols: Vec<Symbol>,
@@ -91,7 +103,7 @@ impl Tree<'_> {
         match &self.symbols[symbol as usize] {
             Symbol::Stretch => {
                 if self.take() {
-                    into.push(Item::Stretch { stretch: 1 });
+                    into.push(Item::Stretch { stretches: 1 });
                 }
             }
             Symbol::Block { block, start } => {
@@ -203,9 +215,7 @@ fn kinds(recorded: &Recorded, names: &dyn Names, all: bool, most: usize) -> Resu
             let streams = lanes.get(&symbol).copied().unwrap_or_default().iter();
             shapes[symbol as usize] = streams
                 .map(|lane| match bundle.stream_of(lane, first) {
-                    Some(stream) => {
-                        (shape(&stream, used), nest(&stream).map_or(Vec::new(), |nest| nest.levels))
-                    }
+                    Some(stream) => (shape(&stream, used), strides(&stream)),
                     None => (String::new(), Vec::new()),
                 })
                 .collect();
@@ -243,8 +253,18 @@ fn kinds(recorded: &Recorded, names: &dyn Names, all: bool, most: usize) -> Resu
     Ok(kinds)
 }
 
-fn members(bundle: &Bundle, ranks: &RankList) -> Vec<(u32, u32)> {
-    let mut all: Vec<(u32, u32)> = ranks.iter().map(|member| bundle.place_of(member)).collect();
+/// The levels of a nest; none where it is none.
+fn strides(stream: &refrain_fold::stream::Stream) -> Vec<Stride> {
+    let levels = nest(stream).map_or_else(Vec::new, |nest| nest.levels);
+    levels.into_iter().map(|(step, count)| Stride { step, count }).collect()
+}
+
+fn members(bundle: &Bundle, ranks: &RankList) -> Vec<Member> {
+    let place = |member| {
+        let (rank, thread) = bundle.place_of(member);
+        Member { rank, thread }
+    };
+    let mut all: Vec<Member> = ranks.iter().map(place).collect();
     all.sort_unstable();
     all
 }
@@ -256,7 +276,7 @@ pub fn write_json(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let most = if all { usize::MAX } else { MOST_LINES * 100 };
-    json(&Document { document: "refrain memory loops", kinds: kinds(recorded, names, all, most)? }, out)
+    json(&Document { schema: "refrain-memory-loops-1", kinds: kinds(recorded, names, all, most)? }, out)
 }
 
 pub fn write_text(
@@ -271,7 +291,7 @@ pub fn write_text(
             writeln!(out)?;
         }
         let shown: Vec<String> =
-            kind.threads.iter().take(8).map(|(rank, thread)| format!("{rank}.{thread}")).collect();
+            kind.threads.iter().take(8).map(|at| format!("{}.{}", at.rank, at.thread)).collect();
         let rest = kind.threads.len().saturating_sub(8);
         let rest = if rest > 0 { format!(" and {} more", thousands(rest as u64)) } else { String::new() };
         writeln!(

@@ -61,7 +61,7 @@ pub struct Shared {
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Stats {
-    document: &'static str,
+    schema: &'static str,
     pub instructions: Vec<Instruction>,
     pub threads: Vec<Thread>,
     /// Of all processes.
@@ -159,7 +159,7 @@ pub fn stats(recorded: &Recorded, names: &dyn Names, progress: &mut dyn FnMut(u6
         .collect();
     instructions.sort_by_key(|row| std::cmp::Reverse(row.bytes));
     Ok(Stats {
-        document: "refrain memory stats",
+        schema: "refrain-memory-stats-1",
         instructions,
         threads,
         falsely_shared: falsely,

@@ -15,6 +15,12 @@ pub fn verify(
     quiet: bool,
     out: &mut dyn Write,
 ) -> Result<bool, Error> {
+    let whole =
+        recorded.chunks().and_then(|chunks| Ok(chunks.map(|mut chunks| chunks.check()).transpose()?));
+    if let Err(error) = whole {
+        writeln!(out, "no: {error}")?;
+        return Ok(false);
+    }
     let checked = check(&recorded.trace.bundle, || recorded.chunks(), progress);
     let Checked { references, threads, wrong } = match checked {
         Ok(checked) => checked,

@@ -15,7 +15,7 @@ use crate::run::Flags;
 #[command(
     name = "refrain",
     version,
-    about = "Records every MPI call of a parallel program into one small file, and gives it back",
+    about = "Records every MPI call, or every load and store, of a program into one small file, and gives it back",
     after_help = "\
 Examples:
   refrain run -- mpiexec -n 16 ./app    trace a run into app.rfn
@@ -26,6 +26,9 @@ Examples:
   refrain stats app.rfn                 calls, payload and time
   refrain verify app.rfn                is it what was recorded?
   refrain diff a.rfn b.rfn              are these the same run? if not, where do they part?
+  refrain replay app.rfn -- mpiexec -n 16   make the same calls again, in the same time
+  refrain proxy app.rfn -o app.c        a C program that makes them
+  refrain memory run -- ./app           every load and store; the commands above read that too
   refrain convert app.din app.pdt       address traces, from one format to another
   refrain simulate app.pdt --l1d 32K,8,64   how often would they miss a cache?
 

@@ -145,9 +145,13 @@ mod tests {
         check((0..100).map(|i| 0x1000 + 8 * i), "from 0x1000 by 8");
         check((0..100).map(|i| 0x1000 - 8 * i), "from 0x1000 by -8");
         check((0..300).map(|i| 0x1000 + 8 * (i % 30)), "from 0x1000 by 8 x30, again");
-        let matrix =
-            (0..7).flat_map(|_| (0..90).flat_map(|j| (0..60).map(move |k| 0x1000 + 720 * k + 8 * j)));
-        check(matrix, "from 0x1000 by 720 x60, by 8 x90, again");
+        // As many strides as there are rows.
+        let matrix = |rows: i64| {
+            (0..7).flat_map(move |_| {
+                (0..rows).flat_map(move |j| (0..600).map(move |k| 0x1000 + 8 * rows * k + 8 * j))
+            })
+        };
+        check(matrix(700), "from 0x1000 by 5,600 x600, by 8 x700, again");
         let rows =
             (0..40).flat_map(|i| (0..30).flat_map(move |_| (0..100).map(move |k| 0x1000 + 1000 * i + 4 * k)));
         check(rows, "from 0x1000 by 4 x100, the same x30, by 1,000");

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use refrain_addresses::{BATCH, Batch, Format, Reader, Reference, kind};
@@ -177,15 +178,16 @@ fn list(all: &[(u32, u32)]) -> String {
 
 /// The readers of all threads that are asked for.
 pub fn readers(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Vec<Reader>, Failure> {
-    let places = chosen(path, &open(path)?.recorded, rank, thread)?;
-    places.into_iter().map(|place| Ok(of_place(open(path)?.recorded, place))).collect()
+    let recorded = Arc::new(open(path)?.recorded);
+    let places = chosen(path, &recorded, rank, thread)?;
+    Ok(places.into_iter().map(|place| of_place(recorded.clone(), place)).collect())
 }
 
 /// The reader of the only one.
 pub fn reader(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Reader, Failure> {
     let recorded = open(path)?.recorded;
     match chosen(path, &recorded, rank, thread)?[..] {
-        [place] => Ok(of_place(recorded, place)),
+        [place] => Ok(of_place(Arc::new(recorded), place)),
         ref several => {
             let what = format!("{} has several threads, and which one is not said", path.display());
             Err(Failure::new(what).help(format!("`--rank R --thread T`: it has {}", list(several))))
@@ -195,7 +197,7 @@ pub fn reader(path: &Path, rank: Option<u32>, thread: Option<u32>) -> Result<Rea
 
 /// One thread's references as those of an address trace: with sizes, and with the instruction, which is its offset in its module
 /// and the module's number from bit 40 on. An update is a read and a write.
-fn of_place(recorded: Recorded, place: (u32, u32)) -> Reader {
+fn of_place(recorded: Arc<Recorded>, place: (u32, u32)) -> Reader {
     let fields = Format::Rfn.keeps();
     let (send, receive) = sync_channel::<Result<Batch, String>>(8);
     std::thread::spawn(move || {

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::elf::{PF_X, PT_LOAD, ProgramHeader64};
+use object::read::elf::ProgramHeader;
+use object::{LittleEndian, Object, ObjectSymbol, SymbolKind};
 use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE};
 
 /// A piece of a module that is mapped to be run.
@@ -110,55 +111,19 @@ impl Mapped<'_> {
 
 impl Image {
     fn read(path: &str) -> Option<Image> {
-        let file = File::open(path).ok()?;
-        let mut header = [0; 64];
-        file.read_exact_at(&mut header, 0).ok()?;
-        if header[..5] != *b"\x7fELF\x02" {
-            return None;
-        }
-        let (at, size, count) = (word(&header, 32)?, half(&header, 54)?, half(&header, 56)?);
-        let mut image = Image { build_id: [].into(), loads: Vec::new() };
-        for n in 0..u64::from(count) {
-            let mut part = [0; 56];
-            file.read_exact_at(&mut part, at.checked_add(n * u64::from(size))?).ok()?;
-            let (kind, flags) = (word(&part, 0)? as u32, (word(&part, 0)? >> 32) as u32);
-            let (offset, address, length) = (word(&part, 8)?, word(&part, 16)?, word(&part, 32)?);
-            match kind {
-                libc::PT_LOAD if flags & libc::PF_X != 0 => image.loads.push((offset, length, address)),
-                libc::PT_NOTE if image.build_id.is_empty() && length < 1 << 16 => {
-                    let mut notes = vec![0; length as usize];
-                    file.read_exact_at(&mut notes, offset).ok()?;
-                    image.build_id = build_id(&notes).unwrap_or_default().into();
-                }
-                _ => {}
-            }
-        }
-        Some(image)
+        // Of a large file only what is asked for is read.
+        let cache = object::ReadCache::new(File::open(path).ok()?);
+        let file = object::read::elf::ElfFile64::<LittleEndian, _>::parse(&cache).ok()?;
+        let build_id = file.build_id().ok().flatten().unwrap_or_default().into();
+        let parts = file.elf_program_headers().iter();
+        let code = parts
+            .filter(|part| part.p_type(LittleEndian) == PT_LOAD && part.p_flags(LittleEndian).contains(PF_X));
+        let load = |part: &ProgramHeader64<LittleEndian>| {
+            let [offset, length, address] = [part.p_offset, part.p_filesz, part.p_vaddr];
+            (offset.get(LittleEndian), length.get(LittleEndian), address.get(LittleEndian))
+        };
+        Some(Image { build_id, loads: code.map(load).collect() })
     }
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-/// The build-id among these notes.
-fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
-    const NT_GNU_BUILD_ID: u32 = 3;
-    while let Some((head, rest)) = notes.split_first_chunk::<12>() {
-        let word = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let (name, length, kind) = (word(0) as usize, word(4) as usize, word(8));
-        let (name, rest) = rest.split_at_checked(name.checked_next_multiple_of(4)?)?;
-        let content = rest.get(..length)?;
-        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
-            return Some(content);
-        }
-        notes = rest.get(length.checked_next_multiple_of(4)?..)?;
-    }
-    None
 }
 
 /// The addresses that functions of that name have in a file.

@@ -39,27 +39,34 @@ struct Tools {
 }
 
 impl Tools {
-    fn pack(&mut self, fields: Fields, references: impl Iterator<Item = Reference>) -> Option<Vec<u8>> {
-        let model = fresh(&mut self.model, fields);
+    /// `first`: nothing from before is needed to unpack it.
+    fn pack(
+        &mut self,
+        fields: Fields,
+        first: bool,
+        references: impl Iterator<Item = Reference>,
+    ) -> Option<Vec<u8>> {
+        let model = learnt(&mut self.model, fields, first);
         self.filling.clear();
         for mut reference in references {
             model.code(&mut self.filling, &mut reference);
         }
-        self.packer.get_or_insert_with(|| Packer::new(None)).pack(&self.filling, true).ok()
+        self.packer.get_or_insert_with(|| Packer::new(None)).pack(&self.filling, first).ok()
     }
 
     fn unpack(
         &mut self,
         fields: Fields,
+        first: bool,
         bytes: &[u8],
         count: usize,
         mut take: impl FnMut(&Reference),
     ) -> Result<(), Damaged> {
         let references = u32::try_from(count).ok().filter(|&count| count as usize <= MOST).ok_or(Damaged)?;
-        if !self.unpacker.unpack(bytes, true, references, &mut self.taking) {
+        if !self.unpacker.unpack(bytes, first, references, &mut self.taking) {
             return Err(Damaged);
         }
-        let model = fresh(&mut self.model, fields);
+        let model = learnt(&mut self.model, fields, first);
         for _ in 0..count {
             let mut reference = Reference::default();
             model.code(&mut self.taking, &mut reference);
@@ -73,11 +80,13 @@ impl Tools {
     }
 }
 
-/// A model that knows nothing.
-fn fresh(model: &mut Option<Box<Model>>, fields: Fields) -> &mut Model {
+/// The model as it was left, or one that knows nothing.
+fn learnt(model: &mut Option<Box<Model>>, fields: Fields, forget: bool) -> &mut Model {
     match model {
         Some(model) => {
-            model.forget();
+            if forget {
+                model.forget();
+            }
             model
         }
         none => none.insert(Box::new(Model::new(fields))),
@@ -94,38 +103,42 @@ impl Guessed {
     }
 }
 
-/// Packs references in pairs of numbers: which instruction, and the address.
+/// Packs references in pairs of numbers: which instruction, and the address. What was learnt in one piece goes on to the next,
+/// so that they are unpacked in the same order.
 #[derive(Default)]
 pub struct Followed(Tools);
+
+const PCS: Fields = Fields { pcs: true, ..Fields::NONE };
 
 impl Followed {
     pub fn new() -> Followed {
         Followed::default()
     }
-}
 
-const PCS: Fields = Fields { pcs: true, ..Fields::NONE };
-
-impl Method for Followed {
-    fn number(&self) -> u8 {
-        number::FOLLOWED
-    }
-
-    fn pack(&mut self, kind: Kind, numbers: &[i64], _: usize) -> Option<Vec<u8>> {
-        if kind != Kind::REFERENCE || numbers.len() > MOST || !numbers.len().is_multiple_of(2) {
+    /// `first`: nothing is known, and nothing from before is needed to unpack it. Nothing where there is no pair or too many;
+    /// then, and if the bytes are not kept, the next must be a first one.
+    pub fn pack(&mut self, first: bool, numbers: &[i64]) -> Option<Vec<u8>> {
+        if numbers.len() > MOST || !numbers.len().is_multiple_of(2) {
             return None;
         }
         let pairs = numbers.chunks_exact(2);
         let reference =
             |pair: &[i64]| Reference { pc: pair[0] as u64, address: pair[1] as u64, ..Reference::default() };
-        self.0.pack(PCS, pairs.map(reference))
+        self.0.pack(PCS, first, pairs.map(reference))
     }
 
-    fn unpack(&mut self, bytes: &[u8], count: usize, into: &mut Vec<i64>) -> Result<(), Damaged> {
+    /// So many numbers, behind what is there.
+    pub fn unpack(
+        &mut self,
+        first: bool,
+        bytes: &[u8],
+        count: usize,
+        into: &mut Vec<i64>,
+    ) -> Result<(), Damaged> {
         if !count.is_multiple_of(2) {
             return Err(Damaged);
         }
-        self.0.unpack(PCS, bytes, count / 2, |reference| {
+        self.0.unpack(PCS, first, bytes, count / 2, |reference| {
             into.extend([reference.pc as i64, reference.address as i64]);
         })
     }
@@ -141,11 +154,11 @@ impl Method for Guessed {
             return None;
         }
         let reference = |&number: &i64| Reference { address: number as u64, ..Reference::default() };
-        self.0.pack(Fields::NONE, numbers.iter().map(reference))
+        self.0.pack(Fields::NONE, true, numbers.iter().map(reference))
     }
 
     fn unpack(&mut self, bytes: &[u8], count: usize, into: &mut Vec<i64>) -> Result<(), Damaged> {
-        self.0.unpack(Fields::NONE, bytes, count, |reference| into.push(reference.address as i64))
+        self.0.unpack(Fields::NONE, true, bytes, count, |reference| into.push(reference.address as i64))
     }
 }
 
@@ -189,15 +202,25 @@ mod tests {
     fn references_come_back_in_pairs() {
         let pairs: Vec<i64> =
             walks(3).into_iter().enumerate().flat_map(|(i, at)| [i as i64 % 7 * 1024, at]).collect();
-        let mut followed = Followed::new();
-        for numbers in [pairs, vec![], vec![-1, i64::MIN, 0, i64::MAX]] {
-            let bytes = followed.pack(Kind::REFERENCE, &numbers, usize::MAX).unwrap();
-            let mut again = Vec::new();
-            Followed::new().unpack(&bytes, numbers.len(), &mut again).unwrap();
-            assert_eq!(again, numbers);
+        let (mut followed, mut again) = (Followed::new(), Followed::new());
+        let mut lengths = Vec::new();
+        for (first, numbers) in [
+            (true, &pairs),
+            (false, &pairs),
+            (false, &vec![-1, i64::MIN, 0, i64::MAX]),
+            (true, &pairs),
+            (true, &vec![]),
+        ] {
+            let bytes = followed.pack(first, numbers).unwrap();
+            let mut unpacked = Vec::new();
+            again.unpack(first, &bytes, numbers.len(), &mut unpacked).unwrap();
+            assert_eq!(unpacked, *numbers);
+            lengths.push(bytes.len());
         }
-        assert!(followed.pack(Kind::REFERENCE, &[1], usize::MAX).is_none());
-        assert!(followed.unpack(&[], 1, &mut Vec::new()).is_err());
+        // What was learnt is worth something, and can be forgotten.
+        assert!(lengths[1] * 4 < lengths[0] && lengths[3] == lengths[0], "{lengths:?}");
+        assert!(followed.pack(true, &[1]).is_none());
+        assert!(followed.unpack(true, &[], 1, &mut Vec::new()).is_err());
     }
 
     #[test]

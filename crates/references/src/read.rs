@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use refrain_fold::bundle::sites::{Frame, NO_MODULE};
-use refrain_fold::bundle::{Bundle, Walk, blend};
+use refrain_fold::bundle::{Bundle, Structure, Walk, blend};
 
 use crate::Error;
 use crate::block::{Access, Block};
@@ -57,8 +57,22 @@ pub fn symbols(bundle: &Bundle) -> Result<Vec<Symbol>, Error> {
     bundle.symbols.iter().enumerate().map(read).collect()
 }
 
+/// The first executions of blocks, and stretches, of a thread.
+struct Before {
+    executions: u64,
+    /// How often each symbol comes among them.
+    counts: HashMap<u32, u64>,
+    references: u64,
+    /// Of these, in chunks.
+    aside: u64,
+}
+
 /// The references of one thread, in order.
 pub struct References<'a> {
+    bundle: &'a Bundle,
+    /// Its cohort, and its number there.
+    cohort: usize,
+    member: u32,
     walk: Walk<'a>,
     symbols: Vec<Symbol>,
     signatures: Vec<u64>,
@@ -89,11 +103,18 @@ impl<'a> References<'a> {
         (rank, thread): (u32, u32),
         chunks: Option<Chunks>,
     ) -> Result<Option<References<'a>>, Error> {
-        let Some(walk) = Walk::new(bundle, rank, thread)? else { return Ok(None) };
+        let Some(member) = bundle.member(rank, thread) else { return Ok(None) };
+        let Some(cohort) = bundle.cohorts.iter().position(|cohort| cohort.ranks.contains(member)) else {
+            return Ok(None);
+        };
+        let walk = Walk::of(bundle, cohort, member)?;
         let signatures: Vec<u64> =
             bundle.symbols.iter().map(|symbol| signature(&symbol.bytes, symbol.site)).collect();
         let named = signatures.iter().copied().zip(0..).collect();
         Ok(Some(References {
+            bundle,
+            cohort,
+            member,
             walk,
             symbols: symbols(bundle)?,
             signatures,
@@ -109,8 +130,27 @@ impl<'a> References<'a> {
         }))
     }
 
-    /// Passes over the first references, up to this one or the end: the number of the next.
+    /// Passes over the first references, up to this one or the end: the number of the next. To be asked before anything is
+    /// read. Blocks are passed over in the folded form, chunks up to
+    /// where reading can begin. There is no digest afterwards.
     pub fn skip_to(&mut self, number: u64) -> Result<u64, Error> {
+        if number > 0 && self.is_sought() {
+            let Before { executions, counts, references, aside } = self.before(number)?;
+            let count = |symbol: u32| counts.get(&symbol).copied().unwrap_or(0);
+            self.walk = Walk::from(
+                self.bundle,
+                self.cohort,
+                self.member,
+                executions,
+                |symbol, _| count(symbol),
+                count,
+            )?;
+            self.aside = aside - self.unpacking.seek(aside)?.min(aside);
+            while self.aside > 0 {
+                self.next_aside()?;
+            }
+            self.read = references;
+        }
         while self.read < number {
             match self.next() {
                 Some(event) => event.map(drop)?,
@@ -118,6 +158,58 @@ impl<'a> References<'a> {
             }
         }
         Ok(self.read)
+    }
+
+    /// Whether places are found in the folded form. In loops whose times have no order, reading is faster.
+    fn is_sought(&self) -> bool {
+        let structure = self.bundle.cohorts[self.cohort].structure;
+        matches!(self.bundle.structures.get(structure as usize), Some(Structure::Rules(_)))
+    }
+
+    /// The executions before reference `number`: the most of which have no more references than that, but none without any right
+    /// before it.
+    fn before(&self, number: u64) -> Result<Before, Error> {
+        let mut stretches = Vec::new();
+        let is_stretch = |symbol: u32| matches!(self.symbols.get(symbol as usize), Some(Symbol::Stretch));
+        let mut only = Walk::only(self.bundle, self.cohort, self.member, is_stretch)?;
+        while only.next_symbol().is_some() {
+            let count = only.value(0).and_then(|count| u64::try_from(count).ok());
+            stretches.push(count.ok_or(Error::Address { at: 0 })?);
+        }
+        let first = |executions: u64| -> Result<Before, Error> {
+            let counts = Walk::before(self.bundle, self.cohort, self.member, executions)?;
+            let (mut references, mut aside) = (0u64, 0);
+            for &(symbol, count) in &counts {
+                let of_symbol = match self.symbols.get(symbol as usize) {
+                    Some(Symbol::Block { block, .. }) => count.saturating_mul(block.references.len() as u64),
+                    Some(Symbol::Stretch) => {
+                        aside = stretches.iter().take(count as usize).fold(0, |all, n| n.saturating_add(all));
+                        aside
+                    }
+                    None => 0,
+                };
+                references = references.saturating_add(of_symbol);
+            }
+            Ok(Before { executions, counts: counts.into_iter().collect(), references, aside })
+        };
+        let all = self.bundle.counts(&self.bundle.cohorts[self.cohort], self.member);
+        let all = all.iter().fold(0u64, |all, (_, count)| all.saturating_add(*count));
+        // So many are too few, or none; so many are enough, or all.
+        let (mut few, mut many) = ((0, 0), (all, first(all)?.references));
+        let mut halve = false;
+        while few.1 < number && many.0 - few.0 > 1 {
+            let span = many.0 - few.0;
+            // Where it is if all executions had as many, every other time: mostly it is near.
+            let share = (number - few.1) as f64 / (many.1.saturating_sub(few.1).max(1)) as f64;
+            let step = if halve { span / 2 } else { (span as f64 * share) as u64 };
+            halve = !halve;
+            let middle = few.0 + step.clamp(1, span - 1);
+            let references = first(middle)?.references;
+            *(if references < number { &mut few } else { &mut many }) = (middle, references);
+        }
+        let low = if few.1 < number { many.0 } else { 0 };
+        let found = first(low)?;
+        if found.references <= number { Ok(found) } else { first(low.saturating_sub(1)) }
     }
 
     /// Of what was read so far, as it was taken when it happened.

@@ -7,18 +7,31 @@
 //! References are pairs of numbers: which one, and the address. The first is `1024 k + n`: reference `n` of the block that is
 //! number `k` among those of this thread's stretches. Before a block's first reference comes a pair that has `-1 - k` and the
 //! block's signature.
+//!
+//! What the model learnt in one chunk it knows in the next. Every now and then it begins anew, and the blocks are named anew,
+//! from 0 on: there reading can begin. The first byte of a chunk says that it is such a one, and 8 bytes how many references are before.
 
 use std::io::{self, Read, Seek, Write};
 
 use refrain_addresses::Followed;
-use refrain_fold::pack::{Kind, Method, Methods, number};
+use refrain_fold::pack::{Kind, number};
 use refrain_tracefile::chunks::{self, Key, Section, Settings, Writer};
 
 /// More references than this no block has: the emulator ends blocks long before.
 pub const MOST_OF_BLOCK: usize = 1 << 10;
 
-/// References that wait to be packed together. The model learns anew in each chunk.
-const CHUNK: usize = 1 << 18;
+/// References that wait to be packed together.
+const CHUNK: usize = 1 << 16;
+
+/// The model begins anew after so many numbers: a second or so to any place from there.
+const GROUP: u64 = 1 << 25;
+
+/// Numbers of a chunk that are told as they are, if there are less.
+const FEW: usize = 256;
+
+/// The first byte of a chunk: it goes on, or begins anew.
+const ON: u8 = 0;
+const ANEW: u8 = 1;
 
 /// Where the chunks go.
 pub type Sink = Box<dyn Write + Send>;
@@ -31,11 +44,7 @@ pub type Chunks = Section<Box<dyn Source>>;
 
 /// A section of chunks with references in it.
 pub fn open(from: Box<dyn Source>, range: std::ops::Range<u64>) -> Result<Chunks, chunks::Error> {
-    Ok(Section::within(from, range)?.with(methods()))
-}
-
-pub fn methods() -> Methods {
-    chunks::quick().with(Followed::new())
+    Section::within(from, range)
 }
 
 /// Whose chunks they are.
@@ -48,8 +57,13 @@ pub(crate) struct Packing {
     key: Key,
     followed: Followed,
     numbers: Vec<i64>,
-    /// Numbers in chunks that are written.
+    /// Numbers in chunks that are written, and references.
     before: u64,
+    references: u64,
+    /// The model begins anew when so many numbers are written.
+    anew: u64,
+    /// Pairs that wait and name blocks.
+    names: u64,
     /// By symbol: its number here.
     known: Vec<Option<u32>>,
     named: u32,
@@ -72,6 +86,9 @@ impl Packing {
             followed: Followed::new(),
             numbers: Vec::new(),
             before: 0,
+            references: 0,
+            anew: 0,
+            names: 0,
             known: Vec::new(),
             named: 0,
         }
@@ -102,6 +119,7 @@ impl Packing {
         }
         self.known[symbol as usize] = Some(number);
         self.numbers.extend([-1 - i64::from(number), signature as i64]);
+        self.names += 1;
         number
     }
 
@@ -111,14 +129,46 @@ impl Packing {
             return Ok(());
         }
         let count = self.numbers.len();
-        let packed = self.followed.pack(Kind::REFERENCE, &self.numbers, usize::MAX);
-        let (method, bytes) = match packed.filter(|bytes| bytes.len() < 8 * count) {
-            Some(bytes) => (number::FOLLOWED, bytes),
-            None => (number::PLAIN, self.numbers.iter().flat_map(|number| number.to_le_bytes()).collect()),
-        };
-        self.writer.put_packed((self.key, Kind::REFERENCE), method, (self.before, count as u32), &bytes)?;
+        let is_anew = self.before >= self.anew;
+        let mut bytes = vec![ON];
+        if is_anew {
+            bytes[0] = ANEW;
+            bytes.extend(self.references.to_le_bytes());
+        }
+        // The columns of a few references would take more than these do as they are.
+        let packed = (count >= FEW).then(|| self.followed.pack(is_anew, &self.numbers)).flatten();
+        match packed.filter(|packed| bytes.len() + packed.len() <= 8 * count) {
+            Some(packed) => {
+                bytes.extend(packed);
+                self.put(number::FOLLOWED, &bytes)?;
+                if is_anew {
+                    self.anew = self.before + GROUP;
+                }
+            }
+            None => {
+                let plain: Vec<u8> = self.numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+                self.put(number::PLAIN, &plain)?;
+                // The model has learnt what nobody will unpack.
+                if count >= FEW {
+                    self.anew = self.before;
+                }
+            }
+        }
+        if self.before >= self.anew {
+            self.known.clear();
+            self.named = 0;
+        }
+        Ok(())
+    }
+
+    /// Writes a chunk of what waits.
+    fn put(&mut self, method: u8, bytes: &[u8]) -> io::Result<()> {
+        let count = self.numbers.len();
+        self.writer.put_packed((self.key, Kind::REFERENCE), method, (self.before, count as u32), bytes)?;
         self.writer.seal()?;
         self.before += count as u64;
+        self.references += count as u64 / 2 - self.names;
+        self.names = 0;
         self.numbers.clear();
         Ok(())
     }
@@ -143,6 +193,7 @@ impl Packing {
 pub(crate) struct Unpacking {
     chunks: Option<Chunks>,
     key: Key,
+    followed: Followed,
     numbers: Vec<i64>,
     at: usize,
     /// Numbers of chunks before those.
@@ -164,30 +215,70 @@ pub(crate) enum Pair {
 
 impl Unpacking {
     pub fn new(chunks: Option<Chunks>, key: Key) -> Unpacking {
-        Unpacking { chunks, key, numbers: Vec::new(), at: 0, before: 0, symbols: Vec::new() }
+        let (followed, numbers, symbols) = (Followed::new(), Vec::new(), Vec::new());
+        Unpacking { chunks, key, followed, numbers, at: 0, before: 0, symbols }
     }
 
     pub fn name(&mut self, symbol: u32) {
         self.symbols.push(symbol);
     }
 
+    /// To the last place where reading can begin that has no more than so many references before it: how many it has.
+    pub fn seek(&mut self, references: u64) -> Result<u64, chunks::Error> {
+        let Some(chunks) = &mut self.chunks else { return Ok(0) };
+        let (mut at, mut found) = (0, 0);
+        while let Some(chunk) = chunks.beginning(self.key, at, 9)? {
+            let next = at + u64::from(chunk.count);
+            if let (number::FOLLOWED, [ANEW, before @ ..]) = (chunk.method, chunk.bytes)
+                && let Ok(before) = before.try_into().map(u64::from_le_bytes)
+            {
+                if before > references {
+                    break;
+                }
+                (self.before, found) = (at, before);
+            }
+            at = next;
+        }
+        Ok(found)
+    }
+
     /// The next pair; nothing where it is missing, or cannot be.
     pub fn next(&mut self) -> Result<Option<Pair>, chunks::Error> {
-        if self.at + 2 > self.numbers.len() {
-            self.before += self.numbers.len() as u64;
-            self.numbers.clear();
-            self.at = 0;
-            let Some(chunks) = &mut self.chunks else { return Ok(None) };
-            chunks.read_on(self.key, self.before, &mut self.numbers)?;
+        if self.at + 2 > self.numbers.len() && !self.read_on()? {
+            return Ok(None);
         }
         let Some(&[which, number]) = self.numbers.get(self.at..self.at + 2) else { return Ok(None) };
         self.at += 2;
         if which < 0 {
+            if which == -1 {
+                self.symbols.clear();
+            }
             let expected = -1 - self.symbols.len() as i64;
             return Ok((which == expected).then_some(Pair::Named(number as u64)));
         }
         let (block, nth) = (which as usize / MOST_OF_BLOCK, (which as usize % MOST_OF_BLOCK) as u16);
         let symbol = self.symbols.get(block).copied();
         Ok(symbol.map(|symbol| Pair::Reference { symbol, nth, address: number as u64 }))
+    }
+
+    /// Fetches the next chunk. Whether there is one that can be read.
+    fn read_on(&mut self) -> Result<bool, chunks::Error> {
+        self.before += self.numbers.len() as u64;
+        self.numbers.clear();
+        self.at = 0;
+        let Some(chunks) = &mut self.chunks else { return Ok(false) };
+        let Some(chunk) = chunks.packed(self.key, self.before)? else { return Ok(false) };
+        let count = chunk.count as usize;
+        let (first, packed) = match (chunk.method, chunk.bytes) {
+            (number::FOLLOWED, [ANEW, rest @ ..]) if rest.len() >= 8 => (true, &rest[8..]),
+            (number::FOLLOWED, [ON, rest @ ..]) => (false, rest),
+            (number::PLAIN, bytes) if bytes.len() == 8 * count => {
+                let numbers = bytes.chunks_exact(8).filter_map(|bytes| bytes.try_into().ok());
+                self.numbers.extend(numbers.map(i64::from_le_bytes));
+                return Ok(true);
+            }
+            _ => return Ok(false),
+        };
+        Ok(self.followed.unpack(first, packed, count, &mut self.numbers).is_ok())
     }
 }

@@ -205,3 +205,32 @@ fn threads_and_ranks_are_joined_with_their_chunks() {
         holds(&bundle, (rank, thread), Some(chunks(&all)), (seed, 3, 120_000), count);
     }
 }
+
+#[test]
+fn reading_begins_anywhere() {
+    for folding in [Folding::Rules, Folding::Loops] {
+        let disk = Disk::new(usize::MAX);
+        let mut thread = Thread::new(folding, (0, 1), 0).bounded(Box::new(disk.clone()), 64 << 20);
+        let mark = thread.symbol(&Block { pc: 1, references: vec![] }, 0);
+        record(&mut thread, 5, 2, 300_000);
+        thread.push(mark, &[]);
+        record(&mut thread, 6, 3, 100_000);
+        thread.push(mark, &[]);
+        let bundle = join(vec![thread.bundle(&Sites::default()).unwrap()]).unwrap();
+        let count = thread.len();
+        thread.close().unwrap();
+        let bytes = disk.bytes();
+        let read = || References::new(&bundle, (0, 0), Some(chunks(&bytes))).unwrap().unwrap();
+        let all: Vec<_> = read().map(Result::unwrap).collect();
+        assert_eq!(all.len() as u64, count);
+        let mut random = Random(8);
+        let somewhere = (0..12).map(|_| random.below(count));
+        for from in [0, 1, 2, count - 1, count, count + 1, u64::MAX].into_iter().chain(somewhere) {
+            let mut references = read();
+            assert_eq!(references.skip_to(from).unwrap(), from.min(count), "from {from}");
+            let some: Vec<_> = references.by_ref().take(50).map(Result::unwrap).collect();
+            let from = from.min(count) as usize;
+            assert_eq!(some, all[from..all.len().min(from + 50)], "from {from}");
+        }
+    }
+}

@@ -200,8 +200,8 @@ impl<R: Read + Seek> Section<R> {
                 return Err(Error::Twice { key: entry.key, from: entry.first });
             }
             numbers.clear();
-            // Times are packed beside the calls: who has those can unpack them.
-            if self.head(&entry)?.0.method == number::SPANS {
+            // Times are packed beside the calls, references with what was learnt before: who has that can unpack them.
+            if matches!(self.head(&entry)?.0.method, number::SPANS | number::FOLLOWED) {
                 self.body(&entry)?;
             } else {
                 self.unpack(&entry, &mut numbers)?;

@@ -89,16 +89,16 @@ pub unsafe extern "C" fn on_syscall(
     _id: Id,
     processor: c_uint,
     number: i64,
-    _: u64,
-    _: u64,
+    first: u64,
+    second: u64,
     third: u64,
-    _: u64,
-    _: u64,
+    fourth: u64,
+    fifth: u64,
     _: u64,
     _: u64,
     _: u64,
 ) {
-    process::guarded(|process| process.syscall(processor, number, third));
+    process::guarded(|process| process.syscall(processor, number, [first, second, third, fourth, fifth]));
 }
 
 pub unsafe extern "C" fn on_exit(_id: Id, _: *mut c_void) {

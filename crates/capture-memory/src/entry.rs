@@ -57,11 +57,14 @@ fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(
         nothing: callbacks::on_nothing,
         region: callbacks::on_region,
     };
+    let is_recorded = config.is_recorded();
     Process::install(config, functions, callbacks, qemu::meaning);
     // SAFETY: QEMU's own functions, with the number it gave us and functions of the types it asks for.
     unsafe {
-        (functions.register_vcpu_init)(id, callbacks::on_vcpu_init);
-        (functions.register_vcpu_exit)(id, callbacks::on_vcpu_exit);
+        if is_recorded {
+            (functions.register_vcpu_init)(id, callbacks::on_vcpu_init);
+            (functions.register_vcpu_exit)(id, callbacks::on_vcpu_exit);
+        }
         (functions.register_translation)(id, callbacks::on_translation);
         (functions.register_syscall)(id, callbacks::on_syscall);
         (functions.register_exit)(id, callbacks::on_exit, std::ptr::null_mut());

@@ -16,6 +16,8 @@
 //! full, that thread makes executions of blocks of it (`recording`), by the sizes of the operands (`decode`) and with the calls
 //! that led there (`paths`), and folds them. About every second, and at its end, what it has is written (`process`).
 //!
+//! When the program becomes another one, the emulator is started on that, in the same process (`exec`).
+//!
 //! # The rules
 //!
 //! 1. We live in the emulator's process. No panic leaves a callback: it ends recording, with one line on stderr.
@@ -38,6 +40,7 @@ mod code;
 mod config;
 mod decode;
 mod entry;
+mod exec;
 mod fatal;
 mod modules;
 mod paths;

@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use crate::code::{Block, Key};
@@ -46,6 +47,10 @@ pub fn translated(process: &Process, tb: *mut Tb) {
     // SAFETY: QEMU calls us while it translates this.
     let shown = unsafe { shown(functions, tb) };
     let Some(first) = shown.first() else { return };
+    process.base.store(first.host.wrapping_sub(first.address), Relaxed);
+    if !config.is_recorded() {
+        return;
+    }
     let mut code = process.code.lock().unwrap_or_else(PoisonError::into_inner);
     let code = &mut *code;
     let piece = code.modules.find(first.host);

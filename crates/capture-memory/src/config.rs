@@ -41,6 +41,8 @@ pub struct Config {
     pub from: Option<String>,
     /// It ends when this one is called.
     pub to: Option<String>,
+    /// Recording begins switched on.
+    pub on: bool,
     pub stacks: bool,
     /// A launcher started this process: its variables tell the rank.
     pub launched: bool,
@@ -68,6 +70,7 @@ impl Config {
             code: Code::All,
             from: None,
             to: None,
+            on: true,
             stacks: true,
             launched: false,
             only: None,
@@ -90,6 +93,7 @@ impl Config {
                 ("module", module) => config.code = Code::Module(module.to_owned()),
                 ("from", function) => config.from = Some(function.to_owned()),
                 ("to", function) => config.to = Some(function.to_owned()),
+                ("switch", "off") => config.on = false,
                 ("stacks", "on") => config.stacks = true,
                 ("stacks", "off") => config.stacks = false,
                 ("launched", "on") => config.launched = true,
@@ -112,7 +116,7 @@ impl Config {
         self.only.as_ref().is_none_or(|only| self.program.rsplit('/').next() == Some(only))
     }
 
-    /// Whether recording goes on and off.
+    /// Whether recording goes on and off at functions.
     pub fn has_region(&self) -> bool {
         self.from.is_some() || self.to.is_some()
     }

@@ -2,12 +2,11 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::config::Config;
 use crate::process::{Callbacks, Process, say};
 use crate::qemu::{self, Functions, Id, Info};
-use crate::{callbacks, record};
+use crate::{callbacks, switch};
 
 /// Which version of QEMU's interface this is written for; QEMU looks for it.
 #[unsafe(no_mangle)]
@@ -49,13 +48,12 @@ fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(
     let config = Config::parse(words.iter().map(String::as_str))?;
     let functions =
         Functions::find().map_err(|name| format!("this QEMU has no {}", name.to_string_lossy()))?;
-    record::IS_ON.store(config.from.is_none(), Relaxed);
+    switch::begin(&config.parts, config.on, config.from.is_some());
     let callbacks = Callbacks {
         memory: callbacks::on_memory,
-        memory_if_on: callbacks::on_memory_if_on,
         flow: callbacks::on_flow,
         nothing: callbacks::on_nothing,
-        region: callbacks::on_region,
+        switch: callbacks::on_switch,
     };
     let is_recorded = config.is_recorded();
     Process::install(config, functions, callbacks, qemu::meaning);

@@ -30,7 +30,9 @@
 //! |---|---|---|
 //! | `qemu` | `FUNCTIONS` | what QEMU offers |
 //! | `fatal` | `BEFORE` | what is done when the program dies of a signal |
-//! | `record` | `SLOTS`, `IS_ON` | where each thread's next record goes; whether recording is on |
+//! | `record` | `SLOTS` | where each thread's next record goes |
+//! | `switch` | `ALONE`, `WORD`, `WORDS` | whether recording is on |
+//! | `switch` | `TIMES`, `WAS_OFF` | how often it went on; whether it was off |
 //! | `process` | `PROCESS`, `IS_STOPPED` | what is known of the process; whether a fault of ours has ended recording |
 //! | `process` | `CURRENT` | of a thread: its processor |
 //! | `process` | `HELD` | of a thread that forks: the lock that it holds |
@@ -48,4 +50,5 @@ mod process;
 mod qemu;
 mod record;
 mod recording;
+mod switch;
 mod translation;

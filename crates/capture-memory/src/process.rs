@@ -22,6 +22,7 @@ use crate::fatal;
 use crate::qemu::{Functions, OnInsn, OnMemory};
 use crate::record::{PROCESSORS, Place, RECORDS, Record, SLOTS};
 use crate::recording::{Meaning, Recording};
+use crate::switch;
 
 /// How long after a thread began what it recorded is first written; then after twice as long each time, up to the longest
 /// pause. Writing may take one part of `SHARE` of the time.
@@ -46,11 +47,10 @@ thread_local! {
 #[derive(Debug, Clone, Copy)]
 pub struct Callbacks {
     pub memory: OnMemory,
-    pub memory_if_on: OnMemory,
     pub flow: OnMemory,
     /// Nobody wants to know.
     pub nothing: OnMemory,
-    pub region: OnInsn,
+    pub switch: OnInsn,
 }
 
 /// A thread that is recorded.
@@ -428,6 +428,7 @@ extern "C" fn in_child() {
             ..known
         };
         let Process { functions, callbacks, meaning, .. } = *process;
+        switch::forked();
         let child =
             Process::new(process.config.clone(), functions, callbacks, meaning, process.code.clone(), note);
         child.base.store(process.base.load(Relaxed), Relaxed);

@@ -15,7 +15,7 @@ pub type References = BTreeMap<(u32, u32), Vec<(Reference, String)>>;
 
 /// Builds a program of `tests/programs/memory` in that folder.
 pub fn built(folder: &Path, source: &str, compiler: &str, options: &[&str]) -> PathBuf {
-    let program = folder.join(source.trim_end_matches(".c"));
+    let program = folder.join(source.split('.').next().unwrap_or(source));
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/memory").join(source);
     let mut command = Command::new(compiler);
     command.args(["-O1", "-g", "-pthread"]).args(options).arg(&source).arg("-o").arg(&program);

@@ -4,9 +4,11 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use refrain_e2e::Library;
-use refrain_e2e::memory::{built, recorded, stores};
+use refrain_e2e::memory::{built, hexadecimal, recorded, references, stores};
 use refrain_e2e::run;
 
 fn info(trace: &Path) -> String {
@@ -97,8 +99,8 @@ fn ranks_become_a_program_together() {
         assert_eq!(programs(&folder), ["first", "ends"]);
         let info = info(&folder.join("t.rfn"));
         assert!(info.contains("rank 1 became ") && info.contains("in 2 processes"), "{info}");
-        let (all, start) = (refrain_e2e::memory::references(&folder.join("t.2.rfn")), &outcome.stdout);
-        let start = refrain_e2e::memory::hexadecimal(start.lines().next().unwrap());
+        let (all, start) = (references(&folder.join("t.2.rfn")), &outcome.stdout);
+        let start = hexadecimal(start.lines().next().unwrap());
         for rank in 0..2 {
             let own = all[&(rank, 0)].iter().filter(|(r, _)| r.0 == 'S' && r.1.wrapping_sub(start) < 4000);
             assert_eq!(own.count(), 1000);
@@ -118,4 +120,80 @@ fn a_static_program_in_path() {
     let outcome = run::refrain_in(&["env", &path], &elsewhere, Library::Mpich, &words);
     assert_eq!(outcome.code, 5, "{}", outcome.stderr);
     assert_eq!(stores(&elsewhere.join("t.rfn"), &outcome.stdout), 1000);
+}
+
+/// How many stores there are into each of the arrays whose places a program has printed; they are those of a loop over them.
+fn filled(trace: &Path, stdout: &str) -> Vec<usize> {
+    let found = references(trace);
+    let found: Vec<_> = found.get(&(0, 0)).into_iter().flatten().map(|(reference, _)| *reference).collect();
+    let count = |start: u64| {
+        let own = found.iter().filter(|(_, address, _)| address.wrapping_sub(start) < 4000);
+        let count = own.clone().enumerate().map(|(n, reference)| {
+            assert_eq!(*reference, ('S', start + 4 * (n as u64 % 1000), 4), "store {n}");
+        });
+        count.count()
+    };
+    stdout.lines().map(|line| count(hexadecimal(line))).collect()
+}
+
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn marks_switch_recording() {
+    let folder = run::folder("memory-marks");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include/refrain.h");
+    let header = source.to_string_lossy();
+    let mut object = Command::new("cc");
+    object.args(["-c", "-x", "c", &header, "-o", "refrain.o"]).current_dir(&folder);
+    assert!(object.status().unwrap().success());
+    let object = folder.join("refrain.o");
+    let object = object.to_string_lossy();
+    for (source, compiler, options) in [
+        ("regions.c", "cc", &["-Wall", "-Werror"][..]),
+        ("regions.c", "c++", &["-x", "c++", "-Wall", "-Werror", "-s"]),
+        ("regions.f90", "gfortran", &[&*object]),
+    ] {
+        let program = built(&folder, source, compiler, options);
+        let program = program.to_string_lossy();
+        let outcome = recorded(&folder, &["--force"], &[&program]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [1000, 0, 5000], "{compiler}");
+        assert!(info(&folder.join("t.rfn")).contains("only a part of the run is recorded: 6 regions"));
+        let outcome = recorded(&folder, &["--force", "--off"], &[&program]);
+        assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [0, 0, 5000], "{compiler}");
+        assert!(info(&folder.join("t.rfn")).contains("only a part of the run is recorded: 5 regions"));
+    }
+    // Functions, again and again.
+    let program = built(&folder, "regions.c", "cc", &[]);
+    let region = ["--from", "refrain_memory_off", "--to", "refrain_memory_on", "--force"];
+    let outcome = recorded(&folder, &region, &[&program.to_string_lossy()]);
+    // The function is entered before its mark is reached, which says the opposite.
+    assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [0, 0, 5000]);
+}
+
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn recording_is_switched_from_outside() {
+    let folder = run::folder("memory-switched");
+    let program = built(&folder, "regions.c", "cc", &[]);
+    let program = program.to_string_lossy().into_owned();
+    let refused = run::refrain(&["memory", "off", &folder.join("t.rfn").to_string_lossy()]);
+    assert!(refused.code == 2 && refused.stderr.contains("no run of"), "{}", refused.stderr);
+    let outcome = std::thread::scope(|scope| {
+        let running = scope.spawn(|| recorded(&folder, &["--off"], &[&program, "steps"]));
+        for (step, state) in [(1, "on"), (2, "off")] {
+            let began = Instant::now();
+            while !folder.join(format!("ready.{step}")).exists() {
+                assert!(began.elapsed() < Duration::from_secs(300), "step {step} never came");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let switched = run::refrain(&["memory", state, &folder.join("t.rfn").to_string_lossy()]);
+            assert_eq!(switched.code, 0, "{}", switched.stderr);
+            assert!(switched.stderr.contains(&format!("{state} for 1 process")), "{}", switched.stderr);
+            fs::write(folder.join(format!("go.{step}")), "").unwrap();
+        }
+        running.join().unwrap()
+    });
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [0, 1000, 0]);
+    assert!(info(&folder.join("t.rfn")).contains("switched on or off 2 times"));
 }

@@ -7,6 +7,21 @@
 
 use std::fmt::Write as _;
 
+/// By which recording goes on and off while processes run: a file of 32-bit words, of the machine's own byte order, each 0 (off)
+/// or 1 (on) where nothing else is said.
+pub mod switch {
+    pub const NAME: &str = "all.switch";
+    /// What a process begins with.
+    pub const FIRST: usize = 0;
+    /// How many processes have taken a word of their own, which is a number.
+    pub const NEXT: usize = 1;
+    /// How often somebody switched from outside, a number.
+    pub const TIMES: usize = 2;
+    /// The words of processes, in the order in which they began.
+    pub const OWN: usize = 16;
+    pub const WORDS: usize = 1 << 14;
+}
+
 /// How a process ended, as far as it could tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum State {

@@ -38,7 +38,7 @@ pub struct Written {
     pub replaced: u64,
 }
 
-const ENDINGS: [&str; 4] = ["process", "thread", "chunks", "new"];
+const ENDINGS: [&str; 5] = ["process", "thread", "chunks", "new", "switch"];
 
 /// Whether it is one of the files that processes leave.
 fn is_ours(name: &OsStr) -> bool {

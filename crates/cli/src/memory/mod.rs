@@ -2,6 +2,7 @@
 
 mod command;
 mod gather;
+mod switch;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -56,6 +57,9 @@ pub struct RunFlags {
     /// Stop recording when this function is called, until --from is called again
     #[arg(long, value_name = "FUNCTION", help_heading = CHOOSING)]
     to: Option<String>,
+    /// Begin switched off: `refrain_memory_on()` in the program (include/refrain.h) or `refrain memory on FILE` switches on
+    #[arg(long, conflicts_with = "from", help_heading = CHOOSING)]
+    off: bool,
     /// Record the program's own code only
     #[arg(long, help_heading = CHOOSING)]
     skip_libraries: bool,
@@ -78,6 +82,8 @@ The program needs no rebuilding. It runs in QEMU's user mode (Debian: qemu-user)
   refrain memory run --from solve --to finish --skip-libraries -- ./app
   refrain memory run --limit 1000000 -- ./app
   refrain memory run --only-program app -- sh script.sh
+  refrain memory run --off -- ./app               until the program calls refrain_memory_on() (include/refrain.h), or
+                                                  somebody `refrain memory on app.rfn`
 
 Recorded is every load and store of every thread, in order, with its address, its size, and the code and the calls that it
 comes from. A vector access is one reference. Each reference of an instruction that has several stands by itself, so does each
@@ -87,6 +93,13 @@ such as those of a script. Programs that insist on AVX-512 do not run.
 What was recorded is written about every second: if the program is killed, a partial trace is made of that.
 
 The exit code is the program's own; 128 + the signal's number if a signal ended it; 2 if it could not be started.";
+
+pub const SWITCH_HELP: &str = "\
+  refrain memory run --off --out app.rfn -- ./app &
+  refrain memory on app.rfn; sleep 5; refrain memory off app.rfn
+
+Holds for every process of the run, on this machine. Whoever switches last is right: this, refrain_memory_on() and
+refrain_memory_off() in the program (include/refrain.h), or the functions of --from and --to.";
 
 impl RunFlags {
     /// What the plugin is told.
@@ -99,6 +112,7 @@ impl RunFlags {
                 "only-module" => format!("module={value}").into(),
                 "only-program" => format!("only={value}").into(),
                 "no-follow" => "follow=off".into(),
+                "off" => "switch=off".into(),
                 _ => format!("{option}={value}").into(),
             });
         }
@@ -115,6 +129,7 @@ impl RunFlags {
             ("no-stacks", self.no_stacks),
             ("skip-libraries", self.skip_libraries),
             ("no-follow", self.no_follow),
+            ("off", self.off),
         ];
         let given = switches.into_iter().filter(|(_, given)| *given);
         options.extend(given.map(|(name, _)| (name, String::new())));
@@ -140,6 +155,8 @@ fn qemu(path: &std::ffi::OsStr) -> Result<(PathBuf, String), Failure> {
     let told = told.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     Ok((qemu, told.lines().next().unwrap_or(QEMU).to_owned()))
 }
+
+pub use switch::command as switch;
 
 pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -178,6 +195,8 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
         gather::clear(&parts)
             .map_err(|error| Failure::new(format!("{} cannot be cleared: {error}", parts.display())))?;
     }
+    switch::make(&parts, !flags.off)
+        .map_err(|error| Failure::new(format!("{} cannot be written to: {error}", parts.display())))?;
     emulator.plugin = flags.plugin(&parts);
     let understood = emulated(words, &emulator, &path)?;
     let before = Stamp::of(&out);
@@ -231,6 +250,7 @@ fn make(
         return Err(Failure::new(format!("no trace was written to {}", shown.display()))
             .help("unless a line above says why: the program did not start, or not in the emulator"));
     }
+    let switched = switch::times(&private);
     let mut is_made = false;
     for program in &found.programs {
         let Some(process) = program.first() else { continue };
@@ -240,6 +260,10 @@ fn make(
             meta.notes.push(format!("forked by process {}, which has a trace of its own", process.parent));
         } else if process.image > 0 {
             meta.notes.push(format!("of {name}, which the run came to"));
+        }
+        if switched > 0 {
+            let times = plural(switched.into(), "time");
+            meta.notes.push(format!("recording was switched on or off {times} while the program ran"));
         }
         if !is_made && found.replaced > 0 {
             let became = plural(found.replaced as u64, "process");

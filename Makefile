@@ -49,7 +49,8 @@ bench: build
 
 # Builds only where nothing is built yet, so that `sudo make install` needs no cargo.
 install: target/release/refrain
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/refrain
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/refrain $(DESTDIR)$(PREFIX)/include
+	install -m 644 include/refrain.h $(DESTDIR)$(PREFIX)/include/refrain.h
 	install -m 755 target/release/refrain $(DESTDIR)$(PREFIX)/bin/refrain
 	install -m 755 target/release/librefrain_capture_mpi.so target/release/librefrain_capture_memory.so \
 		target/release/refrain-replay $(DESTDIR)$(PREFIX)/lib/refrain/

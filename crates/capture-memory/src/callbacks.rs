@@ -1,37 +1,32 @@
 //! What QEMU calls. No panic leaves these, and an access costs one record.
 
 use std::ffi::{c_uint, c_void};
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::process;
 use crate::qemu::{Id, Tb};
-use crate::record::{IS_ON, OFF, Place, RECORDS, Record, SLOTS};
+use crate::record::{OFF, Place, RECORDS, Record, SLOTS};
+use crate::switch;
 use crate::translation;
 
 /// An access.
 pub unsafe extern "C" fn on_memory(processor: c_uint, info: u32, address: u64, insn: *mut c_void) {
-    note(processor, Record { address, insn: insn as usize as u32, info });
-}
-
-/// An access, where recording goes on and off.
-pub unsafe extern "C" fn on_memory_if_on(processor: c_uint, info: u32, address: u64, insn: *mut c_void) {
-    if IS_ON.load(Relaxed) {
+    if switch::is_on() {
         note(processor, Record { address, insn: insn as usize as u32, info });
     }
 }
 
 /// An access of a call or return, which is told in any case.
 pub unsafe extern "C" fn on_flow(processor: c_uint, info: u32, address: u64, insn: *mut c_void) {
-    let off = if IS_ON.load(Relaxed) { 0 } else { OFF };
+    let off = if switch::is_on() { 0 } else { OFF };
     note(processor, Record { address, insn: insn as usize as u32, info: info | off });
 }
 
 /// An access that is not recorded.
 pub unsafe extern "C" fn on_nothing(_: c_uint, _: u32, _: u64, _: *mut c_void) {}
 
-/// A function is entered at which recording goes on, or off where it is null.
-pub unsafe extern "C" fn on_region(_processor: c_uint, on: *mut c_void) {
-    IS_ON.store(!on.is_null(), Relaxed);
+/// A mark or a function is reached at which recording goes on, or off where it is null.
+pub unsafe extern "C" fn on_switch(_processor: c_uint, on: *mut c_void) {
+    switch::set(!on.is_null());
 }
 
 #[inline(always)]
@@ -89,16 +84,16 @@ pub unsafe extern "C" fn on_syscall(
     _id: Id,
     processor: c_uint,
     number: i64,
-    _: u64,
-    _: u64,
+    first: u64,
+    second: u64,
     third: u64,
-    _: u64,
-    _: u64,
+    fourth: u64,
+    fifth: u64,
     _: u64,
     _: u64,
     _: u64,
 ) {
-    process::guarded(|process| process.syscall(processor, number, third));
+    process::guarded(|process| process.syscall(processor, number, [first, second, third, fourth, fifth]));
 }
 
 pub unsafe extern "C" fn on_exit(_id: Id, _: *mut c_void) {

@@ -12,6 +12,7 @@ use iced_x86::InstructionInfoFactory;
 use crate::config::Config;
 use crate::decode::Insn;
 use crate::modules::{Modules, functions};
+use crate::switch;
 
 /// What is known of the program's code.
 pub struct Code {
@@ -36,8 +37,10 @@ impl Default for Code {
 impl Code {
     /// What a reader of the trace should know.
     pub fn notes(&self, config: &Config) -> Vec<String> {
-        let never = config.from.as_ref().filter(|_| !self.switches.is_reached);
-        never.iter().map(|from| format!("nothing is recorded: {from} was never called")).collect()
+        match config.from.as_ref().filter(|_| !self.switches.is_reached) {
+            Some(from) => vec![format!("nothing is recorded: {from} was never called")],
+            None => switch::note().into_iter().collect(),
+        }
     }
 }
 

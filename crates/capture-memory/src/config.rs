@@ -41,9 +41,21 @@ pub struct Config {
     pub from: Option<String>,
     /// It ends when this one is called.
     pub to: Option<String>,
+    /// Recording begins switched on.
+    pub on: bool,
     pub stacks: bool,
     /// A launcher started this process: its variables tell the rank.
     pub launched: bool,
+    /// Only programs with this file name are recorded.
+    pub only: Option<String>,
+    /// Programs that this one becomes are recorded too.
+    pub follow: bool,
+    /// How often the process had become another program before.
+    pub image: u32,
+    /// It is what the command or its launcher started, whatever it has become since.
+    pub is_first: bool,
+    /// What the next program is told: all of these words that are not of this one.
+    pub words: Vec<String>,
 }
 
 impl Config {
@@ -58,8 +70,14 @@ impl Config {
             code: Code::All,
             from: None,
             to: None,
+            on: true,
             stacks: true,
             launched: false,
+            only: None,
+            follow: true,
+            image: 0,
+            is_first: true,
+            words: Vec::new(),
         };
         for word in words {
             let unknown = || format!("{word} is no word of this plugin");
@@ -75,17 +93,30 @@ impl Config {
                 ("module", module) => config.code = Code::Module(module.to_owned()),
                 ("from", function) => config.from = Some(function.to_owned()),
                 ("to", function) => config.to = Some(function.to_owned()),
+                ("switch", "off") => config.on = false,
                 ("stacks", "on") => config.stacks = true,
                 ("stacks", "off") => config.stacks = false,
                 ("launched", "on") => config.launched = true,
+                ("only", name) => config.only = Some(name.to_owned()),
+                ("follow", "off") => config.follow = false,
+                ("image", number) => config.image = number.parse().map_err(|_| unknown())?,
+                ("first", "off") => config.is_first = false,
                 _ => return Err(unknown()),
+            }
+            if !["program", "image", "first"].contains(&name) {
+                config.words.push(word.to_owned());
             }
         }
         config.parts = parts.ok_or("parts=DIRECTORY is missing")?;
         Ok(config)
     }
 
-    /// Whether recording goes on and off.
+    /// Whether this program is recorded. If not, only those that it becomes may be.
+    pub fn is_recorded(&self) -> bool {
+        self.only.as_ref().is_none_or(|only| self.program.rsplit('/').next() == Some(only))
+    }
+
+    /// Whether recording goes on and off at functions.
     pub fn has_region(&self) -> bool {
         self.from.is_some() || self.to.is_some()
     }

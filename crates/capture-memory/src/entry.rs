@@ -2,12 +2,11 @@
 
 use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
-use std::sync::atomic::Ordering::Relaxed;
 
 use crate::config::Config;
 use crate::process::{Callbacks, Process, say};
 use crate::qemu::{self, Functions, Id, Info};
-use crate::{callbacks, record};
+use crate::{callbacks, switch};
 
 /// Which version of QEMU's interface this is written for; QEMU looks for it.
 #[unsafe(no_mangle)]
@@ -49,19 +48,21 @@ fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(
     let config = Config::parse(words.iter().map(String::as_str))?;
     let functions =
         Functions::find().map_err(|name| format!("this QEMU has no {}", name.to_string_lossy()))?;
-    record::IS_ON.store(config.from.is_none(), Relaxed);
+    switch::begin(&config.parts, config.on, config.from.is_some());
     let callbacks = Callbacks {
         memory: callbacks::on_memory,
-        memory_if_on: callbacks::on_memory_if_on,
         flow: callbacks::on_flow,
         nothing: callbacks::on_nothing,
-        region: callbacks::on_region,
+        switch: callbacks::on_switch,
     };
+    let is_recorded = config.is_recorded();
     Process::install(config, functions, callbacks, qemu::meaning);
     // SAFETY: QEMU's own functions, with the number it gave us and functions of the types it asks for.
     unsafe {
-        (functions.register_vcpu_init)(id, callbacks::on_vcpu_init);
-        (functions.register_vcpu_exit)(id, callbacks::on_vcpu_exit);
+        if is_recorded {
+            (functions.register_vcpu_init)(id, callbacks::on_vcpu_init);
+            (functions.register_vcpu_exit)(id, callbacks::on_vcpu_exit);
+        }
         (functions.register_translation)(id, callbacks::on_translation);
         (functions.register_syscall)(id, callbacks::on_syscall);
         (functions.register_exit)(id, callbacks::on_exit, std::ptr::null_mut());

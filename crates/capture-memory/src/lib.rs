@@ -16,6 +16,8 @@
 //! full, that thread makes executions of blocks of it (`recording`), by the sizes of the operands (`decode`) and with the calls
 //! that led there (`paths`), and folds them. About every second, and at its end, what it has is written (`process`).
 //!
+//! When the program becomes another one, the emulator is started on that, in the same process (`exec`).
+//!
 //! # The rules
 //!
 //! 1. We live in the emulator's process. No panic leaves a callback: it ends recording, with one line on stderr.
@@ -28,7 +30,9 @@
 //! |---|---|---|
 //! | `qemu` | `FUNCTIONS` | what QEMU offers |
 //! | `fatal` | `BEFORE` | what is done when the program dies of a signal |
-//! | `record` | `SLOTS`, `IS_ON` | where each thread's next record goes; whether recording is on |
+//! | `record` | `SLOTS` | where each thread's next record goes |
+//! | `switch` | `ALONE`, `WORD`, `WORDS` | whether recording is on |
+//! | `switch` | `TIMES`, `WAS_OFF` | how often it went on; whether it was off |
 //! | `process` | `PROCESS`, `IS_STOPPED` | what is known of the process; whether a fault of ours has ended recording |
 //! | `process` | `CURRENT` | of a thread: its processor |
 //! | `process` | `HELD` | of a thread that forks: the lock that it holds |
@@ -38,6 +42,7 @@ mod code;
 mod config;
 mod decode;
 mod entry;
+mod exec;
 mod fatal;
 mod modules;
 mod paths;
@@ -45,4 +50,5 @@ mod process;
 mod qemu;
 mod record;
 mod recording;
+mod switch;
 mod translation;

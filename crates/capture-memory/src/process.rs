@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,10 +17,12 @@ use refrain_tracefile::{Meta, Trace};
 
 use crate::code::Code;
 use crate::config::{Config, place};
+use crate::exec::{self, Next};
 use crate::fatal;
 use crate::qemu::{Functions, OnInsn, OnMemory};
 use crate::record::{PROCESSORS, Place, RECORDS, Record, SLOTS};
 use crate::recording::{Meaning, Recording};
+use crate::switch;
 
 /// How long after a thread began what it recorded is first written; then after twice as long each time, up to the longest
 /// pause. Writing may take one part of `SHARE` of the time.
@@ -45,11 +47,10 @@ thread_local! {
 #[derive(Debug, Clone, Copy)]
 pub struct Callbacks {
     pub memory: OnMemory,
-    pub memory_if_on: OnMemory,
     pub flow: OnMemory,
     /// Nobody wants to know.
     pub nothing: OnMemory,
-    pub region: OnInsn,
+    pub switch: OnInsn,
 }
 
 /// A thread that is recorded.
@@ -71,6 +72,8 @@ pub struct Process {
     /// By processor.
     lanes: Vec<Mutex<Option<Lane>>>,
     threads: AtomicU32,
+    /// What is added to the program's addresses to get those of the emulator.
+    pub base: AtomicU64,
     note: Mutex<parts::Process>,
     /// What could not be written was told.
     has_said: AtomicBool,
@@ -88,6 +91,11 @@ pub enum When {
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Since 1970.
+fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
 /// One line on stderr; a closed one is no reason to fail.
@@ -113,10 +121,19 @@ impl Process {
     pub fn install(config: Config, functions: Functions, callbacks: Callbacks, meaning: Meaning) {
         let found = if config.launched { place(|name| std::env::var(name).ok()) } else { None };
         let (rank, world) = found.unwrap_or((0, 1));
-        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let host = refrain_tracefile::claim::host_name();
-        let note =
-            parts::Process { rank, world, pid: std::process::id(), host, started, ..Default::default() };
+        let now = now();
+        let note = parts::Process {
+            rank,
+            world,
+            pid: std::process::id(),
+            image: config.image,
+            is_first: config.is_first,
+            program: config.program.clone(),
+            host: refrain_tracefile::claim::host_name(),
+            started: now.as_secs(),
+            began: now.as_nanos() as u64,
+            ..Default::default()
+        };
         let code = Arc::new(Mutex::new(Code::default()));
         let process = Process::new(config, functions, callbacks, meaning, code, note);
         process.put();
@@ -143,6 +160,7 @@ impl Process {
             code,
             lanes,
             threads: AtomicU32::new(0),
+            base: AtomicU64::new(0),
             note: Mutex::new(note),
             has_said: AtomicBool::new(false),
         }
@@ -231,13 +249,12 @@ impl Process {
     }
 
     /// A thread is about to make a system call.
-    pub fn syscall(&self, processor: u32, number: i64, third: u64) {
+    pub fn syscall(&self, processor: u32, number: i64, [first, second, third, fourth, fifth]: [u64; 5]) {
         CURRENT.set(Some(processor));
         match number {
-            libc::SYS_execve | libc::SYS_execveat => {
-                // If it comes back, it failed, and the end of the process is still to come.
-                self.flush(processor, When::End);
-                self.tell(|note| note.state = parts::State::Replaced);
+            libc::SYS_execve => self.become_another(None, first, second, third),
+            libc::SYS_execveat => {
+                self.become_another(Some((first as i32, fifth as i32)), second, third, fourth);
             }
             libc::SYS_mmap if third & libc::PROT_EXEC as u64 == 0 => {}
             libc::SYS_mmap | libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_mremap => {
@@ -252,6 +269,25 @@ impl Process {
         }
     }
 
+    /// The program becomes another one. If this comes back, QEMU has the kernel run that, or tells the program why not.
+    fn become_another(&self, directory: Option<(i32, i32)>, path: u64, words: u64, variables: u64) {
+        let Some(asked) = exec::asked(self.base.load(Relaxed), directory, path, words, variables) else {
+            return;
+        };
+        match exec::next(&asked, &self.config) {
+            Next::Nothing => {}
+            Next::Outside(program, why) => {
+                self.leave_off(parts::State::Replaced, format!("{} ({why})", program.display()));
+            }
+            Next::Emulated { program, words } => {
+                let is_first = locked(&self.note).is_first;
+                self.leave_off(parts::State::Continued, program.display().to_string());
+                exec::become_emulated(&self.config, is_first, &program, &words, &asked.variables);
+                self.tell(|note| note.state = parts::State::Replaced);
+            }
+        }
+    }
+
     /// The process ends: no thread runs any more.
     pub fn exit(&self) {
         (0..PROCESSORS as u32).for_each(|processor| self.end(processor));
@@ -262,9 +298,12 @@ impl Process {
         });
     }
 
-    /// A signal ends the process, on this thread. Others may run still: what they have noted since their buffers were last
-    /// full is lost.
     fn die(&self) {
+        self.leave_off(parts::State::Signalled, String::new());
+    }
+
+    /// The process ends, on this thread. Others may run still: what they have noted since their buffers were last full is lost.
+    fn leave_off(&self, state: parts::State, became: String) {
         for (processor, lane) in (0..).zip(&self.lanes) {
             if let Some(lane) = &mut *locked(lane) {
                 let is_own = CURRENT.get() == Some(processor);
@@ -274,7 +313,10 @@ impl Process {
                 self.write(lane, is_own);
             }
         }
-        self.tell(|note| note.state = parts::State::Signalled);
+        self.tell(|note| {
+            note.state = state;
+            note.became = became;
+        });
     }
 
     fn write(&self, lane: &mut Lane, complete: bool) {
@@ -312,6 +354,9 @@ impl Process {
 
     /// Writes a file of the parts, all or nothing.
     fn leave(&self, name: &str, bytes: &[u8]) {
+        if !self.config.is_recorded() {
+            return;
+        }
         let (path, new) = (self.config.parts.join(name), self.config.parts.join(format!("{name}.new")));
         let written = fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path));
         if let Err(error) = written {
@@ -371,14 +416,22 @@ extern "C" fn in_child() {
             IS_STOPPED.store(true, Relaxed);
             return;
         };
+        let now = now();
         let note = parts::Process {
             pid: std::process::id(),
+            is_first: false,
             parent: known.pid,
+            started: now.as_secs(),
+            began: now.as_nanos() as u64,
             state: parts::State::Running,
             notes: Vec::new(),
             ..known
         };
         let Process { functions, callbacks, meaning, .. } = *process;
-        Process::new(process.config.clone(), functions, callbacks, meaning, process.code.clone(), note).put();
+        switch::forked();
+        let child =
+            Process::new(process.config.clone(), functions, callbacks, meaning, process.code.clone(), note);
+        child.base.store(process.base.load(Relaxed), Relaxed);
+        child.put();
     });
 }

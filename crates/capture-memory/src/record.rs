@@ -4,7 +4,6 @@
 
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicBool;
 
 /// One access.
 #[repr(C)]
@@ -61,6 +60,3 @@ impl Slot {
 }
 
 pub static SLOTS: [Slot; PROCESSORS] = [const { Slot::new() }; PROCESSORS];
-
-/// Whether recording is on, where it goes on and off.
-pub static IS_ON: AtomicBool = AtomicBool::new(true);

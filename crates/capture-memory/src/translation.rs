@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
 use crate::code::{Block, Key};
@@ -40,12 +41,23 @@ unsafe fn shown(functions: &Functions, tb: *mut Tb) -> Vec<Shown> {
     all
 }
 
+/// Whether an instruction is a mark of `include/refrain.h`, and which one.
+fn mark(bytes: &[u8]) -> Option<bool> {
+    // nopl 0x314e4652(%rax)
+    let last = bytes.strip_prefix(b"\x0f\x1f\x80RFN")?;
+    [&b"0"[..], b"1"].iter().position(|known| *known == last).map(|at| at == 1)
+}
+
 /// Sees to it that the accesses of this block are told.
 pub fn translated(process: &Process, tb: *mut Tb) {
     let Process { config, functions, callbacks, .. } = process;
     // SAFETY: QEMU calls us while it translates this.
     let shown = unsafe { shown(functions, tb) };
     let Some(first) = shown.first() else { return };
+    process.base.store(first.host.wrapping_sub(first.address), Relaxed);
+    if !config.is_recorded() {
+        return;
+    }
     let mut code = process.code.lock().unwrap_or_else(PoisonError::into_inner);
     let code = &mut *code;
     let piece = code.modules.find(first.host);
@@ -74,11 +86,12 @@ pub fn translated(process: &Process, tb: *mut Tb) {
         Block { address: first.address, place, first: number, insns, is_recorded }
     });
     for shown in &shown {
-        for &(_, on) in switches.iter().filter(|(host, _)| *host == shown.host) {
+        let named = switches.iter().filter(|(host, _)| *host == shown.host).map(|(_, on)| *on);
+        for on in named.chain(mark(&shown.bytes)) {
             code.switches.is_reached |= on;
             let on = usize::from(on) as *mut c_void;
             // SAFETY: QEMU is translating this instruction.
-            unsafe { (functions.on_insn)(shown.insn, callbacks.region, NO_REGISTERS, on) };
+            unsafe { (functions.on_insn)(shown.insn, callbacks.switch, NO_REGISTERS, on) };
         }
         let at = shown.address.wrapping_sub(first.address) as u32;
         let Ok(nth) = block.insns.binary_search_by_key(&at, |insn| insn.at) else {
@@ -93,10 +106,9 @@ pub fn translated(process: &Process, tb: *mut Tb) {
             }
             continue;
         };
-        let callback = match (config.has_region(), block.insns[nth].flow) {
-            (false, _) => callbacks.memory,
-            (true, Flow::On) => callbacks.memory_if_on,
-            (true, _) => callbacks.flow,
+        let callback = match block.insns[nth].flow {
+            Flow::On => callbacks.memory,
+            Flow::Call | Flow::Return => callbacks.flow,
         };
         let number = (block.first as usize + nth) as *mut c_void;
         // SAFETY: QEMU is translating this instruction.

@@ -8,7 +8,7 @@ use refrain_views::diff::Ignore;
 use refrain_views::select::{Between, Numbers, between, positions};
 
 use crate::addresses::{Convert, Simulate, StatsFlags, convert_help, simulate_help};
-use crate::memory::{RUN_HELP, RunFlags};
+use crate::memory::{RUN_HELP, RunFlags, SWITCH_HELP};
 use crate::run::Flags;
 
 #[derive(Debug, Parser)]
@@ -433,6 +433,18 @@ pub enum MemoryCommand {
         /// The command to run, with its arguments
         #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
         words: Vec<OsString>,
+    },
+    /// Switch recording on, of a run that is at work
+    #[command(after_help = SWITCH_HELP)]
+    On {
+        /// The trace that the run will write
+        file: PathBuf,
+    },
+    /// Switch recording off, of a run that is at work
+    #[command(after_help = SWITCH_HELP)]
+    Off {
+        /// The trace that the run will write
+        file: PathBuf,
     },
 }
 

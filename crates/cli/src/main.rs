@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         Command::Env { flags } => run::env(&flags),
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
         Command::Memory { command: MemoryCommand::Run { flags, words } } => memory::run(&flags, &words),
+        Command::Memory { command: MemoryCommand::On { file } } => memory::switch(&file, true),
+        Command::Memory { command: MemoryCommand::Off { file } } => memory::switch(&file, false),
         Command::Recover { directory, out, force } => recover::command(&directory, out, force),
         Command::Info { file, json } if references::is_one(&file) => references::info(&file, json),
         Command::Info { file, json } => reading::info(&file, json),

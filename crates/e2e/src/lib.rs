@@ -18,6 +18,7 @@ pub mod build;
 pub mod check;
 pub mod compare;
 pub mod json;
+pub mod memory;
 pub mod run;
 
 pub use build::{Library, Program};

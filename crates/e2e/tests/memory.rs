@@ -3,65 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use refrain_e2e::Library;
-use refrain_e2e::run::{self, Outcome};
-
-/// A reference: what it does (L, S or U), where, and of how many bytes.
-type Reference = (char, u64, u32);
-
-/// By rank and thread, in order, each with the place of its instruction.
-type References = BTreeMap<(u32, u32), Vec<(Reference, String)>>;
-
-/// Builds a program of `tests/programs/memory` in that folder.
-fn built(folder: &Path, source: &str, compiler: &str, options: &[&str]) -> PathBuf {
-    let program = folder.join(source.trim_end_matches(".c"));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs/memory").join(source);
-    let mut command = Command::new(compiler);
-    command.args(["-O1", "-g", "-pthread"]).args(options).arg(&source).arg("-o").arg(&program);
-    let status = command.status().unwrap_or_else(|error| panic!("{compiler}: {error}"));
-    assert!(status.success(), "{}", source.display());
-    program
-}
-
-/// `refrain memory run` in that folder; the trace is `t.rfn` there.
-fn recorded(folder: &Path, options: &[&str], command: &[&str]) -> Outcome {
-    let start = ["memory", "run", "--out", "t.rfn"];
-    let words = run::words(&[&start, options, &["--"], command].concat());
-    run::refrain_in(&[], folder, Library::Mpich, &words)
-}
-
-/// The references of a trace, which is what was recorded.
-fn references(trace: &Path) -> References {
-    let name = trace.to_string_lossy();
-    let verified = run::refrain(&["verify", &name]);
-    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
-    let shown = run::refrain(&["dump", &name, "--json"]);
-    assert_eq!(shown.code, 0, "{}", shown.stderr);
-    let mut all = References::new();
-    for line in shown.stdout.lines() {
-        let json = refrain_e2e::json::Json::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
-        let number = |name: &str| json.get(name).int().unwrap_or_else(|| panic!("{name} of {line}"));
-        let what = match json.get("access").text() {
-            Some("load") => 'L',
-            Some("store") => 'S',
-            Some("update") => 'U',
-            other => panic!("{other:?}: {line}"),
-        };
-        let module = json.get("module").text().unwrap_or("").rsplit('/').next().unwrap_or("").to_owned();
-        let place = format!("{module}+{:#x}", number("offset"));
-        let reference = (what, number("address") as u64, number("size") as u32);
-        all.entry((number("rank") as u32, number("thread") as u32)).or_default().push((reference, place));
-    }
-    all
-}
-
-fn hexadecimal(word: &str) -> u64 {
-    u64::from_str_radix(word.trim_start_matches("0x"), 16).unwrap_or_else(|error| panic!("{word}: {error}"))
-}
+use refrain_e2e::memory::{Reference, built, hexadecimal, recorded, references, stores};
+use refrain_e2e::run;
 
 /// What `known` says that it did, by what stands first in a line.
 fn known(stdout: &str) -> BTreeMap<String, Vec<Reference>> {
@@ -205,19 +152,6 @@ fn what_is_chosen_is_a_part_of_all() {
     assert!(info.stdout.contains("nowhere was never called"), "{}{}", info.stdout, info.stderr);
 }
 
-/// How many of the stores of `ends` are there, which are the first of those that it repeats.
-fn stores(trace: &Path, stdout: &str) -> usize {
-    let start = hexadecimal(stdout.lines().next().unwrap());
-    let found = &references(trace)[&(0, 0)];
-    let stores = found.iter().map(|(r, _)| *r).filter(|r| r.1.wrapping_sub(start) < 4000);
-    let mut count = 0;
-    for (n, store) in stores.enumerate() {
-        assert_eq!(store, ('S', start + 4 * (n as u64 % 1000), 4), "store {n}");
-        count += 1;
-    }
-    count
-}
-
 #[test]
 #[ignore = "needs QEMU: `make test`"]
 fn however_a_program_ends_what_it_did_is_there() {
@@ -226,7 +160,7 @@ fn however_a_program_ends_what_it_did_is_there() {
     let program = program.to_string_lossy();
     let trace = folder.join("t.rfn");
     for (how, code, complete) in
-        [("exit", 5, true), ("segv", 139, false), ("abort", 134, false), ("exec", 6, false)]
+        [("exit", 5, true), ("segv", 139, false), ("abort", 134, false), ("exec", 6, true)]
     {
         let outcome = recorded(&folder, &["--force"], &[&program, how]);
         assert_eq!(outcome.code, code, "{how}: {}", outcome.stderr);
@@ -234,12 +168,17 @@ fn however_a_program_ends_what_it_did_is_there() {
         assert_eq!(!outcome.stderr.contains("(partial"), complete, "{how}: {}", outcome.stderr);
         assert!(!folder.join("t.rfn.parts").exists());
     }
-    // A process that was forked has a trace of its own; one that became another program has none.
+    // A process that was forked has a trace of its own, and so have programs that were started: that of exec, and of system.
+    let info = run::refrain(&["info", &folder.join("t.2.rfn").to_string_lossy()]);
+    assert!(info.stdout.contains("sh, which the run came to"), "{}", info.stdout);
+    fs::remove_file(folder.join("t.2.rfn")).unwrap();
     let outcome = recorded(&folder, &["--force"], &[&program, "fork"]);
     assert_eq!(outcome.code, 3, "{}", outcome.stderr);
     assert_eq!(stores(&trace, &outcome.stdout), 0);
     assert_eq!(stores(&folder.join("t.2.rfn"), &outcome.stdout), 1000);
-    assert!(!folder.join("t.3.rfn").exists());
+    let info = run::refrain(&["info", &folder.join("t.3.rfn").to_string_lossy()]);
+    assert!(info.stdout.contains("sh, which the run came to"), "{}", info.stdout);
+    assert!(!folder.join("t.4.rfn").exists());
     // Nothing is replaced that was there.
     let outcome = recorded(&folder, &[], &[&program, "exit"]);
     assert!(outcome.code == 2 && outcome.stderr.contains("--force"), "{}", outcome.stderr);

@@ -37,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 mod block;
+pub mod emulator;
 mod join;
 pub mod parts;
 mod read;

@@ -3,8 +3,10 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use refrain_references::emulator::{self, Kind};
 
 use crate::failure::Failure;
 use crate::run::{analyse, find_program};
@@ -70,20 +72,17 @@ impl Emulator {
         let (mut program, mut name, mut rest) = (file, word.to_owned(), Vec::new());
         // What runs a script may be one itself.
         for _ in 0..5 {
-            let Kind::Script(line) = read_kind(&program)? else { break };
-            let (by, argument) = interpreter(&line, &program, path)?;
+            let Kind::Script(by, argument) = read_kind(&program)? else { break };
+            let (by, argument) = interpreter(by, argument, &program, path)?;
             rest.splice(0..0, argument.into_iter().chain([program.into()]));
             name = by.clone().into();
             program = by;
         }
-        let mut plugin = doubled(self.library.as_os_str());
         let more = [joined("program=", program.as_os_str())];
         let launched = is_launched.then(|| OsString::from("launched=on"));
-        for told in self.plugin.iter().chain(&more).chain(&launched) {
-            plugin.push(",");
-            plugin.push(doubled(told));
-        }
-        let words = [self.qemu.clone().into(), "-0".into(), name, "-plugin".into(), plugin, program.into()];
+        let told = self.plugin.iter().chain(&more).chain(&launched).map(OsString::as_os_str);
+        let plugin = emulator::plugin(self.library.as_os_str(), told);
+        let words = emulator::words(self.qemu.as_os_str(), plugin, &name, program.as_os_str());
         Ok(words.into_iter().chain(rest).collect())
     }
 }
@@ -94,49 +93,42 @@ pub fn joined(name: &str, value: &OsStr) -> OsString {
     word
 }
 
-/// QEMU reads two commas as one, and one as the end of a word.
-fn doubled(word: &OsStr) -> OsString {
-    let bytes = word.as_bytes();
-    OsString::from_vec(
-        bytes.iter().flat_map(|&b| std::iter::repeat_n(b, if b == b',' { 2 } else { 1 })).collect(),
-    )
-}
-
-enum Kind {
-    Program,
-    /// Its first line, without the mark.
-    Script(String),
-}
-
 fn read_kind(file: &Path) -> Result<Kind, Failure> {
-    /// `e_machine` of x86-64.
-    const X86_64: [u8; 2] = [62, 0];
     let mut start = Vec::new();
-    let read = File::open(file).and_then(|open| open.take(256).read_to_end(&mut start));
+    let read = File::open(file).and_then(|open| open.take(emulator::START as u64).read_to_end(&mut start));
     read.map_err(|error| crate::failure::not_read(file, &error))?;
-    if let Some(line) = start.strip_prefix(b"#!") {
-        let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        return Ok(Kind::Script(String::from_utf8_lossy(line).trim().to_owned()));
+    match Kind::of(&start) {
+        Kind::Foreign | Kind::Other => {
+            Err(Failure::new(format!("{} is no program for x86-64", file.display()))
+                .help("memory references are recorded of programs for 64-bit x86 only"))
+        }
+        kind => Ok(kind),
     }
-    let is_program = start.starts_with(b"\x7fELF\x02") && start.get(18..20) == Some(&X86_64);
-    is_program.then_some(Kind::Program).ok_or_else(|| {
-        Failure::new(format!("{} is no program for x86-64", file.display()))
-            .help("memory references are recorded of programs for 64-bit x86 only")
-    })
 }
 
 /// The program that runs a script, and its argument.
-fn interpreter(line: &str, script: &Path, path: &OsStr) -> Result<(PathBuf, Option<OsString>), Failure> {
-    let (mut word, mut rest) = line.split_once(' ').unwrap_or((line, ""));
-    // It would become the interpreter, outside the emulator.
-    if word.ends_with("/env") && !rest.trim_start().starts_with('-') && !rest.contains('=') {
-        (word, rest) = rest.trim_start().split_once(' ').unwrap_or((rest.trim_start(), ""));
+fn interpreter(
+    by: OsString,
+    argument: Option<OsString>,
+    script: &Path,
+    path: &OsStr,
+) -> Result<(PathBuf, Option<OsString>), Failure> {
+    let (mut word, mut rest) = (by, argument);
+    // It would only become the interpreter.
+    if let (true, Some(words)) =
+        (word.as_bytes().ends_with(b"/env"), rest.as_ref().and_then(|rest| rest.to_str()))
+        && !words.starts_with('-')
+        && !words.contains('=')
+    {
+        let (by, argument) = words.split_once(' ').unwrap_or((words, ""));
+        (word, rest) = (by.into(), Some(argument.trim().into()).filter(|rest: &OsString| !rest.is_empty()));
     }
-    let found = find_program(OsStr::new(word), path).and_then(|found| found.canonicalize().ok());
-    let program = found
-        .ok_or_else(|| Failure::new(format!("{} is run by {word}, which is no program", script.display())))?;
-    let argument = Some(rest.trim()).filter(|rest| !rest.is_empty()).map(OsString::from);
-    Ok((program, argument))
+    let found = find_program(&word, path).and_then(|found| found.canonicalize().ok());
+    let program = found.ok_or_else(|| {
+        let word = Path::new(&word).display();
+        Failure::new(format!("{} is run by {word}, which is no program", script.display()))
+    })?;
+    Ok((program, rest))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! One trace of what the processes of a run have left in the directory of its parts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,13 +18,11 @@ use refrain_views::human::plural;
 use crate::failure::{Failure, not_saved};
 
 /// What the processes of a run left.
-#[derive(Debug)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Left {
-    /// Those that are one program, by rank: one of each.
-    pub program: Vec<Process>,
-    /// Others that were recorded, each by itself.
-    pub others: Vec<Process>,
-    /// How many became other programs soon after they were forked.
+    /// Programs in the order in which they began, each with one process of each rank that ran it.
+    pub programs: Vec<Vec<Process>>,
+    /// Processes that were forked and became other programs outside the emulator.
     pub replaced: usize,
 }
 
@@ -36,11 +34,11 @@ pub struct Written {
     pub references: u64,
     pub bytes: u64,
     pub complete: bool,
-    /// Processes that became other programs.
+    /// Processes that became other programs, which are not recorded.
     pub replaced: u64,
 }
 
-const ENDINGS: [&str; 4] = ["process", "thread", "chunks", "new"];
+const ENDINGS: [&str; 5] = ["process", "thread", "chunks", "new", "switch"];
 
 /// Whether it is one of the files that processes leave.
 fn is_ours(name: &OsStr) -> bool {
@@ -71,26 +69,47 @@ pub fn left(private: &Private) -> io::Result<Left> {
             processes.extend(Process::from_text(&text));
         }
     }
-    processes.sort_by_key(|process| (process.parent != 0, process.started, process.rank, process.pid));
-    let world = processes.first().map_or(0, |process| process.world);
-    let mut left = Left { program: Vec::new(), others: Vec::new(), replaced: 0 };
+    Ok(programs(processes))
+}
+
+/// Which processes are one program. Ranks that a launcher started are one, and so is what they became. Of others, the first
+/// process of each rank that ran a program is one with the first of other ranks, and so on.
+fn programs(mut processes: Vec<Process>) -> Left {
+    processes.sort_by_key(|process| (process.began, process.rank, process.pid, process.image));
+    let mut left = Left::default();
+    let mut known: HashMap<(Option<u32>, String, bool, u32, usize), usize> = HashMap::new();
+    let mut times: HashMap<(u32, String, bool), usize> = HashMap::new();
     for process in processes {
-        let is_new = left.program.iter().all(|known| known.rank != process.rank);
-        if process.parent == 0 && process.world == world && is_new {
-            left.program.push(process);
-        } else if process.state == State::Replaced {
-            left.replaced += 1;
+        let is_forked = process.parent != 0;
+        match process.state {
+            State::Continued if is_forked => continue,
+            State::Replaced if is_forked => {
+                left.replaced += 1;
+                continue;
+            }
+            _ => {}
+        }
+        let key = if process.is_first {
+            // A launcher may have started several programs.
+            (Some(process.image), String::new(), false, process.world, 0)
         } else {
-            left.others.push(process);
+            let nth = times.entry((process.rank, process.program.clone(), is_forked)).or_default();
+            *nth += 1;
+            (None, process.program.clone(), is_forked, process.world, *nth)
+        };
+        let program = *known.entry(key).or_insert(left.programs.len());
+        match left.programs.get_mut(program) {
+            Some(of) if of.iter().all(|known| known.rank != process.rank) => of.push(process),
+            _ => left.programs.push(vec![process]),
         }
     }
-    left.program.sort_by_key(|process| process.rank);
-    Ok(left)
+    left.programs.iter_mut().for_each(|program| program.sort_by_key(|process| process.rank));
+    left
 }
 
 /// The threads of a process that have parts.
 fn threads(names: &[OsString], process: &Process) -> Vec<u32> {
-    let start = format!("{}-{}-", process.rank, process.pid);
+    let start = format!("{}-", process.stem());
     let number = |name: &OsString| name.to_str()?.strip_prefix(&start)?.strip_suffix(".thread")?.parse().ok();
     let mut threads: Vec<u32> = names.iter().filter_map(number).collect();
     threads.sort();
@@ -145,10 +164,13 @@ pub fn write(
         let who = if world > 1 { format!("rank {}", process.rank) } else { "the program".to_owned() };
         match process.state {
             State::Exited => {}
+            State::Continued => {
+                meta.notes.push(format!("{who} became {}, which is recorded by itself", process.became));
+            }
             State::Replaced => {
                 written.complete = false;
                 written.replaced += 1;
-                meta.notes.push(format!("{who} became another program, which is not recorded"));
+                meta.notes.push(format!("{who} became {}, which is not recorded", process.became));
             }
             State::Signalled => {
                 written.complete = false;
@@ -168,7 +190,7 @@ pub fn write(
         }
     }
     let missing = u64::from(world) - processes.len() as u64;
-    if missing > 0 {
+    if missing > 0 && processes.iter().any(|process| process.is_first) {
         written.complete = false;
         meta.notes.push(format!("{} left nothing", plural(missing, "rank")));
     }
@@ -197,4 +219,40 @@ pub fn write(
     written.bytes = refrain_tracefile::save_with(&trace, chunks.as_mut(), out, replace)
         .map_err(|error| not_saved(&error))?;
     Ok(Some(written))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(rank: u32, pid: u32, program: &str, began: u64) -> Process {
+        Process { rank, world: 2, pid, program: program.into(), began, ..Process::default() }
+    }
+
+    #[test]
+    fn processes_of_one_program() {
+        let first =
+            |rank, pid, program, began| Process { is_first: true, ..process(rank, pid, program, began) };
+        let processes = vec![
+            first(0, 10, "sh", 0),
+            Process { image: 1, ..first(0, 10, "app", 90) },
+            process(0, 11, "cp", 20),
+            process(0, 12, "cp", 30),
+            Process { parent: 10, ..process(0, 13, "sh", 40) },
+            Process { parent: 10, state: State::Replaced, ..process(0, 14, "sh", 50) },
+            Process { parent: 10, state: State::Continued, ..process(0, 15, "sh", 50) },
+            // Another host's clock is ahead.
+            first(1, 20, "sh", 1000),
+            Process { image: 1, ..first(1, 20, "other", 1090) },
+            process(1, 21, "cp", 1020),
+            Process { parent: 20, ..process(1, 22, "sh", 1040) },
+        ];
+        let left = programs(processes);
+        let shown: Vec<Vec<(u32, u32)>> =
+            left.programs.iter().map(|all| all.iter().map(|p| (p.pid, p.image)).collect()).collect();
+        let expected: [&[(u32, u32)]; 5] =
+            [&[(10, 0), (20, 0)], &[(11, 0), (21, 0)], &[(12, 0)], &[(13, 0), (22, 0)], &[(10, 1), (20, 1)]];
+        assert_eq!(shown, expected);
+        assert_eq!(left.replaced, 1);
+    }
 }

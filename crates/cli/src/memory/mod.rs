@@ -2,6 +2,7 @@
 
 mod command;
 mod gather;
+mod switch;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -56,12 +57,21 @@ pub struct RunFlags {
     /// Stop recording when this function is called, until --from is called again
     #[arg(long, value_name = "FUNCTION", help_heading = CHOOSING)]
     to: Option<String>,
+    /// Begin switched off: `refrain_memory_on()` in the program (include/refrain.h) or `refrain memory on FILE` switches on
+    #[arg(long, conflicts_with = "from", help_heading = CHOOSING)]
+    off: bool,
     /// Record the program's own code only
     #[arg(long, help_heading = CHOOSING)]
     skip_libraries: bool,
     /// Record the code of one file only, by how its name begins: libm.so
     #[arg(long, value_name = "NAME", conflicts_with = "skip_libraries", help_heading = CHOOSING)]
     only_module: Option<String>,
+    /// Record programs with this file name only, of those that the command and its scripts start
+    #[arg(long, value_name = "NAME", help_heading = CHOOSING)]
+    only_program: Option<String>,
+    /// Run programs that others become (exec) outside the emulator, unrecorded
+    #[arg(long, help_heading = CHOOSING)]
+    no_follow: bool,
 }
 
 pub const RUN_HELP: &str = "\
@@ -71,15 +81,25 @@ The program needs no rebuilding. It runs in QEMU's user mode (Debian: qemu-user)
   refrain memory run -- mpiexec -n 4 ./app        every rank in an emulator of its own, one trace
   refrain memory run --from solve --to finish --skip-libraries -- ./app
   refrain memory run --limit 1000000 -- ./app
+  refrain memory run --only-program app -- sh script.sh
+  refrain memory run --off -- ./app               until the program calls refrain_memory_on() (include/refrain.h), or
+                                                  somebody `refrain memory on app.rfn`
 
 Recorded is every load and store of every thread, in order, with its address, its size, and the code and the calls that it
 comes from. A vector access is one reference. Each reference of an instruction that has several stands by itself, so does each
 iteration of a string instruction. An atomic operation is one update. Threads are numbered as they were created.
-A process that was forked has a trace of its own, app.2.rfn and so on. A program that another one becomes (exec) runs
-outside the emulator, unrecorded. Programs that insist on AVX-512 do not run.
+A process that was forked has a trace of its own, app.2.rfn and so on; so has every program that is started by another (exec),
+such as those of a script. Programs that insist on AVX-512 do not run.
 What was recorded is written about every second: if the program is killed, a partial trace is made of that.
 
 The exit code is the program's own; 128 + the signal's number if a signal ended it; 2 if it could not be started.";
+
+pub const SWITCH_HELP: &str = "\
+  refrain memory run --off --out app.rfn -- ./app &
+  refrain memory on app.rfn; sleep 5; refrain memory off app.rfn
+
+Holds for every process of the run, on this machine. Whoever switches last is right: this, refrain_memory_on() and
+refrain_memory_off() in the program (include/refrain.h), or the functions of --from and --to.";
 
 impl RunFlags {
     /// What the plugin is told.
@@ -90,6 +110,9 @@ impl RunFlags {
                 "no-stacks" => "stacks=off".into(),
                 "skip-libraries" => "code=program".into(),
                 "only-module" => format!("module={value}").into(),
+                "only-program" => format!("only={value}").into(),
+                "no-follow" => "follow=off".into(),
+                "off" => "switch=off".into(),
                 _ => format!("{option}={value}").into(),
             });
         }
@@ -102,10 +125,20 @@ impl RunFlags {
         if self.fold == Fold::Loops {
             options.push(("fold", "loops".into()));
         }
-        let switches = [("no-stacks", self.no_stacks), ("skip-libraries", self.skip_libraries)];
+        let switches = [
+            ("no-stacks", self.no_stacks),
+            ("skip-libraries", self.skip_libraries),
+            ("no-follow", self.no_follow),
+            ("off", self.off),
+        ];
         let given = switches.into_iter().filter(|(_, given)| *given);
         options.extend(given.map(|(name, _)| (name, String::new())));
-        let given = [("from", &self.from), ("to", &self.to), ("only-module", &self.only_module)];
+        let given = [
+            ("from", &self.from),
+            ("to", &self.to),
+            ("only-module", &self.only_module),
+            ("only-program", &self.only_program),
+        ];
         options.extend(given.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
         options.extend(self.limit.map(|limit| ("limit", limit.to_string())));
         options
@@ -122,6 +155,8 @@ fn qemu(path: &std::ffi::OsStr) -> Result<(PathBuf, String), Failure> {
     let told = told.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     Ok((qemu, told.lines().next().unwrap_or(QEMU).to_owned()))
 }
+
+pub use switch::command as switch;
 
 pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -160,6 +195,8 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
         gather::clear(&parts)
             .map_err(|error| Failure::new(format!("{} cannot be cleared: {error}", parts.display())))?;
     }
+    switch::make(&parts, !flags.off)
+        .map_err(|error| Failure::new(format!("{} cannot be written to: {error}", parts.display())))?;
     emulator.plugin = flags.plugin(&parts);
     let understood = emulated(words, &emulator, &path)?;
     let before = Stamp::of(&out);
@@ -209,37 +246,50 @@ fn make(
     let unread = |error: std::io::Error| Failure::new(format!("{} cannot be read: {error}", parts.display()));
     let private = Private::open(parts).map_err(unread)?;
     let found = left(&private).map_err(unread)?;
-    if found.program.is_empty() {
+    if found.programs.is_empty() {
         return Err(Failure::new(format!("no trace was written to {}", shown.display()))
             .help("unless a line above says why: the program did not start, or not in the emulator"));
     }
-    let mut notes = meta.clone();
-    if found.replaced > 0 {
-        let became = plural(found.replaced as u64, "process");
-        notes.notes.push(format!("{became} that it forked became other programs, which are not recorded"));
-    }
-    match gather::write(&private, &found.program, notes, out, replace)? {
-        Some(written) => tell(&written, shown, quiet),
-        None => say("no trace was written: the program ended before anything was recorded"),
-    }
-    for process in found.others {
-        let other = free_name(out);
+    let switched = switch::times(&private);
+    let mut is_made = false;
+    for program in &found.programs {
+        let Some(process) = program.first() else { continue };
         let mut meta = meta.clone();
-        meta.notes.push(format!("forked by process {}, which has a trace of its own", process.parent));
-        if let Some(written) = gather::write(&private, &[process], meta, &other, Replace::Nothing)? {
-            tell(&written, &shown.with_file_name(other.file_name().unwrap_or_default()), quiet);
+        let name = refrain_sites::plain(&process.program).into_owned();
+        if process.parent != 0 {
+            meta.notes.push(format!("forked by process {}, which has a trace of its own", process.parent));
+        } else if process.image > 0 {
+            meta.notes.push(format!("of {name}, which the run came to"));
         }
+        if switched > 0 {
+            let times = plural(switched.into(), "time");
+            meta.notes.push(format!("recording was switched on or off {times} while the program ran"));
+        }
+        if !is_made && found.replaced > 0 {
+            let became = plural(found.replaced as u64, "process");
+            meta.notes.push(format!("{became} that it forked became other programs, which are not recorded"));
+        }
+        // The first has the name, others the next ones that nobody has.
+        let (to, replace) =
+            if is_made { (free_name(out), Replace::Nothing) } else { (out.to_owned(), replace) };
+        if let Some(written) = gather::write(&private, program, meta, &to, replace)? {
+            let name = (process.parent != 0 || process.image > 0).then_some(&*name);
+            tell(&written, &shown.with_file_name(to.file_name().unwrap_or_default()), name, quiet);
+            is_made = true;
+        }
+    }
+    if !is_made {
+        say("no trace was written: the program ended before anything was recorded");
     }
     Ok(())
 }
 
-fn tell(written: &Written, shown: &Path, quiet: bool) {
+/// `program` is told where it is not the one that was asked for.
+fn tell(written: &Written, shown: &Path, program: Option<&str>, quiet: bool) {
     if written.replaced > 0 {
         say_more(
             "warning: the program became another one (exec), which ran outside the emulator and is not recorded",
-            &[
-                "name that program itself, if it is the one to record: a script in between may have started it",
-            ],
+            &["`refrain info` says which one, and why"],
         );
     }
     if quiet && written.complete {
@@ -249,7 +299,8 @@ fn tell(written: &Written, shown: &Path, quiet: bool) {
     let (threads, references) = (plural(written.threads, "thread"), plural(written.references, "reference"));
     let partial = if written.complete { "" } else { " (partial, see `refrain info`)" };
     let (bytes, shown) = (thousands(written.bytes), shown.display());
-    say(&format!("{ranks}{threads}, {references}, {bytes} bytes -> {shown}{partial}"));
+    let of = program.map_or(String::new(), |program| format!("{program}: "));
+    say(&format!("{of}{ranks}{threads}, {references}, {bytes} bytes -> {shown}{partial}"));
 }
 
 /// Whether a directory has parts of such a run.

@@ -1,0 +1,199 @@
+//! `refrain memory run` on what starts programs, and on a part of a run. Ignored in a plain `cargo test`: needs QEMU, the MPI
+//! libraries and the built command.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use refrain_e2e::Library;
+use refrain_e2e::memory::{built, hexadecimal, recorded, references, stores};
+use refrain_e2e::run;
+
+fn info(trace: &Path) -> String {
+    let shown = run::refrain(&["info", &trace.to_string_lossy()]);
+    assert_eq!(shown.code, 0, "{}: {}", trace.display(), shown.stderr);
+    shown.stdout
+}
+
+/// The traces of a run in their order, and of which programs they are.
+fn programs(folder: &Path) -> Vec<String> {
+    let names = (1..).map(|n| if n == 1 { "t.rfn".into() } else { format!("t.{n}.rfn") });
+    let there = names.map(|name| folder.join(name)).take_while(|path| path.exists());
+    let of = |path: &Path| {
+        let info = info(path);
+        let came = info.lines().find_map(|line| line.strip_suffix(", which the run came to"));
+        came.map_or("first", |line| line.rsplit('/').next().unwrap()).to_owned()
+    };
+    there.map(|path| of(&path)).collect()
+}
+
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn every_program_of_a_script_is_recorded() {
+    let folder = run::folder("memory-script");
+    built(&folder, "ends.c", "cc", &[]);
+    let script = folder.join("script");
+    let lines = "#!/bin/sh\n./ends exit\n./nothing\necho $? $0 $1 >&2\nexec env X=1 ./ends exit\n";
+    fs::write(&script, lines).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let outcome = recorded(&folder, &[], &["./script", "word"]);
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("127 ") && outcome.stderr.contains("script word\n"),
+        "{}",
+        outcome.stderr
+    );
+    // The one that tries in vain to become `nothing` was only forked.
+    let made = programs(&folder);
+    let started: Vec<&str> = made.iter().map(String::as_str).filter(|name| *name != "first").collect();
+    assert_eq!(started, ["ends", "env", "ends"]);
+    assert_eq!(stores(&folder.join("t.2.rfn"), &outcome.stdout), 1000);
+    let last = folder.join(format!("t.{}.rfn", made.len()));
+    assert_eq!(stores(&last, &outcome.stdout), 1000);
+    assert!(info(&folder.join("t.rfn")).contains("/env, which is recorded by itself"));
+    assert!(!folder.join("t.rfn.parts").exists());
+}
+
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn programs_are_chosen_by_name() {
+    let folder = run::folder("memory-only");
+    built(&folder, "ends.c", "cc", &[]);
+    let command = ["sh", "-c", "env ./ends fork; exec ./ends exit"];
+    let outcome = recorded(&folder, &["--only-program", "ends"], &command);
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    // The one that forks, its child, and the last; not the shell, nor that of `system`.
+    assert_eq!(programs(&folder), ["ends", "first", "ends"]);
+    assert_eq!(stores(&folder.join("t.rfn"), &outcome.stdout), 0);
+    assert_eq!(stores(&folder.join("t.2.rfn"), &outcome.stdout), 1000);
+    assert_eq!(stores(&folder.join("t.3.rfn"), &outcome.stdout), 1000);
+    for other in ["t.2.rfn", "t.3.rfn"] {
+        fs::remove_file(folder.join(other)).unwrap();
+    }
+    let outcome = recorded(&folder, &["--no-follow", "--force"], &command);
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    assert_eq!(programs(&folder), ["first"]);
+    assert!(outcome.stderr.contains("became another one (exec)"), "{}", outcome.stderr);
+    let info = info(&folder.join("t.rfn"));
+    assert!(
+        info.contains("/ends (--no-follow), which is not recorded") && info.contains("partial"),
+        "{info}"
+    );
+}
+
+/// What the ranks of a launcher become is one program of as many ranks.
+#[test]
+#[ignore = "needs QEMU and MPI: `make test`"]
+fn ranks_become_a_program_together() {
+    for library in Library::ALL {
+        let folder = run::folder("memory-become");
+        built(&folder, "ends.c", "cc", &[]);
+        let launcher = run::launcher(library, 2);
+        let mut words = run::words(&["memory", "run", "--out", "t.rfn", "--"]);
+        words.extend(launcher.into_iter().chain(run::words(&["sh", "-c", "exec ./ends exit"])));
+        let outcome = run::refrain_in(&[], &folder, library, &words);
+        // Launchers tell of an exit code in their own words.
+        assert!(outcome.stderr.contains("ends: 2 ranks, 2 threads, "), "{library:?}: {}", outcome.stderr);
+        assert_eq!(programs(&folder), ["first", "ends"]);
+        let info = info(&folder.join("t.rfn"));
+        assert!(info.contains("rank 1 became ") && info.contains("in 2 processes"), "{info}");
+        let (all, start) = (references(&folder.join("t.2.rfn")), &outcome.stdout);
+        let start = hexadecimal(start.lines().next().unwrap());
+        for rank in 0..2 {
+            let own = all[&(rank, 0)].iter().filter(|(r, _)| r.0 == 'S' && r.1.wrapping_sub(start) < 4000);
+            assert_eq!(own.count(), 1000);
+        }
+    }
+}
+
+/// Linked without shared libraries, and found by its name alone.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn a_static_program_in_path() {
+    let folder = run::folder("memory-static");
+    built(&folder, "ends.c", "cc", &["-static"]);
+    let words = run::words(&["memory", "run", "--out", "t.rfn", "--", "ends", "exit"]);
+    let path = format!("PATH={}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let elsewhere = run::folder("memory-elsewhere");
+    let outcome = run::refrain_in(&["env", &path], &elsewhere, Library::Mpich, &words);
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    assert_eq!(stores(&elsewhere.join("t.rfn"), &outcome.stdout), 1000);
+}
+
+/// How many stores there are into each of the arrays whose places a program has printed; they are those of a loop over them.
+fn filled(trace: &Path, stdout: &str) -> Vec<usize> {
+    let found = references(trace);
+    let found: Vec<_> = found.get(&(0, 0)).into_iter().flatten().map(|(reference, _)| *reference).collect();
+    let count = |start: u64| {
+        let own = found.iter().filter(|(_, address, _)| address.wrapping_sub(start) < 4000);
+        let count = own.clone().enumerate().map(|(n, reference)| {
+            assert_eq!(*reference, ('S', start + 4 * (n as u64 % 1000), 4), "store {n}");
+        });
+        count.count()
+    };
+    stdout.lines().map(|line| count(hexadecimal(line))).collect()
+}
+
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn marks_switch_recording() {
+    let folder = run::folder("memory-marks");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include/refrain.h");
+    let header = source.to_string_lossy();
+    let mut object = Command::new("cc");
+    object.args(["-c", "-x", "c", &header, "-o", "refrain.o"]).current_dir(&folder);
+    assert!(object.status().unwrap().success());
+    let object = folder.join("refrain.o");
+    let object = object.to_string_lossy();
+    for (source, compiler, options) in [
+        ("regions.c", "cc", &["-Wall", "-Werror"][..]),
+        ("regions.c", "c++", &["-x", "c++", "-Wall", "-Werror", "-s"]),
+        ("regions.f90", "gfortran", &[&*object]),
+    ] {
+        let program = built(&folder, source, compiler, options);
+        let program = program.to_string_lossy();
+        let outcome = recorded(&folder, &["--force"], &[&program]);
+        assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+        assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [1000, 0, 5000], "{compiler}");
+        assert!(info(&folder.join("t.rfn")).contains("only a part of the run is recorded: 6 regions"));
+        let outcome = recorded(&folder, &["--force", "--off"], &[&program]);
+        assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [0, 0, 5000], "{compiler}");
+        assert!(info(&folder.join("t.rfn")).contains("only a part of the run is recorded: 5 regions"));
+    }
+    // Functions, again and again.
+    let program = built(&folder, "regions.c", "cc", &[]);
+    let region = ["--from", "refrain_memory_off", "--to", "refrain_memory_on", "--force"];
+    let outcome = recorded(&folder, &region, &[&program.to_string_lossy()]);
+    // The function is entered before its mark is reached, which says the opposite.
+    assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [0, 0, 5000]);
+}
+
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn recording_is_switched_from_outside() {
+    let folder = run::folder("memory-switched");
+    let program = built(&folder, "regions.c", "cc", &[]);
+    let program = program.to_string_lossy().into_owned();
+    let refused = run::refrain(&["memory", "off", &folder.join("t.rfn").to_string_lossy()]);
+    assert!(refused.code == 2 && refused.stderr.contains("no run of"), "{}", refused.stderr);
+    let outcome = std::thread::scope(|scope| {
+        let running = scope.spawn(|| recorded(&folder, &["--off"], &[&program, "steps"]));
+        for (step, state) in [(1, "on"), (2, "off")] {
+            let began = Instant::now();
+            while !folder.join(format!("ready.{step}")).exists() {
+                assert!(began.elapsed() < Duration::from_secs(300), "step {step} never came");
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let switched = run::refrain(&["memory", state, &folder.join("t.rfn").to_string_lossy()]);
+            assert_eq!(switched.code, 0, "{}", switched.stderr);
+            assert!(switched.stderr.contains(&format!("{state} for 1 process")), "{}", switched.stderr);
+            fs::write(folder.join(format!("go.{step}")), "").unwrap();
+        }
+        running.join().unwrap()
+    });
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [0, 1000, 0]);
+    assert!(info(&folder.join("t.rfn")).contains("switched on or off 2 times"));
+}

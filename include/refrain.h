@@ -1,0 +1,39 @@
+/* Marks for `refrain memory run`: which part of a run is recorded. C and C++:
+
+       #include <refrain.h>
+
+       refrain_memory_off();   nothing is recorded from here on, of any thread of this process
+       refrain_memory_on();    and from here on it is again
+
+   Recording is on at first, unless the run was started with `refrain memory run --off`. Both cost next to nothing without
+   Refrain: a call of a function that does nothing. No library is needed.
+
+   Fortran: `call refrain_memory_on()`. One object must have been made of this file: cc -c -x c refrain.h -o refrain.o */
+#ifndef REFRAIN_H
+#define REFRAIN_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* The mark is an instruction that does nothing, with a number in it that no compiler would choose. */
+#if defined(__x86_64__)
+#define REFRAIN_MARK(last) __asm__ volatile(".byte 0x0f, 0x1f, 0x80, 0x52, 0x46, 0x4e, " last : : : "memory")
+#else
+#define REFRAIN_MARK(last) ((void)0)
+#endif
+
+__attribute__((weak, noinline)) void refrain_memory_on(void) { REFRAIN_MARK("0x31"); }
+__attribute__((weak, noinline)) void refrain_memory_off(void) { REFRAIN_MARK("0x30"); }
+
+/* As Fortran compilers call them. */
+__attribute__((weak, noinline)) void refrain_memory_on_(void) { REFRAIN_MARK("0x31"); }
+__attribute__((weak, noinline)) void refrain_memory_off_(void) { REFRAIN_MARK("0x30"); }
+
+#undef REFRAIN_MARK
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -65,6 +65,40 @@ pub fn nest(stream: &Stream) -> Option<Nest> {
     }
 }
 
+/// The nest that the first `used` numbers of a stream are, whatever form it has, if they are one and not too many.
+fn nest_of(stream: &Stream, used: u64) -> Option<Nest> {
+    if used > MOST_LOOKED_AT {
+        return None;
+    }
+    let mut rows: Vec<i64> = stream.iter().take(used.min(MOST_GUESSED_BY) as usize).collect();
+    let start = *rows.first()?;
+    let mut levels = Vec::new();
+    while let [first, second, ..] = rows[..] {
+        let step = second.wrapping_sub(first);
+        let len = 1 + rows.windows(2).take_while(|pair| pair[1].wrapping_sub(pair[0]) == step).count();
+        if len == rows.len() {
+            levels.push((step, None));
+            break;
+        }
+        if levels.len() == DEEPEST {
+            return None;
+        }
+        levels.push((step, Some(len as u64)));
+        let whole = rows.len() / len;
+        rows = rows.into_iter().step_by(len).take(whole).collect();
+    }
+    let is_it = stream.iter().take(used as usize).zip(0u64..).all(|(number, mut at)| {
+        let mut expected = start;
+        for &(step, count) in &levels {
+            let nth = count.map_or(at, |count| at % count);
+            at = count.map_or(0, |count| at / count);
+            expected = expected.wrapping_add(step.wrapping_mul(nth as i64));
+        }
+        number == expected && at == 0
+    });
+    is_it.then_some(Nest { start, levels })
+}
+
 /// Whether an item is a stride by itself: the last row of a table.
 fn follows(stream: &Stream, last: refrain_fold::grammar::Item) -> bool {
     let is_stride = |symbol: Symbol| match symbol {
@@ -99,7 +133,7 @@ fn of_block(block: &Block, ends: bool) -> Option<Nest> {
 
 /// `0x1000`, `from 0x1000 by 8 x128, by 1,024 x16, again`, `varies`.
 pub fn shape(stream: &Stream, used: u64) -> String {
-    if let Some(nest) = nest(stream) {
+    if let Some(nest) = nest(stream).or_else(|| nest_of(stream, used)) {
         let mut text = match nest.levels.is_empty() {
             true => return format!("{:#x}", nest.start),
             false => format!("from {:#x}", nest.start),
@@ -127,6 +161,10 @@ pub fn shape(stream: &Stream, used: u64) -> String {
 
 /// Of so many numbers the least and the most are told.
 const MOST_LOOKED_AT: u64 = 1 << 24;
+
+/// A nest is guessed by so many, and of so many loops.
+const MOST_GUESSED_BY: u64 = 1 << 16;
+const DEEPEST: usize = 5;
 
 #[cfg(test)]
 mod tests {
@@ -156,5 +194,10 @@ mod tests {
             (0..40).flat_map(|i| (0..30).flat_map(move |_| (0..100).map(move |k| 0x1000 + 1000 * i + 4 * k)));
         check(rows, "from 0x1000 by 4 x100, the same x30, by 1,000");
         check([0x10, 0x80, 0x30, 0x18], "varies: 0x10..0x80");
+        // Sums that run on.
+        let small =
+            (0..9).flat_map(|i| (0..3).flat_map(move |j| (0..3).map(move |k| 0x1000 + 100 * i + 10 * j + k)));
+        check(small.clone(), "from 0x1000 by 1 x3, by 10 x3, by 100");
+        check(small.chain([7]), "varies: 0x7..0x1336");
     }
 }

@@ -10,7 +10,7 @@ use std::io::{Cursor, Write};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use refrain_fold::bundle::{Bundle, Sites};
+use refrain_fold::bundle::Bundle;
 use refrain_references::{Folding, References, Symbol, Thread, join, open, symbols};
 use refrain_tracefile::{Meta, Trace, write};
 
@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             push(&mut portion, &mut addresses);
             let began = Instant::now();
-            let folded = recording.bundle(&Sites::default())?;
+            let folded = recording.bundle(&bundle.sites)?;
             recording.close()?;
             within += began.elapsed();
             aside += sink.0.lock().expect("one thread").len();

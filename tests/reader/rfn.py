@@ -1245,6 +1245,12 @@ def unpack(data, count):
     coder = Range(data)
     guess, chain, linked = coder.plain(1), coder.plain(1), coder.plain(1)
     lag = coder.plain(7)
+    shift = low = 0
+    if lag == 126:
+        FORMS.add("shifted blocks")
+        shift = min(coder.plain(6), 32)
+        low = coder.plain(shift)
+        lag = coder.plain(7)
     counted = lag == 127
     if counted:
         FORMS.add("counted blocks")
@@ -1302,7 +1308,7 @@ def unpack(data, count):
         count -= often
     need(count == 0, "a block of too many numbers")
     need(len(data) <= coder.at <= len(data) + 8, "a block is cut short, or goes on after its end")
-    return list(zip(out, times))
+    return [(signed(value << shift | low), often) for value, often in zip(out, times)]
 
 
 # --- the call table ----------------------------------------------------------------------------------------------------

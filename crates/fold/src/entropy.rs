@@ -50,14 +50,15 @@ pub fn encode(runs: &[(i64, u64)]) -> Vec<u8> {
 }
 
 fn encode_best(runs: &[(i64, u64)], counted: bool) -> Vec<u8> {
-    let values: Vec<i64> = runs.iter().map(|run| run.0).collect();
+    let (shift, low) = alike(runs);
+    let values: Vec<i64> = runs.iter().map(|run| run.0 >> shift).collect();
     let (plan, other) = Plan::of(&values);
     let encode_as = |plan: Plan| {
         let mut encoder = Encoder::default();
-        let plan = Plan { counted, ..plan };
+        let plan = Plan { counted, shift, low, ..plan };
         code_plan(&mut encoder, &plan);
         let total = runs.iter().map(|run| run.1).sum();
-        code(&mut encoder, &plan, total, |i| runs[i]);
+        code(&mut encoder, &plan, total, |i| (values[i], runs[i].1));
         encoder.finish()
     };
     let bytes = encode_as(plan);
@@ -65,6 +66,15 @@ fn encode_best(runs: &[(i64, u64)], counted: bool) -> Vec<u8> {
         Some(other) if other.len() < bytes.len() => other,
         _ => bytes,
     }
+}
+
+/// How many of the lowest bits are the same in all numbers, and these: addresses and sizes are multiples of something. None where
+/// it would not pay.
+fn alike(runs: &[(i64, u64)]) -> (u32, u64) {
+    let Some(&(first, _)) = runs.first().filter(|_| runs.len() >= FEWEST_SHIFTED) else { return (0, 0) };
+    let differ = runs.iter().fold(0, |differ, run| differ | (run.0 ^ first));
+    let shift = if differ == 0 { 0 } else { differ.trailing_zeros().min(MOST_SHIFTED) };
+    (shift, first as u64 & ((1 << shift) - 1))
 }
 
 /// The numbers again, each with how often it stands in a row. Whatever the bytes, at most [`LONGEST`] of them, which stand
@@ -82,6 +92,7 @@ pub fn decode(bytes: &[u8], count: u64) -> Result<Vec<(i64, u64)>, Damaged> {
     }
     let mut runs: Vec<(i64, u64)> = Vec::with_capacity(values.len());
     for (at, value) in values.into_iter().enumerate() {
+        let value = value << plan.shift | plan.low as i64;
         let count = counts.get(at).copied().unwrap_or(1);
         match runs.last_mut() {
             Some(last) if last.0 == value => last.1 += count,
@@ -93,13 +104,25 @@ pub fn decode(bytes: &[u8], count: u64) -> Result<Vec<(i64, u64)>, Damaged> {
 
 /// What stands for the lag where numbers are counted; the lag follows.
 const LAG_IF_COUNTED: u64 = 127;
+/// What stands for it where the lowest bits are told once; how many, these, and the lag or the above follow.
+const LAG_IF_SHIFTED: u64 = 126;
+/// Less numbers have their lowest bits each, and more bits than these are not told once.
+const FEWEST_SHIFTED: usize = 64;
+const MOST_SHIFTED: u32 = 32;
 
 /// Writes the plan, or reads it and ignores the one given.
 fn code_plan(coder: &mut impl Coder, plan: &Plan) -> Plan {
     let mut flag = |on: bool| coder.plain(u64::from(on), 1) == 1;
     let (guess, chain, linked) = (flag(plan.guess), flag(plan.chain), flag(plan.linked));
-    let counted = coder.plain(if plan.counted { LAG_IF_COUNTED } else { plan.lag as u64 }, 7);
-    let (counted, lag) = match counted {
+    let next = if plan.counted { LAG_IF_COUNTED } else { plan.lag as u64 };
+    let mut word = coder.plain(if plan.shift > 0 { LAG_IF_SHIFTED } else { next }, 7);
+    let (mut shift, mut low) = (0, 0);
+    if word == LAG_IF_SHIFTED {
+        shift = (coder.plain(plan.shift.into(), 6) as u32).min(MOST_SHIFTED);
+        low = coder.plain(plan.low, shift);
+        word = coder.plain(next, 7);
+    }
+    let (counted, lag) = match word {
         LAG_IF_COUNTED => (true, coder.plain(plan.lag as u64, 7)),
         lag => (false, lag),
     };
@@ -115,7 +138,7 @@ fn code_plan(coder: &mut impl Coder, plan: &Plan) -> Plan {
         before = before.wrapping_add(number(coder, &mut classes, None, 7, gap));
         list.push(before);
     }
-    Plan { counted, guess, chain, linked, lag, base, widest: widest.min(64), list }
+    Plan { counted, shift, low, guess, chain, linked, lag, base, widest: widest.min(64), list }
 }
 
 /// The numbers in order, and how often each stands if the plan says so: what is written, or read.

@@ -17,6 +17,9 @@ const CONTEXT: usize = 4;
 pub struct Plan {
     /// Each number is told with how often it stands in a row.
     pub counted: bool,
+    /// So many of the lowest bits are the same in all numbers, and told once. All else is said of what is above them.
+    pub shift: u32,
+    pub low: u64,
     /// What followed the last four numbers before is tried first.
     pub guess: bool,
     /// Frequent distances, ascending: told by their place.

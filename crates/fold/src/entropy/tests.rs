@@ -63,6 +63,7 @@ fn costs_what_it_says() {
     over("uniform below 100", 100f64.log2(), 4.0, &mut |r| r.below(100) as i64);
     over("uniform of 64 bits", 64.0, 0.5, &mut |r| r.next() as i64);
     over("uniform 1 MiB to 2 MiB", 20.0, 1.0, &mut |r| (1 << 20) + r.below(1 << 20) as i64);
+    over("multiples of 8 and 5", 15.0, 1.5, &mut |r| 0x7fff_0000_0005 + 8 * r.below(1 << 15) as i64);
     over("coin", 1.0, 3.0, &mut |r| r.below(2) as i64);
     over("die", 6f64.log2(), 3.0, &mut |r| r.below(6) as i64);
     over("four odd numbers", 2.0, 4.0, &mut |r| [7, 1 << 40, -3, 9_999_999][r.below(4) as usize]);

@@ -23,6 +23,16 @@ pub struct File<'a> {
     pub bytes: u64,
     /// Name and length of each section, in the order of the file.
     pub sections: &'a [(&'a str, u64)],
+    /// The memory references of the same run, where it has them too.
+    pub references: Option<Beside>,
+}
+
+/// How many memory references a file has beside its calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beside {
+    pub references: u64,
+    pub threads: u64,
+    pub complete: bool,
 }
 
 /// Calls of all ranks.
@@ -53,7 +63,8 @@ fn sites(bundle: &Bundle) -> u64 {
 }
 
 fn bytes_per_call(file: &File<'_>, calls: u64) -> f64 {
-    if calls == 0 { 0.0 } else { file.bytes as f64 / calls as f64 }
+    let others: u64 = file.sections.iter().filter(|(name, _)| *name == "references").map(|(_, n)| n).sum();
+    if calls == 0 { 0.0 } else { file.bytes.saturating_sub(others) as f64 / calls as f64 }
 }
 
 fn option<'a>(options: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -208,6 +219,11 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
             if threads(bundle) > 1 { "threads" } else { "ranks" },
         ),
     ));
+    if let Some(Beside { references, threads, complete }) = file.references {
+        let partial = if complete { "" } else { ", partial" };
+        let (references, threads) = (thousands(references), plural(threads, "thread"));
+        lines.push(("references", format!("{references} of {threads}{partial}: `--references` with dump, loops, stats")));
+    }
     if !bundle.sites.is_empty() {
         let modules = plural(bundle.sites.modules.len() as u64, "module");
         lines.push(("called from", format!("{} in {modules}", plural(sites(bundle), "place"))));
@@ -355,6 +371,12 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         sections.plain(name, bytes);
     }
     sections.end();
+    if let Some(beside) = &file.references {
+        let mut object = json::Object::new(object.key("references"));
+        object.plain("references", beside.references).plain("threads", beside.threads);
+        object.plain("complete", beside.complete);
+        object.end();
+    }
     if let Some(memory) = &meta.memory {
         let mut held = json::Object::new(object.key("tracer_memory"));
         held.plain("min", memory.min).plain("mean", memory.mean).plain("max", memory.max);

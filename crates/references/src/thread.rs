@@ -254,6 +254,10 @@ impl Thread {
             self.left = u64::MAX;
             return;
         }
+        // What a stretch has is in the file when it ends: a picture of the recording may be all that is left of it.
+        if self.spill.as_ref().is_some_and(|spill| spill.open.is_some()) {
+            self.write_out();
+        }
         self.end_stretch();
         let held = self.memory();
         let digest = self.digest;

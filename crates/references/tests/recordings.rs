@@ -256,7 +256,7 @@ fn marks_stay_where_they_were() {
                     marks.push(thread.len());
                 }
             }
-            if pushed % 90_000 == 0 {
+            if pushed % 250_000 == 0 {
                 let bundle = thread.bundle(&Sites::default()).unwrap();
                 pictures.push((bundle, marks.len(), thread.len()));
             }
@@ -279,4 +279,26 @@ fn marks_stay_where_they_were() {
             assert!(found[..] == marks[..count]);
         }
     }
+}
+
+/// While folding is tried again, all of the stretch before is in the file.
+#[test]
+fn a_picture_taken_after_a_stretch_stands_alone() {
+    let disk = Disk::new(usize::MAX);
+    let mut thread = Thread::new(Folding::Rules, (0, 1), 0).bounded(Box::new(disk.clone()), 64 << 20);
+    let symbols: Vec<u32> =
+        (0..40u64).map(|which| thread.symbol(&block(0x400 + 64 * which, 1 + which as u32 % 4), 0)).collect();
+    let (mut pushed, mut pictures) = (0, 0);
+    run(5, 2, 700_000, |which, addresses| {
+        thread.push(symbols[which as usize], addresses);
+        pushed += 1;
+        if pushed % 15_000 == 0 && (2_300_000..2_800_000).contains(&thread.len()) {
+            let bundle = thread.bundle(&Sites::default()).unwrap();
+            let bytes = disk.bytes();
+            let checked = check(&bundle, || Ok(Some(chunks(&bytes))), |_| {}).unwrap();
+            assert_eq!((checked.references, checked.wrong), (thread.len(), vec![]));
+            pictures += 1;
+        }
+    });
+    assert!(pictures > 5, "{pictures}");
 }

@@ -80,6 +80,8 @@ int main(int count, char **words) {
     MPI_Comm other;
     CALL(MPI_Comm_dup(MPI_COMM_WORLD, &other));
     CALL(MPI_Comm_free(&other));
+    CALL(MPI_Comm_delete_attr(MPI_COMM_WORLD, key));
+    CALL(MPI_Comm_free_keyval(&key));
     /* The second threads may have the numbers of the first. */
     for (long turn = 0; turn < 2; turn++) {
         pthread_t all[MOST];

@@ -346,7 +346,8 @@ pub fn say_closing(out: &Path, shown: &Path) {
             shown.display(),
             match (trace.meta.complete, info::in_vain(&trace)) {
                 (_, true) => "; the run had none of the ranks that were chosen",
-                (true, _) if !matches!(references::beside(out), Ok(Some(Beside { complete: false, .. }))) => "",
+                (true, _) if !matches!(references::beside(out), Ok(Some(Beside { complete: false, .. }))) =>
+                    "",
                 _ => " (partial, see `refrain info`)",
             },
         )),

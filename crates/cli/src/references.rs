@@ -74,8 +74,9 @@ pub fn beside(path: &Path) -> Result<Option<Beside>, Failure> {
     let wrong = |error: String| Failure::new(format!("{}, its memory references: {error}", path.display()));
     let counts = references::counts(&recorded).map_err(|error| wrong(error.to_string()))?;
     let threads = recorded.threads(None, None).map_err(|error| wrong(error.to_string()))?;
-    let (threads, complete) = (threads.len() as u64, recorded.trace.meta.complete);
-    Ok(Some(Beside { references: counts.references, threads, complete }))
+    let (threads, meta) = (threads.len() as u64, recorded.trace.meta);
+    let (complete, notes) = (meta.complete, meta.notes);
+    Ok(Some(Beside { references: counts.references, threads, complete, notes }))
 }
 
 /// A command that reads calls is given one.
@@ -204,7 +205,8 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let calls = calls(path)?;
     let all = references::counts(&recorded).map_or(0, |counts| counts.references);
     let mut bar = Bar::new("reading");
-    let answer = references::verify(&recorded, calls.as_ref(), &mut |done| bar.show(done, all), quiet, &mut output());
+    let answer =
+        references::verify(&recorded, calls.as_ref(), &mut |done| bar.show(done, all), quiet, &mut output());
     bar.clear();
     match answer {
         Ok(true) => Ok(ExitCode::SUCCESS),

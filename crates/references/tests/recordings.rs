@@ -243,8 +243,9 @@ fn marks_stay_where_they_were() {
     for folding in [Folding::Rules, Folding::Loops] {
         let disk = Disk::new(usize::MAX);
         let mut thread = Thread::new(folding, (1, 2), 5).bounded(Box::new(disk.clone()), 1 << 20);
-        let symbols: Vec<u32> =
-            (0..40u64).map(|which| thread.symbol(&block(0x400 + 64 * which, 1 + which as u32 % 4), 0)).collect();
+        let symbols: Vec<u32> = (0..40u64)
+            .map(|which| thread.symbol(&block(0x400 + 64 * which, 1 + which as u32 % 4), 0))
+            .collect();
         // By how many references were before each.
         let (mut marks, mut pushed, mut pictures) = (Vec::new(), 0, Vec::new());
         run(3, 4, 150_000, |which, addresses| {

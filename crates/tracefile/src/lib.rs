@@ -42,8 +42,8 @@ use pack::{Decoder, Encoder};
 use token::{Put, Token};
 
 pub use disk::{
-    End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, replace_with, save, save_as, save_with,
-    target,
+    End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, replace_with, save, save_as,
+    save_with, target,
 };
 pub use error::Error;
 pub use load::{Loaded, Within, append, attach, load};

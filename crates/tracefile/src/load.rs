@@ -54,7 +54,8 @@ pub fn load<R: Read + Seek>(mut from: R) -> io::Result<Loaded> {
 pub fn append<R: Read + Seek>(trace: &[u8], chunks: R, mut out: impl Write) -> Result<(), Error> {
     let failed = copying("the chunks");
     let mut chunks = Summed::of(chunks).map_err(failed)?;
-    out.write_all(&container::with_section(trace, Kind::Chunked, chunks.length, chunks.crc)?).map_err(failed)?;
+    out.write_all(&container::with_section(trace, Kind::Chunked, chunks.length, chunks.crc)?)
+        .map_err(failed)?;
     chunks.copy(&mut out).map_err(failed)?;
     out.flush().map_err(failed)
 }

@@ -28,11 +28,12 @@ pub struct File<'a> {
 }
 
 /// How many memory references a file has beside its calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
     pub references: u64,
     pub threads: u64,
     pub complete: bool,
+    pub notes: Vec<String>,
 }
 
 /// Calls of all ranks.
@@ -219,10 +220,13 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
             if threads(bundle) > 1 { "threads" } else { "ranks" },
         ),
     ));
-    if let Some(Beside { references, threads, complete }) = file.references {
-        let partial = if complete { "" } else { ", partial" };
-        let (references, threads) = (thousands(references), plural(threads, "thread"));
-        lines.push(("references", format!("{references} of {threads}{partial}: `--references` with dump, loops, stats")));
+    if let Some(Beside { references, threads, complete, .. }) = &file.references {
+        let partial = if *complete { "" } else { ", partial" };
+        let (references, threads) = (thousands(*references), plural(*threads, "thread"));
+        lines.push((
+            "references",
+            format!("{references} of {threads}{partial}: `--references` with dump, loops, stats"),
+        ));
     }
     if !bundle.sites.is_empty() {
         let modules = plural(bundle.sites.modules.len() as u64, "module");
@@ -253,8 +257,10 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     for (i, lost) in lost(&meta.options).into_iter().enumerate() {
         lines.push((if i == 0 { "lost" } else { "" }, lost));
     }
-    for (i, note) in meta.notes.iter().enumerate() {
-        lines.push((if i == 0 { "notes" } else { "" }, note.clone()));
+    let of_references = file.references.iter().flat_map(|beside| &beside.notes);
+    let of_references = of_references.map(|note| format!("references: {note}"));
+    for (i, note) in meta.notes.iter().cloned().chain(of_references).enumerate() {
+        lines.push((if i == 0 { "notes" } else { "" }, note));
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, text) in &lines {
@@ -375,6 +381,7 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         let mut object = json::Object::new(object.key("references"));
         object.plain("references", beside.references).plain("threads", beside.threads);
         object.plain("complete", beside.complete);
+        json::array(&beside.notes, object.key("notes"), |note, out| json::string(note, out));
         object.end();
     }
     if let Some(memory) = &meta.memory {

@@ -1,6 +1,7 @@
 /* References that say themselves between which calls they lie: a thread stores into its own area, at the index of how many calls
    it has made so far. Its first argument is the number of steps, the second the number of threads beside the first, the third how
-   the run goes on: `polls` asks for messages until they are there, `abort` and `kill` end it in its middle. */
+   the run goes on: `polls` asks for messages until they are there; `abort` and `kill` end it in its middle, the latter when there is
+   a file `go`. */
 
 #include <mpi.h>
 #include <pthread.h>
@@ -94,7 +95,7 @@ int main(int count, char **words) {
         if (step == steps / 2 && rank == size - 1) {
             if (!strcmp(how, "abort")) MPI_Abort(MPI_COMM_WORLD, 7);
             if (!strcmp(how, "kill")) {
-                sleep(3);
+                while (access("go", F_OK)) usleep(10000);
                 kill(getpid(), SIGKILL);
             }
         }

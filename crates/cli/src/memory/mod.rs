@@ -338,8 +338,7 @@ pub fn has_parts(parts: &Path) -> bool {
 
 /// Puts the references that a run left behind into the file that was just made of its calls.
 pub fn recover_beside(parts: &Path, out: &Path, command: Vec<String>) -> Result<(), Failure> {
-    let calls =
-        Calls { out, shown: out, command, is_there: true, replace: Replace::Nothing, quiet: false };
+    let calls = Calls { out, shown: out, command, is_there: true, replace: Replace::Nothing, quiet: false };
     with_calls::attach(parts, &calls, Meta { command: calls.command.clone(), ..Meta::default() })
 }
 

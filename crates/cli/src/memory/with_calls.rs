@@ -84,8 +84,9 @@ impl WithCalls {
             return Ok(None);
         }
         if lossy {
-            return Err(Failure::new("--lossy may leave calls out, and references lie between calls")
-                .help("leave --lossy out (also REFRAIN_LOSSY), or record the references alone: refrain memory run"));
+            return Err(Failure::new("--lossy may leave calls out, and references lie between calls").help(
+                "leave --lossy out (also REFRAIN_LOSSY), or record the references alone: refrain memory run",
+            ));
         }
         if self.from.is_some() && self.from == self.to {
             return Err(
@@ -151,8 +152,7 @@ impl Beside {
 
     /// Puts what the processes have left behind the calls.
     pub fn finish(&self, calls: &Calls<'_>) -> Result<(), Failure> {
-        let meta =
-            Meta { library: self.version.clone(), options: self.options.clone(), ..Meta::default() };
+        let meta = Meta { library: self.version.clone(), options: self.options.clone(), ..Meta::default() };
         finish(calls, meta)
     }
 }

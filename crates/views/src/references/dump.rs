@@ -192,8 +192,7 @@ fn each(
                     let from = match next.entry(of) {
                         std::collections::btree_map::Entry::Occupied(known) => known.into_mut(),
                         std::collections::btree_map::Entry::Vacant(new) => {
-                            let timed =
-                                Timed::among(&calls.bundle, &reader, None, (rank, of), position, 1)?;
+                            let timed = Timed::among(&calls.bundle, &reader, None, (rank, of), position, 1)?;
                             new.insert(timed)
                         }
                     };

@@ -563,7 +563,7 @@ mod tests {
     #[test]
     fn everything_after_the_dashes_is_the_command() {
         let words_of = |line: &str| match parse(line) {
-            Ok(Command::Run { words, flags }) => (
+            Ok(Command::Run { words, flags, .. }) => (
                 words.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
                 flags.force,
             ),

@@ -48,10 +48,13 @@ fn said(words: &[&str]) -> String {
     outcome.stdout
 }
 
-/// Every store into an area lies behind as many calls of its thread as its index says. By rank and area: how many stores there
-/// are; by rank and thread of the calls: how many calls.
+/// How many, by rank and area, and by rank and thread of the calls.
+type Stores = BTreeMap<(i64, u64), u64>;
+type Calls = BTreeMap<(i64, i64), i64>;
+
+/// Every store into an area lies behind as many calls of its thread as its index says. The stores and calls that there are.
 #[track_caller]
-fn between(trace: &str, stdout: &str) -> (BTreeMap<(i64, u64), u64>, BTreeMap<(i64, i64), i64>) {
+fn between(trace: &str, stdout: &str) -> (Stores, Calls) {
     let mut starts: BTreeMap<i64, u64> = BTreeMap::new();
     for line in stdout.lines() {
         let (rank, start) = line.split_once(" 0x").unwrap_or_else(|| panic!("{line}"));
@@ -62,13 +65,13 @@ fn between(trace: &str, stdout: &str) -> (BTreeMap<(i64, u64), u64>, BTreeMap<(i
     for line in said(&["dump", trace, "--references", "--json"]).lines() {
         let json = Json::parse(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         let number = |name: &str| json.get(name).int().unwrap_or_else(|| panic!("{name} of {line}"));
-        let (rank, thread) = (number("rank") as i64, number("thread") as i64);
+        let (rank, thread) = (number("rank"), number("thread"));
         let made = made.entry((rank, thread)).or_default();
         if let Some(position) = json.get("call").get("number").int() {
-            let of = json.get("call").get("thread").int().unwrap() as i64;
+            let of = json.get("call").get("thread").int().unwrap();
             let next: &mut i64 = calls.entry((rank, of)).or_default();
             // Those of a thread follow each other, whichever thread of the program goes on with them.
-            assert_eq!(position as i64, *next, "{line}");
+            assert_eq!(position, *next, "{line}");
             *next += 1;
             *made += 1;
             continue;

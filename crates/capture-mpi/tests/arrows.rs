@@ -24,7 +24,7 @@ const CAPTURE: Floors = &[
 
 const MEMORY: Floors = &[
     &["config", "decode", "fatal", "modules", "paths", "qemu", "record"],
-    &["code"],
+    &["code", "exec", "switch"],
     &["recording"],
     &["process"],
     &["translation"],

@@ -137,10 +137,8 @@ fn only_recorded_calls_are_marked() {
     let folder = run::folder("memory-chosen");
     built(&folder, Library::Mpich);
     let both = name(&folder, "t.rfn");
-    for options in
-        [&["--only", "p2p"][..], &["--skip", "MPI_Isend"], &["--ranks", "1"], &["--window", "..1ms"]]
-    {
-        let options = [&["--memory", "--out", "t.rfn"], options].concat();
+    for options in [["--only", "p2p", "--ranks", "1"], ["--skip", "MPI_Isend", "--window", "..1ms"]] {
+        let options = [&["--memory", "--out", "t.rfn"], &options[..]].concat();
         let outcome = traced(&folder, Library::Mpich, 2, &["5", "1"], &options);
         assert_eq!(outcome.code, 0, "{}", outcome.stderr);
         let verified = said(&["verify", &both]);

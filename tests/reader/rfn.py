@@ -372,7 +372,7 @@ class Packed(Tokens):
 # --- container ---------------------------------------------------------------------------------------------------------
 
 KINDS = {1: "meta", 2: "symbols", 3: "structure", 4: "ranks", 5: "streams", 6: "tallies", 7: "blocks", 10: "sites"}
-# 14 `sides` and 16 `chunked` have no calls, and are optional: they are passed over like sections of unknown kinds.
+# 14 `sides`, 16 `chunked` and 17 `references` have no calls, and are optional: they are passed over like sections of unknown kinds.
 VERSION = 3
 
 

@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_void};
 
 use crate::process;
 use crate::qemu::{Id, Tb};
-use crate::record::{OFF, Place, RECORDS, Record, SLOTS};
+use crate::record::{CALL, OFF, Place, RECORDS, Record, SLOTS, THREAD};
 use crate::switch;
 use crate::translation;
 
@@ -27,6 +27,19 @@ pub unsafe extern "C" fn on_nothing(_: c_uint, _: u32, _: u64, _: *mut c_void) {
 /// A mark or a function is reached at which recording goes on, or off where it is null.
 pub unsafe extern "C" fn on_switch(_processor: c_uint, on: *mut c_void) {
     switch::set(!on.is_null());
+}
+
+/// A call is recorded by the library for MPI calls.
+pub unsafe extern "C" fn on_call(processor: c_uint, _: *mut c_void) {
+    note(processor, Record { insn: CALL, ..Record::default() });
+}
+
+/// That library loads the number that it has given to the thread. `base` is where the program's memory begins in ours.
+pub unsafe extern "C" fn on_thread(processor: c_uint, _: u32, address: u64, base: *mut c_void) {
+    let place = (address as usize).wrapping_add(base as usize) as *const u32;
+    // SAFETY: the program loads this word here and now, of its own stack.
+    let number = unsafe { place.read_unaligned() };
+    note(processor, Record { address: number.into(), insn: THREAD, info: 0 });
 }
 
 #[inline(always)]

@@ -56,6 +56,8 @@ pub struct Config {
     pub is_first: bool,
     /// What the next program is told: all of these words that are not of this one.
     pub words: Vec<String>,
+    /// MPI calls are recorded too, by a library in the program: each leaves a mark.
+    pub calls: bool,
 }
 
 impl Config {
@@ -78,6 +80,7 @@ impl Config {
             image: 0,
             is_first: true,
             words: Vec::new(),
+            calls: false,
         };
         for word in words {
             let unknown = || format!("{word} is no word of this plugin");
@@ -101,6 +104,7 @@ impl Config {
                 ("follow", "off") => config.follow = false,
                 ("image", number) => config.image = number.parse().map_err(|_| unknown())?,
                 ("first", "off") => config.is_first = false,
+                ("calls", "on") => config.calls = true,
                 _ => return Err(unknown()),
             }
             if !["program", "image", "first"].contains(&name) {

@@ -54,6 +54,8 @@ fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(
         flow: callbacks::on_flow,
         nothing: callbacks::on_nothing,
         switch: callbacks::on_switch,
+        call: callbacks::on_call,
+        thread: callbacks::on_thread,
     };
     let is_recorded = config.is_recorded();
     Process::install(config, functions, callbacks, qemu::meaning);

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::ops::Range;
+use std::sync::Arc;
 
 use object::elf::{PF_X, PT_LOAD, ProgramHeader64};
 use object::read::elf::ProgramHeader;
-use object::{LittleEndian, Object, ObjectSymbol, SymbolKind};
+use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SymbolKind};
 use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE};
 
 /// A piece of a module that is mapped to be run.
@@ -18,6 +19,17 @@ pub struct Piece {
     bias: u64,
     pub module: Module,
     pub key: u64,
+    /// Of our library for MPI calls: places in it.
+    pub watched: Option<Arc<Watched>>,
+}
+
+/// Addresses in the file of the library that records MPI calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// Where it records a call.
+    pub calls: Vec<u64>,
+    /// Where it loads the number that it gives to a thread.
+    pub threads: Vec<u64>,
 }
 
 impl Piece {
@@ -37,6 +49,7 @@ struct Image {
     build_id: Box<[u8]>,
     /// Offset in the file, length there, and address of each part that has code.
     loads: Vec<(u64, u64, u64)>,
+    watched: Option<Arc<Watched>>,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +95,8 @@ impl Modules {
             let end = offset.saturating_add(length).min(shown.end);
             let host = |offset: u64| mapped.memory.start.wrapping_add(offset.wrapping_sub(mapped.offset));
             let bias = host(offset).wrapping_sub(address);
-            let piece = Piece { memory: host(start)..host(end), bias, module: module.clone(), key };
+            let watched = image.watched.clone();
+            let piece = Piece { memory: host(start)..host(end), bias, module: module.clone(), key, watched };
             (start < end).then_some(piece)
         });
         pieces.collect()
@@ -122,8 +136,20 @@ impl Image {
             let [offset, length, address] = [part.p_offset, part.p_filesz, part.p_vaddr];
             (offset.get(LittleEndian), length.get(LittleEndian), address.get(LittleEndian))
         };
-        Some(Image { build_id, loads: code.map(load).collect() })
+        let loads = code.map(load).collect();
+        let (calls, threads) = (places(&file, "refrain_calls"), places(&file, "refrain_threads"));
+        let watched = (!calls.is_empty()).then(|| Arc::new(Watched { calls, threads }));
+        Some(Image { build_id, loads, watched })
     }
+}
+
+/// What a section of our library lists: eight bytes for each place, how far it is from them.
+fn places<'data>(file: &impl Object<'data>, section: &str) -> Vec<u64> {
+    let Some(section) = file.section_by_name(section) else { return Vec::new() };
+    let bytes = section.data().unwrap_or_default();
+    let starts = (section.address()..).step_by(8);
+    let words = bytes.chunks_exact(8).filter_map(|word| word.try_into().ok().map(u64::from_le_bytes));
+    starts.zip(words).map(|(at, distance)| at.wrapping_add(distance)).collect()
 }
 
 /// The addresses that functions of that name have in a file.

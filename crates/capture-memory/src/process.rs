@@ -51,6 +51,8 @@ pub struct Callbacks {
     /// Nobody wants to know.
     pub nothing: OnMemory,
     pub switch: OnInsn,
+    pub call: OnInsn,
+    pub thread: OnMemory,
 }
 
 /// A thread that is recorded.
@@ -223,6 +225,7 @@ impl Process {
         let count = usize::try_from(unsafe { place.next.offset_from(start) }).unwrap_or(0).min(RECORDS);
         let tell = |all: &mut _, of: &mut _| locked(&self.code).blocks.tell(all, of);
         let taken = if lane.recording.is_full() {
+            lane.recording.take_marks(&lane.buffer[..count]);
             count
         } else {
             match lane.recording.take(&lane.buffer[..count], end, tell) {

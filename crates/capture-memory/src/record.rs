@@ -19,6 +19,11 @@ pub struct Record {
 /// Set in [`Record::info`] where recording is off: only calls and returns are noted then. QEMU uses the lower 18 bits.
 pub const OFF: u32 = 1 << 31;
 
+/// [`Record::insn`] where a call is recorded by the library for MPI calls, and where that gives a thread a number, which is in
+/// [`Record::address`]. No instruction has these numbers.
+pub const CALL: u32 = u32::MAX;
+pub const THREAD: u32 = u32::MAX - 1;
+
 /// How many records a buffer has: small enough to stay in the cache of a core.
 pub const RECORDS: usize = 4096;
 

@@ -13,7 +13,7 @@ use refrain_references::{Access, Block as Symbol, Error, MOST_OF_BLOCK, Referenc
 use crate::code::Block;
 use crate::decode::Flow;
 use crate::paths::{Path, Paths};
-use crate::record::{OFF, Record};
+use crate::record::{CALL, OFF, Record, THREAD};
 
 /// The size of an access, and whether it stores, of [`Record::info`].
 pub type Meaning = fn(u32) -> (u32, bool);
@@ -100,6 +100,8 @@ pub struct Recording {
     meaning: Meaning,
     limit: u64,
     has_stacks: bool,
+    /// What it is called by the library that records calls.
+    number: u32,
 }
 
 impl Recording {
@@ -116,6 +118,7 @@ impl Recording {
             meaning,
             limit,
             has_stacks,
+            number: 0,
         }
     }
 
@@ -153,6 +156,10 @@ impl Recording {
         let mut at = 0;
         while let Some(first) = records.get(at) {
             if first.insn as usize >= self.of.len() {
+                if self.take_mark(first) {
+                    at += 1;
+                    continue;
+                }
                 tell(&mut self.blocks, &mut self.of);
                 self.fitting.resize_with(self.blocks.len(), Vec::new);
             }
@@ -176,6 +183,24 @@ impl Recording {
             self.run(plan, rest);
         }
         at
+    }
+
+    /// Takes in what is no access, and says whether it is that.
+    #[cold]
+    fn take_mark(&mut self, record: &Record) -> bool {
+        match record.insn {
+            CALL => self.thread.mark(self.number),
+            THREAD => self.number = record.address as u32,
+            _ => return false,
+        }
+        true
+    }
+
+    /// Of records that are not wanted any more, takes in those that are no accesses.
+    pub fn take_marks(&mut self, records: &[Record]) {
+        for record in records {
+            self.take_mark(record);
+        }
     }
 
     /// The plan of a block that the next records are, if one more record says that the execution is over. The addresses of its

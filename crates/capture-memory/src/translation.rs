@@ -61,7 +61,24 @@ pub fn translated(process: &Process, tb: *mut Tb) {
     let mut code = process.code.lock().unwrap_or_else(PoisonError::into_inner);
     let code = &mut *code;
     let piece = code.modules.find(first.host);
-    let is_recorded = config.code.has(piece.map(|piece| &*piece.module.path), &config.program);
+    let watched = piece.and_then(|piece| Some((piece, piece.watched.as_deref()?)));
+    // Our own library is no part of the program.
+    let is_recorded =
+        watched.is_none() && config.code.has(piece.map(|piece| &*piece.module.path), &config.program);
+    if let Some((piece, watched)) = watched.filter(|_| config.calls) {
+        let is_at = |places: &[u64], host| places.iter().any(|&place| piece.host(place) == host);
+        for shown in &shown {
+            if is_at(&watched.calls, shown.host) {
+                // SAFETY: QEMU is translating this instruction.
+                unsafe { (functions.on_insn)(shown.insn, callbacks.call, NO_REGISTERS, null_mut()) };
+            }
+            if is_at(&watched.threads, shown.host) {
+                let base = shown.host.wrapping_sub(shown.address) as usize as *mut c_void;
+                // SAFETY: as above.
+                unsafe { (functions.on_mem)(shown.insn, callbacks.thread, NO_REGISTERS, READ_WRITE, base) };
+            }
+        }
+    }
     let place = piece.map(|piece| (piece.frame(first.host), Arc::new(piece.module.clone())));
     let switches: Vec<(u64, bool)> = match piece {
         Some(piece) if config.has_region() => {

@@ -16,7 +16,7 @@
 //!
 //! | floor | rooms |
 //! |---|---|
-//! | 0 | what was asked for (config), what a recorder is told (hooks), the program's MPI library (library) |
+//! | 0 | what was asked for (config), what a recorder is told (hooks), the program's MPI library (library), places that are watched (marked) |
 //! | 1 | the end of the process in the words of parts (endings), names of files (files), which calls are kept (filter), which cannot be (missing), statuses of ours (wild) |
 //! | 2 | part files (parts), what is recorded and by which thread (recording) |
 //! | 3 | every call (recorder), the end: clocks, collect, lose, gather, times, write, settle (merge) |
@@ -60,6 +60,7 @@ mod files;
 mod filter;
 mod hooks;
 mod library;
+mod marked;
 mod merge;
 mod missing;
 mod parts;

@@ -25,7 +25,7 @@ use crate::library::library;
 use crate::parts::{self, Parts};
 use crate::recording::host::Reader;
 use crate::recording::{self, AllRequests, Own, RECORDER, State};
-use crate::{endings, merge, wild};
+use crate::{endings, marked, merge, wild};
 
 type Entered = streams::Entered<State>;
 type Common<'a> = streams::Common<'a, State>;
@@ -79,6 +79,7 @@ impl State {
                 if !made.split {
                     record.inline_values();
                 }
+                marked::call();
                 let symbol = tape.push(record, made.ticks.length());
                 if let Some(paths) = paths {
                     paths.add(symbol, made.ticks.start, made.ticks.end);
@@ -224,6 +225,7 @@ impl Made<'_> {
         let known = memo.recall(facts, reader, tables, now, function, args, &before[level]);
         let Some((symbol, values)) = known else { return false };
         if self.keep == Keep::Record {
+            marked::call();
             tape.push_known(symbol, values, self.ticks.length());
             if let Some(paths) = paths {
                 paths.add(symbol, self.ticks.start, self.ticks.end);

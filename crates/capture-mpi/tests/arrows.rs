@@ -15,7 +15,7 @@ type Floors = &'static [&'static [&'static str]];
 const GUEST: Floors = &[&["process", "objects"], &["threads", "memory", "stacks", "ends"], &["streams"]];
 
 const CAPTURE: Floors = &[
-    &["config", "hooks", "library"],
+    &["config", "hooks", "library", "marked"],
     &["endings", "files", "filter", "missing", "wild"],
     &["parts", "recording"],
     &["recorder", "merge"],
@@ -24,7 +24,7 @@ const CAPTURE: Floors = &[
 
 const MEMORY: Floors = &[
     &["config", "decode", "fatal", "modules", "paths", "qemu", "record"],
-    &["code"],
+    &["code", "exec", "switch"],
     &["recording"],
     &["process"],
     &["translation"],

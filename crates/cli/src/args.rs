@@ -8,7 +8,7 @@ use refrain_views::diff::Ignore;
 use refrain_views::select::{Between, Numbers, between, positions};
 
 use crate::addresses::{Convert, Simulate, StatsFlags, convert_help, simulate_help};
-use crate::memory::{RUN_HELP, RunFlags, SWITCH_HELP};
+use crate::memory::{RUN_HELP, RunFlags, SWITCH_HELP, WithCalls};
 use crate::run::Flags;
 
 #[derive(Debug, Parser)]
@@ -29,6 +29,7 @@ Examples:
   refrain replay app.rfn -- mpiexec -n 16   make the same calls again, in the same time
   refrain proxy app.rfn -o app.c        a C program that makes them
   refrain memory run -- ./app           every load and store; the commands above read that too
+  refrain run --memory -- mpiexec -n 4 ./app   both: each load and store lies between two calls
   refrain convert app.din app.pdt       address traces, from one format to another
   refrain simulate app.pdt --l1d 32K,8,64   how often would they miss a cache?
 
@@ -46,6 +47,8 @@ pub enum Command {
     Run {
         #[command(flatten)]
         flags: Flags,
+        #[command(flatten)]
+        memory: WithCalls,
         /// The command to run, with its arguments
         #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
         words: Vec<OsString>,
@@ -180,6 +183,10 @@ start, end, start_error and end_error, in nanoseconds.")]
         /// Only calls that overlap this time, in seconds since the first call began: T1..T2, T1.. or ..T2
         #[arg(long, value_name = "T1..T2", value_parser = between, allow_hyphen_values = true)]
         between: Option<Between>,
+        /// The memory references of a run that was recorded with `run --memory`, each call where it returned; --calls then
+        /// counts references
+        #[arg(long)]
+        references: bool,
         #[command(flatten)]
         modules: Modules,
     },
@@ -247,6 +254,9 @@ for each list of ranks how often the node's place is reached and how often it ru
         /// The whole trace as text, which `refrain import` makes a trace of again
         #[arg(long, conflicts_with_all = ["json", "events", "ranks", "threads", "depth", "all", "folded"])]
         text: bool,
+        /// The memory references of a run that was recorded with `run --memory`, not its calls
+        #[arg(long)]
+        references: bool,
         #[command(flatten)]
         modules: Modules,
     },
@@ -291,6 +301,9 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         /// One JSON object with exact numbers: bytes and nanoseconds
         #[arg(long)]
         json: bool,
+        /// The memory references of a run that was recorded with `run --memory`, not its calls
+        #[arg(long)]
+        references: bool,
         #[command(flatten)]
         modules: Modules,
         #[command(flatten)]
@@ -550,7 +563,7 @@ mod tests {
     #[test]
     fn everything_after_the_dashes_is_the_command() {
         let words_of = |line: &str| match parse(line) {
-            Ok(Command::Run { words, flags }) => (
+            Ok(Command::Run { words, flags, .. }) => (
                 words.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" "),
                 flags.force,
             ),

@@ -47,8 +47,15 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    let done = match Arguments::parse().command {
-        Command::Run { flags, words } => run::run(&flags, &words),
+    command(Arguments::parse().command).unwrap_or_else(|failure| {
+        failure.say();
+        ExitCode::from(COULD_NOT)
+    })
+}
+
+fn command(command: Command) -> Result<ExitCode, Failure> {
+    match command {
+        Command::Run { flags, memory, words } => run::run(&flags, &memory, &words),
         Command::Env { flags } => run::env(&flags),
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
         Command::Memory { command: MemoryCommand::Run { flags, words } } => memory::run(&flags, &words),
@@ -69,10 +76,11 @@ fn main() -> ExitCode {
             stacks,
             merged,
             between,
+            references: asked,
             modules,
         } => {
             let format = if json { Format::Json } else { format };
-            if references::is_one(&file) {
+            if references::are_asked(&file, asked)? {
                 let options =
                     [("--only", only.is_some()), ("--merged", merged), ("--between", between.is_some())];
                 let option = options.iter().find(|(_, given)| *given).map(|(name, _)| *name);
@@ -82,18 +90,28 @@ fn main() -> ExitCode {
                     references: calls.unwrap_or(0..u64::MAX),
                 };
                 let names = (sites || stacks).then_some(&modules.folders[..]);
-                return exit(
-                    references::refuse(&file, option)
-                        .and_then(|()| references::dump(&file, &which, format == Format::Json, names)),
-                );
+                references::refuse(&file, option)?;
+                return references::dump(&file, &which, format == Format::Json, names);
             }
             let from = (sites || stacks).then_some(reading::From { stacks, folders: &modules.folders });
             let calls = calls.unwrap_or(0..u64::MAX);
             let which = Selection { ranks, threads, calls, only: None, between };
             reading::dump(&file, which, only.as_deref(), format, from, merged)
         }
-        Command::Loops { file, ranks, threads, depth, all, folded, json, events, text, modules } => {
-            if references::is_one(&file) {
+        Command::Loops {
+            file,
+            ranks,
+            threads,
+            depth,
+            all,
+            folded,
+            json,
+            events,
+            text,
+            references: asked,
+            modules,
+        } => {
+            if references::are_asked(&file, asked)? {
                 let options = [
                     ("--ranks", ranks.is_some()),
                     ("--threads", threads.is_some()),
@@ -103,10 +121,8 @@ fn main() -> ExitCode {
                     ("--text", text),
                 ];
                 let option = options.iter().find(|(_, given)| *given).map(|(name, _)| *name);
-                return exit(
-                    references::refuse(&file, option)
-                        .and_then(|()| references::loops(&file, json, all, &modules.folders)),
-                );
+                references::refuse(&file, option)?;
+                return references::loops(&file, json, all, &modules.folders);
             }
             let options = refrain_views::loops::Options { ranks, threads, depth, all, folded };
             let form = match (json, events, text) {
@@ -118,13 +134,11 @@ fn main() -> ExitCode {
             loops::loops(&file, &options, form, &modules.folders)
         }
         Command::Import { file, out, force } => loops::import(&file, &out, force),
-        Command::Stats { file, per, waits, json, modules, addresses: flags } => {
-            if references::is_one(&file) {
+        Command::Stats { file, per, waits, json, references: asked, modules, addresses: flags } => {
+            if references::are_asked(&file, asked)? {
                 let option = if waits { Some("--waits") } else { per.map(|_| "--per") };
-                return exit(
-                    references::refuse(&file, option)
-                        .and_then(|()| references::stats(&file, json, &modules.folders)),
-                );
+                references::refuse(&file, option)?;
+                return references::stats(&file, json, &modules.folders);
             }
             let of_calls = || match waits {
                 true => reading::waits(&file, json, &modules.folders),
@@ -145,13 +159,5 @@ fn main() -> ExitCode {
         Command::Simulate { flags } => addresses::simulate(&flags),
         Command::Verify { file, quiet } if references::is_one(&file) => references::verify(&file, quiet),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),
-    };
-    exit(done)
-}
-
-fn exit(done: Result<ExitCode, Failure>) -> ExitCode {
-    done.unwrap_or_else(|failure| {
-        failure.say();
-        ExitCode::from(COULD_NOT)
-    })
+    }
 }

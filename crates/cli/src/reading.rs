@@ -11,6 +11,7 @@ use refrain_tracefile::chunks::{self, Section};
 use refrain_tracefile::{Contents, Error, Loaded, Trace};
 use refrain_views::dump::Selection;
 use refrain_views::human::{plural, thousands};
+use refrain_views::info::Beside;
 use refrain_views::timed::Times;
 use refrain_views::{dump, info, stats, verify, waits};
 
@@ -90,18 +91,21 @@ pub fn output() -> BufWriter<std::io::StdoutLock<'static>> {
 }
 
 pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
-    let Loaded { bytes, chunks, length, .. } = loaded(path)?.0;
+    let Loaded { bytes, chunks, references, length, .. } = loaded(path)?.0;
     let Contents { trace, sections, .. } =
         refrain_tracefile::outline(&bytes).map_err(|error| unreadable(path, &error))?;
     let mut sections: Vec<(&str, u64)> =
         sections.iter().map(|info| (info.name, info.stored as u64)).collect();
-    if let Some(chunks) = chunks {
-        // The header has an entry for them.
-        sections[0].1 += chunks.start - bytes.len() as u64;
-        sections.push(("chunked", chunks.end - chunks.start));
+    if let Some(first) = chunks.as_ref().or(references.as_ref()) {
+        // The header has entries for them.
+        sections[0].1 += first.start - bytes.len() as u64;
     }
+    let large = [("chunked", chunks), ("references", references)];
+    let large = large.into_iter().filter_map(|(name, range)| Some((name, range?)));
+    sections.extend(large.map(|(name, range)| (name, range.end - range.start)));
     let name = path.to_string_lossy();
-    let file = info::File { name: &name, bytes: length, sections: &sections };
+    let references = references::beside(path)?;
+    let file = info::File { name: &name, bytes: length, sections: &sections, references };
     let mut out = output();
     finish(
         path,
@@ -317,26 +321,34 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
             Ok(_) => {}
         }
     }
-    Ok(if report.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(NO) })
+    if !report.problems.is_empty() {
+        return Ok(ExitCode::from(NO));
+    }
+    if references::are_in(path) { references::verify(path, quiet) } else { Ok(ExitCode::SUCCESS) }
 }
 
 /// What `run` says last.
 pub fn say_closing(out: &Path, shown: &Path) {
     match open(out) {
         Ok(Opened { length, trace }) => say(&format!(
-            "{}{}, {}, {} bytes -> {}{}",
+            "{}{}, {}{}, {} bytes -> {}{}",
             match info::chosen_ranks(&trace).count() as u64 {
                 all if all == u64::from(trace.meta.ranks) => String::new(),
                 some => format!("{} of ", thousands(some)),
             },
             plural(trace.meta.ranks.into(), "rank"),
             plural(info::calls(&trace.bundle), "call"),
+            match references::beside(out) {
+                Ok(Some(beside)) => format!(", {}", plural(beside.references, "reference")),
+                _ => String::new(),
+            },
             thousands(length),
             shown.display(),
             match (trace.meta.complete, info::in_vain(&trace)) {
                 (_, true) => "; the run had none of the ranks that were chosen",
-                (true, _) => "",
-                (false, _) => " (partial, see `refrain info`)",
+                (true, _) if !matches!(references::beside(out), Ok(Some(Beside { complete: false, .. }))) =>
+                    "",
+                _ => " (partial, see `refrain info`)",
             },
         )),
         Err(failure) => failure.within("the trace that was written cannot be read").say(),

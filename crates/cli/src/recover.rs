@@ -108,11 +108,19 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
     };
     refrain_tracefile::target(&shown, force).map_err(|error| not_saved(&error))?;
     let replace = if force { Replace::Anything } else { Replace::Nothing };
-    if crate::memory::has_parts(directory) {
+    let has_references = crate::memory::has_parts(directory);
+    let has_calls = Private::open_to_read(directory)
+        .and_then(|private| names(&private))
+        .is_ok_and(|names| !names.is_empty());
+    if has_references && !has_calls {
         crate::memory::recover(directory, &shown, replace)?;
         return Ok(ExitCode::SUCCESS);
     }
     let recovered = recover(directory, &shown, replace)?;
+    if has_references {
+        let command = crate::reading::open(&shown)?.trace.meta.command;
+        crate::memory::recover_beside(directory, &shown, command)?;
+    }
     if !refrain_tracefile::is_device(&shown) {
         crate::reading::say_closing(&shown, &shown);
     }

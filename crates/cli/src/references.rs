@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufReader, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use refrain_addresses::{BATCH, Batch, Format, Reader, Reference, kind};
 use refrain_fold::bundle::sites::NO_MODULE;
 use refrain_references::{Access, Error as Bad, Event, is_memory};
 use refrain_sites::Binaries;
-use refrain_tracefile::Loaded;
-use refrain_views::info::File as About;
+use refrain_tracefile::{Loaded, Trace, Within};
+use refrain_views::info::{Beside, File as About};
 use refrain_views::references::{self, Recorded, Selection};
 
 use crate::failure::{Failure, not_read};
@@ -20,14 +21,62 @@ use crate::progress::Bar;
 use crate::reading::{NO, finish, output};
 use crate::say;
 
-/// Whether a file has memory references. What is no file, or no trace, has none.
-pub fn is_one(path: &Path) -> bool {
-    let Ok(file) = File::open(path) else { return false };
-    if !file.metadata().is_ok_and(|about| about.is_file()) {
-        return false;
+/// What a file has of memory references.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Has {
+    /// What is no file, or no trace, has none.
+    None,
+    /// Nothing else.
+    Only,
+    /// Beside calls: there.
+    Beside(Range<u64>),
+}
+
+fn has(path: &Path) -> Has {
+    let file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|about| about.is_file()));
+    let Some(Ok(loaded)) = file.map(|file| refrain_tracefile::load(BufReader::new(file))) else {
+        return Has::None;
+    };
+    match loaded.references {
+        Some(range) => Has::Beside(range),
+        None if refrain_tracefile::meta(&loaded.bytes).is_ok_and(|meta| is_memory(&meta)) => Has::Only,
+        None => Has::None,
     }
-    let loaded = refrain_tracefile::load(BufReader::new(file));
-    loaded.is_ok_and(|loaded| refrain_tracefile::meta(&loaded.bytes).is_ok_and(|meta| is_memory(&meta)))
+}
+
+/// Whether a file has memory references and no calls.
+pub fn is_one(path: &Path) -> bool {
+    has(path) == Has::Only
+}
+
+/// Whether a file has memory references, with or without calls.
+pub fn are_in(path: &Path) -> bool {
+    has(path) != Has::None
+}
+
+/// The user has asked for those of a file: whether it is to be read for them.
+pub fn are_asked(path: &Path, asked: bool) -> Result<bool, Failure> {
+    match has(path) {
+        Has::Only => Ok(true),
+        Has::Beside(_) => Ok(asked),
+        Has::None if asked => Err(Failure::new(format!("{} has no memory references", path.display()))
+            .help("record them with the calls: refrain run --memory -- mpiexec -n 4 ./app")),
+        Has::None => Ok(false),
+    }
+}
+
+/// How many there are, for an overview of a file that has calls too.
+pub fn beside(path: &Path) -> Result<Option<Beside>, Failure> {
+    if !matches!(has(path), Has::Beside(_)) {
+        return Ok(None);
+    }
+    let recorded = open(path)?.recorded;
+    let wrong = |error: String| Failure::new(format!("{}, its memory references: {error}", path.display()));
+    let counts = references::counts(&recorded).map_err(|error| wrong(error.to_string()))?;
+    let threads = recorded.threads(None, None).map_err(|error| wrong(error.to_string()))?;
+    let (threads, meta) = (threads.len() as u64, recorded.trace.meta);
+    let (complete, notes) = (meta.complete, meta.notes);
+    Ok(Some(Beside { references: counts.references, threads, complete, notes }))
 }
 
 /// A command that reads calls is given one.
@@ -45,7 +94,12 @@ struct Opened {
 fn open(path: &Path) -> Result<Opened, Failure> {
     let file = File::open(path).map_err(|error| not_read(path, &error))?;
     let loaded = refrain_tracefile::load(BufReader::new(file)).map_err(|error| not_read(path, &error))?;
-    let Loaded { bytes, chunks, whole, length } = loaded;
+    let part = loaded.references.clone();
+    let loaded = match &part {
+        Some(range) => within(path, range.clone()).and_then(refrain_tracefile::load),
+        None => Ok(loaded),
+    };
+    let Loaded { bytes, chunks, whole, length, .. } = loaded.map_err(|error| not_read(path, &error))?;
     let contents = refrain_tracefile::contents(&bytes);
     let contents = contents.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     if !whole {
@@ -63,16 +117,31 @@ fn open(path: &Path) -> Result<Opened, Failure> {
     let path = path.to_owned();
     let recorded = Recorded::new(contents.trace, move || {
         let Some(range) = chunks.clone() else { return Ok(None) };
-        let file = File::open(&path).map_err(|error| Bad::Chunks(error.into()))?;
-        Ok(Some(refrain_references::open(Box::new(BufReader::new(file)), range)?))
+        let whole = || Ok::<_, std::io::Error>(0..File::open(&path)?.metadata()?.len());
+        let part = part.clone().map_or_else(whole, Ok);
+        let file = part.and_then(|part| within(&path, part)).map_err(|error| Bad::Chunks(error.into()))?;
+        Ok(Some(refrain_references::open(Box::new(file), range)?))
     });
     Ok(Opened { recorded, sections, length })
+}
+
+/// A part of a file.
+fn within(path: &Path, part: Range<u64>) -> std::io::Result<Within<BufReader<File>>> {
+    Within::new(BufReader::new(File::open(path)?), part)
+}
+
+/// The calls of the same run, where a file has them too.
+fn calls(path: &Path) -> Result<Option<Trace>, Failure> {
+    match has(path) {
+        Has::Beside(_) => Ok(Some(crate::reading::open(path)?.trace)),
+        _ => Ok(None),
+    }
 }
 
 pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let Opened { recorded, sections, length } = open(path)?;
     let name = path.to_string_lossy();
-    let about = About { name: &name, bytes: length, sections: &sections };
+    let about = About { name: &name, bytes: length, sections: &sections, references: None };
     let write = if json { references::info_json } else { references::info_text };
     finish(path, write(&recorded, &about, &mut output()))
 }
@@ -96,8 +165,9 @@ pub fn dump(
     let recorded = open(path)?.recorded;
     let names = sites.map(|folders| Binaries::new(&recorded.trace.bundle.sites, folders));
     let named = names.as_ref().map(|names| names as &dyn refrain_sites::Names);
+    let calls = calls(path)?;
     let write = if json { references::dump_json } else { references::dump };
-    let done = write(&recorded, which, named, &mut output());
+    let done = write(&recorded, which, named, calls.as_ref(), &mut output());
     names.iter().flat_map(Binaries::warnings).for_each(|warning| say(&warning));
     finish(path, done)
 }
@@ -132,9 +202,11 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(NO));
         }
     };
+    let calls = calls(path)?;
     let all = references::counts(&recorded).map_or(0, |counts| counts.references);
     let mut bar = Bar::new("reading");
-    let answer = references::verify(&recorded, &mut |done| bar.show(done, all), quiet, &mut output());
+    let answer =
+        references::verify(&recorded, calls.as_ref(), &mut |done| bar.show(done, all), quiet, &mut output());
     bar.clear();
     match answer {
         Ok(true) => Ok(ExitCode::SUCCESS),

@@ -4,7 +4,7 @@ mod common;
 mod recorded;
 
 use common::Place;
-use recorded::{make, references};
+use recorded::{make, make_both, references};
 use refrain_references::Access;
 
 /// More than is folded before it is seen that there is nothing to fold.
@@ -103,4 +103,60 @@ fn what_is_for_calls_is_refused_and_damage_is_seen() {
     }
     place.file("c.rfn", &whole[..whole.len() / 2]);
     assert_eq!(place.refrain("verify c.rfn").code, Some(1));
+}
+
+const CALLS: &[u8] = include_bytes!("../../views/tests/seeds/threads.rfn");
+
+#[test]
+fn calls_and_references_in_one_file() {
+    let place = Place::new("references-both");
+    place.file("calls.rfn", CALLS);
+    make_both(CALLS, &place.path("both.rfn"), 0);
+    let said = |words: &str| place.refrain(words).check(0, "").out.clone();
+    // Calls are read as before.
+    for command in ["dump", "stats", "loops --folded"] {
+        assert_eq!(said(&format!("{command} both.rfn")), said(&format!("{command} calls.rfn")), "{command}");
+    }
+    assert!(said("diff both.rfn calls.rfn").starts_with("equal"));
+    assert!(said("info both.rfn").contains(": `--references` with dump, loops, stats"));
+    let answer = said("verify both.rfn");
+    let calls = said("dump calls.rfn").lines().count();
+    assert!(answer.starts_with("yes: ") && answer.contains("\nyes: "), "{answer}");
+    assert!(answer.contains("1,125 references of 10 threads, between 1,115 calls, are"), "{answer}");
+    // Each call stands behind the reference before it.
+    let (mut before, mut shown) = (None, 0);
+    for line in said("dump both.rfn --references").lines() {
+        let (_, rest) = line.split_once("] ").unwrap();
+        match rest.strip_prefix("call ") {
+            Some(call) => {
+                let number: u64 = call.split([' ', '.']).nth(1).unwrap().parse().unwrap();
+                assert_eq!(before, Some(8 * number), "{line}");
+                shown += 1;
+            }
+            None => {
+                let address = rest.split_whitespace().nth(3).unwrap().trim_start_matches("0x");
+                before = Some(u64::from_str_radix(address, 16).unwrap());
+            }
+        }
+    }
+    assert_eq!(shown, calls);
+    let some = said("dump both.rfn --references --rank 1 --thread 2 --calls 1..2");
+    let lines: Vec<&str> = some.lines().collect();
+    assert!(lines.len() == 2 && lines[0].starts_with("[1.2] call 1.0  MPI_"), "{some}");
+    assert_eq!(lines[1], "[1.2] 1  load    8  0x8  0x1000");
+    let loops = said("loops both.rfn --references --all");
+    assert!(loops.contains("loop 13 times\n    load 8  varies: 0x0..0x60"), "{loops}");
+    assert!(said("stats both.rfn --references").contains("references"));
+    said("convert both.rfn --rank 0 --thread 0 --drop sizes,pcs a.din");
+    assert!(String::from_utf8(place.read("a.din")).unwrap().starts_with("0 0\n0 8\n0 10\n"));
+    said("simulate both.rfn --rank 0 --l1d 1K,2,64");
+    place.refrain("dump calls.rfn --references").check(2, "has no memory references");
+}
+
+#[test]
+fn a_mark_that_is_missing_is_noticed() {
+    let place = Place::new("references-marks");
+    make_both(CALLS, &place.path("both.rfn"), 1);
+    let said = place.refrain("verify both.rfn").check(1, "").out.clone();
+    assert!(said.contains("but its references say that there were"), "{said}");
 }

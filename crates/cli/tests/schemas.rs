@@ -233,6 +233,12 @@ fn what_is_said_of_memory_references() {
     assert!(said(&["loops", "--all"]).contains("\"step\":4,\"count\":30"));
     said(&["dump", "--calls", "..100"]).lines().for_each(|line| fits("memory-dump", line, "dump"));
     said(&["dump", "--sites", "--calls", "..9"]).lines().for_each(|line| fits("memory-dump", line, "dump"));
+    let calls = include_bytes!("../../views/tests/seeds/threads.rfn");
+    recorded::make_both(calls, &place.path("a.rfn"), 0);
+    fits("info", &said(&["info"]), "info");
+    let both = said(&["dump", "--references"]);
+    assert!(both.contains("\"call\":{"));
+    both.lines().for_each(|line| fits("memory-dump", line, "dump"));
 }
 
 /// The checker above is not one that says yes to everything.

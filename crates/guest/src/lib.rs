@@ -18,7 +18,7 @@
 //!     type Lent = ();
 //!     fn new_own(_: u32) -> Vec<u32> { Vec::new() }
 //!     fn new_lent(_: u32) {}
-//!     fn arrive(_: &mut Vec<u32>) {}
+//!     fn arrive(_: u32, _: &mut Vec<u32>) {}
 //!     fn publish(&mut self) {}
 //! }
 //!

@@ -6,7 +6,8 @@
 //! A block of code is a symbol: which of its instructions refer to memory, how, and how many bytes. Where it lies, and by
 //! which calls it was reached, is its site. Each of its references has a lane of addresses. So the order of the blocks folds
 //! into loops, and the addresses of each instruction into strides. Threads and ranks are members of one bundle: what they
-//! share is there once, and a base address that depends on the thread is a function of it.
+//! share is there once, and a base address that depends on the thread is a function of it. Where calls of the same run are recorded
+//! too, a mark stands in the order for each of them, so that every reference lies between two calls.
 //!
 //! ```
 //! use refrain_fold::bundle::Sites;
@@ -46,7 +47,7 @@ mod thread;
 
 pub use block::{Access, Block, Reference};
 pub use join::join;
-pub use read::{Checked, Event, References, Symbol, check, symbols};
+pub use read::{Checked, Event, Item, References, Symbol, check, has_marks, symbols};
 pub use stretch::{Chunks, MOST_OF_BLOCK, Sink, Source, open};
 pub use thread::{Folding, Thread};
 

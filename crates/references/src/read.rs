@@ -1,6 +1,6 @@
 //! Reading references back, in order, from the folded form.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use refrain_fold::bundle::sites::{Frame, NO_MODULE};
 use refrain_fold::bundle::{Bundle, Structure, Walk, blend};
@@ -8,7 +8,7 @@ use refrain_fold::bundle::{Bundle, Structure, Walk, blend};
 use crate::Error;
 use crate::block::{Access, Block};
 use crate::stretch::{Chunks, Pair, Unpacking, key};
-use crate::thread::{STRETCH, digested, signature};
+use crate::thread::{MARK, STRETCH, digested, signature};
 
 /// A reference as it happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +23,14 @@ pub struct Event {
     pub nth: u16,
 }
 
+/// What a thread did next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Item {
+    Reference(Event),
+    /// A call was recorded, of this thread among those of the calls.
+    Call(u32),
+}
+
 /// What a symbol stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Symbol {
@@ -33,6 +41,13 @@ pub enum Symbol {
     },
     /// References that are in chunks.
     Stretch,
+    /// A call was recorded.
+    Mark,
+}
+
+/// Whether calls are marked in a bundle.
+pub fn has_marks(bundle: &Bundle) -> bool {
+    bundle.symbols.iter().any(|symbol| &*symbol.bytes == MARK)
 }
 
 /// The symbols of a bundle.
@@ -42,6 +57,12 @@ pub fn symbols(bundle: &Bundle) -> Result<Vec<Symbol>, Error> {
             return match entry.lanes {
                 1 => Ok(Symbol::Stretch),
                 _ => Err(Error::Block { symbol, why: "a stretch has one number" }),
+            };
+        }
+        if &*entry.bytes == MARK {
+            return match entry.lanes {
+                1 => Ok(Symbol::Mark),
+                _ => Err(Error::Block { symbol, why: "a mark has one number" }),
             };
         }
         let block = Block::from_bytes(&entry.bytes).map_err(|why| Error::Block { symbol, why })?;
@@ -82,6 +103,10 @@ pub struct References<'a> {
     count: u16,
     /// References of the stretch that are still to come.
     aside: u64,
+    /// Marks may follow the last of them.
+    in_stretch: bool,
+    /// The symbol that is a mark, and its signature.
+    mark: Option<(u32, u64)>,
     unpacking: Unpacking,
     /// By signature.
     named: HashMap<u64, u32>,
@@ -111,17 +136,22 @@ impl<'a> References<'a> {
         let signatures: Vec<u64> =
             bundle.symbols.iter().map(|symbol| signature(&symbol.bytes, symbol.site)).collect();
         let named = signatures.iter().copied().zip(0..).collect();
+        let symbols = symbols(bundle)?;
+        let mark = symbols.iter().position(|symbol| *symbol == Symbol::Mark);
+        let mark = mark.map(|at| (at as u32, signatures[at]));
         Ok(Some(References {
             bundle,
             cohort,
             member,
             walk,
-            symbols: symbols(bundle)?,
+            symbols,
             signatures,
             symbol: 0,
             nth: 0,
             count: 0,
             aside: 0,
+            in_stretch: false,
+            mark,
             unpacking: Unpacking::new(chunks, key((rank, bundle.world), thread)),
             named,
             read: 0,
@@ -146,7 +176,7 @@ impl<'a> References<'a> {
                 count,
             )?;
             self.aside = aside - self.unpacking.seek(aside)?.min(aside);
-            while self.aside > 0 {
+            while self.aside > 0 || self.is_mark_next(aside > 0)? {
                 self.next_aside()?;
             }
             self.read = references;
@@ -186,7 +216,7 @@ impl<'a> References<'a> {
                         aside = stretches.iter().take(count as usize).fold(0, |all, n| n.saturating_add(all));
                         aside
                     }
-                    None => 0,
+                    Some(Symbol::Mark) | None => 0,
                 };
                 references = references.saturating_add(of_symbol);
             }
@@ -222,17 +252,34 @@ impl<'a> References<'a> {
         self.read
     }
 
+    /// The next reference or call.
     #[inline]
-    fn step(&mut self) -> Result<Option<Event>, Error> {
+    pub fn next_item(&mut self) -> Option<Result<Item, Error>> {
+        if self.over {
+            return None;
+        }
+        let next = self.step();
+        self.over = !matches!(next, Ok(Some(_)));
+        next.transpose()
+    }
+
+    #[inline]
+    fn step(&mut self) -> Result<Option<Item>, Error> {
         loop {
             if self.aside > 0 {
                 return self.next_aside().map(Some);
+            }
+            if self.in_stretch {
+                if self.is_mark_next(true)? {
+                    return self.next_aside().map(Some);
+                }
+                self.in_stretch = false;
             }
             if self.nth < self.count {
                 let address = self.walk.value(self.nth).ok_or(Error::Address { at: self.read })? as u64;
                 let nth = self.nth;
                 self.nth += 1;
-                return self.event(self.symbol, nth, address).map(Some);
+                return self.item(self.symbol, nth, address).map(Some);
             }
             let Some(symbol) = self.walk.next_symbol() else { return Ok(None) };
             self.symbol = symbol;
@@ -244,21 +291,35 @@ impl<'a> References<'a> {
                         self.digest = digested(self.digest, self.signatures[symbol as usize]);
                     }
                 }
+                Some(Symbol::Mark) => self.count = 1,
                 Some(Symbol::Stretch) => {
                     let count = self.walk.value(0).and_then(|count| u64::try_from(count).ok());
                     self.aside = count.ok_or(Error::Address { at: self.read })?;
+                    self.in_stretch = self.aside > 0;
                 }
                 None => return Err(Error::Address { at: self.read }),
             }
         }
     }
 
-    fn next_aside(&mut self) -> Result<Event, Error> {
+    /// Whether a mark follows the references of a stretch, in which reading is or was.
+    fn is_mark_next(&mut self, in_stretch: bool) -> Result<bool, Error> {
+        match self.mark {
+            Some((symbol, signature)) if in_stretch => Ok(self.unpacking.is_next(symbol, signature)?),
+            _ => Ok(false),
+        }
+    }
+
+    fn next_aside(&mut self) -> Result<Item, Error> {
         loop {
             match self.unpacking.next()? {
                 Some(Pair::Reference { symbol, nth, address }) => {
-                    self.aside -= 1;
-                    return self.event(symbol, nth, address);
+                    let item = self.item(symbol, nth, address)?;
+                    if matches!(item, Item::Reference(_)) {
+                        // A damaged file may have more references than it says.
+                        self.aside = self.aside.checked_sub(1).ok_or(Error::Stretch { at: self.read })?;
+                    }
+                    return Ok(item);
                 }
                 Some(Pair::Named(signature)) => {
                     let symbol = self.named.get(&signature).ok_or(Error::Stretch { at: self.read })?;
@@ -270,20 +331,27 @@ impl<'a> References<'a> {
     }
 
     #[inline]
-    fn event(&mut self, symbol: u32, nth: u16, address: u64) -> Result<Event, Error> {
-        let Some(Symbol::Block { block, start }) = self.symbols.get(symbol as usize) else {
-            return Err(Error::Stretch { at: self.read });
-        };
-        let Some(reference) = block.references.get(usize::from(nth)) else {
-            return Err(Error::Stretch { at: self.read });
+    fn item(&mut self, symbol: u32, nth: u16, address: u64) -> Result<Item, Error> {
+        let bad = Error::Stretch { at: self.read };
+        let (item, count) = match self.symbols.get(symbol as usize) {
+            Some(Symbol::Block { block, start }) => {
+                let Some(reference) = block.references.get(usize::from(nth)) else { return Err(bad) };
+                let place = Frame { offset: start.offset.wrapping_add(u64::from(reference.at)), ..*start };
+                let (access, size) = (reference.access, reference.size);
+                (Item::Reference(Event { address, access, size, place, symbol, nth }), 1)
+            }
+            Some(Symbol::Mark) => match u32::try_from(address) {
+                Ok(thread) if nth == 0 => (Item::Call(thread), 0),
+                _ => return Err(bad),
+            },
+            _ => return Err(bad),
         };
         if nth == 0 {
             self.digest = digested(self.digest, self.signatures[symbol as usize]);
         }
         self.digest = digested(self.digest, address);
-        self.read += 1;
-        let place = Frame { offset: start.offset.wrapping_add(u64::from(reference.at)), ..*start };
-        Ok(Event { address, access: reference.access, size: reference.size, place, symbol, nth })
+        self.read += count;
+        Ok(item)
     }
 }
 
@@ -292,12 +360,13 @@ impl Iterator for References<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.over {
-            return None;
+        loop {
+            return match self.next_item()? {
+                Ok(Item::Reference(event)) => Some(Ok(event)),
+                Ok(Item::Call(_)) => continue,
+                Err(error) => Some(Err(error)),
+            };
         }
-        let next = self.step();
-        self.over = !matches!(next, Ok(Some(_)));
-        next.transpose()
     }
 }
 
@@ -306,6 +375,8 @@ impl Iterator for References<'_> {
 pub struct Checked {
     pub references: u64,
     pub threads: u64,
+    /// How many calls are marked, by rank and by thread among those of the calls.
+    pub calls: BTreeMap<(u32, u32), u64>,
     /// Of each set of threads that have not done what was recorded: one of them.
     pub wrong: Vec<(u32, u32)>,
 }
@@ -323,9 +394,10 @@ pub fn check(
         for member in cohort.ranks.iter() {
             let (rank, thread) = bundle.place_of(member);
             let Some(mut references) = References::new(bundle, (rank, thread), chunks()?)? else { continue };
-            while let Some(event) = references.next() {
-                event?;
-                if references.read.is_multiple_of(1 << 16) {
+            while let Some(item) = references.next_item() {
+                if let Item::Call(of) = item? {
+                    *checked.calls.entry((rank, of)).or_default() += 1;
+                } else if references.read.is_multiple_of(1 << 16) {
                     progress(checked.references + references.read);
                 }
             }

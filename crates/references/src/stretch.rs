@@ -6,7 +6,8 @@
 //!
 //! References are pairs of numbers: which one, and the address. The first is `1024 k + n`: reference `n` of the block that is
 //! number `k` among those of this thread's stretches. Before a block's first reference comes a pair that has `-1 - k` and the
-//! block's signature.
+//! block's signature. Marks of calls are pairs of that form too, with the thread of the calls in place of an address. They do not
+//! count as references, and each follows one of the same stretch.
 //!
 //! What the model learnt in one chunk it knows in the next. Every now and then it begins anew, and the blocks are named anew,
 //! from 0 on: there reading can begin. The first byte of a chunk says that it is such a one, and 8 bytes how many references are before.
@@ -62,7 +63,7 @@ pub(crate) struct Packing {
     references: u64,
     /// The model begins anew when so many numbers are written.
     anew: u64,
-    /// Pairs that wait and name blocks.
+    /// Pairs that wait and are no references: they name blocks, or are marks.
     names: u64,
     /// By symbol: its number here.
     known: Vec<Option<u32>>,
@@ -108,6 +109,12 @@ impl Packing {
         for (nth, &address) in (first..).zip(addresses) {
             self.numbers.extend([nth, address as i64]);
         }
+    }
+
+    /// A call, of this thread among those of the calls.
+    pub fn mark(&mut self, symbol: u32, signature: u64, thread: u64) {
+        self.push(symbol, signature, &[thread]);
+        self.names += 1;
     }
 
     #[inline(never)]
@@ -259,6 +266,18 @@ impl Unpacking {
         let (block, nth) = (which as usize / MOST_OF_BLOCK, (which as usize % MOST_OF_BLOCK) as u16);
         let symbol = self.symbols.get(block).copied();
         Ok(symbol.map(|symbol| Pair::Reference { symbol, nth, address: number as u64 }))
+    }
+
+    /// Whether the next pair is of the symbol with this number and signature.
+    pub fn is_next(&mut self, symbol: u32, signature: u64) -> Result<bool, chunks::Error> {
+        if self.at + 2 > self.numbers.len() && !self.read_on()? {
+            return Ok(false);
+        }
+        Ok(match self.numbers.get(self.at..self.at + 2) {
+            Some(&[i64::MIN..=-1, named]) => named as u64 == signature,
+            Some(&[which, _]) => self.symbols.get(which as usize / MOST_OF_BLOCK) == Some(&symbol),
+            _ => false,
+        })
     }
 
     /// Fetches the next chunk. Whether there is one that can be read.

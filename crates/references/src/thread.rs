@@ -95,6 +95,9 @@ const LONG: u64 = 1 << 27;
 /// The bytes of the symbol that stands for a stretch: no block has none.
 pub(crate) const STRETCH: &[u8] = &[];
 
+/// The bytes of the symbol that marks a call: a block of no code, without references. Its lane has the thread of the calls.
+pub(crate) const MARK: &[u8] = &[0];
+
 /// Brings a number into a digest. The order counts.
 #[inline]
 pub(crate) fn digested(digest: u64, number: u64) -> u64 {
@@ -174,6 +177,30 @@ impl Thread {
         self.len += count;
     }
 
+    /// A call was recorded elsewhere, of what is thread `thread` there: what was pushed before comes before it.
+    pub fn mark(&mut self, thread: u32) {
+        let symbol = self.known_or_new(MARK.into(), 0, 1);
+        let Symbol { signature, lanes, .. } = self.symbols[symbol as usize];
+        let number = u64::from(thread);
+        let spill = self.spill.as_ref();
+        if spill.is_some_and(|spill| spill.stopped.is_some()) {
+            return;
+        }
+        // In the file a mark follows a reference of its stretch.
+        if spill.is_some_and(|spill| spill.open.is_some_and(|open| open.references > 0)) {
+            if spill.is_some_and(|spill| spill.packing.is_full()) && !self.write_out() {
+                return;
+            }
+            if let Some(spill) = &mut self.spill {
+                spill.packing.mark(symbol, signature, number);
+            }
+        } else {
+            self.order.push(symbol);
+            self.lanes[lanes].push(number as i64);
+        }
+        self.digest = digested(digested(self.digest, signature), number);
+    }
+
     /// To the file.
     #[inline(never)]
     fn push_aside(&mut self, symbol: u32, addresses: &[u64]) {
@@ -226,6 +253,10 @@ impl Thread {
         if self.spill.as_ref().is_none_or(|spill| spill.stopped.is_some()) {
             self.left = u64::MAX;
             return;
+        }
+        // What a stretch has is in the file when it ends: a picture of the recording may be all that is left of it.
+        if self.spill.as_ref().is_some_and(|spill| spill.open.is_some()) {
+            self.write_out();
         }
         self.end_stretch();
         let held = self.memory();

@@ -4,7 +4,9 @@ use std::io::{self, Cursor, Write};
 use std::sync::{Arc, Mutex};
 
 use refrain_fold::bundle::{Bundle, Sites};
-use refrain_references::{Access, Block, Chunks, Folding, Reference, References, Thread, check, join, open};
+use refrain_references::{
+    Access, Block, Chunks, Folding, Item, Reference, References, Thread, check, join, open,
+};
 use refrain_tracefile::chunks::{Merger, Section};
 
 /// A file in memory that takes so many bytes.
@@ -233,4 +235,71 @@ fn reading_begins_anywhere() {
             assert_eq!(some, all[from..all.len().min(from + 50)], "from {from}");
         }
     }
+}
+
+/// Marks keep their places among references, where these fold and where they go aside, in pictures taken on the way too.
+#[test]
+fn marks_stay_where_they_were() {
+    for folding in [Folding::Rules, Folding::Loops] {
+        let disk = Disk::new(usize::MAX);
+        let mut thread = Thread::new(folding, (1, 2), 5).bounded(Box::new(disk.clone()), 1 << 20);
+        let symbols: Vec<u32> = (0..40u64)
+            .map(|which| thread.symbol(&block(0x400 + 64 * which, 1 + which as u32 % 4), 0))
+            .collect();
+        // By how many references were before each.
+        let (mut marks, mut pushed, mut pictures) = (Vec::new(), 0, Vec::new());
+        run(3, 4, 150_000, |which, addresses| {
+            thread.push(symbols[which as usize], addresses);
+            pushed += 1;
+            if pushed % 7 == 0 || pushed % 11 == 0 {
+                for _ in 0..1 + pushed % 2 {
+                    thread.mark(9);
+                    marks.push(thread.len());
+                }
+            }
+            if pushed % 250_000 == 0 {
+                let bundle = thread.bundle(&Sites::default()).unwrap();
+                pictures.push((bundle, marks.len(), thread.len()));
+            }
+        });
+        pictures.push((thread.bundle(&Sites::default()).unwrap(), marks.len(), thread.len()));
+        let bytes = disk.bytes();
+        assert!(bytes.len() > 1 << 18, "{} bytes aside", bytes.len());
+        for (bundle, count, references) in pictures {
+            let opened = || Ok(Some(chunks(&bytes)));
+            let checked = check(&bundle, opened, |_| {}).unwrap();
+            assert_eq!((checked.references, checked.wrong), (references, vec![]));
+            assert_eq!(checked.calls, [((1, 9), count as u64)].into());
+            let mut items = References::new(&bundle, (1, 5), opened().unwrap()).unwrap().unwrap();
+            let mut found = Vec::new();
+            while let Some(item) = items.next_item() {
+                if item.unwrap() == Item::Call(9) {
+                    found.push(items.read());
+                }
+            }
+            assert!(found[..] == marks[..count]);
+        }
+    }
+}
+
+/// While folding is tried again, all of the stretch before is in the file.
+#[test]
+fn a_picture_taken_after_a_stretch_stands_alone() {
+    let disk = Disk::new(usize::MAX);
+    let mut thread = Thread::new(Folding::Rules, (0, 1), 0).bounded(Box::new(disk.clone()), 64 << 20);
+    let symbols: Vec<u32> =
+        (0..40u64).map(|which| thread.symbol(&block(0x400 + 64 * which, 1 + which as u32 % 4), 0)).collect();
+    let (mut pushed, mut pictures) = (0, 0);
+    run(5, 2, 700_000, |which, addresses| {
+        thread.push(symbols[which as usize], addresses);
+        pushed += 1;
+        if pushed % 15_000 == 0 && (2_300_000..2_800_000).contains(&thread.len()) {
+            let bundle = thread.bundle(&Sites::default()).unwrap();
+            let bytes = disk.bytes();
+            let checked = check(&bundle, || Ok(Some(chunks(&bytes))), |_| {}).unwrap();
+            assert_eq!((checked.references, checked.wrong), (thread.len(), vec![]));
+            pictures += 1;
+        }
+    });
+    assert!(pictures > 5, "{pictures}");
 }

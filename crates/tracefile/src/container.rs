@@ -24,6 +24,8 @@ pub enum Kind {
     Sides = 14,
     /// Numbers in chunks, which are read by themselves; only where there are any.
     Chunked = 16,
+    /// A trace of memory references, of the same run; only where they were recorded, and optional.
+    References = 17,
 }
 
 /// Those that every file has.
@@ -49,6 +51,7 @@ impl Kind {
             Kind::Paths => "paths",
             Kind::Sides => "sides",
             Kind::Chunked => "chunked",
+            Kind::References => "references",
         }
     }
 }
@@ -104,7 +107,10 @@ pub fn number(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Those that are no piece of the packed stream, in the order in which they are written.
-pub const APART: [Kind; 4] = [Kind::Blocks, Kind::Paths, Kind::Sides, Kind::Chunked];
+pub const APART: [Kind; 5] = [Kind::Blocks, Kind::Paths, Kind::Sides, Kind::Chunked, Kind::References];
+
+/// Those that may be larger than memory: they stand last, and are read by themselves.
+pub const LARGE: [Kind; 2] = [Kind::Chunked, Kind::References];
 
 /// The whole file. `bodies` are the sections' stored bytes in the order of [`ORDER`], `apart` what is no piece of the packed
 /// stream, in the order of [`APART`].
@@ -247,26 +253,27 @@ pub fn parse(bytes: &[u8]) -> Result<Header, Error> {
     Ok(header)
 }
 
-/// The beginning of a file, to where its chunks follow: a trace without chunks, and what they are.
-pub fn with_chunks(trace: &[u8], len: u64, crc: u32) -> Result<Vec<u8>, Error> {
+/// The beginning of a file, to where a section follows that it has not: a trace, and what comes behind it.
+pub fn with_section(trace: &[u8], kind: Kind, len: u64, crc: u32) -> Result<Vec<u8>, Error> {
     let (_, end) = directory(trace)?;
     let mut head = trace[..end].to_vec();
     head[SECTIONS] += 1;
-    head.push(Kind::Chunked as u8 | OPTIONAL);
+    head.push(kind as u8 | OPTIONAL);
     number(&mut head, len);
     head.extend(crc.to_le_bytes());
     Ok(reseal(head, &trace[end + CRC..]))
 }
 
-/// The trace that a file's beginning would be without the chunks that follow it.
-pub fn without_chunks(beginning: &[u8]) -> Result<Vec<u8>, Error> {
+/// The trace that a file's beginning would be without the large sections that follow it.
+pub fn without_large(beginning: &[u8]) -> Result<Vec<u8>, Error> {
     let (header, end) = directory(beginning)?;
-    let mut entry = vec![0];
-    let chunks = header.entries.last().filter(|entry| entry.known() == Some(Kind::Chunked));
-    let Some(chunks) = chunks else { return Ok(beginning.to_vec()) };
-    number(&mut entry, (chunks.end - chunks.start) as u64);
-    let mut head = beginning[..end - entry.len() - CRC].to_vec();
-    head[SECTIONS] -= 1;
+    let mut head = beginning[..end].to_vec();
+    for entry in header.large() {
+        let mut words = vec![0];
+        number(&mut words, (entry.end - entry.start) as u64);
+        head.truncate(head.len() - words.len() - CRC);
+        head[SECTIONS] -= 1;
+    }
     Ok(reseal(head, &beginning[end + CRC..]))
 }
 
@@ -289,8 +296,11 @@ impl Entry {
 }
 
 impl Header {
-    pub fn chunks(&self) -> Option<&Entry> {
-        self.entries.iter().find(|entry| entry.known() == Some(Kind::Chunked))
+    /// The last entries, as far as they are of large sections.
+    pub fn large(&self) -> &[Entry] {
+        let is_large = |entry: &Entry| entry.known().is_some_and(|kind| LARGE.contains(&kind));
+        let others = self.entries.iter().rposition(|entry| !is_large(entry)).map_or(0, |at| at + 1);
+        &self.entries[others..]
     }
 
     pub fn blocks(&self) -> Option<&Entry> {

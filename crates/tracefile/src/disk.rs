@@ -325,6 +325,27 @@ pub fn save_with(
     written
 }
 
+/// Replaces a file, and no other that has its name by now, with what `write` writes; returns the size.
+pub fn replace_with(
+    path: &Path,
+    old: Stamp,
+    write: impl FnOnce(&mut File) -> Result<(), Error>,
+) -> Result<u64, Error> {
+    let end = End::of(path)?;
+    let (temporary, mut file) = beside(end.path())?;
+    let written = write(&mut file)
+        .and_then(|()| file.sync_all().map_err(failed("write", &temporary)))
+        .and_then(|()| file.metadata().map_err(failed("write", &temporary)))
+        .and_then(|about| {
+            let may = Stamp::of(end.path()) == Some(old);
+            put_in_place(&temporary, end.path(), may).map(|()| about.len())
+        });
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
 fn failed<'a>(action: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> Error + use<'a> {
     move |error| Error::Io { action, path: path.into(), error }
 }

@@ -42,10 +42,11 @@ use pack::{Decoder, Encoder};
 use token::{Put, Token};
 
 pub use disk::{
-    End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, save, save_as, save_with, target,
+    End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, replace_with, save, save_as,
+    save_with, target,
 };
 pub use error::Error;
-pub use load::{Loaded, append, load};
+pub use load::{Loaded, Within, append, attach, load};
 pub use profile::Profile;
 pub use sections::paths::settle;
 
@@ -239,7 +240,7 @@ fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
         }
         Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
         // Not pieces of the packed stream.
-        Kind::Blocks | Kind::Paths | Kind::Sides | Kind::Chunked => {}
+        Kind::Blocks | Kind::Paths | Kind::Sides | Kind::Chunked | Kind::References => {}
     }
     put.tokens
 }
@@ -371,7 +372,7 @@ fn read_section(
             bundle.streams =
                 sections::streams::read(get, blocks, &bundle.cohorts, &bundle.structures, &bundle.symbols)?;
         }
-        Kind::Blocks | Kind::Paths | Kind::Sides | Kind::Chunked => {}
+        Kind::Blocks | Kind::Paths | Kind::Sides | Kind::Chunked | Kind::References => {}
         Kind::Tallies => {
             bundle.validate_within(checks, depth).map_err(|error| Bad(error.to_string()))?;
             sections::tallies::read(get, bundle)?;

@@ -344,7 +344,7 @@ fn a_trace_with_chunks() {
     let sections = outline(&file).unwrap().sections;
     assert_eq!(sections.last().map(|info| (info.name, info.stored)), Some(("chunked", chunks.len())));
     // Without loading the chunks.
-    let Loaded { bytes, chunks: range, whole, length } = load(Cursor::new(&file)).unwrap();
+    let Loaded { bytes, chunks: range, whole, length, .. } = load(Cursor::new(&file)).unwrap();
     assert_eq!((bytes, whole, length), (plain.clone(), true, file.len() as u64));
     let range = range.unwrap();
     assert_eq!(range, (file.len() - chunks.len()) as u64..file.len() as u64);

@@ -243,7 +243,7 @@ struct Columns {
 }
 
 /// What is shown of a call's time, and whether with how wrong it may be; nothing of a trace without times.
-type Time<'t> = Option<(Option<&'t Told>, bool)>;
+pub(crate) type Time<'t> = Option<(Option<&'t Told>, bool)>;
 
 /// The most calls that any thread made.
 fn longest(bundle: &Bundle) -> u64 {
@@ -295,6 +295,11 @@ fn as_text(
     if let Some((told, errors)) = time {
         time_text(told, errors, columns, line);
     }
+    call_text(call, time.and_then(|(told, _)| told?.result), line);
+}
+
+/// `MPI_Send(buf=heap#3+0, ...) = 0`. `returned`: by its bits, what a clock of MPI returned.
+pub(crate) fn call_text(call: &Call, returned: Option<u64>, line: &mut String) {
     line.push_str(call.function.name);
     line.push('(');
     for (i, (param, value)) in call.function.params.iter().zip(&call.args).enumerate() {
@@ -306,7 +311,7 @@ fn as_text(
         value::text(value, line);
     }
     line.push_str(") = ");
-    match time.and_then(|(told, _)| told?.result) {
+    match returned {
         // As few digits as give back all bits.
         Some(bits) => drop(write!(line, "{:?}", f64::from_bits(bits))),
         None => value::text(&call.result, line),
@@ -322,7 +327,7 @@ fn as_text(
     }
 }
 
-fn as_json(
+pub(crate) fn as_json(
     call: &Call,
     (rank, thread): (u32, u32),
     position: u64,

@@ -23,6 +23,17 @@ pub struct File<'a> {
     pub bytes: u64,
     /// Name and length of each section, in the order of the file.
     pub sections: &'a [(&'a str, u64)],
+    /// The memory references of the same run, where it has them too.
+    pub references: Option<Beside>,
+}
+
+/// How many memory references a file has beside its calls.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    pub references: u64,
+    pub threads: u64,
+    pub complete: bool,
+    pub notes: Vec<String>,
 }
 
 /// Calls of all ranks.
@@ -53,7 +64,8 @@ fn sites(bundle: &Bundle) -> u64 {
 }
 
 fn bytes_per_call(file: &File<'_>, calls: u64) -> f64 {
-    if calls == 0 { 0.0 } else { file.bytes as f64 / calls as f64 }
+    let others: u64 = file.sections.iter().filter(|(name, _)| *name == "references").map(|(_, n)| n).sum();
+    if calls == 0 { 0.0 } else { file.bytes.saturating_sub(others) as f64 / calls as f64 }
 }
 
 fn option<'a>(options: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -208,6 +220,14 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
             if threads(bundle) > 1 { "threads" } else { "ranks" },
         ),
     ));
+    if let Some(Beside { references, threads, complete, .. }) = &file.references {
+        let partial = if *complete { "" } else { ", partial" };
+        let (references, threads) = (thousands(*references), plural(*threads, "thread"));
+        lines.push((
+            "references",
+            format!("{references} of {threads}{partial}: `--references` with dump, loops, stats"),
+        ));
+    }
     if !bundle.sites.is_empty() {
         let modules = plural(bundle.sites.modules.len() as u64, "module");
         lines.push(("called from", format!("{} in {modules}", plural(sites(bundle), "place"))));
@@ -237,8 +257,10 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     for (i, lost) in lost(&meta.options).into_iter().enumerate() {
         lines.push((if i == 0 { "lost" } else { "" }, lost));
     }
-    for (i, note) in meta.notes.iter().enumerate() {
-        lines.push((if i == 0 { "notes" } else { "" }, note.clone()));
+    let of_references = file.references.iter().flat_map(|beside| &beside.notes);
+    let of_references = of_references.map(|note| format!("references: {note}"));
+    for (i, note) in meta.notes.iter().cloned().chain(of_references).enumerate() {
+        lines.push((if i == 0 { "notes" } else { "" }, note));
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, text) in &lines {
@@ -355,6 +377,13 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         sections.plain(name, bytes);
     }
     sections.end();
+    if let Some(beside) = &file.references {
+        let mut object = json::Object::new(object.key("references"));
+        object.plain("references", beside.references).plain("threads", beside.threads);
+        object.plain("complete", beside.complete);
+        json::array(&beside.notes, object.key("notes"), |note, out| json::string(note, out));
+        object.end();
+    }
     if let Some(memory) = &meta.memory {
         let mut held = json::Object::new(object.key("tracer_memory"));
         held.plain("min", memory.min).plain("mean", memory.mean).plain("max", memory.max);

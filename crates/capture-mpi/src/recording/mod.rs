@@ -22,7 +22,7 @@ use refrain_tracefile::part::Word;
 use crate::hooks::Ticks;
 use crate::library::library;
 use crate::parts::{Early, MOST_EARLY, Parts, Safe};
-use crate::{config, endings, wild};
+use crate::{config, endings, marked, wild};
 use host::{Process, Reader};
 
 /// MPI's thread level says nothing here: some functions may be called by any thread at every level, and programs read
@@ -150,7 +150,8 @@ impl Keeps for State {
     }
 
     /// What lay where on the stack of the thread before it means nothing any more.
-    fn arrive(own: &mut Own) {
+    fn arrive(number: u32, own: &mut Own) {
+        marked::thread(number);
         own.memo.forget();
         own.stacks.forget();
         if let Some(config) = config::asked() {

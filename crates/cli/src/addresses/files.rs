@@ -15,7 +15,7 @@ use crate::references;
 
 /// Whether it is a trace of memory references.
 pub fn is_recorded(path: &Path, format: Option<Format>) -> bool {
-    format.is_none() && !is_dash(path) && references::is_one(path)
+    format.is_none() && !is_dash(path) && references::are_in(path)
 }
 
 pub fn is_dash(path: &Path) -> bool {

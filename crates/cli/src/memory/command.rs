@@ -28,6 +28,8 @@ pub struct Emulator {
     pub library: PathBuf,
     /// `name=value` each.
     pub plugin: Vec<OsString>,
+    /// What the program has in its environment and the emulator has not, `NAME=value` each, without commas.
+    pub environment: Vec<OsString>,
 }
 
 /// `path` is where programs are looked for.
@@ -83,6 +85,9 @@ impl Emulator {
         let told = self.plugin.iter().chain(&more).chain(&launched).map(OsString::as_os_str);
         let plugin = emulator::plugin(self.library.as_os_str(), told);
         let words = emulator::words(self.qemu.as_os_str(), plugin, &name, program.as_os_str());
+        let [start @ .., program] = words;
+        let environment = self.environment.iter().flat_map(|variable| ["-E".into(), variable.clone()]);
+        let words = start.into_iter().chain(environment).chain([program]);
         Ok(words.into_iter().chain(rest).collect())
     }
 }
@@ -145,7 +150,9 @@ mod tests {
     #[track_caller]
     fn check(folder: &Scratch, line: &str, expected: &str) {
         let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
-        let emulator = Emulator { qemu: "Q".into(), library: "L,1".into(), plugin: vec!["a=b,c".into()] };
+        let plugin = vec!["a=b,c".into()];
+        let environment = vec!["X=y".into()];
+        let emulator = Emulator { qemu: "Q".into(), library: "L,1".into(), plugin, environment };
         let folder = folder.path("").canonicalize().unwrap();
         let made = emulated(&words, &emulator, folder.as_os_str()).unwrap();
         let made: Vec<String> = made.words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
@@ -162,9 +169,9 @@ mod tests {
             program(&folder.path(name), &elf);
         }
         program(&folder.path("s"), b"#! /usr/bin/env py -x\nbody");
-        check(&folder, "a 1 2", "Q -0 a -plugin L,,1,a=b,,c,program=@a @a 1 2");
-        check(&folder, "env X=1 b", "env X=1 Q -0 b -plugin L,,1,a=b,,c,program=@b @b");
-        let one = "Q -0 a -plugin L,,1,a=b,,c,program=@a,launched=on @a";
+        check(&folder, "a 1 2", "Q -0 a -plugin L,,1,a=b,,c,program=@a -E X=y @a 1 2");
+        check(&folder, "env X=1 b", "env X=1 Q -0 b -plugin L,,1,a=b,,c,program=@b -E X=y @b");
+        let one = "Q -0 a -plugin L,,1,a=b,,c,program=@a,launched=on -E X=y @a";
         let two = one.replace("@a", "@b").replace("-0 a", "-0 b");
         check(&folder, "mpiexec -n 2 a x", &format!("mpiexec -n 2 {one} x"));
         check(
@@ -176,7 +183,7 @@ mod tests {
         let py = py.display().to_string();
         let folder_name = folder.path("").canonicalize().unwrap();
         let shown = py.replace(&format!("{}/", folder_name.display()), "@");
-        check(&folder, "s y", &format!("Q -0 {shown} -plugin L,,1,a=b,,c,program=@py @py -x @s y"));
+        check(&folder, "s y", &format!("Q -0 {shown} -plugin L,,1,a=b,,c,program=@py -E X=y @py -x @s y"));
     }
 
     #[test]
@@ -185,7 +192,8 @@ mod tests {
         program(&folder.path("text"), b"hello");
         program(&folder.path("script"), b"#!/nothing\n");
         let path = folder.path("").into_os_string();
-        let emulator = Emulator { qemu: "Q".into(), library: "L".into(), plugin: vec![] };
+        let emulator =
+            Emulator { qemu: "Q".into(), library: "L".into(), plugin: vec![], environment: vec![] };
         for (line, why) in [
             ("none", "none is no program"),
             ("text", "no program for x86-64"),

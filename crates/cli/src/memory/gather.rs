@@ -116,6 +116,18 @@ fn threads(names: &[OsString], process: &Process) -> Vec<u32> {
     threads
 }
 
+/// Whether one of these processes has made calls that are recorded elsewhere.
+pub fn has_marks(private: &Private, processes: &[Process]) -> bool {
+    let names = private.names().unwrap_or_default();
+    let has = |process: &Process, thread| {
+        let mut bytes = Vec::new();
+        let part = private.read(&OsString::from(process.part(thread))).ok();
+        part.and_then(|mut file| file.read_to_end(&mut bytes).ok());
+        refrain_tracefile::read(&bytes).is_ok_and(|part| refrain_references::has_marks(&part.bundle))
+    };
+    processes.iter().any(|process| threads(&names, process).into_iter().any(|thread| has(process, thread)))
+}
+
 /// Makes a trace of these processes, which are one program. `meta` says what the run was. Nothing where nothing was recorded.
 pub fn write(
     private: &Private,

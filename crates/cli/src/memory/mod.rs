@@ -3,6 +3,7 @@
 mod command;
 mod gather;
 mod switch;
+mod with_calls;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use crate::run::{self, hold, library, wait};
 use crate::{recover, say, say_more};
 use command::{Emulator, emulated, joined};
 use gather::{Written, left};
+pub use with_calls::{Beside, Calls, WithCalls};
 
 const QEMU: &str = "qemu-x86_64";
 
@@ -158,17 +160,22 @@ fn qemu(path: &std::ffi::OsStr) -> Result<(PathBuf, String), Failure> {
 
 pub use switch::command as switch;
 
+/// The emulator with our plugin, which is told nothing yet, and what QEMU calls itself.
+fn find_emulator(path: &std::ffi::OsStr) -> Result<(Emulator, String), Failure> {
+    let (qemu, version) = qemu(path)?;
+    let binary = std::env::current_exe()
+        .map_err(|e| Failure::new(format!("the path of this program is not known: {e}")))?;
+    let library = library::find(&binary, &library::MEMORY, None)?;
+    Ok((Emulator { qemu, library, plugin: Vec::new(), environment: Vec::new() }, version))
+}
+
 pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     if flags.from.is_some() && flags.from == flags.to {
         return Err(Failure::new("--from and --to name the same function").help("name two, or leave one out"));
     }
-    let (qemu, version) = qemu(&path)?;
-    let binary = std::env::current_exe()
-        .map_err(|e| Failure::new(format!("the path of this program is not known: {e}")))?;
-    let library = library::find(&binary, &library::MEMORY, None)?;
     // Where the parts lie depends on the program's name.
-    let mut emulator = Emulator { qemu, library, plugin: Vec::new() };
+    let (mut emulator, version) = find_emulator(&path)?;
     let understood = emulated(words, &emulator, &path)?;
     if !understood.is_launched && run::inside_launcher(|name| std::env::var_os(name)) {
         return Err(Failure::new("`refrain memory run` goes before the launcher")
@@ -188,13 +195,7 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let (out, shown) = (numbered(&out, number), numbered(&shown, number));
     let held = hold::Held { out: &out, run: &name };
     let parts = part::directory(&out);
-    if gather::is_there(&parts) {
-        if !flags.force {
-            return Err(unfinished(&parts));
-        }
-        gather::clear(&parts)
-            .map_err(|error| Failure::new(format!("{} cannot be cleared: {error}", parts.display())))?;
-    }
+    make_room(&parts, flags.force)?;
     switch::make(&parts, !flags.off)
         .map_err(|error| Failure::new(format!("{} cannot be written to: {error}", parts.display())))?;
     emulator.plugin = flags.plugin(&parts);
@@ -228,6 +229,18 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     Ok(ExitCode::from(wait::exit_code(status)))
 }
 
+/// What an earlier run has left is in the way.
+fn make_room(parts: &Path, force: bool) -> Result<(), Failure> {
+    if !gather::is_there(parts) {
+        return Ok(());
+    }
+    if !force {
+        return Err(unfinished(parts));
+    }
+    gather::clear(parts)
+        .map_err(|error| Failure::new(format!("{} cannot be cleared: {error}", parts.display())))
+}
+
 fn unfinished(parts: &Path) -> Failure {
     let parts = parts.display();
     Failure::new(format!("{parts} is there: an earlier run did not end well"))
@@ -250,7 +263,23 @@ fn make(
         return Err(Failure::new(format!("no trace was written to {}", shown.display()))
             .help("unless a line above says why: the program did not start, or not in the emulator"));
     }
-    let switched = switch::times(&private);
+    if !traces(&private, &found, &meta, (out, shown), Some(replace), quiet)? {
+        say("no trace was written: the program ended before anything was recorded");
+    }
+    Ok(())
+}
+
+/// Makes a trace of each program, and says so; whether there is one. The first has the name, if it may; what it may replace is
+/// said then.
+fn traces(
+    private: &Private,
+    found: &gather::Left,
+    meta: &Meta,
+    (out, shown): (&Path, &Path),
+    first: Option<Replace>,
+    quiet: bool,
+) -> Result<bool, Failure> {
+    let switched = switch::times(private);
     let mut is_made = false;
     for program in &found.programs {
         let Some(process) = program.first() else { continue };
@@ -270,18 +299,17 @@ fn make(
             meta.notes.push(format!("{became} that it forked became other programs, which are not recorded"));
         }
         // The first has the name, others the next ones that nobody has.
-        let (to, replace) =
-            if is_made { (free_name(out), Replace::Nothing) } else { (out.to_owned(), replace) };
-        if let Some(written) = gather::write(&private, program, meta, &to, replace)? {
+        let (to, replace) = match first {
+            Some(replace) if !is_made => (out.to_owned(), replace),
+            _ => (free_name(out), Replace::Nothing),
+        };
+        if let Some(written) = gather::write(private, program, meta, &to, replace)? {
             let name = (process.parent != 0 || process.image > 0).then_some(&*name);
             tell(&written, &shown.with_file_name(to.file_name().unwrap_or_default()), name, quiet);
             is_made = true;
         }
     }
-    if !is_made {
-        say("no trace was written: the program ended before anything was recorded");
-    }
-    Ok(())
+    Ok(is_made)
 }
 
 /// `program` is told where it is not the one that was asked for.
@@ -306,6 +334,12 @@ fn tell(written: &Written, shown: &Path, program: Option<&str>, quiet: bool) {
 /// Whether a directory has parts of such a run.
 pub fn has_parts(parts: &Path) -> bool {
     gather::is_there(parts)
+}
+
+/// Puts the references that a run left behind into the file that was just made of its calls.
+pub fn recover_beside(parts: &Path, out: &Path, command: Vec<String>) -> Result<(), Failure> {
+    let calls = Calls { out, shown: out, command, is_there: true, replace: Replace::Nothing, quiet: false };
+    with_calls::attach(parts, &calls, Meta { command: calls.command.clone(), ..Meta::default() })
 }
 
 /// Makes a trace of parts that a run left behind.

@@ -30,6 +30,7 @@ use refrain_views::human::plural;
 use crate::doctor::{self, launcher::Launcher, library::Family};
 
 use crate::failure::Failure;
+use crate::memory::{Beside, Calls, WithCalls};
 use crate::{recover, say, say_more};
 
 /// Set by launchers in the processes they start, one rank's number each.
@@ -68,12 +69,19 @@ struct Plan {
     quiet: bool,
     force: bool,
     patience: wait::Patience,
+    /// Memory references are recorded too.
+    memory: Option<Beside>,
+    /// What the user runs.
+    command: Vec<String>,
 }
 
-pub fn run(flags: &Flags, words: &[OsString]) -> Result<ExitCode, Failure> {
-    let settings = Settings::resolve(flags, |name| std::env::var_os(name))?;
+pub fn run(flags: &Flags, memory: &WithCalls, words: &[OsString]) -> Result<ExitCode, Failure> {
+    let env = |name: &str| std::env::var_os(name);
+    let settings = Settings::resolve(flags, env)?;
     let library = capture_library()?;
-    let plan = plan(&settings, words, &library, |name| std::env::var_os(name))?;
+    let loops = settings.fold != refrain_encode::Folding::Grammar;
+    let memory = memory.beside(words, loops, settings.lossy.is_some(), env)?;
+    let plan = plan(&settings, memory, words, &library, env)?;
     let before = Before::now(&plan.out);
     let path = std::env::var_os("PATH").unwrap_or_default();
     if plan.place == Place::Outside
@@ -138,6 +146,7 @@ fn variables(
 
 fn plan(
     settings: &Settings,
+    mut memory: Option<Beside>,
     words: &[OsString],
     library: &Path,
     env: impl Fn(&str) -> Option<OsString>,
@@ -148,6 +157,13 @@ fn plan(
     let place = place(&analysis, &env);
     let shown = shown(settings, &analysis);
     let out = writable_place(&shown, settings.force, place)?;
+    if memory.is_some() && is_device(&out) {
+        return Err(Failure::new(format!(
+            "calls and references cannot be written to {}: it is a device",
+            shown.display()
+        ))
+        .help("name a file: --out FILE"));
+    }
     let run = run_name();
     let number = match place {
         _ if is_device(&out) => 1,
@@ -171,7 +187,13 @@ fn plan(
         variables.push(("REFRAIN_SUMMARY", "1".into()));
     }
 
+    let command: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let mut words = words.to_vec();
+    // In the emulator it is for the program alone.
+    let preload = match (&memory, variables.iter().position(|(name, _)| *name == "LD_PRELOAD")) {
+        (Some(_), Some(at)) => variables.remove(at).1,
+        _ => OsString::new(),
+    };
     // Open MPI's launcher passes no environment to other nodes unless told to.
     if let Some(at) = analysis.launcher
         && find_program(&words[at], &path)
@@ -180,10 +202,14 @@ fn plan(
         let exports = variables.iter().flat_map(|(name, _)| ["-x".into(), (*name).into()]);
         words.splice(at + 1..at + 1, exports);
     }
+    if let Some(memory) = &mut memory {
+        let entered = memory.enter(&words, &out, settings.force, &preload, &path);
+        words = entered.inspect_err(|_| drop(hold::Held { out: &out, run: &run }))?;
+    }
     let grace = Duration::from_secs(settings.grace.into());
     let patience = wait::Patience { launcher: analysis.launcher.is_some(), grace, option: " (--grace)" };
     let Settings { quiet, force, .. } = *settings;
-    Ok(Plan { place, words, env: variables, run, out, shown, quiet, force, patience })
+    Ok(Plan { place, words, env: variables, run, out, shown, quiet, force, patience, memory, command })
 }
 
 fn place(analysis: &command::Analysis, env: impl Fn(&str) -> Option<OsString>) -> Place {
@@ -388,6 +414,21 @@ fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, claimed: bool, 
     let none = !own || after.is_none() || after == before.out;
     let new = |path: &PathBuf| !before.alone.contains(&(path.clone(), Stamp::of(path)));
     let alone: Vec<PathBuf> = alone(&plan.out, TRACE).into_iter().filter(new).collect();
+    if let Some(memory) = &plan.memory {
+        let calls = Calls {
+            out: &plan.out,
+            shown: &plan.shown,
+            command: plan.command.clone(),
+            is_there: !none,
+            replace,
+            quiet: plan.quiet,
+        };
+        match memory.finish(&calls) {
+            Ok(()) if none => return,
+            Ok(()) => {}
+            Err(failure) => failure.say(),
+        }
+    }
     if let (true, Some(first), Some(last)) = (none, alone.first(), alone.last()) {
         if !plan.quiet {
             let each = plural(alone.len() as u64, "process");

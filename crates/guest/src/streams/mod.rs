@@ -32,7 +32,7 @@ pub trait Keeps: Sized + Send + 'static {
     fn new_lent(number: u32) -> Self::Lent;
 
     /// A thread makes its first traced call, and goes on with what an earlier one of the same number recorded.
-    fn arrive(own: &mut Self::Own);
+    fn arrive(number: u32, own: &mut Self::Own);
 
     /// One of several threads has looked at what is shared: what others may know of it without the lock.
     fn publish(&mut self);
@@ -229,7 +229,7 @@ impl<S: Keeps> Streams<S> {
         let stream = claimed.or_else(|| self.of(threads::number_of_its_own() as u32).claim())?;
         marks::set_stream(std::ptr::from_ref(stream).cast());
         self.crowd.arrive(stream.number);
-        S::arrive(self.by(stream)?.hands().own);
+        S::arrive(stream.number, self.by(stream)?.hands().own);
         Some(stream)
     }
 
@@ -424,7 +424,7 @@ mod tests {
 
         fn new_lent(_: u32) {}
 
-        fn arrive(_: &mut u32) {}
+        fn arrive(_: u32, _: &mut u32) {}
 
         fn publish(&mut self) {}
     }

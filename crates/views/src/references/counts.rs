@@ -63,7 +63,7 @@ pub fn counts(recorded: &Recorded) -> Result<Counts, Error> {
                         all.references = all.references.saturating_add(sum);
                         all.unfolded = all.unfolded.saturating_add(sum);
                     }
-                    None => {}
+                    Some(Symbol::Mark) | None => {}
                 }
             }
         }

@@ -101,6 +101,7 @@ impl Tree<'_> {
             }
         }
         match &self.symbols[symbol as usize] {
+            Symbol::Mark => {}
             Symbol::Stretch => {
                 if self.take() {
                     into.push(Item::Stretch { stretches: 1 });
@@ -206,7 +207,7 @@ fn kinds(recorded: &Recorded, names: &dyn Names, all: bool, most: usize) -> Resu
         let all_symbols = symbols(bundle)?;
         let of = |&(symbol, runs): &(u32, u64)| match &all_symbols[symbol as usize] {
             Symbol::Block { block, .. } => runs.saturating_mul(block.references.len() as u64),
-            Symbol::Stretch => 0,
+            Symbol::Stretch | Symbol::Mark => 0,
         };
         let references = counts.iter().map(of).fold(0, u64::saturating_add);
         let least = if all { 0 } else { references / SHARE };

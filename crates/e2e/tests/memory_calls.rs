@@ -244,6 +244,11 @@ fn what_cannot_be_combined_is_refused() {
         assert!(outcome.stderr.contains(why) && outcome.stdout.is_empty(), "{}", outcome.stderr);
         assert!(!folder.join("t.rfn.parts").exists());
     }
+    let other = name(&folder, "app");
+    let words = run::words(&["run", "--memory", "--", "./app"]);
+    let named = ["env", &format!("REFRAIN_LIBRARY={other}")];
+    let outcome = run::refrain_in(&named, &folder, Library::Mpich, &words);
+    assert!(outcome.stderr.contains("does not say where it records calls"), "{}", outcome.stderr);
     let mut inside = run::launcher(Library::Mpich, 2);
     let words = ["run", "--memory", "--", "./app"];
     inside.push(build::refrain().to_string_lossy().into_owned());

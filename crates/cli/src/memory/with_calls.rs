@@ -20,6 +20,9 @@ use crate::say;
 
 const HEADING: &str = "Memory references";
 
+/// The section of the library for calls that the plugin needs.
+const WATCHED: &[u8] = b"refrain_calls";
+
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct WithCalls {
     /// Record loads and stores too, in the same file: each lies between two calls. The ranks run in QEMU's user mode
@@ -71,13 +74,13 @@ pub struct Calls<'a> {
 }
 
 impl WithCalls {
-    /// `None` where no references are asked for. `loops`: the order of calls is kept as loops, and so is that of blocks;
+    /// `None` where no references are asked for. `library` records calls. `loops`: the order of calls is kept as loops, and so is that of blocks;
     /// `lossy`: calls may be left out.
     pub fn beside(
         &self,
         words: &[OsString],
-        loops: bool,
-        lossy: bool,
+        library: &Path,
+        (loops, lossy): (bool, bool),
         env: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Option<Beside>, Failure> {
         if !self.memory {
@@ -92,6 +95,14 @@ impl WithCalls {
             return Err(
                 Failure::new("--from and --to name the same function").help("name two, or leave one out")
             );
+        }
+        if !std::fs::read(library).is_ok_and(|bytes| bytes.windows(WATCHED.len()).any(|name| name == WATCHED))
+        {
+            return Err(Failure::new(format!(
+                "{} does not say where it records calls: it is not of this version",
+                library.display()
+            ))
+            .help("unset REFRAIN_LIBRARY, or build it anew"));
         }
         let path = env("PATH").unwrap_or_default();
         let (emulator, version) = find_emulator(&path)?;

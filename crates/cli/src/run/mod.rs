@@ -80,7 +80,7 @@ pub fn run(flags: &Flags, memory: &WithCalls, words: &[OsString]) -> Result<Exit
     let settings = Settings::resolve(flags, env)?;
     let library = capture_library()?;
     let loops = settings.fold != refrain_encode::Folding::Grammar;
-    let memory = memory.beside(words, loops, settings.lossy.is_some(), env)?;
+    let memory = memory.beside(words, &library, (loops, settings.lossy.is_some()), env)?;
     let plan = plan(&settings, memory, words, &library, env)?;
     let before = Before::now(&plan.out);
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -1,7 +1,7 @@
 use super::*;
 use crate::decode::Insn;
 use refrain_fold::bundle::sites::{Frame, Module};
-use refrain_references::{Folding, References};
+use refrain_references::{Folding, Item, References};
 
 /// Accesses as the tests tell them: the size, and whether it stores.
 fn meaning(info: u32) -> (u32, bool) {
@@ -168,4 +168,43 @@ fn what_is_off_is_not_recorded() {
     let blocks = [block(0, 0, vec![insn(0, 8, 0), call])];
     let off = Record { info: 8 | 0x100 | OFF, ..store(1, 0x100, 8) };
     check(&blocks, &[off, load(0, 0x10, 8), store(1, 0x90, 8)], "L10/8 S90/8", 1);
+}
+
+/// Calls stay between the references that they were between, wherever the buffer was full, also behind the limit.
+#[test]
+fn calls_are_marked_where_they_were() {
+    let blocks = [block(0, 0, vec![insn(0, 8, 0)])];
+    let thread = Record { address: 4, insn: THREAD, info: 0 };
+    let call = Record { insn: CALL, ..Record::default() };
+    let records = [thread, load(0, 1, 8), call, load(0, 2, 8), load(0, 3, 8), call, call, load(0, 4, 8)];
+    for (room, limit, expected) in
+        [(1, 9, "1 c4 2 3 c4 c4 4"), (3, 9, "1 c4 2 3 c4 c4 4"), (3, 2, "1 c4 2 c4 c4")]
+    {
+        let mut recording = Recording::new(Thread::new(Folding::Rules, (0, 1), 0), limit, true, meaning);
+        let tell = |all: &mut Vec<Arc<Block>>, of: &mut Vec<u32>| {
+            *all = blocks.to_vec();
+            *of = vec![0];
+        };
+        let mut buffer: Vec<Record> = Vec::new();
+        for more in records.chunks(room) {
+            buffer.extend(more);
+            if recording.is_full() {
+                recording.take_marks(&buffer);
+                buffer.clear();
+            }
+            let taken = recording.take(&buffer, false, tell);
+            buffer.drain(..taken);
+        }
+        recording.take(&buffer, true, tell);
+        let bundle = recording.bundle().unwrap();
+        let mut items = References::new(&bundle, (0, 0), None).unwrap().unwrap();
+        let mut words = Vec::new();
+        while let Some(item) = items.next_item() {
+            words.push(match item.unwrap() {
+                Item::Reference(event) => event.address.to_string(),
+                Item::Call(thread) => format!("c{thread}"),
+            });
+        }
+        assert_eq!(words.join(" "), expected, "room for {room}, at most {limit}");
+    }
 }

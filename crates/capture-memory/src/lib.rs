@@ -39,11 +39,14 @@
 
 mod callbacks;
 mod code;
+mod compiled;
 mod config;
 mod decode;
 mod entry;
 mod exec;
 mod fatal;
+mod files;
+mod heap;
 mod modules;
 mod paths;
 mod process;

@@ -57,7 +57,12 @@ fn start() {
 fn install() -> Result<(), String> {
     let asked = std::env::var(VARIABLE).map_err(|error| format!("{VARIABLE}: {error}"))?;
     let asked = words(&asked);
-    let config = Config::parse(asked.iter().map(String::as_str))?;
+    let mut config = Config::parse(asked.iter().map(String::as_str))?;
+    let program = std::fs::read_link("/proc/self/exe").map_err(|error| format!("/proc/self/exe: {error}"))?;
+    config.program = program.to_string_lossy().into_owned();
+    if !config.is_recorded() {
+        return Ok(());
+    }
     let is_on = config.from.is_none();
     let (has_region, has_stacks) = (config.has_region(), config.stacks);
     Process::install(config);

@@ -1,15 +1,42 @@
 //! Functions at which recording goes on and off.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::own::{apart, gates, own};
 use super::threads::{guarded, locked};
-use crate::modules::spans;
+use crate::config::Config;
+use crate::modules::{Modules, spans};
 
-/// By where in a function it tells that it was entered: whether recording goes on there; `None`: neither on nor off.
-static KNOWN: Mutex<Option<HashMap<u64, Option<bool>>>> = Mutex::new(None);
+static REGIONS: Mutex<Option<Regions>> = Mutex::new(None);
+
+#[derive(Debug, Default)]
+struct Regions {
+    /// By where in a function it tells that it was entered: whether recording goes on there; `None`: neither on nor off.
+    known: HashMap<u64, Option<bool>>,
+    /// By the path of a file: which of its code is such a function.
+    of: HashMap<String, Vec<(Range<u64>, bool)>>,
+}
+
+impl Regions {
+    fn at(&mut self, pc: u64, config: &Config, modules: &mut Modules) -> Option<bool> {
+        let Regions { known, of } = self;
+        *known.entry(pc).or_insert_with(|| {
+            let piece = modules.find(pc)?;
+            let of = of.entry(piece.module.path.clone()).or_insert_with_key(|path| {
+                let named = |name: &Option<String>, on: bool| {
+                    let found = name.iter().flat_map(|name| spans(path, name));
+                    found.map(|span| (span, on)).collect::<Vec<_>>()
+                };
+                [named(&config.from, true), named(&config.to, false)].concat()
+            });
+            let within = |span: &Range<u64>| (piece.host(span.start)..piece.host(span.end)).contains(&pc);
+            of.iter().find(|(span, _)| within(span)).map(|(_, on)| *on)
+        })
+    }
+}
 
 /// The function that has this address is entered.
 pub extern "C" fn entered(pc: u64) {
@@ -22,19 +49,10 @@ pub extern "C" fn entered(pc: u64) {
 }
 
 extern "C" fn switch(pc: usize) {
-    let pc = pc as u64;
     guarded(|process| {
-        let mut known = locked(&KNOWN);
-        let on = *known.get_or_insert_default().entry(pc).or_insert_with(|| {
-            let mut modules = locked(&process.modules);
-            let piece = modules.find(pc)?;
-            let within = |name: &Option<String>| {
-                let mut spans = name.iter().flat_map(|name| spans(&piece.module.path, name));
-                spans.any(|span| (piece.host(span.start)..piece.host(span.end)).contains(&pc))
-            };
-            let (from, to) = (within(&process.config.from), within(&process.config.to));
-            (from || to).then_some(from)
-        });
+        let mut regions = locked(&REGIONS);
+        let mut modules = locked(&process.modules);
+        let on = regions.get_or_insert_default().at(pc as u64, &process.config, &mut modules);
         if let Some(on) = on {
             gates().references.store(u8::from(!on), Relaxed);
             if on {

@@ -3,6 +3,7 @@
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
+use std::path::Path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -51,7 +52,7 @@ unsafe impl Send for Lane {}
 pub struct Process {
     pub config: Config,
     pub modules: Mutex<Modules>,
-    lanes: Vec<Mutex<Option<Lane>>>,
+    lanes: Vec<Mutex<Option<Box<Lane>>>>,
     /// Lanes that no thread has.
     free: Mutex<Vec<usize>>,
     threads: AtomicU32,
@@ -172,15 +173,47 @@ extern "C" fn on_thread_end(rounds: *mut c_void) {
     own().leave_stack();
 }
 
+/// The files among the parts.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// This process was another program before, which says that it became one that is not recorded: it did not know.
+fn continued(folder: &Path, now: &parts::Process) {
+    let name = parts::Process { image: now.image - 1, ..now.clone() }.name();
+    let text = std::fs::read_to_string(folder.join(&name)).unwrap_or_default();
+    if let Some(before) = parts::Process::from_text(&text) {
+        let before = parts::Process { state: parts::State::Continued, became: now.program.clone(), ..before };
+        let _ = files::leave(folder, &name, before.to_text().as_bytes());
+    }
+}
+
 impl Process {
     /// Begins to record this process.
     pub fn install(config: Config) {
         let found = if config.launched { place(|name| std::env::var(name).ok()) } else { None };
         let (rank, world) = found.unwrap_or((0, 1));
-        let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-        let host = refrain_tracefile::claim::host_name();
-        let note =
-            parts::Process { rank, world, pid: std::process::id(), host, started, ..Default::default() };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let others = names(&config.parts);
+        let mut note = parts::Process {
+            rank,
+            world,
+            pid: std::process::id(),
+            is_first: !others.iter().any(|name| name.starts_with(&format!("{rank}-"))),
+            program: config.program.clone(),
+            host: refrain_tracefile::claim::host_name(),
+            started: now.as_secs(),
+            began: now.as_nanos() as u64,
+            ..Default::default()
+        };
+        // It may have been another program before.
+        while others.contains(&note.name()) {
+            note.image += 1;
+        }
+        if note.image > 0 {
+            continued(&config.parts, &note);
+        }
         Process::new(config, note).put();
         let mut key = 0;
         // SAFETY: a place for the key, and a function of this library, which stays loaded.
@@ -236,7 +269,8 @@ impl Process {
         drop(note);
         let thread = Thread::new(self.config.folding, place, number).bounded(Box::new(Chunks(chunks)), MOST);
         let recording = Recording::new(thread, self.config.limit);
-        *locked(&self.lanes[free]) = Some(Lane { number, recording, buffer, own, pace: Pace::new() });
+        let lane = Lane { number, recording, buffer, own, pace: Pace::new() };
+        *locked(&self.lanes[free]) = Some(Box::new(lane));
         own.lane.store(free + 1, Relaxed);
         own.next.store(buffer as usize, Relaxed);
         let key = KEY.load(Relaxed);
@@ -338,7 +372,12 @@ impl Process {
                 self.write(lane, true);
             }
         }
-        self.tell(|note| note.state = state);
+        self.tell(|note| {
+            note.state = state;
+            if complete {
+                note.became = "another program".into();
+            }
+        });
     }
 
     /// Whether the calling process is this one, and not one that `vfork` made.
@@ -430,6 +469,9 @@ extern "C" fn in_child() {
         let note = parts::Process {
             pid: std::process::id(),
             parent: known.pid,
+            image: 0,
+            is_first: false,
+            began: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,
             state: parts::State::Running,
             notes: Vec::new(),
             ..known

@@ -16,8 +16,9 @@ macro_rules! noting {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
-                "cmp byte ptr [rip + refrain_memory_gates], 0",
-                "jne 2f",
+                "mov r10, qword ptr [rip + refrain_memory_gates]",
+                "cmp dword ptr [r10], 0",
+                "je 2f",
                 "mov r11, qword ptr [rip + refrain_memory_own@GOTTPOFF]",
                 "mov r10, qword ptr fs:[r11]",
                 "movabs rax, {kind}",
@@ -166,10 +167,10 @@ atomics_of! {
 #[unsafe(naked)]
 pub unsafe extern "C" fn __tsan_func_entry() {
     naked_asm!(
-        "cmp byte ptr [rip + refrain_memory_gates + 2], 0",
+        "cmp byte ptr [rip + refrain_memory_gates + 9], 0",
         "jne 6f",
         "7:",
-        "cmp byte ptr [rip + refrain_memory_gates + 1], 0",
+        "cmp byte ptr [rip + refrain_memory_gates + 8], 0",
         "jne 2f",
         "mov r11, qword ptr [rip + refrain_memory_own@GOTTPOFF]",
         "mov r10, qword ptr fs:[r11]",
@@ -210,7 +211,7 @@ pub unsafe extern "C" fn __tsan_func_entry() {
 #[unsafe(naked)]
 pub unsafe extern "C" fn __tsan_func_exit() {
     naked_asm!(
-        "cmp byte ptr [rip + refrain_memory_gates + 1], 0",
+        "cmp byte ptr [rip + refrain_memory_gates + 8], 0",
         "jne 2f",
         "mov r11, qword ptr [rip + refrain_memory_own@GOTTPOFF]",
         "mov r10, qword ptr fs:[r11]",
@@ -246,8 +247,9 @@ macro_rules! ranged {
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
             naked_asm!(
-                "cmp byte ptr [rip + refrain_memory_gates], 0",
-                "jne 2f",
+                "mov r10, qword ptr [rip + refrain_memory_gates]",
+                "cmp dword ptr [r10], 0",
+                "je 2f",
                 "mov r10, qword ptr [rsp]",
                 "push rdi",
                 "push rsi",
@@ -296,6 +298,14 @@ pub extern "C" fn __tsan_atomic_thread_fence(_order: i32) {
 #[unsafe(no_mangle)]
 pub extern "C" fn __tsan_atomic_signal_fence(_order: i32) {
     std::sync::atomic::compiler_fence(std::sync::atomic::Ordering::SeqCst);
+}
+
+/// The marks of `refrain.h`: recording goes on, or off.
+#[unsafe(no_mangle)]
+pub extern "C" fn refrain_memory_switch(on: i32) {
+    if super::threads::is_recorded() {
+        crate::switch::set(on != 0);
+    }
 }
 
 macro_rules! nothing {

@@ -31,7 +31,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::config::{Config, words};
 use crate::files::say;
-use crate::heap;
+use crate::{heap, switch};
 use own::gates;
 use threads::Process;
 
@@ -63,12 +63,12 @@ fn install() -> Result<(), String> {
     if !config.is_recorded() {
         return Ok(());
     }
-    let is_on = config.from.is_none();
     let (has_region, has_stacks) = (config.has_region(), config.stacks);
+    switch::begin(&config.parts, config.on, config.from.is_some());
     Process::install(config);
     ends::watch();
     gates().region.store(has_region.into(), Relaxed);
     gates().flow.store((!has_stacks).into(), Relaxed);
-    gates().references.store((!is_on).into(), Relaxed);
+    own::open();
     Ok(())
 }

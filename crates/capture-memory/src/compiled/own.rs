@@ -6,7 +6,7 @@
 
 use std::arch::{asm, global_asm, naked_asm};
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU8, AtomicUsize};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize};
 
 /// Bytes of a buffer.
 pub const BUFFER: usize = 1 << 16;
@@ -40,8 +40,8 @@ pub struct Own {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Gates {
-    /// Not 0: no reference is.
-    pub references: AtomicU8,
+    /// Points to a word: while that is 0, no reference is.
+    on: AtomicPtr<AtomicU32>,
     /// Not 0: no function that is entered or left is.
     pub flow: AtomicU8,
     /// Not 0: functions that are entered may switch recording.
@@ -62,24 +62,42 @@ global_asm!(
     ".globl refrain_memory_gates",
     ".hidden refrain_memory_gates",
     ".type refrain_memory_gates,@object",
-    ".size refrain_memory_gates,3",
+    ".size refrain_memory_gates,16",
+    ".balign 8",
     "refrain_memory_gates:",
-    ".byte 1, 1, 0",
+    ".quad refrain_memory_off_word",
+    ".byte 1, 0",
+    ".zero 6",
+    ".popsection",
+    ".pushsection .bss.refrain_memory_off_word,\"aw\",@nobits",
+    ".globl refrain_memory_off_word",
+    ".hidden refrain_memory_off_word",
+    ".type refrain_memory_off_word,@object",
+    ".size refrain_memory_off_word,4",
+    ".balign 4",
+    "refrain_memory_off_word:",
+    ".zero 4",
     ".popsection",
 );
 
 unsafe extern "C" {
     static refrain_memory_gates: Gates;
+    static refrain_memory_off_word: AtomicU32;
 }
 
 pub fn gates() -> &'static Gates {
-    // SAFETY: three bytes that are only touched atomically.
+    // SAFETY: words that are only touched atomically.
     unsafe { &refrain_memory_gates }
+}
+
+/// References are noted while the switch of the process is on.
+pub fn open() {
+    gates().on.store(crate::switch::word().cast_mut(), Relaxed);
 }
 
 /// Nothing is noted any more.
 pub fn close() {
-    gates().references.store(1, Relaxed);
+    gates().on.store((&raw const refrain_memory_off_word).cast_mut(), Relaxed);
     gates().flow.store(1, Relaxed);
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::own::{apart, gates, own};
+use super::own::{apart, own};
 use super::threads::{guarded, locked};
 use crate::config::Config;
 use crate::modules::{Modules, spans};
@@ -54,7 +54,7 @@ extern "C" fn switch(pc: usize) {
         let mut modules = locked(&process.modules);
         let on = regions.get_or_insert_default().at(pc as u64, &process.config, &mut modules);
         if let Some(on) = on {
-            gates().references.store(u8::from(!on), Relaxed);
+            crate::switch::set(on);
             if on {
                 process.is_reached.store(true, Relaxed);
             }

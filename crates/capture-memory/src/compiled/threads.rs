@@ -13,12 +13,12 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use refrain_references::{Thread, parts};
 
-use super::own::{BUFFER, Own, Record, apart, close, own};
+use super::own::{BUFFER, Own, Record, apart, close, open, own};
 use super::recording::{Found, Recording};
 use crate::config::{Config, place};
 use crate::files::{self, Chunks, Pace, say};
-use crate::heap;
 use crate::modules::Modules;
+use crate::{heap, switch};
 
 /// Bytes that a thread may hold to fold what it does.
 const MOST: usize = 64 << 20;
@@ -347,8 +347,10 @@ impl Process {
         close();
         (0..LANES).for_each(|lane| self.end(lane));
         let never = self.config.from.as_ref().filter(|_| !self.is_reached.load(Relaxed));
+        let part = if never.is_none() { switch::note() } else { None };
         self.tell(|note| {
             note.state = parts::State::Exited;
+            note.notes.extend(part);
             note.notes.extend(never.map(|from| format!("nothing is recorded: {from} was never called")));
         });
     }
@@ -476,6 +478,8 @@ extern "C" fn in_child() {
             notes: Vec::new(),
             ..known
         };
+        switch::forked();
+        open();
         Process::new(process.config.clone(), note).put();
     });
 }

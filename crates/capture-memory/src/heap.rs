@@ -19,7 +19,8 @@ use dlmalloc::{Allocator, Dlmalloc};
 static IS_APART: AtomicBool = AtomicBool::new(false);
 /// Where the next mapping goes.
 static NEXT: AtomicUsize = AtomicUsize::new(0x2000_0000_0000);
-static SMALL: Small = Small { lock: Mutex::new(()), pieces: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)) };
+static SMALL: Small =
+    Small { lock: Mutex::new(()), pieces: UnsafeCell::new(Dlmalloc::new_with_allocator(Pages)) };
 
 #[global_allocator]
 static HEAP: Heap = Heap;

@@ -4,7 +4,8 @@
 
    A thread has an area of its own. Recording goes from `begin` to `finish`.
 
-   usage: compiled [threads [plain]]; with -DUSE_MPI every rank does the same. `plain` leaves out memcpy and memset. */
+   usage: compiled [threads [plain]]; `plain` leaves out memcpy and memset. With -DUSE_MPI every rank does the same, and prints
+   to a file of its own, `said.RANK`. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <setjmp.h>
@@ -182,6 +183,8 @@ int main(int argc, char **argv) {
     static char prefix[16];
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    snprintf(prefix, sizeof prefix, "said.%d", rank);
+    if (!freopen(prefix, "w", stdout)) return 3;
     snprintf(prefix, sizeof prefix, "%d.", rank);
     who = prefix;
 #endif

@@ -4,7 +4,7 @@ macro_rules! effects {
     ($module:ident, $number:ty, $atomic:ident) => {
         pub mod $module {
             use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
-            use std::sync::atomic::{$atomic, fence};
+            use std::sync::atomic::{fence, $atomic};
 
             type Place = *const $atomic;
 

@@ -47,7 +47,8 @@ pub unsafe extern "C" fn pthread_create(
         return unsafe { real(thread, attributes, start, argument) };
     }
     // SAFETY: `begun` is called with what it takes.
-    let result = unsafe { real(thread, attributes, transmute::<unsafe extern "C" fn(), Start>(begun), told.cast()) };
+    let result =
+        unsafe { real(thread, attributes, transmute::<unsafe extern "C" fn(), Start>(begun), told.cast()) };
     if result != 0 {
         // SAFETY: no thread has begun, so it is still ours.
         guarded(|_| drop(unsafe { Box::from_raw(told) }));

@@ -62,9 +62,12 @@ mod tests {
 
     #[test]
     fn lengths_in_pieces() {
-        for (length, expected) in
-            [(0, vec![]), (1, vec![(0, 1)]), (64, vec![(0, 64)]), (135, vec![(0, 64), (64, 64), (128, 4), (132, 2), (134, 1)])]
-        {
+        for (length, expected) in [
+            (0, vec![]),
+            (1, vec![(0, 1)]),
+            (64, vec![(0, 64)]),
+            (135, vec![(0, 64), (64, 64), (128, 4), (132, 2), (134, 1)]),
+        ] {
             let mut found = Vec::new();
             pieces(length, |at, size| found.push((at, size)));
             assert_eq!(found, expected);

@@ -48,11 +48,14 @@ impl Plan {
     #[inline]
     fn fits(&self, records: &[Record], end: bool) -> bool {
         let count = self.words.len();
-        if records.len() < count || self.words.iter().zip(records).any(|(word, record)| *word != record.word) {
+        if records.len() < count || self.words.iter().zip(records).any(|(word, record)| *word != record.word)
+        {
             return false;
         }
         match records.get(count) {
-            Some(after) => self.follow == 0 || after.word & PC != self.follow || after.word & (ENTERED | LEFT) != 0,
+            Some(after) => {
+                self.follow == 0 || after.word & PC != self.follow || after.word & (ENTERED | LEFT) != 0
+            }
             None => end || self.follow == 0,
         }
     }

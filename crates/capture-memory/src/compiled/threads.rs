@@ -3,8 +3,8 @@
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
-use std::path::Path;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
@@ -82,7 +82,9 @@ impl Quiet {
         unsafe {
             let errno = *libc::__errno_location();
             libc::sigfillset(all.as_mut_ptr());
-            for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP] {
+            for signal in
+                [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGABRT, libc::SIGTRAP]
+            {
                 libc::sigdelset(all.as_mut_ptr(), signal);
             }
             libc::pthread_sigmask(libc::SIG_BLOCK, all.as_ptr(), before.as_mut_ptr());
@@ -254,7 +256,8 @@ impl Process {
 
     fn begin(&self, own: &'static Own) {
         let Some(free) = locked(&self.free).pop() else {
-            return self.complain(&format!("more than {LANES} threads at a time: the others are not recorded"));
+            return self
+                .complain(&format!("more than {LANES} threads at a time: the others are not recorded"));
         };
         let known = own.number.load(Relaxed).checked_sub(1);
         let number = known.map_or_else(|| self.new_number(), |number| number as u32);

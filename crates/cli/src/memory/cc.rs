@@ -38,8 +38,33 @@ const WRAPPED: [&str; 6] = ["memcpy", "memmove", "memset", "__memcpy_chk", "__me
 
 /// Options that stand before a value of their own.
 const WITH_VALUE: [&str; 27] = [
-    "-o", "-I", "-L", "-D", "-U", "-x", "-T", "-u", "-z", "-A", "-B", "-J", "-F", "-e", "-include", "-imacros",
-    "-isystem", "-idirafter", "-iquote", "-iprefix", "-MF", "-MT", "-MQ", "-Xlinker", "-Xclang", "-mllvm", "-target",
+    "-o",
+    "-I",
+    "-L",
+    "-D",
+    "-U",
+    "-x",
+    "-T",
+    "-u",
+    "-z",
+    "-A",
+    "-B",
+    "-J",
+    "-F",
+    "-e",
+    "-include",
+    "-imacros",
+    "-isystem",
+    "-idirafter",
+    "-iquote",
+    "-iprefix",
+    "-MF",
+    "-MT",
+    "-MQ",
+    "-Xlinker",
+    "-Xclang",
+    "-mllvm",
+    "-target",
 ];
 
 /// Options with which nothing is linked.
@@ -73,18 +98,18 @@ fn links(words: &[OsString]) -> bool {
     has_input
 }
 
+/// By what a compiler defines.
 fn family(compiler: &OsStr) -> Result<Family, Failure> {
-    let told = Command::new(compiler).arg("--version").output();
+    let told = Command::new(compiler).args(["-dM", "-E", "-x", "c", "/dev/null"]).output();
     let told = told.map_err(|error| run::not_started(compiler, &error))?;
     let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    if told.contains("clang") {
+    let defines = |name: &str| told.lines().any(|line| line.split(' ').nth(1) == Some(name));
+    if defines("__clang__") {
         Ok(Family::Clang)
-    } else if told.contains("Free Software Foundation") {
+    } else if defines("__GNUC__") && !defines("__NVCOMPILER") && !defines("__INTEL_COMPILER") {
         Ok(Family::Gcc)
     } else {
-        let first = told.lines().next().unwrap_or("nothing");
-        let compiler = Path::new(compiler).display();
-        Err(Failure::new(format!("{compiler} is neither gcc nor clang: it calls itself {first}"))
+        Err(Failure::new(format!("{} is neither gcc nor clang", Path::new(compiler).display()))
             .help("compile with one of these, or record without compiling: refrain memory run -- ./app"))
     }
 }
@@ -166,7 +191,9 @@ mod tests {
         for line in ["a.c", "-O2 a.o b.o -o app", "-lm -o x", "-o app -", "-shared -fPIC a.c -o liba.so"] {
             assert!(links(&words(line)), "{line}");
         }
-        for line in ["-c a.c", "-O2 -S a.c", "--version", "-v", "-o app", "-I include", "-print-file-name=a a"] {
+        for line in
+            ["-c a.c", "-O2 -S a.c", "--version", "-v", "-o app", "-I include", "-print-file-name=a a"]
+        {
             assert!(!links(&words(line)), "{line}");
         }
     }

@@ -168,11 +168,16 @@ impl RunFlags {
                     .help("leave it out: in the emulator addresses are the emulator's"));
             }
             let (qemu, version) = qemu(path)?;
-            return Ok(Engine::Emulator { emulator: Emulator { qemu, library, plugin: Vec::new() }, version });
+            return Ok(Engine::Emulator {
+                emulator: Emulator { qemu, library, plugin: Vec::new() },
+                version,
+            });
         }
         if self.only_module.is_some() {
-            return Err(Failure::new("--only-module needs the emulator: libraries are not compiled to be recorded")
-                .help("use --engine qemu"));
+            return Err(Failure::new(
+                "--only-module needs the emulator: libraries are not compiled to be recorded",
+            )
+            .help("use --engine qemu"));
         }
         Ok(Engine::Compiled { library, told: Vec::new(), is_random: self.random_addresses })
     }

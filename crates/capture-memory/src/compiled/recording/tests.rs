@@ -14,13 +14,18 @@ const MOVE: [u8; 2] = [0x8b, 0];
 const START: u64 = 0x1000;
 
 /// Records code that begins at `START`; `records` have where they come from, their kind, and the address.
-fn recorded(code: &'static [u8], limit: u64, batches: &[&[(u64, u64, u64)]]) -> (Vec<(u64, u32)>, usize, Recording) {
+fn recorded(
+    code: &'static [u8],
+    limit: u64,
+    batches: &[&[(u64, u64, u64)]],
+) -> (Vec<(u64, u32)>, usize, Recording) {
     let thread = Thread::new(Folding::Rules, (0, 1), 0);
     let mut recording = Recording::new(thread, limit);
     let find = |pc: u64| Found { place: None, code: code.get((pc - START) as usize..).unwrap_or_default() };
     let mut waiting: Vec<Record> = Vec::new();
     for (nth, batch) in batches.iter().enumerate() {
-        waiting.extend(batch.iter().map(|&(pc, kind, address)| Record { address, word: kind | (START + pc) }));
+        waiting
+            .extend(batch.iter().map(|&(pc, kind, address)| Record { address, word: kind | (START + pc) }));
         let taken = recording.take(&waiting, nth + 1 == batches.len(), find);
         waiting.drain(..taken);
     }
@@ -28,7 +33,8 @@ fn recorded(code: &'static [u8], limit: u64, batches: &[&[(u64, u64, u64)]]) -> 
     let bundle = recording.thread.bundle(&Sites::default()).unwrap();
     let blocks = bundle.symbols.len();
     let all = References::new(&bundle, (0, 0), None).unwrap();
-    let all = all.into_iter().flatten().map(Result::unwrap).map(|event| (event.address, event.size)).collect();
+    let all =
+        all.into_iter().flatten().map(Result::unwrap).map(|event| (event.address, event.size)).collect();
     (all, blocks, recording)
 }
 
@@ -60,7 +66,14 @@ fn a_block_waits_for_its_end() {
 #[test]
 fn a_handler_may_come_between() {
     let code = code(&[&CALL, &MOVE, &CALL, &JUMP, &CALL, &JUMP]);
-    let turn = [(5, load(4), 1), (19, store(1), 9), (12, load(8), 2), (5, load(4), 1), (12, load(8), 2), (5, load(4), 3)];
+    let turn = [
+        (5, load(4), 1),
+        (19, store(1), 9),
+        (12, load(8), 2),
+        (5, load(4), 1),
+        (12, load(8), 2),
+        (5, load(4), 3),
+    ];
     let (found, ..) = recorded(code, u64::MAX, &[&turn]);
     assert_eq!(found, [(1, 4), (9, 1), (2, 8), (1, 4), (2, 8), (3, 4)]);
 }
@@ -79,7 +92,8 @@ fn limits_cut_blocks() {
 #[test]
 fn pieces_stand_alone() {
     let code = code(&[&CALL, &MOVE, &CALL, &JUMP]);
-    let turn = [(5, load(64) | PIECE, 0), (5, load(64) | PIECE, 64), (5, load(2) | PIECE, 128), (12, load(8), 7)];
+    let turn =
+        [(5, load(64) | PIECE, 0), (5, load(64) | PIECE, 64), (5, load(2) | PIECE, 128), (12, load(8), 7)];
     let (found, blocks, _) = recorded(code, u64::MAX, &[&turn]);
     assert_eq!(found, [(0, 64), (64, 64), (128, 2), (7, 8)]);
     assert_eq!(blocks, 3);
@@ -88,7 +102,14 @@ fn pieces_stand_alone() {
 #[test]
 fn functions_make_paths() {
     let code = code(&[&CALL, &JUMP, &CALL, &JUMP]);
-    let turn = [(0, ENTERED, 1000), (5, load(4), 1), (2, ENTERED, 900), (5, load(4), 2), (9, LEFT, 900), (5, load(4), 3)];
+    let turn = [
+        (0, ENTERED, 1000),
+        (5, load(4), 1),
+        (2, ENTERED, 900),
+        (5, load(4), 2),
+        (9, LEFT, 900),
+        (5, load(4), 3),
+    ];
     let (found, _, recording) = recorded(code, u64::MAX, &[&turn]);
     assert_eq!(found, [(1, 4), (2, 4), (3, 4)]);
     assert_eq!(recording.paths.frames(recording.paths.current()).len(), 1);

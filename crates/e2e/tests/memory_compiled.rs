@@ -180,7 +180,8 @@ fn compare(known: &Known, told: &[(Reference, String)], seen: &[(Reference, Stri
     for (reference, place) in seen {
         let is_own = place.starts_with("compiled+");
         // Atomic operations are done by the library.
-        if !is_own && !(place.starts_with("librefrain") && within(*reference, area)) {
+        let is_effect = place.starts_with("librefrain") && within(*reference, area);
+        if !is_own && !is_effect {
             continue;
         }
         if told.next_if_eq(reference).is_some() {

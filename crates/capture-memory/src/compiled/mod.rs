@@ -4,6 +4,8 @@
 //! `refrain memory cc` compiles and links so, and `refrain memory run` says in the environment where parts go. Without that
 //! nothing is recorded: a reference is a comparison.
 //!
+//! A program that another one becomes, or starts, finds the same words there and is recorded too, if it was made so.
+//!
 //! Each entry point notes one record in the buffer of its thread (`entry`, `own`), in assembly. When the buffer is full, that
 //! thread makes blocks of it (`recording`), with signals blocked and on a stack of ours (`threads`), in memory of ours
 //! (`heap`): no function of the program's is called but those of the C library that ask the kernel.
@@ -60,6 +62,10 @@ fn install() -> Result<(), String> {
     let mut config = Config::parse(asked.iter().map(String::as_str))?;
     let program = std::fs::read_link("/proc/self/exe").map_err(|error| format!("/proc/self/exe: {error}"))?;
     config.program = program.to_string_lossy().into_owned();
+    if !config.follow {
+        // SAFETY: as above.
+        unsafe { libc::unsetenv(c"REFRAIN_MEMORY".as_ptr()) };
+    }
     if !config.is_recorded() {
         return Ok(());
     }

@@ -158,7 +158,7 @@ extern "C" fn on_thread_end(rounds: *mut c_void) {
     if (rounds as usize) < ROUNDS {
         let key = KEY.load(Relaxed) - 1;
         // SAFETY: our own key.
-        unsafe { libc::pthread_setspecific(key as u32, (rounds as usize + 1) as *const c_void) };
+        unsafe { libc::pthread_setspecific(key as u32, std::ptr::without_provenance::<c_void>(rounds as usize + 1)) };
         return;
     }
     extern "C" fn ended(_: usize) {
@@ -279,7 +279,7 @@ impl Process {
         let key = KEY.load(Relaxed);
         if key != 0 && number != 0 {
             // SAFETY: our own key.
-            unsafe { libc::pthread_setspecific((key - 1) as u32, 1 as *const c_void) };
+            unsafe { libc::pthread_setspecific((key - 1) as u32, std::ptr::without_provenance::<c_void>(1)) };
         }
     }
 

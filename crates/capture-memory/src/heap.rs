@@ -11,7 +11,7 @@ use std::cell::UnsafeCell;
 use std::ptr::{copy_nonoverlapping, null_mut};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use dlmalloc::{Allocator, Dlmalloc};
 
@@ -32,11 +32,6 @@ const PAGE: usize = 4096;
 /// From now on memory comes from the kernel. Nothing was allocated before.
 pub fn keep_apart() {
     IS_APART.store(true, Relaxed);
-}
-
-/// Nobody else allocates while this is held: for a fork.
-pub fn hold() -> MutexGuard<'static, ()> {
-    SMALL.lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Zeroed memory of whole pages, null where there is none.
@@ -73,7 +68,7 @@ unsafe impl Sync for Small {}
 
 impl Small {
     fn with<R>(&self, work: impl FnOnce(&mut Dlmalloc<Pages>) -> R) -> R {
-        let _held = hold();
+        let _held = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: this thread holds the lock, and is not here twice.
         work(unsafe { &mut *self.pieces.get() })
     }

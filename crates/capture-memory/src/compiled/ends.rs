@@ -31,7 +31,7 @@ extern "C" fn at_end() {
 /// On our own stack, if this process is recorded and we are not at work on this thread already.
 fn run(work: extern "C" fn(usize), argument: usize) {
     let own = own();
-    if is_recorded() && own.busy.load(Relaxed) == 0 && own.take_stack() {
+    if is_recorded() && own.inside.load(Relaxed) == 0 && own.take_stack() {
         // SAFETY: nothing of ours is on that stack.
         unsafe { apart(work, argument) };
     }

@@ -34,6 +34,8 @@ pub struct Own {
     pub lane: AtomicUsize,
     /// 1 + its number, where that was known before it began.
     pub number: AtomicUsize,
+    /// Not 0 while anything of ours runs on this thread.
+    pub inside: AtomicUsize,
 }
 
 /// What is noted now.
@@ -53,10 +55,10 @@ global_asm!(
     ".globl refrain_memory_own",
     ".hidden refrain_memory_own",
     ".type refrain_memory_own,@object",
-    ".size refrain_memory_own,40",
+    ".size refrain_memory_own,48",
     ".balign 8",
     "refrain_memory_own:",
-    ".zero 40",
+    ".zero 48",
     ".popsection",
     ".pushsection .data.refrain_memory_gates,\"aw\",@progbits",
     ".globl refrain_memory_gates",

@@ -42,7 +42,7 @@ impl Regions {
 pub extern "C" fn entered(pc: u64) {
     let own = own();
     // We are at work on this thread: what runs now is none of the program's calls.
-    if own.busy.load(Relaxed) == 0 && own.take_stack() {
+    if own.inside.load(Relaxed) == 0 && own.take_stack() {
         // SAFETY: nothing of ours is on that stack.
         unsafe { apart(switch, pc as usize) };
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use refrain_references::{Thread, parts};
@@ -33,6 +33,8 @@ static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 /// Its destructor runs at the end of each thread that has a lane; 1 + the key.
 static KEY: AtomicUsize = AtomicUsize::new(0);
+/// Read by whoever does something here, written by a fork: what the child finds is as it should be, whatever it is.
+static WORKING: RwLock<()> = RwLock::new(());
 /// What is held from before a fork until after it.
 static FORKING: Forking = Forking(UnsafeCell::new(None));
 
@@ -111,12 +113,19 @@ pub fn guarded(work: impl FnOnce(&'static Process)) {
         return;
     }
     let _quiet = Quiet::new();
+    let own = own();
+    if own.inside.swap(1, Relaxed) != 0 {
+        return;
+    }
+    let working = WORKING.read().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: never freed once it is there.
     let process: &'static Process = unsafe { &*process };
     if catch_unwind(AssertUnwindSafe(|| work(process))).is_err() && !IS_STOPPED.swap(true, AcqRel) {
         close();
         say("a fault of Refrain has ended the recording of memory references; the program goes on");
     }
+    drop(working);
+    own.inside.store(0, Relaxed);
 }
 
 /// Whether this process is recorded.
@@ -432,8 +441,7 @@ impl Process {
 
 /// Between the handlers of a fork, on the thread that forks.
 struct Held {
-    _note: MutexGuard<'static, parts::Process>,
-    _heap: MutexGuard<'static, ()>,
+    _working: RwLockWriteGuard<'static, ()>,
     _quiet: Quiet,
 }
 
@@ -444,14 +452,12 @@ unsafe impl Sync for Forking {}
 
 /// The child finds what it needs as it should be, and no signal comes between.
 extern "C" fn before_fork() {
-    let process = PROCESS.load(Acquire);
-    if process.is_null() {
+    // Of a program that is not recorded, and of what runs while we are at work on this thread, nobody has anything.
+    if !is_recorded() || own().inside.load(Relaxed) != 0 {
         return;
     }
-    // SAFETY: never freed once it is there.
-    let process: &'static Process = unsafe { &*process };
     let quiet = Quiet::new();
-    let held = Held { _note: locked(&process.note), _heap: heap::hold(), _quiet: quiet };
+    let held = Held { _working: WORKING.write().unwrap_or_else(PoisonError::into_inner), _quiet: quiet };
     // SAFETY: this thread forks.
     unsafe { *FORKING.0.get() = Some(held) };
 }
@@ -465,7 +471,7 @@ extern "C" fn after_fork() {
 extern "C" fn in_child() {
     after_fork();
     let own = own();
-    for word in [&own.next, &own.busy, &own.lane] {
+    for word in [&own.next, &own.busy, &own.lane, &own.inside] {
         word.store(0, Relaxed);
     }
     own.number.store(1, Relaxed);

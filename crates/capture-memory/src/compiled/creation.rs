@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::ends::next;
 use super::own::own;
-use super::threads::guarded;
+use super::threads::{Quiet, guarded};
 
 static REAL: AtomicUsize = AtomicUsize::new(0);
 
@@ -21,6 +21,8 @@ struct Told {
     start: Start,
     argument: *mut c_void,
     number: u32,
+    /// The signals that are blocked on it: until it has its number, all are.
+    blocked: libc::sigset_t,
 }
 
 /// # Safety
@@ -39,10 +41,13 @@ pub unsafe extern "C" fn pthread_create(
     // SAFETY: the C library's function of this name.
     let real = unsafe { transmute::<usize, Create>(real) };
     let mut told: *mut Told = std::ptr::null_mut();
+    let quiet = Quiet::new();
+    let blocked = quiet.before;
     guarded(|process| {
-        told = Box::into_raw(Box::new(Told { start, argument, number: process.new_number() }));
+        told = Box::into_raw(Box::new(Told { start, argument, number: process.new_number(), blocked }));
     });
     if told.is_null() {
+        drop(quiet);
         // SAFETY: the caller's own arguments.
         return unsafe { real(thread, attributes, start, argument) };
     }
@@ -74,9 +79,11 @@ unsafe extern "C" fn begun() {
 /// Leaves what the thread is to call, and with what.
 extern "C" fn numbered(told: *mut Told, call: &mut [usize; 2]) {
     // SAFETY: `pthread_create` made it for this thread, and nobody else has it.
-    let Told { start, argument, number } = unsafe { told.read() };
+    let Told { start, argument, number, blocked } = unsafe { told.read() };
     // SAFETY: as above; it was read.
     guarded(|_| drop(unsafe { Box::from_raw(told.cast::<std::mem::MaybeUninit<Told>>()) }));
     own().number.store(number as usize + 1, Relaxed);
     *call = [start as usize, argument as usize];
+    // SAFETY: as the thread that created this one had it.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &blocked, std::ptr::null_mut()) };
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use refrain_references::parts::State;
 
-use super::own::{apart, own};
-use super::threads::{guarded, is_recorded};
+use super::own::own;
+use super::threads::{guarded, is_recorded, quietly};
 
 /// After the destructors of whatever was linked with us.
 #[used]
@@ -32,8 +32,7 @@ extern "C" fn at_end() {
 fn run(work: extern "C" fn(usize), argument: usize) {
     let own = own();
     if is_recorded() && own.inside.load(Relaxed) == 0 && own.take_stack() {
-        // SAFETY: nothing of ours is on that stack.
-        unsafe { apart(work, argument) };
+        quietly(work, argument);
     }
 }
 

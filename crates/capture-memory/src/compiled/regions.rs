@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::own::{apart, own};
-use super::threads::{guarded, locked};
+use super::own::own;
+use super::threads::{guarded, locked, quietly};
 use crate::config::Config;
 use crate::modules::{Modules, spans};
 
@@ -43,8 +43,7 @@ pub extern "C" fn entered(pc: u64) {
     let own = own();
     // We are at work on this thread: what runs now is none of the program's calls.
     if own.inside.load(Relaxed) == 0 && own.take_stack() {
-        // SAFETY: nothing of ours is on that stack.
-        unsafe { apart(switch, pc as usize) };
+        quietly(switch, pc as usize);
     }
 }
 

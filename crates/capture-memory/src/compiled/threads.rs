@@ -28,6 +28,9 @@ const LANES: usize = 4096;
 /// How often the C library comes back to what must be done at a thread's end (`PTHREAD_DESTRUCTOR_ITERATIONS`).
 const ROUNDS: usize = 4;
 
+/// [`Own::number`] of a thread that has ended.
+const OVER: usize = usize::MAX;
+
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 /// A fault of ours has ended recording.
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
@@ -70,13 +73,13 @@ pub fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// No signal is handled on this thread until it is dropped; and the program's `errno` is what it was.
-struct Quiet {
-    before: libc::sigset_t,
+pub struct Quiet {
+    pub before: libc::sigset_t,
     errno: c_int,
 }
 
 impl Quiet {
-    fn new() -> Quiet {
+    pub fn new() -> Quiet {
         let mut all = MaybeUninit::uninit();
         let mut before = MaybeUninit::uninit();
         // SAFETY: places for sets of signals, the first of which is filled before it is used. What faults is not blocked: it
@@ -138,14 +141,21 @@ pub extern "C" fn turn() {
     let own = own();
     if own.lane.load(Relaxed) == 0 {
         // The program's stack may not be good for much.
-        let errno = Quiet::new();
+        let _quiet = Quiet::new();
         if !own.take_stack() {
             return;
         }
-        drop(errno);
     }
-    // SAFETY: nothing of ours is on that stack: `own.busy` says so, which assembly has asked.
-    unsafe { apart(turned, 0) };
+    quietly(turned, 0);
+}
+
+/// Does that on our own stack, if nothing of ours runs on this thread. A handler that came between would find us on that stack.
+pub fn quietly(work: extern "C" fn(usize), argument: usize) {
+    let _quiet = Quiet::new();
+    if own().inside.load(Relaxed) == 0 {
+        // SAFETY: nothing of ours is on that stack, and no handler comes to where it is.
+        unsafe { apart(work, argument) };
+    }
 }
 
 extern "C" fn turned(_: usize) {
@@ -167,7 +177,9 @@ extern "C" fn on_thread_end(rounds: *mut c_void) {
     if (rounds as usize) < ROUNDS {
         let key = KEY.load(Relaxed) - 1;
         // SAFETY: our own key.
-        unsafe { libc::pthread_setspecific(key as u32, std::ptr::without_provenance::<c_void>(rounds as usize + 1)) };
+        unsafe {
+            libc::pthread_setspecific(key as u32, std::ptr::without_provenance::<c_void>(rounds as usize + 1))
+        };
         return;
     }
     extern "C" fn ended(_: usize) {
@@ -178,8 +190,8 @@ extern "C" fn on_thread_end(rounds: *mut c_void) {
             }
         });
     }
-    // SAFETY: this is the program's own end of a thread: nothing of ours runs.
-    unsafe { apart(ended, 0) };
+    quietly(ended, 0);
+    own().number.store(OVER, Relaxed);
     let _quiet = Quiet::new();
     own().leave_stack();
 }
@@ -264,6 +276,10 @@ impl Process {
     }
 
     fn begin(&self, own: &'static Own) {
+        // A handler, after all else: what the thread did is written.
+        if own.number.load(Relaxed) == OVER {
+            return;
+        }
         let Some(free) = locked(&self.free).pop() else {
             return self
                 .complain(&format!("more than {LANES} threads at a time: the others are not recorded"));

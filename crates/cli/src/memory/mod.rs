@@ -167,11 +167,8 @@ impl RunFlags {
                 return Err(Failure::new("--random-addresses is for programs made by `refrain memory cc`")
                     .help("leave it out: in the emulator addresses are the emulator's"));
             }
-            let (qemu, version) = qemu(path)?;
-            return Ok(Engine::Emulator {
-                emulator: Emulator { qemu, library, plugin: Vec::new() },
-                version,
-            });
+            let (emulator, version) = find_emulator(path)?;
+            return Ok(Engine::Emulator { emulator, version });
         }
         if self.only_module.is_some() {
             return Err(Failure::new(

@@ -23,14 +23,31 @@ extern "C" {
 #define REFRAIN_MARK(last) ((void)0)
 #endif
 
-__attribute__((weak, noinline)) void refrain_memory_on(void) { REFRAIN_MARK("0x31"); }
-__attribute__((weak, noinline)) void refrain_memory_off(void) { REFRAIN_MARK("0x30"); }
+/* Code that `refrain memory cc` made is not looked at: it tells. */
+#if defined(__SANITIZE_THREAD__)
+#define REFRAIN_TELLS
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define REFRAIN_TELLS
+#endif
+#endif
+#ifdef REFRAIN_TELLS
+extern void refrain_memory_switch(int on) __attribute__((weak));
+#define REFRAIN_TELL(on) ((void)(refrain_memory_switch ? refrain_memory_switch(on) : (void)0))
+#else
+#define REFRAIN_TELL(on) ((void)0)
+#endif
+
+__attribute__((weak, noinline)) void refrain_memory_on(void) { REFRAIN_MARK("0x31"); REFRAIN_TELL(1); }
+__attribute__((weak, noinline)) void refrain_memory_off(void) { REFRAIN_MARK("0x30"); REFRAIN_TELL(0); }
 
 /* As Fortran compilers call them. */
-__attribute__((weak, noinline)) void refrain_memory_on_(void) { REFRAIN_MARK("0x31"); }
-__attribute__((weak, noinline)) void refrain_memory_off_(void) { REFRAIN_MARK("0x30"); }
+__attribute__((weak, noinline)) void refrain_memory_on_(void) { REFRAIN_MARK("0x31"); REFRAIN_TELL(1); }
+__attribute__((weak, noinline)) void refrain_memory_off_(void) { REFRAIN_MARK("0x30"); REFRAIN_TELL(0); }
 
 #undef REFRAIN_MARK
+#undef REFRAIN_TELL
+#undef REFRAIN_TELLS
 
 #ifdef __cplusplus
 }

@@ -126,6 +126,20 @@ impl Config {
     }
 }
 
+/// Words that are separated by commas; two commas are one that is part of a word.
+pub fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut letters = text.chars().peekable();
+    while let Some(letter) = letters.next() {
+        let is_end = letter == ',' && letters.next_if_eq(&',').is_none();
+        match words.last_mut() {
+            Some(word) if !is_end => word.push(letter),
+            _ => words.push(String::new()),
+        }
+    }
+    words
+}
+
 /// Which process of how many this is, by the variables that launchers set; the first that has both. `None` without one.
 pub fn place(variable: impl Fn(&str) -> Option<String>) -> Option<(u32, u32)> {
     const PAIRS: [(&str, &str); 7] = [
@@ -159,6 +173,13 @@ mod tests {
             assert!(Config::parse(["parts=/a", wrong]).unwrap_err().contains(wrong), "{wrong}");
         }
         assert!(Config::parse([]).is_err());
+    }
+
+    #[test]
+    fn commas_part_words() {
+        for (text, expected) in [("a=b", &["a=b"][..]), ("a,b,,c,d", &["a", "b,c", "d"]), ("a,,", &["a,"])] {
+            assert_eq!(words(text), expected);
+        }
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::ffi::{CStr, c_char, c_int};
 use std::panic::catch_unwind;
 
 use crate::config::Config;
-use crate::process::{Callbacks, Process, say};
+use crate::files::say;
+use crate::process::{Callbacks, Process};
 use crate::qemu::{self, Functions, Id, Info};
 use crate::{callbacks, switch};
 

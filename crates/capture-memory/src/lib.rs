@@ -1,6 +1,7 @@
-//! Records the loads and stores of a program that QEMU's user mode runs: a plugin for it.
+//! Records the loads and stores of a program that QEMU's user mode runs: a plugin for it. The same library is what programs
+//! are linked with that were compiled to tell of their loads and stores themselves (`compiled`): they need no QEMU.
 //!
-//! Owns: QEMU's interface, which access belongs to which instruction and block, calls and returns, threads, forks, parts.
+//! Owns: QEMU's interface and that of compilers, which access belongs to which instruction and block, calls and returns, threads, forks, parts.
 //! Does not own: what a block is in a trace and how it is folded (`references`), files of traces (`tracefile`).
 //!
 //! `refrain memory run` starts it. By hand:
@@ -36,14 +37,26 @@
 //! | `process` | `PROCESS`, `IS_STOPPED` | what is known of the process; whether a fault of ours has ended recording |
 //! | `process` | `CURRENT` | of a thread: its processor |
 //! | `process` | `HELD` | of a thread that forks: the lock that it holds |
+//! | `heap` | `IS_APART`, `NEXT`, `SMALL`, `HEAP` | our own memory, in a program that was compiled so |
+//! | `compiled` | `ONCE` | whether the program has begun |
+//! | `compiled::own` | `refrain_memory_gates`, `refrain_memory_off_word` | what is noted now; a word that says: nothing |
+//! | `compiled::own` | `refrain_memory_own` | of a thread: where its next record goes, and what it has of ours |
+//! | `compiled::threads` | `PROCESS`, `IS_STOPPED`, `KEY` | as `process` has them; what runs at a thread's end |
+//! | `compiled::threads` | `WORKING`, `FORKING` | who is at work here; of a thread that forks: the lock that it holds |
+//! | `compiled::regions` | `REGIONS` | functions at which recording goes on and off |
+//! | `compiled::ends`, `compiled::creation` | `REAL` | functions of the C library that ours stand before |
+//! | `compiled::ends` | `AT_END` | what runs at the end |
 
 mod callbacks;
 mod code;
+mod compiled;
 mod config;
 mod decode;
 mod entry;
 mod exec;
 mod fatal;
+mod files;
+mod heap;
 mod modules;
 mod paths;
 mod process;

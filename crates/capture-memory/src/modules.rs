@@ -166,6 +166,17 @@ pub fn functions(path: &str, name: &str) -> Vec<u64> {
     found
 }
 
+/// Where functions of that name are in a file, from the first byte to the last.
+pub fn spans(path: &str, name: &str) -> Vec<Range<u64>> {
+    let Ok(bytes) = fs::read(path) else { return Vec::new() };
+    let Ok(file) = object::File::parse(&*bytes) else { return Vec::new() };
+    let named = |symbol: &object::Symbol<'_, '_>| {
+        symbol.is_definition() && symbol.kind() == SymbolKind::Text && symbol.name() == Ok(name)
+    };
+    let all = file.symbols().chain(file.dynamic_symbols()).filter(named);
+    all.map(|symbol| symbol.address()..symbol.address() + symbol.size()).collect()
+}
+
 /// Code that lies in no module.
 pub const NOWHERE: Frame = Frame { module: NO_MODULE, offset: 0 };
 

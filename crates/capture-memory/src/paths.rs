@@ -22,13 +22,22 @@ struct Node {
     site: u64,
 }
 
+/// A call that has not come back.
+#[derive(Debug)]
+struct Call {
+    slot: u64,
+    mark: u64,
+    /// The path from before.
+    before: Path,
+}
+
 #[derive(Debug)]
 pub struct Paths {
     nodes: Vec<Node>,
     /// By path and the frame that it is called from.
     inner: HashMap<(Path, Frame), Path>,
-    /// Slots with the path from before, the outermost and highest first.
-    calls: Vec<(u64, Path)>,
+    /// The outermost and highest first.
+    calls: Vec<Call>,
     current: Path,
     sites: Sites,
 }
@@ -75,8 +84,13 @@ impl Paths {
 
     /// A call has stored to this slot where it returns to, which is `frame`.
     pub fn call(&mut self, slot: u64, frame: Frame, module: Option<&Module>) {
+        self.enter_at(slot, u64::MAX, frame, module);
+    }
+
+    /// A function is entered that returns to `frame`, with the stack at this slot and a mark to know it by.
+    pub fn enter_at(&mut self, slot: u64, mark: u64, frame: Frame, module: Option<&Module>) {
         self.drop_to(slot);
-        self.calls.push((slot, self.current));
+        self.calls.push(Call { slot, mark, before: self.current });
         self.current = match self.inner.get(&(self.current, frame)) {
             Some(&path) => path,
             None => self.enter(frame, module),
@@ -88,11 +102,30 @@ impl Paths {
         self.drop_to(slot);
     }
 
+    /// A function is left that was entered with a slot at or near this one, where the stack is now: the one that was entered
+    /// last, unless others that nobody left are below it. If its mark is that of an entry, it is that one: after its frame is
+    /// gone, a function is where its caller was.
+    pub fn leave(&mut self, slot: u64, mark: u64) {
+        let below = self.calls.iter().rev().take_while(|call| call.slot <= slot);
+        let marked = below.take(8).position(|call| call.mark == mark);
+        let before = self.calls.len();
+        let count = marked.map(|nth| nth + 1).unwrap_or_else(|| {
+            let below = self.calls.iter().rev().take_while(|call| call.slot < slot).count();
+            let is_its = before.checked_sub(below + 1).is_some_and(|at| self.calls[at].slot == slot);
+            if is_its || below == 0 { below + 1 } else { below }
+        });
+        let left = before.saturating_sub(count);
+        if let Some(call) = self.calls.get(left) {
+            self.current = call.before;
+        }
+        self.calls.truncate(left);
+    }
+
     fn drop_to(&mut self, slot: u64) {
-        while let Some(&(at, before)) = self.calls.last()
-            && at <= slot
+        while let Some(call) = self.calls.last()
+            && call.slot <= slot
         {
-            self.current = before;
+            self.current = call.before;
             self.calls.pop();
         }
     }
@@ -161,6 +194,30 @@ mod tests {
         check(&paths, &[1, 4]);
         paths.call(70, frame(5), None);
         paths.ret(100);
+        check(&paths, &[]);
+    }
+
+    #[test]
+    fn functions_are_left() {
+        let mut paths = Paths::default();
+        paths.enter_at(100, 1, frame(1), None);
+        paths.enter_at(90, 2, frame(2), None);
+        paths.leave(90, 77);
+        check(&paths, &[1]);
+        // One that has moved its stack meanwhile.
+        paths.enter_at(90, 3, frame(3), None);
+        paths.leave(60, 77);
+        check(&paths, &[1]);
+        // One whose frame is gone already: where its caller was, and known by its mark.
+        paths.enter_at(80, 4, frame(4), None);
+        paths.leave(100, 4);
+        check(&paths, &[1]);
+        // Two that were jumped out of.
+        paths.enter_at(90, 2, frame(2), None);
+        paths.enter_at(80, 5, frame(5), None);
+        paths.leave(100, 77);
+        check(&paths, &[]);
+        paths.leave(100, 77);
         check(&paths, &[]);
     }
 

@@ -2,10 +2,7 @@
 //! program, or ends.
 
 use std::cell::{Cell, RefCell};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64};
@@ -13,22 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use refrain_references::{Thread, parts};
-use refrain_tracefile::{Meta, Trace};
 
 use crate::code::Code;
 use crate::config::{Config, place};
 use crate::exec::{self, Next};
 use crate::fatal;
+use crate::files::{self, Chunks, Pace, say};
 use crate::qemu::{Functions, OnInsn, OnMemory};
 use crate::record::{PROCESSORS, Place, RECORDS, Record, SLOTS};
 use crate::recording::{Meaning, Recording};
 use crate::switch;
-
-/// How long after a thread began what it recorded is first written; then after twice as long each time, up to the longest
-/// pause. Writing may take one part of `SHARE` of the time.
-const FIRST: Duration = Duration::from_millis(30);
-const LONGEST: Duration = Duration::from_secs(1);
-const SHARE: u32 = 20;
 
 /// Bytes that a thread may hold to fold what it does.
 const MOST: usize = 64 << 20;
@@ -60,9 +51,7 @@ struct Lane {
     number: u32,
     recording: Recording,
     buffer: Box<[Record]>,
-    /// When to write next, and how long after the last time that is.
-    next: Instant,
-    pause: Duration,
+    pace: Pace,
 }
 
 pub struct Process {
@@ -98,11 +87,6 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Since 1970.
 fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-/// One line on stderr; a closed one is no reason to fail.
-pub fn say(line: &str) {
-    let _ = writeln!(std::io::stderr(), "refrain: {line}");
 }
 
 /// Does something for the process, if it is recorded. A fault of ours ends that, and not the program.
@@ -199,7 +183,7 @@ impl Process {
         drop(note);
         let thread = Thread::new(self.config.folding, place, number).bounded(Box::new(Chunks(chunks)), MOST);
         let recording = Recording::new(thread, self.config.limit, self.config.stacks, self.meaning);
-        *lane = Some(Lane { number, recording, buffer, next: Instant::now() + FIRST, pause: FIRST });
+        *lane = Some(Lane { number, recording, buffer, pace: Pace::new() });
     }
 
     /// Takes in what a thread has noted so far, and writes it if it is time to.
@@ -210,7 +194,7 @@ impl Process {
         let Some(lane) = self.lanes.get(processor as usize) else { return };
         if let Some(lane) = &mut *locked(lane) {
             self.take_in(lane, processor, when != When::Full);
-            if when == When::End || Instant::now() >= lane.next {
+            if when == When::End || lane.pace.is_time() {
                 self.write(lane, when == When::End);
             }
         }
@@ -266,7 +250,7 @@ impl Process {
             _ => {}
         }
         let Some(lane) = self.lanes.get(processor as usize) else { return };
-        let is_time = locked(lane).as_ref().is_some_and(|lane| Instant::now() >= lane.next);
+        let is_time = locked(lane).as_ref().is_some_and(|lane| lane.pace.is_time());
         if is_time {
             self.flush(processor, When::Pause);
         }
@@ -325,24 +309,18 @@ impl Process {
     fn write(&self, lane: &mut Lane, complete: bool) {
         let began = Instant::now();
         let note = locked(&self.note);
-        let (place, name) = ((note.rank, note.world), note.part(lane.number));
+        let (world, name) = (note.world, note.part(lane.number));
         drop(note);
         match lane.recording.bundle() {
             Ok(bundle) => {
                 let stopped = lane.recording.stopped().map(ToString::to_string);
-                let meta = Meta {
-                    ranks: place.1,
-                    complete: complete && stopped.is_none(),
-                    options: vec![("references".into(), lane.recording.len().to_string())],
-                    ..Meta::default()
-                };
                 stopped.iter().for_each(|why| self.complain(why));
-                self.leave(&name, &refrain_tracefile::write_plain(&Trace { meta, bundle }));
+                let complete = complete && stopped.is_none();
+                self.leave(&name, &files::part(bundle, world, lane.recording.len(), complete));
             }
             Err(error) => self.complain(&error.to_string()),
         }
-        lane.pause = (lane.pause * 2).min(LONGEST);
-        lane.next = Instant::now() + lane.pause.max(began.elapsed() * SHARE);
+        lane.pace.written(began);
     }
 
     /// Changes what is said of the process, and says it.
@@ -360,11 +338,8 @@ impl Process {
         if !self.config.is_recorded() {
             return;
         }
-        let (path, new) = (self.config.parts.join(name), self.config.parts.join(format!("{name}.new")));
-        let written = fs::write(&new, bytes).and_then(|()| fs::rename(&new, &path));
-        if let Err(error) = written {
-            let _ = fs::remove_file(&new);
-            self.complain(&format!("{} cannot be written: {error}", path.display()));
+        if let Err(why) = files::leave(&self.config.parts, name, bytes) {
+            self.complain(&why);
         }
     }
 
@@ -372,28 +347,6 @@ impl Process {
         if !self.has_said.swap(true, Relaxed) {
             say(&format!("{what}; the program goes on, and the trace ends where it was last written"));
         }
-    }
-}
-
-/// A file that is open only while it is written to: descriptors are the program's.
-struct Chunks(PathBuf);
-
-impl Write for Chunks {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let mut file = OpenOptions::new().append(true).create(true).open(&self.0)?;
-        let before = file.metadata()?.len();
-        // All or nothing: what is tried again must not follow a piece of itself.
-        match file.write_all(bytes) {
-            Ok(()) => Ok(bytes.len()),
-            Err(error) => {
-                let _ = file.set_len(before);
-                Err(error)
-            }
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
     }
 }
 

@@ -26,6 +26,11 @@ pub fn is_on() -> bool {
     unsafe { &*WORD.load(Relaxed) }.load(Relaxed) != 0
 }
 
+/// The word that counts now, not 0 where recording is on. It is there as long as the process is.
+pub fn word() -> *const AtomicU32 {
+    WORD.load(Relaxed)
+}
+
 /// A mark or a function has been reached.
 pub fn set(on: bool) {
     // SAFETY: as in `is_on`.

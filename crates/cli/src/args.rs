@@ -8,7 +8,7 @@ use refrain_views::diff::Ignore;
 use refrain_views::select::{Between, Numbers, between, positions};
 
 use crate::addresses::{Convert, Simulate, StatsFlags, convert_help, simulate_help};
-use crate::memory::{RUN_HELP, RunFlags, SWITCH_HELP, WithCalls};
+use crate::memory::{CC_HELP, RUN_HELP, RunFlags, SWITCH_HELP, WithCalls};
 use crate::run::Flags;
 
 #[derive(Debug, Parser)]
@@ -458,6 +458,13 @@ pub enum MemoryCommand {
     Off {
         /// The trace that the run will write
         file: PathBuf,
+    },
+    /// Compile and link a program so that `memory run` can record it without an emulator
+    #[command(after_help = CC_HELP)]
+    Cc {
+        /// The compiler, with its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMPILER")]
+        words: Vec<OsString>,
     },
 }
 

@@ -61,6 +61,7 @@ fn command(command: Command) -> Result<ExitCode, Failure> {
         Command::Memory { command: MemoryCommand::Run { flags, words } } => memory::run(&flags, &words),
         Command::Memory { command: MemoryCommand::On { file } } => memory::switch(&file, true),
         Command::Memory { command: MemoryCommand::Off { file } } => memory::switch(&file, false),
+        Command::Memory { command: MemoryCommand::Cc { words } } => memory::cc(&words),
         Command::Recover { directory, out, force } => recover::command(&directory, out, force),
         Command::Info { file, json } if references::is_one(&file) => references::info(&file, json),
         Command::Info { file, json } => reading::info(&file, json),

@@ -53,8 +53,8 @@ pub fn words(qemu: &OsStr, plugin: OsString, name: &OsStr, program: &OsStr) -> [
     [qemu.to_owned(), "-0".into(), name.to_owned(), "-plugin".into(), plugin, program.to_owned()]
 }
 
-/// QEMU reads two commas as one, and one as the end of a word.
-fn doubled(word: &OsStr) -> OsString {
+/// QEMU reads two commas as one, and one as the end of a word. So do programs that were compiled to be recorded.
+pub fn doubled(word: &OsStr) -> OsString {
     let twice = |&byte: &u8| std::iter::repeat_n(byte, if byte == b',' { 2 } else { 1 });
     OsString::from_vec(word.as_bytes().iter().flat_map(twice).collect())
 }

@@ -112,6 +112,12 @@ impl Findings {
     }
 }
 
+/// Whether a program was linked with a library of that name.
+pub fn needs(program: &Path, library: &str) -> bool {
+    let elf = elf::Elf::open(program).ok().flatten();
+    elf.is_some_and(|elf| elf.needed.iter().any(|name| name == library))
+}
+
 /// The names that a library defines for others; none where it is not found or cannot be read.
 pub fn defined_by(library: &Path) -> Vec<String> {
     let found = library.to_str().and_then(|name| Places::of_this_system().preloaded(name));

@@ -32,15 +32,28 @@ pub struct Emulator {
     pub environment: Vec<OsString>,
 }
 
+/// The programs of a command.
+#[derive(Debug)]
+pub struct Programs {
+    /// Where they stand; one at least.
+    pub at: Vec<usize>,
+    /// A launcher starts them.
+    pub is_launched: bool,
+    /// What the trace is called without another name.
+    pub name: String,
+}
+
+pub fn no_program() -> Failure {
+    Failure::new("the command names no program")
+        .help("write the program and its arguments after `--`: refrain memory run -- ./app")
+}
+
 /// `path` is where programs are looked for.
-pub fn emulated(words: &[OsString], emulator: &Emulator, path: &OsStr) -> Result<Emulated, Failure> {
+pub fn programs(words: &[OsString], path: &OsStr) -> Option<Programs> {
     let text: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let is_program = |word: &str| find_program(OsStr::new(word), path).is_some();
     let analysis = analyse(&text, is_program);
-    let Some(first) = analysis.program else {
-        return Err(Failure::new("the command names no program")
-            .help("write the program and its arguments after `--`: refrain memory run -- ./app"));
-    };
+    let first = analysis.program?;
     let is_launched = analysis.launcher.is_some();
     let mut programs = vec![first];
     if let Some(launcher) = analysis.launcher {
@@ -53,6 +66,12 @@ pub fn emulated(words: &[OsString], emulator: &Emulator, path: &OsStr) -> Result
             programs.extend(analyse(&rest, is_program).program.map(|at| colon + at));
         }
     }
+    Some(Programs { at: programs, is_launched, name: analysis.name })
+}
+
+/// `path` is where programs are looked for.
+pub fn emulated(words: &[OsString], emulator: &Emulator, path: &OsStr) -> Result<Emulated, Failure> {
+    let Programs { at: programs, is_launched, name } = programs(words, path).ok_or_else(no_program)?;
     let mut all: Vec<OsString> = Vec::with_capacity(words.len() + 8);
     for (at, word) in words.iter().enumerate() {
         match programs.contains(&at) {
@@ -60,7 +79,7 @@ pub fn emulated(words: &[OsString], emulator: &Emulator, path: &OsStr) -> Result
             false => all.push(word.clone()),
         }
     }
-    Ok(Emulated { words: all, is_launched, name: analysis.name })
+    Ok(Emulated { words: all, is_launched, name })
 }
 
 impl Emulator {

@@ -1,11 +1,13 @@
 //! `refrain memory run`: start a program in QEMU's user mode, with our plugin, and make one trace of what it recorded.
 
+mod cc;
 mod command;
+mod engine;
 mod gather;
 mod switch;
 mod with_calls;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
@@ -19,7 +21,9 @@ use refrain_views::human::{plural, thousands};
 use crate::failure::Failure;
 use crate::run::{self, hold, library, wait};
 use crate::{recover, say, say_more};
-use command::{Emulator, emulated, joined};
+pub use cc::{CC_HELP, cc};
+use command::{Emulator, joined};
+use engine::{Choice, Engine, is_compiled};
 use gather::{Written, left};
 pub use with_calls::{Beside, Calls, WithCalls};
 
@@ -44,6 +48,12 @@ pub struct RunFlags {
     /// Say nothing when all is well
     #[arg(long, short)]
     quiet: bool,
+    /// What records: QEMU, or what the program was compiled with (see `refrain memory cc --help`)
+    #[arg(long, value_enum, default_value = "auto")]
+    engine: Choice,
+    /// Leave addresses as random as the system makes them, where no emulator is used: runs differ in them then
+    #[arg(long)]
+    random_addresses: bool,
     /// Keep the order of blocks of code as rules, which is smallest, or as the program's loops
     #[arg(long, value_enum, default_value = "rules")]
     fold: Fold,
@@ -86,6 +96,8 @@ The program needs no rebuilding. It runs in QEMU's user mode (Debian: qemu-user)
   refrain memory run --only-program app -- sh script.sh
   refrain memory run --off -- ./app               until the program calls refrain_memory_on() (include/refrain.h), or
                                                   somebody `refrain memory on app.rfn`
+
+A program that `refrain memory cc` made is recorded without QEMU, several times faster (--engine).
 
 Recorded is every load and store of every thread, in order, with its address, its size, and the code and the calls that it
 comes from. A vector access is one reference. Each reference of an instruction that has several stands by itself, so does each
@@ -147,8 +159,29 @@ impl RunFlags {
     }
 }
 
+impl RunFlags {
+    fn engine(&self, words: &[OsString], path: &OsStr, library: PathBuf) -> Result<Engine, Failure> {
+        let is_asked = self.engine == Choice::Compiled;
+        if !is_asked && (self.engine == Choice::Qemu || !is_compiled(words, path)) {
+            if self.random_addresses {
+                return Err(Failure::new("--random-addresses is for programs made by `refrain memory cc`")
+                    .help("leave it out: in the emulator addresses are the emulator's"));
+            }
+            let (emulator, version) = find_emulator(path)?;
+            return Ok(Engine::Emulator { emulator, version });
+        }
+        if self.only_module.is_some() {
+            return Err(Failure::new(
+                "--only-module needs the emulator: libraries are not compiled to be recorded",
+            )
+            .help("use --engine qemu"));
+        }
+        Ok(Engine::Compiled { library, told: Vec::new(), is_random: self.random_addresses })
+    }
+}
+
 /// QEMU, and what it calls itself.
-fn qemu(path: &std::ffi::OsStr) -> Result<(PathBuf, String), Failure> {
+fn qemu(path: &OsStr) -> Result<(PathBuf, String), Failure> {
     let Some(qemu) = run::find_program(QEMU.as_ref(), path) else {
         return Err(Failure::new(format!("{QEMU} is not in PATH: memory references are recorded by it"))
             .help("install QEMU's user mode: on Debian and Ubuntu `apt install qemu-user`, version 7.2 or newer"));
@@ -174,9 +207,12 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     if flags.from.is_some() && flags.from == flags.to {
         return Err(Failure::new("--from and --to name the same function").help("name two, or leave one out"));
     }
+    let binary = std::env::current_exe()
+        .map_err(|e| Failure::new(format!("the path of this program is not known: {e}")))?;
+    let library = library::find(&binary, &library::MEMORY, None)?;
     // Where the parts lie depends on the program's name.
-    let (mut emulator, version) = find_emulator(&path)?;
-    let understood = emulated(words, &emulator, &path)?;
+    let mut engine = flags.engine(words, &path, library)?;
+    let understood = engine.understood(words, &path)?;
     if !understood.is_launched && run::inside_launcher(|name| std::env::var_os(name)) {
         return Err(Failure::new("`refrain memory run` goes before the launcher")
             .help("refrain memory run -- mpiexec -n 4 ./app"));
@@ -198,12 +234,13 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     make_room(&parts, flags.force)?;
     switch::make(&parts, !flags.off)
         .map_err(|error| Failure::new(format!("{} cannot be written to: {error}", parts.display())))?;
-    emulator.plugin = flags.plugin(&parts);
-    let understood = emulated(words, &emulator, &path)?;
+    engine.tell(flags.plugin(&parts));
+    let understood = engine.understood(words, &path)?;
     let before = Stamp::of(&out);
     let began = Instant::now();
     let mut command = Command::new(&understood.words[0]);
     command.args(&understood.words[1..]);
+    engine.prepare(&mut command, understood.is_launched);
     let grace = Duration::from_secs(30);
     let patience = wait::Patience { launcher: understood.is_launched, grace, option: "" };
     let status =
@@ -215,7 +252,7 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     }
     let meta = Meta {
         command: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-        library: version,
+        library: engine.name(),
         wall_ns: began.elapsed().as_nanos().try_into().unwrap_or(u64::MAX),
         options: flags.options().into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
         ..Meta::default()
@@ -261,7 +298,10 @@ fn make(
     let found = left(&private).map_err(unread)?;
     if found.programs.is_empty() {
         return Err(Failure::new(format!("no trace was written to {}", shown.display()))
-            .help("unless a line above says why: the program did not start, or not in the emulator"));
+            .help(
+                "unless a line above says why: the program did not start, or not in the emulator, or was not made by \
+                 `refrain memory cc`",
+            ));
     }
     if !traces(&private, &found, &meta, (out, shown), Some(replace), quiet)? {
         say("no trace was written: the program ended before anything was recorded");

@@ -232,8 +232,9 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let held = hold::Held { out: &out, run: &name };
     let parts = part::directory(&out);
     make_room(&parts, flags.force)?;
-    switch::make(&parts, !flags.off)
-        .map_err(|error| Failure::new(format!("{} cannot be written to: {error}", parts.display())))?;
+    if let Err(error) = switch::make(&parts, !flags.off) {
+        say(&format!("recording cannot be switched from outside: {}: {error}", parts.display()));
+    }
     engine.tell(flags.plugin(&parts));
     let understood = engine.understood(words, &path)?;
     let before = Stamp::of(&out);

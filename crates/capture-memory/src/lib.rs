@@ -39,12 +39,11 @@
 //! | `process` | `HELD` | of a thread that forks: the lock that it holds |
 //! | `heap` | `IS_APART`, `NEXT`, `SMALL`, `HEAP` | our own memory, in a program that was compiled so |
 //! | `compiled` | `ONCE` | whether the program has begun |
-//! | `compiled::own` | `refrain_memory_gates`, `refrain_memory_off_word` | what is noted now; a word that says: nothing |
-//! | `compiled::own` | `refrain_memory_own` | of a thread: where its next record goes, and what it has of ours |
 //! | `compiled::threads` | `PROCESS`, `IS_STOPPED`, `KEY` | as `process` has them; what runs at a thread's end |
 //! | `compiled::threads` | `WORKING`, `FORKING` | who is at work here; of a thread that forks: the lock that it holds |
 //! | `compiled::regions` | `REGIONS` | functions at which recording goes on and off |
-//! | `compiled::ends`, `compiled::creation` | `REAL` | functions of the C library that ours stand before |
+//! | `compiled::ends` | `REAL` | functions of the C library that ours stand before |
+//! | `compiled::creation` | `REAL` | likewise |
 //! | `compiled::ends` | `AT_END` | what runs at the end |
 
 mod callbacks;

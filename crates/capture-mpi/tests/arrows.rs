@@ -23,9 +23,9 @@ const CAPTURE: Floors = &[
 ];
 
 const MEMORY: Floors = &[
-    &["config", "decode", "fatal", "modules", "paths", "qemu", "record"],
+    &["config", "decode", "fatal", "files", "heap", "modules", "paths", "qemu", "record"],
     &["code", "exec", "switch"],
-    &["recording"],
+    &["compiled", "recording"],
     &["process"],
     &["translation"],
     &["callbacks"],

@@ -5,7 +5,7 @@
 use std::arch::naked_asm;
 
 use super::kinds::{BOTH, ENTERED, LEFT, load, store, update};
-use super::own::turn;
+use super::threads::turn;
 use super::{atomics, ranges};
 
 /// Notes `rdi` with the word of that kind, then does `$then`.

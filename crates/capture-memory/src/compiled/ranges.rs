@@ -4,7 +4,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::kinds::{PIECE, load, store};
-use super::own::{BUFFER, Record, own, turn_now};
+use super::own::{BUFFER, Record, own};
+use super::threads::turn_now;
 
 /// Calls `each` with how far each piece is from the start, and its size.
 fn pieces(length: u64, mut each: impl FnMut(u64, u64)) {

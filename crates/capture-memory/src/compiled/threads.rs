@@ -1,5 +1,6 @@
 //! The threads of the process that is recorded, what of them is written and when, forks and ends.
 
+use std::arch::{asm, naked_asm};
 use std::cell::UnsafeCell;
 use std::ffi::{c_int, c_void};
 use std::mem::MaybeUninit;
@@ -137,7 +138,7 @@ pub fn is_recorded() -> bool {
 }
 
 /// A record did not find a buffer, or was the last one of it.
-pub extern "C" fn turn() {
+extern "C" fn take_turn() {
     let own = own();
     if own.lane.load(Relaxed) == 0 {
         // The program's stack may not be good for much.
@@ -507,4 +508,55 @@ extern "C" fn in_child() {
         open();
         Process::new(process.config.clone(), note).put();
     });
+}
+
+/// A record did not find a buffer, or was the last one of it. Called by assembly: all registers that carry arguments come
+/// back as they were, so does rax; r10 is the place of the next record then.
+#[unsafe(naked)]
+pub unsafe extern "C" fn turn() {
+    naked_asm!(
+        "mov r11, qword ptr [rip + refrain_memory_own@GOTTPOFF]",
+        // We are at work on this thread, and have called code that is recorded: nobody wants to know.
+        "mov r10, qword ptr fs:[r11 + 16]",
+        "test r10, r10",
+        "jz 2f",
+        "cmp qword ptr fs:[r11], 0",
+        "je 3f",
+        "mov qword ptr fs:[r11], r10",
+        "ret",
+        "3:",
+        "xor r10d, r10d",
+        "ret",
+        "2:",
+        "push rax",
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        "push rbx",
+        "mov rbx, rsp",
+        "and rsp, -16",
+        "call {turn}",
+        "mov rsp, rbx",
+        "pop rbx",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "pop rax",
+        "mov r11, qword ptr [rip + refrain_memory_own@GOTTPOFF]",
+        "mov r10, qword ptr fs:[r11]",
+        "ret",
+        turn = sym take_turn,
+    )
+}
+
+/// The same, called by Rust.
+pub fn turn_now() {
+    // SAFETY: what `turn` changes beside r10 and r11 is what any call may change.
+    unsafe { asm!("call {turn}", turn = sym turn, clobber_abi("C")) };
 }

@@ -54,6 +54,7 @@ fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(
         flow: callbacks::on_flow,
         nothing: callbacks::on_nothing,
         switch: callbacks::on_switch,
+        start: callbacks::on_start,
     };
     let is_recorded = config.is_recorded();
     Process::install(config, functions, callbacks, qemu::meaning);

@@ -51,6 +51,7 @@ pub struct Callbacks {
     /// Nobody wants to know.
     pub nothing: OnMemory,
     pub switch: OnInsn,
+    pub start: OnInsn,
 }
 
 /// A thread that is recorded.

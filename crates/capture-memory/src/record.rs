@@ -19,6 +19,9 @@ pub struct Record {
 /// Set in [`Record::info`] where recording is off: only calls and returns are noted then. QEMU uses the lower 18 bits.
 pub const OFF: u32 = 1 << 31;
 
+/// [`Record::info`] where a block begins to run, if fetches are recorded; the address is that of its first instruction.
+pub const START: u32 = 1 << 30;
+
 /// How many records a buffer has: small enough to stay in the cache of a core.
 pub const RECORDS: usize = 4096;
 

@@ -197,3 +197,81 @@ fn recording_is_switched_from_outside() {
     assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [0, 1000, 0]);
     assert!(info(&folder.join("t.rfn")).contains("switched on or off 2 times"));
 }
+
+/// The addresses of fetches, in order.
+fn fetches(trace: &Path) -> Vec<u64> {
+    let all = references(trace).remove(&(0, 0)).unwrap();
+    all.into_iter().map(|(reference, _)| reference).filter(|r| r.0 == 'F').map(|r| r.1).collect()
+}
+
+/// `bare.S` says what each instruction is and does.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn instruction_fetches_are_what_they_should_be() {
+    let folder = run::folder("memory-fetches");
+    let program = built(&folder, "bare.S", "cc", &["-nostdlib", "-static"]);
+    let outcome = recorded(&folder, &["--fetches"], &[&program.to_string_lossy()]);
+    assert_eq!(outcome.code, 7, "{}", outcome.stderr);
+    let found = references(&folder.join("t.rfn")).remove(&(0, 0)).unwrap();
+    let found: Vec<String> = found.iter().map(|((what, _, size), _)| format!("{what}{size}")).collect();
+    let around = "F7 L4 S4 F2 F2 ";
+    let strings = "L1 S1 ".repeat(5);
+    let expected = format!(
+        "F2 F5 {around}{around}{around}F5 S8 F1 S8 F1 L8 F1 L8 F7 F7 F5 F2 {strings}F2 F5 F2 F2 F7 L16 F7 U4 F5 F5 F2"
+    );
+    assert_eq!(found.join(" "), expected);
+    // Each follows the one before, or is where that one goes to.
+    let start = fetches(&folder.join("t.rfn"))[0];
+    let offsets: Vec<u64> = fetches(&folder.join("t.rfn")).iter().map(|at| at - start).collect();
+    assert_eq!(offsets[..9], [0, 2, 7, 14, 16, 7, 14, 16, 7]);
+    assert_eq!(offsets[11..16], [18, 79, 80, 81, 23]);
+    // As other formats have them, and in caches.
+    let din = run::refrain(&[
+        "convert",
+        &folder.join("t.rfn").to_string_lossy(),
+        "-",
+        "--to",
+        "din",
+        "--drop",
+        "sizes,pcs",
+    ]);
+    assert_eq!(din.code, 0, "{}", din.stderr);
+    assert_eq!(din.stdout.lines().filter(|line| line.starts_with("2 ")).count(), offsets.len());
+    let simulated = run::refrain(&[
+        "simulate",
+        &folder.join("t.rfn").to_string_lossy(),
+        "--l1i",
+        "1K,1,64",
+        "--l1d",
+        "1K,1,64",
+    ]);
+    assert_eq!(simulated.code, 0, "{}", simulated.stderr);
+    let fetched = simulated.stdout.lines().find(|line| line.starts_with("l1i fetch")).unwrap();
+    assert_eq!(fetched.split_whitespace().skip(2).take(2).collect::<Vec<_>>(), ["28", "2"], "{fetched}");
+}
+
+/// The same instructions as QEMU writes down itself, one by one.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn instruction_fetches_are_those_of_the_emulators_log() {
+    let folder = run::folder("memory-log");
+    let program = built(&folder, "ends.c", "cc", &[]).canonicalize().unwrap();
+    let program = program.to_string_lossy();
+    let outcome = recorded(&folder, &["--fetches"], &["env", "-i", &program, "exit"]);
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    let mut found = fetches(&folder.join("t.rfn"));
+    let log = folder.join("log");
+    let mut emulator = Command::new("qemu-x86_64");
+    emulator.env_clear().args(["-0", &program, "-singlestep", "-d", "exec,nochain", "-D"]).arg(&log);
+    emulator.args([&program, "exit"]).stdout(fs::File::create(folder.join("out")).unwrap());
+    assert_eq!(emulator.status().unwrap().code(), Some(5));
+    let log = fs::read_to_string(log).unwrap();
+    let address = |line: &str| hexadecimal(line.split('/').nth(1).unwrap());
+    let mut logged: Vec<u64> = log.lines().filter(|line| line.starts_with("Trace")).map(address).collect();
+    // The log has each turn of an instruction that is repeated.
+    found.dedup();
+    logged.dedup();
+    assert!(found.len() > 10_000);
+    let differ = found.iter().zip(&logged).position(|(a, b)| a != b);
+    assert_eq!((differ, found.len()), (None, logged.len()));
+}

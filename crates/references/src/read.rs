@@ -6,7 +6,7 @@ use refrain_fold::bundle::sites::{Frame, NO_MODULE};
 use refrain_fold::bundle::{Bundle, Structure, Walk, blend};
 
 use crate::Error;
-use crate::block::{Access, Block};
+use crate::block::{Access, Block, Reference};
 use crate::stretch::{Chunks, Pair, Unpacking, key};
 use crate::thread::{STRETCH, digested, signature};
 
@@ -45,7 +45,7 @@ pub fn symbols(bundle: &Bundle) -> Result<Vec<Symbol>, Error> {
             };
         }
         let block = Block::from_bytes(&entry.bytes).map_err(|why| Error::Block { symbol, why })?;
-        if block.references.len() != usize::from(entry.lanes) {
+        if block.lanes().filter(|has| *has).count() != usize::from(entry.lanes) {
             return Err(Error::Block { symbol, why: "it has not one lane for each reference" });
         }
         let start = match bundle.sites.stacks.get(&entry.site) {
@@ -76,10 +76,15 @@ pub struct References<'a> {
     walk: Walk<'a>,
     symbols: Vec<Symbol>,
     signatures: Vec<u64>,
+    /// Of each symbol with fetches, which references have lanes.
+    laned: Vec<Box<[u16]>>,
     symbol: u32,
-    /// The next reference of the block that runs, and how many it has.
+    /// The next reference of the block that runs, its lane, and how many references it has.
     nth: u16,
+    lane: u16,
     count: u16,
+    /// Where the block that runs begins, known from its first fetch.
+    start: u64,
     /// References of the stretch that are still to come.
     aside: u64,
     unpacking: Unpacking,
@@ -111,16 +116,20 @@ impl<'a> References<'a> {
         let signatures: Vec<u64> =
             bundle.symbols.iter().map(|symbol| signature(&symbol.bytes, symbol.site)).collect();
         let named = signatures.iter().copied().zip(0..).collect();
+        let symbols = symbols(bundle)?;
         Ok(Some(References {
             bundle,
             cohort,
             member,
             walk,
-            symbols: symbols(bundle)?,
+            laned: symbols.iter().map(laned).collect(),
+            symbols,
             signatures,
             symbol: 0,
             nth: 0,
+            lane: 0,
             count: 0,
+            start: 0,
             aside: 0,
             unpacking: Unpacking::new(chunks, key((rank, bundle.world), thread)),
             named,
@@ -229,14 +238,15 @@ impl<'a> References<'a> {
                 return self.next_aside().map(Some);
             }
             if self.nth < self.count {
-                let address = self.walk.value(self.nth).ok_or(Error::Address { at: self.read })? as u64;
-                let nth = self.nth;
-                self.nth += 1;
-                return self.event(self.symbol, nth, address).map(Some);
+                if self.has_lane() {
+                    let address = self.walk.value(self.lane).ok_or(Error::Address { at: self.read })? as u64;
+                    return self.event(Some(address)).map(Some);
+                }
+                return self.event(None).map(Some);
             }
             let Some(symbol) = self.walk.next_symbol() else { return Ok(None) };
             self.symbol = symbol;
-            (self.nth, self.count) = (0, 0);
+            (self.nth, self.lane, self.count) = (0, 0, 0);
             match self.symbols.get(symbol as usize) {
                 Some(Symbol::Block { block, .. }) => {
                     self.count = block.references.len() as u16;
@@ -254,11 +264,21 @@ impl<'a> References<'a> {
     }
 
     fn next_aside(&mut self) -> Result<Event, Error> {
+        self.aside -= 1;
+        if self.nth < self.count && !self.has_lane() {
+            return self.event(None);
+        }
         loop {
             match self.unpacking.next()? {
-                Some(Pair::Reference { symbol, nth, address }) => {
-                    self.aside -= 1;
-                    return self.event(symbol, nth, address);
+                Some(Pair::Reference { symbol, lane, address }) => {
+                    let Some(Symbol::Block { block, .. }) = self.symbols.get(symbol as usize) else {
+                        return Err(Error::Stretch { at: self.read });
+                    };
+                    let laned = &self.laned[symbol as usize];
+                    let nth = if laned.is_empty() { Some(&lane) } else { laned.get(usize::from(lane)) };
+                    self.nth = *nth.ok_or(Error::Stretch { at: self.read })?;
+                    (self.symbol, self.lane, self.count) = (symbol, lane, block.references.len() as u16);
+                    return self.event(Some(address));
                 }
                 Some(Pair::Named(signature)) => {
                     let symbol = self.named.get(&signature).ok_or(Error::Stretch { at: self.read })?;
@@ -269,22 +289,46 @@ impl<'a> References<'a> {
         }
     }
 
+    /// Whether the next reference of the block has a lane.
     #[inline]
-    fn event(&mut self, symbol: u32, nth: u16, address: u64) -> Result<Event, Error> {
+    fn has_lane(&self) -> bool {
+        let laned = &self.laned[self.symbol as usize];
+        laned.is_empty() || laned.get(usize::from(self.lane)) == Some(&self.nth)
+    }
+
+    /// The next reference of the block; without an address, a fetch that follows the first.
+    #[inline]
+    fn event(&mut self, address: Option<u64>) -> Result<Event, Error> {
+        let (symbol, nth) = (self.symbol, self.nth);
         let Some(Symbol::Block { block, start }) = self.symbols.get(symbol as usize) else {
             return Err(Error::Stretch { at: self.read });
         };
-        let Some(reference) = block.references.get(usize::from(nth)) else {
+        let Some(&Reference { at, access, size }) = block.references.get(usize::from(nth)) else {
             return Err(Error::Stretch { at: self.read });
         };
+        let place = Frame { offset: start.offset.wrapping_add(u64::from(at)), ..*start };
         if nth == 0 {
             self.digest = digested(self.digest, self.signatures[symbol as usize]);
         }
-        self.digest = digested(self.digest, address);
+        if let Some(address) = address {
+            self.lane += 1;
+            self.digest = digested(self.digest, address);
+            if access == Access::Fetch {
+                self.start = address.wrapping_sub(at.into());
+            }
+        }
+        let address = address.unwrap_or_else(|| self.start.wrapping_add(at.into()));
         self.read += 1;
-        let place = Frame { offset: start.offset.wrapping_add(u64::from(reference.at)), ..*start };
-        Ok(Event { address, access: reference.access, size: reference.size, place, symbol, nth })
+        self.nth += 1;
+        Ok(Event { address, access, size, place, symbol, nth })
     }
+}
+
+/// Of a block with fetches, which references have lanes; nothing where all have.
+fn laned(symbol: &Symbol) -> Box<[u16]> {
+    let Symbol::Block { block, .. } = symbol else { return Box::default() };
+    let with = (0..).zip(block.lanes()).filter(|(_, has)| *has).map(|(nth, _)| nth).collect::<Box<[u16]>>();
+    if with.len() == block.references.len() { Box::default() } else { with }
 }
 
 impl Iterator for References<'_> {

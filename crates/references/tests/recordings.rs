@@ -234,3 +234,51 @@ fn reading_begins_anywhere() {
         }
     }
 }
+
+/// Fetches come back with the addresses that follow from the first of their block: folded, in stretches, and from any place on.
+#[test]
+fn fetches_come_back() {
+    let references = |which: u64| {
+        let fetch = |at| Reference { at, access: Access::Fetch, size: 4 };
+        let load = |at| Reference { at, access: Access::Load, size: 8 };
+        match which % 3 {
+            0 => vec![fetch(0), fetch(4), load(4), fetch(8)],
+            1 => vec![fetch(0), fetch(4)],
+            _ => vec![load(0), fetch(0), load(4), fetch(4)],
+        }
+    };
+    let start = |which: u64| 0x40_0000 + 64 * which;
+    let disk = Disk::new(usize::MAX);
+    let mut thread = Thread::new(Folding::Rules, (0, 1), 0).bounded(Box::new(disk.clone()), 1 << 20);
+    let blocks: Vec<Block> =
+        (0..40).map(|which| Block { pc: start(which), references: references(which) }).collect();
+    let symbols: Vec<u32> = blocks.iter().map(|block| thread.symbol(block, 0)).collect();
+    let mut expected = Vec::new();
+    run(7, 3, 150_000, |which, addresses| {
+        let block = &blocks[which as usize];
+        let mut loads = addresses.iter().chain([&1, &2]).copied();
+        let mut pushed = Vec::new();
+        for (reference, has_lane) in block.references.iter().zip(block.lanes()) {
+            let address = match reference.access {
+                Access::Fetch => start(which) + u64::from(reference.at),
+                _ => loads.next().unwrap(),
+            };
+            pushed.extend(has_lane.then_some(address));
+            expected.push((address, reference.access, reference.size));
+        }
+        thread.push(symbols[which as usize], &pushed);
+    });
+    assert_eq!(thread.len(), expected.len() as u64);
+    let bundle = join(vec![thread.bundle(&Sites::default()).unwrap()]).unwrap();
+    thread.close().unwrap();
+    let bytes = disk.bytes();
+    assert!(!bytes.is_empty());
+    let checked = check(&bundle, || Ok(Some(chunks(&bytes))), |_| ()).unwrap();
+    assert_eq!((checked.references, checked.wrong.len()), (expected.len() as u64, 0));
+    for from in [0, 1, 2, 3, 100_001, expected.len() / 2, expected.len() - 3] {
+        let mut read = References::new(&bundle, (0, 0), Some(chunks(&bytes))).unwrap().unwrap();
+        assert_eq!(read.skip_to(from as u64).unwrap(), from as u64);
+        let found = read.map(|event| event.map(|event| (event.address, event.access, event.size)).unwrap());
+        assert!(found.eq(expected[from..].iter().copied()), "from {from}");
+    }
+}

@@ -48,6 +48,9 @@ pub struct RunFlags {
     /// Do not keep by which calls code was reached
     #[arg(long)]
     no_stacks: bool,
+    /// Record instruction fetches too
+    #[arg(long, help_heading = CHOOSING)]
+    fetches: bool,
     /// Record the first N references of each thread
     #[arg(long, value_name = "N", help_heading = CHOOSING)]
     limit: Option<u64>,
@@ -113,6 +116,7 @@ impl RunFlags {
                 "only-program" => format!("only={value}").into(),
                 "no-follow" => "follow=off".into(),
                 "off" => "switch=off".into(),
+                "fetches" => "fetches=on".into(),
                 _ => format!("{option}={value}").into(),
             });
         }
@@ -130,6 +134,7 @@ impl RunFlags {
             ("skip-libraries", self.skip_libraries),
             ("no-follow", self.no_follow),
             ("off", self.off),
+            ("fetches", self.fetches),
         ];
         let given = switches.into_iter().filter(|(_, given)| *given);
         options.extend(given.map(|(name, _)| (name, String::new())));

@@ -332,6 +332,7 @@ impl Process {
                     ranks: place.1,
                     complete: complete && stopped.is_none(),
                     options: vec![("references".into(), lane.recording.len().to_string())],
+                    notes: stopped.iter().cloned().collect(),
                     ..Meta::default()
                 };
                 stopped.iter().for_each(|why| self.complain(why));

@@ -275,3 +275,102 @@ fn instruction_fetches_are_those_of_the_emulators_log() {
     let differ = found.iter().zip(&logged).position(|(a, b)| a != b);
     assert_eq!((differ, found.len()), (None, logged.len()));
 }
+
+/// A trace of the parts that a run has left.
+fn recovered(parts: &Path, trace: &Path) -> String {
+    let words = ["recover", &parts.to_string_lossy(), "--out", &trace.to_string_lossy()];
+    let outcome = run::refrain(&words);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    outcome.stderr
+}
+
+/// A disk that becomes full while references are recorded: the program goes on, and what was written until then is readable. No
+/// room is left for the trace itself, so it is made elsewhere.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn a_disk_that_becomes_full() {
+    let folder = run::folder("memory-disk");
+    let program = built(&folder, "ends.c", "cc", &[]);
+    let disk = folder.join("disk");
+    fs::create_dir(&disk).unwrap();
+    // The file system is gone when its name space is. Parts are read within.
+    let script = "mount -t tmpfs -o size=2m tmpfs disk || exit 99; \"$@\"; code=$?; cp -a disk/t.rfn.parts kept; exit $code";
+    let before = ["unshare", "-m", "sh", "-c", script, "sh"];
+    let command = ["memory", "run", "--out", "disk/t.rfn", "--", &program.to_string_lossy(), "random"];
+    let outcome = run::refrain_in(&before, &folder, Library::Mpich, &run::words(&command));
+    if outcome.code == 99 || outcome.stderr.contains("unshare") {
+        return refrain_e2e::skipped("a full disk: no file system can be mounted here");
+    }
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    assert_eq!(
+        outcome.lines("refrain: ").iter().filter(|line| line.contains("the program goes on")).count(),
+        1
+    );
+    assert!(outcome.stderr.contains("refrain recover"), "{}", outcome.stderr);
+    let trace = folder.join("t.rfn");
+    let said = recovered(&folder.join("kept"), &trace);
+    assert!(said.contains("partial"), "{said}");
+    assert_eq!(stores(&trace, &outcome.stdout), 1000);
+    let info = info(&trace);
+    assert!(info.contains("thread 0 stops after ") && info.contains("the rest is lost"), "{info}");
+    assert!(info.contains("partial"), "{info}");
+}
+
+/// Both the program and the command that would have made a trace are killed: the parts are there.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn parts_of_a_killed_run_become_a_trace() {
+    let folder = run::folder("memory-recover");
+    let program = built(&folder, "ends.c", "cc", &[]);
+    let parts = folder.join("t.rfn.parts");
+    let script = "echo $$ > pid; exec \"$@\"";
+    let command = ["memory", "run", "--out", "t.rfn", "--", &program.to_string_lossy(), "forever"];
+    let outcome = std::thread::scope(|scope| {
+        let words = run::words(&command);
+        let folder = &folder;
+        let before = ["sh", "-c", script, "sh"];
+        let running = scope.spawn(move || run::refrain_in(&before, folder, Library::Mpich, &words));
+        let began = Instant::now();
+        let written = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+        // A part that is younger than the first stores.
+        let process = loop {
+            let filled = written(&folder.join("filled"));
+            let young = fs::read_dir(&parts).into_iter().flatten().flatten().find_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let pid = name.strip_suffix(".thread")?.split('-').nth(1)?.parse::<u32>().ok()?;
+                (written(&entry.path())? > filled?).then_some(pid)
+            });
+            if let Some(process) = young {
+                break process;
+            }
+            assert!(began.elapsed() < Duration::from_secs(300), "nothing was written");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let own: u32 = fs::read_to_string(folder.join("pid")).unwrap().trim().parse().unwrap();
+        run::kill("-KILL", &[(0, own)]);
+        run::kill("-KILL", &[(0, process)]);
+        running.join().unwrap()
+    });
+    assert!(!folder.join("t.rfn").exists());
+    let said = recovered(&parts, &folder.join("t.rfn"));
+    assert!(said.contains("partial") && said.contains("the parts are kept"), "{said}");
+    assert!(stores(&folder.join("t.rfn"), &outcome.stdout) > 0);
+    assert!(info(&folder.join("t.rfn")).contains("did not come to its end"));
+    // Another run of that name does not take them for its own.
+    let again = recorded(&folder, &["--force"], &[&program.to_string_lossy(), "exit"]);
+    assert_eq!(again.code, 5, "{}", again.stderr);
+}
+
+/// Addresses are not drawn: two runs of a program are the same, reference by reference, and so are ranks that do the same.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn two_runs_are_the_same() {
+    let folder = run::folder("memory-twice");
+    let program = built(&folder, "ends.c", "cc", &[]);
+    let of = || {
+        let outcome = recorded(&folder, &["--force"], &["env", "-i", &program.to_string_lossy(), "exit"]);
+        assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+        references(&folder.join("t.rfn"))
+    };
+    assert!(of() == of());
+}

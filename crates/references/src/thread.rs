@@ -229,6 +229,10 @@ impl Thread {
             return;
         }
         self.end_stretch();
+        if self.stopped().is_some() {
+            self.left = u64::MAX;
+            return;
+        }
         let held = self.memory();
         let digest = self.digest;
         let Some(spill) = &mut self.spill else { return };
@@ -256,8 +260,12 @@ impl Thread {
         spill.open = Some(Stretch { digest, ..Stretch::default() });
     }
 
-    /// The stretch that is open, if one is, becomes a symbol of the order.
+    /// The stretch that is open, if one is, becomes a symbol of the order. All of it is written then: whoever looks at the order
+    /// finds it in the file.
     fn end_stretch(&mut self) {
+        if self.spill.as_ref().is_some_and(|spill| spill.open.is_some() && spill.stopped.is_none()) {
+            self.write_out();
+        }
         let Some(Stretch { references, .. }) = self.spill.as_mut().and_then(|spill| spill.open.take()) else {
             return;
         };
@@ -305,7 +313,6 @@ impl Thread {
     pub fn bundle(&mut self, sites: &Sites) -> Result<Bundle, Error> {
         let open = self.spill.as_ref().is_some_and(|spill| spill.open.is_some());
         if open {
-            self.write_out();
             self.end_stretch();
             let digest = self.digest;
             if let Some(spill) = self.spill.as_mut().filter(|spill| spill.stopped.is_none()) {

@@ -166,6 +166,29 @@ fn a_picture_taken_on_the_way_stands_alone() {
     }
 }
 
+/// What is folded again after a stretch: all of that stretch is in the file.
+#[test]
+fn a_picture_taken_after_a_stretch_stands_alone() {
+    let disk = Disk::new(usize::MAX);
+    let mut thread = Thread::new(Folding::Rules, (0, 1), 0).bounded(Box::new(disk.clone()), 64 << 20);
+    let symbol = thread.symbol(&block(0x400, 1), 0);
+    let mut random = Random(3);
+    let mut pictures = 0;
+    for i in 0..1_700_000u64 {
+        let address = if i < 200_000 { 8 * random.below(1 << 30) } else { 8 * i };
+        thread.push(symbol, &[address]);
+        if i % 170_000 == 169_999 {
+            let bundle = thread.bundle(&Sites::default()).unwrap();
+            let bytes = disk.bytes();
+            let opened = || Ok((!bytes.is_empty()).then(|| chunks(&bytes)));
+            let checked = check(&bundle, opened, |_| {}).unwrap();
+            assert_eq!((checked.references, checked.wrong), (i + 1, vec![]));
+            pictures += usize::from(!bytes.is_empty());
+        }
+    }
+    assert!(pictures > 5);
+}
+
 #[test]
 fn a_full_disk_ends_the_recording_and_loses_nothing_before() {
     let disk = Disk::new(3 << 20);

@@ -227,7 +227,16 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let made = make(&parts, meta, &out, &shown, Replace::old(flags.force, before), flags.quiet);
     match made {
         Ok(()) => drop(gather::clear(&parts)),
-        Err(failure) => failure.say(),
+        Err(failure) => {
+            failure.say();
+            if gather::is_there(&parts) {
+                let there = parts.display();
+                say_more(
+                    &format!("what was recorded is in {there}"),
+                    &[&format!("make a trace of it elsewhere: refrain recover {there} --out FILE")],
+                );
+            }
+        }
     }
     drop(held);
     Ok(ExitCode::from(wait::exit_code(status)))

@@ -17,9 +17,10 @@ pub mod switch {
     pub const NEXT: usize = 1;
     /// How often somebody switched from outside, a number.
     pub const TIMES: usize = 2;
-    /// The words of processes, in the order in which they began.
+    /// The words of processes, in the order in which they began. Those that come too late for one cannot be switched from outside.
     pub const OWN: usize = 16;
-    pub const WORDS: usize = 1 << 14;
+    /// A page.
+    pub const WORDS: usize = 1 << 10;
 }
 
 /// How a process ended, as far as it could tell.

@@ -21,6 +21,14 @@ pub unsafe extern "C" fn on_flow(processor: c_uint, info: u32, address: u64, ins
     note(processor, Record { address, insn: insn as usize as u32, info: info | off });
 }
 
+/// A block begins to run, with what is to be noted.
+pub unsafe extern "C" fn on_start(processor: c_uint, start: *mut c_void) {
+    if switch::is_on() {
+        // SAFETY: it is part of a block, and these are kept for ever.
+        note(processor, unsafe { *start.cast::<Record>() });
+    }
+}
+
 /// An access that is not recorded.
 pub unsafe extern "C" fn on_nothing(_: c_uint, _: u32, _: u64, _: *mut c_void) {}
 

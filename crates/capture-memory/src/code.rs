@@ -12,6 +12,7 @@ use iced_x86::InstructionInfoFactory;
 use crate::config::Config;
 use crate::decode::Insn;
 use crate::modules::{Modules, functions};
+use crate::record::Record;
 use crate::switch;
 
 /// What is known of the program's code.
@@ -65,6 +66,16 @@ impl Switches {
     }
 }
 
+/// An instruction as it is fetched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fetch {
+    pub at: u32,
+    pub len: u32,
+    /// Whenever it runs, it refers to memory.
+    pub refers: bool,
+    pub is_repeated: bool,
+}
+
 #[derive(Debug, PartialEq, Eq)]
 pub struct Block {
     /// Of its first instruction.
@@ -73,7 +84,12 @@ pub struct Block {
     pub place: Option<(Frame, Arc<Module>)>,
     /// The number of the first of `insns`.
     pub first: u32,
+    /// Those that refer to memory; before them one that stands for the start of the block, if its fetches are recorded.
     pub insns: Vec<Insn>,
+    /// All instructions, if their fetches are recorded.
+    pub fetches: Box<[Fetch]>,
+    /// What is noted when the block begins to run.
+    pub start: Record,
     /// Otherwise only calls and returns are told.
     pub is_recorded: bool,
 }
@@ -85,6 +101,13 @@ impl Block {
             Some((frame, _)) => Frame { offset: frame.offset.wrapping_add(at.into()), ..*frame },
             None => crate::modules::NOWHERE,
         }
+    }
+
+    /// Which of `insns` is the one that far into the block.
+    pub fn referring(&self, at: u32) -> Option<usize> {
+        let starts = usize::from(!self.fetches.is_empty());
+        let found = self.insns[starts..].binary_search_by_key(&at, |insn| insn.at).ok()?;
+        Some(starts + found)
     }
 
     pub fn module(&self) -> Option<&Module> {

@@ -41,6 +41,8 @@ pub struct Config {
     pub from: Option<String>,
     /// It ends when this one is called.
     pub to: Option<String>,
+    /// Instruction fetches are recorded too.
+    pub fetches: bool,
     /// Recording begins switched on.
     pub on: bool,
     pub stacks: bool,
@@ -72,6 +74,7 @@ impl Config {
             code: Code::All,
             from: None,
             to: None,
+            fetches: false,
             on: true,
             stacks: true,
             launched: false,
@@ -96,6 +99,7 @@ impl Config {
                 ("module", module) => config.code = Code::Module(module.to_owned()),
                 ("from", function) => config.from = Some(function.to_owned()),
                 ("to", function) => config.to = Some(function.to_owned()),
+                ("fetches", "on") => config.fetches = true,
                 ("switch", "off") => config.on = false,
                 ("stacks", "on") => config.stacks = true,
                 ("stacks", "off") => config.stacks = false,

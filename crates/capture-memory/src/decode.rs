@@ -5,15 +5,16 @@
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, InstructionInfoFactory, Mnemonic, OpAccess};
 
 /// What it does to the stack of calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Flow {
+    #[default]
     On,
     Call,
     Return,
 }
 
 /// One instruction that refers to memory.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Insn {
     /// From the start of the block.
     pub at: u32,
@@ -31,24 +32,15 @@ pub struct Insn {
     pub by_helper: bool,
     /// How much it loads or stores depends on more than the instruction: each access is a reference.
     pub varies: bool,
+    /// It runs any number of times.
+    pub is_repeated: bool,
 }
 
 /// The instruction at the beginning of these bytes, `None` if it does not refer to memory.
 pub fn decode(factory: &mut InstructionInfoFactory, bytes: &[u8], at: u32) -> Option<Insn> {
     let instruction = Decoder::new(64, bytes, DecoderOptions::NONE).decode();
     let info = factory.info(&instruction);
-    let mut insn = Insn {
-        at,
-        len: bytes.len() as u32,
-        loads: 0,
-        stores: 0,
-        load: 0,
-        store: 0,
-        flow: Flow::On,
-        is_atomic: false,
-        by_helper: false,
-        varies: false,
-    };
+    let mut insn = Insn { at, len: bytes.len() as u32, ..Insn::default() };
     let mut refers = false;
     for memory in info.used_memory() {
         let size = memory.memory_size().size() as u32;
@@ -82,6 +74,7 @@ pub fn decode(factory: &mut InstructionInfoFactory, bytes: &[u8], at: u32) -> Op
         (insn.loads, insn.stores) = (loads * size, stores * size);
         (insn.load, insn.store) = (size, size);
         insn.varies = false;
+        insn.is_repeated = instruction.has_rep_prefix() || instruction.has_repne_prefix();
         return Some(insn);
     }
     insn.flow = match instruction.flow_control() {
@@ -172,6 +165,8 @@ mod tests {
         check(&[0xdb, 0x28], 10, 0); // fldt (%rax)
         check(&[0xf3, 0x48, 0xa5], 8, 8); // rep movsq
         check(&[0xf3, 0xa6], 2, 0); // repz cmpsb
+        assert!(check(&[0xf3, 0xaa], 0, 1).is_repeated); // rep stosb
+        assert!(!check(&[0xaa], 0, 1).is_repeated); // stosb
         check(&[0x0f, 0x12, 0x00], 8, 0); // movlps (%rax),%xmm0
         check(&[0xf2, 0x0f, 0x10, 0x00], 8, 0); // movsd (%rax),%xmm0
         check(&[0xa5], 4, 4); // movsd, of strings

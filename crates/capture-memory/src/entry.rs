@@ -57,6 +57,7 @@ fn install(id: Id, target: &CStr, is_system: bool, words: &[String]) -> Result<(
         switch: callbacks::on_switch,
         call: callbacks::on_call,
         thread: callbacks::on_thread,
+        start: callbacks::on_start,
     };
     let is_recorded = config.is_recorded();
     Process::install(config, functions, callbacks, qemu::meaning);

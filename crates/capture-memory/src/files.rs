@@ -42,10 +42,11 @@ impl Pace {
     }
 }
 
-/// The part of a thread: what it recorded so far, so many references.
-pub fn part(bundle: Bundle, world: u32, references: u64, complete: bool) -> Vec<u8> {
+/// The part of a thread: what it recorded so far, so many references, and why recording stopped if it did.
+pub fn part(bundle: Bundle, world: u32, references: u64, complete: bool, stopped: Option<String>) -> Vec<u8> {
     let options = vec![("references".into(), references.to_string())];
-    let meta = Meta { ranks: world, complete, options, ..Meta::default() };
+    let notes = stopped.into_iter().collect();
+    let meta = Meta { ranks: world, complete, options, notes, ..Meta::default() };
     refrain_tracefile::write_plain(&Trace { meta, bundle })
 }
 

@@ -44,6 +44,7 @@ pub struct Callbacks {
     pub switch: OnInsn,
     pub call: OnInsn,
     pub thread: OnMemory,
+    pub start: OnInsn,
 }
 
 /// A thread that is recorded.
@@ -316,7 +317,7 @@ impl Process {
                 let stopped = lane.recording.stopped().map(ToString::to_string);
                 stopped.iter().for_each(|why| self.complain(why));
                 let complete = complete && stopped.is_none();
-                self.leave(&name, &files::part(bundle, world, lane.recording.len(), complete));
+                self.leave(&name, &files::part(bundle, world, lane.recording.len(), complete, stopped));
             }
             Err(error) => self.complain(&error.to_string()),
         }

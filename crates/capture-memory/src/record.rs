@@ -23,6 +23,8 @@ pub const OFF: u32 = 1 << 31;
 /// [`Record::address`]. No instruction has these numbers.
 pub const CALL: u32 = u32::MAX;
 pub const THREAD: u32 = u32::MAX - 1;
+/// [`Record::info`] where a block begins to run, if fetches are recorded; the address is that of its first instruction.
+pub const START: u32 = 1 << 30;
 
 /// How many records a buffer has: small enough to stay in the cache of a core.
 pub const RECORDS: usize = 4096;

@@ -13,7 +13,7 @@ use refrain_references::{Access, Block as Symbol, Error, MOST_OF_BLOCK, Referenc
 use crate::code::Block;
 use crate::decode::Flow;
 use crate::paths::{Path, Paths};
-use crate::record::{CALL, OFF, Record, THREAD};
+use crate::record::{CALL, OFF, Record, START, THREAD};
 
 /// The size of an access, and whether it stores, of [`Record::info`].
 pub type Meaning = fn(u32) -> (u32, bool);
@@ -43,6 +43,9 @@ struct Plan {
     flow: Option<(Flow, usize)>,
     /// The instruction of the last step has done all that it does.
     is_done: bool,
+    /// Fetches: the first is of an instruction that runs any number of times; and so is the last, which is so far into the block.
+    from_repeated: bool,
+    to_repeated: Option<u32>,
     block: u32,
     /// The last symbol that it was, and by which path; that of no path at first.
     path: Path,
@@ -97,6 +100,8 @@ pub struct Recording {
     symbols: HashMap<(u32, Path), u32>,
     paths: Paths,
     addresses: Vec<u64>,
+    /// The instruction that ran last, if it runs any number of times: QEMU begins a block for each of them, and it is fetched once.
+    repeating: Option<u64>,
     meaning: Meaning,
     limit: u64,
     has_stacks: bool,
@@ -115,6 +120,7 @@ impl Recording {
             symbols: HashMap::new(),
             paths: Paths::default(),
             addresses: Vec::new(),
+            repeating: None,
             meaning,
             limit,
             has_stacks,
@@ -242,14 +248,17 @@ impl Recording {
         let (block, flow) = (plan.block, plan.flow);
         if !self.addresses.is_empty() {
             let left = self.limit.saturating_sub(self.thread.len());
-            if (self.addresses.len() as u64) <= left {
+            let address = self.blocks[block as usize].address;
+            let again = plan.from_repeated && self.repeating == Some(address);
+            self.repeating = plan.to_repeated.map(|at| address.wrapping_add(at.into()));
+            if again {
+                self.run_again(number);
+            } else if (plan.references.len() as u64) <= left {
                 let path = self.paths.current();
                 let symbol = if plan.path == path { plan.symbol } else { self.symbol(number, path) };
                 self.thread.push(symbol, &self.addresses);
             } else if left > 0 {
-                let references = plan.references[..left as usize].to_vec();
-                let symbol = self.named(block, references, self.paths.current());
-                self.thread.push(symbol, &self.addresses[..left as usize]);
+                self.run_part(block, plan.references[..left as usize].to_vec(), 0);
             }
         }
         if let Some((flow, at)) = flow
@@ -263,6 +272,27 @@ impl Recording {
                 Flow::On => {}
             }
         }
+    }
+
+    /// The first instruction of a block runs once more, and is not fetched again.
+    fn run_again(&mut self, number: u32) {
+        let plan = &self.plans[number as usize];
+        let mut references = plan.references.clone();
+        references.remove(0);
+        let left = self.limit.saturating_sub(self.thread.len());
+        references.truncate(usize::try_from(left).unwrap_or(usize::MAX));
+        self.run_part(plan.block, references, 1);
+    }
+
+    /// Only these references of an execution, with the addresses from there on.
+    fn run_part(&mut self, block: u32, references: Vec<Reference>, from: usize) {
+        if references.is_empty() {
+            return;
+        }
+        let part = Symbol { pc: 0, references };
+        let lanes = part.lanes().filter(|has| *has).count();
+        let symbol = self.named(block, part.references, self.paths.current());
+        self.thread.push(symbol, &self.addresses[from..from + lanes]);
     }
 
     /// The symbol of a plan on that path.
@@ -306,6 +336,8 @@ fn parse(number: u32, block: &Block, records: &[Record], end: bool, meaning: Mea
     // Of the reference: where it begins, and whether the next access may be a part of it.
     let (mut base, mut open) = (0u64, false);
     let mut is_done = true;
+    // Instructions whose fetches are among the references, and references that have lanes.
+    let (mut fetched, mut lanes) = (None, 0);
     loop {
         let Some(record) = records.get(steps.len()) else {
             if !end {
@@ -315,9 +347,19 @@ fn parse(number: u32, block: &Block, records: &[Record], end: bool, meaning: Mea
         };
         let nth = record.insn.wrapping_sub(block.first);
         let Some(insn) = block.insns.get(nth as usize) else { break };
+        if record.info == START {
+            if !steps.is_empty() {
+                break;
+            }
+            steps.push(Step { insn: record.insn, info: record.info, delta: NEW });
+            last = nth;
+            fetched = Some(fetch(block, 0, 0, &mut references));
+            lanes += 1;
+            continue;
+        }
         let (size, is_store) = meaning(record.info & !OFF);
         if last != u32::MAX {
-            if nth < last || (nth == last && is_done) || references.len() == MOST_OF_BLOCK {
+            if nth < last || (nth == last && is_done) || lanes == MOST_OF_BLOCK {
                 break;
             }
             if nth == last && !insn.is_atomic && !insn.varies {
@@ -327,6 +369,7 @@ fn parse(number: u32, block: &Block, records: &[Record], end: bool, meaning: Mea
                 }
             }
         }
+        fetched = fetched.map(|fetched| fetch(block, fetched, insn.at, &mut references));
         if nth != last {
             (loads, stores, count, open) = (0, 0, 0, false);
             last = nth;
@@ -369,6 +412,7 @@ fn parse(number: u32, block: &Block, records: &[Record], end: bool, meaning: Mea
         if delta == NEW {
             base = record.address;
             open = true;
+            lanes += 1;
         }
         // An atomic operation that begins with a store is told as one access, both of which it is.
         let whole_update = insn.is_atomic && is_store && loads == 0;
@@ -380,7 +424,8 @@ fn parse(number: u32, block: &Block, records: &[Record], end: bool, meaning: Mea
         count += 1;
         is_done = match (insn.is_atomic, insn.varies) {
             (true, _) => whole_update || stores >= insn.stores,
-            (_, true) => count >= MANY,
+            // Where the start of a block is noted, it is known when it runs again.
+            (_, true) => count >= MANY && fetched.is_none(),
             _ => loads >= insn.loads && stores >= insn.stores,
         };
         if (insn.flow == Flow::Call && is_store) || (insn.flow == Flow::Return && !is_store && flow.is_none())
@@ -389,7 +434,32 @@ fn parse(number: u32, block: &Block, records: &[Record], end: bool, meaning: Mea
         }
         steps.push(Step { insn: record.insn, info: record.info, delta });
     }
-    Some(Plan { steps: steps.into(), references, flow, is_done, block: number, path: NO_PATH, symbol: 0 })
+    // What follows the last access has run too, unless something that must refer to memory has not.
+    let fetched = fetched.map(|fetched| {
+        let rest = block.fetches[fetched..].iter().take_while(|next| !next.refers);
+        rest.last().map_or(fetched, |last| fetch(block, fetched, last.at, &mut references))
+    });
+    let of = |at: usize| block.fetches.get(at).filter(|fetch| fetch.is_repeated);
+    Some(Plan {
+        from_repeated: fetched.is_some() && of(0).is_some(),
+        to_repeated: fetched.and_then(|fetched| of(fetched.checked_sub(1)?)).map(|fetch| fetch.at),
+        steps: steps.into(),
+        references,
+        flow,
+        is_done,
+        block: number,
+        path: NO_PATH,
+        symbol: 0,
+    })
+}
+
+/// Adds the fetches of a block up to that of the instruction so far into it; how many there are then.
+fn fetch(block: &Block, from: usize, at: u32, references: &mut Vec<Reference>) -> usize {
+    let next = block.fetches[from..].iter().take_while(|fetch| fetch.at <= at);
+    let next = next.map(|fetch| Reference { at: fetch.at, access: Access::Fetch, size: fetch.len });
+    let before = references.len();
+    references.extend(next);
+    from + references.len() - before
 }
 
 #[cfg(test)]

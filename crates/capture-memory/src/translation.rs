@@ -5,10 +5,11 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError};
 
-use crate::code::{Block, Key};
+use crate::code::{Block, Fetch, Key};
 use crate::decode::{Flow, Insn as Decoded, decode};
 use crate::process::Process;
 use crate::qemu::{Functions, Insn, NO_REGISTERS, READ_WRITE, Tb};
+use crate::record::{Record, START};
 
 /// An instruction as QEMU shows it.
 struct Shown {
@@ -94,15 +95,27 @@ pub fn translated(process: &Process, tb: *mut Tb) {
     };
     let factory = &mut code.factory;
     let block = code.blocks.get(key, |number| {
-        let decoded = shown.iter().filter_map(|shown| {
+        let (mut insns, mut fetches) = (Vec::new(), Vec::new());
+        if is_recorded && config.fetches {
+            insns.push(Decoded::default());
+        }
+        for shown in &shown {
             let at = shown.address.wrapping_sub(first.address) as u32;
-            decode(factory, &shown.bytes, at)
-        });
-        let told = |insn: &Decoded| is_recorded || (config.stacks && insn.flow != Flow::On);
-        let insns = decoded.filter(told).collect();
-        Block { address: first.address, place, first: number, insns, is_recorded }
+            let decoded = decode(factory, &shown.bytes, at);
+            if is_recorded && config.fetches {
+                let (refers, is_repeated) = decoded
+                    .as_ref()
+                    .map_or((false, false), |insn| (!insn.varies && !insn.is_repeated, insn.is_repeated));
+                fetches.push(Fetch { at, len: shown.bytes.len() as u32, refers, is_repeated });
+            }
+            let told = |insn: &Decoded| is_recorded || (config.stacks && insn.flow != Flow::On);
+            insns.extend(decoded.filter(told));
+        }
+        let start = Record { address: first.address, insn: number, info: START };
+        let fetches = fetches.into();
+        Block { address: first.address, place, first: number, insns, fetches, start, is_recorded }
     });
-    for shown in &shown {
+    for (nth, shown) in shown.iter().enumerate() {
         let named = switches.iter().filter(|(host, _)| *host == shown.host).map(|(_, on)| *on);
         for on in named.chain(mark(&shown.bytes)) {
             code.switches.is_reached |= on;
@@ -110,8 +123,14 @@ pub fn translated(process: &Process, tb: *mut Tb) {
             // SAFETY: QEMU is translating this instruction.
             unsafe { (functions.on_insn)(shown.insn, callbacks.switch, NO_REGISTERS, on) };
         }
+        // After a switch, which may stand at the same place.
+        if nth == 0 && !block.fetches.is_empty() {
+            let start = (&raw const block.start).cast_mut().cast();
+            // SAFETY: QEMU is translating this instruction.
+            unsafe { (functions.on_insn)(shown.insn, callbacks.start, NO_REGISTERS, start) };
+        }
         let at = shown.address.wrapping_sub(first.address) as u32;
-        let Ok(nth) = block.insns.binary_search_by_key(&at, |insn| insn.at) else {
+        let Some(nth) = block.referring(at) else {
             // After a jump QEMU 7.2 takes what its own functions access for accesses of that jump, unless the instruction has
             // a callback itself.
             if !is_recorded && decode(&mut code.factory, &shown.bytes, at).is_some_and(|insn| insn.by_helper)

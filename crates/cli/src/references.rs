@@ -294,12 +294,13 @@ fn of_place(recorded: Arc<Recorded>, place: (u32, u32)) -> Reader {
             let size = u16::try_from(event.size).unwrap_or(u16::MAX);
             let reference =
                 Reference { address: event.address, size, pc: pc(&event), ..Reference::default() };
-            if event.access != Access::Store {
-                batch.push(fields, Reference { kind: kind::READ, ..reference });
-            }
-            if event.access != Access::Load {
-                batch.push(fields, Reference { kind: kind::WRITE, ..reference });
-            }
+            let kinds: &[u8] = match event.access {
+                Access::Load => &[kind::READ],
+                Access::Store => &[kind::WRITE],
+                Access::Update => &[kind::READ, kind::WRITE],
+                Access::Fetch => &[kind::FETCH],
+            };
+            kinds.iter().for_each(|&kind| batch.push(fields, Reference { kind, ..reference }));
             // Whoever listened may have heard enough.
             if batch.len() >= BATCH - 1 && send.send(Ok(std::mem::take(&mut batch))).is_err() {
                 return;

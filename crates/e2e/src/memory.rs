@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::Library;
 use crate::run::{self, Outcome};
 
-/// A reference: what it does (L, S or U), where, and of how many bytes.
+/// A reference: what it does (L, S, U or F), where, and of how many bytes.
 pub type Reference = (char, u64, u32);
 
 /// By rank and thread, in order, each with the place of its instruction.
@@ -46,6 +46,7 @@ pub fn references(trace: &Path) -> References {
             Some("load") => 'L',
             Some("store") => 'S',
             Some("update") => 'U',
+            Some("fetch") => 'F',
             other => panic!("{other:?}: {line}"),
         };
         let module = json.get("module").text().unwrap_or("").rsplit('/').next().unwrap_or("").to_owned();

@@ -197,3 +197,180 @@ fn recording_is_switched_from_outside() {
     assert_eq!(filled(&folder.join("t.rfn"), &outcome.stdout), [0, 1000, 0]);
     assert!(info(&folder.join("t.rfn")).contains("switched on or off 2 times"));
 }
+
+/// The addresses of fetches, in order.
+fn fetches(trace: &Path) -> Vec<u64> {
+    let all = references(trace).remove(&(0, 0)).unwrap();
+    all.into_iter().map(|(reference, _)| reference).filter(|r| r.0 == 'F').map(|r| r.1).collect()
+}
+
+/// `bare.S` says what each instruction is and does.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn instruction_fetches_are_what_they_should_be() {
+    let folder = run::folder("memory-fetches");
+    let program = built(&folder, "bare.S", "cc", &["-nostdlib", "-static"]);
+    let outcome = recorded(&folder, &["--fetches"], &[&program.to_string_lossy()]);
+    assert_eq!(outcome.code, 7, "{}", outcome.stderr);
+    let found = references(&folder.join("t.rfn")).remove(&(0, 0)).unwrap();
+    let found: Vec<String> = found.iter().map(|((what, _, size), _)| format!("{what}{size}")).collect();
+    let around = "F7 L4 S4 F2 F2 ";
+    let strings = "L1 S1 ".repeat(5);
+    let expected = format!(
+        "F2 F5 {around}{around}{around}F5 S8 F1 S8 F1 L8 F1 L8 F7 F7 F5 F2 {strings}F2 F5 F2 F2 F7 L16 F7 U4 F5 F5 F2"
+    );
+    assert_eq!(found.join(" "), expected);
+    // Each follows the one before, or is where that one goes to.
+    let start = fetches(&folder.join("t.rfn"))[0];
+    let offsets: Vec<u64> = fetches(&folder.join("t.rfn")).iter().map(|at| at - start).collect();
+    assert_eq!(offsets[..9], [0, 2, 7, 14, 16, 7, 14, 16, 7]);
+    assert_eq!(offsets[11..16], [18, 79, 80, 81, 23]);
+    // As other formats have them, and in caches.
+    let din = run::refrain(&[
+        "convert",
+        &folder.join("t.rfn").to_string_lossy(),
+        "-",
+        "--to",
+        "din",
+        "--drop",
+        "sizes,pcs",
+    ]);
+    assert_eq!(din.code, 0, "{}", din.stderr);
+    assert_eq!(din.stdout.lines().filter(|line| line.starts_with("2 ")).count(), offsets.len());
+    let simulated = run::refrain(&[
+        "simulate",
+        &folder.join("t.rfn").to_string_lossy(),
+        "--l1i",
+        "1K,1,64",
+        "--l1d",
+        "1K,1,64",
+    ]);
+    assert_eq!(simulated.code, 0, "{}", simulated.stderr);
+    let fetched = simulated.stdout.lines().find(|line| line.starts_with("l1i fetch")).unwrap();
+    assert_eq!(fetched.split_whitespace().skip(2).take(2).collect::<Vec<_>>(), ["28", "2"], "{fetched}");
+}
+
+/// The same instructions as QEMU writes down itself, one by one.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn instruction_fetches_are_those_of_the_emulators_log() {
+    let folder = run::folder("memory-log");
+    let program = built(&folder, "ends.c", "cc", &[]).canonicalize().unwrap();
+    let program = program.to_string_lossy();
+    let outcome = recorded(&folder, &["--fetches"], &["env", "-i", &program, "exit"]);
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    let mut found = fetches(&folder.join("t.rfn"));
+    let log = folder.join("log");
+    let mut emulator = Command::new("qemu-x86_64");
+    emulator.env_clear().args(["-0", &program, "-singlestep", "-d", "exec,nochain", "-D"]).arg(&log);
+    emulator.args([&program, "exit"]).stdout(fs::File::create(folder.join("out")).unwrap());
+    assert_eq!(emulator.status().unwrap().code(), Some(5));
+    let log = fs::read_to_string(log).unwrap();
+    let address = |line: &str| hexadecimal(line.split('/').nth(1).unwrap());
+    let mut logged: Vec<u64> = log.lines().filter(|line| line.starts_with("Trace")).map(address).collect();
+    // The log has each turn of an instruction that is repeated.
+    found.dedup();
+    logged.dedup();
+    assert!(found.len() > 10_000);
+    let differ = found.iter().zip(&logged).position(|(a, b)| a != b);
+    assert_eq!((differ, found.len()), (None, logged.len()));
+}
+
+/// A trace of the parts that a run has left.
+fn recovered(parts: &Path, trace: &Path) -> String {
+    let words = ["recover", &parts.to_string_lossy(), "--out", &trace.to_string_lossy()];
+    let outcome = run::refrain(&words);
+    assert_eq!(outcome.code, 0, "{}", outcome.stderr);
+    outcome.stderr
+}
+
+/// A disk that becomes full while references are recorded: the program goes on, and what was written until then is readable. No
+/// room is left for the trace itself, so it is made elsewhere.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn a_disk_that_becomes_full() {
+    let folder = run::folder("memory-disk");
+    let program = built(&folder, "ends.c", "cc", &[]);
+    let disk = folder.join("disk");
+    fs::create_dir(&disk).unwrap();
+    // The file system is gone when its name space is. Parts are read within.
+    let script = "mount -t tmpfs -o size=2m tmpfs disk || exit 99; \"$@\"; code=$?; cp -a disk/t.rfn.parts kept; exit $code";
+    let before = ["unshare", "-m", "sh", "-c", script, "sh"];
+    let command = ["memory", "run", "--out", "disk/t.rfn", "--", &program.to_string_lossy(), "random"];
+    let outcome = run::refrain_in(&before, &folder, Library::Mpich, &run::words(&command));
+    if outcome.code == 99 || outcome.stderr.contains("unshare") {
+        return refrain_e2e::skipped("a full disk: no file system can be mounted here");
+    }
+    assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+    assert_eq!(
+        outcome.lines("refrain: ").iter().filter(|line| line.contains("the program goes on")).count(),
+        1
+    );
+    assert!(outcome.stderr.contains("refrain recover"), "{}", outcome.stderr);
+    let trace = folder.join("t.rfn");
+    let said = recovered(&folder.join("kept"), &trace);
+    assert!(said.contains("partial"), "{said}");
+    assert_eq!(stores(&trace, &outcome.stdout), 1000);
+    let info = info(&trace);
+    assert!(info.contains("thread 0 stops after ") && info.contains("the rest is lost"), "{info}");
+    assert!(info.contains("partial"), "{info}");
+}
+
+/// Both the program and the command that would have made a trace are killed: the parts are there.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn parts_of_a_killed_run_become_a_trace() {
+    let folder = run::folder("memory-recover");
+    let program = built(&folder, "ends.c", "cc", &[]);
+    let parts = folder.join("t.rfn.parts");
+    let script = "echo $$ > pid; exec \"$@\"";
+    let command = ["memory", "run", "--out", "t.rfn", "--", &program.to_string_lossy(), "forever"];
+    let outcome = std::thread::scope(|scope| {
+        let words = run::words(&command);
+        let folder = &folder;
+        let before = ["sh", "-c", script, "sh"];
+        let running = scope.spawn(move || run::refrain_in(&before, folder, Library::Mpich, &words));
+        let began = Instant::now();
+        let written = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+        // A part that is younger than the first stores.
+        let process = loop {
+            let filled = written(&folder.join("filled"));
+            let young = fs::read_dir(&parts).into_iter().flatten().flatten().find_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let pid = name.strip_suffix(".thread")?.split('-').nth(1)?.parse::<u32>().ok()?;
+                (written(&entry.path())? > filled?).then_some(pid)
+            });
+            if let Some(process) = young {
+                break process;
+            }
+            assert!(began.elapsed() < Duration::from_secs(300), "nothing was written");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let own: u32 = fs::read_to_string(folder.join("pid")).unwrap().trim().parse().unwrap();
+        run::kill("-KILL", &[(0, own)]);
+        run::kill("-KILL", &[(0, process)]);
+        running.join().unwrap()
+    });
+    assert!(!folder.join("t.rfn").exists());
+    let said = recovered(&parts, &folder.join("t.rfn"));
+    assert!(said.contains("partial") && said.contains("the parts are kept"), "{said}");
+    assert!(stores(&folder.join("t.rfn"), &outcome.stdout) > 0);
+    assert!(info(&folder.join("t.rfn")).contains("did not come to its end"));
+    // Another run of that name does not take them for its own.
+    let again = recorded(&folder, &["--force"], &[&program.to_string_lossy(), "exit"]);
+    assert_eq!(again.code, 5, "{}", again.stderr);
+}
+
+/// Addresses are not drawn: two runs of a program are the same, reference by reference, and so are ranks that do the same.
+#[test]
+#[ignore = "needs QEMU: `make test`"]
+fn two_runs_are_the_same() {
+    let folder = run::folder("memory-twice");
+    let program = built(&folder, "ends.c", "cc", &[]);
+    let of = || {
+        let outcome = recorded(&folder, &["--force"], &["env", "-i", &program.to_string_lossy(), "exit"]);
+        assert_eq!(outcome.code, 5, "{}", outcome.stderr);
+        references(&folder.join("t.rfn"))
+    };
+    assert!(of() == of());
+}

@@ -1,7 +1,7 @@
 //! A block of code as a symbol's bytes.
 //!
 //! `pc`, then for each reference: how far its instruction is behind the one before, and access and size as one number, all of
-//! them LEB128. There are as many lanes as references.
+//! them LEB128. There are as many lanes as references, but that of all fetches only the first has one.
 
 /// What an instruction does with memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -10,13 +10,15 @@ pub enum Access {
     Store,
     /// Reads and writes at once: an atomic operation.
     Update,
+    /// The instruction itself is read.
+    Fetch,
 }
 
 impl Access {
-    pub const ALL: [Access; 3] = [Access::Load, Access::Store, Access::Update];
+    pub const ALL: [Access; 4] = [Access::Load, Access::Store, Access::Update, Access::Fetch];
 
     pub fn name(self) -> &'static str {
-        ["load", "store", "update"][self as usize]
+        ["load", "store", "update", "fetch"][self as usize]
     }
 }
 
@@ -40,6 +42,16 @@ pub struct Block {
 }
 
 impl Block {
+    /// Of each reference whether it has a lane of addresses. Of the fetches only the first has: the others are as far from it as
+    /// their instructions are.
+    pub fn lanes(&self) -> impl Iterator<Item = bool> + '_ {
+        let mut fetched = false;
+        self.references.iter().map(move |reference| match reference.access {
+            Access::Fetch => !std::mem::replace(&mut fetched, true),
+            _ => true,
+        })
+    }
+
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(2 + 3 * self.references.len());
         put(&mut bytes, self.pc);
@@ -102,7 +114,7 @@ mod tests {
         for (pc, many) in [(0, 0), (0x40_0000, 1), (u64::MAX, 300)] {
             let reference = |k: u32| Reference {
                 at: k / 2 * 130,
-                access: Access::ALL[k as usize % 3],
+                access: Access::ALL[k as usize % 4],
                 size: [1, 8, 64, u32::MAX][k as usize % 4],
             };
             let block = Block { pc, references: (0..many).map(reference).collect() };
@@ -111,9 +123,17 @@ mod tests {
     }
 
     #[test]
+    fn the_first_fetch_has_a_lane() {
+        let reference = |access| Reference { at: 0, access, size: 1 };
+        let references = [Access::Load, Access::Fetch, Access::Store, Access::Fetch, Access::Fetch];
+        let block = Block { pc: 0, references: references.map(reference).to_vec() };
+        assert_eq!(block.lanes().collect::<Vec<_>>(), [true, true, true, false, false]);
+    }
+
+    #[test]
     fn no_bytes_are_trusted() {
         for bytes in
-            [&[][..], &[0x80], &[0, 1], &[0, 0, 3], &[0xff; 12], &[0, 0xff, 0xff, 0xff, 0xff, 0x7f, 0]]
+            [&[][..], &[0x80], &[0, 1], &[0, 0, 0x80], &[0xff; 12], &[0, 0xff, 0xff, 0xff, 0xff, 0x7f, 0]]
         {
             assert!(Block::from_bytes(bytes).is_err(), "{bytes:?}");
         }

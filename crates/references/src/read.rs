@@ -6,7 +6,7 @@ use refrain_fold::bundle::sites::{Frame, NO_MODULE};
 use refrain_fold::bundle::{Bundle, Structure, Walk, blend};
 
 use crate::Error;
-use crate::block::{Access, Block};
+use crate::block::{Access, Block, Reference};
 use crate::stretch::{Chunks, Pair, Unpacking, key};
 use crate::thread::{MARK, STRETCH, digested, signature};
 
@@ -66,7 +66,7 @@ pub fn symbols(bundle: &Bundle) -> Result<Vec<Symbol>, Error> {
             };
         }
         let block = Block::from_bytes(&entry.bytes).map_err(|why| Error::Block { symbol, why })?;
-        if block.references.len() != usize::from(entry.lanes) {
+        if block.lanes().filter(|has| *has).count() != usize::from(entry.lanes) {
             return Err(Error::Block { symbol, why: "it has not one lane for each reference" });
         }
         let start = match bundle.sites.stacks.get(&entry.site) {
@@ -97,10 +97,15 @@ pub struct References<'a> {
     walk: Walk<'a>,
     symbols: Vec<Symbol>,
     signatures: Vec<u64>,
+    /// Of each symbol with fetches, which references have lanes.
+    laned: Vec<Box<[u16]>>,
     symbol: u32,
-    /// The next reference of the block that runs, and how many it has.
+    /// The next reference of the block that runs, its lane, and how many references it has.
     nth: u16,
+    lane: u16,
     count: u16,
+    /// Where the block that runs begins, known from its first fetch.
+    start: u64,
     /// References of the stretch that are still to come.
     aside: u64,
     /// Marks may follow the last of them.
@@ -144,11 +149,14 @@ impl<'a> References<'a> {
             cohort,
             member,
             walk,
+            laned: symbols.iter().map(laned).collect(),
             symbols,
             signatures,
             symbol: 0,
             nth: 0,
+            lane: 0,
             count: 0,
+            start: 0,
             aside: 0,
             in_stretch: false,
             mark,
@@ -276,14 +284,21 @@ impl<'a> References<'a> {
                 self.in_stretch = false;
             }
             if self.nth < self.count {
-                let address = self.walk.value(self.nth).ok_or(Error::Address { at: self.read })? as u64;
-                let nth = self.nth;
-                self.nth += 1;
-                return self.item(self.symbol, nth, address).map(Some);
+                let address = match self.has_lane() {
+                    true => Some(self.walk.value(self.lane).ok_or(Error::Address { at: self.read })? as u64),
+                    false => None,
+                };
+                if let (Some((mark, _)), Some(thread)) = (self.mark, address)
+                    && mark == self.symbol
+                {
+                    self.nth += 1;
+                    return self.marked(thread).map(Some);
+                }
+                return self.event(address).map(Item::Reference).map(Some);
             }
             let Some(symbol) = self.walk.next_symbol() else { return Ok(None) };
             self.symbol = symbol;
-            (self.nth, self.count) = (0, 0);
+            (self.nth, self.lane, self.count) = (0, 0, 0);
             match self.symbols.get(symbol as usize) {
                 Some(Symbol::Block { block, .. }) => {
                     self.count = block.references.len() as u16;
@@ -311,15 +326,27 @@ impl<'a> References<'a> {
     }
 
     fn next_aside(&mut self) -> Result<Item, Error> {
+        if self.aside > 0 && self.nth < self.count && !self.has_lane() {
+            self.aside -= 1;
+            return self.event(None).map(Item::Reference);
+        }
         loop {
             match self.unpacking.next()? {
-                Some(Pair::Reference { symbol, nth, address }) => {
-                    let item = self.item(symbol, nth, address)?;
-                    if matches!(item, Item::Reference(_)) {
-                        // A damaged file may have more references than it says.
-                        self.aside = self.aside.checked_sub(1).ok_or(Error::Stretch { at: self.read })?;
-                    }
-                    return Ok(item);
+                Some(Pair::Reference { symbol, lane, address }) => {
+                    let bad = Error::Stretch { at: self.read };
+                    let block = match self.symbols.get(symbol as usize) {
+                        Some(Symbol::Block { block, .. }) => block,
+                        Some(Symbol::Mark) if lane == 0 => return self.marked(address),
+                        _ => return Err(bad),
+                    };
+                    let laned = &self.laned[symbol as usize];
+                    let nth = if laned.is_empty() { Some(&lane) } else { laned.get(usize::from(lane)) };
+                    let Some(&nth) = nth else { return Err(bad) };
+                    (self.symbol, self.nth, self.lane) = (symbol, nth, lane);
+                    self.count = block.references.len() as u16;
+                    // A damaged file may have more references than it says.
+                    self.aside = self.aside.checked_sub(1).ok_or(bad)?;
+                    return self.event(Some(address)).map(Item::Reference);
                 }
                 Some(Pair::Named(signature)) => {
                     let symbol = self.named.get(&signature).ok_or(Error::Stretch { at: self.read })?;
@@ -330,29 +357,55 @@ impl<'a> References<'a> {
         }
     }
 
-    #[inline]
-    fn item(&mut self, symbol: u32, nth: u16, address: u64) -> Result<Item, Error> {
-        let bad = Error::Stretch { at: self.read };
-        let (item, count) = match self.symbols.get(symbol as usize) {
-            Some(Symbol::Block { block, start }) => {
-                let Some(reference) = block.references.get(usize::from(nth)) else { return Err(bad) };
-                let place = Frame { offset: start.offset.wrapping_add(u64::from(reference.at)), ..*start };
-                let (access, size) = (reference.access, reference.size);
-                (Item::Reference(Event { address, access, size, place, symbol, nth }), 1)
-            }
-            Some(Symbol::Mark) => match u32::try_from(address) {
-                Ok(thread) if nth == 0 => (Item::Call(thread), 0),
-                _ => return Err(bad),
-            },
-            _ => return Err(bad),
+    /// A call of this thread among those of the calls.
+    fn marked(&mut self, thread: u64) -> Result<Item, Error> {
+        let (Some((_, signature)), Ok(number)) = (self.mark, u32::try_from(thread)) else {
+            return Err(Error::Stretch { at: self.read });
         };
+        self.digest = digested(digested(self.digest, signature), thread);
+        Ok(Item::Call(number))
+    }
+
+    /// Whether the next reference of the block has a lane.
+    #[inline]
+    fn has_lane(&self) -> bool {
+        let laned = &self.laned[self.symbol as usize];
+        laned.is_empty() || laned.get(usize::from(self.lane)) == Some(&self.nth)
+    }
+
+    /// The next reference of the block; without an address, a fetch that follows the first.
+    #[inline]
+    fn event(&mut self, address: Option<u64>) -> Result<Event, Error> {
+        let (symbol, nth) = (self.symbol, self.nth);
+        let Some(Symbol::Block { block, start }) = self.symbols.get(symbol as usize) else {
+            return Err(Error::Stretch { at: self.read });
+        };
+        let Some(&Reference { at, access, size }) = block.references.get(usize::from(nth)) else {
+            return Err(Error::Stretch { at: self.read });
+        };
+        let place = Frame { offset: start.offset.wrapping_add(u64::from(at)), ..*start };
         if nth == 0 {
             self.digest = digested(self.digest, self.signatures[symbol as usize]);
         }
-        self.digest = digested(self.digest, address);
-        self.read += count;
-        Ok(item)
+        if let Some(address) = address {
+            self.lane += 1;
+            self.digest = digested(self.digest, address);
+            if access == Access::Fetch {
+                self.start = address.wrapping_sub(at.into());
+            }
+        }
+        let address = address.unwrap_or_else(|| self.start.wrapping_add(at.into()));
+        self.read += 1;
+        self.nth += 1;
+        Ok(Event { address, access, size, place, symbol, nth })
     }
+}
+
+/// Of a block with fetches, which references have lanes; nothing where all have.
+fn laned(symbol: &Symbol) -> Box<[u16]> {
+    let Symbol::Block { block, .. } = symbol else { return Box::default() };
+    let with = (0..).zip(block.lanes()).filter(|(_, has)| *has).map(|(nth, _)| nth).collect::<Box<[u16]>>();
+    if with.len() == block.references.len() { Box::default() } else { with }
 }
 
 impl Iterator for References<'_> {

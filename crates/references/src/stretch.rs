@@ -4,10 +4,10 @@
 //! go to a file for a while, packed by the model of address traces, and the folded order has one symbol for all of them: a
 //! *stretch*, whose one number is how many they are. So memory is bounded, however long a program runs.
 //!
-//! References are pairs of numbers: which one, and the address. The first is `1024 k + n`: reference `n` of the block that is
-//! number `k` among those of this thread's stretches. Before a block's first reference comes a pair that has `-1 - k` and the
-//! block's signature. Marks of calls are pairs of that form too, with the thread of the calls in place of an address. They do not
-//! count as references, and each follows one of the same stretch.
+//! References are pairs of numbers: which one, and the address. The first is `1024 k + n`: that of lane `n` of the block that is
+//! number `k` among those of this thread's stretches. Those without a lane that follow it in the block come with it. Before a
+//! block's first reference comes a pair that has `-1 - k` and the block's signature. Marks of calls are pairs of that form too,
+//! with the thread of the calls in place of an address. They do not count as references, and each follows one of the same stretch.
 //!
 //! What the model learnt in one chunk it knows in the next. Every now and then it begins anew, and the blocks are named anew,
 //! from 0 on: there reading can begin. The first byte of a chunk says that it is such a one, and 8 bytes how many references are before.
@@ -63,8 +63,8 @@ pub(crate) struct Packing {
     references: u64,
     /// The model begins anew when so many numbers are written.
     anew: u64,
-    /// Pairs that wait and are no references: they name blocks, or are marks.
-    names: u64,
+    /// References that wait.
+    waiting: u64,
     /// By symbol: its number here.
     known: Vec<Option<u32>>,
     named: u32,
@@ -89,7 +89,7 @@ impl Packing {
             before: 0,
             references: 0,
             anew: 0,
-            names: 0,
+            waiting: 0,
             known: Vec::new(),
             named: 0,
         }
@@ -101,20 +101,21 @@ impl Packing {
         self.numbers.len() >= 2 * (CHUNK - MOST_OF_BLOCK)
     }
 
+    /// A block has run, with so many references and these addresses of its lanes.
     #[inline]
-    pub fn push(&mut self, symbol: u32, signature: u64, addresses: &[u64]) {
+    pub fn push(&mut self, symbol: u32, signature: u64, references: u64, addresses: &[u64]) {
         let known = self.known.get(symbol as usize).copied().flatten();
         let number = known.unwrap_or_else(|| self.name(symbol, signature));
         let first = i64::from(number) * MOST_OF_BLOCK as i64;
         for (nth, &address) in (first..).zip(addresses) {
             self.numbers.extend([nth, address as i64]);
         }
+        self.waiting += references;
     }
 
     /// A call, of this thread among those of the calls.
     pub fn mark(&mut self, symbol: u32, signature: u64, thread: u64) {
-        self.push(symbol, signature, &[thread]);
-        self.names += 1;
+        self.push(symbol, signature, 0, &[thread]);
     }
 
     #[inline(never)]
@@ -126,7 +127,6 @@ impl Packing {
         }
         self.known[symbol as usize] = Some(number);
         self.numbers.extend([-1 - i64::from(number), signature as i64]);
-        self.names += 1;
         number
     }
 
@@ -174,8 +174,7 @@ impl Packing {
         self.writer.put_packed((self.key, Kind::REFERENCE), method, (self.before, count as u32), bytes)?;
         self.writer.seal()?;
         self.before += count as u64;
-        self.references += count as u64 / 2 - self.names;
-        self.names = 0;
+        self.references += std::mem::take(&mut self.waiting);
         self.numbers.clear();
         Ok(())
     }
@@ -183,6 +182,7 @@ impl Packing {
     /// Forgets what waits.
     pub fn give_up(&mut self) {
         self.numbers = Vec::new();
+        self.waiting = 0;
     }
 
     /// The end of the file.
@@ -213,7 +213,7 @@ pub(crate) struct Unpacking {
 pub(crate) enum Pair {
     Reference {
         symbol: u32,
-        nth: u16,
+        lane: u16,
         address: u64,
     },
     /// A block that has this signature has been named; [`Unpacking::name`] it.
@@ -263,9 +263,9 @@ impl Unpacking {
             let expected = -1 - self.symbols.len() as i64;
             return Ok((which == expected).then_some(Pair::Named(number as u64)));
         }
-        let (block, nth) = (which as usize / MOST_OF_BLOCK, (which as usize % MOST_OF_BLOCK) as u16);
+        let (block, lane) = (which as usize / MOST_OF_BLOCK, (which as usize % MOST_OF_BLOCK) as u16);
         let symbol = self.symbols.get(block).copied();
-        Ok(symbol.map(|symbol| Pair::Reference { symbol, nth, address: number as u64 }))
+        Ok(symbol.map(|symbol| Pair::Reference { symbol, lane, address: number as u64 }))
     }
 
     /// Whether the next pair is of the symbol with this number and signature.

@@ -43,6 +43,8 @@ struct Symbol {
     signature: u64,
     /// Where its lanes begin.
     lanes: usize,
+    /// References, of which fetches but the first have no lane.
+    references: u64,
 }
 
 /// Where references go that do not fold.
@@ -141,24 +143,25 @@ impl Thread {
 
     /// The number of a block at a site, for [`Thread::push`].
     pub fn symbol(&mut self, block: &Block, site: u64) -> u32 {
-        self.known_or_new(block.to_bytes().into(), site, block.references.len())
+        let lanes = block.lanes().filter(|has| *has).count();
+        self.known_or_new(block.to_bytes().into(), site, lanes, block.references.len() as u64)
     }
 
-    fn known_or_new(&mut self, bytes: Box<[u8]>, site: u64, lanes: usize) -> u32 {
+    fn known_or_new(&mut self, bytes: Box<[u8]>, site: u64, lanes: usize, references: u64) -> u32 {
         let next = self.symbols.len() as u32;
         let number = *self.known.entry((bytes.clone(), site)).or_insert(next);
         if number == next {
             let signature = signature(&bytes, site);
-            self.symbols.push(Symbol { bytes, site, signature, lanes: self.lanes.len() });
+            self.symbols.push(Symbol { bytes, site, signature, lanes: self.lanes.len(), references });
             self.lanes.resize_with(self.lanes.len() + lanes, stream::Folder::new);
         }
         number
     }
 
-    /// A block has run: one address for each of its references, at most [`MOST_OF_BLOCK`].
+    /// A block has run: one address for each of its references that has a lane ([`Block::lanes`]), at most [`MOST_OF_BLOCK`].
     #[inline]
     pub fn push(&mut self, symbol: u32, addresses: &[u64]) {
-        let count = addresses.len() as u64;
+        let Symbol { signature, lanes, references: count, .. } = self.symbols[symbol as usize];
         if self.left <= count {
             self.look(count);
         }
@@ -166,7 +169,6 @@ impl Thread {
         if self.spill.as_ref().is_some_and(|spill| spill.open.is_some() || spill.stopped.is_some()) {
             return self.push_aside(symbol, addresses);
         }
-        let Symbol { signature, lanes, .. } = self.symbols[symbol as usize];
         self.order.push(symbol);
         let mut digest = digested(self.digest, signature);
         for (lane, &address) in self.lanes[lanes..].iter_mut().zip(addresses) {
@@ -179,7 +181,7 @@ impl Thread {
 
     /// A call was recorded elsewhere, of what is thread `thread` there: what was pushed before comes before it.
     pub fn mark(&mut self, thread: u32) {
-        let symbol = self.known_or_new(MARK.into(), 0, 1);
+        let symbol = self.known_or_new(MARK.into(), 0, 1, 0);
         let Symbol { signature, lanes, .. } = self.symbols[symbol as usize];
         let number = u64::from(thread);
         let spill = self.spill.as_ref();
@@ -214,11 +216,10 @@ impl Thread {
         }
         let Some(spill) = &mut self.spill else { return };
         let Some(open) = &mut spill.open else { return };
-        let signature = self.symbols[symbol as usize].signature;
-        spill.packing.push(symbol, signature, addresses);
+        let Symbol { signature, references: count, .. } = self.symbols[symbol as usize];
+        spill.packing.push(symbol, signature, count, addresses);
         self.digest =
             addresses.iter().fold(digested(self.digest, signature), |digest, &a| digested(digest, a));
-        let count = addresses.len() as u64;
         open.references += count;
         open.unwritten += count;
         self.len += count;
@@ -254,11 +255,11 @@ impl Thread {
             self.left = u64::MAX;
             return;
         }
-        // What a stretch has is in the file when it ends: a picture of the recording may be all that is left of it.
-        if self.spill.as_ref().is_some_and(|spill| spill.open.is_some()) {
-            self.write_out();
-        }
         self.end_stretch();
+        if self.stopped().is_some() {
+            self.left = u64::MAX;
+            return;
+        }
         let held = self.memory();
         let digest = self.digest;
         let Some(spill) = &mut self.spill else { return };
@@ -286,13 +287,17 @@ impl Thread {
         spill.open = Some(Stretch { digest, ..Stretch::default() });
     }
 
-    /// The stretch that is open, if one is, becomes a symbol of the order.
+    /// The stretch that is open, if one is, becomes a symbol of the order. All of it is written then: whoever looks at the order
+    /// finds it in the file.
     fn end_stretch(&mut self) {
+        if self.spill.as_ref().is_some_and(|spill| spill.open.is_some() && spill.stopped.is_none()) {
+            self.write_out();
+        }
         let Some(Stretch { references, .. }) = self.spill.as_mut().and_then(|spill| spill.open.take()) else {
             return;
         };
         if references > 0 {
-            let symbol = self.known_or_new(STRETCH.into(), 0, 1);
+            let symbol = self.known_or_new(STRETCH.into(), 0, 1, 1);
             self.order.push(symbol);
             let lane = self.symbols[symbol as usize].lanes;
             self.lanes[lane].push(references as i64);
@@ -335,7 +340,6 @@ impl Thread {
     pub fn bundle(&mut self, sites: &Sites) -> Result<Bundle, Error> {
         let open = self.spill.as_ref().is_some_and(|spill| spill.open.is_some());
         if open {
-            self.write_out();
             self.end_stretch();
             let digest = self.digest;
             if let Some(spill) = self.spill.as_mut().filter(|spill| spill.stopped.is_none()) {

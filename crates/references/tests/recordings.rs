@@ -168,6 +168,29 @@ fn a_picture_taken_on_the_way_stands_alone() {
     }
 }
 
+/// What is folded again after a stretch: all of that stretch is in the file.
+#[test]
+fn a_picture_taken_after_a_stretch_stands_alone() {
+    let disk = Disk::new(usize::MAX);
+    let mut thread = Thread::new(Folding::Rules, (0, 1), 0).bounded(Box::new(disk.clone()), 64 << 20);
+    let symbol = thread.symbol(&block(0x400, 1), 0);
+    let mut random = Random(3);
+    let mut pictures = 0;
+    for i in 0..1_700_000u64 {
+        let address = if i < 200_000 { 8 * random.below(1 << 30) } else { 8 * i };
+        thread.push(symbol, &[address]);
+        if i % 170_000 == 169_999 {
+            let bundle = thread.bundle(&Sites::default()).unwrap();
+            let bytes = disk.bytes();
+            let opened = || Ok((!bytes.is_empty()).then(|| chunks(&bytes)));
+            let checked = check(&bundle, opened, |_| {}).unwrap();
+            assert_eq!((checked.references, checked.wrong), (i + 1, vec![]));
+            pictures += usize::from(!bytes.is_empty());
+        }
+    }
+    assert!(pictures > 5);
+}
+
 #[test]
 fn a_full_disk_ends_the_recording_and_loses_nothing_before() {
     let disk = Disk::new(3 << 20);
@@ -282,24 +305,50 @@ fn marks_stay_where_they_were() {
     }
 }
 
-/// While folding is tried again, all of the stretch before is in the file.
+/// Fetches come back with the addresses that follow from the first of their block: folded, in stretches, and from any place on.
 #[test]
-fn a_picture_taken_after_a_stretch_stands_alone() {
-    let disk = Disk::new(usize::MAX);
-    let mut thread = Thread::new(Folding::Rules, (0, 1), 0).bounded(Box::new(disk.clone()), 64 << 20);
-    let symbols: Vec<u32> =
-        (0..40u64).map(|which| thread.symbol(&block(0x400 + 64 * which, 1 + which as u32 % 4), 0)).collect();
-    let (mut pushed, mut pictures) = (0, 0);
-    run(5, 2, 700_000, |which, addresses| {
-        thread.push(symbols[which as usize], addresses);
-        pushed += 1;
-        if pushed % 15_000 == 0 && (2_300_000..2_800_000).contains(&thread.len()) {
-            let bundle = thread.bundle(&Sites::default()).unwrap();
-            let bytes = disk.bytes();
-            let checked = check(&bundle, || Ok(Some(chunks(&bytes))), |_| {}).unwrap();
-            assert_eq!((checked.references, checked.wrong), (thread.len(), vec![]));
-            pictures += 1;
+fn fetches_come_back() {
+    let references = |which: u64| {
+        let fetch = |at| Reference { at, access: Access::Fetch, size: 4 };
+        let load = |at| Reference { at, access: Access::Load, size: 8 };
+        match which % 3 {
+            0 => vec![fetch(0), fetch(4), load(4), fetch(8)],
+            1 => vec![fetch(0), fetch(4)],
+            _ => vec![load(0), fetch(0), load(4), fetch(4)],
         }
+    };
+    let start = |which: u64| 0x40_0000 + 64 * which;
+    let disk = Disk::new(usize::MAX);
+    let mut thread = Thread::new(Folding::Rules, (0, 1), 0).bounded(Box::new(disk.clone()), 1 << 20);
+    let blocks: Vec<Block> =
+        (0..40).map(|which| Block { pc: start(which), references: references(which) }).collect();
+    let symbols: Vec<u32> = blocks.iter().map(|block| thread.symbol(block, 0)).collect();
+    let mut expected = Vec::new();
+    run(7, 3, 150_000, |which, addresses| {
+        let block = &blocks[which as usize];
+        let mut loads = addresses.iter().chain([&1, &2]).copied();
+        let mut pushed = Vec::new();
+        for (reference, has_lane) in block.references.iter().zip(block.lanes()) {
+            let address = match reference.access {
+                Access::Fetch => start(which) + u64::from(reference.at),
+                _ => loads.next().unwrap(),
+            };
+            pushed.extend(has_lane.then_some(address));
+            expected.push((address, reference.access, reference.size));
+        }
+        thread.push(symbols[which as usize], &pushed);
     });
-    assert!(pictures > 5, "{pictures}");
+    assert_eq!(thread.len(), expected.len() as u64);
+    let bundle = join(vec![thread.bundle(&Sites::default()).unwrap()]).unwrap();
+    thread.close().unwrap();
+    let bytes = disk.bytes();
+    assert!(!bytes.is_empty());
+    let checked = check(&bundle, || Ok(Some(chunks(&bytes))), |_| ()).unwrap();
+    assert_eq!((checked.references, checked.wrong.len()), (expected.len() as u64, 0));
+    for from in [0, 1, 2, 3, 100_001, expected.len() / 2, expected.len() - 3] {
+        let mut read = References::new(&bundle, (0, 0), Some(chunks(&bytes))).unwrap().unwrap();
+        assert_eq!(read.skip_to(from as u64).unwrap(), from as u64);
+        let found = read.map(|event| event.map(|event| (event.address, event.access, event.size)).unwrap());
+        assert!(found.eq(expected[from..].iter().copied()), "from {from}");
+    }
 }

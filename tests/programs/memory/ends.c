@@ -1,6 +1,6 @@
 /* Ways to end, after stores that are known: 1000 of 4 bytes, one after the other, into an array whose address is printed first.
 
-   usage: ends exit|segv|abort|fork|exec|forever */
+   usage: ends exit|segv|abort|fork|exec|forever|random */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +8,17 @@
 #include <unistd.h>
 
 static volatile int stores[1000];
+
+static volatile int anywhere[1 << 20];
+
+/* Two million stores that do not fold: nothing about their addresses repeats. */
+static void __attribute__((noinline)) scatter(void) {
+    unsigned long state = 1;
+    for (int i = 0; i < 2000000; i++) {
+        state = state * 6364136223846793005ul + 1442695040888963407ul;
+        anywhere[state >> 44] = i;
+    }
+}
 
 static void __attribute__((noinline)) fill(void) {
     for (int i = 0; i < 1000; i++) stores[i] = i;
@@ -36,6 +47,7 @@ int main(int argc, char **argv) {
         return WEXITSTATUS(status);
     }
     fill();
+    if (strcmp(how, "random") == 0) scatter();
     if (strcmp(how, "segv") == 0) *(volatile int *)8 = 1;
     if (strcmp(how, "abort") == 0) abort();
     if (strcmp(how, "exec") == 0) execl("/bin/sh", "sh", "-c", "exit 6", (char *)0);

@@ -426,7 +426,7 @@ impl Process {
                 let stopped = lane.recording.stopped().map(ToString::to_string);
                 stopped.iter().for_each(|why| self.complain(why));
                 let complete = complete && stopped.is_none();
-                self.save(&name, &files::part(bundle, world, lane.recording.len(), complete));
+                self.save(&name, &files::part(bundle, world, lane.recording.len(), complete, stopped));
             }
             Err(error) => self.complain(&error.to_string()),
         }

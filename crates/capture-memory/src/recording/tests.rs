@@ -1,4 +1,5 @@
 use super::*;
+use crate::code::Fetch;
 use crate::decode::Insn;
 use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_references::{Folding, Item, References};
@@ -9,24 +10,14 @@ fn meaning(info: u32) -> (u32, bool) {
 }
 
 fn insn(at: u32, loads: u32, stores: u32) -> Insn {
-    Insn {
-        at,
-        len: 4,
-        loads,
-        stores,
-        load: loads,
-        store: stores,
-        flow: Flow::On,
-        is_atomic: false,
-        by_helper: false,
-        varies: false,
-    }
+    Insn { at, len: 4, loads, stores, load: loads, store: stores, ..Insn::default() }
 }
 
 fn block(offset: u64, first: u32, insns: Vec<Insn>) -> Arc<Block> {
     let module = Module { path: "/p".into(), build_id: [1].into() };
     let place = Some((Frame { module: module.key(), offset }, Arc::new(module)));
-    Arc::new(Block { address: 0x40_0000 + offset, place, first, insns, is_recorded: true })
+    let (address, start) = (0x40_0000 + offset, Record::default());
+    Arc::new(Block { address, place, first, insns, fetches: Box::default(), start, is_recorded: true })
 }
 
 fn load(insn: u32, address: u64, size: u32) -> Record {
@@ -61,7 +52,7 @@ fn recorded(blocks: &[Arc<Block>], records: &[Record], limit: u64) -> (String, u
         let bundle = recording.bundle().unwrap();
         let events = References::new(&bundle, (0, 0), None).unwrap().unwrap().map(Result::unwrap);
         let word = |e: refrain_references::Event| {
-            format!("{}{:x}/{}", ["L", "S", "U"][e.access as usize], e.address, e.size)
+            format!("{}{:x}/{}", ["L", "S", "U", "F"][e.access as usize], e.address, e.size)
         };
         let events: Vec<String> = events.map(word).collect();
         results.push((events.join(" "), recording.symbols.len()));
@@ -207,4 +198,69 @@ fn calls_are_marked_where_they_were() {
         }
         assert_eq!(words.join(" "), expected, "room for {room}, at most {limit}");
     }
+}
+
+/// A block whose fetches are recorded, of instructions of 4 bytes; those that refer to memory are at the places of `insns`.
+fn fetched(offset: u64, first: u32, count: u32, insns: Vec<Insn>) -> Arc<Block> {
+    let plain = block(offset, first, Vec::new());
+    let refers = |at| insns.iter().find(|insn| insn.at == at);
+    let fetch = |nth: u32| Fetch {
+        at: 4 * nth,
+        len: 4,
+        refers: refers(4 * nth).is_some_and(|insn| !insn.varies && !insn.is_repeated),
+        is_repeated: refers(4 * nth).is_some_and(|insn| insn.is_repeated),
+    };
+    let fetches = (0..count).map(fetch).collect();
+    let start = Record { address: plain.address, insn: first, info: START };
+    let insns = [Insn::default()].into_iter().chain(insns).collect();
+    let (address, place) = (plain.address, plain.place.clone());
+    Arc::new(Block { address, place, first, insns, fetches, start, is_recorded: true })
+}
+
+#[test]
+fn fetches_stand_before_what_their_instructions_do() {
+    let blocks = [fetched(0, 0, 4, vec![insn(4, 8, 0), insn(8, 8, 8)]), fetched(0x100, 3, 2, vec![])];
+    let (a, b) = (blocks[0].start, blocks[1].start);
+    let once = [a, load(1, 0x10, 8), load(2, 0x20, 8), store(2, 0x20, 8), b];
+    let expected = "F400000/4 F400004/4 L10/8 F400008/4 L20/8 S20/8 F40000c/4 F400100/4 F400104/4";
+    check(&blocks, &once, expected, 2);
+    check(&blocks, &[once, once].concat(), &[expected, expected].join(" "), 2);
+}
+
+#[test]
+fn what_does_not_come_to_its_end_is_not_fetched_to_its_end() {
+    let blocks = [fetched(0, 0, 4, vec![insn(4, 8, 0), insn(8, 8, 0)]), fetched(0x100, 3, 1, vec![])];
+    let (a, b) = (blocks[0].start, blocks[1].start);
+    check(&blocks, &[a, load(1, 0x10, 8), b], "F400000/4 F400004/4 L10/8 F400100/4", 2);
+    check(&blocks, &[a, b], "F400000/4 F400100/4", 2);
+}
+
+#[test]
+fn an_instruction_with_many_accesses_is_fetched_once() {
+    let varies = Insn { varies: true, ..insn(0, 8, 0) };
+    let blocks = [fetched(0, 0, 2, vec![varies, insn(4, 8, 0)])];
+    let mut records = vec![blocks[0].start];
+    records.extend((0..200).map(|n| load(1, 0x1000 + 8 * n, 8)));
+    records.push(load(2, 0x10, 8));
+    let (found, symbols) = recorded(&blocks, &[&records[..], &records].concat(), u64::MAX);
+    assert_eq!((found.matches('F').count(), found.matches('L').count(), symbols), (4, 402, 1));
+    assert!(found.ends_with("L1638/8 F400004/4 L10/8"), "{found}");
+}
+
+#[test]
+fn an_instruction_that_runs_many_times_is_fetched_once() {
+    let repeated = |at| Insn { is_repeated: true, ..insn(at, 0, 1) };
+    let other = fetched(0x100, 4, 1, vec![]);
+    let blocks = [fetched(0, 0, 2, vec![repeated(4)]), fetched(4, 2, 1, vec![repeated(0)]), other];
+    let [a, b, c] = [0, 1, 2].map(|nth: usize| blocks[nth].start);
+    let twice = [a, store(1, 0x10, 1), b, store(3, 0x11, 1), b, store(3, 0x12, 1), c];
+    let expected = "F400000/4 F400004/4 S10/1 S11/1 S12/1 F400100/4";
+    let (found, _) = recorded(&blocks, &[twice, twice].concat(), u64::MAX);
+    assert_eq!(found, [expected, expected].join(" "));
+    // None at all, and one that is jumped to.
+    assert_eq!(
+        recorded(&blocks, &[a, c, b, store(3, 0x10, 1)], u64::MAX).0,
+        "F400000/4 F400004/4 F400100/4 F400004/4 S10/1"
+    );
+    assert_eq!(recorded(&blocks, &twice, 4).0, "F400000/4 F400004/4 S10/1 S11/1");
 }

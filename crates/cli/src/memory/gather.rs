@@ -152,14 +152,31 @@ pub fn write(
     let mut has_chunks = false;
     for process in processes {
         hosts.entry(process.host.clone()).or_default().push(process.rank);
-        for thread in threads(&names, process) {
+        let parts = threads(&names, process);
+        let lost = u64::from(process.threads).saturating_sub(parts.len() as u64);
+        if lost > 0 && process.state == State::Exited {
+            written.complete = false;
+            let lost = plural(lost, "thread");
+            meta.notes
+                .push(format!("rank {}: {lost} left nothing, which could not be written", process.rank));
+        }
+        for thread in parts {
             let name = OsString::from(process.part(thread));
             let mut bytes = Vec::new();
             let read = private.read(&name).and_then(|mut file| file.read_to_end(&mut bytes));
             read.map_err(|error| cannot(&name, error.to_string()))?;
             let part = refrain_tracefile::read(&bytes).map_err(|error| cannot(&name, error.to_string()))?;
             let references = part.meta.options.iter().find(|(name, _)| name == "references");
-            written.references += references.and_then(|(_, count)| count.parse::<u64>().ok()).unwrap_or(0);
+            let references = references.and_then(|(_, count)| count.parse::<u64>().ok()).unwrap_or(0);
+            written.references += references;
+            if !part.meta.complete && process.state == State::Exited {
+                let why = part.meta.notes.first().map_or("could not be written", String::as_str);
+                meta.notes.push(format!(
+                    "rank {}, thread {thread} stops after {}: the rest is lost ({why})",
+                    process.rank,
+                    plural(references, "reference")
+                ));
+            }
             written.threads += 1;
             written.complete &= part.meta.complete;
             bundles.push(part.bundle);

@@ -60,6 +60,9 @@ pub struct RunFlags {
     /// Do not keep by which calls code was reached
     #[arg(long)]
     no_stacks: bool,
+    /// Record instruction fetches too
+    #[arg(long, help_heading = CHOOSING)]
+    fetches: bool,
     /// Record the first N references of each thread
     #[arg(long, value_name = "N", help_heading = CHOOSING)]
     limit: Option<u64>,
@@ -127,6 +130,7 @@ impl RunFlags {
                 "only-program" => format!("only={value}").into(),
                 "no-follow" => "follow=off".into(),
                 "off" => "switch=off".into(),
+                "fetches" => "fetches=on".into(),
                 _ => format!("{option}={value}").into(),
             });
         }
@@ -144,6 +148,7 @@ impl RunFlags {
             ("skip-libraries", self.skip_libraries),
             ("no-follow", self.no_follow),
             ("off", self.off),
+            ("fetches", self.fetches),
         ];
         let given = switches.into_iter().filter(|(_, given)| *given);
         options.extend(given.map(|(name, _)| (name, String::new())));
@@ -235,6 +240,9 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     if let Err(error) = switch::make(&parts, !flags.off) {
         say(&format!("recording cannot be switched from outside: {}: {error}", parts.display()));
     }
+    if let Err(error) = switch::make(&parts, !flags.off) {
+        say(&format!("recording cannot be switched from outside: {}: {error}", parts.display()));
+    }
     engine.tell(flags.plugin(&parts));
     let understood = engine.understood(words, &path)?;
     let before = Stamp::of(&out);
@@ -261,7 +269,16 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     let made = make(&parts, meta, &out, &shown, Replace::old(flags.force, before), flags.quiet);
     match made {
         Ok(()) => drop(gather::clear(&parts)),
-        Err(failure) => failure.say(),
+        Err(failure) => {
+            failure.say();
+            if gather::is_there(&parts) {
+                let there = parts.display();
+                say_more(
+                    &format!("what was recorded is in {there}"),
+                    &[&format!("make a trace of it elsewhere: refrain recover {there} --out FILE")],
+                );
+            }
+        }
     }
     drop(held);
     Ok(ExitCode::from(wait::exit_code(status)))

@@ -12,9 +12,11 @@ pub struct Counts {
     pub loads: u64,
     pub stores: u64,
     pub updates: u64,
+    pub fetches: u64,
     /// Bytes.
     pub loaded: u64,
     pub stored: u64,
+    pub fetched: u64,
     /// Those of which only the number is known here: they did not fold and are in chunks.
     pub unfolded: u64,
 }
@@ -37,6 +39,10 @@ impl Counts {
                 grow(&mut self.updates, times);
                 grow(&mut self.loaded, bytes);
                 grow(&mut self.stored, bytes);
+            }
+            Access::Fetch => {
+                grow(&mut self.fetches, times);
+                grow(&mut self.fetched, bytes);
             }
         }
     }

@@ -105,6 +105,10 @@ pub fn write_text(recorded: &Recorded, file: &File<'_>, out: &mut dyn Write) -> 
             plural(counts.updates, "atomic update"),
         );
         lines.push(("of these", accesses));
+        if counts.fetches > 0 {
+            let fetched = size(counts.fetched.into());
+            lines.push(("", format!("{} instruction fetches ({fetched})", thousands(counts.fetches))));
+        }
     }
     if unfolded > 0 {
         lines.push(("not folded", format!("{} are in chunks: they have no shape", thousands(unfolded))));

@@ -7,7 +7,7 @@ use refrain_fold::bundle::{Bundle, Structure};
 use refrain_fold::grammar::{self, Grammar};
 use refrain_fold::loops::Node;
 use refrain_fold::ranks::RankList;
-use refrain_references::{Symbol, symbols};
+use refrain_references::{Access, Block, Symbol, symbols};
 use refrain_sites::Names;
 use serde::Serialize;
 
@@ -92,7 +92,7 @@ impl Tree<'_> {
     /// A block that runs so often, as its references.
     fn block(&mut self, symbol: u32, runs: u64, into: &mut Vec<Item>) {
         if let Symbol::Block { block, .. } = &self.symbols[symbol as usize] {
-            let lines = block.references.len() as u64;
+            let lines = data(block) as u64;
             let references = runs.saturating_mul(lines);
             if references < self.least {
                 self.more += lines;
@@ -109,8 +109,11 @@ impl Tree<'_> {
             }
             Symbol::Block { block, start } => {
                 let (block, start) = (block.clone(), *start);
-                for (nth, reference) in block.references.iter().enumerate() {
-                    if !self.take() {
+                let mut lane = 0;
+                for (reference, has_lane) in block.references.iter().zip(block.lanes()) {
+                    let nth = lane;
+                    lane += usize::from(has_lane);
+                    if reference.access == Access::Fetch || !self.take() {
                         continue;
                     }
                     let place = refrain_fold::bundle::sites::Frame {
@@ -206,7 +209,7 @@ fn kinds(recorded: &Recorded, names: &dyn Names, all: bool, most: usize) -> Resu
         let counts = bundle.counts(cohort, first);
         let all_symbols = symbols(bundle)?;
         let of = |&(symbol, runs): &(u32, u64)| match &all_symbols[symbol as usize] {
-            Symbol::Block { block, .. } => runs.saturating_mul(block.references.len() as u64),
+            Symbol::Block { block, .. } => runs.saturating_mul(data(block) as u64),
             Symbol::Stretch | Symbol::Mark => 0,
         };
         let references = counts.iter().map(of).fold(0, u64::saturating_add);
@@ -252,6 +255,11 @@ fn kinds(recorded: &Recorded, names: &dyn Names, all: bool, most: usize) -> Resu
         kinds.push(Kind { threads: members(bundle, &cohort.ranks), references, body, more, elsewhere });
     }
     Ok(kinds)
+}
+
+/// How many references a block has that are no fetches: these are not shown.
+fn data(block: &Block) -> usize {
+    block.references.iter().filter(|reference| reference.access != Access::Fetch).count()
 }
 
 /// The levels of a nest; none where it is none.

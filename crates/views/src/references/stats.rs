@@ -102,6 +102,13 @@ pub fn stats(recorded: &Recorded, names: &dyn Names, progress: &mut dyn FnMut(u6
             for event in recorded.references((rank, thread))? {
                 let event = event?;
                 counts.add(event.access, event.size, 1);
+                done += 1;
+                if done.is_multiple_of(1 << 16) {
+                    progress(done);
+                }
+                if event.access == Access::Fetch {
+                    continue;
+                }
                 let last = lanes
                     .entry((event.symbol, event.nth))
                     .or_insert_with(|| (Seen::default(), event.address, event));
@@ -110,10 +117,6 @@ pub fn stats(recorded: &Recorded, names: &dyn Names, progress: &mut dyn FnMut(u6
                 touch(&event, &mut pages, &mut bounded);
                 if of_rank.len() > 1 {
                     share(thread, &event, &mut lines, &mut bounded);
-                }
-                done += 1;
-                if done.is_multiple_of(1 << 16) {
-                    progress(done);
                 }
             }
             for (seen, _, event) in lanes.into_values() {

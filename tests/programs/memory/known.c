@@ -60,6 +60,12 @@ __asm__(
     "  vmovaps %ymm0, 352(%rbx)\n"
     "  vaddpd 384(%rbx), %ymm0, %ymm0\n"
     "  vbroadcastss 420(%rbx), %ymm1\n"
+    /* element by element: gathered by all and by one, and stored by one */
+    "  movabs $0x0000000700000003, %rax\n  vmovq %rax, %xmm2\n  vpunpcklqdq %xmm2, %xmm2, %xmm2\n"
+    "  vpcmpeqd %ymm3, %ymm3, %ymm3\n  vgatherdpd %ymm3, 1200(%rbx,%xmm2,8), %ymm4\n"
+    "  movabs $0x8000000000000000, %rax\n  vmovq %rax, %xmm3\n  vmovaps %ymm3, %ymm5\n"
+    "  vgatherdpd %ymm3, 1300(%rbx,%xmm2,8), %ymm4\n"
+    "  vmaskmovpd %ymm4, %ymm5, 1400(%rbx)\n"
     "  vzeroupper\n"
 #endif
     /* x87 */
@@ -116,6 +122,8 @@ static void expected(char *a) {
     for (int i = 0; i < 4; i++) print('L', a + 160, 16);
 #ifndef NO_AVX
     print('L', a + 321, 32), print('S', a + 352, 32), print('L', a + 384, 32), print('L', a + 420, 4);
+    for (int i = 0; i < 4; i++) print('L', a + 1200 + 8 * (i % 2 ? 7 : 3), 8);
+    print('L', a + 1300 + 8 * 3, 8), print('S', a + 1400, 8);
 #endif
     print('L', a + 450, 10), print('S', a + 470, 10), print('L', a + 484, 4), print('S', a + 488, 8);
     print('U', a + 64, 4), print('U', a + 72, 8), print('U', a + 82, 2), print('U', a + 88, 4);

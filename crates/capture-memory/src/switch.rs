@@ -47,10 +47,19 @@ pub fn note() -> Option<String> {
     let times = TIMES.load(Relaxed);
     match WAS_OFF.load(Relaxed) {
         false => None,
+        // From outside: whoever writes the trace says so.
+        true if times == 0 && changed() => None,
         true if times == 0 => Some("nothing is recorded: it was never switched on".into()),
         true if times == 1 => Some("only a part of the run is recorded: one region".into()),
         true => Some(format!("only a part of the run is recorded: {times} regions")),
     }
+}
+
+/// Whether somebody has switched from outside.
+fn changed() -> bool {
+    let words = WORDS.load(Acquire);
+    // SAFETY: the file has this word.
+    !words.is_null() && unsafe { &*words.add(switch::TIMES) }.load(Relaxed) > 0
 }
 
 /// A process begins. `on` is what it begins with, unless the file says otherwise or it waits for a function.

@@ -116,10 +116,11 @@ pub mod of128 {
         unsafe {
             asm!(
                 "xchg {value_low}, rbx",
-                "lock cmpxchg16b [{place}]",
+                "lock cmpxchg16b [rdi]",
                 "mov rbx, {value_low}",
                 value_low = inout(reg) value as u64 => _,
-                place = in(reg) place,
+                // Not any register: rbx has something else by then.
+                in("rdi") place,
                 in("rcx") (value >> 64) as u64,
                 inout("rax") low,
                 inout("rdx") high,

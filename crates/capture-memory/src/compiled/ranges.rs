@@ -22,15 +22,13 @@ fn pieces(length: u64, mut each: impl FnMut(u64, u64)) {
 /// Notes a record as the entry points do.
 fn note(address: u64, word: u64) {
     let own = own();
-    let mut next = own.next.load(Relaxed);
-    if next == 0 {
+    if own.next.load(Relaxed) == 0 {
         turn_now();
-        next = own.next.load(Relaxed);
-        if next == 0 {
+        if own.next.load(Relaxed) == 0 {
             return;
         }
     }
-    own.next.store(next + size_of::<Record>(), Relaxed);
+    let next = own.next.fetch_add(size_of::<Record>(), Relaxed);
     // SAFETY: the place of this thread's next record.
     unsafe { (next as *mut Record).write(Record { address, word }) };
     if (next + size_of::<Record>()).is_multiple_of(BUFFER) {

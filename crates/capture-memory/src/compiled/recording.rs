@@ -272,16 +272,21 @@ fn at(word: u64) -> u64 {
 #[derive(Debug, Default)]
 pub struct Found {
     pub place: Where,
-    /// The machine code from there on.
-    pub code: &'static [u8],
+    /// The machine code from there on; none where it is not mapped any more.
+    pub code: Vec<u8>,
 }
 
 impl Found {
     pub fn new(modules: &mut Modules, pc: u64) -> Found {
         let Some(piece) = modules.find(pc) else { return Found::default() };
         let length = (piece.memory.end - pc).min(FAR as u64) as usize;
-        // SAFETY: code that is mapped there. It is not unmapped while a thread comes from it, and the slice is read at once.
-        let code = unsafe { std::slice::from_raw_parts(pc as *const u8, length) };
+        let mut code = vec![0u8; length];
+        let into = libc::iovec { iov_base: code.as_mut_ptr().cast(), iov_len: length };
+        let from = libc::iovec { iov_base: pc as *mut _, iov_len: length };
+        // The library may have been closed since: then the kernel says so.
+        // SAFETY: it writes to our memory, so many bytes.
+        let read = unsafe { libc::process_vm_readv(libc::getpid(), &into, 1, &from, 1, 0) };
+        code.truncate(usize::try_from(read).unwrap_or(0));
         Found { place: Some((piece.frame(pc), Arc::new(piece.module.clone()))), code }
     }
 }
@@ -328,7 +333,7 @@ fn parse(records: &[Record], end: bool, modules: &mut impl FnMut(u64) -> Found) 
         if word & BOTH != 0 {
             references.push(Reference { access: Access::Store, ..reference });
         }
-        expected = if is_piece { 0 } else { follow(modules(expected).code, expected) };
+        expected = if is_piece { 0 } else { follow(&modules(expected).code, expected) };
         if expected == 0 {
             break;
         }

@@ -47,6 +47,8 @@ struct Lane {
     number: u32,
     recording: Recording,
     buffer: *mut Record,
+    /// What the buffer lies in, from `heap::map`.
+    memory: usize,
     /// That thread's, which it lives as long as this lane.
     own: &'static Own,
     pace: Pace,
@@ -62,6 +64,8 @@ pub struct Process {
     /// Lanes that no thread has.
     free: Mutex<Vec<usize>>,
     threads: AtomicU32,
+    /// Threads that were recorded.
+    begun: AtomicU32,
     note: Mutex<parts::Process>,
     /// What could not be written was told.
     has_said: AtomicBool,
@@ -259,6 +263,7 @@ impl Process {
             lanes,
             free: Mutex::new((0..LANES).rev().collect()),
             threads: AtomicU32::new(1),
+            begun: AtomicU32::new(0),
             note: Mutex::new(note),
             has_said: AtomicBool::new(false),
         }
@@ -289,6 +294,7 @@ impl Process {
         let number = known.map_or_else(|| self.new_number(), |number| number as u32);
         let memory = heap::map(3 * BUFFER) as usize;
         if memory == 0 {
+            locked(&self.free).push(free);
             return self.complain("there is no memory for what a thread records");
         }
         let buffer = memory.next_multiple_of(BUFFER) as *mut Record;
@@ -298,7 +304,8 @@ impl Process {
         drop(note);
         let thread = Thread::new(self.config.folding, place, number).bounded(Box::new(Chunks(chunks)), MOST);
         let recording = Recording::new(thread, self.config.limit);
-        let lane = Lane { number, recording, buffer, own, pace: Pace::new() };
+        let lane = Lane { number, recording, buffer, memory, own, pace: Pace::new() };
+        self.begun.fetch_add(1, Relaxed);
         *locked(&self.lanes[free]) = Some(Box::new(lane));
         own.lane.store(free + 1, Relaxed);
         own.next.store(buffer as usize, Relaxed);
@@ -366,6 +373,8 @@ impl Process {
             lane.own.lane.store(0, Relaxed);
             lane.own.next.store(0, Relaxed);
             locked(&self.free).push(number);
+            // SAFETY: mapped by `begin`; its thread has come to its end, and notes nothing any more.
+            unsafe { heap::unmap(lane.memory as *mut u8, 3 * BUFFER) };
         }
         // What was not closed is read as well: its chunks are searched for.
         drop(lane.recording.close());
@@ -400,7 +409,7 @@ impl Process {
                 if is_own || !complete {
                     self.take_in(lane, true);
                 }
-                self.write(lane, true);
+                self.write(lane, is_own || !complete);
             }
         }
         self.tell(|note| {
@@ -437,7 +446,8 @@ impl Process {
     fn tell(&self, change: impl FnOnce(&mut parts::Process)) {
         let mut note = locked(&self.note);
         change(&mut note);
-        note.threads = self.threads.load(Relaxed);
+        // Others had nothing to tell: they run code that was not compiled so.
+        note.threads = self.begun.load(Relaxed);
         let (name, text) = (note.name(), note.to_text());
         drop(note);
         self.save(&name, text.as_bytes());

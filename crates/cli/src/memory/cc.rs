@@ -68,8 +68,9 @@ const WITH_VALUE: [&str; 27] = [
 ];
 
 /// Options with which nothing is linked.
-const ONLY: [&str; 11] = [
+const ONLY: [&str; 12] = [
     "-c",
+    "-r",
     "-S",
     "-E",
     "-M",
@@ -132,6 +133,8 @@ fn instructed(words: &[OsString], family: Family, specs: &Path, library: &Path) 
         let folder = library.parent().unwrap_or(Path::new("/"));
         let wrapped: Vec<String> = WRAPPED.iter().map(|name| format!("--wrap={name}")).collect();
         // Also if a linker thinks that it could do without.
+        // Whatever language was named for the files before.
+        all.extend(["-x".into(), "none".into()]);
         all.extend(["-Wl,--push-state,--no-as-needed".into(), library.as_os_str().to_owned()]);
         all.extend(["-Wl,--pop-state".into(), joined("-Wl,-rpath,", folder.as_os_str())]);
         all.push(format!("-Wl,{}", wrapped.join(",")).into());

@@ -181,6 +181,12 @@ impl RunFlags {
             )
             .help("use --engine qemu"));
         }
+        if self.fetches {
+            return Err(Failure::new(
+                "--fetches needs the emulator: the compiler tells of loads and stores only",
+            )
+            .help("use --engine qemu"));
+        }
         Ok(Engine::Compiled { library, told: Vec::new(), is_random: self.random_addresses })
     }
 }
@@ -240,9 +246,6 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
     if let Err(error) = switch::make(&parts, !flags.off) {
         say(&format!("recording cannot be switched from outside: {}: {error}", parts.display()));
     }
-    if let Err(error) = switch::make(&parts, !flags.off) {
-        say(&format!("recording cannot be switched from outside: {}: {error}", parts.display()));
-    }
     engine.tell(flags.plugin(&parts));
     let understood = engine.understood(words, &path)?;
     let before = Stamp::of(&out);
@@ -277,6 +280,8 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
                     &format!("what was recorded is in {there}"),
                     &[&format!("make a trace of it elsewhere: refrain recover {there} --out FILE")],
                 );
+            } else {
+                drop(gather::clear(&parts));
             }
         }
     }
@@ -317,8 +322,8 @@ fn make(
     if found.programs.is_empty() {
         return Err(Failure::new(format!("no trace was written to {}", shown.display()))
             .help(
-                "unless a line above says why: the program did not start, or not in the emulator, or was not made by \
-                 `refrain memory cc`",
+                "unless a line above says why: the program did not start, or not in the emulator; --engine compiled was asked \
+                 for, and it was not made by `refrain memory cc`; or no program has the name of --only-program",
             ));
     }
     if !traces(&private, &found, &meta, (out, shown), Some(replace), quiet)? {
@@ -374,7 +379,7 @@ fn traces(
 fn tell(written: &Written, shown: &Path, program: Option<&str>, quiet: bool) {
     if written.replaced > 0 {
         say_more(
-            "warning: the program became another one (exec), which ran outside the emulator and is not recorded",
+            "warning: the program became another one (exec), which is not recorded",
             &["`refrain info` says which one, and why"],
         );
     }
@@ -387,6 +392,12 @@ fn tell(written: &Written, shown: &Path, program: Option<&str>, quiet: bool) {
     let (bytes, shown) = (thousands(written.bytes), shown.display());
     let of = program.map_or(String::new(), |program| format!("{program}: "));
     say(&format!("{of}{ranks}{threads}, {references}, {bytes} bytes -> {shown}{partial}"));
+    if written.references == 0 && written.complete {
+        say_more(
+            "warning: nothing was recorded",
+            &["`refrain info` may say why; look at --from, --only-module, --limit, --off if they were given"],
+        );
+    }
 }
 
 /// Whether a directory has parts of such a run.

@@ -111,7 +111,10 @@ pub fn write_text(recorded: &Recorded, file: &File<'_>, out: &mut dyn Write) -> 
         }
     }
     if unfolded > 0 {
-        lines.push(("not folded", format!("{} more: they have no pattern, and are kept one by one", thousands(unfolded))));
+        lines.push((
+            "not folded",
+            format!("{} more: they have no pattern, and are kept one by one", thousands(unfolded)),
+        ));
     }
     lines.push((
         "folded into",

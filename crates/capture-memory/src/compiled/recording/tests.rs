@@ -21,7 +21,8 @@ fn recorded(
 ) -> (Vec<(u64, u32)>, usize, Recording) {
     let thread = Thread::new(Folding::Rules, (0, 1), 0);
     let mut recording = Recording::new(thread, limit);
-    let find = |pc: u64| Found { place: None, code: code.get((pc - START) as usize..).unwrap_or_default() };
+    let find =
+        |pc: u64| Found { place: None, code: code.get((pc - START) as usize..).unwrap_or_default().to_vec() };
     let mut waiting: Vec<Record> = Vec::new();
     for (nth, batch) in batches.iter().enumerate() {
         waiting

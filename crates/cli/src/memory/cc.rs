@@ -212,7 +212,8 @@ mod tests {
         check(
             "gcc a.o -o a",
             Family::Gcc,
-            "gcc -specs=S a.o -o a -Wl,--push-state,--no-as-needed /l/lib.so -Wl,--pop-state -Wl,-rpath,/l",
+            "gcc -specs=S a.o -o a -x none -Wl,--push-state,--no-as-needed /l/lib.so -Wl,--pop-state \
+             -Wl,-rpath,/l",
         );
         check(
             "clang -c a.c",

@@ -303,22 +303,29 @@ fn calls_that_differ_in_one_word_are_told_apart() {
     p.check();
 }
 
+/// Where two calls would lie in the same place of the memory for calls, which their addresses decide, one is not known: so there are
+/// several addresses to try.
 #[test]
 fn a_call_is_known_at_its_site() {
-    let mut p = Pair::new();
     let (world, null) = (handle("MPI_COMM_WORLD"), handle("MPI_REQUEST_NULL"));
-    let (request, status) = (Cell::new(null), Cell::new([0u8; 64]));
-    for round in 0..20 {
-        for site in [0, 7, 8, 7] {
-            p.site = site;
-            let before = p.recalled;
-            p.call("MPI_Barrier", &[world], || {});
-            p.call("MPI_Ibarrier", &[world, at(&request)], || request.set(77));
-            p.call("MPI_Wait", &[at(&request), at(&status)], || request.set(null));
-            assert!(round == 0 || p.recalled == before + 3, "{round} {site} {}", p.recalled - before);
+    let cells = [(); 8].map(|()| (Cell::new(null), Cell::new([0u8; 64])));
+    let is_known = |(request, status): &(Cell<_>, Cell<[u8; 64]>)| {
+        let mut p = Pair::new();
+        let mut all = true;
+        for round in 0..20 {
+            for site in [0, 7, 8, 7] {
+                p.site = site;
+                let before = p.recalled;
+                p.call("MPI_Barrier", &[world], || {});
+                p.call("MPI_Ibarrier", &[world, at(request)], || request.set(77));
+                p.call("MPI_Wait", &[at(request), at(status)], || request.set(null));
+                all &= round == 0 || p.recalled == before + 3;
+            }
         }
-    }
-    assert_eq!(p.symbols.len(), 9, "three calls at three sites");
+        assert_eq!(p.symbols.len(), 9, "three calls at three sites");
+        all
+    };
+    assert!(cells.iter().any(is_known));
 }
 
 /// Every function of the call table, with handles of eight bytes and of four, and rubbish in the halves of words that mean

@@ -1,8 +1,10 @@
 //! Programs of `tests/programs/memory`, recorded and read back.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::Library;
 use crate::run::{self, Outcome};
@@ -29,6 +31,34 @@ pub fn recorded(folder: &Path, options: &[&str], command: &[&str]) -> Outcome {
     let start = ["memory", "run", "--out", "t.rfn"];
     let words = run::words(&[&start, options, &["--"], command].concat());
     run::refrain_in(&[], folder, Library::Mpich, &words)
+}
+
+/// Records `ends forever`, kills it as soon as some of its stores are written, and says what `memory run` did then.
+pub fn killed(folder: &Path, program: &Path) -> Outcome {
+    let parts = folder.join("t.rfn.parts");
+    std::thread::scope(|scope| {
+        let program = program.to_string_lossy().into_owned();
+        let running = scope.spawn(move || recorded(folder, &["--limit", "200000"], &[&program, "forever"]));
+        let began = Instant::now();
+        // `RANK-PID-THREAD.thread` is written again and again: this waits for one that is younger than the first stores.
+        let written = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
+        let process = loop {
+            let entries = fs::read_dir(&parts).into_iter().flatten().flatten();
+            let filled = written(&folder.join("filled"));
+            let mut process = entries.filter_map(|entry| {
+                let name = entry.file_name().into_string().ok()?;
+                let pid = name.strip_suffix(".thread")?.split('-').nth(1)?.parse::<u32>().ok()?;
+                (written(&entry.path())? > filled?).then_some(pid)
+            });
+            if let Some(process) = process.next() {
+                break process;
+            }
+            assert!(began.elapsed() < Duration::from_secs(300), "nothing was written");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        run::kill("-KILL", &[(0, process)]);
+        running.join().expect("the command was waited for")
+    })
 }
 
 /// The references of a trace, which is what was recorded.

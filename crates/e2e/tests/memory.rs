@@ -3,11 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
-use std::time::{Duration, Instant};
 
 use refrain_e2e::Library;
-use refrain_e2e::memory::{Reference, built, hexadecimal, recorded, references, stores};
+use refrain_e2e::memory::{Reference, built, hexadecimal, killed, recorded, references, stores};
 use refrain_e2e::run;
 
 /// What `known` says that it did, by what stands first in a line.
@@ -189,31 +187,7 @@ fn however_a_program_ends_what_it_did_is_there() {
 fn what_a_killed_program_did_is_there() {
     let folder = run::folder("memory-killed");
     let program = built(&folder, "ends.c", "cc", &[]);
-    let parts = folder.join("t.rfn.parts");
-    let outcome = std::thread::scope(|scope| {
-        let program = program.to_string_lossy().into_owned();
-        let folder = &folder;
-        let running = scope.spawn(move || recorded(folder, &["--limit", "200000"], &[&program, "forever"]));
-        let began = Instant::now();
-        // `RANK-PID-THREAD.thread` is written again and again: this waits for one that is younger than the first stores.
-        let written = |path: &Path| fs::metadata(path).and_then(|about| about.modified()).ok();
-        let process = loop {
-            let entries = fs::read_dir(&parts).into_iter().flatten().flatten();
-            let filled = written(&folder.join("filled"));
-            let mut process = entries.filter_map(|entry| {
-                let name = entry.file_name().into_string().ok()?;
-                let pid = name.strip_suffix(".thread")?.split('-').nth(1)?.parse::<u32>().ok()?;
-                (written(&entry.path())? > filled?).then_some(pid)
-            });
-            if let Some(process) = process.next() {
-                break process;
-            }
-            assert!(began.elapsed() < Duration::from_secs(300), "nothing was written");
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        run::kill("-KILL", &[(0, process)]);
-        running.join().unwrap()
-    });
+    let outcome = killed(&folder, &program);
     assert_eq!(outcome.code, 137, "{}", outcome.stderr);
     assert!(outcome.stderr.contains("(partial"), "{}", outcome.stderr);
     assert!(stores(&folder.join("t.rfn"), &outcome.stdout) > 0);

@@ -8,6 +8,27 @@ use super::kinds::{BOTH, ENTERED, LEFT, load, store, update};
 use super::threads::turn;
 use super::{atomics, ranges};
 
+/// Notes a register's value with the word in rax; r11 says where the thread's next slot is told. Jumps to 3 where it has no buffer, and
+/// to 5 where this fills it. One instruction takes the slot: a handler that comes in between has another.
+macro_rules! slot {
+    ($what:literal) => {
+        concat!(
+            "cmp qword ptr fs:[r11], 0\n",
+            "je 3f\n",
+            "4:\n",
+            "mov r10d, 16\n",
+            "xadd qword ptr fs:[r11], r10\n",
+            "mov qword ptr [r10], ",
+            $what,
+            "\n",
+            "mov qword ptr [r10 + 8], rax\n",
+            "add r10, 16\n",
+            "test r10w, r10w\n",
+            "jz 5f",
+        )
+    };
+}
+
 /// Notes `rdi` with the word of that kind, then does `$then`.
 macro_rules! noting {
     ($(#[$meta:meta])* $name:ident, $kind:expr, $then:literal $(, $effect:ident = sym $path:path)?) => {
@@ -22,17 +43,7 @@ macro_rules! noting {
                 "mov r11, qword ptr [rip + refrain_memory_own@GOTTPOFF]",
                 "movabs rax, {kind}",
                 "add rax, qword ptr [rsp]",
-                "cmp qword ptr fs:[r11], 0",
-                "je 3f",
-                "4:",
-                // One instruction: a handler in between has a slot of its own.
-                "mov r10d, 16",
-                "xadd qword ptr fs:[r11], r10",
-                "mov qword ptr [r10], rdi",
-                "mov qword ptr [r10 + 8], rax",
-                "add r10, 16",
-                "test r10w, r10w",
-                "jz 5f",
+                slot!("rdi"),
                 "2:",
                 $then,
                 "3:",
@@ -174,18 +185,9 @@ pub unsafe extern "C" fn __tsan_func_entry() {
         "cmp byte ptr [rip + refrain_memory_gates + 8], 0",
         "jne 2f",
         "mov r11, qword ptr [rip + refrain_memory_own@GOTTPOFF]",
-        "mov r10, qword ptr fs:[r11]",
         "movabs rax, {kind}",
         "add rax, rdi",
-        "test r10, r10",
-        "jz 3f",
-        "4:",
-        "add qword ptr fs:[r11], 16",
-        "mov qword ptr [r10], rsp",
-        "mov qword ptr [r10 + 8], rax",
-        "add r10, 16",
-        "test r10w, r10w",
-        "jz 5f",
+        slot!("rsp"),
         "2:",
         "ret",
         "3:",
@@ -217,16 +219,7 @@ pub unsafe extern "C" fn __tsan_func_exit() {
         "mov r11, qword ptr [rip + refrain_memory_own@GOTTPOFF]",
         "movabs rax, {kind}",
         "add rax, qword ptr [rsp]",
-        "cmp qword ptr fs:[r11], 0",
-        "je 3f",
-        "4:",
-        "mov r10d, 16",
-        "xadd qword ptr fs:[r11], r10",
-        "mov qword ptr [r10], rsp",
-        "mov qword ptr [r10 + 8], rax",
-        "add r10, 16",
-        "test r10w, r10w",
-        "jz 5f",
+        slot!("rsp"),
         "2:",
         "ret",
         "3:",

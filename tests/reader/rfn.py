@@ -469,12 +469,42 @@ class File:
         meta["options"] = [(t.text(6), t.text(7)) for _ in range(t.number("Count", 13))]
         meta["notes"] = [t.text(8) for _ in range(t.number("Count", 14))]
         follows = t.number("Count", 15)
-        need(follows in (0, 2, 4, 6), "it goes on with something unknown")
+        need(follows in range(0, 16, 2), "it goes on with something unknown")
         if follows & 2:
             meta["memory"] = [t.measure("Magnitude", hint) for hint in (5, 6, 6, 6)]
         if follows & 4:
             meta["clocks"] = [self.read_clock(t) for _ in range(t.number("Count", 16))]
+        if follows & 8:
+            meta["flight"] = self.read_flight(t)
         self.meta = meta
+
+    def read_flight(self, t):
+        modules = []
+        for _ in range(t.number("Count", 18)):
+            path = t.text(9)
+            modules.append((path, bytes(t.number("Plain", 8) for _ in range(t.number("Count", 19)))))
+        place = lambda: (modules[t.number("Count", 29)], t.measure("Magnitude", 13))
+        threads = []
+        for _ in range(t.number("Count", 20)):
+            one = {"rank": t.number("Count", 21), "thread": t.number("Count", 22)}
+            known = t.number("Count", 23)
+            need(known < 128, "something unknown of a call in flight")
+            one["inside"] = bool(known & 1)
+            one["function"] = t.number("Count", 24) if known & 64 else None
+            one["args"] = []
+            for _ in range(t.number("Count", 25)):
+                form = t.number("Count", 26)
+                need(form < 4, "an unknown form")
+                one["args"].append((form, t.measure("Magnitude", 12) if form else None))
+            one["waits_for"] = t.number("Count", 28)
+            one["requests"] = [(t.number("Count", 22), t.number("Count", 27)) for _ in range(t.number("Count", 27))]
+            one["ns"] = t.measure("Magnitude", 14) if known & 2 else None
+            one["place"] = place() if known & 4 else None
+            one["error"] = (t.number("Count", 30), t.text(10)) if known & 8 else None
+            one["fault"] = t.number("Count", 31) if known & 16 else None
+            one["fault_place"] = place() if known & 32 else None
+            threads.append(one)
+        return threads
 
     def read_clock(self, t):
         clock = {"ranks": self.ranks(t, 0)[0], "flags": t.number("Count", 17)}

@@ -14,6 +14,11 @@ pub(crate) trait Decode: Send {
     /// Puts references in the place of what is in the batch, [`crate::BATCH`] at most, and none only at the end. What is
     /// in the batch when it fails is good.
     fn decode(&mut self, input: &mut Input, batch: &mut Batch) -> Result<(), Fault>;
+
+    /// References that are still to come of a record that was read.
+    fn ahead(&self) -> u64 {
+        0
+    }
 }
 
 pub struct Reader {
@@ -68,6 +73,11 @@ impl Reader {
     /// References read so far.
     pub fn records(&self) -> u64 {
         self.records
+    }
+
+    /// References that are known to come: those of a record that stands for many.
+    pub fn ahead(&self) -> u64 {
+        self.decoder.ahead()
     }
 
     /// Bytes of the trace read so far.

@@ -64,6 +64,10 @@ impl Comms {
         self.known.contains_key(&handle)
     }
 
+    pub(crate) fn code(&self, handle: u64) -> Option<Code> {
+        self.known.get(&handle).map(|comm| comm.code)
+    }
+
     /// For a thread that uses it.
     pub(crate) fn get_mut(&mut self, handle: u64, thread: u32) -> Option<&mut Comm> {
         let comm = self.known.get_mut(&handle)?;

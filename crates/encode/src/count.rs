@@ -43,6 +43,22 @@ pub fn calls_of_all(bundle: &Bundle, cohort: &Cohort) -> u64 {
     calls
 }
 
+/// About how many numbers stand in the arrays of all calls of this cohort: as many as its lowest rank has, for each of them.
+pub fn elements_of_all(bundle: &Bundle, cohort: &Cohort) -> u64 {
+    let Some(first) = cohort.ranks.first() else { return 0 };
+    let lanes = bundle.values_of(cohort);
+    let (mut next, mut elements) = (0, 0u64);
+    for (symbol, times) in bundle.counts(cohort, first) {
+        let Some(entry) = bundle.symbols.get(symbol as usize) else { continue };
+        let lengths = Layout::parse(&entry.bytes).map(|layout| layout.lengths()).unwrap_or_default();
+        for lane in lengths.into_iter().filter_map(|lane| lanes.get(next + usize::from(lane))) {
+            elements = elements.saturating_add(sum(bundle, lane, first, times));
+        }
+        next += usize::from(entry.lanes);
+    }
+    elements.saturating_mul(cohort.ranks.len())
+}
+
 /// Symbols in the order of the lanes, each with the lane that counts its polls, if it has one.
 fn with_polls<'a, T>(
     bundle: &'a Bundle,

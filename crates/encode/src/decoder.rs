@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use refrain_model::{
     Address, Area, Call, Class, Cond, Dir, Effect, Function, Kind, Param, Scope, Status, Value,
@@ -33,6 +34,10 @@ struct Known {
 pub(crate) struct Made {
     comms: FastMap<u32, [Option<(u32, Known)>; 2]>,
     wins: FastMap<u32, [Option<(u32, i64)>; 2]>,
+    /// Bytes of all names.
+    names: usize,
+    /// Not all calls that make some were read: what is here may be outdated.
+    pub(crate) is_cut: bool,
 }
 
 fn note<T: Clone>(made: &mut FastMap<u32, [Option<(u32, T)>; 2]>, thread: u32, own: &FastMap<u32, T>) {
@@ -48,6 +53,11 @@ fn of_others<T>(made: &FastMap<u32, [Option<(u32, T)>; 2]>, id: u32, thread: u32
 }
 
 impl Made {
+    /// Nothing is known.
+    pub(crate) fn cut() -> Made {
+        Made { is_cut: true, ..Made::default() }
+    }
+
     /// Communicators whose names begin with one that is not known.
     pub(crate) fn nameless(&self) -> usize {
         let named = |(_, known): &(u32, Known)| known.name.starts_with('?');
@@ -56,6 +66,13 @@ impl Made {
 
     /// What a thread has made, after those of all threads before it.
     pub(crate) fn note(&mut self, decoder: &Decoder) {
+        self.names = self.names.saturating_add(decoder.names);
+        if self.names > MOST_NAMES {
+            *self = Made::cut();
+        }
+        if self.is_cut {
+            return;
+        }
         note(&mut self.comms, decoder.thread, &decoder.comms);
         note(&mut self.wins, decoder.thread, &decoder.wins);
     }
@@ -70,10 +87,18 @@ pub struct Decoder {
     /// What the calls read so far have made.
     comms: FastMap<u32, Known>,
     wins: FastMap<u32, i64>,
+    /// Bytes of the names of `comms`.
+    names: usize,
     /// What other threads have made.
     others: Rc<Made>,
     /// Elements that arrays of the call at hand may still have.
     room: Cell<usize>,
+    /// Some calls of this thread that make communicators or windows were not read.
+    pub(crate) is_cut: bool,
+    /// One was asked for that such a call may have made.
+    unknown: Cell<bool>,
+    /// Values are only passed by: arrays stay empty, and nothing is learnt from calls.
+    passing: bool,
 }
 
 /// The numbers of one call, asked for lane by lane in the order in which they were written.
@@ -86,9 +111,18 @@ impl Decoder {
             thread: 0,
             comms: FastMap::default(),
             wins: FastMap::default(),
+            names: 0,
             others: Rc::default(),
             room: Cell::new(0),
+            is_cut: false,
+            unknown: Cell::new(false),
+            passing: false,
         }
+    }
+
+    /// For one who wants to know which numbers calls take, and not what they mean. It takes the same memory whatever they say.
+    pub(crate) fn passing() -> Decoder {
+        Decoder { passing: true, ..Decoder::new(0) }
     }
 
     /// For one thread of a rank, given what others made.
@@ -97,11 +131,25 @@ impl Decoder {
     }
 
     fn known(&self, id: u32) -> Option<&Known> {
-        self.comms.get(&id).or_else(|| of_others(&self.others.comms, id, self.thread))
+        self.comms
+            .get(&id)
+            .or_else(|| self.elsewhere().and_then(|made| of_others(&made.comms, id, self.thread)))
+    }
+
+    pub(crate) fn name_of_comm(&self, id: u32) -> Option<&str> {
+        self.known(id).map(|known| &*known.name)
     }
 
     fn window(&self, id: u32) -> Option<i64> {
-        self.wins.get(&id).or_else(|| of_others(&self.others.wins, id, self.thread)).copied()
+        let of_others = || self.elsewhere().and_then(|made| of_others(&made.wins, id, self.thread));
+        self.wins.get(&id).or_else(of_others).copied()
+    }
+
+    /// What others made, if that is known.
+    fn elsewhere(&self) -> Option<&Made> {
+        let is_cut = self.is_cut || self.others.is_cut;
+        self.unknown.set(self.unknown.get() || is_cut);
+        (!is_cut).then_some(&*self.others)
     }
 
     /// Whether what this symbol says of later calls has to be known: who is in a communicator or a window.
@@ -148,7 +196,7 @@ impl Decoder {
         let f = layout.function;
         let mut args: Vec<Value> = Vec::with_capacity(f.params.len());
         let mut facts = Vec::new();
-        self.room.set(MOST_ELEMENTS);
+        self.room.set(if self.passing { usize::MAX } else { most_elements() });
         for i in 0..f.params.len() {
             let written = match layout.shape.steps[i].dynamic {
                 Some(Cond::Flag(j)) => args[usize::from(j)] == Value::Bool(true),
@@ -176,7 +224,10 @@ impl Decoder {
             None if f.returns == refrain_model::Returns::Clock => Value::Unset,
             None => Value::Int(0),
         };
-        self.after(layout, &args);
+        self.after(layout, &args)?;
+        if self.unknown.take() && !self.passing {
+            return Err(Error::Unread { function: f.name });
+        }
         Ok(Call { function: f, args, result, facts })
     }
 
@@ -210,15 +261,15 @@ impl Decoder {
             }
             Slot::List { len, lane } => {
                 let n = self.length(f, i, *len, args, next)?;
-                Value::List(many(n, |_| Ok(number(next(*lane))))?)
+                Value::List(self.many(n, |_| Ok(number(next(*lane))))?)
             }
             Slot::ListInOut { len, before, after } => {
                 let n = self.length(f, i, *len, args, next)?;
-                let before = Value::List(many(n, |_| Ok(number(next(*before))))?);
+                let before = Value::List(self.many(n, |_| Ok(number(next(*before))))?);
                 match after {
                     Some(lane) => {
                         self.take_room(f, i, n)?;
-                        let after = Value::List(many(n, |_| Ok(number(next(*lane))))?);
+                        let after = Value::List(self.many(n, |_| Ok(number(next(*lane))))?);
                         Value::InOut(Box::new(before), Box::new(after))
                     }
                     None => before,
@@ -240,7 +291,7 @@ impl Decoder {
             }
             Slot::Codes { len, lane } => {
                 let n = self.length(f, i, *len, args, next)?;
-                Value::List(many(n, |_| self.code(f, i, next(*lane)))?)
+                Value::List(self.many(n, |_| self.code(f, i, next(*lane)))?)
             }
             Slot::Status { lane } => {
                 let base = self.status_base(layout);
@@ -249,7 +300,7 @@ impl Decoder {
             Slot::Statuses { len, lane } => {
                 let base = self.status_base(layout);
                 let n = self.length(f, i, *len, args, next)?;
-                Value::List(many(n, |_| status(layout, i, *lane, base, next))?)
+                Value::List(self.many(n, |_| status(layout, i, *lane, base, next))?)
             }
             Slot::Address { area: Area::Number, lane } => {
                 Value::Address(Address { area: Area::Number, device: 0, segment: 0, offset: next(*lane) })
@@ -269,7 +320,7 @@ impl Decoder {
                 let length = next(*lane);
                 let n = u16::try_from(length).ok().filter(|n| n <= places);
                 let n = n.ok_or_else(|| bad_value(f, i, length))?;
-                let bytes = many(n.into(), |k| {
+                let bytes = self.many(n.into(), |k| {
                     let byte = next(lane + 1 + k as u16);
                     u8::try_from(byte).map_err(|_| bad_value(f, i, byte))
                 })?;
@@ -279,10 +330,27 @@ impl Decoder {
         })
     }
 
+    /// Grows as numbers come: a length read from a damaged file allocates nothing by itself.
+    fn many<T>(&self, n: usize, mut one: impl FnMut(usize) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+        let mut out = Vec::new();
+        for k in 0..n {
+            let one = one(k)?;
+            if !self.passing {
+                out.push(one);
+            }
+        }
+        Ok(out)
+    }
+
     /// Some elements more are read.
     fn take_room(&self, f: &'static Function, i: usize, n: usize) -> Result<(), Error> {
-        let left = self.room.get().checked_sub(n).ok_or_else(|| bad_value(f, i, n as i64))?;
-        self.room.set(left);
+        let too_long = || Error::TooLong {
+            function: f.name,
+            parameter: f.params[i].name,
+            elements: n as u64,
+            most: most_elements(),
+        };
+        self.room.set(self.room.get().checked_sub(n).ok_or_else(too_long)?);
         Ok(())
     }
 
@@ -376,7 +444,7 @@ impl Decoder {
             u64::try_from(number).ok().and_then(Code::from_number).ok_or_else(|| bad_value(f, i, number))?;
         let ranks = |lane: u16, next: Next<'_>| {
             let n = self.checked_length(f, i, next(lane))?;
-            many(n, |_| Ok(next(lane + 1)))
+            self.many(n, |_| Ok(next(lane + 1)))
         };
         let parent = match new.scope {
             Scope::Parent(j) | Scope::ParentLater(j, _) => {
@@ -433,12 +501,23 @@ impl Decoder {
             Scope::Inter => format!("inter-{:016x}.{order}", named.unwrap_or(0)).into(),
             Scope::Process => format!("process.{order}").into(),
         };
-        self.comms.insert(id, Known { name: name.clone(), rank });
+        if !self.passing {
+            let old = self.comms.get(&id).map_or(0, |known| known.name.len());
+            let names = self.names - old + name.len();
+            if name.len() > MOST_NAME || names > MOST_NAMES {
+                return Err(Error::LongNames { function: f.name, most: MOST_NAME, all: MOST_NAMES });
+            }
+            remember(&mut self.comms, f, id, Known { name: name.clone(), rank })?;
+            self.names = names;
+        }
         Ok(Value::Comm(name.to_string()))
     }
 
     /// A new window counts ranks as its communicator does.
-    fn after(&mut self, layout: &Layout, args: &[Value]) {
+    fn after(&mut self, layout: &Layout, args: &[Value]) -> Result<(), Error> {
+        if self.passing {
+            return Ok(());
+        }
         for (p, value) in layout.function.params.iter().zip(args) {
             if p.kind == Kind::Handle(Class::Win)
                 && p.effect == Effect::Create
@@ -446,9 +525,10 @@ impl Decoder {
                 && let Value::Object(Class::Win, id) = value
             {
                 let rank = layout.shape.comm.map_or(0, |j| self.base_rank(layout, j));
-                self.wins.insert(*id, rank);
+                remember(&mut self.wins, layout.function, *id, rank)?;
             }
         }
+        Ok(())
     }
 }
 
@@ -456,17 +536,35 @@ fn bad_value(f: &'static Function, i: usize, value: i64) -> Error {
     Error::BadValue { function: f.name, parameter: f.params[i].name, value }
 }
 
-/// More elements than the arrays of any call have together: a run has at most so many ranks, and a damaged file may ask for
-/// any number. It bounds what a reader holds.
-const MOST_ELEMENTS: usize = 1 << 24;
+/// Elements that the arrays of one call may have together, unless somebody wants more. A file of a few bytes may ask for any
+/// number; this bounds what a reader holds of it.
+pub const MOST_ELEMENTS: usize = 1 << 20;
 
-/// Grows as numbers come: a length read from a damaged file allocates nothing by itself.
-fn many<T>(n: usize, mut one: impl FnMut(usize) -> Result<T, Error>) -> Result<Vec<T>, Error> {
-    let mut out = Vec::new();
-    for k in 0..n {
-        out.push(one(k)?);
+static ALLOWED: AtomicUsize = AtomicUsize::new(MOST_ELEMENTS);
+
+/// From here on calls are read whose arrays have up to so many elements. It is for who runs the process to say, once.
+pub fn allow_elements(most: usize) {
+    ALLOWED.store(most, Ordering::Relaxed);
+}
+
+fn most_elements() -> usize {
+    ALLOWED.load(Ordering::Relaxed)
+}
+
+/// So many communicators, or windows, of a thread are remembered. No library can have as many at a time.
+const MOST_OBJECTS: usize = 1 << 20;
+
+/// Bytes that the name of a communicator takes, and those of all that a thread remembers. A name has that of the communicator it
+/// was made from in it: it grows where a loop makes each from the one before.
+const MOST_NAME: usize = 1 << 17;
+const MOST_NAMES: usize = 1 << 26;
+
+fn remember<T>(map: &mut FastMap<u32, T>, f: &'static Function, id: u32, one: T) -> Result<(), Error> {
+    if map.len() >= MOST_OBJECTS && !map.contains_key(&id) {
+        return Err(Error::TooManyObjects { function: f.name, most: MOST_OBJECTS });
     }
-    Ok(out)
+    map.insert(id, one);
+    Ok(())
 }
 
 /// What a number of a lane says for a parameter of this kind; peers are as far from the caller as it says.

@@ -136,6 +136,10 @@ impl Objects {
         self.known.get(&(class, handle)).is_some_and(|object| matches!(object.code, Code::Constant(_)))
     }
 
+    pub(crate) fn known_code(&self, class: Class, handle: u64) -> Option<Code> {
+        self.known.get(&(class, handle)).map(|object| object.code)
+    }
+
     /// The object behind a handle; one that nobody saw being made gets an id now.
     pub(crate) fn code(&mut self, class: Class, handle: u64, thread: u32) -> Code {
         match self.known.get_mut(&(class, handle)) {

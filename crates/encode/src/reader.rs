@@ -13,7 +13,7 @@ use crate::decoder::{Decoder, Made};
 use crate::digest::Digest;
 use crate::drawn::{Draw, Drawn};
 use crate::error::Error;
-use crate::hash::hash_symbol;
+use crate::hash::{FastMap, hash_symbol};
 use crate::layout::Layout;
 use crate::lossy::histograms;
 use crate::polls::Waiting;
@@ -53,6 +53,19 @@ impl Shared {
         Ok(cell.get_or_init(|| (layout, hash_symbol(&entry.bytes, entry.site))))
     }
 }
+
+/// So many calls that make communicators or windows are read to know what other calls use: of all threads of a rank together,
+/// or of one thread before a call that is gone to.
+pub(crate) const MOST_MAKERS: u64 = 1 << 20;
+
+/// So many symbols are passed by to find them.
+const MOST_PASSED: u64 = 1 << 24;
+
+/// A thread that has any costs as much as so many of them.
+const MAKERS_OF_THREAD: u64 = 16;
+
+/// Symbols whose calls take more numbers than this are read anew each time.
+const MOST_KEPT: usize = 1 << 12;
 
 /// How often the names of communicators are looked up anew, where threads made some from those of others.
 const MOST_ROUNDS: usize = 16;
@@ -139,13 +152,21 @@ impl<'a> Reader<'a> {
         let made = |symbol| counts.get(&symbol).copied().unwrap_or(0);
         let walk = Walk::from(self.bundle, cohort, member, event, taken, made).map_err(Error::Trace)?;
 
-        let decoder = Decoder::of_thread(rank, thread, self.made(rank)?);
-        let mut makers = self.over(self.makers(rank, thread)?, decoder);
+        let mut decoder = Decoder::of_thread(rank, thread, self.made(rank)?);
         let learnt = counts.iter().filter(|(symbol, _)| self.is_maker(**symbol)).map(|(_, times)| *times);
-        for _ in 0..learnt.fold(0, u64::saturating_add) {
-            makers.next_event()?;
+        let learnt = learnt.fold(0, u64::saturating_add);
+        if learnt <= MOST_MAKERS {
+            let mut makers = self.over(self.makers(rank, thread, MOST_PASSED)?, decoder);
+            let mut read = 0;
+            while read < learnt && makers.next_event()?.is_some() {
+                read += 1;
+            }
+            decoder = makers.decoder;
+            decoder.is_cut = read < learnt;
+        } else {
+            decoder.is_cut = true;
         }
-        let events = self.over(walk, makers.decoder);
+        let events = self.over(walk, decoder);
         let mut calls = Calls { events, failed: false, waiting: Waiting::default(), symbol: None };
         if rest > 0 && event < all {
             calls.begin()?;
@@ -170,6 +191,13 @@ impl<'a> Reader<'a> {
 
     fn is_maker(&self, symbol: u32) -> bool {
         self.shared.layout(self.bundle, symbol).is_ok_and(|(layout, _)| Decoder::learns_from(layout))
+    }
+
+    /// The calls of a thread that make communicators and windows. No others are read.
+    pub fn making(&self, rank: u32, thread: u32) -> Result<Calls<'a>, Error> {
+        let decoder = Decoder::of_thread(rank, thread, self.made(rank)?);
+        let events = self.over(self.makers(rank, thread, MOST_PASSED)?, decoder);
+        Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None })
     }
 
     /// How many events were decoded so far, by all that came from this reader.
@@ -234,31 +262,180 @@ impl<'a> Reader<'a> {
         }
         let threads = self.threads(rank);
         let mut made = Rc::new(Made::default());
-        let mut nameless = usize::MAX;
         // A thread that is alone has made all it knows.
-        for _ in 0..if threads.len() > 1 { MOST_ROUNDS } else { 0 } {
-            let mut next = Made::default();
-            for &thread in &threads {
-                let decoder = Decoder::of_thread(rank, thread, made.clone());
-                let mut events = self.over(self.makers(rank, thread)?, decoder);
-                while events.next_event()?.is_some() {}
-                next.note(&events.decoder);
+        let makers = if threads.len() > 1 { self.threads_with_makers(rank, &threads)? } else { Vec::new() };
+        let cost = |makers: u64| makers.saturating_add(MAKERS_OF_THREAD);
+        if makers.iter().fold(0, |sum: u64, (_, makers)| sum.saturating_add(cost(*makers))) > MOST_MAKERS {
+            made = Rc::new(Made::cut());
+        } else {
+            let mut nameless = usize::MAX;
+            for _ in 0..MOST_ROUNDS {
+                made = Rc::new(self.looked_up(rank, &makers, &made)?);
+                let still = made.nameless();
+                if made.is_cut || still == 0 || still >= nameless {
+                    break;
+                }
+                nameless = still;
             }
-            made = Rc::new(next);
-            let still = made.nameless();
-            if still == 0 || still >= nameless {
-                break;
-            }
-            nameless = still;
         }
         *self.made.borrow_mut() = Some((rank, made.clone()));
         Ok(made)
     }
 
-    /// The calls that make communicators and windows.
-    fn makers(&self, rank: u32, thread: u32) -> Result<Walk<'a>, Error> {
+    /// What these threads made, as far as names follow from what is known of it already.
+    fn looked_up(&self, rank: u32, makers: &[(u32, u64)], known: &Rc<Made>) -> Result<Made, Error> {
+        let mut next = Made::default();
+        let mut passed = MOST_PASSED;
+        for &(thread, calls) in makers {
+            let decoder = Decoder::of_thread(rank, thread, known.clone());
+            let mut events = self.over(self.makers(rank, thread, passed)?, decoder);
+            let mut read = 0;
+            while events.next_event()?.is_some() {
+                read += 1;
+            }
+            next.is_cut |= read < calls;
+            next.note(&events.decoder);
+            passed = passed.saturating_sub(events.walk.passed());
+        }
+        Ok(next)
+    }
+
+    /// The threads that made communicators or windows, and in how many calls.
+    fn threads_with_makers(&self, rank: u32, threads: &[u32]) -> Result<Vec<(u32, u64)>, Error> {
+        let mut some: HashMap<usize, bool> = HashMap::new();
+        // Of cohorts whose members all did the same.
+        let mut counted: HashMap<usize, u64> = HashMap::new();
+        let mut makers = Vec::new();
+        for &thread in threads {
+            let (cohort, member) = self.cohort(rank, thread)?;
+            let structure = || self.bundle.structures.get(self.bundle.cohorts[cohort].structure as usize);
+            let symbols = || structure().map(|structure| structure.symbols()).unwrap_or_default();
+            let has = some.entry(cohort);
+            if !*has.or_insert_with(|| symbols().into_iter().any(|symbol| self.is_maker(symbol))) {
+                continue;
+            }
+            let own = &self.bundle.cohorts[cohort];
+            let count = || {
+                let counts = self.bundle.counts(own, member).into_iter();
+                let counts = counts.filter(|(symbol, _)| self.is_maker(*symbol)).map(|(_, times)| times);
+                counts.fold(0, u64::saturating_add)
+            };
+            let count = if own.is_uniform() { *counted.entry(cohort).or_insert_with(count) } else { count() };
+            makers.push((thread, count));
+            if makers.len() as u64 > MOST_MAKERS / MAKERS_OF_THREAD {
+                break;
+            }
+        }
+        Ok(makers)
+    }
+
+    /// The calls that make communicators and windows, among so many.
+    fn makers(&self, rank: u32, thread: u32, most: u64) -> Result<Walk<'a>, Error> {
         let (cohort, member) = self.cohort(rank, thread)?;
-        Walk::only(self.bundle, cohort, member, |symbol| self.is_maker(symbol)).map_err(Error::Trace)
+        Walk::only(self.bundle, cohort, member, |symbol| self.is_maker(symbol), most).map_err(Error::Trace)
+    }
+
+    /// How many calls a thread made, and their digest. Every number is read as its place says, and none is kept: it takes the
+    /// same memory whatever the calls are. An error comes with the number of the call. `step` is told of calls now and then.
+    pub fn check(
+        &self,
+        rank: u32,
+        thread: u32,
+        step: &mut dyn FnMut(u64),
+    ) -> Result<(u64, u64), (u64, Error)> {
+        let mut calls = 0;
+        let checked = self.check_from(rank, thread, &mut calls, step);
+        checked.map(|digest| (calls, digest)).map_err(|error| (calls, error))
+    }
+
+    fn check_from(
+        &self,
+        rank: u32,
+        thread: u32,
+        calls: &mut u64,
+        step: &mut dyn FnMut(u64),
+    ) -> Result<u64, Error> {
+        /// Often enough for a bar that moves, seldom enough to cost nothing.
+        const OFTEN: u64 = 1 << 14;
+        let (cohort, member) = self.cohort(rank, thread)?;
+        let mut walk = Walk::of(self.bundle, cohort, member).map_err(Error::Trace)?;
+        let mut fixed = Fixed::new(self.lanes(cohort, member));
+        let mut decoder = Decoder::passing();
+        let (mut digest, mut events, mut told) = (Digest::default(), 0u64, 0);
+        while let Some(symbol) = walk.pass_symbol() {
+            self.shared.events.set(self.shared.events.get() + 1);
+            events += 1;
+            if events.is_multiple_of(OFTEN) {
+                step(*calls - told);
+                told = *calls;
+            }
+            let (layout, hash) = self.shared.layout(self.bundle, symbol)?;
+            digest.symbol(*hash);
+            if let Some((values, stands_for)) = fixed.of(symbol) {
+                values.iter().for_each(|value| digest.value(*value));
+                *calls = calls.saturating_add(*stands_for);
+                continue;
+            }
+            walk.enter(symbol);
+            let bad = Error::BadSymbol { function: layout.function.name, at: 0 };
+            if layout.lanes != self.bundle.symbols[symbol as usize].lanes {
+                return Err(bad);
+            }
+            let (mut missing, mut keep) = (false, fixed.keeper(symbol));
+            let mut next = |lane| {
+                let value = walk.value(lane).unwrap_or_else(|| {
+                    missing = true;
+                    0
+                });
+                digest.value(value);
+                if let Some(keep) = keep.as_mut().filter(|keep| keep.len() <= MOST_KEPT) {
+                    keep.push(value);
+                }
+                value
+            };
+            decoder.call_with(layout, &mut next, &mut Vec::new())?;
+            let polls = layout.polls.map(&mut next);
+            let Ok(polls) = u64::try_from(polls.unwrap_or(0)) else { return Err(bad) };
+            if missing {
+                return Err(bad);
+            }
+            fixed.learn(symbol, keep, polls.saturating_add(1));
+            *calls = calls.saturating_add(polls).saturating_add(1);
+        }
+        step(*calls - told);
+        Ok(digest.get())
+    }
+}
+
+/// Symbols of a thread whose calls all have the same numbers: they need not be read again.
+struct Fixed<'a> {
+    lanes: HashMap<u32, Vec<Option<Cow<'a, Stream>>>>,
+    /// By symbol, once it was met; nothing of those whose numbers change, or are too many.
+    known: FastMap<u32, Option<(Vec<i64>, u64)>>,
+}
+
+impl<'a> Fixed<'a> {
+    fn new(lanes: HashMap<u32, Vec<Option<Cow<'a, Stream>>>>) -> Fixed<'a> {
+        Fixed { lanes, known: FastMap::default() }
+    }
+
+    /// The numbers that each of them takes, and for how many calls it stands.
+    fn of(&self, symbol: u32) -> Option<&(Vec<i64>, u64)> {
+        self.known.get(&symbol)?.as_ref()
+    }
+
+    /// Room for the numbers of a call, if it is the first of a symbol that is fixed.
+    fn keeper(&self, symbol: u32) -> Option<Vec<i64>> {
+        let is_fixed = |lane: &Option<Cow<'_, Stream>>| {
+            lane.as_ref().is_some_and(|stream| stream.as_constant().is_some())
+        };
+        let first = !self.known.contains_key(&symbol);
+        (first && self.lanes.get(&symbol)?.iter().all(is_fixed)).then(Vec::new)
+    }
+
+    fn learn(&mut self, symbol: u32, values: Option<Vec<i64>>, calls: u64) {
+        let values = values.filter(|values| values.len() <= MOST_KEPT);
+        self.known.entry(symbol).or_insert(values.map(|values| (values, calls)));
     }
 }
 
@@ -355,6 +532,11 @@ impl<'a> Calls<'a> {
     /// Of the calls read so far, if they were read from the first on. After the last one it equals the digest taken while the program ran.
     pub fn digest(&self) -> u64 {
         self.events.digest.get()
+    }
+
+    /// What a communicator is called, as far as the calls read so far have made it.
+    pub fn comm_name(&self, id: u32) -> Option<&str> {
+        self.events.decoder.name_of_comm(id)
     }
 
     /// The symbol of the call read last.

@@ -142,6 +142,33 @@ impl<'a> Reading<'a> {
 }
 
 impl Layout {
+    /// For each array, the lane with its length, as far as there is one.
+    pub(crate) fn lengths(&self) -> Vec<u16> {
+        let mut lengths = Vec::new();
+        for (slot, step) in self.slots.iter().zip(&Shape::of(self.function).steps) {
+            match *slot {
+                Slot::List { len, .. }
+                | Slot::ListInOut { len, .. }
+                | Slot::Codes { len, .. }
+                | Slot::Statuses { len, .. } => {
+                    let said = match step.length {
+                        Length::Said(j) => self.slots.get(usize::from(j)),
+                        _ => None,
+                    };
+                    let said = if let Some(&Slot::Number { lane }) = said { Some(lane) } else { None };
+                    lengths.extend(len.or(said));
+                }
+                Slot::NewComm(ref new) => match new.group {
+                    NewGroup::List(len) => lengths.push(len),
+                    NewGroup::Inter(local, remote) => lengths.extend([local, remote]),
+                    NewGroup::None | NewGroup::SameAsParent => {}
+                },
+                _ => {}
+            }
+        }
+        lengths
+    }
+
     /// The lanes whose numbers say how many numbers others have.
     fn drivers(&self) -> Vec<u16> {
         let mut drivers = Vec::new();

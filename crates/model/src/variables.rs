@@ -9,7 +9,7 @@ const TESTS: &str = "REFRAIN_TEST_";
 const OF_TESTS: [&str; 5] =
     ["REFRAIN_E2E", "REFRAIN_BIN", "REFRAIN_FUZZ_ROUNDS", "REFRAIN_MPI_CASE", "REFRAIN_THREAD_RUNS"];
 
-const KNOWN: [&str; 21] = [
+const KNOWN: [&str; 22] = [
     "REFRAIN_OUT",
     "REFRAIN_FORCE",
     "REFRAIN_RANKS",
@@ -25,6 +25,7 @@ const KNOWN: [&str; 21] = [
     "REFRAIN_RECURSION",
     "REFRAIN_LOSSY",
     "REFRAIN_SAFE",
+    "REFRAIN_PARTS",
     "REFRAIN_PATIENCE",
     "REFRAIN_SUMMARY",
     "REFRAIN_GRACE",

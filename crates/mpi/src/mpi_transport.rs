@@ -23,8 +23,11 @@ const MAKING: i32 = 32_767;
 /// as long as the wait before them would keep two ranks that answer each other asleep by turns.
 const BRIEFLY: Duration = Duration::from_millis(1);
 const NAP: Duration = Duration::from_millis(1);
-/// How often a rank that waits looks whether the exchange is called off.
+/// How often a rank that waits looks whether the exchange is called off: at first, and when it has waited for long. With many
+/// ranks it is less often, so that all together ask a file server no more than so many times in the time for one.
 const LOOK: Duration = Duration::from_millis(100);
+const SELDOM: Duration = Duration::from_secs(5);
+const FOR_EACH: Duration = Duration::from_micros(50);
 
 /// How long a rank waits for another one.
 pub struct Waiting<'a> {
@@ -87,6 +90,7 @@ impl<'a> MpiTransport<'a> {
         let mut request = request;
         let (mut waited, mut looked) = (Duration::ZERO, Duration::ZERO);
         let mut clock = Waited::default();
+        let often = LOOK.max(FOR_EACH * self.size);
         loop {
             if let Some(bytes) = self.pmpi.test(&mut request).map_err(failed(call))? {
                 return Ok(bytes);
@@ -97,12 +101,13 @@ impl<'a> MpiTransport<'a> {
                 thread::sleep((waited / 8).min(NAP));
             }
             waited = clock.so_far();
+            let is_time = waited - looked >= (waited / 8).min(SELDOM).max(often);
             let why = if waited >= self.waiting.most {
                 TransportError::Late { rank: peer, seconds: waited.as_secs() }
-            } else if waited - looked >= LOOK && (self.waiting.called_off)() {
+            } else if is_time && (self.waiting.called_off)() {
                 TransportError::CalledOff
             } else {
-                if waited - looked >= LOOK {
+                if is_time {
                     looked = waited;
                 }
                 continue;

@@ -4,20 +4,51 @@ use refrain_fold::bundle::{Bundle, merge};
 
 use crate::Error;
 
-/// Joins what threads or processes recorded, pair by pair, and puts it into its final form.
-pub fn join(mut bundles: Vec<Bundle>) -> Result<Bundle, Error> {
-    while bundles.len() > 1 {
-        let mut next = Vec::with_capacity(bundles.len().div_ceil(2));
-        let mut pairs = bundles.into_iter();
-        while let Some(first) = pairs.next() {
-            next.push(match pairs.next() {
-                Some(second) => merge(first, second)?,
-                None => first,
-            });
+/// Joins what threads or processes recorded while it comes, pair by pair: like a binary counter it holds one bundle of each
+/// size, so a thousand that are alike take the room of ten.
+///
+/// ```
+/// use refrain_fold::bundle::Bundle;
+/// use refrain_references::Joining;
+/// let mut joining = Joining::default();
+/// for _ in 0..5 {
+///     joining.add(Bundle::default()).unwrap();
+/// }
+/// assert!(joining.finish().unwrap().is_some());
+/// ```
+#[derive(Default)]
+pub struct Joining {
+    /// How many were joined into each, and what they are; every one has more than the next.
+    held: Vec<(u64, Bundle)>,
+}
+
+impl Joining {
+    pub fn add(&mut self, bundle: Bundle) -> Result<(), Error> {
+        let (mut count, mut bundle) = (1, bundle);
+        while let Some((_, before)) = self.held.pop_if(|(held, _)| *held == count) {
+            bundle = merge(before, bundle)?;
+            count *= 2;
         }
-        bundles = next;
+        self.held.push((count, bundle));
+        Ok(())
     }
-    let mut bundle = bundles.pop().unwrap_or_default();
-    bundle.canonical()?;
-    Ok(bundle)
+
+    /// All of them, in their final form, if there were any.
+    pub fn finish(mut self) -> Result<Option<Bundle>, Error> {
+        let Some((_, mut all)) = self.held.pop() else { return Ok(None) };
+        while let Some((_, before)) = self.held.pop() {
+            all = merge(before, all)?;
+        }
+        all.canonical()?;
+        Ok(Some(all))
+    }
+}
+
+/// Joins those of a whole run.
+pub fn join(bundles: impl IntoIterator<Item = Bundle>) -> Result<Bundle, Error> {
+    let mut joining = Joining::default();
+    for bundle in bundles {
+        joining.add(bundle)?;
+    }
+    Ok(joining.finish()?.unwrap_or_default())
 }

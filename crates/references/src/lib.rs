@@ -29,7 +29,7 @@
 //!     }
 //!     recording.bundle(&Sites::default()).unwrap()
 //! };
-//! let all = join((0..4).map(record).collect()).unwrap();
+//! let all = join((0..4).map(record)).unwrap();
 //! assert_eq!(all.cohorts.len(), 1);
 //! let third: Vec<_> = References::new(&all, (0, 3), None).unwrap().unwrap().map(Result::unwrap).collect();
 //! assert_eq!((third.len(), third[1].address, third[1].access), (2000, 0x20_0000 + 24_000, Access::Store));
@@ -46,7 +46,7 @@ mod stretch;
 mod thread;
 
 pub use block::{Access, Block, Reference};
-pub use join::join;
+pub use join::{Joining, join};
 pub use read::{Checked, Event, Item, References, Symbol, check, has_marks, symbols};
 pub use stretch::{Chunks, MOST_OF_BLOCK, Sink, Source, open};
 pub use thread::{Folding, Thread};

@@ -209,7 +209,7 @@ impl<'a> References<'a> {
     fn before(&self, number: u64) -> Result<Before, Error> {
         let mut stretches = Vec::new();
         let is_stretch = |symbol: u32| matches!(self.symbols.get(symbol as usize), Some(Symbol::Stretch));
-        let mut only = Walk::only(self.bundle, self.cohort, self.member, is_stretch)?;
+        let mut only = Walk::only(self.bundle, self.cohort, self.member, is_stretch, u64::MAX)?;
         while only.next_symbol().is_some() {
             let count = only.value(0).and_then(|count| u64::try_from(count).ok());
             stretches.push(count.ok_or(Error::Address { at: 0 })?);

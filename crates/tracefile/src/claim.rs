@@ -37,6 +37,8 @@ pub struct Claim {
     since: u64,
     boot: String,
     space: String,
+    /// It is held until the run's end, by one that waits for it; not by a rank.
+    pub held: bool,
     /// The file that had the name before.
     pub old: Option<Stamp>,
 }
@@ -68,15 +70,22 @@ impl Claim {
             since: since(process).unwrap_or(0),
             boot: boot(),
             space: space(),
+            held: false,
             old: Stamp::of(trace),
         }
     }
 
+    /// The same, of one that waits for the run's end.
+    pub fn until_the_end(self) -> Claim {
+        Claim { held: true, ..self }
+    }
+
     fn text(&self) -> String {
-        let Claim { run, job, host, process, since, boot, space, old } = self;
+        let Claim { run, job, host, process, since, boot, space, held, old } = self;
         let old = old.map_or_else(String::new, |old| old.to_string());
+        let held = if *held { " held=yes" } else { "" };
         format!(
-            "run={run} job={job} host={host} process={process} since={since} boot={boot} space={space} old={old}"
+            "run={run} job={job} host={host} process={process} since={since} boot={boot} space={space} old={old}{held}"
         )
     }
 
@@ -93,6 +102,7 @@ impl Claim {
             since: value("since").parse().unwrap_or(0),
             boot: value("boot").into(),
             space: value("space").into(),
+            held: value("held") == "yes",
             old: value("old").parse().ok(),
         }
     }
@@ -210,7 +220,7 @@ fn remove_notes(private: &Private, which: fn(&OsStr) -> bool) {
 
 /// Whether parts are left there, of whomever.
 fn has_parts(private: &Private) -> bool {
-    private.names().is_ok_and(|names| names.iter().any(|name| part::is_part(name)))
+    private.names().is_ok_and(|names| part::has_any(&names))
 }
 
 /// All but parts and the claim.
@@ -249,6 +259,8 @@ pub struct Job {
     pub trace: PathBuf,
     /// What had the trace's name before.
     pub old: Option<Stamp>,
+    /// Somebody waits for the run's end, and gives its names back then.
+    pub held: bool,
     /// What it wrote, if it came to its end.
     pub done: Option<Done>,
     /// Who has the name that was asked for; this one then has another.
@@ -303,6 +315,11 @@ fn done_note(place: u32) -> OsString {
 impl Job {
     /// The program `job` of that run, which is written down if it is not yet. Every rank of it gets the same answer.
     pub fn take(out: &Path, run: &str, job: &str) -> io::Result<Job> {
+        Job::take_with(out, run, job, false)
+    }
+
+    /// As `take`. With `force` what a dead run has left goes, if none of its processes can still be at work.
+    pub fn take_with(out: &Path, run: &str, job: &str, force: bool) -> io::Result<Job> {
         let mut instead = None;
         let (mut number, mut tries) = (1, 0);
         while number < MOST {
@@ -322,7 +339,9 @@ impl Job {
                 }
                 // A dead run that left nothing needs its name no more. Another rank may be faster: so look again.
                 Ok(Taken::Others(base, gone))
-                    if tries < TRIES && gone.holder() == Holder::Gone && !has_parts(&base) =>
+                    if tries < TRIES
+                        && gone.holder() == Holder::Gone
+                        && (!has_parts(&base) || force && part::clear_of_others(&base, run)) =>
                 {
                     tries += 1;
                     own.replace(&base, &gone)?;
@@ -404,7 +423,7 @@ impl Job {
         let trace = numbered(out, number);
         let old = if place == 1 { claim.old } else { None };
         let (base, run) = (base.path().to_owned(), claim.run.clone());
-        Ok(Some(Job { base, run, who, place, trace, old, done, instead: None }))
+        Ok(Some(Job { base, run, who, place, trace, old, held: claim.held, done, instead: None }))
     }
 
     /// All programs of a run, as they came.

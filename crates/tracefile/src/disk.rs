@@ -325,6 +325,25 @@ pub fn save_with(
     written
 }
 
+/// Saves what is no trace, in the same way.
+pub fn save_text(text: &str, shown: &Path, overwrite: bool) -> Result<(), Error> {
+    let path = match target(shown, overwrite)? {
+        Target::File(path) => path,
+        Target::Device(_) => {
+            let end = End::of(shown)?;
+            let written = end.open().and_then(|mut file| file.write_all(text.as_bytes()));
+            return written.map_err(failed("write", shown));
+        }
+    };
+    let (temporary, mut file) = beside(&path)?;
+    let written = file.write_all(text.as_bytes()).map_err(failed("write", shown));
+    let placed = written.and_then(|()| put_in_place(&temporary, &path, overwrite));
+    if placed.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    placed
+}
+
 /// Replaces a file, and no other that has its name by now, with what `write` writes; returns the size.
 pub fn replace_with(
     path: &Path,
@@ -364,7 +383,7 @@ fn beside(path: &Path) -> Result<(PathBuf, File), Error> {
         match OpenOptions::new().write(true).create_new(true).open(&temporary) {
             Ok(file) => return Ok((temporary, file)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < TRIES => tries += 1,
-            Err(error) => return Err(Error::Io { action: "create", path: temporary, error }),
+            Err(error) => return Err(Error::Io { action: "create", path: path.into(), error }),
         }
     }
 }
@@ -384,12 +403,47 @@ pub fn put_in_place(temporary: &Path, path: &Path, overwrite: bool) -> Result<()
             Err(_) => rename_to_new(temporary, path)?,
         }
     }
-    // The name itself is on disk only when the directory is.
+    sync_directory(path);
+    Ok(())
+}
+
+/// The name itself is on disk only when the directory is.
+fn sync_directory(path: &Path) {
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if let Ok(directory) = File::open(directory) {
         let _ = directory.sync_all();
     }
+}
+
+/// The same for a finished folder. What had the name with `overwrite` is then beside `temporary` or in its place: to be removed,
+/// and until then whole.
+pub fn put_folder_in_place(temporary: &Path, path: &Path, overwrite: bool) -> Result<(), Error> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    if !overwrite || path.symlink_metadata().is_err() {
+        rename_to_new(temporary, path)?;
+    } else {
+        match renameat_with(CWD, temporary, CWD, path, RenameFlags::EXCHANGE) {
+            Ok(()) => {}
+            // A file system, or a kernel, that cannot do it at once.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => swap(temporary, path)?,
+            Err(error) => return Err(failed("rename the finished folder to", path)(error.into())),
+        }
+    }
+    sync_directory(path);
     Ok(())
+}
+
+/// One after the other: the old one aside, the new one in.
+fn swap(temporary: &Path, path: &Path) -> Result<(), Error> {
+    let mut aside = temporary.as_os_str().to_os_string();
+    aside.push(".old");
+    fs::rename(path, &aside).map_err(failed("rename", path))?;
+    fs::rename(temporary, path).map_err(|error| {
+        // Back again: the error that matters is the first one.
+        let _ = fs::rename(&aside, path);
+        failed("rename the finished folder to", path)(error)
+    })
 }
 
 fn rename_to_new(temporary: &Path, path: &Path) -> Result<(), Error> {

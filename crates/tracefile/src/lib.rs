@@ -18,6 +18,7 @@ mod container;
 mod crc;
 mod disk;
 mod error;
+pub mod flight;
 mod get;
 mod load;
 mod model;
@@ -30,6 +31,7 @@ mod sections;
 pub mod spans;
 mod token;
 
+use refrain_fold::bundle::sites::Module;
 use refrain_fold::bundle::{Bundle, Depth};
 use refrain_fold::ranks::{Checks, RankList};
 use refrain_times::paths::Paths;
@@ -42,8 +44,8 @@ use pack::{Decoder, Encoder};
 use token::{Put, Token};
 
 pub use disk::{
-    End, FileType, Replace, Stamp, Target, is_device, open, put_in_place, replace_with, save, save_as,
-    save_with, target,
+    End, FileType, Replace, Stamp, Target, is_device, open, put_folder_in_place, put_in_place, replace_with,
+    save, save_as, save_text, save_with, target,
 };
 pub use error::Error;
 pub use load::{Loaded, Within, append, attach, load};
@@ -102,6 +104,59 @@ pub struct Meta {
     pub paths: Option<Paths>,
     /// Only where it is known of every call when it was.
     pub clocks: Option<Clocks>,
+    /// Of a run that did not end by itself: what its threads were doing.
+    pub flight: Vec<InFlight>,
+}
+
+/// What a thread was doing when its recording was found: the call that it had entered and not left, or else the last one.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InFlight {
+    pub rank: u32,
+    pub thread: u32,
+    /// It had not left the call.
+    pub inside: bool,
+    /// The function's number in the call table.
+    pub function: Option<u16>,
+    /// By parameter, as far as they are known; empty where none are.
+    pub args: Vec<Arg>,
+    /// How many requests it was given to complete, and the first of them as far as they are known.
+    pub waits_for: u64,
+    pub requests: Vec<Waited>,
+    /// How long it had been in the call.
+    pub ns: Option<u64>,
+    /// Where it returns to.
+    pub place: Option<Place>,
+    /// The error of MPI that ended the process: the number of its class among the constants, and the library's words.
+    pub error: Option<(u16, String)>,
+    /// The signal that ended the process, and where.
+    pub fault: Option<u32>,
+    pub fault_place: Option<Place>,
+}
+
+/// An argument of a call in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arg {
+    /// An address, or something that was not there yet.
+    Unknown,
+    Number(i64),
+    /// A constant of MPI, by its number.
+    Constant(u16),
+    /// An object of the parameter's class, by its id.
+    Object(u32),
+}
+
+/// A request: that of the last call of a thread that made one, if `back` is 0, of the one before that if 1, and so on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waited {
+    pub thread: u32,
+    pub back: u64,
+}
+
+/// A place in the program's code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    pub module: Module,
+    pub offset: u64,
 }
 
 /// What the tracer held at most, in bytes, over ranks while the program ran, and on the rank that merged once it had. A
@@ -139,9 +194,10 @@ pub fn write_plain(trace: &Trace) -> Vec<u8> {
 
 fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     let kinds = kinds_of(trace);
-    let sections: Vec<Vec<Token>> = kinds.iter().map(|&kind| tokens(trace, kind)).collect();
-    let plain: Vec<Vec<u8>> = sections.iter().map(|tokens| plain(tokens)).collect();
-    let plain_len: usize = plain.iter().map(Vec::len).sum();
+    // Tokens are made as often as they are needed, and never held.
+    let mut counting = Put::counting();
+    kinds.iter().for_each(|&kind| tokens(&mut counting, trace, kind));
+    let plain_len = counting.len();
     let meta = &trace.meta;
     let flag = |on: bool, flag: u8| if on { flag } else { 0 };
     let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
@@ -155,16 +211,23 @@ fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     };
     let apart: Vec<(Kind, Vec<u8>)> =
         APART.into_iter().filter_map(|kind| Some((kind, body(kind)?))).collect();
-    let (packed, ends) = if may_pack { pack(&sections, plain_len) } else { Default::default() };
-    if may_pack && packed.len() < plain_len {
-        let starts = std::iter::once(0).chain(ends.iter().copied());
-        let pieces = starts.zip(&ends).map(|(start, &end)| &packed[start..end]);
-        let bodies: Vec<(Kind, &[u8])> = kinds.into_iter().zip(pieces).collect();
-        container::assemble(flags, true, plain_len, &bodies, &apart)
-    } else {
-        let bodies: Vec<(Kind, &[u8])> = kinds.into_iter().zip(plain.iter().map(Vec::as_slice)).collect();
-        container::assemble(flags, false, 0, &bodies, &apart)
+    let (packed, ends) = if may_pack { pack(trace, &kinds, plain_len) } else { Default::default() };
+    let is_packed = may_pack && packed.len() < plain_len;
+    let (bytes, ends) = if is_packed { (packed, ends) } else { put_all(Put::plain(), trace, &kinds) };
+    let starts = std::iter::once(0).chain(ends.iter().copied());
+    let pieces = starts.zip(&ends).map(|(start, &end)| &bytes[start..end]);
+    let bodies: Vec<(Kind, &[u8])> = kinds.into_iter().zip(pieces).collect();
+    container::assemble(flags, is_packed, if is_packed { plain_len } else { 0 }, &bodies, &apart)
+}
+
+/// The bytes of all sections, and where in them each ends.
+fn put_all(mut put: Put, trace: &Trace, kinds: &[Kind]) -> (Vec<u8>, Vec<usize>) {
+    let mut ends = Vec::new();
+    for &kind in kinds {
+        tokens(&mut put, trace, kind);
+        ends.push(put.len());
     }
+    (put.finish(), ends)
 }
 
 /// A trace and what is known of its file.
@@ -225,24 +288,22 @@ fn kinds_of(trace: &Trace) -> Vec<Kind> {
     ORDER.into_iter().filter(has).collect()
 }
 
-fn tokens(trace: &Trace, kind: Kind) -> Vec<Token> {
-    let mut put = Put::default();
+fn tokens(put: &mut Put, trace: &Trace, kind: Kind) {
     let bundle = &trace.bundle;
     match kind {
-        Kind::Meta => sections::meta::write(&mut put, &trace.meta),
-        Kind::Symbols => sections::symbols::write(&mut put, &bundle.symbols),
-        Kind::Structure => sections::structure::write(&mut put, &bundle.structures),
-        Kind::Ranks => sections::cohorts::write(&mut put, bundle),
-        Kind::Streams => sections::streams::write(&mut put, bundle),
+        Kind::Meta => sections::meta::write(put, &trace.meta),
+        Kind::Symbols => sections::symbols::write(put, &bundle.symbols),
+        Kind::Structure => sections::structure::write(put, &bundle.structures),
+        Kind::Ranks => sections::cohorts::write(put, bundle),
+        Kind::Streams => sections::streams::write(put, bundle),
         Kind::Tallies => {
-            sections::tallies::write(&mut put, bundle);
-            sections::profile::write(&mut put, trace.meta.profile.as_ref());
+            sections::tallies::write(put, bundle);
+            sections::profile::write(put, trace.meta.profile.as_ref());
         }
-        Kind::Sites => sections::sites::write(&mut put, &bundle.sites, &bundle.symbols),
+        Kind::Sites => sections::sites::write(put, &bundle.sites, &bundle.symbols),
         // Not pieces of the packed stream.
         Kind::Blocks | Kind::Paths | Kind::Sides | Kind::Chunked | Kind::References => {}
     }
-    put.tokens
 }
 
 fn plain(tokens: &[Token]) -> Vec<u8> {
@@ -252,14 +313,9 @@ fn plain(tokens: &[Token]) -> Vec<u8> {
 }
 
 /// All sections as one packed stream, and where in it each ends.
-fn pack(sections: &[Vec<Token>], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
-    let mut encoder = Encoder::new(primed(plain_len));
-    let mut ends = Vec::new();
-    for tokens in sections {
-        tokens.iter().for_each(|token| encoder.token(token));
-        ends.push(encoder.len());
-    }
-    let mut bytes = encoder.finish();
+fn pack(trace: &Trace, kinds: &[Kind], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
+    let put = Put::packing(Encoder::new(primed(plain_len)));
+    let (mut bytes, mut ends) = put_all(put, trace, kinds);
     let least = plain_len.saturating_sub(MARGIN).div_ceil(RATIO);
     bytes.resize(bytes.len().max(least), 0);
     if let Some(last) = ends.last_mut() {

@@ -1,31 +1,38 @@
 //! Part files: what one thread of a running process has recorded so far, kept where it survives the process.
 //!
 //! A part is a file of [`HEADER`] bytes, which is a table of little-endian words ([`Word`]) and a text, and after it the
-//! *tail*: the journal of the calls since the last snapshot. Snapshots are files beside it (`NAME.1`, `NAME.2`, ...).
+//! *tail*: the journal of the calls since the last snapshot. The first snapshot is at the beginning of the tail, so that most
+//! threads have one file; later ones are files beside it (`NAME.1`, `NAME.2`, ...).
 //! The process writes through a shared mapping; every change that counts is one aligned store of a word, so that what is
 //! there at any moment is whole: an entry counts when the tail's length does, a snapshot and the tail that begins with
 //! it count when [`Word::Current`] points to their pair of words.
+//!
+//! The header also has what a thread is doing right now ([`crate::flight`]): the call that it has entered and not left.
 //!
 //! Parts are read by the build that wrote them, and live as long as a run: this is no format for keeping.
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use refrain_fold::bundle::Bundle;
 
+use crate::claim::{host_name, processes_seen};
 use crate::crc::crc32;
+use crate::flight::Doing;
 use crate::private::Private;
 use crate::spans::is_log;
 
-/// Bytes before the tail.
-pub const HEADER: usize = 4096;
-/// Where the text begins, to the header's end.
+/// Bytes before the tail: a page of words and text, one of [`crate::flight`], two of the modules of the process.
+pub const HEADER: usize = 4 * PAGE;
+/// What each of these has.
+pub(crate) const PAGE: usize = 4096;
+/// Where the text begins, to its page's end.
 const TEXT: usize = 1024;
 const MAGIC: u64 = u64::from_le_bytes(*b"\x93RFNpart");
 /// How the words, the journal and the snapshots are written. Changes with any of them.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 /// No tail is longer. It bounds what a reader allocates, as does the next.
 pub const MOST_TAIL: usize = 256 << 20;
 /// No snapshot is longer.
@@ -64,7 +71,7 @@ pub enum Word {
     Lost,
     /// Which of the two pairs below counts.
     Current,
-    /// The snapshot's number, 0 for none, and how many bytes of the tail belong to it.
+    /// The snapshot's number, 0 for none, or [`IN_TAIL`] and its length; and how many bytes of the tail belong to it.
     Snapshot,
     Tail,
     OtherSnapshot,
@@ -73,6 +80,9 @@ pub enum Word {
     /// So many bytes of the log of times count (see [`crate::spans`]).
     Spans,
 }
+
+/// With the length of a snapshot: it is in the tail, and the journal comes after it.
+pub const IN_TAIL: u64 = 1 << 63;
 
 /// Bits of [`Word::Flags`].
 pub const SPLIT: u64 = 1;
@@ -111,6 +121,55 @@ pub fn directory(trace: &Path) -> PathBuf {
     trace.with_file_name(name)
 }
 
+/// The directory for the parts on one host, where they are kept elsewhere than in `parts`, beside the trace. Traces of the same
+/// name in other places have others.
+pub fn local_directory(storage: &Path, parts: &Path) -> PathBuf {
+    let mix = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    let hash = parts.as_os_str().as_encoded_bytes().iter().fold(0x811c_9dc5, mix);
+    let mut name = parts.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{hash:08x}.parts"));
+    storage.join(name)
+}
+
+/// In the name of a note that says where a host keeps its parts, if that is not the directory it lies in: `meet-*.kept.HOST`.
+pub const KEPT: &str = ".kept.";
+
+/// The hosts that keep the parts of a run elsewhere, and where.
+pub fn kept_elsewhere(directory: &Private) -> Vec<(String, PathBuf)> {
+    let mut found = Vec::new();
+    for name in directory.names().unwrap_or_default() {
+        let Some(host) = kept_by(&name) else { continue };
+        if let Ok(Some(place)) = directory.word(&name) {
+            found.push((host.to_owned(), PathBuf::from(place)));
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Removes what hosts have said of where they keep parts: none are left.
+pub fn forget_kept(directory: &Private) {
+    for name in directory.names().unwrap_or_default().iter().filter(|name| kept_by(name).is_some()) {
+        let _ = directory.remove(name);
+    }
+}
+
+fn kept_by(name: &OsStr) -> Option<&str> {
+    let name = name.to_str().filter(|name| name.starts_with(MEETING))?;
+    name.split_once(KEPT).map(|(_, host)| host)
+}
+
+/// There is no such process.
+fn gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+/// Whether a directory has parts, or says that hosts have some.
+pub fn has_any(names: &[OsString]) -> bool {
+    names.iter().any(|name| is_part(name) || kept_by(name).is_some())
+}
+
 /// Why calls are missing at the end of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u64)]
@@ -139,9 +198,6 @@ impl Lost {
         }
     }
 }
-
-/// Ranks of one run begin within so many seconds of each other, where nothing else tells runs apart.
-const TOGETHER: u64 = 60;
 
 /// Whether a file in a directory of parts is called like a part.
 pub fn is_part(name: &OsStr) -> bool {
@@ -177,15 +233,14 @@ pub fn is_known(name: &OsStr) -> bool {
 /// Files by which the ranks meet in `MPI_Finalize` are called so at first.
 pub const MEETING: &str = "meet-";
 
-/// The files in a directory that belong to one run: its parts and their snapshots. `run` is the run's name, empty where
-/// it has none, and `started` when one of its ranks began. What another run left behind stays.
-pub fn of_run(directory: &Private, run: &str, started: u64) -> Vec<OsString> {
+/// The parts in a directory of processes that have reached the end of the run of that name, and what belongs to them. What
+/// another run left behind stays, and so does all where the run has no name.
+pub fn of_run(directory: &Private, run: &str) -> Vec<OsString> {
     let names = directory.names().unwrap_or_default();
     let is_own = |name: &&OsString| {
         is_part(name)
             && Part::peek(directory, name).is_ok_and(|part| {
-                part.text("run").unwrap_or_default() == run
-                    && (!run.is_empty() || part.word(Word::Started).abs_diff(started) <= TOGETHER)
+                !run.is_empty() && part.text("run") == Some(run) && part.end() == End::Finalized
             })
     };
     let own: HashSet<&OsStr> = names.iter().filter(is_own).map(OsString::as_os_str).collect();
@@ -198,7 +253,7 @@ pub fn of_run(directory: &Private, run: &str, started: u64) -> Vec<OsString> {
 /// The header of a new part. `text` is lines of `key value`, cut where it is too long.
 pub fn header(words: &[(Word, u64)], text: &str) -> Vec<u8> {
     let mut bytes = vec![0; HEADER];
-    let mut length = text.len().min(HEADER - TEXT);
+    let mut length = text.len().min(PAGE - TEXT);
     while !text.is_char_boundary(length) {
         length -= 1;
     }
@@ -229,11 +284,52 @@ pub fn snapshot_name(part: &OsStr, number: u64) -> OsString {
     name
 }
 
+/// Whether a process still adds to its parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Life {
+    Ended,
+    /// It is, or was, on another machine.
+    Unseen,
+    Running,
+}
+
+/// Removes a part, its snapshots and its log.
+pub fn remove(directory: &Private, part: &OsStr) {
+    let is_of_part = |name: &OsString| is_part_or_snapshot(name) && Path::new(name).file_stem() == Some(part);
+    for name in directory.names().unwrap_or_default().iter().filter(|name| *name == part || is_of_part(name))
+    {
+        // What cannot be removed is only in the way.
+        let _ = directory.remove(name);
+    }
+}
+
+/// Removes the parts of other runs than that one, if all their processes have ended. Whether none is left.
+pub fn clear_of_others(directory: &Private, run: &str) -> bool {
+    let Ok(mut names) = directory.names() else { return false };
+    names.retain(|name| is_part(name));
+    let mut ended = true;
+    names.retain(|name| match Part::peek(directory, name) {
+        Ok(part) if part.text("run") == Some(run) && !run.is_empty() => false,
+        Ok(part) => {
+            ended &= part.life(name) == Life::Ended;
+            true
+        }
+        // Nobody could make anything of it.
+        Err(_) => true,
+    });
+    if ended {
+        names.iter().for_each(|name| remove(directory, name));
+    }
+    ended
+}
+
 /// A part as it was found.
 #[derive(Debug, Clone)]
 pub struct Part {
     words: Vec<u64>,
     text: String,
+    /// What its thread was doing.
+    pub doing: Doing,
     pub snapshot: Option<Bundle>,
     /// The journal of what came after it.
     pub journal: Vec<u8>,
@@ -286,8 +382,8 @@ impl Part {
             return Err("it was written by another version of Refrain; recover it with that one".into());
         }
         let length = usize::try_from(words[Word::TextLength as usize]).unwrap_or(usize::MAX);
-        let text = String::from_utf8_lossy(header[TEXT..].get(..length).unwrap_or_default()).into_owned();
-        Ok(Part { words, text, snapshot: None, journal: Vec::new() })
+        let text = String::from_utf8_lossy(header[TEXT..PAGE].get(..length).unwrap_or_default()).into_owned();
+        Ok(Part { words, text, doing: Doing::read(header), snapshot: None, journal: Vec::new() })
     }
 
     /// The snapshot and the length of the tail that count.
@@ -296,6 +392,37 @@ impl Part {
             0 => (self.word(Word::Snapshot), self.word(Word::Tail)),
             _ => (self.word(Word::OtherSnapshot), self.word(Word::OtherTail)),
         }
+    }
+
+    /// Whether the process that wrote it still adds to it. It has not said that it ends, and has the file mapped: its number
+    /// alone may be another's by now.
+    pub fn life(&self, name: &OsStr) -> Life {
+        if self.end() != End::Silent {
+            return Life::Ended;
+        }
+        // Numbers of processes mean something on that machine and in that namespace alone.
+        let seen = self
+            .text("seen")
+            .and_then(|seen| seen.parse::<u64>().ok())
+            .is_none_or(|seen| seen == processes_seen());
+        if self.text("host") != Some(host_name().as_str()) || !seen {
+            return Life::Unseen;
+        }
+        match self.maps() {
+            Ok(maps) if maps.contains(&*name.to_string_lossy()) => Life::Running,
+            Ok(_) => Life::Ended,
+            Err(error) if gone(&error) => Life::Ended,
+            Err(_) => Life::Unseen,
+        }
+    }
+
+    fn maps(&self) -> io::Result<String> {
+        std::fs::read_to_string(format!("/proc/{}/maps", self.word(Word::Pid)))
+    }
+
+    /// A process of this machine has the part in its memory, whatever it has said of its end.
+    pub fn is_mapped(&self, name: &OsStr) -> bool {
+        self.maps().is_ok_and(|maps| maps.contains(&*name.to_string_lossy()))
     }
 
     /// Reads a part and the snapshot that counts. The process may still be at work: then it is as of some moment.
@@ -330,9 +457,18 @@ impl Part {
         if length > MOST_TAIL as u64 {
             return Err(format!("its journal would have {length} bytes, which none has"));
         }
-        let snapshot = if number == 0 { None } else { Some(read_snapshot(directory, name, number)?) };
         let mut file = directory.read(name).map_err(|error| error.to_string())?;
         file.seek(SeekFrom::Start(HEADER as u64)).map_err(|error| error.to_string())?;
+        let snapshot = match (number, number ^ IN_TAIL) {
+            (0, _) => None,
+            (_, inside) if inside <= MOST_TAIL as u64 => {
+                let mut bytes = Vec::new();
+                let read = file.by_ref().take(inside).read_to_end(&mut bytes);
+                read.map_err(|error| error.to_string())?;
+                Some(bytes)
+            }
+            _ => Some(read_snapshot(directory, name, number)?),
+        };
         file.take(length).read_to_end(&mut part.journal).map_err(|error| error.to_string())?;
         if (part.journal.len() as u64) < length {
             return Err("its end is missing".into());
@@ -359,7 +495,10 @@ fn damaged(name: &OsStr, what: &dyn std::fmt::Display) -> String {
 }
 
 fn decode_snapshot(part: &Part, name: &OsStr, bytes: &[u8]) -> Result<(Bundle, Vec<u8>), String> {
-    let name = snapshot_name(name, part.current().0);
+    let name = match part.current().0 {
+        number if number & IN_TAIL != 0 => name.to_owned(),
+        number => snapshot_name(name, number),
+    };
     let damaged = |what: &dyn std::fmt::Display| damaged(&name, what);
     let whole = || {
         let (sum, rest) = bytes.split_first_chunk::<4>()?;
@@ -383,22 +522,60 @@ mod tests {
     fn only_the_files_of_a_run_are_its_own() {
         let directory = std::env::temp_dir().join(format!("refrain-runs-{}", std::process::id()));
         let private = Private::make(&directory).unwrap();
-        for (name, run, started) in [("a", "x", 0), ("b", "y", 0), ("c", "", 1000), ("d", "", 2000)] {
+        let finalized = End::Finalized as u64;
+        for (name, run, end) in
+            [("a", "x", finalized), ("b", "y", finalized), ("c", "", finalized), ("d", "x", 0)]
+        {
             let name = format!("{name}.part");
-            let header = header(&[(Word::Started, started)], &format!("run {run}\n"));
+            let header = header(&[(Word::End, end)], &format!("run {run}\nhost elsewhere\n"));
             fs::write(directory.join(&name), header).unwrap();
             fs::write(directory.join(snapshot_name(OsStr::new(&name), 3)), "").unwrap();
         }
         fs::write(directory.join("note"), "").unwrap();
-        let names = |run: &str, started: u64| {
-            let names = of_run(&private, run, started);
+        let told = |names: &[OsString]| {
             let mut names: Vec<String> = names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
             names.sort();
             names.join(" ")
         };
-        assert_eq!(names("x", 7), "a.part a.part.3");
-        assert_eq!(names("", 1001), "c.part c.part.3");
-        assert_eq!(names("z", 0), "");
+        let names = |run: &str| told(&of_run(&private, run));
+        assert_eq!((names("x"), names(""), names("z")), ("a.part a.part.3".into(), "".into(), "".into()));
+        // Nobody can tell whether the process of d still runs.
+        assert!(!clear_of_others(&private, "y"));
+        remove(&private, OsStr::new("d.part"));
+        assert!(clear_of_others(&private, "y"));
+        assert_eq!(told(&private.names().unwrap()), "b.part b.part.3 note");
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn the_first_snapshot_is_in_the_tail() {
+        let directory = std::env::temp_dir().join(format!("refrain-tail-{}", std::process::id()));
+        let private = Private::make(&directory).unwrap();
+        let name = OsStr::new("a.part");
+        let snapshot = snapshot_bytes(&Bundle::default(), b"xy");
+        let words = [(Word::Snapshot, IN_TAIL | snapshot.len() as u64), (Word::Tail, 3)];
+        let bytes = [header(&words, ""), snapshot, b"abcdef".to_vec()].concat();
+        fs::write(directory.join(name), &bytes).unwrap();
+        let part = Part::read(&private, name).unwrap();
+        assert_eq!((part.snapshot, part.journal.as_slice()), (Some(Bundle::default()), &b"xyabc"[..]));
+        fs::write(directory.join(name), &bytes[..bytes.len() - 7]).unwrap();
+        assert!(Part::read(&private, name).is_err());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+
+    #[test]
+    fn hosts_say_where_their_parts_are() {
+        let directory = std::env::temp_dir().join(format!("refrain-kept-{}", std::process::id()));
+        let private = Private::make(&directory).unwrap();
+        let own = local_directory(Path::new("/local"), Path::new("/a/x.rfn.parts"));
+        assert!(own.starts_with("/local") && own.to_string_lossy().ends_with(".parts"));
+        assert_ne!(own, local_directory(Path::new("/local"), Path::new("/b/x.rfn.parts")));
+        assert!(!has_any(&private.names().unwrap()));
+        private.leave(OsStr::new("meet-0.kept.b"), own.to_str().unwrap()).unwrap();
+        private.leave(OsStr::new("meet-0.kept.a"), "/other").unwrap();
+        assert!(has_any(&private.names().unwrap()));
+        let expected = vec![("a".to_owned(), PathBuf::from("/other")), ("b".to_owned(), own)];
+        assert_eq!(kept_elsewhere(&private), expected);
         fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -61,8 +61,11 @@ mod tests {
     fn write_prime() {
         let from = std::env::var_os("REFRAIN_PRIME_FROM").expect("REFRAIN_PRIME_FROM names traces");
         let traces = std::env::split_paths(&from).map(|path| crate::open(path).unwrap());
-        let tokens_of =
-            |trace| crate::kinds_of(&trace).into_iter().flat_map(move |kind| crate::tokens(&trace, kind));
+        let tokens_of = |trace| {
+            let mut put = crate::Put::default();
+            crate::kinds_of(&trace).into_iter().for_each(|kind| crate::tokens(&mut put, &trace, kind));
+            put.tokens
+        };
         let tokens: Vec<Token> = traces.flat_map(tokens_of).collect();
         let name = format!("src/prime-{}.bin", crate::FORMAT_VERSION);
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name);

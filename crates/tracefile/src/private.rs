@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, chmodat, fchmod, fstat, mkdir, openat,
@@ -36,6 +37,11 @@ pub struct Private {
 impl Private {
     /// That directory, made if there is none. Directories above it are not made: a name that was mistyped is no reason to.
     pub fn make(path: &Path) -> io::Result<Private> {
+        // Mostly it is there, and to ask for another one is work for the server of a network file system.
+        match Private::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            opened => return opened,
+        }
         match mkdir(path, Mode::RWXU) {
             Err(Errno::EXIST) => {}
             Err(error) => return Err(error.into()),
@@ -103,6 +109,17 @@ impl Private {
         Ok(file.into())
     }
 
+    /// A new file, in the place of what is there.
+    pub fn create_anew(&self, name: &OsStr) -> io::Result<File> {
+        match self.create(name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                self.remove(name)?;
+                self.create(name)
+            }
+            created => created,
+        }
+    }
+
     /// A file that is there, to read and write.
     pub fn reopen(&self, name: &OsStr) -> io::Result<File> {
         self.plain_file(name, OFlags::RDWR)
@@ -152,7 +169,8 @@ impl Private {
         }
     }
 
-    /// Keeps others who do the same waiting until what is returned is dropped; as far as the file system can do this.
+    /// Keeps others who do the same waiting until what is returned is dropped; as far as the file system can do this, and for ten
+    /// seconds at most: a program does not wait for somebody who holds the directory for long.
     pub fn lock(&self) -> impl Drop + use<> {
         struct Locked(Option<OwnedFd>);
         impl Drop for Locked {
@@ -162,9 +180,16 @@ impl Private {
                 }
             }
         }
-        let again = self.directory.try_clone().ok();
-        let locked = again.filter(|again| rustix::fs::flock(again, FlockOperation::LockExclusive).is_ok());
-        Locked(locked)
+        const TRIES: u32 = 500;
+        let Ok(again) = self.directory.try_clone() else { return Locked(None) };
+        for _ in 0..TRIES {
+            match rustix::fs::flock(&again, FlockOperation::NonBlockingLockExclusive) {
+                Ok(()) => return Locked(Some(again)),
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(Duration::from_millis(20)),
+                Err(_) => break,
+            }
+        }
+        Locked(None)
     }
 
     /// Removes the directory, if there is nothing in it any more and it still has its name.

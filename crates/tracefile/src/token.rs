@@ -2,6 +2,8 @@
 //! what it depends on. Stored plainly a token is a byte or a varint; packed, field and hint choose its statistics.
 
 /// The numbers choose contexts, so they are part of the format: append, never renumber.
+use crate::pack::Encoder;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Field {
@@ -161,14 +163,61 @@ pub struct Token {
 }
 
 /// A sink for tokens.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Put {
     pub tokens: Vec<Token>,
+    /// Where they go at once instead: of a large trace all of them together take several times its memory.
+    to: Option<To>,
+}
+
+enum To {
+    /// How long the plain form is.
+    Count(usize),
+    Plain(Vec<u8>),
+    Pack(Box<Encoder>),
 }
 
 impl Put {
+    /// Only counts the bytes of the plain form.
+    pub fn counting() -> Put {
+        Put { to: Some(To::Count(0)), ..Put::default() }
+    }
+
+    pub fn plain() -> Put {
+        Put { to: Some(To::Plain(Vec::new())), ..Put::default() }
+    }
+
+    pub fn packing(encoder: Encoder) -> Put {
+        Put { to: Some(To::Pack(Box::new(encoder))), ..Put::default() }
+    }
+
+    /// Bytes so far.
+    pub fn len(&self) -> usize {
+        match &self.to {
+            Some(To::Count(length)) => *length,
+            Some(To::Plain(bytes)) => bytes.len(),
+            Some(To::Pack(encoder)) => encoder.len(),
+            None => 0,
+        }
+    }
+
+    /// All of them.
+    pub fn finish(self) -> Vec<u8> {
+        match self.to {
+            Some(To::Plain(bytes)) => bytes,
+            Some(To::Pack(encoder)) => encoder.finish(),
+            Some(To::Count(_)) | None => Vec::new(),
+        }
+    }
+
     pub fn put(&mut self, field: Field, hint: u64, value: u64) {
-        self.tokens.push(Token { field, hint, value });
+        let token = Token { field, hint, value };
+        match &mut self.to {
+            None => self.tokens.push(token),
+            Some(To::Count(length)) => *length += plain_len(field, value),
+            Some(To::Plain(bytes)) => plain(&token, bytes),
+            Some(To::Pack(encoder)) => encoder.token(&token),
+        }
     }
 
     pub fn signed(&mut self, field: Field, hint: u64, value: i64) {

@@ -13,7 +13,8 @@ use refrain_times::paths::{Before, Paths};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::settle;
 use refrain_tracefile::{
-    Contents, Error, Meta, Profile, Trace, open, outline, read, save, sections, write, write_plain,
+    Arg, Contents, Error, InFlight, Meta, Place, Profile, Trace, Waited, open, outline, read, save, sections,
+    write, write_plain,
 };
 use seal::{crc, reseal};
 use stencil::Random;
@@ -417,6 +418,7 @@ fn any_trace(random: &mut Random) -> Trace {
             root: random.below(1 << 40) << 10,
         }),
         clocks: (random.below(2) == 0).then(|| any_clocks(random)),
+        flight: (0..random.below(4)).map(|_| any_flight(random)).collect(),
         paths: (random.below(2) == 0).then(|| any_paths(random, symbols)),
         profile: (random.below(2) == 0).then(|| any_profile(random)),
     };
@@ -439,6 +441,37 @@ fn any_paths(random: &mut Random, symbols: u64) -> Paths {
     }
     settle(&mut paths);
     paths
+}
+
+fn any_flight(random: &mut Random) -> InFlight {
+    let place = |random: &mut Random| {
+        let path = any_text(random);
+        let build_id = (0..random.below(3)).map(|byte| byte as u8 + 200).collect();
+        (random.below(2) == 0)
+            .then(|| Place { module: Module { path, build_id }, offset: any_number(random) })
+    };
+    let arg = |random: &mut Random| match random.below(4) {
+        0 => Arg::Unknown,
+        1 => Arg::Number(any_number(random) as i64),
+        2 => Arg::Constant(any_number(random) as u16),
+        _ => Arg::Object(any_number(random) as u32),
+    };
+    InFlight {
+        rank: any_number(random) as u32,
+        thread: random.below(3) as u32,
+        inside: random.below(2) == 0,
+        function: (random.below(2) == 0).then(|| any_number(random) as u16),
+        args: (0..random.below(5)).map(|_| arg(random)).collect(),
+        waits_for: any_number(random),
+        requests: (0..random.below(3))
+            .map(|thread| Waited { thread: thread as u32, back: any_number(random) })
+            .collect(),
+        ns: (random.below(2) == 0).then(|| any_number(random)),
+        place: place(random),
+        error: (random.below(2) == 0).then(|| (any_number(random) as u16, any_text(random))),
+        fault: (random.below(2) == 0).then(|| any_number(random) as u32),
+        fault_place: place(random),
+    }
 }
 
 fn any_clocks(random: &mut Random) -> Clocks {

@@ -55,7 +55,11 @@ const MAKERS: [&str; 8] = [
 impl Comms {
     /// Of a rank of a world of so many.
     pub fn new(rank: u32, world: u32) -> Comms {
-        let all: Rc<[u32]> = (0..world).collect();
+        Comms::of(rank, (0..world).collect())
+    }
+
+    /// The same where several ranks share the list of all.
+    pub fn of(rank: u32, all: Rc<[u32]>) -> Comms {
         let own: Rc<[u32]> = Rc::new([rank]);
         Comms { groups: HashMap::from([("world".into(), Some(all)), ("self".into(), Some(own))]) }
     }

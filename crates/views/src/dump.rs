@@ -75,16 +75,10 @@ pub fn dump(trace: &Trace, which: &Selection, format: Format, out: &mut dyn Writ
 pub fn dump_as(trace: &Trace, which: &Selection, how: &How, out: &mut dyn Write) -> Result<(), Error> {
     let bundle = &trace.bundle;
     let ranks = trace.meta.ranks;
-    if let Some(rank) = which.ranks.as_ref().and_then(|r| r.beyond(ranks)) {
-        let have = format!("0 to {}", ranks.saturating_sub(1));
-        return Err(Error::NoSuch { what: "rank", number: rank, have });
-    }
     let threads = bundle.most_threads();
-    if let Some(thread) = which.threads.as_ref().and_then(|t| t.beyond(threads)) {
-        let have = format!("0 to {}", threads.saturating_sub(1));
-        return Err(Error::NoSuch { what: "thread", number: thread, have });
-    }
-    if how.times.is_none() && (how.merged || which.between.is_some()) {
+    let reader = Reader::new(bundle);
+    let chosen = chosen(trace, &reader, which, how.times)?;
+    if how.merged && how.times.is_none() {
         return Err(Error::NoTimes);
     }
     let columns = Columns {
@@ -93,21 +87,12 @@ pub fn dump_as(trace: &Trace, which: &Selection, how: &How, out: &mut dyn Write)
         threads: threads > 1,
         seconds: (trace.meta.wall_ns / SECOND).to_string().len(),
     };
-    let reader = Reader::new(bundle);
-    let chosen =
-        (0..ranks).filter(|r| which.ranks.as_ref().is_none_or(|w| w.contains(*r))).flat_map(|rank| {
-            let threads = reader.threads(rank).into_iter();
-            threads
-                .filter(|t| which.threads.as_ref().is_none_or(|w| w.contains(*t)))
-                .map(move |thread| (rank, thread))
-        });
-    let chosen: Vec<(u32, u32)> = chosen.collect();
     let compared = |times: &Times| times.comparable(chosen.iter().map(|(rank, _)| *rank));
     if how.merged && !how.times.is_none_or(compared) {
         return Err(Error::NoCommonClock);
     }
     let at_once = if how.merged { chosen.len() } else { 1 };
-    let lines = |place| Lines::new(trace, &reader, which, how, (place, at_once));
+    let lines = |place| Lines::new(trace, &reader, which, how.times, (place, at_once));
     let mut shown = Shown { bundle, how, columns, line: String::new(), out };
     if how.merged {
         let mut all: Vec<Lines> = chosen.into_iter().map(lines).collect::<Result<_, _>>()?;
@@ -133,11 +118,35 @@ pub fn dump_as(trace: &Trace, which: &Selection, how: &How, out: &mut dyn Write)
     Ok(())
 }
 
+/// The threads that were asked for, as rank and thread. A rank or thread that is not there is an error.
+pub fn chosen(
+    trace: &Trace,
+    reader: &Reader,
+    which: &Selection,
+    times: Option<&Times>,
+) -> Result<Vec<(u32, u32)>, Error> {
+    let beyond = |asked: &Option<Numbers>, what, there: u32| {
+        let number = asked.as_ref().and_then(|asked| asked.beyond(there));
+        let have = format!("0 to {}", there.saturating_sub(1));
+        number.map_or(Ok(()), |number| Err(Error::NoSuch { what, number, have }))
+    };
+    let ranks = trace.meta.ranks;
+    beyond(&which.ranks, "rank", ranks)?;
+    beyond(&which.threads, "thread", trace.bundle.most_threads())?;
+    if times.is_none() && which.between.is_some() {
+        return Err(Error::NoTimes);
+    }
+    let asked = |asked: &Option<Numbers>, number| asked.as_ref().is_none_or(|asked| asked.contains(number));
+    let ranks = (0..ranks).filter(|rank| asked(&which.ranks, *rank));
+    let threads = |rank| reader.threads(rank).into_iter().map(move |thread| (rank, thread));
+    Ok(ranks.flat_map(threads).filter(|(_, thread)| asked(&which.threads, *thread)).collect())
+}
+
 /// Nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// The calls of a thread that are to be shown, one after the other.
-struct Lines<'a> {
+/// The calls of a thread that were asked for, one after the other.
+pub struct Lines<'a> {
     calls: Timed<'a>,
     which: &'a Selection,
     place: (u32, u32),
@@ -149,25 +158,47 @@ struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    fn new(
+    /// Those of a thread of a rank, which is one of so many that are read at the same time.
+    pub fn new(
         trace: &'a Trace,
         reader: &Reader<'a>,
         which: &'a Selection,
-        how: &How<'a>,
+        times: Option<&'a Times>,
         (place, at_once): ((u32, u32), usize),
     ) -> Result<Lines<'a>, Error> {
         let from = which.calls.start;
-        let calls = Timed::among(&trace.bundle, reader, how.times, place, from, at_once)?;
+        let calls = Timed::among(&trace.bundle, reader, times, place, from, at_once)?;
         Ok(Lines { calls, which, place, call: None, later: 0, reached: i64::MIN })
     }
 
+    /// The call it is at: its number, what it was, and when.
+    pub fn call(&self) -> Option<&(u64, Call, Option<Told>)> {
+        self.call.as_ref()
+    }
+
+    /// The same, given away.
+    pub fn take(&mut self) -> Option<(u64, Call, Option<Told>)> {
+        self.call.take()
+    }
+
+    /// The symbol of the call it is at.
+    pub fn symbol(&self) -> Option<u32> {
+        self.calls.symbol()
+    }
+
     /// Goes to the next one, if there is one.
-    fn advance(&mut self) -> Result<bool, Error> {
+    pub fn advance(&mut self) -> Result<bool, Error> {
+        self.advance_past(&mut |_| ())
+    }
+
+    /// The same. Every call that is read on the way is shown to `seen`, whether it was asked for or not.
+    pub fn advance_past(&mut self, seen: &mut dyn FnMut(&Call)) -> Result<bool, Error> {
         let which = self.which;
         self.call = None;
         while self.calls.number() < which.calls.end {
             let position = self.calls.number();
             let Some((call, told)) = self.calls.next_call()? else { break };
+            seen(&call);
             if let Some(told) = told {
                 self.reached = self.reached.max(told.span.start);
             }
@@ -299,7 +330,7 @@ fn as_text(
 }
 
 /// `MPI_Send(buf=heap#3+0, ...) = 0`. `returned`: by its bits, what a clock of MPI returned.
-pub(crate) fn call_text(call: &Call, returned: Option<u64>, line: &mut String) {
+pub fn call_text(call: &Call, returned: Option<u64>, line: &mut String) {
     line.push_str(call.function.name);
     line.push('(');
     for (i, (param, value)) in call.function.params.iter().zip(&call.args).enumerate() {

@@ -13,6 +13,17 @@ pub fn thousands(n: u64) -> String {
     out
 }
 
+/// `SIGSEGV`; `signal 99`
+pub fn signal(number: i64) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+        "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
+        "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let known = usize::try_from(number).ok().and_then(|at| NAMES.get(at.checked_sub(1)?));
+    known.map_or_else(|| format!("signal {number}"), |name| format!("SIG{name}"))
+}
+
 /// `1 rank`, `12,340 ranks`
 pub fn plural(n: u64, one: &str) -> String {
     let more = if one.ends_with('s') { "es" } else { "s" };
@@ -74,6 +85,31 @@ pub fn ranks(sorted: &[u32]) -> String {
         rest = &rest[run..];
     }
     out
+}
+
+/// `0,3-5,100-9900 by 100`, of numbers in order: what is as far apart each time is one entry, and of very many entries only the
+/// first are told.
+pub fn folded(sorted: &[u32]) -> String {
+    /// So many that are equally far apart are worth it.
+    const STRIDE: usize = 4;
+    const ENTRIES: usize = 64;
+    let mut entries = Vec::new();
+    let mut rest = sorted;
+    while let [first, after @ ..] = rest {
+        let step = after.first().map_or(1, |second| second - first);
+        let run = rest.windows(2).take_while(|two| two[1] - two[0] == step).count() + 1;
+        let run = if step == 1 || run >= STRIDE { run } else { 1 };
+        entries.push(match (run, step) {
+            (1, _) => first.to_string(),
+            (_, 1) => format!("{first}-{}", rest[run - 1]),
+            _ => format!("{first}-{} by {step}", rest[run - 1]),
+        });
+        rest = &rest[run..];
+        if entries.len() == ENTRIES && !rest.is_empty() {
+            return format!("{} and {} more", entries.join(","), thousands(rest.len() as u64));
+        }
+    }
+    entries.join(",")
 }
 
 /// `2026-03-14T15:09:26Z`, from seconds since 1970.
@@ -146,6 +182,18 @@ mod tests {
         ] {
             assert_eq!(duration(n), text);
         }
+    }
+
+    #[test]
+    fn rank_lists_fold() {
+        assert_eq!(folded(&[]), "");
+        assert_eq!(folded(&[7]), "7");
+        assert_eq!(folded(&[0, 3, 4, 5]), "0,3-5");
+        assert_eq!(folded(&[1, 3, 5]), "1,3,5");
+        assert_eq!(folded(&(0..10_000).step_by(2).collect::<Vec<_>>()), "0-9998 by 2");
+        assert_eq!(folded(&[0, 1, 2, 10, 20, 30, 40, 41]), "0-2,10-40 by 10,41");
+        let squares: Vec<u32> = (0..1000).map(|n| n * n).collect();
+        assert!(folded(&squares).ends_with(",4096 and 935 more"), "{}", folded(&squares));
     }
 
     #[test]

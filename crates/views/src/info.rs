@@ -12,7 +12,8 @@ use refrain_tracefile::Trace;
 
 use crate::clocks;
 use crate::error::Error;
-use crate::human::{date, duration, plural, ranks as rank_list, thousands};
+use crate::flight::Picture;
+use crate::human::{date, duration, folded, plural, ranks as rank_list, thousands};
 use crate::json;
 use crate::timed::time_of;
 
@@ -25,6 +26,8 @@ pub struct File<'a> {
     pub sections: &'a [(&'a str, u64)],
     /// The memory references of the same run, where it has them too.
     pub references: Option<Beside>,
+    /// Where its ranks were, of a run that did not end by itself.
+    pub flight: Picture,
 }
 
 /// How many memory references a file has beside its calls.
@@ -262,6 +265,12 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     for (i, note) in meta.notes.iter().cloned().chain(of_references).enumerate() {
         lines.push((if i == 0 { "notes" } else { "" }, note));
     }
+    for (i, line) in file.flight.lines().into_iter().enumerate() {
+        lines.push((if i == 0 { "in flight" } else { "" }, line));
+    }
+    for (i, conclusion) in file.flight.conclusions.iter().enumerate() {
+        lines.push((if i == 0 { "so" } else { "" }, conclusion.clone()));
+    }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, text) in &lines {
         // Hosts, options and notes are what the file says they are.
@@ -315,7 +324,7 @@ fn hosts(trace: &Trace) -> String {
     let hosts = &trace.meta.hosts;
     let show = |(name, ranks): &(String, refrain_fold::ranks::RankList)| {
         let ranks: Vec<u32> = ranks.iter().collect();
-        format!("{name} (rank {})", rank_list(&ranks))
+        format!("{name} (rank {})", folded(&ranks))
     };
     match hosts.as_slice() {
         [] => "not known".into(),
@@ -400,6 +409,9 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     }
     options.end();
     json::array(&meta.notes, object.key("notes"), |note, out| json::string(note, out));
+    if !file.flight.is_empty() {
+        file.flight.write_json(&mut object);
+    }
     object.end();
     text.push('\n');
     out.write_all(text.as_bytes())?;

@@ -6,7 +6,7 @@ use refrain_model::{Address, Area, Class, Status, Value, maker_of};
 
 use crate::json;
 
-pub(crate) fn text(value: &Value, out: &mut String) {
+pub fn text(value: &Value, out: &mut String) {
     match value {
         Value::Unset => out.push('-'),
         Value::Int(n) => push(n, out),
@@ -44,7 +44,7 @@ pub(crate) fn text(value: &Value, out: &mut String) {
     }
 }
 
-pub(crate) fn json(value: &Value, out: &mut String) {
+pub fn json(value: &Value, out: &mut String) {
     match value {
         Value::Unset => out.push_str("null"),
         Value::Int(n) => push(n, out),

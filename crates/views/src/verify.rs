@@ -11,7 +11,7 @@ use refrain_sites::plain;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
-use crate::human::{plural, ranks as rank_list};
+use crate::human::{folded as rank_list, plural};
 use crate::info::{chosen_ranks, in_vain, lossy};
 
 /// What was found; nothing in `problems` is a yes.
@@ -167,20 +167,8 @@ fn read(
     thread: u32,
     step: &mut dyn FnMut(u64),
 ) -> Result<(u64, u64), Problem> {
-    /// Often enough for a bar that moves, seldom enough to cost nothing.
-    const OFTEN: u64 = 1 << 14;
-    let mut position = 0u64;
-    let unreadable = |position| move |error| Problem::Call { rank, thread, position, error };
-    let mut calls = reader.calls(rank, thread).map_err(unreadable(0))?;
-    for call in &mut calls {
-        call.map_err(unreadable(position))?;
-        position += 1;
-        if position.is_multiple_of(OFTEN) {
-            step(OFTEN);
-        }
-    }
-    step(position % OFTEN);
-    Ok((position, calls.digest()))
+    let checked = reader.check(rank, thread, step);
+    checked.map_err(|(position, error)| Problem::Call { rank, thread, position, error })
 }
 
 /// Every rank of the run is there; that none is there twice is the bundle's own rule.

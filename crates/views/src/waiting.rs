@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::fmt::Write;
 
 use refrain_encode::{Error, Reader};
-use refrain_model::{Call, Class, Effect, Kind, Value};
+use refrain_model::{Call, Class, Dir, Effect, Kind, Value};
 use refrain_tracefile::Trace;
 
+use crate::meaning::roles::Role;
 use crate::value;
 
 /// So many calls before it are looked at for those that made its requests.
@@ -47,15 +48,19 @@ fn told(trace: &Trace, rank: u32, number: u64) -> Result<String, Error> {
     Ok(format!("call {number}"))
 }
 
-/// The function, and whom and what it is about.
-fn brief(call: &Call) -> String {
+/// The function, and whom and what it is about; of a collective call also how much.
+pub(crate) fn brief(call: &Call) -> String {
     let mut text = format!("{}(", call.function.name);
     let mut first = true;
+    let collective = matches!(Role::of(call.function), Role::Collective(_));
     for (p, value) in call.function.params.iter().zip(&call.args) {
         let tells = matches!(
             p.kind,
             Kind::Peer(_) | Kind::Root(_) | Kind::Tag | Kind::Handle(Class::Comm | Class::Win | Class::File)
-        );
+        ) || (collective
+            && p.dir == Dir::In
+            && (matches!(p.kind, Kind::Handle(Class::Datatype | Class::Op))
+                || (p.kind == Kind::Int && p.name.ends_with("count"))));
         let input = p.effect == Effect::None || !matches!(p.kind, Kind::Handle(Class::Comm));
         if tells && input && p.len.is_empty() && *value != Value::Unset {
             let _ = write!(text, "{}{}=", if first { "" } else { ", " }, p.name);

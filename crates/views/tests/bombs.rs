@@ -10,7 +10,7 @@ use refrain_fold::grammar::{Item, Symbol};
 use refrain_sites::Binaries;
 use refrain_tracefile::Trace;
 use refrain_views::loops::{Options, write_events, write_json, write_text};
-use refrain_views::{Error, dump, info, stats, verify, written};
+use refrain_views::{dump, info, stats, verify, written};
 
 /// Three calls, so often.
 fn repeated(times: u64) -> Trace {
@@ -36,16 +36,14 @@ fn more_calls_than_anyone_can_wait_for() {
     written::write(&trace, &mut std::io::sink()).unwrap();
     let names = Binaries::new(&trace.bundle.sites, &[]);
     let options = Options::default();
+    // Loops are read off the rules.
     let mut out = Vec::new();
-    for done in [
-        write_text(&trace, &names, &options, &mut out),
-        write_json(&trace, &names, &options, &mut out),
-        write_events(&trace, &options, &mut out),
-    ] {
-        let error = done.unwrap_err();
-        assert!(matches!(error, Error::TooMany { calls: found, .. } if found == calls), "{error}");
-        assert!(error.to_string().contains("--fold loops"), "{error}");
-    }
+    write_events(&trace, &options, &mut out).unwrap();
+    write_json(&trace, &names, &options, &mut out).unwrap();
+    write_text(&trace, &names, &options, &mut out).unwrap();
+    let text = String::from_utf8(out).unwrap();
+    assert!(text.contains("1,125,899,906,842,624 times"), "{text}");
+    let mut out = Vec::new();
     // As many as it takes are gone through.
     let trace = repeated(1000);
     write_text(&trace, &names, &options, &mut out).unwrap();

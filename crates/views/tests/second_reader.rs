@@ -18,7 +18,9 @@ use refrain_fold::stream::Stream;
 use refrain_times::paths::{Before, Histogram, Path as Times, Recorder};
 use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
-use refrain_tracefile::{Error, Trace, append, read, settle, write, write_plain};
+use refrain_tracefile::{
+    Arg, Error, InFlight, Place, Trace, Waited, append, read, settle, write, write_plain,
+};
 use refrain_views::dump::{Format, Selection, dump};
 use refrain_views::verify::verify;
 use seal::crc;
@@ -198,9 +200,45 @@ fn whole() -> Trace {
     trace
 }
 
-fn made() -> [(&'static str, Trace); 7] {
+/// A run that died: one rank by a signal, one by an error of MPI, one that waits for two requests.
+fn flying() -> Trace {
+    let mut trace = trace_of(&vec![vec![vec![barrier(), barrier()]]; 3]);
+    let place = |offset| Some(Place { module: common::program(), offset });
+    let within = |rank, name: &str, args: Vec<Arg>| InFlight {
+        rank,
+        inside: true,
+        function: refrain_model::function(name).map(|f| f.id),
+        args,
+        ns: Some(41_000_000_123),
+        place: place(0x1234),
+        ..InFlight::default()
+    };
+    let receive = vec![
+        Arg::Unknown,
+        Arg::Number(-4),
+        Arg::Constant(15),
+        Arg::Number(1),
+        Arg::Number(77),
+        Arg::Object(1),
+    ];
+    let crashed = InFlight { inside: false, ns: None, ..within(0, "MPI_Barrier", vec![Arg::Constant(2)]) };
+    trace.meta.complete = false;
+    trace.meta.flight = vec![
+        InFlight { fault: Some(11), fault_place: place(0x2000), ..crashed },
+        InFlight { error: Some((3, "message truncated".into())), ..within(1, "MPI_Recv", receive) },
+        InFlight {
+            waits_for: 20,
+            requests: vec![Waited { thread: 0, back: 3 }, Waited { thread: 1, back: 0 }],
+            ..within(2, "MPI_Waitall", Vec::new())
+        },
+    ];
+    trace
+}
+
+fn made() -> [(&'static str, Trace); 8] {
     [
         ("crew", trace_of(&crew())),
+        ("flying", flying()),
         ("grid", grid()),
         ("loops", loops()),
         ("numbers", numbers()),

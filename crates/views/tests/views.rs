@@ -282,8 +282,12 @@ fn one_screen() {
     let mut trace = alike(3, &[send(1, "MPI_INT"), send(2, "MPI_INT")]);
     trace.meta.notes = vec!["rank 2: something odd".into()];
     trace.meta.options = vec![("pointers".into(), "off".into())];
-    let file =
-        info::File { name: "x.rfn", bytes: 3, sections: &[("meta", 1), ("streams", 2)], references: None };
+    let file = info::File {
+        name: "x.rfn",
+        bytes: 3,
+        sections: &[("meta", 1), ("streams", 2)],
+        ..Default::default()
+    };
     let mut out = Vec::new();
     info::write_text(&trace, &file, &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();

@@ -363,6 +363,10 @@ impl Decode for Decoder {
         Fields { times: self.header.times, ..Fields::NONE }
     }
 
+    fn ahead(&self) -> u64 {
+        self.left.count
+    }
+
     fn decode(&mut self, input: &mut Input, batch: &mut Batch) -> Result<(), Fault> {
         if self.ended {
             batch.clear();

@@ -66,6 +66,12 @@ pub struct Before {
 }
 
 impl Before {
+    /// The handles that are about to be overwritten.
+    #[inline]
+    pub fn handles(&self) -> &[u64] {
+        &self.handles
+    }
+
     /// Nothing is being overwritten.
     pub fn clear(&mut self) {
         self.handles.clear();
@@ -258,6 +264,18 @@ impl Encoder {
     /// What recognising calls needs to know. Changes when MPI starts.
     pub fn facts(&self) -> &Arc<Facts> {
         &self.facts
+    }
+
+    /// The id of an object that was made, by its handle.
+    pub fn id_of(&self, class: Class, handle: u64) -> Option<u32> {
+        let code = match class {
+            Class::Comm => self.comms.code(handle),
+            _ => self.objects.known_code(class, handle),
+        };
+        match code? {
+            Code::Id(id) => Some(id),
+            Code::Constant(_) => None,
+        }
     }
 
     /// Changes whenever an object other than a request is made or freed.

@@ -561,6 +561,10 @@ impl Bundle {
     }
 }
 
+/// Rules that several structures have in common are looked for among so many items at a time, of structures that follow one
+/// another: to look at each takes about 100 bytes. So it takes no more memory for ranks that are all different.
+const SHARED_ITEMS: usize = 1 << 18;
+
 impl Bundle {
     fn share_rules(&mut self) {
         let grammars = |s: &mut Structure| match s {
@@ -569,9 +573,23 @@ impl Bundle {
         };
         let mut rules: Vec<Grammar> = self.structures.iter_mut().filter_map(grammars).collect();
         if rules.len() > 1 {
-            rules = grammar::join(&rules).split();
+            let mut rest = std::mem::take(&mut rules);
+            while !rest.is_empty() {
+                let mut items = 0;
+                let items_of = |grammar: &Grammar| grammar.rules.iter().map(Vec::len).sum::<usize>();
+                let count = rest.iter().take_while(|grammar| {
+                    items += items_of(grammar);
+                    items <= SHARED_ITEMS
+                });
+                let after = rest.split_off(count.count().max(1));
+                rules.extend(grammar::join(&rest).split());
+                rest = after;
+            }
         }
-        let mut rules = rules.iter().map(preorder);
+        let mut rules = rules.into_iter().map(|grammar| match preordered(&grammar) {
+            Cow::Borrowed(_) => grammar,
+            Cow::Owned(other) => other,
+        });
         for structure in &mut self.structures {
             if let Structure::Rules(grammar) = structure {
                 *grammar = rules.next().unwrap_or_default();
@@ -640,6 +658,11 @@ pub fn normal(stream: &Stream) -> Stream {
 
 /// The same grammar with its rules numbered as a reader meets them, depth first, and without unused ones.
 pub fn preorder(grammar: &Grammar) -> Grammar {
+    preordered(grammar).into_owned()
+}
+
+/// The same without a copy where they are numbered so already.
+pub fn preordered(grammar: &Grammar) -> Cow<'_, Grammar> {
     let mut new_of: Vec<Option<u32>> = vec![None; grammar.rules.len()];
     let mut order = Vec::new();
     // Rules still to be read: (rule, next item). A stack of our own, because rules may nest as deep as a file says.
@@ -663,6 +686,9 @@ pub fn preorder(grammar: &Grammar) -> Grammar {
             open.push((r, 0));
         }
     }
+    if order.len() == grammar.rules.len() && order.iter().zip(0..).all(|(rule, number)| *rule == number) {
+        return Cow::Borrowed(grammar);
+    }
     let renamed = |item: &Item| Item {
         symbol: match item.symbol {
             Symbol::Rule(r) => Symbol::Rule(new_of[r as usize].unwrap_or(0)),
@@ -670,9 +696,9 @@ pub fn preorder(grammar: &Grammar) -> Grammar {
         },
         count: item.count,
     };
-    Grammar {
+    Cow::Owned(Grammar {
         rules: order.iter().map(|&r| grammar.rules[r as usize].iter().map(renamed).collect()).collect(),
-    }
+    })
 }
 
 #[cfg(test)]

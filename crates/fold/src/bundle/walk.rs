@@ -1,5 +1,6 @@
 //! Reading one thread of one rank back, in order, without touching the others.
 
+use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -21,6 +22,8 @@ pub struct Walk<'a> {
     /// Side lanes: their kind and, by symbol, their numbers.
     sides: Vec<OfKind<'a>>,
     symbol: u32,
+    /// Symbols that [`Walk::only`] looked at.
+    passed: Rc<Cell<u64>>,
 }
 
 impl std::fmt::Debug for Walk<'_> {
@@ -50,7 +53,15 @@ impl<'a> Walk<'a> {
             Structure::Loops(loops) => Box::new(loops::Cursor::new(loops, source.times(|_| 0)?)),
         };
         let sides = source.sides(|_| Some(0))?;
-        Ok(Walk { symbols, lanes: source.lanes, values, current: None, sides, symbol: 0 })
+        Ok(Walk {
+            symbols,
+            lanes: source.lanes,
+            values,
+            current: None,
+            sides,
+            symbol: 0,
+            passed: Rc::default(),
+        })
     }
 
     /// How often each symbol comes among the first `n` calls of one of the members of a cohort, where it does. Found in the
@@ -95,40 +106,74 @@ impl<'a> Walk<'a> {
             }
         };
         let sides = source.sides(|symbol| Some(made(symbol)))?;
-        Ok(Walk { symbols, lanes: source.lanes, values, current: None, sides, symbol: 0 })
+        Ok(Walk {
+            symbols,
+            lanes: source.lanes,
+            values,
+            current: None,
+            sides,
+            symbol: 0,
+            passed: Rc::default(),
+        })
     }
 
-    /// The same without all symbols but these. What has none of them is not walked through, as far as that can be told.
+    /// The same without all symbols but these. What has none of them is not walked through, as far as that can be told; the
+    /// walk ends after `most` symbols of any kind.
     pub fn only(
         bundle: &'a Bundle,
         cohort: usize,
         member: u32,
         wanted: impl Fn(u32) -> bool,
+        most: u64,
     ) -> Result<Walk<'a>, Error> {
         let source = Source::new(bundle, cohort, member)?;
         let wanted: HashSet<u32> = source.lanes.keys().copied().filter(|symbol| wanted(*symbol)).collect();
         let values = source.values(|symbol| wanted.contains(&symbol), |_, _| 0)?;
         let sides = source.sides(|symbol| wanted.contains(&symbol).then_some(0))?;
+        let passed = Rc::new(Cell::new(0));
+        let known = passed.clone();
+        let pass = move |_: &u32| known.set(known.get() + 1);
         let symbols: Box<dyn Iterator<Item = u32>> = match source.structure {
             _ if wanted.is_empty() => Box::new(std::iter::empty()),
-            Structure::Rules(grammar) => Box::new(grammar.only(move |symbol| wanted.contains(&symbol))),
+            Structure::Rules(grammar) => {
+                let most = usize::try_from(most).unwrap_or(usize::MAX);
+                Box::new(grammar.only(move |symbol| wanted.contains(&symbol)).take(most).inspect(pass))
+            }
             Structure::Loops(loops) => {
                 let counts = bundle.counts(&bundle.cohorts[cohort], member).into_iter();
                 let often = counts.filter(|(symbol, _)| wanted.contains(symbol)).map(|(_, often)| often);
                 let all = usize::try_from(often.fold(0, u64::saturating_add)).unwrap_or(usize::MAX);
                 let cursor = loops::Cursor::new(loops, source.times(|_| 0)?);
-                Box::new(cursor.filter(move |symbol| wanted.contains(symbol)).take(all))
+                let most = usize::try_from(most).unwrap_or(usize::MAX);
+                Box::new(
+                    cursor.take(most).inspect(pass).filter(move |symbol| wanted.contains(symbol)).take(all),
+                )
             }
         };
-        Ok(Walk { symbols, lanes: source.lanes, values, current: None, sides, symbol: 0 })
+        Ok(Walk { symbols, lanes: source.lanes, values, current: None, sides, symbol: 0, passed })
+    }
+
+    /// How many symbols of any kind a walk of [`Walk::only`] has gone through so far.
+    pub fn passed(&self) -> u64 {
+        self.passed.get()
     }
 
     /// Steps to the next call; its index in `Bundle::symbols`.
     pub fn next_symbol(&mut self) -> Option<u32> {
         let symbol = self.symbols.next()?;
+        self.enter(symbol);
+        Some(symbol)
+    }
+
+    /// The same for one who may not need its numbers; who does goes to them with [`Walk::enter`].
+    pub fn pass_symbol(&mut self) -> Option<u32> {
+        self.symbols.next()
+    }
+
+    /// To the numbers of the symbol that was passed last.
+    pub fn enter(&mut self, symbol: u32) {
         self.current = self.lanes.get(&symbol).copied();
         self.symbol = symbol;
-        Some(symbol)
     }
 
     /// The next number of the current symbol's lane: to be read once a step, for every lane. `None` where the symbol

@@ -4,7 +4,7 @@ use refrain_fold::bundle::MOST_RANKS;
 
 use crate::clocks::{Clock, Clocks, Point};
 use crate::get::{Bad, Get};
-use crate::sections::{read_ranks, write_ranks};
+use crate::sections::{flight, read_ranks, write_ranks};
 use crate::token::{Field, Put, unzigzag, zigzag};
 use crate::{Memory, Meta};
 
@@ -32,6 +32,7 @@ const ERROR: u64 = 11;
 // What follows the notes.
 const HAS_MEMORY: u64 = 2;
 const HAS_CLOCKS: u64 = 4;
+const HAS_FLIGHT: u64 = 8;
 
 // What is true of a clock.
 const COUNTER: u64 = 1;
@@ -62,7 +63,8 @@ pub fn write(put: &mut Put, meta: &Meta) {
     meta.notes.iter().for_each(|note| put.text(NOTE, note));
     let memory = if meta.memory.is_some() { HAS_MEMORY } else { 0 };
     let clocks = if meta.clocks.is_some() { HAS_CLOCKS } else { 0 };
-    put.put(Field::Count, 15, memory | clocks);
+    let flying = if meta.flight.is_empty() { 0 } else { HAS_FLIGHT };
+    put.put(Field::Count, 15, memory | clocks | flying);
     if let Some(memory) = &meta.memory {
         let least = memory.min >> 10;
         put.measure(Field::Magnitude, MEMORY, least);
@@ -73,6 +75,9 @@ pub fn write(put: &mut Put, meta: &Meta) {
     if let Some(Clocks { clocks }) = &meta.clocks {
         put.put(Field::Count, 16, clocks.len() as u64);
         clocks.iter().for_each(|clock| write_clock(put, clock));
+    }
+    if !meta.flight.is_empty() {
+        flight::write(put, &meta.flight);
     }
 }
 
@@ -138,7 +143,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     }
     let notes = texts(get, 14, NOTE)?;
     let follows = get.get(Field::Count, 15)?;
-    if follows & !(HAS_MEMORY | HAS_CLOCKS) != 0 {
+    if follows & !(HAS_MEMORY | HAS_CLOCKS | HAS_FLIGHT) != 0 {
         return Err(Bad::new("it goes on with something unknown"));
     }
     let mut memory = None;
@@ -158,6 +163,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         let list: Result<_, Bad> = (0..count).map(|_| read_clock(get, &mut left)).collect();
         clocks = Some(Clocks { clocks: list? });
     }
+    let flight = if follows & HAS_FLIGHT != 0 { flight::read(get)? } else { Vec::new() };
     Ok(Meta {
         refrain_version,
         command,
@@ -171,6 +177,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         notes,
         memory,
         clocks,
+        flight,
         ..Meta::default()
     })
 }

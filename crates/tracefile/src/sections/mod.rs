@@ -1,6 +1,7 @@
 //! What each section says, as tokens. `write` and `read` of a section mirror each other line by line.
 
 pub mod cohorts;
+pub mod flight;
 pub mod maps;
 pub mod meta;
 pub mod paths;

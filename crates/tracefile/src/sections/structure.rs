@@ -1,9 +1,11 @@
 //! Section `structure`: all structures as one forest, every rule written where it is first met and referred to from
 //! then on, also by other structures. Trees of loops, where there are any, are written as they stand.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
-use refrain_fold::bundle::{Structure, preorder};
+use refrain_fold::bundle::{Structure, preordered};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::loops::{Loops, Node};
 
@@ -26,7 +28,7 @@ const RULES: u64 = 0;
 const LOOPS: u64 = 1;
 
 pub fn write(put: &mut Put, structures: &[Structure]) {
-    let rules: Vec<Grammar> = structures.iter().filter_map(Structure::rules).cloned().collect();
+    let rules: Vec<&Grammar> = structures.iter().filter_map(Structure::rules).collect();
     if rules.len() == structures.len() && !rules.is_empty() {
         return write_rules(put, &rules);
     }
@@ -81,8 +83,8 @@ fn loop_hint(depth: usize, first: bool) -> u64 {
     8 + (depth.min(4) as u64) * 2 + u64::from(first)
 }
 
-fn write_rules(put: &mut Put, structures: &[Grammar]) {
-    let structures: Vec<Grammar> = structures.iter().map(preorder).collect();
+fn write_rules(put: &mut Put, structures: &[&Grammar]) {
+    let structures: Vec<Cow<'_, Grammar>> = structures.iter().map(|grammar| preordered(grammar)).collect();
     let shared = Interned::new(&structures);
     let apart: usize = structures.iter().flat_map(|s| &s.rules).map(|r| r.len() + 1).sum();
     let share = apart <= most_items(shared.items);
@@ -302,11 +304,13 @@ struct Interned {
 }
 
 impl Interned {
-    fn new(structures: &[Grammar]) -> Interned {
-        let mut known: HashMap<Vec<Item>, u32> = HashMap::new();
-        let mut items = 0;
-        let mut ids = Vec::new();
-        for structure in structures {
+    /// Rules are compared where they stand: a copy of each would be as much again.
+    fn new(structures: &[Cow<'_, Grammar>]) -> Interned {
+        // By hash: structure, rule and id.
+        let mut known: HashMap<u64, Vec<(u32, u32, u32)>> = HashMap::new();
+        let (mut distinct, mut items) = (0, 0);
+        let mut ids: Vec<Vec<u32>> = Vec::new();
+        for (number, structure) in (0u32..).zip(structures) {
             let mut id_of: Vec<Option<u32>> = vec![None; structure.rules.len()];
             let mut open: Vec<usize> = (0..structure.rules.len()).collect();
             while let Some(&rule) = open.last() {
@@ -314,31 +318,44 @@ impl Interned {
                     open.pop();
                     continue;
                 }
-                let mut waiting = false;
-                let mut content = Vec::with_capacity(structure.rules[rule].len());
-                for item in &structure.rules[rule] {
-                    let symbol = match item.symbol {
-                        Symbol::Terminal(t) => Symbol::Terminal(t),
-                        Symbol::Rule(r) => match id_of[r as usize] {
-                            Some(id) => Symbol::Rule(id),
-                            None => {
-                                open.push(r as usize);
-                                waiting = true;
-                                continue;
-                            }
-                        },
+                let rules = structure.rules[rule].iter().filter_map(|item| match item.symbol {
+                    Symbol::Rule(r) => Some(r as usize),
+                    Symbol::Terminal(_) => None,
+                });
+                let before = open.len();
+                open.extend(rules.filter(|r| id_of[*r].is_none()));
+                if open.len() > before {
+                    continue;
+                }
+                let content = |item: &Item, id_of: &dyn Fn(u32) -> u32| match item.symbol {
+                    Symbol::Terminal(t) => (false, t, item.count),
+                    Symbol::Rule(r) => (true, id_of(r), item.count),
+                };
+                let here = |r: u32| id_of[r as usize].unwrap_or(0);
+                let mut hasher = DefaultHasher::new();
+                structure.rules[rule].iter().for_each(|item| content(item, &here).hash(&mut hasher));
+                let same = known.entry(hasher.finish()).or_default();
+                let is_same = |(of, other, _): &&(u32, u32, u32)| {
+                    let there = |r: u32| match ids.get(*of as usize) {
+                        Some(ids) => ids[r as usize],
+                        None => here(r),
                     };
-                    content.push(Item { symbol, count: item.count });
-                }
-                if !waiting {
-                    let next = known.len() as u32;
-                    let len = content.len() + 1;
-                    id_of[rule] = Some(*known.entry(content).or_insert_with(|| {
-                        items += len;
-                        next
-                    }));
-                    open.pop();
-                }
+                    let (one, other) =
+                        (&structure.rules[rule], &structures[*of as usize].rules[*other as usize]);
+                    let equal = |(one, other)| content(one, &here) == content(other, &there);
+                    one.len() == other.len() && one.iter().zip(other).all(equal)
+                };
+                let id = match same.iter().find(is_same) {
+                    Some((_, _, id)) => *id,
+                    None => {
+                        same.push((number, rule as u32, distinct));
+                        distinct += 1;
+                        items += structure.rules[rule].len() + 1;
+                        distinct - 1
+                    }
+                };
+                id_of[rule] = Some(id);
+                open.pop();
             }
             ids.push(id_of.into_iter().map(|id| id.unwrap_or(0)).collect());
         }

@@ -8,8 +8,10 @@ mod events;
 mod flags;
 mod follows;
 mod json;
+mod outline;
 mod params;
 mod place;
+mod rules;
 mod source;
 mod steps;
 mod text;
@@ -34,6 +36,7 @@ use tree::{Branch, Tree};
 
 pub use events::write_events;
 pub use json::write_json;
+pub use outline::{Outline, outline};
 pub use text::write_text;
 
 /// What is looked at, and how closely.
@@ -130,11 +133,18 @@ impl<'a> View<'a> {
     }
 }
 
-/// Loops are found in so many calls: that takes a minute. A few bytes of a trace may stand for any number.
-const MOST_CALLS: u64 = 1 << 31;
+/// Loops are found in so many calls of a thread: that takes seconds. Where there are more, what repeats in its rules is a loop.
+const MOST_CALLS: u64 = 1 << 26;
+/// In so many of all threads together.
+const MOST_IN_ALL: u64 = 1 << 31;
 
 fn is_tree(bundle: &Bundle, cohort: &Cohort) -> bool {
     bundle.structures.get(cohort.structure as usize).is_some_and(|structure| structure.loops().is_some())
+}
+
+/// How many calls a rank made; polls that found nothing do not count.
+fn calls(bundle: &Bundle, cohort: &Cohort, rank: u32) -> u64 {
+    bundle.counts(cohort, rank).iter().fold(0, |sum, (_, times)| sum.saturating_add(*times))
 }
 
 /// The cohorts that were asked for, by thread and lowest rank: all ranks of each, or one.
@@ -164,14 +174,23 @@ fn cohorts<'a>(trace: &'a Trace, options: &Options) -> Result<Vec<(OfThread<'a>,
     }
     let first = |(cohort, rank): &(OfThread<'_>, Option<u32>)| rank.or_else(|| cohort.ranks.first());
     cohorts.sort_by_key(|each| (each.0.thread, first(each)));
-    // Rules are gone through call by call, for one rank of each kind.
-    let rules = cohorts.iter().filter(|(cohort, _)| !is_tree(bundle, cohort));
-    let calls = rules.fold(0u64, |sum, each| {
-        let (cohort, first) = (&each.0, first(each).unwrap_or(0));
-        bundle.counts(cohort, first).iter().fold(sum, |sum, (_, times)| sum.saturating_add(*times))
-    });
-    if calls > MOST_CALLS {
-        return Err(Error::TooMany { calls, most: MOST_CALLS });
+    match to_read(bundle, &cohorts) > MOST_IN_ALL {
+        true => Err(Error::TooMany { calls: MOST_IN_ALL, most: MOST_IN_ALL }),
+        false => Ok(cohorts),
     }
-    Ok(cohorts)
+}
+
+/// Rules are gone through call by call, for one rank of each kind, unless their calls are too many.
+fn to_read(bundle: &Bundle, cohorts: &[(OfThread<'_>, Option<u32>)]) -> u64 {
+    let by_rules = cohorts.iter().filter(|(cohort, _)| !is_tree(bundle, cohort));
+    let calls = by_rules.map(|(cohort, rank)| {
+        let calls = calls(bundle, cohort, rank.or_else(|| cohort.ranks.first()).unwrap_or(0));
+        if calls > MOST_CALLS { 1 } else { calls }
+    });
+    calls.fold(0, u64::saturating_add)
+}
+
+/// How many calls are gone through one by one to find the loops.
+pub fn calls_to_read(trace: &Trace, options: &Options) -> u64 {
+    cohorts(trace, options).map_or(0, |cohorts| to_read(&trace.bundle, &cohorts))
 }

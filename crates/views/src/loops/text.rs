@@ -27,7 +27,7 @@ const SHOWN_LAST: usize = 2;
 const LONG: usize = 64;
 /// With more lines than these in all, loops are shown less deep if nobody said how deep.
 const LINES: usize = 500;
-const DEEPEST: usize = 6;
+pub(super) const DEEPEST: usize = 6;
 /// As many kinds of ranks are shown.
 const KINDS: usize = 8;
 /// Loops within loops that are shown, whatever is asked for: no program has more.
@@ -114,22 +114,22 @@ pub fn write_text(
     Ok(())
 }
 
-struct Writer<'w, 'a> {
-    bundle: &'a Bundle,
-    names: &'w dyn Names,
-    view: &'w View<'a>,
-    options: &'w Options,
-    text: &'w mut String,
+pub(super) struct Writer<'w, 'a> {
+    pub(super) bundle: &'a Bundle,
+    pub(super) names: &'w dyn Names,
+    pub(super) view: &'w View<'a>,
+    pub(super) options: &'w Options,
+    pub(super) text: &'w mut String,
     /// In how many nodes we are.
-    nested: usize,
+    pub(super) nested: usize,
     /// Loops that were shown: where they are, and what is in them.
-    bodies: HashSet<(String, String)>,
+    pub(super) bodies: HashSet<(String, String)>,
     /// Calls that other ranks were shown a flag for.
-    flagged: &'w HashSet<String>,
+    pub(super) flagged: &'w HashSet<String>,
 }
 
 impl Writer<'_, '_> {
-    fn heading(&mut self, trace: &Trace, kinds: usize) {
+    pub(super) fn heading(&mut self, trace: &Trace, kinds: usize) {
         let tree = &self.view.tree;
         let threads = trace.bundle.most_threads() > 1;
         let thread = if threads { format!(", thread {}", tree.cohort.thread) } else { String::new() };
@@ -141,7 +141,12 @@ impl Writer<'_, '_> {
             false => on(&tree.ranks),
         };
         let _ = writeln!(self.text, "{who}{thread}");
-        if tree.found {
+        if tree.of_rules {
+            self.text.push_str(
+                "folded by grammar: its calls are too many to be gone through, and these loops are what repeats in its rules \
+                 (run with --fold loops to keep loops in the trace)\n",
+            );
+        } else if tree.found {
             let many = tree.ranks.len() > 1;
             let _ = writeln!(
                 self.text,
@@ -162,12 +167,17 @@ impl Writer<'_, '_> {
                 writeln!(self.text, "time-step loop: none, no calls are repeated")
             }
             None => writeln!(self.text, "time-step loop: none, no calls but polls are repeated"),
-            Some(steps) if steps.hold_most() && !self.has_code(steps) => writeln!(
-                self.text,
-                "time-step loop: not known, the program's code is not at hand\nlargest repetition: {}; one may be several steps \
-                 of the program, or part of one",
-                finding(steps)
-            ),
+            Some(steps) if steps.hold_most() && !self.has_code(steps) => {
+                let why = match self.bundle.sites.stacks.is_empty() {
+                    true => "the trace has no call sites (run with --stacks site)",
+                    false => "the program's code is not at hand",
+                };
+                writeln!(
+                    self.text,
+                    "time-step loop: not known, {why}\nlargest repetition: {}; one may be several steps of the program, or part of one",
+                    finding(steps)
+                )
+            }
             Some(steps) if steps.hold_most() => writeln!(self.text, "time-step loop: {}", finding(steps)),
             Some(steps) => writeln!(
                 self.text,
@@ -200,7 +210,7 @@ impl Writer<'_, '_> {
     }
 
     /// `level`: how many loops are around.
-    fn body(&mut self, parent: Option<usize>, depth: usize, level: usize) {
+    pub(super) fn body(&mut self, parent: Option<usize>, depth: usize, level: usize) {
         let tree = &self.view.tree;
         let comers = parent.map_or_else(|| tree.ranks.clone(), |parent| tree.nodes[parent].ranks());
         let mut lines: Vec<Line> = Vec::new();

@@ -15,7 +15,9 @@ use refrain_model::Function;
 
 use super::chronology;
 use super::follows::{self, Follows};
+use super::rules;
 use super::together::{self, Together};
+use super::{MOST_CALLS, calls};
 use crate::error::Error;
 
 /// What the ranks of a cohort did, as loops within loops.
@@ -39,6 +41,8 @@ pub struct Tree<'a> {
     folded: Rc<(Loops, Vec<Class<'a>>)>,
     /// The trace has no loops: these were found while reading.
     pub found: bool,
+    /// They are what repeats in the rules: its calls are too many to be gone through.
+    pub of_rules: bool,
     /// The loops are those of the source.
     pub of_source: bool,
     /// Turns of some of them are told apart by the order of the calls alone.
@@ -169,14 +173,28 @@ struct Class<'a> {
     times: Vec<Option<Cow<'a, Stream>>>,
 }
 
+fn is_long(bundle: &Bundle, cohort: &Cohort, ranks: &RankList) -> bool {
+    ranks.iter().next().is_some_and(|first| calls(bundle, cohort, first) > MOST_CALLS)
+}
+
 impl<'a> Tree<'a> {
     /// `rank`: only that one.
     pub fn new(bundle: &'a Bundle, cohort: &'a OfThread<'a>, rank: Option<u32>) -> Result<Tree<'a>, Error> {
         let ranks = rank.map_or_else(|| cohort.ranks.clone(), RankList::single);
         let structure = bundle.structures.get(cohort.structure as usize);
         let found = !matches!(structure, Some(Structure::Loops(_)));
+        let of_rules = found && is_long(bundle, cohort, &ranks);
         let (loops, classes) = match structure {
             Some(Structure::Loops(loops)) => (loops.clone(), classes(bundle, cohort, loops, &ranks)),
+            Some(Structure::Rules(grammar)) if of_rules => {
+                let (loops, times) = rules::of_rules(grammar).ok_or_else(|| Error::TooMany {
+                    calls: calls(bundle, cohort, ranks.iter().next().unwrap_or(0)),
+                    most: MOST_CALLS,
+                })?;
+                let times = times.into_iter().map(|times| i64::try_from(times).unwrap_or(i64::MAX));
+                let times = times.map(|times| Some(Cow::Owned(Stream::constant(times)))).collect();
+                (loops, vec![Class { ranks: ranks.clone(), times }])
+            }
             _ => {
                 let first = ranks.iter().next().unwrap_or(0);
                 let folded = fold(bundle, first, cohort.thread)?;
@@ -202,6 +220,7 @@ impl<'a> Tree<'a> {
             came,
             folded,
             found,
+            of_rules,
             of_source,
             by_order,
         };
@@ -234,6 +253,7 @@ impl<'a> Tree<'a> {
             came: self.came.clone(),
             folded: self.folded.clone(),
             found: self.found,
+            of_rules: self.of_rules,
             of_source: true,
             by_order,
         }

@@ -9,7 +9,8 @@ use refrain_model::{
 use super::fit;
 use super::prelude;
 use super::registry::{Key, Registry, quoted, spelled};
-use super::survey::{self, Survey, after, before};
+use super::survey::{self, Survey};
+use crate::meaning::requests::{self, after, before};
 
 /// What stands in a place that is not the same each time.
 #[derive(Debug, Clone, PartialEq)]
@@ -230,7 +231,7 @@ impl<'r> Writer<'r> {
             _ => {}
         }
         if wild {
-            let found = match survey::made_request(call) {
+            let found = match requests::made_request(call) {
                 Some(_) => {
                     let found = self.survey.matches.get(self.next_match).copied().flatten();
                     self.next_match += 1;
@@ -444,7 +445,7 @@ impl<'r> Writer<'r> {
             }
         }
         let freed = call.function.name == "MPI_Request_free";
-        for (id, _) in survey::completed(call) {
+        for (id, _) in requests::completed(call) {
             if freed || !self.persistent.contains(&id) {
                 self.persistent.remove(&id);
                 if let Some(slot) = self.survey.requests.get(&id) {
@@ -452,7 +453,7 @@ impl<'r> Writer<'r> {
                 }
             }
         }
-        if let Some(id) = survey::made_request(call) {
+        if let Some(id) = requests::made_request(call) {
             if call.function.persistent {
                 self.persistent.insert(id);
             }

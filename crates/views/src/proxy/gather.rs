@@ -14,8 +14,9 @@ use refrain_tracefile::Trace;
 
 use super::call::{Hole, Made, Shape, Writer};
 use super::registry::Registry;
-use super::survey::{Survey, is_failed_poll};
+use super::survey::Survey;
 use crate::error::Error;
+use crate::meaning::requests::is_failed_poll;
 
 /// What one rank has in one place: so many of these numbers count.
 #[derive(Debug, Clone, PartialEq)]

@@ -64,6 +64,10 @@ pub struct Report {
 
 /// Why a trace cannot become a program; empty where nothing is known against it.
 pub fn obstacles(trace: &Trace) -> Vec<String> {
+    // What others are may take reading the calls.
+    if crate::info::calls(&trace.bundle) > MOST_CALLS {
+        return vec!["it has more calls than one would wait for: all are gone through".to_owned()];
+    }
     let mut all = crate::replayable::obstacles(trace);
     if crate::replayable::functions(trace).contains("MPI_Win_create_dynamic") {
         let why = "takes addresses of other ranks, which are others in each run";
@@ -75,9 +79,6 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
     let threads = |cohort: &Cohort| cohort.ranks.iter().any(|member| member >= trace.meta.ranks);
     if trace.bundle.cohorts.iter().any(threads) {
         all.push("several threads of a rank call MPI: programs of one thread are generated".to_owned());
-    }
-    if crate::info::calls(&trace.bundle) > MOST_CALLS {
-        all.push("it has more calls than one would wait for: all are gone through".to_owned());
     }
     for symbol in &trace.bundle.symbols {
         let Ok(layout) = refrain_encode::Layout::parse(&symbol.bytes) else { continue };
@@ -148,7 +149,7 @@ pub fn write(
 }
 
 /// So many calls are gone through: that takes an hour.
-const MOST_CALLS: u64 = 1 << 31;
+pub const MOST_CALLS: u64 = 1 << 31;
 
 /// Functions that compilers warn of.
 const OLD: [&str; 6] = [

@@ -5,7 +5,8 @@ use refrain_model::{Class, Dir, Effect, Param, Value};
 use super::call::{Arg, Extra, Hole, Writer};
 use super::fit;
 use super::registry::{Key, handle_type, null_of};
-use super::survey::{NO_REQUEST, after, before};
+use super::survey::NO_REQUEST;
+use crate::meaning::requests::{after, before};
 
 impl Writer<'_> {
     pub(super) fn key(&mut self, class: Class, value: &Value) -> Option<Key> {

@@ -22,7 +22,7 @@ pub use counts::{Counts, counts};
 pub use dump::{Selection, dump, dump_json};
 pub use info::{write_json as info_json, write_text as info_text};
 pub use loops::{write_json as loops_json, write_text as loops_text};
-pub use stats::{Stats, stats, write_json as stats_json, write_text as stats_text};
+pub use stats::{Instruction, Stats, Thread, stats, write_json as stats_json, write_text as stats_text};
 pub use verify::verify;
 
 /// What opens the chunks of a trace, once for each thread that is read.

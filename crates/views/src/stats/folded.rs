@@ -39,6 +39,10 @@ impl<'a> Occurrence<'a> {
         self.bundle.stream_of(lane, self.rank).ok_or(NeedWalk)
     }
 
+    pub(super) fn stream(&self, lane: u16) -> Option<Cow<'a, Stream>> {
+        self.lane(lane).ok()
+    }
+
     /// The first number of a lane.
     pub(super) fn first(&self, lane: u16) -> Option<i64> {
         self.lane(lane).ok()?.iter().next()

@@ -6,12 +6,14 @@
 
 mod classes;
 pub(crate) mod folded;
+mod given;
+mod matrix;
 mod paths;
-mod payload;
+pub(crate) mod payload;
 mod sites;
-mod sizes;
+pub(crate) mod sizes;
 mod times;
-mod walked;
+pub(crate) mod walked;
 mod write;
 
 use std::collections::{BTreeMap, HashMap};
@@ -23,10 +25,12 @@ use refrain_tracefile::Trace;
 
 use crate::error::Error;
 pub use classes::{By, ClassRow, Peer, Size, What, classes, write_classes_json, write_classes_text};
+pub use given::{Given, Payloads};
+pub use matrix::{Matrix, Run, Sent, matrix};
 pub use paths::{After, PathRow, paths, write_paths_json, write_paths_text};
 pub use payload::DEFINITION;
 pub use sites::{SiteRow, sites, write_sites_json, write_sites_text};
-pub use times::{RankTimes, Times};
+pub use times::{RankTimes, Times, is_chosen};
 pub use write::{Per, write_json, write_text};
 
 /// Calls of one rank that are read where the folded form does not say what they gave; of longer runs only a lower bound
@@ -97,6 +101,35 @@ pub(crate) fn layouts(bundle: &Bundle) -> Result<Vec<Layout>, Error> {
         .collect()
 }
 
+/// How many calls of each symbol all ranks made together.
+pub(crate) fn symbol_calls(bundle: &Bundle, layouts: &[Layout]) -> Vec<u64> {
+    let mut all = vec![0u64; bundle.symbols.len()];
+    for cohort in &bundle.of_threads() {
+        let differ = bundle.counts_differ(cohort);
+        let first = cohort.ranks.iter().next();
+        let counted: Vec<u32> =
+            if differ { cohort.ranks.iter().collect() } else { first.into_iter().collect() };
+        for rank in counted {
+            let counts = bundle.counts(cohort, rank);
+            for occurrence in folded::occurrences(bundle, cohort, rank, &counts, layouts) {
+                let calls = occurrence.calls();
+                let of_all = match occurrence.varied.get() {
+                    _ if differ => calls,
+                    false => calls.saturating_mul(cohort.ranks.len()),
+                    // How often a poll failed is each rank's own.
+                    true => cohort
+                        .ranks
+                        .iter()
+                        .fold(0u64, |sum, rank| sum.saturating_add(occurrence.at(rank).calls())),
+                };
+                let sum = &mut all[occurrence.symbol as usize];
+                *sum = sum.saturating_add(of_all);
+            }
+        }
+    }
+    all
+}
+
 pub fn stats(trace: &Trace) -> Result<Stats, Error> {
     let bundle = &trace.bundle;
     let world = trace.meta.ranks;
@@ -114,6 +147,10 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
 
     let reader = Reader::new(bundle);
     let mut rows: BTreeMap<u16, FunctionRow> = BTreeMap::new();
+    for (calls, layout) in symbol_calls(bundle, &layouts).into_iter().zip(&layouts) {
+        let row = row(&mut rows, layout);
+        row.calls = row.calls.saturating_add(calls);
+    }
     let mut ranks = vec![RankRow::default(); world as usize];
     let mut walked = 0;
     let mut room = MOST_WALKED;
@@ -156,21 +193,6 @@ pub fn stats(trace: &Trace) -> Result<Stats, Error> {
                 }
             }
         };
-        let counted: Vec<u32> = if differ { cohort.ranks.iter().collect() } else { vec![first] };
-        for occurrence in counted.into_iter().flat_map(&occurrences) {
-            let calls = occurrence.calls();
-            let of_all = match occurrence.varied.get() {
-                _ if differ => calls,
-                false => calls.saturating_mul(members),
-                // How often a poll failed is each rank's own.
-                true => cohort
-                    .ranks
-                    .iter()
-                    .fold(0u64, |sum, rank| sum.saturating_add(occurrence.at(rank).calls())),
-            };
-            let row = row(&mut rows, occurrence.layout);
-            row.calls = row.calls.saturating_add(of_all);
-        }
         let mut amounts = given(first)?;
         for rank in cohort.ranks.iter() {
             if rank != first && !amounts.1 {

@@ -10,7 +10,7 @@ says what is given. Calls that failed and messages to MPI_PROC_NULL give nothing
 
 /// How often the counted elements are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Times {
+pub(crate) enum Times {
     Once,
     /// One block for each rank that the communicator addresses (the remote group of an inter-communicator).
     CommSize,
@@ -24,27 +24,27 @@ pub(super) enum Times {
 
 /// Indices of parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Side {
+pub(crate) struct Side {
     /// One element where there is no count.
-    pub(super) count: Option<usize>,
-    pub(super) datatype: usize,
-    pub(super) times: Times,
+    pub(crate) count: Option<usize>,
+    pub(crate) datatype: usize,
+    pub(crate) times: Times,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Payload {
-    pub(super) send: Side,
-    pub(super) in_place: InPlace,
-    pub(super) comm: Option<usize>,
+pub(crate) struct Payload {
+    pub(crate) send: Side,
+    pub(crate) in_place: InPlace,
+    pub(crate) comm: Option<usize>,
     /// Where `MPI_PROC_NULL` means that nobody is there.
-    pub(super) peer: Option<usize>,
+    pub(crate) peer: Option<usize>,
     /// Where `MPI_NO_OP` means that nothing is sent.
-    pub(super) op: Option<usize>,
+    pub(crate) op: Option<usize>,
 }
 
 /// What counts when the send buffer is `MPI_IN_PLACE`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum InPlace {
+pub(crate) enum InPlace {
     /// The same arguments, or there is no such thing.
     Same,
     /// Nothing leaves the caller (a root that keeps its own part).
@@ -56,7 +56,7 @@ pub(super) enum InPlace {
 }
 
 /// `None` for functions that give no data.
-pub(super) fn payload(function: &Function) -> Option<Payload> {
+pub(crate) fn payload(function: &Function) -> Option<Payload> {
     let base = function.name.strip_prefix("MPI_")?.to_ascii_lowercase();
     let base = base.strip_suffix("_c").unwrap_or(&base);
     let base = base.strip_suffix("_init").or_else(|| base.strip_suffix("_begin")).unwrap_or(base);

@@ -5,20 +5,20 @@ use std::collections::HashMap;
 use refrain_model::{Call, Class, Dir, Kind, Value, constant};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct CommSize {
-    pub(super) local: u64,
+pub(crate) struct CommSize {
+    pub(crate) local: u64,
     /// Of an inter-communicator.
-    pub(super) remote: Option<u64>,
+    pub(crate) remote: Option<u64>,
     /// Neighbours to send to, of a communicator with a topology.
-    pub(super) out_degree: Option<u64>,
+    pub(crate) out_degree: Option<u64>,
 }
 
 /// Bytes of one element of a predefined type; nothing for `MPI_DATATYPE_NULL`.
-pub(super) fn named_type(name: &str) -> u64 {
+pub(crate) fn named_type(name: &str) -> u64 {
     constant(name).and_then(|c| c.size).map_or(0, u64::from)
 }
 
-pub(super) fn named_comm(name: &str, world: u32) -> Option<CommSize> {
+pub(crate) fn named_comm(name: &str, world: u32) -> Option<CommSize> {
     let local = match name {
         "world" | "MPI_COMM_WORLD" => u64::from(world),
         "self" | "MPI_COMM_SELF" => 1,
@@ -27,49 +27,53 @@ pub(super) fn named_comm(name: &str, world: u32) -> Option<CommSize> {
     Some(CommSize { local, remote: None, out_degree: None })
 }
 
+/// The datatypes that a call makes, with their sizes.
+pub(crate) fn new_types(call: &Call) -> impl Iterator<Item = (u32, u64)> {
+    // One for each new type, in the order of the parameters.
+    let mut sizes = call.facts.iter().filter(|(name, _)| *name == "size").map(|(_, value)| value);
+    let made =
+        call.function.params.iter().zip(&call.args).filter_map(|(param, value)| match (param.kind, value) {
+            (Kind::Handle(Class::Datatype), Value::Object(_, id)) if param.dir != Dir::In => Some(*id),
+            _ => None,
+        });
+    made.filter_map(move |id| match sizes.next() {
+        Some(Value::Int(size)) => Some((id, u64::try_from(*size).unwrap_or(0))),
+        _ => None,
+    })
+}
+
 /// What the calls of one rank, read in order, have made so far.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Made {
-    pub(super) types: HashMap<u32, u64>,
+pub(crate) struct Made {
+    pub(crate) types: HashMap<u32, u64>,
     comms: HashMap<String, CommSize>,
     world: u32,
 }
 
 impl Made {
-    pub(super) fn new(world: u32) -> Made {
+    pub(crate) fn new(world: u32) -> Made {
         Made { world, ..Made::default() }
     }
 
-    pub(super) fn comm(&self, value: &Value) -> Option<CommSize> {
+    pub(crate) fn comm(&self, value: &Value) -> Option<CommSize> {
         match value {
             Value::Comm(name) => named_comm(name, self.world).or_else(|| self.comms.get(name).copied()),
             _ => None,
         }
     }
 
-    pub(super) fn take_in(&mut self, call: &Call) {
+    pub(crate) fn take_in(&mut self, call: &Call) {
         if call.function.name == "MPI_Dist_graph_neighbors_count" {
             self.neighbours_asked_for(call);
         }
         let fact = |name: &str| call.facts.iter().find(|(n, _)| *n == name).map(|(_, value)| value);
-        // One for each new type, in the order of the parameters.
-        let mut sizes = call.facts.iter().filter(|(name, _)| *name == "size").map(|(_, value)| value);
+        self.types.extend(new_types(call));
         for (param, value) in call.function.params.iter().zip(&call.args) {
-            if param.dir == Dir::In {
-                continue;
-            }
-            match (param.kind, value) {
-                (Kind::Handle(Class::Datatype), Value::Object(_, id)) => {
-                    if let Some(Value::Int(size)) = sizes.next() {
-                        self.types.insert(*id, u64::try_from(*size).unwrap_or(0));
-                    }
-                }
-                (Kind::Handle(Class::Comm), Value::Comm(name)) => {
-                    if let Some(size) = self.new_comm(call, fact("group"), fact("remote_group")) {
-                        self.comms.insert(name.clone(), size);
-                    }
-                }
-                _ => {}
+            if let (Kind::Handle(Class::Comm), Value::Comm(name)) = (param.kind, value)
+                && param.dir != Dir::In
+                && let Some(size) = self.new_comm(call, fact("group"), fact("remote_group"))
+            {
+                self.comms.insert(name.clone(), size);
             }
         }
     }

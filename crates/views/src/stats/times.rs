@@ -184,8 +184,8 @@ fn the_others(others: &[&RankTimes]) -> String {
     }
 }
 
-/// Whether some calls are not among those recorded.
-fn chosen(trace: &Trace) -> bool {
+/// Whether some calls of the ranks that were recorded are not.
+pub fn is_chosen(trace: &Trace) -> bool {
     let chooses = |name: &str| ["only", "skip", "window", "pcontrol"].contains(&name);
     trace.meta.options.iter().any(|(name, _)| chooses(name))
 }
@@ -229,7 +229,7 @@ pub(super) fn text(trace: &Trace, profile: &Profile, all: bool, text: &mut Strin
         "\nTimes outside MPI and in it are exact for the least and the most, all others to within 3.2% or 0.1% of the wall \
          time, those of\nfunctions to within 3.2% or 0.8% of it. Wall time is from the start of MPI_Init to MPI_Finalize.",
     );
-    if chosen(trace) {
+    if is_chosen(trace) {
         text.push_str(" Calls that were not recorded count as time outside MPI.");
     }
     text.push('\n');

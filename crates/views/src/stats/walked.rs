@@ -11,14 +11,14 @@ use super::sizes::{CommSize, Made, named_type};
 use crate::error::Error;
 
 /// What a call looks up beside its own arguments; `None` where it is not known.
-pub(super) trait Sizes {
+pub(crate) trait Sizes {
     fn datatype(&self, id: u32) -> Option<u64>;
     fn comm(&self, value: &Value) -> Option<CommSize>;
 }
 
 /// Reads every call of one thread; by function number, what it gave. `None` where there are more calls and elements of their
 /// arrays than there is `room` for, which says what is left.
-pub(super) fn walk(
+pub(crate) fn walk(
     calls: Calls<'_>,
     rank: u32,
     thread: u32,
@@ -60,7 +60,7 @@ pub(super) fn walk(
 }
 
 /// What one call gave.
-pub(super) fn of_call(call: &Call, rule: &Payload, sizes: &dyn Sizes) -> Amount {
+pub(crate) fn of_call(call: &Call, rule: &Payload, sizes: &dyn Sizes) -> Amount {
     let is = |index: Option<usize>, name: &str| {
         index.and_then(|i| call.args.get(i)).is_some_and(|value| *value == Value::Name(constant_name(name)))
     };
@@ -115,7 +115,7 @@ fn constant_name(name: &str) -> &'static str {
 }
 
 /// The size of the type that a code in a lane stands for: twice an id, or twice a constant's number plus one.
-pub(super) fn size_of_code(code: i64, datatype: impl Fn(u32) -> Option<u64>) -> Option<u64> {
+pub(crate) fn size_of_code(code: i64, datatype: impl Fn(u32) -> Option<u64>) -> Option<u64> {
     let code = u64::try_from(code).ok()?;
     if code % 2 == 1 {
         let constant = constant_by_id(u16::try_from(code / 2).ok()?)?;

@@ -1,18 +1,16 @@
 //! Who waits for whom, and which path the run took as long as: of traces that tell when calls began and ended.
 //!
 //! One pass over all threads of all ranks, in the order of time. Each call is met twice, when it begins and when it ends.
-//! A call that begins posts its messages (`messages`) or comes to a collective (`collectives`), and may be blocked
+//! A call that begins posts its messages (`meaning::messages`) or comes to a collective (`collectives`), and may be blocked
 //! (`blocked`) until others have come. So when it ends, it is known who came last, and when: until then it waited, if that
 //! was after it began and by more than the times may be wrong. What is held are threads, communicators, and messages and
 //! collectives in flight.
 
 mod blocked;
 mod collectives;
-mod comms;
-mod messages;
 mod pass;
 mod path;
-mod roles;
+mod sides;
 mod table;
 mod write;
 
@@ -22,7 +20,7 @@ use refrain_tracefile::Trace;
 use crate::error::Error;
 use crate::timed::Times;
 
-pub use write::{write_json, write_text};
+pub use write::{unmatched, write_json, write_text};
 
 /// Why a rank waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

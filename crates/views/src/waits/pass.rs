@@ -7,19 +7,21 @@ use std::rc::Rc;
 
 use refrain_encode::{Message, Reader};
 use refrain_fold::bundle::sites::Frame;
-use refrain_model::{Call, Class, Status, Value};
+use refrain_model::{Call, Status, Value};
 use refrain_times::Told;
 use refrain_tracefile::Trace;
 
 use super::blocked::{Blocked, BlockedRef, Moment};
 use super::collectives::{Shape, Together, TogetherRef};
-use super::comms::{Comm, Comms};
-use super::messages::{Messages, SideRef, Wanted};
 use super::path::{Path, Step, Walked};
-use super::roles::{Collective, Completes, Needs, Role, Way, Which, requests};
+use super::sides::{self, Post};
 use super::table::Sums;
 use super::{Place, Waits};
 use crate::error::Error;
+use crate::meaning::comms::{Comm, Comms};
+use crate::meaning::messages::{Messages, SideRef, Wanted};
+use crate::meaning::requests::{completed, request, status_of};
+use crate::meaning::roles::{Collective, Completes, Needs, Role, Way, Which, requests};
 use crate::timed::{Timed, Times};
 
 pub(super) fn pass(trace: &Trace, times: &Times) -> Result<Waits, Error> {
@@ -97,8 +99,8 @@ impl Places {
 /// What a call, or a request, stands for.
 #[derive(Clone)]
 enum Pending {
-    Send(SideRef),
-    Receive(SideRef, Rc<Comm>),
+    Send(SideRef<Post>),
+    Receive(SideRef<Post>, Rc<Comm>),
     Collective(TogetherRef, usize),
 }
 
@@ -134,7 +136,7 @@ struct Thread<'a> {
 /// Everything that threads share.
 struct State<'a> {
     times: &'a Times,
-    messages: Messages,
+    messages: Messages<Post>,
     comms: Comms,
     /// Collective calls to which not all have come, by communicator and number.
     together: HashMap<(u64, u64), TogetherRef>,
@@ -155,10 +157,6 @@ struct Poster<'t> {
 
 fn number(value: &Value) -> Option<i64> {
     if let Value::Int(number) = value { Some(*number) } else { None }
-}
-
-fn request(value: &Value) -> Option<u32> {
-    if let Value::Object(Class::Request, id) = value { Some(*id) } else { None }
 }
 
 fn positive(time: i64) -> u64 {
@@ -292,8 +290,8 @@ impl State<'_> {
             }
             Role::Complete(Completes { which, waits }) => {
                 let blocked = waits.then(|| blocking(poster, which == Which::Some));
-                for (id, status) in self.completed(call, which) {
-                    current.pending.extend(self.complete((poster.rank, id), status.as_ref()));
+                for (id, status) in completed(call) {
+                    current.pending.extend(self.complete((poster.rank, id), status));
                 }
                 let pending = &current.pending;
                 blocked.iter().for_each(|blocked| self.wait(pending, poster.rank, blocked));
@@ -313,7 +311,7 @@ impl State<'_> {
                     (Way::Persistent | Way::Request, None) => {}
                     (Way::Blocking | Way::Probe | Way::Buffered, _) => {
                         current.pending = self.post(call, poster);
-                        let status = function.index_of("status").map(|at| &call.args[at]);
+                        let status = status_of(call);
                         for pending in &current.pending {
                             self.learn_source(pending, status);
                         }
@@ -367,7 +365,8 @@ impl State<'_> {
         {
             // Of a rank without calls nothing comes to meet it, however long it is held.
             if self.comms.is_present(to) {
-                let side = self.messages.side(poster.rank, poster.at, path.clone(), (comm.number, to), false);
+                let post = Post::new(poster.rank, poster.at, path.clone());
+                let side = self.messages.side(post, (comm.number, to), false);
                 self.messages.send(&side, poster.rank, tag);
                 pending.push(Pending::Send(side));
             } else {
@@ -382,8 +381,8 @@ impl State<'_> {
             if source.flatten().is_some_and(|source| !self.comms.is_present(source)) {
                 self.sums.left.receives += 1;
             } else if let Some(source) = source {
-                let side =
-                    self.messages.side(poster.rank, poster.at, path, (comm.number, poster.rank), probe);
+                let post = Post::new(poster.rank, poster.at, path);
+                let side = self.messages.side(post, (comm.number, poster.rank), probe);
                 self.messages.receive(&side, Wanted { source, tag: number(&call.args[tag]) });
                 pending.push(Pending::Receive(side, comm));
             }
@@ -449,49 +448,19 @@ impl State<'_> {
         }
     }
 
-    /// The requests that a call completes, with their statuses.
-    fn completed(&self, call: &Call, which: Which) -> Vec<(u32, Option<Status>)> {
-        let given = self.given(call);
-        let arg = |name: &str| call.function.index_of(name).map(|at| &call.args[at]);
-        let as_status = |value: Option<&Value>| match value {
-            Some(Value::Status(status)) => Some(status.clone()),
-            _ => None,
-        };
-        let status = |at: usize| match arg("array_of_statuses") {
-            Some(Value::List(all)) => as_status(all.get(at)),
-            Some(_) => None,
-            None => as_status(arg("status")),
-        };
-        let position = |value: &Value| number(value).and_then(|at| usize::try_from(at).ok());
-        let positions: Vec<usize> = match which {
-            Which::All => (0..given.len()).collect(),
-            Which::Any => arg("indx").and_then(position).into_iter().collect(),
-            Which::Some => match arg("array_of_indices") {
-                Some(Value::List(all)) => all.iter().filter_map(position).collect(),
-                _ => Vec::new(),
-            },
-        };
-        let one = |(at, position): (usize, &usize)| {
-            let id = given.get(*position).copied().flatten()?;
-            Some((id, status(at)))
-        };
-        positions.iter().enumerate().filter_map(one).collect()
-    }
-
     /// A request is complete: what it stood for.
-    fn complete(&mut self, key: (u32, u32), status: Option<&Status>) -> Vec<Pending> {
+    fn complete(&mut self, key: (u32, u32), status: Option<&Value>) -> Vec<Pending> {
         let persistent = self.requests.get(&key).is_some_and(|known| known.template.is_some());
         let pending = match persistent {
             true => self.requests.get_mut(&key).map(|known| std::mem::take(&mut known.pending)),
             false => self.requests.remove(&key).map(|known| known.pending),
         };
         let pending = pending.unwrap_or_default();
-        let cancelled = status.is_some_and(|status| status.cancelled == Some(true));
-        let status = status.cloned().map(Value::Status);
+        let cancelled = matches!(status, Some(Value::Status(Status { cancelled: Some(true), .. })));
         for one in &pending {
             match one {
                 Pending::Send(side) | Pending::Receive(side, _) if cancelled => self.messages.cancelled(side),
-                one => self.learn_source(one, status.as_ref()),
+                one => self.learn_source(one, status),
             }
         }
         pending
@@ -516,7 +485,7 @@ impl State<'_> {
     fn wait(&mut self, pending: &[Pending], rank: u32, blocked: &BlockedRef) {
         for pending in pending {
             match pending {
-                Pending::Send(side) | Pending::Receive(side, _) => self.messages.wait(side, blocked),
+                Pending::Send(side) | Pending::Receive(side, _) => sides::wait(side, blocked),
                 Pending::Collective(together, index) => together.borrow_mut().wait(*index, rank, blocked),
             }
         }
@@ -524,7 +493,7 @@ impl State<'_> {
 
     fn over(&mut self, pending: &Pending, at: Moment) {
         if let Pending::Send(side) | Pending::Receive(side, _) = pending {
-            self.messages.over(side, at);
+            side.borrow_mut().what.over = Some(at);
         }
     }
 
@@ -536,8 +505,11 @@ impl State<'_> {
     }
 
     fn settle(&mut self) {
-        for blocked in self.messages.take_over() {
-            self.ended(&blocked);
+        for news in self.messages.take_news() {
+            let reversed = &mut self.sums.left.reversed;
+            for blocked in sides::hear(news, reversed) {
+                self.ended(&blocked);
+            }
         }
     }
 
@@ -545,11 +517,13 @@ impl State<'_> {
         self.settle();
         let messages = std::mem::take(&mut self.messages);
         let left = &mut self.sums.left;
-        (left.unclear, left.reversed) = (messages.unclear, messages.reversed);
+        left.unclear = messages.unclear;
         left.collectives = self.together.len() as u64;
-        let (mut open, sends, receives) = messages.finish();
-        left.sends += sends;
-        left.receives += receives;
+        let (sends, receives) = messages.finish();
+        left.sends += sends.len() as u64;
+        left.receives += receives.len() as u64;
+        let blocked = |side: &SideRef<Post>| side.borrow_mut().what.blocked.take();
+        let mut open: Vec<_> = sends.iter().chain(&receives).filter_map(blocked).collect();
         for together in std::mem::take(&mut self.together).into_values() {
             open.extend(together.borrow_mut().left());
         }

@@ -183,7 +183,7 @@ fn write_path(
 }
 
 /// What could not be looked at, in sentences.
-fn unmatched(left: &Left) -> Vec<String> {
+pub fn unmatched(left: &Left) -> Vec<String> {
     let Left { sends, receives, unclear, unknown, collectives, elsewhere, reversed } = *left;
     let mut lines = Vec::new();
     if sends + receives > 0 {

@@ -11,6 +11,7 @@
 //! paths                                      how times are distributed:
 //! path 3 2 durations 90 4 0 1 total 512 gaps    calls of symbol 3 after those of 2 (`first`: none, `others`): of durations and
 //!                                            of gaps the first level, how many calls have it and the next ones, the sum
+//! flight 2 0 inside function 97 arg - ...   what a thread was doing when its recording was found, of a run that died
 //! module 0 1f2e3d4c "/home/me/app"           number, build-id (or -), path
 //! stack 1 - 0 0x1234                         number, the stack it was called from, module (or -), offset
 //! symbol 0 lanes 4 stack 1 time 400 90 110 bytes 2e00...    # MPI_Send(datatype=MPI_INT, comm=world)
@@ -27,6 +28,7 @@
 //!     variant ranks 0x4:1 stream 1 number 0 0=7x4:1:1       in place 0 rank 0 has 7, rank 1 has 8 ...
 //! ```
 
+mod flight;
 mod read;
 
 use std::collections::HashMap;
@@ -161,6 +163,7 @@ fn meta(trace: &Trace, text: &mut String) {
         paths,
         memory,
         clocks,
+        flight: flying,
     } = &trace.meta;
     let _ = writeln!(text, "refrain-text {VERSION}");
     let _ = writeln!(text, "version {}", quoted(refrain_version));
@@ -214,6 +217,7 @@ fn meta(trace: &Trace, text: &mut String) {
         let _ = writeln!(text, "clocks");
         clocks.iter().for_each(|one| clock(one, text));
     }
+    flying.iter().for_each(|one| flight::write(one, text));
 }
 
 fn histogram(histogram: &Histogram, text: &mut String) {

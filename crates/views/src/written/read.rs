@@ -18,6 +18,7 @@ use refrain_tracefile::profile::{Row, Spent};
 use refrain_tracefile::{Memory, Profile, Trace};
 
 use super::VERSION;
+use super::flight;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadText {
@@ -37,7 +38,7 @@ impl fmt::Display for BadText {
 
 impl std::error::Error for BadText {}
 
-type Read<T> = Result<T, String>;
+pub(super) type Read<T> = Result<T, String>;
 
 pub fn read(text: &str) -> Result<Trace, BadText> {
     let mut reader = Reader::default();
@@ -138,7 +139,7 @@ fn unquoted(text: &str) -> Read<(String, &str)> {
     }
 }
 
-struct Words<'w> {
+pub(super) struct Words<'w> {
     rest: &'w [Word],
 }
 
@@ -149,16 +150,20 @@ impl<'w> Words<'w> {
         Ok(first)
     }
 
-    fn word(&mut self, what: &str) -> Read<&'w str> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub(super) fn word(&mut self, what: &str) -> Read<&'w str> {
         self.next(what).map(|word| &*word.text)
     }
 
-    fn text(&mut self, what: &str) -> Read<String> {
+    pub(super) fn text(&mut self, what: &str) -> Read<String> {
         let word = self.next(what)?;
         if word.quoted { Ok(word.text.clone()) } else { Err(format!("{what} has to be in quotes")) }
     }
 
-    fn number<T: FromStr>(&mut self, what: &str) -> Read<T> {
+    pub(super) fn number<T: FromStr>(&mut self, what: &str) -> Read<T> {
         number(self.word(what)?, what)
     }
 
@@ -193,11 +198,11 @@ impl<'w> Words<'w> {
     }
 }
 
-fn number<T: FromStr>(text: &str, what: &str) -> Read<T> {
+pub(super) fn number<T: FromStr>(text: &str, what: &str) -> Read<T> {
     text.parse().map_err(|_| format!("`{text}` is not {what}"))
 }
 
-fn hex(text: &str) -> Read<Box<[u8]>> {
+pub(super) fn hex(text: &str) -> Read<Box<[u8]>> {
     let bad = || format!("`{text}` is not bytes in hexadecimal");
     if !text.is_ascii() || !text.len().is_multiple_of(2) {
         return Err(bad());
@@ -446,6 +451,7 @@ impl Reader {
                 let (min, mean, max, root) = (bytes()?, bytes()?, bytes()?, bytes()?);
                 meta.memory = Some(Memory { min, mean, max, root });
             }
+            "flight" => meta.flight.push(flight::read(words)?),
             "clocks" => meta.clocks = Some(Clocks::default()),
             "clock" => {
                 let clocks = meta.clocks.as_mut().ok_or("a clock before `clocks`")?;

@@ -175,6 +175,22 @@ impl Encoded {
         self
     }
 
+    /// Of a call that returned `MPI_ERR_IN_STATUS`, whose array is as long as its requests: source, tag, bytes and error.
+    pub fn statuses_with_errors(mut self, all: &[(i64, i64, i64, i64)]) -> Self {
+        let at = self.symbol.iter().position(|b| b & 0x80 == 0).unwrap() + 1;
+        self.symbol[at] = 2;
+        self.symbol.push(STATUS);
+        let first = self.lanes;
+        self.lanes += 5;
+        for (source, tag, bytes, error) in all {
+            let values = [(first + 3, 0), (first, *source), (first + 1, *tag), (first + 2, *bytes)];
+            self.values.extend(values);
+            self.values.push((first + 4, *error));
+        }
+        self.lane(&[17]);
+        self
+    }
+
     /// The same of a call that did not write it: its lanes are there.
     pub fn no_status(mut self) -> Self {
         self.symbol.push(STATUS);

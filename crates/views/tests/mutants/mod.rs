@@ -263,7 +263,7 @@ impl Fuzz {
     }
 
     fn views(&mut self, trace: &Trace) -> Result<(), String> {
-        let file = info::File { name: "t.rfn", bytes: 0, sections: &[], references: None };
+        let file = info::File { name: "t.rfn", bytes: 0, sections: &[], ..Default::default() };
         self.command("info", || {
             let _ = info::write_text(trace, &file, &mut Head::new());
             let _ = info::write_json(trace, &file, &mut Head::new());

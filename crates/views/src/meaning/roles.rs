@@ -4,7 +4,7 @@ use refrain_encode::Message;
 use refrain_model::{Class, Dir, Effect, Function, Kind, Scope};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     Nothing,
     Messages(Message, Way),
     Collective(Collective),
@@ -20,7 +20,7 @@ pub(super) enum Role {
 
 /// How the messages of a call are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(crate) enum Way {
     /// The call ends when they are there.
     Blocking,
     /// A send that ends whether or not anybody receives.
@@ -35,15 +35,15 @@ pub(super) enum Way {
 
 /// A call of all members of a communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Collective {
-    pub(super) comm: usize,
-    pub(super) kind: Needs,
-    pub(super) way: Way,
+pub(crate) struct Collective {
+    pub(crate) comm: usize,
+    pub(crate) kind: Needs,
+    pub(crate) way: Way,
 }
 
 /// Whom a member needs before it can go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Needs {
+pub(crate) enum Needs {
     /// Everybody, and nothing else.
     Barrier,
     Everybody,
@@ -57,26 +57,26 @@ pub(super) enum Needs {
 
 /// Which of the requests given to a call it completes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Completes {
-    pub(super) which: Which,
+pub(crate) struct Completes {
+    pub(crate) which: Which,
     /// It waits for them.
-    pub(super) waits: bool,
+    pub(crate) waits: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     All,
     Any,
     Some,
 }
 
 /// The parameter with the requests of a call.
-pub(super) fn requests(f: &Function) -> Option<usize> {
+pub(crate) fn requests(f: &Function) -> Option<usize> {
     f.params.iter().position(|p| p.kind == Kind::Handle(Class::Request))
 }
 
 impl Role {
-    pub(super) fn of(f: &'static Function) -> Role {
+    pub(crate) fn of(f: &'static Function) -> Role {
         let name = f.name.strip_prefix("MPI_").unwrap_or(f.name);
         let name = name.strip_suffix("_c").unwrap_or(name);
         let makes = |p: usize| f.params[p].effect == Effect::Create;

@@ -9,9 +9,11 @@ use refrain_model::{Call, Class, Dir, Kind, Value};
 
 /// A communicator: the same for all members.
 #[derive(Debug)]
-pub(super) struct Comm {
+pub struct Comm {
     /// Made of its name and its members: one call makes several communicators of one name.
-    pub(super) number: u64,
+    pub number: u64,
+    /// As its members name it: `world`, `self`, `world.0`, ...
+    pub name: String,
     /// As ranks of the world.
     group: Rc<[u32]>,
     /// The other group of an inter-communicator, from where this rank is.
@@ -21,32 +23,42 @@ pub(super) struct Comm {
 }
 
 impl Comm {
+    /// Its members, or those of this rank's side of an inter-communicator, as ranks of the world.
+    pub fn group(&self) -> &[u32] {
+        &self.group
+    }
+
+    /// The other side of an inter-communicator.
+    pub fn remote(&self) -> Option<&[u32]> {
+        self.remote.as_deref()
+    }
+
     /// The rank of the world that a rank of the communicator is, as messages go.
-    pub(super) fn peer(&self, rank: i64) -> Option<u32> {
+    pub(crate) fn peer(&self, rank: i64) -> Option<u32> {
         let group = self.remote.as_ref().unwrap_or(&self.group);
         group.get(usize::try_from(rank).ok()?).copied()
     }
 
     /// Its members, where calls of all of them can be looked at together.
-    pub(super) fn members(&self) -> Option<&[u32]> {
+    pub(crate) fn members(&self) -> Option<&[u32]> {
         (self.remote.is_none() && self.whole).then_some(&self.group[..])
     }
 }
 
 /// A communicator as one rank uses it.
 #[derive(Debug)]
-pub(super) struct Used {
-    pub(super) comm: Rc<Comm>,
+pub(crate) struct Used {
+    pub(crate) comm: Rc<Comm>,
     /// The rank's own in it.
-    pub(super) index: Option<usize>,
+    pub(crate) index: Option<usize>,
     /// Collective calls so far.
-    pub(super) calls: u64,
+    pub(crate) calls: u64,
     /// What the rank had computed when it made the last one.
-    pub(super) computed: u64,
+    pub(crate) computed: u64,
 }
 
 /// All communicators of all ranks.
-pub(super) struct Comms {
+pub(crate) struct Comms {
     /// By rank, by name.
     used: Vec<HashMap<String, Used>>,
     /// Those of several ranks are one.
@@ -56,30 +68,47 @@ pub(super) struct Comms {
 
 impl Comms {
     /// `present` says of which ranks there are calls.
-    pub(super) fn new(present: Vec<bool>) -> Comms {
+    pub(crate) fn new(present: Vec<bool>) -> Comms {
+        let all: Vec<u32> =
+            (0u32..).zip(&present).filter(|(_, there)| **there).map(|(rank, _)| rank).collect();
+        Comms::of(present, all)
+    }
+
+    /// The same where only these ranks will ask.
+    pub(crate) fn of(present: Vec<bool>, ranks: impl IntoIterator<Item = u32>) -> Comms {
         let used = present.iter().map(|_| HashMap::new()).collect();
         let mut comms = Comms { used, shared: HashMap::new(), present };
-        let world: Rc<[u32]> = (0..comms.present.len() as u32).collect();
+        let world: Rc<[u32]> = (0..comms.ranks()).collect();
         let number = hash(("world", 0));
-        for rank in world.iter().filter(|rank| comms.is_present(**rank)).copied().collect::<Vec<_>>().iter() {
-            comms.make((*rank, "world", Some(*rank as usize)), number, world.clone(), None);
-            comms.make((*rank, "self", Some(0)), hash(("self", *rank)), [*rank].into(), None);
+        for rank in ranks {
+            comms.make((rank, "world", Some(rank as usize)), number, world.clone(), None);
+            comms.make((rank, "self", Some(0)), hash(("self", rank)), [rank].into(), None);
         }
         comms
     }
 
+    /// How many ranks the run had.
+    pub(crate) fn ranks(&self) -> u32 {
+        self.present.len() as u32
+    }
+
     /// Whether there are calls of this rank.
-    pub(super) fn is_present(&self, rank: u32) -> bool {
+    pub(crate) fn is_present(&self, rank: u32) -> bool {
         self.present.get(rank as usize).copied().unwrap_or(false)
     }
 
-    pub(super) fn used(&mut self, rank: u32, value: &Value) -> Option<&mut Used> {
+    pub(crate) fn get(&self, rank: u32, value: &Value) -> Option<&Used> {
+        let Value::Comm(name) = value else { return None };
+        self.used.get(rank as usize)?.get(name)
+    }
+
+    pub(crate) fn used(&mut self, rank: u32, value: &Value) -> Option<&mut Used> {
         let Value::Comm(name) = value else { return None };
         self.used.get_mut(rank as usize)?.get_mut(name)
     }
 
     /// What a call makes.
-    pub(super) fn learn(&mut self, rank: u32, call: &Call) {
+    pub(crate) fn learn(&mut self, rank: u32, call: &Call) {
         if call.facts.is_empty() {
             return;
         }
@@ -129,7 +158,7 @@ impl Comms {
         }
     }
 
-    pub(super) fn forget(&mut self, rank: u32, value: &Value) {
+    pub(crate) fn forget(&mut self, rank: u32, value: &Value) {
         if let Value::Comm(name) = value
             && let Some(used) = self.used.get_mut(rank as usize)
         {
@@ -154,7 +183,7 @@ impl Comms {
         };
         let comm = known.filter(same).unwrap_or_else(|| {
             let whole = group.iter().all(|rank| self.is_present(*rank));
-            let comm = Rc::new(Comm { number, group, remote, whole });
+            let comm = Rc::new(Comm { number, name: name.to_owned(), group, remote, whole });
             self.shared.insert(number, Rc::downgrade(&comm));
             comm
         });

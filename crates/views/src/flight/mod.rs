@@ -1,0 +1,358 @@
+//! Where a run that died or hangs was: the call that each rank had entered and not left, and what follows from all of
+//! them together (`conclude`). The same sentences for `info`, `where` and pages.
+
+mod conclude;
+mod history;
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+use std::io;
+
+use refrain_encode::{Error, Reader, calls_of};
+use refrain_fold::bundle::sites::{Frame, Sites};
+use refrain_model::{Call, Class, Effect, Kind, Value, constant_by_id, function_by_id};
+use refrain_sites::{Names, plain};
+use refrain_tracefile::{Arg, InFlight, Place, Trace, Waited};
+
+use crate::human::{duration, ranks as rank_list, signal};
+use crate::waiting::brief;
+use crate::{json, value};
+
+/// So many calls before are looked at for those that made a request.
+const MOST_BEFORE: u64 = 1 << 16;
+/// So many requests of a call are looked for.
+const MOST_WAITED: usize = 16;
+/// So many requests of a call are told.
+const MOST_REQUESTS: usize = 4;
+/// So many calls that make communicators are read.
+const MOST_MAKERS: usize = 1 << 16;
+/// So many lines are told.
+const MOST_LINES: usize = 64;
+
+/// What a thread was doing.
+#[derive(Debug, Clone)]
+pub struct Doing {
+    pub rank: u32,
+    pub thread: u32,
+    /// It had not left the call.
+    pub inside: bool,
+    /// Its call, with the arguments that are known; or the last one.
+    pub call: Option<Call>,
+    /// Where it was made.
+    pub site: Option<String>,
+    /// The calls that made the requests it is to complete, as far as they are known, and how many requests there are.
+    pub requests: Vec<(Call, Option<String>)>,
+    pub waits_for: u64,
+    /// For how long.
+    pub ns: Option<u64>,
+    /// The class and the text of the error that ended it.
+    pub error: Option<(String, String)>,
+    /// The signal that ended it, and where.
+    pub fault: Option<(u32, Option<String>)>,
+}
+
+/// What all of them were doing.
+#[derive(Debug, Clone, Default)]
+pub struct Picture {
+    pub doing: Vec<Doing>,
+    /// What is plain from that, in sentences.
+    pub conclusions: Vec<String>,
+}
+
+/// The modules whose names a picture asks for.
+pub fn modules(trace: &Trace) -> Sites {
+    let mut sites = trace.bundle.sites.clone();
+    let places = trace.meta.flight.iter().flat_map(|one| [&one.place, &one.fault_place]);
+    places.flatten().for_each(|place| sites.add_module(place.module.clone()));
+    sites
+}
+
+/// Empty where the trace says nothing of calls in flight.
+pub fn picture(trace: &Trace, names: &dyn Names) -> Picture {
+    let reader = Reader::new(&trace.bundle);
+    let mut doing: Vec<Doing> =
+        trace.meta.flight.iter().map(|one| of_one(trace, &reader, names, one)).collect();
+    doing.sort_by_key(|one| (one.rank, one.thread));
+    let conclusions = conclude::conclude(trace, &reader, &doing);
+    Picture { doing, conclusions }
+}
+
+fn of_one(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight) -> Doing {
+    let site = |place: &Place, behind: u64| {
+        let frame = Frame { module: place.module.key(), offset: place.offset.wrapping_add(behind) };
+        // Without debug information a place in a file says more than an offset from a function that a library exports.
+        names.places(frame).last().map(|place| match &place.source {
+            Some(source) => source.to_string(),
+            None => place.to_string(),
+        })
+    };
+    let call = one.function.and_then(function_by_id).map(|function| {
+        let comms = reader.making(one.rank, one.thread).ok().map(|mut making| {
+            making.by_ref().take(MOST_MAKERS).for_each(drop);
+            making
+        });
+        let value = |(at, p): (usize, &refrain_model::Param)| match (one.args.get(at), p.kind) {
+            (Some(Arg::Number(number)), Kind::Logical) => Value::Bool(*number != 0),
+            (Some(Arg::Number(number)), _) => Value::Int(*number),
+            (Some(Arg::Constant(id)), _) => match constant_by_id(*id).map(|c| c.name) {
+                Some("MPI_COMM_WORLD") => Value::Comm("world".into()),
+                Some("MPI_COMM_SELF") => Value::Comm("self".into()),
+                Some(name) => Value::Name(name),
+                None => Value::Unset,
+            },
+            (Some(Arg::Object(id)), Kind::Handle(Class::Comm)) => {
+                let name = comms.as_ref().and_then(|comms| comms.comm_name(*id));
+                name.map_or(Value::Object(Class::Comm, *id), |name| Value::Comm(name.into()))
+            }
+            (Some(Arg::Object(id)), Kind::Handle(class)) => Value::Object(class, *id),
+            _ => Value::Unset,
+        };
+        let args = function.params.iter().enumerate().map(value).collect();
+        Call { function, args, result: Value::Unset, facts: Vec::new() }
+    });
+    Doing {
+        rank: one.rank,
+        thread: one.thread,
+        inside: one.inside,
+        call,
+        site: one.place.as_ref().and_then(|place| site(place, 0)),
+        requests: makers(trace, reader, names, one.rank, &one.requests).unwrap_or_default(),
+        waits_for: one.waits_for,
+        ns: one.ns,
+        error: one.error.as_ref().map(|(class, text)| {
+            let class = constant_by_id(*class).map_or("an error of MPI", |c| c.name);
+            (class.to_owned(), in_short(text, class))
+        }),
+        // The instruction itself, not what comes after a call.
+        fault: one.fault.map(|signal| (signal, one.fault_place.as_ref().and_then(|place| site(place, 1)))),
+    }
+}
+
+/// What a library says of an error, without the names of its own functions. MPICH says the kind of error first, and last
+/// what it is about.
+fn in_short(text: &str, class: &str) -> String {
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or_default();
+    let first = first.strip_prefix(class).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(first);
+    let first = first.strip_suffix(", error stack:").unwrap_or(first);
+    let last = lines.next_back().and_then(|line| line.split_once("): ")).map(|(_, what)| what);
+    match last {
+        Some(last) if !last.eq_ignore_ascii_case(first) => format!("{first}; {last}"),
+        _ => first.to_owned(),
+    }
+}
+
+/// The calls that made these requests, and where they were made if the trace knows.
+fn makers(
+    trace: &Trace,
+    reader: &Reader<'_>,
+    names: &dyn Names,
+    rank: u32,
+    requests: &[Waited],
+) -> Result<Vec<(Call, Option<String>)>, Error> {
+    let mut found = Vec::new();
+    // Where not all calls were recorded, they cannot be counted back.
+    let requests =
+        if crate::stats::is_chosen(trace) { &[] } else { &requests[..requests.len().min(MOST_WAITED)] };
+    let threads: BTreeSet<u32> = requests.iter().map(|request| request.thread).collect();
+    for thread in threads {
+        let Some(cohort) = trace.bundle.cohort_of(rank, thread) else { continue };
+        let Some(member) = trace.bundle.member(rank, thread) else { continue };
+        let first = calls_of(&trace.bundle, cohort, member).saturating_sub(MOST_BEFORE);
+        let mut calls = reader.calls_from(rank, thread, first)?;
+        let mut made = Vec::new();
+        while let Some(call) = calls.next() {
+            let call = call?;
+            if makes_request(&call) {
+                made.push((call, calls.symbol()));
+            }
+        }
+        for request in requests.iter().filter(|request| request.thread == thread) {
+            let back = usize::try_from(request.back).ok();
+            let at = back.and_then(|back| made.len().checked_sub(back)?.checked_sub(1));
+            let Some((call, symbol)) = at.and_then(|at| made.get(at)) else { continue };
+            let entry = symbol.and_then(|symbol| trace.bundle.symbols.get(symbol as usize));
+            let frames = entry.map(|entry| trace.bundle.sites.frames(entry.site)).unwrap_or_default();
+            let place = frames.last().and_then(|frame| names.places(*frame).last().cloned());
+            let site =
+                place.map(|place| place.source.as_ref().map_or(place.to_string(), ToString::to_string));
+            found.push((call.clone(), site));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a call that succeeded has made one request: what the recorder counts.
+fn makes_request(call: &Call) -> bool {
+    let makes = |p: &refrain_model::Param| {
+        p.kind == Kind::Handle(Class::Request) && p.effect == Effect::Create && p.len.is_empty()
+    };
+    call.result == Value::Int(0) && call.function.params.iter().any(makes)
+}
+
+impl Doing {
+    /// Its call in a few words, with where it was made.
+    fn call_text(&self) -> String {
+        let mut text = self.call.as_ref().map_or_else(
+            || "a call".into(),
+            |call| match self.requests.is_empty() {
+                true if self.waits_for == 0 => brief(call),
+                _ => call.function.name.to_owned(),
+            },
+        );
+        if self.waits_for > 0 {
+            let several = self.waits_for > 1 || self.requests.is_empty();
+            let requests = crate::human::plural(self.waits_for, "request");
+            let _ = if several { write!(text, " for {requests}") } else { write!(text, " for ") };
+            let known = self.requests.iter().take(MOST_REQUESTS).enumerate();
+            for (n, (call, site)) in known {
+                text += if n > 0 {
+                    "; "
+                } else if several {
+                    ": "
+                } else {
+                    ""
+                };
+                text += &brief(call);
+                if let Some(site) = site {
+                    let _ = write!(text, " of {site}");
+                }
+            }
+            if !self.requests.is_empty() && self.waits_for as usize > self.requests.len().min(MOST_REQUESTS) {
+                text += "; ...";
+            }
+        }
+        if let Some(site) = &self.site {
+            let _ = write!(text, " at {site}");
+        }
+        text
+    }
+
+    /// What it was doing, without who and how long.
+    pub fn told(&self) -> String {
+        let call = self.call_text();
+        let at =
+            |place: &Option<String>| place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));
+        match (&self.error, &self.fault) {
+            (Some((class, text)), _) => format!("ended by an error of MPI in {call}: {class}: {text}"),
+            (_, Some((number, place))) if self.inside => {
+                format!("ended by {}{}, in {call}", signal((*number).into()), at(place))
+            }
+            (_, Some((number, place))) => {
+                let last =
+                    self.call.as_ref().map_or_else(String::new, |_| format!("; the last call was {call}"));
+                format!("ended by {}{}{last}", signal((*number).into()), at(place))
+            }
+            _ if self.inside => format!("in {call}"),
+            _ if self.call.is_none() => "outside MPI".into(),
+            _ => format!("outside MPI since {call}"),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.error.is_some() || self.fault.is_some()
+    }
+}
+
+/// `rank 2`, `ranks 0-3`
+fn of_ranks(ranks: &[u32]) -> String {
+    format!("{} {}", if ranks.len() == 1 { "rank" } else { "ranks" }, rank_list(ranks))
+}
+
+impl Picture {
+    pub fn is_empty(&self) -> bool {
+        self.doing.is_empty()
+    }
+
+    /// A line for all ranks that were doing the same; those that ended in a way of their own first.
+    pub fn lines(&self) -> Vec<String> {
+        struct Line<'a> {
+            over: bool,
+            thread: u32,
+            told: String,
+            all: Vec<&'a Doing>,
+        }
+        let mut lines: Vec<Line<'_>> = Vec::new();
+        for one in &self.doing {
+            let told = one.told();
+            match lines.iter_mut().find(|line| line.thread == one.thread && line.told == told) {
+                Some(line) => line.all.push(one),
+                None => lines.push(Line { over: one.is_over(), thread: one.thread, told, all: vec![one] }),
+            }
+        }
+        lines.sort_by_key(|line| !line.over);
+        let more = lines.len().saturating_sub(MOST_LINES);
+        lines.truncate(MOST_LINES);
+        let text = |line: &Line<'_>| {
+            let ranks: Vec<u32> = line.all.iter().map(|one| one.rank).collect();
+            let thread = if line.thread > 0 { format!(", thread {}", line.thread) } else { String::new() };
+            let times = || line.all.iter().filter(|_| !line.over).filter_map(|one| one.ns);
+            let long = match (times().min(), times().max()) {
+                (Some(least), Some(most)) if duration(least) == duration(most) => {
+                    format!(", for {}", duration(least))
+                }
+                (Some(least), Some(most)) => format!(", for {} to {}", duration(least), duration(most)),
+                _ => String::new(),
+            };
+            plain(&format!("{}{thread}: {}{long}", of_ranks(&ranks), line.told)).into_owned()
+        };
+        let mut told: Vec<String> = lines.iter().map(text).collect();
+        if more > 0 {
+            told.push(format!("and {more} more"));
+        }
+        told
+    }
+
+    /// Both, one a line.
+    pub fn write_text(&self, out: &mut dyn io::Write) -> io::Result<()> {
+        for line in self.lines() {
+            writeln!(out, "{line}")?;
+        }
+        for conclusion in &self.conclusions {
+            writeln!(out, "=> {conclusion}")?;
+        }
+        out.flush()
+    }
+
+    /// The members `in_flight` and `conclusions`.
+    pub fn write_json(&self, object: &mut json::Object<'_>) {
+        json::array(&self.doing, object.key("in_flight"), |one, out| {
+            let mut object = json::Object::new(out);
+            object.plain("rank", one.rank).plain("thread", one.thread).plain("inside", one.inside);
+            if let Some(call) = &one.call {
+                object.text("call", call.function.name);
+                let mut args = json::Object::new(object.key("args"));
+                for (p, arg) in
+                    call.function.params.iter().zip(&call.args).filter(|(_, a)| **a != Value::Unset)
+                {
+                    value::json(arg, args.key(p.name));
+                }
+                args.end();
+            }
+            if let Some(site) = &one.site {
+                object.text("site", &plain(site));
+            }
+            if one.waits_for > 0 {
+                object.plain("requests", one.waits_for);
+                json::array(&one.requests, object.key("made_by"), |(call, _), out| {
+                    json::string(&plain(&brief(call)), out);
+                });
+            }
+            if let Some(ns) = one.ns {
+                object.plain("ns", ns);
+            }
+            if let Some((class, text)) = &one.error {
+                object.text("error_class", class).text("error", &plain(text));
+            }
+            if let Some((number, place)) = &one.fault {
+                object.text("signal", &signal((*number).into()));
+                if let Some(place) = place {
+                    object.text("signal_at", &plain(place));
+                }
+            }
+            object.text("told", &plain(&one.told()));
+            object.end();
+        });
+        json::array(&self.conclusions, object.key("conclusions"), |one, out| json::string(one, out));
+    }
+}

@@ -1,0 +1,234 @@
+//! Of a trace of MPI calls: time by function and by rank, messages by size, who sends how much to whom.
+
+use std::fmt::Write as _;
+use std::io::Write;
+
+use refrain_tracefile::Trace;
+
+use super::{Canvas, MOST, Row, bars, longest, part, percent};
+use crate::error::Error;
+use crate::human::{duration, plural, size, thousands};
+use crate::stats::{Matrix, RankTimes, Stats, Times, matrix, stats};
+
+pub fn calls(trace: &Trace, canvas: &Canvas, out: &mut dyn Write) -> Result<(), Error> {
+    let mut text = String::new();
+    functions(trace, &stats(trace)?, canvas, &mut text);
+    text.push('\n');
+    match trace.meta.profile.as_ref().map(Times::of) {
+        Some(times) if !times.ranks.is_empty() => ranks(&times, canvas, &mut text),
+        _ => text.push_str("Time by rank was not kept.\n"),
+    }
+    let matrix = matrix(trace)?;
+    text.push('\n');
+    if matrix.sizes.is_empty() {
+        text.push_str(
+            "No messages from one rank to another were recorded, or none that the trace tells of.\n",
+        );
+    } else {
+        sizes(&matrix, canvas, &mut text);
+        text.push('\n');
+        heat(&matrix, canvas, &mut text);
+    }
+    if matrix.left_out > 0 {
+        let _ = writeln!(
+            text,
+            "Not here: {}, of which only a reading of all calls would tell whom they go to.",
+            plural(matrix.left_out, "message")
+        );
+    }
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+fn functions(trace: &Trace, stats: &Stats, canvas: &Canvas, text: &mut String) {
+    let timed = trace.meta.timed;
+    let all: Vec<(String, u64, u64)> = stats
+        .functions
+        .iter()
+        .map(|row| (row.name.to_owned(), row.time.map_or(0, |time| time.total), row.calls))
+        .filter(|row| !timed || row.1 > 0)
+        .collect();
+    let amount = |row: &(String, u64, u64)| if timed { row.1 } else { row.2 };
+    let sum = all.iter().map(amount).fold(0u64, u64::saturating_add);
+    let calls = all.iter().map(|row| row.2).fold(0u64, u64::saturating_add);
+    let (mut shown, rest) = longest(all, amount);
+    if let Some((count, rest)) = rest {
+        let others = calls - shown.iter().map(|row| row.2).sum::<u64>();
+        shown.push((plural(count as u64, "other"), rest, if timed { others } else { rest }));
+    }
+    let most = shown.iter().map(amount).max().unwrap_or(0) as f64;
+    let rows: Vec<Row> = shown
+        .iter()
+        .map(|row| {
+            let n = amount(row) as f64;
+            let mut told = vec![percent(part(n, sum as f64)), plural(row.2, "call")];
+            if timed {
+                told.insert(0, duration(row.1));
+            }
+            Row::new(row.0.clone(), part(n, most), told)
+        })
+        .collect();
+    let title = match timed {
+        true => "time by function, of all ranks together",
+        false => "calls by function (time was not kept)",
+    };
+    bars(canvas, title, &rows, text);
+}
+
+/// Ranks next to each other share a row where there are many.
+fn ranks(times: &Times, canvas: &Canvas, text: &mut String) {
+    let groups: Vec<&[RankTimes]> = times.ranks.chunks(times.ranks.len().div_ceil(MOST)).collect();
+    let mean = |group: &[RankTimes], of: fn(&RankTimes) -> u64| {
+        group.iter().map(|rank| of(rank) as f64).sum::<f64>() / group.len() as f64
+    };
+    let spent = |group: &&[RankTimes]| (mean(group, |rank| rank.inside), mean(group, |rank| rank.outside));
+    let most = groups.iter().map(spent).map(|(inside, outside)| inside + outside).fold(0.0, f64::max);
+    let rows: Vec<Row> = groups
+        .iter()
+        .map(|group| {
+            let (inside, outside) = spent(group);
+            let name = match group {
+                [one] => one.rank.to_string(),
+                [first, .., last] => format!("{}-{}", first.rank, last.rank),
+                [] => String::new(),
+            };
+            let told = vec![
+                duration(outside as u64),
+                duration(inside as u64),
+                percent(part(inside, inside + outside)),
+            ];
+            Row { name, parts: [part(inside, most), part(outside, most)], told }
+        })
+        .collect();
+    let [one, other] = canvas.pair();
+    let many = if groups.iter().any(|group| group.len() > 1) { ", means of several ranks" } else { "" };
+    let title = format!("time by rank{many}: {one} in MPI, {other} outside; outside, in MPI, share of it");
+    bars(canvas, &title, &rows, text);
+    if let Some(verdict) = times.verdict() {
+        let _ = writeln!(text, "\n{verdict}");
+    }
+}
+
+fn sizes(matrix: &Matrix, canvas: &Canvas, text: &mut String) {
+    let (Some(least), Some(most)) = (matrix.sizes.keys().next(), matrix.sizes.keys().next_back()) else {
+        return;
+    };
+    let of = |bits: u32| matrix.sizes.get(&bits).copied().unwrap_or_default();
+    let highest = matrix.sizes.values().map(|sent| sent.messages).max().unwrap_or(0) as f64;
+    let name = |bits: u32| match bits {
+        0 => "0 B".into(),
+        1 => "1 B".into(),
+        bits => format!("from {}", size(1u128 << (bits - 1))),
+    };
+    let rows: Vec<Row> = (*least..=*most)
+        .map(|bits| {
+            let sent = of(bits);
+            let told = match sent.messages {
+                0 => Vec::new(),
+                messages => vec![thousands(messages), size(sent.bytes)],
+            };
+            Row::new(name(bits), part(sent.messages as f64, highest), told)
+        })
+        .collect();
+    bars(canvas, "messages by size: how many, and the bytes in all", &rows, text);
+}
+
+/// More cells than this are not told apart by eye.
+const CELLS: usize = 32;
+
+fn heat(matrix: &Matrix, canvas: &Canvas, text: &mut String) {
+    let ranks = matrix.ranks as usize;
+    let label = ranks.saturating_sub(1).to_string().len() * 2 + 3;
+    let room = (canvas.width.saturating_sub(label + 2) / 2).clamp(4, CELLS);
+    let each = ranks.div_ceil(room.min(ranks).max(1)).max(1);
+    let cells = ranks.div_ceil(each);
+    let mut bytes = vec![vec![0u128; cells]; cells];
+    for run in &matrix.runs {
+        for rank in run.first..=run.last {
+            let to = i64::from(rank) + run.offset;
+            if let Some(to) = usize::try_from(to).ok().filter(|to| *to < ranks) {
+                let cell = &mut bytes[rank as usize / each][to / each];
+                *cell = cell.saturating_add(run.sent.bytes);
+            }
+        }
+    }
+    let most = bytes.iter().flatten().copied().max().unwrap_or(0);
+    let group = |cell: usize| {
+        let (first, last) = (cell * each, (cell * each + each).min(ranks) - 1);
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    let names = (0..cells).map(|cell| group(cell).len()).max().unwrap_or(0);
+    let many = if each > 1 { format!(", {each} ranks a cell") } else { String::new() };
+    let _ = writeln!(text, "bytes of messages: senders downwards, receivers to the right{many}");
+    for (cell, row) in bytes.iter().enumerate() {
+        let line: String = row
+            .iter()
+            .map(|&n| canvas.shade(part(n as f64, most as f64)))
+            .flat_map(|shade| [shade, if canvas.unicode && shade != '·' { shade } else { ' ' }])
+            .collect();
+        let _ = writeln!(text, "  {:>names$}  {}", group(cell), line.trim_end());
+    }
+    let shades = canvas.shades();
+    let [_, low, .., high] = shades;
+    let _ = writeln!(
+        text,
+        "  {:>names$}  {} none  {low} up to {}  {high} up to {}",
+        "",
+        shades[0],
+        size(most / 4),
+        size(most)
+    );
+    if matrix.about {
+        text.push_str("Some numbers are about so: not every message was looked at, or a datatype's size is not known.\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stats::{Run, Sent};
+
+    fn ring(ranks: u32) -> Matrix {
+        let sent = Sent { messages: 10, bytes: 80 };
+        let mut matrix = Matrix { ranks, ..Matrix::default() };
+        if ranks > 1 {
+            matrix.runs.push(Run { offset: 1, first: 0, last: ranks - 2, sent });
+        }
+        matrix.runs.push(Run { offset: 1 - i64::from(ranks), first: ranks - 1, last: ranks - 1, sent });
+        matrix.sizes.insert(4, Sent { messages: 10 * u64::from(ranks), bytes: 80 * u128::from(ranks) });
+        matrix
+    }
+
+    #[test]
+    fn a_ring_is_a_diagonal() {
+        let mut text = String::new();
+        heat(&ring(4), &Canvas { width: 60, unicode: false }, &mut text);
+        let rows: Vec<&str> = text.lines().skip(1).take(4).collect();
+        assert_eq!(rows, ["  0  . # . .", "  1  . . # .", "  2  . . . #", "  3  # . . ."]);
+        assert!(text.contains("# up to 80 B"), "{text}");
+    }
+
+    #[test]
+    fn many_ranks_share_cells() {
+        let mut text = String::new();
+        heat(&ring(4096), &Canvas { width: 80, unicode: true }, &mut text);
+        assert!(text.contains("128 ranks a cell"), "{text}");
+        assert_eq!(text.lines().count(), 1 + 32 + 1);
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        let mut text = String::new();
+        heat(&ring(1), &Canvas { width: 20, unicode: true }, &mut text);
+        assert_eq!(text.lines().count(), 3);
+    }
+
+    #[test]
+    fn sizes_without_messages_are_seen_as_gaps() {
+        let mut matrix = ring(2);
+        matrix.sizes.insert(7, Sent { messages: 5, bytes: 500 });
+        let mut text = String::new();
+        sizes(&matrix, &Canvas { width: 50, unicode: false }, &mut text);
+        let names: Vec<&str> =
+            text.lines().skip(1).map(|line| line[2..].split("  ").next().unwrap().trim()).collect();
+        assert_eq!(names, ["from 8 B", "from 16 B", "from 32 B", "from 64 B"]);
+        assert!(!text.lines().nth(2).unwrap().contains('#'), "{text}");
+    }
+}

@@ -1,0 +1,517 @@
+//! Red flags: what stands out, in plain sentences, and what to do about it. The worst first.
+
+use std::cmp::Reverse;
+
+use refrain_sites::plain;
+use refrain_views::flight::picture;
+use refrain_views::human::{duration, plural, size, thousands};
+use refrain_views::info;
+use refrain_views::loops::Outline;
+use refrain_views::stats::{self, FunctionRow, Matrix, RankTimes, SiteRow, Stats, Times};
+use refrain_views::waits::{Pattern, Waits};
+use serde_json::{Value, json};
+
+use crate::{Input, waits};
+
+/// All that is known.
+pub struct Facts<'a> {
+    pub input: &'a Input<'a>,
+    pub stats: &'a Stats,
+    pub matrix: &'a Matrix,
+    pub sites: &'a [SiteRow],
+    pub waits: Option<&'a Waits>,
+    pub outlines: &'a [Outline],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Bad,
+    Warning,
+    Note,
+    Good,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flag {
+    pub level: Level,
+    /// Of flags of a level, those with more are first.
+    weight: u64,
+    /// In a few words.
+    pub head: String,
+    pub text: String,
+    /// What can be done about it.
+    pub help: String,
+    /// The part of the page that shows it.
+    pub see: &'static str,
+}
+
+/// Parts of all time, in thousandths: from here on something is worth a word.
+const BARRIER: u64 = 50;
+const MPI: u64 = 300;
+const MUCH_MPI: u64 = 500;
+const SETUP: u64 = 200;
+const WAITS: u64 = 30;
+/// Messages of fewer bits than these have less than 1 KiB.
+const SMALL_BITS: u32 = 11;
+/// So many of a hundred messages are small.
+const MOSTLY_SMALL: u64 = 70;
+/// Fewer messages a rank than these are no matter.
+const FEW_MESSAGES: u64 = 100;
+/// Of so many ranks it is told what they were doing, and so many sentences about that.
+const MOST_DOING: usize = 4;
+/// So much longer than others, in percent.
+const SLOWER: u64 = 20;
+
+pub fn flags(facts: &Facts<'_>) -> Value {
+    let mut found = Vec::new();
+    found.extend(died(facts));
+    found.extend(a_part(facts));
+    found.extend(imbalance(facts));
+    found.extend(shares(facts));
+    found.extend(waiting(facts));
+    found.extend(small_messages(facts));
+    found.extend(polls(facts));
+    found.extend(growing(facts));
+    if !found.iter().any(|flag| flag.level <= Level::Warning) {
+        found.push(nothing(facts));
+    }
+    found.sort_by_key(|flag| (flag.level, Reverse(flag.weight)));
+    let value = |flag: &Flag| {
+        let level = ["bad", "warning", "note", "good"][flag.level as usize];
+        json!({ "level": level, "head": flag.head, "text": flag.text, "help": flag.help, "see": flag.see })
+    };
+    found.iter().map(value).collect()
+}
+
+fn flag(
+    level: Level,
+    weight: u64,
+    head: impl Into<String>,
+    text: String,
+    help: &str,
+    see: &'static str,
+) -> Flag {
+    Flag { level, weight, head: head.into(), text, help: help.to_owned(), see }
+}
+
+fn died(facts: &Facts<'_>) -> Option<Flag> {
+    let meta = &facts.input.trace.meta;
+    if meta.complete {
+        return None;
+    }
+    let told = |note: &&String| note.starts_with("rank");
+    let mut notes: Vec<&String> = meta.notes.iter().filter(told).collect();
+    // Those that were ended by a signal say why; those inside MPI were waiting, mostly.
+    notes.sort_by_key(|note| note.contains("inside"));
+    let picture = picture(facts.input.trace, facts.input.names);
+    let mut told = picture.lines();
+    told.truncate(MOST_DOING);
+    told.extend(picture.conclusions.into_iter().take(MOST_DOING));
+    if told.is_empty() {
+        told = notes.iter().take(MOST_DOING).map(|note| plain(note).into_owned()).collect();
+    }
+    let who = told.iter().map(|one| capital(one)).collect::<Vec<_>>().join(". ");
+    let text = match who.is_empty() {
+        true => "The trace has what was recorded until the end came.".to_owned(),
+        false => format!("{who}."),
+    };
+    Some(flag(
+        Level::Bad,
+        u64::MAX,
+        "The run did not finish",
+        text,
+        "Everything up to the last call that returned is here. `refrain dump` with `--ranks R` shows what a rank did last. A \
+         rank that died by a signal is the one to look at first; the others mostly waited for it.",
+        "run",
+    ))
+}
+
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Ranks of which there are calls.
+fn recorded(facts: &Facts<'_>) -> u64 {
+    facts.stats.ranks.iter().filter(|rank| rank.calls > 0).count() as u64
+}
+
+/// What was not recorded cannot be judged.
+fn a_part(facts: &Facts<'_>) -> Option<Flag> {
+    let (meta, recorded) = (&facts.input.trace.meta, recorded(facts));
+    let kept = || info::recorded(&meta.options).first().map_or(String::new(), |line| capital(line));
+    if recorded == 0 {
+        let text = format!("No rank has a call in this trace. {}.", kept());
+        let help = "`refrain run` without `--only`, `--skip`, `--ranks` and `--window` records everything.";
+        return Some(flag(Level::Warning, u64::MAX, "Nothing was recorded", text, help, "run"));
+    }
+    if stats::is_chosen(facts.input.trace) {
+        return Some(flag(
+            Level::Note,
+            u64::MAX,
+            "Only some calls were recorded",
+            format!("{}. Time in the others counts as computation.", kept()),
+            "So nothing is said here about how much of the time is spent in MPI, nor about ranks that compute longer.",
+            "run",
+        ));
+    }
+    (meta.complete && recorded < u64::from(meta.ranks)).then(|| {
+        flag(
+            Level::Note,
+            u64::MAX,
+            format!("{} of {} were recorded", thousands(recorded), plural(meta.ranks.into(), "rank")),
+            format!("{}. \"All ranks\" means those.", kept()),
+            "Messages from and to the others have one side only, so waits for them are not seen.",
+            "run",
+        )
+    })
+}
+
+/// In thousandths.
+fn part(some: u64, all: u128) -> u64 {
+    u64::try_from(u128::from(some) * 1000 / all.max(1)).unwrap_or(0)
+}
+
+fn percent(thousandths: u64) -> String {
+    match thousandths {
+        0..=99 => format!("{}.{} %", thousandths / 10, thousandths % 10),
+        _ => format!("{} %", (thousandths + 5) / 10),
+    }
+}
+
+/// Wall time of all ranks together.
+fn all_time(facts: &Facts<'_>) -> Option<u128> {
+    let times = Times::of(facts.input.trace.meta.profile.as_ref()?);
+    Some(
+        times
+            .ranks
+            .iter()
+            .map(|rank| u128::from(rank.outside) + u128::from(rank.inside))
+            .sum::<u128>()
+            .max(1),
+    )
+}
+
+/// ` at solver.c:97`, where most of a function's time is spent.
+fn at(facts: &Facts<'_>, function: &str) -> String {
+    let place = facts.sites.iter().find(|row| row.function == function).and_then(|row| row.place.as_ref());
+    place.map_or(String::new(), |place| format!(" at {place}"))
+}
+
+fn time_of(row: &FunctionRow) -> u64 {
+    row.time.filter(|time| time.max > 0).map_or(0, |time| time.total)
+}
+
+fn is_setup(name: &str) -> bool {
+    name.starts_with("MPI_Init") || name == "MPI_Finalize"
+}
+
+/// Of the rank that has the most.
+fn threads(facts: &Facts<'_>) -> u64 {
+    u64::from(facts.input.trace.bundle.most_threads())
+}
+
+fn imbalance(facts: &Facts<'_>) -> Option<Flag> {
+    if stats::is_chosen(facts.input.trace) {
+        return None;
+    }
+    let times = Times::of(facts.input.trace.meta.profile.as_ref()?);
+    let wall = times.ranks.iter().map(|rank| rank.outside.saturating_add(rank.inside)).max()?;
+    let mut by: Vec<&RankTimes> = times.ranks.iter().collect();
+    by.sort_by_key(|rank| (rank.outside, rank.rank));
+    let (slowest, usual) = (*by.last()?, by[(by.len() - 1) / 2]);
+    let gap = slowest.outside.saturating_sub(usual.outside);
+    let percent_more = gap.saturating_mul(100).checked_div(usual.outside).unwrap_or(u64::MAX);
+    if by.len() < 2 || part(gap, wall.into()) < 50 || percent_more < SLOWER {
+        return None;
+    }
+    let slow: Vec<u32> = {
+        let beyond = usual.outside + gap / 2;
+        let mut slow: Vec<u32> =
+            by.iter().filter(|rank| rank.outside > beyond).map(|rank| rank.rank).collect();
+        slow.sort_unstable();
+        slow
+    };
+    let ratio = slowest.outside as f64 / usual.outside.max(1) as f64;
+    let ratio = if ratio < 100.0 { format!("{ratio:.1} times") } else { "more than 100 times".into() };
+    // Where the others spend more time than the slow ones do.
+    let mean = |of: &dyn Fn(&RankTimes) -> u64, slow_ones: bool| {
+        let chosen: Vec<u64> = times
+            .ranks
+            .iter()
+            .filter(|rank| slow.binary_search(&rank.rank).is_ok() == slow_ones)
+            .map(of)
+            .collect();
+        chosen.iter().map(|n| u128::from(*n)).sum::<u128>() / chosen.len().max(1) as u128
+    };
+    let waits_in = (0..times.functions.len())
+        .map(|at| {
+            (
+                mean(&|r| r.functions[at], false).saturating_sub(mean(&|r| r.functions[at], true)),
+                times.functions[at],
+            )
+        })
+        .max_by_key(|(more, name)| (*more, Reverse(*name)))
+        .filter(|(more, _)| *more > u128::from(gap / 4) && threads(facts) == 1);
+    let who = refrain_views::human::ranks(&slow);
+    let (head, who) = match slow.len() {
+        1 => (format!("Rank {who} computes {ratio} as long as the others"), format!("Rank {who}")),
+        n if n <= 16 => {
+            (format!("Ranks {who} compute up to {ratio} as long as the others"), format!("Ranks {who}"))
+        }
+        n => (format!("{n} ranks compute up to {ratio} as long as the others"), format!("{n} ranks")),
+    };
+    let wait = waits_in.map_or(String::new(), |(more, function)| {
+        let more = duration(u64::try_from(more).unwrap_or(u64::MAX));
+        format!(" The others wait in {function}{}, {more} longer on average.", at(facts, function))
+    });
+    let text = format!(
+        "{who} spent up to {} outside MPI; half of the ranks spent {} or less.{wait}",
+        duration(slowest.outside),
+        duration(usual.outside)
+    );
+    let help = "Look at how the work is divided: does this rank have more cells, a boundary, file output, a slower or a shared \
+                core?";
+    Some(flag(Level::Bad, gap, head, text, help, "by-rank"))
+}
+
+fn shares(facts: &Facts<'_>) -> Vec<Flag> {
+    let Some(all) = all_time(facts) else { return Vec::new() };
+    let mut found = Vec::new();
+    let setup: u64 = facts.stats.functions.iter().filter(|row| is_setup(row.name)).map(time_of).sum();
+    let others: Vec<&FunctionRow> = facts.stats.functions.iter().filter(|row| !is_setup(row.name)).collect();
+    let inside: u64 = others.iter().fold(0u64, |sum, row| sum.saturating_add(time_of(row)));
+    // Of the run itself.
+    let run = all.saturating_sub(u128::from(setup)).max(1);
+    // Sums of single calls and sums by rank are rounded apart.
+    let inside = inside.min(u64::try_from(run).unwrap_or(u64::MAX));
+    let share = if stats::is_chosen(facts.input.trace) { 0 } else { part(inside, run) };
+    let threads = threads(facts);
+    let barrier = others.iter().find(|row| row.name == "MPI_Barrier").map_or(0, |row| time_of(row));
+    // Times of several threads at once are no parts of the time that passed.
+    if part(barrier, run) >= BARRIER && threads == 1 {
+        found.push(flag(
+            Level::Warning,
+            barrier,
+            format!("MPI_Barrier takes {} of the time", percent(part(barrier, run))),
+            format!("All ranks together spent {} in it{}.", duration(barrier), at(facts, "MPI_Barrier")),
+            "Is it needed? Most barriers stand where messages or collective calls wait anyway. If it is, it waits for the slowest \
+             rank: look at the times by rank.",
+            "functions",
+        ));
+    }
+    if share >= MPI && threads == 1 {
+        let top = others.iter().max_by_key(|row| time_of(row));
+        let told = top.map_or(String::new(), |row| {
+            let of = percent(part(time_of(row), u128::from(inside)));
+            let at = at(facts, row.name);
+            let most = if at.is_empty() { String::new() } else { format!(", the most{at}") };
+            format!(" {of} of that is in {}{most}.", row.name)
+        });
+        let (level, help) = match share >= MUCH_MPI {
+            true => (
+                Level::Warning,
+                "The ranks communicate or wait more than they compute. Waits are not the network's fault: look at the times by \
+                 rank first, then at sizes of messages. More ranks than cores make every wait long.",
+            ),
+            false => {
+                (Level::Note, "Where the time in MPI is spent stands below, by function and by call site.")
+            }
+        };
+        let text = format!(
+            "{} of {}, all ranks together, without MPI_Init.{told}",
+            duration(inside),
+            duration(u64::try_from(run).unwrap_or(u64::MAX))
+        );
+        found.push(flag(
+            level,
+            inside,
+            format!("{} of the time is spent in MPI", percent(share)),
+            text,
+            help,
+            "functions",
+        ));
+    }
+    if part(setup, all) >= SETUP {
+        found.push(flag(
+            Level::Note,
+            setup,
+            format!("Starting MPI takes {} of the run", percent(part(setup, all))),
+            format!("{} a rank in MPI_Init.", duration(setup / recorded(facts).max(1))),
+            "The run is short: shares of the time say more about a longer one.",
+            "functions",
+        ));
+    }
+    found
+}
+
+fn waiting(facts: &Facts<'_>) -> Vec<Flag> {
+    let Some(waits) = facts.waits else { return Vec::new() };
+    let all = u128::from(waits.span) * u128::from(recorded(facts).max(1));
+    let mut found = Vec::new();
+    for pattern in [Pattern::LateSender, Pattern::LateReceiver] {
+        let rows: Vec<_> = waits.rows.iter().filter(|row| row.pattern == pattern).collect();
+        let total = rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.all.total));
+        let Some(first) = rows.first().filter(|_| part(total, all) >= WAITS) else { continue };
+        let place =
+            waits::place(facts.input, &first.place).map_or(String::new(), |place| format!(" at {place}"));
+        let causes = first.causes();
+        let cause = causes.first().map_or(String::new(), |(rank, sum)| {
+            format!(" There rank {rank} is waited for the longest ({}).", duration(sum.total))
+        });
+        let (what, help) = match pattern {
+            Pattern::LateSender => (
+                "Late senders: receives wait for messages that are not sent yet",
+                "Send earlier, or compute something else before the wait. If one rank is always late, it has more to do.",
+            ),
+            _ => (
+                "Late receivers: sends wait for receives that are not posted yet",
+                "Post receives earlier (MPI_Irecv before the computation), or send with MPI_Isend.",
+            ),
+        };
+        let text = format!(
+            "They take {}; the most in {}{place}.{cause}",
+            match threads(facts) {
+                1 => format!(
+                    "{} of the time of all ranks, {} in all",
+                    percent(part(total, all)),
+                    duration(total)
+                ),
+                _ => format!("{}, all threads together", duration(total)),
+            },
+            first.place.function
+        );
+        found.push(flag(Level::Warning, total, what, text, help, "waits"));
+    }
+    found
+}
+
+fn small_messages(facts: &Facts<'_>) -> Option<Flag> {
+    let matrix = facts.matrix;
+    let sum = |small: bool| {
+        let chosen = matrix.sizes.iter().filter(|(bits, _)| !small || **bits < SMALL_BITS);
+        chosen.fold(0u64, |sum, (_, sent)| sum.saturating_add(sent.messages))
+    };
+    let (small, all) = (sum(true), sum(false));
+    let share = (u128::from(small) * 100 / u128::from(all.max(1))) as u64;
+    if share < MOSTLY_SMALL || all / u64::from(matrix.ranks.max(1)) < FEW_MESSAGES {
+        return None;
+    }
+    let bytes =
+        matrix.sizes.iter().filter(|(bits, _)| **bits < SMALL_BITS).fold(0u128, |sum, (_, s)| sum + s.bytes);
+    let mean = bytes.checked_div(u128::from(small)).unwrap_or(0);
+    Some(flag(
+        Level::Note,
+        small,
+        format!("{share} % of messages have less than 1 KiB"),
+        format!("{} of {}, {} on average.", thousands(small), plural(all, "message"), size(mean)),
+        "Small messages cost latency, not bandwidth: join those that go to the same rank in the same step.",
+        "sizes",
+    ))
+}
+
+fn polls(facts: &Facts<'_>) -> Option<Flag> {
+    let is_poll = |name: &str| name.starts_with("MPI_Test") || name.contains("probe");
+    let all: u64 = facts.stats.functions.iter().map(|row| row.calls).sum();
+    let polls: u64 = facts.stats.functions.iter().filter(|row| is_poll(row.name)).map(|row| row.calls).sum();
+    (polls * 2 > all && polls > 10_000).then(|| {
+        flag(
+            Level::Note,
+            polls,
+            format!("{} of all calls are polls", percent(part(polls, all.into()))),
+            format!("{} of MPI_Test, MPI_Iprobe and their like.", plural(polls, "call")),
+            "If there is nothing else to do meanwhile, MPI_Wait or MPI_Recv leave the waiting to the library.",
+            "functions",
+        )
+    })
+}
+
+/// What the loops say will grow with the number of ranks.
+fn growing(facts: &Facts<'_>) -> Option<Flag> {
+    let mut told: Vec<&str> = Vec::new();
+    let lines = facts.outlines.iter().flat_map(|outline| &outline.heading);
+    for text in lines.filter_map(|line| line.strip_prefix("red flag: ")) {
+        if !told.contains(&text) {
+            told.push(text);
+        }
+    }
+    let first = told.first()?;
+    let more = match told.len() - 1 {
+        0 => String::new(),
+        n => format!(" And {} like it.", thousands(n as u64)),
+    };
+    // Of few ranks, a number that is like theirs is so by chance more often.
+    let level = if facts.input.trace.meta.ranks < 32 { Level::Note } else { Level::Warning };
+    Some(flag(
+        level,
+        0,
+        "Something may grow with the number of ranks",
+        format!("{}.{more}", capital(first.trim_end_matches('.'))),
+        "If it does, ten times the ranks make it ten times as much on each of them, and the program stops scaling.",
+        "loops",
+    ))
+}
+
+fn nothing(facts: &Facts<'_>) -> Flag {
+    let timed = facts.input.trace.meta.timed;
+    if stats::is_chosen(facts.input.trace) {
+        let text = "Sizes and counts of what was recorded were looked at.".to_owned();
+        return flag(Level::Note, 0, "Nothing stands out in what was recorded", text, "", "functions");
+    }
+    let text = match timed {
+        true if threads(facts) > 1 => {
+            "No rank computes much longer than the others. Shares of the time are not looked at: there are several threads a rank."
+        }
+        true => {
+            "No rank computes much longer than the others, MPI does not dominate, and no barrier stands in the way."
+        }
+        false => "Times were not kept, so only counts and sizes were looked at.",
+    };
+    let help = match facts.input.times.is_some() {
+        true => "",
+        false => {
+            "`refrain run --time exact --stacks site` keeps when each call was and where it stands: then waits are found too."
+        }
+    };
+    let (level, head) = match timed {
+        true => (Level::Good, "Nothing stands out"),
+        false => (Level::Note, "Nothing stands out in counts and sizes"),
+    };
+    flag(level, 0, head, text.to_owned(), help, "functions")
+}
+
+#[cfg(test)]
+mod tests {
+    use refrain_tracefile::profile::Profile;
+
+    use super::*;
+
+    /// The heads of what is said about shares of the time, if half of it is spent in barriers.
+    fn told(seed: &[u8]) -> Vec<String> {
+        let mut trace = refrain_tracefile::read(seed).unwrap();
+        let one = |rank| Profile::of_rank(rank, (500_000_000, 500_000_000), []);
+        let mut profile = (0..trace.meta.ranks).map(one).fold(Profile::default(), |all, one| all.join(&one));
+        profile.settle();
+        trace.meta.profile = Some(profile);
+        let mut stats = refrain_views::stats::stats(&trace).unwrap();
+        let row = stats.functions.iter_mut().find(|row| !is_setup(row.name)).unwrap();
+        let all = 500_000_000 * u64::from(trace.meta.ranks);
+        row.name = "MPI_Barrier";
+        row.time = Some(refrain_fold::bundle::Tally { total: all, min: all, max: all });
+        let matrix = refrain_views::stats::matrix(&trace).unwrap();
+        let names = refrain_sites::Binaries::new(&trace.bundle.sites, &[]);
+        let input =
+            Input { trace: &trace, times: None, names: &names, file: "app.rfn", bytes: 367, between: None };
+        let facts =
+            Facts { input: &input, stats: &stats, matrix: &matrix, sites: &[], waits: None, outlines: &[] };
+        shares(&facts).into_iter().map(|flag| flag.head).collect()
+    }
+
+    #[test]
+    fn barriers_of_threads_are_no_share_of_the_time() {
+        let one = told(include_bytes!("../../views/tests/seeds/ring.rfn"));
+        assert!(one.iter().any(|head| head.starts_with("MPI_Barrier takes ")), "{one:?}");
+        let several = told(include_bytes!("../../views/tests/seeds/threads.rfn"));
+        assert!(several.iter().all(|head| !head.contains("of the time")), "{several:?}");
+    }
+}

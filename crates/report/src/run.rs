@@ -1,0 +1,110 @@
+//! What ran, and what was kept of it.
+
+use refrain_encode::Reader;
+use refrain_model::time::Time;
+use refrain_sites::plain;
+use refrain_views::human::date;
+use refrain_views::info;
+use refrain_views::timed::time_of;
+use serde_json::{Value, json};
+
+use crate::Input;
+
+/// Hosts that are named.
+const MOST_HOSTS: usize = 8;
+/// Notes that are shown.
+const MOST_NOTES: usize = 40;
+
+pub fn run(input: &Input<'_>) -> Value {
+    let (meta, bundle) = (&input.trace.meta, &input.trace.bundle);
+    let calls = info::calls(bundle);
+    let reader = Reader::new(bundle);
+    let recorded = (0..meta.ranks).filter(|rank| !reader.threads(*rank).is_empty()).count();
+    let hosts = meta.hosts.iter().take(MOST_HOSTS);
+    let notes: Vec<String> =
+        meta.notes.iter().take(MOST_NOTES).map(|note| plain(note).into_owned()).collect();
+    json!({
+        "title": title(&meta.command),
+        "command": meta.command.join(" "),
+        "library": meta.library.lines().next().unwrap_or("").trim(),
+        "abi": meta.abi,
+        "ranks": meta.ranks,
+        "recorded_ranks": recorded,
+        "chosen": refrain_views::stats::is_chosen(input.trace),
+        "threads": bundle.most_threads(),
+        "hosts": hosts.map(|(name, ranks)| json!([plain(name), ranks.len()])).collect::<Vec<_>>(),
+        "host_count": meta.hosts.len(),
+        "started": date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
+        "wall_ns": meta.wall_ns,
+        "complete": meta.complete,
+        "file": input.file,
+        "bytes": input.bytes,
+        "calls": calls,
+        "symbols": bundle.symbols.len(),
+        "structures": bundle.structures.len(),
+        "timed": meta.timed,
+        "time": time(input),
+        "sites": !bundle.sites.is_empty(),
+        "notes": notes,
+        "kept": info::recorded(&meta.options),
+        "version": meta.refrain_version,
+    })
+}
+
+pub fn time(input: &Input<'_>) -> &'static str {
+    match time_of(input.trace) {
+        _ if !input.trace.meta.timed => "off",
+        Ok(Time::Exact) => "exact",
+        Ok(Time::Binned(_)) => "binned",
+        Ok(Time::Histogram) => "histogram",
+        _ => "mean",
+    }
+}
+
+/// The program among the words of a command: the first that is neither a launcher nor one of its options.
+pub fn title(command: &[String]) -> String {
+    let name = |word: &str| word.rsplit('/').next().unwrap_or(word).to_owned();
+    let launchers = ["mpiexec", "mpirun", "srun", "aprun", "jsrun", "prterun", "orterun"];
+    let is_launcher = |word: &str| {
+        let name = name(word);
+        launchers.iter().any(|launcher| name == *launcher || name.starts_with(&format!("{launcher}.")))
+    };
+    let Some(first) = command.first() else { return "a run".into() };
+    if !is_launcher(first) {
+        return name(first);
+    }
+    let words = &command[1..];
+    let mut after_option = false;
+    for word in words {
+        if word.starts_with('-') {
+            // Options of launchers mostly take one word, and those with two dashes mostly none.
+            after_option = !word.starts_with("--") && !word.contains('=');
+        } else if after_option {
+            after_option = false;
+        } else {
+            return name(word);
+        }
+    }
+    name(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(title(&words), expected);
+    }
+
+    #[test]
+    fn titles() {
+        check("mpiexec.mpich -n 9 ./stencil2d 100", "stencil2d");
+        check("mpiexec.openmpi --allow-run-as-root --oversubscribe -n 4 lmp -in x", "lmp");
+        check("/opt/app --steps 3", "app");
+        check("srun -N 2 --mpi=pmix /home/me/solver", "solver");
+        check("", "a run");
+        check("mpiexec -n 4", "mpiexec");
+    }
+}

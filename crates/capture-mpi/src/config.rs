@@ -43,6 +43,8 @@ pub struct Config {
     pub summary: bool,
     /// `REFRAIN_SAFE=on|off`: keep what is recorded where it survives the process.
     pub safe: bool,
+    /// `REFRAIN_PARTS=directory`: each host keeps its parts there, and not beside the trace.
+    pub parts: Option<PathBuf>,
     /// `REFRAIN_PATIENCE=seconds`: how long a rank waits in `MPI_Finalize` for the others.
     pub patience: Duration,
     /// `REFRAIN_RUN`, or what the launcher calls this job: tells one run's parts from another's. Empty if unknown.
@@ -203,6 +205,7 @@ impl Config {
             force: switch("REFRAIN_FORCE", false)?,
             summary: switch("REFRAIN_SUMMARY", false)?,
             safe,
+            parts: look_up("REFRAIN_PARTS").filter(|parts| !parts.is_empty()).map(PathBuf::from),
             patience: match text("REFRAIN_PATIENCE").filter(|text| !text.is_empty()) {
                 None => PATIENCE,
                 Some(value) => patience(&value).ok_or(Unknown::Value {

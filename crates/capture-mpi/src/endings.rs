@@ -6,7 +6,7 @@ use refrain_tracefile::part::{End, Lost, Word};
 use std::sync::atomic::AtomicU64;
 
 /// From here on ends are noted in this header.
-pub fn watch(word: impl Fn(Word) -> &'static AtomicU64) {
+pub fn watch(word: impl Fn(Word) -> &'static AtomicU64, place: &'static AtomicU64) {
     ends::watch(words::Words {
         pid: word(Word::Pid),
         end: word(Word::End),
@@ -14,6 +14,7 @@ pub fn watch(word: impl Fn(Word) -> &'static AtomicU64) {
         ticks: word(Word::LaterTicks),
         nanoseconds: word(Word::LaterNanoseconds),
         fault: word(Word::Fault),
+        place,
         lost: word(Word::Lost),
         silent: End::Silent as u64,
         exited: End::Exit as u64,
@@ -24,6 +25,11 @@ pub fn watch(word: impl Fn(Word) -> &'static AtomicU64) {
 /// The first word about the end is the one that stays.
 pub fn note(end: End, code: i64) {
     words::note(end as u64, code);
+}
+
+/// The process is on its way to an end that is known.
+pub fn is_noted() -> bool {
+    words::is_noted()
 }
 
 /// Calls are missing from here on. The first reason stays, unless it may pass.

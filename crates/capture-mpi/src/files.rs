@@ -1,11 +1,13 @@
 //! Where the files of a run are, and what they are called.
 
+use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use refrain_guest::process::host;
 use refrain_tracefile::claim::Job;
 use refrain_tracefile::is_device;
-use refrain_tracefile::part::{MEETING, directory};
+use refrain_tracefile::part::{KEPT, MEETING, directory, local_directory};
 use refrain_tracefile::private::Private;
 
 use crate::config::Config;
@@ -45,6 +47,26 @@ pub fn parts(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Jo
         }
         None => job.map_or_else(|| directory(&config.out), Job::parts),
     }
+}
+
+/// Where this process keeps its own parts, if the ranks meet there.
+pub fn own_parts(config: &Config, place: &Path) -> PathBuf {
+    config.parts.as_ref().map_or_else(|| place.to_owned(), |storage| local_directory(storage, place))
+}
+
+/// Left in a directory of parts by the one process of a host that complains of it.
+pub fn said_name(config: &Config) -> OsString {
+    format!("{}said.{}", meeting_prefix(config), word(&host::name())).into()
+}
+
+/// Left where the ranks meet by a host that keeps its parts elsewhere.
+pub fn kept_name(config: &Config) -> OsString {
+    let prefix = meeting_prefix(config);
+    format!("{}{KEPT}{}", prefix.trim_end_matches('.'), word(&host::name())).into()
+}
+
+fn word(text: &str) -> String {
+    text.replace('/', "_")
 }
 
 /// What tells the meeting of this job from all others.
@@ -110,3 +132,11 @@ pub const LOCAL_RANKS: [&str; 6] = [
     "FLUX_TASK_LOCAL_ID",
     "SLURM_LOCALID",
 ];
+
+/// How many ranks of the world are on this host, as launchers tell it.
+pub fn ranks_beside(size: u32) -> Option<u32> {
+    const LOCAL_SIZES: [&str; 4] =
+        ["OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", "PALS_LOCAL_SIZE"];
+    let one_node = || launcher_says(&["SLURM_STEP_NUM_NODES"]).filter(|nodes| *nodes == 1).map(|_| size);
+    launcher_says(&LOCAL_SIZES).or_else(one_node)
+}

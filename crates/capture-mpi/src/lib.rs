@@ -17,7 +17,7 @@
 //! | floor | rooms |
 //! |---|---|
 //! | 0 | what was asked for (config), what a recorder is told (hooks), the program's MPI library (library), places that are watched (marked) |
-//! | 1 | the end of the process in the words of parts (endings), names of files (files), which calls are kept (filter), which cannot be (missing), statuses of ours (wild) |
+//! | 1 | the end of the process in the words of parts (endings), names of files (files), which calls are kept (filter), what a thread is doing (flight), which cannot be (missing), statuses of ours (wild) |
 //! | 2 | part files (parts), what is recorded and by which thread (recording) |
 //! | 3 | every call (recorder), the end: clocks, collect, lose, gather, times, write, settle (merge) |
 //! | 4 | wrappers, guard, callbacks, Fortran, symbols, late libraries, the constructor (entry) |
@@ -34,6 +34,8 @@
 //! | `config` | `CONFIG` | what was asked for; written once |
 //! | `library` | `LIBRARY`, `WAITING` | the program's MPI library, and whether one may still come |
 //! | `filter` | `FATES`, `GATE` | what becomes of each function's calls, and what decides that |
+//! | `flight` | `MAKES`, `NARROW` | which functions make requests, and how long those are |
+//! | `flight` | `ERRORS` | what classes of errors are called |
 //! | `missing` | `JUMPS`, `TORN_OUT`, `UNSEEN` | how many calls are missing, by reason |
 //! | `wild` | `NUMBERS`, `MADE` | what any source is called, and whether a request asks for it |
 //! | `recording` | `RECORDER` | what all threads share, and the stream of each |
@@ -46,6 +48,7 @@
 //! | `entry::guard` | `STARTED` | whether MPI was initialised |
 //! | `entry::guard` | `PANIC_AT`, `OBSERVED` | a fault that a test asks for |
 //! | `entry::callbacks` | `CALLBACKS`, `STAND_INS` | functions of the program that MPI calls, and ours in their place |
+//! | `entry::fatal` | `REAL` | the library's functions for errors behind ours |
 //! | `entry::fortran` | `REAL` | the layer's functions behind Fortran's names |
 //! | `entry::fortran::frame` | `SENTINELS` | constants of Fortran that its layer leaves as they are |
 //! | `entry::late` | `DLOPEN`, `OPENERS` | the C library's `dlopen`, and who is opening something |
@@ -58,6 +61,7 @@ mod endings;
 mod entry;
 mod files;
 mod filter;
+mod flight;
 mod hooks;
 mod library;
 mod marked;

@@ -7,10 +7,11 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
-use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use refrain_encode::{Journal, Tape, Values};
 use refrain_guest::ends::{shield, words};
@@ -21,20 +22,24 @@ use refrain_guest::process::say::say;
 use refrain_guest::process::{host, pages};
 use refrain_guest::threads::marks;
 use refrain_model::time::Time;
+use refrain_tracefile::flight::{Mapped, introduce};
 use refrain_tracefile::part::{self, HEADER, Lost, Word};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::spans::{ENTRY, Entries, Entry, Log, log_name};
 
 use crate::config;
-use crate::files::{LOCAL_RANKS, launcher_says, meeting_prefix};
+use crate::files::{LOCAL_RANKS, launcher_says, said_name};
 use crate::hooks::Ticks;
 
-/// The tail's first size, unless a test says otherwise.
+/// The tail's first size, unless a test says otherwise. So much of it has room on disk at first, and twice as much each time
+/// that this is full.
 pub const ROOM: usize = 1 << 20;
+const FIRST_ROOM: usize = 60 << 10;
 /// The times of so many calls of a thread wait for its part at most: MPI is not up yet.
 pub const MOST_EARLY: usize = 1 << 12;
-/// So much of the log of times is mapped at once.
+/// So much of the log of times is mapped at once; and at first.
 const WINDOW: usize = 1 << 20;
+const FIRST_WINDOW: usize = 64 << 10;
 /// The tail is so many times larger than the last snapshot, if that is more, up to what a reader takes.
 const SHARE: usize = 4;
 /// The clocks are compared after 1, 2, 4, ... calls, and then after so many.
@@ -46,12 +51,32 @@ const SETTLED: u64 = 16;
 /// After a snapshot that failed, the next one is tried so many calls later, then after twice as many, and so on.
 const PAUSE: u64 = 1 << 16;
 
-/// Room on disk is taken before it is mapped: a store to a page that has none would be the end of the program.
+/// Room on disk is taken before anything is stored there: a store to a page that has none would be the end of the program.
+/// Where the file system cannot take it by a word, zeros are written: `posix_fallocate` would do so block by block.
 fn allocate(file: &File, offset: usize, length: usize) -> io::Result<()> {
-    let (offset, length) = (offset as libc::off_t, length as libc::off_t);
-    // SAFETY: takes numbers only.
-    let code = unsafe { libc::posix_fallocate(file.as_raw_fd(), offset, length) };
-    if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+    const BLOCK: usize = 64 << 10;
+    loop {
+        // SAFETY: takes numbers only.
+        let code =
+            unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, length as libc::off_t) };
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            _ if code == 0 => return Ok(()),
+            Some(libc::EINTR) => {}
+            Some(libc::EOPNOTSUPP | libc::ENOSYS) => break,
+            _ => return Err(error),
+        }
+    }
+    // What is there already stays: only what is behind it is new.
+    let end = offset + length;
+    let mut at = (file.metadata()?.len() as usize).max(offset);
+    let zeros = vec![0; BLOCK.min(end.saturating_sub(at))];
+    while at < end {
+        let block = zeros.len().min(end - at);
+        file.write_all_at(&zeros[..block], at as u64)?;
+        at += block;
+    }
+    Ok(())
 }
 
 /// A shared mapping of some of a part file, which has room for it.
@@ -80,23 +105,39 @@ impl Words {
     pub fn word(self, word: Word) -> &'static AtomicU64 {
         &self.0[word as usize]
     }
+
+    /// One by its number, of those that are no `Word` ([`refrain_tracefile::flight`]).
+    pub fn at(self, number: usize) -> &'static AtomicU64 {
+        &self.0[number.min(HEADER / 8 - 1)]
+    }
 }
 
 /// A place in a file: of the journal, or of the log of times. Unmapped when dropped.
 struct Tail {
     start: *mut u8,
     length: usize,
+    /// So much of it has room on disk.
+    ready: usize,
 }
 
 // SAFETY: plain memory that only its owner refers to.
 unsafe impl Send for Tail {}
 
 impl Tail {
-    fn map(file: &File, offset: usize, length: usize) -> io::Result<Tail> {
-        allocate(file, offset, length)?;
+    /// With room for its first `ready` bytes.
+    fn map(file: &File, offset: usize, length: usize, ready: usize) -> io::Result<Tail> {
+        let ready = ready.min(length);
+        allocate(file, offset, ready)?;
         let start = map(file, offset, length)?;
         shield::shield(start as usize, length);
-        Ok(Tail { start, length })
+        Ok(Tail { start, length, ready })
+    }
+
+    /// Takes more room on disk. Whether there is more than before.
+    fn go_on(&mut self, file: &File, offset: usize) -> io::Result<bool> {
+        let ready = (self.ready * 2).next_multiple_of(HEADER).min(self.length);
+        allocate(file, offset + self.ready, ready - self.ready)?;
+        Ok(std::mem::replace(&mut self.ready, ready) < ready)
     }
 
     /// Up to `used` it is written and not looked at again: the file has it, and it need not lie in this process's memory.
@@ -106,9 +147,10 @@ impl Tail {
         unsafe { pages::let_go(self.start.cast(), used / HEADER * HEADER) };
     }
 
+    /// As far as there is room on disk.
     fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: all of the mapping, which is nobody else's.
-        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+        // SAFETY: a part of the mapping, which is nobody else's.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.ready) }
     }
 }
 
@@ -130,6 +172,17 @@ pub struct Parts {
     pub text: String,
     /// Times of every call are asked for.
     pub spans: bool,
+    /// What the first part says of the process.
+    pub about: About,
+}
+
+/// What is needed to understand the call in flight: what the library's constants are, and where the modules lie.
+#[derive(Debug, Default)]
+pub struct About {
+    pub constants: Vec<(u64, u16)>,
+    pub modules: Vec<Mapped>,
+    /// It is in a part already.
+    pub told: AtomicBool,
 }
 
 impl Parts {
@@ -157,8 +210,9 @@ impl Parts {
     fn complain(&self, error: &io::Error) {
         if self.speaks(error) {
             let (rank, directory) = (self.rank, self.directory.display());
+            let host = host::name();
             say(&format!(
-                "what is recorded would not survive a crash, the program goes on: rank {rank}: {directory}: {error}"
+                "what is recorded would not survive a crash, the program goes on: rank {rank} on {host}: {directory}: {error}"
             ));
         }
     }
@@ -168,10 +222,8 @@ impl Parts {
     fn speaks(&self, error: &io::Error) -> bool {
         // Of this process alone: too many open files, no memory.
         let of_its_own = [libc::EMFILE, libc::ENOMEM].map(Some).contains(&error.raw_os_error());
-        let prefix = config::asked().map(meeting_prefix);
-        let name = format!("{}said.{}", prefix.unwrap_or_default(), host::name().replace('/', "_"));
-        let left =
-            Private::open(&self.directory).and_then(|directory| directory.leave(name.as_ref(), "said"));
+        let name = config::asked().map(said_name).unwrap_or_default();
+        let left = Private::open(&self.directory).and_then(|directory| directory.leave(&name, "said"));
         match left {
             Ok(()) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => of_its_own,
@@ -198,7 +250,8 @@ impl Spans {
     fn new(directory: &Private, part: &OsStr) -> io::Result<Spans> {
         let name = log_name(part);
         remove(directory, &name);
-        let window = directory.create(&name).and_then(|file| Tail::map(&file, 0, WINDOW))?;
+        let window =
+            directory.create(&name).and_then(|file| Tail::map(&file, 0, FIRST_WINDOW, FIRST_WINDOW))?;
         let given = config::asked().and_then(|config| config.test_spans.as_ref()).map(|_| Vec::new());
         let results = config::asked().is_some_and(|config| config.time == Time::Exact);
         Ok(Spans { name, window, offset: 0, used: 0, log: Log::default(), results, given })
@@ -211,7 +264,7 @@ impl Spans {
         let offset = written / HEADER * HEADER;
         self.window = apart(|| {
             let file = Private::open(directory)?.reopen(&self.name)?;
-            Tail::map(&file, offset, WINDOW)
+            Tail::map(&file, offset, WINDOW, WINDOW)
         })?;
         (self.offset, self.used) = (offset, written - offset);
         Ok(())
@@ -234,6 +287,9 @@ pub struct Safe {
     name: OsString,
     words: Words,
     tail: Tail,
+    /// The journal begins so far into the tail, behind the first snapshot.
+    base: usize,
+    /// Bytes of the journal.
     used: usize,
     /// The pair of words that counts.
     tail_word: Word,
@@ -245,6 +301,8 @@ pub struct Safe {
     said: bool,
     /// Where times of every call are asked for, and there is room.
     spans: Option<Spans>,
+    /// There is a log of times, also where it ended early.
+    spanned: bool,
     /// What a clock of MPI returned in the call that comes next, by its bits.
     pub returned: Option<u64>,
 }
@@ -255,8 +313,6 @@ impl Safe {
         let host = host::name().replace('/', "_");
         let name = format!("{}-{host}-{}-{thread}.{}", parts.rank, std::process::id(), part::EXTENSION);
         let name = OsStr::new(&name);
-        // Of an earlier process with the same number. Whoever may have it mapped keeps the file, without its name.
-        remove(&directory, name);
         let made = Safe::in_file(parts, thread, tape, &directory, name);
         made.inspect_err(|_| {
             remove(&directory, name);
@@ -272,7 +328,8 @@ impl Safe {
         directory: &Private,
         name: &OsStr,
     ) -> io::Result<Safe> {
-        let mut file = directory.create(name)?;
+        // There may be one of an earlier process with the same number. Whoever has it mapped keeps the file, without its name.
+        let mut file = directory.create_anew(name)?;
         let now = Moment::now();
         let mut words = parts.words.clone();
         words.extend([
@@ -280,14 +337,19 @@ impl Safe {
             (Word::Ticks, now.ticks),
             (Word::Nanoseconds, now.nanoseconds),
         ]);
-        file.write_all(&part::header(&words, &parts.text))?;
-        let tail = Tail::map(&file, HEADER, parts.room)?;
+        let mut header = part::header(&words, &parts.text);
+        if !parts.about.told.swap(true, Relaxed) {
+            introduce(&mut header, &parts.about.constants, &parts.about.modules);
+        }
+        file.write_all(&header)?;
+        let tail = Tail::map(&file, HEADER, parts.room, FIRST_ROOM)?;
         let spans = if parts.spans { Some(Spans::new(directory, name)?) } else { None };
         let mut safe = Safe {
             directory: parts.directory.clone(),
             name: name.to_owned(),
             words: Words::map(&file)?,
             tail,
+            base: 0,
             used: 0,
             tail_word: Word::Tail,
             snapshot: 0,
@@ -295,6 +357,7 @@ impl Safe {
             calls: 0,
             waits: None,
             said: false,
+            spanned: spans.is_some(),
             spans,
             returned: None,
         };
@@ -324,18 +387,38 @@ impl Safe {
             self.try_again(tape);
             return;
         }
-        let used = self.used;
-        match self.journal.write(&mut self.tail.bytes()[used..], tape, symbol, values, ticks) {
-            Some(bytes) => {
-                self.used += bytes;
-                // From here on the entry counts.
-                self.word(self.tail_word).store(self.used as u64, Release);
+        loop {
+            let used = self.base + self.used;
+            match self.journal.write(&mut self.tail.bytes()[used..], tape, symbol, values, ticks) {
+                Some(bytes) => {
+                    self.used += bytes;
+                    // From here on the entry counts.
+                    self.word(self.tail_word).store(self.used as u64, Release);
+                    break;
+                }
+                None if self.more_room() => {}
+                None => {
+                    self.begin_anew(tape, PAUSE);
+                    break;
+                }
             }
-            None => self.begin_anew(tape, PAUSE),
         }
         if self.calls.is_power_of_two() || self.calls.is_multiple_of(COMPARED) {
             self.compare_clocks();
         }
+    }
+
+    /// More of the tail can be written to. If not, there is a snapshot earlier.
+    #[cold]
+    fn more_room(&mut self) -> bool {
+        if self.tail.ready == self.tail.length {
+            return false;
+        }
+        let more = || {
+            let file = Private::open(&self.directory)?.reopen(&self.name)?;
+            self.tail.go_on(&file, HEADER)
+        };
+        apart(more).unwrap_or(false)
     }
 
     /// Keeps when a call began and ended.
@@ -397,7 +480,7 @@ impl Safe {
         // Pages that come back cost a microsecond each: nothing to speak of, unless calls follow each other that fast.
         let before = self.word(Word::LaterNanoseconds).load(Relaxed);
         if now.nanoseconds.saturating_sub(before) >= UNHURRIED {
-            self.tail.let_go(self.used);
+            self.tail.let_go(self.base + self.used);
         }
         if self.calls.is_power_of_two() && self.calls >= SETTLED {
             footprint::let_go_of_code();
@@ -460,15 +543,30 @@ impl Safe {
         let bundle = tape.snapshot().map_err(io::Error::other)?;
         let lead = self.journal.restart(tape);
         let bytes = part::snapshot_bytes(&bundle, &lead);
-        let before = (self.snapshot > 0).then(|| part::snapshot_name(&self.name, self.snapshot));
-        let number = self.snapshot + 1;
+        if self.snapshot == 0 && bytes.len() <= self.tail.ready / 2 {
+            self.tail.bytes()[..bytes.len()].copy_from_slice(&bytes);
+            self.base = bytes.len();
+            self.count_from(part::IN_TAIL | bytes.len() as u64);
+            return Ok(());
+        }
+        let number = self.snapshot.checked_add(1).filter(|number| number & part::IN_TAIL == 0).unwrap_or(1);
+        let before = (number > 1).then(|| part::snapshot_name(&self.name, self.snapshot));
         let name = part::snapshot_name(&self.name, number);
         let directory = Private::open(&self.directory)?;
-        // Of an earlier process with the same number, or of a try that failed.
-        remove(&directory, &name);
-        let written = directory.create(&name).and_then(|mut file| file.write_all(&bytes));
+        // There may be one of an earlier process with the same number, or of a try that failed.
+        let written = directory.create_anew(&name).and_then(|mut file| file.write_all(&bytes));
         written.inspect_err(|_| remove(&directory, &name))?;
         self.grow(&directory, (bytes.len() * SHARE).min(part::MOST_TAIL));
+        self.base = 0;
+        self.count_from(number);
+        if let Some(before) = before {
+            remove(&directory, &before);
+        }
+        Ok(())
+    }
+
+    /// From here on that snapshot counts, and the tail begins anew.
+    fn count_from(&mut self, number: u64) {
         let (snapshot_word, tail_word) = match self.tail_word {
             Word::Tail => (Word::OtherSnapshot, Word::OtherTail),
             _ => (Word::Snapshot, Word::Tail),
@@ -480,10 +578,18 @@ impl Safe {
         self.snapshot = number;
         self.tail_word = tail_word;
         self.used = 0;
-        if let Some(before) = before {
-            remove(&directory, &before);
+    }
+
+    /// Removes its files: the trace has what they say. Their words are still there for who has them mapped.
+    pub fn remove(&self) {
+        let Ok(directory) = Private::open(&self.directory) else { return };
+        remove(&directory, &self.name);
+        if self.snapshot > 0 && self.snapshot & part::IN_TAIL == 0 {
+            remove(&directory, &part::snapshot_name(&self.name, self.snapshot));
         }
-        Ok(())
+        if self.spanned {
+            remove(&directory, &log_name(&self.name));
+        }
     }
 
     /// A longer tail, if there is room for it; otherwise there are more snapshots.
@@ -492,7 +598,9 @@ impl Safe {
         if length <= self.tail.length {
             return;
         }
-        if let Ok(tail) = directory.reopen(&self.name).and_then(|file| Tail::map(&file, HEADER, length)) {
+        if let Ok(tail) =
+            directory.reopen(&self.name).and_then(|file| Tail::map(&file, HEADER, length, self.tail.ready))
+        {
             self.tail = tail;
         }
     }

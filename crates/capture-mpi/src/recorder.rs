@@ -1,10 +1,11 @@
 //! The recorder: every observed call is encoded, folded, and at the end merged and written.
 
 use refrain_model::time::Time;
+use refrain_model::{Class, Dir, Function, Kind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use refrain_encode::{Crowd, Facts, Host, Now, Tables, Tape};
+use refrain_encode::{Crowd, Encoder, Facts, Host, Memory, Now, Tables, Tape};
 use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_guest::process::apart::{apart, uncancelled};
 use refrain_guest::process::clock::{self, Moment};
@@ -14,6 +15,7 @@ use refrain_guest::stacks::Asker;
 use refrain_guest::streams::{self, Hands, Recording};
 use refrain_guest::threads::marks::{self, Caller};
 use refrain_tracefile::claim::Job;
+use refrain_tracefile::claim::processes_seen;
 use refrain_tracefile::is_device;
 use refrain_tracefile::part::{self, End, Lost, Word};
 
@@ -22,10 +24,10 @@ use crate::files::{self, RANKS, SIZES, launcher_says};
 use crate::filter::{self, Fate};
 use crate::hooks::{Ending, Observed, Recorder, Ticks};
 use crate::library::library;
-use crate::parts::{self, Parts};
-use crate::recording::host::Reader;
+use crate::parts::{self, About, Parts, Words};
+use crate::recording::host::{Process, Reader};
 use crate::recording::{self, AllRequests, Own, RECORDER, State};
-use crate::{endings, marked, merge, wild};
+use crate::{endings, flight, marked, merge, wild};
 
 type Entered = streams::Entered<State>;
 type Common<'a> = streams::Common<'a, State>;
@@ -62,14 +64,20 @@ impl State {
         let Made { call, result, .. } = made;
         let Observed { function, args, level, .. } = call;
         let Own { before, memo, record, tape, safe, early, returned, known, paths, .. } = own;
-        let State { host, encoder, .. } = self;
+        let State { host, encoder, named, .. } = self;
         let before = &mut before[level];
         if !function.overwrites() {
             // Left by a call that never came back: an exception or a jump went past it.
             before.clear();
         }
+        let generation = encoder.generation();
         encoder.after(host, tables, function, args, result, before, record);
         before.clear();
+        if encoder.generation() != generation
+            && let Some(words) = *named
+        {
+            name_objects(words, host, encoder, (function, args));
+        }
         if encoder.has_wild() {
             wild::note();
         }
@@ -118,6 +126,16 @@ impl State {
         Some(Moment::now())
     }
 
+    /// What it takes to understand a call in flight.
+    fn about(&self) -> About {
+        const SETS: [&str; 10] =
+            ["comm", "datatype", "op", "rank", "tag", "request", "message", "win", "file", "group"];
+        let named = |id: u16| refrain_model::constant_by_id(id).is_some_and(|c| SETS.contains(&c.set));
+        let constants = self.constants.iter().filter(|(id, _)| named(*id));
+        let constants = constants.map(|&(id, value)| (value as u64, id)).collect();
+        About { constants, modules: flight::modules(), ..About::default() }
+    }
+
     /// MPI is up, and with it everything that a part says of its process.
     fn parts(&self, config: &Config) -> Option<Parts> {
         let pmpi = &self.host.pmpi;
@@ -142,20 +160,29 @@ impl State {
             (Word::Flags, flags),
         ];
         let mut text = format!(
-            "version {}\nrun {}\nhost {}\nlibrary {}\nabi {}\n",
+            "version {}\nrun {}\nhost {}\nseen {}\nlibrary {}\nabi {}\n",
             env!("CARGO_PKG_VERSION"),
             config.run,
             host_name(),
+            processes_seen(),
             merge::write::library_name(&pmpi.library_version().unwrap_or_default()),
             pmpi.abi().family.name(),
         );
+        if let Some(beside) = files::ranks_beside(size) {
+            text += &format!("beside {beside}\n");
+        }
         for (option, value) in merge::write::options(config) {
             text += &format!("option {option} {}\n", value.replace('\n', " "));
         }
         text += &format!("command {}\n", config.command.join("\u{1f}").replace('\n', " "));
         let room = config.test_tail.map_or(parts::ROOM, |bytes| bytes.next_multiple_of(part::HEADER));
-        let directory = files::parts(config, self.spawned, self.alone, self.job.as_ref());
-        Some(Parts { directory, rank, room, words, text, spans: config.time.of_every_call() })
+        let place = files::parts(config, self.spawned, self.alone, self.job.as_ref());
+        let directory = files::own_parts(config, &place);
+        if directory != place {
+            merge::together::own_place(config, &directory, &place);
+        }
+        let spans = config.time.of_every_call();
+        Some(Parts { directory, rank, room, words, text, spans, about: self.about() })
     }
 }
 
@@ -165,6 +192,25 @@ pub fn interrupted() {
     endings::lose(Lost::Interrupted);
     endings::note(End::Finalized, 0);
     merge::absence::not_coming();
+}
+
+/// What a call has made has a name from here on, for those who find the part.
+#[cold]
+fn name_objects(words: Words, host: &Process, encoder: &Encoder, call: (&Function, &[usize])) {
+    let (function, args) = call;
+    for (p, &arg) in function.params.iter().zip(args) {
+        if let Kind::Handle(class) = p.kind
+            && class != Class::Request
+            && p.dir == Dir::Out
+            && p.len.is_empty()
+            && arg != 0
+        {
+            let handle = host.handle_at(class, arg, 0);
+            if let Some(id) = encoder.id_of(class, handle) {
+                flight::name(|at| words.at(at), class, handle, id);
+            }
+        }
+    }
 }
 
 /// What is asked of a thread's stacks, and the tape that new sites go to.
@@ -262,12 +308,14 @@ fn before(entered: &mut Entered, call: Observed<'_>) {
     if let Some((facts, reader)) = known
         && before.completes(facts, &**reader, function, args)
     {
+        flight::waits_for(before.handles());
         return;
     }
     common.with(State::new, |State { encoder, host, .. }, requests| match requests {
         Some(requests) => encoder.before(host, requests, function, args, before),
         None => encoder.before(host, &mut Crowd::new(&AllRequests, number), function, args, before),
     });
+    flight::waits_for(before.handles());
 }
 
 #[inline]
@@ -289,6 +337,13 @@ fn after(entered: &mut Entered, call: Observed<'_>, result: i64, ticks: Ticks) {
         }
         _ => 0,
     };
+    if keep == Keep::Record
+        && result == 0
+        && let Some(at) = flight::makes(call.index)
+    {
+        // SAFETY: it has succeeded, and that parameter is where it puts the request.
+        unsafe { flight::made(call.args[at]) };
+    }
     let made = Made { call, result, keep, split, ticks, site };
     own.ready_for(common.lent(), number, call.level);
     own.before[call.level].set_statuses(call.statuses);
@@ -350,7 +405,7 @@ impl Recorder for Real {
                             *job = job.take().or_else(|| claim(config));
                         }
                         if rank == 0 {
-                            merge::together::sweep(config, *spawned, *alone, job.as_ref());
+                            merge::together::begin(config, size, *spawned, *alone, job.as_ref());
                         }
                         if first && rank == 0 {
                             forewarn(config, job.as_ref());
@@ -446,7 +501,7 @@ fn claim(config: &Config) -> Option<Job> {
         return None;
     }
     let job = refrain_tracefile::claim::job(|variable| std::env::var_os(variable)).unwrap_or_default();
-    apart(|| Job::take(&config.out, &config.run, &job)).ok()
+    apart(|| Job::take_with(&config.out, &config.run, &job, config.force)).ok()
 }
 
 /// What the user will not have meant, said once for all ranks.

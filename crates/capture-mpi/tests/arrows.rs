@@ -16,7 +16,7 @@ const GUEST: Floors = &[&["process", "objects"], &["threads", "memory", "stacks"
 
 const CAPTURE: Floors = &[
     &["config", "hooks", "library", "marked"],
-    &["endings", "files", "filter", "missing", "wild"],
+    &["endings", "files", "filter", "flight", "missing", "wild"],
     &["parts", "recording"],
     &["recorder", "merge"],
     &["entry"],

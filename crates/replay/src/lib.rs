@@ -7,7 +7,7 @@
 //! where the trace says, in segments of this process. What the library decided then is decided again: a receive from any
 //! source gets the message of the recorded sender, and calls that complete some of several requests complete those that
 //! were complete then. Polls that found nothing are left out. Between calls the rank computes for as long as the program did
-//! (`gaps`: how long that was, `pace`: waiting until it is over).
+//! (`refrain_views::gaps`: how long that was, `pace`: waiting until it is over).
 //!
 //! The replay can be traced. A preloaded tracer then sees the calls of the trace, also where another one is made for it:
 //! it finds `refrain_instead` in this program and calls that in place of MPI.
@@ -18,7 +18,6 @@ mod check;
 mod drawn;
 mod dynamic;
 mod errors;
-pub mod gaps;
 mod inputs;
 pub mod issue;
 mod memory;

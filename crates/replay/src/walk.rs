@@ -10,13 +10,13 @@ use refrain_views::timed::Timed;
 
 use crate::ahead::Ahead;
 use crate::drawn::Director;
-use crate::gaps::Gaps;
 use crate::issue::{Process, Report, Thread};
 use crate::pace::Pace;
 use crate::perform::is_failed_poll;
 use crate::subset::Subset;
 use crate::what_if::{self, NoFiles, Without};
 use crate::{Done, Setting};
+use refrain_views::gaps::Gaps;
 
 /// Makes the calls of a thread of a rank.
 pub fn calls(process: &Process, trace: &Trace, setting: &Setting<'_>, thread: u32) -> Result<Done, String> {

@@ -33,6 +33,8 @@ pub enum Pattern {
     Behaviours(u32),
     /// So many kinds of ranks, all with one structure and with numbers that are no function of the rank.
     Values(u32),
+    /// Every rank makes calls that have nothing to do with one another, nor with those of others: nothing folds.
+    Random,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,7 +46,7 @@ impl fmt::Display for UnknownPattern {
             f,
             "no pattern is called {:?}; there are stencilDd, torusDd (periodic), cart-stencilDd, cart-torusDd, boxDd, \
              boxtorusDd (with corners; D is 1 to 4), ring, butterfly, transpose, pipeline, tree, masterworker, rowcol, \
-             alltoallv, behaviours:K, values:K",
+             alltoallv, random, behaviours:K, values:K",
             self.0
         )
     }
@@ -52,7 +54,7 @@ impl fmt::Display for UnknownPattern {
 
 impl std::error::Error for UnknownPattern {}
 
-const PLAIN: [(&str, Pattern); 8] = [
+const PLAIN: [(&str, Pattern); 9] = [
     ("ring", Pattern::Ring),
     ("butterfly", Pattern::Butterfly),
     ("transpose", Pattern::Transpose),
@@ -61,6 +63,7 @@ const PLAIN: [(&str, Pattern); 8] = [
     ("masterworker", Pattern::MasterWorker),
     ("rowcol", Pattern::RowColumn),
     ("alltoallv", Pattern::Alltoallv),
+    ("random", Pattern::Random),
 ];
 
 impl Pattern {

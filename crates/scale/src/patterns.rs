@@ -35,6 +35,7 @@ pub(crate) fn run(pattern: Pattern, r: &mut Rank<'_>, steps: u32) {
         Pattern::Alltoallv => alltoallv(r, steps),
         Pattern::Behaviours(k) => behaviours(r, k, steps),
         Pattern::Values(k) => values(r, k, steps),
+        Pattern::Random => random(r, steps),
     }
 }
 
@@ -229,6 +230,21 @@ fn values(r: &mut Rank<'_>, kinds: u32, steps: u32) {
             r.send(out(1, number(what, 4096)), right, number(what + 8, 100), world);
         }
         r.allreduce(Data::new(2, 0, 1), Data::new(2, 8, 1), world);
+    }
+}
+
+/// One call a step.
+fn random(r: &mut Rank<'_>, steps: u32) {
+    let (world, rank) = (r.world(), r.rank);
+    for step in 0..steps {
+        let number = |what: u32, most: u64| mixed(&[rank, step, what]) % most;
+        let data = out(number(0, 4) as usize, number(1, 4096) as i32);
+        let (peer, tag) = (number(2, r.size.into()) as u32, number(3, 100) as i32);
+        match number(4, 3) {
+            0 => r.send(data, peer, tag, world),
+            1 => r.ssend(data, peer, tag, world),
+            _ => r.allreduce(Data::new(2, 0, tag), Data::new(2, 8, tag), world),
+        }
     }
 }
 

@@ -1,10 +1,11 @@
 //! One simulated process: its calls as a program writes them, encoded and folded as the preloaded library does.
 
 use refrain_encode::{
-    Before, CommInfo, Digest, Encoder, Folding, Record, Requests, Tape, Topology, hash_symbol,
+    Before, CommInfo, Digest, Encoder, Folding, Journal, Record, Requests, Tape, Topology, hash_symbol,
 };
 use refrain_fold::bundle;
 use refrain_model::{Function, function};
+use refrain_tracefile::part::{self, End, Word};
 
 use crate::grid::Grid;
 use crate::memory::Memory;
@@ -161,7 +162,12 @@ pub struct Rank<'a> {
     handles: usize,
     calls: u64,
     digest: Option<Digest>,
+    /// What a part has of its calls, and how many bytes of that.
+    journal: Option<(Journal, Vec<u8>, usize)>,
 }
+
+/// A process that ended early leaves a journal of so many bytes at first.
+const JOURNAL: usize = 1 << 16;
 
 impl<'a> Rank<'a> {
     /// After `MPI_Init`.
@@ -188,6 +194,7 @@ impl<'a> Rank<'a> {
             handles: 0x5000_0000,
             calls: 0,
             digest: None,
+            journal: None,
         };
         rank.call(template.functions.init, &[0, 0], |_| {});
         rank
@@ -201,6 +208,45 @@ impl<'a> Rank<'a> {
         feed(&mut digest, &rank.record);
         rank.digest = Some(digest);
         rank
+    }
+
+    /// The same, with a journal of its calls, as a process keeps it that may end early.
+    pub fn with_journal(template: &'a Template, rank: u32, size: u32) -> Rank<'a> {
+        let mut rank = Rank::new(template, rank, size);
+        rank.journal = Some((Journal::default(), vec![0; JOURNAL], 0));
+        // The one call made so far.
+        rank.keep(0);
+        rank
+    }
+
+    fn keep(&mut self, symbol: u32) {
+        let Rank { journal: Some((journal, bytes, used)), tape, record, .. } = self else { return };
+        loop {
+            match journal.write(&mut bytes[*used..], tape, symbol, &record.values, 0) {
+                Some(more) => break *used += more,
+                None => bytes.resize(bytes.len() * 2, 0),
+            }
+        }
+    }
+
+    /// The part that is left of it if it is killed now: one that has a journal.
+    pub fn part(&self) -> Vec<u8> {
+        let (journal, length) =
+            self.journal.as_ref().map_or((&[][..], 0), |(_, bytes, used)| (&bytes[..], *used));
+        let words = [
+            (Word::Rank, u64::from(self.rank) + 1),
+            (Word::Size, self.size.into()),
+            (Word::Pid, u64::from(self.rank) + 1),
+            (Word::Started, 1),
+            (Word::Flags, part::SPLIT),
+            (Word::Tail, length as u64),
+            (Word::End, End::Signal as u64),
+            (Word::EndCode, 9),
+        ];
+        let mut bytes =
+            part::header(&words, "version 0.1.0\ncommand ./simulated\nhost nowhere\nrun simulated\n");
+        bytes.extend_from_slice(&journal[..length]);
+        bytes
     }
 
     /// `MPI_Finalize`, and what was recorded.
@@ -220,7 +266,8 @@ impl<'a> Rank<'a> {
         let Rank { encoder, process, requests, before, record, .. } = self;
         encoder.after(process, requests, f, args, 0, before, record);
         // Untimed: what a call takes here says nothing about MPI.
-        self.tape.push(&self.record, 0);
+        let symbol = self.tape.push(&self.record, 0);
+        self.keep(symbol);
         self.calls += 1;
         if let Some(digest) = &mut self.digest {
             feed(digest, &self.record);

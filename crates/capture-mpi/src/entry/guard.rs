@@ -24,7 +24,7 @@ use super::jumps::{lasts, settle_jumps};
 use super::real::{is_replay, real};
 use crate::hooks::{Ending, MOST_ARGS, Observed, Recorder, Ticks};
 use crate::recorder::{self, Real as Active};
-use crate::{filter, missing, wild};
+use crate::{filter, flight, missing, wild};
 
 /// The recorder's `init` was called.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -202,6 +202,10 @@ impl Inside {
     #[inline]
     fn restore(&self) {
         marks::note_inside(self.function);
+        if self.function != 0 {
+            // The outer call's were overwritten by those of this one.
+            flight::forget();
+        }
         marks::set_depth(self.depth);
     }
 }
@@ -249,7 +253,7 @@ fn stop(panic: Box<dyn Any + Send>) {
 }
 
 /// Runs `look` unless tracing stopped in the meantime.
-fn observe_if_on(look: impl FnOnce()) {
+pub fn observe_if_on(look: impl FnOnce()) {
     if watching() {
         observe(look);
     }
@@ -378,6 +382,7 @@ pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
     let function = &refrain_model::functions()[index];
     observe_if_on(|| callbacks::stand_in_for(function, passed));
     if filter::passes(index) {
+        flight::forget();
         // SAFETY: the program's own call, passed on, with functions that do what its own do.
         let word = unsafe { invoke(real(index), passed) };
         inside.leave();
@@ -388,6 +393,7 @@ pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
     }
     let real = real(index);
     let start = ticks();
+    flight::note(index, args, start);
     // SAFETY: as above.
     let word = unsafe { invoke(real, passed) };
     let end = ticks();
@@ -468,6 +474,7 @@ pub unsafe fn abort(index: usize, args: &[usize]) -> usize {
     let inside = Inside::enter(index);
     let mut room = Room::uninit();
     let call = observed_call(index, args, &mut room);
+    flight::note(index, args, ticks());
     observe(|| Active::abort(call));
     // SAFETY: the program's own call, passed on.
     let word = unsafe { invoke(real(index), args) };
@@ -484,6 +491,7 @@ pub unsafe fn finalize(index: usize, args: &[usize]) -> usize {
     let interrupting = interrupting(index);
     let left_by_jump = missing::jumps() != 0;
     let inside = Inside::enter(index);
+    flight::note(index, args, ticks());
     if interrupting {
         // Nothing of the recording may be touched, and nobody can say what MPI is in the middle of.
         recorder::interrupted();

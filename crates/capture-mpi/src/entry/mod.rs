@@ -3,6 +3,7 @@
 
 mod callbacks;
 mod code;
+mod fatal;
 #[cfg(target_arch = "x86_64")]
 mod fortran;
 mod guard;

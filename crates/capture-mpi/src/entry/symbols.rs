@@ -87,7 +87,10 @@ fn others_define(own: &Module, name: &CStr) -> bool {
 }
 
 fn of_mpi(name: &CStr) -> Option<&str> {
-    name.to_str().ok().filter(|name| name.starts_with("MPI_") || name.starts_with("PMPI_"))
+    let own = |name: &&str| {
+        name.starts_with("MPI_") || name.starts_with("PMPI_") || super::fatal::NAMES.contains(name)
+    };
+    name.to_str().ok().filter(own)
 }
 
 /// What the linker finds under a wrapper's name.

@@ -10,7 +10,7 @@ use refrain_guest::process::clock;
 use refrain_guest::threads::marks;
 
 use super::{guard, real};
-use crate::{filter, wild};
+use crate::{filter, flight, wild};
 
 /// One function, under both names. The first word says how it is treated.
 macro_rules! wrap {
@@ -78,6 +78,7 @@ macro_rules! wrap {
             }
             let inside = guard::Inside::enter($index);
             if filter::passes($index) {
+                flight::forget();
                 let word = wrap!(@pass $index, ($($a)*));
                 inside.leave();
                 return word;
@@ -90,6 +91,7 @@ macro_rules! wrap {
             // Looking it up, the first time, is not the call's time.
             real::real($index);
             let start = clock::ticks();
+            flight::note($index, &args, start);
             let word = wrap!(@pass $index, ($($a)*));
             let end = clock::ticks();
             guard::after($index, &args, own, word, start, end);

@@ -19,9 +19,12 @@ use std::time::Duration;
 
 use refrain_encode::hash_symbol;
 use refrain_fold::ranks::RankList;
+use refrain_guest::process::host;
 use refrain_guest::process::waited::Waited;
 use refrain_model::time::Time;
 use refrain_tracefile::private::Private;
+
+use super::missed::Missed;
 
 /// For so long a rank gives up its core between two looks; then it sleeps so long.
 const BRIEFLY: Duration = Duration::from_millis(1);
@@ -35,6 +38,8 @@ const FOR_EACH: Duration = Duration::from_micros(50);
 /// For so long at least a rank that has come and cannot look any more waits until it can again.
 const LAST: Duration = Duration::from_secs(60);
 
+/// Left by rank 0 in `MPI_Init`: who does not find it is in another place.
+const TOKEN: &str = "root";
 const GO: &str = "go";
 const LEAVE: &str = "leave";
 
@@ -100,8 +105,8 @@ pub enum Met {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Why {
-    /// These did not come.
-    Missing(RankList),
+    /// Some did not come.
+    Missing(Missed),
     /// These have come, and may not talk.
     Held(RankList, Obstacle),
     /// These keep times otherwise than rank 0 does.
@@ -173,10 +178,16 @@ impl Meeting {
         Ok(match (missing.is_empty(), late) {
             (true, _) if own.rank == 0 => Verdict::Go,
             // Rank 0 has come and does not decide: it is stopped, or dead.
-            (true, true) => Verdict::Leave(Why::Missing(RankList::single(0))),
-            (false, true) => Verdict::Leave(Why::Missing(missing)),
+            (true, true) => Verdict::Leave(Why::Missing(self.missed(RankList::single(0))?)),
+            (false, true) => Verdict::Leave(Why::Missing(self.missed(missing)?)),
             (_, false) => Verdict::Wait,
         })
+    }
+
+    /// What is known here of those that did not come.
+    fn missed(&self, ranks: RankList) -> io::Result<Missed> {
+        let token = self.directory.word(&self.name(TOKEN))?;
+        Ok(Missed::new(ranks, &self.directory.names()?, token.is_some()))
     }
 
     fn look(&self, own: Rank, late: bool) -> io::Result<Look> {
@@ -199,20 +210,18 @@ impl Meeting {
         })
     }
 
-    fn come(&self, own: Rank) -> io::Result<()> {
-        let name = match own.obstacle {
+    fn name_of(&self, own: Rank) -> OsString {
+        match own.obstacle {
             Some(why) => self.name(format_args!("{}.{}", own.rank, why.word())),
             None if own.time != 0 => self.name(format_args!("{}.{}", own.rank, own.time)),
             None => self.name(own.rank),
-        };
-        match self.directory.create(&name) {
-            // Of an earlier run without a name.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                self.directory.remove(&name)?;
-                self.directory.create(&name).map(drop)
-            }
-            come => come.map(drop),
         }
+    }
+
+    fn come(&self, own: Rank) -> io::Result<()> {
+        let name = self.name_of(own);
+        // There may be one of an earlier run without a name.
+        self.directory.create_anew(&name).map(drop)
     }
 
     /// Tells the others not to wait for this rank any more. Whether it is the first to do so.
@@ -243,6 +252,13 @@ fn is_new(left: io::Result<()>) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// Rank 0 will come here.
+pub fn leave_token(place: &Path, prefix: &str) {
+    // Who does not see it takes this place for another.
+    let _ = Private::make(place)
+        .and_then(|directory| directory.leave(format!("{prefix}{TOKEN}").as_ref(), &host::name()));
 }
 
 /// Removes what an earlier meeting of that name left.
@@ -280,7 +296,11 @@ pub fn meet(
                 Ok(Look::Wait) => {}
                 // Somebody may have been faster: what stands is what the next look finds.
                 Ok(Look::Again) => continue,
-                Ok(Look::Go) => return Ok(Met::All(meeting)),
+                Ok(Look::Go) => {
+                    // All look for the decision alone now. Rank 0 would have to remove ten thousand of them.
+                    let _ = meeting.directory.remove(&meeting.name_of(own));
+                    return Ok(Met::All(meeting));
+                }
                 Ok(Look::Leave(why)) => return Ok(Met::NotAll(why)),
                 // The others count on this rank, which has come: it may not leave before nobody can. No file can be opened
                 // for the moment, perhaps.
@@ -371,8 +391,8 @@ mod tests {
                 })
                 .collect();
             // The other may not have come when the first lost its patience.
-            let [Why::Missing(ranks)] = told[..] else { panic!("{told:?}") };
-            assert!(ranks.contains(missing), "{ranks}");
+            let [Why::Missing(missed)] = told[..] else { panic!("{told:?}") };
+            assert!(missed.ranks.contains(missing), "{missed:?}");
             assert!(matches!(come(&place, missing, 3, LONG), Met::NotAll(None)));
             std::fs::remove_dir_all(&place).unwrap();
         }
@@ -445,7 +465,8 @@ mod tests {
         let place = place("undecided");
         Private::make(&place).unwrap().create(&OsString::from(format!("{}0", prefix("run")))).unwrap();
         let Met::NotAll(Some(why)) = come(&place, 1, 2, SHORT) else { panic!() };
-        assert_eq!(why, Why::Missing(RankList::single(0)));
+        let Why::Missing(missed) = why else { panic!("{why:?}") };
+        assert_eq!(missed.ranks, RankList::single(0));
         std::fs::remove_dir_all(&place).unwrap();
     }
 }

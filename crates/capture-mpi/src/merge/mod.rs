@@ -1,6 +1,6 @@
 //! The end of a recording, before the program's `MPI_Finalize` is passed on: the ranks come together (`together`, `arrival`),
 //! each collects what it has (`collect`), loses what it may (`lossy`, `agreement`), gathers it up a tree (`exchange`,
-//! `summary`, `clocks`), and rank 0 writes the file (`write`) and settles what becomes of the parts (`settle`).
+//! `summary`, `clocks`), and rank 0 writes the file (`write`). At its word each removes its parts (`settle`).
 
 pub mod absence;
 mod agreement;
@@ -9,6 +9,7 @@ pub mod clocks;
 mod collect;
 mod exchange;
 mod lossy;
+mod missed;
 mod settle;
 mod spans;
 mod summary;
@@ -21,6 +22,7 @@ use std::path::Path;
 use refrain_fold::bundle::gather;
 use refrain_guest::process::apart::{apart, uncancelled};
 use refrain_guest::process::clock::Moment;
+use refrain_guest::process::host;
 use refrain_guest::process::say::say;
 use refrain_mpi::{MpiTransport, Waiting};
 use refrain_tracefile::Trace;
@@ -64,9 +66,9 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     let clock = OwnClock::new(rank, start, compared.map(|compared| compared.done), end, skew);
     let kept = parts.is_some();
     // This rank may have found no room for its own while others did.
-    let parts =
-        parts.map_or_else(|| files::parts(config, spawned, alone, job.as_ref()), |parts| parts.directory);
-    let meeting = match together(config, pmpi, (rank, size), (user, ending), &parts) {
+    let place = files::parts(config, spawned, alone, job.as_ref());
+    let parts = parts.map_or_else(|| files::own_parts(config, &place), |parts| parts.directory);
+    let meeting = match together(config, pmpi, (rank, size), (user, ending), &place) {
         Ok(meeting) => meeting,
         Err(why) => {
             if let Some(why) = why {
@@ -144,16 +146,15 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             meeting.call_off();
         }
     }
-    let all_done = !link.broken;
-    if let (true, Some(transport)) = (all_done, link.transport.take()) {
-        // An error here leaks a communicator in a program that is about to end.
-        let _ = transport.close();
-    }
-    match merged {
-        _ if !merged_whole => match merged {
+    if !merged_whole {
+        return match merged {
             Some(Err(error)) => give_up(&meeting, &error),
             _ => give_up(&meeting, &"a message was lost"),
-        },
+        };
+    }
+    // What rank 0 made of it: whether there is a trace, and whether it lacks something that the parts have.
+    let mut wrote = None;
+    match merged {
         Some(Ok((Some(bundle), mut summary))) => {
             if every_call && times.is_none() {
                 summary.notes.push("the times of calls could not be brought together".into());
@@ -165,30 +166,53 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
                 let chunks = times.as_mut().map(|times| &mut times.file);
                 write::write(config, spawned, alone, job.as_ref(), (Trace { meta, bundle }, chunks))
             });
-            drop(times);
-            apart(|| {
-                // All of them have talked to this one, so none still looks there. Where a message was lost some may.
-                if let Some(meeting) = meeting.filter(|_| all_done) {
-                    meeting.clear();
-                }
-                settle::settle(config, &parts, job.as_ref(), started, written, missing);
-            });
+            apart(|| settle::note(job.as_ref(), written, missing));
+            wrote = Some(written && !missing);
         }
         Some(Ok((None, _))) => {}
         Some(Err(error)) => say(&format!("merging failed on rank {rank}: {error}; its calls are missing")),
         None => say(&format!("merging failed on rank {rank}, an internal error; its calls are missing")),
     }
+    drop(times);
+    // Rank 0 may be writing for as long as the run took.
+    link.wait_at_most(LONG_PATIENCE);
+    let whole = settle::word(&mut link, (rank, size), wrote);
+    if whole == Some(true) || wrote == Some(true) {
+        apart(|| settle::remove_own(config, &streams, &parts, &place));
+    }
+    let all_did = whole.is_some() && settle::all_did(&mut link, (rank, size));
+    if let (true, Some(meeting)) = (link.broken, &meeting) {
+        // Nobody need wait for a word that will not come.
+        meeting.call_off();
+    }
+    if let (false, Some(transport)) = (link.broken, link.transport.take()) {
+        // An error here leaks a communicator in a program that is about to end.
+        let _ = transport.close();
+    }
+    if let Some(whole) = wrote {
+        apart(|| {
+            // All of them have talked to this one, so none still looks there. Where a message was lost some may.
+            if let Some(meeting) = meeting.filter(|_| all_did) {
+                meeting.clear();
+            }
+            match whole {
+                true => settle::end(config, &place, job.as_ref(), all_did),
+                false => settle::say_kept(config, &parts, &place),
+            }
+        });
+    }
 }
 
 /// What is said where no trace is written: why, and what can be done.
 fn without(config: &Config, parts: &Path, kept: bool, why: &str) -> String {
-    let parts = parts.display();
+    let (parts, host) = (parts.display(), host::name());
     match (kept, config.summary) {
         (false, _) => format!("no trace: {why}"),
         // Nobody is left to do it.
         (true, true) => format!(
-            "no trace yet: {why}. What was recorded is kept: `refrain recover {parts}` makes a trace of it"
+            "no trace yet: {why}. What was recorded is kept on {host}: `refrain recover {parts}` makes a trace of it, with the \
+             directories of other hosts behind it"
         ),
-        (true, false) => format!("no trace yet: {why}. What was recorded is kept in {parts}"),
+        (true, false) => format!("no trace yet: {why}. What was recorded is kept on {host} in {parts}"),
     }
 }

@@ -1,7 +1,12 @@
-//! What becomes of the parts when the trace is written, or is not.
+//! What becomes of the parts when the trace is written, or is not: rank 0 gives its word, and each process removes its own.
+//!
+//! The parts of a process may lie where only its host sees them. And of ten thousand files each is removed by another process,
+//! not all of them by one while all others wait.
 
 use std::path::Path;
 
+use refrain_fold::bundle::{Link, RankTree};
+use refrain_guest::process::host;
 use refrain_guest::process::say::say;
 use refrain_tracefile::Stamp;
 use refrain_tracefile::claim::{Done, Job};
@@ -9,9 +14,11 @@ use refrain_tracefile::part;
 use refrain_tracefile::private::Private;
 
 use crate::config::Config;
+use crate::files::said_name;
+use crate::recording::Own;
 
-/// Parts that the trace makes superfluous go; others are spoken of.
-pub fn settle(config: &Config, parts: &Path, job: Option<&Job>, started: u64, written: bool, missing: bool) {
+/// On rank 0: writes down what came of the program.
+pub fn note(job: Option<&Job>, written: bool, missing: bool) {
     if let Some(job) = job {
         job.end(match Stamp::of(&job.trace).filter(|_| written) {
             Some(stamp) if missing => Done::Lacking(stamp),
@@ -19,21 +26,103 @@ pub fn settle(config: &Config, parts: &Path, job: Option<&Job>, started: u64, wr
             None => Done::Nothing,
         });
     }
-    if written && !missing {
-        if let Ok(directory) = Private::open(parts) {
-            for name in part::of_run(&directory, &config.run, started) {
+}
+
+/// Whether the trace has everything, so that parts may go: rank 0 knows, and tells all others. `None`: the word was lost.
+pub fn word<L: Link>(link: &mut L, (rank, size): (u32, u32), own: Option<bool>) -> Option<bool> {
+    let RankTree { below, above } = RankTree::of(rank, size);
+    let whole = match above {
+        None => own.unwrap_or(false),
+        Some(above) => link.recv(above).ok()? == [1],
+    };
+    for &to in below.iter().rev() {
+        link.send(to, &[u8::from(whole)]).ok()?;
+    }
+    Some(whole)
+}
+
+/// All ranks below this one have done as they were told. Whether that is so of all.
+pub fn all_did<L: Link>(link: &mut L, (rank, size): (u32, u32)) -> bool {
+    let RankTree { below, above } = RankTree::of(rank, size);
+    below.iter().all(|&from| link.recv(from).is_ok())
+        && above.is_none_or(|above| link.send(above, &[]).is_ok())
+}
+
+/// Removes the parts of this process, and the directory they were in, if that is this host's alone and empty by now.
+pub fn remove_own(config: &Config, streams: &[(u32, &mut Own)], own: &Path, place: &Path) {
+    streams.iter().filter_map(|(_, stream)| stream.safe.as_ref()).for_each(|safe| safe.remove());
+    if own != place
+        && let Ok(directory) = Private::open(own)
+    {
+        // The last of the host succeeds with both.
+        let _ = directory.remove(&said_name(config));
+        let _ = directory.remove_itself();
+    }
+}
+
+/// On rank 0, when all others have removed theirs, or not all could be told to.
+pub fn end(config: &Config, place: &Path, job: Option<&Job>, all_did: bool) {
+    if let Ok(directory) = Private::open(place) {
+        if !all_did {
+            for name in part::of_run(&directory, &config.run) {
                 // What cannot be removed is only in the way.
                 let _ = directory.remove(&name);
             }
-            let _ = directory.remove_itself();
         }
-        // Nobody else does it.
-        if let Some(job) = job.filter(|_| !config.held) {
-            job.release();
+        // Nothing is left that they could tell of.
+        part::forget_kept(&directory);
+        let _ = directory.remove_itself();
+    }
+    // Nobody else does it.
+    if let Some(job) = job.filter(|job| !job.held) {
+        job.release();
+    }
+}
+
+/// On rank 0: there is no trace, or it lacks something that the parts have.
+pub fn say_kept(config: &Config, own: &Path, place: &Path) {
+    // Otherwise whoever waits for the run's end makes the best of it.
+    if config.summary && config.safe && own.is_dir() {
+        let shown = place.display();
+        say(&format!(
+            "what was recorded is kept on {}: `refrain recover {shown} --out FILE` makes a trace of it",
+            host::name()
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use refrain_mpi::{LocalTransport, Transport, TransportError, local};
+
+    struct Wire(LocalTransport);
+
+    impl Link for Wire {
+        type Error = TransportError;
+        fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
+            self.0.send(to, bytes)
         }
-    } else if config.summary && config.safe && parts.is_dir() {
-        // Nobody is left to do it.
-        let shown = parts.display();
-        say(&format!("what was recorded is kept: `refrain recover {shown} --out FILE` makes a trace of it"));
+        fn recv(&mut self, from: u32) -> Result<Vec<u8>, TransportError> {
+            self.0.recv(from)
+        }
+    }
+
+    #[test]
+    fn all_ranks_hear_the_word_of_rank_0() {
+        for (size, whole) in [(1, true), (2, false), (3, true), (7, false), (16, true)] {
+            let heard: Vec<_> = std::thread::scope(|scope| {
+                let ranks = (0..).zip(local(size)).map(|(rank, transport)| {
+                    let mut link = Wire(transport);
+                    scope.spawn(move || {
+                        let own = (rank == 0).then_some(whole);
+                        (word(&mut link, (rank, size), own), all_did(&mut link, (rank, size)))
+                    })
+                });
+                let ranks: Vec<_> = ranks.collect();
+                ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+            });
+            assert_eq!(heard, vec![(Some(whole), true); size as usize]);
+        }
     }
 }

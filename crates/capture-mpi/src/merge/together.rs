@@ -5,15 +5,19 @@ use std::time::Duration;
 
 use refrain_encode::Peers;
 use refrain_fold::bundle::Link;
-use refrain_fold::ranks::RankList;
+use refrain_guest::process::apart::apart;
 use refrain_guest::process::pages;
 use refrain_mpi::{Family, Pmpi, Transport, TransportError};
 use refrain_tracefile::claim::Job;
+use refrain_tracefile::part;
 use refrain_tracefile::private::Private;
 
 use super::arrival::{self, Meeting, Met, Obstacle, Why};
+use super::missed::these;
 use crate::config::Config;
-use crate::files::{meeting_place, meeting_prefix, parts, temporary_place};
+use crate::files::{
+    LOCAL_RANKS, kept_name, launcher_says, meeting_place, meeting_prefix, parts, temporary_place,
+};
 use crate::hooks::Ending;
 use crate::missing;
 use crate::recording::{AllRequests, User, user};
@@ -98,13 +102,7 @@ pub fn together(
             Err(None)
         }
         Ok(Met::NotAll(why)) => Err(why.map(|why| match why {
-            Why::Missing(ranks) => format!(
-                "{} not come to MPI_Finalize within {} s: still at work or stopped (--patience waits longer), not \
-                 traced, or on a host that has another {}",
-                these(&ranks, "has", "have"),
-                config.patience.as_secs_f64(),
-                place.display(),
-            ),
+            Why::Missing(missing) => missing.told(config.patience, &place),
             Why::OtherTimes(ranks) => format!(
                 "{} another REFRAIN_TIME than rank 0, and all must keep the times of calls alike",
                 these(&ranks, "has", "have"),
@@ -130,10 +128,6 @@ pub fn together(
             format!("the ranks cannot meet{at}: {error}")
         })),
     }
-}
-
-fn these(ranks: &RankList, one: &str, many: &str) -> String {
-    if ranks.len() == 1 { format!("rank {ranks} {one}") } else { format!("ranks {ranks} {many}") }
 }
 
 /// What keeps this rank from talking over MPI.
@@ -192,18 +186,39 @@ fn receives(pmpi: &Pmpi) -> bool {
     found
 }
 
-/// In `MPI_Init`, on rank 0: files of an earlier meeting must not be taken for those of this one. A name tells them apart,
-/// where there is one.
-pub fn sweep(config: &Config, spawned: bool, alone: Option<u32>, job: Option<&Job>) {
-    if !config.run.is_empty() || !config.job.is_empty() {
-        return;
-    }
+/// In `MPI_Init`, on rank 0. Files of an earlier meeting must not be taken for those of this one; a name tells them apart,
+/// where there is one. And whoever is in the same place later sees that rank 0 was.
+pub fn begin(config: &Config, size: i32, spawned: bool, alone: Option<u32>, job: Option<&Job>) {
     let prefix = meeting_prefix(config);
-    for place in [parts(config, spawned, alone, job), temporary_place(&prefix)] {
-        if let Ok(directory) = Private::open(&place) {
-            arrival::sweep(&directory, &prefix);
+    let parts = parts(config, spawned, alone, job);
+    if config.run.is_empty() && config.job.is_empty() {
+        for place in [&parts, &temporary_place(&prefix)] {
+            if let Ok(directory) = Private::open(place) {
+                arrival::sweep(&directory, &prefix);
+            }
         }
     }
+    if size > 1 {
+        arrival::leave_token(&meeting_place(config, &parts, &prefix), &prefix);
+    }
+}
+
+/// In `MPI_Init`, where a host keeps its parts in a place of its own: one of its processes says where, to those who make a
+/// trace of them. It also clears that place of what a dead run has left, where `--force` allows it.
+pub fn own_place(config: &Config, own: &Path, place: &Path) {
+    // Of chosen ranks the first of a host need not be one.
+    if config.choice.ranks.is_none() && launcher_says(&LOCAL_RANKS).is_some_and(|rank| rank != 0) {
+        return;
+    }
+    apart(|| {
+        if let Ok(directory) = Private::make(place) {
+            // It is there already, or cannot be left: whoever recovers has to be told.
+            let _ = directory.leave(&kept_name(config), &own.to_string_lossy());
+        }
+        if let (true, Ok(directory)) = (config.force, Private::open(own)) {
+            part::clear_of_others(&directory, &config.run);
+        }
+    });
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::fs::File;
 
 use refrain_encode::{Folding, hash_symbol};
 use refrain_fold::bundle::Bundle;
+use refrain_guest::process::host;
 use refrain_guest::process::reserve::most_held;
 use refrain_guest::process::say::say;
 use refrain_mpi::Pmpi;
@@ -57,6 +58,7 @@ pub fn meta(
             root: 0,
         }),
         clocks,
+        flight: Vec::new(),
     }
 }
 
@@ -131,6 +133,13 @@ pub fn write(
         // The launcher's `refrain` speaks of the file it asked for only.
         Ok(bytes) if config.summary || spawned => {
             say(&format!("{ranks} ranks, {calls} calls, {bytes} bytes -> {}", path.display()));
+        }
+        // Who waits for the run's end is on another host, and does not see it.
+        Ok(bytes) if config.held && job.is_some_and(|job| !job.held) => {
+            let (host, path) = (host::name(), path.display());
+            say(&format!(
+                "{ranks} ranks, {calls} calls, {bytes} bytes -> {path} on {host}, which is not shared"
+            ));
         }
         Ok(_) => {}
         Err(error) => say(&format!("no trace: {}", mended(config, error))),

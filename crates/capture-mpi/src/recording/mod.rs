@@ -17,12 +17,13 @@ use refrain_model::time::Time;
 use refrain_mpi::Pmpi;
 use refrain_times::paths::Recorder as Paths;
 use refrain_tracefile::claim::Job;
+use refrain_tracefile::flight::FAULT_PLACE;
 use refrain_tracefile::part::Word;
 
 use crate::hooks::Ticks;
 use crate::library::library;
-use crate::parts::{Early, MOST_EARLY, Parts, Safe};
-use crate::{config, endings, marked, wild};
+use crate::parts::{Early, MOST_EARLY, Parts, Safe, Words};
+use crate::{config, endings, flight, marked, wild};
 use host::{Process, Reader};
 
 /// MPI's thread level says nothing here: some functions may be called by any thread at every level, and programs read
@@ -68,6 +69,10 @@ pub struct State {
     pub user: User,
     /// What the ranks' clocks showed after `MPI_Init`, where the times of all calls are kept.
     pub compared: Option<Comparison>,
+    /// MPI's constants by our number, as the library has them.
+    pub constants: Vec<(u16, i64)>,
+    /// The words of the first part, which has the names of objects.
+    pub named: Option<Words>,
 }
 
 /// A rank's clock and that of the rank above it in the tree, in ticks of each.
@@ -105,6 +110,7 @@ impl State {
             list.sort_unstable();
             list
         };
+        flight::start(abi.handle_size(refrain_mpi::Class::Request), &constants);
         // SAFETY: `abi` is this library's. Its methods that need MPI are called between init and finalize only: the
         // recorder asks about handles the program used in calls that succeeded.
         let pmpi = unsafe { Pmpi::new(library, &abi) }.unwrap_or_else(|missing| panic!("{missing}"));
@@ -120,6 +126,8 @@ impl State {
             started: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |t| t.as_secs()),
             user: user(),
             compared: None,
+            constants,
+            named: None,
         })
     }
 
@@ -228,7 +236,8 @@ impl Own {
                     Some(safe) => {
                         self.early = Vec::new();
                         let words = safe.words();
-                        endings::watch(|word| words.word(word));
+                        state.named.get_or_insert(words);
+                        endings::watch(|word| words.word(word), words.at(FAULT_PLACE));
                     }
                     // The same would happen to all others.
                     None => state.parts = None,

@@ -265,14 +265,28 @@ type Handler = extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void);
 extern "C" fn nothing(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {}
 
 /// Where to go on: in the program's handler, or nowhere.
-extern "C" fn look(signal: c_int, info: *mut libc::siginfo_t, _: *mut c_void) -> usize {
+extern "C" fn look(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> usize {
     let before = errno();
-    let go_on = decide(signal, info);
+    let go_on = decide(signal, info, context);
     set_errno(before);
     go_on.unwrap_or(nothing as Handler as usize)
 }
 
-fn decide(signal: c_int, info: *mut libc::siginfo_t) -> Option<usize> {
+/// The instruction that a signal has interrupted.
+fn interrupted(context: *mut c_void) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the kernel gives handlers with SA_SIGINFO a context of this type, and ours is one.
+    let place = unsafe { context.cast::<libc::ucontext_t>().as_ref() }
+        .map_or(0, |context| context.uc_mcontext.gregs[libc::REG_RIP as usize] as usize);
+    #[cfg(not(target_arch = "x86_64"))]
+    let place = {
+        let _ = context;
+        0
+    };
+    place
+}
+
+fn decide(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) -> Option<usize> {
     let index = FAULTS.iter().position(|&fault| fault == signal)?;
     // SAFETY: the kernel fills it in for handlers with SA_SIGINFO, and nobody else knows of this one.
     let info = unsafe { info.as_ref() }.filter(|info| info.si_signo == signal);
@@ -290,6 +304,7 @@ fn decide(signal: c_int, info: *mut libc::siginfo_t) -> Option<usize> {
         return None;
     }
     let handler = program.handler.load(Acquire);
+    words::place(interrupted(context));
     if handler != libc::SIG_DFL {
         // It may know how to go on.
         words::fault(signal as u64);

@@ -23,6 +23,8 @@ pub struct Words {
     pub nanoseconds: &'static AtomicU64,
     /// The signal of a fault that is under way.
     pub fault: &'static AtomicU64,
+    /// Where in the code it came up.
+    pub place: &'static AtomicU64,
     /// Why calls are missing.
     pub lost: &'static AtomicU64,
     /// What stands in `end` until an end is noted, after an exit, and after a signal that nobody handles.
@@ -69,6 +71,11 @@ pub fn note(end: u64, code: i64) {
     note_as(|_| end, code);
 }
 
+/// A word about the end stands there.
+pub fn is_noted() -> bool {
+    words().is_some_and(|words| words.end.load(Relaxed) != words.silent)
+}
+
 /// The process exits with that code.
 pub fn note_exit(code: i64) {
     note_as(|words| words.exited, code);
@@ -83,6 +90,13 @@ pub fn note_signal(signal: i64) {
 pub fn fault(signal: u64) {
     if let Some(words) = words() {
         words.fault.store(signal, Release);
+    }
+}
+
+/// A fault came up at this instruction.
+pub fn place(address: usize) {
+    if let Some(words) = words() {
+        words.place.store(address as u64, Relaxed);
     }
 }
 
@@ -101,11 +115,22 @@ mod tests {
 
     #[test]
     fn the_first_word_stays_and_only_of_this_process() {
-        let page: &'static [AtomicU64; 7] = Box::leak(Box::new([const { AtomicU64::new(0) }; 7]));
-        let [pid, end, code, ticks, nanoseconds, fault_, lost] = page.each_ref();
+        let page: &'static [AtomicU64; 8] = Box::leak(Box::new([const { AtomicU64::new(0) }; 8]));
+        let [pid, end, code, ticks, nanoseconds, fault_, lost, place_] = page.each_ref();
         let (silent, exited, signalled) = (0, 3, 4);
-        let words =
-            Words { pid, end, code, ticks, nanoseconds, fault: fault_, lost, silent, exited, signalled };
+        let words = Words {
+            pid,
+            end,
+            code,
+            ticks,
+            nanoseconds,
+            fault: fault_,
+            place: place_,
+            lost,
+            silent,
+            exited,
+            signalled,
+        };
         note_exit(1);
         assert!(keep(words) && !keep(words));
         note_exit(1);
@@ -118,7 +143,9 @@ mod tests {
         lose(7, &[0, 2]);
         lose(8, &[0, 2]);
         fault(11);
+        place(0x1234);
         assert_eq!((lost.load(Relaxed), fault_.load(Relaxed)), (7, 11));
+        assert_eq!(place_.load(Relaxed), 0x1234);
         forget();
         fault(5);
         assert_eq!(fault_.load(Relaxed), 11);

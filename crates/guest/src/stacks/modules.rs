@@ -110,6 +110,12 @@ impl Modules {
         }
     }
 
+    /// The modules that make calls on the program's behalf: where each lies, from where its offsets count, and what it is.
+    pub fn of_program(&self) -> impl Iterator<Item = (usize, Range<usize>, &Module)> {
+        let own = |loaded: &&Loaded| matches!(loaded.owner, Owner::Program | Owner::Interpreter);
+        self.loaded.iter().filter(own).map(|loaded| (loaded.base, loaded.memory.clone(), &loaded.module))
+    }
+
     pub fn by_key(&self, key: u64) -> Option<&Loaded> {
         self.loaded.iter().find(|module| module.key == key)
     }

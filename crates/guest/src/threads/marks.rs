@@ -193,6 +193,7 @@ mod imp {
     }
 
     /// How the wrapper was entered that this thread entered last while it was in no other.
+    #[inline]
     pub fn entry() -> Entry {
         Entry { slot: read_word::<SLOT>(), caller: read_word::<CALLER>() }
     }
@@ -260,6 +261,12 @@ mod imp {
     pub fn set_inside(word: *const AtomicU64) {
         write_word::<INSIDE>(word as usize);
     }
+
+    /// That word; null where there is none.
+    #[inline]
+    pub fn inside() -> *const AtomicU64 {
+        read_word::<INSIDE>() as *const AtomicU64
+    }
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -287,6 +294,11 @@ mod imp {
 
     pub fn set_inside(word: *const AtomicU64) {
         INSIDE.with(|cell| cell.set(word));
+    }
+
+    #[inline]
+    pub fn inside() -> *const AtomicU64 {
+        INSIDE.with(Cell::get)
     }
 
     /// Nor is this: frames are found by unwinding.

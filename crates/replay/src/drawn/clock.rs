@@ -7,7 +7,7 @@ use refrain_model::Function;
 use refrain_tracefile::Trace;
 use refrain_tracefile::profile::Spent;
 
-use crate::gaps::Gaps;
+use refrain_views::gaps::Gaps;
 
 /// A moment of a rank. No two operations of a run have the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,12 +3,15 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
 use refrain_views::diff::Ignore;
 use refrain_views::select::{Between, Numbers, between, positions};
 
 use crate::addresses::{Convert, Simulate, StatsFlags, convert_help, simulate_help};
 use crate::memory::{CC_HELP, RUN_HELP, RunFlags, SWITCH_HELP, WithCalls};
+use crate::paint::Color;
+use crate::report::{ReportFlags, ViewFlags};
 use crate::run::Flags;
 
 #[derive(Debug, Parser)]
@@ -24,20 +27,30 @@ Examples:
   refrain dump app.rfn --rank 0         every call of rank 0
   refrain loops app.rfn                 loops, trip counts, source lines: the program's own structure
   refrain stats app.rfn                 calls, payload and time
+  refrain view app.rfn                  the same and more as a page, in a browser
   refrain verify app.rfn                is it what was recorded?
   refrain diff a.rfn b.rfn              are these the same run? if not, where do they part?
   refrain replay app.rfn -- mpiexec -n 16   make the same calls again, in the same time
   refrain proxy app.rfn -o app.c        a C program that makes them
+  refrain export app.rfn --to otf2 -o app-otf2   for other tools: `refrain export --help` lists formats
   refrain memory run -- ./app           every load and store; the commands above read that too
   refrain run --memory -- mpiexec -n 4 ./app   both: each load and store lies between two calls
   refrain convert app.din app.pdt       address traces, from one format to another
   refrain simulate app.pdt --l1d 32K,8,64   how often would they miss a cache?
+  refrain completions bash              completion for the shell; `refrain man` prints a page for man
 
-Exit codes: 0 done, 1 the answer is no, 2 it could not be done; `run` passes the program's own on."
+Exit codes: 0 done, 1 the answer is no, 2 it could not be done; `run` passes the program's own on. Ctrl-C
+removes what was begun and ends the command by the signal (130 in a shell)."
 )]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
+    /// Colours: auto is on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, hide_default_value = true)]
+    pub color: Color,
+    /// Read calls whose arrays have up to N elements together; each takes about 50 bytes of memory [default: 1048576]
+    #[arg(long, global = true, value_name = "N", hide_short_help = true)]
+    pub elements: Option<u64>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -49,8 +62,11 @@ pub enum Command {
         flags: Flags,
         #[command(flatten)]
         memory: WithCalls,
+        /// Make a page of the trace at once, beside it (see `refrain report --help`)
+        #[arg(long)]
+        report: bool,
         /// The command to run, with its arguments
-        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
         words: Vec<OsString>,
     },
     /// Print the environment in which programs are traced, for batch scripts
@@ -85,7 +101,7 @@ Exit code 0: all is well; 1: a problem was found; 2: there was nothing to look a
         #[arg(long)]
         json: bool,
         /// A program, or a whole command
-        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
         words: Vec<OsString>,
     },
     /// Trace the loads and stores of a program
@@ -105,18 +121,39 @@ that process was killed too, or there was none, this does it by hand:
 
   refrain recover app.rfn.parts                 writes app.rfn
   refrain recover app.rfn.parts --out what-was.rfn
+  refrain recover app.rfn.parts node2/app.rfn.parts    joins what two hosts kept, where they share no directory
 
 All calls are there up to the last that returned; `refrain info` says how each rank ended. The parts are kept. A run that
 is still at work writes its trace itself: of what there is until now make another file, with --out.")]
     Recover {
-        /// The directory with the parts
-        directory: PathBuf,
+        /// The directory with the parts; of a run on several hosts, those of all of them
+        #[arg(required = true, value_name = "DIRECTORY")]
+        directories: Vec<PathBuf>,
         /// Write the trace here [default: the directory's name without .parts]
         #[arg(long, short, value_name = "FILE")]
         out: Option<PathBuf>,
         /// Replace the trace if it is there already
         #[arg(long)]
         force: bool,
+    },
+    /// Where a run hangs, or was when it died: the call that each rank is in
+    #[command(after_help = "\
+Examples:
+  refrain where app.rfn                         while the program runs, from another terminal; it goes on untouched
+  refrain where                                 the same of the one run that keeps its parts in this directory
+  refrain where app.rfn                         of a run that died, the same from its trace
+
+For each rank the call that it has entered and not left, with its arguments, where it was made and for how long. Below,
+what follows from that: who waits for whom, a deadlock, a collective call that some ranks did not reach, collective calls
+that do not match. Only ranks whose parts can be read from here are told of.")]
+    Where {
+        /// The trace, or the directory with its parts [default: the one that is here]
+        file: Option<PathBuf>,
+        /// One JSON object
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        modules: Modules,
     },
     /// One screen: what ran, what was kept, where the bytes are
     #[command(after_help = "\
@@ -138,6 +175,7 @@ Examples:
   refrain dump app.rfn --only MPI_Send,coll           functions, families (see `refrain run --help`), MPI_Win_*
   refrain dump app.rfn --json | jq 'select(.args.dest==1)'
   refrain dump app.rfn --stacks                       where each call came from, of a run with --stacks full
+  refrain dump app.rfn --limit 1000                   the first thousand lines
   refrain dump app.rfn --merged --between 1.5..1.6    who did what then, of a run with --time exact or binned
 
 A line is [rank] number call(argument=value, ...) = result; with several threads [rank.thread]. Numbers count a
@@ -183,6 +221,9 @@ start, end, start_error and end_error, in nanoseconds.")]
         /// Only calls that overlap this time, in seconds since the first call began: T1..T2, T1.. or ..T2
         #[arg(long, value_name = "T1..T2", value_parser = between, allow_hyphen_values = true)]
         between: Option<Between>,
+        /// Stop after so many lines
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
         /// The memory references of a run that was recorded with `run --memory`, each call where it returned; --calls then
         /// counts references
         #[arg(long)]
@@ -298,6 +339,9 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         /// Who waits for whom, where and how long, and the critical path (of `run --time exact` or binned)
         #[arg(long, conflicts_with = "per")]
         waits: bool,
+        /// Draw it, as wide as the terminal: time by function and rank, messages by size, who sends how much to whom
+        #[arg(long, conflicts_with_all = ["per", "waits", "json"])]
+        plot: bool,
         /// One JSON object with exact numbers: bytes and nanoseconds
         #[arg(long)]
         json: bool,
@@ -376,7 +420,7 @@ Exit codes: 0 equal, 1 different, 2 it could not be done.")]
     /// Write a C program that makes the calls of a trace: loops as loops, numbers as functions of the rank
     #[command(after_help = "\
   refrain proxy app.rfn -o proxy.c
-  mpicc -O2 proxy.c -o app && mpiexec -n 16 ./app        # -DCOMPUTE=0: without the time between calls
+  mpicc -O2 proxy.c -o proxy && mpiexec -n 16 ./proxy    # -DCOMPUTE=0: without the time between calls
   refrain run --out proxy.rfn -- mpiexec -n 16 ./app
   refrain diff app.rfn proxy.rfn --ignore time,pointers,sites,polls
 
@@ -410,6 +454,44 @@ Exit code 0: done, 2: it could not be done.")]
         #[command(flatten)]
         modules: Modules,
     },
+    /// Write a trace in another tool's format
+    #[command(after_help = crate::export::help())]
+    Export {
+        /// The trace
+        file: PathBuf,
+        /// The format
+        #[arg(long, value_name = "FORMAT", value_parser = refrain_export::Format::read)]
+        to: refrain_export::Format,
+        /// The file or folder to write
+        #[arg(long, short, value_name = "OUT")]
+        out: PathBuf,
+        /// Replace what is there
+        #[arg(long)]
+        force: bool,
+        /// Only these ranks: 0,3-5
+        #[arg(long, visible_alias = "rank", value_name = "RANKS")]
+        ranks: Option<Numbers>,
+        /// Only calls that overlap this time, in seconds since the first call began: T1..T2, T1.. or ..T2
+        #[arg(long, value_name = "T1..T2", value_parser = between, allow_hyphen_values = true)]
+        between: Option<Between>,
+        /// Only these functions or families (see `refrain run --help`), of tables: MPI_Send,coll
+        #[arg(long, value_name = "FUNCTIONS")]
+        only: Option<String>,
+        #[command(flatten)]
+        modules: Modules,
+    },
+    /// Write one page with everything to look at: what stands out, a timeline, time, messages, loops
+    #[command(after_help = crate::report::REPORT_HELP)]
+    Report {
+        #[command(flatten)]
+        flags: Box<ReportFlags>,
+    },
+    /// Make that page and open it in a browser
+    #[command(after_help = crate::report::VIEW_HELP)]
+    View {
+        #[command(flatten)]
+        flags: Box<ViewFlags>,
+    },
     /// An address trace from one format to another: dinero, lackey, raw, PDATS, PDI, Refrain's own
     #[command(after_help = convert_help())]
     Convert {
@@ -421,6 +503,34 @@ Exit code 0: done, 2: it could not be done.")]
     Simulate {
         #[command(flatten)]
         flags: Box<Simulate>,
+    },
+    /// Print a script that completes commands and options in a shell
+    #[command(after_help = "\
+Examples:
+  refrain completions bash > ~/.local/share/bash-completion/completions/refrain
+  refrain completions zsh > ~/.zfunc/_refrain            a folder of $fpath, before compinit
+  refrain completions fish > ~/.config/fish/completions/refrain.fish
+
+`make install` and the Debian package put these in their places for all users.")]
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: Shell,
+    },
+    /// Print the page for man, or write all pages into a folder
+    #[command(after_help = "\
+Examples:
+  refrain man | man -l -                  the page of refrain
+  refrain man memory run | man -l -       that of a command
+  refrain man --out ~/.local/share/man/man1
+                                          refrain.1, refrain-run.1, ...; `man refrain-run` finds them")]
+    Man {
+        /// Write one page for each command into this folder, which is made if it is not there
+        #[arg(long, short, value_name = "DIR", conflicts_with = "words")]
+        out: Option<PathBuf>,
+        /// The command that the page is about
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
     },
     /// Check a trace: its checksums, and every rank's calls against the digest taken while it ran
     #[command(after_help = "\
@@ -436,6 +546,31 @@ Says yes (exit code 0) or no (1) and where; 2 if the file cannot be read, is cut
     },
 }
 
+impl Command {
+    /// Whether it starts other programs, which have signals of their own to hear.
+    pub fn starts_others(&self) -> bool {
+        use Command::{Doctor, Env, Memory, Replay, Run, View};
+        matches!(self, Run { .. } | Env { .. } | Doctor { .. } | Memory { .. } | Replay { .. } | View { .. })
+    }
+
+    /// The file or folder that it writes, if it does.
+    pub fn writes(&self) -> Option<PathBuf> {
+        match self {
+            Command::Recover { directories, out, .. } => {
+                out.clone().or_else(|| Some(directories.first()?.with_extension("")))
+            }
+            Command::Import { out, .. } | Command::Proxy { out, .. } | Command::Export { out, .. } => {
+                Some(out.clone())
+            }
+            Command::Report { flags } => {
+                Some(flags.out.clone().unwrap_or_else(|| flags.file.with_extension("html")))
+            }
+            Command::Convert { flags } => Some(flags.output.clone()),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub enum MemoryCommand {
     /// Record every load and store of a run into one file
@@ -444,7 +579,7 @@ pub enum MemoryCommand {
         #[command(flatten)]
         flags: Box<RunFlags>,
         /// The command to run, with its arguments
-        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+        #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND", value_hint = ValueHint::CommandWithArguments)]
         words: Vec<OsString>,
     },
     /// Switch recording on, of a run that is at work
@@ -511,6 +646,7 @@ fn stats_help() -> String {
         "\
 Examples:
   refrain stats app.rfn
+  refrain stats app.rfn --plot              bars, and who sends how much to whom as a picture
   refrain stats app.rfn --per rank          every rank: its time outside MPI and in it, and which one the others wait for
   refrain stats app.rfn --per site          which MPI_Allreduce is slow? Of a run with --stacks or --fold loops
   refrain stats app.rfn --per size          are large messages slow, or small ones? By function and size of the message
@@ -521,6 +657,8 @@ Examples:
   refrain stats app.pdt.gz                  an address trace, in any format that `refrain convert` reads
 
 {}
+--plot draws with blocks where the locale is UTF-8, otherwise in ASCII; COLUMNS says how wide where there is no terminal. Of a trace
+of memory references it draws bytes by place, stride and thread.
 Time of a function is that of its calls on all ranks together. Sums and means are kept to within 1.6%, other times to within
 3.2%; the ranks that were outside MPI, or in it, the least and the most have exact ones. By rank, times are in units of 1/512 to
 1/1024 of the wall time, those of functions of 1/64 to 1/128: what is less is told as none. A rank that is outside MPI for longer than others makes them wait: it is named below the table.

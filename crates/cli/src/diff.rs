@@ -6,10 +6,15 @@ use std::process::ExitCode;
 use refrain_sites::Binaries;
 use refrain_views::diff::{self, Ignore, Report, Unread, Which};
 
+use crate::ahead::{self, Work};
 use crate::failure::Failure;
+use crate::paint::Look;
 use crate::progress::Bar;
-use crate::reading::{NO, finish, open, output};
+use crate::reading::{NO, finish, open, shown};
 use crate::say;
+
+/// So many calls are read without a word: that takes a second.
+const READ: u64 = 1 << 20;
 
 /// What to do beside comparing calls, and how to show it.
 pub struct How<'a> {
@@ -38,7 +43,18 @@ pub fn diff(a: &Path, b: &Path, how: &How) -> Result<ExitCode, Failure> {
     }
     let mut bar = Bar::new("comparing");
     let all = refrain_views::info::calls(&one.bundle).max(refrain_views::info::calls(&other.bundle));
-    let found = diff::diff(&one, &other, how.ignore, &mut |read| bar.show(read, all)).map_err(unread)?;
+    // Where both fold alike no call is read: it is said when it turns out that many are.
+    let mut told = false;
+    let mut progress = |read: u64| {
+        if read >= READ && !told {
+            let (one, other) = (Work::of_kinds(&one), Work::of_kinds(&other));
+            let work = if one.items > other.items { one } else { other };
+            ahead::tell(a, work, "call", 0, "fewer where the traces soon differ or fold alike");
+            told = true;
+        }
+        bar.show(read, all);
+    };
+    let found = diff::diff(&one, &other, how.ignore, &mut progress).map_err(unread)?;
     bar.clear();
     let names =
         (Binaries::new(&one.bundle.sites, how.folders), Binaries::new(&other.bundle.sites, how.folders));
@@ -57,7 +73,7 @@ pub fn diff(a: &Path, b: &Path, how: &How) -> Result<ExitCode, Failure> {
         slower: slower.as_ref(),
         all: how.all,
     };
-    let mut out = output();
+    let mut out = shown(how.json, Look::Answer);
     let done =
         if how.json { diff::write_json(&report, &mut out) } else { diff::write_text(&report, &mut out) };
     let mut warnings = [names.0.warnings(), names.1.warnings()].concat();

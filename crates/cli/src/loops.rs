@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use refrain_sites::Binaries;
-use refrain_views::loops::{Options, write_events, write_json, write_text};
+use refrain_views::loops::{Options, calls_to_read, write_events, write_json, write_text};
 use refrain_views::written;
 
 use crate::addresses::is_dash;
+use crate::ahead::{self, Work};
 use crate::failure::{Failure, not_read, not_saved};
-use crate::reading::{finish, open, output, say_closing};
+use crate::paint::Look;
+use crate::reading::{finish, open, say_closing, shown};
 use crate::{nothing, say};
 
 pub enum Form {
@@ -22,8 +24,13 @@ pub enum Form {
 
 pub fn loops(path: &Path, options: &Options, form: Form, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let trace = open(path)?.trace;
+    if !matches!(form, Form::Whole) {
+        let items = calls_to_read(&trace, options);
+        let help = "--ranks and --threads choose some of them";
+        ahead::tell(path, Work { items, elements: 0 }, "call", 0, help);
+    }
     let names = Binaries::new(&trace.bundle.sites, folders);
-    let mut out = output();
+    let mut out = shown(!matches!(form, Form::Tree), Look::Tree);
     let done = match form {
         Form::Tree => write_text(&trace, &names, options, &mut out),
         Form::Json => write_json(&trace, &names, options, &mut out),

@@ -1,30 +1,38 @@
 //! The command `refrain`: arguments, exit codes, progress, launching. What a trace says comes from `refrain-views`.
 
 mod addresses;
+mod ahead;
 mod args;
 mod diff;
 mod doctor;
+mod export;
 mod failure;
+mod flight;
+mod help;
+mod interrupt;
 mod loops;
+mod manual;
 mod memory;
 mod nothing;
+mod paint;
 mod progress;
 mod proxy;
 mod reading;
 mod recover;
 mod references;
 mod replay;
+mod report;
 mod run;
 #[cfg(test)]
 mod testing;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
 
-use clap::Parser;
-
-use args::{Arguments, Command, Format, MemoryCommand};
+use args::{Command, Format, MemoryCommand};
 use failure::Failure;
+use interrupt::Watch;
 use refrain_views::dump::Selection;
 
 /// It could not be done.
@@ -37,7 +45,9 @@ fn say(line: &str) {
 
 /// A line on stderr and others below it; a closed stderr is no reason to fail.
 fn say_more(line: &str, more: &[&str]) {
-    let _ = writeln!(std::io::stderr(), "refrain: {}", failure::lines(line, more));
+    let text = format!("refrain: {}\n", failure::lines(line, more));
+    let painted = paint::stderr_is_painted().then(|| paint::painted(paint::Look::Message, &text));
+    let _ = std::io::stderr().write_all(painted.unwrap_or(text).as_bytes());
 }
 
 /// On stdout, all at once.
@@ -47,22 +57,33 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 fn main() -> ExitCode {
-    command(Arguments::parse().command).unwrap_or_else(|failure| {
+    let arguments = help::arguments();
+    if let Some(elements) = arguments.elements {
+        refrain_encode::allow_elements(usize::try_from(elements).unwrap_or(usize::MAX));
+    }
+    let placing = Arc::default();
+    let watch =
+        (!arguments.command.starts_others()).then(|| Watch::new(arguments.command.writes(), &placing));
+    let done = command(arguments.command, placing);
+    watch.inspect(Watch::settle);
+    done.unwrap_or_else(|failure| {
         failure.say();
         ExitCode::from(COULD_NOT)
     })
 }
 
-fn command(command: Command) -> Result<ExitCode, Failure> {
+/// `placing`: held while what is finished gets its name.
+fn command(command: Command, placing: Arc<Mutex<()>>) -> Result<ExitCode, Failure> {
     match command {
-        Command::Run { flags, memory, words } => run::run(&flags, &memory, &words),
+        Command::Run { flags, memory, report, words } => run::run(&flags, &memory, report, &words),
         Command::Env { flags } => run::env(&flags),
         Command::Doctor { flags, json, words } => doctor::doctor(&flags, &words, json),
         Command::Memory { command: MemoryCommand::Run { flags, words } } => memory::run(&flags, &words),
         Command::Memory { command: MemoryCommand::On { file } } => memory::switch(&file, true),
         Command::Memory { command: MemoryCommand::Off { file } } => memory::switch(&file, false),
         Command::Memory { command: MemoryCommand::Cc { words } } => memory::cc(&words),
-        Command::Recover { directory, out, force } => recover::command(&directory, out, force),
+        Command::Recover { directories, out, force } => recover::command(&directories, out, force),
+        Command::Where { file, json, modules } => flight::command(file, json, &modules.folders),
         Command::Info { file, json } if references::is_one(&file) => references::info(&file, json),
         Command::Info { file, json } => reading::info(&file, json),
         Command::Dump {
@@ -77,6 +98,7 @@ fn command(command: Command) -> Result<ExitCode, Failure> {
             stacks,
             merged,
             between,
+            limit,
             references: asked,
             modules,
         } => {
@@ -92,12 +114,12 @@ fn command(command: Command) -> Result<ExitCode, Failure> {
                 };
                 let names = (sites || stacks).then_some(&modules.folders[..]);
                 references::refuse(&file, option)?;
-                return references::dump(&file, &which, format == Format::Json, names);
+                return references::dump(&file, &which, format == Format::Json, names, limit);
             }
             let from = (sites || stacks).then_some(reading::From { stacks, folders: &modules.folders });
             let calls = calls.unwrap_or(0..u64::MAX);
             let which = Selection { ranks, threads, calls, only: None, between };
-            reading::dump(&file, which, only.as_deref(), format, from, merged)
+            reading::dump(&file, which, only.as_deref(), format, from, merged, limit)
         }
         Command::Loops {
             file,
@@ -135,17 +157,19 @@ fn command(command: Command) -> Result<ExitCode, Failure> {
             loops::loops(&file, &options, form, &modules.folders)
         }
         Command::Import { file, out, force } => loops::import(&file, &out, force),
-        Command::Stats { file, per, waits, json, references: asked, modules, addresses: flags } => {
+        Command::Stats { file, per, waits, plot, json, references: asked, modules, addresses: flags } => {
             if references::are_asked(&file, asked)? {
                 let option = if waits { Some("--waits") } else { per.map(|_| "--per") };
                 references::refuse(&file, option)?;
-                return references::stats(&file, json, &modules.folders);
+                return references::stats(&file, json, plot, &modules.folders);
             }
-            let of_calls = || match waits {
-                true => reading::waits(&file, json, &modules.folders),
-                false => reading::stats(&file, per, json, &modules.folders),
+            let of_calls = || match (waits, plot) {
+                (true, _) => reading::waits(&file, json, &modules.folders),
+                (_, true) => reading::plot(&file),
+                _ => reading::stats(&file, per, json, &modules.folders),
             };
-            let option = if waits { Some("--waits") } else { per.map(|_| "--per") };
+            let options = [("--waits", waits), ("--per", per.is_some()), ("--plot", plot)];
+            let option = options.iter().find(|(_, given)| *given).map(|(name, _)| *name);
             addresses::stats(&file, &flags, option, json).unwrap_or_else(of_calls)
         }
         Command::Diff { a, b, ignore, time, all, json, modules } => {
@@ -156,8 +180,18 @@ fn command(command: Command) -> Result<ExitCode, Failure> {
         Command::Proxy { file, out, force, ranks, modules } => {
             proxy::proxy(&file, &proxy::How { out, force, any: ranks.is_some(), folders: &modules.folders })
         }
+        Command::Export { file, to, out, force, ranks, between, only, modules } => {
+            let only = only.as_deref();
+            let folders = &modules.folders;
+            export::export(&file, export::How { to, out, force, ranks, between, only, folders, placing })
+        }
+        Command::Report { flags } => report::report(&flags),
+        Command::View { flags } => report::view(&flags),
         Command::Convert { flags } => addresses::convert(&flags),
         Command::Simulate { flags } => addresses::simulate(&flags),
+        Command::Completions { shell } => print(&help::completions(shell)).map(|()| ExitCode::SUCCESS),
+        Command::Man { out: None, words } => print(&manual::page(&words)?).map(|()| ExitCode::SUCCESS),
+        Command::Man { out: Some(folder), .. } => manual::pages(&folder).map(|()| ExitCode::SUCCESS),
         Command::Verify { file, quiet } if references::is_one(&file) => references::verify(&file, quiet),
         Command::Verify { file, quiet } => reading::verify(&file, quiet),
     }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use refrain_tracefile::Trace;
 use refrain_views::dump::Selection;
-use refrain_views::human::{plural, ranks as rank_list};
+use refrain_views::human::{folded as rank_list, plural};
 
 /// An output of which only whether anything came matters.
 pub struct Counted<W> {

@@ -1,16 +1,16 @@
 //! `refrain proxy`: a C program that makes the calls of a trace.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use refrain_sites::Binaries;
+use refrain_tracefile::save_text;
 use refrain_views::human::{plural, thousands};
 use refrain_views::proxy::{self, Options, Report};
 
 use crate::addresses::is_dash;
-use crate::failure::Failure;
+use crate::ahead::{self, Work};
+use crate::failure::{Failure, not_saved};
 use crate::progress::Bar;
 use crate::{print, reading, say};
 
@@ -31,6 +31,11 @@ pub fn proxy(file: &Path, how: &How<'_>) -> Result<ExitCode, Failure> {
         return Err(exists(&how.out));
     }
     let trace = reading::open(file)?.trace;
+    let work = Work::all(&trace);
+    // More are refused.
+    if work.items <= proxy::MOST_CALLS {
+        ahead::tell(file, work, "call", 0, "");
+    }
     let obstacles = proxy::obstacles(&trace);
     if !obstacles.is_empty() {
         let text = format!("{} cannot become a program: {}", file.display(), obstacles.join("; "));
@@ -60,7 +65,7 @@ pub fn proxy(file: &Path, how: &How<'_>) -> Result<ExitCode, Failure> {
         print(&text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    save(&how.out, &text, how.force)?;
+    save_text(&text, &how.out, how.force).map_err(|error| not_saved(&error))?;
     tell(&how.out, &report);
     if how.any && !report.as_many.is_empty() {
         let told = report.as_many.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
@@ -73,18 +78,6 @@ pub fn proxy(file: &Path, how: &How<'_>) -> Result<ExitCode, Failure> {
 
 fn exists(path: &Path) -> Failure {
     Failure::new(format!("{} exists already", path.display())).help("`--force` replaces it")
-}
-
-fn save(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
-    let mut options = OpenOptions::new();
-    options.write(true);
-    let options = if force { options.create(true).truncate(true) } else { options.create_new(true) };
-    let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::AlreadyExists => exists(path),
-        _ => Failure::new(format!("{} cannot be written: {error}", path.display())),
-    };
-    let mut file = options.open(path).map_err(failed)?;
-    file.write_all(text.as_bytes()).map_err(failed)
 }
 
 fn tell(path: &Path, report: &Report) {

@@ -5,19 +5,23 @@ use std::io::{BufReader, BufWriter, Cursor, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use refrain_fold::bundle::Index;
 use refrain_model::choice;
 use refrain_sites::Binaries;
 use refrain_tracefile::chunks::{self, Section};
 use refrain_tracefile::{Contents, Error, Loaded, Trace};
 use refrain_views::dump::Selection;
+use refrain_views::flight::Picture;
 use refrain_views::human::{plural, thousands};
 use refrain_views::info::Beside;
 use refrain_views::timed::Times;
-use refrain_views::{dump, info, stats, verify, waits};
+use refrain_views::{dump, info, plot, stats, verify, waits};
 
+use crate::ahead::{self, Limited, Work};
 use crate::args::{Format, Per};
 use crate::failure::{Failure, not_read};
 use crate::nothing::{self, Counted};
+use crate::paint::{self, Look, Painted};
 use crate::progress::Bar;
 use crate::{addresses, references, say};
 
@@ -57,6 +61,7 @@ pub fn open(path: &Path) -> Result<Opened, Failure> {
         return Err(references::refused(path));
     }
     say_cut(path, whole);
+    ahead::tell_members(path, &trace);
     Ok(Opened { length, trace })
 }
 
@@ -86,14 +91,23 @@ pub fn finish(path: &Path, done: Result<(), refrain_views::Error>) -> Result<Exi
     }
 }
 
-pub fn output() -> BufWriter<std::io::StdoutLock<'static>> {
+pub type Output = BufWriter<std::io::StdoutLock<'static>>;
+
+pub fn output() -> Output {
     BufWriter::with_capacity(1 << 16, std::io::stdout().lock())
+}
+
+/// The same with colours where there are any; none in JSON.
+pub fn shown(json: bool, look: Look) -> Painted<Output> {
+    let plain = json || !paint::stdout_is_painted();
+    Painted::new(output(), if plain { Look::Plain } else { look })
 }
 
 pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let Loaded { bytes, chunks, references, length, .. } = loaded(path)?.0;
     let Contents { trace, sections, .. } =
         refrain_tracefile::outline(&bytes).map_err(|error| unreadable(path, &error))?;
+    ahead::tell_members(path, &trace);
     let mut sections: Vec<(&str, u64)> =
         sections.iter().map(|info| (info.name, info.stored as u64)).collect();
     if let Some(first) = chunks.as_ref().or(references.as_ref()) {
@@ -105,8 +119,13 @@ pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     sections.extend(large.map(|(name, range)| (name, range.end - range.start)));
     let name = path.to_string_lossy();
     let references = references::beside(path)?;
-    let file = info::File { name: &name, bytes: length, sections: &sections, references };
-    let mut out = output();
+    let flight = match trace.meta.flight.is_empty() {
+        true => Picture::default(),
+        // It looks at calls, which an overview does not read.
+        false => crate::flight::picture(&open(path)?.trace, &[]),
+    };
+    let file = info::File { name: &name, bytes: length, sections: &sections, references, flight };
+    let mut out = shown(json, Look::Facts);
     finish(
         path,
         if json {
@@ -130,20 +149,27 @@ pub fn no_sites(path: &Path) -> Failure {
 }
 
 /// A trace, and when its calls began and ended where it says so.
-fn open_timed(path: &Path) -> Result<(Trace, Option<Times>), Failure> {
+pub fn open_timed(path: &Path) -> Result<(Trace, Option<Times>), Failure> {
     let (Loaded { bytes, chunks, whole, .. }, source) = loaded(path)?;
     let trace = refrain_tracefile::read(&bytes).map_err(|error| unreadable(path, &error))?;
     if refrain_references::is_memory(&trace.meta) {
         return Err(references::refused(path));
     }
     say_cut(path, whole);
+    ahead::tell_members(path, &trace);
     let times = Times::open(&trace, source, chunks);
     let times = times.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     Ok((trace, times))
 }
 
+/// The same, with the length of the file.
+pub fn open_for_report(path: &Path) -> Result<(Trace, Option<Times>, u64), Failure> {
+    let (trace, times) = open_timed(path)?;
+    Ok((trace, times, loaded(path)?.0.length))
+}
+
 /// Said once: what is counted from when each host's own first call began.
-fn say_apart(path: &Path, times: Option<&Times>) {
+pub fn say_apart(path: &Path, times: Option<&Times>) {
     if times.is_some_and(Times::some_apart) {
         let what =
             "the clocks of its hosts were not compared: each host's times count from its own first call";
@@ -152,12 +178,16 @@ fn say_apart(path: &Path, times: Option<&Times>) {
 }
 
 /// Said once, after the calls: of a run that crashed the last times are not in the file.
-fn say_lost_times(path: &Path, times: Option<&Times>) {
+pub fn say_lost_times(path: &Path, times: Option<&Times>) {
     if times.is_some_and(Times::some_lost) {
         say(&format!("{}: some calls have no times: those are not in the file", path.display()));
     }
 }
 
+/// Bytes of a line, about.
+const LINE: u64 = 100;
+
+#[allow(clippy::too_many_arguments)]
 pub fn dump(
     path: &Path,
     mut selection: Selection,
@@ -165,6 +195,7 @@ pub fn dump(
     format: Format,
     from: Option<From>,
     merged: bool,
+    limit: Option<u64>,
 ) -> Result<ExitCode, Failure> {
     let chosen = only.map(choice::chosen).transpose();
     selection.only = chosen.map_err(|why| Failure::new(format!("--only: {why}")))?;
@@ -182,7 +213,16 @@ pub fn dump(
     if from.is_some() && trace.bundle.sites.is_empty() {
         return Err(no_sites(path));
     }
-    let mut out = Counted::new(output());
+    let work = Work::of(&trace, &selection);
+    // Of those that are gone through only some are shown.
+    match selection.only.is_some() || selection.between.is_some() {
+        true => ahead::tell(path, work, "call", 0, "--ranks and --calls choose some of them"),
+        false => {
+            let help = "--limit N, --ranks, --calls and --only choose some of them";
+            ahead::tell(path, work.first(limit.unwrap_or(u64::MAX)), "call", LINE, help)
+        }
+    };
+    let mut out = Limited::new(Counted::new(output()), limit);
     let names = from.as_ref().map(|from| Binaries::new(&trace.bundle.sites, from.folders));
     let from = names.as_ref().zip(from).map(|(names, from)| dump::From { names, stacks: from.stacks });
     let how = dump::How { format, from, times: times.as_ref(), merged };
@@ -190,7 +230,7 @@ pub fn dump(
     names.iter().flat_map(Binaries::warnings).for_each(|warning| say(&warning));
     say_lost_times(path, times.as_ref());
     say_apart(path, times.as_ref());
-    if done.is_ok() && out.is_empty() {
+    if done.is_ok() && out.get_ref().is_empty() {
         say(&format!("{}: {}", path.display(), nothing::dumped(&trace, &selection, only)));
     }
     finish(path, done)
@@ -199,7 +239,7 @@ pub fn dump(
 pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let trace = open(path)?.trace;
     let failed = |error| Failure::new(format!("{}: {error}", path.display()));
-    let mut out = output();
+    let mut out = shown(json, Look::Tables);
     let per = match per {
         None => stats::Per::Both,
         Some(Per::Function) => stats::Per::Function,
@@ -249,13 +289,19 @@ pub fn stats(path: &Path, per: Option<Per>, json: bool, folders: &[PathBuf]) -> 
     )
 }
 
+pub fn plot(path: &Path) -> Result<ExitCode, Failure> {
+    let trace = open(path)?.trace;
+    finish(path, plot::calls(&trace, &paint::canvas(), &mut shown(false, Look::Tables)))
+}
+
 pub fn waits(path: &Path, json: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let (trace, times) = open_timed(path)?;
     let failed = |error| Failure::new(format!("{}: {error}", path.display()));
     let times = times.ok_or_else(|| failed(refrain_views::Error::NoTimes))?;
+    ahead::tell(path, Work::all(&trace), "call", 0, "");
     let waits = waits::waits(&trace, &times).map_err(failed)?;
     let names = Binaries::new(&trace.bundle.sites, folders);
-    let mut out = output();
+    let mut out = shown(json, Look::Tables);
     let write = if json { waits::write_json } else { waits::write_text };
     let done = write(&waits, &names, &mut out);
     names.warnings().iter().for_each(|warning| say(warning));
@@ -266,7 +312,7 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let (Loaded { bytes, chunks, .. }, source) = loaded(path)?;
     let no = |why: &str| {
         // Who does not listen has the exit code.
-        let _ = writeln!(output(), "no: {}", refrain_sites::plain(why));
+        let _ = writeln!(shown(false, Look::Answer), "no: {}", refrain_sites::plain(why));
         Ok(ExitCode::from(NO))
     };
     let trace = match refrain_tracefile::read(&bytes) {
@@ -293,11 +339,13 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
             Err(error) => return no(&error.to_string()),
         }
     }
+    ahead::tell_members(path, &trace);
+    ahead::tell(path, Work::of_kinds(&trace), "call", 0, "the digest is of every call, so all are read");
     let mut bar = Bar::new("reading");
     let report = verify::verify(&trace, &mut |done, all| bar.show(done, all));
     bar.clear();
     if !(quiet && report.problems.is_empty()) {
-        finish(path, verify::write_text(&report, &mut output()))?;
+        finish(path, verify::write_text(&report, &mut shown(false, Look::Answer)))?;
     }
     if report.problems.is_empty() {
         let (Loaded { chunks, .. }, source) = loaded(path)?;
@@ -327,12 +375,22 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     if references::are_in(path) { references::verify(path, quiet) } else { Ok(ExitCode::SUCCESS) }
 }
 
+/// How many ranks have calls in the trace, or would if they had made any.
+fn recorded_ranks(trace: &Trace) -> u64 {
+    let chosen = info::chosen_ranks(trace);
+    if trace.meta.complete {
+        return chosen.count() as u64;
+    }
+    let index = Index::new(&trace.bundle);
+    chosen.filter(|rank| index.cohort_of(*rank, 0).is_some()).count() as u64
+}
+
 /// What `run` says last.
 pub fn say_closing(out: &Path, shown: &Path) {
     match open(out) {
         Ok(Opened { length, trace }) => say(&format!(
             "{}{}, {}{}, {} bytes -> {}{}",
-            match info::chosen_ranks(&trace).count() as u64 {
+            match recorded_ranks(&trace) {
                 all if all == u64::from(trace.meta.ranks) => String::new(),
                 some => format!("{} of ", thousands(some)),
             },

@@ -1,7 +1,7 @@
 //! A trace from the parts that a run left behind when it ended before it could write one.
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use refrain_encode::{Agreed, Folding, Tags, Tape, lose};
-use refrain_fold::bundle::{Bundle, member, merge};
+use refrain_fold::bundle::{Bundle, member};
 use refrain_fold::ranks::RankList;
 use refrain_model::Lossy;
 use refrain_model::time::Time;
@@ -18,13 +18,16 @@ use refrain_times::Packer;
 use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::claim::{Claim, Holder, host_name};
 use refrain_tracefile::clocks::Converter;
-use refrain_tracefile::part::{self, End, Lost, Part, Word};
+use refrain_tracefile::part::{self, End, Life, Lost, Part, Word};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::spans::{Entries, log_name, pack};
-use refrain_tracefile::{Meta, Profile, Replace, Trace};
-use refrain_views::human::{plural, ranks as rank_list};
+use refrain_tracefile::{InFlight, Meta, Profile, Replace, Trace};
+use refrain_views::human::{folded as rank_list, plural};
+
+mod together;
 
 use crate::failure::{Failure, not_read, not_saved};
+use crate::flight;
 use crate::progress::Bar;
 use crate::say;
 
@@ -42,9 +45,16 @@ pub struct Recovered {
     pub complete: bool,
     /// Processes that are, or may be, still at work: what they do from here on is only in their parts.
     pub living: Vec<Living>,
-    /// Parts of processes that have ended: the trace has all of them.
-    pub ended: Vec<OsString>,
+    /// Parts of processes that have ended: the trace has all of what they recorded.
+    pub ended: Vec<Named>,
+    /// Parts of processes that have ended of which the trace lacks something: nobody else has it.
+    pub unread: Vec<Named>,
+    /// Ranks that have no parts here, though they may have some on another host.
+    pub missing: Vec<u32>,
 }
+
+/// The directory of a part, and what it is called there.
+pub type Named = (PathBuf, OsString);
 
 /// Ranks on a machine that are, or may be, still at work.
 pub struct Living {
@@ -66,19 +76,78 @@ impl Living {
     }
 }
 
-fn of_ranks(ranks: &[u32]) -> String {
+pub fn of_ranks(ranks: &[u32]) -> String {
     let word = if ranks.len() == 1 { "rank" } else { "ranks" };
     format!("{word} {}", rank_list(ranks))
 }
 
-/// `refrain recover`.
-pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<ExitCode, Failure> {
-    if directory.metadata().is_ok_and(|about| !about.is_dir()) {
-        let failure = Failure::new(format!("{} is not a directory", directory.display()));
-        return Err(
-            failure.help("recover takes the directory that ends in .parts, beside where the trace should be")
-        );
+/// These directories, and those in which hosts of the same run say that they keep their parts, if they are here.
+pub fn with_kept(directories: &[PathBuf]) -> Vec<PathBuf> {
+    let mut all: Vec<PathBuf> = Vec::new();
+    let kept = |directory: &PathBuf| {
+        let kept = Private::open_to_read(directory).map(|private| part::kept_elsewhere(&private));
+        kept.unwrap_or_default().into_iter().map(|(_, place)| place).filter(|place| place.is_dir())
+    };
+    for directory in directories.iter().cloned().chain(directories.iter().flat_map(kept)) {
+        let same = |known: &PathBuf| match (known.canonicalize(), directory.canonicalize()) {
+            (Ok(known), Ok(directory)) => known == directory,
+            _ => *known == directory,
+        };
+        if !all.iter().any(same) {
+            all.push(directory);
+        }
     }
+    all
+}
+
+/// What is to be said of parts that could not be read, or not to their end.
+pub fn say_unread(unread: &[Named]) {
+    let mut directories: Vec<&PathBuf> = unread.iter().map(|(directory, _)| directory).collect();
+    directories.sort();
+    directories.dedup();
+    for directory in directories {
+        let parts = unread.iter().filter(|(of, _)| of == directory).count() as u64;
+        let shown = directory.display();
+        say(&format!(
+            "{} in {shown} could not be read to the end, and nothing of it is removed; `refrain recover {shown} --force` tries \
+             again",
+            plural(parts, "part"),
+        ));
+    }
+}
+
+/// What is to be said of ranks that left nothing here.
+pub fn say_missing(directory: &Path, missing: &[u32]) {
+    let kept =
+        Private::open_to_read(directory).map(|private| part::kept_elsewhere(&private)).unwrap_or_default();
+    let there: Vec<String> = kept
+        .into_iter()
+        .filter(|(host, _)| *host != host_name())
+        .map(|(host, place)| format!("{host} in {}", place.display()))
+        .collect();
+    let where_ = match there.is_empty() {
+        true => "they may have kept it on their host, in a directory of the same name".to_owned(),
+        false => format!("what ranks kept elsewhere is on {}", there.join(", ")),
+    };
+    let (ranks, shown) = (of_ranks(missing), directory.display());
+    say(&format!("{ranks} left nothing here; {where_}"));
+    say(&format!(
+        "`refrain recover {shown} DIRECTORY... --force` joins the directories of several hosts; remove {shown} if there is no other"
+    ));
+}
+
+/// `refrain recover`. The first directory is the one beside the trace.
+pub fn command(directories: &[PathBuf], out: Option<PathBuf>, force: bool) -> Result<ExitCode, Failure> {
+    for directory in directories {
+        if directory.metadata().is_ok_and(|about| !about.is_dir()) {
+            let failure = Failure::new(format!("{} is not a directory", directory.display()));
+            return Err(failure
+                .help("recover takes the directory that ends in .parts, beside where the trace should be"));
+        }
+    }
+    let Some(directory) = directories.first() else {
+        return Err(Failure::new("no directory was named").help("recover takes one that ends in .parts"));
+    };
     let absolute = std::path::absolute(directory).unwrap_or_else(|_| directory.into());
     if let (None, Some(trace)) = (&out, trace_of(&absolute))
         && let Some(claim) = at_work(directory, force)
@@ -109,14 +178,12 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
     refrain_tracefile::target(&shown, force).map_err(|error| not_saved(&error))?;
     let replace = if force { Replace::Anything } else { Replace::Nothing };
     let has_references = crate::memory::has_parts(directory);
-    let has_calls = Private::open_to_read(directory)
-        .and_then(|private| names(&private))
-        .is_ok_and(|names| !names.is_empty());
+    let has_calls = with_kept(directories).iter().any(|directory| has_parts(directory));
     if has_references && !has_calls {
         crate::memory::recover(directory, &shown, replace)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let recovered = recover(directory, &shown, replace)?;
+    let recovered = recover(&with_kept(directories), &shown, replace, Ended::Once)?;
     if has_references {
         let command = crate::reading::open(&shown)?.trace.meta.command;
         crate::memory::recover_beside(directory, &shown, command)?;
@@ -125,7 +192,11 @@ pub fn command(directory: &Path, out: Option<PathBuf>, force: bool) -> Result<Ex
         crate::reading::say_closing(&shown, &shown);
     }
     let there = directory.display();
-    if recovered.living.is_empty() {
+    if !recovered.missing.is_empty() {
+        say_missing(directory, &recovered.missing);
+    } else if recovered.living.is_empty() && !recovered.unread.is_empty() {
+        say_unread(&recovered.unread);
+    } else if recovered.living.is_empty() {
         say(&format!("{there} is still there; remove it when you do not need it any more"));
     } else {
         say_living(&recovered.living);
@@ -154,56 +225,152 @@ pub fn say_living(living: &[Living]) {
     living.iter().for_each(|living| say(&living.told()));
 }
 
+/// When processes that have ended did so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// By that moment of `flight::now`.
+    By(u64),
+    /// Nobody knows.
+    Once,
+}
+
+/// What the threads of all processes were doing.
+fn in_flight(processes: &[Process], ended: Ended) -> Vec<InFlight> {
+    let here = host_name();
+    let of = |process: &Process| {
+        let is_here = process.first().text("host") == Some(&here);
+        let mut parts = process.parts.iter().zip(&process.names);
+        let lives = is_here && parts.any(|(part, (_, name))| part.is_mapped(name));
+        let until = match ended {
+            _ if !is_here => None,
+            _ if lives => Some(flight::now()),
+            Ended::By(moment) => Some(moment),
+            Ended::Once => None,
+        };
+        let found = flight::Process {
+            rank: process.rank,
+            parts: &process.parts,
+            end: process.end(),
+            clock: &process.clock(),
+            until,
+            lives,
+        };
+        found.threads()
+    };
+    processes.iter().flat_map(of).collect()
+}
+
+/// The calls of a rank that went on were read after what it was doing: its requests are no longer those of its last calls, and
+/// it is no longer where it was. So it is told as one that has just come there, from which nothing follows.
+fn notice_who_went_on(processes: &[Process], flight: &mut [InFlight]) {
+    // Of ranks elsewhere it is not known for how long they have been there.
+    if processes.iter().any(|process| process.life == Life::Unseen) {
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    let went_on = |process: &Process| {
+        let mut parts = process.parts.iter().zip(&process.names);
+        parts.any(|(part, (directory, name))| {
+            let now = Private::open_to_read(directory).map_err(drop);
+            let now = now.and_then(|private| Part::peek(&private, name).map_err(drop));
+            now.is_ok_and(|now| now.doing != part.doing || now.word(Word::Inside) != part.word(Word::Inside))
+        })
+    };
+    for process in processes.iter().filter(|process| went_on(process)) {
+        for one in flight.iter_mut().filter(|one| one.rank == process.rank) {
+            one.requests.clear();
+            one.ns = Some(0);
+        }
+    }
+}
+
+/// What a run has recorded up to now, whether it goes on or not. Nothing is written.
+pub fn as_of_now(directory: &Path) -> Result<Trace, Failure> {
+    let (parts, mut notes) = read_all(&with_kept(&[directory.to_owned()]), Duration::ZERO)?;
+    let processes = processes(parts, &mut notes);
+    if processes.is_empty() {
+        return Err(Failure::new(format!("{} has no part of a run that is in MPI", directory.display()))
+            .help(notes.first().cloned().unwrap_or_else(|| "has the program called MPI_Init yet?".into())));
+    }
+    let failed = |error: String| Failure::new(format!("the parts in {}: {error}", directory.display()));
+    let flight = in_flight(&processes, Ended::Once);
+    let (mut trace, _) = assemble(&processes, &mut notes).map_err(failed)?;
+    trace.meta.flight = flight;
+    notice_who_went_on(&processes, &mut trace.meta.flight);
+    Ok(trace)
+}
+
+/// Whether there are parts in a directory.
+pub fn has_parts(directory: &Path) -> bool {
+    Private::open_to_read(directory).and_then(|private| names(&private)).is_ok_and(|names| !names.is_empty())
+}
+
 /// Reads all parts, merges them, writes the trace.
-pub fn recover(directory: &Path, out: &Path, replace: Replace) -> Result<Recovered, Failure> {
-    let (parts, mut notes) = read(directory)?;
+pub fn recover(
+    directories: &[PathBuf],
+    out: &Path,
+    replace: Replace,
+    ended: Ended,
+) -> Result<Recovered, Failure> {
+    let (parts, mut notes) = read_all(directories, PATIENCE)?;
+    let shown: Vec<String> = directories.iter().map(|directory| directory.display().to_string()).collect();
+    let shown = shown.join(" ");
     if parts.is_empty() {
-        let failure = Failure::new(format!("{} has no part of a trace", directory.display()));
+        let failure = Failure::new(format!("{shown} has no part of a trace"));
         return Err(match notes.first() {
             Some(note) => failure.help(note.clone()),
             None => failure.help("name the directory that ends in .parts, beside where the trace should be"),
         });
     }
     let processes = processes(parts, &mut notes);
-    let failed = |error: String| {
-        Failure::new(format!("the parts in {} do not make a trace: {error}", directory.display()))
-    };
-    let mut trace = assemble(&processes, &mut notes).map_err(failed)?;
-    let mut chunks = chunks(directory, &processes, &mut trace.meta);
+    let failed = |error: String| Failure::new(format!("the parts in {shown} do not make a trace: {error}"));
+    let (mut trace, mut unread) = assemble(&processes, &mut notes).map_err(failed)?;
+    trace.meta.flight = in_flight(&processes, ended);
+    let mut chunks = chunks(&processes, &mut trace.meta, &mut unread);
     refrain_tracefile::save_with(&trace, chunks.as_mut(), out, replace).map_err(|error| {
-        Failure::new(error.to_string()).help(format!(
-            "the parts are kept; `refrain recover {} --out FILE` writes it elsewhere",
-            directory.display()
-        ))
+        Failure::new(error.to_string())
+            .help(format!("the parts are kept; `refrain recover {shown} --out FILE` writes it elsewhere"))
     })?;
     let ended = processes.iter().filter(|process| process.life == Life::Ended);
-    let ended = ended.flat_map(|process| process.names.iter().cloned()).collect();
-    Ok(Recovered { complete: trace.meta.complete, living: living(&processes), ended })
+    let ended = ended.flat_map(|process| process.names.iter().cloned());
+    let (unread, ended) = ended.partition(|name| unread.contains(name));
+    let there: Vec<u32> = processes.iter().map(|process| process.rank).collect();
+    let chosen = refrain_views::info::chosen_ranks(&trace);
+    let missing = chosen.filter(|rank| there.binary_search(rank).is_err());
+    // Where the launcher says that all ranks are on one host, those that left nothing here left nothing.
+    let missing =
+        if processes.iter().any(Process::has_all_beside_it) { Vec::new() } else { missing.collect() };
+    Ok(Recovered { complete: trace.meta.complete, living: living(&processes), ended, unread, missing })
 }
 
-/// The times of every call, where they were asked for. Without room for them the calls are recovered all the same.
-fn chunks(directory: &Path, processes: &[Process], meta: &mut Meta) -> Option<File> {
+/// The times of every call, where they were asked for. Without room for them the calls are recovered all the same. `unread`:
+/// parts that have times which are missing then.
+fn chunks(processes: &[Process], meta: &mut Meta, unread: &mut HashSet<Named>) -> Option<File> {
     let said = meta.options.iter().find(|(option, _)| option == "time");
     let time = said.and_then(|(_, words)| Time::read(words).ok())?;
     if time == Time::Histogram {
         meta.notes.push("how times are distributed is known only at the end of a run: it is missing".into());
         return None;
     }
-    let packed = pack_all(directory, processes, &time, &mut meta.notes);
-    packed.map_err(|error| meta.notes.push(format!("the times of calls are missing: {error}"))).ok()
+    let packed = pack_all(processes, &time, &mut meta.notes, unread);
+    let failed = |error: io::Error| {
+        meta.notes.push(format!("the times of calls are missing: {error}"));
+        unread.extend(processes.iter().flat_map(|process| process.names.iter().cloned()));
+    };
+    packed.map_err(failed).ok()
 }
 
 fn pack_all(
-    directory: &Path,
     processes: &[Process],
     time: &Time,
     notes: &mut Vec<String>,
+    unread: &mut HashSet<Named>,
 ) -> io::Result<File> {
     let mut file = tempfile()?;
     let mut writer = Writer::new(BufWriter::new(&mut file), Settings::default());
     for process in processes {
-        if let Err(why) = process.pack_spans(directory, time, &mut writer) {
+        if let Err(why) = process.pack_spans(time, &mut writer) {
             notes.push(format!("{}: the times of its calls are missing: {why}", of_ranks(&[process.rank])));
+            unread.extend(process.names.iter().cloned());
         }
     }
     writer.finish()?.flush()?;
@@ -240,64 +407,38 @@ pub fn names(directory: &Private) -> io::Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// Removes a part and its snapshots.
-pub fn remove(directory: &Private, part: &OsStr) {
-    let of_part = |name: &OsString| name == part || is_snapshot_of(name, part);
-    for name in directory.names().unwrap_or_default().iter().filter(|name| of_part(name)) {
-        // What cannot be removed is only in the way.
-        let _ = directory.remove(name);
+/// A part, where it is and what it is called, and whether its process still runs.
+type Found = (Part, Named, Life);
+
+/// The same of several directories.
+fn read_all(directories: &[PathBuf], patience: Duration) -> Result<(Vec<Found>, Vec<String>), Failure> {
+    let (mut parts, mut notes) = (Vec::new(), Vec::new());
+    for directory in directories {
+        let (found, unread) = read(directory, patience)?;
+        parts.extend(found);
+        notes.extend(unread);
     }
+    Ok((parts, notes))
 }
 
-fn is_snapshot_of(name: &OsStr, part: &OsStr) -> bool {
-    part::is_part_or_snapshot(name) && Path::new(name).file_stem() == Some(part)
-}
-
-/// Whether a process still adds to its parts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Life {
-    Ended,
-    /// It is, or was, on another machine.
-    Unseen,
-    Running,
-}
-
-impl Life {
-    /// Of the process that wrote a part. It has not said that it ends, and has the file mapped: its number alone may be
-    /// another's by now.
-    pub fn of(part: &Part, name: &OsStr) -> Life {
-        let maps =
-            || std::fs::read_to_string(format!("/proc/{}/maps", part.word(Word::Pid))).unwrap_or_default();
-        if part.end() != End::Silent {
-            return Life::Ended;
-        }
-        match part.text("host") {
-            Some(host) if host == host_name() => match maps().contains(&*name.to_string_lossy()) {
-                true => Life::Running,
-                false => Life::Ended,
-            },
-            _ => Life::Unseen,
-        }
-    }
-}
-
-/// A part, what it is called, and whether its process still runs.
-type Found = (Part, OsString, Life);
-
-/// All parts of a directory that can be read, and what is to be said of those that cannot.
-fn read(directory: &Path) -> Result<(Vec<Found>, Vec<String>), Failure> {
+/// The headers of all parts of a directory that can be read, and what is to be said of those that cannot. What they recorded is
+/// read when it is merged: all of it together would not fit into memory.
+fn read(directory: &Path, patience: Duration) -> Result<(Vec<Found>, Vec<String>), Failure> {
     let private = Private::open_to_read(directory).map_err(|error| not_read(directory, &error))?;
     let names = names(&private).map_err(|error| not_read(directory, &error))?;
-    let life = |name: &OsString| Part::peek(&private, name).map_or(Life::Ended, |part| Life::of(&part, name));
     let begun = Instant::now();
-    while begun.elapsed() < PATIENCE && names.iter().any(|name| life(name) == Life::Running) {
+    let runs =
+        |name: &OsString| Part::peek(&private, name).is_ok_and(|part| part.life(name) == Life::Running);
+    while begun.elapsed() < patience && names.iter().any(runs) {
         std::thread::sleep(Duration::from_millis(50));
     }
     let (mut parts, mut notes) = (Vec::new(), Vec::new());
     for name in names {
-        let life = life(&name);
-        match Part::read(&private, &name) {
-            Ok(part) => parts.push((part, name, life)),
+        match Part::peek(&private, &name) {
+            Ok(part) => {
+                let life = part.life(&name);
+                parts.push((part, (directory.to_owned(), name), life));
+            }
             Err(error) => notes.push(format!("{}: {error}", directory.join(&name).display())),
         }
     }
@@ -307,11 +448,35 @@ fn read(directory: &Path) -> Result<(Vec<Found>, Vec<String>), Failure> {
 /// A thread by its number, and what it recorded.
 type Recorded = (u32, Tape);
 
+/// What a thread recorded, and what was wrong with the end of it.
+fn recorded((directory, name): &Named) -> Result<(Recorded, Option<String>), String> {
+    let private = Private::open_to_read(directory).map_err(|error| error.to_string())?;
+    let part = Part::read(&private, name)?;
+    let folding = folding(&part.options());
+    let resumed = match &part.snapshot {
+        Some(snapshot) => Tape::resume(snapshot, folding),
+        None => Ok(Tape::new(folding)),
+    };
+    let mut tape = resumed.map_err(|error| error.to_string())?;
+    tape.join_waits(lossy(&part.options()).waits);
+    let damage = refrain_encode::replay(&part.journal, &mut tape).err().map(|error| error.to_string());
+    let thread = u32::try_from(part.word(Word::Thread)).map_err(|_| "it has no such thread")?;
+    Ok(((thread, tape), damage))
+}
+
+/// What could not be read of a process.
+#[derive(Debug, Clone, Default)]
+struct Damage {
+    why: String,
+    parts: Vec<Named>,
+}
+
 /// All threads of one process.
 struct Process {
     rank: u32,
+    /// Their headers.
     parts: Vec<Part>,
-    names: Vec<OsString>,
+    names: Vec<Named>,
     life: Life,
 }
 
@@ -319,6 +484,12 @@ impl Process {
     fn first(&self) -> &Part {
         // Parts come by threads, and there is at least one.
         &self.parts[0]
+    }
+
+    /// The launcher said that all ranks are on the host of this one.
+    fn has_all_beside_it(&self) -> bool {
+        let beside = self.first().text("beside").and_then(|number| number.parse().ok());
+        beside.is_some_and(|beside: u64| beside >= self.first().word(Word::Size))
     }
 
     /// The part that says how the process ended, if any does.
@@ -347,6 +518,7 @@ impl Process {
             }
         };
         let how = match self.end() {
+            (End::Silent | End::Exit, _) if self.failed() => format!("ended by an error of MPI{inside}"),
             (End::Silent, _) if self.life == Life::Running => format!("was still running{inside}"),
             (End::Silent, _) if self.life == Life::Unseen => {
                 format!("killed or crashed, or still running where it cannot be seen{inside}")
@@ -358,6 +530,12 @@ impl Process {
             (End::Finalized, _) => "reached MPI_Finalize, but the trace was not written there".into(),
         };
         how + lost
+    }
+
+    /// The library was dealing with an error when it ended.
+    fn failed(&self) -> bool {
+        let failed = |part: &Part| part.doing.error.is_some() && part.word(Word::Inside) != 0;
+        self.life != Life::Running && self.parts.iter().any(failed)
     }
 
     fn ended_well(&self) -> bool {
@@ -382,37 +560,43 @@ impl Process {
         self.parts.iter().map(of).max().unwrap_or(0)
     }
 
-    /// What each thread recorded, and what was wrong with the end of it.
-    fn tapes(&self) -> Result<(Vec<Recorded>, Option<String>), String> {
-        let (mut tapes, mut damage) = (Vec::new(), None);
-        for part in &self.parts {
-            let folding = folding(&part.options());
-            let resumed = match &part.snapshot {
-                Some(snapshot) => Tape::resume(snapshot, folding),
-                None => Ok(Tape::new(folding)),
+    /// What each thread recorded, and what was wrong with it.
+    fn tapes(&self) -> Result<(Vec<Recorded>, Option<Damage>), String> {
+        let (mut tapes, mut damage) = (Vec::new(), None::<Damage>);
+        for named in &self.names {
+            let (recorded, wrong) = match recorded(named) {
+                Ok((recorded, wrong)) => (Some(recorded), wrong),
+                Err(why) => (None, Some(format!("{}: {why}", named.1.display()))),
             };
-            let mut tape = resumed.map_err(|error| error.to_string())?;
-            tape.join_waits(lossy(&part.options()).waits);
-            damage = refrain_encode::replay(&part.journal, &mut tape).err().map(|e| e.to_string()).or(damage);
-            let thread = u32::try_from(part.word(Word::Thread)).map_err(|_| "it has no such thread")?;
-            tapes.push((thread, tape));
+            tapes.extend(recorded);
+            if let Some(why) = wrong {
+                let damage = damage.get_or_insert_default();
+                damage.why = why;
+                damage.parts.push(named.clone());
+            }
         }
-        Ok((tapes, damage))
+        match (tapes.is_empty(), damage) {
+            (true, Some(damage)) => Err(damage.why),
+            (_, damage) => Ok((tapes, damage)),
+        }
     }
 
     /// Packs the times of its calls, as far as they were kept.
-    fn pack_spans<W: Write>(&self, directory: &Path, time: &Time, to: &mut Writer<W>) -> Result<(), String> {
+    fn pack_spans<W: Write>(&self, time: &Time, to: &mut Writer<W>) -> Result<(), String> {
         let size = self.size()?;
         let (tapes, _) = self.tapes()?;
-        let private = Private::open_to_read(directory).map_err(|error| error.to_string())?;
         let clock = self.clock();
         let nanoseconds = |ticks: u64| clock.nanoseconds(ticks) as i64;
-        for ((thread, tape), (part, name)) in tapes.iter().zip(self.parts.iter().zip(&self.names)) {
+        for (part, name) in self.parts.iter().zip(&self.names) {
+            let of_part = |(thread, _): &&Recorded| u64::from(*thread) == part.word(Word::Thread);
+            let Some((thread, tape)) = tapes.iter().find(of_part) else { continue };
             let (Some(member), Some(mut packer)) = (member(size, self.rank, *thread), Packer::new(time))
             else {
                 continue;
             };
-            let log = private.read(&log_name(name)).map_err(|error| error.to_string())?;
+            let (directory, name) = name;
+            let log = Private::open_to_read(directory).and_then(|private| private.read(&log_name(name)));
+            let log = log.map_err(|error| error.to_string())?;
             let entries = Entries::new(BufReader::new(log.take(part.word(Word::Spans))));
             let key = Key { member: member.into(), lane: 0 };
             let packed = pack(to, key, &mut packer, entries, &tape.about(), nanoseconds);
@@ -425,8 +609,8 @@ impl Process {
         u32::try_from(self.first().word(Word::Size)).map_err(|_| "it has no such world".into())
     }
 
-    /// What it recorded, how it spent its time, and what was wrong with the end of it.
-    fn bundle(&self) -> Result<(Bundle, Profile, Option<String>), String> {
+    /// What it recorded, how it spent its time, and what was wrong with its parts.
+    fn bundle(&self) -> Result<(Bundle, Profile, Option<Damage>), String> {
         let size = self.size()?;
         let (mut tapes, damage) = self.tapes()?;
         let clock = self.clock();
@@ -489,28 +673,7 @@ fn agreed(processes: &[Process], size: u32, lossy: &Lossy) -> Agreed {
 }
 
 pub fn signal_name(number: i64) -> String {
-    const NAMES: [(i32, &str); 18] = [
-        (libc::SIGHUP, "SIGHUP"),
-        (libc::SIGINT, "SIGINT"),
-        (libc::SIGQUIT, "SIGQUIT"),
-        (libc::SIGILL, "SIGILL"),
-        (libc::SIGTRAP, "SIGTRAP"),
-        (libc::SIGABRT, "SIGABRT"),
-        (libc::SIGBUS, "SIGBUS"),
-        (libc::SIGFPE, "SIGFPE"),
-        (libc::SIGKILL, "SIGKILL"),
-        (libc::SIGUSR1, "SIGUSR1"),
-        (libc::SIGSEGV, "SIGSEGV"),
-        (libc::SIGUSR2, "SIGUSR2"),
-        (libc::SIGPIPE, "SIGPIPE"),
-        (libc::SIGALRM, "SIGALRM"),
-        (libc::SIGTERM, "SIGTERM"),
-        (libc::SIGXCPU, "SIGXCPU"),
-        (libc::SIGXFSZ, "SIGXFSZ"),
-        (libc::SIGSYS, "SIGSYS"),
-    ];
-    let known = NAMES.iter().find(|(n, _)| i64::from(*n) == number);
-    known.map_or_else(|| format!("signal {number}"), |(_, name)| (*name).to_owned())
+    refrain_views::human::signal(number)
 }
 
 /// More ranks than any run has.
@@ -541,7 +704,11 @@ fn processes(parts: Vec<Found>, notes: &mut Vec<String>) -> Vec<Process> {
     // Of one run with the newest, as far as can be told.
     let run = |process: &Process| {
         let first = process.first();
-        (first.word(Word::Size), ["run", "command", "library"].map(|key| first.text(key).map(str::to_owned)))
+        let text = |key| first.text(key).map(str::to_owned);
+        // Its name alone, where it has one: parts of one run may have different commands.
+        let named = first.text("run").is_some_and(|run| !run.is_empty());
+        let others = if named { [None, None] } else { [text("command"), text("library")] };
+        (first.word(Word::Size), text("run"), others)
     };
     let newest = processes.first().map(run);
     let all = processes.len();
@@ -558,31 +725,8 @@ fn processes(parts: Vec<Found>, notes: &mut Vec<String>) -> Vec<Process> {
     by_rank.into_values().collect()
 }
 
-/// Merges in pairs of about the same size, as the ranks themselves would.
-#[derive(Default)]
-struct Merging(Vec<(u32, Bundle)>);
-
-impl Merging {
-    fn add(&mut self, mut bundle: Bundle) -> Result<(), String> {
-        let mut level = 0;
-        while let Some((_, before)) = self.0.pop_if(|(known, _)| *known == level) {
-            bundle = merge(before, bundle).map_err(|error| error.to_string())?;
-            level += 1;
-        }
-        self.0.push((level, bundle));
-        Ok(())
-    }
-
-    fn finish(self) -> Result<Bundle, String> {
-        let from_the_last = self.0.into_iter().rev().map(|(_, bundle)| bundle);
-        from_the_last
-            .map(Ok)
-            .reduce(|after: Result<Bundle, String>, before| merge(before?, after?).map_err(|e| e.to_string()))
-            .unwrap_or_else(|| Ok(Bundle::default()))
-    }
-}
-
-fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, String> {
+/// The trace, and the parts of which it lacks something.
+fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<(Trace, HashSet<Named>), String> {
     let first = processes.first().ok_or("none of them got as far as MPI_Init")?.first();
     let size = first.word(Word::Size) as u32;
     let text = |key| first.text(key).unwrap_or_default().to_owned();
@@ -603,41 +747,54 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, Str
     };
     let mut hosts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut endings: Vec<(String, Vec<u32>)> = Vec::new();
-    let mut merging = Merging::default();
-    let mut bar = Bar::new("recovering");
     let lossy = lossy(&meta.options);
     let agreed = agreed(processes, size, &lossy);
     notes.extend(agreed.failed(&lossy).into_iter().map(str::to_owned));
     notes.extend(agreed.told());
-    for (done, process) in processes.iter().enumerate() {
-        bar.show(done as u64, processes.len() as u64);
-        let rank = process.rank;
-        hosts.entry(process.first().text("host").unwrap_or("?").to_owned()).or_default().push(rank);
-        let how = match process.bundle() {
-            Ok((mut own, profile, damage)) => {
-                if lossy.at_the_end() {
-                    let mut changed = own.clone();
-                    let fold = folding(&meta.options);
-                    match lose(&mut changed, (rank, size), (&lossy, fold), &agreed) {
-                        Ok(_) => own = changed,
-                        Err(why) => notes.push(format!(
+    let fold = folding(&meta.options);
+    let one = |process: &Process| match process.bundle() {
+        Err(error) => (None, Err(error)),
+        Ok((mut own, profile, damage)) => {
+            let mut note = None;
+            if lossy.at_the_end() {
+                let (rank, mut changed) = (process.rank, own.clone());
+                match lose(&mut changed, (rank, size), (&lossy, fold), &agreed) {
+                    Ok(_) => own = changed,
+                    Err(why) => {
+                        note = Some(format!(
                             "rank {rank}: nothing was lost, as it could not be read back ({why})"
-                        )),
+                        ));
                     }
                 }
-                merging.add(own)?;
+            }
+            (Some(own), Ok((profile, damage, note)))
+        }
+    };
+    let mut bar = Bar::new("recovering");
+    let (mut bundle, read) =
+        together::merge_all(processes, one, &mut |done| bar.show(done, processes.len() as u64))?;
+    bar.clear();
+    let mut unread = HashSet::new();
+    for (process, read) in processes.iter().zip(read) {
+        let rank = process.rank;
+        hosts.entry(process.first().text("host").unwrap_or("?").to_owned()).or_default().push(rank);
+        let how = match read {
+            Ok((profile, damage, note)) => {
+                notes.extend(note);
                 if meta.timed {
                     let before = meta.profile.take();
                     meta.profile = Some(before.map_or(profile.clone(), |before| before.join(&profile)));
                 }
                 let damage = damage.map_or_else(String::new, |damage| {
                     meta.complete = false;
-                    format!("; calls are missing at the end: {damage}")
+                    unread.extend(damage.parts);
+                    format!("; calls are missing at the end: {}", damage.why)
                 });
                 process.how_it_ended() + &damage
             }
             Err(error) => {
                 meta.complete = false;
+                unread.extend(process.names.iter().cloned());
                 format!("what it recorded cannot be read: {error}")
             }
         };
@@ -649,7 +806,10 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, Str
     let there: Vec<u32> = processes.iter().map(|p| p.rank).collect();
     let missing: Vec<u32> = (0..size).filter(|rank| there.binary_search(rank).is_err()).collect();
     if !missing.is_empty() {
-        endings.push(("nothing was kept".into(), missing));
+        let one_host = processes.iter().any(Process::has_all_beside_it);
+        let how =
+            if one_host { "nothing was kept" } else { "nothing was kept here, or it is on another host" };
+        endings.push((how.into(), missing));
     }
     let mut told: Vec<String> =
         endings.into_iter().map(|(how, ranks)| format!("{}: {how}", of_ranks(&ranks))).collect();
@@ -659,16 +819,17 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<Trace, Str
     if let Some(profile) = &mut meta.profile {
         profile.settle();
     }
-    let mut bundle = merging.finish()?;
-    if matches!(folding(&meta.options), Folding::Loops { together: true, .. }) {
+    if matches!(fold, Folding::Loops { together: true, .. }) {
         bundle.score().map_err(|error| error.to_string())?;
     }
     bundle.canonical().map_err(|error| error.to_string())?;
-    Ok(Trace { meta, bundle })
+    Ok((Trace { meta, bundle }, unread))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
     use crate::testing::Scratch;
 
@@ -683,10 +844,11 @@ mod tests {
         let words = [(Word::Rank, 1), (Word::Size, 1), (Word::Pid, 7)];
         std::fs::write(parts.join("0-elsewhere-7-0.part"), part::header(&words, "host elsewhere\nrun r\n"))
             .unwrap();
-        let refused = command(&parts, None, false).unwrap_err();
+        let parts = std::slice::from_ref(&parts);
+        let refused = command(parts, None, false).unwrap_err();
         assert!(refused.to_string().contains("a run on elsewhere (process 7)"), "{refused}");
         assert!(!trace.exists());
-        assert!(command(&parts, Some(folder.path("y.rfn")), false).is_ok());
-        assert!(command(&parts, None, true).is_ok() && trace.exists());
+        assert!(command(parts, Some(folder.path("y.rfn")), false).is_ok());
+        assert!(command(parts, None, true).is_ok() && trace.exists());
     }
 }

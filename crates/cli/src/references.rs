@@ -11,14 +11,18 @@ use std::sync::mpsc::sync_channel;
 use refrain_addresses::{BATCH, Batch, Format, Reader, Reference, kind};
 use refrain_fold::bundle::sites::NO_MODULE;
 use refrain_references::{Access, Error as Bad, Event, is_memory};
+use refrain_report::Memory;
 use refrain_sites::Binaries;
 use refrain_tracefile::{Loaded, Trace, Within};
 use refrain_views::info::{Beside, File as About};
+use refrain_views::plot;
 use refrain_views::references::{self, Recorded, Selection};
 
+use crate::ahead::{self, Limited, Work};
 use crate::failure::{Failure, not_read};
+use crate::paint::{self, Look};
 use crate::progress::Bar;
-use crate::reading::{NO, finish, output};
+use crate::reading::{NO, finish, output, shown};
 use crate::say;
 
 /// What a file has of memory references.
@@ -81,8 +85,9 @@ pub fn beside(path: &Path) -> Result<Option<Beside>, Failure> {
 
 /// A command that reads calls is given one.
 pub fn refused(path: &Path) -> Failure {
-    Failure::new(format!("{} is a trace of memory references, not of MPI calls", path.display()))
-        .help("`refrain info`, `dump`, `loops`, `stats`, `verify`, `convert` and `simulate` read it")
+    Failure::new(format!("{} is a trace of memory references, not of MPI calls", path.display())).help(
+        "`refrain info`, `dump`, `loops`, `stats`, `report`, `verify`, `convert` and `simulate` read it",
+    )
 }
 
 struct Opened {
@@ -141,9 +146,9 @@ fn calls(path: &Path) -> Result<Option<Trace>, Failure> {
 pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
     let Opened { recorded, sections, length } = open(path)?;
     let name = path.to_string_lossy();
-    let about = About { name: &name, bytes: length, sections: &sections, references: None };
+    let about = About { name: &name, bytes: length, sections: &sections, ..Default::default() };
     let write = if json { references::info_json } else { references::info_text };
-    finish(path, write(&recorded, &about, &mut output()))
+    finish(path, write(&recorded, &about, &mut shown(json, Look::Facts)))
 }
 
 /// Options that are for calls; the name of one that was given.
@@ -156,18 +161,33 @@ pub fn refuse(path: &Path, option: Option<&str>) -> Result<(), Failure> {
     }
 }
 
+/// Bytes of a line, about.
+const LINE: u64 = 50;
+
+/// How many references there are; it is said if they are many.
+fn tell(path: &Path, recorded: &Recorded, bytes: u64, help: &str) -> u64 {
+    let items = references::counts(recorded).map_or(0, |counts| counts.references);
+    ahead::tell(path, Work { items, elements: 0 }, "reference", bytes, help);
+    items
+}
+
 pub fn dump(
     path: &Path,
     which: &Selection,
     json: bool,
     sites: Option<&[PathBuf]>,
+    limit: Option<u64>,
 ) -> Result<ExitCode, Failure> {
     let recorded = open(path)?.recorded;
+    let is_all = which.ranks.is_none() && which.threads.is_none() && which.references == (0..u64::MAX);
+    if is_all && limit.is_none() {
+        tell(path, &recorded, LINE, "--limit N, --ranks and --calls choose some of them");
+    }
     let names = sites.map(|folders| Binaries::new(&recorded.trace.bundle.sites, folders));
     let named = names.as_ref().map(|names| names as &dyn refrain_sites::Names);
     let calls = calls(path)?;
     let write = if json { references::dump_json } else { references::dump };
-    let done = write(&recorded, which, named, calls.as_ref(), &mut output());
+    let done = write(&recorded, which, named, calls.as_ref(), &mut Limited::new(output(), limit));
     names.iter().flat_map(Binaries::warnings).for_each(|warning| say(&warning));
     finish(path, done)
 }
@@ -176,37 +196,58 @@ pub fn loops(path: &Path, json: bool, all: bool, folders: &[PathBuf]) -> Result<
     let recorded = open(path)?.recorded;
     let names = Binaries::new(&recorded.trace.bundle.sites, folders);
     let write = if json { references::loops_json } else { references::loops_text };
-    let done = write(&recorded, &names, all, &mut output());
+    let done = write(&recorded, &names, all, &mut shown(json, Look::Tree));
     names.warnings().iter().for_each(|warning| say(warning));
     finish(path, done)
 }
 
-pub fn stats(path: &Path, json: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+pub fn stats(path: &Path, json: bool, plot: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let recorded = open(path)?.recorded;
     let names = Binaries::new(&recorded.trace.bundle.sites, folders);
-    let all = references::counts(&recorded).map_or(0, |counts| counts.references);
+    let all = tell(path, &recorded, 0, "");
     let mut bar = Bar::new("reading");
     let stats = references::stats(&recorded, &names, &mut |done| bar.show(done, all));
     bar.clear();
     let stats = stats.map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
     names.warnings().iter().for_each(|warning| say(warning));
+    if plot {
+        let drawn = plot::references(&stats, &paint::canvas(), &mut shown(false, Look::Tables));
+        return finish(path, drawn);
+    }
     let write = if json { references::stats_json } else { references::stats_text };
-    finish(path, write(&stats, &mut output()))
+    finish(path, write(&stats, &mut shown(json, Look::Tables)))
+}
+
+/// The page of `refrain report`.
+pub fn page(path: &Path, folders: &[PathBuf]) -> Result<String, Failure> {
+    let Opened { recorded, length, .. } = open(path)?;
+    let names = Binaries::new(&recorded.trace.bundle.sites, folders);
+    let all = tell(path, &recorded, 0, "");
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let input = Memory { recorded: &recorded, names: &names, file: &name, bytes: length };
+    let mut bar = Bar::new("reading");
+    let made = refrain_report::memory_page(&input, &mut |_, done, _| bar.show(done, all));
+    bar.clear();
+    names.warnings().iter().for_each(|warning| say(warning));
+    made.map_err(|error| Failure::new(format!("{}: {error}", path.display())))
 }
 
 pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let recorded = match open(path) {
         Ok(opened) => opened.recorded,
         Err(failure) => {
-            let _ = writeln!(output(), "no: {}", refrain_sites::plain(&failure.to_string()));
+            let _ =
+                writeln!(shown(false, Look::Answer), "no: {}", refrain_sites::plain(&failure.to_string()));
             return Ok(ExitCode::from(NO));
         }
     };
     let calls = calls(path)?;
-    let all = references::counts(&recorded).map_or(0, |counts| counts.references);
+    let all = tell(path, &recorded, 0, "the digest is of every reference, so all are read");
     let mut bar = Bar::new("reading");
-    let answer =
-        references::verify(&recorded, calls.as_ref(), &mut |done| bar.show(done, all), quiet, &mut output());
+    let mut out = shown(false, Look::Answer);
+    let mut told = |done| bar.show(done, all);
+    let answer = references::verify(&recorded, calls.as_ref(), &mut told, quiet, &mut out);
+    drop(out);
     bar.clear();
     match answer {
         Ok(true) => Ok(ExitCode::SUCCESS),

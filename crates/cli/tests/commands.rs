@@ -189,7 +189,7 @@ fn inside_a_launcher_it_becomes_the_program() {
 #[test]
 fn open_mpi_is_told_which_variables_to_pass_on() {
     let place = Place::new("openmpi");
-    let echo = "echo : \"$@\"";
+    let echo = "echo : \"$@\" : $OMPI_MCA_mca_base_env_list";
     place.script("orterun", echo);
     place.script("hydra", echo);
     std::fs::create_dir(place.path("a")).unwrap();
@@ -197,14 +197,30 @@ fn open_mpi_is_told_which_variables_to_pass_on() {
     symlink("../orterun", place.path("a/mpiexec")).unwrap();
     symlink("../hydra", place.path("b/mpiexec")).unwrap();
     // Version 5 brings a launcher that starts prterun.
-    place.script("mpirun", "echo : \"$@\" # and then exec prterun");
-    let words =
-        |launcher: &str| place.refrain(&["run", "--out", "x.rfn", "--", launcher, "-n", "2", "./app"]).out;
-    let exported = ": -x LD_PRELOAD -x REFRAIN_OUT -x REFRAIN_POINTERS -x REFRAIN_TIME -x REFRAIN_SPLIT -x REFRAIN_FOLD -x REFRAIN_SAFE \
-                    -x REFRAIN_STACKS -x REFRAIN_RECURSION -x ASAN_OPTIONS -x REFRAIN_COMMAND -x REFRAIN_RUN -n 2 ./app\n";
-    assert_eq!(words("a/mpiexec"), exported);
-    assert_eq!(words("./mpirun"), exported);
-    assert_eq!(words("b/mpiexec"), ": -n 2 ./app\n");
+    place.script("mpirun", "echo : \"$@\" : # and then exec prterun");
+    let words = |launcher: &str, more: &[&str]| {
+        let command = [&["run", "--out", "x.rfn", "--", launcher], more, &["-n", "2", "./app"]].concat();
+        place.refrain(&command).out
+    };
+    let names = [
+        "LD_PRELOAD",
+        "REFRAIN_OUT",
+        "REFRAIN_POINTERS",
+        "REFRAIN_TIME",
+        "REFRAIN_SPLIT",
+        "REFRAIN_FOLD",
+        "REFRAIN_SAFE",
+        "REFRAIN_STACKS",
+        "REFRAIN_RECURSION",
+        "ASAN_OPTIONS",
+        "REFRAIN_COMMAND",
+        "REFRAIN_RUN",
+    ];
+    let exported = names.map(|name| format!("-x {name}")).join(" ");
+    assert_eq!(words("a/mpiexec", &[]), format!(": {exported} -n 2 ./app :\n"));
+    assert_eq!(words("a/mpiexec", &["-x", "A"]), format!(": {exported} -x A -n 2 ./app :\n"));
+    assert_eq!(words("./mpirun", &[]), format!(": {exported} -n 2 ./app :\n"));
+    assert_eq!(words("b/mpiexec", &[]), ": -n 2 ./app :\n");
 }
 
 #[test]

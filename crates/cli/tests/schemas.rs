@@ -208,6 +208,52 @@ fn what_is_said_of_times() {
     place.refrain("stats --waits a.din").check(2, "--waits is for traces of MPI calls");
 }
 
+/// Ranks of a run that died: one in a receive, one by an error, one by a signal.
+#[test]
+fn what_is_said_of_calls_in_flight() {
+    let place = Place::new("schemas-flight");
+    let mut trace = made::alike(3, &[made::call("MPI_Barrier").object("MPI_COMM_WORLD")]);
+    let constant = |name| refrain_tracefile::Arg::Constant(refrain_model::constant(name).unwrap().id);
+    let number = refrain_tracefile::Arg::Number;
+    let unknown = refrain_tracefile::Arg::Unknown;
+    let receive = |rank: u32| refrain_tracefile::InFlight {
+        rank,
+        inside: true,
+        function: Some(refrain_model::function("MPI_Recv").unwrap().id),
+        args: vec![
+            unknown,
+            number(4),
+            constant("MPI_INT"),
+            constant("MPI_ANY_SOURCE"),
+            number(7),
+            constant("MPI_COMM_WORLD"),
+            unknown,
+        ],
+        ns: Some(41_000_000_000),
+        place: Some(refrain_tracefile::Place { module: made::program(), offset: 0x1234 }),
+        ..Default::default()
+    };
+    let error = Some((refrain_model::constant("MPI_ERR_TRUNCATE").unwrap().id, "Message truncated".into()));
+    let mut waits = receive(2);
+    (waits.waits_for, waits.requests) = (2, vec![refrain_tracefile::Waited { thread: 0, back: 0 }]);
+    trace.meta.flight = vec![
+        receive(0),
+        refrain_tracefile::InFlight { error, ..receive(1) },
+        refrain_tracefile::InFlight { fault: Some(11), fault_place: waits.place.clone(), ..waits },
+    ];
+    place.file("t.rfn", refrain_tracefile::write(&trace));
+    let said = |command| place.refrain(&[command, "t.rfn", "--json"]).check(0, "").out.clone();
+    fits("info", &said("info"), "info");
+    fits("where", &said("where"), "where");
+    for told in
+        [r#""source":"MPI_ANY_SOURCE""#, r#""error_class":"MPI_ERR_TRUNCATE""#, r#""signal":"SIGSEGV""#]
+    {
+        assert!(said("where").contains(told), "{told}: {}", said("where"));
+    }
+    place.refrain("where nothing.rfn").check(2, "nothing.rfn");
+    place.refrain("where").check(2, "refrain where app.rfn");
+}
+
 #[test]
 fn what_is_said_of_programs_and_addresses() {
     let place = Place::new("schemas-addresses");

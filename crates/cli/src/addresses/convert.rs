@@ -9,7 +9,7 @@ use clap::Args;
 use refrain_addresses::{
     Batch, Compression, Dictionary, Error, Format, Options, Packed, Shape, WordCounts, Writer, dictionary_of,
 };
-use refrain_views::human::plural;
+use refrain_views::human::{plural, size};
 
 use super::files::{Source, Target, is_dash, said, said_of_output};
 use super::flags::{self, Drop, Step};
@@ -67,7 +67,7 @@ pub struct Convert {
     input: PathBuf,
     /// What to write; - is standard output
     #[arg(value_name = "OUT")]
-    output: PathBuf,
+    pub output: PathBuf,
 }
 
 pub fn convert_help() -> String {
@@ -104,7 +104,7 @@ Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what 
 lackey's M is the read and the write that it stands for from here on: written back they are two lines.
 Where IN is damaged, everything before is written, the error says which record and byte, and the exit code is 2. It takes
 the place of no file: where OUT was there, it is in OUT.part, and if that was there too, in OUT.1.part and so on.
-While it is written, OUT is OUT.<process>.part; a conversion that a signal ends leaves that behind, for you to remove."
+While it is written, OUT is OUT.<process>.part. Ctrl-C ends a conversion and removes that; kill -9 leaves it behind."
         .to_owned()
 }
 
@@ -136,14 +136,28 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
     let target =
         Target::create(&flags.output, flags.force, format.is_text() && compression == Compression::None)?;
     let written = |error: &Error| said_of_output(&flags.output, error);
+    let room = (least(format, compression), target.free());
     let packed = Packed::new(target, compression, level).map_err(|error| written(&Error::Write(error)))?;
     let mut writer = Writer::with(packed, format, fields, &options).map_err(|error| written(&error))?;
-    let done = pump(&mut source, &mut shape, flags.limit, &mut writer);
+    let done = pump(&mut source, &mut shape, flags.limit, &mut writer, room);
     if let Err(Stopped::Writing(error @ Error::Write(_))) = &done {
         if error.is_broken_pipe() {
             return Ok(ExitCode::SUCCESS);
         }
         return Err(written(error));
+    }
+    if let Err(Stopped::NoRoom { references, needed, free }) = &done {
+        let what = format!(
+            "{} stands for at least {}, which take {} or more, and {} has room for {}",
+            flags.input.display(),
+            plural(*references, "reference"),
+            size(u128::from(*needed)),
+            flags.output.display(),
+            size(u128::from(*free)),
+        );
+        return Err(
+            Failure::new(what).help("--limit N stops after N of them; --to rfa and --to pdt64 are small")
+        );
     }
     // Also after damage: what came before it is worth having.
     let count = writer.records();
@@ -164,6 +178,7 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
         (Err(stopped), Ok(beside)) => Err(match stopped {
             Stopped::Reading(error) => said(&flags.input, &error),
             Stopped::Writing(error) => written(&error),
+            Stopped::NoRoom { .. } => Failure::new("there is no room"),
         }
         .help(format!(
             "the {} before {} written{}",
@@ -183,6 +198,23 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
 enum Stopped {
     Reading(Error),
     Writing(Error),
+    /// More references are known to come than there is room for.
+    NoRoom {
+        references: u64,
+        needed: u64,
+        free: u64,
+    },
+}
+
+/// Bytes that a reference takes at least; 0 where it may take none.
+fn least(format: Format, compression: Compression) -> u64 {
+    match format {
+        _ if compression != Compression::None => 0,
+        Format::Raw => 9,
+        Format::RawTime | Format::RawPc => 17,
+        Format::Din | Format::DinWord | Format::DinTime | Format::DinSize | Format::Lackey => 4,
+        _ => 0,
+    }
 }
 
 fn pump<W: std::io::Write>(
@@ -190,11 +222,17 @@ fn pump<W: std::io::Write>(
     shape: &mut Shape,
     limit: Option<u64>,
     writer: &mut Writer<W>,
+    // Bytes that a reference takes at least, and those that are free.
+    (least, free): (u64, Option<u64>),
 ) -> Result<(), Stopped> {
     let mut bar = Bar::new("converting");
     let mut batch = Batch::new();
     let mut left = limit.unwrap_or(u64::MAX);
-    while left > 0 && source.reader.read(&mut batch).map_err(Stopped::Reading)? {
+    while left > 0 && source.next(&mut batch).map_err(Stopped::Reading)? {
+        let needed = source.known().min(limit.unwrap_or(u64::MAX)).saturating_mul(least);
+        if let Some(free) = free.filter(|free| needed > *free) {
+            return Err(Stopped::NoRoom { references: source.known(), needed, free });
+        }
         shape.apply(&mut batch);
         if batch.len() as u64 > left {
             batch.truncate(left as usize);
@@ -273,7 +311,7 @@ fn dictionary(flags: &Convert, format: Format, source: &Source) -> Result<Dictio
     let mut counts = WordCounts::new();
     let mut batch = Batch::new();
     // Damage is the second pass's to report: what stands before it is counted.
-    while let Ok(true) = first.reader.read(&mut batch) {
+    while let Ok(true) = first.next(&mut batch) {
         counts.add(&batch);
         if let Some((done, all)) = first.progress() {
             bar.show(done, all);

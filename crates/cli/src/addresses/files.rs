@@ -2,14 +2,16 @@
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use refrain_addresses::{Error, Format, Reader, open, open_after};
+use refrain_addresses::{Batch, Error, Format, Reader, open, open_after};
 use refrain_tracefile::{End, FileType};
 
+use crate::ahead::{self, Work};
 use crate::failure::{Failure, not_read, not_saved};
 use crate::references;
 
@@ -28,7 +30,13 @@ pub struct Source {
     read: Arc<AtomicU64>,
     /// Of the file, if it is one.
     size: Option<u64>,
+    path: PathBuf,
+    /// It was said that there are many references.
+    told: bool,
 }
+
+/// A byte that stands for more references than this is worth a word.
+const MANY_A_BYTE: u64 = 100;
 
 impl Source {
     /// Of a trace of memory references, those of one thread of one rank.
@@ -43,6 +51,8 @@ impl Source {
                 reader: references::reader(path, rank, thread)?,
                 read: Arc::default(),
                 size: None,
+                path: path.to_owned(),
+                told: false,
             });
         }
         if rank.or(thread).is_some() {
@@ -77,7 +87,23 @@ impl Source {
         let counted = Counted { from, read: read.clone() };
         let reader =
             open(Box::new(counted), &path.to_string_lossy(), format).map_err(|error| said(path, &error))?;
-        Ok(Source { reader, read, size })
+        Ok(Source { reader, read, size, path: path.to_owned(), told: false })
+    }
+
+    /// The next references, as [`Reader::read`]. Where a few bytes stand for many, that is said before they come.
+    pub fn next(&mut self, batch: &mut Batch) -> Result<bool, Error> {
+        let more = self.reader.read(batch)?;
+        let references = self.known();
+        if !self.told && self.reader.ahead() > 0 && references / MANY_A_BYTE > self.reader.offset() {
+            let work = Work { items: references, elements: 0 };
+            self.told = ahead::tell(&self.path, work, "reference", 0, "--limit N stops after N of them");
+        }
+        Ok(more)
+    }
+
+    /// References that were read, or are known to come.
+    pub fn known(&self) -> u64 {
+        self.reader.records().saturating_add(self.reader.ahead())
     }
 
     /// Passes over so many references, without reading them where the format has an index.
@@ -175,6 +201,19 @@ pub enum Target {
 }
 
 impl Target {
+    /// Free bytes where it is written, if it is a file.
+    pub fn free(&self) -> Option<u64> {
+        let Target::File { file, .. } = self else { return None };
+        let mut about = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+        // SAFETY: the descriptor is open, and there is room for the answer.
+        if unsafe { libc::fstatvfs(file.as_raw_fd(), about.as_mut_ptr()) } != 0 {
+            return None;
+        }
+        // SAFETY: the call has filled it.
+        let about = unsafe { about.assume_init() };
+        Some(about.f_bavail.saturating_mul(about.f_frsize))
+    }
+
     pub fn create(path: &Path, force: bool, text: bool) -> Result<Target, Failure> {
         if is_dash(path) {
             let out = io::stdout();

@@ -283,7 +283,7 @@ fn feed(source: &mut Source, limit: Option<u64>, mut add: impl FnMut(&Batch)) ->
     let mut batch = Batch::new();
     let mut left = limit.unwrap_or(u64::MAX);
     while left > 0 {
-        match source.reader.read(&mut batch) {
+        match source.next(&mut batch) {
             Ok(true) => {}
             Ok(false) => break,
             Err(error) => return Some(error),

@@ -12,6 +12,7 @@ use refrain_addresses::{Batch, Format, of_name};
 use super::files::{Source, is_dash, print};
 use super::{flags, stats_text};
 use crate::failure::{Failure, not_read};
+use crate::paint::{self, Look};
 use crate::progress::Bar;
 
 #[derive(Debug, Args)]
@@ -76,7 +77,7 @@ fn of_addresses(path: &Path, flags: &StatsFlags, json: bool) -> Result<ExitCode,
     let mut bar = Bar::new("reading");
     let mut batch = Batch::new();
     let damage = loop {
-        match source.reader.read(&mut batch) {
+        match source.next(&mut batch) {
             Ok(true) => stats.add(&batch),
             Ok(false) => break None,
             Err(error) => break Some(error),
@@ -88,6 +89,9 @@ fn of_addresses(path: &Path, flags: &StatsFlags, json: bool) -> Result<ExitCode,
     bar.clear();
     let report = stats.finish(source.reader.offset());
     let format = source.reader.format();
-    let text = if json { stats_text::json(&report, format) } else { stats_text::table(&report, format) };
+    let text = match json {
+        true => stats_text::json(&report, format),
+        false => paint::text(Look::Tables, &stats_text::table(&report, format)),
+    };
     print(path, &text, damage)
 }

@@ -28,6 +28,14 @@ impl Launcher {
         }
     }
 
+    /// Whether it takes a list of variables to pass on from one of its own: Open MPI 4 does.
+    pub fn takes_list(&self) -> bool {
+        let real = self.path.canonicalize().ok();
+        real.is_some_and(|real| {
+            real.file_name().is_some_and(|name| name.to_string_lossy().contains("orterun"))
+        })
+    }
+
     pub fn fits(&self, library: &Library) -> bool {
         match (self.family, library.family) {
             (None, _) | (_, Family::Mpi5) => true,

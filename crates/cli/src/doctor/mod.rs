@@ -6,6 +6,7 @@ pub mod library;
 pub mod linker;
 mod python;
 mod report;
+mod travel;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt;
@@ -18,6 +19,7 @@ use library::Library;
 use linker::Places;
 
 use crate::failure::Failure;
+use crate::paint::{self, Look};
 use crate::run::{self, Flags, Settings, find_program};
 
 /// All that was found out about a command line.
@@ -76,9 +78,21 @@ pub fn doctor(flags: &Flags, words: &[OsString], json: bool) -> Result<ExitCode,
         findings.problem(what, help.unwrap_or_default());
     }
     findings.records = run::described(&settings);
-    let text = if json { report::json(&findings) } else { report::text(&findings) };
+    let text = match json {
+        true => report::json(&findings),
+        false => paint::text(Look::Facts, &report::text(&findings)),
+    };
     crate::print(&text)?;
     Ok(ExitCode::from(u8::from(!findings.problems.is_empty())))
+}
+
+/// What keeps variables from getting to the ranks.
+pub fn kept_back(words: &[OsString], path: &OsStr) -> Option<Problem> {
+    let text: Vec<String> = words.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let analysis = run::analyse(&text, |word| find_program(OsStr::new(word), path).is_some());
+    let at = analysis.launcher?;
+    let behind = &text[at + 1..analysis.program.unwrap_or(text.len())];
+    travel::kept_back(&text[at], behind, |name| std::env::var_os(name))
 }
 
 /// Where a launcher and a program's library can be told apart before the start: what is wrong, and what to do.
@@ -139,6 +153,7 @@ fn examine(words: &[OsString], path: &OsStr) -> Result<Findings, Failure> {
             ),
         }
     }
+    findings.problems.extend(kept_back(words, path));
     if let Some(at) = analysis.launcher.filter(|at| run::starts_elsewhere(&text[*at])) {
         findings.notes.push(format!(
             "{} starts the program on machines that were not looked at; {0} of one rank with `refrain doctor` looks there",

@@ -6,10 +6,9 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use refrain_fold::bundle::Bundle;
 use refrain_fold::ranks::RankList;
 use refrain_references::parts::{Process, State};
-use refrain_references::{ABI, join};
+use refrain_references::{ABI, Joining};
 use refrain_tracefile::chunks::{Merger, Section};
 use refrain_tracefile::private::Private;
 use refrain_tracefile::{Meta, Replace, Trace};
@@ -128,6 +127,10 @@ pub fn has_marks(private: &Private, processes: &[Process]) -> bool {
     processes.iter().any(|process| threads(&names, process).into_iter().any(|thread| has(process, thread)))
 }
 
+fn not_joined(error: &refrain_references::Error) -> Failure {
+    Failure::new(format!("what the threads recorded cannot be joined: {error}"))
+}
+
 /// Makes a trace of these processes, which are one program. `meta` says what the run was. Nothing where nothing was recorded.
 pub fn write(
     private: &Private,
@@ -141,7 +144,7 @@ pub fn write(
     };
     let names = private.names().map_err(|error| cannot(OsStr::new(""), error.to_string()))?;
     let world = processes.first().map_or(1, |process| process.world);
-    let mut bundles: Vec<Bundle> = Vec::new();
+    let mut joining = Joining::default();
     let mut hosts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut written =
         Written { ranks: world, threads: 0, references: 0, bytes: 0, complete: true, replaced: 0 };
@@ -179,7 +182,7 @@ pub fn write(
             }
             written.threads += 1;
             written.complete &= part.meta.complete;
-            bundles.push(part.bundle);
+            joining.add(part.bundle).map_err(|error| not_joined(&error))?;
             let name = OsString::from(process.chunks(thread));
             if let Ok(file) = private.read(&name)
                 && file.metadata().is_ok_and(|about| about.len() > 0)
@@ -223,11 +226,7 @@ pub fn write(
         written.complete = false;
         meta.notes.push(format!("{} left nothing", plural(missing, "rank")));
     }
-    if bundles.is_empty() {
-        return Ok(None);
-    }
-    let bundle = join(bundles)
-        .map_err(|error| Failure::new(format!("what the threads recorded cannot be joined: {error}")))?;
+    let Some(bundle) = joining.finish().map_err(|error| not_joined(&error))? else { return Ok(None) };
     meta.refrain_version = env!("CARGO_PKG_VERSION").into();
     meta.abi = ABI.into();
     meta.ranks = world;

@@ -175,6 +175,8 @@ fn prefix(name: &str) -> Option<Prefix> {
         }
         "srun" => launcher(SRUN),
         "jsrun" | "aprun" | "ibrun" | "lrun" => launcher(OTHERS),
+        // `flux run`, `flux submit`.
+        "flux" => Some(Prefix { launcher: true, values: OTHERS, operands: 1 }),
         "salloc" => wrapper(SRUN, 0),
         "env" => wrapper(&[("u", 1), ("unset", 1), ("C", 1), ("chdir", 1)], 0),
         "timeout" => wrapper(&[("k", 1), ("kill-after", 1), ("s", 1), ("signal", 1)], 1),
@@ -212,7 +214,7 @@ pub fn elsewhere(word: &str) -> Option<&'static str> {
 
 /// Launchers of batch systems, which start nothing on the machine they are called on.
 pub fn starts_elsewhere(launcher: &str) -> bool {
-    matches!(base(launcher), "srun" | "jsrun" | "aprun" | "ibrun" | "lrun")
+    matches!(base(launcher), "srun" | "jsrun" | "aprun" | "ibrun" | "lrun" | "flux")
 }
 
 /// Reads a command line. `is_program` says whether a word names an executable file, by itself or in `PATH`.
@@ -355,6 +357,7 @@ mod tests {
         check("srun -n 4 --mpi=pmix -c 2 ./app", "app");
         check("srun --mpi pmix -N 2 -t 10 ./app", "app");
         check("jsrun -n 4 -a 1 ./app", "app");
+        check("flux run -n 4 -N 2 ./app 3", "app");
         check("mpiexec -n", "trace");
         check("mpiexec", "trace");
         check("mpiexec -configfile jobs.txt", "trace");

@@ -6,11 +6,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use refrain_tracefile::claim::{self, Claim, Holder, Job, Taken, numbered};
-use refrain_tracefile::part::{self, Part};
+use refrain_tracefile::part::{self, Life, Part};
 use refrain_tracefile::private::Private;
 
 use crate::failure::Failure;
-use crate::recover::{self, Life};
+use crate::recover;
 use crate::say;
 
 /// What a directory of parts says about its name.
@@ -21,6 +21,8 @@ enum Standing {
     Busy(Option<Claim>),
     /// What a run left that did not end well.
     Left,
+    /// The same; and of processes on that host nobody can tell from here whether they have ended.
+    Unseen(String),
 }
 
 fn standing(private: &Private) -> Standing {
@@ -31,13 +33,31 @@ fn standing(private: &Private) -> Standing {
     standing_of_parts(private)
 }
 
+fn parts_in(private: &Private) -> Vec<(Life, Part)> {
+    let names = private.names().unwrap_or_default();
+    let read = |name: &OsString| Part::peek(private, name).ok().map(|part| (part.life(name), part));
+    names.iter().filter(|name| part::is_part(name)).filter_map(read).collect()
+}
+
 fn standing_of_parts(private: &Private) -> Standing {
-    let names = recover::names(private).unwrap_or_default();
-    let life = |name: &OsString| Part::peek(private, name).map(|part| Life::of(&part, name));
-    if names.iter().any(|name| life(name) == Ok(Life::Running)) {
+    let names = private.names().unwrap_or_default();
+    let mut parts = parts_in(private);
+    for (host, place) in part::kept_elsewhere(private) {
+        match Private::open_to_read(&place) {
+            Ok(place) => parts.extend(parts_in(&place)),
+            // They may be there, and their ranks may live.
+            Err(_) if host != claim::host_name() => return Standing::Unseen(host),
+            Err(_) => {}
+        }
+    }
+    if parts.iter().any(|(life, _)| *life == Life::Running) {
         return Standing::Busy(None);
     }
-    if names.is_empty() { Standing::Free } else { Standing::Left }
+    match parts.iter().find(|(life, _)| *life == Life::Unseen) {
+        Some((_, part)) => Standing::Unseen(part.text("host").unwrap_or("another host").to_owned()),
+        None if part::has_any(&names) => Standing::Left,
+        None => Standing::Free,
+    }
 }
 
 /// What would keep `take` from taking that name. Changes nothing.
@@ -53,8 +73,19 @@ pub fn check(out: &Path, force: bool, safe: bool) -> Result<(), Failure> {
     };
     match standing(&private) {
         Standing::Left if !force => Err(left(&parts)),
+        Standing::Unseen(host) if !force => Err(unseen(&parts, &host)),
         _ => Ok(()),
     }
+}
+
+fn unseen(parts: &Path, host: &str) -> Failure {
+    let shown = parts.display();
+    let what = format!(
+        "{shown} is there: an earlier run did not end well, and nobody can tell from here whether its ranks on {host} still run"
+    );
+    Failure::new(what).help(format!(
+        "make a trace of it with `refrain recover {shown}`; when those ranks have ended, remove {shown}"
+    ))
 }
 
 fn left(parts: &Path) -> Failure {
@@ -88,7 +119,7 @@ pub fn take(out: &Path, run: &str, force: bool, safe: bool) -> Result<u32, Failu
             continue;
         }
         let parts = part::directory(&trace);
-        let own = Claim::new(run, "", &trace);
+        let own = Claim::new(run, "", &trace).until_the_end();
         let taken = match own.take(&parts) {
             Ok(taken) => taken,
             Err(error) if safe && is_in_the_way(&parts, &error) => return Err(unusable(&parts, &error)),
@@ -107,10 +138,20 @@ pub fn take(out: &Path, run: &str, force: bool, safe: bool) -> Result<u32, Failu
                 claim::release(private, run, "");
             }
         };
-        match (stands, &taken) {
+        match (&stands, &taken) {
             (Standing::Busy(claim), _) => {
                 give_up();
-                busy = busy.or(Some(claim));
+                busy = busy.or(Some(claim.clone()));
+                number += 1;
+                continue;
+            }
+            (Standing::Unseen(host), _) if number == 1 && !force => {
+                give_up();
+                return Err(unseen(&parts, host));
+            }
+            (Standing::Unseen(_), _) => {
+                give_up();
+                busy = busy.or(Some(None));
                 number += 1;
                 continue;
             }
@@ -152,7 +193,10 @@ fn told(asked: &Path, own: &Path, claim: Option<&Claim>) -> String {
         Some(Claim { process, .. }) => {
             format!("another run (process {process}) has {asked}; this one writes {own}")
         }
-        None => format!("processes of an earlier run still keep calls for {asked}; this one writes {own}"),
+        None => format!(
+            "processes of an earlier run still keep calls for {asked}, or may; this one writes {own}. If they have ended, remove \
+             {asked}.parts"
+        ),
     }
 }
 
@@ -185,7 +229,7 @@ pub fn make_way(out: &Path, own: Option<&str>, force: bool) -> Result<(), Failur
     // A run without a name is taken for any other without one.
     let is_own = |run: &str| run == own.unwrap_or_default();
     if claim.as_ref().is_some_and(|claim| is_own(&claim.run))
-        || matches!(standing(&private), Standing::Busy(_))
+        || matches!(standing(&private), Standing::Busy(_) | Standing::Unseen(_))
     {
         return Ok(());
     }
@@ -198,7 +242,7 @@ pub fn make_way(out: &Path, own: Option<&str>, force: bool) -> Result<(), Failur
         return Err(left(&parts));
     }
     for name in &stale {
-        recover::remove(&private, name);
+        part::remove(&private, name);
     }
     if let Some(gone) = claim {
         // Another rank may do the same.

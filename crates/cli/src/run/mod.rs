@@ -2,6 +2,7 @@
 
 mod command;
 mod env;
+mod exports;
 pub mod hold;
 pub mod library;
 mod preload;
@@ -73,9 +74,17 @@ struct Plan {
     memory: Option<Beside>,
     /// What the user runs.
     command: Vec<String>,
+    /// When it had ended, as `flight::now` tells time.
+    ended: std::cell::OnceCell<u64>,
 }
 
-pub fn run(flags: &Flags, memory: &WithCalls, words: &[OsString]) -> Result<ExitCode, Failure> {
+impl Plan {
+    fn ended(&self) -> recover::Ended {
+        self.ended.get().map_or(recover::Ended::Once, |moment| recover::Ended::By(*moment))
+    }
+}
+
+pub fn run(flags: &Flags, memory: &WithCalls, page: bool, words: &[OsString]) -> Result<ExitCode, Failure> {
     let env = |name: &str| std::env::var_os(name);
     let settings = Settings::resolve(flags, env)?;
     let library = capture_library()?;
@@ -83,11 +92,18 @@ pub fn run(flags: &Flags, memory: &WithCalls, words: &[OsString]) -> Result<Exit
     let memory = memory.beside(words, &library, (loops, settings.lossy.is_some()), env)?;
     let plan = plan(&settings, memory, words, &library, env)?;
     let before = Before::now(&plan.out);
+    if page && let Err(failure) = page_is_possible(&plan) {
+        if plan.place == Place::Outside {
+            // Its name is free again.
+            drop(hold::Held { out: &plan.out, run: &plan.run });
+        }
+        return Err(failure);
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     if plan.place == Place::Outside
-        && let Some(mismatch) = doctor::mismatch(words, &path)
+        && let Some(problem) = doctor::mismatch(words, &path).or_else(|| doctor::kept_back(words, &path))
     {
-        say_more(&format!("warning: {}", mismatch.what), &[&mismatch.help]);
+        say_more(&format!("warning: {}", problem.what), &[&problem.help]);
     }
 
     let mut command = Command::new(&plan.words[0]);
@@ -97,6 +113,8 @@ pub fn run(flags: &Flags, memory: &WithCalls, words: &[OsString]) -> Result<Exit
     }
     let held = hold::Held { out: &plan.out, run: &plan.run };
     let status = wait::run(&mut command, plan.patience).map_err(|e| not_started(&plan.words[0], &e))?;
+    // Nothing is there yet.
+    let _ = plan.ended.set(crate::flight::now());
     let jobs = held.jobs();
     let lacking = |job: &Job| !matches!(job.done, Some(Done::Whole(_)));
     if jobs.iter().any(lacking)
@@ -106,7 +124,30 @@ pub fn run(flags: &Flags, memory: &WithCalls, words: &[OsString]) -> Result<Exit
         say(&format!("{command} ended with {}, which stands for {name}", wait::exit_code(status)));
     }
     report(&plan, &before, &jobs, held.is_claimed(), status.success());
+    if page && Stamp::of(&plan.out).is_some_and(|now| Some(now) != before.out) {
+        let made = crate::report::at_once(&plan.out, &plan.shown, plan.force, plan.quiet);
+        // The run is what was asked for first: its exit code is passed on.
+        made.unwrap_or_else(|failure| failure.within("the page was not made").say());
+    }
     Ok(ExitCode::from(wait::exit_code(status)))
+}
+
+/// Whether the page of `--report` can be written when the run is over.
+fn page_is_possible(plan: &Plan) -> Result<(), Failure> {
+    let help = "`refrain report FILE` makes the page afterwards";
+    if plan.place == Place::Inside {
+        let what = "--report needs `refrain run` before the launcher: inside it, no process is left to make the page";
+        return Err(Failure::new(what).help(help));
+    }
+    if is_device(&plan.out) {
+        return Err(Failure::new(format!("there is no page of {}: it is a device", plan.shown.display())));
+    }
+    let page = crate::report::beside(&plan.out);
+    if page == plan.out {
+        let what = format!("the trace and its page would both be {}", plan.shown.display());
+        return Err(Failure::new(what).help("name the trace something.rfn: --out something.rfn"));
+    }
+    crate::report::refuse(&plan.out, &page, plan.force)
 }
 
 pub fn capture_library() -> Result<PathBuf, Failure> {
@@ -136,6 +177,7 @@ fn variables(
     // Its runtime refuses to start behind another library.
     variables.push(("ASAN_OPTIONS", preload::sanitizer_options(env("ASAN_OPTIONS"))));
     variables.extend(settings.lossy.as_ref().map(|words| ("REFRAIN_LOSSY", words.into())));
+    variables.extend(settings.parts.as_ref().map(|parts| ("REFRAIN_PARTS", parts.into())));
     variables.extend(settings.patience.as_ref().map(|seconds| ("REFRAIN_PATIENCE", seconds.into())));
     variables.extend(settings.choice.iter().map(|(name, value)| (*name, value.into())));
     if settings.force {
@@ -196,11 +238,10 @@ fn plan(
     };
     // Open MPI's launcher passes no environment to other nodes unless told to.
     if let Some(at) = analysis.launcher
-        && find_program(&words[at], &path)
-            .is_some_and(|launcher| Launcher::of(launcher).family == Some(Family::OpenMpi))
+        && let Some(launcher) = find_program(&words[at], &path).map(Launcher::of)
+        && launcher.family == Some(Family::OpenMpi)
     {
-        let exports = variables.iter().flat_map(|(name, _)| ["-x".into(), (*name).into()]);
-        words.splice(at + 1..at + 1, exports);
+        exports::pass(&mut words, at, &mut variables, launcher.takes_list().then(|| env(exports::LIST)));
     }
     if let Some(memory) = &mut memory {
         let entered = memory.enter(&words, &out, settings.force, &preload, &path);
@@ -209,7 +250,8 @@ fn plan(
     let grace = Duration::from_secs(settings.grace.into());
     let patience = wait::Patience { launcher: analysis.launcher.is_some(), grace, option: " (--grace)" };
     let Settings { quiet, force, .. } = *settings;
-    Ok(Plan { place, words, env: variables, run, out, shown, quiet, force, patience, memory, command })
+    let ended = std::cell::OnceCell::new();
+    Ok(Plan { place, words, env: variables, run, out, shown, quiet, force, patience, memory, command, ended })
 }
 
 fn place(analysis: &command::Analysis, env: impl Fn(&str) -> Option<OsString>) -> Place {
@@ -380,12 +422,12 @@ fn report(plan: &Plan, before: &Before, jobs: &[Job], claimed: bool, success: bo
     let own = |parts: &PathBuf, before: &[PathBuf]| !before.contains(parts) && are_of_run(parts, &plan.run);
     for (parts, out) in spawned_parts(&plan.out) {
         if own(&parts, &before.parts_spawned) {
-            take_in(&parts, &out, false, forced(plan.force));
+            take_in(&parts, &out, false, forced(plan.force), plan.ended());
         }
     }
     for parts in alone(&plan.out, PARTS) {
         if own(&parts, &before.parts_alone) {
-            take_in(&parts, &parts.with_extension(""), false, forced(plan.force));
+            take_in(&parts, &parts.with_extension(""), false, forced(plan.force), plan.ended());
         }
     }
     report_first(plan, before, jobs.first(), claimed, success);
@@ -444,7 +486,7 @@ fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, claimed: bool, 
         let why: &[&str] = if success {
             &[
                 "Unless a line above says why: the program made no MPI call, calls MPI through pointers from dlsym, is",
-                "linked statically, or is set-user-id.",
+                "linked statically, or is set-user-id; or its ranks are on hosts that do not share this directory.",
             ]
         } else {
             &["Unless a line above says why: the program failed before MPI_Init."]
@@ -474,12 +516,12 @@ fn has_trace(plan: &Plan, out: &Path, done: Option<Done>, wrote: Option<Stamp>, 
     // So these are another program's, which the launcher does not tell from this one.
     if let Some(Done::Whole(_)) = done {
         let other = claim::free_name(&plan.out);
-        if take_in(&parts, &other, false, Replace::Nothing) && !plan.quiet {
+        if take_in(&parts, &other, false, Replace::Nothing, plan.ended()) && !plan.quiet {
             crate::reading::say_closing(&other, &other);
         }
         return true;
     }
-    take_in(&parts, out, wrote.is_some(), replace) || wrote.is_some()
+    take_in(&parts, out, wrote.is_some(), replace, plan.ended()) || wrote.is_some()
 }
 
 fn forced(force: bool) -> Replace {
@@ -488,15 +530,20 @@ fn forced(force: bool) -> Replace {
 
 /// Makes a trace of the parts that a run left, if it did, which is returned; `written`: beside one that lacks some of what
 /// they have.
-fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace) -> bool {
+fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace, ended: recover::Ended) -> bool {
     // One that is not ours alone was not written into either.
     let Ok(private) = Private::open(parts) else { return false };
-    // There was no room for parts, or a network file system kept what was removed until the ranks had ended.
-    if recover::names(&private).is_ok_and(|names| names.is_empty()) {
-        let _ = private.remove_itself();
+    let kept = part::kept_elsewhere(&private);
+    let directories = recover::with_kept(&[parts.to_owned()]);
+    if !directories.iter().any(|directory| recover::has_parts(directory)) {
+        match kept.is_empty() {
+            // There was no room for parts, or a network file system kept what was removed until the ranks had ended.
+            true => drop(private.remove_itself()),
+            false => say_elsewhere(parts, &kept),
+        }
         return false;
     }
-    let recovered = match recover::recover(parts, out, replace) {
+    let recovered = match recover::recover(&directories, out, replace, ended) {
         Ok(recovered) => recovered,
         Err(failure) => {
             failure.say();
@@ -512,14 +559,42 @@ fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace) -> bool {
             "the run ended before its trace was written; this is what it had recorded until then:"
         }
     });
-    if recovered.living.is_empty() {
-        recovered.ended.iter().for_each(|part| recover::remove(&private, part));
-    } else {
+    if !recovered.living.is_empty() {
         let shown = parts.display();
         recover::say_living(&recovered.living);
         say(&format!("`refrain recover {shown} --force` when they have ended; until then keep {shown}"));
+    } else if !recovered.missing.is_empty() {
+        recover::say_missing(parts, &recovered.missing);
+    } else {
+        for (directory, name) in &recovered.ended {
+            if let Ok(directory) = Private::open(directory) {
+                part::remove(&directory, name);
+            }
+        }
+        if !recovered.unread.is_empty() {
+            recover::say_unread(&recovered.unread);
+            return true;
+        }
+        // Nothing is left that they could tell of.
+        part::forget_kept(&private);
+        for directory in directories.iter().skip(1).filter_map(|directory| Private::open(directory).ok()) {
+            let _ = directory.remove_itself();
+        }
     }
     true
+}
+
+/// What ranks recorded is on their hosts, and nothing of it here.
+fn say_elsewhere(parts: &Path, kept: &[(String, PathBuf)]) {
+    let kept: Vec<String> =
+        kept.iter().map(|(host, place)| format!("on {host} in {}", place.display())).collect();
+    let shown = parts.display();
+    say_more(
+        &format!("what the run recorded is kept {}", kept.join(", ")),
+        &[&format!(
+            "`refrain recover {shown} DIRECTORY...` makes a trace of copies of these; remove {shown} if it is not needed"
+        )],
+    );
 }
 
 /// Whether a directory has parts of that run, and of no other.
@@ -547,8 +622,62 @@ fn spawned_parts(out: &Path) -> Vec<(PathBuf, PathBuf)> {
 
 #[cfg(test)]
 mod tests {
+    use refrain_encode::{Folding, Tape};
+    use refrain_tracefile::part::{End, Word};
+
     use super::*;
     use crate::testing::Scratch;
+
+    /// What the trace lacks is nowhere else.
+    #[test]
+    fn parts_that_cannot_be_read_are_not_removed() {
+        let folder = Scratch::new("unread");
+        let (out, parts) = (folder.path("x.rfn"), folder.path("x.rfn.parts"));
+        let private = Private::make(&parts).unwrap();
+        let snapshot = || {
+            let mut tape = Tape::new(Folding::default());
+            let bundle = Tape::bundle((0, 1), [(0, &mut tape)], |ticks| ticks).unwrap();
+            part::snapshot_bytes(&bundle, &[])
+        };
+        // A header whose snapshot is damaged, gone or whole, and one whose journal is.
+        for rank in 0..4u32 {
+            let mut bytes = snapshot();
+            let words = [
+                (Word::Rank, u64::from(rank) + 1),
+                (Word::Size, 4),
+                (Word::Pid, u64::from(rank) + 1),
+                (Word::End, End::Exit as u64),
+                (Word::Snapshot, 5),
+                (Word::Tail, if rank == 3 { 1 } else { 0 }),
+            ];
+            let name = format!("{rank}-a-{rank}-0.part");
+            let mut part = part::header(&words, "run r\nhost a\nbeside 4\n");
+            match rank {
+                1 => *bytes.last_mut().unwrap() ^= 1,
+                3 => part.push(0xff),
+                _ => {}
+            }
+            std::fs::write(parts.join(&name), part).unwrap();
+            if rank != 2 {
+                std::fs::write(parts.join(format!("{name}.5")), bytes).unwrap();
+            }
+        }
+        assert!(take_in(&parts, &out, false, Replace::Nothing, recover::Ended::Once));
+        let mut left: Vec<String> =
+            private.names().unwrap().into_iter().map(|name| name.into_string().unwrap()).collect();
+        left.sort();
+        let unread = ["1-a-1-0.part", "1-a-1-0.part.5", "2-a-2-0.part", "3-a-3-0.part", "3-a-3-0.part.5"];
+        assert_eq!(left, unread);
+        let notes = crate::reading::open(&out).unwrap().trace.meta.notes.join("\n");
+        assert!(notes.contains("rank 0: exit(0) without MPI_Finalize\n"), "{notes}");
+        for why in [
+            "rank 1: what it recorded cannot",
+            "rank 2: what it",
+            "rank 3: exit(0) without MPI_Finalize; calls",
+        ] {
+            assert!(notes.contains(why), "{notes}");
+        }
+    }
 
     /// What another run's programs left beside ours stays where it is.
     #[test]

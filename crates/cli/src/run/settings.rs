@@ -105,7 +105,7 @@ pub struct Flags {
     /// env: REFRAIN_SPLIT]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub split: Option<Switch>,
-    /// Keep the order of calls as a grammar, which is smallest, or as the program's loops, for `refrain loops` [default:
+    /// Keep the order of calls as a grammar, or as the program's loops, for `refrain loops`; a grammar is smallest [default:
     /// grammar; env: REFRAIN_FOLD]; for comparison: loops,exact (only equal iterations are one), loops,apart (and only
     /// equal ranks)
     #[arg(long, value_name = "grammar|loops")]
@@ -132,6 +132,9 @@ pub struct Flags {
     /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub safe: Option<Switch>,
+    /// Keep it in this directory of each host, such as a local disk, and not beside the trace [env: REFRAIN_PARTS]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub parts: Option<PathBuf>,
     /// How many seconds a rank waits in MPI_Finalize for the others; if one does not come by then, the program goes on,
     /// and the trace is made of what the ranks have kept [default: 30; env: REFRAIN_PATIENCE]
     #[arg(long, value_name = "SECONDS")]
@@ -158,6 +161,8 @@ pub struct Settings {
     /// Checked.
     pub lossy: Option<String>,
     pub safe: Switch,
+    /// Absolute: where each host keeps its parts.
+    pub parts: Option<PathBuf>,
     /// Seconds, as the capture library will read them. Checked.
     pub patience: Option<String>,
     /// Seconds.
@@ -203,12 +208,25 @@ impl Settings {
             )?,
             lossy,
             safe,
+            parts: parts(flags, env("REFRAIN_PARTS"), safe)?,
             patience: patience(flags, env("REFRAIN_PATIENCE"))?,
             grace: grace(flags, env("REFRAIN_GRACE"))?,
             quiet: flags.quiet,
             choice: chosen(flags, env)?,
         })
     }
+}
+
+/// The directory need not be there on this host: it is made on none.
+fn parts(flags: &Flags, variable: Option<OsString>, safe: Switch) -> Result<Option<PathBuf>, Failure> {
+    let named = flags.parts.clone().or(variable.filter(|text| !text.is_empty()).map(PathBuf::from));
+    let Some(parts) = named else { return Ok(None) };
+    if safe == Switch::Off && flags.parts.is_some() {
+        return Err(Failure::new("--parts says where to keep what --safe off does not keep")
+            .help("leave one of them out"));
+    }
+    let absolute = std::path::absolute(&parts);
+    absolute.map(Some).map_err(|error| Failure::new(format!("--parts: {}: {error}", parts.display())))
 }
 
 fn patience(flags: &Flags, variable: Option<OsString>) -> Result<Option<String>, Failure> {

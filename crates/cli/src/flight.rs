@@ -1,0 +1,240 @@
+//! What the threads of a process were doing, from what stands in their parts; and `refrain where`, which tells it.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use refrain_model::{Class, Dir, Effect, Function, Kind};
+use refrain_sites::Binaries;
+use refrain_tracefile::clocks::Converter;
+use refrain_tracefile::flight::{Doing, Name};
+use refrain_tracefile::part::{End, Part, Word};
+use refrain_tracefile::{Arg, InFlight, Place, Trace, Waited};
+use refrain_views::flight::{self, Picture};
+use refrain_views::{human, info, json};
+
+use crate::failure::{Failure, not_read};
+use crate::paint::Look;
+use crate::reading::{finish, open, shown};
+use crate::{recover, say};
+
+/// A moment of the clock that the processes of this machine have too, in nanoseconds.
+pub fn now() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    (time.tv_sec as u64).saturating_mul(1_000_000_000).saturating_add(time.tv_nsec as u64)
+}
+
+/// What is needed of a process.
+pub struct Process<'a> {
+    pub rank: u32,
+    /// Its threads.
+    pub parts: &'a [Part],
+    /// How it ended, and with which signal if that is it.
+    pub end: (End, i64),
+    pub clock: &'a Converter,
+    /// Until when its calls in flight took, if that is known.
+    pub until: Option<u64>,
+    /// It goes on.
+    pub lives: bool,
+}
+
+impl Process<'_> {
+    /// What its threads were doing: the first one in any case, the others only inside of a call. Nothing of a process that
+    /// has come to its end.
+    pub fn threads(&self) -> Vec<InFlight> {
+        // Ranks wait for each other in MPI_Finalize too.
+        if matches!(self.end, (End::Finalized | End::Exit, 0)) && !self.lives {
+            return Vec::new();
+        }
+        let mut all: Vec<InFlight> = self.parts.iter().map(|part| self.thread(part)).collect();
+        let says = |one: &InFlight| one.inside || one.error.is_some();
+        let first = all.iter().map(|one| one.thread).min();
+        all.retain(|one| says(one) || Some(one.thread) == first);
+        let place = self.first().map(|doing| doing.fault_place).filter(|place| *place != 0);
+        if let (End::Signal, signal) = self.end {
+            let (fault, fault_place) =
+                (u32::try_from(signal).ok(), place.and_then(|place| self.place(place)));
+            match &mut all[..] {
+                [one] if self.parts.len() == 1 => (one.fault, one.fault_place) = (fault, fault_place),
+                // Which of them had the fault is not known.
+                _ => all.insert(0, InFlight { rank: self.rank, fault, fault_place, ..InFlight::default() }),
+            }
+        }
+        all
+    }
+
+    /// The part that has the names of the process.
+    fn first(&self) -> Option<&Doing> {
+        let has_names = |doing: &&Doing| !doing.names.is_empty();
+        self.parts.iter().map(|part| &part.doing).find(has_names)
+    }
+
+    fn place(&self, address: u64) -> Option<Place> {
+        let (module, offset) = self.first()?.place(address)?;
+        Some(Place { module: module.clone(), offset })
+    }
+
+    fn thread(&self, part: &Part) -> InFlight {
+        let doing = &part.doing;
+        let inside = part.word(Word::Inside).checked_sub(1).and_then(|at| usize::try_from(at).ok());
+        let at = inside.or(doing.function);
+        let function = at.and_then(|at| refrain_model::functions().get(at));
+        // The arguments may be those of another call: one whose arguments nobody keeps, or one around it.
+        let known = function.filter(|_| at == doing.function);
+        let started = Some(doing.started).filter(|ticks| *ticks != 0 && inside.is_some() && known.is_some());
+        let ns =
+            started.zip(self.until).map(|(ticks, now)| now.saturating_sub(self.clock.nanoseconds(ticks)));
+        let completes = |f: &&Function| f.params.iter().any(|p| p.effect == Effect::Complete);
+        let completing = known.filter(|f| inside.is_some() && completes(f));
+        // A program that goes on deals with its errors itself.
+        let failed = !self.lives && !matches!(self.end.0, End::Abort | End::Finalized) && inside.is_some();
+        let (requests, waits_for) = completing.map_or((Vec::new(), 0), |_| self.requests(part));
+        InFlight {
+            rank: self.rank,
+            thread: u32::try_from(part.word(Word::Thread)).unwrap_or(0),
+            inside: inside.is_some(),
+            function: function.map(|f| f.id),
+            args: known.map_or_else(Vec::new, |f| self.args(f, &doing.args)),
+            waits_for,
+            requests,
+            ns,
+            place: known.and_then(|_| self.place(doing.caller)),
+            error: doing.error.as_ref().filter(|_| failed).map(|error| (error.class, error.text.clone())),
+            ..InFlight::default()
+        }
+    }
+
+    /// The calls that made the requests which this thread wants completed, and how many requests it is about.
+    fn requests(&self, part: &Part) -> (Vec<Waited>, u64) {
+        let doing = &part.doing;
+        let is_null = |handle: u64| matches!(self.name(Class::Request, handle), Some(Name::Constant(_)));
+        let open: Vec<u64> = doing.waited.iter().copied().filter(|handle| !is_null(*handle)).collect();
+        let more = doing.waits_for.saturating_sub(doing.waited.len() as u64);
+        let made_by = |by: &Part, handle: u64| {
+            let back = by.doing.made.iter().position(|made| *made == handle)?;
+            let thread = u32::try_from(by.word(Word::Thread)).ok()?;
+            Some(Waited { thread, back: back as u64 })
+        };
+        let maker = |handle: &u64| {
+            let others = || self.parts.iter().find_map(|by| made_by(by, *handle));
+            made_by(part, *handle).or_else(others)
+        };
+        (open.iter().filter_map(maker).collect(), open.len() as u64 + more)
+    }
+
+    fn name(&self, class: Class, handle: u64) -> Option<Name> {
+        let of_class = |name: &Name| match *name {
+            Name::Constant(id) => refrain_model::constant_by_id(id).is_some_and(|c| c.set == class.set()),
+            Name::Object { class: of, .. } => of == class as u8,
+        };
+        let names = &self.first()?.names;
+        names.iter().find(|(known, name)| *known == handle && of_class(name)).map(|(_, name)| *name)
+    }
+
+    fn constant(&self, set: &str, value: i64) -> Option<Arg> {
+        let of_set = |id: u16| refrain_model::constant_by_id(id).is_some_and(|c| c.set == set);
+        self.first()?.names.iter().find_map(|(known, name)| match name {
+            Name::Constant(id) if *known as i64 == value && of_set(*id) => Some(Arg::Constant(*id)),
+            _ => None,
+        })
+    }
+
+    fn args(&self, function: &Function, words: &[u64]) -> Vec<Arg> {
+        let arg = |(p, &word): (&refrain_model::Param, &u64)| {
+            if p.dir != Dir::In || !p.len.is_empty() {
+                return Arg::Unknown;
+            }
+            // The upper half of a register that carries an `int` means nothing.
+            let number = if p.ctype.is_wide() { word as i64 } else { i64::from(word as u32 as i32) };
+            match p.kind {
+                Kind::Peer(_) | Kind::Root(_) | Kind::Rank => {
+                    self.constant("rank", number).unwrap_or(Arg::Number(number))
+                }
+                Kind::Tag => self.constant("tag", number).unwrap_or(Arg::Number(number)),
+                Kind::Int | Kind::Undefinable | Kind::Logical => Arg::Number(number),
+                Kind::Handle(class) => {
+                    // A library's handles have four bytes or eight.
+                    let name = self.name(class, word).or_else(|| self.name(class, u64::from(word as u32)));
+                    match name {
+                        Some(Name::Constant(id)) => Arg::Constant(id),
+                        Some(Name::Object { id, .. }) => Arg::Object(id),
+                        None => Arg::Unknown,
+                    }
+                }
+                _ => Arg::Unknown,
+            }
+        };
+        function.params.iter().zip(words).map(arg).collect()
+    }
+}
+
+/// Where the ranks of a trace were, with the lines of the source where the binaries are still there.
+pub fn picture(trace: &Trace, folders: &[PathBuf]) -> Picture {
+    let names = Binaries::new(&flight::modules(trace), folders);
+    flight::picture(trace, &names)
+}
+
+/// `refrain where`: of a run that is at work, or has died, or of its trace.
+pub fn command(path: Option<PathBuf>, as_json: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
+    let path = path.map_or_else(only_one_here, Ok)?;
+    let parts = if path.is_dir() { path.clone() } else { refrain_tracefile::part::directory(&path) };
+    let live = parts.is_dir();
+    if !live && !path.exists() {
+        let failure = Failure::new(format!("neither {} nor {} is there", path.display(), parts.display()));
+        return Err(failure.help("a run keeps its parts from MPI_Init on, beside where its trace will be, unless it has --safe off"));
+    }
+    let trace = match live {
+        true => recover::as_of_now(&parts)?,
+        false => open(&path)?.trace,
+    };
+    let names = Binaries::new(&flight::modules(&trace), folders);
+    let picture = flight::picture(&trace, &names);
+    let (ranks, calls) = (trace.meta.ranks, info::calls(&trace.bundle));
+    let mut out = shown(as_json, Look::Facts);
+    let written = if as_json {
+        let mut text = String::new();
+        let mut object = json::Object::document(&mut text, "where");
+        object
+            .text("file", &path.to_string_lossy())
+            .plain("parts", live)
+            .plain("ranks", ranks)
+            .plain("calls", calls);
+        picture.write_json(&mut object);
+        object.end();
+        text.push('\n');
+        std::io::Write::write_all(&mut out, text.as_bytes()).and_then(|()| std::io::Write::flush(&mut out))
+    } else {
+        if picture.is_empty() {
+            let why = if live || trace.meta.complete {
+                "no rank is in a call"
+            } else {
+                "nothing is known of calls in flight"
+            };
+            say(&format!("{}: {why}; {} so far", path.display(), human::plural(calls, "call")));
+        }
+        picture.write_text(&mut out)
+    };
+    names.warnings().iter().for_each(|warning| say(warning));
+    finish(&path, written.map_err(Into::into))
+}
+
+/// The run that keeps its parts in this directory, if there is one and no other.
+fn only_one_here() -> Result<PathBuf, Failure> {
+    let here = Path::new(".");
+    let entries = std::fs::read_dir(here).map_err(|error| not_read(here, &error))?;
+    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let mut found: Vec<PathBuf> =
+        names.filter(|name| name.as_encoded_bytes().ends_with(b".rfn.parts")).map(PathBuf::from).collect();
+    found.sort();
+    match &found[..] {
+        [one] => Ok(one.clone()),
+        [] => Err(Failure::new("no run keeps parts in this directory")
+            .help("name the trace: refrain where app.rfn")),
+        many => {
+            let all: Vec<String> = many.iter().map(|one| one.display().to_string()).collect();
+            Err(Failure::new(format!("several runs keep parts here: {}", all.join(", ")))
+                .help("name one: refrain where app.rfn"))
+        }
+    }
+}

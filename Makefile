@@ -7,7 +7,7 @@ RANKS  ?= 9
 # Packages first, then what needs them.
 .NOTPARALLEL:
 
-.PHONY: demo test lint unit e2e bench build setup setup-test wheels install clean
+.PHONY: demo test lint unit e2e bench build setup setup-test wheels install install-files deb wheel clean
 
 # Needs Rust and a C linker, nothing of MPI.
 build:
@@ -49,11 +49,35 @@ bench: build
 
 # Builds only where nothing is built yet, so that `sudo make install` needs no cargo.
 install: target/release/refrain
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/refrain $(DESTDIR)$(PREFIX)/include
-	install -m 644 include/refrain.h $(DESTDIR)$(PREFIX)/include/refrain.h
-	install -m 755 target/release/refrain $(DESTDIR)$(PREFIX)/bin/refrain
-	install -m 755 target/release/librefrain_capture_mpi.so target/release/librefrain_capture_memory.so \
-		target/release/refrain-replay $(DESTDIR)$(PREFIX)/lib/refrain/
+	@$(MAKE) --no-print-directory install-files
+
+# Where what is built lies, and where it goes.
+BUILT ?= target/release
+ROOT = $(DESTDIR)$(PREFIX)
+BASH_DIR = $(ROOT)/share/bash-completion/completions
+ZSH_DIR = $(ROOT)/share/zsh/site-functions
+FISH_DIR = $(ROOT)/share/fish/vendor_completions.d
+
+install-files:
+	install -d $(ROOT)/bin $(ROOT)/lib/refrain $(ROOT)/include $(ROOT)/share/man/man1 $(ROOT)/share/doc/refrain
+	install -m 644 include/refrain.h $(ROOT)/include/refrain.h
+	install -m 755 $(BUILT)/refrain $(ROOT)/bin/refrain
+	install -m 755 $(BUILT)/librefrain_capture_mpi.so $(BUILT)/librefrain_capture_memory.so \
+		$(BUILT)/refrain-replay $(ROOT)/lib/refrain/
+	install -m 644 README.md FORMAT.md ADDRESSES.md LICENSE-MIT LICENSE-APACHE $(ROOT)/share/doc/refrain/
+	$(BUILT)/refrain man --out $(ROOT)/share/man/man1
+	install -d $(BASH_DIR) $(ZSH_DIR) $(FISH_DIR)
+	$(BUILT)/refrain completions bash >$(BASH_DIR)/refrain
+	$(BUILT)/refrain completions zsh >$(ZSH_DIR)/_refrain
+	$(BUILT)/refrain completions fish >$(FISH_DIR)/refrain.fish
+
+# A Debian package, target/refrain_VERSION_ARCH.deb.
+deb: build
+	@./scripts/deb
+
+# A Python package with the command and the module, target/wheels/refrain_mpi-VERSION-....whl.
+wheel: build
+	@./scripts/wheel
 
 target/release/refrain:
 	@$(MAKE) build

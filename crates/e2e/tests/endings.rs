@@ -429,7 +429,8 @@ impl Drop for Disk {
 #[ignore = "needs MPI: `make test`"]
 fn no_room_for_parts() {
     for library in Library::ALL {
-        let Some(disk) = Disk::new(256) else { return };
+        // Of one rank, and not of two.
+        let Some(disk) = Disk::new(96) else { return };
         let special = Special { trace: Some(disk.0.join("t.rfn")), ..Special::default() };
         let traced = run::traced_special(library, &endings(&["finalized", "20"]), RANKS, &special);
         assert_eq!(traced.outcome.code, 6, "{}", traced.outcome.stderr);
@@ -484,7 +485,7 @@ fn room_runs_out_on_the_way() {
         let traced = traced.at(elsewhere);
         let (dump, mut witness) = (traced.dump(), traced.witness());
         for (dump, witness) in dump.iter().zip(&mut witness) {
-            assert!(dump.len() > 10_000 && dump.len() < witness.len(), "{} calls", dump.len());
+            assert!(dump.len() > 1_000 && dump.len() < witness.len(), "{} calls", dump.len());
             witness.truncate(dump.len());
         }
         compare::compare(&dump, &witness, Default::default()).unwrap_or_else(|e| panic!("{e}"));

@@ -47,7 +47,10 @@ int main(int argc, char **argv) {
         return WEXITSTATUS(status);
     }
     fill();
-    if (strcmp(how, "random") == 0) scatter();
+    if (strcmp(how, "random") == 0) {
+        sleep(2); /* longer than anybody waits before what was recorded is saved: it is, with the next stores */
+        scatter();
+    }
     if (strcmp(how, "segv") == 0) *(volatile int *)8 = 1;
     if (strcmp(how, "abort") == 0) abort();
     if (strcmp(how, "exec") == 0) execl("/bin/sh", "sh", "-c", "exit 6", (char *)0);

@@ -1,0 +1,248 @@
+//! Runs that hang or die, on both MPI libraries: what `refrain where` says while they hang, and `refrain info` when they are
+//! dead. Ignored in a plain `cargo test`, because it needs the MPI libraries and the built command.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use refrain_e2e::run::{Special, Traced};
+use refrain_e2e::{Library, Program, run};
+
+const RANKS: u32 = 3;
+/// Seconds that anything may take on a machine under load.
+const LONG: u64 = 120;
+
+fn stuck(mode: &'static [&'static str]) -> Program {
+    Program::unwitnessed("stuck.c").with(mode)
+}
+
+/// What a test expects, with `@words@` for the line of the source that has such a comment.
+fn with_lines(program: &Program, expected: &str) -> String {
+    let pieces = expected.split('@').enumerate();
+    let piece = |(n, piece): (usize, &str)| match n % 2 {
+        0 => piece.to_owned(),
+        _ => format!("stuck.c:{}", program.line_of(piece)),
+    };
+    pieces.map(piece).collect()
+}
+
+/// Asks until all of it is said, or for too long: what was said last.
+fn ask(args: &[&str], expected: &[String]) -> String {
+    let begun = Instant::now();
+    loop {
+        let said = run::refrain(args);
+        let all = expected.iter().all(|expected| said.stdout.contains(expected));
+        if all || begun.elapsed() > Duration::from_secs(LONG) {
+            return said.stdout + &said.stderr;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// How a run that hangs is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// By itself.
+    Itself,
+    /// All ranks are killed.
+    Ranks,
+    /// And `refrain run` before them, so that nobody makes a trace.
+    Everything,
+}
+
+/// A program on both libraries: what is said while it hangs, and when it is dead. Nothing that is said may have one of
+/// `never`.
+fn says(mode: &'static [&'static str], end: End, expected: &[&str], never: &[&str]) {
+    let program = stuck(mode);
+    let expected: Vec<String> = expected.iter().map(|expected| with_lines(&program, expected)).collect();
+    let check = |what: &str, said: &str| {
+        for expected in &expected {
+            assert!(said.contains(expected), "{what}: not {expected:?}:\n{said}");
+        }
+        for never in never {
+            assert!(!said.contains(never), "{what}: {never:?}:\n{said}");
+        }
+    };
+    for library in Library::ALL {
+        let what = format!("{mode:?} on {}", library.suffix());
+        let special = Special { before: &run::NOTED, unwitnessed: true, ..Special::default() };
+        let traced = run::traced_while(library, &program, RANKS, &special, |parts| {
+            if end != End::Itself {
+                let trace = parts.with_extension("");
+                let live = ask(&["where", &trace.to_string_lossy()], &expected);
+                // The program is not disturbed by who looks at it.
+                assert_eq!(run::processes(parts).len(), RANKS as usize, "{what}");
+                println!("{what}, live:\n{live}");
+                check(&what, &live);
+                if end == End::Everything {
+                    run::tell("-KILL", parts);
+                }
+                run::kill("-KILL", &run::processes(parts));
+            }
+        });
+        let info = dead(&traced, end);
+        println!("{what}, dead:\n{info}");
+        check(&what, &info);
+    }
+}
+
+/// What `info` says of a run that is over.
+fn dead(traced: &Traced, end: End) -> String {
+    let path = traced.trace.to_string_lossy().into_owned();
+    if end == End::Everything {
+        let parts = traced.parts().to_string_lossy().into_owned();
+        recover_when_all_are_gone(&parts, Path::new(&path));
+    }
+    let info = run::refrain(&["info", &path]);
+    assert_eq!(info.code, 0, "{}{}", info.stderr, traced.outcome.stderr);
+    let verified = run::refrain(&["verify", &path]);
+    assert_eq!(verified.code, 0, "{}{}", verified.stdout, verified.stderr);
+    info.stdout
+}
+
+/// Processes that were killed may need a while to be gone.
+fn recover_when_all_are_gone(parts: &str, trace: &Path) {
+    let begun = Instant::now();
+    loop {
+        let _ = std::fs::remove_file(trace);
+        let said = run::refrain(&["recover", parts]);
+        if said.code == 0 && !said.stderr.contains("still run") {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(LONG), "{}", said.stderr);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_receive_that_nobody_sends() {
+    let expected = [
+        "rank 2: in MPI_Recv(source=1, tag=77, comm=world) at @never sent@",
+        "rank 2 waits for rank 1 to send something with tag 77 on world; rank 1 is outside MPI",
+    ];
+    says(&["never-sent"], End::Ranks, &expected, &["deadlock"]);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_deadlock() {
+    let expected = [
+        "rank 0: in MPI_Recv(source=1, tag=5, comm=world) at @circle@",
+        "rank 2: in MPI_Recv(source=0, tag=5, comm=world) at @circle@",
+        "deadlock: rank 0 (in MPI_Recv) waits for rank 1, rank 1 (in MPI_Recv) for rank 2, rank 2 (in MPI_Recv) for rank 0",
+    ];
+    says(&["circle"], End::Everything, &expected, &[]);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_collective_call_that_not_all_reach() {
+    let expected = [
+        "ranks 0,2 are in MPI_Barrier(comm=world.0) at @missed@, which is collective call 2 on world.0; rank 1 did not get \
+         there: rank 1 is in MPI_Recv(source=0, tag=3, comm=world.0) at @instead@",
+        "deadlock: rank 0 (in MPI_Barrier) waits for rank 1, rank 1 (in MPI_Recv) for rank 0",
+    ];
+    says(&["missed"], End::Ranks, &expected, &["do not match"]);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn collective_calls_that_do_not_match() {
+    let functions = "collective calls do not match on world: rank 0 has MPI_Allreduce at @another function@; rank 1 has \
+                     MPI_Barrier at @a function@";
+    says(&["functions"], End::Ranks, &[functions], &[]);
+    let roots = "the roots of MPI_Bcast do not match on world: rank 0 has root=1 at @roots@; rank 1 has root=0 at @roots@";
+    says(&["roots"], End::Ranks, &[roots], &[]);
+    let counts = "the counts of MPI_Bcast do not match on world: rank 0 has count=8, datatype=MPI_INT at @counts@; rank 1 \
+                  has count=4, datatype=MPI_INT at @counts@";
+    says(&["counts"], End::Ranks, &[counts, "rank 2 did not get there: rank 2 is outside MPI"], &[]);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn requests_that_do_not_complete() {
+    let expected = [
+        "rank 0: in MPI_Waitall for 2 requests: MPI_Irecv(source=1, tag=11, comm=world); MPI_Irecv(source=2, tag=12, \
+         comm=world) at @two requests@",
+        "rank 1: in MPI_Wait for MPI_Irecv(source=2, tag=13, comm=world) at @one request@",
+        "rank 1 waits for rank 2 to send something with tag 13 on world; rank 2 is outside MPI",
+    ];
+    says(&["requests"], End::Ranks, &expected, &[]);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_fatal_error() {
+    let expected = "rank 1: ended by an error of MPI in MPI_Recv(source=0, tag=5, comm=world) at @truncated@: MPI_ERR_TRUNCATE: ";
+    says(&["truncated"], End::Itself, &[expected, "essage truncated"], &["rank 1: killed or crashed"]);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_fault_of_one_rank() {
+    let expected = "rank 1: ended by SIGSEGV at @fault@; the last call was MPI_Barrier(comm=world) at @before the fault@";
+    says(&["segv"], End::Itself, &[expected], &[]);
+}
+
+/// An error that the program has seen and lived with is not what ended it.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn an_error_that_ends_nothing() {
+    let expected = "rank 2: in MPI_Recv(source=0, tag=9, comm=world) at @after an error@";
+    says(&["returned"], End::Ranks, &[expected], &["error of MPI"]);
+}
+
+/// Who has done its part of a call is not waited for.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn what_is_no_deadlock() {
+    let expected = [
+        "rank 0: in MPI_Sendrecv(",
+        "rank 1 waits for rank 0 to send something with tag 2 on world; rank 0 is in MPI_Sendrecv(",
+    ];
+    says(&["exchange"], End::Ranks, &expected, &["deadlock"]);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn communicators_that_came_and_went() {
+    let expected = ["which is collective call 1 on world.1; rank 2 did not get there: rank 2 is outside MPI"];
+    says(&["again"], End::Ranks, &expected, &["collective call 2", "collective call 5"]);
+}
+
+/// The program's own codes and handlers are nobody else's business.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn an_abort_is_as_without_us() {
+    for library in Library::ALL {
+        for code in ["200", "3"] {
+            let program =
+                Program::unwitnessed("aborts.c").with(if code == "200" { &["200"] } else { &["3"] });
+            let special = Special { unwitnessed: true, ..Special::default() };
+            let traced = run::traced_special(library, &program, 2, &special);
+            let plain = run::plain(library, &program, 2);
+            assert_eq!(traced.outcome.code, plain.code, "{code} on {}", library.suffix());
+            assert!(!traced.outcome.stdout.contains("handler"), "{}", traced.outcome.stdout);
+        }
+    }
+}
+
+/// The same as JSON, live and from the trace.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn as_json() {
+    let program = stuck(&["never-sent"]);
+    let special = Special { unwitnessed: true, ..Special::default() };
+    let rank_2 = "\"args\":{\"count\":1,\"datatype\":\"MPI_INT\",\"source\":1,\"tag\":77,\"comm\":\"world\"}"
+        .to_owned();
+    let expected =
+        [rank_2, "\"call\":\"MPI_Recv\"".into(), "\"conclusions\":[\"rank 2 waits for rank 1".into()];
+    let traced = run::traced_while(Library::Mpich, &program, RANKS, &special, |parts| {
+        let said = ask(&["where", &parts.to_string_lossy(), "--json"], &expected);
+        assert!(expected.iter().all(|expected| said.contains(expected)), "{said}");
+        run::kill("-KILL", &run::processes(parts));
+    });
+    let said = run::refrain(&["info", "--json", &traced.trace.to_string_lossy()]).stdout;
+    assert!(expected.iter().all(|expected| said.contains(expected)), "{said}");
+    assert!(said.contains("\"in_flight\":[{\"rank\":0"), "{said}");
+}

@@ -1,0 +1,131 @@
+/* Programs that hang or die, one a word, on three ranks or more: what the last call of each rank was has to be told. The
+   comments behind the calls are what the tests look lines up by. */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size;
+
+/* Ranks that have nothing to wait for are outside of MPI until somebody ends them. */
+static void stay(void) {
+    for (;;) sleep(1);
+}
+
+static void never_sent(void) {
+    int number;
+    if (rank == 2) MPI_Recv(&number, 1, MPI_INT, 1, 77, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* never sent */
+    stay();
+}
+
+static void circle(void) {
+    int number;
+    MPI_Recv(&number, 1, MPI_INT, (rank + 1) % size, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* circle */
+}
+
+static void missed(void) {
+    int number, others;
+    MPI_Comm twin;
+    MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+    MPI_Comm_size(twin, &others);
+    MPI_Barrier(twin); /* all came */
+    if (rank == 1) MPI_Recv(&number, 1, MPI_INT, 0, 3, twin, MPI_STATUS_IGNORE); /* instead */
+    MPI_Barrier(twin); /* missed */
+}
+
+/* In what does not match the last rank takes no part, so that nobody's call can end, or fail. */
+static void functions(void) {
+    int in = 1, out = 0;
+    if (rank == 0) MPI_Allreduce(&in, &out, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD); /* another function */
+    if (rank == 1) MPI_Barrier(MPI_COMM_WORLD);                                   /* a function */
+    stay();
+}
+
+static void roots(void) {
+    int number = 0;
+    if (rank < size - 1) MPI_Bcast(&number, 1, MPI_INT, rank == 0 ? 1 : 0, MPI_COMM_WORLD); /* roots */
+    stay();
+}
+
+static void counts(void) {
+    int numbers[8] = {0};
+    if (rank < size - 1) MPI_Bcast(numbers, rank == 0 ? 8 : 4, MPI_INT, size - 1, MPI_COMM_WORLD); /* counts */
+    stay();
+}
+
+static void requests(void) {
+    int numbers[3];
+    MPI_Request all[2], one;
+    if (rank == 0) {
+        MPI_Irecv(&numbers[0], 1, MPI_INT, 1, 11, MPI_COMM_WORLD, &all[0]);
+        MPI_Irecv(&numbers[1], 1, MPI_INT, 2, 12, MPI_COMM_WORLD, &all[1]);
+        MPI_Waitall(2, all, MPI_STATUSES_IGNORE); /* two requests */
+    }
+    if (rank == 1) {
+        MPI_Irecv(&numbers[2], 1, MPI_INT, 2, 13, MPI_COMM_WORLD, &one);
+        MPI_Wait(&one, MPI_STATUS_IGNORE); /* one request */
+    }
+    stay();
+}
+
+static void truncated(void) {
+    int numbers[8] = {0};
+    if (rank == 0) MPI_Send(numbers, 8, MPI_INT, 1, 5, MPI_COMM_WORLD);
+    if (rank == 1) MPI_Recv(numbers, 2, MPI_INT, 0, 5, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* truncated */
+    MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void segv(void) {
+    volatile int *nowhere = (int *)8;
+    MPI_Barrier(MPI_COMM_WORLD); /* before the fault */
+    if (rank == 1) *nowhere = 1; /* fault */
+    MPI_Barrier(MPI_COMM_WORLD); /* after the fault */
+}
+
+/* Rank 0 has sent and waits for rank 2; rank 1 has received and waits for what comes next: no circle. */
+static void exchange(void) {
+    int out = 0, in;
+    if (rank == 0) MPI_Sendrecv(&out, 1, MPI_INT, 1, 1, &in, 1, MPI_INT, 2, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* both */
+    if (rank == 1) MPI_Recv(&in, 1, MPI_INT, 0, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Recv(&in, 1, MPI_INT, 0, 2, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* the next one */
+    stay();
+}
+
+/* A communicator that was freed gives its name to nobody: calls on it are not counted for the next one. */
+static void again(void) {
+    MPI_Comm half, twin;
+    MPI_Comm_split(MPI_COMM_WORLD, rank == 0, rank, &half);
+    for (int n = 0; n < (rank == 0 ? 1 : 4); n++) MPI_Barrier(half);
+    MPI_Comm_free(&half);
+    MPI_Comm_dup(MPI_COMM_WORLD, &twin);
+    if (rank == 2) stay();
+    MPI_Barrier(twin); /* the first one */
+}
+
+/* Errors that return and those that a handler sees are none that ended anything. */
+static void returned(void) {
+    int number = 0;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Send(&number, 1, MPI_INT, size + 5, 0, MPI_COMM_WORLD);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 2) MPI_Recv(&number, 1, MPI_INT, 0, 9, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* after an error */
+    stay();
+}
+
+int main(int argc, char **argv) {
+    static const struct { const char *name; void (*run)(void); } all[] = {
+        {"never-sent", never_sent}, {"circle", circle}, {"missed", missed}, {"functions", functions},
+        {"roots", roots}, {"counts", counts}, {"requests", requests}, {"truncated", truncated}, {"segv", segv},
+        {"returned", returned}, {"exchange", exchange}, {"again", again},
+    };
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &size);
+    for (size_t n = 0; n < sizeof all / sizeof all[0]; n++) {
+        if (argc > 1 && strcmp(argv[1], all[n].name) == 0) all[n].run();
+    }
+    MPI_Finalize();
+    return 0;
+}

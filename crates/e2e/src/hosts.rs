@@ -47,7 +47,7 @@ await() {
         done
     done
 }
-# Runs a command until its trace is written and nothing is left beside it. Over TCP the MPI_Finalize of MPICH 4.0.2 now and then
+# Runs a command until its trace is written and no part is left beside it. Over TCP the MPI_Finalize of MPICH 4.0.2 now and then
 # stands still in the library, traced or not: then its ranks are killed.
 until_written() {
     trace=$1
@@ -55,7 +55,7 @@ until_written() {
     "$@" & run=$!
     await $trace
     tries=0
-    while [ -e $trace.parts ] && [ $tries -lt 6000 ]; do tries=$((tries + 1)); sleep 0.01; done
+    while ls $trace.parts 2>&1 | grep -q 'part$' && [ $tries -lt 6000 ]; do tries=$((tries + 1)); sleep 0.01; done
     tries=0
     while kill -0 $run 2>/dev/null && [ $tries -lt 500 ]; do tries=$((tries + 1)); sleep 0.01; done
     pkill -9 -x ring

@@ -64,6 +64,8 @@ install-files:
 	install -m 755 $(BUILT)/refrain $(ROOT)/bin/refrain
 	install -m 755 $(BUILT)/librefrain_capture_mpi.so $(BUILT)/librefrain_capture_memory.so \
 		$(BUILT)/refrain-replay $(ROOT)/lib/refrain/
+	@# Debug information makes the capture library six times as big, on every node that loads it.
+	if command -v strip >/dev/null; then strip --strip-debug $(ROOT)/bin/refrain $(ROOT)/lib/refrain/*refrain*; fi
 	install -m 644 README.md FORMAT.md ADDRESSES.md LICENSE-MIT LICENSE-APACHE $(ROOT)/share/doc/refrain/
 	$(BUILT)/refrain man --out $(ROOT)/share/man/man1
 	install -d $(BASH_DIR) $(ZSH_DIR) $(FISH_DIR)

@@ -341,6 +341,20 @@ pub fn python(library: Library) -> PathBuf {
     prefix.join("bin/python3")
 }
 
+/// A folder made in another one that has the Python module as the wheel brings it.
+pub fn python_module(folder: &Path) -> PathBuf {
+    let modules = folder.join("modules");
+    let package = modules.join("refrain");
+    fs::create_dir_all(&package).unwrap_or_else(|e| panic!("{}: {e}", package.display()));
+    let sources = sources().join("../crates/python/python/refrain");
+    let names = ["__init__.py", "__init__.pyi", "py.typed"].map(|name| (sources.join(name), name));
+    let library = (target().join("release/lib_refrain.so"), "_refrain.abi3.so");
+    for (from, name) in names.into_iter().chain([library]) {
+        fs::copy(&from, package.join(name)).unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+    }
+    modules
+}
+
 pub fn script(name: &str) -> PathBuf {
     sources().join("python").join(name)
 }

@@ -17,6 +17,7 @@ use std::io::Write;
 pub mod build;
 pub mod check;
 pub mod compare;
+pub mod examples;
 pub mod hosts;
 pub mod json;
 pub mod memory;

@@ -102,17 +102,9 @@ fn the_examples_of_the_documentation_run() {
     let traced = run::traced_with(Library::Mpich, &program, 4, &options);
     let folder = traced.folder();
     fs::copy(&traced.trace, folder.join("app.rfn")).unwrap();
-    // The module as the wheel has it.
-    let package = folder.join("modules/refrain");
-    fs::create_dir_all(&package).unwrap();
-    let sources = build::sources().join("../crates/python/python/refrain");
-    for name in ["__init__.py", "__init__.pyi", "py.typed"] {
-        fs::copy(sources.join(name), package.join(name)).unwrap();
-    }
-    fs::copy(module, package.join("_refrain.abi3.so")).unwrap();
     let document = build::sources().join("../docs/python.md");
     let args = [python, build::script("blocks.py"), document].map(|path| text(&path));
-    let said = done(folder, &args, &[("PYTHONPATH", text(&folder.join("modules")))]).stdout;
+    let said = done(folder, &args, &[("PYTHONPATH", text(&build::python_module(folder)))]).stdout;
     assert!(said.contains("260 rows, "), "{said}");
     assert!(said.contains("no-such.rfn cannot be read: there is no such file"), "{said}");
     assert!(said.ends_with(" blocks ran\n"), "{said}");

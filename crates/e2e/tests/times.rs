@@ -208,7 +208,7 @@ fn a_fault_while_times_are_gathered_costs_only_times() {
             let timed = dump.iter().flatten().filter(|call| call.has("start")).count();
             let told = info.contains("times of calls could not be brought together");
             // Where the run's end found the parts, it has made a trace of them, which has the times.
-            assert!(timed == dump.iter().map(Vec::len).sum() || told, "{timed}: {info}\n{said}");
+            assert!(timed == dump.iter().map(Vec::len).sum::<usize>() || told, "{timed}: {info}\n{said}");
         }
     }
 }

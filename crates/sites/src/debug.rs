@@ -155,7 +155,7 @@ fn debug_file(path: &Path, bytes: &[u8], module: &Module, folders: &[PathBuf]) -
         let Some(id) = build_id(&bytes) else { return false };
         match sum {
             // Two files of one build-id belong together; without one the sum has to do.
-            Some(sum) if id.is_empty() || module.build_id.is_empty() => crc32(&bytes) == *sum,
+            Some(sum) if id.is_empty() || module.build_id.is_empty() => crc32fast::hash(&bytes) == *sum,
             _ => id == *module.build_id,
         }
     };
@@ -172,26 +172,9 @@ fn supplement(debug: &Path) -> Option<PathBuf> {
     (have == id).then_some(path)
 }
 
-/// As in `.gnu_debuglink`.
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut sum = !0u32;
-    for &byte in bytes {
-        sum ^= u32::from(byte);
-        for _ in 0..8 {
-            sum = sum >> 1 ^ if sum & 1 == 1 { 0xedb8_8320 } else { 0 };
-        }
-    }
-    !sum
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_sum_is_the_usual_one() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-    }
 
     fn module(path: &Path, build_id: &[u8]) -> Module {
         Module { path: path.to_string_lossy().into_owned(), build_id: build_id.into() }

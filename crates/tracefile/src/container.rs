@@ -1,8 +1,8 @@
 //! The container: mark, version, flags, section directory, checksums. FORMAT.md has the tables.
 
-use crate::crc::crc32;
 use crate::error::Error;
 use crate::{FORMAT_VERSION, MAGIC, MARGIN, RATIO};
+use crc32fast::hash as crc32;
 
 /// The numbers are in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,7 +15,6 @@ pub mod chunks;
 pub mod claim;
 pub mod clocks;
 mod container;
-mod crc;
 mod disk;
 mod error;
 pub mod flight;

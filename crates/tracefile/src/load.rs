@@ -4,7 +4,6 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 
 use crate::container::{self, Kind, LONGEST_HEADER};
-use crate::crc::Crc;
 use crate::error::Error;
 
 /// A trace file without its large sections.
@@ -97,7 +96,7 @@ struct Summed<R> {
 
 impl<R: Read + Seek> Summed<R> {
     fn of(mut from: R) -> io::Result<Summed<R>> {
-        let mut crc = Crc::new();
+        let mut crc = crc32fast::Hasher::new();
         let mut length = 0;
         from.rewind()?;
         let mut buffer = vec![0; 1 << 16];
@@ -111,7 +110,7 @@ impl<R: Read + Seek> Summed<R> {
             crc.update(&buffer[..read]);
             length += read as u64;
         }
-        Ok(Summed { from, length, crc: crc.sum() })
+        Ok(Summed { from, length, crc: crc.finalize() })
     }
 
     fn copy(&mut self, out: &mut impl Write) -> io::Result<()> {

@@ -19,10 +19,10 @@ use std::path::{Path, PathBuf};
 use refrain_fold::bundle::Bundle;
 
 use crate::claim::{host_name, processes_seen};
-use crate::crc::crc32;
 use crate::flight::Doing;
 use crate::private::Private;
 use crate::spans::is_log;
+use crc32fast::hash as crc32;
 
 /// Bytes before the tail: a page of words and text, one of [`crate::flight`], two of the modules of the process.
 pub const HEADER: usize = 4 * PAGE;

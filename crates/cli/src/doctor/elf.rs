@@ -1,24 +1,15 @@
-//! Executables and libraries as they lie on disk: enough of ELF to say what a program would load, without running it.
-//! Nothing in a file is believed: every offset and length is checked, and a file that makes no sense is an error.
+//! Executables and libraries as they lie on disk: what a program would load, without running it. A file that makes no sense is
+//! an error.
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-const PT_LOAD: u32 = 1;
-const PT_DYNAMIC: u32 = 2;
-const PT_INTERP: u32 = 3;
-const SHT_SYMTAB: u32 = 2;
-const SHT_DYNSYM: u32 = 11;
-const DT_NEEDED: u64 = 1;
-const DT_STRTAB: u64 = 5;
-const DT_SONAME: u64 = 14;
-const DT_RPATH: u64 = 15;
-const DT_RUNPATH: u64 = 29;
-
-/// Larger than any table of any program; a damaged file may ask for anything.
-const MOST: u64 = 1 << 28;
+use object::elf::{
+    DT_NEEDED, DT_RPATH, DT_RUNPATH, DT_SONAME, FileHeader32, FileHeader64, PT_INTERP, PT_LOAD,
+};
+use object::read::elf::{ElfFile64, FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, LittleEndian, Object, ObjectSymbol, ReadCache, ReadRef};
 
 /// `EM_...`, and whether addresses have 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +39,7 @@ impl Machine {
 
 #[derive(Debug)]
 pub struct Elf {
-    file: File,
+    data: ReadCache<File>,
     pub machine: Machine,
     /// Needs the dynamic linker, and so can be preloaded into.
     pub interpreter: bool,
@@ -56,23 +47,6 @@ pub struct Elf {
     pub soname: Option<String>,
     pub rpath: Option<String>,
     pub runpath: Option<String>,
-    loads: Vec<Load>,
-    sections: Vec<Section>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Load {
-    address: u64,
-    offset: u64,
-    bytes: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Section {
-    kind: u32,
-    offset: u64,
-    bytes: u64,
-    link: u32,
 }
 
 /// One symbol, by name.
@@ -83,157 +57,114 @@ pub struct Symbol {
     value: u64,
 }
 
-fn nonsense(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, what.to_owned())
+type Wide<'a> = ElfFile64<'a, LittleEndian, &'a ReadCache<File>>;
+
+fn nonsense(error: object::read::Error) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
 }
 
-fn number(bytes: &[u8], at: usize, width: usize) -> u64 {
-    let mut value = [0; 8];
-    if let Some(field) = bytes.get(at..at + width) {
-        value[..width].copy_from_slice(field);
-    }
-    u64::from_le_bytes(value)
-}
-
-fn text_at(table: &[u8], at: u64) -> Option<String> {
-    let rest = table.get(usize::try_from(at).ok()?..)?;
-    let end = rest.iter().position(|&b| b == 0)?;
-    Some(String::from_utf8_lossy(&rest[..end]).into_owned())
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 impl Elf {
     /// `None` where the file is no ELF file at all. Of other machines than 64-bit little-endian ones only the machine
     /// is known.
     pub fn open(path: &Path) -> io::Result<Option<Elf>> {
-        let file = File::open(path)?;
-        let mut head = [0u8; 64];
-        let length = file.metadata()?.len();
-        if length < 64 {
-            return Ok(None);
-        }
-        file.read_exact_at(&mut head, 0)?;
-        if !head.starts_with(b"\x7fELF") {
-            return Ok(None);
-        }
-        let (wide, little) = (head[4] == 2, head[5] == 1);
-        let machine = u16::from_le_bytes([head[18], head[19]]);
-        let machine = Machine { number: if little { machine } else { machine.swap_bytes() }, wide };
+        let data = ReadCache::new(File::open(path)?);
+        let Some((machine, readable)) = machine(&data) else { return Ok(None) };
         let mut elf = Elf {
-            file,
+            data,
             machine,
             interpreter: false,
             needed: Vec::new(),
             soname: None,
             rpath: None,
             runpath: None,
-            loads: Vec::new(),
-            sections: Vec::new(),
         };
-        if wide && little {
-            elf.read_headers(&head)?;
+        if readable {
+            elf.read_headers()?;
         }
         Ok(Some(elf))
     }
 
-    fn bytes(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
-        if length > MOST {
-            return Err(nonsense("a table is larger than any program's"));
-        }
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| nonsense("a table is too large"))?];
-        self.file.read_exact_at(&mut bytes, offset)?;
-        Ok(bytes)
+    fn file(&self) -> io::Result<Wide<'_>> {
+        Wide::parse(&self.data).map_err(nonsense)
     }
 
-    fn read_headers(&mut self, head: &[u8]) -> io::Result<()> {
-        const PROGRAM: usize = 56;
-        const SECTION: usize = 64;
-        let programs = self.bytes(number(head, 32, 8), number(head, 56, 2) * PROGRAM as u64)?;
-        let mut dynamic = None;
-        for entry in programs.chunks_exact(PROGRAM) {
-            let (offset, bytes) = (number(entry, 8, 8), number(entry, 32, 8));
-            match number(entry, 0, 4) as u32 {
-                PT_LOAD => self.loads.push(Load { address: number(entry, 16, 8), offset, bytes }),
-                PT_DYNAMIC => dynamic = Some((offset, bytes)),
-                PT_INTERP => self.interpreter = true,
-                _ => {}
-            }
+    fn read_headers(&mut self) -> io::Result<()> {
+        let file = self.file()?;
+        let segments = file.elf_program_headers();
+        let interpreter = segments.iter().any(|segment| segment.p_type(LittleEndian) == PT_INTERP);
+        let table = file.elf_dynamic_table().map_err(nonsense)?;
+        let mut named = Vec::new();
+        for entry in
+            table.iter().filter(|entry| [DT_NEEDED, DT_SONAME, DT_RPATH, DT_RUNPATH].contains(&entry.tag))
+        {
+            named.push((entry.tag, text(table.string(entry).map_err(nonsense)?)));
         }
-        let sections = self.bytes(number(head, 40, 8), number(head, 60, 2) * SECTION as u64)?;
-        self.sections = sections
-            .chunks_exact(SECTION)
-            .map(|entry| Section {
-                kind: number(entry, 4, 4) as u32,
-                offset: number(entry, 24, 8),
-                bytes: number(entry, 32, 8),
-                link: number(entry, 40, 4) as u32,
-            })
-            .collect();
-        match dynamic {
-            Some((offset, bytes)) => self.read_dynamic(offset, bytes),
-            None => Ok(()),
-        }
-    }
-
-    fn read_dynamic(&mut self, offset: u64, bytes: u64) -> io::Result<()> {
-        let table = self.bytes(offset, bytes)?;
-        let entries: Vec<(u64, u64)> =
-            table.chunks_exact(16).map(|entry| (number(entry, 0, 8), number(entry, 8, 8))).collect();
-        let Some(&(_, strings)) = entries.iter().find(|(tag, _)| *tag == DT_STRTAB) else { return Ok(()) };
-        let (at, room) = self.place(strings).ok_or_else(|| nonsense("its strings lie nowhere"))?;
-        let strings = self.bytes(at, room.min(MOST))?;
-        for (tag, value) in entries.into_iter().take_while(|(tag, _)| *tag != 0) {
-            let text = || text_at(&strings, value).ok_or_else(|| nonsense("a name lies nowhere"));
+        self.interpreter = interpreter;
+        for (tag, name) in named {
             match tag {
-                DT_NEEDED => self.needed.push(text()?),
-                DT_SONAME => self.soname = Some(text()?),
-                DT_RPATH => self.rpath = Some(text()?),
-                DT_RUNPATH => self.runpath = Some(text()?),
-                _ => {}
+                DT_NEEDED => self.needed.push(name),
+                DT_SONAME => self.soname = Some(name),
+                DT_RPATH => self.rpath = Some(name),
+                _ => self.runpath = Some(name),
             }
         }
         Ok(())
     }
 
-    /// Where in the file an address lies, and how many bytes follow it there.
-    fn place(&self, address: u64) -> Option<(u64, u64)> {
-        let load =
-            self.loads.iter().find(|l| address.checked_sub(l.address).is_some_and(|at| at < l.bytes))?;
-        let within = address - load.address;
-        Some((load.offset.checked_add(within)?, load.bytes - within))
-    }
-
     /// What it offers to others and wants from them.
     pub fn dynamic_symbols(&self) -> io::Result<Vec<Symbol>> {
-        self.symbols(SHT_DYNSYM)
+        Ok(symbols(self.file()?.dynamic_symbols()))
     }
 
     /// All of them, also its own; gone where it was stripped.
     pub fn all_symbols(&self) -> io::Result<Vec<Symbol>> {
-        self.symbols(SHT_SYMTAB)
-    }
-
-    fn symbols(&self, kind: u32) -> io::Result<Vec<Symbol>> {
-        const SYMBOL: usize = 24;
-        let Some(section) = self.sections.iter().find(|section| section.kind == kind) else {
-            return Ok(Vec::new());
-        };
-        let names =
-            self.sections.get(section.link as usize).ok_or_else(|| nonsense("symbols have no names"))?;
-        let names = self.bytes(names.offset, names.bytes)?;
-        let table = self.bytes(section.offset, section.bytes)?;
-        let symbol = |entry: &[u8]| {
-            let name = text_at(&names, number(entry, 0, 4)).filter(|name| !name.is_empty())?;
-            Some(Symbol { name, defined: number(entry, 6, 2) != 0, value: number(entry, 8, 8) })
-        };
-        Ok(table.chunks_exact(SYMBOL).filter_map(symbol).collect())
+        Ok(symbols(self.file()?.symbols()))
     }
 
     /// The text that a variable holds.
     pub fn text_of(&self, symbol: &Symbol) -> Option<String> {
         const LONGEST: u64 = 256;
-        let (at, room) = self.place(symbol.value)?;
-        text_at(&self.bytes(at, room.min(LONGEST)).ok()?, 0).filter(|text| !text.is_empty())
+        let file = self.file().ok()?;
+        let holds = |segment: &&object::elf::ProgramHeader64<LittleEndian>| {
+            let within = symbol.value.checked_sub(segment.p_vaddr(LittleEndian));
+            segment.p_type(LittleEndian) == PT_LOAD
+                && within.is_some_and(|within| within < segment.p_filesz(LittleEndian))
+        };
+        let segment = file.elf_program_headers().iter().find(holds)?;
+        let within = symbol.value - segment.p_vaddr(LittleEndian);
+        let room = (segment.p_filesz(LittleEndian) - within).min(LONGEST);
+        let at = segment.p_offset(LittleEndian).checked_add(within)?;
+        let bytes = (&self.data).read_bytes_at(at, room).ok()?;
+        let end = bytes.iter().position(|&byte| byte == 0)?;
+        Some(text(&bytes[..end])).filter(|text| !text.is_empty())
     }
+}
+
+/// Of an ELF file; and whether the rest of it can be read here.
+fn machine(data: &ReadCache<File>) -> Option<(Machine, bool)> {
+    fn of<H: FileHeader<Endian = Endianness>>(data: &ReadCache<File>, wide: bool) -> Option<(Machine, bool)> {
+        let header = H::parse(data).ok()?;
+        let endian = header.endian().ok()?;
+        let machine = Machine { number: header.e_machine(endian).0, wide };
+        Some((machine, wide && endian == Endianness::Little))
+    }
+    match FileKind::parse(data).ok()? {
+        FileKind::Elf32 => of::<FileHeader32<Endianness>>(data, false),
+        FileKind::Elf64 => of::<FileHeader64<Endianness>>(data, true),
+        _ => None,
+    }
+}
+
+fn symbols<'a>(all: impl Iterator<Item = impl ObjectSymbol<'a>>) -> Vec<Symbol> {
+    all.filter_map(|symbol| {
+        let name = text(symbol.name_bytes().ok()?);
+        (!name.is_empty()).then(|| Symbol { name, defined: !symbol.is_undefined(), value: symbol.address() })
+    })
+    .collect()
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use std::io;
 use refrain_fold::pack::{Kind, Methods};
 
 use crate::container::number;
-use crate::crc::crc32;
+use crc32fast::hash as crc32;
 
 pub use merge::Merger;
 pub use read::{Beginning, Check, Iter, Packed, Section, StreamInfo};

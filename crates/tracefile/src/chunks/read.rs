@@ -9,7 +9,7 @@ use refrain_fold::pack::{Kind, Methods, number};
 use super::{
     END_MARK, Entry, Error, FOOTER, Head, Key, LONGEST_HEAD, MARK, TAG_NUMBERS, TAG_PAGE, quick, take_number,
 };
-use crate::crc::crc32;
+use crc32fast::hash as crc32;
 
 /// Bytes that are searched at a time for the next mark.
 const SEARCH: usize = 1 << 16;

@@ -1,23 +1,7 @@
 //! Right checksums over what is wrong.
 
-/// CRC-32 in our own words, so that damage can be covered up.
 pub fn crc(bytes: &[u8]) -> [u8; 4] {
-    const TABLE: [u32; 256] = {
-        let mut table = [0; 256];
-        let mut at = 0;
-        while at < 256 {
-            let (mut sum, mut bit) = (at as u32, 0);
-            while bit < 8 {
-                sum = if sum & 1 == 1 { sum >> 1 ^ 0xedb8_8320 } else { sum >> 1 };
-                bit += 1;
-            }
-            table[at] = sum;
-            at += 1;
-        }
-        table
-    };
-    let step = |sum: u32, &byte: &u8| sum >> 8 ^ TABLE[usize::from(sum as u8 ^ byte)];
-    (!bytes.iter().fold(!0u32, step)).to_le_bytes()
+    crc32fast::hash(bytes).to_le_bytes()
 }
 
 /// Writes right checksums into a file whose sections were changed.

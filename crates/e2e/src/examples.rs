@@ -6,7 +6,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use crate::build::{self, Library, Program};
 use crate::run;
@@ -158,14 +159,17 @@ pub fn run(document: &Path) -> Vec<String> {
 fn environment(folder: &Path) -> Vec<(&'static str, String)> {
     let bin = folder.join("bin");
     fs::create_dir(&bin).unwrap_or_else(|e| panic!("{}: {e}", bin.display()));
-    let link = |from: PathBuf, name: &str| {
-        std::os::unix::fs::symlink(&from, bin.join(name))
-            .unwrap_or_else(|e| panic!("{}: {e}", from.display()));
+    // Not links: launchers look for their own beside them.
+    let start = |command: String, name: &str| {
+        let script = bin.join(name);
+        fs::write(&script, format!("#!/bin/sh\nexec {command} \"$@\"\n"))
+            .and_then(|()| fs::set_permissions(&script, fs::Permissions::from_mode(0o755)))
+            .unwrap_or_else(|e| panic!("{}: {e}", script.display()));
     };
-    link(build::refrain(), "refrain");
-    link("/usr/bin/mpiexec.mpich".into(), "mpiexec");
-    link("/usr/bin/mpicc.mpich".into(), "mpicc");
-    link(build::target().join("python/bin/python3"), "python3");
+    start(build::refrain().display().to_string(), "refrain");
+    start(Library::Mpich.tool("mpiexec"), "mpiexec");
+    start(Library::Mpich.tool("mpicc"), "mpicc");
+    start(build::target().join("python/bin/python3").display().to_string(), "python3");
     let path = std::env::var("PATH").unwrap_or_default();
     vec![
         ("PATH", format!("{}:{path}", bin.display())),

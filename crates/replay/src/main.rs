@@ -56,7 +56,8 @@ fn main() -> ExitCode {
 
 /// Ends this rank. The others would wait for it for ever: the launcher ends them.
 fn give_up(reports: &Path, rank: u32, why: &str) -> ! {
-    eprintln!("refrain: rank {rank}: {why}");
+    // In one piece: other ranks speak at the same time.
+    let _ = std::io::stderr().write_all(format!("refrain: rank {rank}: {why}\n").as_bytes());
     let _ = std::fs::write(reports.join(format!("failed-{rank}")), "");
     // SAFETY: ends the process at once; nothing of it is needed any more.
     unsafe { libc::_exit(2) }

@@ -162,7 +162,10 @@ fn calls_kept(options: &[(String, String)], complete: bool) -> Vec<String> {
     let option = |name| option(options, name);
     let (only, skip, window) = (option("only"), option("skip"), option("window"));
     let which = only.map_or("every call".into(), |only| format!("only {only}"));
-    let ranks = option("ranks").map_or("every rank".into(), |ranks| format!("rank {ranks}"));
+    let ranks = option("ranks").map_or("every rank".into(), |ranks| {
+        let several = ranks.contains([',', '-']);
+        format!("rank{} {ranks}", if several { "s" } else { "" })
+    });
     let skip = skip.map_or(String::new(), |skip| format!(" but {skip}"));
     let window = window.map_or(String::new(), |window| format!(", {window} after MPI_Init"));
     let but = if lost(options).is_empty() { "" } else { " but those below" };
@@ -295,18 +298,15 @@ fn kept(trace: &Trace) -> Vec<String> {
         Ok(Time::Binned(_)) => Some("when each call began and ended, within an error that is told with it"),
         _ => None,
     };
-    let split = if trace.meta.split {
-        "numbers: folded apart from the calls they belong to"
-    } else {
-        "numbers: as part of their calls (--split off)"
-    };
     let mut kept = calls_kept(&trace.meta.options, trace.meta.complete);
     if switched(trace) {
         kept.push("calls: not those between MPI_Pcontrol(0) and MPI_Pcontrol of another level".into());
     }
     kept.extend([pointers.into(), time.into()]);
     kept.extend(every_call.map(|told| format!("time: {told}")));
-    kept.push(split.into());
+    if !trace.meta.split {
+        kept.push("numbers: as part of their calls (--split off)".into());
+    }
     let stacks = stacks_kept(&trace.meta.options);
     let mut told = vec!["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol", "lossy"];
     if stacks.is_some() {

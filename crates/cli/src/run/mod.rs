@@ -69,6 +69,8 @@ struct Plan {
     shown: PathBuf,
     quiet: bool,
     force: bool,
+    /// What is recorded is kept until the end.
+    safe: bool,
     patience: wait::Patience,
     /// Memory references are recorded too.
     memory: Option<Beside>,
@@ -251,7 +253,22 @@ fn plan(
     let patience = wait::Patience { launcher: analysis.launcher.is_some(), grace, option: " (--grace)" };
     let Settings { quiet, force, .. } = *settings;
     let ended = std::cell::OnceCell::new();
-    Ok(Plan { place, words, env: variables, run, out, shown, quiet, force, patience, memory, command, ended })
+    let safe = settings.safe == settings::Switch::On;
+    Ok(Plan {
+        place,
+        words,
+        env: variables,
+        run,
+        out,
+        shown,
+        quiet,
+        force,
+        safe,
+        patience,
+        memory,
+        command,
+        ended,
+    })
 }
 
 fn place(analysis: &command::Analysis, env: impl Fn(&str) -> Option<OsString>) -> Place {
@@ -488,8 +505,10 @@ fn report_first(plan: &Plan, before: &Before, job: Option<&Job>, claimed: bool, 
                 "Unless a line above says why: the program made no MPI call, calls MPI through pointers from dlsym, is",
                 "linked statically, or is set-user-id; or its ranks are on hosts that do not share this directory.",
             ]
-        } else {
+        } else if plan.safe {
             &["Unless a line above says why: the program failed before MPI_Init."]
+        } else {
+            &["The program ended without MPI_Finalize, and --safe off keeps nothing until then."]
         };
         say_more(&format!("no trace was written to {}{old}", plan.shown.display()), why);
     } else if !plan.quiet {

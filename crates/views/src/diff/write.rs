@@ -100,7 +100,10 @@ pub fn write_text(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error>
     for note in &diff.notes {
         writeln!(out, "note: {}", refrain_sites::plain(note))?;
     }
-    let ignored = format!("not compared: {}", diff.ignored.join(", "));
+    let ignored = diff.ignored.iter().filter(|word| report.slower.is_none() || **word != "time");
+    let ignored: Vec<&str> = ignored.copied().collect();
+    let ignored =
+        if ignored.is_empty() { String::new() } else { format!(" (not compared: {})", ignored.join(", ")) };
     if diff.is_equal() {
         let ranks = plural(diff.ranks.0.into(), "rank");
         // What is ignored may be there more often in one.
@@ -108,14 +111,14 @@ pub fn write_text(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error>
             (a, b) if a == b => plural(a, "call"),
             (a, b) => format!("{} in A, {} in B", plural(a, "call"), thousands(b)),
         };
-        writeln!(out, "equal: {ranks}, {calls} ({ignored})")?;
+        writeln!(out, "equal: {ranks}, {calls}{ignored}")?;
     } else {
         let side =
             |ranks: u32, calls: u64| format!("{}, {}", plural(ranks.into(), "rank"), plural(calls, "call"));
         if diff.ranks.0 == diff.ranks.1 {
             let ranks =
                 format!("{} of {}", thousands(diff.ranks_that_differ()), plural(diff.ranks.0.into(), "rank"));
-            writeln!(out, "different: on {ranks} ({ignored})")?;
+            writeln!(out, "different: on {ranks}{ignored}")?;
         } else {
             let [a, b] = [diff.ranks.0, diff.ranks.1].map(|ranks| plural(ranks.into(), "rank"));
             writeln!(out, "different: {a} and {b}")?;
@@ -283,7 +286,8 @@ fn rows_text(report: &Report<'_>, rows: &[Row], out: &mut dyn Write) -> Result<(
 fn slower_text(report: &Report<'_>, slower: &Slower, out: &mut dyn Write) -> Result<(), Error> {
     let what = if slower.moved.iter().any(|moved| moved.at.is_some()) { "call site" } else { "function" };
     if slower.moved.is_empty() {
-        writeln!(out, "\ntimes: no change beyond noise ({})", plural(slower.within as u64, "kind of call"))?;
+        let kinds = plural(slower.within as u64, "kind");
+        writeln!(out, "\ntimes: no change beyond noise ({kinds} of calls)")?;
         return Ok(());
     }
     let mut table =

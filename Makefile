@@ -66,7 +66,11 @@ install-files:
 		$(BUILT)/refrain-replay $(ROOT)/lib/refrain/
 	@# Debug information makes the capture library six times as big, on every node that loads it.
 	if command -v strip >/dev/null; then strip --strip-debug $(ROOT)/bin/refrain $(ROOT)/lib/refrain/*refrain*; fi
-	install -m 644 README.md FORMAT.md ADDRESSES.md LICENSE-MIT LICENSE-APACHE $(ROOT)/share/doc/refrain/
+	install -m 644 README.md FORMAT.md ADDRESSES.md ARCHITECTURE.md CONTRIBUTING.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE \
+		$(ROOT)/share/doc/refrain/
+	install -d $(ROOT)/share/doc/refrain/docs/pictures
+	install -m 644 docs/*.md $(ROOT)/share/doc/refrain/docs/
+	install -m 644 docs/pictures/* $(ROOT)/share/doc/refrain/docs/pictures/
 	$(BUILT)/refrain man --out $(ROOT)/share/man/man1
 	install -d $(BASH_DIR) $(ZSH_DIR) $(FISH_DIR)
 	$(BUILT)/refrain completions bash >$(BASH_DIR)/refrain

@@ -1,6 +1,6 @@
-"""The README's questions in SQL, asked of a table as DuckDB, and the table as Polars and pandas see it.
+"""The handbook's questions in SQL, asked of a table as DuckDB, and the table as Polars and pandas see it.
 
-usage: questions.py README.md STATS.json FOLDER (with app.parquet and app.csv in it)
+usage: questions.py formats.md STATS.json FOLDER (with app.parquet and app.csv in it)
 """
 
 import json
@@ -11,11 +11,12 @@ import sys
 import duckdb
 import polars
 
-readme, stats, folder = sys.argv[1:]
+chapter, stats, folder = sys.argv[1:]
 with open(stats, encoding="utf-8") as file:
     stats = json.load(file)
-with open(readme, encoding="utf-8") as file:
-    questions = re.findall(r'duckdb -c "(.*?)"', file.read())
+with open(chapter, encoding="utf-8") as file:
+    questions = re.findall(r"duckdb\.sql\('''(.*?)'''", file.read(), re.S)
+questions = [question.replace("\\\n", " ").replace("stencil2d.parquet", "app.parquet") for question in questions]
 os.chdir(folder)
 answers = [duckdb.sql(question).fetchall() for question in questions]
 assert len(questions) == 3 and all(answers), answers

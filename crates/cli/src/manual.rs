@@ -74,7 +74,7 @@ fn of(command: &Command) -> String {
     }
     page.push_str(".SH SEE ALSO\n");
     page.push_str(match name(command) {
-        "refrain" => "README.md and FORMAT.md in the folder of the documentation\n",
+        "refrain" => "README.md, FORMAT.md and the chapters of docs in the folder of the documentation\n",
         _ => "\\fBrefrain\\fR(1)\n",
     });
     page

@@ -63,7 +63,7 @@ fn rows_are_the_calls_of_every_program() {
 /// A stencil on 2 x 2 ranks: each sends to two others.
 #[test]
 #[ignore = "needs MPI"]
-fn questions_of_the_readme_have_answers() {
+fn questions_of_the_handbook_have_answers() {
     let Some(python) = python() else { return };
     let program = Program { args: &["10"], ..Program::named("stencil2d") };
     let traced = run::traced_with(Library::Mpich, &program, 4, &[("REFRAIN_TIME", "exact")]);
@@ -74,8 +74,8 @@ fn questions_of_the_readme_have_answers() {
     }
     let stats = run::refrain(&["stats", &text(&traced.trace), "--per", "function", "--json"]);
     fs::write(folder.join("stats.json"), stats.stdout).unwrap();
-    let readme = build::sources().join("../README.md");
-    let args = [build::script("questions.py"), readme, folder.join("stats.json"), folder.to_path_buf()];
+    let chapter = build::sources().join("../docs/formats.md");
+    let args = [build::script("questions.py"), chapter, folder.join("stats.json"), folder.to_path_buf()];
     let said = script(&python, &args.map(|path| text(&path)));
     // Ten steps, 64 bytes each: to the rank above, to the rank beside.
     assert_eq!(said, "{\"rows\": 260, \"sent by rank 3\": [[1, 10, 640], [2, 10, 640]]}\n");

@@ -154,6 +154,9 @@ pub fn info(path: &Path, json: bool) -> Result<ExitCode, Failure> {
 /// Options that are for calls; the name of one that was given.
 pub fn refuse(path: &Path, option: Option<&str>) -> Result<(), Failure> {
     match option {
+        Some(option) if matches!(has(path), Has::Beside(_)) => Err(Failure::new(format!(
+            "{option} is for MPI calls, and --references shows references: leave one out"
+        ))),
         Some(option) => {
             Err(Failure::new(format!("{option} is for MPI calls, and {} has none", path.display())))
         }

@@ -23,6 +23,7 @@ pub struct Gathered {
 /// exchanged in any case, so that nobody is left waiting.
 pub fn gather<L: Link>(link: &mut L, rank: u32, size: u32, mut bundle: Bundle) -> Result<Gathered, L::Error> {
     let mut lost = Vec::new();
+    bundle.seal();
     bundle.join_threads();
     let RankTree { below, above } = RankTree::of(rank, size);
     for from in below {

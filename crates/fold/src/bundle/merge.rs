@@ -13,7 +13,7 @@ use super::hash::{self, Hash};
 use super::lanes::{Number, Table, Variant};
 use super::sites::{Module, Sites, Stack};
 use super::{
-    Bundle, Class, Classes, Cohort, Error, Lane, Side, SideKind, Structure, SymbolEntry, Tally, get, lanes_of,
+    Bundle, Class, Classes, Cohort, Error, Lane, Side, SideKind, Structure, SymbolEntry, Tally, get, lanes_of, pick,
 };
 
 /// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
@@ -52,10 +52,12 @@ pub struct Parcel {
 }
 
 /// One bundle out of two of the same run. No rank's expansion depends on the order of merging.
-pub fn merge(mut a: Bundle, b: Bundle) -> Result<Bundle, Error> {
+pub fn merge(mut a: Bundle, mut b: Bundle) -> Result<Bundle, Error> {
+    a.seal();
+    b.seal();
     let (mine, manifest) = (Hashes::of(&a), b.manifest());
     let want = mine.missing(&manifest);
-    let parcel = b.parcel(&want)?;
+    let parcel = b.into_parcel(&want);
     a.absorb_wanted(mine, &want, manifest, parcel)?;
     Ok(a)
 }
@@ -73,6 +75,17 @@ impl Bundle {
             cohorts: self.cohorts.clone(),
             sites: hashes.sites,
             modules: hashes.modules,
+        }
+    }
+
+    /// Long structures as bytes, since merging does not look into them: see [`super::Rules`].
+    pub(super) fn seal(&mut self) {
+        let mut symbols: Option<Vec<Hash>> = None;
+        for structure in &mut self.structures {
+            if let Structure::Rules(rules) = structure {
+                let of = || self.symbols.iter().map(hash::of_symbol).collect();
+                rules.seal(symbols.get_or_insert_with(of));
+            }
         }
     }
 
@@ -97,6 +110,18 @@ impl Bundle {
             stacks: pick_all(&stacks, "stack", &want.sites)?,
             modules: pick_all(&modules, "module", &want.modules)?,
         })
+    }
+
+    /// The same without copies; `want` must be of this bundle.
+    fn into_parcel(self, want: &Want) -> Parcel {
+        let symbol = |entry: SymbolEntry| (entry.bytes, entry.lanes, entry.site);
+        Parcel {
+            symbols: pick(self.symbols, &want.symbols).into_iter().map(symbol).collect(),
+            structures: pick(self.structures, &want.structures),
+            streams: pick(self.streams, &want.streams),
+            stacks: pick(self.sites.stacks.into_values().collect(), &want.sites),
+            modules: pick(self.sites.modules.into_values().collect(), &want.modules),
+        }
     }
 
     /// Takes in what `manifest` describes; `parcel` holds what [`Bundle::missing`] named. On an error this bundle is
@@ -151,7 +176,8 @@ impl Bundle {
             structures.push(structure.map_symbols(|t| symbol_of[t as usize]));
         }
         for (index, stream) in parcel.streams.iter().enumerate() {
-            stream.validate().map_err(|_| Error::Stream { index })?;
+            // To unpack blocks takes longer than all the rest, and nothing here needs their numbers.
+            stream.validate_but_blocks().map_err(|_| Error::Stream { index })?;
         }
 
         let needed = |target: u32| match structures.get((target as usize).wrapping_sub(self.structures.len()))

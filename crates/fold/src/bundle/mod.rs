@@ -585,7 +585,14 @@ impl Bundle {
             });
             let after = rest.split_off(count.count().max(1));
             let grammars: Vec<Grammar> = rest.iter_mut().map(Rules::take_open).collect();
-            let shared = if alone { grammars } else { grammar::join(&grammars).split() };
+            let shared = match alone {
+                true => grammars,
+                false => {
+                    let forest = grammar::join(&grammars);
+                    drop(grammars);
+                    forest.split()
+                }
+            };
             done.extend(rest.iter().zip(shared).map(|(rules, shared)| rules.replaced(in_preorder(shared))));
             rest = after;
         }

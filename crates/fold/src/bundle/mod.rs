@@ -656,6 +656,8 @@ pub fn normal(stream: &Stream) -> Stream {
             terms.push(term);
         }
     }
+    // Streams are moved from merge to merge: what they do not need would stay with them.
+    terms.shrink_to_fit();
     // An index without a term stays out of range and is found by `validate`.
     let shape = shape.map_terminals(|old| new_of.get(&old).copied().unwrap_or(u32::MAX));
     let mut normal = Stream { terms, shape, blocks: stream.blocks.clone() };

@@ -1,6 +1,9 @@
 //! All ranks of a pattern, one after the other, merged as `fold::bundle::gather` would merge them, and written.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Seek};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
 use refrain_encode::Folding;
@@ -94,6 +97,8 @@ pub enum Error {
     NoRanks,
     Bundle(bundle::Error),
     File(refrain_tracefile::Error),
+    /// The file cannot be written.
+    Scratch(io::Error),
 }
 
 impl fmt::Display for Error {
@@ -102,6 +107,7 @@ impl fmt::Display for Error {
             Error::NoRanks => write!(f, "a simulation needs at least one rank"),
             Error::Bundle(error) => write!(f, "the ranks do not merge: {error}"),
             Error::File(error) => write!(f, "the file written cannot be read: {error}"),
+            Error::Scratch(error) => write!(f, "a temporary file cannot be written or read: {error}"),
         }
     }
 }
@@ -201,6 +207,16 @@ impl Job<'_> {
     }
 }
 
+/// A file without a name.
+fn scratch() -> io::Result<File> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let number = NUMBER.fetch_add(1, Relaxed);
+    let path = std::env::temp_dir().join(format!("refrain-scale-{}-{number}", std::process::id()));
+    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    std::fs::remove_file(path)?;
+    Ok(file)
+}
+
 /// Runs `pattern` for `steps` steps on each of `ranks` ranks.
 pub fn simulate(
     pattern: Pattern,
@@ -228,10 +244,14 @@ pub fn simulate(
         ..Meta::default()
     };
     let trace = Trace { meta, bundle };
-    let bytes = refrain_tracefile::write(&trace);
+    // As rank 0 does: what is written is not held.
+    let mut file = scratch().map_err(Error::Scratch)?;
+    refrain_tracefile::write_to(&trace, BufWriter::new(&mut file)).map_err(Error::Scratch)?;
     let write = options.meter.now() - start;
     let peak = peak.max(options.meter.peak());
-    let sections = refrain_tracefile::sections(&bytes).map_err(Error::File)?;
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(Error::Scratch)?;
+    let sections = refrain_tracefile::outline(&bytes).map_err(Error::File)?.sections;
     let report = Report {
         pattern,
         ranks,

@@ -112,37 +112,47 @@ pub const APART: [Kind; 5] = [Kind::Blocks, Kind::Paths, Kind::Sides, Kind::Chun
 /// Those that may be larger than memory: they stand last, and are read by themselves.
 pub const LARGE: [Kind; 2] = [Kind::Chunked, Kind::References];
 
-/// The whole file. `bodies` are the sections' stored bytes in the order of [`ORDER`], `apart` what is no piece of the packed
-/// stream, in the order of [`APART`].
-pub fn assemble(
-    flags: u8,
-    packed: bool,
-    plain_len: usize,
-    bodies: &[(Kind, &[u8])],
-    apart: &[(Kind, Vec<u8>)],
-) -> Vec<u8> {
+/// The sections made of tokens: their stored bytes, one after the other in the order of [`ORDER`].
+pub struct Body<'a> {
+    pub bytes: &'a [u8],
+    /// Where each ends.
+    pub ends: Vec<(Kind, usize)>,
+    /// They are packed, and this long unpacked.
+    pub unpacked: Option<usize>,
+}
+
+/// A section that is no piece of the packed stream: what the directory says of it.
+pub struct Apart {
+    pub kind: Kind,
+    pub length: usize,
+    pub crc: u32,
+}
+
+/// What stands before the sections. `apart` are in the order of [`APART`].
+pub fn header(flags: u8, body: &Body<'_>, apart: &[Apart]) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.extend([FORMAT_VERSION, flags, bodies.len() as u8 + apart.len() as u8]);
-    number(&mut out, plain_len as u64);
-    let mark = if packed { PACKED } else { 0 };
-    let entries = bodies.iter().map(|&(kind, body)| (kind as u8 | mark, body));
-    let optional = |kind: Kind| if kind == Kind::Blocks { 0 } else { OPTIONAL };
-    let more = apart.iter().map(|(kind, body)| (*kind as u8 | optional(*kind), body.as_slice()));
-    let stream: Vec<u8> =
-        if packed { bodies.iter().flat_map(|(_, body)| *body).copied().collect() } else { vec![] };
-    for (at, (head, body)) in entries.chain(more).enumerate() {
-        out.push(head);
-        number(&mut out, body.len() as u64);
-        match (head & PACKED != 0, at) {
-            (false, _) => out.extend(crc32(body).to_le_bytes()),
-            (true, 0) => out.extend(crc32(&stream).to_le_bytes()),
-            (true, _) => {}
+    out.extend([FORMAT_VERSION, flags, body.ends.len() as u8 + apart.len() as u8]);
+    number(&mut out, body.unpacked.unwrap_or(0) as u64);
+    let mut start = 0;
+    for (at, &(kind, end)) in body.ends.iter().enumerate() {
+        let mark = if body.unpacked.is_some() { PACKED } else { 0 };
+        out.push(kind as u8 | mark);
+        number(&mut out, (end - start) as u64);
+        match (body.unpacked, at) {
+            (None, _) => out.extend(crc32(&body.bytes[start..end]).to_le_bytes()),
+            (Some(_), 0) => out.extend(crc32(body.bytes).to_le_bytes()),
+            (Some(_), _) => {}
         }
+        start = end;
+    }
+    for section in apart {
+        let optional = if section.kind == Kind::Blocks { 0 } else { OPTIONAL };
+        out.push(section.kind as u8 | optional);
+        number(&mut out, section.length as u64);
+        out.extend(section.crc.to_le_bytes());
     }
     let crc = crc32(&out);
     out.extend(crc.to_le_bytes());
-    let apart = apart.iter().map(|(_, body)| body.as_slice());
-    bodies.iter().map(|(_, body)| *body).chain(apart).for_each(|body| out.extend_from_slice(body));
     out
 }
 

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::OpenOptionsExt;
@@ -308,11 +308,14 @@ pub fn save_with(
         let there = || statat(CWD, path, AtFlags::SYMLINK_NOFOLLOW);
         replace == Replace::Anything || there().is_ok_and(|there| replace.allows(Some(Stamp::from(&there))))
     };
-    let bytes = crate::write(trace);
     let (temporary, mut file) = beside(path)?;
     let content = match chunks {
-        Some(chunks) => crate::append(&bytes, chunks, &mut file),
-        None => file.write_all(&bytes).map_err(failed("write", &temporary)),
+        Some(chunks) => crate::append(&crate::write(trace), chunks, &mut file),
+        None => {
+            let mut out = BufWriter::new(&mut file);
+            let written = crate::write_to(trace, &mut out).and_then(|()| out.flush());
+            written.map_err(failed("write", &temporary))
+        }
     };
     let written = content
         .and_then(|()| file.sync_all().map_err(failed("write", &temporary)))

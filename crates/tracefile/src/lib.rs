@@ -30,13 +30,16 @@ mod sections;
 pub mod spans;
 mod token;
 
+use std::convert::Infallible;
+use std::io;
+
 use refrain_fold::bundle::sites::Module;
 use refrain_fold::bundle::{Bundle, Depth};
 use refrain_fold::ranks::{Checks, RankList};
 use refrain_times::paths::Paths;
 
 use clocks::Clocks;
-use container::{APART, COMPLETE, Kind, ORDER, SPLIT, TIMED};
+use container::{APART, Apart, Body, COMPLETE, Kind, ORDER, SPLIT, TIMED};
 use get::{Bad, Get};
 use model::Model;
 use pack::{Decoder, Encoder};
@@ -98,6 +101,8 @@ pub struct Meta {
     /// Where tallies are times: how each rank spent its own.
     pub profile: Option<Profile>,
     pub memory: Option<Memory>,
+    /// How long the ranks took to merge, as rank 0 saw it, in milliseconds: all but writing the file.
+    pub merge_ms: Option<u64>,
     /// How the times of calls are distributed, by the number of their symbol and of the one before; as [`settle`] leaves
     /// it.
     pub paths: Option<Paths>,
@@ -192,6 +197,21 @@ pub fn write_plain(trace: &Trace) -> Vec<u8> {
 }
 
 fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let Ok(()) = put_file(trace, may_pack, &mut |piece: &[u8]| {
+        bytes.extend_from_slice(piece);
+        Ok::<(), Infallible>(())
+    });
+    bytes
+}
+
+/// The same bytes, which are never all in memory: a trace of ranks that are all different is mostly blocks, and these go
+/// where they belong straight from their streams.
+pub fn write_to(trace: &Trace, mut out: impl io::Write) -> io::Result<()> {
+    put_file(trace, true, &mut |piece: &[u8]| out.write_all(piece))
+}
+
+fn put_file<E>(trace: &Trace, may_pack: bool, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
     let kinds = kinds_of(trace);
     // Tokens are made as often as they are needed, and never held.
     let mut counting = Put::counting();
@@ -200,23 +220,23 @@ fn write_as(trace: &Trace, may_pack: bool) -> Vec<u8> {
     let meta = &trace.meta;
     let flag = |on: bool, flag: u8| if on { flag } else { 0 };
     let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
-    let body = |kind: Kind| match kind {
-        Kind::Blocks => sections::streams::blocks(&trace.bundle),
-        Kind::Paths => {
-            meta.paths.as_ref().map(|paths| sections::paths::write(paths, trace.bundle.symbols.len()))
-        }
-        Kind::Sides => sections::sides::write(&trace.bundle),
-        _ => None,
-    };
-    let apart: Vec<(Kind, Vec<u8>)> =
-        APART.into_iter().filter_map(|kind| Some((kind, body(kind)?))).collect();
     let (packed, ends) = if may_pack { pack(trace, &kinds, plain_len) } else { Default::default() };
     let is_packed = may_pack && packed.len() < plain_len;
     let (bytes, ends) = if is_packed { (packed, ends) } else { put_all(Put::plain(), trace, &kinds) };
-    let starts = std::iter::once(0).chain(ends.iter().copied());
-    let pieces = starts.zip(&ends).map(|(start, &end)| &bytes[start..end]);
-    let bodies: Vec<(Kind, &[u8])> = kinds.into_iter().zip(pieces).collect();
-    container::assemble(flags, is_packed, if is_packed { plain_len } else { 0 }, &bodies, &apart)
+    let unpacked = is_packed.then_some(plain_len);
+    let body = Body { bytes: &bytes, ends: kinds.into_iter().zip(ends).collect(), unpacked };
+    let paths = meta.paths.as_ref().map(|paths| sections::paths::write(paths, trace.bundle.symbols.len()));
+    let small = [(Kind::Paths, paths), (Kind::Sides, sections::sides::write(&trace.bundle))];
+    let small: Vec<(Kind, Vec<u8>)> =
+        small.into_iter().filter_map(|(kind, bytes)| Some((kind, bytes?))).collect();
+    let mut apart: Vec<Apart> = sections::streams::about_blocks(&trace.bundle).into_iter().collect();
+    let about =
+        |(kind, bytes): &(Kind, Vec<u8>)| Apart { kind: *kind, length: bytes.len(), crc: crc::crc32(bytes) };
+    apart.extend(small.iter().map(about));
+    out(&container::header(flags, &body, &apart))?;
+    out(&bytes)?;
+    sections::streams::blocks(&trace.bundle, out)?;
+    small.iter().try_for_each(|(_, bytes)| out(bytes))
 }
 
 /// The bytes of all sections, and where in them each ends.

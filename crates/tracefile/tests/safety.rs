@@ -417,6 +417,7 @@ fn any_trace(random: &mut Random) -> Trace {
             max: random.below(1 << 40) << 10,
             root: random.below(1 << 40) << 10,
         }),
+        merge_ms: (random.below(2) == 0).then(|| any_number(random)),
         clocks: (random.below(2) == 0).then(|| any_clocks(random)),
         flight: (0..random.below(4)).map(|_| any_flight(random)).collect(),
         paths: (random.below(2) == 0).then(|| any_paths(random, symbols)),

@@ -254,6 +254,12 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
             ),
         ));
     }
+    if let Some(merge) = meta.merge_ms {
+        lines.push((
+            "merge",
+            format!("at most {} ms on rank 0, until the file was written", thousands(merge)),
+        ));
+    }
     for (i, line) in clocks::lines(meta).into_iter().enumerate() {
         lines.push((if i == 0 { "clock" } else { "" }, line));
     }
@@ -398,6 +404,9 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         held.plain("min", memory.min).plain("mean", memory.mean).plain("max", memory.max);
         held.plain("root", memory.root);
         held.end();
+    }
+    if let Some(merge) = meta.merge_ms {
+        object.plain("merge_ms", merge);
     }
     if let Some(known) = &meta.clocks {
         clocks::write_json(known, object.key("clocks"));

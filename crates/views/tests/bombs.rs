@@ -5,8 +5,7 @@ mod common;
 
 use common::{call, contiguous, looped, send, split, trace_of};
 use refrain_encode::Reader;
-use refrain_fold::bundle::Structure;
-use refrain_fold::grammar::{Item, Symbol};
+use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_sites::Binaries;
 use refrain_tracefile::Trace;
 use refrain_views::loops::{Options, write_events, write_json, write_text};
@@ -17,9 +16,9 @@ fn repeated(times: u64) -> Trace {
     let barrier = call("MPI_Barrier").object("MPI_COMM_WORLD");
     let mut trace = trace_of(&[vec![vec![send(1, "MPI_INT"), barrier, send(2, "MPI_INT")]]]);
     for structure in &mut trace.bundle.structures {
-        let Structure::Rules(rules) = structure else { panic!("rules were asked for") };
-        let start = rules.rules[0].clone();
-        rules.rules = vec![vec![Item { symbol: Symbol::Rule(1), count: times }], start];
+        let start = structure.rules().unwrap().rules[0].clone();
+        let rules = vec![vec![Item { symbol: Symbol::Rule(1), count: times }], start];
+        *structure = Grammar { rules }.into();
     }
     trace
 }

@@ -95,6 +95,7 @@ fn every_kind_of_stream_and_every_field() {
     trace.meta.options = vec![("fold".into(), "loops,exact".into())];
     trace.meta.notes = vec!["rank 0:\tended # early\n".into(), String::new()];
     trace.meta.memory = Some(Memory { min: 1024, mean: 2048, max: 4096, root: 8192 });
+    trace.meta.merge_ms = Some(3);
     let point = |at| Point { at, common: at + 7, error: 9 };
     let clock = |ranks: &[u32], counter| Clock {
         ranks: RankList::from_sorted(ranks),

@@ -96,6 +96,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
     if link.broken {
         return give_up(&meeting, &"a message was lost");
     }
+    let met = Moment::now();
     let (bundle, mut own) =
         collect::collect(config, (rank, size), &mut streams, (clock.converter, since_init), ending);
     let every_call = config.time.of_every_call();
@@ -164,7 +165,7 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             let meta = write::meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns), clocks);
             let written = apart(|| {
                 let chunks = times.as_mut().map(|times| &mut times.file);
-                write::write(config, spawned, alone, job.as_ref(), (Trace { meta, bundle }, chunks))
+                write::write(config, spawned, alone, job.as_ref(), (Trace { meta, bundle }, chunks), met)
             });
             apart(|| settle::note(job.as_ref(), written, missing));
             wrote = Some(written && !missing);

@@ -6,6 +6,7 @@ use std::fs::File;
 
 use refrain_encode::{Folding, hash_symbol};
 use refrain_fold::bundle::Bundle;
+use refrain_guest::process::clock::Moment;
 use refrain_guest::process::host;
 use refrain_guest::process::reserve::most_held;
 use refrain_guest::process::say::say;
@@ -57,6 +58,7 @@ pub fn meta(
             max: m.max,
             root: 0,
         }),
+        merge_ms: None,
         clocks,
         flight: Vec::new(),
     }
@@ -92,13 +94,14 @@ pub fn library_name(version: &str) -> String {
     line.split_whitespace().collect::<Vec<_>>().join(" ").replace("MPICH Version: ", "MPICH ")
 }
 
-/// Whether it was written.
+/// Whether it was written. The ranks had all come at the moment `met`.
 pub fn write(
     config: &Config,
     spawned: bool,
     alone: Option<u32>,
     job: Option<&Job>,
     (mut trace, chunks): (Trace, Option<&mut File>),
+    met: Moment,
 ) -> bool {
     let score = matches!(config.fold, Folding::Loops { together: true, .. });
     let scored = if score { trace.bundle.score() } else { Ok(()) };
@@ -117,6 +120,8 @@ pub fn write(
     if let Some(memory) = &mut trace.meta.memory {
         memory.root = most_held() as u64;
     }
+    let merging = Moment::now().nanoseconds.saturating_sub(met.nanoseconds);
+    trace.meta.merge_ms = Some(merging.div_ceil(1_000_000));
     let ranks = trace.meta.ranks;
     let calls: u64 = calls(&trace.bundle);
     let path = path(config, spawned, alone, job);

@@ -6,6 +6,7 @@ use crate::loops::{Loops, Node};
 use crate::ranks::{Dim, MapPart, Part, RankList, RankMap};
 use crate::stream::{Block, DEEPEST, Rows, Stream, Term};
 
+use super::rules::Sealed;
 use super::{Error, Structure};
 
 /// Appends values to a byte string.
@@ -68,10 +69,16 @@ impl Out {
 
     pub fn structure(&mut self, structure: &Structure) {
         match structure {
-            Structure::Rules(grammar) => {
-                self.number(0);
-                self.grammar(grammar);
-            }
+            Structure::Rules(rules) => match rules.sealed() {
+                None => {
+                    self.number(0);
+                    self.grammar(rules);
+                }
+                Some(sealed) => {
+                    self.number(2);
+                    sealed.put(self);
+                }
+            },
             Structure::Loops(loops) => {
                 self.number(1);
                 self.list(&loops.nodes, |out, node| match *node {
@@ -251,7 +258,8 @@ impl<'a> In<'a> {
     pub fn structure(&mut self) -> Result<Structure, Error> {
         let at = self.at;
         match self.number()? {
-            0 => Ok(Structure::Rules(self.grammar()?)),
+            0 => Ok(self.grammar()?.into()),
+            2 => Ok(Structure::Rules(Sealed::take(self)?.into())),
             1 => {
                 let nodes = self.list(|from| {
                     let at = from.at;

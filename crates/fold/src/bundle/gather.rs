@@ -23,6 +23,7 @@ pub struct Gathered {
 /// exchanged in any case, so that nobody is left waiting.
 pub fn gather<L: Link>(link: &mut L, rank: u32, size: u32, mut bundle: Bundle) -> Result<Gathered, L::Error> {
     let mut lost = Vec::new();
+    bundle.seal();
     bundle.join_threads();
     let RankTree { below, above } = RankTree::of(rank, size);
     for from in below {
@@ -45,11 +46,14 @@ fn give<L: Link>(
 ) -> Result<(), L::Error> {
     link.send(to, &bundle.manifest().to_bytes())?;
     let answer = link.recv(to)?;
-    let parcel = Want::from_bytes(&answer).and_then(|want| bundle.parcel(&want)).unwrap_or_else(|error| {
-        lost.push((to, error));
-        Parcel::default()
-    });
-    link.send(to, &parcel.to_bytes())
+    let parcel = Want::from_bytes(&answer).and_then(|want| bundle.parcel_bytes(&want));
+    link.send(
+        to,
+        &parcel.unwrap_or_else(|error| {
+            lost.push((to, error));
+            Vec::new()
+        }),
+    )
 }
 
 fn take<L: Link>(
@@ -61,8 +65,9 @@ fn take<L: Link>(
     let manifest = Manifest::from_bytes(&link.recv(from)?);
     let want = manifest.as_ref().map(|m| bundle.missing(m)).unwrap_or_default();
     link.send(from, &want.to_bytes())?;
-    let parcel = link.recv(from)?;
-    let taken = manifest.and_then(|manifest| bundle.absorb(manifest, Parcel::from_bytes(&parcel)?));
+    // The bytes are not kept beside what they hold.
+    let parcel = Parcel::from_bytes(&link.recv(from)?);
+    let taken = manifest.and_then(|manifest| bundle.absorb(manifest, parcel?));
     lost.extend(taken.err().map(|error| (from, error)));
     Ok(())
 }

@@ -135,7 +135,7 @@ fn hash_stream(mixer: &mut Mixer, stream: &Stream) {
 /// The structure must be valid; `symbols` are the hashes of what its terminals stand for.
 pub fn of_structure(structure: &Structure, symbols: &[Hash]) -> Hash {
     let loops = match structure {
-        Structure::Rules(grammar) => return of_rules(grammar, symbols),
+        Structure::Rules(rules) => return rules.hash(symbols),
         Structure::Loops(loops) => loops,
     };
     let mut mixer = Mixer::new(4);
@@ -155,7 +155,7 @@ pub fn of_structure(structure: &Structure, symbols: &[Hash]) -> Hash {
 /// A hash of the *expansion*: two grammars for the same sequence of symbols agree, however they are numbered or cut
 /// into rules. Each rule is a polynomial in a fixed base with the symbols' hashes as coefficients, so that joining
 /// and repeating sequences costs a few multiplications instead of an expansion.
-fn of_rules(grammar: &Grammar, symbols: &[Hash]) -> Hash {
+pub(super) fn of_rules(grammar: &Grammar, symbols: &[Hash]) -> Hash {
     let mut done: Vec<Option<Sequence>> = vec![None; grammar.rules.len()];
     let mut open: Vec<u32> = if grammar.rules.is_empty() { Vec::new() } else { vec![0] };
     while let Some(&rule) = open.last() {

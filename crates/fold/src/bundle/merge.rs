@@ -13,7 +13,8 @@ use super::hash::{self, Hash};
 use super::lanes::{Number, Table, Variant};
 use super::sites::{Module, Sites, Stack};
 use super::{
-    Bundle, Class, Classes, Cohort, Error, Lane, Side, SideKind, Structure, SymbolEntry, Tally, get, lanes_of,
+    Bundle, Class, Classes, Cohort, Error, Lane, Side, SideKind, Structure, SymbolEntry, Tally, get,
+    lanes_of, pick,
 };
 
 /// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
@@ -52,10 +53,12 @@ pub struct Parcel {
 }
 
 /// One bundle out of two of the same run. No rank's expansion depends on the order of merging.
-pub fn merge(mut a: Bundle, b: Bundle) -> Result<Bundle, Error> {
+pub fn merge(mut a: Bundle, mut b: Bundle) -> Result<Bundle, Error> {
+    a.seal();
+    b.seal();
     let (mine, manifest) = (Hashes::of(&a), b.manifest());
     let want = mine.missing(&manifest);
-    let parcel = b.parcel(&want)?;
+    let parcel = b.into_parcel(&want);
     a.absorb_wanted(mine, &want, manifest, parcel)?;
     Ok(a)
 }
@@ -76,27 +79,52 @@ impl Bundle {
         }
     }
 
+    /// Long structures as bytes, since merging does not look into them: see [`super::Rules`].
+    pub(super) fn seal(&mut self) {
+        let mut symbols: Option<Vec<Hash>> = None;
+        for structure in &mut self.structures {
+            if let Structure::Rules(rules) = structure {
+                let of = || self.symbols.iter().map(hash::of_symbol).collect();
+                rules.seal(symbols.get_or_insert_with(of));
+            }
+        }
+    }
+
     /// What of `manifest` this bundle does not have yet.
     pub fn missing(&self, manifest: &Manifest) -> Want {
         Hashes::of(self).missing(manifest)
     }
 
-    pub fn parcel(&self, want: &Want) -> Result<Parcel, Error> {
-        let symbols = want.symbols.iter().map(|&i| {
-            let entry = get(&self.symbols, "symbol", i)?;
-            Ok((entry.bytes.clone(), entry.lanes, entry.site))
-        });
-        let structures = want.structures.iter().map(|&i| get(&self.structures, "structure", i).cloned());
-        let streams = want.streams.iter().map(|&i| get(&self.streams, "stream", i).cloned());
+    /// The bytes of a [`Parcel`], without one: that would be a copy of everything wanted.
+    pub fn parcel_bytes(&self, want: &Want) -> Result<Vec<u8>, Error> {
+        let symbols: Vec<&SymbolEntry> = self.symbols.iter().collect();
+        let structures: Vec<&Structure> = self.structures.iter().collect();
+        let streams: Vec<&Stream> = self.streams.iter().collect();
         let stacks: Vec<&Stack> = self.sites.stacks.values().collect();
         let modules: Vec<&Module> = self.sites.modules.values().collect();
-        Ok(Parcel {
-            symbols: symbols.collect::<Result<_, Error>>()?,
-            structures: structures.collect::<Result<_, _>>()?,
-            streams: streams.collect::<Result<_, _>>()?,
-            stacks: pick_all(&stacks, "stack", &want.sites)?,
-            modules: pick_all(&modules, "module", &want.modules)?,
-        })
+        let mut out = Out::default();
+        out.list(&wanted(&symbols, "symbol", &want.symbols)?, |out, symbol| {
+            out.block(&symbol.bytes);
+            out.number(symbol.lanes.into());
+            out.number(symbol.site);
+        });
+        out.list(&wanted(&structures, "structure", &want.structures)?, |out, one| out.structure(one));
+        out.list(&wanted(&streams, "stream", &want.streams)?, |out, one| out.stream(one));
+        out.list(&wanted(&stacks, "stack", &want.sites)?, |out, one| out.stack(one));
+        out.list(&wanted(&modules, "module", &want.modules)?, |out, one| out.module(one));
+        Ok(out.bytes)
+    }
+
+    /// What was wanted, moved out; `want` must be of this bundle.
+    fn into_parcel(self, want: &Want) -> Parcel {
+        let symbol = |entry: SymbolEntry| (entry.bytes, entry.lanes, entry.site);
+        Parcel {
+            symbols: pick(self.symbols, &want.symbols).into_iter().map(symbol).collect(),
+            structures: pick(self.structures, &want.structures),
+            streams: pick(self.streams, &want.streams),
+            stacks: pick(self.sites.stacks.into_values().collect(), &want.sites),
+            modules: pick(self.sites.modules.into_values().collect(), &want.modules),
+        }
     }
 
     /// Takes in what `manifest` describes; `parcel` holds what [`Bundle::missing`] named. On an error this bundle is
@@ -151,7 +179,8 @@ impl Bundle {
             structures.push(structure.map_symbols(|t| symbol_of[t as usize]));
         }
         for (index, stream) in parcel.streams.iter().enumerate() {
-            stream.validate().map_err(|_| Error::Stream { index })?;
+            // To unpack blocks takes longer than all the rest, and nothing here needs their numbers.
+            stream.validate_but_blocks().map_err(|_| Error::Stream { index })?;
         }
 
         let needed = |target: u32| match structures.get((target as usize).wrapping_sub(self.structures.len()))
@@ -203,7 +232,7 @@ impl Bundle {
         let mut out = Out::default();
         out.block(&self.manifest().to_bytes());
         // Indices up to each length always exist.
-        out.block(&self.parcel(&want).unwrap_or_default().to_bytes());
+        out.block(&self.parcel_bytes(&want).unwrap_or_default());
         out.bytes
     }
 
@@ -291,8 +320,8 @@ fn same_count(what: &'static str, have: usize, need: usize) -> Result<(), Error>
     if have == need { Ok(()) } else { Err(Error::Parcel { what, have, need }) }
 }
 
-fn pick_all<T: Clone>(list: &[&T], what: &'static str, wanted: &[u32]) -> Result<Vec<T>, Error> {
-    wanted.iter().map(|&i| get(list, what, i).map(|one| T::clone(one))).collect()
+fn wanted<'a, T>(list: &[&'a T], what: &'static str, wanted: &[u32]) -> Result<Vec<&'a T>, Error> {
+    wanted.iter().map(|&i| get(list, what, i).copied()).collect()
 }
 
 impl Sites {
@@ -471,20 +500,6 @@ impl Want {
 }
 
 impl Parcel {
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Out::default();
-        out.list(&self.symbols, |out, (bytes, lanes, site)| {
-            out.block(bytes);
-            out.number((*lanes).into());
-            out.number(*site);
-        });
-        out.list(&self.structures, Out::structure);
-        out.list(&self.streams, Out::stream);
-        out.list(&self.stacks, Out::stack);
-        out.list(&self.modules, Out::module);
-        out.bytes
-    }
-
     pub fn from_bytes(bytes: &[u8]) -> Result<Parcel, Error> {
         let mut from = In::new(bytes);
         let parcel = Parcel {

@@ -12,6 +12,7 @@ mod index;
 mod lanes;
 mod members;
 mod merge;
+mod rules;
 mod score;
 mod side;
 pub mod sites;
@@ -38,6 +39,7 @@ use lanes::choice;
 pub use lanes::{Lane, Number, Own, Variant};
 pub use members::{OfThread, member};
 pub use merge::{Manifest, Parcel, Want, merge};
+pub use rules::Rules;
 pub use side::{Side, SideKind};
 pub use sites::Sites;
 pub use structure::Structure;
@@ -390,7 +392,7 @@ impl Bundle {
     pub fn counts(&self, cohort: &Cohort, rank: u32) -> Vec<(u32, u64)> {
         let Some(structure) = self.structures.get(cohort.structure as usize) else { return Vec::new() };
         let Some((loops, times)) = self.times_of(cohort, rank) else {
-            return structure.rules().map(Grammar::counts).unwrap_or_default();
+            return structure.rules().map(|rules| rules.open().counts()).unwrap_or_default();
         };
         let mut counts: Vec<(u32, u64)> = loops.symbols().into_iter().map(|symbol| (symbol, 0)).collect();
         let place: HashMap<u32, usize> = counts.iter().enumerate().map(|(at, c)| (c.0, at)).collect();
@@ -523,7 +525,8 @@ impl Bundle {
     ///
     /// Cohorts go by lowest member; structures, symbols and streams by first use in that order.
     pub fn canonical(&mut self) -> Result<(), Error> {
-        self.validate()?;
+        // Blocks stay as they came. Who reads the file looks into them.
+        self.validate_within(&mut Checks::unbounded(), Depth::ButBlocks)?;
         let mut table = Table::new(std::mem::take(&mut self.streams));
         self.join_alike(&mut table);
         self.cohorts.sort_by_key(|c| c.ranks.first());
@@ -567,32 +570,36 @@ const SHARED_ITEMS: usize = 1 << 18;
 
 impl Bundle {
     fn share_rules(&mut self) {
-        let grammars = |s: &mut Structure| match s {
-            Structure::Rules(grammar) => Some(std::mem::take(grammar)),
+        let rules = |structure: &mut Structure| match structure {
+            Structure::Rules(rules) => Some(std::mem::take(rules)),
             Structure::Loops(_) => None,
         };
-        let mut rules: Vec<Grammar> = self.structures.iter_mut().filter_map(grammars).collect();
-        if rules.len() > 1 {
-            let mut rest = std::mem::take(&mut rules);
-            while !rest.is_empty() {
-                let mut items = 0;
-                let items_of = |grammar: &Grammar| grammar.rules.iter().map(Vec::len).sum::<usize>();
-                let count = rest.iter().take_while(|grammar| {
-                    items += items_of(grammar);
-                    items <= SHARED_ITEMS
-                });
-                let after = rest.split_off(count.count().max(1));
-                rules.extend(grammar::join(&rest).split());
-                rest = after;
-            }
+        let mut rest: Vec<Rules> = self.structures.iter_mut().filter_map(rules).collect();
+        let alone = rest.len() < 2;
+        let mut done = Vec::with_capacity(rest.len());
+        while !rest.is_empty() {
+            let mut items = 0;
+            let count = rest.iter().take_while(|rules| {
+                items += rules.items();
+                items <= SHARED_ITEMS
+            });
+            let after = rest.split_off(count.count().max(1));
+            let grammars: Vec<Grammar> = rest.iter_mut().map(Rules::take_open).collect();
+            let shared = match alone {
+                true => grammars,
+                false => {
+                    let forest = grammar::join(&grammars);
+                    drop(grammars);
+                    forest.split()
+                }
+            };
+            done.extend(rest.iter().zip(shared).map(|(rules, shared)| rules.replaced(in_preorder(shared))));
+            rest = after;
         }
-        let mut rules = rules.into_iter().map(|grammar| match preordered(&grammar) {
-            Cow::Borrowed(_) => grammar,
-            Cow::Owned(other) => other,
-        });
+        let mut done = done.into_iter();
         for structure in &mut self.structures {
-            if let Structure::Rules(grammar) = structure {
-                *grammar = rules.next().unwrap_or_default();
+            if let Structure::Rules(rules) = structure {
+                *rules = done.next().unwrap_or_default();
             }
         }
     }
@@ -649,6 +656,8 @@ pub fn normal(stream: &Stream) -> Stream {
             terms.push(term);
         }
     }
+    // Streams are moved from merge to merge: what they do not need would stay with them.
+    terms.shrink_to_fit();
     // An index without a term stays out of range and is found by `validate`.
     let shape = shape.map_terminals(|old| new_of.get(&old).copied().unwrap_or(u32::MAX));
     let mut normal = Stream { terms, shape, blocks: stream.blocks.clone() };
@@ -659,6 +668,13 @@ pub fn normal(stream: &Stream) -> Stream {
 /// The same grammar with its rules numbered as a reader meets them, depth first, and without unused ones.
 pub fn preorder(grammar: &Grammar) -> Grammar {
     preordered(grammar).into_owned()
+}
+
+fn in_preorder(grammar: Grammar) -> Grammar {
+    match preordered(&grammar) {
+        Cow::Borrowed(_) => grammar,
+        Cow::Owned(other) => other,
+    }
 }
 
 /// The same without a copy where they are numbered so already.

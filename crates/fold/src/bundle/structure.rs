@@ -1,13 +1,13 @@
 //! The order of a rank's symbols, by either folder.
 
-use crate::grammar::{self, Grammar};
-use crate::loops::{self, Loops};
+use crate::grammar::Grammar;
+use crate::loops::{Loops, Node};
 
-use super::SymbolEntry;
+use super::{Rules, SymbolEntry};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Structure {
-    Rules(Grammar),
+    Rules(Rules),
     /// The shape alone. The times are lanes of the cohort, before those of its symbols, one for each node.
     Loops(Loops),
 }
@@ -17,24 +17,20 @@ impl Structure {
     /// loops, in the tree.
     pub fn symbols(&self) -> Vec<u32> {
         match self {
-            Structure::Rules(grammar) => grammar.counts().into_iter().map(|count| count.0).collect(),
+            Structure::Rules(rules) => rules.symbols(),
             Structure::Loops(loops) => loops.symbols(),
         }
     }
 
     /// Symbols as they stand, whether or not they are in range.
-    pub(super) fn mentioned(&self) -> Box<dyn Iterator<Item = u32> + '_> {
+    pub(super) fn mentioned(&self) -> Vec<u32> {
+        let event = |node: &Node| match *node {
+            Node::Event(symbol) => Some(symbol),
+            Node::Loop { .. } => None,
+        };
         match self {
-            Structure::Rules(grammar) => {
-                Box::new(grammar.rules.iter().flatten().filter_map(|item| match item.symbol {
-                    grammar::Symbol::Terminal(t) => Some(t),
-                    grammar::Symbol::Rule(_) => None,
-                }))
-            }
-            Structure::Loops(loops) => Box::new(loops.nodes.iter().filter_map(|node| match *node {
-                loops::Node::Event(symbol) => Some(symbol),
-                loops::Node::Loop { .. } => None,
-            })),
+            Structure::Rules(rules) => rules.mentioned(),
+            Structure::Loops(loops) => loops.nodes.iter().filter_map(event).collect(),
         }
     }
 
@@ -53,23 +49,23 @@ impl Structure {
         }
     }
 
-    pub fn rules(&self) -> Option<&Grammar> {
+    pub fn rules(&self) -> Option<&Rules> {
         match self {
-            Structure::Rules(grammar) => Some(grammar),
+            Structure::Rules(rules) => Some(rules),
             Structure::Loops(_) => None,
         }
     }
 
     pub fn is_valid(&self) -> bool {
         match self {
-            Structure::Rules(grammar) => grammar.validate().is_ok(),
+            Structure::Rules(rules) => rules.is_valid(),
             Structure::Loops(loops) => loops.validate().is_ok(),
         }
     }
 
     pub fn map_symbols(&self, f: impl FnMut(u32) -> u32) -> Structure {
         match self {
-            Structure::Rules(grammar) => Structure::Rules(grammar.map_terminals(f)),
+            Structure::Rules(rules) => Structure::Rules(rules.map_symbols(f)),
             Structure::Loops(loops) => Structure::Loops(loops.map_symbols(f)),
         }
     }
@@ -77,7 +73,7 @@ impl Structure {
     /// Size of the folded form.
     pub fn items(&self) -> usize {
         match self {
-            Structure::Rules(grammar) => grammar.items(),
+            Structure::Rules(rules) => rules.items(),
             Structure::Loops(loops) => loops.nodes.len(),
         }
     }
@@ -91,7 +87,7 @@ pub fn lanes_of(structure: &Structure, symbols: &[SymbolEntry]) -> usize {
 
 impl From<Grammar> for Structure {
     fn from(grammar: Grammar) -> Structure {
-        Structure::Rules(grammar)
+        Structure::Rules(grammar.into())
     }
 }
 

@@ -576,8 +576,9 @@ fn validation_names_what_is_wrong() {
     check(|b| b.streams[0].terms.clear(), Error::Stream { index: 0 });
     let also = |symbol| {
         move |b: &mut Bundle| {
-            let Structure::Rules(grammar) = &mut b.structures[0] else { unreachable!() };
+            let mut grammar = b.structures[0].rules().unwrap().open().into_owned();
             grammar.rules[0].push(item(symbol));
+            b.structures[0] = grammar.into();
         }
     };
     check(also(Symbol::Rule(0)), Error::Structure { index: 0 });

@@ -28,11 +28,13 @@ const RESIDUAL: u64 = 8;
 const MOMENT: u64 = 9;
 const OFFSET: u64 = 10;
 const ERROR: u64 = 11;
+const MERGE: u64 = 15;
 
 // What follows the notes.
 const HAS_MEMORY: u64 = 2;
 const HAS_CLOCKS: u64 = 4;
 const HAS_FLIGHT: u64 = 8;
+const HAS_MERGE: u64 = 16;
 
 // What is true of a clock.
 const COUNTER: u64 = 1;
@@ -64,7 +66,8 @@ pub fn write(put: &mut Put, meta: &Meta) {
     let memory = if meta.memory.is_some() { HAS_MEMORY } else { 0 };
     let clocks = if meta.clocks.is_some() { HAS_CLOCKS } else { 0 };
     let flying = if meta.flight.is_empty() { 0 } else { HAS_FLIGHT };
-    put.put(Field::Count, 15, memory | clocks | flying);
+    let merge = if meta.merge_ms.is_some() { HAS_MERGE } else { 0 };
+    put.put(Field::Count, 15, memory | clocks | flying | merge);
     if let Some(memory) = &meta.memory {
         let least = memory.min >> 10;
         put.measure(Field::Magnitude, MEMORY, least);
@@ -78,6 +81,9 @@ pub fn write(put: &mut Put, meta: &Meta) {
     }
     if !meta.flight.is_empty() {
         flight::write(put, &meta.flight);
+    }
+    if let Some(milliseconds) = meta.merge_ms {
+        put.measure(Field::Magnitude, MERGE, milliseconds);
     }
 }
 
@@ -143,7 +149,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
     }
     let notes = texts(get, 14, NOTE)?;
     let follows = get.get(Field::Count, 15)?;
-    if follows & !(HAS_MEMORY | HAS_CLOCKS | HAS_FLIGHT) != 0 {
+    if follows & !(HAS_MEMORY | HAS_CLOCKS | HAS_FLIGHT | HAS_MERGE) != 0 {
         return Err(Bad::new("it goes on with something unknown"));
     }
     let mut memory = None;
@@ -164,6 +170,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         clocks = Some(Clocks { clocks: list? });
     }
     let flight = if follows & HAS_FLIGHT != 0 { flight::read(get)? } else { Vec::new() };
+    let merge_ms = if follows & HAS_MERGE != 0 { Some(get.measure(Field::Magnitude, MERGE)?) } else { None };
     Ok(Meta {
         refrain_version,
         command,
@@ -176,6 +183,7 @@ pub fn read(get: &mut Get) -> Result<Meta, Bad> {
         options,
         notes,
         memory,
+        merge_ms,
         clocks,
         flight,
         ..Meta::default()

@@ -1,9 +1,13 @@
 //! Section `streams`: the distinct streams, terms where they are first met in the shape.
 
+use std::convert::Infallible;
+
 use refrain_fold::bundle::{Bundle, Cohort, Structure, SymbolEntry, normal};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
 
+use crate::container::{Apart, Kind};
+use crate::crc::Crc;
 use crate::get::{Bad, Get};
 use crate::sections::cohorts::layouts;
 use crate::token::{Field, Put, pair, two};
@@ -66,7 +70,10 @@ pub fn write_rest(put: &mut Put, bundle: &Bundle) -> Vec<u8> {
     for stream in rest {
         let stream = normal(stream);
         write_one(put, &stream, 0, known(true));
-        put_packed(&stream, &mut bytes);
+        let Ok(()) = put_packed(&stream, &mut |packed: &[u8]| {
+            bytes.extend_from_slice(packed);
+            Ok::<(), Infallible>(())
+        });
     }
     bytes
 }
@@ -82,28 +89,35 @@ pub fn read_rest(get: &mut Get, packed: &[u8]) -> Result<Vec<Stream>, Bad> {
     }
 }
 
-/// Section `blocks`: the packed numbers of all streams in the order in which the streams mention them.
-pub fn blocks(bundle: &Bundle) -> Option<Vec<u8>> {
+/// Section `blocks`: the packed numbers of all streams in the order in which the streams mention them. `None` if it is
+/// not there.
+pub fn about_blocks(bundle: &Bundle) -> Option<Apart> {
     has_blocks(bundle).then(|| {
-        let mut bytes = Vec::new();
-        for stream in of_calls(bundle) {
-            put_packed(&normal(stream), &mut bytes);
-        }
-        bytes
+        let (mut length, mut crc) = (0, Crc::new());
+        let Ok(()) = blocks(bundle, &mut |bytes: &[u8]| {
+            length += bytes.len();
+            crc.update(bytes);
+            Ok::<(), Infallible>(())
+        });
+        Apart { kind: Kind::Blocks, length, crc: crc.sum() }
     })
 }
 
-fn put_packed(stream: &Stream, bytes: &mut Vec<u8>) {
-    for block in &stream.blocks {
-        match block {
-            Block::Packed { bytes: packed, .. } => bytes.extend(packed),
-            Block::Running { .. } => {}
-            Block::Rows { rows, .. } => {
-                put_packed(&normal(&rows.starts), bytes);
-                put_packed(&normal(&rows.counts), bytes);
-            }
+/// Its bytes, piece by piece.
+pub fn blocks<E>(bundle: &Bundle, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    let with = of_calls(bundle).iter().filter(|stream| !stream.blocks.is_empty());
+    with.into_iter().try_for_each(|stream| put_packed(&normal(stream), out))
+}
+
+fn put_packed<E>(stream: &Stream, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
+    stream.blocks.iter().try_for_each(|block| match block {
+        Block::Packed { bytes, .. } => out(bytes),
+        Block::Running { .. } => Ok(()),
+        Block::Rows { rows, .. } => {
+            put_packed(&normal(&rows.starts), out)?;
+            put_packed(&normal(&rows.counts), out)
         }
-    }
+    })
 }
 
 pub fn write(put: &mut Put, bundle: &Bundle) {

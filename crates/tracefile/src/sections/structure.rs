@@ -1,11 +1,10 @@
 //! Section `structure`: all structures as one forest, every rule written where it is first met and referred to from
 //! then on, also by other structures. Trees of loops, where there are any, are written as they stand.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use refrain_fold::bundle::{Structure, preordered};
+use refrain_fold::bundle::{Rules, Structure, preordered};
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::loops::{Loops, Node};
 
@@ -28,9 +27,9 @@ const RULES: u64 = 0;
 const LOOPS: u64 = 1;
 
 pub fn write(put: &mut Put, structures: &[Structure]) {
-    let rules: Vec<&Grammar> = structures.iter().filter_map(Structure::rules).collect();
+    let rules: Vec<&Rules> = structures.iter().filter_map(Structure::rules).collect();
     if rules.len() == structures.len() && !rules.is_empty() {
-        return write_rules(put, &rules);
+        return write_rules(put, &rules, MOST_KNOWN);
     }
     put.put(Field::Count, 3, 0);
     put.put(Field::Count, 9, structures.len() as u64);
@@ -45,7 +44,7 @@ pub fn write(put: &mut Put, structures: &[Structure]) {
         }
     }
     if !rules.is_empty() {
-        write_rules(put, &rules);
+        write_rules(put, &rules, MOST_KNOWN);
     }
 }
 
@@ -83,19 +82,24 @@ fn loop_hint(depth: usize, first: bool) -> u64 {
     8 + (depth.min(4) as u64) * 2 + u64::from(first)
 }
 
-fn write_rules(put: &mut Put, structures: &[&Grammar]) {
-    let structures: Vec<Cow<'_, Grammar>> = structures.iter().map(|grammar| preordered(grammar)).collect();
-    let shared = Interned::new(&structures);
-    let apart: usize = structures.iter().flat_map(|s| &s.rules).map(|r| r.len() + 1).sum();
-    let share = apart <= most_items(shared.items);
+/// Long ones are sealed: each is open only while it is written. Rules are known up to a number: see [`MOST_KNOWN`].
+fn write_rules(put: &mut Put, structures: &[&Rules], most: usize) {
+    let share = may_share(structures, most);
     put.put(Field::Count, 3, structures.len() as u64);
-    let mut numbers: HashMap<u32, u64> = HashMap::new();
+    let mut interned = Interned::default();
+    // By id.
+    let mut numbers: Vec<Option<u64>> = Vec::new();
     let mut rules = 0;
     let mut terminals = 0u64;
-    for (structure, ids) in structures.iter().zip(&shared.ids) {
-        if !share {
+    for structure in structures {
+        let structure = structure.open();
+        let structure = preordered(&structure);
+        if !share || interned.known.len() >= most {
+            interned = Interned::default();
             numbers.clear();
         }
+        let ids = interned.ids(&structure);
+        numbers.resize(interned.known.len(), None);
         // (rule, next item): rules may nest deeper than the stack of the thread allows.
         let mut open = vec![(0usize, 0usize)];
         while let Some((rule, at)) = open.last_mut() {
@@ -116,10 +120,10 @@ fn write_rules(put: &mut Put, structures: &[&Grammar]) {
                     terminals = terminals.max(u64::from(t) + 1);
                     KNOWN + 2 * u64::from(t)
                 }
-                Symbol::Rule(r) => match numbers.get(&ids[r as usize]) {
+                Symbol::Rule(r) => match numbers[ids[r as usize] as usize] {
                     Some(number) => KNOWN + 1 + 2 * number,
                     None => {
-                        numbers.insert(ids[r as usize], rules);
+                        numbers[ids[r as usize] as usize] = Some(rules);
                         rules += 1;
                         inner = Some(r as usize);
                         NEW_RULE
@@ -138,7 +142,7 @@ fn write_rules(put: &mut Put, structures: &[&Grammar]) {
 pub fn read(get: &mut Get, symbols: usize) -> Result<Vec<Structure>, Bad> {
     let count = get.count(Field::Count, 3)?;
     if count > 0 {
-        return Ok(read_rules(get, count, symbols)?.into_iter().map(Structure::Rules).collect());
+        return Ok(read_rules(get, count, symbols)?.into_iter().map(Structure::from).collect());
     }
     let mut structures = Vec::new();
     let mut rules = 0;
@@ -147,7 +151,7 @@ pub fn read(get: &mut Get, symbols: usize) -> Result<Vec<Structure>, Bad> {
         structures.push(match get.get(Field::Item, 4)? {
             RULES => {
                 rules += 1;
-                Structure::Rules(Grammar::default())
+                Grammar::default().into()
             }
             LOOPS => Structure::Loops(read_loops(get, symbols, &mut known)?),
             other => return Err(Bad(format!("unknown kind of structure {other}"))),
@@ -161,7 +165,7 @@ pub fn read(get: &mut Get, symbols: usize) -> Result<Vec<Structure>, Bad> {
         let mut grammars = read_rules(get, count, symbols)?.into_iter();
         for structure in &mut structures {
             if let Structure::Rules(grammar) = structure {
-                *grammar = grammars.next().unwrap_or_default();
+                *grammar = grammars.next().unwrap_or_default().into();
             }
         }
     }
@@ -295,70 +299,112 @@ fn extract(start: Vec<Item>, rules: &[(Vec<Item>, bool)], budget: &mut usize) ->
     Ok(Grammar { rules: out })
 }
 
-/// Which rules of all structures say the same.
+/// Whether what structures have in common may be written once: a reader takes them apart again.
+fn may_share(structures: &[&Rules], most: usize) -> bool {
+    let apart = |grammar: &Grammar| grammar.rules.iter().map(|rule| rule.len() + 1).sum::<usize>();
+    let all = structures.iter().map(|rules| apart(&rules.open())).sum::<usize>();
+    if all <= most_items(0) {
+        return true;
+    }
+    let mut interned = Interned::default();
+    let mut together = 0usize;
+    for structure in structures {
+        if interned.known.len() >= most {
+            together += interned.items;
+            interned = Interned::default();
+        }
+        interned.ids(&preordered(&structure.open()));
+    }
+    all <= most_items(together + interned.items)
+}
+
+/// So many rules are known at once. Of more, which only ranks have that are all different, those before are forgotten, and
+/// written again where they are met again.
+const MOST_KNOWN: usize = 1 << 20;
+
+/// Which rules of several structures say the same.
+#[derive(Default)]
 struct Interned {
-    /// By structure, by rule.
-    ids: Vec<Vec<u32>>,
-    /// Steps of all distinct rules together.
+    /// By content, as a hash of 128 bits: to keep the rules would take more than all the rest.
+    known: HashMap<[u64; 2], u32>,
+    /// Steps of all of them together.
     items: usize,
 }
 
 impl Interned {
-    /// Rules are compared where they stand: a copy of each would be as much again.
-    fn new(structures: &[Cow<'_, Grammar>]) -> Interned {
-        // By hash: structure, rule and id.
-        let mut known: HashMap<u64, Vec<(u32, u32, u32)>> = HashMap::new();
-        let (mut distinct, mut items) = (0, 0);
-        let mut ids: Vec<Vec<u32>> = Vec::new();
-        for (number, structure) in (0u32..).zip(structures) {
-            let mut id_of: Vec<Option<u32>> = vec![None; structure.rules.len()];
-            let mut open: Vec<usize> = (0..structure.rules.len()).collect();
-            while let Some(&rule) = open.last() {
-                if id_of[rule].is_some() {
-                    open.pop();
-                    continue;
-                }
-                let rules = structure.rules[rule].iter().filter_map(|item| match item.symbol {
-                    Symbol::Rule(r) => Some(r as usize),
-                    Symbol::Terminal(_) => None,
-                });
-                let before = open.len();
-                open.extend(rules.filter(|r| id_of[*r].is_none()));
-                if open.len() > before {
-                    continue;
-                }
-                let content = |item: &Item, id_of: &dyn Fn(u32) -> u32| match item.symbol {
-                    Symbol::Terminal(t) => (false, t, item.count),
-                    Symbol::Rule(r) => (true, id_of(r), item.count),
-                };
-                let here = |r: u32| id_of[r as usize].unwrap_or(0);
-                let mut hasher = DefaultHasher::new();
-                structure.rules[rule].iter().for_each(|item| content(item, &here).hash(&mut hasher));
-                let same = known.entry(hasher.finish()).or_default();
-                let is_same = |(of, other, _): &&(u32, u32, u32)| {
-                    let there = |r: u32| match ids.get(*of as usize) {
-                        Some(ids) => ids[r as usize],
-                        None => here(r),
-                    };
-                    let (one, other) =
-                        (&structure.rules[rule], &structures[*of as usize].rules[*other as usize]);
-                    let equal = |(one, other)| content(one, &here) == content(other, &there);
-                    one.len() == other.len() && one.iter().zip(other).all(equal)
-                };
-                let id = match same.iter().find(is_same) {
-                    Some((_, _, id)) => *id,
-                    None => {
-                        same.push((number, rule as u32, distinct));
-                        distinct += 1;
-                        items += structure.rules[rule].len() + 1;
-                        distinct - 1
-                    }
-                };
-                id_of[rule] = Some(id);
+    /// The ids of a structure's rules.
+    fn ids(&mut self, structure: &Grammar) -> Vec<u32> {
+        let mut id_of: Vec<Option<u32>> = vec![None; structure.rules.len()];
+        let mut open: Vec<usize> = (0..structure.rules.len()).collect();
+        while let Some(&rule) = open.last() {
+            if id_of[rule].is_some() {
                 open.pop();
+                continue;
             }
-            ids.push(id_of.into_iter().map(|id| id.unwrap_or(0)).collect());
+            let body = &structure.rules[rule];
+            let rules = body.iter().filter_map(|item| match item.symbol {
+                Symbol::Rule(r) => Some(r as usize),
+                Symbol::Terminal(_) => None,
+            });
+            let before = open.len();
+            open.extend(rules.filter(|r| id_of[*r].is_none()));
+            if open.len() > before {
+                continue;
+            }
+            let content = body.iter().map(|item| match item.symbol {
+                Symbol::Terminal(t) => (false, t, item.count),
+                Symbol::Rule(r) => (true, id_of[r as usize].unwrap_or(0), item.count),
+            });
+            let next = self.known.len() as u32;
+            let id = *self.known.entry(hash_of(content)).or_insert(next);
+            if id == next {
+                self.items += body.len() + 1;
+            }
+            id_of[rule] = Some(id);
+            open.pop();
         }
-        Interned { ids, items }
+        id_of.into_iter().map(|id| id.unwrap_or(0)).collect()
+    }
+}
+
+fn hash_of(content: impl Iterator<Item = (bool, u32, u64)>) -> [u64; 2] {
+    let mut hashers = [DefaultHasher::new(), DefaultHasher::new()];
+    1.hash(&mut hashers[1]);
+    for item in content {
+        hashers.iter_mut().for_each(|hasher| item.hash(hasher));
+    }
+    hashers.map(|hasher| hasher.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The steps of 1,000 calls that hardly repeat.
+    fn calls(seed: u32) -> Rules {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 30
+        };
+        (0..1000).map(|_| next()).collect::<Grammar>().into()
+    }
+
+    #[test]
+    fn forgotten_rules_are_written_again() {
+        let structures = [calls(1), calls(2), calls(1), calls(3)];
+        let refs: Vec<&Rules> = structures.iter().collect();
+        let written = |most: usize| {
+            let mut put = Put::plain();
+            write_rules(&mut put, &refs, most);
+            put.finish()
+        };
+        let (shared, apart) = (written(MOST_KNOWN), written(1));
+        assert!(shared.len() < apart.len(), "{} {}", shared.len(), apart.len());
+        for bytes in [shared, apart] {
+            let read = read(&mut Get::plain(&bytes), 4).unwrap();
+            assert!(read.iter().zip(&structures).all(|(read, rules)| read.rules() == Some(rules)));
+            assert_eq!(read.len(), structures.len());
+        }
     }
 }

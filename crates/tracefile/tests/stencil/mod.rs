@@ -179,6 +179,7 @@ pub fn trace(width: u32, steps: u64) -> Trace {
             notes: Vec::new(),
             memory: None,
             clocks: None,
+            merge_ms: None,
             flight: Vec::new(),
             paths: None,
             profile: Some(profile(ranks)),

@@ -162,6 +162,7 @@ fn meta(trace: &Trace, text: &mut String) {
         profile,
         paths,
         memory,
+        merge_ms,
         clocks,
         flight: flying,
     } = &trace.meta;
@@ -212,6 +213,9 @@ fn meta(trace: &Trace, text: &mut String) {
     }
     if let Some(memory) = memory {
         let _ = writeln!(text, "memory {} {} {} {}", memory.min, memory.mean, memory.max, memory.root);
+    }
+    if let Some(merge) = merge_ms {
+        let _ = writeln!(text, "merge {merge}");
     }
     if let Some(Clocks { clocks }) = clocks {
         let _ = writeln!(text, "clocks");

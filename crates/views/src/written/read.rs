@@ -451,6 +451,7 @@ impl Reader {
                 let (min, mean, max, root) = (bytes()?, bytes()?, bytes()?, bytes()?);
                 meta.memory = Some(Memory { min, mean, max, root });
             }
+            "merge" => meta.merge_ms = Some(words.number("a number of milliseconds")?),
             "flight" => meta.flight.push(flight::read(words)?),
             "clocks" => meta.clocks = Some(Clocks::default()),
             "clock" => {
@@ -567,7 +568,7 @@ impl Reader {
     fn structure(&mut self, words: &mut Words) -> Read<()> {
         in_order(words, self.trace.bundle.structures.len())?;
         let structure = match words.word("`rules` or `loops`")? {
-            "rules" => Structure::Rules(rules(words.until(None)?, 'e')?),
+            "rules" => rules(words.until(None)?, 'e')?.into(),
             "loops" => {
                 let node = |word: &Word| match word.text.split_at_checked(1) {
                     Some(("e", symbol)) => Ok(Node::Event(number(symbol, "the number of a symbol")?)),

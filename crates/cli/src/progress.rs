@@ -29,6 +29,15 @@ impl Bar {
         let _ = write!(std::io::stderr(), "\r{} {}", self.what, bar(done, all));
     }
 
+    /// What is done now, where nobody knows how far it is.
+    pub fn say(&mut self, doing: &str) {
+        let now = Instant::now();
+        if self.enabled && now - self.start >= PATIENCE {
+            self.last = Some(now);
+            let _ = write!(std::io::stderr(), "\r\x1b[K{}: {doing}", self.what);
+        }
+    }
+
     /// Leaves the line as if nothing had been there.
     pub fn clear(&mut self) {
         if self.last.take().is_some() {

@@ -388,27 +388,31 @@ fn recorded_ranks(trace: &Trace) -> u64 {
 /// What `run` says last.
 pub fn say_closing(out: &Path, shown: &Path) {
     match open(out) {
-        Ok(Opened { length, trace }) => say(&format!(
-            "{}{}, {}{}, {} bytes -> {}{}",
-            match recorded_ranks(&trace) {
-                all if all == u64::from(trace.meta.ranks) => String::new(),
-                some => format!("{} of ", thousands(some)),
-            },
-            plural(trace.meta.ranks.into(), "rank"),
-            plural(info::calls(&trace.bundle), "call"),
-            match references::beside(out) {
-                Ok(Some(beside)) => format!(", {}", plural(beside.references, "reference")),
-                _ => String::new(),
-            },
-            thousands(length),
-            shown.display(),
-            match (trace.meta.complete, info::in_vain(&trace)) {
-                (_, true) => "; the run had none of the ranks that were chosen",
-                (true, _) if !matches!(references::beside(out), Ok(Some(Beside { complete: false, .. }))) =>
-                    "",
-                _ => " (partial, see `refrain info`)",
-            },
-        )),
+        Ok(Opened { length, trace }) => say_written(&trace, length, out, shown),
         Err(failure) => failure.within("the trace that was written cannot be read").say(),
     }
+}
+
+/// The same of a trace that is at hand: to read it again takes longer than to write it.
+pub fn say_written(trace: &Trace, length: u64, out: &Path, shown: &Path) {
+    say(&format!(
+        "{}{}, {}{}, {} bytes -> {}{}",
+        match recorded_ranks(trace) {
+            all if all == u64::from(trace.meta.ranks) => String::new(),
+            some => format!("{} of ", thousands(some)),
+        },
+        plural(trace.meta.ranks.into(), "rank"),
+        plural(info::calls(&trace.bundle), "call"),
+        match references::beside(out) {
+            Ok(Some(beside)) => format!(", {}", plural(beside.references, "reference")),
+            _ => String::new(),
+        },
+        thousands(length),
+        shown.display(),
+        match (trace.meta.complete, info::in_vain(trace)) {
+            (_, true) => "; the run had none of the ranks that were chosen",
+            (true, _) if !matches!(references::beside(out), Ok(Some(Beside { complete: false, .. }))) => "",
+            _ => " (partial, see `refrain info`)",
+        },
+    ));
 }

@@ -42,7 +42,8 @@ fn trace_of(directory: &Path) -> Option<PathBuf> {
 
 /// What became of the parts.
 pub struct Recovered {
-    pub complete: bool,
+    /// As it was written.
+    pub trace: Trace,
     /// Processes that are, or may be, still at work: what they do from here on is only in their parts.
     pub living: Vec<Living>,
     /// Parts of processes that have ended: the trace has all of what they recorded.
@@ -185,11 +186,11 @@ pub fn command(directories: &[PathBuf], out: Option<PathBuf>, force: bool) -> Re
     }
     let recovered = recover(&with_kept(directories), &shown, replace, Ended::Once)?;
     if has_references {
-        let command = crate::reading::open(&shown)?.trace.meta.command;
-        crate::memory::recover_beside(directory, &shown, command)?;
+        crate::memory::recover_beside(directory, &shown, recovered.trace.meta.command.clone())?;
     }
     if !refrain_tracefile::is_device(&shown) {
-        crate::reading::say_closing(&shown, &shown);
+        let length = shown.metadata().map_or(0, |file| file.len());
+        crate::reading::say_written(&recovered.trace, length, &shown, &shown);
     }
     let there = directory.display();
     if !recovered.missing.is_empty() {
@@ -293,7 +294,7 @@ pub fn as_of_now(directory: &Path) -> Result<Trace, Failure> {
     }
     let failed = |error: String| Failure::new(format!("the parts in {}: {error}", directory.display()));
     let flight = in_flight(&processes, Ended::Once);
-    let (mut trace, _) = assemble(&processes, &mut notes).map_err(failed)?;
+    let mut trace = assemble(&processes, &mut notes, &mut Bar::new("reading")).map_err(failed)?.trace;
     trace.meta.flight = flight;
     notice_who_went_on(&processes, &mut trace.meta.flight);
     Ok(trace)
@@ -323,35 +324,46 @@ pub fn recover(
     }
     let processes = processes(parts, &mut notes);
     let failed = |error: String| Failure::new(format!("the parts in {shown} do not make a trace: {error}"));
-    let (mut trace, mut unread) = assemble(&processes, &mut notes).map_err(failed)?;
+    let mut bar = Bar::new("recovering");
+    let Assembled { mut trace, symbols, mut unread } =
+        assemble(&processes, &mut notes, &mut bar).map_err(failed)?;
     trace.meta.flight = in_flight(&processes, ended);
-    let mut chunks = chunks(&processes, &mut trace.meta, &mut unread);
+    let mut chunks = chunks(&processes, &symbols, &mut trace.meta, &mut unread);
+    bar.say("writing the trace");
     refrain_tracefile::save_with(&trace, chunks.as_mut(), out, replace).map_err(|error| {
         Failure::new(error.to_string())
             .help(format!("the parts are kept; `refrain recover {shown} --out FILE` writes it elsewhere"))
     })?;
+    bar.clear();
     let ended = processes.iter().filter(|process| process.life == Life::Ended);
     let ended = ended.flat_map(|process| process.names.iter().cloned());
     let (unread, ended) = ended.partition(|name| unread.contains(name));
     let there: Vec<u32> = processes.iter().map(|process| process.rank).collect();
-    let chosen = refrain_views::info::chosen_ranks(&trace);
-    let missing = chosen.filter(|rank| there.binary_search(rank).is_err());
     // Where the launcher says that all ranks are on one host, those that left nothing here left nothing.
-    let missing =
-        if processes.iter().any(Process::has_all_beside_it) { Vec::new() } else { missing.collect() };
-    Ok(Recovered { complete: trace.meta.complete, living: living(&processes), ended, unread, missing })
+    let missing = match processes.iter().any(Process::has_all_beside_it) {
+        true => Vec::new(),
+        false => {
+            let chosen = refrain_views::info::chosen_ranks(&trace);
+            chosen.filter(|rank| there.binary_search(rank).is_err()).collect()
+        }
+    };
+    Ok(Recovered { living: living(&processes), trace, ended, unread, missing })
 }
 
 /// The times of every call, where they were asked for. Without room for them the calls are recovered all the same. `unread`:
 /// parts that have times which are missing then.
-fn chunks(processes: &[Process], meta: &mut Meta, unread: &mut HashSet<Named>) -> Option<File> {
-    let said = meta.options.iter().find(|(option, _)| option == "time");
-    let time = said.and_then(|(_, words)| Time::read(words).ok())?;
+fn chunks(
+    processes: &[Process],
+    symbols: &[Symbols],
+    meta: &mut Meta,
+    unread: &mut HashSet<Named>,
+) -> Option<File> {
+    let time = time(&meta.options)?;
     if time == Time::Histogram {
         meta.notes.push("how times are distributed is known only at the end of a run: it is missing".into());
         return None;
     }
-    let packed = pack_all(processes, &time, &mut meta.notes, unread);
+    let packed = pack_all(processes, symbols, &time, &mut meta.notes, unread);
     let failed = |error: io::Error| {
         meta.notes.push(format!("the times of calls are missing: {error}"));
         unread.extend(processes.iter().flat_map(|process| process.names.iter().cloned()));
@@ -361,14 +373,18 @@ fn chunks(processes: &[Process], meta: &mut Meta, unread: &mut HashSet<Named>) -
 
 fn pack_all(
     processes: &[Process],
+    symbols: &[Symbols],
     time: &Time,
     notes: &mut Vec<String>,
     unread: &mut HashSet<Named>,
 ) -> io::Result<File> {
     let mut file = tempfile()?;
     let mut writer = Writer::new(BufWriter::new(&mut file), Settings::default());
-    for process in processes {
-        if let Err(why) = process.pack_spans(time, &mut writer) {
+    let mut bar = Bar::new("packing times");
+    for (at, (process, symbols)) in processes.iter().zip(symbols).enumerate() {
+        bar.show(at as u64, processes.len() as u64);
+        let packed = symbols.as_ref().map_err(String::clone);
+        if let Err(why) = packed.and_then(|symbols| process.pack_spans(time, symbols, &mut writer)) {
             notes.push(format!("{}: the times of its calls are missing: {why}", of_ranks(&[process.rank])));
             unread.extend(process.names.iter().cloned());
         }
@@ -447,6 +463,20 @@ fn read(directory: &Path, patience: Duration) -> Result<(Vec<Found>, Vec<String>
 
 /// A thread by its number, and what it recorded.
 type Recorded = (u32, Tape);
+
+/// By symbol of a thread: the signature and the function of its calls.
+type About = Vec<Option<(u64, u16)>>;
+
+/// The same for all threads of a process, or why they could not be read.
+type Symbols = Result<Vec<(u32, About)>, String>;
+
+/// What a process recorded, and what else its parts tell.
+struct OfProcess {
+    bundle: Bundle,
+    profile: Profile,
+    symbols: Vec<(u32, About)>,
+    damage: Option<Damage>,
+}
 
 /// What a thread recorded, and what was wrong with the end of it.
 fn recorded((directory, name): &Named) -> Result<(Recorded, Option<String>), String> {
@@ -582,14 +612,18 @@ impl Process {
     }
 
     /// Packs the times of its calls, as far as they were kept.
-    fn pack_spans<W: Write>(&self, time: &Time, to: &mut Writer<W>) -> Result<(), String> {
+    fn pack_spans<W: Write>(
+        &self,
+        time: &Time,
+        symbols: &[(u32, About)],
+        to: &mut Writer<W>,
+    ) -> Result<(), String> {
         let size = self.size()?;
-        let (tapes, _) = self.tapes()?;
         let clock = self.clock();
         let nanoseconds = |ticks: u64| clock.nanoseconds(ticks) as i64;
         for (part, name) in self.parts.iter().zip(&self.names) {
-            let of_part = |(thread, _): &&Recorded| u64::from(*thread) == part.word(Word::Thread);
-            let Some((thread, tape)) = tapes.iter().find(of_part) else { continue };
+            let of_part = |(thread, _): &&(u32, About)| u64::from(*thread) == part.word(Word::Thread);
+            let Some((thread, about)) = symbols.iter().find(of_part) else { continue };
             let (Some(member), Some(mut packer)) = (member(size, self.rank, *thread), Packer::new(time))
             else {
                 continue;
@@ -599,7 +633,7 @@ impl Process {
             let log = log.map_err(|error| error.to_string())?;
             let entries = Entries::new(BufReader::new(log.take(part.word(Word::Spans))));
             let key = Key { member: member.into(), lane: 0 };
-            let packed = pack(to, key, &mut packer, entries, &tape.about(), nanoseconds);
+            let packed = pack(to, key, &mut packer, entries, about, nanoseconds);
             packed.map_err(|error| error.to_string())?;
         }
         Ok(())
@@ -609,17 +643,18 @@ impl Process {
         u32::try_from(self.first().word(Word::Size)).map_err(|_| "it has no such world".into())
     }
 
-    /// What it recorded, how it spent its time, and what was wrong with its parts.
-    fn bundle(&self) -> Result<(Bundle, Profile, Option<Damage>), String> {
+    /// What it recorded. Its parts are read for it.
+    fn recorded(&self) -> Result<OfProcess, String> {
         let size = self.size()?;
         let (mut tapes, damage) = self.tapes()?;
         let clock = self.clock();
         let nanoseconds = |ticks: u64| clock.length(ticks);
         let profile = self.profile(&tapes, nanoseconds);
+        let symbols = tapes.iter().map(|(thread, tape)| (*thread, tape.about())).collect();
         let tapes = tapes.iter_mut().map(|(thread, tape)| (*thread, tape));
         let bundle =
             Tape::bundle((self.rank, size), tapes, nanoseconds).map_err(|error| error.to_string())?;
-        Ok((bundle, profile, damage))
+        Ok(OfProcess { bundle, profile, symbols, damage })
     }
 
     /// A part begins when MPI is up, and knows the time as of the last time it looked at the clock.
@@ -641,6 +676,12 @@ impl Process {
     }
 }
 
+/// How times were to be kept, where that was asked for.
+fn time(options: &[(String, String)]) -> Option<Time> {
+    let said = options.iter().find(|(option, _)| option == "time");
+    said.and_then(|(_, words)| Time::read(words).ok())
+}
+
 fn folding(options: &[(String, String)]) -> Folding {
     let said = options.iter().find(|(option, _)| option == "fold");
     said.and_then(|(_, value)| value.parse().ok()).unwrap_or_default()
@@ -654,22 +695,25 @@ fn lossy(options: &[(String, String)]) -> Lossy {
 
 /// What all ranks that are there know together, where something may be lost. If one is missing nobody can tell which tags
 /// matter; means are then of the others.
-fn agreed(processes: &[Process], size: u32, lossy: &Lossy) -> Agreed {
+fn agreed(processes: &[Process], size: u32, lossy: &Lossy, bar: &mut Bar) -> Result<Agreed, String> {
     let mut all = Agreed::default();
     if !lossy.needs_agreement() {
-        return all;
+        return Ok(all);
     }
-    for process in processes {
-        let Ok((bundle, _, damage)) = process.bundle() else {
+    let own = |process: &Process| {
+        let Ok(OfProcess { bundle, damage, .. }) = process.recorded() else {
             // Its calls are not in the trace: it has no share in means.
-            all.tags.absorb(Tags::unknown());
-            continue;
+            return Agreed { tags: Tags::unknown(), ..Agreed::default() };
         };
         let missing = damage.is_some() || processes.len() < size as usize;
         let own = Agreed::of(&bundle, process.rank, size, missing, lossy);
-        all.absorb(own.unwrap_or_else(|_| Agreed::unknown()));
+        own.unwrap_or_else(|_| Agreed::unknown())
+    };
+    // What was recorded is read twice: all of it together would not fit into memory.
+    for own in together::each(processes, own, &mut |done| bar.show(done, processes.len() as u64))? {
+        all.absorb(own);
     }
-    all
+    Ok(all)
 }
 
 pub fn signal_name(number: i64) -> String {
@@ -725,8 +769,30 @@ fn processes(parts: Vec<Found>, notes: &mut Vec<String>) -> Vec<Process> {
     by_rank.into_values().collect()
 }
 
-/// The trace, and the parts of which it lacks something.
-fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<(Trace, HashSet<Named>), String> {
+/// In pairs: to join them one by one would look at each rank as often as there are ranks.
+fn join_all(mut profiles: Vec<Profile>) -> Option<Profile> {
+    while profiles.len() > 1 {
+        profiles = profiles
+            .chunks(2)
+            .map(|pair| match pair {
+                [one, other] => one.join(other),
+                one => one[0].clone(),
+            })
+            .collect();
+    }
+    profiles.pop()
+}
+
+/// What the parts have come to.
+struct Assembled {
+    trace: Trace,
+    /// By process, where the times of its calls are kept apart from them; otherwise none.
+    symbols: Vec<Symbols>,
+    /// Parts of which the trace lacks something.
+    unread: HashSet<Named>,
+}
+
+fn assemble(processes: &[Process], notes: &mut Vec<String>, bar: &mut Bar) -> Result<Assembled, String> {
     let first = processes.first().ok_or("none of them got as far as MPI_Init")?.first();
     let size = first.word(Word::Size) as u32;
     let text = |key| first.text(key).unwrap_or_default().to_owned();
@@ -748,18 +814,19 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<(Trace, Ha
     let mut hosts: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     let mut endings: Vec<(String, Vec<u32>)> = Vec::new();
     let lossy = lossy(&meta.options);
-    let agreed = agreed(processes, size, &lossy);
+    let agreed = agreed(processes, size, &lossy, bar)?;
     notes.extend(agreed.failed(&lossy).into_iter().map(str::to_owned));
     notes.extend(agreed.told());
     let fold = folding(&meta.options);
-    let one = |process: &Process| match process.bundle() {
+    let has_times = time(&meta.options).is_some();
+    let one = |process: &Process| match process.recorded() {
         Err(error) => (None, Err(error)),
-        Ok((mut own, profile, damage)) => {
+        Ok(OfProcess { mut bundle, profile, symbols, damage }) => {
             let mut note = None;
             if lossy.at_the_end() {
-                let (rank, mut changed) = (process.rank, own.clone());
+                let (rank, mut changed) = (process.rank, bundle.clone());
                 match lose(&mut changed, (rank, size), (&lossy, fold), &agreed) {
-                    Ok(_) => own = changed,
+                    Ok(_) => bundle = changed,
                     Err(why) => {
                         note = Some(format!(
                             "rank {rank}: nothing was lost, as it could not be read back ({why})"
@@ -767,24 +834,21 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<(Trace, Ha
                     }
                 }
             }
-            (Some(own), Ok((profile, damage, note)))
+            (Some(bundle), Ok((profile, has_times.then_some(symbols), damage, note)))
         }
     };
-    let mut bar = Bar::new("recovering");
-    let (mut bundle, read) =
-        together::merge_all(processes, one, &mut |done| bar.show(done, processes.len() as u64))?;
-    bar.clear();
-    let mut unread = HashSet::new();
+    let all = together::steps(processes.len());
+    let (mut bundle, read) = together::merge_all(processes, one, &mut |done| bar.show(done, all))?;
+    bar.say("putting ranks in order");
+    let (mut unread, mut all_symbols, mut profiles) = (HashSet::new(), Vec::new(), Vec::new());
     for (process, read) in processes.iter().zip(read) {
         let rank = process.rank;
         hosts.entry(process.first().text("host").unwrap_or("?").to_owned()).or_default().push(rank);
         let how = match read {
-            Ok((profile, damage, note)) => {
+            Ok((profile, symbols, damage, note)) => {
                 notes.extend(note);
-                if meta.timed {
-                    let before = meta.profile.take();
-                    meta.profile = Some(before.map_or(profile.clone(), |before| before.join(&profile)));
-                }
+                all_symbols.extend(symbols.map(Ok));
+                profiles.push(profile);
                 let damage = damage.map_or_else(String::new, |damage| {
                     meta.complete = false;
                     unread.extend(damage.parts);
@@ -795,7 +859,9 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<(Trace, Ha
             Err(error) => {
                 meta.complete = false;
                 unread.extend(process.names.iter().cloned());
-                format!("what it recorded cannot be read: {error}")
+                let how = format!("what it recorded cannot be read: {error}");
+                all_symbols.extend(has_times.then_some(Err(error)));
+                how
             }
         };
         match endings.iter_mut().find(|(known, _)| *known == how) {
@@ -816,6 +882,7 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<(Trace, Ha
     told.append(notes);
     meta.notes = told;
     meta.hosts = hosts.into_iter().map(|(host, ranks)| (host, RankList::from_sorted(&ranks))).collect();
+    meta.profile = join_all(profiles).filter(|_| meta.timed);
     if let Some(profile) = &mut meta.profile {
         profile.settle();
     }
@@ -823,7 +890,7 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>) -> Result<(Trace, Ha
         bundle.score().map_err(|error| error.to_string())?;
     }
     bundle.canonical().map_err(|error| error.to_string())?;
-    Ok((Trace { meta, bundle }, unread))
+    Ok(Assembled { trace: Trace { meta, bundle }, symbols: all_symbols, unread })
 }
 
 #[cfg(test)]

@@ -22,6 +22,11 @@ struct Merging<T> {
     done: u64,
 }
 
+/// How many steps of [`merge_all`] are told: to read each, and to merge it with others.
+pub fn steps(processes: usize) -> u64 {
+    (2 * processes as u64).saturating_sub(1)
+}
+
 /// Reads all of them, each once, and merges neighbours in pairs of about the same size, as the ranks themselves would: the result
 /// does not depend on who was faster. `one` gives what was recorded, and what else there is to tell.
 pub fn merge_all<P: Sync, T: Send>(
@@ -29,22 +34,23 @@ pub fn merge_all<P: Sync, T: Send>(
     one: impl Fn(&P) -> (Option<Bundle>, T) + Sync,
     progress: &mut (dyn FnMut(u64) + Send),
 ) -> Result<(Bundle, Vec<T>), String> {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get).min(processes.len()).max(1);
     let next = AtomicUsize::new(0);
     let told = processes.iter().map(|_| None).collect();
     let state = Mutex::new((Merging { waiting: HashMap::new(), told, failed: None, done: 0 }, progress));
     let lock = || state.lock().unwrap_or_else(PoisonError::into_inner);
+    let step = |change: &mut dyn FnMut(&mut Merging<T>)| {
+        let (merging, progress) = &mut *lock();
+        change(merging);
+        merging.done += 1;
+        progress(merging.done);
+    };
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(process) = processes.get(at).filter(|_| lock().0.failed.is_none()) else { return };
             let (bundle, told) = one(process);
-            {
-                let (merging, progress) = &mut *lock();
-                merging.told[at] = Some(told);
-                merging.done += 1;
-                progress(merging.done);
-            }
+            let mut told = Some(told);
+            step(&mut |merging| merging.told[at] = told.take());
             let (mut level, mut at, mut bundle) = (0u32, at, bundle.unwrap_or_default());
             // The last one of an odd number goes up alone.
             while last(processes.len(), level) > 0 {
@@ -64,6 +70,7 @@ pub fn merge_all<P: Sync, T: Send>(
                     }
                 };
                 let merged = if at % 2 == 0 { merge(bundle, other) } else { merge(other, bundle) };
+                step(&mut |_| ());
                 match merged {
                     Ok(merged) => (level, at, bundle) = (level + 1, at / 2, merged),
                     Err(error) => {
@@ -77,13 +84,7 @@ pub fn merge_all<P: Sync, T: Send>(
             }
         }
     };
-    // This thread does nothing of it: its stack may be too small. With fewer threads than cores it only takes longer.
-    std::thread::scope(|scope| {
-        let start = |_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work).map(drop);
-        let started: Vec<std::io::Result<()>> = (0..cores).map(start).collect();
-        started.into_iter().reduce(|one, other| one.or(other)).unwrap_or(Ok(()))
-    })
-    .map_err(|error| format!("no thread can be started: {error}"))?;
+    on_all_cores(processes.len(), &work)?;
     let (merging, _) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(failed) = merging.failed {
         return Err(failed);
@@ -91,6 +92,43 @@ pub fn merge_all<P: Sync, T: Send>(
     let mut waiting = merging.waiting;
     let bundle = waiting.remove(&(u32::MAX, 0)).unwrap_or_default();
     Ok((bundle, merging.told.into_iter().flatten().collect()))
+}
+
+/// What `one` makes of each, in their order.
+pub fn each<P: Sync, T: Send>(
+    processes: &[P],
+    one: impl Fn(&P) -> T + Sync,
+    progress: &mut (dyn FnMut(u64) + Send),
+) -> Result<Vec<T>, String> {
+    let next = AtomicUsize::new(0);
+    let made: Vec<Option<T>> = processes.iter().map(|_| None).collect();
+    let state = Mutex::new((made, 0, progress));
+    let work = || {
+        while let at = next.fetch_add(1, Ordering::Relaxed)
+            && let Some(process) = processes.get(at)
+        {
+            let one = one(process);
+            let (made, done, progress) = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
+            made[at] = Some(one);
+            *done += 1;
+            progress(*done);
+        }
+    };
+    on_all_cores(processes.len(), &work)?;
+    let (made, ..) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok(made.into_iter().flatten().collect())
+}
+
+/// Does the work on as many threads as there are cores, but no more than there is work for. This thread does nothing of it: its
+/// stack may be too small. With fewer threads than cores it only takes longer.
+fn on_all_cores(most: usize, work: &(impl Fn() + Sync)) -> Result<(), String> {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get).min(most).max(1);
+    std::thread::scope(|scope| {
+        let start = |_| std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, work).map(drop);
+        let started: Vec<std::io::Result<()>> = (0..cores).map(start).collect();
+        started.into_iter().reduce(|one, other| one.or(other)).unwrap_or(Ok(()))
+    })
+    .map_err(|error| format!("no thread can be started: {error}"))
 }
 
 /// The number of the last one on a level.
@@ -117,12 +155,23 @@ mod tests {
             let mut seen = 0;
             let one = |rank: &u32| (Some(own(*rank, ranks)), *rank);
             let (bundle, told) = merge_all(&all, one, &mut |done| seen = done).unwrap();
-            assert_eq!((told, seen), (all, ranks.into()));
+            assert_eq!((told, seen), (all, steps(ranks as usize)));
             let members: u64 = bundle.cohorts.iter().map(|cohort| cohort.ranks.len()).sum();
             assert_eq!(members, u64::from(ranks));
         }
         let (bundle, told) = merge_all(&[] as &[u32], |_| (None, ()), &mut |_| ()).unwrap();
         assert!(bundle.cohorts.is_empty() && told.is_empty());
+    }
+
+    #[test]
+    fn each_comes_in_its_place() {
+        for count in [0, 1, 2, 33] {
+            let all: Vec<u32> = (0..count).collect();
+            let mut seen = 0;
+            let made = each(&all, |number| number * number, &mut |done| seen = done).unwrap();
+            assert_eq!(made, all.iter().map(|number| number * number).collect::<Vec<_>>());
+            assert_eq!(seen, u64::from(count));
+        }
     }
 
     /// What a rank of a program might have done: sends and barriers in turn, as often and as long as others here and there.

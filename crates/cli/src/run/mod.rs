@@ -569,7 +569,7 @@ fn take_in(parts: &Path, out: &Path, written: bool, replace: Replace, ended: rec
             return false;
         }
     };
-    say(match (written, recovered.complete) {
+    say(match (written, recovered.trace.meta.complete) {
         (true, _) => {
             "the trace lacked calls that a rank had recorded; it was made anew from what the ranks kept:"
         }

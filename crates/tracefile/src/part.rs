@@ -284,6 +284,11 @@ pub fn snapshot_name(part: &OsStr, number: u64) -> OsString {
     name
 }
 
+/// What the part of that name is called until there is something in it. No snapshot has this number.
+pub fn begun_name(part: &OsStr) -> OsString {
+    snapshot_name(part, 0)
+}
+
 /// Whether a process still adds to its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Life {
@@ -532,6 +537,9 @@ mod tests {
             fs::write(directory.join(snapshot_name(OsStr::new(&name), 3)), "").unwrap();
         }
         fs::write(directory.join("note"), "").unwrap();
+        // One that is being made, by whichever process.
+        let begun = begun_name(OsStr::new("e.part"));
+        fs::write(directory.join(&begun), "").unwrap();
         let told = |names: &[OsString]| {
             let mut names: Vec<String> = names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
             names.sort();
@@ -543,7 +551,7 @@ mod tests {
         assert!(!clear_of_others(&private, "y"));
         remove(&private, OsStr::new("d.part"));
         assert!(clear_of_others(&private, "y"));
-        assert_eq!(told(&private.names().unwrap()), "b.part b.part.3 note");
+        assert_eq!(told(&private.names().unwrap()), "b.part b.part.3 e.part.0 note");
         fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, fence};
 
 use refrain_fold::bundle::sites::Module;
 use refrain_guest::stacks::modules::Modules;
@@ -93,7 +93,8 @@ impl Page {
     }
 }
 
-/// The calling thread is about to enter this function with these arguments.
+/// The calling thread is about to enter this function with these arguments. Until they all stand there `FUNCTION` is 0
+/// ([`forget`]): whoever reads the page meanwhile knows that they mean nothing.
 #[inline(always)]
 pub fn note(index: usize, args: &[usize], start: u64) {
     let Some(page) = Page::own() else { return };
@@ -102,7 +103,7 @@ pub fn note(index: usize, args: &[usize], start: u64) {
     }
     page.store(CALLER, marks::entry().caller as u64);
     page.store(STARTED, start);
-    page.store(FUNCTION, index as u64 + 1);
+    page.word(FUNCTION).store(index as u64 + 1, Release);
 }
 
 /// The arguments of the call that the thread is in are not kept, or no longer.
@@ -110,6 +111,8 @@ pub fn note(index: usize, args: &[usize], start: u64) {
 pub fn forget() {
     if let Some(page) = Page::own() {
         page.store(FUNCTION, 0);
+        // What is stored from here on is of another call.
+        fence(Release);
     }
 }
 

@@ -14,13 +14,14 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use refrain_fold::bundle::Bundle;
 
 use crate::claim::{host_name, processes_seen};
 use crate::crc::crc32;
-use crate::flight::Doing;
+use crate::flight::{self, Doing};
 use crate::private::Private;
 use crate::spans::is_log;
 
@@ -369,12 +370,14 @@ impl Part {
         Lost::from_word(self.word(Word::Lost))
     }
 
-    /// The header alone.
+    /// The header alone. Its process may be at work: what it says of the call in flight is of one call.
     pub fn peek(directory: &Private, name: &OsStr) -> Result<Part, String> {
-        let mut file = directory.read(name).map_err(|error| error.to_string())?;
-        let mut header = [0; HEADER];
-        file.read_exact(&mut header).map_err(|_| "it is too short")?;
-        Part::of_header(&header)
+        let file = directory.read(name).map_err(|error| error.to_string())?;
+        let header = flight::steady(|| {
+            let mut header = [0; HEADER];
+            file.read_exact_at(&mut header, 0).map(|()| header)
+        });
+        Part::of_header(&header.map_err(|_| "it is too short")?)
     }
 
     fn of_header(header: &[u8; HEADER]) -> Result<Part, String> {

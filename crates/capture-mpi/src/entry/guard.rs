@@ -185,6 +185,7 @@ pub struct Inside {
 impl Inside {
     #[inline]
     pub fn enter(index: usize) -> Self {
+        flight::forget();
         let outside = Self { depth: marks::depth(), function: marks::note_inside(index + 1) };
         marks::set_depth((outside.depth & (marks::LEVELS | marks::IN_LAYER)) + 1);
         outside
@@ -382,7 +383,6 @@ pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
     let function = &refrain_model::functions()[index];
     observe_if_on(|| callbacks::stand_in_for(function, passed));
     if filter::passes(index) {
-        flight::forget();
         // SAFETY: the program's own call, passed on, with functions that do what its own do.
         let word = unsafe { invoke(real(index), passed) };
         inside.leave();
@@ -582,6 +582,7 @@ pub unsafe extern "C" fn enter_variadic(
 ) -> Forward {
     let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
     if !passing(index) {
+        flight::forget();
         marks::note_inside(index + 1);
         let outside = marks::depth();
         marks::set_depth((outside & (marks::LEVELS | marks::IN_LAYER)) + 1);

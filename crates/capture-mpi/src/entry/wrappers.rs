@@ -78,7 +78,6 @@ macro_rules! wrap {
             }
             let inside = guard::Inside::enter($index);
             if filter::passes($index) {
-                flight::forget();
                 let word = wrap!(@pass $index, ($($a)*));
                 inside.leave();
                 return word;

@@ -91,10 +91,17 @@ impl Page {
     fn store(self, at: usize, value: u64) {
         self.word(at).store(value, Relaxed);
     }
+
+    #[inline(always)]
+    fn forget(self) {
+        self.store(FUNCTION, 0);
+        // What is stored from here on is of another call.
+        fence(Release);
+    }
 }
 
 /// The calling thread is about to enter this function with these arguments. Until they all stand there `FUNCTION` is 0
-/// ([`forget`]): whoever reads the page meanwhile knows that they mean nothing.
+/// ([`enter`]): whoever reads the page meanwhile knows that they mean nothing.
 #[inline(always)]
 pub fn note(index: usize, args: &[usize], start: u64) {
     let Some(page) = Page::own() else { return };
@@ -106,13 +113,23 @@ pub fn note(index: usize, args: &[usize], start: u64) {
     page.word(FUNCTION).store(index as u64 + 1, Release);
 }
 
+/// The calling thread has entered this function, and its arguments come later. What it was in before: its position plus one.
+/// `None`: it has no part.
+#[inline(always)]
+pub fn enter(index: usize) -> Option<usize> {
+    let page = Page::own()?;
+    page.forget();
+    let inside = page.word(Word::Inside as usize);
+    let outside = inside.load(Relaxed);
+    inside.store(index as u64 + 1, Relaxed);
+    Some(outside as usize)
+}
+
 /// The arguments of the call that the thread is in are not kept, or no longer.
 #[inline(always)]
 pub fn forget() {
     if let Some(page) = Page::own() {
-        page.store(FUNCTION, 0);
-        // What is stored from here on is of another call.
-        fence(Release);
+        page.forget();
     }
 }
 

@@ -36,6 +36,8 @@ pub const ERROR_CLASS: usize = ERROR + 2;
 pub const ERROR_STARTED: usize = ERROR + 3;
 /// Where a fault came up, of whichever thread; in the first part.
 pub const FAULT_PLACE: usize = ERROR + 4;
+/// Where the last fault of this thread came up.
+pub const OWN_FAULT: usize = ERROR + 5;
 /// What the library says of it, in the last words of the header, up to a zero.
 pub const ERROR_TEXT: usize = HEADER / 8 - MOST_TEXT / 8;
 pub const MOST_TEXT: usize = 1024;
@@ -49,7 +51,7 @@ const TRIES: usize = 4;
 /// The first byte of the modules.
 const MODULES: usize = 2 * PAGE;
 
-const _: () = assert!(FAULT_PLACE < NAMES && (NAMES + 2 * (CONSTANTS + OBJECTS)) * 8 <= MODULES);
+const _: () = assert!(OWN_FAULT < NAMES && (NAMES + 2 * (CONSTANTS + OBJECTS)) * 8 <= MODULES);
 
 /// Where in the words of a header the name of an object may stand: pairs, the best place first.
 pub fn places(class: u8, handle: u64) -> impl Iterator<Item = usize> {
@@ -134,6 +136,8 @@ pub struct Doing {
     pub error: Option<Told>,
     /// Where the process ran into a fault; 0: nowhere.
     pub fault_place: u64,
+    /// Where this thread did.
+    pub own_fault: u64,
     pub names: Vec<(u64, Name)>,
     pub modules: Vec<Mapped>,
 }
@@ -207,6 +211,7 @@ impl Doing {
                 text: terminated(&header[ERROR_TEXT * 8..]),
             }),
             fault_place: word(FAULT_PLACE),
+            own_fault: word(OWN_FAULT),
             names: (0..CONSTANTS + OBJECTS).filter_map(pair).collect(),
             modules: text.trim_end_matches('\0').lines().filter_map(mapped).collect(),
         }

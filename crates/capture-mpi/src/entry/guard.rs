@@ -24,7 +24,7 @@ use super::jumps::{lasts, settle_jumps};
 use super::real::{is_replay, real};
 use crate::hooks::{Ending, MOST_ARGS, Observed, Recorder, Ticks};
 use crate::recorder::{self, Real as Active};
-use crate::{filter, flight, missing, wild};
+use crate::{filter, flight, missing, recording, wild};
 
 /// The recorder's `init` was called.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -180,19 +180,29 @@ pub fn passing_finalize(_index: usize) -> bool {
 pub struct Inside {
     depth: u32,
     function: usize,
+    has_part: bool,
 }
 
 impl Inside {
     #[inline]
     pub fn enter(index: usize) -> Self {
-        flight::forget();
-        let outside = Self { depth: marks::depth(), function: marks::note_inside(index + 1) };
+        let function = flight::enter(index);
+        let outside =
+            Self { depth: marks::depth(), function: function.unwrap_or(0), has_part: function.is_some() };
         marks::set_depth((outside.depth & (marks::LEVELS | marks::IN_LAYER)) + 1);
         outside
     }
 }
 
 impl Inside {
+    /// Of a thread without a part nobody could tell that it hangs in its first call.
+    #[inline]
+    pub fn begin_part(&self, index: usize) {
+        if !self.has_part {
+            begin_part(index);
+        }
+    }
+
     /// The call has returned.
     #[inline]
     pub fn leave(self) {
@@ -316,6 +326,15 @@ fn as_result(returns: Returns, word: usize) -> i64 {
         Returns::Code => i64::from(word as i32),
         Returns::Aint | Returns::Converted => word as i64,
         Returns::Clock => 0,
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn begin_part(index: usize) {
+    if recording::keeps_parts() {
+        observe_if_on(Active::begin_part);
+        flight::enter(index);
     }
 }
 
@@ -582,8 +601,7 @@ pub unsafe extern "C" fn enter_variadic(
 ) -> Forward {
     let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
     if !passing(index) {
-        flight::forget();
-        marks::note_inside(index + 1);
+        flight::enter(index);
         let outside = marks::depth();
         marks::set_depth((outside & (marks::LEVELS | marks::IN_LAYER)) + 1);
         begun.observing = outside as usize + 1;

@@ -82,6 +82,7 @@ macro_rules! wrap {
                 inside.leave();
                 return word;
             }
+            inside.begin_part($index);
             let args = [$($a),*];
             let before: fn(&[usize]) = $before;
             before(&args);

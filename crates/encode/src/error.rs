@@ -59,7 +59,7 @@ impl fmt::Display for Error {
             Error::TooLong { function, parameter, elements, most } => write!(
                 f,
                 "parameter {parameter} of {function} has {elements} elements, and the arrays of a call are read up to \
-                 {most}: --elements N allows N, at about 50 bytes of memory each"
+                 {most}: --elements N allows N (in Python: elements=N), at about 50 bytes of memory each"
             ),
             Error::TooManyObjects { function, most } => write!(
                 f,

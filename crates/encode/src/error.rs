@@ -74,8 +74,9 @@ impl fmt::Display for Error {
             Error::Unread { function } => write!(
                 f,
                 "{function} uses a communicator or window that an earlier call or another thread has made, and there \
-                 are more such calls than are looked through ({})",
-                crate::reader::MOST_MAKERS
+                 are more such calls than are looked through ({}, or 16 times as many of all calls): --elements N looks through \
+                 N of them",
+                crate::reader::most_makers()
             ),
             Error::Journal { at } => write!(f, "the journal is damaged at byte {at}"),
             Error::Digest => write!(f, "the snapshot is damaged: its calls are not those that were recorded"),

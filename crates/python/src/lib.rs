@@ -78,12 +78,7 @@ impl Trace {
 impl Trace {
     #[new]
     #[pyo3(signature = (path, modules = Vec::new(), elements = None))]
-    fn new(
-        py: Python<'_>,
-        path: PathBuf,
-        modules: Vec<PathBuf>,
-        elements: Option<usize>,
-    ) -> PyResult<Trace> {
+    fn new(py: Python<'_>, path: PathBuf, modules: Vec<PathBuf>, elements: Option<usize>) -> PyResult<Trace> {
         // Calls are read later, by whichever object: what is allowed for one trace is for all.
         if let Some(elements) = elements {
             refrain_encode::allow_elements(elements);

@@ -145,7 +145,7 @@ static void thread_segv(void) {
     int number;
     if (rank == 1) {
         pthread_create(&other, NULL, faulty_thread, NULL);
-        MPI_Recv(&number, 1, MPI_INT, 2, 22, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* beside the fault */
+        MPI_Recv(&number, 1, MPI_INT, 2, 22, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     }
     stay();
 }

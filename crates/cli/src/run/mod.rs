@@ -597,12 +597,19 @@ fn say_elsewhere(parts: &Path, kept: &[(String, PathBuf)]) {
     );
 }
 
-/// Whether a directory has parts of that run, and of no other.
+/// Whether a directory has parts of that run, and of no other; or those that it says are kept elsewhere do.
 fn are_of_run(parts: &Path, run: &str) -> bool {
     let Ok(private) = Private::open(parts) else { return false };
-    let names = recover::names(&private).unwrap_or_default();
-    let mut read = names.iter().filter_map(|name| Part::peek(&private, name).ok()).peekable();
+    let kept = part::kept_elsewhere(&private);
+    let elsewhere = kept.iter().filter_map(|(_, place)| Private::open(place).ok());
+    let mut read = std::iter::once(private).chain(elsewhere).flat_map(headers).peekable();
     read.peek().is_some() && read.all(|part| part.text("run") == Some(run))
+}
+
+/// What the parts in a directory say first.
+fn headers(directory: Private) -> Vec<Part> {
+    let names = recover::names(&directory).unwrap_or_default();
+    names.iter().filter_map(|name| Part::peek(&directory, name).ok()).collect()
 }
 
 /// What programs that the traced one, or another, started have left, and what their traces are called.
@@ -693,9 +700,17 @@ mod tests {
         part("x.rfn.3.parts", "0-a-1-0.part", "ours");
         part("x.rfn.3.parts", "0-a-2-0.part", "theirs");
         Private::make(&folder.path("x.rfn.4.parts")).unwrap();
+        // Those of the next two are elsewhere.
+        for (number, run) in [(5, "ours"), (6, "theirs")] {
+            let (here, disk) = (format!("x.rfn.{number}.parts"), format!("disk.{number}"));
+            part(&disk, "0-a-1-0.part", run);
+            let note = Private::make(&folder.path(&here)).unwrap();
+            note.leave("meet-1.kept.a".as_ref(), &folder.path(&disk).to_string_lossy()).unwrap();
+        }
         let mut found: Vec<PathBuf> = spawned_parts(&out).into_iter().map(|(parts, _)| parts).collect();
-        assert_eq!(found.len(), 4);
+        assert_eq!(found.len(), 6);
         found.retain(|parts| are_of_run(parts, "ours"));
-        assert_eq!(found, [folder.path("x.rfn.1.parts")]);
+        found.sort();
+        assert_eq!(found, [folder.path("x.rfn.1.parts"), folder.path("x.rfn.5.parts")]);
     }
 }

@@ -423,11 +423,13 @@ fn report(plan: &Plan, before: &Before, jobs: &[Job], claimed: bool, success: bo
     for (parts, out) in spawned_parts(&plan.out) {
         if own(&parts, &before.parts_spawned) {
             take_in(&parts, &out, false, forced(plan.force), plan.ended());
+            remove_meeting(&parts);
         }
     }
     for parts in alone(&plan.out, PARTS) {
         if own(&parts, &before.parts_alone) {
             take_in(&parts, &parts.with_extension(""), false, forced(plan.force), plan.ended());
+            remove_meeting(&parts);
         }
     }
     report_first(plan, before, jobs.first(), claimed, success);
@@ -606,6 +608,19 @@ fn are_of_run(parts: &Path, run: &str) -> bool {
     read.peek().is_some() && read.all(|part| part.text("run") == Some(run))
 }
 
+/// Removes a directory of which only the files are left by which the ranks meet.
+fn remove_meeting(parts: &Path) {
+    let Ok(private) = Private::open(parts) else { return };
+    let names = private.names().unwrap_or_default();
+    let of_meeting =
+        |name: &std::ffi::OsString| name.as_encoded_bytes().starts_with(part::MEETING.as_bytes());
+    if !part::has_any(&names) && names.iter().all(of_meeting) {
+        // What cannot be removed is only in the way.
+        names.iter().for_each(|name| drop(private.remove(name)));
+        let _ = private.remove_itself();
+    }
+}
+
 /// What the parts in a directory say first.
 fn headers(directory: Private) -> Vec<Part> {
     let names = recover::names(&directory).unwrap_or_default();
@@ -712,5 +727,11 @@ mod tests {
         found.retain(|parts| are_of_run(parts, "ours"));
         found.sort();
         assert_eq!(found, [folder.path("x.rfn.1.parts"), folder.path("x.rfn.5.parts")]);
+        // When they are taken in, nothing need stay.
+        let left = Private::make(&folder.path("x.rfn.4.parts")).unwrap();
+        left.leave("meet-1.root".as_ref(), "a").unwrap();
+        found.push(left.path().to_owned());
+        found.iter().for_each(|parts| remove_meeting(parts));
+        assert_eq!(found.iter().map(|parts| parts.exists()).collect::<Vec<_>>(), [true, true, false]);
     }
 }

@@ -1,6 +1,7 @@
 /* Programs that hang or die, one a word, on three ranks or more: what the last call of each rank was has to be told. The
    comments behind the calls are what the tests look lines up by. */
 #include <mpi.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,13 +115,54 @@ static void returned(void) {
     stay();
 }
 
+/* Two threads of a rank in different calls. */
+static void *other_thread(void *unused) {
+    int number;
+    MPI_Recv(&number, 1, MPI_INT, 1, 21, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* another thread */
+    return unused;
+}
+
+static void threads(void) {
+    pthread_t other;
+    int number;
+    if (rank == 0) {
+        pthread_create(&other, NULL, other_thread, NULL);
+        MPI_Recv(&number, 1, MPI_INT, 2, 22, MPI_COMM_WORLD, MPI_STATUS_IGNORE); /* the first thread */
+    }
+    stay();
+}
+
+/* A fault of one thread, while the other is in a call. */
+static void *faulty_thread(void *unused) {
+    volatile int *nowhere = (int *)8;
+    MPI_Barrier(MPI_COMM_SELF); /* before its fault */
+    *nowhere = 1;               /* fault of a thread */
+    return unused;
+}
+
+static void thread_segv(void) {
+    pthread_t other;
+    int number;
+    if (rank == 1) {
+        pthread_create(&other, NULL, faulty_thread, NULL);
+        MPI_Recv(&number, 1, MPI_INT, 2, 22, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+    stay();
+}
+
 int main(int argc, char **argv) {
     static const struct { const char *name; void (*run)(void); } all[] = {
         {"never-sent", never_sent}, {"circle", circle}, {"missed", missed}, {"functions", functions},
         {"roots", roots}, {"counts", counts}, {"requests", requests}, {"truncated", truncated}, {"segv", segv},
         {"returned", returned}, {"exchange", exchange}, {"again", again},
+        {"threads", threads}, {"threads-segv", thread_segv},
     };
-    MPI_Init(&argc, &argv);
+    if (argc > 1 && strncmp(argv[1], "threads", 7) == 0) {
+        int provided;
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    } else {
+        MPI_Init(&argc, &argv);
+    }
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     for (size_t n = 0; n < sizeof all / sizeof all[0]; n++) {

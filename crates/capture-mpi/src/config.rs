@@ -69,6 +69,8 @@ pub struct Config {
     pub test_panic: u64,
     /// `REFRAIN_TEST_DIE_IN_MERGE=rank`: that rank kills itself between two messages of the merge, for tests.
     pub test_die_in_merge: Option<u32>,
+    /// `REFRAIN_TEST_STOP_WRITING=on|off`: rank 0 stops itself before it writes the trace, for tests.
+    pub test_stop_writing: bool,
     /// `REFRAIN_TEST_FAIL_WITH_TIMES=rank`: a fault inside the tracer on that rank when times are brought together, for tests.
     pub test_fail_with_times: Option<u32>,
     /// `REFRAIN_TEST_STACKS=on|off`: stacks that are recognised are unwound too and compared, for tests.
@@ -222,6 +224,7 @@ impl Config {
             run: text("REFRAIN_RUN").unwrap_or(job).replace('\n', " "),
             held: look_up("REFRAIN_RUN").is_some(),
             test_die_in_merge: text("REFRAIN_TEST_DIE_IN_MERGE").and_then(|rank| rank.parse().ok()),
+            test_stop_writing: switch("REFRAIN_TEST_STOP_WRITING", false)?,
             test_fail_with_times: text("REFRAIN_TEST_FAIL_WITH_TIMES").and_then(|rank| rank.parse().ok()),
             test_stacks: switch("REFRAIN_TEST_STACKS", false)?,
             test_monotonic: match text("REFRAIN_TEST_CLOCK").as_deref() {

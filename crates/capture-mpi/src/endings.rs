@@ -2,6 +2,7 @@
 
 use refrain_guest::ends::{self, words};
 use refrain_guest::threads::marks;
+use refrain_tracefile::flight::OWN_FAULT;
 use refrain_tracefile::part::{End, Lost, Word};
 use std::sync::atomic::AtomicU64;
 
@@ -15,6 +16,7 @@ pub fn watch(word: impl Fn(Word) -> &'static AtomicU64, place: &'static AtomicU6
         nanoseconds: word(Word::LaterNanoseconds),
         fault: word(Word::Fault),
         place,
+        own_place: OWN_FAULT - Word::Inside as usize,
         lost: word(Word::Lost),
         silent: End::Silent as u64,
         exited: End::Exit as u64,

@@ -3,7 +3,7 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, fence};
 
 use refrain_fold::bundle::sites::Module;
 use refrain_guest::stacks::modules::Modules;
@@ -91,9 +91,17 @@ impl Page {
     fn store(self, at: usize, value: u64) {
         self.word(at).store(value, Relaxed);
     }
+
+    #[inline(always)]
+    fn forget(self) {
+        self.store(FUNCTION, 0);
+        // What is stored from here on is of another call.
+        fence(Release);
+    }
 }
 
-/// The calling thread is about to enter this function with these arguments.
+/// The calling thread is about to enter this function with these arguments. Until they all stand there `FUNCTION` is 0
+/// ([`enter`]): whoever reads the page meanwhile knows that they mean nothing.
 #[inline(always)]
 pub fn note(index: usize, args: &[usize], start: u64) {
     let Some(page) = Page::own() else { return };
@@ -102,14 +110,26 @@ pub fn note(index: usize, args: &[usize], start: u64) {
     }
     page.store(CALLER, marks::entry().caller as u64);
     page.store(STARTED, start);
-    page.store(FUNCTION, index as u64 + 1);
+    page.word(FUNCTION).store(index as u64 + 1, Release);
+}
+
+/// The calling thread has entered this function, and its arguments come later. What it was in before: its position plus one.
+/// `None`: it has no part.
+#[inline(always)]
+pub fn enter(index: usize) -> Option<usize> {
+    let page = Page::own()?;
+    page.forget();
+    let inside = page.word(Word::Inside as usize);
+    let outside = inside.load(Relaxed);
+    inside.store(index as u64 + 1, Relaxed);
+    Some(outside as usize)
 }
 
 /// The arguments of the call that the thread is in are not kept, or no longer.
 #[inline(always)]
 pub fn forget() {
     if let Some(page) = Page::own() {
-        page.store(FUNCTION, 0);
+        page.forget();
     }
 }
 

@@ -52,6 +52,9 @@ pub trait Recorder {
     /// reads its times.
     fn init(call: Observed<'_>) -> Option<u64>;
 
+    /// A thread is about to make its first call that is kept.
+    fn begin_part();
+
     /// The program is about to enter MPI. Called only for functions that overwrite something they are given; may be
     /// called before `init`, for what MPI allows then.
     fn before(call: Observed<'_>);

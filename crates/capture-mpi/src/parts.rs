@@ -316,6 +316,7 @@ impl Safe {
         let made = Safe::in_file(parts, thread, tape, &directory, name);
         made.inspect_err(|_| {
             remove(&directory, name);
+            remove(&directory, &part::begun_name(name));
             remove(&directory, &part::snapshot_name(name, 1));
             remove(&directory, &log_name(name));
         })
@@ -328,8 +329,9 @@ impl Safe {
         directory: &Private,
         name: &OsStr,
     ) -> io::Result<Safe> {
-        // There may be one of an earlier process with the same number. Whoever has it mapped keeps the file, without its name.
-        let mut file = directory.create_anew(name)?;
+        // Whoever finds it by its name finds a whole header, in the memory of a process that lives.
+        let begun = part::begun_name(name);
+        let mut file = directory.create_anew(&begun)?;
         let now = Moment::now();
         let mut words = parts.words.clone();
         words.extend([
@@ -343,11 +345,14 @@ impl Safe {
         }
         file.write_all(&header)?;
         let tail = Tail::map(&file, HEADER, parts.room, FIRST_ROOM)?;
+        let own = Words::map(&file)?;
+        // There may be one of an earlier process with the same number. Whoever has it mapped keeps the file, without its name.
+        directory.rename(&begun, name)?;
         let spans = if parts.spans { Some(Spans::new(directory, name)?) } else { None };
         let mut safe = Safe {
             directory: parts.directory.clone(),
             name: name.to_owned(),
-            words: Words::map(&file)?,
+            words: own,
             tail,
             base: 0,
             used: 0,

@@ -430,6 +430,13 @@ impl Recorder for Real {
         done.map(|done| done.ticks)
     }
 
+    fn begin_part() {
+        if let Some(mut entered) = RECORDER.enter() {
+            let Hands { number, own, mut common } = entered.hands();
+            own.ready_for(common.lent(), number, 0);
+        }
+    }
+
     fn before(call: Observed<'_>) {
         if let Some(mut entered) = RECORDER.enter() {
             before(&mut entered, call);

@@ -48,7 +48,8 @@ pub struct Arguments {
     /// Colours: auto is on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, hide_default_value = true)]
     pub color: Color,
-    /// Read calls whose arrays have up to N elements together; each takes about 50 bytes of memory [default: 1048576]
+    /// Read calls whose arrays have up to N elements together, and look through N calls that make communicators; each takes
+    /// about 50 bytes of memory [default: 1048576]
     #[arg(long, global = true, value_name = "N", hide_short_help = true)]
     pub elements: Option<u64>,
 }

@@ -50,18 +50,40 @@ impl Process<'_> {
         let mut all: Vec<InFlight> = self.parts.iter().map(|part| self.thread(part)).collect();
         let says = |one: &InFlight| one.inside || one.error.is_some();
         let first = all.iter().map(|one| one.thread).min();
-        all.retain(|one| says(one) || Some(one.thread) == first);
-        let place = self.first().map(|doing| doing.fault_place).filter(|place| *place != 0);
+        let faulted = self.faulted();
+        all.retain(|one| says(one) || [first, faulted].contains(&Some(one.thread)));
         if let (End::Signal, signal) = self.end {
-            let (fault, fault_place) =
-                (u32::try_from(signal).ok(), place.and_then(|place| self.place(place)));
-            match &mut all[..] {
-                [one] if self.parts.len() == 1 => (one.fault, one.fault_place) = (fault, fault_place),
-                // Which of them had the fault is not known.
-                _ => all.insert(0, InFlight { rank: self.rank, fault, fault_place, ..InFlight::default() }),
+            let place = self.fault_place().and_then(|place| self.place(place));
+            let fault = u32::try_from(signal).ok();
+            match all.iter_mut().find(|one| Some(one.thread) == faulted) {
+                Some(one) => (one.fault, one.fault_place) = (fault, place),
+                // It was a thread that has recorded nothing, or none of them alone.
+                None => {
+                    let process =
+                        InFlight { rank: self.rank, fault, fault_place: place, ..InFlight::default() };
+                    all.insert(0, process);
+                }
             }
         }
         all
+    }
+
+    /// Where the last fault of the process came up.
+    fn fault_place(&self) -> Option<u64> {
+        self.first().map(|doing| doing.fault_place).filter(|place| *place != 0)
+    }
+
+    /// The thread that had it, if that is known.
+    fn faulted(&self) -> Option<u32> {
+        let number = |part: &Part| u32::try_from(part.word(Word::Thread)).unwrap_or(0);
+        match self.parts {
+            [one] => Some(number(one)),
+            parts => {
+                let place = self.fault_place()?;
+                let mut had = parts.iter().filter(|part| part.doing.own_fault == place);
+                had.next().filter(|_| had.next().is_none()).map(number)
+            }
+        }
     }
 
     /// The part that has the names of the process.

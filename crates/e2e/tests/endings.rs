@@ -255,6 +255,31 @@ fn death_inside_the_merge() {
     }
 }
 
+/// Rank 0 stands still when all others have given it what they have. They wait for it as long as anybody is waited for, and no
+/// longer; when it goes on, the program ends as it would have.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn rank_0_that_stands_still_when_it_should_write() {
+    for library in Library::ALL {
+        let environment = [("REFRAIN_TEST_STOP_WRITING", "on"), ("REFRAIN_PATIENCE", "10")];
+        let special = Special { environment: &environment, ..Special::default() };
+        let traced = run::traced_while(library, &endings(&["finalized", "20"]), RANKS, &special, |parts| {
+            let processes = under_way(parts);
+            let left = || {
+                let names = fs::read_dir(parts).into_iter().flatten().flatten();
+                names.into_iter().any(|entry| entry.file_name().to_string_lossy().ends_with(".off"))
+            };
+            assert!(until(left, LONG), "{} waits still", library.suffix());
+            run::kill("-CONT", &processes);
+        });
+        let said = &traced.outcome.stderr;
+        assert_eq!(traced.outcome.code, 6, "{said}");
+        assert!(said.contains("rank 0 has given no sign of life for"), "{said}");
+        let (info, _) = check(&traced, library.suffix());
+        assert!(info.contains(", complete"), "{info}");
+    }
+}
+
 /// A fault of ours stops tracing; what was recorded before it is in the trace all the same.
 #[test]
 #[ignore = "needs MPI: `make test`"]

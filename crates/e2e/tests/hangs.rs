@@ -20,7 +20,7 @@ fn with_lines(program: &Program, expected: &str) -> String {
     let pieces = expected.split('@').enumerate();
     let piece = |(n, piece): (usize, &str)| match n % 2 {
         0 => piece.to_owned(),
-        _ => format!("stuck.c:{}", program.line_of(piece)),
+        _ => format!("{}:{}", program.source, program.line_of(piece)),
     };
     pieces.map(piece).collect()
 }
@@ -52,8 +52,11 @@ enum End {
 /// A program on both libraries: what is said while it hangs, and when it is dead. Nothing that is said may have one of
 /// `never`.
 fn says(mode: &'static [&'static str], end: End, expected: &[&str], never: &[&str]) {
-    let program = stuck(mode);
-    let expected: Vec<String> = expected.iter().map(|expected| with_lines(&program, expected)).collect();
+    program_says(&stuck(mode), end, expected, never);
+}
+
+fn program_says(program: &Program, end: End, expected: &[&str], never: &[&str]) {
+    let expected: Vec<String> = expected.iter().map(|expected| with_lines(program, expected)).collect();
     let check = |what: &str, said: &str| {
         for expected in &expected {
             assert!(said.contains(expected), "{what}: not {expected:?}:\n{said}");
@@ -63,9 +66,9 @@ fn says(mode: &'static [&'static str], end: End, expected: &[&str], never: &[&st
         }
     };
     for library in Library::ALL {
-        let what = format!("{mode:?} on {}", library.suffix());
+        let what = format!("{} {:?} on {}", program.source, program.args, library.suffix());
         let special = Special { before: &run::NOTED, unwitnessed: true, ..Special::default() };
-        let traced = run::traced_while(library, &program, RANKS, &special, |parts| {
+        let traced = run::traced_while(library, program, RANKS, &special, |parts| {
             if end != End::Itself {
                 let trace = parts.with_extension("");
                 let live = ask(&["where", &trace.to_string_lossy()], &expected);
@@ -182,6 +185,38 @@ fn a_fatal_error() {
 fn a_fault_of_one_rank() {
     let expected = "rank 1: ended by SIGSEGV at @fault@; the last call was MPI_Barrier(comm=world) at @before the fault@";
     says(&["segv"], End::Itself, &[expected], &[]);
+}
+
+/// Each thread is told by itself.
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn threads_in_different_calls() {
+    let expected = [
+        "rank 0: in MPI_Recv(source=2, tag=22, comm=world) at @the first thread@",
+        "rank 0, thread 1: in MPI_Recv(source=1, tag=21, comm=world) at @another thread@",
+    ];
+    says(&["threads"], End::Ranks, &expected, &[]);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn a_fault_of_one_thread() {
+    let expected = "rank 1, thread 1: ended by SIGSEGV at @fault of a thread@; the last call was MPI_Barrier(comm=self) at @before \
+                    its fault@";
+    says(&["threads-segv"], End::Itself, &[expected], &[]);
+}
+
+#[test]
+#[ignore = "needs MPI: `make test`"]
+fn fortran_that_hangs() {
+    let program = Program::unwitnessed("f_stuck.f90");
+    // Of the second call gfortran notes another line with the module of Open MPI.
+    let expected = [
+        "rank 2: in MPI_Recv(source=1, tag=77, comm=world) at @never sent@",
+        "rank 1: in MPI_Wait for MPI_Irecv(source=2, tag=13, comm=world)",
+        "rank 0: in MPI_Bcast(count=3, datatype=MPI_DOUBLE_PRECISION, root=1, comm=world) at @broadcast@",
+    ];
+    program_says(&program, End::Ranks, &expected, &[]);
 }
 
 /// An error that the program has seen and lived with is not what ended it.

@@ -547,7 +547,8 @@ pub fn allow_elements(most: usize) {
     ALLOWED.store(most, Ordering::Relaxed);
 }
 
-fn most_elements() -> usize {
+/// Up to so many.
+pub fn most_elements() -> usize {
     ALLOWED.load(Ordering::Relaxed)
 }
 

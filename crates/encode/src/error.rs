@@ -59,7 +59,7 @@ impl fmt::Display for Error {
             Error::TooLong { function, parameter, elements, most } => write!(
                 f,
                 "parameter {parameter} of {function} has {elements} elements, and the arrays of a call are read up to \
-                 {most}: --elements N allows N, at about 50 bytes of memory each"
+                 {most}: --elements N allows N (in Python: elements=N), at about 50 bytes of memory each"
             ),
             Error::TooManyObjects { function, most } => write!(
                 f,
@@ -74,8 +74,9 @@ impl fmt::Display for Error {
             Error::Unread { function } => write!(
                 f,
                 "{function} uses a communicator or window that an earlier call or another thread has made, and there \
-                 are more such calls than are looked through ({})",
-                crate::reader::MOST_MAKERS
+                 are more such calls than are looked through ({}, or 16 times as many of all calls): --elements N looks through \
+                 N of them",
+                crate::reader::most_makers()
             ),
             Error::Journal { at } => write!(f, "the journal is damaged at byte {at}"),
             Error::Digest => write!(f, "the snapshot is damaged: its calls are not those that were recorded"),

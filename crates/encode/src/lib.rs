@@ -53,7 +53,7 @@ mod wire;
 pub use classes::{Apart, ClassLanes};
 pub use comms::Later;
 pub use count::{calls_of, calls_of_all, elements_of_all};
-pub use decoder::{Decoder, MOST_ELEMENTS, allow_elements, meaning};
+pub use decoder::{Decoder, MOST_ELEMENTS, allow_elements, meaning, most_elements};
 pub use digest::Digest;
 pub use drawn::Draw;
 pub use encoder::{Before, Encoder};

@@ -9,7 +9,7 @@ use refrain_fold::bundle::{Bundle, Index, Walk};
 use refrain_fold::stream::Stream;
 use refrain_model::Call;
 
-use crate::decoder::{Decoder, Made};
+use crate::decoder::{Decoder, MOST_ELEMENTS, Made, most_elements};
 use crate::digest::Digest;
 use crate::drawn::{Draw, Drawn};
 use crate::error::Error;
@@ -55,11 +55,15 @@ impl Shared {
 }
 
 /// So many calls that make communicators or windows are read to know what other calls use: of all threads of a rank together,
-/// or of one thread before a call that is gone to.
-pub(crate) const MOST_MAKERS: u64 = 1 << 20;
+/// or of one thread before a call that is gone to. More where longer arrays are allowed: it is memory too.
+pub(crate) fn most_makers() -> u64 {
+    most_elements().max(MOST_ELEMENTS) as u64
+}
 
 /// So many symbols are passed by to find them.
-const MOST_PASSED: u64 = 1 << 24;
+fn most_passed() -> u64 {
+    most_makers().saturating_mul(16)
+}
 
 /// A thread that has any costs as much as so many of them.
 const MAKERS_OF_THREAD: u64 = 16;
@@ -155,8 +159,8 @@ impl<'a> Reader<'a> {
         let mut decoder = Decoder::of_thread(rank, thread, self.made(rank)?);
         let learnt = counts.iter().filter(|(symbol, _)| self.is_maker(**symbol)).map(|(_, times)| *times);
         let learnt = learnt.fold(0, u64::saturating_add);
-        if learnt <= MOST_MAKERS {
-            let mut makers = self.over(self.makers(rank, thread, MOST_PASSED)?, decoder);
+        if learnt <= most_makers() {
+            let mut makers = self.over(self.makers(rank, thread, most_passed())?, decoder);
             let mut read = 0;
             while read < learnt && makers.next_event()?.is_some() {
                 read += 1;
@@ -196,7 +200,7 @@ impl<'a> Reader<'a> {
     /// The calls of a thread that make communicators and windows. No others are read.
     pub fn making(&self, rank: u32, thread: u32) -> Result<Calls<'a>, Error> {
         let decoder = Decoder::of_thread(rank, thread, self.made(rank)?);
-        let events = self.over(self.makers(rank, thread, MOST_PASSED)?, decoder);
+        let events = self.over(self.makers(rank, thread, most_passed())?, decoder);
         Ok(Calls { events, failed: false, waiting: Waiting::default(), symbol: None })
     }
 
@@ -265,7 +269,7 @@ impl<'a> Reader<'a> {
         // A thread that is alone has made all it knows.
         let makers = if threads.len() > 1 { self.threads_with_makers(rank, &threads)? } else { Vec::new() };
         let cost = |makers: u64| makers.saturating_add(MAKERS_OF_THREAD);
-        if makers.iter().fold(0, |sum: u64, (_, makers)| sum.saturating_add(cost(*makers))) > MOST_MAKERS {
+        if makers.iter().fold(0, |sum: u64, (_, makers)| sum.saturating_add(cost(*makers))) > most_makers() {
             made = Rc::new(Made::cut());
         } else {
             let mut nameless = usize::MAX;
@@ -285,7 +289,7 @@ impl<'a> Reader<'a> {
     /// What these threads made, as far as names follow from what is known of it already.
     fn looked_up(&self, rank: u32, makers: &[(u32, u64)], known: &Rc<Made>) -> Result<Made, Error> {
         let mut next = Made::default();
-        let mut passed = MOST_PASSED;
+        let mut passed = most_passed();
         for &(thread, calls) in makers {
             let decoder = Decoder::of_thread(rank, thread, known.clone());
             let mut events = self.over(self.makers(rank, thread, passed)?, decoder);
@@ -322,7 +326,7 @@ impl<'a> Reader<'a> {
             };
             let count = if own.is_uniform() { *counted.entry(cohort).or_insert_with(count) } else { count() };
             makers.push((thread, count));
-            if makers.len() as u64 > MOST_MAKERS / MAKERS_OF_THREAD {
+            if makers.len() as u64 > most_makers() / MAKERS_OF_THREAD {
                 break;
             }
         }

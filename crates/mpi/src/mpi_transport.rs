@@ -33,8 +33,8 @@ const FOR_EACH: Duration = Duration::from_micros(50);
 pub struct Waiting<'a> {
     /// For one message.
     pub most: Duration,
-    /// Whether some rank has left, so that the others wait in vain.
-    pub called_off: &'a dyn Fn() -> bool,
+    /// Whether some rank has left, so that the others wait in vain. Is told for how long this message was waited for.
+    pub called_off: &'a dyn Fn(Duration) -> bool,
 }
 
 /// Messages among all ranks of a communicator. None of them waits for ever.
@@ -104,7 +104,7 @@ impl<'a> MpiTransport<'a> {
             let is_time = waited - looked >= (waited / 8).min(SELDOM).max(often);
             let why = if waited >= self.waiting.most {
                 TransportError::Late { rank: peer, seconds: waited.as_secs() }
-            } else if is_time && (self.waiting.called_off)() {
+            } else if is_time && (self.waiting.called_off)(waited) {
                 TransportError::CalledOff
             } else {
                 if is_time {

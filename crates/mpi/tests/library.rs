@@ -221,12 +221,12 @@ fn ranks() {
         let _returned = pmpi.returning_errors();
         assert!(pmpi.send(&[1], 99, 0, world).is_err());
     }
-    let waiting = || Waiting { most: Duration::from_secs(600), called_off: &|| false };
+    let waiting = || Waiting { most: Duration::from_secs(600), called_off: &|_| false };
     // A message that nobody sends is not waited for for ever, nor where somebody has left.
     let soon = Waiting { most: Duration::from_millis(20), ..waiting() };
     let late = MpiTransport::new(&pmpi, world, soon).expect("all ranks make it").recv((rank as u32 + 1) % 3);
     assert!(matches!(late, Err(TransportError::Late { seconds: 0, .. })), "{late:?}");
-    let off = Waiting { called_off: &|| true, ..waiting() };
+    let off = Waiting { called_off: &|_| true, ..waiting() };
     let off = MpiTransport::new(&pmpi, world, off).expect("all ranks make it").recv((rank as u32 + 1) % 3);
     assert_eq!(off, Err(TransportError::CalledOff));
 

@@ -77,8 +77,12 @@ impl Trace {
 #[pymethods]
 impl Trace {
     #[new]
-    #[pyo3(signature = (path, modules = Vec::new()))]
-    fn new(py: Python<'_>, path: PathBuf, modules: Vec<PathBuf>) -> PyResult<Trace> {
+    #[pyo3(signature = (path, modules = Vec::new(), elements = None))]
+    fn new(py: Python<'_>, path: PathBuf, modules: Vec<PathBuf>, elements: Option<usize>) -> PyResult<Trace> {
+        // Calls are read later, by whichever object: what is allowed for one trace is for all.
+        if let Some(elements) = elements {
+            refrain_encode::allow_elements(elements);
+        }
         let opened = py.detach(|| Opened::read(path, modules)).map_err(failed)?;
         Ok(Trace { opened: Arc::new(opened) })
     }

@@ -48,7 +48,13 @@ fn main() -> ExitCode {
     let (trace, library, reports) = (Path::new(trace), Path::new(library), Path::new(reports));
     let rest: Vec<&str> = rest.iter().map(|word| word.to_str().unwrap_or("?")).collect();
     let mut rank = started;
-    match Options::read(rest).and_then(|options| run(trace, library, &mut rank, reports, &options)) {
+    let done = Options::read(rest).and_then(|options| {
+        if let Some(elements) = options.elements {
+            refrain_encode::allow_elements(usize::try_from(elements).unwrap_or(usize::MAX));
+        }
+        run(trace, library, &mut rank, reports, &options)
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => give_up(reports, rank, &why),
     }

@@ -25,6 +25,8 @@ pub struct Options {
     pub patience: u64,
     /// Only these ranks of the recorded run.
     pub ranks: Option<Numbers>,
+    /// Calls are read whose arrays have up to so many elements.
+    pub elements: Option<u64>,
 }
 
 impl Default for Options {
@@ -40,6 +42,7 @@ impl Default for Options {
             seed: 0,
             patience: 0,
             ranks: None,
+            elements: None,
         }
     }
 }
@@ -63,6 +66,7 @@ impl Options {
                 "message-size" => options.message_size = number()?,
                 "seed" => options.seed = whole()?,
                 "patience" => options.patience = whole()?,
+                "elements" => options.elements = Some(whole()?),
                 "ranks" => options.ranks = Some(value.parse().map_err(|_| bad())?),
                 _ => return Err(bad()),
             }
@@ -88,8 +92,8 @@ mod tests {
     fn words_become_options() {
         let read = |text: &str| Options::read(text.split_whitespace());
         assert_eq!(read(""), Ok(Options::default()));
-        let some = read("check speed=2 compute=0.5 sleep seed=7").unwrap();
-        assert!(some.check && some.sleep && some.seed == 7);
+        let some = read("check speed=2 compute=0.5 sleep seed=7 elements=9").unwrap();
+        assert!(some.check && some.sleep && some.seed == 7 && some.elements == Some(9));
         assert_eq!(some.factor(), 0.25);
         assert_eq!(read("speed=0 compute=3").unwrap().factor(), 0.0);
         for bad in ["speed=-1", "speed=x", "spede=1", "seed=1.5", "compute=inf"] {

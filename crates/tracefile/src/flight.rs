@@ -7,7 +7,7 @@
 
 use refrain_fold::bundle::sites::Module;
 
-use crate::part::{HEADER, PAGE};
+use crate::part::{HEADER, PAGE, Word};
 
 /// The page's first word, among the words of the header.
 pub const FIRST: usize = PAGE / 8;
@@ -36,6 +36,8 @@ pub const ERROR_CLASS: usize = ERROR + 2;
 pub const ERROR_STARTED: usize = ERROR + 3;
 /// Where a fault came up, of whichever thread; in the first part.
 pub const FAULT_PLACE: usize = ERROR + 4;
+/// Where the last fault of this thread came up.
+pub const OWN_FAULT: usize = ERROR + 5;
 /// What the library says of it, in the last words of the header, up to a zero.
 pub const ERROR_TEXT: usize = HEADER / 8 - MOST_TEXT / 8;
 pub const MOST_TEXT: usize = 1024;
@@ -49,7 +51,7 @@ const TRIES: usize = 4;
 /// The first byte of the modules.
 const MODULES: usize = 2 * PAGE;
 
-const _: () = assert!(FAULT_PLACE < NAMES && (NAMES + 2 * (CONSTANTS + OBJECTS)) * 8 <= MODULES);
+const _: () = assert!(OWN_FAULT < NAMES && (NAMES + 2 * (CONSTANTS + OBJECTS)) * 8 <= MODULES);
 
 /// Where in the words of a header the name of an object may stand: pairs, the best place first.
 pub fn places(class: u8, handle: u64) -> impl Iterator<Item = usize> {
@@ -134,6 +136,8 @@ pub struct Doing {
     pub error: Option<Told>,
     /// Where the process ran into a fault; 0: nowhere.
     pub fault_place: u64,
+    /// Where this thread did.
+    pub own_fault: u64,
     pub names: Vec<(u64, Name)>,
     pub modules: Vec<Mapped>,
 }
@@ -150,6 +154,36 @@ pub struct Told {
 fn terminated(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
+}
+
+/// So often a header is read until it stands still.
+const READ: u32 = 20;
+
+/// The header of a part whose thread may be making calls. A thread stores 0 in [`FUNCTION`], then the rest, then the function;
+/// so what was read is of one call if it has a function and is the same when it is read again. A thread that does not
+/// say its arguments, or is too fast, is left without.
+pub(crate) fn steady<E>(mut read: impl FnMut() -> Result<[u8; HEADER], E>) -> Result<[u8; HEADER], E> {
+    let call = |header: &[u8; HEADER]| -> ([u8; 8], Vec<u8>) {
+        (word_of(header, Word::Inside as usize), header[FUNCTION * 8..MADE * 8].to_vec())
+    };
+    let is_between = |header: &[u8; HEADER]| {
+        word_of(header, Word::Inside as usize) != [0; 8] && word_of(header, FUNCTION) == [0; 8]
+    };
+    let mut header = read()?;
+    for _ in 0..READ {
+        let again = read()?;
+        let same = call(&again) == call(&header);
+        header = again;
+        if same && !is_between(&header) {
+            return Ok(header);
+        }
+    }
+    header[FUNCTION * 8..][..8].fill(0);
+    Ok(header)
+}
+
+fn word_of(header: &[u8; HEADER], at: usize) -> [u8; 8] {
+    header[at * 8..].first_chunk().copied().unwrap_or_default()
 }
 
 impl Doing {
@@ -177,6 +211,7 @@ impl Doing {
                 text: terminated(&header[ERROR_TEXT * 8..]),
             }),
             fault_place: word(FAULT_PLACE),
+            own_fault: word(OWN_FAULT),
             names: (0..CONSTANTS + OBJECTS).filter_map(pair).collect(),
             modules: text.trim_end_matches('\0').lines().filter_map(mapped).collect(),
         }
@@ -242,6 +277,36 @@ mod tests {
         assert_eq!(doing.place(0x8000), None);
         assert_eq!(Doing::read(&[0; HEADER]).names, []);
         assert_eq!(Doing::read(&[0xff; HEADER]).waited.len(), MOST_WAITED);
+    }
+
+    /// What is made of headers that are read one after the other, the last of them again and again: function and argument.
+    fn steady_of(read: &[[u64; 3]]) -> (Option<usize>, u64) {
+        let mut next = read.iter().chain(std::iter::repeat(read.last().unwrap()));
+        let header = steady(|| {
+            let [inside, function, arg] = *next.next().unwrap();
+            let mut header = [0; HEADER];
+            for (at, value) in [(Word::Inside as usize, inside), (FUNCTION, function), (ARGS, arg)] {
+                header[at * 8..][..8].copy_from_slice(&value.to_le_bytes());
+            }
+            Ok::<_, ()>(header)
+        });
+        let doing = Doing::read(&header.unwrap());
+        (doing.function, doing.args[0])
+    }
+
+    #[test]
+    fn what_is_read_is_of_one_call() {
+        assert_eq!(steady_of(&[[6, 6, 1]]), (Some(5), 1));
+        // The first was read half before and half after the words of the next call.
+        assert_eq!(steady_of(&[[6, 6, 2], [6, 0, 2], [6, 0, 3], [6, 6, 3]]), (Some(5), 3));
+        assert_eq!(steady_of(&[[6, 6, 1], [6, 6, 2]]), (Some(5), 2));
+        // Arguments that nobody keeps, and a thread that is always on its way to the next call.
+        assert_eq!(steady_of(&[[6, 0, 2]]).0, None);
+        let busy: Vec<[u64; 3]> = (0..100).map(|n| [6, 6, n]).collect();
+        assert_eq!(steady_of(&busy).0, None);
+        // Outside of a call: the last one.
+        assert_eq!(steady_of(&[[0, 6, 1]]), (Some(5), 1));
+        assert_eq!(steady_of(&[[0, 0, 0]]).0, None);
     }
 
     #[test]

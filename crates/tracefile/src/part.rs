@@ -14,12 +14,13 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use refrain_fold::bundle::Bundle;
 
 use crate::claim::{host_name, processes_seen};
-use crate::flight::Doing;
+use crate::flight::{self, Doing};
 use crate::private::Private;
 use crate::spans::is_log;
 use crc32fast::hash as crc32;
@@ -287,6 +288,11 @@ pub fn snapshot_name(part: &OsStr, number: u64) -> OsString {
     name
 }
 
+/// What the part of that name is called until there is something in it. No snapshot has this number.
+pub fn begun_name(part: &OsStr) -> OsString {
+    snapshot_name(part, 0)
+}
+
 /// Whether a process still adds to its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Life {
@@ -367,12 +373,14 @@ impl Part {
         Lost::from_word(self.word(Word::Lost))
     }
 
-    /// The header alone.
+    /// The header alone. Its process may be at work: what it says of the call in flight is of one call.
     pub fn peek(directory: &Private, name: &OsStr) -> Result<Part, String> {
-        let mut file = directory.read(name).map_err(|error| error.to_string())?;
-        let mut header = [0; HEADER];
-        file.read_exact(&mut header).map_err(|_| "it is too short")?;
-        Part::of_header(&header)
+        let file = directory.read(name).map_err(|error| error.to_string())?;
+        let header = flight::steady(|| {
+            let mut header = [0; HEADER];
+            file.read_exact_at(&mut header, 0).map(|()| header)
+        });
+        Part::of_header(&header.map_err(|_| "it is too short")?)
     }
 
     fn of_header(header: &[u8; HEADER]) -> Result<Part, String> {
@@ -534,6 +542,9 @@ mod tests {
             fs::write(directory.join(snapshot_name(OsStr::new(&name), 3)), "").unwrap();
         }
         fs::write(directory.join("note"), "").unwrap();
+        // One that is being made, by whichever process.
+        let begun = begun_name(OsStr::new("e.part"));
+        fs::write(directory.join(&begun), "").unwrap();
         let told = |names: &[OsString]| {
             let mut names: Vec<String> = names.iter().map(|n| n.to_string_lossy().into_owned()).collect();
             names.sort();
@@ -545,7 +556,7 @@ mod tests {
         assert!(!clear_of_others(&private, "y"));
         remove(&private, OsStr::new("d.part"));
         assert!(clear_of_others(&private, "y"));
-        assert_eq!(told(&private.names().unwrap()), "b.part b.part.3 note");
+        assert_eq!(told(&private.names().unwrap()), "b.part b.part.3 e.part.0 note");
         fs::remove_dir_all(&directory).unwrap();
     }
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, Stat, chmodat, fchmod, fstat, mkdir, openat,
-    readlinkat, statat, symlinkat, unlinkat,
+    readlinkat, renameat, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -143,6 +143,11 @@ impl Private {
             return Err(refused(&path, "it belongs to another user than its directory"));
         }
         Ok(file.into())
+    }
+
+    /// Gives a file another name, in the place of what has that one.
+    pub fn rename(&self, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(renameat(&self.directory, own_name(from)?, &self.directory, own_name(to)?)?)
     }
 
     pub fn remove(&self, name: &OsStr) -> io::Result<()> {

@@ -24,7 +24,7 @@ use super::jumps::{lasts, settle_jumps};
 use super::real::{is_replay, real};
 use crate::hooks::{Ending, MOST_ARGS, Observed, Recorder, Ticks};
 use crate::recorder::{self, Real as Active};
-use crate::{filter, flight, missing, wild};
+use crate::{filter, flight, missing, recording, wild};
 
 /// The recorder's `init` was called.
 static STARTED: AtomicBool = AtomicBool::new(false);
@@ -180,18 +180,29 @@ pub fn passing_finalize(_index: usize) -> bool {
 pub struct Inside {
     depth: u32,
     function: usize,
+    has_part: bool,
 }
 
 impl Inside {
     #[inline]
     pub fn enter(index: usize) -> Self {
-        let outside = Self { depth: marks::depth(), function: marks::note_inside(index + 1) };
+        let function = flight::enter(index);
+        let outside =
+            Self { depth: marks::depth(), function: function.unwrap_or(0), has_part: function.is_some() };
         marks::set_depth((outside.depth & (marks::LEVELS | marks::IN_LAYER)) + 1);
         outside
     }
 }
 
 impl Inside {
+    /// Of a thread without a part nobody could tell that it hangs in its first call.
+    #[inline]
+    pub fn begin_part(&self, index: usize) {
+        if !self.has_part {
+            begin_part(index);
+        }
+    }
+
     /// The call has returned.
     #[inline]
     pub fn leave(self) {
@@ -318,6 +329,15 @@ fn as_result(returns: Returns, word: usize) -> i64 {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn begin_part(index: usize) {
+    if recording::keeps_parts() {
+        observe_if_on(Active::begin_part);
+        flight::enter(index);
+    }
+}
+
 /// Ahead of an ordinary function that overwrites what it is given.
 #[inline(never)]
 pub fn before(index: usize, args: &[usize]) {
@@ -382,7 +402,6 @@ pub unsafe fn registering(index: usize, args: &[usize]) -> usize {
     let function = &refrain_model::functions()[index];
     observe_if_on(|| callbacks::stand_in_for(function, passed));
     if filter::passes(index) {
-        flight::forget();
         // SAFETY: the program's own call, passed on, with functions that do what its own do.
         let word = unsafe { invoke(real(index), passed) };
         inside.leave();
@@ -582,7 +601,7 @@ pub unsafe extern "C" fn enter_variadic(
 ) -> Forward {
     let mut begun = Variadic { observing: 0, args: [level, 0], start: 0 };
     if !passing(index) {
-        marks::note_inside(index + 1);
+        flight::enter(index);
         let outside = marks::depth();
         marks::set_depth((outside & (marks::LEVELS | marks::IN_LAYER)) + 1);
         begun.observing = outside as usize + 1;

@@ -78,11 +78,11 @@ macro_rules! wrap {
             }
             let inside = guard::Inside::enter($index);
             if filter::passes($index) {
-                flight::forget();
                 let word = wrap!(@pass $index, ($($a)*));
                 inside.leave();
                 return word;
             }
+            inside.begin_part($index);
             let args = [$($a),*];
             let before: fn(&[usize]) = $before;
             before(&args);

@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -40,12 +40,13 @@ const LAST: Duration = Duration::from_secs(60);
 
 /// Left by rank 0 in `MPI_Init`: who does not find it is in another place.
 const TOKEN: &str = "root";
+const SIGN: &str = "sign";
 const GO: &str = "go";
 const LEAVE: &str = "leave";
 
 /// The file that says what was decided, in the directory of the meeting, and what a rank leaves there that does not come
 /// because it may not even allocate: see `recorder::interrupted`.
-pub fn decision(place: &Path, prefix: &str) -> std::path::PathBuf {
+pub fn decision(place: &Path, prefix: &str) -> PathBuf {
     place.join(format!("{prefix}decision"))
 }
 pub const NOBODY_GOES: &std::ffi::CStr = c"leave";
@@ -233,6 +234,16 @@ impl Meeting {
         self.directory.word(&self.name("off")).is_ok_and(|word| word.is_some())
     }
 
+    /// The word that rank 0 changes as long as it is at work; see `sign`.
+    pub fn sign(&self) -> io::Result<Option<String>> {
+        self.directory.word(&self.name(SIGN))
+    }
+
+    /// Where rank 0 leaves it.
+    pub fn place_of_sign(&self) -> (PathBuf, OsString) {
+        (self.directory.path().to_owned(), self.name(SIGN))
+    }
+
     /// Removes the files of the meeting. Not before all have gone on.
     pub fn end(self) {
         sweep(&self.directory, &self.prefix);
@@ -323,7 +334,6 @@ pub fn meet(
 mod tests {
     use super::*;
     use crate::files::prefix;
-    use std::path::PathBuf;
 
     const LONG: Duration = Duration::from_secs(600);
     const SHORT: Duration = Duration::from_millis(20);

@@ -57,7 +57,7 @@ pub fn at_start(
     let patience = config.patience.min(PATIENCE);
     let met = arrival::meet(&place, start_prefix(config), own, patience, || pmpi.progress());
     let Ok(Met::All(meeting)) = met else { return None };
-    let called_off = || meeting.is_off();
+    let called_off = |_| meeting.is_off();
     let waiting = Waiting { most: MOST_PATIENCE, called_off: &called_off };
     let Ok(transport) = MpiTransport::new(pmpi, pmpi.abi().comm_world, waiting) else {
         meeting.call_off();

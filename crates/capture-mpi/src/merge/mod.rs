@@ -11,6 +11,7 @@ mod exchange;
 mod lossy;
 mod missed;
 mod settle;
+mod sign;
 mod spans;
 mod summary;
 pub mod together;
@@ -35,6 +36,7 @@ use crate::hooks::Ending;
 use crate::recording::{Own, State};
 use arrival::Meeting;
 use clocks::OwnClock;
+use sign::{Signs, Watch};
 use together::{LONG_PATIENCE, MOST_PATIENCE, Wire, together};
 
 /// Called on every rank that reached MPI's end, also where tracing stopped: the others wait for it.
@@ -84,7 +86,13 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             say(&without(config, &parts, kept, &why));
         }
     };
-    let called_off = || meeting.as_ref().is_some_and(Meeting::is_off);
+    let signs = meeting.as_ref().filter(|_| rank == 0).map(Signs::begin);
+    let watch = Watch::new(config.patience);
+    let called_off = |waited| {
+        meeting.as_ref().is_some_and(|meeting| {
+            meeting.is_off() || rank != 0 && watch.is_silent(waited, || meeting.sign())
+        })
+    };
     let waiting = Waiting { most: MOST_PATIENCE, called_off: &called_off };
     let transport = match (size > 1).then(|| MpiTransport::new(pmpi, world, waiting)).transpose() {
         Ok(transport) => transport,
@@ -164,6 +172,10 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
             let missing = summary.missing;
             let meta = write::meta(config, &host.pmpi, size, (summary, lost), (started, wall_ns), clocks);
             let written = apart(|| {
+                if config.test_stop_writing {
+                    // SAFETY: takes numbers only.
+                    unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
+                }
                 let chunks = times.as_mut().map(|times| &mut times.file);
                 write::write(config, spawned, alone, job.as_ref(), (Trace { meta, bundle }, chunks), met)
             });
@@ -175,16 +187,23 @@ fn end(recorder: Option<Box<State>>, mut streams: Vec<(u32, &mut Own)>, ending: 
         None => say(&format!("merging failed on rank {rank}, an internal error; its calls are missing")),
     }
     drop(times);
-    // Rank 0 may be writing for as long as the run took.
+    drop(signs);
+    // Rank 0 may be writing for as long as the run took: others wait while it gives signs of life.
     link.wait_at_most(LONG_PATIENCE);
     let whole = settle::word(&mut link, (rank, size), wrote);
     if whole == Some(true) || wrote == Some(true) {
         apart(|| settle::remove_own(config, &streams, &parts, &place));
     }
+    // They all know by now, and have a few files to remove.
+    link.wait_at_most(MOST_PATIENCE);
     let all_did = whole.is_some() && settle::all_did(&mut link, (rank, size));
     if let (true, Some(meeting)) = (link.broken, &meeting) {
         // Nobody need wait for a word that will not come.
-        meeting.call_off();
+        let first = meeting.call_off();
+        if let (true, Some(seconds)) = (first, watch.gave_up_after()) {
+            let why = format!("rank 0 has given no sign of life for {seconds} s while it made the trace");
+            say(&without(config, &parts, kept, &why));
+        }
     }
     if let (false, Some(transport)) = (link.broken, link.transport.take()) {
         // An error here leaks a communicator in a program that is about to end.

@@ -199,6 +199,11 @@ pub struct Own {
     pub known: Option<(Arc<Facts>, Arc<Reader>)>,
 }
 
+/// Whether threads keep parts.
+pub fn keeps_parts() -> bool {
+    KEPT.load(Relaxed)
+}
+
 /// A call whose thread has no part yet.
 #[inline]
 pub fn keep_early(early: &mut Vec<Early>, symbol: u32, ticks: Ticks, returned: Option<u64>) {

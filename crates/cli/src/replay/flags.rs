@@ -125,6 +125,7 @@ impl ReplayFlags {
         words.push(format!("message-size={}", self.message_size));
         words.push(format!("seed={}", self.seed));
         words.push(format!("patience={}", self.patience));
+        words.push(format!("elements={}", refrain_encode::most_elements()));
         if self.ranks.is_some() {
             let ranks: Vec<String> = self.ranks_of(trace).iter().map(u32::to_string).collect();
             words.push(format!("ranks={}", ranks.join(",")));

@@ -440,11 +440,13 @@ fn report(plan: &Plan, before: &Before, jobs: &[Job], claimed: bool, success: bo
     for (parts, out) in spawned_parts(&plan.out) {
         if own(&parts, &before.parts_spawned) {
             take_in(&parts, &out, false, forced(plan.force), plan.ended());
+            remove_meeting(&parts);
         }
     }
     for parts in alone(&plan.out, PARTS) {
         if own(&parts, &before.parts_alone) {
             take_in(&parts, &parts.with_extension(""), false, forced(plan.force), plan.ended());
+            remove_meeting(&parts);
         }
     }
     report_first(plan, before, jobs.first(), claimed, success);
@@ -616,12 +618,32 @@ fn say_elsewhere(parts: &Path, kept: &[(String, PathBuf)]) {
     );
 }
 
-/// Whether a directory has parts of that run, and of no other.
+/// Whether a directory has parts of that run, and of no other; or those that it says are kept elsewhere do.
 fn are_of_run(parts: &Path, run: &str) -> bool {
     let Ok(private) = Private::open(parts) else { return false };
-    let names = recover::names(&private).unwrap_or_default();
-    let mut read = names.iter().filter_map(|name| Part::peek(&private, name).ok()).peekable();
+    let kept = part::kept_elsewhere(&private);
+    let elsewhere = kept.iter().filter_map(|(_, place)| Private::open(place).ok());
+    let mut read = std::iter::once(private).chain(elsewhere).flat_map(headers).peekable();
     read.peek().is_some() && read.all(|part| part.text("run") == Some(run))
+}
+
+/// Removes a directory of which only the files are left by which the ranks meet.
+fn remove_meeting(parts: &Path) {
+    let Ok(private) = Private::open(parts) else { return };
+    let names = private.names().unwrap_or_default();
+    let of_meeting =
+        |name: &std::ffi::OsString| name.as_encoded_bytes().starts_with(part::MEETING.as_bytes());
+    if !part::has_any(&names) && names.iter().all(of_meeting) {
+        // What cannot be removed is only in the way.
+        names.iter().for_each(|name| drop(private.remove(name)));
+        let _ = private.remove_itself();
+    }
+}
+
+/// What the parts in a directory say first.
+fn headers(directory: Private) -> Vec<Part> {
+    let names = recover::names(&directory).unwrap_or_default();
+    names.iter().filter_map(|name| Part::peek(&directory, name).ok()).collect()
 }
 
 /// What programs that the traced one, or another, started have left, and what their traces are called.
@@ -712,9 +734,23 @@ mod tests {
         part("x.rfn.3.parts", "0-a-1-0.part", "ours");
         part("x.rfn.3.parts", "0-a-2-0.part", "theirs");
         Private::make(&folder.path("x.rfn.4.parts")).unwrap();
+        // Those of the next two are elsewhere.
+        for (number, run) in [(5, "ours"), (6, "theirs")] {
+            let (here, disk) = (format!("x.rfn.{number}.parts"), format!("disk.{number}"));
+            part(&disk, "0-a-1-0.part", run);
+            let note = Private::make(&folder.path(&here)).unwrap();
+            note.leave("meet-1.kept.a".as_ref(), &folder.path(&disk).to_string_lossy()).unwrap();
+        }
         let mut found: Vec<PathBuf> = spawned_parts(&out).into_iter().map(|(parts, _)| parts).collect();
-        assert_eq!(found.len(), 4);
+        assert_eq!(found.len(), 6);
         found.retain(|parts| are_of_run(parts, "ours"));
-        assert_eq!(found, [folder.path("x.rfn.1.parts")]);
+        found.sort();
+        assert_eq!(found, [folder.path("x.rfn.1.parts"), folder.path("x.rfn.5.parts")]);
+        // When they are taken in, nothing need stay.
+        let left = Private::make(&folder.path("x.rfn.4.parts")).unwrap();
+        left.leave("meet-1.root".as_ref(), "a").unwrap();
+        found.push(left.path().to_owned());
+        found.iter().for_each(|parts| remove_meeting(parts));
+        assert_eq!(found.iter().map(|parts| parts.exists()).collect::<Vec<_>>(), [true, true, false]);
     }
 }

@@ -1,11 +1,12 @@
 //! What is said of this process's end, in words that outlive it: whoever keeps them gives us their places and what stands
 //! in them for what. Single stores only, so that a signal handler may say it too.
 
-use std::ptr::null_mut;
+use std::ptr::{self, null_mut};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicPtr, AtomicU64};
 
 use crate::process::clock::Moment;
+use crate::threads::marks;
 
 /// The words of this process; null until there are some.
 static WORDS: AtomicPtr<Words> = AtomicPtr::new(null_mut());
@@ -25,6 +26,8 @@ pub struct Words {
     pub fault: &'static AtomicU64,
     /// Where in the code it came up.
     pub place: &'static AtomicU64,
+    /// The same of one thread, so many words behind the one of `threads::marks::inside`.
+    pub own_place: usize,
     /// Why calls are missing.
     pub lost: &'static AtomicU64,
     /// What stands in `end` until an end is noted, after an exit, and after a signal that nobody handles.
@@ -97,6 +100,12 @@ pub fn fault(signal: u64) {
 pub fn place(address: usize) {
     if let Some(words) = words() {
         words.place.store(address as u64, Relaxed);
+        // SAFETY: null, or a word of a header that stays as long as the process, and has this one too.
+        let own =
+            unsafe { marks::inside().as_ref().map(|inside| &*ptr::from_ref(inside).add(words.own_place)) };
+        if let Some(own) = own {
+            own.store(address as u64, Relaxed);
+        }
     }
 }
 
@@ -126,6 +135,7 @@ mod tests {
             nanoseconds,
             fault: fault_,
             place: place_,
+            own_place: 1,
             lost,
             silent,
             exited,
@@ -146,6 +156,12 @@ mod tests {
         place(0x1234);
         assert_eq!((lost.load(Relaxed), fault_.load(Relaxed)), (7, 11));
         assert_eq!(place_.load(Relaxed), 0x1234);
+        let thread: &'static [AtomicU64; 2] = Box::leak(Box::new([const { AtomicU64::new(0) }; 2]));
+        marks::set_inside(&thread[0]);
+        place(0x5678);
+        std::thread::spawn(|| place(0x9999)).join().unwrap();
+        marks::set_inside(null_mut());
+        assert_eq!((place_.load(Relaxed), thread[1].load(Relaxed)), (0x9999, 0x5678));
         forget();
         fault(5);
         assert_eq!(fault_.load(Relaxed), 11);

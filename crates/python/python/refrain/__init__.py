@@ -150,9 +150,11 @@ class Trace(_refrain.Trace):
         return matrix
 
 
-def open(path, *, modules=()):
+def open(path, *, modules=(), elements=None):
     """Opens a trace file.
 
     modules: folders with the binaries that ran, if they are elsewhere now: for the names of call sites.
+    elements: read calls whose arrays have up to so many elements together, about 50 bytes of memory each (1048576 unless
+    it is said). Holds for all traces from then on.
     """
-    return Trace(_os.fspath(path), [_os.fspath(folder) for folder in modules])
+    return Trace(_os.fspath(path), [_os.fspath(folder) for folder in modules], elements)

@@ -7,7 +7,6 @@ use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
 
 use crate::container::{Apart, Kind};
-use crate::crc::Crc;
 use crate::get::{Bad, Get};
 use crate::sections::cohorts::layouts;
 use crate::token::{Field, Put, pair, two};
@@ -93,13 +92,13 @@ pub fn read_rest(get: &mut Get, packed: &[u8]) -> Result<Vec<Stream>, Bad> {
 /// not there.
 pub fn about_blocks(bundle: &Bundle) -> Option<Apart> {
     has_blocks(bundle).then(|| {
-        let (mut length, mut crc) = (0, Crc::new());
+        let (mut length, mut crc) = (0, crc32fast::Hasher::new());
         let Ok(()) = blocks(bundle, &mut |bytes: &[u8]| {
             length += bytes.len();
             crc.update(bytes);
             Ok::<(), Infallible>(())
         });
-        Apart { kind: Kind::Blocks, length, crc: crc.sum() }
+        Apart { kind: Kind::Blocks, length, crc: crc.finalize() }
     })
 }
 

@@ -230,8 +230,11 @@ fn put_file<E>(trace: &Trace, may_pack: bool, out: &mut impl FnMut(&[u8]) -> Res
     let small: Vec<(Kind, Vec<u8>)> =
         small.into_iter().filter_map(|(kind, bytes)| Some((kind, bytes?))).collect();
     let mut apart: Vec<Apart> = sections::streams::about_blocks(&trace.bundle).into_iter().collect();
-    let about =
-        |(kind, bytes): &(Kind, Vec<u8>)| Apart { kind: *kind, length: bytes.len(), crc: crc32fast::hash(bytes) };
+    let about = |(kind, bytes): &(Kind, Vec<u8>)| Apart {
+        kind: *kind,
+        length: bytes.len(),
+        crc: crc32fast::hash(bytes),
+    };
     apart.extend(small.iter().map(about));
     out(&container::header(flags, &body, &apart))?;
     out(&bytes)?;

@@ -188,7 +188,7 @@ fn ranks_that_were_not_chosen_are_not_missing() {
     assert!(told.contains("every call of ranks 0-3, all arguments"), "{told}");
     trace.meta.options.extend([("only".into(), "p2p".into()), ("window".into(), "1s..2s".into())]);
     let told = info::recorded(&trace.meta.options).join("\n");
-    assert!(told.contains("only p2p of rank 0-3, 1s..2s after MPI_Init"), "{told}");
+    assert!(told.contains("only p2p of ranks 0-3, 1s..2s after MPI_Init"), "{told}");
     assert!(told.contains("also MPI_Init"), "{told}");
 }
 

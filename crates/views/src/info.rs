@@ -257,7 +257,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     if let Some(merge) = meta.merge_ms {
         lines.push((
             "merge",
-            format!("at most {} ms on rank 0, until the file was written", thousands(merge)),
+            format!("at most {} ms on rank 0, before the file was written", thousands(merge)),
         ));
     }
     for (i, line) in clocks::lines(meta).into_iter().enumerate() {

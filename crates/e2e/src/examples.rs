@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::build::{self, Library, Program};
 use crate::run;
@@ -104,7 +104,16 @@ fn source(name: &str) -> Option<String> {
 pub fn run(document: &Path) -> Vec<String> {
     let text = fs::read_to_string(document).unwrap_or_else(|e| panic!("{}: {e}", document.display()));
     let name = document.file_stem().unwrap_or_default().to_string_lossy();
-    let examples = of(&text);
+    let mut examples = of(&text);
+    if !python().exists() {
+        let all = examples.len();
+        examples.retain(|example| !example.command.contains("python3"));
+        if examples.len() < all {
+            crate::skipped(&format!(
+                "{name}.md: its examples in Python; `scripts/python` could not fetch what they need"
+            ));
+        }
+    }
     let folder = run::folder(&format!("handbook-{name}"));
     let (here, results) = (folder.join("here"), folder.join("results"));
     for made in [&here, &results] {
@@ -155,6 +164,11 @@ pub fn run(document: &Path) -> Vec<String> {
     wrong
 }
 
+/// With all that `scripts/python` fetched.
+fn python() -> PathBuf {
+    build::target().join("python/bin/python3")
+}
+
 /// What examples find: `refrain`, an `mpiexec`, Python with what it needs, and no browser.
 fn environment(folder: &Path) -> Vec<(&'static str, String)> {
     let bin = folder.join("bin");
@@ -169,7 +183,7 @@ fn environment(folder: &Path) -> Vec<(&'static str, String)> {
     start(build::refrain().display().to_string(), "refrain");
     start(Library::Mpich.tool("mpiexec"), "mpiexec");
     start(Library::Mpich.tool("mpicc"), "mpicc");
-    start(build::target().join("python/bin/python3").display().to_string(), "python3");
+    start(python().display().to_string(), "python3");
     let path = std::env::var("PATH").unwrap_or_default();
     vec![
         ("PATH", format!("{}:{path}", bin.display())),

@@ -391,21 +391,10 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::merge::testing::Wire;
     use refrain_mpi::{LocalTransport, Transport, TransportError, local};
     use std::thread;
     use std::time::{Duration, Instant};
-
-    struct Wire(LocalTransport);
-
-    impl Link for Wire {
-        type Error = TransportError;
-        fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
-            self.0.send(to, bytes)
-        }
-        fn recv(&mut self, from: u32) -> Result<Vec<u8>, TransportError> {
-            self.0.recv(from)
-        }
-    }
 
     /// A rank's counter, and how its nanoseconds are wrong.
     #[derive(Clone, Copy)]

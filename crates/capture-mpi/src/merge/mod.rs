@@ -14,6 +14,8 @@ mod settle;
 mod sign;
 mod spans;
 mod summary;
+#[cfg(test)]
+mod testing;
 pub mod together;
 pub mod write;
 

@@ -94,19 +94,8 @@ pub fn say_kept(config: &Config, own: &Path, place: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refrain_mpi::{LocalTransport, Transport, TransportError, local};
-
-    struct Wire(LocalTransport);
-
-    impl Link for Wire {
-        type Error = TransportError;
-        fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), TransportError> {
-            self.0.send(to, bytes)
-        }
-        fn recv(&mut self, from: u32) -> Result<Vec<u8>, TransportError> {
-            self.0.recv(from)
-        }
-    }
+    use crate::merge::testing::Wire;
+    use refrain_mpi::local;
 
     #[test]
     fn all_ranks_hear_the_word_of_rank_0() {

@@ -435,9 +435,10 @@ fn begin(options: &Options, registry: &Registry, code: &Code<'_>, out: &mut Stri
     out.push_str("\nstatic void begin(void)\n{\n    real_Comm_rank(MPI_COMM_WORLD, &rank);\n    real_Comm_size(MPI_COMM_WORLD, &size);\n");
     if !options.any {
         out.push_str(
-            "    if (size != RANKS) {\n        if (rank > 0)\n            real_Barrier(MPI_COMM_WORLD); /* until rank 0 has said why */\n        \
+            "    if (size != RANKS) { /* an abort could end the launcher before it has passed this on */\n        \
+             if (rank == 0)\n            \
              fprintf(stderr, \"this program is for %d ranks, and %d were started\\n\", RANKS, size);\n        \
-             real_Abort(MPI_COMM_WORLD, 2);\n    }\n",
+             real_Finalize();\n        exit(2);\n    }\n",
         );
     }
     if !registry.memory.is_empty() {

@@ -84,7 +84,7 @@ static function refrain_unseen(const char *name) { (void)name; return 0; }
 pub(super) fn forced(name: &str) -> Option<(&'static [&'static str], &'static str)> {
     Some(match name {
         "MPI_Init" => (
-            &["Init", "Comm_rank", "Comm_size", "Barrier", "Abort"],
+            &["Init", "Comm_rank", "Comm_size", "Finalize", "Abort"],
             "\
 static int then_Init(int *argc, char ***argv)
 {
@@ -95,7 +95,7 @@ static int then_Init(int *argc, char ***argv)
 ",
         ),
         "MPI_Init_thread" => (
-            &["Init_thread", "Comm_rank", "Comm_size", "Barrier", "Abort"],
+            &["Init_thread", "Comm_rank", "Comm_size", "Finalize", "Abort"],
             "\
 static int then_Init_thread(int *argc, char ***argv, int required, int *provided)
 {

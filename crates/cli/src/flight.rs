@@ -8,7 +8,7 @@ use refrain_sites::Binaries;
 use refrain_tracefile::clocks::Converter;
 use refrain_tracefile::flight::{Doing, Name};
 use refrain_tracefile::part::{End, Part, Word};
-use refrain_tracefile::{Arg, InFlight, Place, Trace, Waited};
+use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
 use refrain_views::flight::{self, Picture};
 use refrain_views::{human, info, json};
 
@@ -92,9 +92,9 @@ impl Process<'_> {
         self.parts.iter().map(|part| &part.doing).find(has_names)
     }
 
-    fn place(&self, address: u64) -> Option<Place> {
+    fn place(&self, address: u64) -> Option<CodeAddress> {
         let (module, offset) = self.first()?.place(address)?;
-        Some(Place { module: module.clone(), offset })
+        Some(CodeAddress { module: module.clone(), offset })
     }
 
     fn thread(&self, part: &Part) -> InFlight {

@@ -63,7 +63,7 @@ impl Plan {
         for (i, (p, step)) in f.params.iter().zip(&Shape::of(f).steps).enumerate() {
             let at = i as u8;
             match (p.dir, step.form) {
-                (_, Form::Place)
+                (_, Form::Pointer)
                     if matches!(p.kind, Kind::Buffer | Kind::Value) && p.effect != Effect::Free =>
                 {
                     plan.buffers.push(at);
@@ -74,7 +74,7 @@ impl Plan {
                         plan.masks[i] = u64::from(u32::MAX);
                     }
                 }
-                (Dir::In, Form::Plain | Form::Numbers { .. }) => {
+                (Dir::In, Form::Number | Form::Numbers { .. }) => {
                     if !p.ctype.is_wide() {
                         plan.masks[i] = u64::from(u32::MAX);
                     }

@@ -8,7 +8,7 @@ use refrain_views::happenings::{Happening, Meaning};
 use refrain_views::{json, value};
 
 use crate::out::written;
-use crate::timeline::{self, Place, Sites, Timeline};
+use crate::timeline::{self, Sites, Timeline, Track};
 use crate::{Error, Input, Output, Report};
 
 pub fn write(input: &mut Input, out: &Output) -> Result<Report, Error> {
@@ -36,11 +36,11 @@ struct Chrome<'a, W: Write> {
     /// When messages on their way were sent.
     sent: HashMap<u64, i64>,
     /// What the call that a thread is in sends. It is written behind the call, so that viewers find that one.
-    sends: HashMap<Place, Vec<u64>>,
+    sends: HashMap<Track, Vec<u64>>,
 }
 
 /// Numbers of processes and threads begin at 1: viewers take 0 for the kernel's own.
-fn numbers((rank, thread): Place) -> (u64, u64) {
+fn numbers((rank, thread): Track) -> (u64, u64) {
     (u64::from(rank) + 1, u64::from(thread) + 1)
 }
 
@@ -51,7 +51,7 @@ fn micros(ns: i64, out: &mut String) {
 }
 
 impl<W: Write> Chrome<'_, W> {
-    fn head(&mut self, places: &[Place]) -> io::Result<()> {
+    fn head(&mut self, places: &[Track]) -> io::Result<()> {
         self.file.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
         let ranks = places.chunk_by(|a, b| a.0 == b.0);
         for threads in ranks {
@@ -71,7 +71,7 @@ impl<W: Write> Chrome<'_, W> {
         Ok(())
     }
 
-    fn metadata(&mut self, place: Place, what: &str, name: &str) -> io::Result<()> {
+    fn metadata(&mut self, place: Track, what: &str, name: &str) -> io::Result<()> {
         self.begin();
         let (pid, tid) = numbers(place);
         let mut event = json::Object::new(&mut self.line);
@@ -94,7 +94,7 @@ impl<W: Write> Chrome<'_, W> {
     }
 
     /// One end of a line from a send to its receive.
-    fn flow(&mut self, phase: &str, id: u64, place: Place, ns: i64) -> io::Result<()> {
+    fn flow(&mut self, phase: &str, id: u64, place: Track, ns: i64) -> io::Result<()> {
         self.begin();
         let (pid, tid) = numbers(place);
         let mut event = json::Object::new(&mut self.line);

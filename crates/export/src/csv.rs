@@ -39,7 +39,7 @@ impl Sink for Text {
             for row in 0..batch.num_rows() {
                 for column in batch.columns() {
                     self.cell.clear();
-                    plain(column, row, &mut self.cell);
+                    cell_text(column, row, &mut self.cell);
                     self.writer.write_field(&self.cell)?;
                 }
                 self.writer.write_record(None::<&[u8]>)?;
@@ -55,7 +55,7 @@ impl Sink for Text {
 }
 
 /// A cell: nothing where there is no value.
-fn plain(column: &dyn Array, row: usize, out: &mut String) {
+fn cell_text(column: &dyn Array, row: usize, out: &mut String) {
     if column.is_null(row) {
         return;
     }
@@ -63,7 +63,7 @@ fn plain(column: &dyn Array, row: usize, out: &mut String) {
         DataType::Utf8 => out.push_str(column.as_string::<i32>().value(row)),
         DataType::Dictionary(..) => {
             let column = column.as_dictionary::<Int32Type>();
-            plain(column.values(), column.keys().value(row) as usize, out);
+            cell_text(column.values(), column.keys().value(row) as usize, out);
         }
         _ => as_json(column, row, out),
     }
@@ -90,7 +90,7 @@ fn as_json(column: &dyn Array, row: usize, out: &mut String) {
         }
         _ => {
             let mut text = String::new();
-            plain(column, row, &mut text);
+            cell_text(column, row, &mut text);
             json::string(&text, out);
             Ok(())
         }

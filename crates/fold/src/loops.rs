@@ -16,7 +16,7 @@ mod seek;
 pub use cursor::Cursor;
 pub use folder::{Folder, Matching, WINDOW};
 pub use notation::vector;
-pub use seek::Place;
+pub use seek::Resume;
 
 use std::collections::HashSet;
 use std::fmt;

@@ -88,7 +88,7 @@ impl Print {
     }
 
     /// Of numbers that have no print in closed form: two are equal if they are told in the same words.
-    pub fn told(words: &[u64], n: u64) -> Print {
+    pub fn of_words(words: &[u64], n: u64) -> Print {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let digits = each(|field| crate::xxh64(&bytes, 1 + field as u64) % prime(field));
         Print { len: n, power: each(|field| power(field, BASES[field], n)), digits }
@@ -313,7 +313,7 @@ mod tests {
     use super::*;
     use crate::testing::{Random, loops};
 
-    fn plain(values: &[i64]) -> Print {
+    fn print_of(values: &[i64]) -> Print {
         values.iter().fold(Print::default(), |all, value| all.then(Print::of(*value)))
     }
 
@@ -343,7 +343,7 @@ mod tests {
             let (start, step) = (random.next() as i64 >> 20, random.next() as i64 >> 40);
             let n = random.below(40);
             let values: Vec<i64> = (0..n as i64).map(|i| start + step * i).collect();
-            assert_eq!(Print::progression(start, step, n), plain(&values));
+            assert_eq!(Print::progression(start, step, n), print_of(&values));
             let steps: Vec<i64> = (0..random.below(9)).map(|_| random.next() as i64 >> 30).collect();
             let one = steps.iter().fold(Rising::default(), |all, step| all.then(Rising::of(*step)));
             let count = random.below(12);
@@ -355,10 +355,10 @@ mod tests {
                     sum
                 })
                 .collect();
-            assert_eq!(one.times(count).print(), plain(&sums));
-            assert_eq!(plain(&values).times(count), plain(&values.repeat(count as usize)));
+            assert_eq!(one.times(count).print(), print_of(&sums));
+            assert_eq!(print_of(&values).times(count), print_of(&values.repeat(count as usize)));
             let cut = random.below(n + 1) as usize;
-            assert_eq!(plain(&values).without(plain(&values[..cut])), plain(&values[cut..]));
+            assert_eq!(print_of(&values).without(print_of(&values[..cut])), print_of(&values[cut..]));
         }
         assert_ne!(Print::of(i64::MIN), Print::of(i64::MAX));
         assert_ne!(Print::of(0), Print::of(prime(0) as i64));

@@ -53,7 +53,7 @@ pub struct Block {
 
 /// What a block says of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Told {
+pub struct CallTime {
     pub span: Span,
     /// It began at most so much earlier or later than that, in nanoseconds.
     pub start_error: u64,

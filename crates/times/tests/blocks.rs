@@ -1,7 +1,7 @@
 //! What goes into blocks comes out of them: exactly, or within the bounds that it comes with.
 
 use refrain_model::time::{Bases, Time};
-use refrain_times::{Block, CALLS, Packer, Span, Told, Unpacker};
+use refrain_times::{Block, CALLS, CallTime, Packer, Span, Unpacker};
 
 /// A xorshift generator: the same numbers on every run.
 struct Random(u64);
@@ -106,7 +106,7 @@ fn pack(time: &Time, calls: &[Call]) -> Vec<Block> {
     blocks
 }
 
-fn unpack(time: &Time, blocks: &[Block], calls: &[Call]) -> Vec<Told> {
+fn unpack(time: &Time, blocks: &[Block], calls: &[Call]) -> Vec<CallTime> {
     let mut unpacker = Unpacker::new(time).unwrap();
     let mut told = Vec::new();
     for block in blocks {
@@ -134,7 +134,7 @@ fn exact_times_come_back() {
             let told = unpack(&Time::Exact, &pack(&Time::Exact, &calls), &calls);
             for (told, call) in told.iter().zip(&calls) {
                 let result = CLOCKS.contains(&call.function).then_some(call.result);
-                let whole = Told { span: call.span, start_error: 0, end_error: 0, result };
+                let whole = CallTime { span: call.span, start_error: 0, end_error: 0, result };
                 assert_eq!(*told, whole, "{shape} {count}");
             }
         }
@@ -236,7 +236,7 @@ fn flipped_bytes_end_well() {
             unpacker.begin(&bytes, block.calls).unwrap();
             let told: Vec<_> =
                 calls.iter().map(|call| unpacker.next(call.signature, call.function)).collect();
-            let good = |(told, call): (&Result<Told, _>, &Call)| {
+            let good = |(told, call): (&Result<CallTime, _>, &Call)| {
                 told.as_ref().is_ok_and(|told| told.span == call.span)
             };
             different += usize::from(!told.iter().zip(&calls).all(good));

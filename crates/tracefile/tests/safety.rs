@@ -13,8 +13,8 @@ use refrain_times::paths::{Before, Paths};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::settle;
 use refrain_tracefile::{
-    Arg, Contents, Error, InFlight, Meta, Place, Profile, Trace, Waited, open, outline, read, save, sections,
-    write, write_plain,
+    Arg, CodeAddress, Contents, Error, InFlight, Meta, Profile, Trace, Waited, open, outline, read, save,
+    sections, write, write_plain,
 };
 use seal::{crc, reseal};
 use stencil::Random;
@@ -449,7 +449,7 @@ fn any_flight(random: &mut Random) -> InFlight {
         let path = any_text(random);
         let build_id = (0..random.below(3)).map(|byte| byte as u8 + 200).collect();
         (random.below(2) == 0)
-            .then(|| Place { module: Module { path, build_id }, offset: any_number(random) })
+            .then(|| CodeAddress { module: Module { path, build_id }, offset: any_number(random) })
     };
     let arg = |random: &mut Random| match random.below(4) {
         0 => Arg::Unknown,

@@ -9,8 +9,8 @@ use std::ops::Range;
 use refrain_encode::Reader;
 use refrain_fold::bundle::Bundle;
 use refrain_model::{Call, Function, Value};
-use refrain_sites::{Names, Place};
-use refrain_times::{CALLS, Told};
+use refrain_sites::{Location, Names};
+use refrain_times::{CALLS, CallTime};
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -150,7 +150,7 @@ pub struct Lines<'a> {
     calls: Timed<'a>,
     which: &'a Selection,
     place: (u32, u32),
-    call: Option<(u64, Call, Option<Told>)>,
+    call: Option<(u64, Call, Option<CallTime>)>,
     /// So many calls in a row began after the time that was asked for.
     later: u32,
     /// When the last of its calls began that has a time.
@@ -172,12 +172,12 @@ impl<'a> Lines<'a> {
     }
 
     /// The call it is at: its number, what it was, and when.
-    pub fn call(&self) -> Option<&(u64, Call, Option<Told>)> {
+    pub fn call(&self) -> Option<&(u64, Call, Option<CallTime>)> {
         self.call.as_ref()
     }
 
     /// The same, given away.
-    pub fn take(&mut self) -> Option<(u64, Call, Option<Told>)> {
+    pub fn take(&mut self) -> Option<(u64, Call, Option<CallTime>)> {
         self.call.take()
     }
 
@@ -252,14 +252,14 @@ impl Shown<'_> {
 }
 
 /// The frames of a symbol by name, outermost first: all of them, or that of the call.
-fn site(bundle: &Bundle, symbol: Option<u32>, from: From) -> Vec<Place> {
+fn site(bundle: &Bundle, symbol: Option<u32>, from: From) -> Vec<Location> {
     let site = symbol.and_then(|symbol| bundle.symbols.get(symbol as usize)).map_or(0, |entry| entry.site);
     let frames = bundle.sites.frames(site);
     let first = if from.stacks { 0 } else { frames.len().saturating_sub(1) };
     frames[first..].iter().flat_map(|frame| from.names.places(*frame).to_vec()).collect()
 }
 
-fn site_text(places: &[Place], line: &mut String) {
+fn site_text(places: &[Location], line: &mut String) {
     for (i, place) in places.iter().rev().enumerate() {
         let _ = write!(line, "{}{place}", if i == 0 { "  at " } else { ", in " });
     }
@@ -274,7 +274,7 @@ struct Columns {
 }
 
 /// What is shown of a call's time, and whether with how wrong it may be; nothing of a trace without times.
-pub(crate) type Time<'t> = Option<(Option<&'t Told>, bool)>;
+pub(crate) type Time<'t> = Option<(Option<&'t CallTime>, bool)>;
 
 /// The most calls that any thread made.
 fn longest(bundle: &Bundle) -> u64 {
@@ -292,8 +292,8 @@ fn seconds(time: i64, digits: usize, line: &mut String) {
     let _ = write!(line, "{before:>digits$}.{:09}", time % SECOND);
 }
 
-fn time_text(told: Option<&Told>, errors: bool, columns: &Columns, line: &mut String) {
-    let Some(Told { span, start_error, end_error, .. }) = told else {
+fn time_text(told: Option<&CallTime>, errors: bool, columns: &Columns, line: &mut String) {
+    let Some(CallTime { span, start_error, end_error, .. }) = told else {
         line.push_str("-  ");
         return;
     };
@@ -363,13 +363,13 @@ pub(crate) fn as_json(
     (rank, thread): (u32, u32),
     position: u64,
     time: Time,
-    site: Option<&[Place]>,
+    site: Option<&[Location]>,
     line: &mut String,
 ) {
     let mut object = json::Object::new(line);
     object.plain("rank", rank).plain("thread", thread).plain("number", position);
     let returned = time.and_then(|(told, _)| told?.result).map(f64::from_bits);
-    if let Some((Some(Told { span, start_error, end_error, .. }), errors)) = time {
+    if let Some((Some(CallTime { span, start_error, end_error, .. }), errors)) = time {
         object.plain("start", span.start).plain("end", span.end);
         if errors {
             object.plain("start_error", start_error).plain("end_error", end_error);
@@ -407,7 +407,7 @@ pub(crate) fn as_json(
 }
 
 /// A frame by name, as far as there is one.
-pub(crate) fn place_json(place: &Place, out: &mut String) {
+pub(crate) fn place_json(place: &Location, out: &mut String) {
     let mut object = json::Object::new(out);
     if let Some(function) = &place.function {
         object.text("function", function);
@@ -448,7 +448,7 @@ mod tests {
     fn times_of_a_call() {
         let shown = |errors, start| {
             let span = refrain_times::Span { start, end: 2_000_000_003 };
-            let told = Told { span, start_error: 7, end_error: 1_500_000_000, result: None };
+            let told = CallTime { span, start_error: 7, end_error: 1_500_000_000, result: None };
             let (mut text, mut json) = (String::new(), String::new());
             as_text(&send(), (3, 0), 12, Some((Some(&told), errors)), &columns(1, 2, false), &mut text);
             as_json(&send(), (3, 0), 12, Some((Some(&told), errors)), None, &mut json);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Range;
 
 pub use refrain_model::{BadNumbers, Numbers};
-use refrain_times::Told;
+use refrain_times::CallTime;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadPositions {
@@ -44,12 +44,12 @@ pub struct Between {
 
 impl Between {
     /// Whether a call may overlap it, given how wrong its times may be.
-    pub fn overlaps(&self, told: &Told) -> bool {
+    pub fn overlaps(&self, told: &CallTime) -> bool {
         !self.is_before(told) && told.span.end.saturating_add_unsigned(told.end_error) >= self.from
     }
 
     /// Whether it was over when this call began.
-    pub fn is_before(&self, told: &Told) -> bool {
+    pub fn is_before(&self, told: &CallTime) -> bool {
         told.span.start.saturating_sub_unsigned(told.start_error) > self.to
     }
 }
@@ -100,7 +100,7 @@ mod tests {
         }
         let span = refrain_times::Span { start: 100, end: 200 };
         let overlap = |from, to, error| {
-            let told = Told { span, start_error: error, end_error: error, result: None };
+            let told = CallTime { span, start_error: error, end_error: error, result: None };
             Between { from, to }.overlaps(&told)
         };
         assert!(overlap(0, 100, 0) && overlap(200, 300, 0) && overlap(150, 160, 0));

@@ -229,7 +229,7 @@ pub fn run(flags: &RunFlags, words: &[OsString]) -> Result<ExitCode, Failure> {
             .help("refrain memory run -- mpiexec -n 4 ./app"));
     }
     let shown = flags.out.clone().unwrap_or_else(|| PathBuf::from(format!("{}.rfn", understood.name)));
-    let out = run::writable_place(&shown, flags.force, run::Place::Outside)?;
+    let out = run::writable_place(&shown, flags.force, run::Position::Outside)?;
     if is_device(&out) {
         return Err(Failure::new(format!(
             "the trace cannot be written to {}: it is a device",

@@ -471,11 +471,11 @@ impl Encoder {
             Form::NewComm(scope) => self.new_comm(call, i, scope, record),
             Form::Codes { .. } => self.codes(call, i, live, record),
             Form::Statuses(of) => self.status(call, i, of, live, record),
-            Form::Place => self.pointer(call, i, record),
+            Form::Pointer => self.pointer(call, i, record),
             Form::Text => self.string(call, i, record),
             Form::Texts => self.strings(call, i, record),
             Form::Function => self.function(call, i, record),
-            Form::Plain => record.lane(call.number(i)),
+            Form::Number => record.lane(call.number(i)),
             Form::Numbers { .. } if step.is_one() => self.scalar(call, i, live, record),
             Form::Numbers { .. } => self.array(call, i, live, record),
         }

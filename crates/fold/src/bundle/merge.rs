@@ -10,7 +10,7 @@ use crate::stream::Stream;
 use super::classes::Kind;
 use super::codec::{In, Out};
 use super::hash::{self, Hash};
-use super::lanes::{Number, Table, Variant};
+use super::lanes::{Number, StreamSet, Variant};
 use super::sites::{Module, Sites, Stack};
 use super::{
     Bundle, Class, Classes, Cohort, Error, Lane, Side, SideKind, Structure, SymbolEntry, Tally, get,
@@ -206,7 +206,7 @@ impl Bundle {
         let mut streams = std::mem::take(&mut self.streams);
         streams.extend(parcel.streams);
         let new_streams = want.streams.iter().map(|&from| manifest.streams[from as usize]);
-        let mut table = Table::with_hashes(streams, mine.streams.iter().copied().chain(new_streams));
+        let mut table = StreamSet::with_hashes(streams, mine.streams.iter().copied().chain(new_streams));
         self.world = world;
         self.cohorts.extend(theirs);
         self.join_alike(&mut table);
@@ -250,7 +250,7 @@ impl Bundle {
 
 impl Cohort {
     /// Other members that made the same calls.
-    pub(super) fn take_in(&mut self, mut other: Cohort, table: &mut Table) {
+    pub(super) fn take_in(&mut self, mut other: Cohort, table: &mut StreamSet) {
         self.take_in_sides(&mut other, table);
         let lanes = std::mem::take(&mut self.lanes);
         let joined = lanes.into_iter().zip(other.lanes);

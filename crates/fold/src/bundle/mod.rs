@@ -29,7 +29,7 @@ use crate::loops::{Loops, Node};
 use crate::ranks::{Checks, RankList, TooMuch};
 use crate::stream::{Stream, Term};
 
-pub use change::Place;
+pub use change::SharedLane;
 pub use classes::{Class, Classes};
 pub use gather::{Gathered, Link, gather};
 pub use hash::Hash;
@@ -46,7 +46,7 @@ pub use structure::Structure;
 pub use tree::RankTree;
 pub use walk::Walk;
 
-use lanes::Table;
+use lanes::StreamSet;
 use structure::lanes_of;
 
 /// Ranks times threads: more than any machine has, so that a longer list can only come from a hostile file.
@@ -527,7 +527,7 @@ impl Bundle {
     pub fn canonical(&mut self) -> Result<(), Error> {
         // Blocks stay as they came. Who reads the file looks into them.
         self.validate_within(&mut Checks::unbounded(), Depth::ButBlocks)?;
-        let mut table = Table::new(std::mem::take(&mut self.streams));
+        let mut table = StreamSet::new(std::mem::take(&mut self.streams));
         self.join_alike(&mut table);
         self.cohorts.sort_by_key(|c| c.ranks.first());
         let cohorts = self.cohorts.iter_mut();

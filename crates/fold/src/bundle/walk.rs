@@ -244,7 +244,7 @@ impl<'a> Source<'a> {
         (0..self.structure.own_lanes()).map(|node| self.numbers(node, used(node))).collect()
     }
 
-    fn seek(&self, loops: &loops::Loops, n: u64) -> loops::Place {
+    fn seek(&self, loops: &loops::Loops, n: u64) -> loops::Resume {
         let lanes = &self.bundle.cohorts[self.cohort].lanes;
         let times: Vec<_> =
             lanes[..loops.nodes.len()].iter().map(|lane| self.bundle.stream_of(lane, self.member)).collect();

@@ -16,7 +16,7 @@
 
 use super::plan::{LONGEST_LAG, best_lag, entropy};
 use super::range::{Bit, Coder, Decoder, Encoder};
-use super::{Damaged, bits, number, plain_number, unzigzag, zigzag};
+use super::{Damaged, bits, direct_number, number, unzigzag, zigzag};
 
 /// More numbers than this are not one block.
 pub const LONGEST: usize = 1 << 20;
@@ -93,7 +93,7 @@ pub fn encode(values: &[i64]) -> Vec<u8> {
     let shares = shares(&counts, residuals.len());
     code_plan(&mut encoder, &plan);
     if told > 0 {
-        plain_number(&mut encoder, zigzag(first));
+        direct_number(&mut encoder, zigzag(first));
     }
     code_shares(&mut encoder, &shares, bins(fine));
     // By bin, from the first that is used.
@@ -128,7 +128,7 @@ pub fn decode(bytes: &[u8], count: usize, into: &mut Vec<i64>) -> Result<(), Dam
         return Err(Damaged);
     }
     if plan.lag > 0 {
-        into.push(unzigzag(plain_number(&mut decoder, 0)));
+        into.push(unzigzag(direct_number(&mut decoder, 0)));
     }
     let shares = code_shares(&mut decoder, &[], bins(plan.fine));
     let mut table: Vec<u16> = Vec::with_capacity(1 << SCALE);
@@ -161,10 +161,10 @@ pub fn decode(bytes: &[u8], count: usize, into: &mut Vec<i64>) -> Result<(), Dam
 }
 
 fn code_plan(coder: &mut impl Coder, plan: &Plan) -> Plan {
-    let lag = coder.plain(plan.lag as u64, 7) as usize;
-    let around = coder.plain(plan.around.into(), 1) == 1;
-    let fine = coder.plain(plan.fine.into(), 4) as u32;
-    let base = unzigzag(plain_number(coder, zigzag(plan.base)));
+    let lag = coder.direct(plan.lag as u64, 7) as usize;
+    let around = coder.direct(plan.around.into(), 1) == 1;
+    let fine = coder.direct(plan.fine.into(), 4) as u32;
+    let base = unzigzag(direct_number(coder, zigzag(plan.base)));
     Plan { lag, base, around, fine }
 }
 
@@ -172,7 +172,7 @@ fn code_plan(coder: &mut impl Coder, plan: &Plan) -> Plan {
 fn code_shares(coder: &mut impl Coder, shares: &[(usize, u32)], bins: usize) -> Vec<(usize, u32)> {
     let mut gaps = vec![Bit::default(); 128];
     let mut sizes = vec![Bit::default(); 128];
-    let count = (coder.plain(shares.len() as u64, 13) as usize).min(MOST_BINS);
+    let count = (coder.direct(shares.len() as u64, 13) as usize).min(MOST_BINS);
     let mut read = Vec::with_capacity(count);
     let mut next = 0usize;
     for i in 0..count {
@@ -193,7 +193,7 @@ fn rest(coder: &mut impl Coder, residual: u64, below: u32) -> u64 {
     while left > 0 {
         let piece = left.min(32);
         left -= piece;
-        sum = sum << piece | coder.plain(residual >> left & ((1 << piece) - 1), piece);
+        sum = sum << piece | coder.direct(residual >> left & ((1 << piece) - 1), piece);
     }
     sum
 }

@@ -53,7 +53,7 @@ pub trait Coder {
     /// The same with a chance that the caller keeps: of 2^16, neither 0 nor all.
     fn given(&mut self, bit: bool, chance: u32) -> bool;
     /// Up to 32 bits that nothing predicts.
-    fn plain(&mut self, value: u64, bits: u32) -> u64;
+    fn direct(&mut self, value: u64, bits: u32) -> u64;
 }
 
 #[derive(Debug, Clone)]
@@ -152,7 +152,7 @@ impl Coder for Encoder {
     }
 
     #[inline]
-    fn plain(&mut self, value: u64, bits: u32) -> u64 {
+    fn direct(&mut self, value: u64, bits: u32) -> u64 {
         self.range >>= bits;
         self.raise(self.range * value);
         self.settle();
@@ -240,7 +240,7 @@ impl<B: AsRef<[u8]>> Coder for Decoder<B> {
     }
 
     #[inline]
-    fn plain(&mut self, _: u64, bits: u32) -> u64 {
+    fn direct(&mut self, _: u64, bits: u32) -> u64 {
         self.range >>= bits;
         // Bytes that no encoder wrote may point beyond the last part.
         let value = (self.code / self.range).min((1 << bits) - 1);

@@ -53,7 +53,7 @@ fn progression(start: i64, step: i64, n: u64) -> Print {
         return Print::progression(start, step, n);
     }
     if n > MOST_WALKED {
-        return Print::told(&[0, start as u64, step as u64, n], n);
+        return Print::of_words(&[0, start as u64, step as u64, n], n);
     }
     let numbers = (0..n as i64).map(|i| Print::of(start.wrapping_add(step.wrapping_mul(i))));
     numbers.fold(Print::default(), Print::then)
@@ -86,7 +86,7 @@ fn of_block(block: &Block, n: u64) -> Print {
         }
         Block::Running { steps, .. } => {
             // Equal steps give equal sums.
-            Print::told(&[1, told(&Prints::new(steps).first(n)), n], n)
+            Print::of_words(&[1, as_word(&Prints::new(steps).first(n)), n], n)
         }
         Block::Rows { rows, .. } => {
             let mut all = Print::default();
@@ -102,13 +102,13 @@ fn of_block(block: &Block, n: u64) -> Print {
                 return all;
             }
             let (starts, counts) = (Prints::new(&rows.starts).first(n), Prints::new(&rows.counts).first(n));
-            Print::told(&[2, rows.step as u64, told(&starts), told(&counts), n], n)
+            Print::of_words(&[2, rows.step as u64, as_word(&starts), as_word(&counts), n], n)
         }
     }
 }
 
 /// A print as one word.
-fn told(print: &Print) -> u64 {
+fn as_word(print: &Print) -> u64 {
     crate::xxh64(format!("{print:?}").as_bytes(), 0)
 }
 

@@ -244,4 +244,4 @@ fn pairings(a: &Bundle, b: &Bundle) -> (Vec<Pairing>, Vec<(Which, u32, RankList)
 }
 
 /// What calls of a trace are called from, where it says so and somebody knows names.
-pub type Place<'a> = (&'a Trace, &'a dyn Names);
+pub type Sources<'a> = (&'a Trace, &'a dyn Names);

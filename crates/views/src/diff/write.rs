@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use refrain_sites::{Names, Place};
+use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
 
 use super::calls::SITE;
@@ -41,7 +41,7 @@ impl Report<'_> {
     }
 
     /// The frames of a call, innermost first.
-    fn frames(&self, which: Which, symbol: Option<u32>) -> Vec<Place> {
+    fn frames(&self, which: Which, symbol: Option<u32>) -> Vec<Location> {
         let (trace, names) = match which {
             Which::A => (self.traces.0, self.names.0),
             Which::B => (self.traces.1, self.names.1),
@@ -52,14 +52,14 @@ impl Report<'_> {
     }
 
     fn place(&self, which: Which, symbol: Option<u32>) -> Option<String> {
-        self.frames(which, symbol).first().map(Place::to_string)
+        self.frames(which, symbol).first().map(Location::to_string)
     }
 
     /// The innermost frames that differ.
     fn sites(&self, first: &First) -> (String, String) {
         let (a, b) = (self.frames(Which::A, first.symbol.0), self.frames(Which::B, first.symbol.1));
         let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
-        let name = |frames: &[Place], other: &[Place]| match (frames.get(same), other.get(same)) {
+        let name = |frames: &[Location], other: &[Location]| match (frames.get(same), other.get(same)) {
             (None, _) => "no more frames".to_owned(),
             // One line may be in several places of the code.
             (Some(place), Some(other)) if place.to_string() == other.to_string() => {

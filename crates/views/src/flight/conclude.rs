@@ -108,8 +108,8 @@ impl<'a> All<'a> {
     /// What it is doing, for those who wait for it.
     fn told_of(&self, rank: u32) -> String {
         match self.doing.get(&rank) {
-            Some(one) if one.is_over() => one.told(),
-            Some(one) => format!("is {}", one.told()),
+            Some(one) if one.is_over() => one.state(),
+            Some(one) => format!("is {}", one.state()),
             None if self.is_known(rank) => "has come to its end".into(),
             None => "is not known: it was not recorded, or what it left is on another host".into(),
         }

@@ -12,7 +12,7 @@ use refrain_encode::{Error, Reader, calls_of};
 use refrain_fold::bundle::sites::{Frame, Sites};
 use refrain_model::{Call, Class, Effect, Kind, Value, constant_by_id, function_by_id};
 use refrain_sites::{Names, plain};
-use refrain_tracefile::{Arg, InFlight, Place, Trace, Waited};
+use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
 
 use crate::human::{duration, ranks as rank_list, signal};
 use crate::waiting::brief;
@@ -78,7 +78,7 @@ pub fn picture(trace: &Trace, names: &dyn Names) -> Picture {
 }
 
 fn of_one(trace: &Trace, reader: &Reader<'_>, names: &dyn Names, one: &InFlight) -> Doing {
-    let site = |place: &Place, behind: u64| {
+    let site = |place: &CodeAddress, behind: u64| {
         let frame = Frame { module: place.module.key(), offset: place.offset.wrapping_add(behind) };
         // Without debug information a place in a file says more than an offset from a function that a library exports.
         names.places(frame).last().map(|place| match &place.source {
@@ -229,7 +229,7 @@ impl Doing {
     }
 
     /// What it was doing, without who and how long.
-    pub fn told(&self) -> String {
+    pub fn state(&self) -> String {
         let call = self.call_text();
         let at =
             |place: &Option<String>| place.as_ref().map_or_else(String::new, |place| format!(" at {place}"));
@@ -274,7 +274,7 @@ impl Picture {
         }
         let mut lines: Vec<Line<'_>> = Vec::new();
         for one in &self.doing {
-            let told = one.told();
+            let told = one.state();
             match lines.iter_mut().find(|line| line.thread == one.thread && line.told == told) {
                 Some(line) => line.all.push(one),
                 None => lines.push(Line { over: one.is_over(), thread: one.thread, told, all: vec![one] }),
@@ -350,7 +350,7 @@ impl Picture {
                     object.text("signal_at", &plain(place));
                 }
             }
-            object.text("told", &plain(&one.told()));
+            object.text("told", &plain(&one.state()));
             object.end();
         });
         json::array(&self.conclusions, object.key("conclusions"), |one, out| json::string(one, out));

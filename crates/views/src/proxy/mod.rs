@@ -426,7 +426,7 @@ fn begin(options: &Options, registry: &Registry, code: &Code<'_>, out: &mut Stri
     }
     if registry.tells {
         out.push_str(
-            "\n/* A status as the program had it. */\nstatic void told(int source, int tag, long long bytes, int cancelled)\n{\n    \
+            "\n/* A status as the program had it. */\nstatic void set_status(int source, int tag, long long bytes, int cancelled)\n{\n    \
              status.MPI_SOURCE = source;\n    status.MPI_TAG = tag;\n    \
              real_Status_set_elements_x(&status, MPI_BYTE, bytes);\n    \
              real_Status_set_cancelled(&status, cancelled);\n}\n",

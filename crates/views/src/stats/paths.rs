@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use refrain_sites::{Names, Place};
+use refrain_sites::{Location, Names};
 use refrain_times::levels::Levels;
 use refrain_times::paths::{Before, Histogram};
 use refrain_tracefile::Trace;
@@ -22,7 +22,7 @@ pub struct PathRow<'t> {
     pub function: &'static str,
     pub after: After,
     /// Nothing where it is not known.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
     /// One for each call, to within 1/16.
     pub duration: &'t Histogram,
     /// From the end of the call before to the start.
@@ -98,7 +98,7 @@ pub fn write_paths_text(rows: &[PathRow<'_>], out: &mut dyn Write) -> Result<(),
             cells.extend(SHARES.map(|(_, share)| duration(histogram.quantile(share))));
         }
         if placed {
-            cells.push(row.place.as_ref().map_or("?".into(), Place::to_string));
+            cells.push(row.place.as_ref().map_or("?".into(), Location::to_string));
         }
         table.push(cells);
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use refrain_fold::bundle::Tally;
 use refrain_fold::ranks::RankList;
-use refrain_sites::{Names, Place};
+use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
 
 use super::folded;
@@ -20,7 +20,7 @@ use crate::table::Table;
 pub struct SiteRow {
     pub function: &'static str,
     /// Nothing where it is not known.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
     pub ranks: RankList,
     pub calls: u64,
     /// Nanoseconds over all calls on all ranks, where time was kept.
@@ -31,7 +31,7 @@ pub struct SiteRow {
 pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
     let bundle = &trace.bundle;
     let layouts = super::layouts(bundle)?;
-    let places: Vec<Option<Place>> = bundle
+    let places: Vec<Option<Location>> = bundle
         .symbols
         .iter()
         .map(|symbol| names.places(*bundle.sites.frames(symbol.site).last()?).last().cloned())
@@ -41,7 +41,7 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
     let mut row_of: Vec<usize> = Vec::new();
     for ((symbol, layout), place) in bundle.symbols.iter().zip(&layouts).zip(places) {
         let function = layout.function.name;
-        let name = place.as_ref().map_or(String::new(), Place::to_string);
+        let name = place.as_ref().map_or(String::new(), Location::to_string);
         let row = *known.entry((function, name)).or_insert_with(|| {
             rows.push(SiteRow { function, place, ranks: RankList::default(), calls: 0, time: None });
             rows.len() - 1
@@ -108,7 +108,7 @@ pub fn write_sites_text(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) ->
             all if all == u64::from(trace.meta.ranks) => "all".to_owned(),
             _ => row.ranks.to_string(),
         };
-        let place = row.place.as_ref().map_or("?".into(), Place::to_string);
+        let place = row.place.as_ref().map_or("?".into(), Location::to_string);
         table.row([row.function.into(), thousands(row.calls), time, mean, min, max, share, ranks, place]);
     }
     out.write_all(table.render().as_bytes())?;

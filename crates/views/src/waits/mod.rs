@@ -81,7 +81,7 @@ impl Pattern {
 
 /// A function, and where in the program it is called if that was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct CallSite {
     pub function: &'static str,
     pub frame: Option<Frame>,
 }
@@ -110,7 +110,7 @@ impl Sum {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub pattern: Pattern,
-    pub place: Place,
+    pub place: CallSite,
     pub all: Sum,
     /// By the rank that waited, the longest first.
     pub ranks: Vec<Waiter>,
@@ -137,7 +137,7 @@ impl Row {
 /// the slowest took longer than the mean.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imbalance {
-    pub place: Place,
+    pub place: CallSite,
     pub all: Sum,
     /// The slowest, the most first.
     pub ranks: Vec<(u32, Sum)>,
@@ -162,7 +162,7 @@ pub struct RankTimes {
 pub struct OnPath {
     pub rank: u32,
     /// The call, or the call before which it was computed.
-    pub place: Place,
+    pub place: CallSite,
     pub computing: bool,
     pub time: u64,
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use refrain_sites::Names;
 
-use super::{Left, Pattern, Place, Sum, Waits};
+use super::{CallSite, Left, Pattern, Sum, Waits};
 use crate::dump::place_json;
 use crate::error::Error;
 use crate::human::{duration, plural, thousands};
@@ -20,7 +20,7 @@ fn share(part: u64, whole: u64) -> String {
     format!("{:.1}%", part as f64 / whole.max(1) as f64 * 100.0)
 }
 
-fn site(place: &Place, names: &dyn Names) -> Option<refrain_sites::Place> {
+fn site(place: &CallSite, names: &dyn Names) -> Option<refrain_sites::Location> {
     names.places(place.frame?).last().cloned()
 }
 
@@ -41,7 +41,7 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
     let span = waits.span;
     let sited = waits.rows.iter().any(|row| row.place.frame.is_some())
         || waits.path.iter().any(|step| step.place.frame.is_some());
-    let at = |place: &Place| site(place, names).map_or("?".into(), |site| site.to_string());
+    let at = |place: &CallSite| site(place, names).map_or("?".into(), |site| site.to_string());
     let large = |sum: u64| sum.saturating_mul(SMALL) >= span && sum > 0;
 
     let rows: Vec<_> = waits.rows.iter().filter(|row| large(row.all.total)).take(ROWS).collect();
@@ -152,7 +152,7 @@ fn write_ranks(waits: &Waits, out: &mut dyn Write) -> Result<(), Error> {
 
 fn write_path(
     waits: &Waits,
-    at: &dyn Fn(&Place) -> String,
+    at: &dyn Fn(&CallSite) -> String,
     sited: bool,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
@@ -235,7 +235,7 @@ pub fn write_json(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
     let mut text = String::new();
     let mut document = json::Object::document(&mut text, "waits");
     document.plain("span_ns", waits.span);
-    let place = |place: &Place, object: &mut json::Object| {
+    let place = |place: &CallSite, object: &mut json::Object| {
         object.text("function", place.function);
         match site(place, names) {
             Some(site) => place_json(&site, object.key("at")),

@@ -9,7 +9,7 @@ static int rows, columns, north = -1, south = -1, west = -1, east = -1, width, h
 
 static void place(void)
 {
-    for (rows = 1; rows * rows * 2 <= size; rows *= 2)
+    for (rows = 1; rows * rows * 4 <= size; rows *= 2)
         ;
     columns = size / rows;
     int row = rank % rows, column = rank / rows;

@@ -95,6 +95,8 @@ pub struct Simulation {
 #[derive(Debug)]
 pub enum Error {
     NoRanks,
+    /// What it must be for the pattern, and what it is.
+    WrongRanks(&'static str, u32),
     Bundle(bundle::Error),
     File(refrain_tracefile::Error),
     /// The file cannot be written.
@@ -105,6 +107,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::NoRanks => write!(f, "a simulation needs at least one rank"),
+            Error::WrongRanks(what, ranks) => write!(f, "the number of ranks must be {what}, not {ranks}"),
             Error::Bundle(error) => write!(f, "the ranks do not merge: {error}"),
             Error::File(error) => write!(f, "the file written cannot be read: {error}"),
             Error::Scratch(error) => write!(f, "a temporary file cannot be written or read: {error}"),
@@ -224,6 +227,9 @@ pub fn simulate(
     steps: u32,
     options: &Options<'_>,
 ) -> Result<Simulation, Error> {
+    if let Some(what) = pattern.refuses(ranks) {
+        return Err(Error::WrongRanks(what, ranks));
+    }
     let mut template = Template::new();
     template.folding = options.folding;
     let job = Job { pattern, size: ranks, steps, template: &template, meter: options.meter };

@@ -1,6 +1,6 @@
 /* NPB FT: a 3-D Fourier transform. Each step transposes the array by an all-to-all, over all ranks, or along rows and then
  * columns of ranks where there are more ranks than planes, and sums a checksum at rank 0.
- * Pilgrim figure 5, ScalaTrace figure 10. Ranks: a power of two. argv[1]: steps. */
+ * ScalaTrace figure 10. Ranks: a power of two. argv[1]: steps. */
 #include "papers.h"
 
 enum { PLANES = 256, POINTS = 1 << 18 };

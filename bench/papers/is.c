@@ -1,6 +1,6 @@
 /* NPB IS: integers sorted by buckets. Each step sums the bucket sizes, tells each rank how many keys it will get, and sends them:
  * how many go from one rank to another depends on the keys. Between steps each rank changes two keys. At the end each rank tells
- * the next its largest key. Pilgrim section 4.2, ScalaTrace figure 10. Ranks: any. argv[1]: steps. */
+ * the next its largest key. ScalaTrace figure 10. Ranks: any. argv[1]: steps. */
 #include "papers.h"
 
 enum { KEYS = 4096, BUCKETS = 1024 };

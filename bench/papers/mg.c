@@ -1,6 +1,6 @@
 /* NPB MG: V-cycles over grids of 2 to 2^LEVELS points an axis on a 3-D torus of ranks. Where a grid has fewer points than ranks
  * along an axis, only every second, fourth ... rank has part of it and the others are idle; on the way up they get theirs from both
- * sides, axis by axis. Pilgrim figure 5, ScalaTrace figure 10, ScalaTrace II figure 7. Ranks: a power of two. argv[1]: steps. */
+ * sides, axis by axis. ScalaTrace figure 10, ScalaTrace II figure 7. Ranks: a power of two. argv[1]: steps. */
 #include "papers.h"
 
 enum { LEVELS = 8 };

@@ -1,11 +1,11 @@
 //! Request ids: a pool for each creating signature, so that the order of completion leaves no mark on the ids
 //! (Pilgrim, 3.4.3).
 
+use refrain_fold::FastMap;
 use refrain_model::function_by_id;
 
 use crate::comms::Later;
 use crate::defined::{Set, Undefined};
-use crate::hash::FastMap;
 use crate::objects::Pool;
 
 /// Distinct signatures that get a pool of their own. A program that never repeats itself shares one pool per function

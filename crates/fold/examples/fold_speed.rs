@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release -p refrain-fold --example fold_speed
 
+use fastrand::Rng;
 use refrain_fold::stream::Block;
 use refrain_fold::{grammar, stream};
 use std::time::{Duration, Instant};
@@ -9,14 +10,8 @@ use std::time::{Duration, Instant};
 const PUSHES: u64 = 1_000_000;
 
 fn main() {
-    let mut seed = 88172645463325252u64;
-    let mut random = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    };
-    let noise: Vec<u64> = (0..PUSHES).map(|_| random()).collect();
+    let mut random = Rng::with_seed(1);
+    let noise: Vec<u64> = (0..PUSHES).map(|_| random.u64(..)).collect();
     let noise = |i: u64| noise[i as usize];
 
     structure("constant", |_| 7);

@@ -2,6 +2,7 @@
 //!
 //!     cargo run --release -p refrain-fold --example loops_speed [EVENTS [WORD]]
 
+use fastrand::Rng;
 use refrain_fold::loops::{Folded, Folder, Matching, WINDOW};
 use refrain_fold::{grammar, stream};
 use std::time::Instant;
@@ -10,14 +11,8 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let events: u64 = arguments.next().and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
     let word = arguments.next().unwrap_or_default();
-    let mut seed = 88172645463325252u64;
-    let mut random = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed >> 11
-    };
-    let noise: Vec<u64> = (0..events).map(|_| random()).collect();
+    let mut random = Rng::with_seed(1);
+    let noise: Vec<u64> = (0..events).map(|_| random.u64(..)).collect();
     let run = |name: &str, symbol: &dyn Fn(u64) -> u64| {
         if name.contains(&word) {
             report(name, &(0..events).map(|i| symbol(i) as u32).collect::<Vec<u32>>());

@@ -103,9 +103,13 @@ mod print;
 pub mod ranks;
 mod round;
 pub mod stream;
-mod xxh64;
 
-pub use xxh64::xxh64;
+/// What names symbols, call stacks and modules in files (FORMAT.md): taken once for each of these, never for a call.
+pub use xxhash_rust::xxh64::xxh64;
+
+/// Maps for keys we make ourselves: nobody can choose them to collide. They take no seed from the system, so they serve in a
+/// traced program too. Their order, which is the same in every run, is in no file.
+pub use rustc_hash::{FxHashMap as FastMap, FxHashSet as FastSet};
 
 pub use folding::{Bounded, Fold, Piece};
 

@@ -296,7 +296,10 @@ impl fmt::Display for RankList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use crate::testing::cases;
+    use proptest::collection::btree_set;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     fn check(ranks: &[u32], text: &str) {
         let list = RankList::from_sorted(ranks);
@@ -367,18 +370,17 @@ mod tests {
         }
     }
 
-    #[test]
-    fn random_sets_and_unions() {
-        let mut random = Random(11);
-        for round in 0..2000u64 {
-            let limit = [8, 30, 200, 1 << 32][round as usize % 4];
-            let mut set = || {
-                let mut ranks: Vec<u32> = (0..random.below(40)).map(|_| random.below(limit) as u32).collect();
-                ranks.sort();
-                ranks.dedup();
-                ranks
-            };
-            let (a, b) = (set(), set());
+    /// Two of them, as near each other as the limit says.
+    fn some_sets() -> impl Strategy<Value = [BTreeSet<u32>; 2]> {
+        let limit = prop_oneof![Just(8), Just(30), Just(200), Just(u32::MAX)];
+        limit.prop_flat_map(|limit| [(); 2].map(|()| btree_set(0..limit, 0..40)))
+    }
+
+    proptest! {
+        #![proptest_config(cases(2000))]
+        #[test]
+        fn random_sets_and_unions(sets in some_sets()) {
+            let [a, b] = sets.map(Vec::from_iter);
             let mut both = [&a[..], &b].concat();
             let union = RankList::from_sorted(&a).union(&RankList::from_sorted(&b));
             assert_eq!(union, both.iter().copied().collect());

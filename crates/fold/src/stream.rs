@@ -24,8 +24,6 @@ pub use block::{Block, Rows};
 pub use folder::Folder;
 pub use rows::DEEPEST;
 
-pub(crate) use core::Mix;
-
 use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, lengths, walk};
 use block::Play;
 use std::collections::HashMap;

@@ -5,10 +5,7 @@
 //! distance; a tree of sums over the row counts them (Bennett and Kruskal, 1975). When the row is full, the marks move
 //! together, so memory goes by the lines and not by the references.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use crate::mixer::Mixer;
+use refrain_fold::FastMap;
 
 const WORD: usize = 64;
 /// Places at first.
@@ -16,7 +13,7 @@ const LEAST: usize = 1 << 16;
 
 pub(super) struct Stack {
     /// Where each line's mark is.
-    places: HashMap<u64, usize, BuildHasherDefault<Mixer>>,
+    places: FastMap<u64, usize>,
     marks: Marks,
     /// The next free place.
     next: usize,
@@ -26,7 +23,7 @@ pub(super) struct Stack {
 
 impl Stack {
     pub(super) fn new() -> Stack {
-        Stack { places: HashMap::default(), marks: Marks::new(LEAST), next: 0, last: None }
+        Stack { places: FastMap::default(), marks: Marks::new(LEAST), next: 0, last: None }
     }
 
     /// The distance of a line since its last use; none if this is its first.

@@ -1,12 +1,10 @@
 //! Parts of a stream that are written down another way.
 
-use super::core::Mix;
 use super::rows::{self, DEEPEST};
 use super::summary::{Climb, Join, Summary, summary};
 use super::{Error, Inside, Iter, Stream, Term};
 use crate::entropy;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
 /// Numbers that are not told by values and strides.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -78,21 +76,6 @@ impl Block {
             Block::Rows { rows, .. } => 8 + memory_of(&rows.starts) + memory_of(&rows.counts),
         };
         size_of::<Block>() + inside
-    }
-
-    pub(super) fn hash(&self) -> u64 {
-        let mut mix = Mix::default();
-        match self {
-            Block::Packed { count, bytes } => {
-                mix.write_u64((*count).into());
-                for word in bytes.chunks(8) {
-                    let word = word.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
-                    mix.write_u64(word);
-                }
-            }
-            Block::Running { .. } | Block::Rows { .. } => Hash::hash(self, &mut mix),
-        }
-        mix.finish()
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {

@@ -18,6 +18,7 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }
 
+/// The hash of some bytes.
 pub fn xxh64(bytes: &[u8], seed: u64) -> u64 {
     let blocks = bytes.chunks_exact(32);
     let rest = blocks.remainder();

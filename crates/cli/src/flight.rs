@@ -228,12 +228,13 @@ pub fn command(path: Option<PathBuf>, as_json: bool, folders: &[PathBuf]) -> Res
         std::io::Write::write_all(&mut out, text.as_bytes()).and_then(|()| std::io::Write::flush(&mut out))
     } else {
         if picture.is_empty() {
-            let why = if live || trace.meta.complete {
-                "no rank is in a call"
-            } else {
-                "nothing is known of calls in flight"
+            let calls = human::plural(calls, "call");
+            let why = match (live, trace.meta.complete) {
+                (true, _) => format!("no rank is in a call; {calls} so far"),
+                (false, true) => format!("the run ended in order, after {calls}; no rank is in a call"),
+                (false, false) => format!("nothing is known of calls in flight; {calls} until then"),
             };
-            say(&format!("{}: {why}; {} so far", path.display(), human::plural(calls, "call")));
+            say(&format!("{}: {why}", path.display()));
         }
         picture.write_text(&mut out)
     };

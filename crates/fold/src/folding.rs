@@ -7,10 +7,12 @@ use crate::stream::{self, Stream};
 /// Builds something small from symbols or numbers as they come: [`grammar::Folder`] and [`loops::Folder`] from symbols,
 /// [`stream::Folder`] from numbers.
 pub trait Fold {
+    /// A symbol or a number.
     type Item: Copy + PartialEq;
     /// What becomes of them.
     type Folded;
 
+    /// The next one.
     fn push(&mut self, item: Self::Item);
 
     /// The same several times over. A grammar may get other rules for the same sequence than if they came one by one.
@@ -27,6 +29,7 @@ pub trait Fold {
     /// How many were pushed.
     fn len(&self) -> u64;
 
+    /// Nothing was pushed.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -104,6 +107,7 @@ pub struct Bounded<F: Fold, S: FnMut(Piece<F::Folded>)> {
 /// A part of a sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece<T> {
+    /// What it became.
     pub folded: T,
     /// How many symbols or numbers it stands for.
     pub len: u64,
@@ -116,11 +120,13 @@ impl<F: Fold, S: FnMut(Piece<F::Folded>)> Bounded<F, S> {
     }
 
     #[inline]
+    /// The next symbol or number.
     pub fn push(&mut self, item: F::Item) {
         self.folder.push(item);
         self.pushed();
     }
 
+    /// The same several times over.
     pub fn push_n(&mut self, item: F::Item, count: u64) {
         self.folder.push_n(item, count);
         self.pushed();

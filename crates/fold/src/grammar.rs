@@ -26,12 +26,16 @@ use std::fmt;
 /// One step of a rule: a symbol and how often it stands there in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Item {
+    /// What stands there.
     pub symbol: Symbol,
+    /// How often in a row; at least once.
     pub count: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What a rule is made of.
 pub enum Symbol {
+    /// A symbol of the sequence.
     Terminal(u32),
     /// Index into `Grammar::rules`.
     Rule(u32),
@@ -41,18 +45,46 @@ pub enum Symbol {
 /// depth-first walk, so equal sequences folded from scratch give equal grammars.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Grammar {
+    /// By number; the first is the start.
     pub rules: Vec<Vec<Item>>,
 }
 
 /// Why rules from a file are not a grammar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
+    /// There are no rules.
     NoStart,
-    NoSuchRule { rule: u32, used_in: u32, rules: usize },
-    EmptyRule { rule: u32 },
-    ZeroCount { rule: u32, item: usize },
-    Circle { rule: u32 },
-    TooLong { rule: u32 },
+    /// A rule names one that is not there.
+    NoSuchRule {
+        /// The one that it names.
+        rule: u32,
+        /// The rule that names it.
+        used_in: u32,
+        /// How many there are.
+        rules: usize,
+    },
+    /// A rule other than the start is empty.
+    EmptyRule {
+        /// Which one.
+        rule: u32,
+    },
+    /// Something stands there no times.
+    ZeroCount {
+        /// In which rule.
+        rule: u32,
+        /// Which item of it.
+        item: usize,
+    },
+    /// A rule reaches itself.
+    Circle {
+        /// Which one.
+        rule: u32,
+    },
+    /// A rule stands for more than 2^64 symbols.
+    TooLong {
+        /// Which one.
+        rule: u32,
+    },
 }
 
 impl fmt::Display for Error {
@@ -87,6 +119,7 @@ impl Grammar {
         lengths(&self.rules, |_| 1).first().copied().unwrap_or(0)
     }
 
+    /// The sequence has no symbols.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

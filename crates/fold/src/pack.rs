@@ -25,6 +25,7 @@ pub use crate::entropy::Damaged;
 pub struct Kind(pub u8);
 
 impl Kind {
+    /// Any number.
     pub const NUMBER: Kind = Kind(0);
     /// Nanoseconds since some beginning.
     pub const TIME: Kind = Kind(1);
@@ -135,6 +136,7 @@ impl Methods {
         best.unwrap_or_else(|| (number::PLAIN, plain(numbers)))
     }
 
+    /// What [`Methods::pack`] made, behind what is in `into` already. Safe on any bytes.
     pub fn unpack(
         &mut self,
         method: u8,

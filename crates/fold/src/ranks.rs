@@ -25,12 +25,14 @@ use std::fmt;
 /// past all of the inner dimensions, so that walking parts in order meets the ranks in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RankList {
+    /// In ascending order.
     pub parts: Vec<Part>,
 }
 
 /// `start + i0*stride0 + i1*stride1 + ...` for every `0 <= ik < countk`; a single rank has no dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Part {
+    /// The lowest rank.
     pub start: u32,
     /// (count, stride), outermost first.
     pub dims: Vec<(u32, u32)>,
@@ -40,13 +42,31 @@ pub struct Part {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
     /// A dimension of fewer than two.
-    ShortDimension { part: usize, count: u32 },
+    ShortDimension {
+        /// Which part.
+        part: usize,
+        /// How many.
+        count: u32,
+    },
     /// A stride that does not lead past the inner dimensions.
-    Overlap { part: usize, stride: u32 },
+    Overlap {
+        /// Which part.
+        part: usize,
+        /// The stride.
+        stride: u32,
+    },
     /// A part that does not start after the end of the one before.
-    Disorder { part: usize, start: u32 },
+    Disorder {
+        /// Which part.
+        part: usize,
+        /// Where it starts.
+        start: u32,
+    },
     /// A rank of 2^32 or more.
-    TooLarge { part: usize },
+    TooLarge {
+        /// Which part.
+        part: usize,
+    },
 }
 
 impl fmt::Display for Error {
@@ -75,6 +95,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl RankList {
+    /// One rank.
     pub fn single(rank: u32) -> RankList {
         RankList { parts: vec![Part { start: rank, dims: Vec::new() }] }
     }
@@ -101,19 +122,23 @@ impl RankList {
         Iter { parts: self.parts.iter(), part: None }
     }
 
+    /// How many ranks.
     pub fn len(&self) -> u64 {
         self.parts.iter().map(Part::len).fold(0, u64::saturating_add)
     }
 
+    /// No rank.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
+    /// Whether a rank is in it. Takes time in the logarithm of the parts.
     pub fn contains(&self, rank: u32) -> bool {
         let after = self.parts.partition_point(|part| part.start <= rank);
         after > 0 && self.parts[after - 1].contains(rank)
     }
 
+    /// Those that are in one of the two, or in both.
     pub fn union(&self, other: &RankList) -> RankList {
         let (mut a, mut b) = (self.iter().peekable(), other.iter().peekable());
         let mut ranks = Vec::new();

@@ -47,7 +47,9 @@ pub struct Stream {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A piece of a stream.
 pub enum Term {
+    /// One number.
     Value(i64),
     /// An index into `Stream::blocks`.
     Block(u32),
@@ -55,8 +57,11 @@ pub enum Term {
     /// `count` is `MIN_STRIDE`, or one more if the same stride, ending, stands right before it). It wraps at 2^64, as
     /// all sums do here.
     Stride {
+        /// The first number.
         start: i64,
+        /// From one number to the next; not zero.
         step: i64,
+        /// How many numbers.
         count: u64,
     },
 }
@@ -67,19 +72,27 @@ pub const MIN_STRIDE: u64 = 3;
 /// Why what came from a file is not a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
+    /// The order of the terms is no grammar.
     Shape(grammar::Error),
     /// The start rule is empty.
     NoItems,
+    /// The shape names a term that is not there.
     NoSuchTerm {
+        /// The one that it names.
         term: u32,
+        /// How many there are.
         terms: usize,
     },
     /// A stride with a step of zero, or fewer than `MIN_STRIDE` numbers.
     BadStride {
+        /// Which one.
         term: usize,
     },
+    /// A term names a block that is not there.
     NoSuchBlock {
+        /// The one that it names.
         block: u32,
+        /// How many there are.
         blocks: usize,
     },
     /// A block that does not decode to its numbers.
@@ -117,6 +130,7 @@ impl From<grammar::Error> for Error {
 }
 
 impl Stream {
+    /// One number for ever.
     pub fn constant(value: i64) -> Stream {
         let item = Item { symbol: Symbol::Terminal(0), count: 1 };
         Stream {

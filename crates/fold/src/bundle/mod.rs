@@ -53,27 +53,33 @@ use structure::lanes_of;
 pub const MOST_RANKS: u64 = 1 << 24;
 
 #[derive(Debug, Clone, PartialEq, Default)]
+/// What one or many ranks recorded: see the [module](self).
 pub struct Bundle {
     /// How many ranks there are, which says which members are whose threads (see [`member`]). 0 where that is not known:
     /// then all are first threads.
     pub world: u32,
+    /// All symbols that some rank has.
     pub symbols: Vec<SymbolEntry>,
     /// Distinct structures; terminals are indices into `symbols`.
     pub structures: Vec<Structure>,
     /// Distinct streams.
     pub streams: Vec<Stream>,
+    /// Who did what: the members of all cohorts are all that recorded.
     pub cohorts: Vec<Cohort>,
     /// What the symbols' sites stand for.
     pub sites: Sites,
 }
 
 #[derive(Debug, Clone, PartialEq)]
+/// A kind of event.
 pub struct SymbolEntry {
+    /// What it is, in the words of whoever records: opaque here, compared as bytes.
     pub bytes: Box<[u8]>,
     /// Where it comes from: a stack of `Bundle::sites`, or 0.
     pub site: u64,
     /// How many streams hang off it.
     pub lanes: u16,
+    /// What was measured of all its occurrences; of no meaning here.
     pub tally: Tally,
     /// The same by what the numbers are. Where there are any, they add up to `tally`.
     pub classes: Classes,
@@ -82,8 +88,11 @@ pub struct SymbolEntry {
 /// A measured quantity over all occurrences of a symbol on all ranks (for MPI: nanoseconds).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
+    /// Of all occurrences together.
     pub total: u64,
+    /// The smallest.
     pub min: u64,
+    /// The largest.
     pub max: u64,
 }
 
@@ -133,6 +142,7 @@ pub fn blend(member: u32, digest: u64) -> u64 {
 /// What one thread of one rank recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadPart {
+    /// Which thread; the first is 0.
     pub thread: u32,
     /// Symbols are indices into the rank's.
     pub structure: Structure,
@@ -147,84 +157,117 @@ pub struct ThreadPart {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+/// Why something is no bundle, or cannot become part of one.
 pub enum Error {
     /// The bytes end in the middle of something.
     Truncated {
+        /// At this byte.
         at: usize,
     },
     /// A number that does not fit its type.
     Number {
+        /// At this byte.
         at: usize,
     },
     /// More elements announced than bytes are left.
     Count {
+        /// At this byte.
         at: usize,
+        /// So many.
         count: u64,
     },
     /// An unknown variant.
     Variant {
+        /// At this byte.
         at: usize,
+        /// What stands there.
         byte: u8,
     },
     /// Bytes after the end.
     Trailing {
+        /// At this byte.
         at: usize,
     },
     /// An index that points nowhere.
     Index {
+        /// Of what.
         what: &'static str,
+        /// Which one.
         index: u64,
+        /// How many there are.
         len: usize,
     },
     /// A grammar that reaches itself, refers to a missing rule, or has an empty repeat.
     Structure {
+        /// Which one.
         index: usize,
     },
+    /// A stream that is not well formed.
     Stream {
+        /// Which one.
         index: usize,
     },
+    /// A list of ranks that is not well formed.
     Ranks {
+        /// Of which cohort.
         cohort: usize,
     },
     /// A cohort whose streams do not match its symbols' lanes.
     Lanes {
+        /// Of which cohort.
         cohort: usize,
+        /// How many there are.
         have: usize,
+        /// How many there should be.
         need: usize,
     },
     /// Functions of the rank that are not over the ranks they should be, or for numbers that are not there.
     Numbers {
+        /// Of which cohort.
         cohort: usize,
+        /// Of which lane.
         lane: usize,
     },
     /// A thread of a rank that has no number as a member: it would be beyond 32 bits, or the rank is not in the world.
     Member {
+        /// Which thread.
         thread: u32,
+        /// Of which rank.
         rank: u32,
+        /// How many ranks there are.
         world: u32,
     },
     /// Recordings of runs with different numbers of ranks.
     Worlds {
+        /// Ranks of the first.
         mine: u32,
+        /// Ranks of the second.
         theirs: u32,
     },
     /// The same thread of the same rank was recorded twice.
     Overlap {
+        /// Which thread.
         thread: u32,
+        /// Of which rank.
         rank: u32,
     },
     /// Side lanes that are not in order, twice there, or not one for each symbol.
     Side {
+        /// Of which cohort.
         cohort: usize,
     },
     /// A parcel that is not what was asked for.
     Parcel {
+        /// Of what.
         what: &'static str,
+        /// How many there are.
         have: usize,
+        /// How many there should be.
         need: usize,
     },
     /// Call stacks that do not hold together, or the lack of one that a symbol refers to.
     Site {
+        /// Which symbol, if it is one.
         symbol: Option<usize>,
     },
     /// Two call stacks, or two modules, have one hash.
@@ -242,6 +285,7 @@ impl From<TooMuch> for Error {
 /// How closely a bundle is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
+    /// Everything.
     All,
     /// Blocks of streams are not unpacked ([`Stream::validate_but_blocks`]).
     ButBlocks,
@@ -358,6 +402,7 @@ impl Bundle {
         Ok(bundle)
     }
 
+    /// The cohort that this thread of this rank is in.
     pub fn cohort_of(&self, rank: u32, thread: u32) -> Option<&Cohort> {
         let member = self.member(rank, thread)?;
         self.cohorts.iter().find(|c| c.ranks.contains(member))

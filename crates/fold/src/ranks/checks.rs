@@ -34,6 +34,7 @@ impl Checks {
         Checks::within(u64::MAX)
     }
 
+    /// Steps that were taken.
     pub fn spent(&self) -> u64 {
         self.spent
     }

@@ -28,10 +28,12 @@ impl RankList {
         Some(RankList { parts: self.parts.iter().map(part).collect::<Option<_>>()? })
     }
 
+    /// The lowest rank.
     pub fn first(&self) -> Option<u32> {
         self.parts.first().map(|part| part.start)
     }
 
+    /// The highest rank.
     pub fn last(&self) -> Option<u32> {
         let part = self.parts.last()?;
         let span = part.dims.iter().map(|&(count, stride)| count.saturating_sub(1).saturating_mul(stride));

@@ -11,21 +11,39 @@ use std::fmt;
 pub enum Block {
     /// Numbers without a shape, entropy coded ([`entropy::encode`]). At most [`entropy::LONGEST`], equal neighbours
     /// taken once.
-    Packed { count: u32, bytes: Box<[u8]> },
+    Packed {
+        /// How many numbers.
+        count: u32,
+        /// What they were packed into.
+        bytes: Box<[u8]>,
+    },
     /// Running sums: each number is the one before (zero at first) and the next of `steps`, a stream of values without
     /// strides or blocks. Nested strides are of this kind: 0 1 2 10 11 12 20 21 22 are steps of 0, then 1 1 8 over and
     /// over. `count` numbers; where it is the last item of the stream it goes on for ever, and `count` is zero.
-    Running { count: u64, steps: Box<Stream> },
+    Running {
+        /// How many numbers; 0 for ever.
+        count: u64,
+        /// From each number to the next.
+        steps: Box<Stream>,
+    },
     /// Rows of numbers at one distance: see [`Rows`]. `count` is as above.
-    Rows { count: u64, rows: Box<Rows> },
+    Rows {
+        /// How many numbers; 0 for ever.
+        count: u64,
+        /// The rows.
+        rows: Box<Rows>,
+    },
 }
 
 /// Row after row: each begins with the next of `starts` and has as many numbers, `step` apart, as the next of `counts`
 /// says, but at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rows {
+    /// From one number of a row to the next.
     pub step: i64,
+    /// The first number of each row.
     pub starts: Stream,
+    /// How many numbers each row has.
     pub counts: Stream,
 }
 
@@ -64,6 +82,7 @@ impl Block {
         }
     }
 
+    /// It has no numbers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

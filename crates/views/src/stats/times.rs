@@ -226,8 +226,8 @@ pub(super) fn text(trace: &Trace, profile: &Profile, all: bool, text: &mut Strin
         text.push_str(&format!("\n{verdict}\n"));
     }
     text.push_str(
-        "\nTimes outside MPI and in it are exact for the least and the most, all others to within 3.2% or 0.1% of the wall \
-         time, those of\nfunctions to within 3.2% or 0.8% of it. Wall time is from the start of MPI_Init to MPI_Finalize.",
+        "\nWall time is from the start of MPI_Init to MPI_Finalize. Times are rounded: the largest and the smallest are exact, the\n\
+         others are right to within 3.2% or 0.1% of the wall time, those of functions to within 3.2% or 0.8% of it.",
     );
     if is_chosen(trace) {
         text.push_str(" Calls that were not recorded count as time outside MPI.");

@@ -46,7 +46,7 @@ const fn apart(name: &'static str, arguments: &'static str, about: &'static str,
 }
 
 /// In the order in which `make bench` measures them.
-pub static PARTS: [Part; 35] = [
+pub static PARTS: [Part; 36] = [
     part("calls", "", "Processor time per call", calls::calls),
     part(
         "instructions",
@@ -135,6 +135,12 @@ pub static PARTS: [Part; 35] = [
         "Orders no folder likes: ns an event for 10^3 events up to so many (1000000), in each folder, of \
          the orders and folders with such a word in their name",
         simulated::hostile,
+    ),
+    part(
+        "folders",
+        "",
+        "What comes out of each folder for sequences from regular to random (benches/push.rs of fold times them)",
+        simulated::folders,
     ),
     apart(
         "scale",

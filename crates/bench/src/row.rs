@@ -87,6 +87,16 @@ impl Unit {
         }
     }
 
+    /// From how many percent on a change is worth a line; so many for what is noisy.
+    pub fn least_change(self, noisy: f64) -> f64 {
+        match self {
+            // A library that polls takes some more or less.
+            Unit::Instructions => 2.0,
+            unit if unit.noisy() => noisy,
+            _ => 0.0,
+        }
+    }
+
     fn decimals(self) -> usize {
         match self {
             Unit::Bytes | Unit::KiB | Unit::Count | Unit::Instructions => 0,

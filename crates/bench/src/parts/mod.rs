@@ -31,17 +31,17 @@ pub struct Part {
     pub about: &'static str,
     /// Whether `make bench` measures it.
     pub in_all: bool,
-    pub run: fn(&mut Bench, &Arguments) -> Result<()>,
+    pub run: Measure,
 }
 
-type Run = fn(&mut Bench, &Arguments) -> Result<()>;
+type Measure = fn(&mut Bench, &Arguments) -> Result<()>;
 
-const fn part(name: &'static str, arguments: &'static str, about: &'static str, run: Run) -> Part {
+const fn part(name: &'static str, arguments: &'static str, about: &'static str, run: Measure) -> Part {
     Part { name, arguments, about, in_all: true, run }
 }
 
 /// A part that takes long, or is another part's: only by its name.
-const fn apart(name: &'static str, arguments: &'static str, about: &'static str, run: Run) -> Part {
+const fn apart(name: &'static str, arguments: &'static str, about: &'static str, run: Measure) -> Part {
     Part { name, arguments, about, in_all: false, run }
 }
 

@@ -9,7 +9,7 @@ use crate::bench::{Bench, size};
 use crate::readings::number_before;
 use crate::row::Unit::{Bytes, Count, MillionsASecond, Percent, Seconds, Speedup};
 use crate::table::Table;
-use crate::task::{Task, installed};
+use crate::task::{Task, find, installed};
 
 const PROGRAMS: [&str; 4] = ["vecadd", "matmul", "spmv", "chase"];
 
@@ -38,7 +38,7 @@ fn in_turns(tasks: &[Task], rounds: u64) -> Result<Vec<(f64, String)>> {
     let mut best = vec![(f64::INFINITY, String::new()); tasks.len()];
     for _ in 0..rounds {
         for (task, best) in tasks.iter().zip(&mut best) {
-            let ran = task.attempt()?;
+            let ran = task.run()?;
             *best = (best.0.min(ran.cpu), ran.err);
         }
     }
@@ -112,10 +112,7 @@ fn gzip(bench: &Bench) -> Result<Task> {
     let mut text = fs::read_to_string(bench.file("FORMAT.md"))?.into_bytes().repeat(80);
     text.truncate(3_000_000);
     fs::write(bench.work("text"), text)?;
-    let installed = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .map(|folder| folder.join("gzip"))
-        .find(|path| path.is_file());
-    fs::copy(installed.ok_or("gzip is missing")?, bench.work("gzip"))?;
+    fs::copy(find("gzip").ok_or("gzip is missing")?, bench.work("gzip"))?;
     Ok(Task::new(bench.work("gzip")).arg("-c").arg(bench.work("text")))
 }
 

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::arguments::Arguments;
 use crate::bench::{Bench, size};
 use crate::readings::number_before;
-use crate::row::Unit::{Bytes, Count, MillionsASecond, Percent, Seconds, Speedup};
+use crate::row::Unit::{Bytes, Count, MillionsASecond, Percent, Seconds, TimeRatio};
 use crate::table::Table;
 use crate::task::{Task, find, installed};
 
@@ -83,8 +83,8 @@ fn in_qemu(bench: &mut Bench, rounds: u64) -> Result<()> {
                 ("count", Seconds.of(count)),
                 ("empty", Seconds.of(empty)),
                 ("recorded", Seconds.of(seconds)),
-                ("slowdown", Speedup.of(seconds / native)),
-                ("x count", Speedup.of(seconds / count)),
+                ("slowdown", TimeRatio.of(seconds / native)),
+                ("x count", TimeRatio.of(seconds / count)),
                 ("references", Count.of(references)),
                 ("speed", MillionsASecond.of(references.map(|references| references / seconds / 1e6))),
                 ("bytes", Bytes.of(bytes)),
@@ -171,8 +171,8 @@ fn compiled(bench: &mut Bench, rounds: u64) -> Result<()> {
                     ("native", Seconds.of(native)),
                     ("alone", Seconds.of(alone)),
                     ("recorded", Seconds.of(seconds)),
-                    ("slowdown", Speedup.of(seconds / native.max(0.001))),
-                    ("x alone", Speedup.of(seconds / alone.max(0.001))),
+                    ("slowdown", TimeRatio.of(seconds / native.max(0.001))),
+                    ("x alone", TimeRatio.of(seconds / alone.max(0.001))),
                     ("references", Count.of(references)),
                     ("speed", MillionsASecond.of(references.map(|references| references / seconds / 1e6))),
                     ("bytes", Bytes.of(bytes)),

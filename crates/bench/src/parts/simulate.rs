@@ -14,7 +14,7 @@ use crate::arguments::Arguments;
 use crate::bench::Bench;
 use crate::parts::addresses::compiler;
 use crate::readings::numbers;
-use crate::row::Unit::{Bytes, Count, Ns, Speedup};
+use crate::row::Unit::{Bytes, Count, Ns, TimeRatio};
 use crate::table::Table;
 use crate::task::Task;
 use crate::valgrind::Lackey;
@@ -212,9 +212,9 @@ fn forms(
             &[
                 ("bytes", Bytes.of(bytes)),
                 ("read", Ns.of(read)),
-                ("faster", Speedup.of(faster)),
+                ("faster", TimeRatio.of(faster)),
                 ("simulate", Ns.of(simulated)),
-                ("simulate faster", Speedup.of(faster_simulated)),
+                ("simulate faster", TimeRatio.of(faster_simulated)),
             ],
         )?;
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use crate::Result;
@@ -219,8 +220,9 @@ impl Bench {
         if let Some(writer) = &mut self.writer {
             writer.line(&row)?;
         }
-        if self.json {
-            println!("{}", serde_json::to_string(&row)?);
+        match self.json {
+            true => println!("{}", serde_json::to_string(&row)?),
+            false => self.progress(&row.keys.values().map(String::as_str).collect::<Vec<_>>().join(", ")),
         }
         self.done.rows.push(row);
         Ok(())
@@ -234,10 +236,18 @@ impl Bench {
         }
     }
 
+    /// On a terminal, the row that was measured last: a table is shown when it is complete.
+    fn progress(&self, row: &str) {
+        if std::io::stderr().is_terminal() {
+            eprint!("\r\x1b[2K{row}");
+        }
+    }
+
     fn finish_table(&mut self) {
         if let Some(table) = self.table.take()
             && !self.json
         {
+            self.progress("");
             print!("{}", table.text());
         }
     }

@@ -96,8 +96,7 @@ fn changed(was: &Value, now: &Value, threshold: f64) -> Option<String> {
         return (was.amount != now.amount).then(|| format!("{mark}was {}, now {}", was.words(), now.words()));
     };
     let percent = 100.0 * (after - before) / before.abs();
-    let least = if now.unit.noisy() { threshold } else { 0.0 };
-    let worth = before != after && (before == 0.0 || percent.abs() > least);
+    let worth = before != after && (before == 0.0 || percent.abs() > now.unit.least_change(threshold));
     let by = if before == 0.0 { String::new() } else { format!(", {percent:+.1} %") };
     worth.then(|| format!("{mark}was {}, now {}{by}", was.words(), now.words()))
 }
@@ -129,6 +128,13 @@ mod tests {
             change(Unit::Ns.of(100.0), Unit::Ns.of(85.0)).unwrap(),
             "~ was 100.0 ns, now 85.0 ns, -15.0 %"
         );
+    }
+
+    #[test]
+    fn instructions_are_compared_beyond_two_percent() {
+        assert_eq!(change(Unit::Instructions.of(100), Unit::Instructions.of(102)), None);
+        let told = change(Unit::Instructions.of(100), Unit::Instructions.of(103)).unwrap();
+        assert_eq!(told, "was 100 instructions, now 103 instructions, +3.0 %");
     }
 
     #[test]

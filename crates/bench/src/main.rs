@@ -118,7 +118,9 @@ fn all(given: &ArgMatches) -> Result<ExitCode> {
             eprintln!("bench: {}: {error}", part.name);
             code = ExitCode::from(2);
         }
-        println!();
+        if !given.get_flag("json") {
+            println!();
+        }
     }
     Ok(code)
 }

@@ -48,8 +48,9 @@ pub enum Unit {
     MillionsASecond,
     #[serde(rename = "x")]
     Ratio,
-    #[serde(rename = "x faster")]
-    Speedup,
+    /// Of two times.
+    #[serde(rename = "x of time")]
+    TimeRatio,
     #[serde(rename = "%")]
     Percent,
 }
@@ -73,7 +74,7 @@ impl Unit {
             Unit::Instructions => "instructions",
             Unit::MillionsASecond => "M/s",
             Unit::Ratio => "x",
-            Unit::Speedup => "x faster",
+            Unit::TimeRatio => "x of time",
             Unit::Percent => "%",
         }
     }
@@ -83,7 +84,17 @@ impl Unit {
         match self {
             Unit::Bytes | Unit::BytesEach | Unit::Count | Unit::Instructions | Unit::Ratio => false,
             Unit::Ns | Unit::Us | Unit::Ms | Unit::Seconds => true,
-            Unit::KiB | Unit::MiB | Unit::MillionsASecond | Unit::Speedup | Unit::Percent => true,
+            Unit::KiB | Unit::MiB | Unit::MillionsASecond | Unit::TimeRatio | Unit::Percent => true,
+        }
+    }
+
+    /// From how many percent on a change is worth a line; so many for what is noisy.
+    pub fn least_change(self, noisy: f64) -> f64 {
+        match self {
+            // A library that polls takes some more or less.
+            Unit::Instructions => 2.0,
+            unit if unit.noisy() => noisy,
+            _ => 0.0,
         }
     }
 
@@ -91,7 +102,7 @@ impl Unit {
         match self {
             Unit::Bytes | Unit::KiB | Unit::Count | Unit::Instructions => 0,
             Unit::Ns | Unit::Ms | Unit::MiB | Unit::MillionsASecond => 1,
-            Unit::Us | Unit::Ratio | Unit::Speedup | Unit::Percent => 2,
+            Unit::Us | Unit::Ratio | Unit::TimeRatio | Unit::Percent => 2,
             Unit::Seconds | Unit::BytesEach => 3,
         }
     }
@@ -194,7 +205,7 @@ pub mod tests {
             Unit::BytesEach,
             Unit::Count,
             Unit::MillionsASecond,
-            Unit::Speedup,
+            Unit::TimeRatio,
         ] {
             assert_eq!(serde_json::to_value(unit).unwrap(), unit.name());
         }

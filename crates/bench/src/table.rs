@@ -13,6 +13,12 @@ pub struct Table {
     pub rows: Vec<Row>,
 }
 
+/// A line of text: the keys that are shown, and a value or none for each column.
+struct Line {
+    names: Vec<String>,
+    values: Vec<Option<Value>>,
+}
+
 impl Table {
     pub fn new(name: &str, title: &str) -> Table {
         Table { name: name.to_owned(), title: title.to_owned(), ..Table::default() }
@@ -34,7 +40,7 @@ impl Table {
             self.rows.first().map_or_else(Vec::new, |row| self.shown(row).map(|(name, _)| name).collect());
         let mut cells =
             vec![keys.iter().map(|name| (*name).clone()).chain(columns.iter().cloned()).collect::<Vec<_>>()];
-        for (names, values) in &lines {
+        for Line { names, values } in &lines {
             let values = values.iter().map(|value| value.map_or_else(String::new, |value| value.text()));
             cells.push(names.iter().cloned().chain(values).collect());
         }
@@ -52,17 +58,16 @@ impl Table {
         row.keys.iter().filter(move |(name, _)| !hidden(name))
     }
 
-    /// Names of the columns, and for each line its keys and a value or none for each column.
-    #[allow(clippy::type_complexity)]
-    fn grid(&self) -> (Vec<String>, Vec<(Vec<String>, Vec<Option<Value>>)>) {
+    /// Names of the columns, and the lines.
+    fn grid(&self) -> (Vec<String>, Vec<Line>) {
         let mut columns: Vec<String> = Vec::new();
-        let mut lines: Vec<(Vec<String>, Vec<Option<Value>>)> = Vec::new();
+        let mut lines: Vec<Line> = Vec::new();
         for row in &self.rows {
             let names: Vec<String> = self.shown(row).map(|(_, key)| key.clone()).collect();
-            let at = match lines.iter().position(|line| !self.across.is_empty() && line.0 == names) {
+            let at = match lines.iter().position(|line| !self.across.is_empty() && line.names == names) {
                 Some(at) => at,
                 None => {
-                    lines.push((names, Vec::new()));
+                    lines.push(Line { names, values: Vec::new() });
                     lines.len() - 1
                 }
             };
@@ -72,7 +77,7 @@ impl Table {
                     columns.push(heading);
                     columns.len() - 1
                 });
-                let values = &mut lines[at].1;
+                let values = &mut lines[at].values;
                 values.resize(values.len().max(column + 1), None);
                 values[column] = Some(*value);
             }

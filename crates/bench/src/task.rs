@@ -230,11 +230,15 @@ fn read_back(file: &mut File) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Whether a command can be found.
-pub fn installed(name: &str) -> bool {
+/// Where a command is.
+pub fn find(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
-    name.starts_with('/') && Path::new(name).exists()
-        || std::env::split_paths(&folders).any(|folder| folder.join(name).is_file())
+    // A path that begins at the root replaces the folder.
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+pub fn installed(name: &str) -> bool {
+    find(name).is_some()
 }
 
 #[cfg(test)]

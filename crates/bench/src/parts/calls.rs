@@ -8,6 +8,7 @@ use crate::bench::{Bench, Library};
 use crate::readings::{Best, numbers};
 use crate::row::Unit::Ns;
 use crate::table::Table;
+use crate::task::Task;
 
 const RUNS: usize = 5;
 
@@ -75,7 +76,7 @@ fn without_mpi(bench: &Bench) -> Result<[Best; 3]> {
     let cost = bench.example("refrain-encode", "cost")?;
     let mut best = [Best::default(), Best::default(), Best::default()];
     for _ in 0..3 {
-        for line in crate::task::Task::new(&cost).run()?.out.lines().skip(1) {
+        for line in Task::new(&cost).run()?.out.lines().skip(1) {
             let name = line.split_whitespace().next().unwrap_or_default();
             best.iter_mut().zip(numbers(line)).for_each(|(best, number)| best.take(name, number));
         }

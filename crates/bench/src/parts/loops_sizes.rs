@@ -1,6 +1,6 @@
 //! File sizes of programs about loops, in several settings.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::arguments::{Arguments, from_environment, parse};
@@ -33,7 +33,7 @@ pub fn loops_sizes(bench: &mut Bench, given: &Arguments) -> Result<()> {
     // Many of Open MPI's ranks share few cores far better than MPICH's.
     let library = Library::named(&from_environment("LOOPS_LIBRARY", "openmpi").join(" "))?;
     let limit = parse(&from_environment("LOOPS_LIMIT", "60").join(" "))?;
-    let preload = bench.yielding()?;
+    let runs = Runs { library, preload: bench.yielding()?, limit };
     let title = format!(
         "File sizes of programs about loops ({}), by ranks x steps; -: not within {limit} s",
         library.name()
@@ -49,7 +49,7 @@ pub fn loops_sizes(bench: &mut Bench, given: &Arguments) -> Result<()> {
                 for steps in &steps {
                     // What was too slow is so for more steps, too.
                     let bytes = match fast {
-                        true => traced(bench, library, ranks, &program, steps, options, &preload, limit)?,
+                        true => runs.bytes(bench, ranks, &program, steps, options)?,
                         false => None,
                     };
                     fast = bytes.is_some();
@@ -63,27 +63,34 @@ pub fn loops_sizes(bench: &mut Bench, given: &Arguments) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of the verified trace, or none where it took too long.
-#[allow(clippy::too_many_arguments)]
-fn traced(
-    bench: &Bench,
+/// How programs are run.
+struct Runs {
     library: Library,
-    ranks: u64,
-    program: &Path,
-    steps: &str,
-    options: &[&str],
-    preload: &Path,
+    preload: PathBuf,
+    /// Seconds.
     limit: u64,
-) -> Result<Option<u64>> {
-    let command = library.sharing(ranks).arg(program).arg(steps);
-    let task = bench.traced(options, &command).env("LD_PRELOAD", preload).limit(limit);
-    let ran = task.attempt()?;
-    if ran.over {
-        return Ok(None);
+}
+
+impl Runs {
+    /// Bytes of the verified trace, or none where it took too long.
+    fn bytes(
+        &self,
+        bench: &Bench,
+        ranks: u64,
+        program: &Path,
+        steps: &str,
+        options: &[&str],
+    ) -> Result<Option<u64>> {
+        let command = self.library.sharing(ranks).arg(program).arg(steps);
+        let task = bench.traced(options, &command).env("LD_PRELOAD", &self.preload).limit(self.limit);
+        let ran = task.attempt()?;
+        if ran.over {
+            return Ok(None);
+        }
+        if ran.code != Some(0) {
+            return Err(format!("{task}: ended with {:?}\n{}", ran.code, ran.err).into());
+        }
+        bench.verify(&bench.trace())?;
+        size(&bench.trace()).map(Some)
     }
-    if ran.code != Some(0) {
-        return Err(format!("{task}: ended with {:?}\n{}", ran.code, ran.err).into());
-    }
-    bench.verify(&bench.trace())?;
-    size(&bench.trace()).map(Some)
 }

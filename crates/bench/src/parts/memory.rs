@@ -85,7 +85,10 @@ fn by_mapping(smaps: &str) -> BTreeMap<String, Mapping> {
 /// The last of its path, without what differs from run to run.
 fn mapping_name(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or(path);
-    match ["ucx_shm_posix", "vader_segment"].into_iter().find(|prefix| name.starts_with(prefix)) {
+    match ["ucx_shm_posix", "vader_segment", "smdataseg", "smseg"]
+        .into_iter()
+        .find(|prefix| name.starts_with(prefix))
+    {
         Some(prefix) => prefix.to_owned(),
         None if name.ends_with(".part") => "part".to_owned(),
         None => name.to_owned(),

@@ -31,22 +31,22 @@ pub struct Part {
     pub about: &'static str,
     /// Whether `make bench` measures it.
     pub in_all: bool,
-    pub run: fn(&mut Bench, &Arguments) -> Result<()>,
+    pub run: Measure,
 }
 
-type Run = fn(&mut Bench, &Arguments) -> Result<()>;
+type Measure = fn(&mut Bench, &Arguments) -> Result<()>;
 
-const fn part(name: &'static str, arguments: &'static str, about: &'static str, run: Run) -> Part {
+const fn part(name: &'static str, arguments: &'static str, about: &'static str, run: Measure) -> Part {
     Part { name, arguments, about, in_all: true, run }
 }
 
 /// A part that takes long, or is another part's: only by its name.
-const fn apart(name: &'static str, arguments: &'static str, about: &'static str, run: Run) -> Part {
+const fn apart(name: &'static str, arguments: &'static str, about: &'static str, run: Measure) -> Part {
     Part { name, arguments, about, in_all: false, run }
 }
 
 /// In the order in which `make bench` measures them.
-pub static PARTS: [Part; 35] = [
+pub static PARTS: [Part; 36] = [
     part("calls", "", "Processor time per call", calls::calls),
     part(
         "instructions",
@@ -135,6 +135,12 @@ pub static PARTS: [Part; 35] = [
         "Orders no folder likes: ns an event for 10^3 events up to so many (1000000), in each folder, of \
          the orders and folders with such a word in their name",
         simulated::hostile,
+    ),
+    part(
+        "folders",
+        "",
+        "What comes out of each folder for sequences from regular to random (benches/push.rs of fold times them)",
+        simulated::folders,
     ),
     apart(
         "scale",

@@ -7,9 +7,9 @@ use crate::Result;
 use crate::arguments::Arguments;
 use crate::bench::{Bench, size};
 use crate::readings::number_before;
-use crate::row::Unit::{Bytes, Count, MillionsASecond, Percent, Seconds, Speedup};
+use crate::row::Unit::{Bytes, Count, MillionsASecond, Percent, Seconds, TimeRatio};
 use crate::table::Table;
-use crate::task::{Task, installed};
+use crate::task::{Task, find, installed};
 
 const PROGRAMS: [&str; 4] = ["vecadd", "matmul", "spmv", "chase"];
 
@@ -38,7 +38,7 @@ fn in_turns(tasks: &[Task], rounds: u64) -> Result<Vec<(f64, String)>> {
     let mut best = vec![(f64::INFINITY, String::new()); tasks.len()];
     for _ in 0..rounds {
         for (task, best) in tasks.iter().zip(&mut best) {
-            let ran = task.attempt()?;
+            let ran = task.run()?;
             *best = (best.0.min(ran.cpu), ran.err);
         }
     }
@@ -83,8 +83,8 @@ fn in_qemu(bench: &mut Bench, rounds: u64) -> Result<()> {
                 ("count", Seconds.of(count)),
                 ("empty", Seconds.of(empty)),
                 ("recorded", Seconds.of(seconds)),
-                ("slowdown", Speedup.of(seconds / native)),
-                ("x count", Speedup.of(seconds / count)),
+                ("slowdown", TimeRatio.of(seconds / native)),
+                ("x count", TimeRatio.of(seconds / count)),
                 ("references", Count.of(references)),
                 ("speed", MillionsASecond.of(references.map(|references| references / seconds / 1e6))),
                 ("bytes", Bytes.of(bytes)),
@@ -112,10 +112,7 @@ fn gzip(bench: &Bench) -> Result<Task> {
     let mut text = fs::read_to_string(bench.file("FORMAT.md"))?.into_bytes().repeat(80);
     text.truncate(3_000_000);
     fs::write(bench.work("text"), text)?;
-    let installed = std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .map(|folder| folder.join("gzip"))
-        .find(|path| path.is_file());
-    fs::copy(installed.ok_or("gzip is missing")?, bench.work("gzip"))?;
+    fs::copy(find("gzip").ok_or("gzip is missing")?, bench.work("gzip"))?;
     Ok(Task::new(bench.work("gzip")).arg("-c").arg(bench.work("text")))
 }
 
@@ -174,8 +171,8 @@ fn compiled(bench: &mut Bench, rounds: u64) -> Result<()> {
                     ("native", Seconds.of(native)),
                     ("alone", Seconds.of(alone)),
                     ("recorded", Seconds.of(seconds)),
-                    ("slowdown", Speedup.of(seconds / native.max(0.001))),
-                    ("x alone", Speedup.of(seconds / alone.max(0.001))),
+                    ("slowdown", TimeRatio.of(seconds / native.max(0.001))),
+                    ("x alone", TimeRatio.of(seconds / alone.max(0.001))),
                     ("references", Count.of(references)),
                     ("speed", MillionsASecond.of(references.map(|references| references / seconds / 1e6))),
                     ("bytes", Bytes.of(bytes)),

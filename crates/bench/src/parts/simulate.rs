@@ -14,7 +14,7 @@ use crate::arguments::Arguments;
 use crate::bench::Bench;
 use crate::parts::addresses::compiler;
 use crate::readings::numbers;
-use crate::row::Unit::{Bytes, Count, Ns, Speedup};
+use crate::row::Unit::{Bytes, Count, Ns, TimeRatio};
 use crate::table::Table;
 use crate::task::Task;
 use crate::valgrind::Lackey;
@@ -94,7 +94,9 @@ fn cachegrind(bench: &Bench, [i1, d1, ll]: [&str; 3], command: &Task) -> Result<
     let out = bench.work("cachegrind");
     let task = Task::of(&["valgrind", "--tool=cachegrind", "--cache-sim=yes"]).bare().limit(BOUND);
     let task = task.args([format!("--I1={i1}"), format!("--D1={d1}"), format!("--LL={ll}")]);
-    task.arg(format!("--cachegrind-out-file={}", out.display())).then(command).attempt()?;
+    let task = task.arg(format!("--cachegrind-out-file={}", out.display())).then(command);
+    // Programs look at what they write to, and lackey gives them the same.
+    task.output(Path::new("/dev/null")).attempt()?;
     let text = fs::read_to_string(out)?;
     let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     let names = line("events:").split_whitespace().map(str::to_owned);
@@ -210,9 +212,9 @@ fn forms(
             &[
                 ("bytes", Bytes.of(bytes)),
                 ("read", Ns.of(read)),
-                ("faster", Speedup.of(faster)),
+                ("faster", TimeRatio.of(faster)),
                 ("simulate", Ns.of(simulated)),
-                ("simulate faster", Speedup.of(faster_simulated)),
+                ("simulate faster", TimeRatio.of(faster_simulated)),
             ],
         )?;
     }

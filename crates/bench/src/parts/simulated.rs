@@ -7,7 +7,7 @@ use crate::arguments::Arguments;
 use crate::bench::Bench;
 use crate::parts::patterns::simulation_limit;
 use crate::readings::numbers;
-use crate::row::Unit::{self, Bytes, BytesEach, Count, MiB, Ns, Seconds};
+use crate::row::Unit::{self, Bytes, BytesEach, Count, MiB, Ns, Percent, Seconds};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -110,6 +110,31 @@ pub fn hostile(bench: &mut Bench, given: &Arguments) -> Result<()> {
     );
     for (order, folder, bytes) in held {
         bench.row(&[("order", &order), ("folder", &folder)], &[("held", BytesEach.of(bytes))])?;
+    }
+    Ok(())
+}
+
+/// What comes out of each folder for sequences from regular to random: no chance in it, so that every change shows.
+pub fn folders(bench: &mut Bench, _: &Arguments) -> Result<()> {
+    let said = Task::new(bench.example("refrain-fold", "folded")?).limit(3600).run()?.out;
+    bench.table(Table::new(
+        "folders",
+        "What a million symbols or numbers become: items, bytes packed and held, percent foreseen",
+    ));
+    for line in said.lines().skip(1) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [sequence, folder, items, terms, packed, held, foreseen] = fields[..] else {
+            return Err(format!("no row: {line}").into());
+        };
+        let number = |text: &str| text.parse::<f64>().ok();
+        let mut values = vec![
+            ("items", Count.of(number(items))),
+            ("terms", Count.of(number(terms))),
+            ("packed", Bytes.of(number(packed))),
+            ("held", Bytes.of(number(held))),
+        ];
+        values.extend(number(foreseen).map(|percent| ("foreseen", Percent.of(percent))));
+        bench.row(&[("sequence", &sequence), ("folder", &folder)], &values)?;
     }
     Ok(())
 }

@@ -159,19 +159,13 @@ mod tests {
     /// A list of lines, the latest first: a line's place in it is its distance.
     #[test]
     fn as_a_list_does_it_and_over_compactions() {
-        let mut state = 88_172_645_463_325_252u64;
-        let mut next = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
+        let mut random = fastrand::Rng::with_seed(1);
         let mut stack = Stack::new();
         let mut list: Vec<u64> = Vec::new();
         for round in 0..300_000u64 {
             let line = match round / 100_000 {
-                0 => next() % 300,
-                1 => ((next() % 30) * (next() % 30)) << 40,
+                0 => random.u64(..300),
+                1 => (random.u64(..30) * random.u64(..30)) << 40,
                 _ => round % 200,
             };
             let expected = list.iter().rposition(|have| *have == line);

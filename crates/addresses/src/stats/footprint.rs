@@ -155,13 +155,9 @@ mod tests {
     /// The same as a set of all lines says, with pages that push each other out.
     #[test]
     fn as_counted_one_by_one() {
-        let mut state = 7u64;
-        let references: Vec<(u8, u64, u16)> = (0..20_000)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                ((state >> 62) as u8, (state >> 20) % (1 << 22), 1)
-            })
-            .collect();
+        let mut random = fastrand::Rng::with_seed(7);
+        let references: Vec<(u8, u64, u16)> =
+            (0..20_000).map(|_| (random.u8(..4), random.u64(..1 << 22), 1)).collect();
         let count = |of: &dyn Fn(u8) -> bool| {
             let lines: std::collections::HashSet<u64> =
                 references.iter().filter(|r| of(r.0)).map(|r| r.1 / LINE).collect();

@@ -1,9 +1,9 @@
-//! Decoders, and what the commands do with references, on bytes that nobody meant for them, for a while: `fuzz [--seconds N] [FORMAT...]`. A panic is a finding; the
-//! seed that is printed with it finds it again: `fuzz --seed S FORMAT`.
+//! Bytes that nobody meant for them, through decoders and what the commands do with references: good traces with a few bytes
+//! changed and the checksums made right again, and bytes that are no trace at all. A panic is a finding.
 
 use std::io::Cursor;
-use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use refrain_addresses::simulate::{Curve, Streams};
 use refrain_addresses::stats::Stats;
 use refrain_addresses::{Batch, Division, Fields, Format, Options, Reader, Reference, Writer};
@@ -21,71 +21,29 @@ struct Good {
     references: u64,
 }
 
-struct Random(u64);
+/// The inputs of a format by their numbers: the same number, the same bytes.
+pub struct Fuzz {
+    format: Format,
+    /// What inputs are made of, and which.
+    made: Option<(u64, Good)>,
+}
 
-impl Random {
-    fn new(seed: u64) -> Random {
-        Random((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+impl Fuzz {
+    pub fn new(format: Format) -> Fuzz {
+        Fuzz { format, made: None }
     }
 
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, most: usize) -> usize {
-        (self.next() % most.max(1) as u64) as usize
+    /// References read of one input, and whether an error ended it. Panics where the reader breaks its word.
+    pub fn round(&mut self, number: u64) -> (u64, bool) {
+        let (format, of) = (self.format, number / EACH);
+        self.made.take_if(|(made, _)| *made != of);
+        let (_, good) = self.made.get_or_insert_with(|| (of, trace(format, &mut Rng::with_seed(of))));
+        round(format, number, good)
     }
 }
 
-fn main() {
-    let (mut seconds, mut seed, mut formats) = (60, None, Vec::new());
-    let mut words = std::env::args().skip(1);
-    while let Some(word) = words.next() {
-        let mut number = || words.next().and_then(|n| n.parse().ok()).expect("a number follows");
-        match word.as_str() {
-            "--seconds" => seconds = number(),
-            "--seed" => seed = Some(number()),
-            name => formats.push(Format::named(name).expect("a format's name")),
-        }
-    }
-    if formats.is_empty() {
-        formats.extend(Format::ALL);
-    }
-    for format in formats {
-        let end = Instant::now() + Duration::from_secs(seconds);
-        let (mut inputs, mut references, mut errors) = (0u64, 0u64, 0u64);
-        let mut next = seed.unwrap_or(1);
-        let mut made = None;
-        while Instant::now() < end {
-            let of = next / EACH;
-            made.take_if(|(made, _)| *made != of);
-            let (_, good) = made.get_or_insert_with(|| (of, trace(format, &mut Random::new(of))));
-            let outcome = std::panic::catch_unwind(|| round(format, next, good));
-            let (read, failed) = outcome.unwrap_or_else(|_| {
-                eprintln!("fuzz --seed {next} {}", format.name());
-                std::process::exit(1);
-            });
-            inputs += 1;
-            references += read;
-            errors += u64::from(failed);
-            if seed.is_some() {
-                break;
-            }
-            next += 1;
-        }
-        println!(
-            "{:<9} {inputs:>9} inputs, {errors:>9} refused, {references:>12} references, no panic",
-            format.name()
-        );
-    }
-}
-
-/// References read, and whether an error ended it. Panics where the reader breaks its word.
 fn round(format: Format, seed: u64, good: &Good) -> (u64, bool) {
-    let bytes = input(format, &mut Random::new(seed), &good.bytes);
+    let bytes = input(format, &mut Rng::with_seed(seed), &good.bytes);
     let len = bytes.len() as u64;
     let mut reader = match Reader::new(Box::new(Cursor::new(bytes)), format) {
         Ok(reader) => reader,
@@ -143,28 +101,28 @@ impl Users {
 }
 
 /// A good trace with a few bytes changed, bytes of the kind the format has, or any bytes.
-fn input(format: Format, random: &mut Random, good: &[u8]) -> Vec<u8> {
-    let count = random.below(400);
-    let mut bytes = match random.below(8) {
-        0 => (0..count).map(|_| random.next() as u8).collect(),
+fn input(format: Format, random: &mut Rng, good: &[u8]) -> Vec<u8> {
+    let count = random.usize(..400);
+    let mut bytes = match random.usize(..8) {
+        0 => (0..count).map(|_| random.u8(..)).collect(),
         1 if format.is_text() => {
             let letters = b"0123456789abcdefILSM ,\n\r\tx==";
-            (0..count).map(|_| letters[random.below(letters.len())]).collect()
+            (0..count).map(|_| letters[random.usize(..letters.len())]).collect()
         }
         _ => good.to_vec(),
     };
-    for _ in 0..random.below(5) {
-        let at = random.below(bytes.len());
-        match random.below(5) {
+    for _ in 0..random.usize(..5) {
+        let at = random.usize(..bytes.len().max(1));
+        match random.usize(..5) {
             0 => bytes.truncate(at),
-            1 => bytes.insert(at, random.next() as u8),
+            1 => bytes.insert(at, random.u8(..)),
             2 if at < bytes.len() => drop(bytes.remove(at)),
-            3 if at < bytes.len() => bytes[at] = random.next() as u8,
-            _ if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+            3 if at < bytes.len() => bytes[at] = random.u8(..),
+            _ if at < bytes.len() => bytes[at] ^= 1 << random.usize(..8),
             _ => {}
         }
     }
-    if format == Format::Rfa && random.below(4) > 0 {
+    if format == Format::Rfa && random.usize(..4) > 0 {
         mend(&mut bytes);
     }
     bytes
@@ -186,16 +144,16 @@ fn mend(bytes: &mut [u8]) {
 }
 
 /// Any references, or, in the packed form, those of a loop, of which many are in one block.
-fn trace(format: Format, random: &mut Random) -> Good {
-    let fields = if random.below(2) == 0 { format.keeps() } else { format.needs() };
-    let small = Division { block: 1 + random.below(200) as u32, group: 1 + random.below(3) as u32 };
-    let (batch, division) = match random.below(32) {
+fn trace(format: Format, random: &mut Rng) -> Good {
+    let fields = if random.usize(..2) == 0 { format.keeps() } else { format.needs() };
+    let small = Division { block: 1 + random.usize(..200) as u32, group: 1 + random.usize(..3) as u32 };
+    let (batch, division) = match random.usize(..32) {
         0 if format == Format::Rfa => (regular(random, fields, 200_000), Division::default()),
         1..10 if format == Format::Rfa => {
-            let count = 1000 + random.below(4000);
+            let count = 1000 + random.usize(..4000);
             // Of a handful of references, one byte is already much.
-            let block = 32 + random.below(480) as u32;
-            (regular(random, fields, count), Division { block, group: 1 + random.below(40) as u32 })
+            let block = 32 + random.usize(..480) as u32;
+            (regular(random, fields, count), Division { block, group: 1 + random.usize(..40) as u32 })
         }
         _ => (anything(random, format, fields), small),
     };
@@ -206,15 +164,15 @@ fn trace(format: Format, random: &mut Random) -> Good {
 }
 
 /// Arrays gone through side by side, now and then with a place where it is otherwise.
-fn regular(random: &mut Random, fields: Fields, count: usize) -> Batch {
+fn regular(random: &mut Rng, fields: Fields, count: usize) -> Batch {
     let arrays: Vec<(u64, u64)> =
-        (0..1 + random.below(4)).map(|_| (random.next() >> 16, 1 << random.below(8))).collect();
-    let otherwise = if random.below(2) == 0 { random.below(count) } else { count };
+        (0..1 + random.usize(..4)).map(|_| (random.u64(..) >> 16, 1 << random.usize(..8))).collect();
+    let otherwise = if random.usize(..2) == 0 { random.usize(..count) } else { count };
     let mut batch = Batch::new();
     for i in 0..count {
         let at = i % arrays.len();
         let (start, step) = arrays[at];
-        let address = if i == otherwise { random.next() } else { start + step * (i / arrays.len()) as u64 };
+        let address = if i == otherwise { random.u64(..) } else { start + step * (i / arrays.len()) as u64 };
         let pc = 0x40_0000 + 4 * at as u64;
         let kind = u8::from(at == 1);
         batch.push(fields, Reference { kind, address, time: i as u64, word: 0, size: 8, flag: false, pc });
@@ -222,19 +180,19 @@ fn regular(random: &mut Random, fields: Fields, count: usize) -> Batch {
     batch
 }
 
-fn anything(random: &mut Random, format: Format, fields: Fields) -> Batch {
+fn anything(random: &mut Rng, format: Format, fields: Fields) -> Batch {
     let wide = !matches!(format, Format::Pdats | Format::Pdi);
     let mut batch = Batch::new();
     let (mut address, mut time) = (0u64, 0u64);
-    for _ in 0..random.below(400) {
-        let shift = random.below(64) as u32;
-        address = address.wrapping_add(if random.below(3) == 0 { random.next() >> shift } else { 4 });
+    for _ in 0..random.usize(..400) {
+        let shift = random.usize(..64) as u32;
+        address = address.wrapping_add(if random.usize(..3) == 0 { random.u64(..) >> shift } else { 4 });
         if !wide {
             address &= u64::from(u32::MAX);
         }
-        time = time.wrapping_add(if wide && random.below(9) == 0 { random.next() >> shift } else { 1 });
-        let kind = random.below(if format == Format::Lackey { 3 } else { 8 }) as u8;
-        let word = if kind & 3 == 2 { random.next() as u32 } else { 0 };
+        time = time.wrapping_add(if wide && random.usize(..9) == 0 { random.u64(..) >> shift } else { 1 });
+        let kind = random.usize(..if format == Format::Lackey { 3 } else { 8 }) as u8;
+        let word = if kind & 3 == 2 { random.u32(..) } else { 0 };
         batch.push(fields, Reference { kind, address, time, word, size: 8, flag: false, pc: address });
     }
     batch

@@ -43,7 +43,7 @@ static void multiply(void)
 int main(int argc, char **argv)
 {
     start(&argc, &argv);
-    need(is_power_of_two(size), "a power of two of ranks");
+    need(is_power_of_two(size), "a power of two");
     for (rows = 1; rows * rows * 4 <= size; rows *= 2)
         ;
     columns = size / rows;

@@ -14,7 +14,7 @@ static void transpose(MPI_Comm comm, int members)
 int main(int argc, char **argv)
 {
     start(&argc, &argv);
-    need(is_power_of_two(size), "a power of two of ranks");
+    need(is_power_of_two(size), "a power of two");
     int rows = 1;
     if (size > PLANES)
         while (rows * rows * 4 <= size)

@@ -59,7 +59,7 @@ static void exchange_faces(void)
 int main(int argc, char **argv)
 {
     start(&argc, &argv);
-    need(is_power_of_two(size), "a power of two of ranks");
+    need(is_power_of_two(size), "a power of two");
     place();
     for (int setting = 0; setting < 5; setting++)
         broadcast(1);

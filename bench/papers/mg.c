@@ -85,7 +85,7 @@ static void cycle(void)
 int main(int argc, char **argv)
 {
     start(&argc, &argv);
-    need(is_power_of_two(size), "a power of two of ranks");
+    need(is_power_of_two(size), "a power of two");
     grid = grid_of(3, 1);
     for (int setting = 0; setting < 4; setting++)
         broadcast(1);

@@ -85,7 +85,7 @@ int main(int argc, char **argv)
 {
     start(&argc, &argv);
     if (is_strong(argc, argv)) {
-        need(is_power_of_two(size) && size <= 1 << 20, "a power of two of ranks");
+        need(is_power_of_two(size) && size <= 1 << 20, "a power of two");
         cut_lattice();
     } else {
         grid = grid_of(AXES, 1);

@@ -14,9 +14,9 @@ subroutine begin
    end if
    p = nint(sqrt(real(nranks)))
    if (p*p /= nranks) then
-      if (rank == 0) write (error_unit, '(a,i0)') 'this program runs on a square number of ranks, not on ', nranks
+      if (rank == 0) write (error_unit, '(a,i0)') 'the number of ranks must be a square, not ', nranks
       call MPI_Finalize(ierr)
-      stop 2
+      stop 2, quiet=.true.
    end if
    allocate (outgoing(room), incoming(room), cell(3, 0:p - 1))
    outgoing = 0

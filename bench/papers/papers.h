@@ -30,7 +30,7 @@ static inline void need(int legal, const char *what)
     if (legal)
         return;
     if (rank == 0)
-        fprintf(stderr, "this program runs on %s, not on %d\n", what, size);
+        fprintf(stderr, "the number of ranks must be %s, not %d\n", what, size);
     MPI_Finalize();
     exit(2);
 }

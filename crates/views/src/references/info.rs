@@ -5,10 +5,11 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{Counts, Recorded, counts, json};
+use super::{Counts, Recorded, counts};
 use crate::error::Error;
 use crate::human::{date, duration, plural, size, thousands};
 use crate::info::File;
+use crate::json;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -65,7 +66,7 @@ pub fn write_json(recorded: &Recorded, file: &File<'_>, out: &mut dyn Write) -> 
         notes: &meta.notes,
         sections: file.sections.iter().map(|&(name, bytes)| Section { name, bytes }).collect(),
     };
-    json(&document, out)
+    Ok(json::document(&document, out)?)
 }
 
 /// Different call paths by which blocks were reached.

@@ -48,7 +48,7 @@ pub struct RunFlags {
     /// Say nothing when all is well
     #[arg(long, short)]
     quiet: bool,
-    /// Record with QEMU or with what the program was compiled with (see `refrain memory cc --help`)
+    /// Record by QEMU or by compiled-in calls (see `refrain memory cc --help`)
     #[arg(long, value_enum, default_value = "auto")]
     engine: Choice,
     /// Leave addresses as random as the system makes them, where no emulator is used: runs differ in them then

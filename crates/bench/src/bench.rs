@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::Result;
 use crate::row::{Row, Value};
+use crate::say;
 use crate::store::{Run, Store, Stored, Writer};
 use crate::table::Table;
 use crate::task::{Task, installed};
@@ -73,7 +74,7 @@ impl Bench {
         fs::create_dir_all(&work)?;
         let run = Run::now(root, part, arguments);
         if json {
-            println!("{}", serde_json::to_string(&run)?);
+            say(&format!("{}\n", serde_json::to_string(&run)?));
         }
         Ok(Bench {
             root: root.to_owned(),
@@ -221,7 +222,7 @@ impl Bench {
             writer.line(&row)?;
         }
         match self.json {
-            true => println!("{}", serde_json::to_string(&row)?),
+            true => say(&format!("{}\n", serde_json::to_string(&row)?)),
             false => self.progress(&row.keys.values().map(String::as_str).collect::<Vec<_>>().join(", ")),
         }
         self.done.rows.push(row);
@@ -232,7 +233,7 @@ impl Bench {
     pub fn note(&mut self, text: &str) {
         self.finish_table();
         if !self.json {
-            println!("{}", text.trim_end());
+            say(&format!("{}\n", text.trim_end()));
         }
     }
 
@@ -248,7 +249,7 @@ impl Bench {
             && !self.json
         {
             self.progress("");
-            print!("{}", table.text());
+            say(&table.text());
         }
     }
 

@@ -131,7 +131,8 @@ mod tests {
     }
 
     #[test]
-    fn instructions_are_compared_beyond_two_percent() {
+    fn what_swings_a_little_is_compared_beyond_a_few_percent() {
+        assert_eq!(change(Unit::TimedBytes.of(100), Unit::TimedBytes.of(105)), None);
         assert_eq!(change(Unit::Instructions.of(100), Unit::Instructions.of(102)), None);
         let told = change(Unit::Instructions.of(100), Unit::Instructions.of(103)).unwrap();
         assert_eq!(told, "was 100 instructions, now 103 instructions, +3.0 %");

@@ -21,6 +21,7 @@ mod table;
 mod task;
 mod valgrind;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -33,6 +34,11 @@ use store::Stored;
 
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 pub type Result<T> = std::result::Result<T, Error>;
+
+/// To standard output. Whoever reads it may have had enough.
+pub fn say(text: &str) {
+    let _ = std::io::stdout().write_all(text.as_bytes());
+}
 
 fn interface() -> Command {
     let mut command = Command::new("refrain-bench")
@@ -93,11 +99,11 @@ fn main() -> ExitCode {
 
 fn obey(given: &ArgMatches) -> Result<ExitCode> {
     match given.subcommand() {
-        Some(("list", _)) => print!("{}", listed()),
+        Some(("list", _)) => say(&listed()),
         Some(("compare", files)) => {
             let file =
                 |name: &str| Stored::read(&files.get_one::<PathBuf>(name).cloned().unwrap_or_default());
-            print!("{}", compare::compare(&file("was")?, &file("now")?, threshold(files)));
+            say(&compare::compare(&file("was")?, &file("now")?, threshold(files)));
         }
         None | Some(("all", _)) => return all(given.subcommand_matches("all").unwrap_or(given)),
         Some((name, given)) => {
@@ -119,7 +125,7 @@ fn all(given: &ArgMatches) -> Result<ExitCode> {
             code = ExitCode::from(2);
         }
         if !given.get_flag("json") {
-            println!();
+            say("\n");
         }
     }
     Ok(code)
@@ -140,7 +146,7 @@ fn measure(part: &Part, words: &[String], given: &ArgMatches) -> Result<()> {
     }
     match json {
         true => eprint!("{text}"),
-        false => print!("{text}"),
+        false => say(&text),
     }
     Ok(())
 }

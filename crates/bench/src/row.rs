@@ -32,6 +32,9 @@ pub enum Unit {
     Seconds,
     #[serde(rename = "B")]
     Bytes,
+    /// Of a trace that keeps times, which are others in each run.
+    #[serde(rename = "B with times")]
+    TimedBytes,
     /// Bytes for each call, reference or number.
     #[serde(rename = "B each")]
     BytesEach,
@@ -67,6 +70,7 @@ impl Unit {
             Unit::Ms => "ms",
             Unit::Seconds => "s",
             Unit::Bytes => "B",
+            Unit::TimedBytes => "B with times",
             Unit::BytesEach => "B each",
             Unit::KiB => "KiB",
             Unit::MiB => "MiB",
@@ -82,7 +86,12 @@ impl Unit {
     /// Whether the same build on the same machine gives another value next time.
     pub fn noisy(self) -> bool {
         match self {
-            Unit::Bytes | Unit::BytesEach | Unit::Count | Unit::Instructions | Unit::Ratio => false,
+            Unit::Bytes
+            | Unit::TimedBytes
+            | Unit::BytesEach
+            | Unit::Count
+            | Unit::Instructions
+            | Unit::Ratio => false,
             Unit::Ns | Unit::Us | Unit::Ms | Unit::Seconds => true,
             Unit::KiB | Unit::MiB | Unit::MillionsASecond | Unit::TimeRatio | Unit::Percent => true,
         }
@@ -93,6 +102,7 @@ impl Unit {
         match self {
             // A library that polls takes some more or less.
             Unit::Instructions => 2.0,
+            Unit::TimedBytes => 5.0,
             unit if unit.noisy() => noisy,
             _ => 0.0,
         }
@@ -100,7 +110,7 @@ impl Unit {
 
     fn decimals(self) -> usize {
         match self {
-            Unit::Bytes | Unit::KiB | Unit::Count | Unit::Instructions => 0,
+            Unit::Bytes | Unit::TimedBytes | Unit::KiB | Unit::Count | Unit::Instructions => 0,
             Unit::Ns | Unit::Ms | Unit::MiB | Unit::MillionsASecond => 1,
             Unit::Us | Unit::Ratio | Unit::TimeRatio | Unit::Percent => 2,
             Unit::Seconds | Unit::BytesEach => 3,

@@ -8,7 +8,7 @@ use crate::arguments::Arguments;
 use crate::bench::{Bench, Library, size};
 use crate::parts::simulated::{scale_rows, simulator};
 use crate::readings::numbers;
-use crate::row::Unit::{Bytes, Count, KiB, Ms, Seconds};
+use crate::row::Unit::{Bytes, Count, KiB, Ms, Seconds, TimedBytes};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -116,7 +116,7 @@ pub fn different(bench: &mut Bench, given: &Arguments) -> Result<()> {
             &[("ranks", &ranks)],
             &[
                 ("calls", Count.of(info["calls"].as_f64())),
-                ("bytes", Bytes.of(bytes)),
+                ("bytes", TimedBytes.of(bytes)),
                 ("untraced", Seconds.of(plain.root[1])),
                 ("finalize", Seconds.of(traced.root[1])),
                 ("cpu", Seconds.of(traced.root[2])),

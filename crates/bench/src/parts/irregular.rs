@@ -5,7 +5,7 @@ use crate::arguments::Arguments;
 use crate::bench::{Bench, size, xz};
 use crate::parts::patterns::Mpich;
 use crate::readings::{number_after, numbers};
-use crate::row::Unit::{Bytes, BytesEach, Count, Ratio};
+use crate::row::Unit::{Bytes, BytesEach, Count, Ratio, TimedBytes};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -36,7 +36,7 @@ pub fn irregular(bench: &mut Bench, given: &Arguments) -> Result<()> {
                 &[
                     ("calls", Count.of(calls)),
                     ("polls", Count.of(polls)),
-                    ("bytes", Bytes.of(bytes)),
+                    ("bytes", TimedBytes.of(bytes)),
                     ("per-call", BytesEach.of(bytes / each)),
                     ("entropy", BytesEach.of(entropy / each)),
                     ("distinct", BytesEach.of(distinct / each)),
@@ -64,7 +64,7 @@ pub fn irregular(bench: &mut Bench, given: &Arguments) -> Result<()> {
             &[("ranks", &ranks)],
             &[
                 ("counts", Count.of(counts)),
-                ("bytes", Bytes.of(bytes)),
+                ("bytes", TimedBytes.of(bytes)),
                 ("bytes/count", BytesEach.of(bytes / counts)),
                 ("entropy/count", BytesEach.of(information / counts)),
             ],
@@ -84,7 +84,7 @@ pub fn objects(bench: &mut Bench, _: &Arguments) -> Result<()> {
         let mut values = Vec::new();
         for (how, symbols) in [("turn", "turn symbols"), ("drawn", "drawn symbols")] {
             let bytes = mpich.bytes(bench, 4, "new_objects", &[&steps.to_string(), how])?;
-            values.push((how, Bytes.of(bytes)));
+            values.push((how, TimedBytes.of(bytes)));
             values.push((symbols, Count.of(number_after(&bench.told(&bench.trace())?, "folded into"))));
         }
         let draws = f64::from(steps) * (4.0f64 * 4.0 * 5.0).log2() / 8.0;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::arguments::{Arguments, from_environment, parse};
 use crate::bench::{Bench, Library, size};
-use crate::row::Unit::Bytes;
+use crate::row::Unit::TimedBytes;
 use crate::table::Table;
 
 const PROGRAMS: &str = "stencil1d5 stencil2d9 stencil3d27 stencil3d_recursive trailing loop_figure1 loop_figure4 pop_like \
@@ -55,7 +55,7 @@ pub fn loops_sizes(bench: &mut Bench, given: &Arguments) -> Result<()> {
                     fast = bytes.is_some();
                     let keys: [(&str, &dyn std::fmt::Display); 4] =
                         [("program", name), ("setting", setting), ("ranks", &ranks), ("steps", steps)];
-                    bench.row(&keys, &[("trace", Bytes.of(bytes))])?;
+                    bench.row(&keys, &[("trace", TimedBytes.of(bytes))])?;
                 }
             }
         }

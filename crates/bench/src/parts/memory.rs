@@ -7,7 +7,7 @@ use crate::arguments::Arguments;
 use crate::bench::{Bench, Library, size};
 use crate::parts::times::steady as read_steady;
 use crate::readings::number_after;
-use crate::row::Unit::{Bytes, Count, KiB, Seconds};
+use crate::row::Unit::{Count, KiB, Seconds, TimedBytes};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -106,7 +106,7 @@ pub fn steady(bench: &mut Bench, _: &Arguments) -> Result<()> {
     }
     bench.table(Table::new("trace", "Bytes of the trace"));
     let bytes = size(&bench.trace())?;
-    bench.row(&[("program", &"steady")], &[("trace", Bytes.of(bytes))])
+    bench.row(&[("program", &"steady")], &[("trace", TimedBytes.of(bytes))])
 }
 
 pub fn strings(bench: &mut Bench, _: &Arguments) -> Result<()> {
@@ -131,7 +131,7 @@ pub fn strings(bench: &mut Bench, _: &Arguments) -> Result<()> {
                 ("calls", calls),
                 ("with MPI_Finalize", all),
                 ("info", Seconds.of(info)),
-                ("trace", Bytes.of(bytes)),
+                ("trace", TimedBytes.of(bytes)),
             ],
         )?;
     }
@@ -155,7 +155,7 @@ pub fn threads(bench: &mut Bench, given: &Arguments) -> Result<()> {
             let bytes = size(&bench.trace())?;
             bench.row(
                 &[("library", &library.name()), ("steps", &steps)],
-                &[("trace", Bytes.of(bytes)), ("verified", Seconds.of(verified))],
+                &[("trace", TimedBytes.of(bytes)), ("verified", Seconds.of(verified))],
             )?;
         }
     }
@@ -178,9 +178,9 @@ fn held_against_the_witness(bench: &mut Bench, runs: u64) -> Result<()> {
             &[("library", &library)],
             &[
                 ("calls", Count.of(number_after(line, "without: "))),
-                ("smallest", Bytes.of(number_after(line, "wrong; "))),
-                ("largest", Bytes.of(number_after(line, " to "))),
-                ("one thread works", Bytes.of(number_after(line, "bytes a trace, "))),
+                ("smallest", TimedBytes.of(number_after(line, "wrong; "))),
+                ("largest", TimedBytes.of(number_after(line, " to "))),
+                ("one thread works", TimedBytes.of(number_after(line, "bytes a trace, "))),
             ],
         )?;
     }

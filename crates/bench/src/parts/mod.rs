@@ -5,6 +5,7 @@ mod calls;
 mod cluster;
 mod costs;
 mod exports;
+mod folding;
 mod instructions;
 mod irregular;
 mod loops_sizes;
@@ -46,7 +47,7 @@ const fn apart(name: &'static str, arguments: &'static str, about: &'static str,
 }
 
 /// In the order in which `make bench` measures them.
-pub static PARTS: [Part; 36] = [
+pub static PARTS: [Part; 39] = [
     part("calls", "", "Processor time per call", calls::calls),
     part(
         "instructions",
@@ -134,13 +135,33 @@ pub static PARTS: [Part; 36] = [
         "[EVENTS [WORD...]]",
         "Orders no folder likes: ns an event for 10^3 events up to so many (1000000), in each folder, of \
          the orders and folders with such a word in their name",
-        simulated::hostile,
+        folding::hostile,
     ),
     part(
         "folders",
         "",
-        "What comes out of each folder for sequences from regular to random (benches/push.rs of fold times them)",
-        simulated::folders,
+        "What comes out of each folder for sequences from regular to random (benches/push.rs of fold times \
+         them)",
+        folding::folders,
+    ),
+    apart(
+        "growth",
+        "[EVENTS [WORD]]",
+        "Whether folding into loops stays linear: ns a push at so many events (25000), twice and four \
+         times as many, of sequences with such a word in their name",
+        folding::growth,
+    ),
+    apart(
+        "merge",
+        "[SIDE [DIMENSIONS]]",
+        "Merging the ranks of a periodic grid of so many a side (16) in so many dimensions (3)",
+        folding::merge,
+    ),
+    apart(
+        "kernels",
+        "[SIZE [rules|loops]]",
+        "References of known kernels (128) on 1 to 32 threads: bytes, nanoseconds a reference",
+        folding::kernels,
     ),
     apart(
         "scale",

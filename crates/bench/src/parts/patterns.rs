@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::Result;
 use crate::arguments::Arguments;
 use crate::bench::{Bench, Library, size};
-use crate::row::Unit::Bytes;
+use crate::row::Unit::{Bytes, TimedBytes};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -58,7 +58,8 @@ pub fn patterns(bench: &mut Bench, given: &Arguments) -> Result<()> {
                 }
                 _ => None,
             };
-            bench.row(&[("pattern", &pattern.name), ("ranks", &ranks)], &[("trace", Bytes.of(bytes))])?;
+            bench
+                .row(&[("pattern", &pattern.name), ("ranks", &ranks)], &[("trace", TimedBytes.of(bytes))])?;
         }
         for ranks in [1024, 65_536, 1_048_576] {
             let bytes = if ranks <= most { simulated(&scale, pattern.simulated, ranks)? } else { None };
@@ -73,7 +74,7 @@ pub fn patterns(bench: &mut Bench, given: &Arguments) -> Result<()> {
     for how in ["hand", "cart"] {
         for ranks in [8, 27, 64].into_iter().filter(|ranks| *ranks <= real) {
             let bytes = traced.bytes(bench, ranks, "stencil3d", &["10", how])?;
-            bench.row(&[("neighbours", &how), ("ranks", &ranks)], &[("trace", Bytes.of(bytes))])?;
+            bench.row(&[("neighbours", &how), ("ranks", &ranks)], &[("trace", TimedBytes.of(bytes))])?;
         }
     }
     Ok(())

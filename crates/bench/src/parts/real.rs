@@ -6,7 +6,7 @@ use crate::Result;
 use crate::arguments::Arguments;
 use crate::bench::{Bench, Library, size};
 use crate::readings::{best_of, number_before};
-use crate::row::Unit::{Bytes, Count, Seconds};
+use crate::row::Unit::{Count, Seconds, TimedBytes};
 use crate::table::Table;
 use crate::task::{Task, installed};
 
@@ -51,8 +51,8 @@ fn row(bench: &mut Bench, name: &str, ranks: u64, command: &Task) -> Result<()> 
         &[("program", &name), ("ranks", &ranks)],
         &[
             ("calls", Count.of(calls)),
-            ("grammar", Bytes.of(grammar_bytes)),
-            ("loops", Bytes.of(loops_bytes)),
+            ("grammar", TimedBytes.of(grammar_bytes)),
+            ("loops", TimedBytes.of(loops_bytes)),
             ("untraced s", Seconds.of(untraced)),
             ("grammar s", Seconds.of(grammar)),
             ("loops s", Seconds.of(loops)),

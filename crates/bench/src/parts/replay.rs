@@ -7,7 +7,7 @@ use crate::Result;
 use crate::arguments::{Arguments, from_environment, parse};
 use crate::bench::{Bench, Library, size};
 use crate::readings::{number_after, number_before};
-use crate::row::Unit::{Bytes, Count, MiB, Ms, Percent, Seconds};
+use crate::row::Unit::{Count, MiB, Ms, Percent, Seconds, TimedBytes};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -149,7 +149,7 @@ pub fn replay_speed(bench: &mut Bench, given: &Arguments) -> Result<()> {
                 ("seconds", Seconds.of(rate.map(|rate| calls as f64 / rate))),
                 ("calls a second", Count.of(rate)),
                 ("memory of a rank", MiB.of(number_after(&said, "memory of a rank: "))),
-                ("trace", Bytes.of(trace)),
+                ("trace", TimedBytes.of(trace)),
             ],
         )?;
     }

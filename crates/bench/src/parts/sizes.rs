@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::arguments::Arguments;
 use crate::bench::{Bench, Library, size, xz};
-use crate::row::Unit::Bytes;
+use crate::row::Unit::TimedBytes;
 use crate::table::Table;
 
 pub fn sizes(bench: &mut Bench, _: &Arguments) -> Result<()> {
@@ -22,7 +22,7 @@ pub fn sizes(bench: &mut Bench, _: &Arguments) -> Result<()> {
                 bench.verify(&trace)?;
                 bench.row(
                     &[("library", &library.name()), ("ranks", &ranks), ("steps", &steps)],
-                    &[("trace", Bytes.of(size(&trace)?)), ("xz", Bytes.of(xz(bench, &trace)?))],
+                    &[("trace", TimedBytes.of(size(&trace)?)), ("xz", TimedBytes.of(xz(bench, &trace)?))],
                 )?;
             }
         }

@@ -8,7 +8,7 @@ use crate::Result;
 use crate::arguments::Arguments;
 use crate::bench::{Bench, Library, size, xz, zstd};
 use crate::parts::calls::{Way, in_turns};
-use crate::row::Unit::{Bytes, BytesEach, Count, KiB, Ns};
+use crate::row::Unit::{BytesEach, Count, KiB, Ns, TimedBytes};
 use crate::table::Table;
 use crate::task::{Task, installed};
 
@@ -53,7 +53,7 @@ fn memory(bench: &mut Bench) -> Result<()> {
     }
     bench.table(Table::new("trace", "Bytes of these traces"));
     for (time, bytes) in traces {
-        bench.row(&[("time", &time)], &[("trace", Bytes.of(bytes))])?;
+        bench.row(&[("time", &time)], &[("trace", TimedBytes.of(bytes))])?;
     }
     Ok(())
 }

@@ -509,13 +509,8 @@ mod tests {
     /// Against a plain list of operations: those stored at the address first, then the oldest; each once in a call.
     #[test]
     fn shared_handles_agree_with_a_plain_list() {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut random = |n: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % n
-        };
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut random = |n: u64| random.u64(..n);
         let mut r = Requests::default();
         let mut plain: Vec<(u64, usize, u32)> = Vec::new();
         for _ in 0..20_000 {

@@ -21,7 +21,6 @@ pub use folder::Folder;
 pub use forest::{Forest, join};
 
 use std::collections::HashMap;
-use std::fmt;
 
 /// One step of a rule: a symbol and how often it stands there in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -45,36 +44,21 @@ pub struct Grammar {
 }
 
 /// Why rules from a file are not a grammar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    #[error("the grammar has no start rule")]
     NoStart,
+    #[error("rule {used_in} of a grammar names rule {rule}, but there are only {rules}")]
     NoSuchRule { rule: u32, used_in: u32, rules: usize },
+    #[error("rule {rule} of a grammar is empty")]
     EmptyRule { rule: u32 },
+    #[error("item {item} of rule {rule} of a grammar has a count of zero")]
     ZeroCount { rule: u32, item: usize },
+    #[error("rule {rule} of a grammar contains itself")]
     Circle { rule: u32 },
+    #[error("rule {rule} of a grammar expands to more than 2^64 symbols")]
     TooLong { rule: u32 },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match *self {
-            Error::NoStart => write!(f, "the grammar has no start rule"),
-            Error::NoSuchRule { rule, used_in, rules } => {
-                write!(f, "rule {used_in} of a grammar names rule {rule}, but there are only {rules}")
-            }
-            Error::EmptyRule { rule } => write!(f, "rule {rule} of a grammar is empty"),
-            Error::ZeroCount { rule, item } => {
-                write!(f, "item {item} of rule {rule} of a grammar has a count of zero")
-            }
-            Error::Circle { rule } => write!(f, "rule {rule} of a grammar contains itself"),
-            Error::TooLong { rule } => {
-                write!(f, "rule {rule} of a grammar expands to more than 2^64 symbols")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl Grammar {
     /// The expanded sequence.

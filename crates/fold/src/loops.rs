@@ -19,7 +19,6 @@ pub use notation::vector;
 pub use seek::Place;
 
 use std::collections::HashSet;
-use std::fmt;
 
 use crate::stream::Stream;
 
@@ -57,27 +56,14 @@ pub struct Folded {
 }
 
 /// Why nodes from a file are not a tree of loops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    EmptyLoop {
-        node: usize,
-    },
+    #[error("loop {node} has no body")]
+    EmptyLoop { node: usize },
     /// A body that ends after the one it stands in.
-    Overlap {
-        node: usize,
-    },
+    #[error("the body of loop {node} ends after the loop it is in")]
+    Overlap { node: usize },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Error::EmptyLoop { node } => write!(f, "loop {node} has no body"),
-            Error::Overlap { node } => write!(f, "the body of loop {node} ends after the loop it is in"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl Loops {
     pub fn validate(&self) -> Result<(), Error> {

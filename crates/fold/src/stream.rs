@@ -29,7 +29,6 @@ pub(crate) use core::Mix;
 use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, lengths, walk};
 use block::Play;
 use std::collections::HashMap;
-use std::fmt;
 use std::rc::Rc;
 use summary::Summary;
 
@@ -67,55 +66,26 @@ pub enum Term {
 pub const MIN_STRIDE: u64 = 3;
 
 /// Why what came from a file is not a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    Shape(grammar::Error),
+    #[error("in the shape of a stream: {0}")]
+    Shape(#[from] grammar::Error),
     /// The start rule is empty.
+    #[error("the shape of a stream is empty")]
     NoItems,
-    NoSuchTerm {
-        term: u32,
-        terms: usize,
-    },
+    #[error("a stream names term {term}, but has only {terms}")]
+    NoSuchTerm { term: u32, terms: usize },
     /// A stride with a step of zero, or fewer than `MIN_STRIDE` numbers.
-    BadStride {
-        term: usize,
-    },
-    NoSuchBlock {
-        block: u32,
-        blocks: usize,
-    },
+    #[error("term {term} of a stream is a stride without a step, or too short")]
+    BadStride { term: usize },
+    #[error("a stream names block {block}, but has only {blocks}")]
+    NoSuchBlock { block: u32, blocks: usize },
     /// A block that does not decode to its numbers.
+    #[error("a block of a stream is not what was packed")]
     BadBlock,
     /// More than 2^64 numbers.
+    #[error("a stream has more than 2^64 numbers before it repeats")]
     TooLong,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Error::Shape(error) => write!(f, "in the shape of a stream: {error}"),
-            Error::NoItems => write!(f, "the shape of a stream is empty"),
-            Error::NoSuchTerm { term, terms } => {
-                write!(f, "a stream names term {term}, but has only {terms}")
-            }
-            Error::BadStride { term } => {
-                write!(f, "term {term} of a stream is a stride without a step, or too short")
-            }
-            Error::NoSuchBlock { block, blocks } => {
-                write!(f, "a stream names block {block}, but has only {blocks}")
-            }
-            Error::BadBlock => write!(f, "a block of a stream is not what was packed"),
-            Error::TooLong => write!(f, "a stream has more than 2^64 numbers before it repeats"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<grammar::Error> for Error {
-    fn from(error: grammar::Error) -> Error {
-        Error::Shape(error)
-    }
 }
 
 impl Stream {

@@ -21,7 +21,6 @@ pub use folder::Folder;
 pub use forest::{Forest, join};
 
 use std::collections::HashMap;
-use std::fmt;
 
 /// One step of a rule: a symbol and how often it stands there in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,11 +49,13 @@ pub struct Grammar {
 }
 
 /// Why rules from a file are not a grammar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// There are no rules.
+    #[error("the grammar has no start rule")]
     NoStart,
     /// A rule names one that is not there.
+    #[error("rule {used_in} of a grammar names rule {rule}, but there are only {rules}")]
     NoSuchRule {
         /// The one that it names.
         rule: u32,
@@ -64,11 +65,13 @@ pub enum Error {
         rules: usize,
     },
     /// A rule other than the start is empty.
+    #[error("rule {rule} of a grammar is empty")]
     EmptyRule {
         /// Which one.
         rule: u32,
     },
     /// Something stands there no times.
+    #[error("item {item} of rule {rule} of a grammar has a count of zero")]
     ZeroCount {
         /// In which rule.
         rule: u32,
@@ -76,37 +79,18 @@ pub enum Error {
         item: usize,
     },
     /// A rule reaches itself.
+    #[error("rule {rule} of a grammar contains itself")]
     Circle {
         /// Which one.
         rule: u32,
     },
     /// A rule stands for more than 2^64 symbols.
+    #[error("rule {rule} of a grammar expands to more than 2^64 symbols")]
     TooLong {
         /// Which one.
         rule: u32,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match *self {
-            Error::NoStart => write!(f, "the grammar has no start rule"),
-            Error::NoSuchRule { rule, used_in, rules } => {
-                write!(f, "rule {used_in} of a grammar names rule {rule}, but there are only {rules}")
-            }
-            Error::EmptyRule { rule } => write!(f, "rule {rule} of a grammar is empty"),
-            Error::ZeroCount { rule, item } => {
-                write!(f, "item {item} of rule {rule} of a grammar has a count of zero")
-            }
-            Error::Circle { rule } => write!(f, "rule {rule} of a grammar contains itself"),
-            Error::TooLong { rule } => {
-                write!(f, "rule {rule} of a grammar expands to more than 2^64 symbols")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl Grammar {
     /// The expanded sequence.

@@ -19,7 +19,7 @@
 //! assert_eq!(RankList::from_iter([7, 8, 10, 11]).parts.len(), 1); // 2 x 2 ranks
 //! ```
 //!
-//! It knows nothing of MPI, files, clocks or processes, and has no `unsafe` code. It depends on `rustc-hash` and `xxhash-rust`
+//! It knows nothing of MPI, files, clocks or processes, and has no `unsafe` code. It depends on `rustc-hash`, `thiserror` and `xxhash-rust`
 //! alone. Symbols are opaque: you say which bytes stand for a kind of event.
 //!
 //! # The types, in the order in which you meet them

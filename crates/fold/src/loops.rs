@@ -32,7 +32,6 @@ pub use notation::vector;
 pub use seek::Resume;
 
 use std::collections::HashSet;
-use std::fmt;
 
 use crate::stream::Stream;
 
@@ -77,30 +76,21 @@ pub struct Folded {
 }
 
 /// Why nodes from a file are not a tree of loops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A loop without a body.
+    #[error("loop {node} has no body")]
     EmptyLoop {
         /// Which one.
         node: usize,
     },
     /// A body that ends after the one it stands in.
+    #[error("the body of loop {node} ends after the loop it is in")]
     Overlap {
         /// Which one.
         node: usize,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Error::EmptyLoop { node } => write!(f, "loop {node} has no body"),
-            Error::Overlap { node } => write!(f, "the body of loop {node} ends after the loop it is in"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl Loops {
     /// What a tree from a file must satisfy before anything else is done with it.

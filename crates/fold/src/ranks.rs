@@ -39,9 +39,10 @@ pub struct Part {
 }
 
 /// Why parts from a file are not a rank list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A dimension of fewer than two.
+    #[error("part {part} of a rank list has a dimension of {count}; two is the least")]
     ShortDimension {
         /// Which part.
         part: usize,
@@ -49,6 +50,7 @@ pub enum Error {
         count: u32,
     },
     /// A stride that does not lead past the inner dimensions.
+    #[error("stride {stride} in part {part} of a rank list does not lead past the dimensions inside it")]
     Overlap {
         /// Which part.
         part: usize,
@@ -56,6 +58,7 @@ pub enum Error {
         stride: u32,
     },
     /// A part that does not start after the end of the one before.
+    #[error("part {part} of a rank list starts at {start}, before the end of the part before it")]
     Disorder {
         /// Which part.
         part: usize,
@@ -63,36 +66,12 @@ pub enum Error {
         start: u32,
     },
     /// A rank of 2^32 or more.
+    #[error("part {part} of a rank list goes beyond rank 2^32 - 1")]
     TooLarge {
         /// Which part.
         part: usize,
     },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match *self {
-            Error::ShortDimension { part, count } => {
-                write!(f, "part {part} of a rank list has a dimension of {count}; two is the least")
-            }
-            Error::Overlap { part, stride } => {
-                write!(
-                    f,
-                    "stride {stride} in part {part} of a rank list does not lead past the dimensions inside it"
-                )
-            }
-            Error::Disorder { part, start } => {
-                write!(
-                    f,
-                    "part {part} of a rank list starts at {start}, before the end of the part before it"
-                )
-            }
-            Error::TooLarge { part } => write!(f, "part {part} of a rank list goes beyond rank 2^32 - 1"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl RankList {
     /// One rank.

@@ -27,7 +27,6 @@ pub use rows::DEEPEST;
 use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, lengths, walk};
 use block::Play;
 use std::collections::HashMap;
-use std::fmt;
 use std::rc::Rc;
 use summary::Summary;
 
@@ -70,13 +69,16 @@ pub enum Term {
 pub const MIN_STRIDE: u64 = 3;
 
 /// Why what came from a file is not a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The order of the terms is no grammar.
-    Shape(grammar::Error),
+    #[error("in the shape of a stream: {0}")]
+    Shape(#[from] grammar::Error),
     /// The start rule is empty.
+    #[error("the shape of a stream is empty")]
     NoItems,
     /// The shape names a term that is not there.
+    #[error("a stream names term {term}, but has only {terms}")]
     NoSuchTerm {
         /// The one that it names.
         term: u32,
@@ -84,11 +86,13 @@ pub enum Error {
         terms: usize,
     },
     /// A stride with a step of zero, or fewer than `MIN_STRIDE` numbers.
+    #[error("term {term} of a stream is a stride without a step, or too short")]
     BadStride {
         /// Which one.
         term: usize,
     },
     /// A term names a block that is not there.
+    #[error("a stream names block {block}, but has only {blocks}")]
     NoSuchBlock {
         /// The one that it names.
         block: u32,
@@ -96,37 +100,11 @@ pub enum Error {
         blocks: usize,
     },
     /// A block that does not decode to its numbers.
+    #[error("a block of a stream is not what was packed")]
     BadBlock,
     /// More than 2^64 numbers.
+    #[error("a stream has more than 2^64 numbers before it repeats")]
     TooLong,
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Error::Shape(error) => write!(f, "in the shape of a stream: {error}"),
-            Error::NoItems => write!(f, "the shape of a stream is empty"),
-            Error::NoSuchTerm { term, terms } => {
-                write!(f, "a stream names term {term}, but has only {terms}")
-            }
-            Error::BadStride { term } => {
-                write!(f, "term {term} of a stream is a stride without a step, or too short")
-            }
-            Error::NoSuchBlock { block, blocks } => {
-                write!(f, "a stream names block {block}, but has only {blocks}")
-            }
-            Error::BadBlock => write!(f, "a block of a stream is not what was packed"),
-            Error::TooLong => write!(f, "a stream has more than 2^64 numbers before it repeats"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<grammar::Error> for Error {
-    fn from(error: grammar::Error) -> Error {
-        Error::Shape(error)
-    }
 }
 
 impl Stream {

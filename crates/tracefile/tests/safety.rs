@@ -14,8 +14,8 @@ use refrain_times::paths::{Before, Paths};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::settle;
 use refrain_tracefile::{
-    Arg, Contents, Error, InFlight, Meta, CodeAddress, Profile, Trace, Waited, open, outline, read, save, sections,
-    write, write_plain,
+    Arg, CodeAddress, Contents, Error, InFlight, Meta, Profile, Trace, Waited, open, outline, read, save,
+    sections, write, write_plain,
 };
 use seal::{crc, reseal};
 

@@ -240,7 +240,7 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
         Ok(opened) => opened.recorded,
         Err(failure) => {
             let _ =
-                writeln!(shown(false, Look::Answer), "no: {}", refrain_sites::plain(&failure.to_string()));
+                writeln!(shown(false, Look::Answer), "no: {}", refrain_sites::printable(&failure.to_string()));
             return Ok(ExitCode::from(NO));
         }
     };

@@ -8,7 +8,7 @@ use refrain_fold::loops::Node;
 use refrain_fold::ranks::RankList;
 use refrain_model::time::Time;
 use refrain_model::{Code, Histograms, Lossy, Numbers};
-use refrain_sites::plain;
+use refrain_sites::printable;
 use refrain_tracefile::{Memory, Trace};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -286,7 +286,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, text) in &lines {
         // Hosts, options and notes are what the file says they are.
-        writeln!(out, "{name:<width$}  {}", plain(text))?;
+        writeln!(out, "{name:<width$}  {}", printable(text))?;
     }
     Ok(out.flush()?)
 }
@@ -350,8 +350,8 @@ fn hosts(trace: &Trace) -> String {
 
 /// As one would type it.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    let bare = |c: char| c.is_alphanumeric() || "-_./=,:+@%^".contains(c);
+    if !word.is_empty() && word.chars().all(bare) {
         word.to_string()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))

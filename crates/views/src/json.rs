@@ -3,16 +3,16 @@
 use std::fmt::Display;
 use std::io::{self, Write};
 
-use refrain_sites::plain;
+use refrain_sites::printable;
 use serde::{Serialize, Serializer};
 use serde_json::ser::{CharEscape, CompactFormatter, Formatter};
 use serde_json::value::RawValue;
 
 /// Without spaces. Strings have more escapes than JSON asks for: some characters end a line for some readers, or are an order to
 /// a terminal. Numbers are as Rust writes them.
-struct Plain;
+struct Compact;
 
-impl Formatter for Plain {
+impl Formatter for Compact {
     fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
         write!(out, "{value}")
     }
@@ -20,7 +20,7 @@ impl Formatter for Plain {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, out: &mut W, text: &str) -> io::Result<()> {
         match text.bytes().all(|byte| byte < 0x7f) {
             true => out.write_all(text.as_bytes()),
-            false => out.write_all(plain(text).as_bytes()),
+            false => out.write_all(printable(text).as_bytes()),
         }
     }
 
@@ -35,7 +35,7 @@ impl Formatter for Plain {
 
 /// Writes one value.
 pub fn write<W: Write>(value: &(impl Serialize + ?Sized), out: W) -> io::Result<()> {
-    value.serialize(&mut serde_json::Serializer::with_formatter(out, Plain))?;
+    value.serialize(&mut serde_json::Serializer::with_formatter(out, Compact))?;
     Ok(())
 }
 

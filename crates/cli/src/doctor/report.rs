@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 
-use refrain_sites::plain;
+use refrain_sites::printable;
 use refrain_views::json;
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub fn text(found: &Findings) -> String {
         }
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    lines.iter().map(|(name, text)| format!("{name:<width$}  {}\n", plain(text))).collect()
+    lines.iter().map(|(name, text)| format!("{name:<width$}  {}\n", printable(text))).collect()
 }
 
 fn kind(kind: &Kind) -> String {

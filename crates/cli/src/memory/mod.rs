@@ -347,7 +347,7 @@ fn traces(
     for program in &found.programs {
         let Some(process) = program.first() else { continue };
         let mut meta = meta.clone();
-        let name = refrain_sites::plain(&process.program).into_owned();
+        let name = refrain_sites::printable(&process.program).into_owned();
         if process.parent != 0 {
             meta.notes.push(format!("forked by process {}, which has a trace of its own", process.parent));
         } else if process.image > 0 {

@@ -97,7 +97,7 @@ fn more(out: &mut dyn Write, all: usize, shown: usize, what: &str) -> Result<(),
 pub fn write_text(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let diff = report.diff;
     for note in &diff.notes {
-        writeln!(out, "note: {}", refrain_sites::plain(note))?;
+        writeln!(out, "note: {}", refrain_sites::printable(note))?;
     }
     let ignored = diff.ignored.iter().filter(|word| report.slower.is_none() || **word != "time");
     let ignored: Vec<&str> = ignored.copied().collect();
@@ -126,7 +126,7 @@ pub fn write_text(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error>
             ("A", report.files.0, (diff.ranks.0, diff.calls.0)),
             ("B", report.files.1, (diff.ranks.1, diff.calls.1)),
         ] {
-            writeln!(out, "  {name}  {}: {}", refrain_sites::plain(file), side(ranks, calls))?;
+            writeln!(out, "  {name}  {}: {}", refrain_sites::printable(file), side(ranks, calls))?;
         }
     }
     for first in diff.firsts.iter().take(report.shown()) {

@@ -12,7 +12,7 @@ use std::io;
 use refrain_encode::{Error, Reader, calls_of};
 use refrain_fold::bundle::sites::{Frame, Sites};
 use refrain_model::{Call, Class, Effect, Kind, Value, constant_by_id, function_by_id};
-use refrain_sites::{Names, plain};
+use refrain_sites::{Names, printable};
 use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
 use serde::{Serialize, Serializer};
 
@@ -296,7 +296,7 @@ impl Picture {
                 (Some(least), Some(most)) => format!(", for {} to {}", duration(least), duration(most)),
                 _ => String::new(),
             };
-            plain(&format!("{}{thread}: {}{long}", of_ranks(&ranks), line.told)).into_owned()
+            printable(&format!("{}{thread}: {}{long}", of_ranks(&ranks), line.told)).into_owned()
         };
         let mut told: Vec<String> = lines.iter().map(text).collect();
         if more > 0 {
@@ -365,7 +365,7 @@ impl Serialize for Args<'_> {
 impl<'a> ToldOne<'a> {
     fn of(one: &'a Doing) -> ToldOne<'a> {
         let (call, waits) = (one.call.as_ref(), one.waits_for > 0);
-        let made_by = || one.requests.iter().map(|(call, _)| plain(&brief(call)).into_owned()).collect();
+        let made_by = || one.requests.iter().map(|(call, _)| printable(&brief(call)).into_owned()).collect();
         let (signal_number, signal_at) =
             one.fault.as_ref().map_or((None, None), |(n, at)| (Some(*n), at.as_deref()));
         ToldOne {
@@ -374,15 +374,15 @@ impl<'a> ToldOne<'a> {
             inside: one.inside,
             call: call.map(|call| call.function.name),
             args: call.map(Args),
-            site: one.site.as_deref().map(plain),
+            site: one.site.as_deref().map(printable),
             requests: waits.then_some(one.waits_for),
             made_by: waits.then(made_by),
             ns: one.ns,
             error_class: one.error.as_ref().map(|(class, _)| class.as_str()),
-            error: one.error.as_ref().map(|(_, text)| plain(text)),
+            error: one.error.as_ref().map(|(_, text)| printable(text)),
             signal: signal_number.map(|number| signal(number.into())),
-            signal_at: signal_at.map(plain),
-            told: plain(&one.state()).into_owned(),
+            signal_at: signal_at.map(printable),
+            told: printable(&one.state()).into_owned(),
         }
     }
 }

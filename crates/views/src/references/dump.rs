@@ -99,7 +99,7 @@ pub fn dump(
                 let module = bundle.sites.modules.get(&event.place.module);
                 let module = module.map_or("", |module| module.path.rsplit('/').next().unwrap_or_default());
                 let plus = if module.is_empty() { "" } else { "+" };
-                let _ = write!(line, "  {}{plus}{:#x}", refrain_sites::plain(module), event.place.offset);
+                let _ = write!(line, "  {}{plus}{:#x}", refrain_sites::printable(module), event.place.offset);
             }
         }
         line.push('\n');

@@ -108,7 +108,7 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
     write_ranks(waits, out)?;
     write_path(waits, &at, sited, out)?;
     let mut said = unmatched(&waits.left);
-    said.extend(waits.notes.iter().map(|note| refrain_sites::plain(note).into_owned()));
+    said.extend(waits.notes.iter().map(|note| refrain_sites::printable(note).into_owned()));
     if !said.is_empty() {
         writeln!(out)?;
     }

@@ -33,7 +33,7 @@ use refrain_fold::bundle::sites::Frame;
 pub use binaries::Binaries;
 pub use code::Order;
 pub use nest::{Around, Turn, nest};
-pub use printable::{is_hidden, printable, push_printable};
+pub use printable::{is_hidden, printable};
 
 /// What one frame of a stack is called. Of names that [`Binaries`] found, nothing [hidden](is_hidden) is left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -19,7 +19,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// One character of it.
-pub fn push_printable(c: char, out: &mut String) {
+fn push_printable(c: char, out: &mut String) {
     match c {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),

@@ -132,7 +132,7 @@ def group_name(local, remote):
 FIELDS = {
     name: number
     for number, name in enumerate(
-        "Plain Count Text Magnitude SymbolLength SymbolByte SymbolLanes Item ItemCount Thread RankParts RankStart RankDims "
+        "Bits Count Text Magnitude SymbolLength SymbolByte SymbolLanes Item ItemCount Thread RankParts RankStart RankDims "
         "RankCount RankStride CohortStructure Lane LaneStream Shape ShapeCount Value Step StrideCount Tallies TallyMinimum "
         "TallySpread TallyTotal Variants NumberPlace MapShape MapValue MapStep ProfileRow Level LevelRun "
         "PathBefore PathLevel PathCount PathTotal".split()
@@ -167,7 +167,7 @@ class Tokens:
     def measure(self, field, a=0):
         bits = self.number(field, a)
         need(bits <= 64, "a number of more than 64 bits")
-        return bits if bits < 2 else 1 << (bits - 1) | self.number("Plain", bits - 1)
+        return bits if bits < 2 else 1 << (bits - 1) | self.number("Bits", bits - 1)
 
     def text(self, a):
         out = bytearray()
@@ -484,7 +484,7 @@ class File:
         modules = []
         for _ in range(t.number("Count", 18)):
             path = t.text(9)
-            modules.append((path, bytes(t.number("Plain", 8) for _ in range(t.number("Count", 19)))))
+            modules.append((path, bytes(t.number("Bits", 8) for _ in range(t.number("Count", 19)))))
         place = lambda: (modules[t.number("Count", 29)], t.measure("Magnitude", 13))
         threads = []
         for _ in range(t.number("Count", 20)):
@@ -642,7 +642,7 @@ class File:
                     lanes.append(self.variants(t, place, past, ranks, first, may_lack))
                 else:
                     lanes.append((place, [(None, stream, [])]))
-            digest = t.number("Plain", 64)
+            digest = t.number("Bits", 64)
             for rank in ranks:
                 member = thread * self.meta["ranks"] + rank
                 need(member not in self.members and member < 1 << 32, "a member of two cohorts, or of none")
@@ -777,7 +777,7 @@ class File:
         modules = []
         for _ in range(t.number("Count", 16)):
             path = t.text(9)
-            modules.append((path, bytes(t.number("Plain", 8) for _ in range(t.number("Count", 17)))))
+            modules.append((path, bytes(t.number("Bits", 8) for _ in range(t.number("Count", 17)))))
         keys = [0] + [module_key(*module) for module in modules]
         need(len(set(keys)) == len(keys), "a module is there twice")
         frames, last, sites = [], {}, [0]
@@ -889,10 +889,10 @@ class File:
             extremes = []
             for level in [low, low + spread][: len(ranks)] if number < 2 else []:
                 alike = [rank for rank, other in zip(ranks, levels) if other == level]
-                rank = alike[t.number("Plain", (len(alike) - 1).bit_length())]
+                rank = alike[t.number("Bits", (len(alike) - 1).bit_length())]
                 open_bits = max(level // 16 - 1, 0)
                 lowest = (level - 16 * open_bits) << open_bits
-                time = (lowest << unit) + t.number("Plain", open_bits + unit)
+                time = (lowest << unit) + t.number("Bits", open_bits + unit)
                 extremes.append((rank, time))
             rows.append((number, levels, extremes))
         return ranks, coarse, rows
@@ -1063,7 +1063,7 @@ class File:
 def digits(t, bits, kept):
     need(0 <= bits <= 64, "a time of impossible size")
     lost = max(bits - 1 - kept, 0)
-    return bits if bits < 2 else (1 << (bits - 1)) | t.number("Plain", bits - 1 - lost) << lost
+    return bits if bits < 2 else (1 << (bits - 1)) | t.number("Bits", bits - 1 - lost) << lost
 
 
 def head_of(data):

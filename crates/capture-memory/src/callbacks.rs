@@ -4,7 +4,7 @@ use std::ffi::{c_uint, c_void};
 
 use crate::process;
 use crate::qemu::{Id, Tb};
-use crate::record::{CALL, OFF, Place, RECORDS, Record, SLOTS, THREAD};
+use crate::record::{CALL, Cursor, OFF, RECORDS, Record, SLOTS, THREAD};
 use crate::switch;
 use crate::translation;
 
@@ -85,7 +85,7 @@ fn full(processor: c_uint) {
     if place.next > place.last && !place.last.is_null() {
         // Recording has ended: nobody looks at what is noted from now on.
         // SAFETY: the buffer begins there, and is kept.
-        unsafe { slot.set(Place { next: place.last.sub(RECORDS - 1), ..place }) };
+        unsafe { slot.set(Cursor { next: place.last.sub(RECORDS - 1), ..place }) };
     }
 }
 

@@ -161,7 +161,7 @@ pub fn next(asked: &Asked, config: &Config) -> Next {
 }
 
 /// What the plugin is told of the next program.
-fn told(config: &Config, program: &Path, is_first: bool, variables: &[OsString]) -> Vec<OsString> {
+fn plugin_words(config: &Config, program: &Path, is_first: bool, variables: &[OsString]) -> Vec<OsString> {
     let mut told: Vec<OsString> = config.words.iter().map(OsString::from).collect();
     told.push([OsStr::new("program="), program.as_os_str()].into_iter().collect());
     told.push(format!("image={}", config.image + 1).into());
@@ -195,7 +195,7 @@ pub fn become_emulated(
 ) {
     let (Ok(qemu), Some(library)) = (fs::read_link("/proc/self/exe"), own_path()) else { return };
     let Some((name, arguments)) = words.split_first() else { return };
-    let told = told(config, program, is_first, variables);
+    let told = plugin_words(config, program, is_first, variables);
     let plugin = emulator::plugin(&library, told.iter().map(OsString::as_os_str));
     let words = emulator::words(qemu.as_os_str(), plugin, name, program.as_os_str());
     let terminated = |words: Vec<OsString>| -> Option<Vec<CString>> {
@@ -300,7 +300,10 @@ mod tests {
     fn what_the_next_one_is_told() {
         let variables = ["PMI_RANK=1", "PMI_SIZE=2"].map(OsString::from);
         let told = |variables: &[OsString], is_first| {
-            told(&config(), Path::new("/x"), is_first, variables).join(OsStr::new(" ")).into_string().unwrap()
+            plugin_words(&config(), Path::new("/x"), is_first, variables)
+                .join(OsStr::new(" "))
+                .into_string()
+                .unwrap()
         };
         assert_eq!(told(&[], true), "parts=/p fold=loops program=/x image=1");
         assert_eq!(told(&variables, false), "parts=/p fold=loops program=/x image=1 first=off launched=on");

@@ -17,7 +17,7 @@ use crate::exec::{self, Next};
 use crate::fatal;
 use crate::files::{self, Chunks, Pace, say};
 use crate::qemu::{Functions, OnInsn, OnMemory};
-use crate::record::{PROCESSORS, Place, RECORDS, Record, SLOTS};
+use crate::record::{Cursor, PROCESSORS, RECORDS, Record, SLOTS};
 use crate::recording::{Meaning, Recording};
 use crate::switch;
 
@@ -174,7 +174,7 @@ impl Process {
         // SAFETY: both lie in the buffer; `begin` is called for a processor that is the caller or does not run yet.
         unsafe {
             let next = start.add(usize::from(first.is_some()));
-            SLOTS[processor as usize].set(Place { next, last: start.add(RECORDS - 1) });
+            SLOTS[processor as usize].set(Cursor { next, last: start.add(RECORDS - 1) });
         }
         buffer.iter_mut().zip(first).for_each(|(to, first)| *to = first);
         let number = self.threads.fetch_add(1, Relaxed);
@@ -221,7 +221,7 @@ impl Process {
         };
         lane.buffer.copy_within(taken..count, 0);
         // SAFETY: as above; less than the buffer is left.
-        unsafe { slot.set(Place { next: start.add(count - taken), ..place }) };
+        unsafe { slot.set(Cursor { next: start.add(count - taken), ..place }) };
     }
 
     /// A thread has ended.
@@ -230,7 +230,7 @@ impl Process {
         if let Some(lane) = self.lanes.get(processor as usize) {
             let ended = locked(lane).take();
             // SAFETY: that thread has ended, and nothing points to its buffer afterwards.
-            unsafe { SLOTS[processor as usize].set(Place { next: null_mut(), last: null_mut() }) };
+            unsafe { SLOTS[processor as usize].set(Cursor { next: null_mut(), last: null_mut() }) };
             // What was not closed is read as well: its chunks are searched for.
             ended.into_iter().for_each(|lane| drop(lane.recording.close()));
         }
@@ -365,7 +365,7 @@ extern "C" fn in_child() {
         HELD.with(|held| drop(held.borrow_mut().take()));
         for slot in &SLOTS {
             // SAFETY: this is the only thread, and what the places point to is never freed: the parent's lanes are left alone.
-            unsafe { slot.set(Place { next: null_mut(), last: null_mut() }) };
+            unsafe { slot.set(Cursor { next: null_mut(), last: null_mut() }) };
         }
         // Nobody holds it for long, but a thread that did is not there any more.
         let known = process.note.try_lock().map(|note| note.clone());

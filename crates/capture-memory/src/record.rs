@@ -34,10 +34,10 @@ pub const PROCESSORS: usize = 4096;
 
 /// Where a processor's next record goes. Alone in its cache line.
 #[repr(align(64))]
-pub struct Slot(pub UnsafeCell<Place>);
+pub struct Slot(pub UnsafeCell<Cursor>);
 
 #[derive(Debug, Clone, Copy)]
-pub struct Place {
+pub struct Cursor {
     pub next: *mut Record,
     /// The last record that fits: when it is written, the buffer is full. Null without a buffer.
     pub last: *mut Record,
@@ -48,19 +48,19 @@ unsafe impl Sync for Slot {}
 
 impl Slot {
     const fn new() -> Slot {
-        Slot(UnsafeCell::new(Place { next: null_mut(), last: null_mut() }))
+        Slot(UnsafeCell::new(Cursor { next: null_mut(), last: null_mut() }))
     }
 
     /// # Safety
     /// The processor of this slot is the caller, or is not running.
-    pub unsafe fn get(&self) -> Place {
+    pub unsafe fn get(&self) -> Cursor {
         // SAFETY: nobody else has it, as the caller says.
         unsafe { *self.0.get() }
     }
 
     /// # Safety
     /// As for [`Slot::get`]; what is between the two places can be written to until they are set again.
-    pub unsafe fn set(&self, place: Place) {
+    pub unsafe fn set(&self, place: Cursor) {
         // SAFETY: nobody else has it, as the caller says.
         unsafe { *self.0.get() = place };
     }

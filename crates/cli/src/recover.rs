@@ -64,7 +64,7 @@ pub struct Living {
 
 impl Living {
     /// What is to be said of them.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let ranks = of_ranks(&self.ranks);
         let host = &self.host;
         match (self.seen, self.ranks.len()) {
@@ -221,7 +221,7 @@ fn at_work(directory: &Path, force: bool) -> Option<Claim> {
 
 /// A line for each machine.
 pub fn say_living(living: &[Living]) {
-    living.iter().for_each(|living| say(&living.told()));
+    living.iter().for_each(|living| say(&living.summary()));
 }
 
 /// When processes that have ended did so.
@@ -533,7 +533,7 @@ fn assemble(processes: &[Process], notes: &mut Vec<String>, bar: &mut Bar) -> Re
     let lossy = lossy(&meta.options);
     let agreed = agreed(processes, size, &lossy, bar)?;
     notes.extend(agreed.failed(&lossy).into_iter().map(str::to_owned));
-    notes.extend(agreed.told());
+    notes.extend(agreed.notes());
     let fold = folding(&meta.options);
     let has_times = time(&meta.options).is_some();
     let one = |process: &Process| match process.recorded() {

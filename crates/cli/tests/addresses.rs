@@ -2,14 +2,14 @@
 
 mod common;
 
-use common::{Done, Place};
+use common::{Done, Scratch};
 
 const DIN: &str = "2 400190\n0 7ffebc64\n2 400194\n2 400198\n1 100039b8\n";
 const LACKEY: &str = "==7== Lackey, an example Valgrind tool\nI  0401ab70,3\n M 1fff000758,8\nI  0401ab73,5\n L 1fff000760,4\n";
 
 #[test]
 fn there_and_back_through_files_and_pipes() {
-    let place = Place::new("back");
+    let place = Scratch::new("back");
     place.file("a.din", DIN);
     for packed in ["a.pdt", "a.pdt.gz", "a.pdt64.zst", "a.raw.xz", "a.rfa", "a.rfa.xz"] {
         place.refrain(&format!("convert a.din {packed}")).check(0, "");
@@ -26,7 +26,7 @@ fn there_and_back_through_files_and_pipes() {
 
 #[test]
 fn from_the_middle() {
-    let place = Place::new("middle");
+    let place = Scratch::new("middle");
     let lines: Vec<String> = (0..10_000).map(|i| format!("{} {:x}\n", i % 3, i * i)).collect();
     place.file("a.din", lines.concat());
     for name in ["a.rfa", "a.rfa.gz", "a.pdt"] {
@@ -44,7 +44,7 @@ fn from_the_middle() {
 
 #[test]
 fn nothing_is_lost_unnoticed() {
-    let place = Place::new("lost");
+    let place = Scratch::new("lost");
     place.file("a.lackey", LACKEY);
     place.refrain("convert a.lackey a.pdt64").check(2, "cannot keep the sizes").check(2, "`--drop sizes`");
     place.refrain("convert a.lackey --drop sizes a.pdt64").check(0, "");
@@ -60,7 +60,7 @@ fn nothing_is_lost_unnoticed() {
 
 #[test]
 fn nothing_is_overwritten_without_leave() {
-    let place = Place::new("overwrite");
+    let place = Scratch::new("overwrite");
     place.file("a.din", DIN);
     place.file("b.pdt", "old");
     place.refrain("convert a.din b.pdt").check(2, "b.pdt exists already").check(2, "--force");
@@ -77,7 +77,7 @@ fn nothing_is_overwritten_without_leave() {
 
 #[test]
 fn damage_is_said_and_what_stands_before_it_is_kept() {
-    let place = Place::new("damage");
+    let place = Scratch::new("damage");
     place.file("a.din", "0 10\n1 20\n0 xyz\n0 30\n");
     place.refrain("convert a.din a.raw").check(2, "record 3 at byte 10").check(2, "2 references before it");
     assert_eq!(place.read("a.raw").len(), 18);
@@ -93,7 +93,7 @@ fn damage_is_said_and_what_stands_before_it_is_kept() {
 
 #[test]
 fn what_cannot_be_known_is_asked_for() {
-    let place = Place::new("asked");
+    let place = Scratch::new("asked");
     place.file("a.din", "2 400190 8fa40000\n0 7ffebc64 0\n");
     place.refrain("convert a.din b.raw").check(2, "--from din-word");
     place.refrain_with("convert - b.raw", [0; 9]).check(2, "--from");
@@ -108,7 +108,7 @@ fn what_cannot_be_known_is_asked_for() {
 
 #[test]
 fn dictionaries_in_two_passes_or_one() {
-    let place = Place::new("dictionary");
+    let place = Scratch::new("dictionary");
     let dinw = "2 400190 8fa40000\n0 7ffebc64 0\n2 400194 8fa40000\n2 400198 1\n";
     place.file("a.dinw", dinw);
     place.refrain("convert a.dinw a.pdi").check(0, "");
@@ -127,7 +127,7 @@ fn dictionaries_in_two_passes_or_one() {
 
 #[test]
 fn statistics() {
-    let place = Place::new("stats");
+    let place = Scratch::new("stats");
     place.file("a.din", DIN);
     let table = place.refrain("stats a.din").check(0, "").out.clone();
     assert!(table.starts_with("5 references as din"), "{table}");
@@ -174,7 +174,7 @@ fn statistics() {
 
 #[test]
 fn simulation() {
-    let place = Place::new("simulate");
+    let place = Scratch::new("simulate");
     // 400190 to 400198 are one line of 64; the others one each.
     place.file("a.din", DIN);
     place.refrain("convert a.din a.pdt.gz").check(0, "");
@@ -209,7 +209,7 @@ fn simulation() {
 
 #[test]
 fn curves() {
-    let place = Place::new("curve");
+    let place = Scratch::new("curve");
     place.file("a.din", "0 0\n0 40\n1 0\n2 0\n3 0\n");
     let table = place.refrain("simulate a.din --curve").check(0, "").out.clone();
     assert!(table.contains("5 references as din, 1 of unknown type passed over"), "{table}");
@@ -236,7 +236,7 @@ fn curves() {
 
 #[test]
 fn simulations_of_what_is_damaged_or_impossible() {
-    let place = Place::new("simulate-not");
+    let place = Scratch::new("simulate-not");
     place.file("a.din", "0 10\n1 20\n0 xyz\n0 30\n");
     for options in ["--l1 1K,1,64", "--curve"] {
         let done = place.refrain(&format!("simulate a.din {options}"));
@@ -281,7 +281,7 @@ fn simulations_of_what_is_damaged_or_impossible() {
 #[test]
 #[cfg(target_os = "linux")]
 fn output_that_cannot_be_written_is_an_error() {
-    let place = Place::new("full");
+    let place = Scratch::new("full");
     place.file("a.din", "0 10\n");
     for words in ["stats a.din", "simulate a.din --l1 1K,1,64", "convert a.din - --to din"] {
         let full = std::fs::File::options().write(true).open("/dev/full").unwrap();

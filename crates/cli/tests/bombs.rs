@@ -7,7 +7,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 
-use common::{Done, Place};
+use common::{Done, Scratch};
 
 /// Of address space, for a file of 100 bytes.
 const MEMORY: u64 = 512 << 20;
@@ -52,12 +52,12 @@ fn calls() -> String {
     text(1, &[SEND], &["1", "7"], &["rules e0x1000000000000"], &[("0", &[0, 0, 1])])
 }
 
-fn bomb(place: &Place, name: &str, text: &str) {
+fn bomb(place: &Scratch, name: &str, text: &str) {
     place.refrain_with(&format!("import - -o {name}"), text).check(0, "");
     assert!(place.read(name).len() < 150, "{name} is to be a small file");
 }
 
-fn bounded(place: &Place, words: &str) -> Command {
+fn bounded(place: &Scratch, words: &str) -> Command {
     let mut command = place.command(words);
     let bound = || {
         let limit = libc::rlimit { rlim_cur: MEMORY, rlim_max: MEMORY };
@@ -70,12 +70,12 @@ fn bounded(place: &Place, words: &str) -> Command {
     command
 }
 
-fn run(place: &Place, words: &str) -> Done {
+fn run(place: &Scratch, words: &str) -> Done {
     Done::of(bounded(place, words).output().unwrap())
 }
 
 /// Its first line on standard output. Then nobody listens any more, and it ends, with this exit code.
-fn first_line(place: &Place, words: &str) -> (String, Option<i32>) {
+fn first_line(place: &Scratch, words: &str) -> (String, Option<i32>) {
     let mut command = bounded(place, words);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut line = String::new();
@@ -84,7 +84,7 @@ fn first_line(place: &Place, words: &str) -> (String, Option<i32>) {
 }
 
 /// What it says first, on standard error, while it is still at work.
-fn begun(place: &Place, words: &str) -> (Child, String) {
+fn begun(place: &Scratch, words: &str) -> (Child, String) {
     let mut command = bounded(place, words);
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = Vec::new();
@@ -98,12 +98,12 @@ fn begun(place: &Place, words: &str) -> (Child, String) {
 }
 
 /// It says this first; then an interrupt ends it, and it leaves nothing behind.
-fn interrupted(place: &Place, words: &str, said: &[&str]) {
+fn interrupted(place: &Scratch, words: &str, said: &[&str]) {
     interrupted_writing(place, words, None, said);
 }
 
 /// The same, when it has begun to write this.
-fn interrupted_writing(place: &Place, words: &str, out: Option<&str>, said: &[&str]) {
+fn interrupted_writing(place: &Scratch, words: &str, out: Option<&str>, said: &[&str]) {
     let before = place.names();
     let (mut child, line) = begun(place, words);
     for part in said {
@@ -123,7 +123,7 @@ fn interrupted_writing(place: &Place, words: &str, out: Option<&str>, said: &[&s
 
 #[test]
 fn more_calls_than_anyone_can_wait_for() {
-    let place = Place::new("calls");
+    let place = Scratch::new("calls");
     bomb(&place, "b.rfn", &calls());
     let many = "1,000,000,000,000 calls to go through one by one, about 11 days";
     interrupted(&place, "verify b.rfn", &[many, "Ctrl-C ends it"]);
@@ -174,7 +174,7 @@ fn more_calls_than_anyone_can_wait_for() {
 /// Also where something else is there already.
 #[test]
 fn what_was_there_is_whole_after_an_interrupt_and_after_an_error() {
-    let place = Place::new("whole");
+    let place = Scratch::new("whole");
     bomb(&place, "b.rfn", &calls());
     let few = text(1, &[SEND], &["1", "7"], &["rules e0x3"], &[("0", &[0, 0, 1])]);
     bomb(&place, "few.rfn", &few);
@@ -201,7 +201,7 @@ fn what_was_there_is_whole_after_an_interrupt_and_after_an_error() {
 /// The same in loops, of which the order of the calls is read off too.
 #[test]
 fn loops_of_more_turns_than_anyone_can_wait_for() {
-    let place = Place::new("loops");
+    let place = Scratch::new("loops");
     let streams = ["1", "7", "1000000000000"];
     let looped = text(1, &[SEND], &streams, &["loops l1 e0"], &[("0", &[2, 0, 0, 0, 1])]);
     bomb(&place, "b.rfn", &looped);
@@ -212,7 +212,7 @@ fn loops_of_more_turns_than_anyone_can_wait_for() {
 
 #[test]
 fn arrays_that_fill_no_memory() {
-    let place = Place::new("arrays");
+    let place = Scratch::new("arrays");
     let one = |length: &str| text(1, &[SPLIT], &["0", length], &["rules e0"], &[("0", &[0, 0, 0, 0, 1, 0])]);
     bomb(&place, "b.rfn", &one("60000000"));
     let refused =
@@ -238,7 +238,7 @@ fn arrays_that_fill_no_memory() {
 /// Threads use communicators that others made, so the calls that make them are looked through first: not any number.
 #[test]
 fn threads_that_make_communicators_for_ever() {
-    let place = Place::new("threads");
+    let place = Scratch::new("threads");
     let rules = ["rules e0x33000000000000 e1", "rules e1 e0x33000000000000"];
     let cohorts: [(&str, &[u32]); 2] = [("0", &[0, 0]), ("1", &[0, 0])];
     bomb(&place, "b.rfn", &text(1, &[DUP, BARRIER], &["0"], &rules, &cohorts));
@@ -276,7 +276,7 @@ fn threads_that_make_communicators_for_ever() {
 
 #[test]
 fn communicators_without_end_take_no_memory() {
-    let place = Place::new("comms");
+    let place = Scratch::new("comms");
     let streams = ["0", "0:2:1000000000000"];
     let rules = ["rules e0x1000000000000 e1"];
     bomb(&place, "b.rfn", &text(1, &[DUP, BARRIER], &streams, &rules, &[("0", &[1, 0])]));
@@ -298,7 +298,7 @@ fn communicators_without_end_take_no_memory() {
 
 #[test]
 fn ranks_without_end() {
-    let place = Place::new("ranks");
+    let place = Scratch::new("ranks");
     let all: [(&str, &[u32]); 1] = [("0x16777216:1", &[0, 0, 1])];
     bomb(&place, "b.rfn", &text(1 << 24, &[SEND], &["1", "7"], &["rules e0x1000000000000"], &all));
     run(&place, "info b.rfn")
@@ -310,7 +310,7 @@ fn ranks_without_end() {
 /// A block of code with one load of 8 bytes, 10^12 times.
 #[test]
 fn references_without_end() {
-    let place = Place::new("references");
+    let place = Scratch::new("references");
     let references = text(1, &[("80200020", 1)], &["4096"], &["rules e0x1000000000000"], &[("0", &[0])]);
     bomb(&place, "b.rfn", &references.replace("MPICH ABI", "memory"));
     let many = "1,000,000,000,000 references to go through one by one, about 11 days";
@@ -327,7 +327,7 @@ fn references_without_end() {
 /// A record of PDATS that stands for 2^32 references, and says so in five bytes.
 #[test]
 fn address_traces_without_end() {
-    let place = Place::new("addresses");
+    let place = Scratch::new("addresses");
     let short: String = (0..10).map(|i| format!("0 {:x}\n", i * 8)).collect();
     place.file("short.din", short);
     place.refrain("convert short.din short.pdt64").check(0, "");

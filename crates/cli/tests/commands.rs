@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use refrain_tracefile::{Meta, Trace};
 
-use common::{Done, Place};
+use common::{Done, Scratch};
 
 fn small_trace() -> Vec<u8> {
     refrain_tracefile::write(&Trace {
@@ -19,7 +19,7 @@ fn small_trace() -> Vec<u8> {
 
 #[test]
 fn the_programs_exit_code_is_passed_on() {
-    let place = Place::new("exit");
+    let place = Scratch::new("exit");
     let run = |words: &[&str]| place.refrain(&[&["run", "--out", "x.rfn", "--"], words].concat());
     run(&["true"]).check(0, "no trace was written to x.rfn").check(0, "made no MPI call");
     run(&["/bin/false"]).check(1, "no trace was written").check(1, "the program failed");
@@ -47,7 +47,7 @@ fn chunked_trace() -> (Vec<u8>, usize) {
 
 #[test]
 fn numbers_in_chunks_are_counted_and_checked() {
-    let place = Place::new("chunks");
+    let place = Scratch::new("chunks");
     let (file, length) = chunked_trace();
     place.file("good.rfn", &file);
     let info = place.refrain("info good.rfn");
@@ -70,7 +70,7 @@ fn numbers_in_chunks_are_counted_and_checked() {
 
 #[test]
 fn the_closing_line() {
-    let place = Place::new("closing");
+    let place = Scratch::new("closing");
     place.file("ready.rfn", small_trace());
     // As a traced program writes its trace, and writes down that it did.
     let noted =
@@ -105,7 +105,7 @@ fn the_closing_line() {
 
 #[test]
 fn nothing_is_overwritten_or_started_without_leave() {
-    let place = Place::new("overwrite");
+    let place = Scratch::new("overwrite");
     place.file("app.rfn", "old");
     place.script("app", "touch started");
     let refused = place.refrain(&["run", "--", "./app"]);
@@ -127,7 +127,7 @@ fn nothing_is_overwritten_or_started_without_leave() {
 
 #[test]
 fn what_the_program_is_given() {
-    let place = Place::new("given");
+    let place = Scratch::new("given");
     let mut command = place.command(&["run", "--out", "x.rfn", "--time", "off", "--force", "--", "env"]);
     let done = Done::of(command.env("LD_PRELOAD", "/other.so").env("REFRAIN_SPLIT", "off").output().unwrap());
     let library = place.path("library.so").canonicalize().unwrap();
@@ -147,7 +147,7 @@ fn what_the_program_is_given() {
 
 #[test]
 fn unknown_values_stop_before_the_program_starts() {
-    let place = Place::new("unknown");
+    let place = Scratch::new("unknown");
     place.script("app", "touch started");
     for (name, value, known) in [
         ("REFRAIN_TIME", "all", "mean, histogram"),
@@ -165,7 +165,7 @@ fn unknown_values_stop_before_the_program_starts() {
 
 #[test]
 fn inside_a_launcher_it_becomes_the_program() {
-    let place = Place::new("inside");
+    let place = Scratch::new("inside");
     for variable in ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK"] {
         let mut command =
             place.command(&["run", "--out", "x.rfn", "--", "sh", "-c", "echo $REFRAIN_SUMMARY $$; exit 4"]);
@@ -188,7 +188,7 @@ fn inside_a_launcher_it_becomes_the_program() {
 
 #[test]
 fn open_mpi_is_told_which_variables_to_pass_on() {
-    let place = Place::new("openmpi");
+    let place = Scratch::new("openmpi");
     let echo = "echo : \"$@\" : $OMPI_MCA_mca_base_env_list";
     place.script("orterun", echo);
     place.script("hydra", echo);
@@ -225,7 +225,7 @@ fn open_mpi_is_told_which_variables_to_pass_on() {
 
 #[test]
 fn a_signal_for_refrain_reaches_the_program() {
-    let place = Place::new("signal");
+    let place = Scratch::new("signal");
     let script = "trap 'exit 7' TERM; echo ready; while :; do sleep 0.05; done";
     let mut command = place.command(&["run", "--out", "x.rfn", "--", "sh", "-c", script]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
@@ -246,7 +246,7 @@ fn readers(file: &Path) -> Vec<Vec<String>> {
 
 #[test]
 fn files_that_cannot_be_read() {
-    let place = Place::new("unreadable");
+    let place = Scratch::new("unreadable");
     let good = small_trace();
     for (name, bytes, why) in [
         ("empty.rfn", &b""[..], "empty"),
@@ -271,7 +271,7 @@ fn files_that_cannot_be_read() {
 
 #[test]
 fn a_flipped_byte_is_a_no() {
-    let place = Place::new("flipped");
+    let place = Scratch::new("flipped");
     let good = small_trace();
     place.file("good.rfn", &good);
     let yes = place.refrain(&["verify", "good.rfn"]);
@@ -293,7 +293,7 @@ fn a_flipped_byte_is_a_no() {
 
 #[test]
 fn two_traces_are_equal_or_not_or_cannot_be_compared() {
-    let place = Place::new("two");
+    let place = Scratch::new("two");
     place.file("a.rfn", small_trace());
     let mut other = Trace { meta: Meta { ranks: 2, ..Meta::default() }, ..Trace::default() };
     other.bundle.world = 2;
@@ -314,7 +314,7 @@ fn two_traces_are_equal_or_not_or_cannot_be_compared() {
 
 #[test]
 fn what_cannot_be_asked_for() {
-    let place = Place::new("asked");
+    let place = Scratch::new("asked");
     place.file("good.rfn", small_trace());
     place.refrain(&["dump", "good.rfn", "--rank", "7"]).check(2, "no rank 7");
     place.refrain(&["dump", "good.rfn", "--only", "send"]).check(2, "did you mean MPI_Send?");
@@ -327,7 +327,7 @@ fn what_cannot_be_asked_for() {
 
 #[test]
 fn what_to_record_is_passed_on_and_checked_first() {
-    let place = Place::new("choice");
+    let place = Scratch::new("choice");
     place.script("app", "touch started");
     let mut command =
         place.command(&["run", "--out", "x.rfn", "--only", "p2p", "--window", "1s..2s", "--", "env"]);
@@ -353,12 +353,12 @@ fn what_to_record_is_passed_on_and_checked_first() {
 
 #[test]
 fn variables_for_a_shell() {
-    let place = Place::new("env it's");
+    let place = Scratch::new("env it's");
     let script = "eval \"$(\"$0\" env --out a.rfn --only p2p --ranks 0)\" && env";
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_refrain")]).current_dir(&place.0);
     // The path of a library that is preloaded has neither spaces nor quotes; that of the trace may.
-    let library = Place::new("env-library");
+    let library = Scratch::new("env-library");
     command.env("REFRAIN_LIBRARY", library.path("library.so")).env_remove("LD_PRELOAD");
     let done = Done::of(command.output().unwrap());
     for line in [
@@ -377,7 +377,7 @@ fn variables_for_a_shell() {
 /// Nobody who names a file writes a line of ours.
 #[test]
 fn names_make_no_lines() {
-    let place = Place::new("lines");
+    let place = Scratch::new("lines");
     let name = "a\nrefrain: all is well\u{1b}[2J";
     let shown = r"a\nrefrain: all is well\u001b[2J";
     place.file(name, "neither a trace nor anything else");
@@ -401,7 +401,7 @@ fn names_make_no_lines() {
 
 #[test]
 fn the_doctor_looks_without_running() {
-    let place = Place::new("doctor");
+    let place = Scratch::new("doctor");
     let doctor = |args: &[&str]| place.refrain(&[&["doctor"], args].concat());
     let no_mpi = doctor(&["/bin/sh"]);
     assert!(no_mpi.check(1, "").out.contains("is not linked with an MPI library"), "{no_mpi:?}");
@@ -451,7 +451,7 @@ fn tell(signal: &str, process: u32) {
 
 const DEAF: &str = "trap '' TERM INT; sleep 1000 & echo $! >sleeper; touch started; while :; do wait; done";
 
-fn is_gone(place: &Place) -> bool {
+fn is_gone(place: &Scratch) -> bool {
     let sleeper = String::from_utf8(place.read("sleeper")).unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", sleeper.trim())).unwrap_or_default();
     stat.rsplit(')').next().unwrap_or("").trim_start().chars().next().is_none_or(|state| "ZX".contains(state))
@@ -459,7 +459,7 @@ fn is_gone(place: &Place) -> bool {
 
 #[test]
 fn a_launcher_that_does_not_end_is_killed() {
-    let place = Place::new("deaf");
+    let place = Scratch::new("deaf");
     place.script("mpiexec", DEAF);
     let mut command = place.command(&["run", "--grace", "1", "--out", "x.rfn", "--", "./mpiexec", "./app"]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -475,7 +475,7 @@ fn a_launcher_that_does_not_end_is_killed() {
 /// end: we do not.
 #[test]
 fn signals_that_are_ignored_stay_so() {
-    let place = Place::new("nohup");
+    let place = Scratch::new("nohup");
     place.script(
         "mpiexec",
         "grep SigIgn /proc/self/status; touch started; until [ -e go ]; do sleep 0.05; done; sleep 0.5; exit 3",
@@ -509,7 +509,7 @@ fn signals_that_are_ignored_stay_so() {
 
 #[test]
 fn a_second_interrupt_is_enough() {
-    let place = Place::new("twice");
+    let place = Scratch::new("twice");
     place.script("mpiexec", DEAF);
     let mut command =
         place.command(&["run", "--grace", "1000", "--out", "x.rfn", "--", "./mpiexec", "./app"]);
@@ -525,7 +525,7 @@ fn a_second_interrupt_is_enough() {
 
 #[test]
 fn a_program_may_do_with_an_interrupt_what_it_likes() {
-    let place = Place::new("likes");
+    let place = Scratch::new("likes");
     let program = "trap 'echo told >>told' INT; touch started; until [ -e go ]; do sleep 0.05; done; exit 4";
     let mut command = place.command(&["run", "--grace", "0", "--out", "x.rfn", "--", "sh", "-c", program]);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -538,7 +538,7 @@ fn a_program_may_do_with_an_interrupt_what_it_likes() {
 
 #[test]
 fn a_run_that_was_killed_blocks_nobody() {
-    let place = Place::new("killed");
+    let place = Scratch::new("killed");
     place.refrain(&["run", "--out", "x.rfn", "--", "sh", "-c", "kill -9 $PPID"]);
     assert!(place.path("x.rfn.parts/claim").symlink_metadata().is_ok());
     let next = place.refrain(&["run", "--out", "x.rfn", "--", "true"]);
@@ -551,7 +551,7 @@ fn a_run_that_was_killed_blocks_nobody() {
 
 #[test]
 fn what_others_put_there_is_not_removed() {
-    let place = Place::new("kept");
+    let place = Scratch::new("kept");
     std::fs::create_dir(place.path("x.rfn.parts")).unwrap();
     place.file("x.rfn.parts/thesis.tex", "mine");
     std::fs::create_dir(place.path("x.rfn.parts/more")).unwrap();
@@ -566,7 +566,7 @@ fn what_others_put_there_is_not_removed() {
 
 #[test]
 fn the_doctor_refuses_what_run_refuses() {
-    let place = Place::new("refuses");
+    let place = Scratch::new("refuses");
     place.script("app", "exit 0");
     place.file("app.rfn", "old");
     let doctor = |args: &[&str]| place.refrain(&[&["doctor"], args].concat());

@@ -3,7 +3,7 @@
 mod common;
 mod recorded;
 
-use common::Place;
+use common::Scratch;
 use recorded::{make, make_both, references};
 use refrain_references::Access;
 
@@ -12,7 +12,7 @@ const PLACES: u64 = 400_000;
 
 #[test]
 fn every_reference_comes_back() {
-    let place = Place::new("references");
+    let place = Scratch::new("references");
     make(&place.path("a.rfn"), 3, PLACES);
     let said = place.refrain("verify a.rfn").check(0, "").out.clone();
     assert_eq!(said, "yes: 403,660 references of 3 threads are what was recorded\n");
@@ -35,7 +35,7 @@ fn every_reference_comes_back() {
 
 #[test]
 fn what_is_said_of_it() {
-    let place = Place::new("references-said");
+    let place = Scratch::new("references-said");
     make(&place.path("a.rfn"), 3, 0);
     let info = place.refrain("info a.rfn").check(0, "").out.clone();
     assert!(info.contains("threads      3 in 1 process\nreferences   3,660, "), "{info}");
@@ -51,7 +51,7 @@ fn what_is_said_of_it() {
 
 #[test]
 fn it_is_an_address_trace_too() {
-    let place = Place::new("references-addresses");
+    let place = Scratch::new("references-addresses");
     make(&place.path("a.rfn"), 3, PLACES);
     let convert = "convert --thread 0 --drop sizes,pcs a.rfn a.din";
     place.refrain(convert).check(0, "");
@@ -85,7 +85,7 @@ fn it_is_an_address_trace_too() {
 
 #[test]
 fn what_is_for_calls_is_refused_and_damage_is_seen() {
-    let place = Place::new("references-refused");
+    let place = Scratch::new("references-refused");
     make(&place.path("a.rfn"), 2, PLACES);
     for words in ["stats a.rfn --waits", "dump a.rfn --only MPI_Send", "loops a.rfn --events"] {
         place.refrain(words).check(2, "is for MPI calls, and a.rfn has none");
@@ -109,7 +109,7 @@ const CALLS: &[u8] = include_bytes!("../../views/tests/seeds/threads.rfn");
 
 #[test]
 fn calls_and_references_in_one_file() {
-    let place = Place::new("references-both");
+    let place = Scratch::new("references-both");
     place.file("calls.rfn", CALLS);
     make_both(CALLS, &place.path("both.rfn"), 0);
     let said = |words: &str| place.refrain(words).check(0, "").out.clone();
@@ -155,7 +155,7 @@ fn calls_and_references_in_one_file() {
 
 #[test]
 fn a_mark_that_is_missing_is_noticed() {
-    let place = Place::new("references-marks");
+    let place = Scratch::new("references-marks");
     make_both(CALLS, &place.path("both.rfn"), 1);
     let said = place.refrain("verify both.rfn").check(1, "").out.clone();
     assert!(said.contains("but its references say that there were"), "{said}");

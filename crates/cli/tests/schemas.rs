@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use common::Place;
+use common::Scratch;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -113,7 +113,7 @@ fn seeds() -> Vec<PathBuf> {
 
 #[test]
 fn what_is_said_of_calls() {
-    let place = Place::new("schemas");
+    let place = Scratch::new("schemas");
     let (mut calls, mut with_sites, mut with_classes, mut with_paths) = (0, 0, 0, 0);
     for seed in seeds() {
         let seed = seed.to_str().unwrap();
@@ -152,7 +152,7 @@ fn what_is_said_of_calls() {
 
 #[test]
 fn what_is_said_of_two_traces() {
-    let place = Place::new("schemas-diff");
+    let place = Scratch::new("schemas-diff");
     let seeds = seeds();
     let (mut different, mut timed) = (0, 0);
     for (a, b) in seeds.iter().zip(seeds.iter().cycle().skip(1)) {
@@ -176,7 +176,7 @@ fn what_is_said_of_two_traces() {
 /// A rank that sends late, and one that waits for it: of traces with times of calls.
 #[test]
 fn what_is_said_of_times() {
-    let place = Place::new("schemas-times");
+    let place = Scratch::new("schemas-times");
     let message = |name: &str, peer: i64| {
         made::call(name).buffer().number(1).object("MPI_INT").tagged(peer).tagged(9).object("MPI_COMM_WORLD")
     };
@@ -211,7 +211,7 @@ fn what_is_said_of_times() {
 /// Ranks of a run that died: one in a receive, one by an error, one by a signal.
 #[test]
 fn what_is_said_of_calls_in_flight() {
-    let place = Place::new("schemas-flight");
+    let place = Scratch::new("schemas-flight");
     let mut trace = made::alike(3, &[made::call("MPI_Barrier").object("MPI_COMM_WORLD")]);
     let constant = |name| refrain_tracefile::Arg::Constant(refrain_model::constant(name).unwrap().id);
     let number = refrain_tracefile::Arg::Number;
@@ -230,7 +230,7 @@ fn what_is_said_of_calls_in_flight() {
             unknown,
         ],
         ns: Some(41_000_000_000),
-        place: Some(refrain_tracefile::Place { module: made::program(), offset: 0x1234 }),
+        place: Some(refrain_tracefile::CodeAddress { module: made::program(), offset: 0x1234 }),
         ..Default::default()
     };
     let error = Some((refrain_model::constant("MPI_ERR_TRUNCATE").unwrap().id, "Message truncated".into()));
@@ -256,20 +256,24 @@ fn what_is_said_of_calls_in_flight() {
 
 #[test]
 fn what_is_said_of_programs_and_addresses() {
-    let place = Place::new("schemas-addresses");
+    let place = Scratch::new("schemas-addresses");
     fits("doctor", &place.refrain(&["doctor", "--json", "/bin/true"]).out, "doctor");
-    let lines: String = (0..500).map(|n| format!("{} {:x}\n", n % 3, 0x1000 + 64 * (n % 97))).collect();
+    let lines: String = (0..500).map(|n| format!("{} {:x}\n", n % 5, 0x1000 + 64 * (n % 97))).collect();
     place.file("a.din", lines);
     let said =
         |words: &[&str]| place.refrain(&[words, &["a.din", "--json"]].concat()).check(0, "").out.clone();
     fits("addresses", &said(&["stats"]), "stats");
-    fits("caches", &said(&["simulate", "--l1", "1K,2,64"]), "simulate");
-    fits("curve", &said(&["simulate", "--curve=unified"]), "curve");
+    // What no cache takes is told by kind in both.
+    for (name, words) in [("caches", ["--l1", "1K,2,64"]), ("curve", ["--curve=unified", "--line=64"])] {
+        let said = said(&[&["simulate"], &words[..]].concat());
+        fits(name, &said, name);
+        assert!(said.contains(r#""passed_over":{"escape":100}"#), "{said}");
+    }
 }
 
 #[test]
 fn what_is_said_of_memory_references() {
-    let place = Place::new("schemas-references");
+    let place = Scratch::new("schemas-references");
     recorded::make(&place.path("a.rfn"), 3, 300_000);
     let said =
         |words: &[&str]| place.refrain(&[words, &["a.rfn", "--json"]].concat()).check(0, "").out.clone();

@@ -2,10 +2,10 @@
 
 mod common;
 
-use common::Place;
+use common::Scratch;
 
 /// A trace of a real run.
-fn recorded(place: &Place) {
+fn recorded(place: &Scratch) {
     let seeds = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../views/tests/seeds");
     std::fs::copy(seeds.join("amr.rfn"), place.path("t.rfn")).unwrap();
 }
@@ -23,7 +23,7 @@ fn stripped(text: &str) -> String {
 
 #[test]
 fn colours_are_for_terminals_and_change_no_letter() {
-    let place = Place::new("colours");
+    let place = Scratch::new("colours");
     recorded(&place);
     for words in [
         &["info", "t.rfn"][..],
@@ -57,7 +57,7 @@ fn colours_are_for_terminals_and_change_no_letter() {
 
 #[test]
 fn help_is_short_or_long() {
-    let place = Place::new("help");
+    let place = Scratch::new("help");
     let (short, long) = (place.refrain(&["run", "-h"]), place.refrain(&["run", "--help"]));
     assert!(short.out.contains("More: refrain run --help"), "{}", short.out);
     assert!(long.out.contains("REFRAIN_PATIENCE") && !short.out.contains("REFRAIN_PATIENCE"));
@@ -65,7 +65,7 @@ fn help_is_short_or_long() {
 
 #[test]
 fn pages_and_scripts() {
-    let place = Place::new("pages");
+    let place = Scratch::new("pages");
     place.refrain(&["man", "--out", "man1"]).check(0, "");
     assert_eq!(place.read("man1/refrain-stats.1"), place.refrain(&["man", "stats"]).out.into_bytes());
     place.refrain(&["man", "nonsense"]).check(2, "there is no command nonsense");
@@ -75,7 +75,7 @@ fn pages_and_scripts() {
 
 #[test]
 fn pictures_fit_where_they_are_shown() {
-    let place = Place::new("pictures");
+    let place = Scratch::new("pictures");
     recorded(&place);
     for (locale, columns) in [("C.UTF-8", "72"), ("C", "60")] {
         let mut command = place.command(&["stats", "t.rfn", "--plot"][..]);

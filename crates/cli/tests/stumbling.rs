@@ -6,14 +6,14 @@ use std::fs::FileType;
 use std::os::unix::fs::{FileTypeExt, symlink};
 use std::process::Command;
 
-use common::Place;
+use common::Scratch;
 
-fn kind(place: &Place, name: &str) -> FileType {
+fn kind(place: &Scratch, name: &str) -> FileType {
     std::fs::symlink_metadata(place.path(name)).unwrap().file_type()
 }
 
 /// Whether a tool of the system could make something there.
-fn make(place: &Place, words: &str) -> bool {
+fn make(place: &Scratch, words: &str) -> bool {
     let mut words = words.split_whitespace();
     let status = Command::new(words.next().unwrap()).args(words).current_dir(&place.0).status();
     status.is_ok_and(|status| status.success())
@@ -49,7 +49,7 @@ cohort members 1 structure 0 digest c6580383c3aa0303
 
 #[test]
 fn what_is_no_file_stays_what_it_is() {
-    let place = Place::new("kinds");
+    let place = Scratch::new("kinds");
     place.script("app", "touch started");
     assert!(make(&place, "mkfifo pipe"));
     std::fs::create_dir(place.path("folder")).unwrap();
@@ -84,7 +84,7 @@ fn what_is_no_file_stays_what_it_is() {
 
 #[test]
 fn texts_and_what_is_none() {
-    let place = Place::new("texts");
+    let place = Scratch::new("texts");
     place.refrain_with("import - --out one.rfn", TEXT).check(0, "-> one.rfn");
     place.refrain("verify one.rfn").check(0, "");
     place.refrain("import one.rfn --out two.rfn").check(2, "a trace file, not the text").check(2, "--text");
@@ -95,7 +95,7 @@ fn texts_and_what_is_none() {
 
 #[test]
 fn the_other_kind_of_trace() {
-    let place = Place::new("kind");
+    let place = Scratch::new("kind");
     place.refrain_with("import - --out one.rfn", TEXT).check(0, "");
     place.file("a.din", "0 10\n1 20\n");
     for to in ["a.rfa", "a.pdt", "b.din"] {
@@ -118,7 +118,7 @@ fn the_other_kind_of_trace() {
 
 #[test]
 fn empty_answers_are_explained() {
-    let place = Place::new("empty");
+    let place = Scratch::new("empty");
     place.refrain_with("import - --out one.rfn", TEXT).check(0, "");
     for (command, why) in [
         ("dump one.rfn --rank 0", "nothing was recorded of these ranks, only of 1"),
@@ -149,7 +149,7 @@ fn empty_answers_are_explained() {
 
 #[test]
 fn a_fragment_replaces_no_whole_file() {
-    let place = Place::new("fragment");
+    let place = Scratch::new("fragment");
     place.file("bad.din", "0 10\n1 20\n0 xyz\n");
     place.file("good.raw", "good");
     symlink("good.raw", place.path("link.raw")).unwrap();
@@ -183,7 +183,7 @@ fn a_fragment_replaces_no_whole_file() {
 
 #[test]
 fn each_process_with_a_trace_of_its_own() {
-    let place = Place::new("alone");
+    let place = Scratch::new("alone");
     place.file("x.process-0.rfn", "from before");
     place.script("app", "for k in 1 2 10; do echo > x.process-$k.rfn; done");
     let done = place.refrain("run --out x.rfn ./app");
@@ -205,7 +205,7 @@ fn a_name_that_changes_while_it_is_looked_at() {
         eprintln!("skipped: only root can act as another user");
         return;
     }
-    let place = Place::new("exchanged");
+    let place = Scratch::new("exchanged");
     std::fs::set_permissions(&place.0, PermissionsExt::from_mode(0o1777)).unwrap();
     place.file("in.din", "0 10\n");
     std::fs::create_dir(place.path("home")).unwrap();

@@ -8,7 +8,7 @@ use crate::{compare, run};
 
 /// Untraced and traced: the same output and exit code.
 pub fn same(library: Library, program: &Program, ranks: u32) -> run::Traced {
-    let plain = run::plain(library, program, ranks);
+    let plain = run::untraced(library, program, ranks);
     assert_eq!(plain.code, 0, "{}", plain.stderr);
     let traced = run::traced_with(library, program, ranks, &[]);
     let (code, stdout) = (traced.outcome.code, traced.outcome.stdout.as_str());
@@ -22,7 +22,7 @@ pub fn against_witness(library: Library, program: &Program) {
     let name = program.name();
     for &ranks in program.ranks {
         let what = format!("{name} on {ranks} ranks of {}", library.suffix());
-        let plain = run::plain(library, program, ranks);
+        let plain = run::untraced(library, program, ranks);
         assert_eq!(plain.code, 0, "{what}, untraced: {}{}", plain.stdout, plain.stderr);
         // The other settings change what is folded, not what is seen: the most ranks will do.
         let most = program.ranks.iter().max() == Some(&ranks);

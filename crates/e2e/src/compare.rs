@@ -185,7 +185,7 @@ impl Made {
 
 /// One argument of one call.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct Argument<'a> {
     call: &'a str,
     name: &'a str,
 }
@@ -214,7 +214,7 @@ impl Rank {
         let mut wrong = Ok(());
         for (name, value) in w_args.members() {
             self.arguments += 1;
-            let place = Place { call, name };
+            let place = Argument { call, name };
             let found = match name.as_str() {
                 "status" | "array_of_statuses" => {
                     self.statuses(place, value, d_args.get(name), w_args, d_args)
@@ -239,7 +239,7 @@ impl Rank {
     /// 14.4) is whatever lay in the program's memory, and must not be told.
     fn statuses(
         &mut self,
-        place: Place<'_>,
+        place: Argument<'_>,
         w: &Json,
         d: &Json,
         w_args: &Json,
@@ -266,7 +266,7 @@ impl Rank {
         Ok(())
     }
 
-    fn status(&mut self, place: Place<'_>, fields: &[&str], w: &Json, d: &Json) -> Result<(), String> {
+    fn status(&mut self, place: Argument<'_>, fields: &[&str], w: &Json, d: &Json) -> Result<(), String> {
         // Of an operation that failed, or is not over, the error alone is defined.
         let failed = w.get("error").int().is_some_and(|error| error != 0);
         // Of one that was cancelled, nothing but that is.
@@ -351,7 +351,7 @@ impl Rank {
         }
     }
 
-    fn value(&mut self, place: Place<'_>, w: &Json, d: &Json) -> Result<(), String> {
+    fn value(&mut self, place: Argument<'_>, w: &Json, d: &Json) -> Result<(), String> {
         let differ = || Err(format!("is {d} and should be {w}"));
         match w {
             Json::Object(_) if w.has("maybe") => match d {
@@ -389,7 +389,7 @@ impl Rank {
         }
     }
 
-    fn text(&mut self, place: Place<'_>, w: &str, d: &Json) -> Result<(), String> {
+    fn text(&mut self, place: Argument<'_>, w: &str, d: &Json) -> Result<(), String> {
         // A number where an address might be.
         if w.strip_prefix('@').is_some_and(|hex| d.text() == Some(&format!("0x{hex}"))) {
             return Ok(());
@@ -412,12 +412,12 @@ impl Rank {
         ];
         match w.split_once(':').filter(|(kind, _)| KINDS.contains(kind)) {
             Some((kind, serial)) => self.object(place, kind, serial, found),
-            None if plain(w) == plain(found) => Ok(()),
+            None if one_name(w) == one_name(found) => Ok(()),
             None => Err(format!("is {found:?} and should be {w:?}")),
         }
     }
 
-    fn object(&mut self, place: Place<'_>, kind: &str, serial: &str, found: &str) -> Result<(), String> {
+    fn object(&mut self, place: Argument<'_>, kind: &str, serial: &str, found: &str) -> Result<(), String> {
         let right_kind = match kind {
             "comm" => !found.contains('#') && !found.starts_with("MPI_"),
             _ => {
@@ -566,8 +566,8 @@ impl Rank {
 }
 
 /// Whether that argument is an object the call makes.
-fn creates(place: Place<'_>) -> bool {
-    let Place { call, name } = place;
+fn creates(place: Argument<'_>) -> bool {
+    let Argument { call, name } = place;
     let windows = ["MPI_Win_create", "MPI_Win_allocate"];
     name.starts_with("new")
         || name == "info_used"
@@ -608,7 +608,7 @@ fn creates(place: Place<'_>) -> bool {
 }
 
 /// MPI has two names for some types.
-fn plain(name: &str) -> &str {
+fn one_name(name: &str) -> &str {
     match name {
         "MPI_LONG_LONG" => "MPI_LONG_LONG_INT",
         "MPI_C_COMPLEX" => "MPI_C_FLOAT_COMPLEX",

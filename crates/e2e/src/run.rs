@@ -293,7 +293,7 @@ fn preloads(library: Library, witness: bool) -> String {
 }
 
 /// Without Refrain and without witness.
-pub fn plain(library: Library, program: &Program, ranks: u32) -> Outcome {
+pub fn untraced(library: Library, program: &Program, ranks: u32) -> Outcome {
     let words = [launcher(library, ranks), program_words(library, program)].concat();
     command(&folder(program.name()), &words, &[("LD_PRELOAD", preloads(library, false))])
 }

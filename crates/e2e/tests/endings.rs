@@ -101,7 +101,7 @@ fn after_finalize_and_in_children() {
     for (args, code) in [(&["finalized", "9"] as &[_], 6), (&["fork", "9"], 0)] {
         let program = endings(args);
         for library in Library::ALL {
-            let plain = run::plain(library, &program, RANKS);
+            let plain = run::untraced(library, &program, RANKS);
             let traced = run::traced(library, &program, RANKS);
             assert_eq!((plain.code, traced.outcome.code), (code, code), "{}", traced.outcome.stderr);
             // After an error the launcher may drop output, and end ranks that are still in MPI_Finalize.
@@ -526,7 +526,7 @@ fn room_runs_out_on_the_way() {
 fn an_unwritable_directory() {
     for library in Library::ALL {
         let program = endings(&["well", "20"]);
-        let plain = run::plain(library, &program, RANKS);
+        let plain = run::untraced(library, &program, RANKS);
         for place in ["/proc/t.rfn", "/there/is/no/such/directory/t.rfn"] {
             let special = Special { trace: Some(place.into()), inside: true, ..Special::default() };
             let traced = run::traced_special(library, &program, RANKS, &special);
@@ -551,7 +551,7 @@ fn a_memory_limit() {
     for library in Library::ALL {
         let special = Special { unwitnessed: true, ..Special::default() };
         let program = endings(&["memory", "1000000"]);
-        let plain = run::plain(library, &program, 1);
+        let plain = run::untraced(library, &program, 1);
         let traced = run::traced_special(library, &program, 1, &special);
         let outcome = &traced.outcome;
         assert_eq!((outcome.code, &outcome.stdout), (plain.code, &plain.stdout), "{}", outcome.stderr);

@@ -255,7 +255,7 @@ fn an_abort_is_as_without_us() {
                 Program::unwitnessed("aborts.c").with(if code == "200" { &["200"] } else { &["3"] });
             let special = Special { unwitnessed: true, ..Special::default() };
             let traced = run::traced_special(library, &program, 2, &special);
-            let plain = run::plain(library, &program, 2);
+            let plain = run::untraced(library, &program, 2);
             assert_eq!(traced.outcome.code, plain.code, "{code} on {}", library.suffix());
             assert!(!traced.outcome.stdout.contains("handler"), "{}", traced.outcome.stdout);
         }

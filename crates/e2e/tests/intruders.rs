@@ -119,7 +119,7 @@ fn parts_are_refused(library: Library, shared: &Shared, why: &str) {
     let outside = traced(library, &trace, false, &[]).outcome;
     assert!(outside.code == 2 && outside.stderr.contains(why), "{}", outside.stderr);
     assert!(outside.stdout.is_empty() && !trace.exists(), "{}", outside.stdout);
-    let plain = run::plain(library, &endings(&["well", "400"]), RANKS);
+    let plain = run::untraced(library, &endings(&["well", "400"]), RANKS);
     let inside = traced(library, &trace, true, &[]).outcome;
     assert_eq!((inside.code, &inside.stdout), (plain.code, &plain.stdout), "{}", inside.stderr);
     assert!(inside.stderr.contains("would not survive a crash"), "{}", inside.stderr);

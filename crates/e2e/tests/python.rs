@@ -8,7 +8,7 @@ use std::process::Command;
 use refrain_e2e::{Library, build, run, skipped};
 
 /// A place as `dump` shows it: `step (sites.py:24)`.
-type Place = String;
+type Line = String;
 
 /// `tests/python/sites.py` on two ranks; what it printed. Every stack that is recognised is also asked for, and the two are
 /// compared.
@@ -32,7 +32,7 @@ fn run_script(library: Library, traced: Option<(&str, &[&str])>) -> String {
 }
 
 /// The stacks of the barriers of rank 0, each with its innermost place first.
-fn stacks(trace: &str) -> Vec<Vec<Place>> {
+fn stacks(trace: &str) -> Vec<Vec<Line>> {
     let dumped = run::refrain(&["dump", "--stacks", "--rank", "0", trace]);
     assert_eq!(dumped.code, 0, "{}", dumped.stderr);
     let barriers = dumped.stdout.lines().filter(|line| line.contains("MPI_Barrier"));
@@ -44,7 +44,7 @@ fn stacks(trace: &str) -> Vec<Vec<Place>> {
 }
 
 /// The places that comments of the script name: `# at NAME`, or another word.
-fn named(word: &str) -> BTreeSet<Place> {
+fn named(word: &str) -> BTreeSet<Line> {
     let text = fs::read_to_string(build::script("sites.py")).unwrap();
     let mark = format!("# {word} ");
     let place = |(line, text): (usize, &str)| {
@@ -56,7 +56,7 @@ fn named(word: &str) -> BTreeSet<Place> {
 }
 
 /// What `exec` ran, at twenty lines: code objects that lie one after the other where the last one lay.
-fn made() -> BTreeSet<Place> {
+fn made() -> BTreeSet<Line> {
     (1..=20).map(|line| format!("<module> (made.py:{line})")).collect()
 }
 
@@ -70,12 +70,12 @@ fn check(library: Library) {
     let trace = folder.join("trace.rfn").to_string_lossy().into_owned();
     let untraced = run_script(library, None);
     assert!(untraced.contains("[1, 3], 5, 'seen'"), "{untraced}");
-    let everywhere: BTreeSet<Place> = named("at").union(&made()).cloned().collect();
+    let everywhere: BTreeSet<Line> = named("at").union(&made()).cloned().collect();
     assert_eq!(everywhere.len(), 29);
 
     assert_eq!(run_script(library, Some((&trace, &["--stacks", "full"]))), untraced);
     let all = stacks(&trace);
-    let innermost: BTreeSet<Place> = all.iter().filter_map(|stack| stack.first().cloned()).collect();
+    let innermost: BTreeSet<Line> = all.iter().filter_map(|stack| stack.first().cloned()).collect();
     assert_eq!(innermost, everywhere);
     for stack in &all {
         let outermost = stack.last().unwrap();
@@ -121,7 +121,7 @@ fn check(library: Library) {
 }
 
 /// A script of `tests/python` on one rank, traced with its stacks; the barriers that it has in the trace.
-fn barriers(script: &str, arguments: &[String]) -> Option<Vec<Vec<Place>>> {
+fn barriers(script: &str, arguments: &[String]) -> Option<Vec<Vec<Line>>> {
     let library = Library::OpenMpi;
     let has = Command::new(build::python(library)).args(["-c", "import mpi4py"]).output();
     if !has.is_ok_and(|has| has.status.success()) {

@@ -76,7 +76,7 @@ impl Completion {
             let count = match step.length {
                 Length::One => None,
                 Length::Said(j) => Some(j),
-                Length::Told => return None,
+                Length::OwnLane => return None,
             };
             let flag = match (p.when, step.dynamic) {
                 ([], _) => None,
@@ -88,7 +88,7 @@ impl Completion {
             all = lanes.end;
             let last = i + 1 == f.params.len();
             let what = match (p.dir, p.kind, step.form) {
-                (Dir::In, Kind::Int, Form::Plain) if narrow => What::Given,
+                (Dir::In, Kind::Int, Form::Number) if narrow => What::Given,
                 (Dir::InOut, Kind::Handle(Class::Request), _)
                     if p.effect == Effect::Complete && flag.is_none() && requests.is_none() =>
                 {

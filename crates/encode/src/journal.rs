@@ -3,12 +3,12 @@
 //! A call is written against the last one with the same symbol: a bit for each number that changed, and those numbers.
 //! Nothing is folded or packed: the bytes are read back only after a crash, and written over after the next snapshot.
 
+use refrain_fold::FastSet;
 use refrain_fold::bundle;
-use refrain_fold::bundle::codec::{In, Out as Told};
+use refrain_fold::bundle::codec::{In, Out as Codec};
 use refrain_fold::bundle::sites::{Module, Stack};
 
 use crate::error::Error;
-use crate::hash::FastSet;
 use crate::layout::Layout;
 use crate::polls::Pending;
 use crate::record::Values;
@@ -205,12 +205,12 @@ impl Journal {
 
     /// A new symbol's site, with its stack and modules as far as the reader does not know them. Nothing for none.
     fn origin(&self, tape: &Tape, site: u64) -> Vec<u8> {
-        let mut out = Told::default();
+        let mut out = Codec::default();
         if site != 0 {
             let sites = tape.sites();
             out.number(site);
             let stacks: Vec<Stack> = self.untold(tape, site).map(|(_, stack)| stack).collect();
-            out.list(&stacks, Told::stack);
+            out.list(&stacks, Codec::stack);
             let mut keys: Vec<u64> = stacks.iter().map(|stack| stack.frame.module).collect();
             keys.retain(|key| !self.told.contains(key));
             keys.sort_unstable();

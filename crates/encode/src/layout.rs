@@ -285,7 +285,7 @@ impl Parser<'_> {
             Form::Nothing => return Ok(Slot::Absent),
             _ if self.outcome == Outcome::Failed && step.output => return Ok(Slot::Absent),
             Form::Object(class) => return self.object(class),
-            Form::Plain => return self.in_lanes(step),
+            Form::Number => return self.in_lanes(step),
             _ => {}
         }
         match (self.byte()?, step.form) {
@@ -313,7 +313,7 @@ impl Parser<'_> {
                 self.ignored = true;
                 self.in_lanes(step)
             }
-            (tag, Form::Place) => {
+            (tag, Form::Pointer) => {
                 let area = Area::from_number(tag.wrapping_sub(wire::AREA)).ok_or_else(|| self.bad())?;
                 let lane = self.reserve(lanes_of_place(area))?;
                 Ok(Slot::Address { area, lane })

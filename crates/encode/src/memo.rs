@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use refrain_fold::FastMap;
 use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, functions};
 
 use crate::comms::Later;
@@ -14,7 +15,7 @@ use crate::completions::{Completion, PASSED, Passed};
 use crate::defined::{Statuses, Undefined};
 use crate::encoder::{Before, Encoder};
 use crate::facts::Facts;
-use crate::hash::{FastMap, mix};
+use crate::hash::mix;
 use crate::host::{Host, Memory};
 use crate::record::{Record, Values};
 use crate::shape::{Form, Shape};
@@ -63,7 +64,7 @@ impl Plan {
         for (i, (p, step)) in f.params.iter().zip(&Shape::of(f).steps).enumerate() {
             let at = i as u8;
             match (p.dir, step.form) {
-                (_, Form::Place)
+                (_, Form::Pointer)
                     if matches!(p.kind, Kind::Buffer | Kind::Value) && p.effect != Effect::Free =>
                 {
                     plan.buffers.push(at);
@@ -74,7 +75,7 @@ impl Plan {
                         plan.masks[i] = u64::from(u32::MAX);
                     }
                 }
-                (Dir::In, Form::Plain | Form::Numbers { .. }) => {
+                (Dir::In, Form::Number | Form::Numbers { .. }) => {
                     if !p.ctype.is_wide() {
                         plan.masks[i] = u64::from(u32::MAX);
                     }

@@ -1,11 +1,11 @@
 //! Request ids: a pool for each creating signature, so that the order of completion leaves no mark on the ids
 //! (Pilgrim, 3.4.3).
 
+use refrain_fold::FastMap;
 use refrain_model::function_by_id;
 
 use crate::comms::Later;
 use crate::defined::{Set, Undefined};
-use crate::hash::FastMap;
 use crate::objects::Pool;
 
 /// Distinct signatures that get a pool of their own. A program that never repeats itself shares one pool per function
@@ -35,7 +35,7 @@ impl Default for List {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Handle = 0,
-    Place = 1,
+    Address = 1,
 }
 
 #[derive(Debug, Clone)]
@@ -257,7 +257,7 @@ impl Requests {
     fn place(&mut self, slot: u32) {
         if let Some(entry) = self.entries[slot as usize].as_mut().filter(|entry| !entry.placed) {
             entry.placed = true;
-            self.link(By::Place, slot);
+            self.link(By::Address, slot);
         }
     }
 
@@ -265,7 +265,7 @@ impl Requests {
         let Some(entry) = &self.entries[slot as usize] else { return };
         let list = match by {
             By::Handle => &mut self.lists[entry.list as usize],
-            By::Place => self.by_place.entry((entry.handle, entry.address)).or_default(),
+            By::Address => self.by_place.entry((entry.handle, entry.address)).or_default(),
         };
         let last = std::mem::replace(&mut list.tail, slot);
         if last == NONE {
@@ -288,7 +288,7 @@ impl Requests {
         let (older, newer) = (entry.older[by as usize], entry.newer[by as usize]);
         let list = match by {
             By::Handle => &mut self.lists[entry.list as usize],
-            By::Place => self.by_place.entry((entry.handle, entry.address)).or_default(),
+            By::Address => self.by_place.entry((entry.handle, entry.address)).or_default(),
         };
         if list.head == slot {
             list.head = newer;
@@ -299,7 +299,7 @@ impl Requests {
         if list.cursor == slot {
             list.cursor = newer;
         }
-        if list.head == NONE && by == By::Place {
+        if list.head == NONE && by == By::Address {
             // Variables come and go.
             self.by_place.remove(&(entry.handle, entry.address));
         }
@@ -339,7 +339,7 @@ impl Requests {
         } else {
             let placed = by_place.get_mut(&(handle, address));
             placed
-                .and_then(|list| Self::unclaimed(entries, list, By::Place, call))
+                .and_then(|list| Self::unclaimed(entries, list, By::Address, call))
                 .or_else(|| Self::unclaimed(entries, list, By::Handle, call))
                 .unwrap_or(list.head)
         };
@@ -355,7 +355,7 @@ impl Requests {
             let only = entries.get(list.head as usize)?.as_ref();
             only.filter(|only| only.address == address).map(|_| list.head)?
         } else {
-            Self::unclaimed(entries, by_place.get_mut(&(handle, address))?, By::Place, call)?
+            Self::unclaimed(entries, by_place.get_mut(&(handle, address))?, By::Address, call)?
         };
         self.claim(slot, call)
     }
@@ -401,7 +401,7 @@ impl Requests {
             self.unlink(By::Handle, slot);
         }
         if placed {
-            self.unlink(By::Place, slot);
+            self.unlink(By::Address, slot);
         }
         self.entries[slot as usize] = None;
         self.vacant.push(slot);
@@ -509,13 +509,8 @@ mod tests {
     /// Against a plain list of operations: those stored at the address first, then the oldest; each once in a call.
     #[test]
     fn shared_handles_agree_with_a_plain_list() {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut random = |n: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % n
-        };
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut random = |n: u64| random.u64(..n);
         let mut r = Requests::default();
         let mut plain: Vec<(u64, usize, u32)> = Vec::new();
         for _ in 0..20_000 {

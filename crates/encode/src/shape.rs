@@ -42,7 +42,7 @@ pub(crate) enum Length {
     /// An earlier parameter says how long it is, so that it is not stored again.
     Said(u8),
     /// It has a lane of its own.
-    Told,
+    OwnLane,
 }
 
 /// What stands for a parameter. All but the first three begin with a tag, which may say that there is nothing but itself.
@@ -52,7 +52,7 @@ pub(crate) enum Form {
     /// An object whose code is in the symbol. Other objects than requests and messages belong there.
     Object(Class),
     /// A number that is always there.
-    Plain,
+    Number,
     /// A number or several. If `changed`, what they were before the call and what they were after it.
     Numbers {
         changed: bool,
@@ -64,7 +64,7 @@ pub(crate) enum Form {
     NewComm(Scope),
     Statuses(Statuses),
     /// A place in memory.
-    Place,
+    Pointer,
     Text,
     Texts,
     Function,
@@ -125,7 +125,7 @@ impl Step {
         let form = Form::new(f, i);
         // Only what is in lanes alone can be left to another number.
         let in_lanes = match form {
-            Form::Plain | Form::Statuses(_) => true,
+            Form::Number | Form::Statuses(_) => true,
             Form::Codes { .. } => p.dir == Dir::Out,
             Form::Numbers { .. } if p.len.is_empty() => {
                 matches!(p.kind, Kind::Int | Kind::Undefinable | Kind::Logical | Kind::Mask(_))
@@ -164,7 +164,7 @@ impl Step {
             end = end.checked_add(n)?;
             Some(first)
         };
-        let length = if self.length == Length::Told { Some(take(1)?) } else { None };
+        let length = if self.length == Length::OwnLane { Some(take(1)?) } else { None };
         let first = take(match self.form {
             // The error field is written only where the call says so; elsewhere it holds what was there before.
             Form::Statuses(_) => STATUS_LANES + u16::from(outcome == Outcome::FailedWithStatuses),
@@ -188,9 +188,9 @@ impl Length {
                     && q.when.is_empty()
                     && q.len.is_empty()
                     && matches!(q.kind, Kind::Int | Kind::Undefinable);
-                if known { Length::Said(*j) } else { Length::Told }
+                if known { Length::Said(*j) } else { Length::OwnLane }
             }
-            _ => Length::Told,
+            _ => Length::OwnLane,
         }
     }
 }
@@ -215,12 +215,12 @@ impl Form {
                 }
             }
             Kind::Status => Form::Statuses(Statuses::of(f, i)),
-            Kind::Buffer | Kind::Value | Kind::OutPointer | Kind::OutAttribute => Form::Place,
+            Kind::Buffer | Kind::Value | Kind::OutPointer | Kind::OutAttribute => Form::Pointer,
             Kind::String => Form::Text,
             Kind::Strings | Kind::StringsOfStrings | Kind::ArgVector => Form::Texts,
             Kind::Function => Form::Function,
             Kind::Int | Kind::Undefinable | Kind::Logical if one && p.dir == Dir::In && p.when.is_empty() => {
-                Form::Plain
+                Form::Number
             }
             kind => {
                 debug_assert!(kind.is_number(), "{} {}", f.name, p.name);
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn shapes_follow_the_call_table() {
-        assert_eq!(step("MPI_Send", "count").form, Form::Plain);
+        assert_eq!(step("MPI_Send", "count").form, Form::Number);
         assert_eq!(step("MPI_Send", "comm").form, Form::Object(Class::Comm));
         assert_eq!(step("MPI_Send", "dest").form, Form::Numbers { changed: false });
         assert_eq!(step("MPI_Dims_create", "dims").form, Form::Numbers { changed: true });
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(step("MPI_Type_free", "datatype").form, Form::Object(Class::Datatype));
         assert_eq!(step("MPI_Iprobe", "status").dynamic, Some(Cond::Flag(3)));
         assert_eq!(step("MPI_Waitall", "array_of_statuses").length, Length::Said(0));
-        assert_eq!(step("MPI_Alltoallv", "sendcounts").length, Length::Told);
+        assert_eq!(step("MPI_Alltoallv", "sendcounts").length, Length::OwnLane);
         assert_eq!(Shape::of(refrain_model::function("MPI_Recv").unwrap()).comm, Some(5));
     }
 

@@ -277,7 +277,7 @@ fn an_average_is_one_over_all_ranks_and_both_sides() {
                 );
             }
         }
-        let told = agreed.told();
+        let told = agreed.notes();
         assert_eq!(told.len(), 2);
         let said =
             "averages: the 4000 sendcounts of MPI_Alltoallv were from 0 (entry 0 on rank 0) to 10000 (entry ";
@@ -369,7 +369,7 @@ fn an_average_of_something_is_not_nothing() {
         (0..3).for_each(|_| taped.alltoallv(sent, received));
     };
     let mut bundles = ranks(0..5, sparse);
-    let told = lose_together(&mut bundles, "averages").told();
+    let told = lose_together(&mut bundles, "averages").notes();
     assert_eq!(one_mean(&bundles, |_| [4, 4]), 4);
     let raised = "averages: counts of MPI_Alltoallv are the least that fits all datatypes where their true mean is nearer to 0";
     assert_eq!((told.len(), told[2].as_str()), (3, raised));
@@ -387,7 +387,7 @@ fn an_average_of_something_is_not_nothing() {
     // Nothing stays nothing.
     let nothing = |taped: &mut Taped| taped.alltoallv([0; 5], [0; 5]);
     let mut bundles = ranks(0..5, nothing);
-    assert_eq!(lose_together(&mut bundles, "averages").told().len(), 2);
+    assert_eq!(lose_together(&mut bundles, "averages").notes().len(), 2);
     assert_eq!(one_mean(&bundles, |_| [4, 4]), 0);
 }
 
@@ -414,7 +414,7 @@ fn an_average_fits_all_datatypes_or_counts_stay() {
     let stays = |program: &dyn Fn(&mut Taped)| {
         let whole = ranks(0..5, program);
         let mut lost = whole.clone();
-        let told = lose_together(&mut lost, "averages").told();
+        let told = lose_together(&mut lost, "averages").notes();
         assert!(told.iter().any(|said| said == coarse), "{told:?}");
         for ((rank, whole), (_, lost)) in whole.iter().zip(&lost) {
             assert_eq!(shown(whole, *rank), shown(lost, *rank));
@@ -458,7 +458,7 @@ fn counts_without_a_mean_stay() {
     };
     let whole = ranks(0..5, program);
     let mut lost = whole.clone();
-    let told = lose_together(&mut lost, "averages").told();
+    let told = lose_together(&mut lost, "averages").notes();
     let said = "averages: counts of MPI_Alltoallv stay where the size of a datatype is not known";
     assert_eq!((told.len(), told[2].as_str()), (3, said));
     for ((rank, whole), (_, lost)) in whole.iter().zip(&lost) {
@@ -468,7 +468,7 @@ fn counts_without_a_mean_stay() {
     let mut lost = whole.clone();
     let lossy = words("averages,sites=2");
     let agreed = Agreed::from_text("known\n");
-    assert!(agreed.failed(&lossy).len() == 2 && agreed.told().is_empty());
+    assert!(agreed.failed(&lossy).len() == 2 && agreed.notes().is_empty());
     assert_eq!(agreed.failed(&words("sites=2")), agreed.failed(&lossy)[1..]);
     lose(&mut lost[0].1, (0, SIZE), (&lossy, Folding::default()), &agreed).unwrap();
     assert_eq!(lost[0].1, whole[0].1);
@@ -489,7 +489,7 @@ fn averages_of_alltoallvs_kin() {
     let mut bundles = [(2, taped.bundle())];
     let agreed = lose_together(&mut bundles, "averages");
     assert_eq!(
-        agreed.told(),
+        agreed.notes(),
         [
             "averages: the 10 recvcounts of MPI_Alltoallv were from 4 (entry 0 on rank 2) to 5 (entry 4 on rank 2)",
             "averages: the 5 sendcounts of MPI_Alltoallv were from 0 (entry 4 on rank 2) to 9 (entry 1 on rank 2)",
@@ -757,7 +757,7 @@ fn a_size_that_an_id_had_at_another_time_is_not_taken() {
         shown(&whole, 2).into_iter().filter(|call| call.contains("contiguous")).collect();
     assert!(types.len() == 2 && types.iter().all(|call| call.contains("datatype#0")), "{types:?}");
     let mut lost = [(2, whole.clone())];
-    let told = lose_together(&mut lost, "averages").told();
+    let told = lose_together(&mut lost, "averages").notes();
     let said = "averages: counts of MPI_Alltoallv stay where the size of a datatype is not known";
     assert!(told.iter().any(|told| told == said), "{told:?}");
     assert_eq!(lost[0].1, whole);

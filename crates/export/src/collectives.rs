@@ -24,7 +24,7 @@ pub const ALL: [&str; 17] = [
 ];
 
 /// What a function does, without what makes it large, persistent or nonblocking. Nothing of those that make communicators.
-pub fn plain(function: &Function) -> Option<&'static str> {
+pub fn kind(function: &Function) -> Option<&'static str> {
     let name = function.name.strip_prefix("MPI_").unwrap_or(function.name).to_ascii_lowercase();
     let name = name.strip_suffix("_c").unwrap_or(&name);
     let name = name.strip_suffix("_init").unwrap_or(name);

@@ -7,7 +7,7 @@ use refrain_model::Function;
 use refrain_views::happenings::{Happening, Meaning};
 
 use crate::out::written;
-use crate::timeline::{self, Place, Timeline};
+use crate::timeline::{self, Timeline, Track};
 use crate::{Error, Input, Output, Report};
 
 /// A kind of line: its name, its number and its fields.
@@ -100,7 +100,7 @@ fn seconds(ns: i64) -> String {
     format!("{sign}{}.{:09}", ns.unsigned_abs() / 1_000_000_000, ns.unsigned_abs() % 1_000_000_000)
 }
 
-fn container((rank, thread): Place) -> String {
+fn container((rank, thread): Track) -> String {
     format!("r{rank}t{thread}")
 }
 
@@ -120,7 +120,7 @@ fn colour(function: &Function) -> [f64; 3] {
 }
 
 impl<W: Write> Paje<W> {
-    fn head(&mut self, places: &[Place]) -> io::Result<()> {
+    fn head(&mut self, places: &[Track]) -> io::Result<()> {
         let out = &mut self.file;
         for (name, number, fields) in DEFINITIONS {
             writeln!(out, "%EventDef {name} {number}")?;
@@ -148,7 +148,7 @@ impl<W: Write> Paje<W> {
         Ok(())
     }
 
-    fn tail(&mut self, places: &[Place]) -> io::Result<()> {
+    fn tail(&mut self, places: &[Track]) -> io::Result<()> {
         let end = seconds(self.last);
         for threads in places.chunk_by(|a, b| a.0 == b.0) {
             for &place in threads {

@@ -9,7 +9,7 @@ use refrain_views::value;
 
 use crate::out::written;
 use crate::protobuf::Message;
-use crate::timeline::{self, Place, Sites, Timeline};
+use crate::timeline::{self, Sites, Timeline, Track};
 use crate::{Error, Input, Output, Report};
 
 /// Numbers of fields, by message.
@@ -120,7 +120,7 @@ struct Perfetto<'a, W: Write> {
 
 impl<W: Write> Perfetto<'_, W> {
     /// Process 0 is the kernel's, so ranks begin at 1. The main thread has its process's number, as on Linux.
-    fn numbers(&self, (rank, thread): Place) -> (u64, u64) {
+    fn numbers(&self, (rank, thread): Track) -> (u64, u64) {
         let pid = u64::from(rank) + 1;
         (pid, pid + u64::from(thread) * self.ranks)
     }
@@ -130,11 +130,11 @@ impl<W: Write> Perfetto<'_, W> {
         (u64::from(rank) + 1) * 2
     }
 
-    fn thread_track(&self, place: Place) -> u64 {
+    fn thread_track(&self, place: Track) -> u64 {
         self.numbers(place).1 * 2 + 1
     }
 
-    fn head(&mut self, places: &[Place]) -> io::Result<()> {
+    fn head(&mut self, places: &[Track]) -> io::Result<()> {
         for (at, &place) in places.iter().enumerate() {
             let (pid, tid) = self.numbers(place);
             if at == 0 || places[at - 1].0 != place.0 {

@@ -15,7 +15,7 @@ use crate::out::written;
 use crate::{Error, Input, Report};
 
 /// A rank and a thread of it.
-pub type Place = (u32, u32);
+pub type Track = (u32, u32);
 
 /// Calls that are read between two words about progress.
 const OFTEN: u64 = 1 << 12;
@@ -28,7 +28,7 @@ pub trait Timeline {
 }
 
 /// The threads that were asked for.
-pub fn places(input: &Input) -> Result<Vec<Place>, Error> {
+pub fn places(input: &Input) -> Result<Vec<Track>, Error> {
     let reader = Reader::new(&input.trace.bundle);
     let ranks = chosen(input.trace, input.ranks)?;
     Ok(ranks

@@ -112,24 +112,24 @@ const MOST_SHIFTED: u32 = 32;
 
 /// Writes the plan, or reads it and ignores the one given.
 fn code_plan(coder: &mut impl Coder, plan: &Plan) -> Plan {
-    let mut flag = |on: bool| coder.plain(u64::from(on), 1) == 1;
+    let mut flag = |on: bool| coder.direct(u64::from(on), 1) == 1;
     let (guess, chain, linked) = (flag(plan.guess), flag(plan.chain), flag(plan.linked));
     let next = if plan.counted { LAG_IF_COUNTED } else { plan.lag as u64 };
-    let mut word = coder.plain(if plan.shift > 0 { LAG_IF_SHIFTED } else { next }, 7);
+    let mut word = coder.direct(if plan.shift > 0 { LAG_IF_SHIFTED } else { next }, 7);
     let (mut shift, mut low) = (0, 0);
     if word == LAG_IF_SHIFTED {
-        shift = (coder.plain(plan.shift.into(), 6) as u32).min(MOST_SHIFTED);
-        low = coder.plain(plan.low, shift);
-        word = coder.plain(next, 7);
+        shift = (coder.direct(plan.shift.into(), 6) as u32).min(MOST_SHIFTED);
+        low = coder.direct(plan.low, shift);
+        word = coder.direct(next, 7);
     }
     let (counted, lag) = match word {
-        LAG_IF_COUNTED => (true, coder.plain(plan.lag as u64, 7)),
+        LAG_IF_COUNTED => (true, coder.direct(plan.lag as u64, 7)),
         lag => (false, lag),
     };
     let lag = lag as usize;
-    let base = unzigzag(plain_number(coder, zigzag(plan.base)));
-    let widest = coder.plain(plan.widest.into(), 7) as u32;
-    let len = coder.plain(plan.list.len() as u64, 8) as usize;
+    let base = unzigzag(direct_number(coder, zigzag(plan.base)));
+    let widest = coder.direct(plan.widest.into(), 7) as u32;
+    let len = coder.direct(plan.list.len() as u64, 8) as usize;
     let mut list = Vec::with_capacity(len);
     let mut classes = vec![Bit::default(); 128];
     let mut before = 0u64;
@@ -228,16 +228,16 @@ fn number(
     while left > 0 {
         let piece = left.min(32);
         left -= piece;
-        sum = sum << piece | coder.plain(value >> left & ((1 << piece) - 1), piece);
+        sum = sum << piece | coder.direct(value >> left & ((1 << piece) - 1), piece);
     }
     sum
 }
 
-fn plain_number(coder: &mut impl Coder, value: u64) -> u64 {
-    let class = coder.plain(bits(value).into(), 7).min(64) as u32;
+fn direct_number(coder: &mut impl Coder, value: u64) -> u64 {
+    let class = coder.direct(bits(value).into(), 7).min(64) as u32;
     let (high, low) = (class / 2, class - class / 2);
-    let top = coder.plain(value.checked_shr(low).unwrap_or(0) & mask(high), high);
-    top.checked_shl(low).unwrap_or(0) | coder.plain(value & mask(low), low)
+    let top = coder.direct(value.checked_shr(low).unwrap_or(0) & mask(high), high);
+    top.checked_shl(low).unwrap_or(0) | coder.direct(value & mask(low), low)
 }
 
 fn mask(bits: u32) -> u64 {

@@ -7,7 +7,6 @@ use crate::abi::Abi;
 use crate::library::Library;
 use crate::status::RawStatus;
 use libc::{c_int, c_void};
-use std::fmt;
 
 /// An MPI error code.
 pub type Code = i32;
@@ -30,16 +29,16 @@ macro_rules! table {
     ) => {
         /// The resolved pointers; `None` where a library lacks one that tracing can do without.
         #[derive(Debug, Clone, Copy)]
-        struct Table {
+        struct Pointers {
             $($field: $type,)*
             $($spare: Option<$spare_type>,)*
         }
 
-        impl Table {
+        impl Pointers {
             /// # Safety
             /// What the library exports under these names has MPI's prototypes.
-            unsafe fn new(library: &Library) -> Result<Table, MissingFunction> {
-                Ok(Table {
+            unsafe fn new(library: &Library) -> Result<Pointers, MissingFunction> {
+                Ok(Pointers {
                     $($field: {
                         let address: *const c_void = library.symbol($name).ok_or(MissingFunction($name))?;
                         // SAFETY: promised by the caller, and the number of arguments below is MPI's.
@@ -115,16 +114,9 @@ table! {
 }
 
 /// A function of MPI 3.0 that the library lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the MPI library does not export {0}, which is in MPI since 3.0; use a newer one")]
 pub struct MissingFunction(pub &'static str);
-
-impl fmt::Display for MissingFunction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the MPI library does not export {}, which is in MPI since 3.0; use a newer one", self.0)
-    }
-}
-
-impl std::error::Error for MissingFunction {}
 
 /// How many threads may call MPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -147,14 +139,14 @@ pub struct Neighbours {
 /// Calls into the MPI library.
 ///
 /// Invariants:
-/// 1. Every pointer in `table` is a function of MPI with the number of arguments its type says (`Table::new`).
+/// 1. Every pointer in `table` is a function of MPI with the number of arguments its type says (`Pointers::new`).
 /// 2. Every handle given to a method is live, and of the library the functions are in (`Pmpi::new`).
 ///
 /// An error of a call goes to the error handler of its communicator first, which by default ends the program; so ask
 /// only about objects that the program made successfully.
 #[derive(Debug, Clone)]
 pub struct Pmpi {
-    table: Table,
+    table: Pointers,
     abi: Abi,
 }
 
@@ -230,7 +222,7 @@ impl Pmpi {
     /// finalisation only.
     pub unsafe fn new(library: &Library, abi: &Abi) -> Result<Pmpi, MissingFunction> {
         // SAFETY: `Library` is an MPI library, and these are functions of MPI.
-        let table = unsafe { Table::new(library) }?;
+        let table = unsafe { Pointers::new(library) }?;
         Ok(Pmpi { table, abi: abi.clone() })
     }
 

@@ -145,14 +145,8 @@ fn single(family: Family) {
 }
 
 fn noise(length: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    (0..length).map(|_| next()).collect()
+    let mut random = fastrand::Rng::with_seed(seed);
+    (0..length).map(|_| random.u8(..)).collect()
 }
 
 /// Three ranks: groups, topologies, statuses and messages.

@@ -10,8 +10,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use refrain_encode::Reader;
 use refrain_model::{Call as Made, Value};
-use refrain_sites::{Binaries, Names, Place};
-use refrain_times::Told;
+use refrain_sites::{Binaries, Location, Names};
+use refrain_times::CallTime;
 use refrain_views::dump::{Lines, Selection, call_text, chosen};
 
 use crate::ahead::{Ahead, Gone, LOST, Sender, Taken};
@@ -32,8 +32,8 @@ struct Item {
     place: (u32, u32),
     number: u64,
     call: Made,
-    told: Option<Told>,
-    sites: Option<Arc<[Place]>>,
+    told: Option<CallTime>,
+    sites: Option<Arc<[Location]>>,
 }
 
 /// Where a call was made: a place in the program.
@@ -164,7 +164,7 @@ impl Call {
     }
 }
 
-fn site(place: &Place) -> Site {
+fn site(place: &Location) -> Site {
     Site {
         function: place.function.clone(),
         file: place.source.as_ref().map(|source| source.file.clone()),
@@ -245,7 +245,7 @@ fn read(opened: &Opened, which: &Selection, sender: &Sender<Block>) -> Result<()
     let times = opened.times()?;
     let reader = Reader::new(&trace.bundle);
     let names = Binaries::new(&trace.bundle.sites, &opened.modules);
-    let mut sites: HashMap<u32, Arc<[Place]>> = HashMap::new();
+    let mut sites: HashMap<u32, Arc<[Location]>> = HashMap::new();
     let mut block = Vec::new();
     // Functions are looked at here, so that a long way to the next one has stops.
     let every = Selection { only: None, ..which.clone() };

@@ -70,7 +70,7 @@ fn give_up(reports: &Path, rank: u32, why: &str) -> ! {
 }
 
 /// For `refrain replay`, which adds up what all ranks say.
-fn told(done: &Done) -> String {
+fn summary(done: &Done) -> String {
     let Report { made, failed_polls, unmatched, different, first_different } = &done.report;
     let mut text =
         format!("made {made}\npolls {failed_polls}\nunmatched {unmatched}\ndifferences {different}\n");
@@ -141,7 +141,9 @@ fn run(path: &Path, library: &Path, rank: &mut u32, reports: &Path, options: &Op
         }
         let done = replay(&trace, library, &setting);
         over.store(true, Relaxed);
-        room.zip(done.as_ref().ok()).map_or(Ok(()), |(room, done)| room.say(&told(done))).map_err(no_room)?;
+        room.zip(done.as_ref().ok())
+            .map_or(Ok(()), |(room, done)| room.say(&summary(done)))
+            .map_err(no_room)?;
         done.map(|_| ())
     })
 }

@@ -1,7 +1,7 @@
 //! Who waits for whom, and what the run took as long as: of traces that tell when each call was.
 
 use refrain_views::info;
-use refrain_views::waits::{Place, Sum, Waits, unmatched, waits};
+use refrain_views::waits::{CallSite, Sum, Waits, unmatched, waits};
 use serde_json::{Value, json};
 
 use crate::{Input, Progress};
@@ -28,7 +28,7 @@ pub fn found(input: &Input<'_>, progress: Progress<'_>) -> Result<Option<Waits>,
     waits(input.trace, times).map(Some).map_err(|error| error.to_string())
 }
 
-pub fn place(input: &Input<'_>, place: &Place) -> Option<String> {
+pub fn place(input: &Input<'_>, place: &CallSite) -> Option<String> {
     input.names.places(place.frame?).last().map(ToString::to_string)
 }
 

@@ -37,22 +37,13 @@ pub enum Pattern {
     Random,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no pattern is called {0:?}; there are stencilDd, torusDd (periodic), cart-stencilDd, cart-torusDd, boxDd, \
+     boxtorusDd (with corners; D is 1 to 4), ring, butterfly, transpose, pipeline, tree, masterworker, rowcol, \
+     alltoallv, random, behaviours:K, values:K"
+)]
 pub struct UnknownPattern(pub String);
-
-impl fmt::Display for UnknownPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no pattern is called {:?}; there are stencilDd, torusDd (periodic), cart-stencilDd, cart-torusDd, boxDd, \
-             boxtorusDd (with corners; D is 1 to 4), ring, butterfly, transpose, pipeline, tree, masterworker, rowcol, \
-             alltoallv, random, behaviours:K, values:K",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for UnknownPattern {}
 
 const PLAIN: [(&str, Pattern); 9] = [
     ("ring", Pattern::Ring),

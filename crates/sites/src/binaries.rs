@@ -17,7 +17,7 @@ use crate::ends::{self, Back, Callee, Link};
 use crate::functions::{Functions, without_parameters};
 use crate::nest::Turn;
 use crate::pieces::{self, Whole};
-use crate::{Goes, Names, Place, Source, plain};
+use crate::{Goes, Location, Names, Source, printable};
 
 /// More callees than these are taken to return.
 const MOST_CALLEES: usize = 1 << 14;
@@ -28,7 +28,7 @@ const MOST_OTHERS: usize = 1 << 12;
 pub struct Binaries {
     modules: BTreeMap<u64, Entry>,
     folders: Vec<PathBuf>,
-    known: RefCell<HashMap<Frame, Rc<[Place]>>>,
+    known: RefCell<HashMap<Frame, Rc<[Location]>>>,
 }
 
 struct Entry {
@@ -53,7 +53,7 @@ struct Opened {
     targets: RefCell<HashMap<u64, Goes>>,
     /// By the calls in them, and by the address of a call.
     turns: RefCell<HashMap<Vec<u64>, Vec<Turn>>>,
-    chains: RefCell<HashMap<u64, Vec<Place>>>,
+    chains: RefCell<HashMap<u64, Vec<Location>>>,
 }
 
 impl std::fmt::Debug for Binaries {
@@ -76,8 +76,8 @@ impl Binaries {
     /// Why some modules could not be read, and which may be others than those that ran, of those that were asked for.
     pub fn warnings(&self) -> Vec<String> {
         let warning = |entry: &Entry| match entry.opened.get()? {
-            Ok(opened) => opened.doubt.as_deref().map(|doubt| plain(doubt).into_owned()),
-            Err(why) => Some(plain(why).into_owned()),
+            Ok(opened) => opened.doubt.as_deref().map(|doubt| printable(doubt).into_owned()),
+            Err(why) => Some(printable(why).into_owned()),
         };
         self.modules.values().filter_map(warning).collect()
     }
@@ -97,43 +97,43 @@ impl Binaries {
     }
 
     /// Of a function of Python everything is in the trace.
-    fn in_python(&self, frame: Frame) -> Option<Place> {
+    fn in_python(&self, frame: Frame) -> Option<Location> {
         let (file, function) = self.modules.get(&frame.module)?.module.python()?;
         let line = u32::try_from(frame.offset).unwrap_or(u32::MAX);
         let name = file.rsplit('/').next().unwrap_or_default();
-        Some(Place {
-            function: Some(plain(function).into()),
-            source: Some(Source { file: plain(file).into(), line }),
-            module: plain(name).into(),
+        Some(Location {
+            function: Some(printable(function).into()),
+            source: Some(Source { file: printable(file).into(), line }),
+            module: printable(name).into(),
             offset: frame.offset,
             distance: 0,
         })
     }
 
-    fn named(&self, frame: Frame) -> Vec<Place> {
+    fn named(&self, frame: Frame) -> Vec<Location> {
         if let Some(place) = self.in_python(frame) {
             return vec![place];
         }
         let path = self.modules.get(&frame.module).map_or("", |entry| &entry.module.path);
         let module = path.rsplit('/').next().unwrap_or_default();
-        let bare = Place { module: plain(module).into(), offset: frame.offset, ..Place::default() };
+        let bare = Location { module: printable(module).into(), offset: frame.offset, ..Location::default() };
         let Some(opened) = self.opened(frame.module) else { return vec![bare] };
         let mut places = opened.places(frame.offset, &bare);
         if places.is_empty() {
             let symbol = opened.functions.name(frame.offset.saturating_sub(1));
             let distance = symbol.as_ref().map_or(0, |(_, start)| frame.offset.saturating_sub(*start));
-            places.push(Place { function: symbol.map(|(name, _)| name), distance, ..bare });
+            places.push(Location { function: symbol.map(|(name, _)| name), distance, ..bare });
         }
         places
     }
 }
 
 impl Names for Binaries {
-    fn places(&self, frame: Frame) -> Rc<[Place]> {
+    fn places(&self, frame: Frame) -> Rc<[Location]> {
         if let Some(known) = self.known.borrow().get(&frame) {
             return known.clone();
         }
-        let places: Rc<[Place]> = self.named(frame).into();
+        let places: Rc<[Location]> = self.named(frame).into();
         self.known.borrow_mut().insert(frame, places.clone());
         places
     }
@@ -201,7 +201,7 @@ impl Opened {
     }
 
     /// From the debug information, outermost first; empty where that says nothing of the address.
-    fn places(&self, offset: u64, bare: &Place) -> Vec<Place> {
+    fn places(&self, offset: u64, bare: &Location) -> Vec<Location> {
         let address = offset.saturating_sub(1);
         let Some(Ok(mut frames)) = self.lines.as_ref().map(|lines| lines.find_frames(address)) else {
             return Vec::new();
@@ -209,12 +209,16 @@ impl Opened {
         let mut places = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let name = |f: &addr2line::FunctionName<_>| {
-                Some(plain(&without_parameters(&f.demangle().ok()?)).into_owned())
+                Some(printable(&without_parameters(&f.demangle().ok()?)).into_owned())
             };
             let source = frame
                 .location
-                .and_then(|at| Some(Source { file: plain(at.file?).into_owned(), line: at.line? }));
-            places.push(Place { function: frame.function.as_ref().and_then(name), source, ..bare.clone() });
+                .and_then(|at| Some(Source { file: printable(at.file?).into_owned(), line: at.line? }));
+            places.push(Location {
+                function: frame.function.as_ref().and_then(name),
+                source,
+                ..bare.clone()
+            });
         }
         places.reverse();
         // Lines alone: the symbols know the function.
@@ -356,25 +360,25 @@ impl Opened {
     }
 
     /// What code at an address is of; many loops ask.
-    fn chain(&self, address: u64) -> Vec<Place> {
+    fn chain(&self, address: u64) -> Vec<Location> {
         if let Some(known) = self.chains.borrow().get(&address) {
             return known.clone();
         }
-        let found = self.places(address.saturating_add(1), &Place::default());
+        let found = self.places(address.saturating_add(1), &Location::default());
         self.chains.borrow_mut().insert(address, found.clone());
         found
     }
 
     /// Where in the source the code at these addresses is, with calls in it and in other loops of the function.
     fn turn(&self, addresses: &[Range<u64>], calls: &[u64], others: &[u64]) -> Turn {
-        let mut chains: Vec<Vec<Place>> = Vec::new();
+        let mut chains: Vec<Vec<Location>> = Vec::new();
         for (lines, range) in
             self.lines.iter().flat_map(|lines| addresses.iter().map(move |range| (lines, range)))
         {
             let Ok(rows) = lines.find_location_range(range.start, range.end) else { continue };
             for (start, ..) in rows {
                 let start = start.max(range.start);
-                chains.push(self.places(start.saturating_add(1), &Place::default()));
+                chains.push(self.places(start.saturating_add(1), &Location::default()));
             }
         }
         let [calls, others] =

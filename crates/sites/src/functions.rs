@@ -7,7 +7,7 @@ use std::ops::Range;
 use addr2line::gimli::{self, BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
-use crate::plain;
+use crate::printable;
 
 /// Of one module, by address.
 #[derive(Debug, Default)]
@@ -97,13 +97,13 @@ impl Functions {
 
     /// The function around an address, as addresses.
     pub fn range(&self, address: u64) -> Option<Range<u64>> {
-        self.told(address).cloned().or_else(|| {
+        self.range_of(address).cloned().or_else(|| {
             let symbol = self.symbol(address).filter(|s| s.size > 0)?;
             Some(symbol.address..symbol.address.saturating_add(symbol.size))
         })
     }
 
-    fn told(&self, address: u64) -> Option<&Range<u64>> {
+    fn range_of(&self, address: u64) -> Option<&Range<u64>> {
         let after = self.ranges.partition_point(|r| r.start <= address);
         self.ranges[..after].last().filter(|r| r.contains(&address))
     }
@@ -113,7 +113,7 @@ impl Functions {
         let last = self.symbols[..after].last()?;
         let inside = match last.size {
             // Up to where another function begins, which may have no name.
-            0 => self.told(address).is_none_or(|r| r.start <= last.address),
+            0 => self.range_of(address).is_none_or(|r| r.start <= last.address),
             size => address - last.address < size,
         };
         inside.then_some(last)
@@ -156,7 +156,7 @@ impl Functions {
         let symbol = self.symbol(address)?;
         let name = symbol.name.split_once('@').map_or(&*symbol.name, |(name, _)| name);
         let name = addr2line::demangle_auto(name.into(), None);
-        Some((plain(&without_parameters(&name)).into_owned(), symbol.address))
+        Some((printable(&without_parameters(&name)).into_owned(), symbol.address))
     }
 }
 

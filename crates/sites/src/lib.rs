@@ -23,7 +23,7 @@ mod ends;
 mod functions;
 mod nest;
 mod pieces;
-mod plain;
+mod printable;
 
 use std::fmt;
 use std::rc::Rc;
@@ -33,11 +33,11 @@ use refrain_fold::bundle::sites::Frame;
 pub use binaries::Binaries;
 pub use code::Order;
 pub use nest::{Around, Turn, nest};
-pub use plain::{is_hidden, plain, push_plain};
+pub use printable::{is_hidden, printable, push_printable};
 
 /// What one frame of a stack is called. Of names that [`Binaries`] found, nothing [hidden](is_hidden) is left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct Location {
     /// As in the source, where anything says so.
     pub function: Option<String>,
     /// How far the return address is from where the function begins; 0 where it is inlined or that is not known.
@@ -69,7 +69,7 @@ impl fmt::Display for Source {
 }
 
 /// `solve_x (bt.c:29)`, `solve_x+0x12`, `libsolver.so+0x1234`
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.function, &self.source) {
             (Some(function), Some(source)) => write!(f, "{function} ({source})"),
@@ -95,7 +95,7 @@ pub enum Goes {
 /// Where names come from.
 pub trait Names {
     /// What a frame is called: the function, and then what is inlined in it at that place, the innermost last. Never empty.
-    fn places(&self, frame: Frame) -> Rc<[Place]>;
+    fn places(&self, frame: Frame) -> Rc<[Location]>;
 
     /// The same number for two frames if their code is of the same function; `None` where that is not known.
     fn function(&self, frame: Frame) -> Option<u64>;

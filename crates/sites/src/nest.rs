@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use refrain_fold::bundle::sites::Frame;
 
-use crate::{Names, Place};
+use crate::{Location, Names};
 
 /// One loop of a function's code.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -21,13 +21,13 @@ pub struct Turn {
 
 impl Turn {
     /// From what every piece of its code is called, outermost first, and the same of calls in it and in other loops.
-    pub(crate) fn of(chains: &[Vec<Place>], calls: &[Vec<Place>], others: &[Vec<Place>]) -> Turn {
+    pub(crate) fn of(chains: &[Vec<Location>], calls: &[Vec<Location>], others: &[Vec<Location>]) -> Turn {
         let chains = chains.iter().filter(|chain| !chain.is_empty());
         let Some(first) = chains.clone().next() else { return Turn::default() };
         // What is inlined into the loop is no part of where it is written; what all of it is inlined into is.
         let mut common = first.len();
         for chain in chains.clone() {
-            let same = |(a, b): &(&Place, &Place)| a.function == b.function;
+            let same = |(a, b): &(&Location, &Location)| a.function == b.function;
             let depth = first.iter().zip(chain).take_while(same).count();
             // Two pieces may be inlined at different places of the outer function, which is then where they meet.
             let apart = first.iter().zip(chain).take(depth).position(|(a, b)| a.source != b.source);
@@ -37,7 +37,7 @@ impl Turn {
         let place = &first[depth];
         let file = place.source.as_ref().map(|source| source.file.clone());
         // Line 0 is code of no line.
-        let line = |chain: &Vec<Place>| {
+        let line = |chain: &Vec<Location>| {
             let source = chain.get(depth)?.source.as_ref()?;
             (Some(&source.file) == file.as_ref() && source.line > 0).then_some(source.line)
         };
@@ -45,8 +45,8 @@ impl Turn {
         // Optimizers bring code of other lines into a loop. It begins before its calls, and behind those of the loops
         // before it.
         let called = calls.iter().filter_map(line).min();
-        let is_here = |chain: &&Vec<Place>| {
-            let alike = |(a, b): (&Place, &Place)| a.function == b.function && a.source == b.source;
+        let is_here = |chain: &&Vec<Location>| {
+            let alike = |(a, b): (&Location, &Location)| a.function == b.function && a.source == b.source;
             chain.get(depth).is_some_and(|own| own.function == place.function)
                 && chain.iter().zip(first).take(depth).all(alike)
         };
@@ -64,7 +64,7 @@ pub enum Around {
     /// In the function of the frames at this depth of the stacks, 0 being the outermost.
     Loop { depth: usize, turn: Turn },
     /// No loop: the function of the frame at this depth calls itself there.
-    Recursion { depth: usize, place: Place },
+    Recursion { depth: usize, place: Location },
 }
 
 /// The loops that calls with these stacks (outermost frame first) have in common, the innermost first. Where they share
@@ -105,18 +105,18 @@ mod tests {
     use super::*;
     use crate::Source;
 
-    fn chain(text: &str) -> Vec<Place> {
+    fn chain(text: &str) -> Vec<Location> {
         let place = |word: &str| {
             let (function, line) = word.split_once(':').unwrap();
             let source = Source { file: "a.c".into(), line: line.parse().unwrap() };
-            Place { function: Some(function.into()), source: Some(source), ..Place::default() }
+            Location { function: Some(function.into()), source: Some(source), ..Location::default() }
         };
         text.split_whitespace().map(place).collect()
     }
 
     #[track_caller]
     fn check(chains: &[&str], function: &str, lines: (u32, u32)) {
-        let chains: Vec<Vec<Place>> = chains.iter().map(|text| chain(text)).collect();
+        let chains: Vec<Vec<Location>> = chains.iter().map(|text| chain(text)).collect();
         let function = Some(function.into());
         let expected = Turn { function, file: Some("a.c".into()), lines: Some(lines), ..Turn::default() };
         assert_eq!(Turn::of(&chains, &[], &[]), expected);

@@ -10,8 +10,8 @@ use refrain_fold::entropy::range::Coder;
 use refrain_model::time::{Base, Bases};
 
 use crate::bins::{Bin, Bins, NEAR};
-use crate::model::{Model, hash, plain};
-use crate::{Damaged, Span, Told};
+use crate::model::{Model, direct, hash};
+use crate::{CallTime, Damaged, Span};
 
 /// Kinds of numbers.
 const START: usize = 0;
@@ -53,7 +53,7 @@ pub struct Binned {
     first: i64,
     signature: u64,
     /// The call before.
-    before: Told,
+    before: CallTime,
     last: Symbols,
     /// The last call of each signature.
     seen: HashMap<u64, (i64, Symbols)>,
@@ -71,8 +71,8 @@ fn length(number: u64) -> u64 {
 
 impl Binned {
     pub fn new(coder: &mut impl Coder, calls: u32, first: i64) -> Binned {
-        let first = plain(coder, first as u64, 64) as i64;
-        let before = Told { span: Span { start: first, end: first }, ..Told::default() };
+        let first = direct(coder, first as u64, 64) as i64;
+        let before = CallTime { span: Span { start: first, end: first }, ..CallTime::default() };
         Binned {
             model: Model::new(3, calls),
             first,
@@ -90,7 +90,7 @@ impl Binned {
         signature: u64,
         function: u16,
         span: Span,
-    ) -> Result<Told, Damaged> {
+    ) -> Result<CallTime, Damaged> {
         let bins = tables.of(function);
         let (since, own) = *self.seen.entry(signature).or_insert((self.first, Symbols::default()));
         let pair = hash(signature, self.signature);
@@ -152,7 +152,7 @@ impl Binned {
         };
         let span = Span { start, end: start.wrapping_add(took) };
         let end_error = start_error.saturating_add(took_error);
-        self.before = Told { span, start_error, end_error, result: None };
+        self.before = CallTime { span, start_error, end_error, result: None };
         self.last = Symbols { start: symbol, duration: told };
         self.signature = signature;
         self.seen.insert(signature, (start, self.last));

@@ -5,8 +5,8 @@ use refrain_model::time::Time;
 
 use crate::binned::{Binned, Tables};
 use crate::exact::{Exact, is_clock};
-use crate::model::plain;
-use crate::{Block, CALLS, Damaged, Span, Told};
+use crate::model::direct;
+use crate::{Block, CALLS, CallTime, Damaged, Span};
 
 /// Bytes of a bare number.
 const BARE: usize = 8;
@@ -23,7 +23,7 @@ enum Form {
 
 /// Where in a block one is.
 #[derive(Debug, Clone)]
-enum Place {
+enum State {
     Exact(Box<Exact>),
     Binned(Box<Binned>),
 }
@@ -46,27 +46,27 @@ impl Form {
     }
 
     /// Before the first call of a block, which begins at `first`.
-    fn begin(&self, coder: &mut impl Coder, calls: u32, first: i64) -> Place {
+    fn begin(&self, coder: &mut impl Coder, calls: u32, first: i64) -> State {
         match self {
-            Form::Exact => Place::Exact(Box::new(Exact::new(coder, calls, first))),
-            Form::Binned(_) => Place::Binned(Box::new(Binned::new(coder, calls, first))),
+            Form::Exact => State::Exact(Box::new(Exact::new(coder, calls, first))),
+            Form::Binned(_) => State::Binned(Box::new(Binned::new(coder, calls, first))),
         }
     }
 
     fn call(
         &mut self,
-        place: &mut Place,
+        place: &mut State,
         coder: &mut impl Coder,
         signature: u64,
         function: u16,
         (span, result): (Span, u64),
-    ) -> Result<Told, Damaged> {
+    ) -> Result<CallTime, Damaged> {
         match (self, place) {
-            (Form::Binned(tables), Place::Binned(binned)) => {
+            (Form::Binned(tables), State::Binned(binned)) => {
                 binned.call(coder, tables, signature, function, span)
             }
-            (_, Place::Exact(exact)) => Ok(exact.call(coder, (signature, function), span, result)),
-            (Form::Exact, Place::Binned(_)) => Err(Damaged),
+            (_, State::Exact(exact)) => Ok(exact.call(coder, (signature, function), span, result)),
+            (Form::Exact, State::Binned(_)) => Err(Damaged),
         }
     }
 }
@@ -127,7 +127,7 @@ pub fn first_start(bytes: &[u8], length: usize, numbers: u32) -> Option<i64> {
     if length as u64 == BARE as u64 * u64::from(numbers) {
         return Some(i64::from_le_bytes(*bytes.first_chunk()?));
     }
-    Some(plain(&mut Decoder::new(bytes.to_vec()), 0, 64) as i64)
+    Some(direct(&mut Decoder::new(bytes.to_vec()), 0, 64) as i64)
 }
 
 /// Gives the times of a block's calls again.
@@ -142,7 +142,7 @@ pub struct Unpacker {
 #[derive(Debug, Clone)]
 enum Open {
     Bare { bytes: Vec<u8>, at: usize },
-    Packed { place: Place, decoder: Decoder<Vec<u8>> },
+    Packed { place: State, decoder: Decoder<Vec<u8>> },
 }
 
 impl Unpacker {
@@ -180,7 +180,7 @@ impl Unpacker {
     }
 
     /// The next call, which is of this signature and function.
-    pub fn next(&mut self, signature: u64, function: u16) -> Result<Told, Damaged> {
+    pub fn next(&mut self, signature: u64, function: u16) -> Result<CallTime, Damaged> {
         self.left = self.left.checked_sub(1).ok_or(Damaged)?;
         match self.open.as_mut().ok_or(Damaged)? {
             Open::Bare { bytes, at } => {
@@ -192,7 +192,7 @@ impl Unpacker {
                 let span = Span { start: take()?, end: take()? };
                 let result = (self.form.numbers() > 2).then(&mut take).transpose()?;
                 let result = result.filter(|_| is_clock(function)).map(|bits| bits as u64);
-                Ok(Told { span, start_error: 0, end_error: 0, result })
+                Ok(CallTime { span, start_error: 0, end_error: 0, result })
             }
             Open::Packed { place, decoder } => {
                 let told = self.form.call(place, decoder, signature, function, (Span::default(), 0))?;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use refrain_fold::entropy::range::Coder;
 
-use crate::model::{CONTEXTS, Model, hash, plain};
-use crate::{Span, Told};
+use crate::model::{CONTEXTS, Model, direct, hash};
+use crate::{CallTime, Span};
 
 /// Kinds of numbers.
 const GAP: usize = 0;
@@ -79,7 +79,7 @@ impl Exact {
     pub fn new(coder: &mut impl Coder, calls: u32, first: i64) -> Exact {
         Exact {
             model: Model::new(KINDS, calls),
-            before: plain(coder, first as u64, 64) as i64,
+            before: direct(coder, first as u64, 64) as i64,
             signature: 0,
             last: Numbers::default(),
             seen: HashMap::new(),
@@ -93,7 +93,7 @@ impl Exact {
         (signature, function): (u64, u16),
         span: Span,
         result: u64,
-    ) -> Told {
+    ) -> CallTime {
         let own = self.seen.entry(signature).or_default();
         let pair = hash(signature, self.signature);
         let (last, before) = (self.last, self.before);
@@ -126,7 +126,7 @@ impl Exact {
             WTIME => self.time(coder, signature, (end, duration), result),
             _ => self.tick(coder, signature, result),
         });
-        Told { span: Span { start, end }, start_error: 0, end_error: 0, result }
+        CallTime { span: Span { start, end }, start_error: 0, end_error: 0, result }
     }
 
     /// What `MPI_Wtime` returned: libraries read a clock that keeps step with ours, in nanoseconds, and divide. What they do

@@ -122,9 +122,9 @@ pub fn hash(a: u64, b: u64) -> u64 {
 }
 
 /// Bits that nothing predicts.
-pub fn plain<C: Coder>(coder: &mut C, value: u64, bits: u32) -> u64 {
-    let upper = if bits > 32 { coder.plain(value >> 32, bits - 32) << 32 } else { 0 };
-    upper | coder.plain(value & 0xffff_ffff, bits.min(32))
+pub fn direct<C: Coder>(coder: &mut C, value: u64, bits: u32) -> u64 {
+    let upper = if bits > 32 { coder.direct(value >> 32, bits - 32) << 32 } else { 0 };
+    upper | coder.direct(value & 0xffff_ffff, bits.min(32))
 }
 
 impl Model {
@@ -156,7 +156,7 @@ impl Model {
             Some(value) => value,
             None => match self.natural(coder, 1, !value) {
                 Some(value) => !value,
-                None => plain(coder, value as u64, 64) as i64,
+                None => direct(coder, value as u64, 64) as i64,
             },
         }
     }
@@ -177,7 +177,7 @@ impl Model {
         let left = below - top;
         let node = node | u64::from(length) << 2;
         let upper = self.tree(coder, node, top, value >> left & ((1 << top) - 1)) | 1 << top;
-        Some((upper << left | plain(coder, value & ((1 << left) - 1), left)) as i64)
+        Some((upper << left | direct(coder, value & ((1 << left) - 1), left)) as i64)
     }
 
     /// The lowest `bits` bits of `value`, highest first, three at a time; `node` says which bits of the number.

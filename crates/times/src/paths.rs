@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use crate::levels::Levels;
 
 /// Those of a histogram.
-type Told = Levels<8>;
+type HistogramLevels = Levels<8>;
 /// Those of a recorder, whose ticks become nanoseconds at the end: finer, so that the two errors together are little more
 /// than one.
 type Taken = Levels<16>;
@@ -36,7 +36,7 @@ pub const ERROR: u64 = 10;
 const MOST_BEFORE: usize = 64;
 
 /// No level is higher.
-pub const HIGHEST: u16 = Told::HIGHEST;
+pub const HIGHEST: u16 = HistogramLevels::HIGHEST;
 
 /// What came before a call in its thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +66,7 @@ impl Histogram {
     }
 
     pub fn add(&mut self, ns: u64) {
-        self.put(Told::of(ns), 1);
+        self.put(HistogramLevels::of(ns), 1);
         self.total = self.total.saturating_add(ns);
     }
 
@@ -91,7 +91,7 @@ impl Histogram {
 
     /// What the levels say the total is: within their width of it.
     pub fn estimate(&self) -> u64 {
-        let one = |(level, count): (u16, u64)| u128::from(Told::middle(level)) * u128::from(count);
+        let one = |(level, count): (u16, u64)| u128::from(HistogramLevels::middle(level)) * u128::from(count);
         u64::try_from(self.levels().map(one).fold(0u128, u128::saturating_add)).unwrap_or(u64::MAX)
     }
 
@@ -103,7 +103,7 @@ impl Histogram {
         for (level, count) in self.levels() {
             seen = seen.saturating_add(count);
             if seen >= wanted {
-                return Told::middle(level);
+                return HistogramLevels::middle(level);
             }
         }
         0
@@ -231,10 +231,10 @@ impl Ticks {
         self.total = self.total.saturating_add(ticks);
     }
 
-    fn told(&self, nanoseconds: impl Fn(u64) -> u64) -> Histogram {
+    fn histogram(&self, nanoseconds: impl Fn(u64) -> u64) -> Histogram {
         let mut histogram = Histogram { total: nanoseconds(self.total), ..Histogram::default() };
         for (level, &count) in (self.first..).zip(&self.counts) {
-            histogram.put(Told::of(nanoseconds(Taken::middle(level))), count);
+            histogram.put(HistogramLevels::of(nanoseconds(Taken::middle(level))), count);
         }
         histogram
     }
@@ -297,8 +297,8 @@ impl Recorder {
             };
             let Some(signature) = signature(taking.symbol) else { continue };
             let path = paths.path((signature, before));
-            path.duration.join(&taking.duration.told(&nanoseconds));
-            path.gap.join(&taking.gap.told(&nanoseconds));
+            path.duration.join(&taking.duration.histogram(&nanoseconds));
+            path.gap.join(&taking.gap.histogram(&nanoseconds));
         }
         paths
     }
@@ -308,23 +308,15 @@ impl Recorder {
 mod tests {
     use super::*;
 
-    /// A stream of numbers that look drawn.
-    fn drawn(mut seed: u64) -> impl FnMut(u64) -> u64 {
-        move |below| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        }
-    }
-
     fn some(seed: u64, symbols: u64, calls: u64) -> Paths {
-        let mut draw = drawn(seed);
+        let mut random = fastrand::Rng::with_seed(seed);
         let mut recorder = Recorder::default();
         let mut now = 1_000_000;
         for _ in 0..calls {
-            let (gap, length) = (draw(20), draw(20));
-            let start = now + draw(8 << gap);
-            now = start + draw(8 << length);
-            recorder.add(draw(symbols) as u32, start, now);
+            let (gap, length) = (random.u64(..20), random.u64(..20));
+            let start = now + random.u64(..8 << gap);
+            now = start + random.u64(..8 << length);
+            recorder.add(random.u64(..symbols) as u32, start, now);
         }
         recorder.paths(|symbol| Some(u64::from(symbol) * 77), |ticks| ticks / 3)
     }
@@ -346,10 +338,10 @@ mod tests {
 
     #[test]
     fn every_call_counts_once_and_quantiles_are_near() {
-        let mut draw = drawn(5);
+        let mut random = fastrand::Rng::with_seed(5);
         let (mut recorder, mut durations, mut now) = (Recorder::default(), Vec::new(), 0);
         for _ in 0..5000 {
-            let length = 300 + draw(100_000);
+            let length = 300 + random.u64(..100_000);
             recorder.add(0, now + 10, now + 10 + length);
             durations.push(length * 10 / 27);
             now += 10 + length;

@@ -14,6 +14,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use refrain_fold::xxh64;
+
 use crate::disk::Stamp;
 use crate::part::{self, directory};
 use crate::private::Private;
@@ -569,8 +571,7 @@ pub fn processes_seen() -> u64 {
     if boot.is_empty() || space.is_empty() {
         return 0;
     }
-    let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    boot.bytes().chain([b' ']).chain(space.bytes()).fold(0xcbf2_9ce4_8422_2325, mix).max(1)
+    xxh64(format!("{boot} {space}").as_bytes(), 0).max(1)
 }
 
 pub fn host_name() -> String {
@@ -593,17 +594,17 @@ fn word(text: &str) -> String {
 mod tests {
     use super::*;
 
-    struct Place(PathBuf);
+    struct Scratch(PathBuf);
 
-    impl Place {
-        fn new(name: &str) -> Place {
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
             let path = std::env::temp_dir().join(format!("refrain-claim-{name}-{}", std::process::id()));
             fs::create_dir(&path).unwrap();
-            Place(path)
+            Scratch(path)
         }
     }
 
-    impl Drop for Place {
+    impl Drop for Scratch {
         fn drop(&mut self) {
             fs::remove_dir_all(&self.0).unwrap();
         }
@@ -620,7 +621,7 @@ mod tests {
 
     #[test]
     fn a_claim_is_read_as_it_was_written() {
-        let place = Place::new("read");
+        let place = Scratch::new("read");
         let trace = place.0.join("x.rfn");
         let claim = Claim::new("a run", "job\nof it", &trace);
         assert_eq!(Claim::read(&claim.text()), claim);
@@ -639,7 +640,7 @@ mod tests {
 
     #[test]
     fn only_one_has_a_name() {
-        let place = Place::new("one");
+        let place = Scratch::new("one");
         let trace = place.0.join("x.rfn");
         let parts = directory(&trace);
         let (one, other) = (Claim::new("one", "", &trace), Claim::new("other", "", &trace));
@@ -667,7 +668,7 @@ mod tests {
 
     #[test]
     fn notes_go_with_the_claim() {
-        let place = Place::new("notes");
+        let place = Scratch::new("notes");
         let trace = place.0.join("x.rfn");
         let parts = directory(&trace);
         let gone = |run: &str| Claim { since: 0, ..Claim::new(run, "", &trace) };
@@ -692,7 +693,7 @@ mod tests {
     /// What a run left that was killed, without parts, is no reason for another name; with parts it is.
     #[test]
     fn a_dead_run_that_left_nothing_gives_its_name_back() {
-        let place = Place::new("dead");
+        let place = Scratch::new("dead");
         let out = place.0.join("x.rfn");
         let parts = directory(&out);
         let dead = Claim { since: 0, ..Claim::new("dead", "", &out) };
@@ -715,7 +716,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_taken() {
-        let place = Place::new("unusable");
+        let place = Scratch::new("unusable");
         let out = place.0.join("x.rfn");
         assert_eq!(Job::take(&out, "run", "a").unwrap().trace, out);
         fs::write(directory(&numbered(&out, 2)), "no directory").unwrap();
@@ -728,7 +729,7 @@ mod tests {
 
     #[test]
     fn notes_that_cannot_be_read_are_errors() {
-        let place = Place::new("rubbish");
+        let place = Scratch::new("rubbish");
         let out = place.0.join("x.rfn");
         let Taken::Ours(base, _) = Claim::new("run", "", &out).take(&directory(&out)).unwrap() else {
             panic!("it is taken")
@@ -743,7 +744,7 @@ mod tests {
     /// Ranks that outlive their run say nothing about the next one, and take nothing from it.
     #[test]
     fn a_program_ends_for_its_own_run_only() {
-        let place = Place::new("end");
+        let place = Scratch::new("end");
         let out = place.0.join("x.rfn");
         let first = Job::take(&out, "one", "a").unwrap();
         let base = Private::open(&directory(&out)).unwrap();
@@ -761,7 +762,7 @@ mod tests {
 
     #[test]
     fn every_rank_of_a_program_gets_the_same_name() {
-        let place = Place::new("ranks");
+        let place = Scratch::new("ranks");
         let out = place.0.join("x.rfn");
         // A name that is there already is nobody's.
         fs::write(place.0.join("x.2.rfn"), "").unwrap();
@@ -794,7 +795,7 @@ mod tests {
 
     #[test]
     fn another_run_has_another_name() {
-        let place = Place::new("runs");
+        let place = Scratch::new("runs");
         let out = place.0.join("x.rfn");
         let first = Job::take(&out, "one", "a").unwrap();
         let second = Job::take(&out, "two", "a").unwrap();

@@ -133,7 +133,7 @@ pub struct Doing {
     pub waits_for: u64,
     /// The handles that the last calls which made a request have returned, the last first.
     pub made: Vec<u64>,
-    pub error: Option<Told>,
+    pub error: Option<MpiError>,
     /// Where the process ran into a fault; 0: nowhere.
     pub fault_place: u64,
     /// Where this thread did.
@@ -144,7 +144,7 @@ pub struct Doing {
 
 /// An error of MPI, as the library told it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Told {
+pub struct MpiError {
     pub code: i32,
     /// The number of the constant that its class is; 0 where it is not known.
     pub class: u16,
@@ -205,7 +205,7 @@ impl Doing {
             waits_for,
             made: (0..made.min(MOST_MADE as u64)).map(last).collect(),
             // One that a handler has jumped away from is of another call.
-            error: (word(ERROR) != 0 && word(ERROR_STARTED) == word(STARTED)).then(|| Told {
+            error: (word(ERROR) != 0 && word(ERROR_STARTED) == word(STARTED)).then(|| MpiError {
                 code: word(ERROR_CODE) as i32,
                 class: u16::try_from(word(ERROR_CLASS)).unwrap_or(0),
                 text: terminated(&header[ERROR_TEXT * 8..]),

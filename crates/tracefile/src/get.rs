@@ -51,7 +51,7 @@ impl<'a> Get<'a> {
             Source::Packed(decoder) => decoder.token(field, hint),
             Source::Plain(bytes) => take(bytes, field)?,
         };
-        if field == Field::Plain && u64::from(crate::token::bits(value)) > hint {
+        if field == Field::Bits && u64::from(crate::token::bits(value)) > hint {
             return Err(Bad::new("a number is too large for its field"));
         }
         let len = crate::token::plain_len(field, value);
@@ -80,7 +80,7 @@ impl<'a> Get<'a> {
         let bits: u32 = self.small(field, hint)?;
         match bits {
             0 | 1 => Ok(bits.into()),
-            2..=64 => Ok(1 << (bits - 1) | self.get(Field::Plain, u64::from(bits) - 1)?),
+            2..=64 => Ok(1 << (bits - 1) | self.get(Field::Bits, u64::from(bits) - 1)?),
             _ => Err(Bad::new("a number of more than 64 bits")),
         }
     }

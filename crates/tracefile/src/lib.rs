@@ -129,12 +129,12 @@ pub struct InFlight {
     /// How long it had been in the call.
     pub ns: Option<u64>,
     /// Where it returns to.
-    pub place: Option<Place>,
+    pub place: Option<CodeAddress>,
     /// The error of MPI that ended the process: the number of its class among the constants, and the library's words.
     pub error: Option<(u16, String)>,
     /// The signal that ended the process, and where.
     pub fault: Option<u32>,
-    pub fault_place: Option<Place>,
+    pub fault_place: Option<CodeAddress>,
 }
 
 /// An argument of a call in flight.
@@ -158,7 +158,7 @@ pub struct Waited {
 
 /// A place in the program's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct CodeAddress {
     pub module: Module,
     pub offset: u64,
 }

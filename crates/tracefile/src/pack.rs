@@ -16,7 +16,7 @@ trait Coder {
 
 /// Codes one token; `value` is ignored when reading.
 fn code(coder: &mut impl Coder, model: &mut Model, field: Field, hint: u64, value: u64) -> u64 {
-    if field.coding() == Coding::Plain {
+    if field.coding() == Coding::Direct {
         return (0..hint.min(64))
             .rev()
             .fold(0, |sum, i| sum << 1 | u64::from(coder.bit(value >> i & 1 == 1, 1 << 15)));

@@ -245,17 +245,17 @@ mod tests {
     use std::io::{Read, Write};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    struct Place(PathBuf);
+    struct Scratch(PathBuf);
 
-    impl Place {
-        fn new(name: &str) -> Place {
+    impl Scratch {
+        fn new(name: &str) -> Scratch {
             let path = std::env::temp_dir().join(format!("refrain-private-{name}-{}", std::process::id()));
             fs::create_dir(&path).unwrap();
-            Place(path)
+            Scratch(path)
         }
     }
 
-    impl Drop for Place {
+    impl Drop for Scratch {
         fn drop(&mut self) {
             fs::remove_dir_all(&self.0).unwrap();
         }
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn files_are_new_ours_and_unreadable_to_others() {
-        let place = Place::new("new");
+        let place = Scratch::new("new");
         let private = Private::make(&place.0.join("a")).unwrap();
         assert_eq!(fs::metadata(private.path()).unwrap().permissions().mode() & 0o777, 0o700);
         private.create(name("x")).unwrap().write_all(b"hello").unwrap();
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn one_word_is_left_under_a_name() {
-        let place = Place::new("words");
+        let place = Scratch::new("words");
         let private = Private::make(&place.0.join("a")).unwrap();
         assert_eq!(private.word(name("x")).unwrap(), None);
         private.leave(name("x"), "first").unwrap();
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn links_pipes_and_directories_are_refused() {
-        let place = Place::new("links");
+        let place = Scratch::new("links");
         let precious = place.0.join("precious");
         fs::write(&precious, "mine").unwrap();
         let private = Private::make(&place.0.join("a")).unwrap();
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_others_can_write_to_or_that_is_a_link_is_refused() {
-        let place = Place::new("shared");
+        let place = Scratch::new("shared");
         let shared = place.0.join("shared");
         fs::create_dir(&shared).unwrap();
         fs::set_permissions(&shared, fs::Permissions::from_mode(0o777)).unwrap();
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn notes_are_made_once_and_never_followed() {
-        let place = Place::new("notes");
+        let place = Scratch::new("notes");
         let private = Private::make(&place.0.join("a")).unwrap();
         private.leave(name("claim"), "/etc/passwd of mine").unwrap();
         let again = private.leave(name("claim"), "other").unwrap_err();
@@ -359,7 +359,7 @@ mod tests {
             private.create(name("x")).unwrap();
             return;
         }
-        let place = Place::new("umask");
+        let place = Scratch::new("umask");
         let own = "private::tests::no_umask_changes_what_the_owner_may";
         let done = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", own])
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_directory_of_another_user_is_refused() {
-        let place = Place::new("theirs");
+        let place = Scratch::new("theirs");
         let theirs = place.0.join("theirs");
         fs::create_dir(&theirs).unwrap();
         // Only root can give it away.

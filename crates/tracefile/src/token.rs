@@ -8,7 +8,7 @@ use crate::pack::Encoder;
 #[repr(u8)]
 pub enum Field {
     /// Bits that nothing predicts; the hint is how many, at most 64.
-    Plain = 0,
+    Bits = 0,
     /// How many elements follow.
     Count = 1,
     /// A byte of text.
@@ -84,7 +84,7 @@ pub const FIELDS: usize = 48;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coding {
     /// As many plain bits as the hint says.
-    Plain,
+    Direct,
     /// Eight decisions, highest bit first.
     Byte,
     /// The length in bits, then the bits below the highest.
@@ -93,7 +93,7 @@ pub enum Coding {
 
 impl Field {
     const ALL: [Field; 47] = [
-        Field::Plain,
+        Field::Bits,
         Field::Count,
         Field::Text,
         Field::Magnitude,
@@ -148,7 +148,7 @@ impl Field {
 
     pub fn coding(self) -> Coding {
         match self {
-            Field::Plain => Coding::Plain,
+            Field::Bits => Coding::Direct,
             Field::Text | Field::SymbolByte => Coding::Byte,
             _ => Coding::Number,
         }
@@ -229,7 +229,7 @@ impl Put {
         let bits = bits(value);
         self.put(field, hint, bits.into());
         if bits > 1 {
-            self.put(Field::Plain, u64::from(bits) - 1, value ^ 1 << (bits - 1));
+            self.put(Field::Bits, u64::from(bits) - 1, value ^ 1 << (bits - 1));
         }
     }
 

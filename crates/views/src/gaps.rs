@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 
 use refrain_fold::bundle::Walk;
-use refrain_times::Told;
+use refrain_times::CallTime;
 use refrain_times::levels::Levels;
 use refrain_times::paths::{Before, Histogram, Paths};
 use refrain_tracefile::Trace;
@@ -71,7 +71,7 @@ impl Gaps {
     }
 
     /// Nanoseconds before the next call, of this symbol and with this time.
-    pub fn next(&mut self, symbol: Option<u32>, told: Option<&Told>) -> f64 {
+    pub fn next(&mut self, symbol: Option<u32>, told: Option<&CallTime>) -> f64 {
         match self {
             Gaps::Unknown => 0.0,
             Gaps::Even(each) => *each,
@@ -246,8 +246,8 @@ mod tests {
     use refrain_times::Span;
     use refrain_times::paths::Recorder;
 
-    fn told(start: i64, end: i64) -> Told {
-        Told { span: Span { start, end }, start_error: 0, end_error: 0, result: None }
+    fn told(start: i64, end: i64) -> CallTime {
+        CallTime { span: Span { start, end }, start_error: 0, end_error: 0, result: None }
     }
 
     #[test]

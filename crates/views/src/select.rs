@@ -1,23 +1,15 @@
 //! Which ranks, which calls and when: `0,3-5`, `100..200` and `1.5..2`.
 
-use std::fmt;
 use std::ops::Range;
 
 pub use refrain_model::{BadNumbers, Numbers};
-use refrain_times::Told;
+use refrain_times::CallTime;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no range of calls: write 10..20, 10.., ..20, or 10 for one call")]
 pub struct BadPositions {
     text: String,
 }
-
-impl fmt::Display for BadPositions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no range of calls: write 10..20, 10.., ..20, or 10 for one call", self.text)
-    }
-}
-
-impl std::error::Error for BadPositions {}
 
 /// `10..20` (without 20), `10..`, `..20`, or `10`.
 pub fn positions(text: &str) -> Result<Range<u64>, BadPositions> {
@@ -44,28 +36,21 @@ pub struct Between {
 
 impl Between {
     /// Whether a call may overlap it, given how wrong its times may be.
-    pub fn overlaps(&self, told: &Told) -> bool {
+    pub fn overlaps(&self, told: &CallTime) -> bool {
         !self.is_before(told) && told.span.end.saturating_add_unsigned(told.end_error) >= self.from
     }
 
     /// Whether it was over when this call began.
-    pub fn is_before(&self, told: &Told) -> bool {
+    pub fn is_before(&self, told: &CallTime) -> bool {
         told.span.start.saturating_sub_unsigned(told.start_error) > self.to
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no stretch of time: write 1.5..2 in seconds, 1.5.. or ..2")]
 pub struct BadBetween {
     text: String,
 }
-
-impl fmt::Display for BadBetween {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no stretch of time: write 1.5..2 in seconds, 1.5.. or ..2", self.text)
-    }
-}
-
-impl std::error::Error for BadBetween {}
 
 /// `1.5..2`, `1.5..` or `..2`, in seconds.
 pub fn between(text: &str) -> Result<Between, BadBetween> {
@@ -100,7 +85,7 @@ mod tests {
         }
         let span = refrain_times::Span { start: 100, end: 200 };
         let overlap = |from, to, error| {
-            let told = Told { span, start_error: error, end_error: error, result: None };
+            let told = CallTime { span, start_error: error, end_error: error, result: None };
             Between { from, to }.overlaps(&told)
         };
         assert!(overlap(0, 100, 0) && overlap(200, 300, 0) && overlap(150, 160, 0));

@@ -12,7 +12,7 @@ use refrain_fold::bundle::Bundle;
 use refrain_fold::pack::number::SPANS;
 use refrain_model::Call;
 use refrain_model::time::Time;
-use refrain_times::{Damaged, FIRST_BYTES, Span, Told, Unpacker, first_start};
+use refrain_times::{CallTime, Damaged, FIRST_BYTES, Span, Unpacker, first_start};
 use refrain_tracefile::Trace;
 use refrain_tracefile::chunks::{self, Key, Section};
 use refrain_tracefile::clocks::Mapping;
@@ -267,9 +267,9 @@ enum Unpacking<'a> {
     /// From the packed bytes, call by call: what the coder has learned is held all the while, two megabytes.
     Packed(Box<Unpacker>),
     /// All of a block at once, by a coder that many threads share, and then in plain form: some ten bytes a call.
-    Plain {
+    Held {
         ahead: Box<Calls<'a>>,
-        block: Plain,
+        block: HeldBlock,
     },
 }
 
@@ -278,14 +278,14 @@ impl Unpacking<'_> {
         match self {
             Unpacking::Nothing => 0,
             Unpacking::Packed(unpacker) => unpacker.left(),
-            Unpacking::Plain { block, .. } => block.left,
+            Unpacking::Held { block, .. } => block.left,
         }
     }
 }
 
 /// Times in few bytes that can be read at once.
 #[derive(Default)]
-struct Plain {
+struct HeldBlock {
     bytes: Vec<u8>,
     at: usize,
     left: u32,
@@ -293,14 +293,14 @@ struct Plain {
     before: i64,
 }
 
-impl Plain {
+impl HeldBlock {
     fn clear(&mut self) {
         self.bytes.clear();
         (self.at, self.left, self.before) = (0, 0, 0);
     }
 
-    fn push(&mut self, told: Told) {
-        let Told { span, start_error, end_error, result } = told;
+    fn push(&mut self, told: CallTime) {
+        let CallTime { span, start_error, end_error, result } = told;
         let folded = |number: i64| (number << 1 ^ number >> 63) as u64;
         let (gap, took) = (span.start.wrapping_sub(self.before), span.end.wrapping_sub(span.start));
         let marked = [folded(gap), folded(took), start_error, end_error, u64::from(result.is_some())];
@@ -321,7 +321,7 @@ impl Plain {
     }
 
     /// The next one, if there is one left.
-    fn next(&mut self) -> Option<Told> {
+    fn next(&mut self) -> Option<CallTime> {
         self.left = self.left.checked_sub(1)?;
         let mut number = || {
             let (mut number, mut shift) = (0, 0);
@@ -341,7 +341,7 @@ impl Plain {
         let result = if number()? == 0 { None } else { Some(number()?) };
         let start = self.before.wrapping_add(gap);
         self.before = start.wrapping_add(took);
-        Some(Told { span: Span { start, end: self.before }, start_error, end_error, result })
+        Some(CallTime { span: Span { start, end: self.before }, start_error, end_error, result })
     }
 }
 
@@ -396,7 +396,7 @@ impl<'a> Timed<'a> {
             None => Unpacking::Nothing,
             Some(_) if threads > MANY => {
                 let ahead = reader.calls_from(rank, thread, first).map_err(failed(first))?;
-                Unpacking::Plain { ahead: Box::new(ahead), block: Plain::default() }
+                Unpacking::Held { ahead: Box::new(ahead), block: HeldBlock::default() }
             }
             Some(unpacker) => Unpacking::Packed(Box::new(unpacker)),
         };
@@ -422,12 +422,12 @@ impl<'a> Timed<'a> {
         self.calls.symbol()
     }
 
-    pub fn next_call(&mut self) -> Result<Option<(Call, Option<Told>)>, Error> {
+    pub fn next_call(&mut self) -> Result<Option<(Call, Option<CallTime>)>, Error> {
         let (rank, thread) = self.place;
         let position = self.next;
         let Some(call) = self.calls.next() else { return Ok(None) };
         let call = call.map_err(|error| Error::Call { rank, thread, position, error })?;
-        let told = self.told(call.function.id)?;
+        let told = self.time_of(call.function.id)?;
         self.next += 1;
         Ok(Some((call, told)))
     }
@@ -439,7 +439,7 @@ impl<'a> Timed<'a> {
         match &mut self.unpacker {
             Unpacking::Nothing => Ok(()),
             Unpacking::Packed(unpacker) => unpacker.begin(bytes, calls).map_err(at(self.next)),
-            Unpacking::Plain { ahead, block } => {
+            Unpacking::Held { ahead, block } => {
                 let mut shared = times.shared.borrow_mut();
                 shared.begin(bytes, calls).map_err(at(self.next))?;
                 block.clear();
@@ -458,13 +458,13 @@ impl<'a> Timed<'a> {
 
     /// The call that came last has no time.
     fn pass_over(&mut self) {
-        if let Unpacking::Plain { ahead, .. } = &mut self.unpacker {
+        if let Unpacking::Held { ahead, .. } = &mut self.unpacker {
             // It has been read once, so it can be read.
             let _ = ahead.next();
         }
     }
 
-    fn told(&mut self, function: u16) -> Result<Option<Told>, Error> {
+    fn time_of(&mut self, function: u16) -> Result<Option<CallTime>, Error> {
         let Some(times) = self.times else { return Ok(None) };
         if self.next < self.without {
             self.pass_over();
@@ -492,11 +492,11 @@ impl<'a> Timed<'a> {
         let told = match &mut self.unpacker {
             Unpacking::Nothing => return Ok(None),
             Unpacking::Packed(unpacker) => unpacker.next(signature, function).map_err(damaged)?,
-            Unpacking::Plain { block, .. } => block.next().ok_or(Damaged).map_err(damaged)?,
+            Unpacking::Held { block, .. } => block.next().ok_or(Damaged).map_err(damaged)?,
         };
         let common = |time: i64| common(self.mapping, time).wrapping_sub(self.zero);
         let span = Span { start: common(told.span.start), end: common(told.span.end) };
-        Ok(Some(Told { span, ..told }))
+        Ok(Some(CallTime { span, ..told }))
     }
 }
 
@@ -507,16 +507,16 @@ mod tests {
     #[test]
     fn plain_times_come_back() {
         let ends = [i64::MIN, -1, 0, 1, 77, i64::MAX];
-        let all: Vec<Told> = ends
+        let all: Vec<CallTime> = ends
             .into_iter()
             .flat_map(|start| ends.map(|end| Span { start, end }))
             .zip(0u64..)
             .map(|(span, i)| {
                 let (start_error, end_error) = (i, u64::MAX - i);
-                Told { span, start_error, end_error, result: (i % 3 == 0).then_some(u64::MAX - i) }
+                CallTime { span, start_error, end_error, result: (i % 3 == 0).then_some(u64::MAX - i) }
             })
             .collect();
-        let mut plain = Plain::default();
+        let mut plain = HeldBlock::default();
         for _ in 0..2 {
             plain.clear();
             all.iter().for_each(|told| plain.push(*told));

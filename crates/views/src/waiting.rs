@@ -17,10 +17,10 @@ const MOST_TOLD: usize = 4;
 
 /// The call with that number of a rank's main thread: its peers, tags, communicator, and what made the requests it is about.
 pub fn for_what(trace: &Trace, rank: u32, number: u64) -> String {
-    told(trace, rank, number).unwrap_or_else(|_| format!("call {number}"))
+    described(trace, rank, number).unwrap_or_else(|_| format!("call {number}"))
 }
 
-fn told(trace: &Trace, rank: u32, number: u64) -> Result<String, Error> {
+fn described(trace: &Trace, rank: u32, number: u64) -> Result<String, Error> {
     let reader = Reader::new(&trace.bundle);
     let first = number.saturating_sub(MOST_BEFORE);
     let mut made: HashMap<u32, String> = HashMap::new();

@@ -6,7 +6,7 @@ use common::{Encoded, alike, call, trace_of};
 use refrain_fold::bundle::sites::Module;
 use refrain_model::{constant, function};
 use refrain_sites::Binaries;
-use refrain_tracefile::{Arg, InFlight, Place, Trace, Waited};
+use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
 use refrain_views::flight::{Picture, modules, picture};
 
 const SECOND: u64 = 1_000_000_000;
@@ -167,7 +167,7 @@ fn calls_of_another_turn_are_not_compared() {
 #[test]
 fn ends_are_told_first() {
     let module = Module { path: "/nowhere/app".into(), build_id: Box::from([1, 2]) };
-    let place = |offset| Some(Place { module: module.clone(), offset });
+    let place = |offset| Some(CodeAddress { module: module.clone(), offset });
     let mut failed = message(1, "MPI_Recv", number(0), number(5));
     let truncated = constant("MPI_ERR_TRUNCATE").unwrap().id;
     let said = "Message truncated, error stack:\ninternal_Recv(127): MPI_Recv(..) failed\n(unknown)(): 32 is too much\n";

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use common::{Encoded, call, looped, send, split, trace_of};
 use refrain_fold::bundle::sites::Frame;
-use refrain_sites::{Names, Order, Place, Source, Turn};
+use refrain_sites::{Location, Names, Order, Source, Turn};
 use refrain_tracefile::Trace;
 use refrain_views::Error;
 use refrain_views::loops::{Options, write_events, write_json, write_text};
@@ -17,10 +17,10 @@ struct Program;
 const FUNCTIONS: [&str; 4] = ["start", "main", "step", "dive"];
 
 impl Names for Program {
-    fn places(&self, frame: Frame) -> Rc<[Place]> {
+    fn places(&self, frame: Frame) -> Rc<[Location]> {
         let (function, line) = (frame.offset as usize / 100, frame.offset as u32 % 100);
         let source = Some(Source { file: "/home/me/app.c".into(), line });
-        Rc::new([Place { function: Some(FUNCTIONS[function].into()), source, ..Place::default() }])
+        Rc::new([Location { function: Some(FUNCTIONS[function].into()), source, ..Location::default() }])
     }
 
     fn function(&self, frame: Frame) -> Option<u64> {
@@ -356,9 +356,9 @@ fn communicators_are_called_as_in_a_dump() {
 struct Deep;
 
 impl Names for Deep {
-    fn places(&self, frame: Frame) -> Rc<[Place]> {
+    fn places(&self, frame: Frame) -> Rc<[Location]> {
         let function = Some(format!("f{}", frame.offset / 100));
-        Rc::new([Place { function, distance: frame.offset % 100, ..Place::default() }])
+        Rc::new([Location { function, distance: frame.offset % 100, ..Location::default() }])
     }
 
     fn function(&self, frame: Frame) -> Option<u64> {
@@ -407,7 +407,7 @@ fn time_by_call_site() {
         let rows = sites(&trace, &Program).unwrap();
         let told: Vec<_> = rows
             .iter()
-            .map(|row| (row.place.as_ref().map(Place::to_string), row.calls, row.ranks.to_string()))
+            .map(|row| (row.place.as_ref().map(Location::to_string), row.calls, row.ranks.to_string()))
             .collect();
         let at = |line: u32| Some(format!("step (app.c:{line})"));
         assert_eq!(told, [(at(12), 12, "0-2".into()), (at(14), 4, "0,2".into()), (None, 3, "0-2".into())]);

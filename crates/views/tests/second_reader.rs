@@ -19,7 +19,7 @@ use refrain_times::paths::{Before, Histogram, Path as Times, Recorder};
 use refrain_tracefile::chunks::{Key, Settings, Writer};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{
-    Arg, Error, InFlight, Place, Trace, Waited, append, read, settle, write, write_plain,
+    Arg, CodeAddress, Error, InFlight, Trace, Waited, append, read, settle, write, write_plain,
 };
 use refrain_views::dump::{Format, Selection, dump};
 use refrain_views::verify::verify;
@@ -151,6 +151,7 @@ fn triangles() -> Trace {
 /// Counts without a shape (blocks), some of which come again and can be guessed, and some of which stand there often; nested
 /// strides (running sums), a stride, and a stride over and over.
 fn numbers() -> Trace {
+    // Of its own: the fixtures are made of these numbers.
     let mut state = 88_172_645_463_325_252u64;
     let mut noise = || {
         state ^= state << 13;
@@ -203,7 +204,7 @@ fn whole() -> Trace {
 /// A run that died: one rank by a signal, one by an error of MPI, one that waits for two requests.
 fn flying() -> Trace {
     let mut trace = trace_of(&vec![vec![vec![barrier(), barrier()]]; 3]);
-    let place = |offset| Some(Place { module: common::program(), offset });
+    let place = |offset| Some(CodeAddress { module: common::program(), offset });
     let within = |rank, name: &str, args: Vec<Arg>| InFlight {
         rank,
         inside: true,

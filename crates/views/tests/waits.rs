@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use common::{Encoded, call, open_timed, split, timed_file};
 use refrain_fold::bundle::sites::Frame;
-use refrain_sites::{Names, Order, Place, Turn};
+use refrain_sites::{Location, Names, Order, Turn};
 use refrain_views::waits::{Pattern, Waits, waits, write_json, write_text};
 use refrain_views::{Error, timed::Times};
 
@@ -103,11 +103,11 @@ fn allreduce() -> Encoded {
 struct Sites;
 
 impl Names for Sites {
-    fn places(&self, frame: Frame) -> Rc<[Place]> {
-        Rc::new([Place {
+    fn places(&self, frame: Frame) -> Rc<[Location]> {
+        Rc::new([Location {
             function: Some(format!("f{}", frame.offset)),
             module: "app".into(),
-            ..Place::default()
+            ..Location::default()
         }])
     }
 

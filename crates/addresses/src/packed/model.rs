@@ -161,7 +161,7 @@ impl Model {
             _ if C::WRITES => said,
             (EXPECTED, _) => expected,
             (SECOND, Some(second)) => second,
-            _ => self.told(columns, said),
+            _ => self.corrected(columns, said),
         };
         let place = self.place(act);
         let at = spread::<SLOT_BITS>(place);
@@ -179,7 +179,7 @@ impl Model {
             };
             columns.byte(MISS, how | which as u8);
             if how == TOLD {
-                self.told(columns, said);
+                self.corrected(columns, said);
             }
         }
         it.address = match guesses.get(which) {
@@ -250,7 +250,7 @@ impl Model {
     }
 
     /// An act that is neither the one expected nor the second choice.
-    fn told<C: Columns>(&self, columns: &mut C, said: Act) -> Act {
+    fn corrected<C: Columns>(&self, columns: &mut C, said: Act) -> Act {
         let mut act = Act { kind: columns.byte(KIND, said.kind) & 7, ..Act::default() };
         if self.fields.pcs {
             act.pc = literal(columns, PC, self.pc, said.pc);
@@ -373,6 +373,7 @@ mod tests {
 
     /// A loop over arrays, a list, and now and then anything.
     fn trace(count: u64, fields: Fields) -> Vec<Reference> {
+        // Of its own: what was written of these numbers is held by the test.
         let mut state = 7u64;
         let mut draw = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -6,22 +6,22 @@ macro_rules! effects {
             use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
             use std::sync::atomic::{fence, $atomic};
 
-            type Place = *const $atomic;
+            type Pointer = *const $atomic;
 
             /// # Safety
             /// The program gives an address of this size.
-            unsafe fn at<'a>(place: Place) -> &'a $atomic {
+            unsafe fn at<'a>(place: Pointer) -> &'a $atomic {
                 // SAFETY: as the caller says.
                 unsafe { &*place }
             }
 
-            pub unsafe extern "C" fn load(place: Place) -> $number {
+            pub unsafe extern "C" fn load(place: Pointer) -> $number {
                 // SAFETY: the program's own address.
                 unsafe { at(place) }.load(Acquire)
             }
 
             /// A plain store, and a fence where the program asks for the strongest.
-            pub unsafe extern "C" fn store(place: Place, value: $number, order: i32) {
+            pub unsafe extern "C" fn store(place: Pointer, value: $number, order: i32) {
                 // SAFETY: the program's own address.
                 unsafe { at(place) }.store(value, Release);
                 if order & 0xf == 5 {
@@ -29,44 +29,44 @@ macro_rules! effects {
                 }
             }
 
-            pub unsafe extern "C" fn exchange(place: Place, value: $number) -> $number {
+            pub unsafe extern "C" fn exchange(place: Pointer, value: $number) -> $number {
                 // SAFETY: the program's own address.
                 unsafe { at(place) }.swap(value, SeqCst)
             }
 
-            pub unsafe extern "C" fn fetch_add(place: Place, value: $number) -> $number {
+            pub unsafe extern "C" fn fetch_add(place: Pointer, value: $number) -> $number {
                 // SAFETY: the program's own address.
                 unsafe { at(place) }.fetch_add(value, SeqCst)
             }
 
-            pub unsafe extern "C" fn fetch_sub(place: Place, value: $number) -> $number {
+            pub unsafe extern "C" fn fetch_sub(place: Pointer, value: $number) -> $number {
                 // SAFETY: the program's own address.
                 unsafe { at(place) }.fetch_sub(value, SeqCst)
             }
 
-            pub unsafe extern "C" fn fetch_and(place: Place, value: $number) -> $number {
+            pub unsafe extern "C" fn fetch_and(place: Pointer, value: $number) -> $number {
                 // SAFETY: the program's own address.
                 unsafe { at(place) }.fetch_and(value, SeqCst)
             }
 
-            pub unsafe extern "C" fn fetch_or(place: Place, value: $number) -> $number {
+            pub unsafe extern "C" fn fetch_or(place: Pointer, value: $number) -> $number {
                 // SAFETY: the program's own address.
                 unsafe { at(place) }.fetch_or(value, SeqCst)
             }
 
-            pub unsafe extern "C" fn fetch_xor(place: Place, value: $number) -> $number {
+            pub unsafe extern "C" fn fetch_xor(place: Pointer, value: $number) -> $number {
                 // SAFETY: the program's own address.
                 unsafe { at(place) }.fetch_xor(value, SeqCst)
             }
 
-            pub unsafe extern "C" fn fetch_nand(place: Place, value: $number) -> $number {
+            pub unsafe extern "C" fn fetch_nand(place: Pointer, value: $number) -> $number {
                 // SAFETY: the program's own address.
                 unsafe { at(place) }.fetch_nand(value, SeqCst)
             }
 
             /// What was expected becomes what was found, where it differs.
             pub unsafe extern "C" fn compare_exchange(
-                place: Place,
+                place: Pointer,
                 expected: *mut $number,
                 value: $number,
             ) -> bool {
@@ -83,7 +83,7 @@ macro_rules! effects {
             }
 
             pub unsafe extern "C" fn compare_exchange_value(
-                place: Place,
+                place: Pointer,
                 expected: $number,
                 value: $number,
             ) -> $number {
@@ -104,13 +104,13 @@ effects!(of64, u64, AtomicU64);
 pub mod of128 {
     use std::arch::asm;
 
-    type Place = *mut u128;
+    type Pointer = *mut u128;
 
     /// What was there.
     ///
     /// # Safety
     /// The program gives an address of 16 bytes that it uses atomically, so it is aligned to that.
-    unsafe fn swapped_if(place: Place, expected: u128, value: u128) -> u128 {
+    unsafe fn swapped_if(place: Pointer, expected: u128, value: u128) -> u128 {
         let (mut low, mut high) = (expected as u64, (expected >> 64) as u64);
         // SAFETY: as the caller says; rbx is put back.
         unsafe {
@@ -132,7 +132,7 @@ pub mod of128 {
 
     /// # Safety
     /// As for [`swapped_if`].
-    unsafe fn changed(place: Place, change: impl Fn(u128) -> u128) -> u128 {
+    unsafe fn changed(place: Pointer, change: impl Fn(u128) -> u128) -> u128 {
         // SAFETY: as the caller says.
         let mut known = unsafe { swapped_if(place, 0, 0) };
         loop {
@@ -145,52 +145,52 @@ pub mod of128 {
         }
     }
 
-    pub unsafe extern "C" fn load(place: Place) -> u128 {
+    pub unsafe extern "C" fn load(place: Pointer) -> u128 {
         // SAFETY: the program's own address.
         unsafe { swapped_if(place, 0, 0) }
     }
 
-    pub unsafe extern "C" fn store(place: Place, value: u128) {
+    pub unsafe extern "C" fn store(place: Pointer, value: u128) {
         // SAFETY: the program's own address.
         unsafe { changed(place, |_| value) };
     }
 
-    pub unsafe extern "C" fn exchange(place: Place, value: u128) -> u128 {
+    pub unsafe extern "C" fn exchange(place: Pointer, value: u128) -> u128 {
         // SAFETY: the program's own address.
         unsafe { changed(place, |_| value) }
     }
 
-    pub unsafe extern "C" fn fetch_add(place: Place, value: u128) -> u128 {
+    pub unsafe extern "C" fn fetch_add(place: Pointer, value: u128) -> u128 {
         // SAFETY: the program's own address.
         unsafe { changed(place, |old| old.wrapping_add(value)) }
     }
 
-    pub unsafe extern "C" fn fetch_sub(place: Place, value: u128) -> u128 {
+    pub unsafe extern "C" fn fetch_sub(place: Pointer, value: u128) -> u128 {
         // SAFETY: the program's own address.
         unsafe { changed(place, |old| old.wrapping_sub(value)) }
     }
 
-    pub unsafe extern "C" fn fetch_and(place: Place, value: u128) -> u128 {
+    pub unsafe extern "C" fn fetch_and(place: Pointer, value: u128) -> u128 {
         // SAFETY: the program's own address.
         unsafe { changed(place, |old| old & value) }
     }
 
-    pub unsafe extern "C" fn fetch_or(place: Place, value: u128) -> u128 {
+    pub unsafe extern "C" fn fetch_or(place: Pointer, value: u128) -> u128 {
         // SAFETY: the program's own address.
         unsafe { changed(place, |old| old | value) }
     }
 
-    pub unsafe extern "C" fn fetch_xor(place: Place, value: u128) -> u128 {
+    pub unsafe extern "C" fn fetch_xor(place: Pointer, value: u128) -> u128 {
         // SAFETY: the program's own address.
         unsafe { changed(place, |old| old ^ value) }
     }
 
-    pub unsafe extern "C" fn fetch_nand(place: Place, value: u128) -> u128 {
+    pub unsafe extern "C" fn fetch_nand(place: Pointer, value: u128) -> u128 {
         // SAFETY: the program's own address.
         unsafe { changed(place, |old| !(old & value)) }
     }
 
-    pub unsafe extern "C" fn compare_exchange(place: Place, expected: *mut u128, value: u128) -> bool {
+    pub unsafe extern "C" fn compare_exchange(place: Pointer, expected: *mut u128, value: u128) -> bool {
         // SAFETY: the program's own addresses.
         let wanted = unsafe { expected.read_unaligned() };
         // SAFETY: as above.
@@ -202,7 +202,7 @@ pub mod of128 {
         found == wanted
     }
 
-    pub unsafe extern "C" fn compare_exchange_value(place: Place, expected: u128, value: u128) -> u128 {
+    pub unsafe extern "C" fn compare_exchange_value(place: Pointer, expected: u128, value: u128) -> u128 {
         // SAFETY: the program's own address.
         unsafe { swapped_if(place, expected, value) }
     }

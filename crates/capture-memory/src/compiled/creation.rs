@@ -17,7 +17,7 @@ type Create =
     unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Start, *mut c_void) -> c_int;
 
 /// What a new thread is told.
-struct Told {
+struct NewThread {
     start: Start,
     argument: *mut c_void,
     number: u32,
@@ -40,11 +40,11 @@ pub unsafe extern "C" fn pthread_create(
     }
     // SAFETY: the C library's function of this name.
     let real = unsafe { transmute::<usize, Create>(real) };
-    let mut told: *mut Told = std::ptr::null_mut();
+    let mut told: *mut NewThread = std::ptr::null_mut();
     let quiet = Quiet::new();
     let blocked = quiet.before;
     guarded(|process| {
-        told = Box::into_raw(Box::new(Told { start, argument, number: process.new_number(), blocked }));
+        told = Box::into_raw(Box::new(NewThread { start, argument, number: process.new_number(), blocked }));
     });
     if told.is_null() {
         drop(quiet);
@@ -77,11 +77,11 @@ unsafe extern "C" fn begun() {
 }
 
 /// Leaves what the thread is to call, and with what.
-extern "C" fn numbered(told: *mut Told, call: &mut [usize; 2]) {
+extern "C" fn numbered(told: *mut NewThread, call: &mut [usize; 2]) {
     // SAFETY: `pthread_create` made it for this thread, and nobody else has it.
-    let Told { start, argument, number, blocked } = unsafe { told.read() };
+    let NewThread { start, argument, number, blocked } = unsafe { told.read() };
     // SAFETY: as above; it was read.
-    guarded(|_| drop(unsafe { Box::from_raw(told.cast::<std::mem::MaybeUninit<Told>>()) }));
+    guarded(|_| drop(unsafe { Box::from_raw(told.cast::<std::mem::MaybeUninit<NewThread>>()) }));
     own().number.store(number as usize + 1, Relaxed);
     *call = [start as usize, argument as usize];
     // SAFETY: as the thread that created this one had it.

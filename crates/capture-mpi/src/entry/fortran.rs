@@ -28,7 +28,7 @@ use super::{guard, real};
 use crate::hooks::MOST_ARGS;
 use crate::library::library;
 use crate::missing;
-use frame::{FRAME, Frame, Stamp, is_narrow, seen_by, value_in_fortran};
+use frame::{EntryFrame, FRAME, Stamp, is_narrow, seen_by, value_in_fortran};
 use names::{NAMES, Name};
 
 /// The layer's functions behind Fortran's names.
@@ -141,7 +141,7 @@ pub unsafe extern "C-unwind" fn shared() -> usize {
 ///
 /// # Safety
 /// `frame` is where `shared` keeps the registers, `slot` where on the stack it is written where it returns to.
-unsafe extern "C" fn enter(frame: *mut Frame, name: usize, slot: usize, pointer: usize) -> Forward {
+unsafe extern "C" fn enter(frame: *mut EntryFrame, name: usize, slot: usize, pointer: usize) -> Forward {
     let known = &NAMES[name];
     // SAFETY: as the caller says; the address that the call returns to stands there.
     let caller = unsafe { (slot as *const usize).read() };
@@ -179,7 +179,7 @@ unsafe extern "C" fn enter(frame: *mut Frame, name: usize, slot: usize, pointer:
 ///
 /// # Safety
 /// `frame` is what `enter` was given.
-unsafe extern "C" fn leave(frame: *mut Frame) {
+unsafe extern "C" fn leave(frame: *mut EntryFrame) {
     // SAFETY: as the caller says; nobody else refers to it.
     let frame = unsafe { &*frame };
     if !frame.watched {
@@ -233,7 +233,7 @@ fn resolve(name: usize, caller: usize) -> Found {
 
 /// No library has that function, though something calls it: it gets an error.
 #[cold]
-fn fail(frame: &Frame, name: &Name) {
+fn fail(frame: &EntryFrame, name: &Name) {
     let position = NAMES.iter().position(|known| std::ptr::eq(known, name));
     let told = position.is_some_and(|at| REAL[at].told.swap(true, Relaxed));
     if !told {
@@ -255,7 +255,7 @@ extern "C" fn nothing() -> usize {
 /// as missing.
 #[cold]
 #[inline(never)]
-fn made_by_layer(frame: &Frame) {
+fn made_by_layer(frame: &EntryFrame) {
     let end = ticks();
     let name = &NAMES[frame.name];
     let function = &refrain_model::functions()[name.function];
@@ -290,7 +290,7 @@ fn made_by_layer(frame: &Frame) {
 
 /// Whether what Fortran passed tells all: lists of handles are known only where they are empty, which is when layers take
 /// a short way.
-fn is_told(frame: &Frame, function: &Function) -> bool {
+fn is_told(frame: &EntryFrame, function: &Function) -> bool {
     let has_list = function.params.iter().any(|p| matches!(p.kind, Kind::Handle(_)) && !p.len.is_empty());
     // SAFETY: the number of handles, an INTEGER that comes first in all of these functions.
     !has_list || unsafe { (frame.word(0) as *const c_int).read() } == 0

@@ -205,7 +205,7 @@ struct Known {
 
 /// What a rank tells the one above.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Told {
+struct ClockReport {
     /// The comparisons with it: a point without what the clock above showed, and the ticks that this was.
     above: Vec<(Point, u64)>,
     /// Its own first.
@@ -227,12 +227,12 @@ pub fn gather<L: Link>(
     let told = go_through(link, up.collect(), |link| {
         let mut known = vec![Known::own(rank, own, start, end)];
         for &from in &below {
-            if let Some(told) = Told::from_text(&String::from_utf8_lossy(&link.recv(from)?)) {
+            if let Some(told) = ClockReport::from_text(&String::from_utf8_lossy(&link.recv(from)?)) {
                 told.raised(own).into_iter().for_each(|clock| join(&mut known, clock));
             }
         }
         let compared = [start.and_then(|start| start.above), end.above].into_iter().flatten();
-        let told = Told { above: compared.map(|c| (own.point(c), c.above)).collect(), known };
+        let told = ClockReport { above: compared.map(|c| (own.point(c), c.above)).collect(), known };
         if let Some(above) = above {
             link.send(above, told.to_text().as_bytes())?;
         }
@@ -306,10 +306,10 @@ fn join(known: &mut Vec<Known>, new: Known) {
     };
 }
 
-impl Told {
+impl ClockReport {
     /// In terms of the clock above. What was never compared, and has another name, cannot be told.
     fn raised(self, above: &OwnClock) -> Vec<Known> {
-        let Told { above: compared, mut known } = self;
+        let ClockReport { above: compared, mut known } = self;
         let points: Vec<Point> = compared
             .into_iter()
             .map(|(point, ticks)| Point { common: above.converter.nanoseconds(ticks), ..point })
@@ -357,8 +357,8 @@ impl Told {
     }
 
     /// `None` where the rank below has failed: its message is empty.
-    fn from_text(text: &str) -> Option<Told> {
-        let mut told = Told::default();
+    fn from_text(text: &str) -> Option<ClockReport> {
+        let mut told = ClockReport::default();
         for line in text.lines() {
             let mut words = line.split(' ');
             match words.next()? {
@@ -558,13 +558,13 @@ mod tests {
             start: point(1),
             end: point(u64::MAX - 7),
         };
-        let told = Told {
+        let told = ClockReport {
             above: vec![(Point { at: 5, common: 0, error: 6 }, 7)],
             known: vec![Known { name: "a".into(), reading: 9, clock }],
         };
-        assert_eq!(Told::from_text(&told.to_text()), Some(told));
-        assert_eq!(Told::from_text(""), None);
-        assert_eq!(Told::from_text("clock a 1 2"), None);
+        assert_eq!(ClockReport::from_text(&told.to_text()), Some(told));
+        assert_eq!(ClockReport::from_text(""), None);
+        assert_eq!(ClockReport::from_text("clock a 1 2"), None);
     }
 
     /// A rank that fails at its message of that number; the others must come to an end.

@@ -49,5 +49,5 @@ pub fn lose_on_purpose<L: Link>(
             bundle
         }
     };
-    (bundle, agreed.told())
+    (bundle, agreed.notes())
 }

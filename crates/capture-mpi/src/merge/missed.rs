@@ -53,7 +53,7 @@ impl Missed {
     }
 
     /// Why there is no trace.
-    pub fn told(&self, patience: Duration, place: &Path) -> String {
+    pub fn message(&self, patience: Duration, place: &Path) -> String {
         let (seconds, place) = (patience.as_secs_f64(), place.display());
         if !self.shared && self.ranks.contains(0) {
             return format!(
@@ -98,23 +98,23 @@ impl Missed {
 mod tests {
     use super::*;
 
-    fn told(ranks: &[u32], names: &str, shared: bool) -> String {
+    fn message(ranks: &[u32], names: &str, shared: bool) -> String {
         let names: Vec<OsString> = names.split_whitespace().map(OsString::from).collect();
         let missed = Missed::new(RankList::from_sorted(ranks), &names, shared);
-        missed.told(Duration::from_secs(5), Path::new("/o.parts"))
+        missed.message(Duration::from_secs(5), Path::new("/o.parts"))
     }
 
     #[test]
     fn hosts_and_ranks_are_named_and_the_usual_reason() {
         let here = "0-a-7-0.part 1-b-c-8-0.part 1-b-c-8-1.part 1-b-c-8-0.part.2 claim";
         assert_eq!(
-            told(&[1, 2], here, true),
+            message(&[1, 2], here, true),
             "ranks 1-2 have not come to MPI_Finalize within 5 s: rank 1 is on b-c, still at work or stopped (--patience waits \
              longer); rank 2 has left nothing in /o.parts: not traced (LD_PRELOAD or the capture library did not get to that \
              host), or on a host that has another /o.parts; those that came are on a"
         );
-        assert!(told(&[2], "claim", true).contains("not traced, or on a host that has another /o.parts"));
-        let apart = told(&[0, 1], "2-b-8-0.part", false);
+        assert!(message(&[2], "claim", true).contains("not traced, or on a host that has another /o.parts"));
+        let apart = message(&[0, 1], "2-b-8-0.part", false);
         assert!(apart.contains("not shared with rank 0's host") && apart.contains(&host::name()), "{apart}");
     }
 }

@@ -102,7 +102,7 @@ pub fn together(
             Err(None)
         }
         Ok(Met::NotAll(why)) => Err(why.map(|why| match why {
-            Why::Missing(missing) => missing.told(config.patience, &place),
+            Why::Missing(missing) => missing.message(config.patience, &place),
             Why::OtherTimes(ranks) => format!(
                 "{} another REFRAIN_TIME than rank 0, and all must keep the times of calls alike",
                 these(&ranks, "has", "have"),

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::{Flags, Place, Settings, capture_library, variables, writable_place};
+use super::{Flags, Position, Settings, capture_library, variables, writable_place};
 use crate::failure::Failure;
 
 /// Of a trace whose program is not known yet.
@@ -16,7 +16,7 @@ pub fn env(flags: &Flags) -> Result<ExitCode, Failure> {
     let settings = Settings::resolve(flags, |name| std::env::var_os(name))?;
     let library = capture_library()?;
     let shown = settings.out.clone().unwrap_or_else(|| PathBuf::from(NAME));
-    let out = writable_place(&shown, settings.force, Place::Outside)?;
+    let out = writable_place(&shown, settings.force, Position::Outside)?;
     let mut variables = variables(&settings, &library, &out, |name| std::env::var_os(name));
     // Nobody else will be there to say it.
     variables.push(("REFRAIN_SUMMARY", if settings.quiet { "off" } else { "on" }.into()));

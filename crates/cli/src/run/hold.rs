@@ -175,13 +175,13 @@ pub fn take(out: &Path, run: &str, force: bool, safe: bool) -> Result<u32, Failu
         clear(private)
             .map_err(|error| Failure::new(format!("{} cannot be cleared: {error}", parts.display())))?;
         if let Some(claim) = busy {
-            say(&told(out, &trace, claim.as_ref()));
+            say(&warning(out, &trace, claim.as_ref()));
         }
         return Ok(number);
     }
 }
 
-fn told(asked: &Path, own: &Path, claim: Option<&Claim>) -> String {
+fn warning(asked: &Path, own: &Path, claim: Option<&Claim>) -> String {
     let (asked, own) = (asked.display(), own.display());
     match claim {
         Some(Claim { process, host, .. }) if claim.is_some_and(|claim| claim.holder() == Holder::Unseen) => {

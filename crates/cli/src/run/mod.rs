@@ -48,7 +48,7 @@ const RANK_VARIABLES: &[&str] = &[
 
 /// Where Refrain stands in the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// `refrain run -- mpiexec ./app`: one process that starts them all, waits, and has the last word.
     Outside,
     /// `mpiexec refrain run -- ./app`: one process for each rank, which becomes the program.
@@ -58,7 +58,7 @@ pub enum Place {
 /// All that is needed to start the program, decided before anything is started.
 #[derive(Debug)]
 struct Plan {
-    place: Place,
+    place: Position,
     words: Vec<OsString>,
     env: Vec<(&'static str, OsString)>,
     /// What the run is called.
@@ -95,14 +95,14 @@ pub fn run(flags: &Flags, memory: &WithCalls, page: bool, words: &[OsString]) ->
     let plan = plan(&settings, memory, words, &library, env)?;
     let before = Before::now(&plan.out);
     if page && let Err(failure) = page_is_possible(&plan) {
-        if plan.place == Place::Outside {
+        if plan.place == Position::Outside {
             // Its name is free again.
             drop(hold::Held { out: &plan.out, run: &plan.run });
         }
         return Err(failure);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    if plan.place == Place::Outside
+    if plan.place == Position::Outside
         && let Some(problem) = doctor::mismatch(words, &path).or_else(|| doctor::kept_back(words, &path))
     {
         say_more(&format!("warning: {}", problem.what), &[&problem.help]);
@@ -110,7 +110,7 @@ pub fn run(flags: &Flags, memory: &WithCalls, page: bool, words: &[OsString]) ->
 
     let mut command = Command::new(&plan.words[0]);
     command.args(&plan.words[1..]).envs(plan.env.iter().map(|(name, value)| (name, value)));
-    if plan.place == Place::Inside {
+    if plan.place == Position::Inside {
         return Err(not_started(&plan.words[0], &command.exec()));
     }
     let held = hold::Held { out: &plan.out, run: &plan.run };
@@ -137,7 +137,7 @@ pub fn run(flags: &Flags, memory: &WithCalls, page: bool, words: &[OsString]) ->
 /// Whether the page of `--report` can be written when the run is over.
 fn page_is_possible(plan: &Plan) -> Result<(), Failure> {
     let help = "`refrain report FILE` makes the page afterwards";
-    if plan.place == Place::Inside {
+    if plan.place == Position::Inside {
         let what = "--report needs `refrain run` before the launcher: inside it, no process is left to make the page";
         return Err(Failure::new(what).help(help));
     }
@@ -211,8 +211,8 @@ fn plan(
     let run = run_name();
     let number = match place {
         _ if is_device(&out) => 1,
-        Place::Outside => hold::take(&out, &run, settings.force, settings.safe == settings::Switch::On)?,
-        Place::Inside => {
+        Position::Outside => hold::take(&out, &run, settings.force, settings.safe == settings::Switch::On)?,
+        Position::Inside => {
             hold::make_way(&out, claim::job(&env).as_deref(), settings.force)?;
             1
         }
@@ -222,12 +222,12 @@ fn plan(
     let mut variables = variables(settings, library, &out, &env);
     variables.push(("REFRAIN_COMMAND", joined(words)));
     // Of the same job several runs may be left; inside, all processes have to agree, and only the launcher's name will do.
-    if place == Place::Outside {
+    if place == Position::Outside {
         variables.push(("REFRAIN_RUN", run.clone().into()));
     }
     // Nobody is left to print the closing line when this process has become the program, and of what went into a device
     // only the one who wrote it can tell.
-    if (place == Place::Inside || is_device(&out)) && !settings.quiet {
+    if (place == Position::Inside || is_device(&out)) && !settings.quiet {
         variables.push(("REFRAIN_SUMMARY", "1".into()));
     }
 
@@ -271,8 +271,8 @@ fn plan(
     })
 }
 
-fn place(analysis: &command::Analysis, env: impl Fn(&str) -> Option<OsString>) -> Place {
-    if analysis.launcher.is_none() && inside_launcher(env) { Place::Inside } else { Place::Outside }
+fn place(analysis: &command::Analysis, env: impl Fn(&str) -> Option<OsString>) -> Position {
+    if analysis.launcher.is_none() && inside_launcher(env) { Position::Inside } else { Position::Outside }
 }
 
 /// What `run` would say before it starts the command, with nothing claimed.
@@ -330,7 +330,7 @@ pub fn run_name() -> String {
 
 /// The output's absolute path, if a file can be written there. Inside the launcher that may not be so on all nodes, while
 /// all ranks are traced or none: the program then runs, and the library says what is wrong.
-pub fn writable_place(shown: &Path, force: bool, place: Place) -> Result<PathBuf, Failure> {
+pub fn writable_place(shown: &Path, force: bool, place: Position) -> Result<PathBuf, Failure> {
     let cannot =
         |why: String| Failure::new(format!("the trace cannot be written to {}: {why}", shown.display()));
     let out = std::path::absolute(shown).map_err(|e| cannot(e.to_string()))?;
@@ -348,7 +348,7 @@ pub fn writable_place(shown: &Path, force: bool, place: Place) -> Result<PathBuf
         Err(error) => return Err(cannot(error.to_string())),
     };
     let directory = file.parent().unwrap_or(Path::new("/"));
-    let outside = place == Place::Outside;
+    let outside = place == Position::Outside;
     if outside && !directory.is_dir() {
         return Err(cannot(format!("there is no directory {}", directory.display()))
             .help("make the directory, or write elsewhere with --out FILE"));

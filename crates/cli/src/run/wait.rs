@@ -85,7 +85,7 @@ pub fn signal(status: ExitStatus) -> Option<i32> {
 }
 
 /// What a command was told.
-enum Told {
+enum Order {
     Nothing,
     /// To end, by this signal and at this time.
     End(i32, Instant),
@@ -99,20 +99,20 @@ fn wait(
     patience: Patience,
     mut look: Option<Look<'_>>,
 ) -> io::Result<ExitStatus> {
-    let mut told = Told::Nothing;
+    let mut told = Order::Nothing;
     loop {
         // SIGCHLD is blocked, so a child that ends after this look leaves the signal pending.
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
         let left = match told {
-            Told::Nothing => look.as_ref().map(|(every, _)| *every),
-            Told::End(_, at) => Some(patience.grace.saturating_sub(at.elapsed())),
-            Told::Killed(at) => Some(AFTER_KILLING.saturating_sub(at.elapsed())),
+            Order::Nothing => look.as_ref().map(|(every, _)| *every),
+            Order::End(_, at) => Some(patience.grace.saturating_sub(at.elapsed())),
+            Order::Killed(at) => Some(AFTER_KILLING.saturating_sub(at.elapsed())),
         };
-        if left == Some(Duration::ZERO) && !matches!(told, Told::Nothing) {
+        if left == Some(Duration::ZERO) && !matches!(told, Order::Nothing) {
             match told {
-                Told::End(signal, _) => {
+                Order::End(signal, _) => {
                     let (seconds, signal) = (patience.grace.as_secs(), name(signal));
                     say(&format!(
                         "the command has not ended {seconds} s after {signal}{}: it is killed with all that it \
@@ -129,11 +129,11 @@ fn wait(
             continue;
         }
         let Some((signal, sent_by_a_process)) = next_signal(set, left)? else {
-            if let (Told::Nothing, Some((_, look))) = (&told, &mut look)
+            if let (Order::Nothing, Some((_, look))) = (&told, &mut look)
                 && look()
             {
                 send(child.id(), libc::SIGTERM);
-                told = Told::End(libc::SIGTERM, Instant::now());
+                told = Order::End(libc::SIGTERM, Instant::now());
             }
             continue;
         };
@@ -149,8 +149,8 @@ fn wait(
             _ => false,
         };
         match told {
-            Told::Nothing if ends => told = Told::End(signal, Instant::now()),
-            Told::End(_, at) if ends && signal == libc::SIGINT && at.elapsed() > APART => {
+            Order::Nothing if ends => told = Order::End(signal, Instant::now()),
+            Order::End(_, at) if ends && signal == libc::SIGINT && at.elapsed() > APART => {
                 say("the command is killed with all that it started here");
                 told = kill_all(child);
             }
@@ -200,7 +200,7 @@ fn send(process: u32, signal: i32) {
 }
 
 /// Kills the child and all that descends from it on this machine. Daemons of a launcher elsewhere notice that it is gone.
-fn kill_all(child: &Child) -> Told {
+fn kill_all(child: &Child) -> Order {
     // What is started while we look is found the next time.
     for _ in 0..3 {
         let family = family(child.id());
@@ -209,7 +209,7 @@ fn kill_all(child: &Child) -> Told {
             break;
         }
     }
-    Told::Killed(Instant::now())
+    Order::Killed(Instant::now())
 }
 
 /// A process and what descends from it.

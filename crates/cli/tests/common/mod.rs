@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 /// A directory of its own for each test, with a stand-in for the capture library.
-pub struct Place(pub PathBuf);
+pub struct Scratch(pub PathBuf);
 
-impl Place {
-    pub fn new(name: &str) -> Place {
+impl Scratch {
+    pub fn new(name: &str) -> Scratch {
         let name = format!("refrain-{}-{}-{name}", env!("CARGO_CRATE_NAME"), std::process::id());
-        let place = Place(std::env::temp_dir().join(name));
+        let place = Scratch(std::env::temp_dir().join(name));
         std::fs::create_dir_all(&place.0).unwrap();
         // The dynamic linker says that it is no library and goes on.
         place.file("library.so", "");
@@ -93,7 +93,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.0);
     }

@@ -4,6 +4,7 @@ mod handles;
 mod numbers;
 mod texts;
 
+use refrain_fold::FastMap;
 use refrain_model::{
     Address, Amount, Class, Cond, Dir, Effect, Function, Kind, Len, Returns, constant, constant_by_id,
 };
@@ -13,7 +14,6 @@ use std::sync::Arc;
 use crate::comms::{Comm, Comms, Later};
 use crate::defined::Undefined;
 use crate::facts::{Facts, Names, Numbers};
-use crate::hash::FastMap;
 use crate::host::{Host, Memory, Topology};
 use crate::layout::Outcome;
 use crate::memo::Plans;
@@ -471,11 +471,11 @@ impl Encoder {
             Form::NewComm(scope) => self.new_comm(call, i, scope, record),
             Form::Codes { .. } => self.codes(call, i, live, record),
             Form::Statuses(of) => self.status(call, i, of, live, record),
-            Form::Place => self.pointer(call, i, record),
+            Form::Pointer => self.pointer(call, i, record),
             Form::Text => self.string(call, i, record),
             Form::Texts => self.strings(call, i, record),
             Form::Function => self.function(call, i, record),
-            Form::Plain => record.lane(call.number(i)),
+            Form::Number => record.lane(call.number(i)),
             Form::Numbers { .. } if step.is_one() => self.scalar(call, i, live, record),
             Form::Numbers { .. } => self.array(call, i, live, record),
         }

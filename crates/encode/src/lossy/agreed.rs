@@ -47,8 +47,8 @@ impl Agreed {
     }
 
     /// What was averaged, for people.
-    pub fn told(&self) -> Vec<String> {
-        if self.averages.unknown { Vec::new() } else { self.averages.told() }
+    pub fn notes(&self) -> Vec<String> {
+        if self.averages.unknown { Vec::new() } else { self.averages.notes() }
     }
 
     /// What could not be agreed on, for people.

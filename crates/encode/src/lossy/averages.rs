@@ -350,7 +350,7 @@ impl Averages {
     }
 
     /// What was averaged, for people.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(super) fn notes(&self) -> Vec<String> {
         let place = |(count, entry, rank): (i64, u32, u32)| format!("{count} (entry {entry} on rank {rank})");
         let met = self.met.iter().map(|((function, parameter), met)| {
             let (counts, least, most) = (met.counts, place(met.least), place(met.most));

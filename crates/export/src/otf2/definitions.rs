@@ -13,7 +13,7 @@ use super::location;
 use crate::Error;
 
 /// Where a function is called: its number, and file and line.
-type Place = (u16, Option<(String, u32)>);
+type CallSite = (u16, Option<(String, u32)>);
 
 /// Functions at their call sites.
 pub struct Regions<'a> {
@@ -21,8 +21,8 @@ pub struct Regions<'a> {
     names: &'a dyn Names,
     /// By symbol.
     of: HashMap<(Option<u32>, u16), u32>,
-    numbers: HashMap<Place, u32>,
-    all: Vec<Place>,
+    numbers: HashMap<CallSite, u32>,
+    all: Vec<CallSite>,
 }
 
 impl<'a> Regions<'a> {

@@ -217,7 +217,7 @@ impl Writing<'_> {
 
 /// The number of a collective operation in the format; what is none of them makes a communicator.
 fn operation(function: &Function) -> u8 {
-    let name = collectives::plain(function);
+    let name = collectives::kind(function);
     (0u8..).zip(collectives::ALL).find(|(_, one)| Some(*one) == name).map_or(17, |(number, _)| number)
 }
 

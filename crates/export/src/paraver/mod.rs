@@ -16,7 +16,7 @@ use refrain_views::happenings::{Happening, Meaning};
 use refrain_views::human::date;
 
 use crate::out::written;
-use crate::timeline::{self, Place, Timeline};
+use crate::timeline::{self, Timeline, Track};
 use crate::{Error, Input, Output, Report};
 use labels::{State, kind, state, value};
 use sort::Sorter;
@@ -64,7 +64,7 @@ struct Sent {
 
 struct Paraver {
     /// By place: its number from 0.
-    lines: HashMap<Place, usize>,
+    lines: HashMap<Track, usize>,
     /// How each is called in a record: `cpu:application:task:thread`.
     objects: Vec<String>,
     /// Until when states are written.
@@ -79,7 +79,7 @@ struct Paraver {
 
 impl Paraver {
     /// Processors are numbered node by node, as the header counts them.
-    fn new(places: &[Place], nodes: &[(String, Vec<usize>)], sorter: Sorter) -> Paraver {
+    fn new(places: &[Track], nodes: &[(String, Vec<usize>)], sorter: Sorter) -> Paraver {
         let mut cpus = vec![0; places.len()];
         for (cpu, line) in nodes.iter().flat_map(|(_, lines)| lines).enumerate() {
             cpus[*line] = cpu + 1;
@@ -180,7 +180,7 @@ impl Timeline for Paraver {
 }
 
 /// The hosts, and how many threads each has; of a trace that does not say, one for all.
-fn nodes(trace: &Trace, places: &[Place]) -> Vec<(String, Vec<usize>)> {
+fn nodes(trace: &Trace, places: &[Track]) -> Vec<(String, Vec<usize>)> {
     let host = |rank: u32| trace.meta.hosts.iter().position(|(_, ranks)| ranks.iter().any(|r| r == rank));
     let mut nodes: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut known: HashMap<u32, usize> = HashMap::new();
@@ -195,7 +195,7 @@ fn nodes(trace: &Trace, places: &[Place]) -> Vec<(String, Vec<usize>)> {
 fn header(
     out: &mut dyn Write,
     trace: &Trace,
-    places: &[Place],
+    places: &[Track],
     nodes: &[(String, Vec<usize>)],
     last: i64,
 ) -> io::Result<()> {
@@ -247,7 +247,7 @@ fn meanings(out: &mut dyn Write, functions: &BTreeMap<u16, &'static Function>) -
     out.flush()
 }
 
-fn names(out: &mut dyn Write, places: &[Place], nodes: &[(String, Vec<usize>)]) -> io::Result<()> {
+fn names(out: &mut dyn Write, places: &[Track], nodes: &[(String, Vec<usize>)]) -> io::Result<()> {
     writeln!(out, "LEVEL CPU SIZE {}", places.len())?;
     for (at, _) in places.iter().enumerate() {
         writeln!(out, "cpu {}", at + 1)?;

@@ -36,7 +36,7 @@ impl Actions {
     ) {
         let comm = &collective.comm;
         let group = comm.group();
-        let (n, base) = (group.len() as u64, collectives::plain(collective.function).unwrap_or_default());
+        let (n, base) = (group.len() as u64, collectives::kind(collective.function).unwrap_or_default());
         if comm.remote().is_some() {
             counted.add(super::LEFT_OUT, collective.function.name);
             return;

@@ -7,8 +7,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, SchemaRef};
 use refrain_encode::Reader;
 use refrain_model::{Call, Value};
-use refrain_sites::{Names, Place};
-use refrain_times::Told;
+use refrain_sites::{Location, Names};
+use refrain_times::CallTime;
 use refrain_tracefile::Trace;
 use refrain_views::dump::{Lines, Selection, chosen};
 use refrain_views::stats::{Given, Payloads};
@@ -193,7 +193,7 @@ impl<'a> Batches<'a> {
         (rank, thread): (u32, u32),
         number: u64,
         call: &Call,
-        told: Option<&Told>,
+        told: Option<&CallTime>,
         bytes: Option<i64>,
         symbol: Option<u32>,
     ) -> Result<(), Misfit> {
@@ -255,10 +255,10 @@ impl<'a> Batches<'a> {
         let bundle = &self.rows.trace.bundle;
         let site = bundle.symbols.get(symbol as usize).map_or(0, |entry| entry.site);
         let frames = bundle.sites.frames(site);
-        let places: Vec<Place> =
+        let places: Vec<Location> =
             frames.iter().flat_map(|frame| self.rows.names.places(*frame).to_vec()).collect();
-        let stack =
-            (frames.len() > 1).then(|| places.iter().map(Place::to_string).collect::<Vec<_>>().join(" > "));
+        let stack = (frames.len() > 1)
+            .then(|| places.iter().map(Location::to_string).collect::<Vec<_>>().join(" > "));
         let place = match places.last() {
             None => Where { text: "?".into(), ..Where::default() },
             Some(place) => Where {

@@ -1,15 +1,17 @@
 //! Other numbers in the place of those that were recorded.
 
-use super::lanes::Table;
+use super::lanes::StreamSet;
 use super::{Bundle, Lane, normal};
 use crate::stream::Stream;
 
 /// A lane that all ranks of a cohort have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct SharedLane<'a> {
     /// Index into `Bundle::symbols`, and which of its lanes.
     pub symbol: u32,
+    /// Which of the lanes of that symbol.
     pub lane: u16,
+    /// What all ranks have there.
     pub stream: &'a Stream,
     /// How many of its numbers count.
     pub used: u64,
@@ -18,8 +20,8 @@ pub struct Place<'a> {
 impl Bundle {
     /// Asks about each lane that is not told by member, as none is in one rank's own bundle, and gives it the stream
     /// that comes back. Digests are left as they are. Whether anything changed.
-    pub fn change_lanes(&mut self, mut change: impl FnMut(Place<'_>) -> Option<Stream>) -> bool {
-        let mut table = Table::new(std::mem::take(&mut self.streams));
+    pub fn change_lanes(&mut self, mut change: impl FnMut(SharedLane<'_>) -> Option<Stream>) -> bool {
+        let mut table = StreamSet::new(std::mem::take(&mut self.streams));
         let mut changed = false;
         for cohort in &mut self.cohorts {
             let Some(structure) = self.structures.get(cohort.structure as usize) else { continue };
@@ -29,7 +31,7 @@ impl Bundle {
                 for (lane, told) in (0..own).zip(&mut lanes) {
                     let Lane::Same { stream: index, used } = told else { continue };
                     let Some(stream) = table.streams.get(*index as usize) else { continue };
-                    let place = Place { symbol, lane, stream, used: *used };
+                    let place = SharedLane { symbol, lane, stream, used: *used };
                     if let Some(other) = change(place) {
                         *index = table.add(normal(&other));
                         changed = true;

@@ -9,9 +9,15 @@ use super::hash::{self, Hash};
 use super::template::{self, Formula, MOST_NUMBERS};
 
 #[derive(Debug, Clone, PartialEq)]
+/// The streams that the members of a cohort have in one lane.
 pub enum Lane {
     /// All ranks have this stream (an index into `Bundle::streams`). The most common case by far, and free of ranks.
-    Same { stream: u32, used: u64 },
+    Same {
+        /// Index into `Bundle::streams`.
+        stream: u32,
+        /// How many of its numbers count, if that is known; otherwise 0.
+        used: u64,
+    },
     /// Every rank is in one of the variants, which go by their lowest rank once the bundle is canonical. Of loops, ranks
     /// that never come by may be in none: they have no numbers there.
     Varied(Vec<Variant>),
@@ -20,6 +26,7 @@ pub enum Lane {
 /// Ranks whose streams differ in numbers only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
+    /// Who they are.
     pub ranks: RankList,
     /// Index into `Bundle::streams`. Numbers that are told by rank are 0 in it (1 where they are steps).
     pub stream: u32,
@@ -33,8 +40,9 @@ pub struct Variant {
 /// A number of the stream that is not the same on all ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
-    /// Which of the stream's numbers: see [`template`](super::template).
+    /// Which of the stream's numbers, in the order in which the stream is written down.
     pub place: u32,
+    /// The number of each rank.
     pub values: RankMap,
 }
 
@@ -43,26 +51,26 @@ pub type Own = (u32, Vec<(u32, i64)>);
 
 /// Streams by content.
 #[derive(Debug, Default)]
-pub struct Table {
+pub struct StreamSet {
     pub streams: Vec<Stream>,
     known: HashMap<Hash, u32>,
     /// By stream, once asked for: what it has in common with those that differ in numbers only.
     forms: Vec<Option<Hash>>,
 }
 
-impl Table {
-    pub fn new(streams: Vec<Stream>) -> Table {
+impl StreamSet {
+    pub fn new(streams: Vec<Stream>) -> StreamSet {
         let hashes: Vec<Hash> = streams.iter().map(hash::of_stream).collect();
-        Table::with_hashes(streams, hashes)
+        StreamSet::with_hashes(streams, hashes)
     }
 
     /// For streams whose hashes are known.
-    pub fn with_hashes(streams: Vec<Stream>, hashes: impl IntoIterator<Item = Hash>) -> Table {
+    pub fn with_hashes(streams: Vec<Stream>, hashes: impl IntoIterator<Item = Hash>) -> StreamSet {
         let mut known = HashMap::new();
         for (index, hash) in (0u32..).zip(hashes) {
             known.entry(hash).or_insert(index);
         }
-        Table { forms: vec![None; streams.len()], streams, known }
+        StreamSet { forms: vec![None; streams.len()], streams, known }
     }
 
     pub fn add(&mut self, stream: Stream) -> u32 {
@@ -115,6 +123,7 @@ impl Lane {
         one.into_iter().chain(many.into_iter().flatten())
     }
 
+    /// The streams it refers to.
     pub fn streams(&self) -> impl Iterator<Item = u32> {
         let (one, many) = match self {
             Lane::Same { stream, .. } => (Some(*stream), None),
@@ -144,7 +153,7 @@ impl Lane {
 
     /// Both, on ranks that they have not in common. Where they are equal the ranks are not looked at; where they
     /// differ, only the numbers that do are joined, rank by rank at worst.
-    pub fn join(self, ranks: &RankList, other: Lane, others: &RankList, table: &mut Table) -> Lane {
+    pub fn join(self, ranks: &RankList, other: Lane, others: &RankList, table: &mut StreamSet) -> Lane {
         if let (Lane::Same { stream: a, used }, Lane::Same { stream: b, used: more }) = (&self, &other)
             && a == b
         {
@@ -177,7 +186,7 @@ impl Lane {
     }
 
     /// The form that costs least, whatever way the ranks came together.
-    pub fn canonical(self, table: &mut Table) -> Lane {
+    pub fn canonical(self, table: &mut StreamSet) -> Lane {
         let variants = match self {
             Lane::Same { stream, .. } => return Lane::same(stream),
             Lane::Varied(variants) => variants,
@@ -220,7 +229,7 @@ impl Lane {
 }
 
 /// What variants take to write down, roughly in numbers.
-fn cost(variants: &[Variant], table: &Table) -> u64 {
+fn cost(variants: &[Variant], table: &StreamSet) -> u64 {
     let one = |v: &Variant| {
         let maps: u64 = v.numbers.iter().map(|n| 1 + n.values.cost()).sum();
         2 + table.get(v.stream).terms.len() as u64 + maps
@@ -237,7 +246,7 @@ pub fn choice(variants: &[Variant]) -> RankMap {
 
 impl Variant {
     /// Other ranks with a stream of the same form. They come back where only the hash of the forms is the same.
-    fn take_in(&mut self, other: Variant, table: &mut Table) -> Option<Variant> {
+    fn take_in(&mut self, other: Variant, table: &mut StreamSet) -> Option<Variant> {
         if self.stream == other.stream && self.numbers.is_empty() && other.numbers.is_empty() {
             self.used = both_used(self.used, other.used);
             self.ranks = self.ranks.union(&other.ranks);
@@ -269,7 +278,7 @@ impl Variant {
     }
 
     /// Numbers in their final form.
-    fn folded(mut self, table: &mut Table) -> Variant {
+    fn folded(mut self, table: &mut StreamSet) -> Variant {
         for number in &mut self.numbers {
             number.values = RankMap::loose(number.values.pairs_of(&self.ranks));
         }
@@ -277,7 +286,7 @@ impl Variant {
     }
 
     /// Numbers that are the same on all ranks back in the stream.
-    fn settled(mut self, table: &mut Table) -> Variant {
+    fn settled(mut self, table: &mut StreamSet) -> Variant {
         let mut fixed: HashMap<u32, i64> = HashMap::new();
         self.numbers.retain(|number| match number.values.as_constant() {
             Some(value) => fixed.insert(number.place, value).is_some(),
@@ -293,7 +302,7 @@ impl Variant {
     }
 
     /// For each rank (in order) the stream's numbers.
-    fn rows(&self, table: &Table) -> Option<Columns> {
+    fn rows(&self, table: &StreamSet) -> Option<Columns> {
         let ranks: Vec<u32> = self.ranks.iter().collect();
         let fixed = template::numbers(table.get(self.stream));
         let mut columns: Vec<Column> = fixed.into_iter().map(Column::Fixed).collect();
@@ -337,7 +346,7 @@ impl Columns {
 
 /// Numbers that happen to be equal, or at equal distances, on some ranks make streams of another form there. Where all
 /// are as long, and short, they are taken as what they are: so many numbers.
-fn flat_by_length(variants: &[Variant], table: &mut Table) -> Option<Vec<Variant>> {
+fn flat_by_length(variants: &[Variant], table: &mut StreamSet) -> Option<Vec<Variant>> {
     let used = variants.first()?.used;
     let length = usize::try_from(used).ok().filter(|n| (1..=MOST_NUMBERS).contains(n))?;
     if variants.len() < 2 || variants.iter().any(|v| v.used != used) {
@@ -347,7 +356,7 @@ fn flat_by_length(variants: &[Variant], table: &mut Table) -> Option<Vec<Variant
 }
 
 /// The same for streams that are short rounds.
-fn flat_by_period(variants: &[Variant], table: &mut Table) -> Option<Vec<Variant>> {
+fn flat_by_period(variants: &[Variant], table: &mut StreamSet) -> Option<Vec<Variant>> {
     if variants.len() < 2 {
         return None;
     }
@@ -371,7 +380,7 @@ fn least_common_multiple(a: usize, b: usize) -> usize {
     a / x.max(1) * b
 }
 
-fn flatten(variants: &[Variant], once: usize, again: usize, table: &mut Table) -> Option<Vec<Variant>> {
+fn flatten(variants: &[Variant], once: usize, again: usize, table: &mut StreamSet) -> Option<Vec<Variant>> {
     let length = once + again;
     let mut numbers: Vec<Vec<(u32, i64)>> = vec![Vec::new(); length];
     let mut ranks: Vec<u32> = Vec::new();
@@ -391,7 +400,7 @@ fn flatten(variants: &[Variant], once: usize, again: usize, table: &mut Table) -
 }
 
 /// Every distinct stream for itself.
-fn apart(variants: &[Variant], table: &mut Table) -> Vec<Variant> {
+fn apart(variants: &[Variant], table: &mut StreamSet) -> Vec<Variant> {
     let mut of_stream: HashMap<u32, Vec<u32>> = HashMap::new();
     for variant in variants {
         match variant.rows(table).filter(|_| !variant.numbers.is_empty()) {
@@ -432,7 +441,7 @@ mod tests {
     fn two_forms_with_one_hash_lose_no_ranks() {
         let lanes =
             [stream([1, 5, 1, 7].into_iter()), stream(0..100), stream((0..20_000).map(|i| i * i % 7919))];
-        let mut table = Table::new(lanes.to_vec());
+        let mut table = StreamSet::new(lanes.to_vec());
         table.forms.fill(Some(7));
         let of = |ranks: [u32; 2]| RankList::from_iter(ranks);
         let mut lane = Lane::same(0);

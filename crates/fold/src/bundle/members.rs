@@ -10,12 +10,13 @@ use std::ops::Deref;
 
 use crate::ranks::RankList;
 
-use super::lanes::Table;
+use super::lanes::StreamSet;
 use super::{Bundle, Cohort, Lane, Side, Variant};
 
 /// A cohort as one thread has it: its lists and functions are of ranks. The digest is that of the whole cohort.
 #[derive(Debug, Clone)]
 pub struct OfThread<'a> {
+    /// Which thread.
     pub thread: u32,
     cohort: Cow<'a, Cohort>,
 }
@@ -156,7 +157,7 @@ impl Bundle {
     }
 
     /// Threads and ranks with the same structure, and side lanes for the same symbols, become one cohort.
-    pub(super) fn join_alike(&mut self, table: &mut Table) {
+    pub(super) fn join_alike(&mut self, table: &mut StreamSet) {
         let mut known = HashMap::with_capacity(self.cohorts.len());
         let mut joined: Vec<Cohort> = Vec::with_capacity(self.cohorts.len());
         for cohort in std::mem::take(&mut self.cohorts) {
@@ -174,7 +175,7 @@ impl Bundle {
 
     /// One rank's threads that made the same calls become one cohort. What changes numbers comes before.
     pub fn join_threads(&mut self) {
-        let mut table = Table::new(std::mem::take(&mut self.streams));
+        let mut table = StreamSet::new(std::mem::take(&mut self.streams));
         self.join_alike(&mut table);
         self.streams = table.streams;
         self.number_streams();

@@ -9,7 +9,7 @@ use crate::loops::merge::{DEEPEST, Kinds, Merged, Source, depth, merge};
 use crate::loops::{Loops, Node};
 use crate::stream::Stream;
 
-use super::lanes::Table;
+use super::lanes::StreamSet;
 use super::{Bundle, Cohort, Error, Lane, Structure};
 
 /// Kinds of ranks that are brought together. With more, most of what is there is not pattern.
@@ -67,7 +67,7 @@ impl Bundle {
         if scores.is_empty() {
             return Ok(());
         }
-        let mut table = Table::new(std::mem::take(&mut self.streams));
+        let mut table = StreamSet::new(std::mem::take(&mut self.streams));
         let mut gone = HashSet::new();
         for score in scores {
             let mut all: Vec<Cohort> = Vec::new();
@@ -102,7 +102,13 @@ impl Bundle {
     }
 
     /// A cohort's lanes as they are under the score.
-    fn lanes_in(&self, cohort: &Cohort, score: &Loops, sources: &[Source], table: &mut Table) -> Vec<Lane> {
+    fn lanes_in(
+        &self,
+        cohort: &Cohort,
+        score: &Loops,
+        sources: &[Source],
+        table: &mut StreamSet,
+    ) -> Vec<Lane> {
         let structure = &self.structures[cohort.structure as usize];
         let mut lanes: Vec<Lane> = sources
             .iter()

@@ -3,7 +3,7 @@
 //! What they are is their kind. They take part in merging, numbering and reading like other lanes; a reader that does not
 //! know a kind has no use for it and loses nothing else.
 
-use super::lanes::Table;
+use super::lanes::StreamSet;
 use super::{Bundle, Cohort, Error, Lane, normal};
 use crate::stream::Stream;
 
@@ -23,6 +23,7 @@ impl SideKind {
 /// The side lanes of one kind that a cohort has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Side {
+    /// What its numbers mean.
     pub kind: SideKind,
     /// By symbol, in the order of [`super::Structure::symbols`]. Members that have none for a symbol are in no cohort with
     /// members that have.
@@ -37,7 +38,7 @@ impl Bundle {
         kind: SideKind,
         mut streams: impl FnMut(u32, u32) -> Option<(Stream, u64)>,
     ) -> Result<(), Error> {
-        let mut table = Table::new(std::mem::take(&mut self.streams));
+        let mut table = StreamSet::new(std::mem::take(&mut self.streams));
         for at in 0..self.cohorts.len() {
             let cohort = &self.cohorts[at];
             let thread = cohort.ranks.first().map_or(0, |member| self.place_of(member).1);
@@ -89,7 +90,7 @@ impl Cohort {
     }
 
     /// Side lanes of other members, of the same form.
-    pub(super) fn take_in_sides(&mut self, other: &mut Cohort, table: &mut Table) {
+    pub(super) fn take_in_sides(&mut self, other: &mut Cohort, table: &mut StreamSet) {
         let (ranks, others) = (&self.ranks, &other.ranks);
         for (mine, theirs) in self.sides.iter_mut().zip(&mut other.sides) {
             for (mine, theirs) in mine.lanes.iter_mut().zip(&mut theirs.lanes) {

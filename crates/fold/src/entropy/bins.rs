@@ -16,7 +16,7 @@
 
 use super::plan::{LONGEST_LAG, best_lag, entropy};
 use super::range::{Bit, Coder, Decoder, Encoder};
-use super::{Damaged, bits, number, plain_number, unzigzag, zigzag};
+use super::{Damaged, bits, direct_number, number, unzigzag, zigzag};
 
 /// More numbers than this are not one block.
 pub const LONGEST: usize = 1 << 20;
@@ -93,7 +93,7 @@ pub fn encode(values: &[i64]) -> Vec<u8> {
     let shares = shares(&counts, residuals.len());
     code_plan(&mut encoder, &plan);
     if told > 0 {
-        plain_number(&mut encoder, zigzag(first));
+        direct_number(&mut encoder, zigzag(first));
     }
     code_shares(&mut encoder, &shares, bins(fine));
     // By bin, from the first that is used.
@@ -128,7 +128,7 @@ pub fn decode(bytes: &[u8], count: usize, into: &mut Vec<i64>) -> Result<(), Dam
         return Err(Damaged);
     }
     if plan.lag > 0 {
-        into.push(unzigzag(plain_number(&mut decoder, 0)));
+        into.push(unzigzag(direct_number(&mut decoder, 0)));
     }
     let shares = code_shares(&mut decoder, &[], bins(plan.fine));
     let mut table: Vec<u16> = Vec::with_capacity(1 << SCALE);
@@ -161,10 +161,10 @@ pub fn decode(bytes: &[u8], count: usize, into: &mut Vec<i64>) -> Result<(), Dam
 }
 
 fn code_plan(coder: &mut impl Coder, plan: &Plan) -> Plan {
-    let lag = coder.plain(plan.lag as u64, 7) as usize;
-    let around = coder.plain(plan.around.into(), 1) == 1;
-    let fine = coder.plain(plan.fine.into(), 4) as u32;
-    let base = unzigzag(plain_number(coder, zigzag(plan.base)));
+    let lag = coder.direct(plan.lag as u64, 7) as usize;
+    let around = coder.direct(plan.around.into(), 1) == 1;
+    let fine = coder.direct(plan.fine.into(), 4) as u32;
+    let base = unzigzag(direct_number(coder, zigzag(plan.base)));
     Plan { lag, base, around, fine }
 }
 
@@ -172,7 +172,7 @@ fn code_plan(coder: &mut impl Coder, plan: &Plan) -> Plan {
 fn code_shares(coder: &mut impl Coder, shares: &[(usize, u32)], bins: usize) -> Vec<(usize, u32)> {
     let mut gaps = vec![Bit::default(); 128];
     let mut sizes = vec![Bit::default(); 128];
-    let count = (coder.plain(shares.len() as u64, 13) as usize).min(MOST_BINS);
+    let count = (coder.direct(shares.len() as u64, 13) as usize).min(MOST_BINS);
     let mut read = Vec::with_capacity(count);
     let mut next = 0usize;
     for i in 0..count {
@@ -193,7 +193,7 @@ fn rest(coder: &mut impl Coder, residual: u64, below: u32) -> u64 {
     while left > 0 {
         let piece = left.min(32);
         left -= piece;
-        sum = sum << piece | coder.plain(residual >> left & ((1 << piece) - 1), piece);
+        sum = sum << piece | coder.direct(residual >> left & ((1 << piece) - 1), piece);
     }
     sum
 }
@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn numbers_come_back() {
-        let mut random = crate::testing::Random(5);
+        let mut random = fastrand::Rng::with_seed(5);
         let shapes: [&dyn Fn(u64, u64) -> i64; 8] = [
             &|_, _| 7,
             &|i, _| i as i64 * 8,
@@ -347,7 +347,7 @@ mod tests {
         ];
         for (at, shape) in shapes.iter().enumerate() {
             for count in [0usize, 1, 2, 3, 15, 16, 17, 300, 5000, 40_000] {
-                let numbers: Vec<i64> = (0..count as u64).map(|i| shape(i, random.next())).collect();
+                let numbers: Vec<i64> = (0..count as u64).map(|i| shape(i, random.u64(..))).collect();
                 let bytes = encode(&numbers);
                 let mut again = vec![9];
                 decode(&bytes, count, &mut again).unwrap();
@@ -358,8 +358,8 @@ mod tests {
 
     #[test]
     fn random_numbers_take_little_more_than_they_hold() {
-        let mut random = crate::testing::Random(6);
-        let numbers: Vec<i64> = (0..32_768).map(|_| (random.next() >> 44) as i64).collect();
+        let mut random = fastrand::Rng::with_seed(6);
+        let numbers: Vec<i64> = (0..32_768).map(|_| (random.u64(..) >> 44) as i64).collect();
         assert!(encode(&numbers).len() < 32_768 * 20 / 8 + 300, "20 bits each");
         let times: Vec<i64> = numbers
             .iter()
@@ -373,8 +373,8 @@ mod tests {
 
     #[test]
     fn damaged_bytes_give_an_error_or_numbers() {
-        let mut random = crate::testing::Random(8);
-        let numbers: Vec<i64> = (0..500).map(|i| i * 3 + (random.next() % 9) as i64).collect();
+        let mut random = fastrand::Rng::with_seed(8);
+        let numbers: Vec<i64> = (0..500).map(|i| i * 3 + (random.u64(..) % 9) as i64).collect();
         let good = encode(&numbers);
         for at in 0..good.len() * 8 {
             let mut bytes = good.clone();
@@ -384,7 +384,7 @@ mod tests {
             assert!(into.len() <= 500);
         }
         for _ in 0..2000 {
-            let bytes: Vec<u8> = (0..random.next() % 60).map(|_| random.next() as u8).collect();
+            let bytes: Vec<u8> = (0..random.u64(..) % 60).map(|_| random.u64(..) as u8).collect();
             let _ = decode(&bytes, 1000, &mut Vec::new());
         }
     }

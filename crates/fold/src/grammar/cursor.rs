@@ -123,11 +123,11 @@ impl Iterator for Cursor<'_> {
 #[derive(Debug, Clone)]
 pub(crate) struct Runs<'a> {
     rules: &'a [Vec<Item>],
-    stack: Vec<Frame<'a>>,
+    stack: Vec<Level<'a>>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Frame<'a> {
+struct Level<'a> {
     /// The whole body, and what of it is still to come.
     body: &'a [Item],
     rest: &'a [Item],
@@ -137,7 +137,7 @@ struct Frame<'a> {
 
 impl<'a> Runs<'a> {
     pub fn over(rules: &'a [Vec<Item>], items: &'a [Item]) -> Runs<'a> {
-        Runs { rules, stack: vec![Frame { body: items, rest: items, again: 0 }] }
+        Runs { rules, stack: vec![Level { body: items, rest: items, again: 0 }] }
     }
 
     /// One expansion of a symbol.
@@ -179,7 +179,7 @@ impl<'a> Runs<'a> {
                 Symbol::Terminal(terminal) => return Ok(Found { terminal, left: item.count - whole, at: n }),
                 Symbol::Rule(rule) => {
                     let body = self.rules.get(rule as usize).map_or(&[][..], |body| body);
-                    self.stack.push(Frame { body, rest: body, again: item.count - 1 - whole });
+                    self.stack.push(Level { body, rest: body, again: item.count - 1 - whole });
                 }
             }
         }
@@ -218,7 +218,7 @@ impl Iterator for Runs<'_> {
                 Symbol::Rule(rule) if item.count > 0 && self.stack.len() <= self.rules.len() => {
                     let body = self.rules.get(rule as usize).map_or(&[][..], |body| body);
                     if !body.is_empty() {
-                        self.stack.push(Frame { body, rest: body, again: item.count - 1 });
+                        self.stack.push(Level { body, rest: body, again: item.count - 1 });
                     }
                 }
                 _ => {}

@@ -1,6 +1,6 @@
 //! Walking a tree of loops.
 
-use super::{Loops, Node, Place};
+use super::{Loops, Node, Resume};
 
 /// The symbols in order. `I` are the times of each node.
 #[derive(Debug, Clone)]
@@ -34,8 +34,8 @@ impl<'a, I: Iterator<Item = i64>> Cursor<'a, I> {
     }
 
     /// Goes on at a place of these loops ([`Loops::seek`]). The times are those that are left.
-    pub fn at(loops: &'a Loops, place: &Place, times: Vec<I>) -> Cursor<'a, I> {
-        let Place { open, symbol, left, .. } = place;
+    pub fn at(loops: &'a Loops, place: &Resume, times: Vec<I>) -> Cursor<'a, I> {
+        let Resume { open, symbol, left, .. } = place;
         Cursor { nodes: &loops.nodes, times, open: open.clone(), symbol: *symbol, left: *left }
     }
 

@@ -34,11 +34,8 @@ mod paths;
 mod times;
 mod tree;
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use super::{Folded, Node, Spot};
-use crate::stream::Mix;
+use crate::FastMap;
 use paths::Paths;
 use times::Times;
 use tree::{NONE, ROOT, Tree};
@@ -57,9 +54,9 @@ const FIRST_LOOKS: u64 = 1 << 20;
 #[derive(Debug, Clone)]
 pub(super) struct Elastic {
     /// The open bodies, the outermost first.
-    stack: Vec<Frame>,
+    stack: Vec<OpenBody>,
     tree: Tree,
-    leaves: HashMap<u32, u32, BuildHasherDefault<Mix>>,
+    leaves: FastMap<u32, u32>,
     paths: Paths,
     /// Scratch: the way from a leaf up to the child of an open body, without that child.
     way: Vec<u32>,
@@ -72,7 +69,7 @@ pub(super) struct Elastic {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Frame {
+struct OpenBody {
     body: u32,
     /// The child that ran last, in this iteration; it is open if it is a loop. In a body that is no loop the last child.
     cursor: u32,
@@ -89,7 +86,7 @@ impl Elastic {
         let mut elastic = Elastic {
             stack: Vec::new(),
             tree: Tree::new(),
-            leaves: HashMap::default(),
+            leaves: FastMap::default(),
             paths: Paths::default(),
             way: Vec::new(),
             len: 0,
@@ -183,7 +180,7 @@ impl Elastic {
     }
 
     fn foresee(&self) -> Option<u32> {
-        let before = |frame: &Frame, node: u32| {
+        let before = |frame: &OpenBody, node: u32| {
             let earlier = frame.iteration.checked_sub(1)?;
             self.tree.get(node).times.lately(earlier)
         };
@@ -243,7 +240,7 @@ impl Elastic {
 
     pub fn memory(&self) -> usize {
         let leaves = self.leaves.capacity() * 9;
-        self.tree.memory() + self.paths.memory() + leaves + self.stack.capacity() * size_of::<Frame>()
+        self.tree.memory() + self.paths.memory() + leaves + self.stack.capacity() * size_of::<OpenBody>()
     }
 
     /// Goes to where the symbol is, wherever that be.
@@ -338,7 +335,7 @@ impl Elastic {
     }
 
     /// Going back to the child as a new iteration would leave out something that was never left out before.
-    fn leaves_out(&mut self, frame: Frame, child: u32) -> bool {
+    fn leaves_out(&mut self, frame: OpenBody, child: u32) -> bool {
         // Of those before the child this iteration can have no more, so what it is without never counts again.
         let mut lead = self.tree.get(frame.body).lead;
         while lead != NONE
@@ -353,7 +350,7 @@ impl Elastic {
     }
 
     /// All that is left of this iteration was left out before.
-    fn is_complete(&mut self, frame: Frame) -> bool {
+    fn is_complete(&mut self, frame: OpenBody) -> bool {
         let Some(earlier) = frame.iteration.checked_sub(1) else { return false };
         let mut trail = self.tree.get(frame.body).trail;
         while trail != NONE
@@ -369,7 +366,7 @@ impl Elastic {
 
     /// The children from this one to the cursor become a loop, which is about to begin its second iteration.
     fn wrap(&mut self, at: usize, from: u32) {
-        let Frame { cursor, iteration, depth, .. } = self.stack[at];
+        let OpenBody { cursor, iteration, depth, .. } = self.stack[at];
         let mut times = Times::ones(iteration);
         times.again(1);
         let new = self.tree.body(times, iteration + 2);
@@ -460,7 +457,7 @@ impl Elastic {
         let node = self.tree.get_mut(body);
         node.open = place;
         let iteration = node.runs - 1;
-        self.stack.push(Frame { body, cursor: NONE, iteration, path: node.path, depth });
+        self.stack.push(OpenBody { body, cursor: NONE, iteration, path: node.path, depth });
     }
 
     /// Only so many bodies stay open.

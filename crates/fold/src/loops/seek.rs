@@ -7,7 +7,7 @@ use super::{Loops, Node};
 
 /// Where a sequence goes on.
 #[derive(Debug, Clone)]
-pub struct Place {
+pub struct Resume {
     pub(super) open: Vec<Body>,
     pub(super) symbol: u32,
     pub(super) left: u64,
@@ -28,7 +28,7 @@ enum Reached {
 impl Loops {
     /// The place of symbol `n`. `sum` adds up the first so many times of a node. Takes time in the size of the tree and
     /// of its times, and in the logarithm of the iterations. The tree must be valid.
-    pub fn seek(&self, mut n: u64, sum: impl Fn(usize, u64) -> u64) -> Place {
+    pub fn seek(&self, mut n: u64, sum: impl Fn(usize, u64) -> u64) -> Resume {
         let end = self.nodes.len();
         let root = Body { start: 0, end, at: 0, again: 0, alive: false };
         // Each with how many of its iterations lie before.
@@ -77,7 +77,7 @@ impl Loops {
             *runs = runs.saturating_sub(left);
         }
         let open = if left > 0 { open.into_iter().map(|(body, _)| body).collect() } else { Vec::new() };
-        Place { open, symbol, left, used, runs }
+        Resume { open, symbol, left, used, runs }
     }
 
     /// How many symbols the first so many iterations of a body have, from the beginning of all.

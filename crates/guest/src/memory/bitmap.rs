@@ -387,6 +387,11 @@ fn next_bit(words: &[AtomicU64], index: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use proptest::test_runner::{RngSeed, TestRunner};
+    use std::cell::Cell;
     use std::collections::BTreeMap;
 
     const GIB: usize = 1 << REGION_BITS;
@@ -460,28 +465,40 @@ mod tests {
         assert_eq!(bitmap.length(0x1010), None);
     }
 
-    /// Random allocations among neighbours, against an ordered map.
-    #[test]
-    fn agrees_with_an_ordered_map() {
-        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut random = |below: usize| {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            (seed >> 11) as usize % below
-        };
+    #[derive(Debug, Clone, Copy)]
+    enum Does {
+        Insert(usize),
+        Remove,
+        Find(usize),
+    }
+
+    /// What is done somewhere, in steps of 16 bytes.
+    fn some_steps() -> impl Strategy<Value = Vec<(usize, Does)>> {
+        let sizes = select(&[1, 16, 24, 100, 512, 700, 5000]);
+        let find = (0..16usize).prop_map(Does::Find);
+        let does = prop_oneof![3 => sizes.prop_map(Does::Insert), 1 => Just(Does::Remove), 2 => find];
+        vec((0..0x400usize, does), 400)
+    }
+
+    fn seeded() -> ProptestConfig {
+        let rng_seed = RngSeed::Fixed(1);
+        ProptestConfig { cases: 100, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+    }
+
+    /// Allocations among neighbours, against an ordered map. How many were found.
+    fn as_an_ordered_map(steps: &[(usize, Does)]) -> usize {
         let bitmap = Bitmap::boxed();
         let mut model: BTreeMap<usize, usize> = BTreeMap::new();
-        let base = GIB - 0x40000;
-        for _ in 0..40_000 {
-            let at = base + (random(0x80000) & !15);
+        let base = GIB - 0x2000;
+        let mut found = 0;
+        for &(step, does) in steps {
+            let at = base + 16 * step;
             let below = model
                 .range(..=at)
                 .next_back()
                 .map(|(&start, &size)| (start, start + size.next_multiple_of(16)));
-            match random(3) {
-                0 => {
-                    let size = [1, 16, 24, 100, 512, 700, 5000, 70_000][random(8)];
+            match does {
+                Does::Insert(size) => {
                     let free = below.is_none_or(|(_, end)| end <= at)
                         && model.range(at..).next().is_none_or(|(&next, _)| at + size <= next);
                     if free {
@@ -489,19 +506,31 @@ mod tests {
                         model.insert(at, size);
                     }
                 }
-                1 => {
+                Does::Remove => {
                     if let Some((start, _)) = below {
                         bitmap.remove(start);
                         model.remove(&start);
                     }
                 }
-                _ => {
-                    let pointer = at + random(16);
+                Does::Find(inside) => {
+                    let pointer = at + inside;
                     let expected = below.filter(|&(_, end)| pointer <= end).map(|(start, _)| start);
                     assert_eq!(bitmap.find(pointer), expected, "{pointer:x}");
+                    found += usize::from(expected.is_some());
                 }
             }
         }
-        assert!(model.len() > 3, "the test has something to find");
+        found
+    }
+
+    #[test]
+    fn agrees_with_an_ordered_map() {
+        let found = Cell::new(0);
+        let outcome = TestRunner::new(seeded()).run(&some_steps(), |steps| {
+            found.set(found.get() + as_an_ordered_map(&steps));
+            Ok(())
+        });
+        outcome.unwrap_or_else(|error| panic!("{error}"));
+        assert!(found.get() > 1000, "{} found", found.get());
     }
 }

@@ -17,10 +17,10 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 use super::area::{Area, gpu_key};
 use super::live::{FREED, tracking};
 use crate::process::next::next;
-use table::{Segment, Table};
+use table::{Segment, SegmentTable};
 
 /// What GPU runtimes allocated.
-pub static GPU: Table = Table::new();
+pub static GPU: SegmentTable = SegmentTable::new();
 /// The GPU runtimes' functions behind ours; null until first used.
 static RUNTIME: [AtomicPtr<()>; NAMES.len()] = [const { AtomicPtr::new(null_mut()) }; NAMES.len()];
 

@@ -6,15 +6,16 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use refrain_fold::FastMap;
+
 use super::area::{AREAS, Area, gpu_key, heap_key, mapping_key};
 use super::bitmap::Bitmap;
 use super::freed::{Freed, Reader};
 use super::gpu::driver;
-use super::gpu::table::{Segment, Table};
+use super::gpu::table::{Segment, SegmentTable};
 use super::mappings::Mappings;
 use super::statics::Modules;
 use super::{gpu, live};
-use crate::process::hash::FastMap;
 use crate::process::stack;
 
 /// Addresses whose places are remembered: at first, and at most. Powers of two.
@@ -38,7 +39,7 @@ pub struct Located {
 struct Sources {
     heap: &'static Bitmap,
     mappings: &'static Mappings,
-    gpu: &'static Table,
+    gpu: &'static SegmentTable,
     /// Who else may know an address.
     driver: fn(usize) -> Option<Segment>,
     freed: &'static Freed,
@@ -357,7 +358,7 @@ mod tests {
             let sources = Sources {
                 heap: Box::leak(Bitmap::boxed()),
                 mappings: Box::leak(Box::new(Mappings::new())),
-                gpu: Box::leak(Box::new(Table::new())),
+                gpu: Box::leak(Box::new(SegmentTable::new())),
                 driver: |pointer| {
                     let holds = |s: &&Segment| s.start <= pointer && pointer < s.end;
                     UNSEEN.with_borrow(|unseen| unseen.iter().find(holds).copied())

@@ -18,9 +18,10 @@ use std::ptr::null_mut;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
+use refrain_fold::FastMap;
 use refrain_fold::bundle::sites::{Frame, Module, PYTHON};
 
-use crate::process::hash::{FastMap, add};
+use crate::process::hash::add;
 use crate::process::next::first;
 use layout::{Found, Layout, Memory};
 
@@ -110,7 +111,7 @@ struct Seen {
 
 /// A frame by name.
 #[derive(Debug, PartialEq, Eq)]
-struct Told {
+struct NamedFrame {
     code: usize,
     file: String,
     function: String,
@@ -304,7 +305,7 @@ impl Python {
     }
 
     /// The frames that were walked, by name.
-    fn read(&self, access: Access) -> Option<Vec<Told>> {
+    fn read(&self, access: Access) -> Option<Vec<NamedFrame>> {
         let layout = self.layout?;
         let memory = match access {
             Access::Nothing => return None,
@@ -315,9 +316,9 @@ impl Python {
         let tell = |&Seen { code, instruction, .. }: &Seen| {
             let found = layout.code(memory, code)?;
             let (file, function) = layout.names(memory, &found)?;
-            Some(Told { code, file, function, line: layout.line(memory, &found, instruction)? })
+            Some(NamedFrame { code, file, function, line: layout.line(memory, &found, instruction)? })
         };
-        let told = self.walked.iter().map(tell).collect::<Option<Vec<Told>>>()?;
+        let told = self.walked.iter().map(tell).collect::<Option<Vec<NamedFrame>>>()?;
         self.still(memory).then_some(told)
     }
 
@@ -334,7 +335,7 @@ impl Python {
                 None => return Frames::default(),
             },
             Access::All(_) => {
-                let told = self.told();
+                let told = self.named();
                 let fits = read.is_some_and(|read| read == told);
                 if !fits {
                     MISFITS.fetch_add(1, Relaxed);
@@ -345,7 +346,7 @@ impl Python {
             }
         };
         let mut frames = Frames::default();
-        for Told { file, function, line, .. } in told {
+        for NamedFrame { file, function, line, .. } in told {
             let path = format!("{PYTHON}{}:{function}", absolute(file));
             let module = Module { path, build_id: Box::default() };
             frames.frames.push(Frame { module: module.key(), offset: line });
@@ -359,7 +360,7 @@ impl Python {
     }
 
     /// This thread's frames, innermost first, by the public functions. It holds the lock.
-    fn told(&self) -> Vec<Told> {
+    fn named(&self) -> Vec<NamedFrame> {
         let python = self.functions;
         let _aside = Aside::put(python);
         let mut told = Vec::new();
@@ -377,7 +378,7 @@ impl Python {
                 unsafe { (python.text_of(code, c"co_filename"), python.text_of(code, c"co_qualname")) };
             // SAFETY: as above. Before 3.11 there is only this.
             let function = qualified.or_else(|| unsafe { python.text_of(code, c"co_name") });
-            told.push(Told {
+            told.push(NamedFrame {
                 code: code as usize,
                 file: file.unwrap_or_default(),
                 function: function.unwrap_or_default(),

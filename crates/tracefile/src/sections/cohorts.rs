@@ -12,7 +12,7 @@ use refrain_fold::ranks::{Checks, MapPart, Part, RankList, RankMap};
 use crate::get::{Bad, Get};
 use crate::sections::maps;
 use crate::sections::symbols::head;
-use crate::sections::{Told, first, read_ranks, write_ranks};
+use crate::sections::{StoredList, first, read_ranks, write_ranks};
 use crate::token::{Field, Put, pair, two};
 
 // How a lane's stream is told.
@@ -44,8 +44,8 @@ pub fn layouts<'a>(structures: &'a [Structure], symbols: &[SymbolEntry]) -> Vec<
 
 impl Layout<'_> {
     /// One by one: a hostile file can announce more lanes than fit into memory.
-    pub fn places<'a>(&'a self, symbols: &'a [SymbolEntry]) -> impl Iterator<Item = Place> + 'a {
-        let times = self.nodes.iter().map(|node| Place {
+    pub fn places<'a>(&'a self, symbols: &'a [SymbolEntry]) -> impl Iterator<Item = LaneKey> + 'a {
+        let times = self.nodes.iter().map(|node| LaneKey {
             symbol: TIMES,
             head: TIMES,
             lane: matches!(node, Node::Loop { .. }).into(),
@@ -53,7 +53,7 @@ impl Layout<'_> {
         });
         let values = self.symbols.iter().flat_map(move |&(symbol, lanes)| {
             let head = symbols.get(symbol as usize).map_or(0, |entry| head(&entry.bytes));
-            (0..lanes).map(move |lane| Place { symbol, head, lane, lanes })
+            (0..lanes).map(move |lane| LaneKey { symbol, head, lane, lanes })
         });
         times.chain(values)
     }
@@ -111,17 +111,17 @@ impl Division {
 
 /// A lane's place: its symbol's number and head, and which of how many.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct LaneKey {
     symbol: u32,
     pub head: u32,
     pub lane: u16,
     lanes: u16,
 }
 
-impl Place {
+impl LaneKey {
     /// All side lanes of a kind are alike.
-    fn of_side(kind: SideKind) -> Place {
-        Place { symbol: kind.0.into(), head: kind.0.into(), lane: 0, lanes: 1 }
+    fn of_side(kind: SideKind) -> LaneKey {
+        LaneKey { symbol: kind.0.into(), head: kind.0.into(), lane: 0, lanes: 1 }
     }
 }
 
@@ -130,13 +130,13 @@ const TIMES: u32 = u32::MAX;
 
 impl Past {
     /// The stream to expect.
-    fn expected(&self, place: Place) -> Option<u32> {
+    fn expected(&self, place: LaneKey) -> Option<u32> {
         let same = self.last.get(&(place.symbol, place.lane));
         same.or_else(|| self.alike.get(&(place.head, place.lane))).copied()
     }
 
     /// Hints for how the stream is told, and for which it is.
-    fn hints(&self, place: Place) -> (u64, u64) {
+    fn hints(&self, place: LaneKey) -> (u64, u64) {
         let here = pair(place.symbol, place.lane.into());
         let to_go = u32::from(place.lanes - place.lane);
         let expected = self.expected(place).map_or(0, |s| s.wrapping_add(1));
@@ -148,7 +148,7 @@ impl Past {
         }
     }
 
-    fn note(&mut self, place: Place, stream: u32) {
+    fn note(&mut self, place: LaneKey, stream: u32) {
         self.streams = self.streams.max(stream.saturating_add(1));
         self.last.insert((place.symbol, place.lane), stream);
         self.alike.insert((place.head, place.lane), stream);
@@ -156,11 +156,11 @@ impl Past {
 }
 
 /// Hints for what varies in a lane, by variant and number.
-fn varied_hint(place: Place, what: u32) -> u64 {
+fn varied_hint(place: LaneKey, what: u32) -> u64 {
     two(pair(pair(place.head, place.lane.into()), 4), what)
 }
 
-fn number_hint(place: Place, number: u32) -> u64 {
+fn number_hint(place: LaneKey, number: u32) -> u64 {
     two(pair(pair(place.head, place.lane.into()), 5), number)
 }
 
@@ -186,12 +186,12 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         for (place, lane) in layout.places(&bundle.symbols).zip(&cohort.lanes) {
             write_lane(put, &mut past, place, lane, loops.then_some(&cohort.ranks));
         }
-        put.put(Field::Plain, 64, cohort.digest);
+        put.put(Field::Bits, 64, cohort.digest);
     }
 }
 
 /// `ranks` where some of them may be in no variant.
-fn write_lane(put: &mut Put, past: &mut Past, place: Place, lane: &Lane, ranks: Option<&RankList>) {
+fn write_lane(put: &mut Put, past: &mut Past, place: LaneKey, lane: &Lane, ranks: Option<&RankList>) {
     match lane {
         Lane::Same { stream, .. } => write_stream(put, past, place, *stream),
         Lane::Varied(variants) => {
@@ -212,7 +212,7 @@ pub fn write_sides(put: &mut Put, bundle: &Bundle) {
             for lane in &side.lanes {
                 put.put(Field::Count, 23, lane.is_some().into());
                 if let Some(lane) = lane {
-                    write_lane(put, &mut past, Place::of_side(side.kind), lane, None);
+                    write_lane(put, &mut past, LaneKey::of_side(side.kind), lane, None);
                 }
             }
         }
@@ -226,7 +226,7 @@ pub fn read_sides(get: &mut Get, bundle: &mut Bundle, checks: &mut Checks) -> Re
         past.first = first(&cohort.ranks);
         for _ in 0..get.count(Field::Count, 21)? {
             let kind = SideKind(get.small(Field::Count, 22)?);
-            let place = Place::of_side(kind);
+            let place = LaneKey::of_side(kind);
             let mut lanes = Vec::new();
             for _ in 0..symbols.get(cohort.structure as usize).copied().unwrap_or(0) {
                 lanes.push(match get.get(Field::Count, 23)? {
@@ -245,7 +245,7 @@ pub fn read_sides(get: &mut Get, bundle: &mut Bundle, checks: &mut Checks) -> Re
     Ok(())
 }
 
-fn write_stream(put: &mut Put, past: &mut Past, place: Place, stream: u32) {
+fn write_stream(put: &mut Put, past: &mut Past, place: LaneKey, stream: u32) {
     let how = if past.expected(place) == Some(stream) {
         SAME
     } else if stream == past.streams {
@@ -265,7 +265,7 @@ fn write_stream(put: &mut Put, past: &mut Past, place: Place, stream: u32) {
 fn write_variants(
     put: &mut Put,
     past: &mut Past,
-    place: Place,
+    place: LaneKey,
     variants: &[Variant],
     ranks: Option<&RankList>,
 ) {
@@ -307,7 +307,7 @@ pub fn read(
     let mut left = MOST_RANKS;
     for _ in 0..count {
         let thread: u32 = get.small(Field::Thread, 0)?;
-        let Told { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
+        let StoredList { ranks, first, whole } = read_ranks(get, past.first, &mut left)?;
         past.first = first;
         past.maps.read_ranks(whole);
         past.groups.clear();
@@ -325,7 +325,7 @@ pub fn read(
             });
         }
         let sides = Vec::new();
-        let cohort = Cohort { ranks, structure, lanes, sides, digest: get.get(Field::Plain, 64)? };
+        let cohort = Cohort { ranks, structure, lanes, sides, digest: get.get(Field::Bits, 64)? };
         cohorts.push(match thread {
             0 => cohort,
             _ => {
@@ -338,7 +338,7 @@ pub fn read(
 }
 
 /// `None` where there is not one for all ranks.
-fn read_stream(get: &mut Get, past: &mut Past, place: Place) -> Result<Option<u32>, Bad> {
+fn read_stream(get: &mut Get, past: &mut Past, place: LaneKey) -> Result<Option<u32>, Bad> {
     let (how_hint, which_hint) = past.hints(place);
     let stream = match (get.get(Field::Lane, how_hint)?, past.expected(place)) {
         (SAME, Some(same)) => same,
@@ -354,7 +354,7 @@ fn read_stream(get: &mut Get, past: &mut Past, place: Place) -> Result<Option<u3
 fn read_variants(
     get: &mut Get,
     past: &mut Past,
-    place: Place,
+    place: LaneKey,
     ranks: &RankList,
     may_lack: bool,
     checks: &mut Checks,

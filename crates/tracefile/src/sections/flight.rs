@@ -4,7 +4,7 @@ use refrain_fold::bundle::sites::Module;
 
 use crate::get::{Bad, Get};
 use crate::token::{Field, Put, unzigzag, zigzag};
-use crate::{Arg, InFlight, Place, Waited};
+use crate::{Arg, CodeAddress, InFlight, Waited};
 
 // Hints: counts, beside those of `meta`.
 const MODULES: u64 = 18;
@@ -41,7 +41,7 @@ const CALLED: u64 = 64;
 pub fn write(put: &mut Put, all: &[InFlight]) {
     let mut modules: Vec<&Module> = Vec::new();
     let places = all.iter().flat_map(|one| [&one.place, &one.fault_place]);
-    for Place { module, .. } in places.flatten() {
+    for CodeAddress { module, .. } in places.flatten() {
         if !modules.contains(&module) {
             modules.push(module);
         }
@@ -50,9 +50,9 @@ pub fn write(put: &mut Put, all: &[InFlight]) {
     for module in &modules {
         put.text(PATH, &module.path);
         put.put(Field::Count, BUILD_ID, module.build_id.len() as u64);
-        module.build_id.iter().for_each(|byte| put.put(Field::Plain, 8, (*byte).into()));
+        module.build_id.iter().for_each(|byte| put.put(Field::Bits, 8, (*byte).into()));
     }
-    let write_place = |put: &mut Put, place: &Place| {
+    let write_place = |put: &mut Put, place: &CodeAddress| {
         let module = modules.iter().position(|known| **known == place.module).unwrap_or(0);
         put.put(Field::Count, MODULE, module as u64);
         put.measure(Field::Magnitude, OFFSET, place.offset);
@@ -112,11 +112,11 @@ pub fn write(put: &mut Put, all: &[InFlight]) {
     }
 }
 
-fn read_place(get: &mut Get, modules: &[Module]) -> Result<Place, Bad> {
+fn read_place(get: &mut Get, modules: &[Module]) -> Result<CodeAddress, Bad> {
     let module: usize = get.small(Field::Count, MODULE)?;
     let module =
         modules.get(module).ok_or_else(|| Bad::new("a call in flight in a module that is not there"))?;
-    Ok(Place { module: module.clone(), offset: get.measure(Field::Magnitude, OFFSET)? })
+    Ok(CodeAddress { module: module.clone(), offset: get.measure(Field::Magnitude, OFFSET)? })
 }
 
 fn read_arg(get: &mut Get) -> Result<Arg, Bad> {
@@ -139,7 +139,7 @@ pub fn read(get: &mut Get) -> Result<Vec<InFlight>, Bad> {
     for _ in 0..get.count(Field::Count, MODULES)? {
         let path = get.text(PATH)?;
         let length = get.count(Field::Count, BUILD_ID)?;
-        let bytes: Result<Box<[u8]>, Bad> = (0..length).map(|_| get.small(Field::Plain, 8)).collect();
+        let bytes: Result<Box<[u8]>, Bad> = (0..length).map(|_| get.small(Field::Bits, 8)).collect();
         modules.push(Module { path, build_id: bytes? });
     }
     let mut all = Vec::new();

@@ -23,15 +23,15 @@ use crate::token::{Field, Put};
 const ALL_BUT: u64 = 0;
 
 /// A list and its first rank, and what the file has of it: itself, or the box that some ranks are missing from.
-struct Told {
+struct StoredList {
     ranks: RankList,
     first: u32,
     whole: RankList,
 }
 
-impl Told {
-    fn plain(ranks: RankList) -> Told {
-        Told { first: first(&ranks), whole: ranks.clone(), ranks }
+impl StoredList {
+    fn whole(ranks: RankList) -> StoredList {
+        StoredList { first: first(&ranks), whole: ranks.clone(), ranks }
     }
 }
 
@@ -40,20 +40,20 @@ fn first(ranks: &RankList) -> u32 {
 }
 
 /// `near` is where the list is expected to start.
-fn write_ranks(put: &mut Put, ranks: &RankList, near: u32) -> Told {
+fn write_ranks(put: &mut Put, ranks: &RankList, near: u32) -> StoredList {
     if let Some((whole, missing)) =
         ranks.all_but().filter(|(whole, missing)| whole.without(missing) == *ranks)
     {
         put.put(Field::RankParts, 0, ALL_BUT);
         write_parts(put, &whole, near);
         write_parts(put, &missing, first(&whole));
-        return Told { ranks: ranks.clone(), first: first(ranks), whole };
+        return StoredList { ranks: ranks.clone(), first: first(ranks), whole };
     }
     if ranks.is_empty() {
         put.put(Field::RankParts, 0, ALL_BUT);
     }
     write_parts(put, ranks, near);
-    Told::plain(ranks.clone())
+    StoredList::whole(ranks.clone())
 }
 
 fn write_parts(put: &mut Put, ranks: &RankList, near: u32) {
@@ -71,7 +71,7 @@ fn write_parts(put: &mut Put, ranks: &RankList, near: u32) {
 }
 
 /// At most `left` ranks, which become fewer.
-fn read_ranks(get: &mut Get, near: u32, left: &mut u64) -> Result<Told, Bad> {
+fn read_ranks(get: &mut Get, near: u32, left: &mut u64) -> Result<StoredList, Bad> {
     let bad = || Bad::new("a rank list that is not well formed");
     let sound = |get: &mut Get, near: u32| {
         let list = read_parts(get, near)?;
@@ -79,11 +79,11 @@ fn read_ranks(get: &mut Get, near: u32, left: &mut u64) -> Result<Told, Bad> {
     };
     let ranks = sound(get, near)?;
     let told = match ranks.is_empty() {
-        false => Told::plain(ranks),
+        false => StoredList::whole(ranks),
         true => {
             let whole = sound(get, near)?;
             if whole.is_empty() {
-                return Ok(Told::plain(whole));
+                return Ok(StoredList::whole(whole));
             }
             let missing = sound(get, first(&whole))?;
             // Most of the box is there, so that its ranks may be looked at one by one.
@@ -92,7 +92,7 @@ fn read_ranks(get: &mut Get, near: u32, left: &mut u64) -> Result<Told, Bad> {
                 return Err(bad());
             }
             let ranks = whole.without(&missing);
-            Told { first: first(&ranks), ranks, whole }
+            StoredList { first: first(&ranks), ranks, whole }
         }
     };
     let rest = left.checked_sub(told.ranks.len());

@@ -51,9 +51,9 @@ pub fn write(put: &mut Put, profile: Option<&Profile>) {
             let alike = profile.ranks.iter().zip(row.levels()).filter(|(_, other)| *other == level);
             let alike: Vec<u32> = alike.map(|(rank, _)| rank).collect();
             let before = alike.iter().take_while(|other| **other != rank).count();
-            put.put(Field::Plain, bits(alike.len().saturating_sub(1) as u64).into(), before as u64);
+            put.put(Field::Bits, bits(alike.len().saturating_sub(1) as u64).into(), before as u64);
             let (lowest, open) = lowest(level);
-            put.put(Field::Plain, (open + unit).into(), ns - (lowest << unit));
+            put.put(Field::Bits, (open + unit).into(), ns - (lowest << unit));
         }
     }
 }
@@ -149,7 +149,7 @@ pub fn read(get: &mut Get, checks: &mut Checks) -> Result<Option<Profile>, Bad> 
 
 fn extreme(get: &mut Get, profile: &Profile, row: &Row, of: u16) -> Result<(u32, u64), Bad> {
     let ties: u64 = row.runs.iter().filter(|run| run.0 == of).map(|run| u64::from(run.1)).sum();
-    let mut before = get.get(Field::Plain, bits(ties.saturating_sub(1)).into())?;
+    let mut before = get.get(Field::Bits, bits(ties.saturating_sub(1)).into())?;
     let mut place = 0u64;
     for &(level, ranks) in &row.runs {
         match (level == of).then_some(u64::from(ranks)) {
@@ -166,7 +166,7 @@ fn extreme(get: &mut Get, profile: &Profile, row: &Row, of: u16) -> Result<(u32,
     let rank = rank.ok_or_else(|| Bad::new("the time of a rank that is not there"))?;
     let unit = unit_of(profile.unit, row.spent);
     let (lowest, open) = lowest(of);
-    let ns = (lowest << unit) + get.get(Field::Plain, (open + unit).into())?;
+    let ns = (lowest << unit) + get.get(Field::Bits, (open + unit).into())?;
     match level(ns >> unit) == of {
         true => Ok((rank, ns)),
         false => Err(Bad::new("a time of impossible size")),

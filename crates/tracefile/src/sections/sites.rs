@@ -18,7 +18,7 @@ pub fn write(put: &mut Put, sites: &Sites, symbols: &[SymbolEntry]) {
     for (module, _) in &modules {
         put.text(PATH, &module.path);
         put.put(Field::Count, 17, module.build_id.len() as u64);
-        module.build_id.iter().for_each(|&byte| put.put(Field::Plain, 8, byte.into()));
+        module.build_id.iter().for_each(|&byte| put.put(Field::Bits, 8, byte.into()));
     }
     let number_of: HashMap<u64, u64> = modules.iter().map(|(_, key)| *key).zip(1..).collect();
     // By what they are called from: module, offset and site of each.
@@ -65,7 +65,7 @@ pub fn read(get: &mut Get, symbols: &mut [SymbolEntry]) -> Result<Sites, Bad> {
     for _ in 0..get.count(Field::Count, 16)? {
         let path = get.text(PATH)?;
         let length = get.count(Field::Count, 17)?;
-        let build_id = (0..length).map(|_| get.small(Field::Plain, 8)).collect::<Result<Vec<u8>, Bad>>()?;
+        let build_id = (0..length).map(|_| get.small(Field::Bits, 8)).collect::<Result<Vec<u8>, Bad>>()?;
         let module = Module { path, build_id: build_id.into() };
         let key = module.key();
         if sites.modules.insert(key, module).is_some() {

@@ -278,7 +278,7 @@ pub fn put_digits(put: &mut Put, value: u64, kept: u32) {
     let below = bits(value).saturating_sub(1);
     if below > 0 {
         let lost = below.saturating_sub(kept);
-        put.put(Field::Plain, (below - lost).into(), (value ^ 1 << below) >> lost);
+        put.put(Field::Bits, (below - lost).into(), (value ^ 1 << below) >> lost);
     }
 }
 
@@ -288,7 +288,7 @@ pub fn get_digits(get: &mut Get, bits: u64, kept: u32) -> Result<u64, Bad> {
         2..=64 => {
             let below = bits as u32 - 1;
             let lost = below.saturating_sub(kept);
-            Ok(1 << below | get.get(Field::Plain, (below - lost).into())? << lost)
+            Ok(1 << below | get.get(Field::Bits, (below - lost).into())? << lost)
         }
         _ => Err(Bad::new("a time of impossible size")),
     }

@@ -269,11 +269,11 @@ fn at(which: Which, (rank, thread): (u32, u32), position: u64, error: refrain_en
 impl Counting<'_, '_> {
     fn next(&mut self) -> Result<Option<Counted>, Unread> {
         if !self.settings.ignore.polls {
-            return self.plain();
+            return self.next_counted();
         }
         let Some(mut first) = (match self.held.take() {
             Some(held) => Some(held),
-            None => self.plain()?,
+            None => self.next_counted()?,
         }) else {
             return Ok(None);
         };
@@ -282,7 +282,7 @@ impl Counting<'_, '_> {
         }
         first.call = sorted(first.call);
         loop {
-            let Some(next) = self.plain()? else { return Ok(Some(first)) };
+            let Some(next) = self.next_counted()? else { return Ok(Some(first)) };
             match joined(&first.call, &next.call) {
                 Some(call) => first.call = call,
                 None => {
@@ -294,7 +294,7 @@ impl Counting<'_, '_> {
     }
 
     /// Without those that do not count by themselves.
-    fn plain(&mut self) -> Result<Option<Counted>, Unread> {
+    fn next_counted(&mut self) -> Result<Option<Counted>, Unread> {
         loop {
             let Some(call) = self.calls.next() else { return Ok(None) };
             let call = call.map_err(|error| at(self.which, self.place, self.next, error))?;

@@ -7,6 +7,7 @@
 
 mod calls;
 mod faces;
+mod json;
 mod member;
 mod pair;
 mod rows;
@@ -24,10 +25,11 @@ use refrain_tracefile::Trace;
 
 use crate::error::Error;
 pub use calls::Change;
+pub use json::write_json;
 pub use rows::{CallsOfRank, Row, rows};
 pub use settings::Ignore;
 pub use slower::{Moved, Slower, slower};
-pub use write::{Report, write_json, write_text};
+pub use write::{Report, write_text};
 
 use calls::Comparing;
 use pair::Pair;
@@ -244,4 +246,4 @@ fn pairings(a: &Bundle, b: &Bundle) -> (Vec<Pairing>, Vec<(Which, u32, RankList)
 }
 
 /// What calls of a trace are called from, where it says so and somebody knows names.
-pub type Place<'a> = (&'a Trace, &'a dyn Names);
+pub type Sources<'a> = (&'a Trace, &'a dyn Names);

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::{Loops, Node};
 use refrain_tracefile::Trace;
+use serde::Serialize;
 
-use super::{FunctionRow, Place, Unread, Which};
+use super::{FunctionRow, Sources, Unread, Which};
 use crate::stats::{Amount, folded, layouts, stats};
 
 /// Calls on all ranks, and by rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CallsOfRank {
     pub total: u64,
     /// Ranks that made any.
@@ -127,7 +128,7 @@ fn each(
 type Key = (&'static str, Option<String>);
 
 /// By call site where both traces have them, otherwise by function; what differs most first.
-pub fn rows(a: Place<'_>, b: Place<'_>) -> Result<Vec<Row>, Unread> {
+pub fn rows(a: Sources<'_>, b: Sources<'_>) -> Result<Vec<Row>, Unread> {
     let by_site = !a.0.bundle.sites.is_empty() && !b.0.bundle.sites.is_empty();
     let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
     for (which, (trace, names)) in [(Which::A, a), (Which::B, b)] {

@@ -14,7 +14,7 @@ use refrain_model::{Function, function};
 use refrain_tracefile::Trace;
 use refrain_tracefile::profile::Spent;
 
-use super::{Place, Unread, Which, rows};
+use super::{Sources, Unread, Which, rows};
 use crate::stats::sites;
 
 /// The time of calls.
@@ -68,7 +68,7 @@ pub struct Slower {
 const OPEN: f64 = 1.0 / 32.0;
 
 /// By call site where both traces have them, otherwise by function. Both must have times.
-pub fn slower(a: Place<'_>, b: Place<'_>) -> Result<Slower, Unread> {
+pub fn slower(a: Sources<'_>, b: Sources<'_>) -> Result<Slower, Unread> {
     let by_site = !a.0.bundle.sites.is_empty() && !b.0.bundle.sites.is_empty();
     let (of_a, of_b) = (spells(Which::A, a, by_site)?, spells(Which::B, b, by_site)?);
     let mut found = Slower { moved: Vec::new(), within: 0 };
@@ -103,7 +103,7 @@ pub fn slower(a: Place<'_>, b: Place<'_>) -> Result<Slower, Unread> {
 type Key = (&'static str, Option<String>);
 
 /// Calls that have a time: `MPI_Finalize` has none.
-fn spells(which: Which, (trace, names): Place<'_>, by_site: bool) -> Result<HashMap<Key, Spell>, Unread> {
+fn spells(which: Which, (trace, names): Sources<'_>, by_site: bool) -> Result<HashMap<Key, Spell>, Unread> {
     let mut spells = HashMap::new();
     if by_site {
         let rows = sites(trace, names).map_err(|error| Unread { which, error })?;

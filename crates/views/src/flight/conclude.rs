@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use refrain_encode::Reader;
 use refrain_model::{Call, Class, Kind, Value, constant};
-use refrain_sites::plain;
+use refrain_sites::printable;
 use refrain_tracefile::Trace;
 
 use super::history::{History, Nth, channels};
@@ -43,7 +43,7 @@ pub(super) fn conclude(trace: &Trace, reader: &Reader<'_>, doing: &[Doing]) -> V
     if more > 0 {
         told.push(format!("and {more} more"));
     }
-    told.into_iter().map(|one| plain(&one).into_owned()).collect()
+    told.into_iter().map(|one| printable(&one).into_owned()).collect()
 }
 
 struct All<'a> {
@@ -108,8 +108,8 @@ impl<'a> All<'a> {
     /// What it is doing, for those who wait for it.
     fn told_of(&self, rank: u32) -> String {
         match self.doing.get(&rank) {
-            Some(one) if one.is_over() => one.told(),
-            Some(one) => format!("is {}", one.told()),
+            Some(one) if one.is_over() => one.state(),
+            Some(one) => format!("is {}", one.state()),
             None if self.is_known(rank) => "has come to its end".into(),
             None => "is not known: it was not recorded, or what it left is on another host".into(),
         }

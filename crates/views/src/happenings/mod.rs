@@ -32,7 +32,7 @@ use std::rc::Rc;
 
 use refrain_encode::Reader;
 use refrain_model::{Call, Function, Value};
-use refrain_times::{Span, Told};
+use refrain_times::{CallTime, Span};
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -399,8 +399,9 @@ impl<'a> Walk<'a> {
         // A call whose callback made others comes after these and began before them.
         let start = span.start.max(thread.reached);
         let span = Span { start, end: span.end.max(start) };
-        let told = told
-            .map_or(Told { span, start_error: 0, end_error: 0, result: None }, |told| Told { span, ..told });
+        let told = told.map_or(CallTime { span, start_error: 0, end_error: 0, result: None }, |told| {
+            CallTime { span, ..told }
+        });
         let wanted = self.between.is_none_or(|between| between.overlaps(&told));
         let (call, happening) = (Rc::new(call), None);
         thread.current =

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::bundle::sites::Frame;
-use refrain_sites::{Around, Names, Place, Turn, nest};
+use refrain_sites::{Around, Location, Names, Turn, nest};
+use serde::Serialize;
 
 use super::tree::Tree;
 
@@ -20,7 +21,8 @@ pub struct Where {
     pub code: Option<(usize, Turn)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum How {
     /// The lines of the loop, `for` and all.
     Loop,
@@ -74,7 +76,7 @@ pub fn stack(bundle: &Bundle, symbol: u32) -> Vec<Frame> {
 }
 
 /// Where a symbol is called: what the innermost frame is called, with all that is inlined there.
-pub fn call_site(bundle: &Bundle, names: &dyn Names, symbol: u32) -> Option<Rc<[Place]>> {
+pub fn call_site(bundle: &Bundle, names: &dyn Names, symbol: u32) -> Option<Rc<[Location]>> {
     stack(bundle, symbol).last().map(|frame| names.places(*frame))
 }
 
@@ -134,14 +136,14 @@ fn inside(tree: &Tree, node: usize) -> Option<usize> {
 
 /// The innermost function that all the calls come from, and the lines in it that they come from.
 fn calls(names: &dyn Names, stacks: &[Vec<Frame>]) -> Option<Where> {
-    let chains: Vec<Vec<Place>> = stacks
+    let chains: Vec<Vec<Location>> = stacks
         .iter()
         .map(|stack| stack.iter().flat_map(|frame| names.places(*frame).to_vec()).collect())
         .collect();
     let first = chains.first()?;
     let mut depth = first.len().checked_sub(1)?;
     for chain in &chains {
-        let differs = |(a, b): (&Place, &Place)| a != b;
+        let differs = |(a, b): (&Location, &Location)| a != b;
         let apart = first.iter().zip(chain).position(differs);
         let apart = apart.unwrap_or(first.len().min(chain.len()).checked_sub(1)?);
         let same_function = first.get(apart).and_then(|p| p.function.as_ref())

@@ -454,7 +454,7 @@ impl Grown<'_, '_> {
 mod tests {
     use std::rc::Rc;
 
-    use refrain_sites::{Order, Place};
+    use refrain_sites::{Location, Order};
 
     use super::*;
 
@@ -462,8 +462,8 @@ mod tests {
     struct Twins;
 
     impl Names for Twins {
-        fn places(&self, _: Frame) -> Rc<[Place]> {
-            Rc::new([Place::default()])
+        fn places(&self, _: Frame) -> Rc<[Location]> {
+            Rc::new([Location::default()])
         }
 
         fn function(&self, frame: Frame) -> Option<u64> {

@@ -354,10 +354,10 @@ impl<'t> Finder<'t> {
                 continue;
             }
             // Its calls are made beside it too.
-            let plain = self.plain(inner, rank);
+            let always = self.always_made(inner, rank);
             let beside: Vec<usize> = self.tree.body(Some(node)).collect();
             let twins = |&at: &usize| self.twins(at, &beside, rank);
-            let beside = plain.iter().map(twins).min().unwrap_or(0);
+            let beside = always.iter().map(twins).min().unwrap_or(0);
             let same_place = self.tree.nodes[inner].repeats()
                 && self.places[inner].as_ref().is_some_and(|place| place.how == How::Loop)
                 && self.places[inner] == self.places[node];
@@ -374,7 +374,7 @@ impl<'t> Finder<'t> {
         let tree = self.tree;
         let rest: Vec<usize> =
             (0..tree.nodes.len()).filter(|&at| at < node || at >= tree.nodes[node].end).collect();
-        let each = self.plain(node, rank).into_iter().map(|at| {
+        let each = self.always_made(node, rank).into_iter().map(|at| {
             // As often as that many turns of the loop would do it.
             let (within, out) = (tree.runs_on(at, rank), self.twins(at, &rest, rank));
             out.saturating_mul(turns).checked_div(within).unwrap_or(0)
@@ -383,7 +383,7 @@ impl<'t> Finder<'t> {
     }
 
     /// The events of a body that a rank makes in every iteration.
-    fn plain(&self, node: usize, rank: u32) -> Vec<usize> {
+    fn always_made(&self, node: usize, rank: u32) -> Vec<usize> {
         let tree = self.tree;
         if !tree.nodes[node].is_loop() {
             return vec![node];

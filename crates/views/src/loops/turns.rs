@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use refrain_fold::bundle::sites::Frame;
-use refrain_sites::{Goes, Names, Order, Place, Turn};
+use refrain_sites::{Goes, Location, Names, Order, Turn};
 
 use super::follows::Pair;
 
@@ -189,7 +189,7 @@ pub fn twins<'s>(names: &dyn Names, stacks: impl Iterator<Item = &'s [Frame]>) -
     frames.dedup();
     for frame in frames {
         let places = names.places(frame);
-        let line = |place: &Place| Some((place.function.clone(), place.source.as_ref()?.line));
+        let line = |place: &Location| Some((place.function.clone(), place.source.as_ref()?.line));
         let lines: Option<Vec<_>> = places.iter().map(line).collect();
         let lines = lines.filter(|lines| lines.iter().all(|(_, line)| *line > 0));
         if let (Some(function), Some(lines)) = (names.function(frame), lines) {

@@ -67,7 +67,7 @@ impl Arg {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Extra {
     /// A status to ask about: source, tag, bytes, cancelled.
-    Told,
+    Status,
     /// Which request of several was complete.
     Chosen,
     /// Which were.
@@ -85,7 +85,7 @@ pub(super) enum Extra {
 impl Extra {
     pub fn holes(self) -> usize {
         match self {
-            Extra::Told => 4,
+            Extra::Status => 4,
             Extra::From | Extra::Pointed => 2,
             Extra::Chosen | Extra::ChosenMany | Extra::Freed | Extra::Stored(..) => 1,
         }
@@ -353,9 +353,9 @@ impl<'r> Writer<'r> {
             Kind::OutAttribute => out(CType::Void),
             Kind::Status => {
                 if p.dir == Dir::In {
-                    extras.push(Extra::Told);
+                    extras.push(Extra::Status);
                     self.registry.tells = true;
-                    extra.extend(told(given));
+                    extra.extend(status_holes(given));
                 }
                 text(if is_list { "statuses" } else { "&status" })
             }
@@ -525,7 +525,7 @@ fn is_address(p: &Param, number: i64) -> bool {
     p.ctype == CType::Aint && number >= LOWEST_ADDRESS
 }
 
-fn told(status: &Value) -> [Hole; 4] {
+fn status_holes(status: &Value) -> [Hole; 4] {
     let Value::Status(Status { source, tag, bytes, cancelled, .. }) = status else {
         return [Hole::One(0), Hole::One(0), Hole::One(0), Hole::One(0)];
     };

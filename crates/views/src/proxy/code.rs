@@ -178,7 +178,7 @@ impl<'a> Code<'a> {
             if open.is_none()
                 && let Some((who, all)) = &wanted
             {
-                let what = format!("which ranks get to {}", self.told(at));
+                let what = format!("which ranks get to {}", self.call_at(at));
                 let condition = self.tables.condition(who, all, &what);
                 let _ = writeln!(out, "{}if ({condition}) {{", INDENT.repeat(depth));
                 open = wanted.clone();
@@ -199,7 +199,7 @@ impl<'a> Code<'a> {
     }
 
     /// What stands there, in words.
-    fn told(&self, at: usize) -> String {
+    fn call_at(&self, at: usize) -> String {
         let first = self.gathered.loops.nodes[at..].iter().find_map(|node| match node {
             Node::Event(letter) => Some(*letter),
             Node::Loop { .. } => None,
@@ -228,7 +228,7 @@ impl<'a> Code<'a> {
         let counter = format!("i{}", around.len() + 1);
         let (mut head, mut known) = (None, Some(1));
         if points.is_empty() {
-            let what = format!("how often {} comes", self.told(node.start));
+            let what = format!("how often {} comes", self.call_at(node.start));
             let text = self.tables.number(times, around, &what);
             let once =
                 times.iter().all(|(_, n)| n.stream.min_max(n.count).is_some_and(|(_, high)| high <= 1));
@@ -238,7 +238,7 @@ impl<'a> Code<'a> {
             });
             known = None;
         } else if points.iter().any(|(_, times)| *times != 1) {
-            let what = format!("how often {} comes", self.told(node.start));
+            let what = format!("how often {} comes", self.call_at(node.start));
             let text = self.tables.of_rank(points, &what);
             let same = points.iter().all(|(_, times)| *times == points[0].1);
             known = same.then_some(points[0].1 as u64);
@@ -366,9 +366,9 @@ impl<'a> Code<'a> {
             let what = format!("the outcome of {told}");
             let one = |code: &mut Code<'a>, k: usize| code.one(letter, hole + k, around, &what);
             match extra {
-                Extra::Told => {
+                Extra::Status => {
                     let all = [one(self, 0), one(self, 1), one(self, 2), one(self, 3)];
-                    first.push(format!("told({});", all.join(", ")));
+                    first.push(format!("set_status({});", all.join(", ")));
                 }
                 Extra::Chosen => first.push(format!("chosen[0] = {};", one(self, 0))),
                 Extra::ChosenMany => {

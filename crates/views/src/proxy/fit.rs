@@ -75,11 +75,11 @@ pub(super) fn number(points: &[(u32, i64)], world: u32) -> Option<Fit> {
     if points.iter().all(|(_, value)| *value == first) {
         return Some(Fit::new(literal(first), true));
     }
-    plain(points, world).or_else(|| piecewise(points, world, EXCEPTIONS))
+    one_formula(points, world).or_else(|| piecewise(points, world, EXCEPTIONS))
 }
 
 /// One formula for all.
-fn plain(points: &[(u32, i64)], world: u32) -> Option<Fit> {
+fn one_formula(points: &[(u32, i64)], world: u32) -> Option<Fit> {
     if points.iter().any(|(_, value)| is_named(*value)) {
         return None;
     }
@@ -180,7 +180,7 @@ fn simple(points: &[(u32, i64)], world: u32, most: u32) -> Option<Fit> {
     if points.iter().all(|(_, value)| *value == first) {
         return Some(Fit::new(literal(first), true));
     }
-    if let Some(fit) = plain(points, world) {
+    if let Some(fit) = one_formula(points, world) {
         return Some(fit);
     }
     piecewise(points, world, most).map(|fit| Fit::new(format!("({})", fit.text), fit.any))

@@ -96,19 +96,6 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
     all
 }
 
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refusal::Unread(error) => write!(f, "{error}"),
-            Refusal::Call { rank, number, function, why } => {
-                write!(f, "call {number} of rank {rank}, {function}, cannot be written as C: {why}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
 /// The program and what is to be said of it.
 pub fn program(
     trace: &Trace,
@@ -426,7 +413,7 @@ fn begin(options: &Options, registry: &Registry, code: &Code<'_>, out: &mut Stri
     }
     if registry.tells {
         out.push_str(
-            "\n/* A status as the program had it. */\nstatic void told(int source, int tag, long long bytes, int cancelled)\n{\n    \
+            "\n/* A status as the program had it. */\nstatic void set_status(int source, int tag, long long bytes, int cancelled)\n{\n    \
              status.MPI_SOURCE = source;\n    status.MPI_TAG = tag;\n    \
              real_Status_set_elements_x(&status, MPI_BYTE, bytes);\n    \
              real_Status_set_cancelled(&status, cancelled);\n}\n",

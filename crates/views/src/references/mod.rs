@@ -8,11 +8,9 @@ mod loops;
 mod stats;
 mod verify;
 
-use std::io;
-
 use refrain_fold::bundle::sites::{Frame, NO_MODULE};
 use refrain_references::{Chunks, Error as Bad, References};
-use refrain_sites::{Names, Place};
+use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -85,12 +83,12 @@ impl From<Bad> for Error {
 }
 
 /// Where an instruction stands, innermost, by name.
-fn place_of(names: &dyn Names, frame: Frame) -> Option<Place> {
+fn place_of(names: &dyn Names, frame: Frame) -> Option<Location> {
     if frame.module == NO_MODULE {
         return None;
     }
     // Frames are where calls return to: behind them.
-    names.places(Frame { offset: frame.offset + 1, ..frame }).last().cloned().map(|place| Place {
+    names.places(Frame { offset: frame.offset + 1, ..frame }).last().cloned().map(|place| Location {
         offset: frame.offset,
         distance: place.distance.saturating_sub(1),
         ..place
@@ -103,11 +101,4 @@ fn shown(names: &dyn Names, frame: Frame) -> String {
         Some(place) => place.to_string(),
         None => format!("{:#x}", frame.offset),
     }
-}
-
-fn json<T: serde::Serialize>(document: &T, out: &mut dyn io::Write) -> Result<(), Error> {
-    serde_json::to_writer(&mut *out, document).map_err(io::Error::from)?;
-    writeln!(out)?;
-    out.flush()?;
-    Ok(())
 }

@@ -5,11 +5,12 @@ use std::io::Write;
 
 use refrain_fold::bundle::Tally;
 use refrain_fold::ranks::RankList;
-use refrain_sites::{Names, Place};
+use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
+use serde::Serialize;
 
-use super::folded;
-use crate::dump::place_json;
+use super::{Timing, folded};
+use crate::dump::At;
 use crate::error::Error;
 use crate::human::{duration, thousands};
 use crate::json;
@@ -20,7 +21,7 @@ use crate::table::Table;
 pub struct SiteRow {
     pub function: &'static str,
     /// Nothing where it is not known.
-    pub place: Option<Place>,
+    pub place: Option<Location>,
     pub ranks: RankList,
     pub calls: u64,
     /// Nanoseconds over all calls on all ranks, where time was kept.
@@ -31,7 +32,7 @@ pub struct SiteRow {
 pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
     let bundle = &trace.bundle;
     let layouts = super::layouts(bundle)?;
-    let places: Vec<Option<Place>> = bundle
+    let places: Vec<Option<Location>> = bundle
         .symbols
         .iter()
         .map(|symbol| names.places(*bundle.sites.frames(symbol.site).last()?).last().cloned())
@@ -41,7 +42,7 @@ pub fn sites(trace: &Trace, names: &dyn Names) -> Result<Vec<SiteRow>, Error> {
     let mut row_of: Vec<usize> = Vec::new();
     for ((symbol, layout), place) in bundle.symbols.iter().zip(&layouts).zip(places) {
         let function = layout.function.name;
-        let name = place.as_ref().map_or(String::new(), Place::to_string);
+        let name = place.as_ref().map_or(String::new(), Location::to_string);
         let row = *known.entry((function, name)).or_insert_with(|| {
             rows.push(SiteRow { function, place, ranks: RankList::default(), calls: 0, time: None });
             rows.len() - 1
@@ -108,7 +109,7 @@ pub fn write_sites_text(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) ->
             all if all == u64::from(trace.meta.ranks) => "all".to_owned(),
             _ => row.ranks.to_string(),
         };
-        let place = row.place.as_ref().map_or("?".into(), Place::to_string);
+        let place = row.place.as_ref().map_or("?".into(), Location::to_string);
         table.row([row.function.into(), thousands(row.calls), time, mean, min, max, share, ranks, place]);
     }
     out.write_all(table.render().as_bytes())?;
@@ -120,25 +121,38 @@ pub fn write_sites_text(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) ->
     Ok(out.flush()?)
 }
 
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    ranks: u32,
+    sites: Vec<Site<'a>>,
+}
+
+#[derive(Serialize)]
+struct Site<'a> {
+    function: &'static str,
+    calls: u64,
+    #[serde(serialize_with = "json::shown")]
+    ranks: &'a RankList,
+    #[serde(flatten)]
+    time: Option<Timing>,
+    at: Option<At<'a>>,
+}
+
+impl<'a> Site<'a> {
+    fn of(row: &'a SiteRow) -> Site<'a> {
+        Site {
+            function: row.function,
+            calls: row.calls,
+            ranks: &row.ranks,
+            time: measured(row).map(|(time, mean)| Timing::of(time, mean)),
+            at: row.place.as_ref().map(At::of),
+        }
+    }
+}
+
 pub fn write_sites_json(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) -> Result<(), Error> {
-    let mut text = String::new();
-    let mut object = json::Object::document(&mut text, "sites");
-    object.plain("ranks", trace.meta.ranks);
-    json::array(rows, object.key("sites"), |row, out| {
-        let mut object = json::Object::new(out);
-        object.text("function", row.function).plain("calls", row.calls).text("ranks", &row.ranks.to_string());
-        if let Some((time, mean)) = measured(row) {
-            object.plain("time_ns", time.total).plain("mean_ns", mean);
-            object.plain("min_ns", time.min).plain("max_ns", time.max);
-        }
-        match &row.place {
-            Some(place) => place_json(place, object.key("at")),
-            None => object.key("at").push_str("null"),
-        }
-        object.end();
-    });
-    object.end();
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+    let sites = rows.iter().map(Site::of).collect();
+    let document = Document { schema: "refrain-sites-1", ranks: trace.meta.ranks, sites };
+    Ok(json::document(&document, out)?)
 }

@@ -16,6 +16,7 @@ mod write;
 
 use refrain_fold::bundle::sites::Frame;
 use refrain_tracefile::Trace;
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::timed::Times;
@@ -81,16 +82,18 @@ impl Pattern {
 
 /// A function, and where in the program it is called if that was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct CallSite {
     pub function: &'static str,
     pub frame: Option<Frame>,
 }
 
 /// How often, how long in all and how long at most, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Sum {
     pub count: u64,
+    #[serde(rename = "total_ns")]
     pub total: u64,
+    #[serde(rename = "longest_ns")]
     pub longest: u64,
 }
 
@@ -110,7 +113,7 @@ impl Sum {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     pub pattern: Pattern,
-    pub place: Place,
+    pub place: CallSite,
     pub all: Sum,
     /// By the rank that waited, the longest first.
     pub ranks: Vec<Waiter>,
@@ -137,23 +140,28 @@ impl Row {
 /// the slowest took longer than the mean.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imbalance {
-    pub place: Place,
+    pub place: CallSite,
     pub all: Sum,
     /// The slowest, the most first.
     pub ranks: Vec<(u32, Sum)>,
 }
 
 /// Where the time of a rank went, in nanoseconds; that of its threads together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RankTimes {
     /// Outside MPI.
+    #[serde(rename = "computing_ns")]
     pub computing: u64,
     /// In MPI, but not waiting.
+    #[serde(rename = "communicating_ns")]
     pub communicating: u64,
+    #[serde(rename = "waiting_ns")]
     pub waiting: u64,
     /// In `MPI_Init` and its like.
+    #[serde(rename = "setup_ns")]
     pub setup: u64,
     /// What others waited for it.
+    #[serde(rename = "caused_ns")]
     pub caused: u64,
 }
 
@@ -162,13 +170,13 @@ pub struct RankTimes {
 pub struct OnPath {
     pub rank: u32,
     /// The call, or the call before which it was computed.
-    pub place: Place,
+    pub place: CallSite,
     pub computing: bool,
     pub time: u64,
 }
 
 /// What could not be looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Left {
     /// Messages that were sent and, as far as the trace goes, not received; and the other way around.
     pub sends: u64,

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use refrain_encode::{Message, Reader};
 use refrain_fold::bundle::sites::Frame;
 use refrain_model::{Call, Status, Value};
-use refrain_times::Told;
+use refrain_times::CallTime;
 use refrain_tracefile::Trace;
 
 use super::blocked::{Blocked, BlockedRef, Moment};
@@ -16,7 +16,7 @@ use super::collectives::{Shape, Together, TogetherRef};
 use super::path::{Path, Step, Walked};
 use super::sides::{self, Post};
 use super::table::Sums;
-use super::{Place, Waits};
+use super::{CallSite, Waits};
 use crate::error::Error;
 use crate::meaning::comms::{Comm, Comms};
 use crate::meaning::messages::{Messages, SideRef, Wanted};
@@ -73,7 +73,7 @@ pub(super) fn pass(trace: &Trace, times: &Times) -> Result<Waits, Error> {
 
 /// Calls by function and call site.
 struct Places {
-    all: Vec<Place>,
+    all: Vec<CallSite>,
     /// By symbol.
     of: Vec<u32>,
 }
@@ -87,7 +87,7 @@ impl Places {
             let function = refrain_encode::Layout::parse(&symbol.bytes).map_or("?", |l| l.function.name);
             let frame = bundle.sites.frames(symbol.site).last().copied();
             let place = *known.entry((function, frame)).or_insert_with(|| {
-                places.all.push(Place { function, frame });
+                places.all.push(CallSite { function, frame });
                 places.all.len() as u32 - 1
             });
             places.of.push(place);
@@ -113,7 +113,7 @@ struct Request {
 /// A call between its beginning and its end.
 struct Current {
     call: Rc<Call>,
-    told: Told,
+    told: CallTime,
     place: u32,
     blocked: Option<BlockedRef>,
     pending: Vec<Pending>,
@@ -214,7 +214,7 @@ impl<'a> Thread<'a> {
     fn end(&mut self, state: &mut State) {
         let Some(current) = self.current.take() else { return };
         let Current { call, told, place, blocked, pending } = current;
-        let Told { span, end_error, .. } = told;
+        let CallTime { span, end_error, .. } = told;
         let role = state.role(&call);
         // What a callback's calls took, and what was before them, is counted already.
         let since = self.ended.map_or(span.start, |ended| ended.max(span.start));

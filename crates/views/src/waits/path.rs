@@ -21,7 +21,7 @@ pub(super) struct Step {
     pub(super) computing: bool,
 }
 
-type Table = HashMap<Step, u64>;
+type TimeBySteps = HashMap<Step, u64>;
 
 /// Where the time until some moment went.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +29,7 @@ pub(super) struct Path(Option<Rc<Node>>);
 
 #[derive(Debug, Default)]
 struct Node {
-    own: RefCell<Table>,
+    own: RefCell<TimeBySteps>,
     before: RefCell<Path>,
 }
 
@@ -44,12 +44,12 @@ impl Drop for Node {
 }
 
 /// A file may say anything of how long that was.
-fn spend(table: &mut Table, step: Step, time: u64) {
+fn spend(table: &mut TimeBySteps, step: Step, time: u64) {
     let spent = table.entry(step).or_default();
     *spent = spent.saturating_add(time);
 }
 
-fn add(into: &mut Table, mut other: Table) {
+fn add(into: &mut TimeBySteps, mut other: TimeBySteps) {
     if into.len() < other.len() {
         std::mem::swap(into, &mut other);
     }
@@ -80,8 +80,8 @@ impl Node {
 
 impl Path {
     /// All of it.
-    pub(super) fn table(&self) -> Table {
-        let mut all = Table::new();
+    pub(super) fn table(&self) -> TimeBySteps {
+        let mut all = TimeBySteps::new();
         let mut next = self.clone();
         while let Some(node) = next.0 {
             for (step, time) in node.own.borrow().iter() {
@@ -109,7 +109,7 @@ impl Path {
 #[derive(Debug, Default)]
 pub(super) struct Walked {
     path: Path,
-    since: Table,
+    since: TimeBySteps,
 }
 
 impl Walked {

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::blocked::{Blocked, Cause};
-use super::{Imbalance, Left, OnPath, Pattern, Place, RankTimes, Row, Sum, Waiter, Waits};
+use super::{CallSite, Imbalance, Left, OnPath, Pattern, RankTimes, Row, Sum, Waiter, Waits};
 use crate::timed::Times;
 use crate::waits::path::Path;
 
@@ -75,9 +75,10 @@ impl Sums {
         }
     }
 
-    pub(super) fn finish(self, places: &[Place], span: u64, path: &Path) -> Waits {
-        let place =
-            |place: u32| places.get(place as usize).copied().unwrap_or(Place { function: "?", frame: None });
+    pub(super) fn finish(self, places: &[CallSite], span: u64, path: &Path) -> Waits {
+        let place = |place: u32| {
+            places.get(place as usize).copied().unwrap_or(CallSite { function: "?", frame: None })
+        };
         let mut rows: Vec<(u32, Row)> = Vec::new();
         for ((pattern, number), ranks) in self.waits {
             let mut ranks: Vec<Waiter> = ranks

@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 use refrain_fold::bundle::sites::Module;
-use refrain_tracefile::{Arg, InFlight, Place, Waited};
+use refrain_tracefile::{Arg, CodeAddress, InFlight, Waited};
 
 use super::read::{Read, Words, hex, number};
 use super::{hex as as_hex, quoted};
 
-fn write_place(key: &str, place: Option<&Place>, text: &mut String) {
-    if let Some(Place { module, offset }) = place {
+fn write_place(key: &str, place: Option<&CodeAddress>, text: &mut String) {
+    if let Some(CodeAddress { module, offset }) = place {
         let id = if module.build_id.is_empty() { "-".into() } else { as_hex(&module.build_id) };
         let _ = write!(text, " {key} {} {id} {offset}", quoted(&module.path));
     }
@@ -49,13 +49,13 @@ pub(super) fn write(one: &InFlight, text: &mut String) {
     text.push('\n');
 }
 
-fn place(words: &mut Words) -> Read<Place> {
+fn place(words: &mut Words) -> Read<CodeAddress> {
     let path = words.text("a path")?;
     let build_id = match words.word("a build-id")? {
         "-" => Box::default(),
         id => hex(id)?,
     };
-    Ok(Place { module: Module { path, build_id }, offset: words.number("an offset")? })
+    Ok(CodeAddress { module: Module { path, build_id }, offset: words.number("an offset")? })
 }
 
 fn arg(word: &str) -> Read<Arg> {

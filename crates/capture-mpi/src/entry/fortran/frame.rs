@@ -50,7 +50,7 @@ impl Stamp {
 
 /// A call of Fortran, in the frame of the function below that all names share.
 #[repr(C)]
-pub struct Frame {
+pub struct EntryFrame {
     pub registers: [usize; REGISTERS],
     pub result: usize,
     pub vector: [u64; 2],
@@ -69,11 +69,11 @@ pub struct Frame {
     pub outer_entry: [usize; 3],
 }
 
-pub const FRAME: usize = size_of::<Frame>().next_multiple_of(16);
+pub const FRAME: usize = size_of::<EntryFrame>().next_multiple_of(16);
 /// From a frame to where the call returns to: the caller's frame pointer lies between.
 const SLOT_ABOVE: usize = FRAME + size_of::<usize>();
 
-impl Frame {
+impl EntryFrame {
     /// Where on the stack the address lies that the call returns to.
     pub fn slot(&self) -> usize {
         std::ptr::from_ref(self) as usize + SLOT_ABOVE
@@ -111,7 +111,7 @@ pub fn left(level: u32) {
     let here = std::ptr::from_ref(&layer) as usize;
     if layer.level == level && lasts(layer.entry, Entry { slot: here, caller: 0 }) {
         // SAFETY: the call is not over, so its frame is there, below where it returns to.
-        unsafe { &*((layer.entry.slot - SLOT_ABOVE) as *const Frame) }.restore();
+        unsafe { &*((layer.entry.slot - SLOT_ABOVE) as *const EntryFrame) }.restore();
     }
 }
 
@@ -152,7 +152,7 @@ pub fn adapt<'a>(
         return None;
     }
     // SAFETY: the frame of the call that this thread is in, on its stack: `is_programs` has seen that it is not over.
-    let frame = unsafe { &*((layer.entry.slot - SLOT_ABOVE) as *const Frame) };
+    let frame = unsafe { &*((layer.entry.slot - SLOT_ABOVE) as *const EntryFrame) };
     let name = NAMES.get(frame.name).filter(|name| name.function == index)?;
     let replaced = |at: &u8| {
         let at = usize::from(*at);
@@ -175,7 +175,7 @@ pub fn adapt<'a>(
 ///
 /// # Safety
 /// `frame` is that of a call of `name`.
-unsafe fn instead(frame: &Frame, name: &Name, at: usize, arg: usize) -> Option<usize> {
+unsafe fn instead(frame: &EntryFrame, name: &Name, at: usize, arg: usize) -> Option<usize> {
     let word = frame.word(at);
     let function = &refrain_model::functions()[name.function];
     let param = &function.params[at];
@@ -246,7 +246,7 @@ fn sentinels_in_c() -> Option<[usize; SENTINELS_IN_FORTRAN.len()]> {
 }
 
 /// What C has for the constant that lies at that address in Fortran, if one does.
-fn constant(frame: &Frame, word: usize) -> Option<usize> {
+fn constant(frame: &EntryFrame, word: usize) -> Option<usize> {
     let c = SENTINELS.c()?;
     if frame.local {
         let is_it = |name: &&CStr| sentinel(name, frame.real) == word;

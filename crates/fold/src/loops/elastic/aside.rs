@@ -3,7 +3,7 @@
 use super::paths::Paths;
 use super::times::Times;
 use super::tree::NONE;
-use super::{DEEPEST, Elastic, FIRST_LOOKS, Frame, MOST_LOOKS};
+use super::{DEEPEST, Elastic, FIRST_LOOKS, MOST_LOOKS, OpenBody};
 
 impl Elastic {
     /// A symbol that was never seen.
@@ -30,7 +30,7 @@ impl Elastic {
         let (mut target, mut prev) = (at, NONE);
         if at == left {
             let new = self.first_path(self.tree.get(self.stack[aside].body).first);
-            let Frame { body, cursor, iteration, depth, .. } = self.stack[left];
+            let OpenBody { body, cursor, iteration, depth, .. } = self.stack[left];
             // Compilers move code, so it has no say where the order of calls leaves no doubt.
             let due = self.tree.get(child).times.never_skipped(iteration.saturating_sub(1));
             if self.tree.after(child, cursor) && (due || !self.paths.before(self.first_path(child), new)) {
@@ -107,7 +107,7 @@ impl Elastic {
     /// What was put aside becomes a part of an open body, behind `prev`, and those further in have ended.
     pub(super) fn settle(&mut self, lists: &[u32], target: usize, mut prev: u32) {
         self.close(target + 1);
-        let Frame { body, iteration, .. } = self.stack[target];
+        let OpenBody { body, iteration, .. } = self.stack[target];
         for &list in lists {
             let children: Vec<u32> = self.tree.children(list).collect();
             self.tree.remove(list);

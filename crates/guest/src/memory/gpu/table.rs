@@ -35,19 +35,19 @@ struct Entry {
     named: AtomicBool,
 }
 
-pub struct Table {
+pub struct SegmentTable {
     entries: [Entry; ENTRIES],
     /// No entry at or after this one was ever used.
     used: AtomicUsize,
 }
 
-impl Default for Table {
+impl Default for SegmentTable {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Table {
+impl SegmentTable {
     pub const fn new() -> Self {
         Self {
             entries: [const {
@@ -167,7 +167,7 @@ mod tests {
 
     /// Words, in hexadecimal: `+start:size:device`, `!start` names, `-start`, `?pointer`.
     fn check(steps: &str, expected: &str) {
-        let table = Box::new(Table::new());
+        let table = Box::new(SegmentTable::new());
         let mut said = Vec::new();
         for step in steps.split(' ') {
             let (what, rest) = step.split_at(1);
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_full_table_forgets_the_rest_only() {
-        let table = Box::new(Table::new());
+        let table = Box::new(SegmentTable::new());
         let segment = |i| Segment { start: i * 256, end: i * 256 + 16, area: Area::Pinned, device: 0, id: 0 };
         (1..=ENTRIES + 9).for_each(|i| table.insert(segment(i), |_| panic!("none overlap")));
         assert_eq!(table.find(ENTRIES * 256), Some(segment(ENTRIES)));
@@ -223,9 +223,9 @@ mod tests {
     /// A reader sees a segment whole or not at all.
     #[test]
     fn segments_are_not_mixed_up() {
-        let table = Box::leak(Box::new(Table::new()));
+        let table = Box::leak(Box::new(SegmentTable::new()));
         let done = &*Box::leak(Box::new(AtomicBool::new(false)));
-        let table: &Table = table;
+        let table: &SegmentTable = table;
         let writer = std::thread::spawn(move || {
             for i in (0..60_000_usize).map(|i| i % 7 + 1) {
                 let start = i << 16;

@@ -16,6 +16,7 @@ mod compare;
 mod parts;
 mod readings;
 mod row;
+mod scratch;
 mod store;
 mod table;
 mod task;

@@ -174,15 +174,9 @@ impl Bench {
 
     /// Builds an example of a crate, and says where it is.
     pub fn example(&self, package: &str, name: &str) -> Result<PathBuf> {
-        self.cargo(&["-p", package, "--example", name])?;
+        let build = Task::of(&["cargo", "build", "--quiet", "--release", "-p", package, "--example", name]);
+        build.dir(&self.root).limit(3600).run()?;
         Ok(self.file("target/release/examples").join(name))
-    }
-
-    /// `cargo build --release` of these.
-    pub fn cargo(&self, what: &[&str]) -> Result<()> {
-        let task =
-            Task::of(&["cargo", "build", "--quiet", "--release"]).args(what).dir(&self.root).limit(3600);
-        task.run().map(|_| ())
     }
 
     /// An error that says what to install.

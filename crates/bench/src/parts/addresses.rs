@@ -87,7 +87,6 @@ pub fn meet(bench: &mut Bench, given: &Arguments) -> Result<()> {
 /// The programs that are wanted (PROGRAMS), with their stored traces.
 fn collected(bench: &Bench) -> Result<Vec<(String, PathBuf)>> {
     bench.need(&[("valgrind", "valgrind"), ("gzip", "gzip"), ("zstd", "zstd"), ("xz", "xz-utils")])?;
-    bench.cargo(&["-p", "refrain-cli"])?;
     let store = bench.file("target/addresses");
     fs::create_dir_all(&store)?;
     let mut traces = Vec::new();

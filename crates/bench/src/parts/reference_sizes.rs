@@ -18,7 +18,6 @@ const CACHES: [&str; 4] = ["--l1d", "32K,8,64", "--l2", "1M,16,64"];
 
 pub fn reference_sizes(bench: &mut Bench, given: &Arguments) -> Result<()> {
     bench.need(&[("qemu-x86_64", "qemu-user"), ("zstd", "zstd"), ("xz", "xz-utils")])?;
-    bench.cargo(&["-p", "refrain-cli", "-p", "refrain-capture-memory"])?;
     let all = ["threads", "unstructured", "programs", "simulate"].map(str::to_owned);
     for part in if given.0.is_empty() { &all } else { given.0 } {
         match part.as_str() {

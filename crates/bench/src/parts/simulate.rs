@@ -29,7 +29,6 @@ type Events = IndexMap<String, u64>;
 pub fn simulate(bench: &mut Bench, given: &Arguments) -> Result<()> {
     let count = given.number(0, 2_000_000)?;
     bench.need(&[("valgrind", "valgrind"), ("gzip", "gzip"), ("cc", "gcc")])?;
-    bench.cargo(&["-p", "refrain-cli"])?;
     let reading = bench.example("refrain-addresses", "reading")?;
     let scan = bench.cc("bench/addresses/din.c", "din", &[])?;
     let matmul = bench.cc("bench/addresses/matmul.c", "matmul", &["-fno-tree-vectorize"])?;

@@ -79,10 +79,11 @@ fn measured(bench: &mut Bench, trace: &str, what: &str, task: Task) -> Result<Op
         if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
     }
     let ran = task.limit(LIMIT).attempt()?;
+    if ran.over {
+        return Ok(Some(format!("{trace} {what}: not within {LIMIT} s")));
+    }
     if ran.code != Some(0) {
-        let late = format!("ended after {LIMIT} s");
-        let why = ran.err.lines().find(|line| line.contains("refrain")).unwrap_or(&late);
-        return Ok(Some(format!("{trace} {what}: {why}")));
+        return Ok(Some(format!("{trace} {what}: ended with {:?}: {}", ran.code, ran.err.trim_end())));
     }
     let bytes = outputs(bench.folder())?
         .iter()

@@ -7,7 +7,7 @@ use crate::Result;
 use crate::arguments::Arguments;
 use crate::bench::{Bench, Library, size};
 use crate::parts::simulated::simulator;
-use crate::row::Unit::{Bytes, MiB, Seconds};
+use crate::row::Unit::{Bytes, MiB, Seconds, TimedBytes};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -88,13 +88,15 @@ fn measured(bench: &mut Bench, trace: &str, what: &str, task: Task) -> Result<Op
     let bytes = outputs(bench.folder())?
         .iter()
         .try_fold(0, |sum, path| Ok::<u64, crate::Error>(sum + bytes_below(path)?))?;
+    // The simulated stencil has no times.
+    let unit = if trace == "stencil" { Bytes } else { TimedBytes };
     bench.row(
         &[("trace", &trace), ("what", &what)],
         &[
             ("seconds", Seconds.of(ran.wall)),
             ("processor", Seconds.of(ran.user)),
             ("memory", MiB.of(ran.peak as f64 / 1024.0)),
-            ("bytes", Bytes.of(bytes)),
+            ("bytes", unit.of(bytes)),
         ],
     )?;
     Ok(None)

@@ -178,7 +178,7 @@ fn held_against_the_witness(bench: &mut Bench, runs: u64) -> Result<()> {
         bench.row(
             &[("library", &library)],
             &[
-                ("calls", Count.of(number_after(line, "without: "))),
+                ("calls", Count.of(number_after(line, "without: ")).varies()),
                 ("smallest", TimedBytes.of(number_after(line, "wrong; "))),
                 ("largest", TimedBytes.of(number_after(line, " to "))),
                 ("one thread works", TimedBytes.of(number_after(line, "bytes a trace, "))),

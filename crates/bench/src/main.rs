@@ -20,6 +20,7 @@ mod scratch;
 mod store;
 mod table;
 mod task;
+mod text;
 mod valgrind;
 
 use std::io::Write;

@@ -133,7 +133,7 @@ impl Bench {
     }
 
     /// `refrain info`, for people.
-    pub fn told(&self, trace: &Path) -> Result<String> {
+    pub fn info_text(&self, trace: &Path) -> Result<String> {
         Ok(self.command(&["info"]).arg(trace).run()?.out)
     }
 

@@ -57,7 +57,7 @@ pub fn exports(bench: &mut Bench, given: &Arguments) -> Result<()> {
     }
     for name in ["stencil", "random"] {
         let trace = bench.work(&format!("{name}.rfn"));
-        let told = bench.told(&trace)?;
+        let told = bench.info_text(&trace)?;
         let line =
             told.lines().find_map(|line| line.strip_prefix("calls ")).unwrap_or_default().trim().to_owned();
         bench.note(&format!("{name}: {line}, {} bytes", size(&trace)?));

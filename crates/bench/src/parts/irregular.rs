@@ -85,7 +85,7 @@ pub fn objects(bench: &mut Bench, _: &Arguments) -> Result<()> {
         for (how, symbols) in [("turn", "turn symbols"), ("drawn", "drawn symbols")] {
             let bytes = mpich.bytes(bench, 4, "new_objects", &[&steps.to_string(), how])?;
             values.push((how, TimedBytes.of(bytes)));
-            values.push((symbols, Count.of(number_after(&bench.told(&bench.trace())?, "folded into"))));
+            values.push((symbols, Count.of(number_after(&bench.info_text(&bench.trace())?, "folded into"))));
         }
         let draws = f64::from(steps) * (4.0f64 * 4.0 * 5.0).log2() / 8.0;
         values.push(("draws alone", Bytes.of(draws)));

@@ -42,7 +42,7 @@ pub fn memory(bench: &mut Bench, given: &Arguments) -> Result<()> {
             }
         }
         mapping(bench, library, "all", all)?;
-        let lines = bench.told(&bench.trace())?;
+        let lines = bench.info_text(&bench.trace())?;
         told.extend(
             lines
                 .lines()

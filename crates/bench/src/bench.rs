@@ -8,12 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 use crate::row::{Row, Value};
 use crate::say;
+use crate::scratch::Scratch;
 use crate::store::{Run, Store, Stored, Writer};
 use crate::table::Table;
 use crate::task::{Task, installed};
-
-/// What the names of folders of runs begin with.
-const SCRATCH: &str = "bench.";
 
 /// The MPI libraries that programs are measured on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +57,7 @@ impl Library {
 
 pub struct Bench {
     root: PathBuf,
-    work: PathBuf,
+    scratch: Scratch,
     json: bool,
     store: Store,
     writer: Option<Writer>,
@@ -69,18 +67,17 @@ pub struct Bench {
 
 impl Bench {
     pub fn new(root: &Path, part: &str, arguments: &[String], json: bool) -> Result<Bench> {
-        sweep();
-        let work = scratch_of(std::process::id());
-        fs::create_dir_all(&work)?;
+        let store = Store { folder: root.join("target/bench") };
+        let scratch = Scratch::new(&store.folder)?;
         let run = Run::now(root, part, arguments);
         if json {
             say(&format!("{}\n", serde_json::to_string(&run)?));
         }
         Ok(Bench {
             root: root.to_owned(),
-            work,
+            scratch,
             json,
-            store: Store { folder: root.join("target/bench") },
+            store,
             writer: None,
             done: Stored { run, rows: Vec::new() },
             table: None,
@@ -94,11 +91,11 @@ impl Bench {
 
     /// A file in the folder of this run, which is removed at its end.
     pub fn work(&self, name: &str) -> PathBuf {
-        self.work.join(name)
+        self.folder().join(name)
     }
 
     pub fn folder(&self) -> &Path {
-        &self.work
+        self.scratch.path()
     }
 
     pub fn refrain(&self) -> PathBuf {
@@ -136,7 +133,7 @@ impl Bench {
     }
 
     /// `refrain info`, for people.
-    pub fn told(&self, trace: &Path) -> Result<String> {
+    pub fn info_text(&self, trace: &Path) -> Result<String> {
         Ok(self.command(&["info"]).arg(trace).run()?.out)
     }
 
@@ -177,15 +174,9 @@ impl Bench {
 
     /// Builds an example of a crate, and says where it is.
     pub fn example(&self, package: &str, name: &str) -> Result<PathBuf> {
-        self.cargo(&["-p", package, "--example", name])?;
+        let build = Task::of(&["cargo", "build", "--quiet", "--release", "-p", package, "--example", name]);
+        build.dir(&self.root).limit(3600).run()?;
         Ok(self.file("target/release/examples").join(name))
-    }
-
-    /// `cargo build --release` of these.
-    pub fn cargo(&self, what: &[&str]) -> Result<()> {
-        let task =
-            Task::of(&["cargo", "build", "--quiet", "--release"]).args(what).dir(&self.root).limit(3600);
-        task.run().map(|_| ())
     }
 
     /// An error that says what to install.
@@ -266,23 +257,6 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         self.finish_table();
-        let _ = fs::remove_dir_all(&self.work);
-    }
-}
-
-/// The folder of the run with this process number. Traces name the command that ran, so its length is always the same.
-fn scratch_of(process: u32) -> PathBuf {
-    std::env::temp_dir().join(format!("{SCRATCH}{process:08}"))
-}
-
-/// Removes folders of runs that were killed.
-fn sweep() {
-    for entry in fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let process = name.strip_prefix(SCRATCH).and_then(|process| process.parse::<u32>().ok());
-        if process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
     }
 }
 
@@ -321,14 +295,5 @@ mod tests {
         );
         assert!(Library::named("lam").is_err());
         assert_eq!(Library::named("openmpi").unwrap(), Library::OpenMpi);
-    }
-
-    #[test]
-    fn folders_of_dead_runs_are_swept() {
-        // No process has this number: it is above the kernel's largest.
-        let dead = scratch_of(99_999_999);
-        fs::create_dir_all(&dead).unwrap();
-        sweep();
-        assert!(!dead.exists());
     }
 }

@@ -18,11 +18,11 @@ pub fn compare(was: &Stored, now: &Stored, threshold: f64) -> String {
         };
         for (name, now) in &row.values {
             if let Some(was) = before.values.get(name)
-                && (another.is_none() || !now.unit.noisy())
+                && (another.is_none() || !now.noisy())
             {
                 counted.values += 1;
                 lines.extend(
-                    changed(was, now, threshold).map(|change| (now.unit.noisy(), line(row, name, &change))),
+                    changed(was, now, threshold).map(|change| (now.noisy(), line(row, name, &change))),
                 );
             }
         }
@@ -70,8 +70,7 @@ fn report(
         text += &format!("  {line}\n");
     }
     if noisy {
-        text +=
-            &format!("~: time or memory, shown beyond {threshold} %; both swing with the machine's load\n");
+        text += &format!("~: time, memory or what differs from run to run, shown beyond {threshold} %\n");
     }
     text
 }
@@ -91,12 +90,12 @@ fn named(key: &str, value: &str) -> String {
 
 /// `was X, now Y, +Z %`, if that is worth a line.
 fn changed(was: &Value, now: &Value, threshold: f64) -> Option<String> {
-    let mark = if now.unit.noisy() { "~ " } else { "" };
+    let mark = if now.noisy() { "~ " } else { "" };
     let (Some(before), Some(after)) = (was.amount, now.amount) else {
         return (was.amount != now.amount).then(|| format!("{mark}was {}, now {}", was.words(), now.words()));
     };
     let percent = 100.0 * (after - before) / before.abs();
-    let worth = before != after && (before == 0.0 || percent.abs() > now.unit.least_change(threshold));
+    let worth = before != after && (before == 0.0 || percent.abs() > now.least_change(threshold));
     let by = if before == 0.0 { String::new() } else { format!(", {percent:+.1} %") };
     worth.then(|| format!("{mark}was {}, now {}{by}", was.words(), now.words()))
 }
@@ -127,6 +126,18 @@ mod tests {
         assert_eq!(
             change(Unit::Ns.of(100.0), Unit::Ns.of(85.0)).unwrap(),
             "~ was 100.0 ns, now 85.0 ns, -15.0 %"
+        );
+    }
+
+    #[test]
+    fn what_varies_is_compared_as_a_time_is() {
+        let polls = |polls| Unit::Count.of(polls).varies();
+        assert_eq!(change(polls(100), polls(109)), None);
+        assert_eq!(change(polls(100), polls(120)).unwrap(), "~ was 100, now 120, +20.0 %");
+        let share = |percent: f64| Unit::Share.of(percent);
+        assert_eq!(
+            change(share(50.0), share(51.0)).unwrap(),
+            "was 50.00 % of all, now 51.00 % of all, +2.0 %"
         );
     }
 

@@ -16,9 +16,11 @@ mod compare;
 mod parts;
 mod readings;
 mod row;
+mod scratch;
 mod store;
 mod table;
 mod task;
+mod text;
 mod valgrind;
 
 use std::io::Write;

@@ -46,6 +46,15 @@ pub fn number_after(text: &str, mark: &str) -> Option<f64> {
     digits.replace(',', "").trim_end_matches('.').parse().ok()
 }
 
+/// The first size after this text, in bytes: `13.4 MiB`.
+pub fn size_after(text: &str, mark: &str) -> Option<f64> {
+    let mut words = text[text.find(mark)? + mark.len()..].split_whitespace();
+    let amount: f64 = words.next()?.parse().ok()?;
+    let unit = words.next()?;
+    let power = ["B", "KiB", "MiB", "GiB", "TiB"].iter().position(|name| *name == unit)?;
+    Some(amount * 1024f64.powi(power as i32))
+}
+
 /// The last number before this text.
 pub fn number_before(text: &str, mark: &str) -> Option<f64> {
     let word = text[..text.find(mark)?].split_whitespace().next_back()?;
@@ -89,6 +98,10 @@ mod tests {
         assert_eq!(number_after("folded into   1,234 symbols", "folded into"), Some(1234.0));
         assert_eq!(number_after("took 1.5.", "took"), Some(1.5));
         assert_eq!(number_after("nothing", "took"), None);
+        assert_eq!(size_after("memory: 812 B at most", "memory: "), Some(812.0));
+        assert_eq!(size_after("memory: 1.50 KiB at most", "memory: "), Some(1536.0));
+        assert_eq!(size_after("memory: 2.00 GiB\n", "memory: "), Some(2147483648.0));
+        assert_eq!(size_after("memory: 2.00 s", "memory: "), None);
         assert_eq!(number_before("4 ranks, 12,345 calls", " calls"), Some(12345.0));
         assert_eq!(numbers("din 12 1.50 2.00x -"), [12.0, 1.5, 2.0]);
     }

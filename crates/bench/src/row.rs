@@ -18,6 +18,13 @@ pub struct Value {
     #[serde(serialize_with = "shortest")]
     pub amount: Option<f64>,
     pub unit: Unit,
+    /// Whether it is another in each run although its unit is exact: a program polled, or a size has times in it.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub varies: bool,
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,13 +61,17 @@ pub enum Unit {
     /// Of two times.
     #[serde(rename = "x of time")]
     TimeRatio,
+    /// Of times.
     #[serde(rename = "%")]
     Percent,
+    /// Percent of a count.
+    #[serde(rename = "% of all")]
+    Share,
 }
 
 impl Unit {
     pub fn of(self, amount: impl Amount) -> Value {
-        Value { amount: amount.amount(), unit: self }
+        Value { amount: amount.amount(), unit: self, varies: false }
     }
 
     pub fn name(self) -> &'static str {
@@ -80,31 +91,22 @@ impl Unit {
             Unit::Ratio => "x",
             Unit::TimeRatio => "x of time",
             Unit::Percent => "%",
+            Unit::Share => "% of all",
         }
     }
 
     /// Whether the same build on the same machine gives another value next time.
-    pub fn noisy(self) -> bool {
+    fn noisy(self) -> bool {
         match self {
             Unit::Bytes
             | Unit::TimedBytes
             | Unit::BytesEach
             | Unit::Count
             | Unit::Instructions
-            | Unit::Ratio => false,
+            | Unit::Ratio
+            | Unit::Share => false,
             Unit::Ns | Unit::Us | Unit::Ms | Unit::Seconds => true,
             Unit::KiB | Unit::MiB | Unit::MillionsASecond | Unit::TimeRatio | Unit::Percent => true,
-        }
-    }
-
-    /// From how many percent on a change is worth a line; so many for what is noisy.
-    pub fn least_change(self, noisy: f64) -> f64 {
-        match self {
-            // A library that polls takes some more or less.
-            Unit::Instructions => 2.0,
-            Unit::TimedBytes => 5.0,
-            unit if unit.noisy() => noisy,
-            _ => 0.0,
         }
     }
 
@@ -112,13 +114,34 @@ impl Unit {
         match self {
             Unit::Bytes | Unit::TimedBytes | Unit::KiB | Unit::Count | Unit::Instructions => 0,
             Unit::Ns | Unit::Ms | Unit::MiB | Unit::MillionsASecond => 1,
-            Unit::Us | Unit::Ratio | Unit::TimeRatio | Unit::Percent => 2,
-            Unit::Seconds | Unit::BytesEach => 3,
+            Unit::Us | Unit::Ratio | Unit::TimeRatio | Unit::Percent | Unit::Share => 2,
+            Unit::BytesEach => 3,
+            Unit::Seconds => 4,
         }
     }
 }
 
 impl Value {
+    /// It is another in each run, so it is compared as a time is.
+    pub fn varies(self) -> Value {
+        Value { varies: true, ..self }
+    }
+
+    pub fn noisy(&self) -> bool {
+        self.varies || self.unit.noisy()
+    }
+
+    /// From how many percent on a change is worth a line; so many for what is noisy.
+    pub fn least_change(&self, noisy: f64) -> f64 {
+        match self.unit {
+            _ if self.noisy() => noisy,
+            // A library that polls takes some more or less.
+            Unit::Instructions => 2.0,
+            Unit::TimedBytes => 5.0,
+            _ => 0.0,
+        }
+    }
+
     /// As a table shows it.
     pub fn text(&self) -> String {
         self.amount.map_or_else(|| "-".to_owned(), |amount| format!("{amount:.*}", self.unit.decimals()))
@@ -187,6 +210,7 @@ pub mod tests {
                 ("trace", Unit::Bytes.of(1234)),
                 ("time", Unit::Ns.of(1.25)),
                 ("none", Unit::Seconds.of(None::<f64>)),
+                ("polls", Unit::Count.of(3).varies()),
             ],
         );
         let text = serde_json::to_string(&there).unwrap();
@@ -216,6 +240,8 @@ pub mod tests {
             Unit::Count,
             Unit::MillionsASecond,
             Unit::TimeRatio,
+            Unit::Percent,
+            Unit::Share,
         ] {
             assert_eq!(serde_json::to_value(unit).unwrap(), unit.name());
         }

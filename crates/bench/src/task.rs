@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek};
+use std::io::{ErrorKind, Read, Seek};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -25,6 +25,7 @@ pub struct Task {
     folder: Option<PathBuf>,
     input: Option<PathBuf>,
     output: Option<PathBuf>,
+    silent: bool,
     limit: Duration,
 }
 
@@ -53,6 +54,7 @@ impl Task {
             folder: None,
             input: None,
             output: None,
+            silent: false,
             limit: LIMIT,
         }
     }
@@ -106,6 +108,12 @@ impl Task {
         self
     }
 
+    /// What it prints goes nowhere.
+    pub fn silent(mut self) -> Task {
+        self.silent = true;
+        self
+    }
+
     pub fn limit(mut self, seconds: u64) -> Task {
         self.limit = Duration::from_secs(seconds);
         self
@@ -113,10 +121,15 @@ impl Task {
 
     /// Runs it. An error if it fails or takes too long.
     pub fn run(&self) -> Result<Ran> {
+        self.in_time()?.ok_or_else(|| format!("{self}: not within {} s", self.limit.as_secs()).into())
+    }
+
+    /// Runs it. None if it takes too long; an error if it fails.
+    pub fn in_time(&self) -> Result<Option<Ran>> {
         let ran = self.attempt()?;
         match ran.code {
-            Some(0) => Ok(ran),
-            _ if ran.over => Err(format!("{self}: not within {} s", self.limit.as_secs()).into()),
+            _ if ran.over => Ok(None),
+            Some(0) => Ok(Some(ran)),
             code => Err(format!("{self}: ended with {code:?}\n{}{}", ran.out, ran.err).into()),
         }
     }
@@ -125,20 +138,25 @@ impl Task {
     pub fn attempt(&self) -> Result<Ran> {
         let mut streams = (scratch_file()?, scratch_file()?);
         let mut command = self.command()?;
-        match &self.output {
-            Some(file) => command.stdout(File::create(file)?),
-            None => command.stdout(streams.0.try_clone()?),
-        };
-        command.stderr(streams.1.try_clone()?);
+        command.stdout(match &self.output {
+            Some(file) => Stdio::from(File::create(file)?),
+            None if self.silent => Stdio::null(),
+            None => Stdio::from(streams.0.try_clone()?),
+        });
+        command.stderr(match self.silent {
+            true => Stdio::null(),
+            false => Stdio::from(streams.1.try_clone()?),
+        });
         let begun = Instant::now();
         let child = command.spawn().map_err(|error| format!("{self}: {error}"))?;
-        let (status, usage, over) = wait(child.id() as libc::pid_t, self.limit);
+        let (status, usage, over) = wait(child.id() as libc::pid_t, self.limit)?;
+        let wall = begun.elapsed().as_secs_f64();
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
         Ok(Ran {
             code: libc::WIFEXITED(status).then(|| libc::WEXITSTATUS(status)),
             out: read_back(&mut streams.0)?,
             err: read_back(&mut streams.1)?,
-            wall: begun.elapsed().as_secs_f64(),
+            wall,
             cpu: seconds(usage.ru_utime) + seconds(usage.ru_stime),
             user: seconds(usage.ru_utime),
             peak: usage.ru_maxrss as u64,
@@ -180,22 +198,34 @@ impl std::fmt::Display for Task {
 }
 
 /// Waits for a child. A second thread ends its group at the limit.
-fn wait(child: libc::pid_t, limit: Duration) -> (i32, libc::rusage, bool) {
+fn wait(child: libc::pid_t, limit: Duration) -> std::io::Result<(i32, libc::rusage, bool)> {
     let (ended, end) = channel();
     let watch = std::thread::spawn(move || watch(child, limit, &end));
     // SAFETY: zeroes are a value of both structures.
     let (mut info, mut usage): (libc::siginfo_t, libc::rusage) = unsafe { std::mem::zeroed() };
     let mut status = 0;
     // The child stays a zombie until the watch is over, so that its number is nobody else's.
-    // SAFETY: the structure is ours, and the child was not waited for.
-    while unsafe { libc::waitid(libc::P_PID, child as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT) }
-        != 0
-    {}
+    let waited = uninterrupted(|| {
+        // SAFETY: the structure is ours, and the child was not waited for.
+        unsafe { libc::waitid(libc::P_PID, child as libc::id_t, &mut info, libc::WEXITED | libc::WNOWAIT) }
+    });
     let _ = ended.send(());
     let over = watch.join().unwrap_or(false);
+    waited?;
     // SAFETY: status and usage are ours.
-    unsafe { libc::wait4(child, &mut status, 0, &mut usage) };
-    (status, usage, over)
+    uninterrupted(|| unsafe { libc::wait4(child, &mut status, 0, &mut usage) })?;
+    Ok((status, usage, over))
+}
+
+/// A system call, again where a signal interrupted it.
+fn uninterrupted(mut call: impl FnMut() -> libc::c_int) -> std::io::Result<()> {
+    while call() < 0 {
+        let error = std::io::Error::last_os_error();
+        if error.kind() != ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// True if the child's group had to be ended.
@@ -268,6 +298,27 @@ mod tests {
     fn what_never_ends_is_ended() {
         let ran = Task::of(&["sleep", "1000000"]).limit(0).attempt().unwrap();
         assert_eq!((ran.code, ran.over), (None, true));
+    }
+
+    #[test]
+    fn what_takes_too_long_is_none_and_what_fails_is_an_error() {
+        assert!(Task::of(&["sleep", "1000000"]).limit(0).in_time().unwrap().is_none());
+        assert!(Task::of(&["false"]).in_time().is_err());
+        assert!(Task::of(&["sh", "-c", "kill -SEGV $$"]).in_time().is_err());
+        assert!(Task::of(&["true"]).in_time().unwrap().is_some());
+    }
+
+    #[test]
+    fn a_wait_ends_with_an_error_that_is_no_interruption() {
+        // A process is no child of itself.
+        let error = wait(std::process::id() as libc::pid_t, LIMIT).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::ECHILD));
+    }
+
+    #[test]
+    fn what_a_silent_task_prints_goes_nowhere() {
+        let ran = Task::of(&["sh", "-c", "echo out; echo err >&2"]).silent().run().unwrap();
+        assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""));
     }
 
     #[test]

@@ -24,12 +24,16 @@ pub struct Lackey {
 impl Lackey {
     /// The references, as text, to the standard input of a command. The program is stopped when that has enough.
     pub fn into(self, reader: &Task) -> Result<()> {
-        let mut reader = reader.command()?.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
-        let to = reader.stdin.take().ok_or("no pipe")?;
-        self.write(to)?;
-        match reader.wait()?.success() {
+        // It ends with what it reads, and has as long again to finish.
+        let bounded = Task::of(&["timeout", &(2 * self.limit).to_string()]).then(reader);
+        let mut child = bounded.command()?.stdin(Stdio::piped()).stdout(Stdio::null()).spawn()?;
+        let to = child.stdin.take().ok_or("no pipe")?;
+        let written = self.write(to);
+        let ended = child.wait()?;
+        written?;
+        match ended.success() {
             true => Ok(()),
-            false => Err("what reads the references failed".into()),
+            false => Err(format!("{bounded}: {ended}").into()),
         }
     }
 
@@ -42,18 +46,28 @@ impl Lackey {
         let mut command = if self.bare { task.bare() } else { task }.command()?;
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let descriptor = end.as_raw_fd();
-        // SAFETY: dup2 is a system call; the descriptor is open until the child was started.
-        unsafe {
-            command.pre_exec(move || match libc::dup2(descriptor, LOG) {
-                LOG => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            });
-        }
+        // SAFETY: only system calls; the descriptor is open until the child was started.
+        unsafe { command.pre_exec(move || inherit(descriptor)) };
         let mut child = command.spawn()?;
         drop((command, end));
         let copied = copy(BufReader::new(log), to, self.from.as_deref());
         child.wait()?;
         copied
+    }
+}
+
+/// The descriptor as the program's `LOG`, in a process that is about to become it.
+fn inherit(descriptor: i32) -> std::io::Result<()> {
+    let done = match descriptor {
+        // A duplicate onto itself would still be closed.
+        // SAFETY: fcntl is a system call and touches no memory.
+        LOG => unsafe { libc::fcntl(LOG, libc::F_SETFD, 0) },
+        // SAFETY: so is dup2.
+        _ => unsafe { libc::dup2(descriptor, LOG) },
+    };
+    match done {
+        -1 => Err(std::io::Error::last_os_error()),
+        _ => Ok(()),
     }
 }
 
@@ -104,6 +118,26 @@ mod tests {
         let mut all = Vec::new();
         copy(text.as_bytes(), &mut all, None).unwrap();
         assert_eq!(String::from_utf8(all).unwrap(), text);
+    }
+
+    #[test]
+    fn the_log_is_inherited_also_where_it_has_its_number_already() {
+        let (mut log, end) = std::io::pipe().unwrap();
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &format!("echo told >&{LOG}")]);
+        let descriptor = end.as_raw_fd();
+        // SAFETY: only system calls; the descriptor is open until the child was started.
+        unsafe {
+            command.pre_exec(move || {
+                libc::dup3(descriptor, LOG, libc::O_CLOEXEC);
+                inherit(LOG)
+            });
+        }
+        assert!(command.status().unwrap().success());
+        drop(end);
+        let mut told = String::new();
+        std::io::Read::read_to_string(&mut log, &mut told).unwrap();
+        assert_eq!(told, "told\n");
     }
 
     #[test]

@@ -6,10 +6,10 @@
 //! `target/addresses` until `make clean`, or until their sources, the compiler or how they are collected are others. What
 //! gzip packs are our own sources as they were then.
 
-use std::collections::hash_map::DefaultHasher;
 use std::fs;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh64::Xxh64;
 
 use crate::Result;
 use crate::arguments::{Arguments, from_environment};
@@ -87,7 +87,6 @@ pub fn meet(bench: &mut Bench, given: &Arguments) -> Result<()> {
 /// The programs that are wanted (PROGRAMS), with their stored traces.
 fn collected(bench: &Bench) -> Result<Vec<(String, PathBuf)>> {
     bench.need(&[("valgrind", "valgrind"), ("gzip", "gzip"), ("zstd", "zstd"), ("xz", "xz-utils")])?;
-    bench.cargo(&["-p", "refrain-cli"])?;
     let store = bench.file("target/addresses");
     fs::create_dir_all(&store)?;
     let mut traces = Vec::new();
@@ -105,8 +104,10 @@ fn collected(bench: &Bench) -> Result<Vec<(String, PathBuf)>> {
 
 /// The file of a program's trace, called by all that it is made from.
 fn stored(bench: &Bench, store: &Path, name: &str) -> Result<PathBuf> {
-    let mut hasher = DefaultHasher::new();
-    (WAY, Task::of(&["cc", "--version"]).run()?.out).hash(&mut hasher);
+    // Not the standard library's, which may be another with the next compiler.
+    let mut hash = Xxh64::new(0);
+    hash.update(&WAY.to_le_bytes());
+    hash.update(Task::of(&["cc", "--version"]).run()?.out.as_bytes());
     let from: Vec<&str> = match name {
         "cc1" => OURS.to_vec(),
         "gzip" | "ls" => Vec::new(),
@@ -114,9 +115,10 @@ fn stored(bench: &Bench, store: &Path, name: &str) -> Result<PathBuf> {
     };
     for name in from {
         let source = fs::read_to_string(bench.file(&format!("bench/addresses/{name}.c")));
-        source.map_err(|_| format!("there is no program {name} in bench/addresses"))?.hash(&mut hasher);
+        let source = source.map_err(|_| format!("there is no program {name} in bench/addresses"))?;
+        hash.update(source.as_bytes());
     }
-    Ok(store.join(format!("{name}.{:016x}.rawp.zst", hasher.finish())))
+    Ok(store.join(format!("{name}.{:016x}.rawp.zst", hash.digest())))
 }
 
 /// Removes older traces of a program.
@@ -170,7 +172,7 @@ pub fn compiler(options: &[&str]) -> Result<Task> {
 }
 
 /// gzip on our own sources.
-pub fn gzipping(bench: &Bench, text: &Path) -> Result<Task> {
+fn gzipping(bench: &Bench, text: &Path) -> Result<Task> {
     let mut files: Vec<PathBuf> = Vec::new();
     for entry in fs::read_dir(bench.file("crates"))? {
         let sources = fs::read_dir(entry?.path().join("src"))?.flatten().map(|entry| entry.path());

@@ -83,8 +83,8 @@ impl Said {
         vec![
             ("files", Count.of(self.files)),
             ("bytes", Bytes.of(self.bytes)),
-            ("root", Count.of((most > 0.0).then_some(most))),
-            ("others", Count.of((most > 0.0).then_some(others))),
+            ("root", Count.of((most > 0.0).then_some(most)).varies()),
+            ("others", Count.of((most > 0.0).then_some(others)).varies()),
             ("init", Seconds.of(init)),
             ("finalize", Seconds.of(finalize)),
             ("cpu", Seconds.of(cpu)),
@@ -181,6 +181,6 @@ mod tests {
         );
         assert_eq!((said.files, said.bytes, said.root), (4.0, 1234.0, [0.2, 0.5, 0.003]));
         let values: Vec<String> = said.values(2).iter().map(|(_, value)| value.text()).collect();
-        assert_eq!(values, ["4", "1234", "30", "4", "0.150", "0.400", "0.002"]);
+        assert_eq!(values, ["4", "1234", "30", "4", "0.1500", "0.4000", "0.0020"]);
     }
 }

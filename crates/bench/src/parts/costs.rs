@@ -115,7 +115,7 @@ pub fn new_stacks(bench: &mut Bench, given: &Arguments) -> Result<()> {
                         ("untraced", Us.of(untraced.of("new") / 1e3)),
                         ("new", Us.of(best.of("new") / 1e3)),
                         ("again", Us.of(best.of("again") / 1e3)),
-                        ("a stack", Bytes.of(((with? - without?) * 1024.0 / stacks).round())),
+                        ("a stack", Bytes.of(((with? - without?) * 1024.0 / stacks).round()).varies()),
                     ],
                 )?;
             }

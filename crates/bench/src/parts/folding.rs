@@ -4,7 +4,7 @@ use crate::Result;
 use crate::arguments::Arguments;
 use crate::bench::Bench;
 use crate::readings::{number_after, number_before, numbers};
-use crate::row::Unit::{Bytes, BytesEach, Count, Ms, Ns, Percent, Seconds};
+use crate::row::Unit::{Bytes, BytesEach, Count, Ms, Ns, Seconds, Share};
 use crate::table::Table;
 use crate::task::Task;
 
@@ -62,7 +62,7 @@ pub fn folders(bench: &mut Bench, _: &Arguments) -> Result<()> {
             ("packed", Bytes.of(number(packed))),
             ("held", Bytes.of(number(held))),
         ];
-        values.extend(number(foreseen).map(|percent| ("foreseen", Percent.of(percent))));
+        values.extend(number(foreseen).map(|percent| ("foreseen", Share.of(percent))));
         bench.row(&[("sequence", &sequence), ("folder", &folder)], &values)?;
     }
     Ok(())

@@ -34,21 +34,21 @@ pub fn irregular(bench: &mut Bench, given: &Arguments) -> Result<()> {
             bench.row(
                 &[("program", &program), ("ranks", &ranks)],
                 &[
-                    ("calls", Count.of(calls)),
-                    ("polls", Count.of(polls)),
+                    ("calls", Count.of(calls).varies()),
+                    ("polls", Count.of(polls).varies()),
                     ("bytes", TimedBytes.of(bytes)),
-                    ("per-call", BytesEach.of(bytes / each)),
-                    ("entropy", BytesEach.of(entropy / each)),
-                    ("distinct", BytesEach.of(distinct / each)),
-                    ("ratio", Ratio.of(bytes / distinct)),
-                    ("text", Bytes.of(text_bytes)),
-                    ("text/call", BytesEach.of(text_bytes / each)),
-                    ("xz/call", BytesEach.of(packed / each)),
+                    ("per-call", BytesEach.of(bytes / each).varies()),
+                    ("entropy", BytesEach.of(entropy / each).varies()),
+                    ("distinct", BytesEach.of(distinct / each).varies()),
+                    ("ratio", Ratio.of(bytes / distinct).varies()),
+                    ("text", Bytes.of(text_bytes).varies()),
+                    ("text/call", BytesEach.of(text_bytes / each).varies()),
+                    ("xz/call", BytesEach.of(packed / each).varies()),
                 ],
             )?;
         }
     }
-    bench.note("ratio: bytes of the trace / distinct\n");
+    bench.note("ratio: bytes of the trace / distinct");
     bench.note("");
     bench.table(Table::new(
         "counts",
@@ -65,7 +65,7 @@ pub fn irregular(bench: &mut Bench, given: &Arguments) -> Result<()> {
             &[
                 ("counts", Count.of(counts)),
                 ("bytes", TimedBytes.of(bytes)),
-                ("bytes/count", BytesEach.of(bytes / counts)),
+                ("bytes/count", BytesEach.of(bytes / counts).varies()),
                 ("entropy/count", BytesEach.of(information / counts)),
             ],
         )?;
@@ -85,7 +85,7 @@ pub fn objects(bench: &mut Bench, _: &Arguments) -> Result<()> {
         for (how, symbols) in [("turn", "turn symbols"), ("drawn", "drawn symbols")] {
             let bytes = mpich.bytes(bench, 4, "new_objects", &[&steps.to_string(), how])?;
             values.push((how, TimedBytes.of(bytes)));
-            values.push((symbols, Count.of(number_after(&bench.told(&bench.trace())?, "folded into"))));
+            values.push((symbols, Count.of(number_after(&bench.info_text(&bench.trace())?, "folded into"))));
         }
         let draws = f64::from(steps) * (4.0f64 * 4.0 * 5.0).log2() / 8.0;
         values.push(("draws alone", Bytes.of(draws)));

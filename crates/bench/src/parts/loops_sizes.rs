@@ -83,12 +83,8 @@ impl Runs {
     ) -> Result<Option<u64>> {
         let command = self.library.sharing(ranks).arg(program).arg(steps);
         let task = bench.traced(options, &command).env("LD_PRELOAD", &self.preload).limit(self.limit);
-        let ran = task.attempt()?;
-        if ran.over {
+        if task.in_time()?.is_none() {
             return Ok(None);
-        }
-        if ran.code != Some(0) {
-            return Err(format!("{task}: ended with {:?}\n{}", ran.code, ran.err).into());
         }
         bench.verify(&bench.trace())?;
         size(&bench.trace()).map(Some)

@@ -42,7 +42,7 @@ pub fn memory(bench: &mut Bench, given: &Arguments) -> Result<()> {
             }
         }
         mapping(bench, library, "all", all)?;
-        let lines = bench.told(&bench.trace())?;
+        let lines = bench.info_text(&bench.trace())?;
         told.extend(
             lines
                 .lines()
@@ -178,7 +178,7 @@ fn held_against_the_witness(bench: &mut Bench, runs: u64) -> Result<()> {
         bench.row(
             &[("library", &library)],
             &[
-                ("calls", Count.of(number_after(line, "without: "))),
+                ("calls", Count.of(number_after(line, "without: ")).varies()),
                 ("smallest", TimedBytes.of(number_after(line, "wrong; "))),
                 ("largest", TimedBytes.of(number_after(line, " to "))),
                 ("one thread works", TimedBytes.of(number_after(line, "bytes a trace, "))),

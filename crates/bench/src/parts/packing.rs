@@ -155,7 +155,7 @@ fn logged(
     let said = Task::new(example).arg(name).args(&logs).run()?.out;
     let amounts = numbers_in(&said[said.find(name).map_or(0, |at| at + name.len())..]);
     let values: Vec<_> =
-        SPANS.iter().zip(amounts).map(|((name, unit), amount)| (*name, unit.of(amount))).collect();
+        SPANS.iter().zip(amounts).map(|((name, unit), amount)| (*name, unit.of(amount).varies())).collect();
     for file in logs {
         fs::remove_file(file)?;
     }

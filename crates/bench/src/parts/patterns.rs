@@ -51,18 +51,14 @@ pub fn patterns(bench: &mut Bench, given: &Arguments) -> Result<()> {
         .across(&["ranks"]),
     );
     for pattern in &PATTERNS {
-        for ranks in [4, 16, 64] {
-            let bytes = match pattern.real {
-                [program, arguments @ ..] if ranks <= real => {
-                    Some(traced.bytes(bench, ranks, program, arguments)?)
-                }
-                _ => None,
-            };
+        for ranks in [4, 16, 64].into_iter().filter(|ranks| *ranks <= real) {
+            let [program, arguments @ ..] = pattern.real else { break };
+            let bytes = traced.bytes(bench, ranks, program, arguments)?;
             bench
                 .row(&[("pattern", &pattern.name), ("ranks", &ranks)], &[("trace", TimedBytes.of(bytes))])?;
         }
-        for ranks in [1024, 65_536, 1_048_576] {
-            let bytes = if ranks <= most { simulated(&scale, pattern.simulated, ranks)? } else { None };
+        for ranks in [1024, 65_536, 1_048_576].into_iter().filter(|ranks| *ranks <= most) {
+            let bytes = simulated(&scale, pattern.simulated, ranks)?;
             bench.row(
                 &[("pattern", &pattern.name), ("ranks", &format!("{ranks}s"))],
                 &[("trace", Bytes.of(bytes))],
@@ -112,7 +108,7 @@ pub fn simulation_limit() -> u64 {
 fn simulated(scale: &Path, pattern: &str, ranks: u64) -> Result<Option<u64>> {
     let task =
         Task::new(scale).args(["--threads", "2", pattern, &ranks.to_string(), "4"]).limit(simulation_limit());
-    let ran = task.attempt()?;
+    let Some(ran) = task.in_time()? else { return Ok(None) };
     let bytes = ran.out.lines().nth(1).and_then(|line| line.split_whitespace().nth(4)?.parse().ok());
-    Ok(bytes.filter(|_| ran.code == Some(0)))
+    bytes.map(Some).ok_or_else(|| format!("{task}: no row: {}", ran.out).into())
 }

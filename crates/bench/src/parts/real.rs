@@ -50,7 +50,7 @@ fn row(bench: &mut Bench, name: &str, ranks: u64, command: &Task) -> Result<()> 
     bench.row(
         &[("program", &name), ("ranks", &ranks)],
         &[
-            ("calls", Count.of(calls)),
+            ("calls", Count.of(calls).varies()),
             ("grammar", TimedBytes.of(grammar_bytes)),
             ("loops", TimedBytes.of(loops_bytes)),
             ("untraced s", Seconds.of(untraced)),

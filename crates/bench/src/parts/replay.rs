@@ -1,12 +1,11 @@
 //! Replays: how far off their wall time is, and how fast they go.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::Result;
 use crate::arguments::{Arguments, from_environment, parse};
 use crate::bench::{Bench, Library, size};
-use crate::readings::{number_after, number_before};
+use crate::readings::{number_before, size_after};
 use crate::row::Unit::{Count, MiB, Ms, Percent, Seconds, TimedBytes};
 use crate::table::Table;
 use crate::task::Task;
@@ -122,14 +121,13 @@ fn mean(numbers: &[f64]) -> f64 {
 
 pub fn replay_speed(bench: &mut Bench, given: &Arguments) -> Result<()> {
     let (library, calls) = (Library::named(given.word(0, "openmpi"))?, given.number(1, 10_000_000)?);
-    let program: PathBuf = bench.mpicc(library, "bench/allreduces.c", &[])?;
-    let command = library.alone(2).arg(program).arg(calls.to_string());
+    let program = Task::new(bench.mpicc(library, "bench/allreduces.c", &[])?).arg(calls.to_string());
     bench.table(
         Table::new("speed", &format!("{calls} calls of MPI_Allreduce on two ranks")).with("calls", calls),
     );
     let tasks = [
-        ("program", library.sharing(2).then(&Task::new(bench.work("allreduces")).arg(calls.to_string()))),
-        ("program, traced", bench.traced(&[], &command)),
+        ("program", library.sharing(2).then(&program)),
+        ("program, traced", bench.traced(&[], &library.alone(2).then(&program))),
         (
             "replay",
             bench
@@ -143,12 +141,13 @@ pub fn replay_speed(bench: &mut Bench, given: &Arguments) -> Result<()> {
         let said = task.limit(3600).run()?.out;
         let trace = if what == "program, traced" { Some(size(&bench.trace())?) } else { None };
         let rate = number_before(&said, " calls a second");
+        let memory = size_after(&said, "memory of a rank: ");
         bench.row(
             &[("library", &library.name()), ("what", &what)],
             &[
                 ("seconds", Seconds.of(rate.map(|rate| calls as f64 / rate))),
-                ("calls a second", Count.of(rate)),
-                ("memory of a rank", MiB.of(number_after(&said, "memory of a rank: "))),
+                ("calls a second", Count.of(rate).varies()),
+                ("memory of a rank", MiB.of(memory.map(|bytes| bytes / f64::from(1 << 20)))),
                 ("trace", TimedBytes.of(trace)),
             ],
         )?;

@@ -29,7 +29,6 @@ type Events = IndexMap<String, u64>;
 pub fn simulate(bench: &mut Bench, given: &Arguments) -> Result<()> {
     let count = given.number(0, 2_000_000)?;
     bench.need(&[("valgrind", "valgrind"), ("gzip", "gzip"), ("cc", "gcc")])?;
-    bench.cargo(&["-p", "refrain-cli"])?;
     let reading = bench.example("refrain-addresses", "reading")?;
     let scan = bench.cc("bench/addresses/din.c", "din", &[])?;
     let matmul = bench.cc("bench/addresses/matmul.c", "matmul", &["-fno-tree-vectorize"])?;
@@ -96,8 +95,10 @@ fn cachegrind(bench: &Bench, [i1, d1, ll]: [&str; 3], command: &Task) -> Result<
     let task = task.args([format!("--I1={i1}"), format!("--D1={d1}"), format!("--LL={ll}")]);
     let task = task.arg(format!("--cachegrind-out-file={}", out.display())).then(command);
     // Programs look at what they write to, and lackey gives them the same.
-    task.output(Path::new("/dev/null")).attempt()?;
-    let text = fs::read_to_string(out)?;
+    task.silent().run()?;
+    let text = fs::read_to_string(&out)?;
+    // The next program must not be taken for this one.
+    fs::remove_file(out)?;
     let line = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
     let names = line("events:").split_whitespace().map(str::to_owned);
     Ok(names.zip(line("summary:").split_whitespace().filter_map(|word| word.parse().ok())).collect())

@@ -67,10 +67,9 @@ pub fn finalize(bench: &mut Bench, given: &Arguments) -> Result<()> {
     for ranks in [1024, 16_384, 65_536].into_iter().filter(|ranks| *ranks <= most) {
         let kinds = [1, 9, 27, 500, ranks].map(|kinds| format!("behaviours:{kinds}"));
         for kind in kinds.into_iter().chain([format!("values:{ranks}")]) {
-            let ran = Task::new(&scale).args([&kind, &ranks.to_string(), "4"]).limit(limit).attempt()?;
-            match ran.code {
-                Some(0) => drop(scale_rows(bench, &ran.out)?),
-                _ => late.push(format!("{kind} on {ranks} ranks: not within {limit} s")),
+            match Task::new(&scale).args([&kind, &ranks.to_string(), "4"]).limit(limit).in_time()? {
+                Some(ran) => drop(scale_rows(bench, &ran.out)?),
+                None => late.push(format!("{kind} on {ranks} ranks: not within {limit} s")),
             }
         }
     }

@@ -125,13 +125,13 @@ fn row(
     bench.row(
         &[("library", &library.name()), ("program", &name), ("ranks", &ranks)],
         &[
-            ("calls", Count.of(calls)),
-            ("off", BytesEach.of(each[0])),
+            ("calls", Count.of(calls).varies()),
+            ("off", BytesEach.of(each[0]).varies()),
             ("raw", BytesEach.of(16.0)),
-            ("zstd -19", BytesEach.of(packed[0])),
-            ("xz -9", BytesEach.of(packed[1])),
-            ("binned", BytesEach.of(each[1] - each[0])),
-            ("exact", BytesEach.of(each[2] - each[0])),
+            ("zstd -19", BytesEach.of(packed[0]).varies()),
+            ("xz -9", BytesEach.of(packed[1]).varies()),
+            ("binned", BytesEach.of(each[1] - each[0]).varies()),
+            ("exact", BytesEach.of(each[2] - each[0]).varies()),
         ],
     )
 }

@@ -19,7 +19,8 @@ pub(crate) fn mix(state: u64, value: u64) -> u64 {
     (product as u64) ^ ((product >> 64) as u64)
 }
 
-/// A 64-bit hash of some bytes, for tables. Not in files.
+/// A 64-bit hash of some bytes, for every call: quick, and no more. Whoever takes it compares the bytes too, or loses only
+/// size or speed where two are equal. What names something uses [`xxh64`]. Not in files.
 #[inline]
 pub fn hash_bytes(bytes: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();

@@ -1,6 +1,6 @@
 //! What one thread has recorded so far: its symbols, folded structure, streams and digest.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use refrain_fold::FastMap;
 use refrain_fold::bundle::classes::Kind;
@@ -548,7 +548,7 @@ impl Tape {
 #[derive(Default)]
 struct Union {
     entries: Vec<SymbolEntry>,
-    known: HashMap<(Box<[u8]>, u64), u32>,
+    known: FastMap<(Box<[u8]>, u64), u32>,
 }
 
 impl Union {

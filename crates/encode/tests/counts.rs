@@ -135,7 +135,7 @@ fn halves(many: u32) -> (Bundle, Cohort) {
     (Bundle { structures: vec![Loops { nodes }.into()], streams, ..bundle }, cohort)
 }
 
-/// Sixteen million: far too many to look at each.
+/// Sixteen million: far too many to hold something of each.
 #[test]
 fn as_many_as_there_may_be() {
     // Each of the lower half: 100 barriers and 100 * 5 * 2 others; of the upper half: 100 * 7 * 3.
@@ -143,7 +143,8 @@ fn as_many_as_there_may_be() {
     let (bundle, cohort) = halves(8);
     assert_eq!(cohort.ranks.iter().map(|rank| calls_of(&bundle, &cohort, rank)).sum::<u64>(), expected(8));
     assert_eq!(calls_of_all(&bundle, &cohort), expected(8));
-    // Where each rank is looked at, something of each is held. So the work is that of eight ranks, byte for byte.
+    // Nothing is held for each rank: what is allocated is that of eight ranks, byte for byte. A loop over the ranks that
+    // allocates nothing is not seen here.
     let held = |many: u32| {
         let (bundle, cohort) = halves(many);
         let before = BYTES.with(Cell::get);

@@ -90,7 +90,7 @@ enum Args<'a> {
     Call(OfCall<'a>),
 }
 
-/// The arguments of a call by name, between its number and its result.
+/// The arguments of a call by name, between its number and what it returned. Some calls have a parameter `result`.
 struct OfCall<'a> {
     number: u64,
     call: &'a Call,
@@ -104,7 +104,7 @@ impl Serialize for OfCall<'_> {
         for (name, value) in value::args(self.call) {
             args.serialize_entry(name, &value::Json(value))?;
         }
-        args.serialize_entry("result", &value::Json(&self.call.result))?;
+        args.serialize_entry("returned", &value::Json(&self.call.result))?;
         if let Some(at) = self.at {
             args.serialize_entry("at", at)?;
         }
@@ -219,11 +219,24 @@ impl<W: Write> Timeline for Chrome<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refrain_model::Value;
+    use serde_json::{Map, Value as Json};
 
     #[test]
     fn microseconds_have_nanoseconds() {
         for (ns, text) in [(0, "0.000"), (1, "0.001"), (1_234_567, "1234.567"), (-5, "-0.005")] {
             assert_eq!(micros(ns).get(), text);
+        }
+    }
+
+    #[test]
+    fn no_call_has_two_members_of_one_name() {
+        for function in refrain_model::functions() {
+            let args = vec![Value::Int(1); function.params.len()];
+            let call = Call { function, args, result: Value::Int(0), facts: Vec::new() };
+            let text = json::text(&OfCall { number: 1, call: &call, at: Some("main") });
+            let members: Map<String, Json> = serde_json::from_str(&text).unwrap();
+            assert_eq!(members.len(), function.params.len() + 3, "{text}");
         }
     }
 }

@@ -85,6 +85,7 @@ impl Serialize for Cell<'_> {
             _ if column.is_null(row) => to.serialize_unit(),
             DataType::Int32 => to.serialize_i32(column.as_primitive::<Int32Type>().value(row)),
             DataType::Int64 => to.serialize_i64(column.as_primitive::<Int64Type>().value(row)),
+            DataType::Float64 => to.serialize_f64(column.as_primitive::<Float64Type>().value(row)),
             DataType::Boolean => to.serialize_bool(column.as_boolean().value(row)),
             DataType::List(_) => {
                 let values = column.as_list::<i32>().value(row);

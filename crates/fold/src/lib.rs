@@ -151,9 +151,8 @@
 //! # What it costs
 //!
 //! - *Time.* While the pattern holds, a push is a comparison with what is expected next: some nanoseconds. Where the pattern is
-//!   new, a push takes constant time on average. Folding an MPI call, which is one symbol and several numbers, takes 6 to 55
-//!   nanoseconds on the machine of Refrain's tables. `cargo run --release --example fold_speed` measures it, from regular to
-//!   random.
+//!   new, a push takes constant time on average. `cargo bench -p refrain-fold --bench push` measures a push of a symbol and
+//!   of a number, from regular to random.
 //! - *Memory while folding* follows the folded form. Where nothing repeats, it grows with the sequence, up to the bound of
 //!   [`Bounded`]. [`Fold::memory`] says how much is held.
 //! - *Size.* A loop costs its body once, however often it runs. A constant or a stride costs one term. Numbers without a shape
@@ -191,8 +190,9 @@ pub mod stream;
 /// What names symbols, call stacks and modules in files (FORMAT.md): taken once for each of these, never for a call.
 pub use xxhash_rust::xxh64::xxh64;
 
-/// Maps for keys we make ourselves: nobody can choose them to collide. They take no seed from the system, so they serve in a
-/// traced program too. Their order, which is the same in every run, is in no file.
+/// Maps for what is looked up often: addresses, handles, symbols and their hashes. They take no seed from the system, so they
+/// serve in a traced program too. Whoever chooses the keys can choose them to collide: a file that is made so can make its
+/// reader slow, not wrong. Their order, which is the same in every run, is in no file.
 pub use rustc_hash::{FxHashMap as FastMap, FxHashSet as FastSet};
 
 pub use folding::{Bounded, Fold, Piece};

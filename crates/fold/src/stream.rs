@@ -26,7 +26,6 @@ pub use rows::DEEPEST;
 
 use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, lengths, walk};
 use block::Play;
-use std::collections::HashMap;
 use std::rc::Rc;
 use summary::Summary;
 
@@ -266,17 +265,17 @@ impl Stream {
 
     /// Numbers terms and blocks by first use and drops those that are not used.
     fn tidy_terms(&mut self) {
-        let mut number: HashMap<u32, u32> = HashMap::new();
+        let mut number: Vec<Option<u32>> = vec![None; self.terms.len()];
         let mut terms: Vec<Term> = Vec::new();
         walk(&self.shape.rules, 0, |_, item| {
             if let Symbol::Terminal(t) = item.symbol {
-                number.entry(t).or_insert_with(|| {
+                number[t as usize].get_or_insert_with(|| {
                     terms.push(self.terms[t as usize]);
                     terms.len() as u32 - 1
                 });
             }
         });
-        self.shape = self.shape.map_terminals(|t| number[&t]);
+        self.shape = self.shape.map_terminals(|t| number[t as usize].expect("the walk met every rule"));
         self.terms = terms;
         self.tidy_blocks();
     }
@@ -284,16 +283,16 @@ impl Stream {
     /// Numbers blocks in the order of the terms and drops those that are not used.
     pub(crate) fn tidy_blocks(&mut self) {
         let mut old: Vec<Option<Block>> = std::mem::take(&mut self.blocks).into_iter().map(Some).collect();
-        let mut number: HashMap<u32, u32> = HashMap::new();
+        let mut number = vec![0; old.len()];
         for term in &mut self.terms {
             let Term::Block(block) = term else { continue };
-            let next = self.blocks.len() as u32;
             let Some(slot) = old.get_mut(*block as usize) else { continue };
+            let number = &mut number[*block as usize];
             if let Some(content) = slot.take() {
+                *number = self.blocks.len() as u32;
                 self.blocks.push(content);
-                number.insert(*block, next);
             }
-            *block = number[block];
+            *block = *number;
         }
     }
 }

@@ -95,23 +95,23 @@ pub struct Told {
     error_ns: u64,
     residual_ns: u64,
     wander_ppb: u64,
-    clocks: Vec<ToldOne>,
+    clocks: Vec<ClockRow>,
 }
 
 #[derive(Serialize)]
-struct ToldOne {
+struct ClockRow {
     ranks: String,
     counter: bool,
     monotonic: bool,
-    start: ToldPoint,
-    end: ToldPoint,
+    start: PointRow,
+    end: PointRow,
     drift_ppb: i64,
     residual_ns: u64,
     wander_ppb: u64,
 }
 
 #[derive(Serialize)]
-struct ToldPoint {
+struct PointRow {
     at_ns: u64,
     offset_ns: i64,
     error_ns: u64,
@@ -126,16 +126,16 @@ impl Told {
             error_ns: error,
             residual_ns: residual,
             wander_ppb: wander,
-            clocks: clocks.clocks.iter().map(ToldOne::of).collect(),
+            clocks: clocks.clocks.iter().map(ClockRow::of).collect(),
         }
     }
 }
 
-impl ToldOne {
-    fn of(clock: &Clock) -> ToldOne {
+impl ClockRow {
+    fn of(clock: &Clock) -> ClockRow {
         let point =
-            |point: Point| ToldPoint { at_ns: point.at, offset_ns: point.offset(), error_ns: point.error };
-        ToldOne {
+            |point: Point| PointRow { at_ns: point.at, offset_ns: point.offset(), error_ns: point.error };
+        ClockRow {
             ranks: crate::human::ranks(&clock.ranks.iter().collect::<Vec<_>>()),
             counter: clock.counter,
             monotonic: clock.monotonic,

@@ -93,8 +93,10 @@ fn count_plainly(symbols: &[u32]) -> Vec<(u32, u64)> {
 }
 
 fn some_symbols() -> impl Strategy<Value = Vec<u32>> {
-    let any = (2..12u32).prop_flat_map(|symbols| vec(0..symbols, 150));
-    prop_oneof![any, vec(nests(4), 1..6).prop_map(|nests| nests.concat())]
+    let random = (2..12u32).prop_flat_map(|symbols| vec(0..symbols, 150));
+    let disturbed = (any::<u64>(), prop_oneof![Just(2), Just(4)])
+        .prop_map(|(seed, symbols)| loops(&mut Rng::with_seed(seed), symbols, 200));
+    prop_oneof![random, vec(nests(4), 1..6).prop_map(|nests| nests.concat()), disturbed]
 }
 
 proptest! {

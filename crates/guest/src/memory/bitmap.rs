@@ -437,6 +437,8 @@ mod tests {
         check("+3ffffff0:20 ?3ffffff0 ?40000000 ?40000010 ?40000011", "3ffffff0 3ffffff0 3ffffff0 none");
         check("+10000000:c0000000 ?90000000 ?cfffffff ?d0000001", "10000000 10000000 none");
         check("+10000000:c0000000 -10000000 ?90000000 ?cfffffff", "none none");
+        // More granules than `lengths` can say.
+        check("+10000000:2000000000 -10000000 ?10000000 ?1f00000000 ?200fffffff", "none none none");
         check("+555500001000:20 ?7fff00000000", "none");
         check("+7ffffffffff0:10 ?7fffffffffff ?800000000000", "7ffffffffff0 none");
         check("+7ffffffffff0:20 ?7ffffffffff0 +ffffffffffff0000:10 ?ffffffffffff0000", "none none");
@@ -472,27 +474,50 @@ mod tests {
         Find(usize),
     }
 
-    /// What is done somewhere, in steps of 16 bytes.
-    fn some_steps() -> impl Strategy<Value = Vec<(usize, Does)>> {
-        let sizes = select(&[1, 16, 24, 100, 512, 700, 5000]);
+    const MIB: usize = 1 << 20;
+
+    fn does(sizes: &'static [usize]) -> impl Strategy<Value = Does> {
         let find = (0..16usize).prop_map(Does::Find);
-        let does = prop_oneof![3 => sizes.prop_map(Does::Insert), 1 => Just(Does::Remove), 2 => find];
-        vec((0..0x400usize, does), 400)
+        prop_oneof![3 => select(sizes).prop_map(Does::Insert), 2 => Just(Does::Remove), 3 => find]
     }
 
-    fn seeded() -> ProptestConfig {
+    /// What is done somewhere: mostly among neighbours around a gibibyte's end; else megabytes apart, so that searches pass
+    /// over empty words of all summaries.
+    fn step() -> impl Strategy<Value = (usize, Does)> {
+        let near = (0..0x8000usize).prop_map(|granule| GIB - 0x40000 + 16 * granule);
+        let far = (0..2 * GIB / (3 * MIB)).prop_map(|place| 3 * MIB * place);
+        prop_oneof![
+            3 => (near, does(&[1, 16, 24, 100, 512, 700, 5000, 70_000])),
+            1 => (far, does(&[16, 70_000, 7 * MIB, 50 * MIB, 300 * MIB])),
+        ]
+    }
+
+    fn seeded(cases: u32) -> ProptestConfig {
         let rng_seed = RngSeed::Fixed(1);
-        ProptestConfig { cases: 100, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+        ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
     }
 
-    /// Allocations among neighbours, against an ordered map. How many were found.
-    fn as_an_ordered_map(steps: &[(usize, Does)]) -> usize {
+    /// How many pointers were found, and how many of these so far behind their segment's start that only this summary knows
+    /// it.
+    #[derive(Debug, Default, Clone, Copy)]
+    struct Found {
+        all: usize,
+        by_used2: usize,
+        by_used3: usize,
+    }
+
+    impl Found {
+        fn count(&mut self, behind: usize) {
+            self.all += 1;
+            self.by_used2 += usize::from((2 * MIB..128 * MIB).contains(&behind));
+            self.by_used3 += usize::from(behind >= 128 * MIB);
+        }
+    }
+
+    fn as_an_ordered_map(steps: &[(usize, Does)], found: &mut Found) {
         let bitmap = Bitmap::boxed();
         let mut model: BTreeMap<usize, usize> = BTreeMap::new();
-        let base = GIB - 0x2000;
-        let mut found = 0;
-        for &(step, does) in steps {
-            let at = base + 16 * step;
+        for &(at, does) in steps {
             let below = model
                 .range(..=at)
                 .next_back()
@@ -516,21 +541,41 @@ mod tests {
                     let pointer = at + inside;
                     let expected = below.filter(|&(_, end)| pointer <= end).map(|(start, _)| start);
                     assert_eq!(bitmap.find(pointer), expected, "{pointer:x}");
-                    found += usize::from(expected.is_some());
+                    assert_eq!(
+                        expected.and_then(|start| bitmap.length(start)),
+                        expected.map(|start| model[&start].next_multiple_of(16))
+                    );
+                    if let Some(start) = expected {
+                        found.count(pointer - start);
+                    }
                 }
             }
         }
-        found
     }
 
-    #[test]
-    fn agrees_with_an_ordered_map() {
-        let found = Cell::new(0);
-        let outcome = TestRunner::new(seeded()).run(&some_steps(), |steps| {
-            found.set(found.get() + as_an_ordered_map(&steps));
+    fn agree(cases: u32, steps: usize) -> Found {
+        let found = Cell::new(Found::default());
+        let outcome = TestRunner::new(seeded(cases)).run(&vec(step(), steps), |steps| {
+            let mut more = found.get();
+            as_an_ordered_map(&steps, &mut more);
+            found.set(more);
             Ok(())
         });
         outcome.unwrap_or_else(|error| panic!("{error}"));
-        assert!(found.get() > 1000, "{} found", found.get());
+        found.get()
+    }
+
+    /// Short histories, which proptest makes shorter where one fails.
+    #[test]
+    fn agrees_with_an_ordered_map() {
+        let found = agree(100, 400);
+        assert!(found.all > 500 && found.by_used2 > 100 && found.by_used3 > 50, "{found:?}");
+    }
+
+    /// One map that lives long: most words were in use before.
+    #[test]
+    fn agrees_with_an_ordered_map_for_long() {
+        let found = agree(1, 40_000);
+        assert!(found.all > 1000 && found.by_used2 > 10, "{found:?}");
     }
 }

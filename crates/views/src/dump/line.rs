@@ -137,3 +137,23 @@ impl<'a> At<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Map, Value as Json};
+
+    #[test]
+    fn no_call_has_two_members_of_one_name() {
+        for function in refrain_model::functions() {
+            let args = vec![Value::Int(1); function.params.len()];
+            let facts = ["size", "extent", "size"].map(|fact| (fact, Value::Int(1))).to_vec();
+            let call = Call { function, args, result: Value::Int(0), facts };
+            let text = json::text(&Line::of(&call, (0, 0), 1, None, Some(&[])));
+            let members: Map<String, Json> = serde_json::from_str(&text).unwrap();
+            // Each once in the text as well as in the map.
+            let written = serde_json::to_string(&members).unwrap();
+            assert_eq!(written.len(), text.len(), "{text}");
+        }
+    }
+}

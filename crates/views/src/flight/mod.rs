@@ -320,12 +320,12 @@ impl Picture {
 /// What a [`Picture`] is for programs.
 #[derive(Serialize)]
 struct Told<'a> {
-    in_flight: Vec<ToldOne<'a>>,
+    in_flight: Vec<FlightRow<'a>>,
     conclusions: &'a [String],
 }
 
 #[derive(Serialize)]
-struct ToldOne<'a> {
+struct FlightRow<'a> {
     rank: u32,
     thread: u32,
     inside: bool,
@@ -362,13 +362,13 @@ impl Serialize for Args<'_> {
     }
 }
 
-impl<'a> ToldOne<'a> {
-    fn of(one: &'a Doing) -> ToldOne<'a> {
+impl<'a> FlightRow<'a> {
+    fn of(one: &'a Doing) -> FlightRow<'a> {
         let (call, waits) = (one.call.as_ref(), one.waits_for > 0);
         let made_by = || one.requests.iter().map(|(call, _)| printable(&brief(call)).into_owned()).collect();
         let (signal_number, signal_at) =
             one.fault.as_ref().map_or((None, None), |(n, at)| (Some(*n), at.as_deref()));
-        ToldOne {
+        FlightRow {
             rank: one.rank,
             thread: one.thread,
             inside: one.inside,
@@ -390,7 +390,7 @@ impl<'a> ToldOne<'a> {
 /// The members `in_flight` and `conclusions`.
 impl Serialize for Picture {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let in_flight = self.doing.iter().map(ToldOne::of).collect();
+        let in_flight = self.doing.iter().map(FlightRow::of).collect();
         Told { in_flight, conclusions: &self.conclusions }.serialize(to)
     }
 }

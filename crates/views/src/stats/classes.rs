@@ -278,15 +278,16 @@ struct Document {
 struct Class {
     function: &'static str,
     #[serde(flatten)]
-    what: Told,
+    what: ClassKey,
     calls: u64,
     #[serde(flatten)]
     time: Timing,
 }
 
+/// What a class is told by.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Told {
+enum ClassKey {
     Bytes {
         min_bytes: u128,
         max_bytes: u128,
@@ -303,15 +304,15 @@ enum Told {
     },
 }
 
-impl Told {
-    fn of(what: What) -> Told {
+impl ClassKey {
+    fn of(what: What) -> ClassKey {
         match what {
-            What::Size(Size::Bytes(min_bytes, max_bytes)) => Told::Bytes { min_bytes, max_bytes },
+            What::Size(Size::Bytes(min_bytes, max_bytes)) => ClassKey::Bytes { min_bytes, max_bytes },
             What::Size(Size::Elements(min_elements, max_elements)) => {
-                Told::Elements { min_elements, max_elements }
+                ClassKey::Elements { min_elements, max_elements }
             }
-            What::Peer(peer @ Peer::Relative(by)) => Told::Peer { peer, relative: Some(by) },
-            What::Peer(peer) => Told::Peer { peer, relative: None },
+            What::Peer(peer @ Peer::Relative(by)) => ClassKey::Peer { peer, relative: Some(by) },
+            What::Peer(peer) => ClassKey::Peer { peer, relative: None },
         }
     }
 }
@@ -324,7 +325,7 @@ pub fn write_classes_json(
 ) -> Result<(), Error> {
     let class = |row: &ClassRow| Class {
         function: row.function,
-        what: Told::of(row.what),
+        what: ClassKey::of(row.what),
         calls: row.calls,
         time: Timing::of(row.time, mean(row)),
     };

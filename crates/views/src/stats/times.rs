@@ -237,24 +237,24 @@ pub(super) fn text(trace: &Trace, profile: &Profile, all: bool, text: &mut Strin
 
 /// The members of a rank's object.
 #[derive(Serialize)]
-pub(super) struct Told {
+pub(super) struct RankTimesRow {
     wall_ns: u64,
     outside_ns: u64,
     mpi_ns: u64,
-    functions: Vec<ToldFunction>,
+    functions: Vec<FunctionTimeRow>,
 }
 
 #[derive(Serialize)]
-struct ToldFunction {
+struct FunctionTimeRow {
     function: &'static str,
     time_ns: u64,
 }
 
-impl Told {
-    pub(super) fn of(functions: &[&'static str], rank: &RankTimes) -> Told {
+impl RankTimesRow {
+    pub(super) fn of(functions: &[&'static str], rank: &RankTimes) -> RankTimesRow {
         let all = functions.iter().zip(&rank.functions);
-        let all = all.map(|(&function, &time_ns)| ToldFunction { function, time_ns });
-        Told {
+        let all = all.map(|(&function, &time_ns)| FunctionTimeRow { function, time_ns });
+        RankTimesRow {
             wall_ns: rank.wall(),
             outside_ns: rank.outside,
             mpi_ns: rank.inside,

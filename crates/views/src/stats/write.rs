@@ -143,7 +143,7 @@ struct OfRank {
     #[serde(flatten)]
     row: RankRow,
     #[serde(flatten)]
-    times: Option<times::Told>,
+    times: Option<times::RankTimesRow>,
 }
 
 #[derive(Serialize)]
@@ -184,7 +184,7 @@ fn by_rank(stats: &Stats, times: &Times) -> Vec<OfRank> {
     let of_rank = |(rank, row): (u32, &RankRow)| OfRank {
         rank,
         row: *row,
-        times: next.next_if(|of| of.rank == rank).map(|of| times::Told::of(&times.functions, of)),
+        times: next.next_if(|of| of.rank == rank).map(|of| times::RankTimesRow::of(&times.functions, of)),
     };
     (0u32..).zip(&stats.ranks).map(of_rank).collect()
 }

@@ -17,6 +17,7 @@
 
 mod grid;
 mod memory;
+mod papers;
 mod pattern;
 mod patterns;
 mod process;
@@ -25,6 +26,7 @@ mod simulate;
 
 pub use grid::Grid;
 pub use memory::Memory;
+pub use papers::{Loop, Paper};
 pub use pattern::{Pattern, UnknownPattern};
-pub use rank::{Comm, Data, Finished, Peer, Rank, Template};
+pub use rank::{Access, Comm, Data, Finished, Peer, Rank, Template, Win};
 pub use simulate::{Error, Meter, NoMeter, Options, Report, Seconds, Simulation, simulate};

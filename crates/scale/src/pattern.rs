@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::papers::Paper;
 use crate::patterns;
 use crate::rank::Rank;
 
@@ -35,13 +36,15 @@ pub enum Pattern {
     Values(u32),
     /// Every rank makes calls that have nothing to do with one another, nor with those of others: nothing folds.
     Random,
+    Paper(Paper),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no pattern is called {0:?}; there are stencilDd, torusDd (periodic), cart-stencilDd, cart-torusDd, boxDd, \
      boxtorusDd (with corners; D is 1 to 4), ring, butterfly, transpose, pipeline, tree, masterworker, rowcol, \
-     alltoallv, random, behaviours:K, values:K"
+     alltoallv, random, behaviours:K, values:K, and programs of the papers: {papers}",
+    papers = Paper::ALL.map(|(name, _)| name).join(", ")
 )]
 pub struct UnknownPattern(pub String);
 
@@ -62,6 +65,14 @@ impl Pattern {
     pub fn run(self, rank: &mut Rank<'_>, steps: u32) {
         patterns::run(self, rank, steps);
     }
+
+    /// What the number of ranks must be, if it may not be this.
+    pub(crate) fn refuses(self, ranks: u32) -> Option<&'static str> {
+        match self {
+            Pattern::Paper(paper) => paper.refuses(ranks),
+            _ => None,
+        }
+    }
 }
 
 impl FromStr for Pattern {
@@ -71,6 +82,9 @@ impl FromStr for Pattern {
         let unknown = || UnknownPattern(name.to_owned());
         if let Some((_, pattern)) = PLAIN.iter().find(|(known, _)| *known == name) {
             return Ok(*pattern);
+        }
+        if let Some((_, paper)) = Paper::ALL.iter().find(|(known, _)| *known == name) {
+            return Ok(Pattern::Paper(*paper));
         }
         if let Some((kind, k)) = name.split_once(':') {
             let k = k.parse().ok().filter(|k| *k > 0).ok_or_else(unknown)?;
@@ -110,6 +124,7 @@ impl fmt::Display for Pattern {
             }
             Pattern::Behaviours(k) => write!(f, "behaviours:{k}"),
             Pattern::Values(k) => write!(f, "values:{k}"),
+            Pattern::Paper(paper) => write!(f, "{}", paper.name()),
             plain => {
                 let name = PLAIN.iter().find(|(_, known)| *known == plain).map_or("", |(name, _)| *name);
                 write!(f, "{name}")
@@ -125,7 +140,12 @@ mod tests {
     #[test]
     fn names_go_both_ways() {
         let stencils = ["stencil1d", "torus4d", "cart-stencil3d", "cart-torus2d", "box3d", "boxtorus3d"];
-        for name in stencils.into_iter().chain(PLAIN.map(|p| p.0)).chain(["behaviours:9", "values:500"]) {
+        for name in stencils
+            .into_iter()
+            .chain(PLAIN.map(|p| p.0))
+            .chain(Paper::ALL.map(|p| p.0))
+            .chain(["behaviours:9", "values:500"])
+        {
             assert_eq!(name.parse::<Pattern>().map(|p| p.to_string()), Ok(name.to_owned()));
         }
         for name in

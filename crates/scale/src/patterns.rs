@@ -1,6 +1,7 @@
 //! What each pattern does on one rank. Block 0 of the heap is what it sends from, block 1 what it receives into.
 
 use crate::grid::Grid;
+use crate::papers::mixed;
 use crate::pattern::Pattern;
 use crate::rank::{Comm, Data, Peer, Rank};
 
@@ -36,6 +37,7 @@ pub(crate) fn run(pattern: Pattern, r: &mut Rank<'_>, steps: u32) {
         Pattern::Behaviours(k) => behaviours(r, k, steps),
         Pattern::Values(k) => values(r, k, steps),
         Pattern::Random => random(r, steps),
+        Pattern::Paper(paper) => paper.run(r, steps),
     }
 }
 
@@ -246,14 +248,6 @@ fn random(r: &mut Rank<'_>, steps: u32) {
             _ => r.allreduce(Data::new(2, 0, tag), Data::new(2, 8, tag), world),
         }
     }
-}
-
-/// A number that looks random and depends on nothing but `words`.
-fn mixed(words: &[u32]) -> u64 {
-    words.iter().fold(0x2545_f491_4f6c_dd1d, |state: u64, &word| {
-        let x = (state ^ u64::from(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        x ^ x >> 29
-    })
 }
 
 #[cfg(test)]

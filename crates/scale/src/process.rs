@@ -55,6 +55,7 @@ pub(crate) fn write_status(memory: &mut Memory, address: usize, source: i32, tag
 
 #[derive(Debug, Default)]
 pub(crate) struct Process {
+    pub(crate) rank: u32,
     pub(crate) memory: Memory,
     pub(crate) comms: FastMap<u64, (CommInfo, Topology)>,
 }
@@ -123,7 +124,7 @@ impl Host for Process {
         0
     }
     fn win_rank(&mut self, _: u64) -> i32 {
-        0
+        self.rank as i32
     }
     fn datatype(&mut self, _: u64) -> DatatypeInfo {
         DatatypeInfo::default()

@@ -15,6 +15,8 @@ use crate::process::{self, ANY_SOURCE, PROC_NULL, Process, STATUS_IGNORE, UNDEFI
 const REQUESTS: usize = Memory::BASE;
 const MOST_REQUESTS: usize = 4096;
 const SCRATCH: usize = REQUESTS + 8 * MOST_REQUESTS;
+/// Where `MPI_Waitsome` puts its statuses: behind its count and the indices.
+const SOME_STATUSES: usize = SCRATCH + 8 + 4 * MOST_REQUESTS;
 
 macro_rules! functions {
     ($($field:ident $name:literal),* $(,)?) => {
@@ -32,12 +34,14 @@ macro_rules! functions {
 functions! {
     init "MPI_Init", finalize "MPI_Finalize", comm_rank "MPI_Comm_rank", comm_size "MPI_Comm_size",
     send "MPI_Send", ssend "MPI_Ssend", recv "MPI_Recv", sendrecv "MPI_Sendrecv",
-    isend "MPI_Isend", irecv "MPI_Irecv", waitall "MPI_Waitall",
+    isend "MPI_Isend", irecv "MPI_Irecv", wait "MPI_Wait", waitall "MPI_Waitall", waitsome "MPI_Waitsome",
     barrier "MPI_Barrier", bcast "MPI_Bcast", reduce "MPI_Reduce", allreduce "MPI_Allreduce",
-    alltoall "MPI_Alltoall", alltoallv "MPI_Alltoallv",
+    alltoall "MPI_Alltoall", alltoallv "MPI_Alltoallv", allgather "MPI_Allgather",
     dup "MPI_Comm_dup", split "MPI_Comm_split", free "MPI_Comm_free",
     cart_create "MPI_Cart_create", cart_coords "MPI_Cart_coords", cart_shift "MPI_Cart_shift",
-    cart_rank "MPI_Cart_rank",
+    cart_rank "MPI_Cart_rank", dims_create "MPI_Dims_create",
+    win_create "MPI_Win_create", win_free "MPI_Win_free", win_lock "MPI_Win_lock", win_unlock "MPI_Win_unlock",
+    win_flush "MPI_Win_flush", put "MPI_Put", get "MPI_Get", accumulate "MPI_Accumulate",
 }
 
 /// What all ranks start from: reading the call table and the constants for each of a million would take longer than
@@ -51,6 +55,9 @@ pub struct Template {
     sum: usize,
     comm_null: i64,
     request_null: i64,
+    info_null: usize,
+    win_null: i64,
+    lock_shared: usize,
     /// How all ranks fold the order of their calls.
     pub folding: Folding,
 }
@@ -73,6 +80,9 @@ impl Template {
             sum: process::predefined("MPI_SUM"),
             comm_null: process::predefined("MPI_COMM_NULL") as i64,
             request_null: process::predefined("MPI_REQUEST_NULL") as i64,
+            info_null: process::predefined("MPI_INFO_NULL"),
+            win_null: process::predefined("MPI_WIN_NULL") as i64,
+            lock_shared: process::predefined("MPI_LOCK_SHARED"),
             folding: Folding::default(),
         }
     }
@@ -81,6 +91,18 @@ impl Template {
 /// A communicator's handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comm(usize);
+
+/// A window's handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Win(usize);
+
+/// What a one-sided call does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Put,
+    Get,
+    Accumulate,
+}
 
 /// Who a message goes to or comes from. A neighbour that is not there is `Null`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +161,22 @@ fn word(value: i32) -> usize {
     value as u32 as usize
 }
 
+/// What a request was started for.
+#[derive(Debug, Clone, Copy)]
+enum Started {
+    Send,
+    Receive { source: i32, tag: i32, bytes: i64 },
+}
+
+impl Started {
+    /// A status of a send says nothing: what was there before stays.
+    fn tell(self, memory: &mut Memory, status: usize) {
+        if let Started::Receive { source, tag, bytes } = self {
+            process::write_status(memory, status, source, tag, bytes);
+        }
+    }
+}
+
 /// What is left of a rank.
 #[derive(Debug)]
 pub struct Finished {
@@ -159,6 +197,8 @@ pub struct Rank<'a> {
     record: Record,
     tape: Tape,
     pending: usize,
+    /// By their place in the program's array of requests.
+    started: Vec<Started>,
     handles: usize,
     calls: u64,
     digest: Option<Digest>,
@@ -172,7 +212,7 @@ const JOURNAL: usize = 1 << 16;
 impl<'a> Rank<'a> {
     /// After `MPI_Init`.
     pub fn new(template: &'a Template, rank: u32, size: u32) -> Rank<'a> {
-        let mut process = Process::default();
+        let mut process = Process { rank, ..Process::default() };
         // The world's members are never recorded, so they need not be listed: a million ranks times four megabytes.
         let world = info(rank, size, Vec::new());
         process.comms.insert(template.world.0 as u64, (world, Topology::default()));
@@ -191,6 +231,7 @@ impl<'a> Rank<'a> {
             record: Record::default(),
             tape: Tape::new(template.folding),
             pending: 0,
+            started: Vec::new(),
             handles: 0x5000_0000,
             calls: 0,
             digest: None,
@@ -331,6 +372,16 @@ impl<'a> Rank<'a> {
         self.call(self.template.functions.recv, &args, |_| {});
     }
 
+    /// With a status.
+    pub fn recv_told(&mut self, data: Data, from: u32, tag: i32, comm: Comm) {
+        let double = self.template.double;
+        let args =
+            [data.address(), word(data.count), double, Peer::Rank(from).word(), word(tag), comm.0, SCRATCH];
+        self.call(self.template.functions.recv, &args, |m| {
+            process::write_status(m, SCRATCH, from as i32, tag, 8 * i64::from(data.count));
+        });
+    }
+
     /// From `MPI_ANY_SOURCE`; the message comes from `source`.
     pub fn recv_any(&mut self, data: Data, source: u32, tag: i32, comm: Comm) {
         let double = self.template.double;
@@ -369,13 +420,51 @@ impl<'a> Rank<'a> {
 
     /// `&requests[pending++]` is where the program lets the handle be stored.
     fn start(&mut self, f: &'static Function, data: Data, peer: Peer, tag: i32, comm: Comm) {
-        assert!(self.pending < MOST_REQUESTS, "a pattern waits for its requests now and then");
         let slot = self.pending;
         self.pending += 1;
+        self.start_in(slot, f, data, peer, tag, comm);
+    }
+
+    /// `&requests[slot]` is; the program waits for it by its place.
+    pub fn isend_in(&mut self, slot: usize, data: Data, to: u32, tag: i32, comm: Comm) {
+        let f = self.template.functions.isend;
+        self.start_in(slot, f, data, to.into(), tag, comm);
+    }
+
+    pub fn irecv_in(&mut self, slot: usize, data: Data, from: u32, tag: i32, comm: Comm) {
+        let f = self.template.functions.irecv;
+        self.start_in(slot, f, data, from.into(), tag, comm);
+    }
+
+    fn start_in(&mut self, slot: usize, f: &'static Function, data: Data, peer: Peer, tag: i32, comm: Comm) {
+        assert!(slot < MOST_REQUESTS, "a pattern waits for its requests now and then");
+        if self.started.len() <= slot {
+            self.started.resize(slot + 1, Started::Send);
+        }
+        self.started[slot] = if f.name == "MPI_Irecv" {
+            Started::Receive { source: peer.number(), tag, bytes: 8 * i64::from(data.count) }
+        } else {
+            Started::Send
+        };
         let double = self.template.double;
         let (at, count) = (REQUESTS + 8 * slot, word(data.count));
         let args = [data.address(), count, double, peer.word(), word(tag), comm.0, at];
         self.call(f, &args, |m| m.write_wide(at, 0, 0x6000_0000 + slot as i64));
+    }
+
+    /// For one request, with a status.
+    pub fn wait(&mut self, slot: usize) {
+        let (at, null, started) = (REQUESTS + 8 * slot, self.template.request_null, self.started[slot]);
+        self.call(self.template.functions.wait, &[at, SCRATCH], |m| {
+            m.write_wide(at, 0, null);
+            started.tell(m, SCRATCH);
+        });
+    }
+
+    /// For everything started since the last time, one request after the other, each with a status.
+    pub fn wait_each(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        (0..pending).for_each(|slot| self.wait(slot));
     }
 
     /// For everything started since the last time, with `MPI_STATUSES_IGNORE`.
@@ -384,6 +473,55 @@ impl<'a> Rank<'a> {
         self.call(self.template.functions.waitall, &[pending, REQUESTS, STATUS_IGNORE], |m| {
             (0..pending).for_each(|slot| m.write_wide(REQUESTS, slot, null));
         });
+    }
+
+    /// The same with statuses.
+    pub fn waitall_told(&mut self) {
+        let pending = std::mem::take(&mut self.pending);
+        self.waitall_first(pending);
+    }
+
+    /// For some of the array from `first` on, with `MPI_STATUSES_IGNORE`.
+    pub fn waitall_range(&mut self, first: usize, count: usize) {
+        let (at, null) = (REQUESTS + 8 * first, self.template.request_null);
+        self.call(self.template.functions.waitall, &[count, at, STATUS_IGNORE], |m| {
+            (0..count).for_each(|slot| m.write_wide(at, slot, null));
+        });
+    }
+
+    /// For the first requests of the array, with statuses.
+    pub fn waitall_first(&mut self, count: usize) {
+        let null = self.template.request_null;
+        let started = self.started[..count].to_vec();
+        self.call(self.template.functions.waitall, &[count, REQUESTS, SCRATCH], |m| {
+            for (slot, started) in started.iter().enumerate() {
+                m.write_wide(REQUESTS, slot, null);
+                started.tell(m, SCRATCH + slot * process::STATUS_SIZE);
+            }
+        });
+    }
+
+    /// Calls of `MPI_Waitsome` until everything started since the last time is done. `order` names the requests in the order
+    /// in which they are, `at_once` how many a call finds done, at least one.
+    pub fn wait_some(&mut self, order: &[usize], mut at_once: impl FnMut() -> usize) {
+        let (pending, null) = (std::mem::take(&mut self.pending), self.template.request_null);
+        let args = [pending, REQUESTS, SCRATCH, SCRATCH + 8, SOME_STATUSES];
+        let mut left = order;
+        while !left.is_empty() {
+            let (now, after) = left.split_at(at_once().clamp(1, left.len()));
+            let mut now = now.to_vec();
+            now.sort_unstable();
+            let started: Vec<Started> = now.iter().map(|&slot| self.started[slot]).collect();
+            self.call(self.template.functions.waitsome, &args, |m| {
+                m.write_int(SCRATCH, 0, now.len() as i32);
+                for (place, (&slot, started)) in now.iter().zip(&started).enumerate() {
+                    m.write_wide(REQUESTS, slot, null);
+                    m.write_int(SCRATCH + 8, place, slot as i32);
+                    started.tell(m, SOME_STATUSES + place * process::STATUS_SIZE);
+                }
+            });
+            left = after;
+        }
     }
 
     pub fn barrier(&mut self, comm: Comm) {
@@ -412,6 +550,12 @@ impl<'a> Rank<'a> {
         let double = self.template.double;
         let args = [out.address(), word(out.count), double, into.address(), word(into.count), double, comm.0];
         self.call(self.template.functions.alltoall, &args, |_| {});
+    }
+
+    pub fn allgather(&mut self, out: Data, into: Data, comm: Comm) {
+        let double = self.template.double;
+        let args = [out.address(), word(out.count), double, into.address(), word(into.count), double, comm.0];
+        self.call(self.template.functions.allgather, &args, |_| {});
     }
 
     /// Packed: every displacement is the sum of the counts before it.
@@ -458,6 +602,56 @@ impl<'a> Rank<'a> {
         self.process.memory.write_wide(SCRATCH, 0, comm.0 as i64);
         self.call(self.template.functions.free, &[SCRATCH], |m| m.write_wide(SCRATCH, 0, null));
         self.process.comms.remove(&(comm.0 as u64));
+    }
+
+    /// `grid` is what the library answers.
+    pub fn dims_create(&mut self, grid: &Grid) {
+        let dims: Vec<i32> = grid.dims.iter().map(|&dim| dim as i32).collect();
+        let [at] = self.place([&vec![0; dims.len()]]);
+        let args = [self.size as usize, dims.len(), at];
+        self.call(self.template.functions.dims_create, &args, |m| m.write_ints(at, &dims));
+    }
+
+    /// Of all ranks, in units of a byte.
+    pub fn win_create(&mut self, memory: Data) -> Win {
+        self.handles += 1;
+        let (new, bytes) = (self.handles, 8 * memory.count as usize);
+        let args = [memory.address(), bytes, 1, self.template.info_null, self.template.world.0, SCRATCH];
+        self.call(self.template.functions.win_create, &args, |m| m.write_wide(SCRATCH, 0, new as i64));
+        Win(new)
+    }
+
+    pub fn win_free(&mut self, win: Win) {
+        let null = self.template.win_null;
+        self.process.memory.write_wide(SCRATCH, 0, win.0 as i64);
+        self.call(self.template.functions.win_free, &[SCRATCH], |m| m.write_wide(SCRATCH, 0, null));
+    }
+
+    pub fn win_lock_shared(&mut self, target: u32, win: Win) {
+        let args = [self.template.lock_shared, target as usize, 0, win.0];
+        self.call(self.template.functions.win_lock, &args, |_| {});
+    }
+
+    pub fn win_unlock(&mut self, target: u32, win: Win) {
+        self.call(self.template.functions.win_unlock, &[target as usize, win.0], |_| {});
+    }
+
+    pub fn win_flush(&mut self, target: u32, win: Win) {
+        self.call(self.template.functions.win_flush, &[target as usize, win.0], |_| {});
+    }
+
+    /// At the beginning of the target's window.
+    pub fn access(&mut self, access: Access, data: Data, target: u32, win: Win) {
+        let Template { double, sum, functions, .. } = *self.template;
+        let count = word(data.count);
+        let args = [data.address(), count, double, target as usize, 0, count, double];
+        match access {
+            Access::Put => self.call(functions.put, &[&args[..], &[win.0]].concat(), |_| {}),
+            Access::Get => self.call(functions.get, &[&args[..], &[win.0]].concat(), |_| {}),
+            Access::Accumulate => {
+                self.call(functions.accumulate, &[&args[..], &[sum, win.0]].concat(), |_| {})
+            }
+        }
     }
 
     /// All of `comm` on a grid of the same size, without reordering.

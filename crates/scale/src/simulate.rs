@@ -95,6 +95,9 @@ pub struct Simulation {
 pub enum Error {
     #[error("a simulation needs at least one rank")]
     NoRanks,
+    /// What it must be for the pattern, and what it is.
+    #[error("the number of ranks must be {0}, not {1}")]
+    WrongRanks(&'static str, u32),
     #[error("the ranks do not merge: {0}")]
     Bundle(#[from] bundle::Error),
     #[error("the file written cannot be read: {0}")]
@@ -208,6 +211,9 @@ pub fn simulate(
     steps: u32,
     options: &Options<'_>,
 ) -> Result<Simulation, Error> {
+    if let Some(what) = pattern.refuses(ranks) {
+        return Err(Error::WrongRanks(what, ranks));
+    }
     let mut template = Template::new();
     template.folding = options.folding;
     let job = Job { pattern, size: ranks, steps, template: &template, meter: options.meter };

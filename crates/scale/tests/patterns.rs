@@ -2,7 +2,7 @@
 
 use refrain_encode::Calls;
 use refrain_model::{Call, Value};
-use refrain_scale::{Options, Pattern, Rank, Template, simulate};
+use refrain_scale::{Options, Paper, Pattern, Rank, Template, simulate};
 
 /// Every rank's digest, taken while it made its calls, against that of the calls read from the file.
 fn verify(name: &str, ranks: u32, steps: u32) {
@@ -47,6 +47,14 @@ fn other_patterns_verify() {
         for ranks in [1, 2, 7, 16] {
             verify(name, ranks, 4);
         }
+    }
+}
+
+#[test]
+fn programs_of_the_papers_verify() {
+    for (name, _) in Paper::ALL {
+        verify(name, 4, 3);
+        verify(name, 16, 5);
     }
 }
 

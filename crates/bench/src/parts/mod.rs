@@ -11,6 +11,7 @@ mod irregular;
 mod loops_sizes;
 mod memory;
 mod packing;
+mod papers;
 mod patterns;
 mod real;
 mod reference_sizes;
@@ -47,7 +48,7 @@ const fn apart(name: &'static str, arguments: &'static str, about: &'static str,
 }
 
 /// In the order in which `make bench` measures them.
-pub static PARTS: [Part; 39] = [
+pub static PARTS: [Part; 40] = [
     part("calls", "", "Processor time per call", calls::calls),
     part(
         "instructions",
@@ -109,6 +110,13 @@ pub static PARTS: [Part; 39] = [
         "[REAL [RANKS]]",
         "File sizes of patterns, up to so many real (64) and simulated ranks (1048576)",
         patterns::patterns,
+    ),
+    apart(
+        "papers",
+        "[RANKS...]",
+        "Programs of the papers on so many simulated ranks (64 256 1024 4096 16384): bytes of both folds, growth, kinds of \
+         ranks, what the papers say; PAPERS=\"npb-bt milc\" takes only these",
+        papers::papers,
     ),
     part(
         "loops-sizes",

@@ -89,9 +89,10 @@ impl Bench {
         self.root.join(name)
     }
 
-    /// A file in the folder of this run, which is removed at its end.
+    /// A file in the folder of this run, which is removed at its end. The path begins at the repository, where commands run:
+    /// traces keep the command, so their sizes would depend on where the repository is.
     pub fn work(&self, name: &str) -> PathBuf {
-        self.folder().join(name)
+        self.folder().strip_prefix(&self.root).unwrap_or(self.folder()).join(name)
     }
 
     pub fn folder(&self) -> &Path {
@@ -107,9 +108,9 @@ impl Bench {
         Task::new(self.refrain()).args(words)
     }
 
-    /// Where traces go, one after the other.
+    /// Where traces go, one after the other: a path for commands in any folder.
     pub fn trace(&self) -> PathBuf {
-        self.work("t.rfn")
+        self.folder().join("t.rfn")
     }
 
     /// A command under Refrain, with these options; the trace is `trace()`.
@@ -167,9 +168,10 @@ impl Bench {
         Ok(out)
     }
 
-    /// The preload that lets many ranks share few cores.
+    /// The preload that lets many ranks share few cores. Launchers may start what it is loaded into anywhere.
     pub fn yielding(&self) -> Result<PathBuf> {
-        self.cc("tests/yield/yield.c", "yield.so", &["-shared", "-fPIC", "-ldl"])
+        let made = self.cc("tests/yield/yield.c", "yield.so", &["-shared", "-fPIC", "-ldl"])?;
+        Ok(self.root.join(made))
     }
 
     /// Builds an example of a crate, and says where it is.

@@ -100,6 +100,8 @@ fn main() -> ExitCode {
 }
 
 fn obey(given: &ArgMatches) -> Result<ExitCode> {
+    // As `scripts/bench` has it: paths of files and programs begin here.
+    std::env::set_current_dir(root())?;
     match given.subcommand() {
         Some(("list", _)) => say(&listed()),
         Some(("compare", files)) => {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::Result;
 
 const PREFIX: &str = "work.";
-/// Digits of a process number. Traces keep the command that ran, so its length must be the same in every run.
+/// Digits of a process number. Traces keep the command that ran, so its length is the same in every run.
 const DIGITS: usize = 8;
 
 pub struct Scratch {

@@ -111,7 +111,7 @@ fn row(
     let mut each = Vec::new();
     let mut calls = 0.0;
     for time in ["off", "binned", "exact"] {
-        let mut task = bench.traced(&["--time", time], command).dir(bench.folder());
+        let mut task = bench.traced(&["--time", time], command);
         if let Some(preload) = preload {
             task = task.env("LD_PRELOAD", preload);
         }

@@ -89,7 +89,7 @@ pub fn lines(meta: &Meta) -> Vec<String> {
 
 /// The same for programs, with each clock.
 #[derive(Serialize)]
-pub struct Told {
+pub struct ClocksDocument {
     offset_ns: u64,
     drift_ppb: u64,
     error_ns: u64,
@@ -117,10 +117,10 @@ struct PointRow {
     error_ns: u64,
 }
 
-impl Told {
-    pub fn of(clocks: &Clocks) -> Told {
+impl ClocksDocument {
+    pub fn of(clocks: &Clocks) -> ClocksDocument {
         let Extremes { offset, drift, error, residual, wander } = Extremes::of(clocks);
-        Told {
+        ClocksDocument {
             offset_ns: offset,
             drift_ppb: drift,
             error_ns: error,
@@ -192,7 +192,8 @@ mod tests {
 
     #[test]
     fn clocks_for_programs() {
-        let text = crate::json::text(&Told::of(&Clocks { clocks: vec![clock(&[0, 1], (5, 5), 7)] }));
+        let text =
+            crate::json::text(&ClocksDocument::of(&Clocks { clocks: vec![clock(&[0, 1], (5, 5), 7)] }));
         let start = r#"{"offset_ns":5,"drift_ppb":0,"error_ns":7,"residual_ns":0,"wander_ppb":0,"clocks":[{"ranks":"0,1""#;
         let start = start.replace("0,1\"", &format!("{}\"", crate::human::ranks(&[0, 1])));
         assert!(text.starts_with(&start), "{text}");

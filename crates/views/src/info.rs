@@ -397,7 +397,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     merge_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    clocks: Option<clocks::Told>,
+    clocks: Option<clocks::ClocksDocument>,
     split: bool,
     timed: bool,
     #[serde(serialize_with = "json::pairs")]
@@ -453,7 +453,7 @@ pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
         references: file.references.as_ref(),
         tracer_memory: meta.memory.as_ref().map(Held::of),
         merge_ms: meta.merge_ms,
-        clocks: meta.clocks.as_ref().map(clocks::Told::of),
+        clocks: meta.clocks.as_ref().map(clocks::ClocksDocument::of),
         split: meta.split,
         timed: meta.timed,
         options: &meta.options,

@@ -319,7 +319,7 @@ impl Picture {
 
 /// What a [`Picture`] is for programs.
 #[derive(Serialize)]
-struct Told<'a> {
+struct FlightDocument<'a> {
     in_flight: Vec<FlightRow<'a>>,
     conclusions: &'a [String],
 }
@@ -391,6 +391,6 @@ impl<'a> FlightRow<'a> {
 impl Serialize for Picture {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let in_flight = self.doing.iter().map(FlightRow::of).collect();
-        Told { in_flight, conclusions: &self.conclusions }.serialize(to)
+        FlightDocument { in_flight, conclusions: &self.conclusions }.serialize(to)
     }
 }

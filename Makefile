@@ -42,7 +42,7 @@ e2e: setup-test build
 wheels:
 	@./scripts/wheels
 
-# Speed and size, as ratios within one run. Never asserted.
+# Speed and size, and what changed since the last run. Never asserted.
 bench: build
 	@./scripts/setup bench
 	@./scripts/bench

@@ -14,7 +14,7 @@ fn main() {
     };
     let mut writer =
         Writer::new(std::io::stdout().lock(), Format::Raw, Fields::NONE).expect("raw keeps this");
-    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut rng = fastrand::Rng::with_seed(1);
     let mut at = 0;
     let mut batch = Batch::new();
     while at < count {
@@ -24,14 +24,7 @@ fn main() {
             let (kind, base) =
                 [(kind::READ, 0x10_0000), (kind::READ, 0x4000_0000), (kind::WRITE, 0x8000_0000)]
                     [i as usize % 3];
-            let address = if random {
-                state ^= state << 13;
-                state ^= state >> 7;
-                state ^= state << 17;
-                state
-            } else {
-                base + 8 * (i / 3 % (1 << 24))
-            };
+            let address = if random { rng.u64(..) } else { base + 8 * (i / 3 % (1 << 24)) };
             batch.push(Fields::NONE, Reference { kind, address, ..Reference::default() });
         }
         at += batch.len() as u64;

@@ -1,47 +1,33 @@
 //! What can go wrong with a trace, and where.
 
 use std::borrow::Cow;
-use std::{fmt, io};
+use std::io;
 
 use crate::{Fields, Format};
 
 /// Records are counted from 1, as references: a packed record that stands for many counts as many. Offsets are into the
 /// trace, unpacked where the file is compressed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The input could not be read any further. What is compressed and cut short ends up here too.
-    Read {
-        record: u64,
-        offset: u64,
-        error: io::Error,
-    },
+    #[error("record {record} at byte {offset} cannot be read: {error}")]
+    Read { record: u64, offset: u64, error: io::Error },
     /// The input is not what its format says.
-    Damaged {
-        format: Format,
-        record: u64,
-        offset: u64,
-        what: Cow<'static, str>,
-    },
+    #[error("record {record} at byte {offset} is not {}: {what}", .format.name())]
+    Damaged { format: Format, record: u64, offset: u64, what: Cow<'static, str> },
     /// A reference that the output's format has no way to write.
-    Unfit {
-        format: Format,
-        record: u64,
-        what: Cow<'static, str>,
-    },
+    #[error("record {record} cannot be written as {}: {what}", .format.name())]
+    Unfit { format: Format, record: u64, what: Cow<'static, str> },
     /// Fields that the output's format cannot keep.
-    Loses {
-        format: Format,
-        fields: Fields,
-    },
+    #[error("{} cannot keep the {} of this trace; `--drop {}` leaves them out", .format.name(), .fields.names().join(" and "), .fields.names().join(","))]
+    Loses { format: Format, fields: Fields },
     /// Fields that the output's format needs and the trace lacks.
-    Lacks {
-        format: Format,
-        fields: Fields,
-    },
+    #[error("{} needs {}, which this trace does not have; `--fill {}=0` writes zeros", .format.name(), .fields.names().join(" and "), .fields.names().join("=0,"))]
+    Lacks { format: Format, fields: Fields },
     /// Nothing says which format this is.
-    Unknown {
-        what: String,
-    },
+    #[error("{what}")]
+    Unknown { what: String },
+    #[error("the output cannot be written: {0}")]
     Write(io::Error),
 }
 
@@ -64,46 +50,6 @@ impl Fault {
         }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::Read { record, offset, error } => {
-                write!(out, "record {record} at byte {offset} cannot be read: {error}")
-            }
-            Error::Damaged { format, record, offset, what } => {
-                write!(out, "record {record} at byte {offset} is not {}: {what}", format.name())
-            }
-            Error::Unfit { format, record, what } => {
-                write!(out, "record {record} cannot be written as {}: {what}", format.name())
-            }
-            Error::Loses { format, fields } => {
-                let names = fields.names();
-                write!(
-                    out,
-                    "{} cannot keep the {} of this trace; `--drop {}` leaves them out",
-                    format.name(),
-                    names.join(" and "),
-                    names.join(",")
-                )
-            }
-            Error::Lacks { format, fields } => {
-                let names = fields.names();
-                write!(
-                    out,
-                    "{} needs {}, which this trace does not have; `--fill {}=0` writes zeros",
-                    format.name(),
-                    names.join(" and "),
-                    names.join("=0,")
-                )
-            }
-            Error::Unknown { what } => out.write_str(what),
-            Error::Write(error) => write!(out, "the output cannot be written: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl Error {
     /// Whoever read the output has seen enough.

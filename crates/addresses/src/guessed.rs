@@ -188,13 +188,8 @@ mod tests {
         let mut methods = Methods::quick().with(Guessed::new());
         let list: Vec<i64> = walks(1).repeat(4);
         assert_eq!(methods.pack(Kind::ADDRESS, &list).0, number::GUESSED);
-        let mut state = 1u64;
-        let random: Vec<i64> = (0..4000)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                (0x1000_0000 + (state >> 40)) as i64
-            })
-            .collect();
+        let mut random = fastrand::Rng::with_seed(1);
+        let random: Vec<i64> = (0..4000).map(|_| 0x1000_0000 + random.i64(0..1 << 24)).collect();
         assert_eq!(methods.pack(Kind::ADDRESS, &random).0, number::BINS);
     }
 

@@ -24,7 +24,6 @@ mod error;
 mod format;
 mod guessed;
 mod input;
-mod mixer;
 mod output;
 mod packed;
 mod pdats;

@@ -2,11 +2,12 @@
 
 mod common;
 
-use common::{Bounds, Random, read, references, write};
+use common::{Bounds, read, references, write};
+use fastrand::Rng;
 use refrain_addresses::{Batch, Error, Format, Options, Reference, WordCounts, open};
 
 fn sample(format: Format, count: usize, seed: u64) -> (Vec<Reference>, Vec<u8>) {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     // PDATS with and without times are laid out differently.
     let fields = if seed.is_multiple_of(2) { format.keeps() } else { format.needs() };
     let all = references(&mut random, count, fields, Bounds::of(format));
@@ -145,17 +146,17 @@ fn a_compressed_file_cut_short_gives_what_it_has() {
 fn random_damage() {
     let rounds = std::env::var("REFRAIN_FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
     for format in Format::ALL {
-        let mut random = Random(0x1234_5678_9abc_def1);
+        let mut random = Rng::with_seed(0x1234_5678_9abc_def1);
         for round in 0..rounds {
             let (all, mut bytes) = sample(format, 300, 100 + round % 7);
-            let first = random.below(bytes.len() as u64 + 1) as usize;
-            for _ in 0..=random.below(6) {
-                let at = first + random.below((bytes.len() - first).max(1) as u64) as usize;
-                match random.below(4) {
+            let first = random.u64(..bytes.len() as u64 + 1) as usize;
+            for _ in 0..=random.u64(..6) {
+                let at = first + random.u64(..(bytes.len() - first).max(1) as u64) as usize;
+                match random.u64(..4) {
                     0 => bytes.truncate(at),
-                    1 if at <= bytes.len() => bytes.insert(at, random.next() as u8),
+                    1 if at <= bytes.len() => bytes.insert(at, random.u64(..) as u8),
                     2 if at < bytes.len() => drop(bytes.remove(at)),
-                    _ if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
+                    _ if at < bytes.len() => bytes[at] ^= 1 << random.u64(..8),
                     _ => {}
                 }
                 if bytes.len() <= first {

@@ -2,23 +2,24 @@
 
 mod common;
 
-use common::{Bounds, Random, read, references, write};
+use common::{Bounds, pick, read, references, write};
+use fastrand::Rng;
 use refrain_addresses::{
     Batch, Division, Error, Fields, Format, KINDS, Options, Reference, Shape, WordCounts, Writer,
 };
 
 /// With the words of the trace itself, as two passes find them.
-fn options(references: &[Reference], random: &mut Random) -> Options {
+fn options(references: &[Reference], random: &mut Rng) -> Options {
     let mut counts = WordCounts::new();
     for piece in references.chunks(4096) {
         let mut batch = Batch::new();
         piece.iter().for_each(|r| batch.push(Fields { words: true, ..Fields::NONE }, *r));
         counts.add(&batch);
     }
-    let steps = std::array::from_fn(|_| random.pick(&[4, 8, -4, 1, 0, i16::MIN, i16::MAX]));
-    let division = Division { block: random.pick(&[500, 1000, 1 << 17]), group: random.pick(&[1, 3, 32]) };
-    let level = random.pick(&[None, None, None, Some(1), Some(9)]);
-    Options { steps, dictionary: counts.dictionary(), repeats: random.below(8) > 0, division, level }
+    let steps = std::array::from_fn(|_| pick(random, &[4, 8, -4, 1, 0, i16::MIN, i16::MAX]));
+    let division = Division { block: pick(random, &[500, 1000, 1 << 17]), group: pick(random, &[1, 3, 32]) };
+    let level = pick(random, &[None, None, None, Some(1), Some(9)]);
+    Options { steps, dictionary: counts.dictionary(), repeats: random.u64(..8) > 0, division, level }
 }
 
 /// What is left of a reference with these fields.
@@ -29,7 +30,7 @@ fn only(reference: Reference, fields: Fields) -> Reference {
 }
 
 fn there_and_back(from: Format, to: Format, count: usize, seed: u64) {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let fields = from.keeps();
     let original = references(&mut random, count, fields, Bounds::of(from).and(Bounds::of(to)));
     let options = options(&original, &mut random);

@@ -2,9 +2,9 @@
 //!
 //! Each instruction that refers to memory has a number. Those of a block follow each other.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use refrain_fold::FastMap;
 use refrain_fold::bundle::sites::{Frame, Module};
 
 use iced_x86::InstructionInfoFactory;
@@ -49,7 +49,7 @@ impl Code {
 #[derive(Debug, Default)]
 pub struct Switches {
     /// By the path of a file: the addresses in it, and whether it goes on there.
-    of: HashMap<String, Vec<(u64, bool)>>,
+    of: FastMap<String, Vec<(u64, bool)>>,
     /// It has gone on.
     pub is_reached: bool,
 }
@@ -125,7 +125,7 @@ pub struct Key {
 
 #[derive(Debug, Default)]
 pub struct Blocks {
-    known: HashMap<Key, u32>,
+    known: FastMap<Key, u32>,
     all: Vec<Arc<Block>>,
     /// By the number of an instruction.
     of: Vec<u32>,

@@ -1,6 +1,5 @@
 //! Which file the emulated program's code comes from: the emulator's own memory map tells.
 
-use std::collections::HashMap;
 use std::fs::{self, File};
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,6 +7,7 @@ use std::sync::Arc;
 use object::elf::{PF_X, PT_LOAD, ProgramHeader64};
 use object::read::elf::ProgramHeader;
 use object::{LittleEndian, Object, ObjectSection, ObjectSymbol, SymbolKind};
+use refrain_fold::FastMap;
 use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE};
 
 /// A piece of a module that is mapped to be run.
@@ -55,7 +55,7 @@ struct Image {
 #[derive(Debug, Default)]
 pub struct Modules {
     pieces: Vec<Piece>,
-    images: HashMap<String, Option<Image>>,
+    images: FastMap<String, Option<Image>>,
     is_stale: bool,
 }
 

@@ -4,8 +4,7 @@
 //! that nobody called for mend themselves. A call that is in the path already goes back to where it was made first, so that a
 //! recursion has one path.
 
-use std::collections::HashMap;
-
+use refrain_fold::FastMap;
 use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE, Sites, Stack};
 
 /// A path, by its number. The first is the empty one.
@@ -35,7 +34,7 @@ struct Call {
 pub struct Paths {
     nodes: Vec<Node>,
     /// By path and the frame that it is called from.
-    inner: HashMap<(Path, Frame), Path>,
+    inner: FastMap<(Path, Frame), Path>,
     /// The outermost and highest first.
     calls: Vec<Call>,
     current: Path,
@@ -45,7 +44,7 @@ pub struct Paths {
 impl Default for Paths {
     fn default() -> Paths {
         let root = Node { outer: 0, depth: 0, frame: Frame { module: NO_MODULE, offset: 0 }, site: 0 };
-        let (inner, calls, sites) = (HashMap::new(), Vec::new(), Sites::default());
+        let (inner, calls, sites) = (FastMap::default(), Vec::new(), Sites::default());
         Paths { nodes: vec![root], inner, calls, current: 0, sites }
     }
 }

@@ -4,9 +4,9 @@
 //! an execution looked like is kept as a *plan*, so that the next one is a comparison. An execution that ends early, in a
 //! fault or because nothing had to be done, has a plan of its own.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use refrain_fold::FastMap;
 use refrain_fold::bundle::Bundle;
 use refrain_references::{Access, Block as Symbol, Error, MOST_OF_BLOCK, Reference, Thread};
 
@@ -97,7 +97,7 @@ pub struct Recording {
     /// Of each block, the plans, the last one that fitted first.
     fitting: Vec<Vec<u32>>,
     plans: Vec<Plan>,
-    symbols: HashMap<(u32, Path), u32>,
+    symbols: FastMap<(u32, Path), u32>,
     paths: Paths,
     addresses: Vec<u64>,
     /// The instruction that ran last, if it runs any number of times: QEMU begins a block for each of them, and it is fetched once.
@@ -117,7 +117,7 @@ impl Recording {
             of: Vec::new(),
             fitting: Vec::new(),
             plans: Vec::new(),
-            symbols: HashMap::new(),
+            symbols: FastMap::default(),
             paths: Paths::default(),
             addresses: Vec::new(),
             repeating: None,

@@ -1,7 +1,6 @@
 //! What the user asked for: the `REFRAIN_...` variables, read once, before the program's `main`.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -128,23 +127,14 @@ pub struct Launched {
 }
 
 /// A variable whose value means nothing to us.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
+    #[error("{variable} is {value:?}, which is none of: {known}")]
     Value { variable: &'static str, value: String, known: &'static str },
+    #[error("REFRAIN_{}: {}", .0.option.to_uppercase(), .0.why)]
     Choice(BadChoice),
+    #[error("REFRAIN_FOLD: {0}")]
     Fold(String),
-}
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unknown::Value { variable, value, known } => {
-                write!(f, "{variable} is {value:?}, which is none of: {known}")
-            }
-            Unknown::Fold(why) => write!(f, "REFRAIN_FOLD: {why}"),
-            Unknown::Choice(bad) => write!(f, "REFRAIN_{}: {}", bad.option.to_uppercase(), bad.why),
-        }
-    }
 }
 
 impl Config {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use refrain_fold::xxh64;
 use refrain_guest::process::host;
 use refrain_tracefile::claim::Job;
 use refrain_tracefile::is_device;
@@ -86,10 +87,8 @@ pub fn start_prefix(config: &Config) -> String {
 
 /// What the files of a meeting of that name are called.
 pub fn prefix(run: &str) -> String {
-    // FNV-1a: the name of a run may be long, and have characters that no file name can.
-    let hash =
-        run.bytes().fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-    format!("{MEETING}{hash:016x}.")
+    // The name of a run may be long, and have characters that no file name can.
+    format!("{MEETING}{:016x}.", xxh64(run.as_bytes(), 0))
 }
 
 /// Where the ranks meet: where their parts are. A device has no such place, and another user may have taken it. Then it is

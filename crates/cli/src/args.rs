@@ -22,12 +22,13 @@ use crate::run::Flags;
     after_help = "\
 Examples:
   refrain run -- mpiexec -n 16 ./app    trace a run into app.rfn
-  refrain doctor -- mpiexec -n 16 ./app what would be traced, and what would be in the way?
+  refrain stats app.rfn                 which functions are slow? which rank?
+  refrain view app.rfn                  show me everything, in a browser
+  refrain where app.rfn                 it hangs, or it died: which call is each rank in?
   refrain info app.rfn                  what ran, what was kept
-  refrain dump app.rfn --rank 0         every call of rank 0
-  refrain loops app.rfn                 loops, trip counts, source lines: the program's own structure
-  refrain stats app.rfn                 calls, payload and time
-  refrain view app.rfn                  the same and more as a page, in a browser
+  refrain dump app.rfn --ranks 3        every call of rank 3
+  refrain loops app.rfn                 the program's loops, how often each ran, source lines
+  refrain doctor -- mpiexec -n 16 ./app what would be traced, and what would be in the way?
   refrain verify app.rfn                is it what was recorded?
   refrain diff a.rfn b.rfn              are these the same run? if not, where do they part?
   refrain replay app.rfn -- mpiexec -n 16   make the same calls again, in the same time
@@ -48,8 +49,8 @@ pub struct Arguments {
     /// Colours: auto is on a terminal, unless NO_COLOR is set
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, hide_default_value = true)]
     pub color: Color,
-    /// Read calls whose arrays have up to N elements together, and look through N calls that make communicators; each takes
-    /// about 50 bytes of memory [default: 1048576]
+    /// Read calls with arrays of up to N elements in all, and up to N calls that make communicators; each takes about 50
+    /// bytes of memory [default: 1048576]
     #[arg(long, global = true, value_name = "N", hide_short_help = true)]
     pub elements: Option<u64>,
 }
@@ -84,7 +85,7 @@ The default file is trace.rfn in this directory. Open MPI's launcher takes no va
         #[command(flatten)]
         flags: Flags,
     },
-    /// Say what would be traced, and what would be in the way, without running anything
+    /// Check before a run: what would be traced, and what would be in the way; runs nothing
     #[command(after_help = "\
 Examples:
   refrain doctor ./app
@@ -116,18 +117,18 @@ Examples:
     },
     /// Make a trace from the parts that a run left behind when it ended too early
     #[command(after_help = "\
-While a program runs, what was recorded lies in FILE.parts, beside where the trace will be. It is removed when the trace
-is written. When the program crashes, is killed or aborts, `refrain run` makes a partial trace of it by itself; where
-that process was killed too, or there was none, this does it by hand:
+While a program runs, Refrain keeps its calls in FILE.parts, beside where the trace will be. If the program crashes, is
+killed or aborts, `refrain run` makes a partial trace of the parts by itself. If `refrain run` was killed too, or ran
+inside the launcher, do it by hand:
 
   refrain recover app.rfn.parts                 writes app.rfn
   refrain recover app.rfn.parts --out what-was.rfn
   refrain recover app.rfn.parts node2/app.rfn.parts    joins what two hosts kept, where they share no directory
 
-All calls are there up to the last that returned; `refrain info` says how each rank ended. The parts are kept. A run that
-is still at work writes its trace itself: of what there is until now make another file, with --out.")]
+The trace has all calls up to the last that returned. `refrain where` and `refrain info` say how each rank ended. The parts
+stay. If the run is still at work, name another file with --out: the run will write its own trace.")]
     Recover {
-        /// The directory with the parts; of a run on several hosts, those of all of them
+        /// The directory with the parts (app.rfn.parts); of a run on several hosts, name all of them
         #[arg(required = true, value_name = "DIRECTORY")]
         directories: Vec<PathBuf>,
         /// Write the trace here [default: the directory's name without .parts]
@@ -137,16 +138,15 @@ is still at work writes its trace itself: of what there is until now make anothe
         #[arg(long)]
         force: bool,
     },
-    /// Where a run hangs, or was when it died: the call that each rank is in
+    /// Where a run hangs, or where it died: the call that each rank is in, and who waits for whom
     #[command(after_help = "\
 Examples:
-  refrain where app.rfn                         while the program runs, from another terminal; it goes on untouched
-  refrain where                                 the same of the one run that keeps its parts in this directory
-  refrain where app.rfn                         of a run that died, the same from its trace
+  refrain where app.rfn     of a run that died, or, from another terminal, of one that is running; it goes on untouched
+  refrain where             of the one run that is at work in this directory
 
-For each rank the call that it has entered and not left, with its arguments, where it was made and for how long. Below,
-what follows from that: who waits for whom, a deadlock, a collective call that some ranks did not reach, collective calls
-that do not match. Only ranks whose parts can be read from here are told of.")]
+For each rank, `where` prints the call that it has entered and not left, with arguments, line and time. Below that it says
+who waits for whom, and names a deadlock, a collective call that some ranks did not reach, and collective calls that do not
+match. While the program runs, it sees only the ranks whose parts (in app.rfn.parts) can be read from this host.")]
     Where {
         /// The trace, or the directory with its parts [default: the one that is here]
         file: Option<PathBuf>,
@@ -156,7 +156,7 @@ that do not match. Only ranks whose parts can be read from here are told of.")]
         #[command(flatten)]
         modules: Modules,
     },
-    /// One screen: what ran, what was kept, where the bytes are
+    /// What ran, what was kept, how each rank ended, where the bytes are: one screen
     #[command(after_help = "\
 Examples:
   refrain info app.rfn
@@ -168,7 +168,7 @@ Examples:
         #[arg(long)]
         json: bool,
     },
-    /// Every call, decoded, in order, with every argument by name
+    /// Print every call in order, with every argument by name
     #[command(after_help = "\
 Examples:
   refrain dump app.rfn                                everything, rank by rank
@@ -179,16 +179,20 @@ Examples:
   refrain dump app.rfn --limit 1000                   the first thousand lines
   refrain dump app.rfn --merged --between 1.5..1.6    who did what then, of a run with --time exact or binned
 
-A line is [rank] number call(argument=value, ...) = result; with several threads [rank.thread]. Numbers count a
-thread's calls from 0. `-` (null in JSON) is what the call did not write, or what does not count on that rank. A status
-has the fields that MPI defines: {cancelled=false} is that of a send, which has no others, and - one that MPI leaves as it was.
-Buffers are heap#3+16: 16 bytes into heap segment 3; gpu1#3+16: into segment 3, on device 1. before->after is a number
-the call read and wrote.
-type#0, req#4 are the rank's own objects, numbers are used again after they are freed; world.0 is a communicator made
-from world. source and dest are ranks in the call's comm. {size=256, ...} is what a new object is; JSON calls it facts.
-Where the trace tells when calls began and ended, START..END stands before each, in seconds since the first call of the
-trace began, with +-SECONDS behind each where it may be so wrong (--time binned); - where a time is missing. JSON has
-start, end, start_error and end_error, in nanoseconds.")]
+A line is [rank] number call(argument=value, ...) = result; with several threads [rank.thread].
+
+  number             counts the calls of a thread from 0
+  -                  what the call did not write, or what does not count on that rank; null in JSON
+  heap#3+16          16 bytes into allocation 3; gpu1#3+16: the same on device 1
+  type#0, req#4      objects of this rank; a number is used again after its object is freed
+  world.0            the first communicator that was made from world
+  source, dest       ranks in the communicator of the call
+  before->after      a number that the call read and wrote
+  {cancelled=false}  the status of a send, which has nothing else
+  {size=256, ...}    behind a call: what a new object is; `facts` in JSON
+  START..END         when the call began and ended, in seconds since the first call of the trace (of `run --time exact`
+                     or binned); with binned, +-SECONDS is the error; - is a missing time. JSON has start, end,
+                     start_error and end_error in nanoseconds")]
     Dump {
         /// The trace
         file: PathBuf,
@@ -232,7 +236,7 @@ start, end, start_error and end_error, in nanoseconds.")]
         #[command(flatten)]
         modules: Modules,
     },
-    /// The structure for people: loops with their trip counts, calls with their parameters, ranks and source lines
+    /// The program's loops: how often each ran, the calls in it, with parameters, ranks and source lines
     #[command(after_help = "\
 Examples:
   refrain run --fold loops -- mpiexec -n 16 ./app     keeps loops and call sites
@@ -248,24 +252,36 @@ Examples:
       MPI_Isend(count=10, datatype=MPI_INT, dest=rank+1, tag=7, comm=world)  at exchange (bt.c:30)
       MPI_Reduce(...)  in 20 of 200 iterations  at main (bt.c:140)
 
-Loops are those of the source: which loop a call is in, and how often one was gone around, is read off the machine code of
-the binaries that ran, which must still be there, and the counts of the calls. Where no call is sure to be made each time,
-the order of the calls tells iterations apart: those without any call are not counted. `60 times or more` is a loop that
-polled and found nothing, or of which the order of the calls does not tell. `15 times in all` and `3.5 times on average` are loops within loops of which it is not known how the turns
-are spread. Loops of which no second iteration is known are not shown. Without the code, or where functions call
-themselves, loops are shown as the order of the calls was folded (--folded), which the second line says: then 1,000
-iterations (100 x 10) are a hundred times ten that differ in what the first does. Polls that found nothing are not shown.
-The time-step loop is the outermost one that holds most of the calls, or else there is none and the largest repetition is
-named; a loop that polls is neither. Where the loops of the source and the folded ones differ on it, both are told. Where these are in one inside it that few of its
-turns come to, such as that of one command among many, it is that one. `at f < g` is a call in f, which g called. Peers
-are told from the caller on, rank+1 or around the world (rank+1) mod 8, or as the rank they are where that is one. `1
-to 64 by 1`, `1 2 in turn` and `varies: 1..64` are numbers that change from call to call, `by rank: 1..9` and
-`3*rank+10` from rank to rank. A red flag is a number that is that of the ranks (8 or more), so that it will grow with them.
-Lines need programs with debug information (-g), and the binaries that ran: their build-ids are compared (those that have
-none may be others, which is said). Without them calls are named by their function, or by module and offset. A trace that was
-folded by grammar has no loops; they are then looked for in the calls of one rank of each kind.
-What is long is cut short, and says so: bodies with many lines but for their large loops, and with more than 500 lines in
-all, loops far inside; --all shows everything.
+How to read it:
+
+  loop 20 times               the loop ran 20 times
+  loop 2-6 times, mean 3.5    an inner loop that ran between 2 and 6 times each time it was reached
+  loop 75 times in all        it is not known how these iterations are spread over the outer loop;
+  loop 3.5 times on average   the same
+  loop 60 times or more       the loop polled and found nothing, or the order of the calls does not tell the number
+  1,000 iterations (100 x 10) with --folded: a hundred times ten, of which the first differs from the others
+  in 4 of 20 iterations       the call was made in only 4 of the iterations
+  on ranks 0,2                only these ranks make the call
+  at f < g                    the call is in f, which g called
+  dest=(rank+1) mod 8         a number as a function of the rank
+  by rank: 1..9, 3*rank+10    a number that differs from rank to rank
+  varies: 1..64, 1 2 in turn  a number that changes from call to call
+  red flag                    a number that equals the number of ranks (8 or more), so it may grow with them
+
+The loops are those of the source. Refrain reads them off the machine code of the binaries that ran, which must still be
+there. It counts iterations by the calls that every iteration makes. If no such call exists, the order of the calls tells
+iterations apart; iterations without any call are then not counted. Loops with one iteration and polls that found nothing
+are not shown. If the code is not there, or a function calls itself, the loops are shown as the calls were folded
+(--folded), and the second line says so.
+
+The time-step loop is the outermost loop that has most of the calls. If nearly all of these are in an inner loop that few
+of its iterations reach, it is the inner loop. If no loop has most of the calls, the largest repetition is named. A loop
+that polls is neither. If the source and the folded form differ on it, both are printed.
+
+Lines need debug information (-g). Without it, calls have a function or a module with an offset. Refrain compares the
+build-ids of the binaries, and warns if they have changed. A trace of `--fold grammar` has no loops: Refrain looks for
+them in the calls of one rank of each kind. Long bodies are cut short, and a line says so; --all shows everything.
+
 JSON: kinds[] of ranks with nodes[] in the order of the program. Those with `inside` are loops, and so many of the nodes
 that follow are within them; those with `call` have params and site[], the stack from the outermost frame on. times[] says
 for each list of ranks how often the node's place is reached and how often it runs.")]
@@ -302,7 +318,7 @@ for each list of ranks how often the node's place is reached and how often it ru
         #[command(flatten)]
         modules: Modules,
     },
-    /// Make a trace of what `refrain loops --text` wrote
+    /// Make a trace from the text that `refrain loops --text` printed
     #[command(after_help = "\
 Examples:
   refrain loops app.rfn --text > app.txt
@@ -328,13 +344,12 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         #[arg(long)]
         force: bool,
     },
-    /// Tables: calls, payload and time per function and per rank; of an address trace, offsets, runs and memory touched
+    /// Tables of calls, payload and time: by function, rank, call site, size, peer; also of address traces
     #[command(after_help = stats_help())]
     Stats {
         /// The trace
         file: PathBuf,
-        /// Only this table; site (where in the program), size (of messages), peer and path (how times are distributed, by the
-        /// call before) are in none of the others
+        /// Print one table; without this, those of functions and ranks
         #[arg(long, value_enum)]
         per: Option<Per>,
         /// Who waits for whom, where and how long, and the critical path (of `run --time exact` or binned)
@@ -354,7 +369,7 @@ Lanes are the times of each node of a structure of loops, then the numbers of ea
         #[command(flatten)]
         addresses: StatsFlags,
     },
-    /// Are two traces the same run? If not, the first call that differs, on each rank, and what was added or removed
+    /// Compare two traces: the first call that differs on each rank, and what was added or removed
     #[command(after_help = "\
 Examples:
   refrain diff a.rfn b.rfn
@@ -487,19 +502,19 @@ Exit code 0: done, 2: it could not be done.")]
         #[command(flatten)]
         flags: Box<ReportFlags>,
     },
-    /// Make that page and open it in a browser
+    /// Make the page of `refrain report` and open it in a browser
     #[command(after_help = crate::report::VIEW_HELP)]
     View {
         #[command(flatten)]
         flags: Box<ViewFlags>,
     },
-    /// An address trace from one format to another: dinero, lackey, raw, PDATS, PDI, Refrain's own
+    /// Convert an address trace to another format: dinero, lackey, raw, PDATS, PDI, Refrain's own
     #[command(after_help = convert_help())]
     Convert {
         #[command(flatten)]
         flags: Box<Convert>,
     },
-    /// Caches, simulated from an address trace; or miss ratios for all sizes at once
+    /// Simulate caches on an address trace, or find miss ratios for all sizes at once
     #[command(after_help = simulate_help())]
     Simulate {
         #[command(flatten)]
@@ -658,18 +673,20 @@ Examples:
   refrain stats app.pdt.gz                  an address trace, in any format that `refrain convert` reads
 
 {}
---plot draws with blocks where the locale is UTF-8, otherwise in ASCII; COLUMNS says how wide where there is no terminal. Of a trace
-of memory references it draws bytes by place, stride and thread.
-Time of a function is that of its calls on all ranks together. Sums and means are kept to within 1.6%, other times to within
-3.2%; the ranks that were outside MPI, or in it, the least and the most have exact ones. By rank, times are in units of 1/512 to
-1/1024 of the wall time, those of functions of 1/64 to 1/128: what is less is told as none. A rank that is outside MPI for longer than others makes them wait: it is named below the table.
 
-Of an address trace: a reference is repeated if it is of the kind of the one right before and as far on as that. What
-packing is worth is told in steps: overhead is what the trace's own format has beside kind and address, locality what is
-saved by writing offsets instead of addresses, sequentiality what is saved by counting repeated ones. Memory touched is
-counted in different lines of 64 bytes and pages of 4 KiB, of each kind and in all; what this takes goes by the pages, up to
-{} of them, some 220 MB: of a trace that touches more it is told that these are at least so many. How small a cache
-would do says `refrain simulate --curve`.",
+The time of a function is that of its calls on all ranks together. A rank that is outside MPI for longer than the others
+makes them wait; a line below the table of ranks names it. The trace keeps sums and means to within 1.6%, other times to
+within 3.2%. Times by rank are in units of 1/512 to 1/1024 of the wall time, times by rank and function in units of 1/64 to
+1/128; less than a unit is shown as none. The largest and the smallest time outside MPI, and in MPI, are exact.
+
+--plot draws with blocks in a UTF-8 locale, otherwise in ASCII. It is as wide as the terminal, or as COLUMNS says. Of a
+trace of memory references it draws bytes by place, stride and thread.
+
+Of an address trace: a reference is repeated if it has the kind and the offset of the one before it. The table shows step
+by step what packing saves. Overhead: what the trace's format has beside kind and address. Locality: what offsets instead
+of addresses save. Sequentiality: what counting repeated references saves. Memory touched is the number of different lines
+of 64 bytes and pages of 4 KiB, of each kind and in all. Refrain counts up to {} pages, with some 220 MB of memory; beyond
+that it prints `at least`. `refrain simulate --curve` says how small a cache would do.",
         refrain_views::stats::DEFINITION,
         refrain_views::human::thousands(refrain_addresses::stats::MOST_PAGES as u64)
     )
@@ -683,12 +700,17 @@ pub enum Format {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Per {
+    /// Calls, payload and time of each function
     Function,
+    /// Time of each rank outside MPI and in it, and which rank the others wait for
     Rank,
+    /// Time of each place in the program that calls MPI (of `run --stacks site` or `--fold loops`)
     Site,
+    /// Time by function and size of the message
     Size,
+    /// Time by function and distance of the peer: +1 is the next rank
     Peer,
-    /// How the times of calls are distributed, by the call before (of `run --time histogram`)
+    /// Percentiles of each function after each other one (of `run --time histogram`)
     Path,
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-use refrain_sites::plain;
+use refrain_sites::printable;
 use refrain_tracefile::Error;
 
 /// What went wrong and what to do about it. Ends the command with exit code 2.
@@ -44,7 +44,7 @@ impl Failure {
 /// Lines for people, those after the first indented. Any may have a name in it that somebody else chose: only where one of
 /// ours ends does a line end.
 pub fn lines(first: &str, more: &[&str]) -> String {
-    more.iter().fold(plain(first).into_owned(), |text, line| text + "\n  " + &plain(line))
+    more.iter().fold(printable(first).into_owned(), |text, line| text + "\n  " + &printable(line))
 }
 
 /// A file that could not be opened or read.

@@ -1,5 +1,6 @@
 //! What the threads of a process were doing, from what stands in their parts; and `refrain where`, which tells it.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +12,7 @@ use refrain_tracefile::part::{End, Part, Word};
 use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
 use refrain_views::flight::{self, Picture};
 use refrain_views::{human, info, json};
+use serde::Serialize;
 
 use crate::failure::{Failure, not_read};
 use crate::paint::Look;
@@ -197,6 +199,18 @@ pub fn picture(trace: &Trace, folders: &[PathBuf]) -> Picture {
     flight::picture(trace, &names)
 }
 
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    file: Cow<'a, str>,
+    /// Of the parts that the run keeps, and not of its trace.
+    parts: bool,
+    ranks: u32,
+    calls: u64,
+    #[serde(flatten)]
+    picture: &'a Picture,
+}
+
 /// `refrain where`: of a run that is at work, or has died, or of its trace.
 pub fn command(path: Option<PathBuf>, as_json: bool, folders: &[PathBuf]) -> Result<ExitCode, Failure> {
     let path = path.map_or_else(only_one_here, Ok)?;
@@ -215,25 +229,21 @@ pub fn command(path: Option<PathBuf>, as_json: bool, folders: &[PathBuf]) -> Res
     let (ranks, calls) = (trace.meta.ranks, info::calls(&trace.bundle));
     let mut out = shown(as_json, Look::Facts);
     let written = if as_json {
-        let mut text = String::new();
-        let mut object = json::Object::document(&mut text, "where");
-        object
-            .text("file", &path.to_string_lossy())
-            .plain("parts", live)
-            .plain("ranks", ranks)
-            .plain("calls", calls);
-        picture.write_json(&mut object);
-        object.end();
-        text.push('\n');
-        std::io::Write::write_all(&mut out, text.as_bytes()).and_then(|()| std::io::Write::flush(&mut out))
+        let file = path.to_string_lossy();
+        let picture = &picture;
+        json::document(
+            &Document { schema: "refrain-where-1", file, parts: live, ranks, calls, picture },
+            &mut out,
+        )
     } else {
         if picture.is_empty() {
-            let why = if live || trace.meta.complete {
-                "no rank is in a call"
-            } else {
-                "nothing is known of calls in flight"
+            let calls = human::plural(calls, "call");
+            let why = match (live, trace.meta.complete) {
+                (true, _) => format!("no rank is in a call; {calls} so far"),
+                (false, true) => format!("the run ended in order, after {calls}; no rank is in a call"),
+                (false, false) => format!("nothing is known of calls in flight; {calls} until then"),
             };
-            say(&format!("{}: {why}; {} so far", path.display(), human::plural(calls, "call")));
+            say(&format!("{}: {why}", path.display()));
         }
         picture.write_text(&mut out)
     };

@@ -28,6 +28,32 @@ const RARE: [&str; 11] = [
     "to",
 ];
 
+/// Commands as `refrain -h` lists them: recording, looking, going on with it, addresses, the shell.
+const ORDER: [&str; 22] = [
+    "run",
+    "doctor",
+    "env",
+    "memory",
+    "where",
+    "recover",
+    "info",
+    "stats",
+    "loops",
+    "dump",
+    "verify",
+    "view",
+    "report",
+    "diff",
+    "replay",
+    "proxy",
+    "export",
+    "import",
+    "convert",
+    "simulate",
+    "completions",
+    "man",
+];
+
 /// The command line as it was given. Says what is wrong with it, or what was asked for (`--help`), and ends.
 pub fn arguments() -> Arguments {
     let color = asked(std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned()));
@@ -57,7 +83,11 @@ fn asked(words: impl Iterator<Item = String>) -> Color {
 
 /// All commands and options. What stands below the options in `--help` is long; `-h` has some of its examples.
 pub fn definition() -> Command {
-    shortened(Arguments::command(), "refrain")
+    let command = shortened(Arguments::command(), "refrain");
+    ORDER
+        .iter()
+        .enumerate()
+        .fold(command, |command, (at, name)| command.mut_subcommand(name, |sub| sub.display_order(at)))
 }
 
 fn shortened(mut command: Command, path: &str) -> Command {
@@ -69,7 +99,7 @@ fn shortened(mut command: Command, path: &str) -> Command {
     command = command.mut_args(|arg| {
         let rare = RARE.contains(&arg.get_id().as_str()) && TRACING.contains(&path);
         let Some(long) = arg.get_help().map(ToString::to_string) else { return arg };
-        let arg = arg.hide_short_help(rare);
+        let arg = if rare { arg.hide_short_help(true) } else { arg };
         // These are told behind it, in brackets.
         let values = match arg.is_hide_possible_values_set() {
             true => Vec::new(),
@@ -153,6 +183,24 @@ mod tests {
             assert!(short.lines().any(|line| line.starts_with("  ") && line.contains("refrain ")), "{short}");
             assert!(long.contains("refrain "), "{long}");
         });
+    }
+
+    #[test]
+    fn every_command_has_its_place_in_the_list() {
+        let mut listed = ORDER.map(str::to_owned);
+        let mut known: Vec<String> =
+            Arguments::command().get_subcommands().map(|sub| sub.get_name().to_owned()).collect();
+        listed.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(&listed[..], known);
+    }
+
+    #[test]
+    fn what_few_need_is_not_in_the_short_help() {
+        let mut command = definition();
+        let stats = command.find_subcommand_mut("stats").unwrap();
+        assert!(!stats.render_help().to_string().contains("--elements"));
+        assert!(command.render_long_help().to_string().contains("--elements"));
     }
 
     #[test]

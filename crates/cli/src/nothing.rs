@@ -75,7 +75,9 @@ pub fn dumped(trace: &Trace, selection: &Selection, only: Option<&str>) -> Strin
             format!("there are no such calls: none of these threads made more than {}", plural(most, "call"))
         }
         _ if selection.between.is_some() => "no such call overlaps that time".to_owned(),
-        (_, Some(only)) => format!("none of these calls is one of {only}"),
+        (_, Some(only)) => format!(
+            "none of these calls is one of {only}; `refrain stats` lists the functions that were called"
+        ),
         (_, None) => "there are no such calls".to_owned(),
     }
 }

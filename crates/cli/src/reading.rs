@@ -312,7 +312,7 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let (Loaded { bytes, chunks, .. }, source) = loaded(path)?;
     let no = |why: &str| {
         // Who does not listen has the exit code.
-        let _ = writeln!(shown(false, Look::Answer), "no: {}", refrain_sites::plain(why));
+        let _ = writeln!(shown(false, Look::Answer), "no: {}", refrain_sites::printable(why));
         Ok(ExitCode::from(NO))
     };
     let trace = match refrain_tracefile::read(&bytes) {

@@ -239,8 +239,11 @@ pub fn verify(path: &Path, quiet: bool) -> Result<ExitCode, Failure> {
     let recorded = match open(path) {
         Ok(opened) => opened.recorded,
         Err(failure) => {
-            let _ =
-                writeln!(shown(false, Look::Answer), "no: {}", refrain_sites::plain(&failure.to_string()));
+            let _ = writeln!(
+                shown(false, Look::Answer),
+                "no: {}",
+                refrain_sites::printable(&failure.to_string())
+            );
             return Ok(ExitCode::from(NO));
         }
     };

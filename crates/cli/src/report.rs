@@ -188,7 +188,7 @@ pub fn view(flags: &ViewFlags) -> Result<ExitCode, Failure> {
     let stem = flags.file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let place = flags.file.canonicalize().unwrap_or_else(|_| flags.file.clone());
     // Traces of the same name in other folders have pages of their own.
-    let number = refrain_encode::hash_bytes(place.to_string_lossy().as_bytes()) as u32;
+    let number = refrain_fold::xxh64(place.as_os_str().as_encoded_bytes(), 0) as u32;
     let out = folder.join(format!("{stem}-{number:08x}.html"));
     save_text(&page, &out, true).map_err(|error| not_saved(&error))?;
     say(&format!("the page is {}", out.display()));

@@ -258,13 +258,17 @@ fn what_is_said_of_calls_in_flight() {
 fn what_is_said_of_programs_and_addresses() {
     let place = Scratch::new("schemas-addresses");
     fits("doctor", &place.refrain(&["doctor", "--json", "/bin/true"]).out, "doctor");
-    let lines: String = (0..500).map(|n| format!("{} {:x}\n", n % 3, 0x1000 + 64 * (n % 97))).collect();
+    let lines: String = (0..500).map(|n| format!("{} {:x}\n", n % 5, 0x1000 + 64 * (n % 97))).collect();
     place.file("a.din", lines);
     let said =
         |words: &[&str]| place.refrain(&[words, &["a.din", "--json"]].concat()).check(0, "").out.clone();
     fits("addresses", &said(&["stats"]), "stats");
-    fits("caches", &said(&["simulate", "--l1", "1K,2,64"]), "simulate");
-    fits("curve", &said(&["simulate", "--curve=unified"]), "curve");
+    // What no cache takes is told by kind in both.
+    for (name, words) in [("caches", ["--l1", "1K,2,64"]), ("curve", ["--curve=unified", "--line=64"])] {
+        let said = said(&[&["simulate"], &words[..]].concat());
+        fits(name, &said, name);
+        assert!(said.contains(r#""passed_over":{"escape":100}"#), "{said}");
+    }
 }
 
 #[test]

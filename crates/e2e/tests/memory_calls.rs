@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use refrain_e2e::json::Json;
+use refrain_e2e::memory::LONG;
 use refrain_e2e::run::{self, Outcome};
 use refrain_e2e::{Library, build};
 
@@ -210,7 +211,7 @@ fn parts_of_both_kinds_are_recovered() {
     let wait = |what: &dyn Fn() -> bool| {
         while !what() {
             let said = || fs::read_to_string(&err).unwrap_or_default();
-            assert!(began.elapsed() < Duration::from_secs(300), "{}", said());
+            assert!(began.elapsed() < LONG, "{}", said());
             std::thread::sleep(Duration::from_millis(20));
         }
     };

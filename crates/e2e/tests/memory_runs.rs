@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use refrain_e2e::Library;
-use refrain_e2e::memory::{built, hexadecimal, recorded, references, stores};
+use refrain_e2e::memory::{LONG, built, hexadecimal, recorded, references, stores};
 use refrain_e2e::run;
 
 fn info(trace: &Path) -> String {
@@ -183,7 +183,7 @@ fn recording_is_switched_from_outside() {
         for (step, state) in [(1, "on"), (2, "off")] {
             let began = Instant::now();
             while !folder.join(format!("ready.{step}")).exists() {
-                assert!(began.elapsed() < Duration::from_secs(300), "step {step} never came");
+                assert!(began.elapsed() < LONG, "step {step} never came");
                 std::thread::sleep(Duration::from_millis(20));
             }
             let switched = run::refrain(&["memory", state, &folder.join("t.rfn").to_string_lossy()]);
@@ -343,7 +343,7 @@ fn parts_of_a_killed_run_become_a_trace() {
             if let Some(process) = young {
                 break process;
             }
-            assert!(began.elapsed() < Duration::from_secs(300), "nothing was written");
+            assert!(began.elapsed() < LONG, "nothing was written");
             std::thread::sleep(Duration::from_millis(20));
         };
         let own: u32 = fs::read_to_string(folder.join("pid")).unwrap().trim().parse().unwrap();

@@ -231,9 +231,12 @@ fn a_standstill_is_told_and_ended() {
     }
 }
 
+/// What takes longer hangs.
+const LONG: Duration = Duration::from_secs(120);
+
 /// The process of a rank of a replay that is under way.
 fn process_of(scratch: &Path, rank: u32) -> u32 {
-    let limit = Instant::now() + Duration::from_secs(120);
+    let limit = Instant::now() + LONG;
     while Instant::now() < limit {
         for entry in fs::read_dir(scratch).into_iter().flatten().flatten() {
             let bytes = fs::read(entry.path().join(format!("state-{rank}"))).unwrap_or_default();

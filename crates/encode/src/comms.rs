@@ -6,10 +6,9 @@
 //! Where only the new members take part (`MPI_Comm_create_group`, inter-communicators) the members themselves are the
 //! name.
 
-use refrain_fold::xxh64;
+use refrain_fold::{FastMap, xxh64};
 use refrain_model::Scope;
 
-use crate::hash::FastMap;
 use crate::host::{CommInfo, Topology};
 use crate::objects::{Code, Pools, is_foreign};
 

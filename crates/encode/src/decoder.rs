@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use refrain_fold::FastMap;
 use refrain_model::{
     Address, Area, Call, Class, Cond, Dir, Effect, Function, Kind, Param, Scope, Status, Value,
     constant_by_id, constant_of_bit,
@@ -13,7 +14,6 @@ use crate::comms::hash_members;
 use crate::defined::Undefined;
 use crate::error::Error;
 use crate::facts::{STATUS_LANES, STATUS_MARK};
-use crate::hash::FastMap;
 use crate::layout::{Layout, NewComm, NewGroup, Outcome, Slot};
 use crate::objects::{Code, made_by};
 use crate::shape::{Length, Shape};

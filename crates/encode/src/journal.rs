@@ -3,12 +3,12 @@
 //! A call is written against the last one with the same symbol: a bit for each number that changed, and those numbers.
 //! Nothing is folded or packed: the bytes are read back only after a crash, and written over after the next snapshot.
 
+use refrain_fold::FastSet;
 use refrain_fold::bundle;
 use refrain_fold::bundle::codec::{In, Out as Codec};
 use refrain_fold::bundle::sites::{Module, Stack};
 
 use crate::error::Error;
-use crate::hash::FastSet;
 use crate::layout::Layout;
 use crate::polls::Pending;
 use crate::record::Values;

@@ -59,7 +59,7 @@ pub use drawn::Draw;
 pub use encoder::{Before, Encoder};
 pub use error::Error;
 pub use facts::Facts;
-pub use hash::{FastMap, hash_bytes, hash_symbol};
+pub use hash::{hash_bytes, hash_symbol};
 pub use host::{CommInfo, DatatypeInfo, Host, Memory, RawStatus, Topology};
 pub use journal::{Journal, replay};
 pub use layout::{DatatypeFacts, Layout, NewComm, Outcome, Slot};

@@ -7,6 +7,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use refrain_fold::FastMap;
 use refrain_model::{CType, Class, Cond, Dir, Effect, Function, Kind, Returns, functions};
 
 use crate::comms::Later;
@@ -14,7 +15,7 @@ use crate::completions::{Completion, PASSED, Passed};
 use crate::defined::{Statuses, Undefined};
 use crate::encoder::{Before, Encoder};
 use crate::facts::Facts;
-use crate::hash::{FastMap, mix};
+use crate::hash::mix;
 use crate::host::{Host, Memory};
 use crate::record::{Record, Values};
 use crate::shape::{Form, Shape};

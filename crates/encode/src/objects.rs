@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use refrain_fold::FastMap;
 use refrain_model::{Class, NUMBER_BITS, maker_of};
 
-use crate::hash::{FastMap, mix};
+use crate::hash::mix;
 
 /// How an object is written: a constant of MPI, or an id of ours, in one number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

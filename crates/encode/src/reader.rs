@@ -5,6 +5,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use refrain_fold::FastMap;
 use refrain_fold::bundle::{Bundle, Index, Walk};
 use refrain_fold::stream::Stream;
 use refrain_model::Call;
@@ -13,7 +14,7 @@ use crate::decoder::{Decoder, MOST_ELEMENTS, Made, most_elements};
 use crate::digest::Digest;
 use crate::drawn::{Draw, Drawn};
 use crate::error::Error;
-use crate::hash::{FastMap, hash_symbol};
+use crate::hash::hash_symbol;
 use crate::layout::Layout;
 use crate::lossy::histograms;
 use crate::polls::Waiting;

@@ -1,11 +1,11 @@
 //! Request ids: a pool for each creating signature, so that the order of completion leaves no mark on the ids
 //! (Pilgrim, 3.4.3).
 
+use refrain_fold::FastMap;
 use refrain_model::function_by_id;
 
 use crate::comms::Later;
 use crate::defined::{Set, Undefined};
-use crate::hash::FastMap;
 use crate::objects::Pool;
 
 /// Distinct signatures that get a pool of their own. A program that never repeats itself shares one pool per function
@@ -96,7 +96,7 @@ pub struct Requests {
     by_handle: FastMap<u64, u32>,
     /// Some of them again, each where a quick look finds it: a handle, and one more than its list.
     recent: Vec<(u64, u32)>,
-    by_place: FastMap<(u64, usize), List>,
+    by_address: FastMap<(u64, usize), List>,
     /// By id: where its entry is.
     entry_of: Vec<u32>,
     pool_of: FastMap<u64, u32>,
@@ -265,7 +265,7 @@ impl Requests {
         let Some(entry) = &self.entries[slot as usize] else { return };
         let list = match by {
             By::Handle => &mut self.lists[entry.list as usize],
-            By::Address => self.by_place.entry((entry.handle, entry.address)).or_default(),
+            By::Address => self.by_address.entry((entry.handle, entry.address)).or_default(),
         };
         let last = std::mem::replace(&mut list.tail, slot);
         if last == NONE {
@@ -288,7 +288,7 @@ impl Requests {
         let (older, newer) = (entry.older[by as usize], entry.newer[by as usize]);
         let list = match by {
             By::Handle => &mut self.lists[entry.list as usize],
-            By::Address => self.by_place.entry((entry.handle, entry.address)).or_default(),
+            By::Address => self.by_address.entry((entry.handle, entry.address)).or_default(),
         };
         if list.head == slot {
             list.head = newer;
@@ -301,7 +301,7 @@ impl Requests {
         }
         if list.head == NONE && by == By::Address {
             // Variables come and go.
-            self.by_place.remove(&(entry.handle, entry.address));
+            self.by_address.remove(&(entry.handle, entry.address));
         }
         if let Some(older) = self.entries.get_mut(older as usize).and_then(Option::as_mut) {
             older.newer[by as usize] = newer;
@@ -331,13 +331,13 @@ impl Requests {
     pub(crate) fn find(&mut self, handle: u64, address: usize) -> Option<Found> {
         let list = self.list_of(handle)?;
         let call = self.call();
-        let Requests { entries, lists, by_place, .. } = self;
+        let Requests { entries, lists, by_address, .. } = self;
         let list = &mut lists[list as usize];
         // Alone: neither its place is asked for nor whether it is claimed.
         let slot = if list.head == list.tail {
             list.head
         } else {
-            let placed = by_place.get_mut(&(handle, address));
+            let placed = by_address.get_mut(&(handle, address));
             placed
                 .and_then(|list| Self::unclaimed(entries, list, By::Address, call))
                 .or_else(|| Self::unclaimed(entries, list, By::Handle, call))
@@ -349,13 +349,13 @@ impl Requests {
     /// The operation whose handle was stored at this address, for the call of some thread.
     pub(crate) fn kept_at(&mut self, handle: u64, address: usize, call: u64) -> Option<Found> {
         let list = self.list_of(handle)?;
-        let Requests { entries, lists, by_place, .. } = self;
+        let Requests { entries, lists, by_address, .. } = self;
         let list = lists[list as usize];
         let slot = if list.head == list.tail {
             let only = entries.get(list.head as usize)?.as_ref();
             only.filter(|only| only.address == address).map(|_| list.head)?
         } else {
-            Self::unclaimed(entries, by_place.get_mut(&(handle, address))?, By::Address, call)?
+            Self::unclaimed(entries, by_address.get_mut(&(handle, address))?, By::Address, call)?
         };
         self.claim(slot, call)
     }
@@ -509,13 +509,8 @@ mod tests {
     /// Against a plain list of operations: those stored at the address first, then the oldest; each once in a call.
     #[test]
     fn shared_handles_agree_with_a_plain_list() {
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut random = |n: u64| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state % n
-        };
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut random = |n: u64| random.u64(..n);
         let mut r = Requests::default();
         let mut plain: Vec<(u64, usize, u32)> = Vec::new();
         for _ in 0..20_000 {
@@ -558,6 +553,6 @@ mod tests {
         let mut ids: Vec<u32> = (0..n as usize).map(|k| r.find(7, 0x1000 + 8 * k).unwrap().0).collect();
         ids.reverse();
         ids.iter().for_each(|&id| drop(r.end(id, false)));
-        assert_eq!((r.by_place.len(), r.vacant.len()), (0, n as usize));
+        assert_eq!((r.by_address.len(), r.vacant.len()), (0, n as usize));
     }
 }

@@ -1,7 +1,8 @@
 //! What one thread has recorded so far: its symbols, folded structure, streams and digest.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
+use refrain_fold::FastMap;
 use refrain_fold::bundle::classes::Kind;
 use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
 use refrain_fold::bundle::{self, Bundle, Class, Classes, SymbolEntry, Tally, ThreadPart};
@@ -10,7 +11,7 @@ use refrain_fold::stream;
 use crate::classes::ClassLanes;
 use crate::digest::Digest;
 use crate::error::Error;
-use crate::hash::{FastMap, hash_symbol, lookup};
+use crate::hash::{hash_symbol, lookup};
 use crate::layout::Layout;
 use crate::lossy::waits::{Held, Joined};
 use crate::polls::{Failed, Pending};
@@ -547,7 +548,7 @@ impl Tape {
 #[derive(Default)]
 struct Union {
     entries: Vec<SymbolEntry>,
-    known: HashMap<(Box<[u8]>, u64), u32>,
+    known: FastMap<(Box<[u8]>, u64), u32>,
 }
 
 impl Union {

@@ -101,15 +101,13 @@ fn run(room: usize, steps: usize) -> Process {
     let comm = handle("MPI_COMM_WORLD");
     let int = handle("MPI_INT");
     let (flag, status) = ([0i32], [0u8; 64]);
-    let mut state = 12345u64;
-    let mut random = |n: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        (state >> 33) % n
-    };
+    let mut random = fastrand::Rng::with_seed(12345);
     for step in 0..steps {
         p.call("MPI_Barrier", &[comm]);
-        p.call("MPI_Send", &[0, random(1 << 20) as usize, int, 1, step % 3, comm]);
-        for _ in 0..random(4) {
+        // Of any size: their times are kept by class.
+        let bits = random.u32(..=20);
+        p.call("MPI_Send", &[0, random.usize(..1 << bits), int, 1, step % 3, comm]);
+        for _ in 0..random.u64(..4) {
             p.call("MPI_Iprobe", &[1, 7, comm, at(&flag), at(&status)]);
         }
         if step % 5 == 0 {

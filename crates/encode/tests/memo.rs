@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use common::generated::*;
 use common::*;
@@ -112,11 +112,8 @@ fn what_is_recalled_is_what_encoding_gives() {
     let flag = Cell::new(0i32);
     let status = Cell::new(FakeStatus { source: 1, tag: 7, bytes: 4, error: 0, cancelled: 0 });
     let requests = [Cell::new(0usize), Cell::new(0), Cell::new(0)];
-    let mut seed = 12345u64;
-    let mut below = |n: u64| {
-        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (seed >> 33) % n
-    };
+    let mut random = fastrand::Rng::with_seed(12345);
+    let mut below = |n: u64| random.u64(..n);
     let datatype = Cell::new(70usize);
     for step in 0..2000usize {
         // The upper half of an int argument is rubbish, another each time.
@@ -191,11 +188,8 @@ fn completions_are_what_encoding_gives() {
     let (index, flag) = (Cell::new(0i32), Cell::new(0i32));
     let mut completed = 0;
     requests.iter().for_each(|request| request.set(null));
-    let seed = Cell::new(99u64);
-    let below = |n: usize| {
-        seed.set(seed.get().wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407));
-        (seed.get() >> 33) as usize % n
-    };
+    let random = RefCell::new(fastrand::Rng::with_seed(99));
+    let below = |n: usize| random.borrow_mut().usize(..n);
     let over = |k: usize| {
         if !persistent[k].get() {
             requests[k].set(null);
@@ -332,7 +326,7 @@ fn a_call_is_known_at_its_site() {
 /// nothing: what a call writes changes from one time to the next.
 #[test]
 fn every_function_is_recalled_as_it_is_encoded() {
-    let mut random = Random(0x0bad_cafe_dead_beef);
+    let mut random = fastrand::Rng::with_seed(0x0bad_cafe_dead_beef);
     let (mut recalled, mut functions) = (0, 0);
     for (f, narrow) in refrain_model::functions().iter().flat_map(|f| [(f, false), (f, true)]) {
         if f.silent {
@@ -341,7 +335,7 @@ fn every_function_is_recalled_as_it_is_encoded() {
         let mut p = Pair::with(narrow);
         let mut calls: Vec<Arguments> = (0..3).map(|_| Arguments::new(&mut random, f, narrow)).collect();
         for _ in 0..30 {
-            let call = random.below(calls.len());
+            let call = random.usize(..calls.len());
             let call = &mut calls[call];
             let mut args = call.words.clone();
             for (word, p) in args.iter_mut().zip(f.params) {
@@ -350,12 +344,12 @@ fn every_function_is_recalled_as_it_is_encoded() {
                     kind => kind.is_number() && !p.ctype.is_wide(),
                 };
                 if half && p.dir == Dir::In && p.len.is_empty() {
-                    *word = *word & 0xffff_ffff | random.below(3) << 32 | random.below(2) << 63;
+                    *word = *word & 0xffff_ffff | random.usize(..3) << 32 | random.usize(..2) << 63;
                 }
             }
             p.call(f.name, &args, || {
                 for (i, p) in f.params.iter().enumerate().filter(|(_, p)| p.dir != Dir::In) {
-                    if random.below(2) == 0 {
+                    if random.usize(..2) == 0 {
                         call.write(&mut random, p, i, narrow);
                     }
                 }

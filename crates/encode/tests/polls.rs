@@ -103,13 +103,8 @@ fn polls_that_nothing_follows_are_events() {
 
 #[test]
 fn every_kind_of_poll() {
-    let mut random = 88172645463325252u64;
-    let mut below = move |limit: u64| {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        (random >> 11) % limit
-    };
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut below = |limit: u64| random.u64(..limit);
     for _ in 0..30 {
         let mut taped = Taped::new();
         let (int, comm) = (handle("MPI_INT"), handle("MPI_COMM_WORLD"));

@@ -4,8 +4,12 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use refrain_model::Call;
 use refrain_views::happenings::{Happening, Meaning};
 use refrain_views::{json, value};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
 
 use crate::out::written;
 use crate::timeline::{self, Sites, Timeline, Track};
@@ -17,7 +21,7 @@ pub fn write(input: &mut Input, out: &Output) -> Result<Report, Error> {
         file: out.file()?,
         sites: Sites::new(input),
         any: false,
-        line: String::new(),
+        line: Vec::new(),
         sent: HashMap::new(),
         sends: HashMap::new(),
     };
@@ -32,7 +36,7 @@ struct Chrome<'a, W: Write> {
     file: W,
     sites: Sites<'a>,
     any: bool,
-    line: String,
+    line: Vec<u8>,
     /// When messages on their way were sent.
     sent: HashMap<u64, i64>,
     /// What the call that a thread is in sends. It is written behind the call, so that viewers find that one.
@@ -45,9 +49,75 @@ fn numbers((rank, thread): Track) -> (u64, u64) {
 }
 
 /// Microseconds, to the nanosecond.
-fn micros(ns: i64, out: &mut String) {
+fn micros(ns: i64) -> Box<RawValue> {
     let sign = if ns < 0 { "-" } else { "" };
-    out.push_str(&format!("{sign}{}.{:03}", ns.unsigned_abs() / 1000, ns.unsigned_abs() % 1000));
+    json::number(format!("{sign}{}.{:03}", ns.unsigned_abs() / 1000, ns.unsigned_abs() % 1000))
+}
+
+/// One event, as far as its phase has these members.
+#[derive(Serialize)]
+struct Event<'a> {
+    ph: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cat: Option<&'a str>,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<u64>,
+    pid: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tid: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ts: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<Box<RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bp: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Args<'a>>,
+}
+
+impl<'a> Event<'a> {
+    fn new(ph: &'a str, name: &'a str, pid: u64) -> Event<'a> {
+        Event { ph, cat: None, name, id: None, pid, tid: None, ts: None, dur: None, bp: None, args: None }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Args<'a> {
+    Name { name: &'a str },
+    SortIndex { sort_index: u32 },
+    Call(OfCall<'a>),
+}
+
+/// The arguments of a call by name, between its number and what it returned. Some calls have a parameter `result`.
+struct OfCall<'a> {
+    number: u64,
+    call: &'a Call,
+    at: Option<&'a str>,
+}
+
+impl Serialize for OfCall<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut args = to.serialize_map(None)?;
+        args.serialize_entry("number", &self.number)?;
+        for (name, value) in value::args(self.call) {
+            args.serialize_entry(name, &value::Json(value))?;
+        }
+        args.serialize_entry("returned", &value::Json(&self.call.result))?;
+        if let Some(at) = self.at {
+            args.serialize_entry("at", at)?;
+        }
+        args.end()
+    }
+}
+
+/// What stands behind the events.
+#[derive(Serialize)]
+struct About<'a> {
+    writer: &'static str,
+    calls: u64,
+    notes: &'a [String],
 }
 
 impl<W: Write> Chrome<'_, W> {
@@ -61,63 +131,45 @@ impl<W: Write> Chrome<'_, W> {
                 let name = if place.1 == 0 { "main".into() } else { format!("thread {}", place.1) };
                 self.metadata(place, "thread_name", &name)?;
             }
-            self.begin();
             let (pid, _) = numbers(threads[0]);
-            self.line.push_str(&format!(
-                r#"{{"ph":"M","name":"process_sort_index","pid":{pid},"args":{{"sort_index":{rank}}}}}"#
-            ));
-            self.put()?;
+            let args = Args::SortIndex { sort_index: rank };
+            self.put(&Event { args: Some(args), ..Event::new("M", "process_sort_index", pid) })?;
         }
         Ok(())
     }
 
     fn metadata(&mut self, place: Track, what: &str, name: &str) -> io::Result<()> {
-        self.begin();
         let (pid, tid) = numbers(place);
-        let mut event = json::Object::new(&mut self.line);
-        event.text("ph", "M").text("name", what).plain("pid", pid).plain("tid", tid);
-        let mut args = json::Object::new(event.key("args"));
-        args.text("name", name);
-        args.end();
-        event.end();
-        self.put()
+        let args = Some(Args::Name { name });
+        self.put(&Event { tid: Some(tid), args, ..Event::new("M", what, pid) })
     }
 
-    fn begin(&mut self) {
+    fn put(&mut self, event: &Event<'_>) -> io::Result<()> {
         self.line.clear();
-        self.line.push_str(if self.any { ",\n" } else { "\n" });
+        self.line.extend_from_slice(if self.any { b",\n" } else { b"\n" });
         self.any = true;
-    }
-
-    fn put(&mut self) -> io::Result<()> {
-        self.file.write_all(self.line.as_bytes())
+        json::write(event, &mut self.line)?;
+        self.file.write_all(&self.line)
     }
 
     /// One end of a line from a send to its receive.
     fn flow(&mut self, phase: &str, id: u64, place: Track, ns: i64) -> io::Result<()> {
-        self.begin();
         let (pid, tid) = numbers(place);
-        let mut event = json::Object::new(&mut self.line);
-        event.text("ph", phase).text("cat", "message").text("name", "message").plain("id", id);
-        event.plain("pid", pid).plain("tid", tid);
-        micros(ns, event.key("ts"));
-        if phase == "f" {
+        self.put(&Event {
+            cat: Some("message"),
+            id: Some(id),
+            tid: Some(tid),
+            ts: Some(micros(ns)),
             // It belongs to the event around it, not to the next one.
-            event.text("bp", "e");
-        }
-        event.end();
-        self.put()
+            bp: (phase == "f").then_some("e"),
+            ..Event::new(phase, "message", pid)
+        })
     }
 
     fn tail(&mut self, report: &Report) -> io::Result<()> {
-        self.line.clear();
-        self.line.push_str("\n],\"otherData\":");
-        let mut about = json::Object::new(&mut self.line);
-        about.text("writer", "Refrain").plain("calls", report.calls);
-        json::array(&report.notes, about.key("notes"), |note, out| json::string(note, out));
-        about.end();
-        self.line.push_str("}\n");
-        self.put()?;
+        self.file.write_all(b"\n],\"otherData\":")?;
+        json::write(&About { writer: "Refrain", calls: report.calls, notes: &report.notes }, &mut self.file)?;
+        self.file.write_all(b"}\n")?;
         self.file.flush()
     }
 }
@@ -139,25 +191,15 @@ impl<W: Write> Timeline for Chrome<'_, W> {
         let Happening { rank, thread, number, call, symbol, span, .. } = happening;
         let place = (*rank, *thread);
         let site = self.sites.of(*symbol);
-        self.begin();
         let (pid, tid) = numbers(place);
-        let mut event = json::Object::new(&mut self.line);
-        event.text("ph", "X").text("cat", call.function.families.first().unwrap_or(&"mpi"));
-        event.text("name", call.function.name).plain("pid", pid).plain("tid", tid);
-        micros(span.start, event.key("ts"));
-        micros(span.end - span.start, event.key("dur"));
-        let mut args = json::Object::new(event.key("args"));
-        args.plain("number", number);
-        for (param, argument) in call.function.params.iter().zip(&call.args) {
-            value::json(argument, args.key(param.name));
-        }
-        value::json(&call.result, args.key("result"));
-        if let Some(site) = site {
-            args.text("at", &site);
-        }
-        args.end();
-        event.end();
-        self.put()?;
+        self.put(&Event {
+            cat: Some(call.function.families.first().unwrap_or(&"mpi")),
+            tid: Some(tid),
+            ts: Some(micros(span.start)),
+            dur: Some(micros(span.end - span.start)),
+            args: Some(Args::Call(OfCall { number: *number, call, at: site.as_deref() })),
+            ..Event::new("X", call.function.name, pid)
+        })?;
         for id in self.sends.remove(&place).unwrap_or_default() {
             self.flow("s", id, place, span.start)?;
         }
@@ -177,13 +219,24 @@ impl<W: Write> Timeline for Chrome<'_, W> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use refrain_model::Value;
+    use serde_json::{Map, Value as Json};
 
     #[test]
     fn microseconds_have_nanoseconds() {
         for (ns, text) in [(0, "0.000"), (1, "0.001"), (1_234_567, "1234.567"), (-5, "-0.005")] {
-            let mut out = String::new();
-            micros(ns, &mut out);
-            assert_eq!(out, text);
+            assert_eq!(micros(ns).get(), text);
+        }
+    }
+
+    #[test]
+    fn no_call_has_two_members_of_one_name() {
+        for function in refrain_model::functions() {
+            let args = vec![Value::Int(1); function.params.len()];
+            let call = Call { function, args, result: Value::Int(0), facts: Vec::new() };
+            let text = json::text(&OfCall { number: 1, call: &call, at: Some("main") });
+            let members: Map<String, Json> = serde_json::from_str(&text).unwrap();
+            assert_eq!(members.len(), function.params.len() + 3, "{text}");
         }
     }
 }

@@ -1,8 +1,7 @@
 //! The rows of a table as text with commas. Lists and statuses are JSON.
 
-use std::fmt::Write;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
 use ::csv::Writer;
@@ -11,6 +10,7 @@ use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch, StructArray};
 use arrow_schema::{DataType, SchemaRef};
 use refrain_views::json;
+use serde::{Serialize, Serializer};
 
 use crate::out::written;
 use crate::table::{self, Sink};
@@ -23,14 +23,14 @@ pub fn write(input: &mut Input, out: &Output) -> Result<Report, Error> {
 struct Text {
     writer: Writer<BufWriter<File>>,
     path: PathBuf,
-    cell: String,
+    cell: Vec<u8>,
 }
 
 fn begin(schema: SchemaRef, out: &Output) -> Result<Box<dyn Sink>, Error> {
     let mut writer = Writer::from_writer(out.file()?);
     let names = schema.fields().iter().map(|field| field.name());
     writer.write_record(names).map_err(|error| written(&out.path)(error.into()))?;
-    Ok(Box::new(Text { writer, path: out.path.clone(), cell: String::new() }))
+    Ok(Box::new(Text { writer, path: out.path.clone(), cell: Vec::new() }))
 }
 
 impl Sink for Text {
@@ -39,7 +39,7 @@ impl Sink for Text {
             for row in 0..batch.num_rows() {
                 for column in batch.columns() {
                     self.cell.clear();
-                    cell_text(column, row, &mut self.cell);
+                    cell_text(column, row, &mut self.cell)?;
                     self.writer.write_field(&self.cell)?;
                 }
                 self.writer.write_record(None::<&[u8]>)?;
@@ -55,55 +55,54 @@ impl Sink for Text {
 }
 
 /// A cell: nothing where there is no value.
-fn cell_text(column: &dyn Array, row: usize, out: &mut String) {
-    if column.is_null(row) {
-        return;
-    }
+fn cell_text(column: &dyn Array, row: usize, out: &mut Vec<u8>) -> io::Result<()> {
     match column.data_type() {
-        DataType::Utf8 => out.push_str(column.as_string::<i32>().value(row)),
-        DataType::Dictionary(..) => {
-            let column = column.as_dictionary::<Int32Type>();
-            cell_text(column.values(), column.keys().value(row) as usize, out);
-        }
-        _ => as_json(column, row, out),
+        _ if column.is_null(row) => Ok(()),
+        // Texts and times as they are.
+        DataType::Utf8 | DataType::Dictionary(..) => out.write_all(text(column, row).as_bytes()),
+        DataType::Float64 => write!(out, "{:?}", column.as_primitive::<Float64Type>().value(row)),
+        _ => json::write(&Cell(column, row), out),
     }
 }
 
-fn as_json(column: &dyn Array, row: usize, out: &mut String) {
-    if column.is_null(row) {
-        out.push_str("null");
-        return;
+fn text(column: &dyn Array, row: usize) -> &str {
+    match column.as_any_dictionary_opt() {
+        None => column.as_string::<i32>().value(row),
+        Some(_) => {
+            let column = column.as_dictionary::<Int32Type>();
+            column.values().as_string::<i32>().value(column.keys().value(row) as usize)
+        }
     }
-    let _ = match column.data_type() {
-        DataType::Int32 => write!(out, "{}", column.as_primitive::<Int32Type>().value(row)),
-        DataType::Int64 => write!(out, "{}", column.as_primitive::<Int64Type>().value(row)),
-        DataType::Float64 => write!(out, "{:?}", column.as_primitive::<Float64Type>().value(row)),
-        DataType::Boolean => write!(out, "{}", column.as_boolean().value(row)),
-        DataType::List(_) => {
-            let values = column.as_list::<i32>().value(row);
-            json::array(0..values.len(), out, |i, out| as_json(&values, i, out));
-            Ok(())
+}
+
+/// A value of a column, as JSON.
+struct Cell<'a>(&'a dyn Array, usize);
+
+impl Serialize for Cell<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Cell(column, row) = *self;
+        match column.data_type() {
+            _ if column.is_null(row) => to.serialize_unit(),
+            DataType::Int32 => to.serialize_i32(column.as_primitive::<Int32Type>().value(row)),
+            DataType::Int64 => to.serialize_i64(column.as_primitive::<Int64Type>().value(row)),
+            DataType::Float64 => to.serialize_f64(column.as_primitive::<Float64Type>().value(row)),
+            DataType::Boolean => to.serialize_bool(column.as_boolean().value(row)),
+            DataType::List(_) => {
+                let values = column.as_list::<i32>().value(row);
+                to.collect_seq((0..values.len()).map(|i| Cell(&values, i)))
+            }
+            DataType::Struct(_) => status(column.as_struct(), row, to),
+            _ => to.serialize_str(text(column, row)),
         }
-        DataType::Struct(_) => {
-            status(column.as_struct(), row, out);
-            Ok(())
-        }
-        _ => {
-            let mut text = String::new();
-            cell_text(column, row, &mut text);
-            json::string(&text, out);
-            Ok(())
-        }
-    };
+    }
 }
 
 /// As `dump --json` has it: a name stands where the number would.
-fn status(fields: &StructArray, row: usize, out: &mut String) {
-    let mut object = json::Object::new(out);
+fn status<S: Serializer>(fields: &StructArray, row: usize, to: S) -> Result<S::Ok, S::Error> {
     let names = fields.column_names();
-    for (name, column) in names.iter().zip(fields.columns()).filter(|(name, _)| !name.ends_with("_name")) {
+    let all = names.into_iter().zip(fields.columns()).filter(|(name, _)| !name.ends_with("_name"));
+    to.collect_map(all.map(|(name, column)| {
         let named = fields.column_by_name(&format!("{name}_name")).filter(|named| named.is_valid(row));
-        as_json(named.unwrap_or(column), row, object.key(name));
-    }
-    object.end();
+        (name, Cell(named.unwrap_or(column), row))
+    }))
 }

@@ -5,24 +5,10 @@
 //!
 //! EVENTS is the longest sequence; of the orders and folders only those are run whose name holds one of the words.
 
+use fastrand::Rng;
 use refrain_fold::loops::{self, Matching};
 use refrain_fold::{grammar, stream};
 use std::hint::black_box;
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 >> 11
-    }
-
-    fn below(&mut self, n: u64) -> u32 {
-        (self.next() % n) as u32
-    }
-}
 
 type Order = (&'static str, fn(usize) -> Vec<u32>);
 
@@ -32,23 +18,27 @@ const ORDERS: &[Order] = &[
     ("random of 2,000", |n| uniform(n, 2_000)),
     ("random of 50,000", |n| uniform(n, 50_000)),
     ("random, some far more often", |n| {
-        let mut random = Random(7);
-        (0..n).map(|_| 1u32 << random.below(17)).map(|top| Random(top.into()).below(top.into())).collect()
+        let mut random = Rng::with_seed(7);
+        let mut draw = || {
+            let top = 1 << random.u32(..17);
+            random.u32(..top)
+        };
+        (0..n).map(|_| draw()).collect()
     }),
     ("random walk over 1,000", |n| {
-        let (mut random, mut at) = (Random(3), 500);
+        let (mut random, mut at) = (Rng::with_seed(3), 500);
         (0..n)
             .map(|_| {
-                at = (at + 999 + 2 * random.below(2)) % 1000;
+                at = (at + 999 + 2 * random.u32(..2)) % 1000;
                 at
             })
             .collect()
     }),
     ("a new order of 1,000 each time", |n| {
-        let (mut random, mut body) = (Random(9), (0..1000).collect::<Vec<u32>>());
+        let (mut random, mut body) = (Rng::with_seed(9), (0..1000).collect::<Vec<u32>>());
         let mut all = Vec::with_capacity(n + 1000);
         while all.len() < n {
-            (1..1000).rev().for_each(|i| body.swap(i, random.below(i as u64 + 1) as usize));
+            (1..1000).rev().for_each(|i| body.swap(i, random.usize(..i + 1)));
             all.extend(&body);
         }
         all.truncate(n);
@@ -91,37 +81,37 @@ const ORDERS: &[Order] = &[
         all
     }),
     ("nested loops, one of them left out at random", |n| {
-        let mut random = Random(5);
+        let mut random = Rng::with_seed(5);
         let steps = std::iter::repeat_with(|| {
             let mut step: Vec<u32> = [vec![0], (1..9).collect::<Vec<_>>().repeat(4), vec![9, 10]].concat();
-            step.remove(random.below(step.len() as u64) as usize);
+            step.remove(random.usize(..step.len()));
             step
         });
         steps.flatten().take(n).collect()
     }),
     ("nested loops, trips at random", |n| {
-        let mut random = Random(5);
+        let mut random = Rng::with_seed(5);
         let steps = std::iter::repeat_with(|| {
-            let inner = [1, 2].repeat(1 + random.below(9) as usize);
-            [vec![0], inner, [3, 4, 5].repeat(random.below(7) as usize), vec![6]].concat()
+            let inner = [1, 2].repeat(1 + random.usize(..9));
+            [vec![0], inner, [3, 4, 5].repeat(random.usize(..7)), vec![6]].concat()
         });
         steps.flatten().take(n).collect()
     }),
     ("a body of 1,000, each there or not", |n| {
-        let mut random = Random(5);
-        (0..1000).cycle().filter(|_| random.below(2) == 0).take(n).collect()
+        let mut random = Rng::with_seed(5);
+        (0..1000).cycle().filter(|_| random.u32(..2) == 0).take(n).collect()
     }),
     ("a body of 20,000, a hundredth of it at random", |n| {
-        let mut random = Random(5);
-        (0..20_000).cycle().filter(|_| random.below(100) == 0).take(n).collect()
+        let mut random = Rng::with_seed(5);
+        (0..20_000).cycle().filter(|_| random.u32(..100) == 0).take(n).collect()
     }),
     ("something new each time", |n| (0..n as u32).map(|i| if i % 3 < 2 { i % 3 } else { i }).collect()),
     ("all different", |n| (0..n as u32).collect()),
 ];
 
-fn uniform(n: usize, symbols: u64) -> Vec<u32> {
-    let mut random = Random(88172645463325252);
-    (0..n).map(|_| random.below(symbols)).collect()
+fn uniform(n: usize, symbols: u32) -> Vec<u32> {
+    let mut random = Rng::with_seed(1);
+    (0..n).map(|_| random.u32(..symbols)).collect()
 }
 
 /// Pushes all, then finishes: nanoseconds of each, and bytes held in between.

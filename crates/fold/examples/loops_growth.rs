@@ -148,14 +148,8 @@ const FAMILIES: &[Family] = &[
         (0..n as u32 / 5).flat_map(|p| [2 * p + 1, 2 * p + 2, 2 * p + 1, 2 * p + 2, 0]).collect()
     }),
     ("random of a quarter", |n| {
-        let mut seed = 88172645463325252u64;
-        let mut random = move || {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            seed >> 11
-        };
-        (0..n).map(|_| (random() % (n as u64 / 4)) as u32).collect()
+        let mut random = fastrand::Rng::with_seed(1);
+        (0..n).map(|_| random.u32(..n as u32 / 4)).collect()
     }),
     ("every second left out, by turns", |n| {
         let body = n as u32 / 40;

@@ -58,6 +58,7 @@ fn main() {
     let mut all = merged.unwrap_or_default();
     let (merging, start) = (start.elapsed(), Instant::now());
     all.canonical().expect("a sound bundle");
-    println!("{ranks} ranks: merged in {merging:.1?}, final form in {:.1?}", start.elapsed());
+    let (merging, canonical) = (merging.as_secs_f64(), start.elapsed().as_secs_f64());
+    println!("{ranks} ranks: merged in {merging:.4} s, final form in {canonical:.4} s");
     println!("{} cohorts, {} streams, {} bytes", all.cohorts.len(), all.streams.len(), all.to_bytes().len());
 }

@@ -12,14 +12,8 @@ const NAMES: [&str; 4] = ["load key", "load other", "move other", "store key"];
 
 /// What sorting a list of so many numbers does with memory: what, and where.
 fn references(worker: u32, count: usize) -> Vec<(usize, i64)> {
-    let mut seed = 88172645463325252 + u64::from(worker);
-    let mut list: Vec<u64> = Vec::with_capacity(count);
-    for _ in 0..count {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        list.push(seed >> 40);
-    }
+    let mut random = fastrand::Rng::with_seed(worker.into());
+    let mut list: Vec<u32> = (0..count).map(|_| random.u32(..1 << 24)).collect();
     let address = |place: usize| 0x10_0000 * (1 + i64::from(worker)) + 8 * place as i64;
     let mut seen = Vec::new();
     for i in 1..count {

@@ -7,10 +7,12 @@ use crate::stream::{self, Stream};
 /// Builds something small from symbols or numbers as they come: [`grammar::Folder`] and [`loops::Folder`] from symbols,
 /// [`stream::Folder`] from numbers.
 pub trait Fold {
+    /// A symbol or a number.
     type Item: Copy + PartialEq;
     /// What becomes of them.
     type Folded;
 
+    /// The next one.
     fn push(&mut self, item: Self::Item);
 
     /// The same several times over. A grammar may get other rules for the same sequence than if they came one by one.
@@ -27,6 +29,7 @@ pub trait Fold {
     /// How many were pushed.
     fn len(&self) -> u64;
 
+    /// Nothing was pushed.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -104,6 +107,7 @@ pub struct Bounded<F: Fold, S: FnMut(Piece<F::Folded>)> {
 /// A part of a sequence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece<T> {
+    /// What it became.
     pub folded: T,
     /// How many symbols or numbers it stands for.
     pub len: u64,
@@ -116,11 +120,13 @@ impl<F: Fold, S: FnMut(Piece<F::Folded>)> Bounded<F, S> {
     }
 
     #[inline]
+    /// The next symbol or number.
     pub fn push(&mut self, item: F::Item) {
         self.folder.push(item);
         self.pushed();
     }
 
+    /// The same several times over.
     pub fn push_n(&mut self, item: F::Item, count: u64) {
         self.folder.push_n(item, count);
         self.pushed();
@@ -174,7 +180,8 @@ impl<F: Fold, S: FnMut(Piece<F::Folded>)> Bounded<F, S> {
 mod tests {
     use super::*;
     use crate::loops::Matching;
-    use crate::testing::{Random, loops as program};
+    use crate::testing::loops as program;
+    use fastrand::Rng;
 
     /// Pushed one by one, in columns and as runs: the same comes out.
     fn check<F: Fold<Folded: PartialEq + std::fmt::Debug>>(
@@ -197,11 +204,11 @@ mod tests {
 
     #[test]
     fn one_by_one_in_columns_and_as_runs() {
-        let mut random = Random(12);
+        let mut random = Rng::with_seed(12);
         for round in 0..40 {
             let symbols = match round % 2 {
                 0 => program(&mut random, 6, 600),
-                _ => (0..600).map(|_| random.below(40) as u32 / 10).collect::<Vec<_>>(),
+                _ => (0..600).map(|_| random.u64(..40) as u32 / 10).collect::<Vec<_>>(),
             };
             let runs = check(grammar::Folder::new, &symbols);
             assert!(runs.iter().eq(symbols.iter().copied()));
@@ -235,9 +242,9 @@ mod tests {
 
     #[test]
     fn memory_stays_in_its_bounds_whatever_comes() {
-        let mut random = Random(13);
+        let mut random = Rng::with_seed(13);
         for (symbols, budget) in [(20, 1 << 16), (2_000, 1 << 18), (50_000, 1 << 20), (1 << 31, 1 << 20)] {
-            let items: Vec<u32> = (0..100_000).map(|_| random.below(symbols) as u32).collect();
+            let items: Vec<u32> = (0..100_000).map(|_| random.u64(..symbols) as u32).collect();
             let (rules, most) = pieces(grammar::Folder::new(), budget, &items);
             assert!(most < 3 * budget && rules.len() > 1, "{symbols}: {most} held, {} pieces", rules.len());
             assert!(rules.iter().flat_map(|piece| piece.folded.iter()).eq(items.iter().copied()));
@@ -246,7 +253,7 @@ mod tests {
             assert!(trees.iter().flat_map(|piece| piece.folded.iter()).eq(items.iter().copied()));
             assert_eq!(trees.iter().map(|piece| piece.len).sum::<u64>(), items.len() as u64);
         }
-        let numbers: Vec<i64> = (0..200_000).map(|_| random.next() as i64).collect();
+        let numbers: Vec<i64> = (0..200_000).map(|_| random.u64(..) as i64).collect();
         let (streams, most) = pieces(stream::Folder::new(), 1 << 18, &numbers);
         assert!(most < 3 << 18 && streams.len() > 4, "{most} held, {} pieces", streams.len());
         let back = streams.iter().flat_map(|piece| piece.folded.iter().take(piece.len as usize));

@@ -21,17 +21,20 @@ pub use folder::Folder;
 pub use forest::{Forest, join};
 
 use std::collections::HashMap;
-use std::fmt;
 
 /// One step of a rule: a symbol and how often it stands there in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Item {
+    /// What stands there.
     pub symbol: Symbol,
+    /// How often in a row; at least once.
     pub count: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// What a rule is made of.
 pub enum Symbol {
+    /// A symbol of the sequence.
     Terminal(u32),
     /// Index into `Grammar::rules`.
     Rule(u32),
@@ -41,40 +44,53 @@ pub enum Symbol {
 /// depth-first walk, so equal sequences folded from scratch give equal grammars.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Grammar {
+    /// By number; the first is the start.
     pub rules: Vec<Vec<Item>>,
 }
 
 /// Why rules from a file are not a grammar.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// There are no rules.
+    #[error("the grammar has no start rule")]
     NoStart,
-    NoSuchRule { rule: u32, used_in: u32, rules: usize },
-    EmptyRule { rule: u32 },
-    ZeroCount { rule: u32, item: usize },
-    Circle { rule: u32 },
-    TooLong { rule: u32 },
+    /// A rule names one that is not there.
+    #[error("rule {used_in} of a grammar names rule {rule}, but there are only {rules}")]
+    NoSuchRule {
+        /// The one that it names.
+        rule: u32,
+        /// The rule that names it.
+        used_in: u32,
+        /// How many there are.
+        rules: usize,
+    },
+    /// A rule other than the start is empty.
+    #[error("rule {rule} of a grammar is empty")]
+    EmptyRule {
+        /// Which one.
+        rule: u32,
+    },
+    /// Something stands there no times.
+    #[error("item {item} of rule {rule} of a grammar has a count of zero")]
+    ZeroCount {
+        /// In which rule.
+        rule: u32,
+        /// Which item of it.
+        item: usize,
+    },
+    /// A rule reaches itself.
+    #[error("rule {rule} of a grammar contains itself")]
+    Circle {
+        /// Which one.
+        rule: u32,
+    },
+    /// A rule stands for more than 2^64 symbols.
+    #[error("rule {rule} of a grammar expands to more than 2^64 symbols")]
+    TooLong {
+        /// Which one.
+        rule: u32,
+    },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match *self {
-            Error::NoStart => write!(f, "the grammar has no start rule"),
-            Error::NoSuchRule { rule, used_in, rules } => {
-                write!(f, "rule {used_in} of a grammar names rule {rule}, but there are only {rules}")
-            }
-            Error::EmptyRule { rule } => write!(f, "rule {rule} of a grammar is empty"),
-            Error::ZeroCount { rule, item } => {
-                write!(f, "item {item} of rule {rule} of a grammar has a count of zero")
-            }
-            Error::Circle { rule } => write!(f, "rule {rule} of a grammar contains itself"),
-            Error::TooLong { rule } => {
-                write!(f, "rule {rule} of a grammar expands to more than 2^64 symbols")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl Grammar {
     /// The expanded sequence.
@@ -87,6 +103,7 @@ impl Grammar {
         lengths(&self.rules, |_| 1).first().copied().unwrap_or(0)
     }
 
+    /// The sequence has no symbols.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -4,6 +4,19 @@
 //! its place is reached, which is once in every iteration of the body it stands in, how often it runs. One for a plain
 //! event, nought where an iteration leaves it out, a trip count for a loop. So two iterations that are alike but not equal
 //! are one body with other times, and so are two ranks.
+//!
+//! ```
+//! use refrain_fold::loops::{Folder, Matching, Node};
+//! let mut folder = Folder::new(Matching::Elastic);
+//! for step in 0..100 {
+//!     folder.push(0);
+//!     folder.push_n(1, 2 + step % 3); // two, three or four times
+//! }
+//! let folded = folder.finish();
+//! assert_eq!(folded.loops.nodes, [Node::Loop { inside: 2 }, Node::Event(0), Node::Event(1)]);
+//! assert_eq!(folded.times[0].sum(1), 100);
+//! assert_eq!(folded.times[2].iter().take(4).collect::<Vec<_>>(), [2, 3, 4, 2]);
+//! ```
 
 mod cursor;
 mod elastic;
@@ -19,21 +32,24 @@ pub use notation::vector;
 pub use seek::Resume;
 
 use std::collections::HashSet;
-use std::fmt;
 
 use crate::stream::Stream;
 
 /// The shape: the tree without its times, in preorder. The outermost body is none of the nodes and runs once.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Loops {
+    /// In preorder.
     pub nodes: Vec<Node>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A leaf or a loop.
 pub enum Node {
+    /// A symbol of the sequence.
     Event(u32),
     /// The body is so many of the nodes that follow.
     Loop {
+        /// How many.
         inside: u32,
     },
 }
@@ -42,13 +58,16 @@ pub enum Node {
 /// things of it: whether two are the same, and which of two in one area comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Spot {
+    /// Such as a function: spots of one area have an order.
     pub area: u64,
+    /// Where in it.
     pub at: u64,
 }
 
 /// What a folder has made of a sequence.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Folded {
+    /// The tree.
     pub loops: Loops,
     /// By node.
     pub times: Vec<Stream>,
@@ -57,29 +76,24 @@ pub struct Folded {
 }
 
 /// Why nodes from a file are not a tree of loops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
+    /// A loop without a body.
+    #[error("loop {node} has no body")]
     EmptyLoop {
+        /// Which one.
         node: usize,
     },
     /// A body that ends after the one it stands in.
+    #[error("the body of loop {node} ends after the loop it is in")]
     Overlap {
+        /// Which one.
         node: usize,
     },
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Error::EmptyLoop { node } => write!(f, "loop {node} has no body"),
-            Error::Overlap { node } => write!(f, "the body of loop {node} ends after the loop it is in"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
 impl Loops {
+    /// What a tree from a file must satisfy before anything else is done with it.
     pub fn validate(&self) -> Result<(), Error> {
         let mut ends: Vec<usize> = Vec::new();
         for (node, what) in self.nodes.iter().enumerate() {

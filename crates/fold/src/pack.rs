@@ -25,6 +25,7 @@ pub use crate::entropy::Damaged;
 pub struct Kind(pub u8);
 
 impl Kind {
+    /// Any number.
     pub const NUMBER: Kind = Kind(0);
     /// Nanoseconds since some beginning.
     pub const TIME: Kind = Kind(1);
@@ -135,6 +136,7 @@ impl Methods {
         best.unwrap_or_else(|| (number::PLAIN, plain(numbers)))
     }
 
+    /// What [`Methods::pack`] made, behind what is in `into` already. Safe on any bytes.
     pub fn unpack(
         &mut self,
         method: u8,
@@ -255,13 +257,13 @@ impl Method for Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use fastrand::Rng;
 
     #[test]
     fn every_method_gives_the_numbers_back() {
-        let mut random = Random(3);
+        let mut random = Rng::with_seed(3);
         for count in [0usize, 1, 100, entropy::LONGEST, entropy::LONGEST + 1, 3 * entropy::LONGEST + 5] {
-            let numbers: Vec<i64> = (0..count as i64).map(|i| i * 100 + random.below(50) as i64).collect();
+            let numbers: Vec<i64> = (0..count as i64).map(|i| i * 100 + random.u64(..50) as i64).collect();
             for mut methods in [Methods::quick(), Methods::small()] {
                 let (method, bytes) = methods.pack(Kind::NUMBER, &numbers);
                 let mut again = vec![5];
@@ -282,8 +284,8 @@ mod tests {
     #[test]
     fn the_slow_one_is_asked_only_where_size_is_all() {
         // What followed four numbers before follows again: only the slow method sees that.
-        let mut random = Random(4);
-        let round: Vec<i64> = (0..500).map(|_| random.next() as i64 >> 20).collect();
+        let mut random = Rng::with_seed(4);
+        let round: Vec<i64> = (0..500).map(|_| random.u64(..) as i64 >> 20).collect();
         let numbers = round.repeat(8);
         let quick = Methods::quick().pack(Kind::NUMBER, &numbers);
         let small = Methods::small().pack(Kind::NUMBER, &numbers);

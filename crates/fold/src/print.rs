@@ -311,7 +311,8 @@ impl<'a, F: Fn(u32) -> u32> Prints<'a, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Random, loops};
+    use crate::testing::loops;
+    use fastrand::Rng;
 
     fn print_of(values: &[i64]) -> Print {
         values.iter().fold(Print::default(), |all, value| all.then(Print::of(*value)))
@@ -338,15 +339,15 @@ mod tests {
 
     #[test]
     fn closed_forms_are_what_they_stand_for() {
-        let mut random = Random(3);
+        let mut random = Rng::with_seed(3);
         for _ in 0..300 {
-            let (start, step) = (random.next() as i64 >> 20, random.next() as i64 >> 40);
-            let n = random.below(40);
+            let (start, step) = (random.u64(..) as i64 >> 20, random.u64(..) as i64 >> 40);
+            let n = random.u64(..40);
             let values: Vec<i64> = (0..n as i64).map(|i| start + step * i).collect();
             assert_eq!(Print::progression(start, step, n), print_of(&values));
-            let steps: Vec<i64> = (0..random.below(9)).map(|_| random.next() as i64 >> 30).collect();
+            let steps: Vec<i64> = (0..random.u64(..9)).map(|_| random.u64(..) as i64 >> 30).collect();
             let one = steps.iter().fold(Rising::default(), |all, step| all.then(Rising::of(*step)));
-            let count = random.below(12);
+            let count = random.u64(..12);
             let mut sum = 0;
             let sums: Vec<i64> = (0..count)
                 .flat_map(|_| &steps)
@@ -357,7 +358,7 @@ mod tests {
                 .collect();
             assert_eq!(one.times(count).print(), print_of(&sums));
             assert_eq!(print_of(&values).times(count), print_of(&values.repeat(count as usize)));
-            let cut = random.below(n + 1) as usize;
+            let cut = random.u64(..n + 1) as usize;
             assert_eq!(print_of(&values).without(print_of(&values[..cut])), print_of(&values[cut..]));
         }
         assert_ne!(Print::of(i64::MIN), Print::of(i64::MAX));
@@ -366,18 +367,18 @@ mod tests {
 
     #[test]
     fn the_first_difference_of_grammars_is_found() {
-        let mut random = Random(11);
+        let mut random = Rng::with_seed(11);
         for round in 0..300 {
-            let length = 1 + random.below(400) as usize;
+            let length = 1 + random.u64(..400) as usize;
             let sequence = loops(&mut random, 5, length);
             let mut other = sequence.clone();
-            match random.below(4) {
+            match random.u64(..4) {
                 0 => {}
-                1 => other.truncate(random.below(other.len() as u64 + 1) as usize),
-                2 => other.insert(random.below(other.len() as u64 + 1) as usize, random.below(6) as u32),
+                1 => other.truncate(random.u64(..other.len() as u64 + 1) as usize),
+                2 => other.insert(random.u64(..other.len() as u64 + 1) as usize, random.u64(..6) as u32),
                 _ => {
-                    let at = random.below(other.len() as u64) as usize;
-                    other[at] = random.below(6) as u32;
+                    let at = random.u64(..other.len() as u64) as usize;
+                    other[at] = random.u64(..6) as u32;
                 }
             }
             let (a, b): (Grammar, Grammar) =

@@ -25,56 +25,56 @@ use std::fmt;
 /// past all of the inner dimensions, so that walking parts in order meets the ranks in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RankList {
+    /// In ascending order.
     pub parts: Vec<Part>,
 }
 
 /// `start + i0*stride0 + i1*stride1 + ...` for every `0 <= ik < countk`; a single rank has no dimensions.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Part {
+    /// The lowest rank.
     pub start: u32,
     /// (count, stride), outermost first.
     pub dims: Vec<(u32, u32)>,
 }
 
 /// Why parts from a file are not a rank list.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// A dimension of fewer than two.
-    ShortDimension { part: usize, count: u32 },
+    #[error("part {part} of a rank list has a dimension of {count}; two is the least")]
+    ShortDimension {
+        /// Which part.
+        part: usize,
+        /// How many.
+        count: u32,
+    },
     /// A stride that does not lead past the inner dimensions.
-    Overlap { part: usize, stride: u32 },
+    #[error("stride {stride} in part {part} of a rank list does not lead past the dimensions inside it")]
+    Overlap {
+        /// Which part.
+        part: usize,
+        /// The stride.
+        stride: u32,
+    },
     /// A part that does not start after the end of the one before.
-    Disorder { part: usize, start: u32 },
+    #[error("part {part} of a rank list starts at {start}, before the end of the part before it")]
+    Disorder {
+        /// Which part.
+        part: usize,
+        /// Where it starts.
+        start: u32,
+    },
     /// A rank of 2^32 or more.
-    TooLarge { part: usize },
+    #[error("part {part} of a rank list goes beyond rank 2^32 - 1")]
+    TooLarge {
+        /// Which part.
+        part: usize,
+    },
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match *self {
-            Error::ShortDimension { part, count } => {
-                write!(f, "part {part} of a rank list has a dimension of {count}; two is the least")
-            }
-            Error::Overlap { part, stride } => {
-                write!(
-                    f,
-                    "stride {stride} in part {part} of a rank list does not lead past the dimensions inside it"
-                )
-            }
-            Error::Disorder { part, start } => {
-                write!(
-                    f,
-                    "part {part} of a rank list starts at {start}, before the end of the part before it"
-                )
-            }
-            Error::TooLarge { part } => write!(f, "part {part} of a rank list goes beyond rank 2^32 - 1"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl RankList {
+    /// One rank.
     pub fn single(rank: u32) -> RankList {
         RankList { parts: vec![Part { start: rank, dims: Vec::new() }] }
     }
@@ -101,19 +101,23 @@ impl RankList {
         Iter { parts: self.parts.iter(), part: None }
     }
 
+    /// How many ranks.
     pub fn len(&self) -> u64 {
         self.parts.iter().map(Part::len).fold(0, u64::saturating_add)
     }
 
+    /// No rank.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
+    /// Whether a rank is in it. Takes time in the logarithm of the parts.
     pub fn contains(&self, rank: u32) -> bool {
         let after = self.parts.partition_point(|part| part.start <= rank);
         after > 0 && self.parts[after - 1].contains(rank)
     }
 
+    /// Those that are in one of the two, or in both.
     pub fn union(&self, other: &RankList) -> RankList {
         let (mut a, mut b) = (self.iter().peekable(), other.iter().peekable());
         let mut ranks = Vec::new();
@@ -296,7 +300,10 @@ impl fmt::Display for RankList {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use crate::testing::cases;
+    use proptest::collection::btree_set;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     fn check(ranks: &[u32], text: &str) {
         let list = RankList::from_sorted(ranks);
@@ -367,18 +374,18 @@ mod tests {
         }
     }
 
-    #[test]
-    fn random_sets_and_unions() {
-        let mut random = Random(11);
-        for round in 0..2000u64 {
-            let limit = [8, 30, 200, 1 << 32][round as usize % 4];
-            let mut set = || {
-                let mut ranks: Vec<u32> = (0..random.below(40)).map(|_| random.below(limit) as u32).collect();
-                ranks.sort();
-                ranks.dedup();
-                ranks
-            };
-            let (a, b) = (set(), set());
+    /// Two of them, as near each other as the limit says, which is often in them.
+    fn some_sets() -> impl Strategy<Value = [BTreeSet<u32>; 2]> {
+        let limit = prop_oneof![Just(8), Just(30), Just(200), Just(u32::MAX)];
+        let rank = |limit| prop_oneof![20 => 0..=limit, 1 => Just(limit)];
+        limit.prop_flat_map(move |limit| [(); 2].map(|()| btree_set(rank(limit), 0..40)))
+    }
+
+    proptest! {
+        #![proptest_config(cases(2000))]
+        #[test]
+        fn random_sets_and_unions(sets in some_sets()) {
+            let [a, b] = sets.map(Vec::from_iter);
             let mut both = [&a[..], &b].concat();
             let union = RankList::from_sorted(&a).union(&RankList::from_sorted(&b));
             assert_eq!(union, both.iter().copied().collect());

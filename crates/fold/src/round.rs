@@ -205,7 +205,7 @@ fn length<T>(runs: &[(T, u64)]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use fastrand::Rng;
 
     fn expecting(runs: &[(u32, u64)]) -> Round<u32> {
         let mut round = Round::default();
@@ -227,13 +227,13 @@ mod tests {
 
     #[test]
     fn several_at_once_are_as_one_after_the_other() {
-        let mut random = Random(5);
+        let mut random = Rng::with_seed(5);
         for _ in 0..2000 {
             let runs: Vec<(u32, u64)> =
-                (0..1 + random.below(4)).map(|_| (random.below(2) as u32, 1 + random.below(4))).collect();
+                (0..1 + random.u64(..4)).map(|_| (random.u64(..2) as u32, 1 + random.u64(..4))).collect();
             let (mut one, mut many) = (expecting(&runs), expecting(&runs));
             for _ in 0..8 {
-                let (value, count) = (random.below(2) as u32, random.below(9));
+                let (value, count) = (random.u64(..2) as u32, random.u64(..9));
                 let taken = (0..count).take_while(|_| one.step(value)).count() as u64;
                 assert_eq!(many.step_n(value, count), taken);
                 assert_eq!((one.at, one.done, one.laps), (many.at, many.done, many.laps));

@@ -24,12 +24,8 @@ pub use block::{Block, Rows};
 pub use folder::Folder;
 pub use rows::DEEPEST;
 
-pub(crate) use core::Mix;
-
 use crate::grammar::{self, Grammar, Item, Runs, Symbol, bottom_up, lengths, walk};
 use block::Play;
-use std::collections::HashMap;
-use std::fmt;
 use std::rc::Rc;
 use summary::Summary;
 
@@ -49,7 +45,9 @@ pub struct Stream {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// A piece of a stream.
 pub enum Term {
+    /// One number.
     Value(i64),
     /// An index into `Stream::blocks`.
     Block(u32),
@@ -57,8 +55,11 @@ pub enum Term {
     /// `count` is `MIN_STRIDE`, or one more if the same stride, ending, stands right before it). It wraps at 2^64, as
     /// all sums do here.
     Stride {
+        /// The first number.
         start: i64,
+        /// From one number to the next; not zero.
         step: i64,
+        /// How many numbers.
         count: u64,
     },
 }
@@ -67,58 +68,46 @@ pub enum Term {
 pub const MIN_STRIDE: u64 = 3;
 
 /// Why what came from a file is not a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    Shape(grammar::Error),
+    /// The order of the terms is no grammar.
+    #[error("in the shape of a stream: {0}")]
+    Shape(#[from] grammar::Error),
     /// The start rule is empty.
+    #[error("the shape of a stream is empty")]
     NoItems,
+    /// The shape names a term that is not there.
+    #[error("a stream names term {term}, but has only {terms}")]
     NoSuchTerm {
+        /// The one that it names.
         term: u32,
+        /// How many there are.
         terms: usize,
     },
     /// A stride with a step of zero, or fewer than `MIN_STRIDE` numbers.
+    #[error("term {term} of a stream is a stride without a step, or too short")]
     BadStride {
+        /// Which one.
         term: usize,
     },
+    /// A term names a block that is not there.
+    #[error("a stream names block {block}, but has only {blocks}")]
     NoSuchBlock {
+        /// The one that it names.
         block: u32,
+        /// How many there are.
         blocks: usize,
     },
     /// A block that does not decode to its numbers.
+    #[error("a block of a stream is not what was packed")]
     BadBlock,
     /// More than 2^64 numbers.
+    #[error("a stream has more than 2^64 numbers before it repeats")]
     TooLong,
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Error::Shape(error) => write!(f, "in the shape of a stream: {error}"),
-            Error::NoItems => write!(f, "the shape of a stream is empty"),
-            Error::NoSuchTerm { term, terms } => {
-                write!(f, "a stream names term {term}, but has only {terms}")
-            }
-            Error::BadStride { term } => {
-                write!(f, "term {term} of a stream is a stride without a step, or too short")
-            }
-            Error::NoSuchBlock { block, blocks } => {
-                write!(f, "a stream names block {block}, but has only {blocks}")
-            }
-            Error::BadBlock => write!(f, "a block of a stream is not what was packed"),
-            Error::TooLong => write!(f, "a stream has more than 2^64 numbers before it repeats"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<grammar::Error> for Error {
-    fn from(error: grammar::Error) -> Error {
-        Error::Shape(error)
-    }
-}
-
 impl Stream {
+    /// One number for ever.
     pub fn constant(value: i64) -> Stream {
         let item = Item { symbol: Symbol::Terminal(0), count: 1 };
         Stream {
@@ -276,17 +265,17 @@ impl Stream {
 
     /// Numbers terms and blocks by first use and drops those that are not used.
     fn tidy_terms(&mut self) {
-        let mut number: HashMap<u32, u32> = HashMap::new();
+        let mut number: Vec<Option<u32>> = vec![None; self.terms.len()];
         let mut terms: Vec<Term> = Vec::new();
         walk(&self.shape.rules, 0, |_, item| {
             if let Symbol::Terminal(t) = item.symbol {
-                number.entry(t).or_insert_with(|| {
+                number[t as usize].get_or_insert_with(|| {
                     terms.push(self.terms[t as usize]);
                     terms.len() as u32 - 1
                 });
             }
         });
-        self.shape = self.shape.map_terminals(|t| number[&t]);
+        self.shape = self.shape.map_terminals(|t| number[t as usize].expect("the walk met every rule"));
         self.terms = terms;
         self.tidy_blocks();
     }
@@ -294,16 +283,16 @@ impl Stream {
     /// Numbers blocks in the order of the terms and drops those that are not used.
     pub(crate) fn tidy_blocks(&mut self) {
         let mut old: Vec<Option<Block>> = std::mem::take(&mut self.blocks).into_iter().map(Some).collect();
-        let mut number: HashMap<u32, u32> = HashMap::new();
+        let mut number = vec![0; old.len()];
         for term in &mut self.terms {
             let Term::Block(block) = term else { continue };
-            let next = self.blocks.len() as u32;
             let Some(slot) = old.get_mut(*block as usize) else { continue };
+            let number = &mut number[*block as usize];
             if let Some(content) = slot.take() {
+                *number = self.blocks.len() as u32;
                 self.blocks.push(content);
-                number.insert(*block, next);
             }
-            *block = number[block];
+            *block = *number;
         }
     }
 }

@@ -1,19 +1,22 @@
 //! What the tests of this crate share.
 
-/// A xorshift generator: the same numbers on every run.
-pub struct Random(pub u64);
+use fastrand::Rng;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
+/// So many cases, the same in every run.
+pub fn cases(cases: u32) -> ProptestConfig {
+    let rng_seed = RngSeed::Fixed(1);
+    ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+}
 
-    pub fn below(&mut self, limit: u64) -> u64 {
-        (self.next() >> 11) % limit
-    }
+/// Nested loops over few symbols.
+pub fn nests(symbols: u32) -> impl Strategy<Value = Vec<u32>> {
+    let call = (0..symbols).prop_map(|symbol| vec![symbol]);
+    call.prop_recursive(4, 64, 4, |inner| {
+        (vec(inner, 1..5), 1..6usize).prop_map(|(body, trips)| body.concat().repeat(trips))
+    })
 }
 
 /// Places at which a sequence of this length is looked into.
@@ -38,14 +41,14 @@ pub fn steps(work: impl FnOnce()) -> u64 {
 }
 
 /// A program-like sequence: nested loops over few symbols, with now and then a disturbance.
-pub fn loops(random: &mut Random, symbols: u64, limit: usize) -> Vec<u32> {
+pub fn loops(random: &mut Rng, symbols: u64, limit: usize) -> Vec<u32> {
     let mut out = Vec::new();
     while out.len() < limit {
         let block = nest(random, symbols, 3);
-        for _ in 0..1 + random.below(4) {
+        for _ in 0..1 + random.u64(..4) {
             out.extend(&block);
-            if random.below(8) == 0 {
-                out.push(random.below(symbols) as u32);
+            if random.u64(..8) == 0 {
+                out.push(random.u64(..symbols) as u32);
             }
         }
     }
@@ -53,14 +56,14 @@ pub fn loops(random: &mut Random, symbols: u64, limit: usize) -> Vec<u32> {
     out
 }
 
-fn nest(random: &mut Random, symbols: u64, depth: u32) -> Vec<u32> {
+fn nest(random: &mut Rng, symbols: u64, depth: u32) -> Vec<u32> {
     let mut body = Vec::new();
-    for _ in 0..1 + random.below(4) {
-        if depth > 0 && random.below(2) == 0 {
+    for _ in 0..1 + random.u64(..4) {
+        if depth > 0 && random.u64(..2) == 0 {
             body.extend(nest(random, symbols, depth - 1));
         } else {
-            body.push(random.below(symbols) as u32);
+            body.push(random.u64(..symbols) as u32);
         }
     }
-    body.repeat(1 + random.below(6) as usize)
+    body.repeat(1 + random.u64(..6) as usize)
 }

@@ -29,14 +29,11 @@ static COUNTING: Counting = Counting;
 /// The only test of this file: what others allocate would be counted too.
 #[test]
 fn ten_million_random_numbers() {
-    let mut seed = 88172645463325252u64;
+    let mut random = fastrand::Rng::with_seed(1);
     let before = LIVE.load(Relaxed);
     let mut folder = Folder::new();
     for _ in 0..10_000_000 {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        folder.push((seed >> 40) as i64 % 1000);
+        folder.push(random.i64(0..1000));
     }
     let held = LIVE.load(Relaxed) - before;
     let packed: usize = folder

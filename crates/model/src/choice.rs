@@ -14,8 +14,6 @@
 mod suggest;
 mod window;
 
-use std::fmt;
-
 pub(crate) use suggest::nearest;
 pub use window::Window;
 
@@ -63,20 +61,13 @@ pub enum Role {
 }
 
 /// Which option makes no sense, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{option}: {why}")]
 pub struct BadChoice {
     /// As in `Words`: `only`, `ranks`, ...
     pub option: &'static str,
     pub why: String,
 }
-
-impl fmt::Display for BadChoice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.option, self.why)
-    }
-}
-
-impl std::error::Error for BadChoice {}
 
 impl Default for Choice {
     fn default() -> Choice {

@@ -1,6 +1,5 @@
 //! Ranks, threads and the like as a user names several of them: `0,3-5`.
 
-use std::fmt;
 use std::str::FromStr;
 
 /// Numbers and ranges of numbers, as a user writes them.
@@ -18,18 +17,11 @@ impl Numbers {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{part}' is neither a number nor a range: write them as 0,3-5")]
 pub struct BadNumbers {
     part: String,
 }
-
-impl fmt::Display for BadNumbers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is neither a number nor a range: write them as 0,3-5", self.part)
-    }
-}
-
-impl std::error::Error for BadNumbers {}
 
 impl FromStr for Numbers {
     type Err = BadNumbers;

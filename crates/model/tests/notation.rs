@@ -122,13 +122,8 @@ fn damaged_tables_are_refused_or_read_but_never_panic() {
     let sets = notation::constants(include_str!("../constants.txt")).unwrap();
     let table: Vec<&str> =
         include_str!("../calls.txt").lines().filter(|l| l.len() > 200 && !l.starts_with('#')).collect();
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    let mut random = |below: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        usize::try_from(state % u64::try_from(below).unwrap()).unwrap()
-    };
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut random = |below: usize| random.usize(..below);
     let mut refused = 0;
     for _ in 0..2000 {
         let mut line: Vec<u8> = table[random(table.len())].bytes().collect();

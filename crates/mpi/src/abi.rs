@@ -2,7 +2,6 @@
 
 use crate::constants::{Class, Constant, Family, Kind, Source, constants, position};
 use crate::status::{RawStatus, Status};
-use std::fmt;
 
 #[cfg(not(all(target_endian = "little", target_pointer_width = "64")))]
 compile_error!(
@@ -55,24 +54,15 @@ pub struct Abi {
 }
 
 /// A constant that every library of the family has, and this one has not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{name} is not to be found in this MPI library, though it looks like {}; is it a build older than MPI 3.0?",
+    .family.name()
+)]
 pub struct MissingConstant {
     pub family: Family,
     pub name: &'static str,
 }
-
-impl fmt::Display for MissingConstant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} is not to be found in this MPI library, though it looks like {}; is it a build older than MPI 3.0?",
-            self.name,
-            self.family.name()
-        )
-    }
-}
-
-impl std::error::Error for MissingConstant {}
 
 impl Abi {
     /// `address` gives the address of an exported data symbol or function as the program sees it.

@@ -7,7 +7,6 @@ use crate::abi::Abi;
 use crate::library::Library;
 use crate::status::RawStatus;
 use libc::{c_int, c_void};
-use std::fmt;
 
 /// An MPI error code.
 pub type Code = i32;
@@ -115,16 +114,9 @@ table! {
 }
 
 /// A function of MPI 3.0 that the library lacks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the MPI library does not export {0}, which is in MPI since 3.0; use a newer one")]
 pub struct MissingFunction(pub &'static str);
-
-impl fmt::Display for MissingFunction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the MPI library does not export {}, which is in MPI since 3.0; use a newer one", self.0)
-    }
-}
-
-impl std::error::Error for MissingFunction {}
 
 /// How many threads may call MPI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

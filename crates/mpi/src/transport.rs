@@ -1,6 +1,5 @@
 //! Bytes between ranks: the interface, and its in-process twin for tests.
 
-use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -16,55 +15,30 @@ pub trait Transport {
     fn wait_at_most(&mut self, most: Duration);
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
     /// There is no such other rank.
+    #[error("rank {rank} cannot be written to or read from: it is none of the {size} ranks, or our own")]
     NoPeer { rank: u32, size: u32 },
     /// An MPI call failed.
+    #[error("{call} failed with MPI error code {code}")]
     Mpi { call: &'static str, code: i32 },
     /// A message ended before its announced length.
+    #[error("a message from rank {from} has {got} bytes where {expected} were announced")]
     Short { from: u32, expected: usize, got: usize },
     /// There is no memory for a message of that length.
+    #[error("no memory for the {length} bytes that rank {from} sends; run with fewer ranks on a node")]
     Memory { from: u32, length: u64 },
     /// The other rank is gone.
+    #[error("rank {rank} is gone")]
     Gone { rank: u32 },
     /// Nothing came of a message for so long.
+    #[error("rank {rank} has not answered for {seconds} s")]
     Late { rank: u32, seconds: u64 },
     /// Another rank has given up, and nobody needs to wait any more.
+    #[error("another rank could not go on")]
     CalledOff,
 }
-
-impl fmt::Display for TransportError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TransportError::NoPeer { rank, size } => {
-                write!(
-                    f,
-                    "rank {rank} cannot be written to or read from: it is none of the {size} ranks, or our own"
-                )
-            }
-            TransportError::Mpi { call, code } => {
-                write!(f, "{call} failed with MPI error code {code}")
-            }
-            TransportError::Short { from, expected, got } => {
-                write!(f, "a message from rank {from} has {got} bytes where {expected} were announced")
-            }
-            TransportError::Memory { from, length } => {
-                write!(
-                    f,
-                    "no memory for the {length} bytes that rank {from} sends; run with fewer ranks on a node"
-                )
-            }
-            TransportError::Gone { rank } => write!(f, "rank {rank} is gone"),
-            TransportError::Late { rank, seconds } => {
-                write!(f, "rank {rank} has not answered for {seconds} s")
-            }
-            TransportError::CalledOff => write!(f, "another rank could not go on"),
-        }
-    }
-}
-
-impl std::error::Error for TransportError {}
 
 /// That rank, if it is another one.
 pub(crate) fn peer(own: u32, size: u32, rank: u32) -> Result<u32, TransportError> {

@@ -57,10 +57,9 @@ fn triangle(recording: &mut Thread, size: u64, thread: u64) {
 /// A list that is followed from place to place.
 fn chase(recording: &mut Thread, size: u64, thread: u64) {
     let body = recording.symbol(&block(0x4000, &[Access::Load]), 0);
-    let mut at = thread + 1;
+    let mut random = fastrand::Rng::with_seed(thread);
     for _ in 0..size * size {
-        at = at.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        recording.push(body, &[0x10_0000_0000 + 64 * (at >> 44)]);
+        recording.push(body, &[0x10_0000_0000 + 64 * random.u64(..1 << 20)]);
     }
 }
 

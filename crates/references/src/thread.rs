@@ -1,12 +1,11 @@
 //! What one thread does, folded as it happens.
 
-use std::collections::HashMap;
 use std::io;
 
 use refrain_fold::bundle::{Bundle, Sites, Structure, SymbolEntry, Tally, ThreadPart};
 use refrain_fold::loops::{self, Matching};
 use refrain_fold::stream::{self, Stream};
-use refrain_fold::{grammar, xxh64};
+use refrain_fold::{FastMap, grammar, xxh64};
 
 use crate::Error;
 use crate::block::Block;
@@ -75,7 +74,7 @@ struct Stretch {
 pub struct Thread {
     order: Order,
     symbols: Vec<Symbol>,
-    known: HashMap<(Box<[u8]>, u64), u32>,
+    known: FastMap<(Box<[u8]>, u64), u32>,
     /// Of all symbols, one behind the other.
     lanes: Vec<stream::Folder>,
     len: u64,
@@ -121,7 +120,7 @@ impl Thread {
         Thread {
             order,
             symbols: Vec::new(),
-            known: HashMap::new(),
+            known: FastMap::default(),
             lanes: Vec::new(),
             len: 0,
             digest: 0,

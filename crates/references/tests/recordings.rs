@@ -3,6 +3,7 @@
 use std::io::{self, Cursor, Write};
 use std::sync::{Arc, Mutex};
 
+use fastrand::Rng;
 use refrain_fold::bundle::{Bundle, Sites};
 use refrain_references::{
     Access, Block, Chunks, Folding, Item, Reference, References, Thread, check, join, open,
@@ -48,24 +49,15 @@ fn block(pc: u64, references: u32) -> Block {
     Block { pc, references: (0..references).map(reference).collect() }
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
 /// Blocks in a loop, then in any order at any address, then in a loop again, ...
 fn run(seed: u64, rounds: usize, each: usize, mut push: impl FnMut(u64, &[u64])) {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     for round in 0..rounds {
         for i in 0..each {
-            let which = if round % 2 == 0 { i as u64 % 3 } else { random.below(40) };
-            let address = |k: u64, random: &mut Random| match round % 2 {
+            let which = if round % 2 == 0 { i as u64 % 3 } else { random.u64(..40) };
+            let address = |k: u64, random: &mut Rng| match round % 2 {
                 0 => 0x1000_0000 + 8 * i as u64 + 0x10_0000 * k,
-                _ => 0x7f00_0000_0000 + 8 * random.below(1 << 30),
+                _ => 0x7f00_0000_0000 + 8 * random.u64(..1 << 30),
             };
             let addresses: Vec<u64> = (0..1 + which % 4).map(|k| address(k, &mut random)).collect();
             push(which, &addresses);
@@ -174,10 +166,10 @@ fn a_picture_taken_after_a_stretch_stands_alone() {
     let disk = Disk::new(usize::MAX);
     let mut thread = Thread::new(Folding::Rules, (0, 1), 0).bounded(Box::new(disk.clone()), 64 << 20);
     let symbol = thread.symbol(&block(0x400, 1), 0);
-    let mut random = Random(3);
+    let mut random = Rng::with_seed(3);
     let mut pictures = 0;
     for i in 0..1_700_000u64 {
-        let address = if i < 200_000 { 8 * random.below(1 << 30) } else { 8 * i };
+        let address = if i < 200_000 { 8 * random.u64(..1 << 30) } else { 8 * i };
         thread.push(symbol, &[address]);
         if i % 170_000 == 169_999 {
             let bundle = thread.bundle(&Sites::default()).unwrap();
@@ -248,8 +240,8 @@ fn reading_begins_anywhere() {
         let read = || References::new(&bundle, (0, 0), Some(chunks(&bytes))).unwrap().unwrap();
         let all: Vec<_> = read().map(Result::unwrap).collect();
         assert_eq!(all.len() as u64, count);
-        let mut random = Random(8);
-        let somewhere = (0..12).map(|_| random.below(count));
+        let mut random = Rng::with_seed(8);
+        let somewhere = (0..12).map(|_| random.u64(..count));
         for from in [0, 1, 2, count - 1, count, count + 1, u64::MAX].into_iter().chain(somewhere) {
             let mut references = read();
             assert_eq!(references.skip_to(from).unwrap(), from.min(count), "from {from}");

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ptr::null_mut;
 
-use refrain_encode::FastMap;
+use refrain_fold::FastMap;
 use refrain_model::{Address, Area};
 
 /// So much lies on either side of a segment's beginning, where there are at most so many; more where a call needs more. All

@@ -1,6 +1,6 @@
 //! What the program's objects are in this run: by the ids that the trace has for them.
 
-use refrain_encode::FastMap;
+use refrain_fold::FastMap;
 use refrain_model::{Class, Value};
 
 /// A handle, or where MPI will have put it when the request that makes it is complete.

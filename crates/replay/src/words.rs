@@ -76,39 +76,19 @@ impl Room {
 }
 
 /// Why a call cannot be made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unmade {
     /// An object that no call has made, or that is gone.
-    Object {
-        parameter: &'static str,
-        object: String,
-    },
+    #[error("{parameter}: {object} was not made by a call that is in the trace")]
+    Object { parameter: &'static str, object: String },
     /// A constant that this library has not.
-    Constant {
-        name: &'static str,
-    },
+    #[error("this MPI library has no {name}")]
+    Constant { name: &'static str },
     /// A value that the parameter cannot have.
-    Value {
-        parameter: &'static str,
-        value: String,
-    },
-    Memory {
-        parameter: &'static str,
-        why: String,
-    },
-}
-
-impl std::fmt::Display for Unmade {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Unmade::Object { parameter, object } => {
-                write!(f, "{parameter}: {object} was not made by a call that is in the trace")
-            }
-            Unmade::Constant { name } => write!(f, "this MPI library has no {name}"),
-            Unmade::Value { parameter, value } => write!(f, "{parameter} cannot be {value}"),
-            Unmade::Memory { parameter, why } => write!(f, "{parameter}: {why}"),
-        }
-    }
+    #[error("{parameter} cannot be {value}")]
+    Value { parameter: &'static str, value: String },
+    #[error("{parameter}: {why}")]
+    Memory { parameter: &'static str, why: String },
 }
 
 /// What a library has under the name of a constant: an address, an object or a number.

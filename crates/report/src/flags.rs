@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use refrain_sites::plain;
+use refrain_sites::printable;
 use refrain_views::flight::picture;
 use refrain_views::human::{duration, plural, size, thousands};
 use refrain_views::info;
@@ -108,7 +108,7 @@ fn died(facts: &Facts<'_>) -> Option<Flag> {
     told.truncate(MOST_DOING);
     told.extend(picture.conclusions.into_iter().take(MOST_DOING));
     if told.is_empty() {
-        told = notes.iter().take(MOST_DOING).map(|note| plain(note).into_owned()).collect();
+        told = notes.iter().take(MOST_DOING).map(|note| printable(note).into_owned()).collect();
     }
     let who = told.iter().map(|one| capital(one)).collect::<Vec<_>>().join(". ");
     let text = match who.is_empty() {

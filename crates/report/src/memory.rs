@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use refrain_addresses::simulate::{Curve, Streams};
 use refrain_addresses::{BATCH, Batch, Format, Reference, kind};
 use refrain_references::Access;
-use refrain_sites::{Names, plain};
+use refrain_sites::{Names, printable};
 use refrain_views::Error;
 use refrain_views::human::{date, plural, size, thousands};
 use refrain_views::references::{Recorded, Stats, counts, stats};
@@ -78,12 +78,12 @@ pub fn memory_page(input: &Memory<'_>, progress: Progress<'_>) -> Result<String,
         places.dedup();
         json!([row.rank, format!("{:#x}", row.line), row.references, row.threads, places])
     });
-    let notes: Vec<String> = meta.notes.iter().take(20).map(|note| plain(note).into_owned()).collect();
+    let notes: Vec<String> = meta.notes.iter().take(20).map(|note| printable(note).into_owned()).collect();
     let data = json!({
         "kind": "memory",
         "flags": flags(&stats, all, meta.complete, &notes),
         "run": {
-            "title": title, "command": meta.command.join(" "), "recorder": plain(&meta.library), "ranks": meta.ranks,
+            "title": title, "command": meta.command.join(" "), "recorder": printable(&meta.library), "ranks": meta.ranks,
             "threads": stats.threads.len(), "started": date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
             "wall_ns": meta.wall_ns, "complete": meta.complete, "file": input.file, "bytes": input.bytes,
             "references": all, "loads": sum(|c| c.loads), "stores": sum(|c| c.stores), "updates": sum(|c| c.updates),

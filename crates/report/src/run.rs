@@ -2,7 +2,7 @@
 
 use refrain_encode::Reader;
 use refrain_model::time::Time;
-use refrain_sites::plain;
+use refrain_sites::printable;
 use refrain_views::human::date;
 use refrain_views::info;
 use refrain_views::timed::time_of;
@@ -22,7 +22,7 @@ pub fn run(input: &Input<'_>) -> Value {
     let recorded = (0..meta.ranks).filter(|rank| !reader.threads(*rank).is_empty()).count();
     let hosts = meta.hosts.iter().take(MOST_HOSTS);
     let notes: Vec<String> =
-        meta.notes.iter().take(MOST_NOTES).map(|note| plain(note).into_owned()).collect();
+        meta.notes.iter().take(MOST_NOTES).map(|note| printable(note).into_owned()).collect();
     json!({
         "title": title(&meta.command),
         "command": meta.command.join(" "),
@@ -32,7 +32,7 @@ pub fn run(input: &Input<'_>) -> Value {
         "recorded_ranks": recorded,
         "chosen": refrain_views::stats::is_chosen(input.trace),
         "threads": bundle.most_threads(),
-        "hosts": hosts.map(|(name, ranks)| json!([plain(name), ranks.len()])).collect::<Vec<_>>(),
+        "hosts": hosts.map(|(name, ranks)| json!([printable(name), ranks.len()])).collect::<Vec<_>>(),
         "host_count": meta.hosts.len(),
         "started": date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
         "wall_ns": meta.wall_ns,

@@ -39,23 +39,14 @@ pub enum Pattern {
     Paper(Paper),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no pattern is called {0:?}; there are stencilDd, torusDd (periodic), cart-stencilDd, cart-torusDd, boxDd, \
+     boxtorusDd (with corners; D is 1 to 4), ring, butterfly, transpose, pipeline, tree, masterworker, rowcol, \
+     alltoallv, random, behaviours:K, values:K, and programs of the papers: {papers}",
+    papers = Paper::ALL.map(|(name, _)| name).join(", ")
+)]
 pub struct UnknownPattern(pub String);
-
-impl fmt::Display for UnknownPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "no pattern is called {:?}; there are stencilDd, torusDd (periodic), cart-stencilDd, cart-torusDd, boxDd, \
-             boxtorusDd (with corners; D is 1 to 4), ring, butterfly, transpose, pipeline, tree, masterworker, rowcol, \
-             alltoallv, random, behaviours:K, values:K, and programs of the papers: {}",
-            self.0,
-            Paper::ALL.map(|(name, _)| name).join(", ")
-        )
-    }
-}
-
-impl std::error::Error for UnknownPattern {}
 
 const PLAIN: [(&str, Pattern); 9] = [
     ("ring", Pattern::Ring),

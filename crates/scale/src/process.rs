@@ -1,6 +1,7 @@
 //! The MPI library and the process that exist only here: constants and handles with numbers of their own.
 
-use refrain_encode::{self as encode, CommInfo, DatatypeInfo, FastMap, Host, RawStatus, Topology};
+use refrain_encode::{self as encode, CommInfo, DatatypeInfo, Host, RawStatus, Topology};
+use refrain_fold::FastMap;
 use refrain_model::{Address, Amount, Area, Class, constant, constants};
 
 use crate::memory::Memory;

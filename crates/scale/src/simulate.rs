@@ -1,6 +1,5 @@
 //! All ranks of a pattern, one after the other, merged as `fold::bundle::gather` would merge them, and written.
 
-use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -92,35 +91,20 @@ pub struct Simulation {
     pub bytes: Vec<u8>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
+    #[error("a simulation needs at least one rank")]
     NoRanks,
     /// What it must be for the pattern, and what it is.
+    #[error("the number of ranks must be {0}, not {1}")]
     WrongRanks(&'static str, u32),
-    Bundle(bundle::Error),
+    #[error("the ranks do not merge: {0}")]
+    Bundle(#[from] bundle::Error),
+    #[error("the file written cannot be read: {0}")]
     File(refrain_tracefile::Error),
     /// The file cannot be written.
+    #[error("a temporary file cannot be written or read: {0}")]
     Scratch(io::Error),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::NoRanks => write!(f, "a simulation needs at least one rank"),
-            Error::WrongRanks(what, ranks) => write!(f, "the number of ranks must be {what}, not {ranks}"),
-            Error::Bundle(error) => write!(f, "the ranks do not merge: {error}"),
-            Error::File(error) => write!(f, "the file written cannot be read: {error}"),
-            Error::Scratch(error) => write!(f, "a temporary file cannot be written or read: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl From<bundle::Error> for Error {
-    fn from(error: bundle::Error) -> Error {
-        Error::Bundle(error)
-    }
 }
 
 /// What a branch of the tree has done.

@@ -17,7 +17,7 @@ use crate::ends::{self, Back, Callee, Link};
 use crate::functions::{Functions, without_parameters};
 use crate::nest::Turn;
 use crate::pieces::{self, Whole};
-use crate::{Goes, Location, Names, Source, plain};
+use crate::{Goes, Location, Names, Source, printable};
 
 /// More callees than these are taken to return.
 const MOST_CALLEES: usize = 1 << 14;
@@ -76,8 +76,8 @@ impl Binaries {
     /// Why some modules could not be read, and which may be others than those that ran, of those that were asked for.
     pub fn warnings(&self) -> Vec<String> {
         let warning = |entry: &Entry| match entry.opened.get()? {
-            Ok(opened) => opened.doubt.as_deref().map(|doubt| plain(doubt).into_owned()),
-            Err(why) => Some(plain(why).into_owned()),
+            Ok(opened) => opened.doubt.as_deref().map(|doubt| printable(doubt).into_owned()),
+            Err(why) => Some(printable(why).into_owned()),
         };
         self.modules.values().filter_map(warning).collect()
     }
@@ -102,9 +102,9 @@ impl Binaries {
         let line = u32::try_from(frame.offset).unwrap_or(u32::MAX);
         let name = file.rsplit('/').next().unwrap_or_default();
         Some(Location {
-            function: Some(plain(function).into()),
-            source: Some(Source { file: plain(file).into(), line }),
-            module: plain(name).into(),
+            function: Some(printable(function).into()),
+            source: Some(Source { file: printable(file).into(), line }),
+            module: printable(name).into(),
             offset: frame.offset,
             distance: 0,
         })
@@ -116,7 +116,7 @@ impl Binaries {
         }
         let path = self.modules.get(&frame.module).map_or("", |entry| &entry.module.path);
         let module = path.rsplit('/').next().unwrap_or_default();
-        let bare = Location { module: plain(module).into(), offset: frame.offset, ..Location::default() };
+        let bare = Location { module: printable(module).into(), offset: frame.offset, ..Location::default() };
         let Some(opened) = self.opened(frame.module) else { return vec![bare] };
         let mut places = opened.places(frame.offset, &bare);
         if places.is_empty() {
@@ -209,11 +209,11 @@ impl Opened {
         let mut places = Vec::new();
         while let Ok(Some(frame)) = frames.next() {
             let name = |f: &addr2line::FunctionName<_>| {
-                Some(plain(&without_parameters(&f.demangle().ok()?)).into_owned())
+                Some(printable(&without_parameters(&f.demangle().ok()?)).into_owned())
             };
             let source = frame
                 .location
-                .and_then(|at| Some(Source { file: plain(at.file?).into_owned(), line: at.line? }));
+                .and_then(|at| Some(Source { file: printable(at.file?).into_owned(), line: at.line? }));
             places.push(Location {
                 function: frame.function.as_ref().and_then(name),
                 source,

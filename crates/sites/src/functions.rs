@@ -7,7 +7,7 @@ use std::ops::Range;
 use addr2line::gimli::{self, BaseAddresses, CieOrFde, EhFrame, RunTimeEndian, UnwindSection};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 
-use crate::plain;
+use crate::printable;
 
 /// Of one module, by address.
 #[derive(Debug, Default)]
@@ -156,7 +156,7 @@ impl Functions {
         let symbol = self.symbol(address)?;
         let name = symbol.name.split_once('@').map_or(&*symbol.name, |(name, _)| name);
         let name = addr2line::demangle_auto(name.into(), None);
-        Some((plain(&without_parameters(&name)).into_owned(), symbol.address))
+        Some((printable(&without_parameters(&name)).into_owned(), symbol.address))
     }
 }
 

@@ -23,7 +23,7 @@ mod ends;
 mod functions;
 mod nest;
 mod pieces;
-mod plain;
+mod printable;
 
 use std::fmt;
 use std::rc::Rc;
@@ -33,7 +33,7 @@ use refrain_fold::bundle::sites::Frame;
 pub use binaries::Binaries;
 pub use code::Order;
 pub use nest::{Around, Turn, nest};
-pub use plain::{is_hidden, plain, push_plain};
+pub use printable::{is_hidden, printable};
 
 /// What one frame of a stack is called. Of names that [`Binaries`] found, nothing [hidden](is_hidden) is left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

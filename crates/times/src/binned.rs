@@ -4,8 +4,7 @@
 //! as a reader knows that one, so that errors do not add up. A reader also knows when the call before ended, more or
 //! less. That is when this one is guessed to begin, and the bins of its start lie around the guess.
 
-use std::collections::HashMap;
-
+use refrain_fold::FastMap;
 use refrain_fold::entropy::range::Coder;
 use refrain_model::time::{Base, Bases};
 
@@ -56,7 +55,7 @@ pub struct Binned {
     before: CallTime,
     last: Symbols,
     /// The last call of each signature.
-    seen: HashMap<u64, (i64, Symbols)>,
+    seen: FastMap<u64, (i64, Symbols)>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -79,7 +78,7 @@ impl Binned {
             signature: 0,
             before,
             last: Symbols::default(),
-            seen: HashMap::new(),
+            seen: FastMap::default(),
         }
     }
 

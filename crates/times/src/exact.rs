@@ -1,8 +1,7 @@
 //! Times to the nanosecond: of each call how long after the end of the one before it began, and how long it took. And what
 //! the clocks of MPI returned, to the last bit.
 
-use std::collections::HashMap;
-
+use refrain_fold::FastMap;
 use refrain_fold::entropy::range::Coder;
 
 use crate::model::{CONTEXTS, Model, direct, hash};
@@ -27,7 +26,7 @@ pub struct Exact {
     signature: u64,
     last: Numbers,
     /// The last call of each signature.
-    seen: HashMap<u64, Numbers>,
+    seen: FastMap<u64, Numbers>,
     clock: Clock,
 }
 
@@ -82,7 +81,7 @@ impl Exact {
             before: direct(coder, first as u64, 64) as i64,
             signature: 0,
             last: Numbers::default(),
-            seen: HashMap::new(),
+            seen: FastMap::default(),
             clock: Clock::default(),
         }
     }

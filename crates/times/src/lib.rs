@@ -63,13 +63,6 @@ pub struct CallTime {
 }
 
 /// The bytes are not those of a block, or not of these calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the times of calls are damaged")]
 pub struct Damaged;
-
-impl std::fmt::Display for Damaged {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the times of calls are damaged")
-    }
-}
-
-impl std::error::Error for Damaged {}

@@ -308,23 +308,15 @@ impl Recorder {
 mod tests {
     use super::*;
 
-    /// A stream of numbers that look drawn.
-    fn drawn(mut seed: u64) -> impl FnMut(u64) -> u64 {
-        move |below| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        }
-    }
-
     fn some(seed: u64, symbols: u64, calls: u64) -> Paths {
-        let mut draw = drawn(seed);
+        let mut random = fastrand::Rng::with_seed(seed);
         let mut recorder = Recorder::default();
         let mut now = 1_000_000;
         for _ in 0..calls {
-            let (gap, length) = (draw(20), draw(20));
-            let start = now + draw(8 << gap);
-            now = start + draw(8 << length);
-            recorder.add(draw(symbols) as u32, start, now);
+            let (gap, length) = (random.u64(..20), random.u64(..20));
+            let start = now + random.u64(..8 << gap);
+            now = start + random.u64(..8 << length);
+            recorder.add(random.u64(..symbols) as u32, start, now);
         }
         recorder.paths(|symbol| Some(u64::from(symbol) * 77), |ticks| ticks / 3)
     }
@@ -346,10 +338,10 @@ mod tests {
 
     #[test]
     fn every_call_counts_once_and_quantiles_are_near() {
-        let mut draw = drawn(5);
+        let mut random = fastrand::Rng::with_seed(5);
         let (mut recorder, mut durations, mut now) = (Recorder::default(), Vec::new(), 0);
         for _ in 0..5000 {
-            let length = 300 + draw(100_000);
+            let length = 300 + random.u64(..100_000);
             recorder.add(0, now + 10, now + 10 + length);
             durations.push(length * 10 / 27);
             now += 10 + length;

@@ -1,28 +1,13 @@
 //! What goes into blocks comes out of them: exactly, or within the bounds that it comes with.
 
+use fastrand::Rng;
 use refrain_model::time::{Bases, Time};
 use refrain_times::{Block, CALLS, CallTime, Packer, Span, Unpacker};
 
-/// A xorshift generator: the same numbers on every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        (self.next() >> 11) % limit
-    }
-
-    /// Of any length up to so many bits, each as likely.
-    fn spread(&mut self, bits: u64) -> i64 {
-        let bits = self.below(bits + 1);
-        if bits == 0 { 0 } else { (self.next() >> (64 - bits)) as i64 }
-    }
+/// Of any length up to so many bits, each as likely.
+fn spread(random: &mut Rng, bits: u64) -> i64 {
+    let bits = random.u64(..=bits);
+    if bits == 0 { 0 } else { (random.u64(..) >> (64 - bits)) as i64 }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -40,31 +25,31 @@ const SHAPES: [&str; 10] =
 const CLOCKS: [u16; 2] = [260, 261];
 
 /// So many calls of a shape.
-fn calls(shape: &str, count: usize, random: &mut Random) -> Vec<Call> {
-    let mut now = random.spread(50);
+fn calls(shape: &str, count: usize, random: &mut Rng) -> Vec<Call> {
+    let mut now = spread(random, 50);
     let mut made = Vec::with_capacity(count);
     for i in 0..count {
         let (signature, mut gap, mut took) =
-            (random.below(7), 30 + random.below(40) as i64, 60 + random.below(100) as i64);
+            (random.u64(..7), 30 + random.u64(..40) as i64, 60 + random.u64(..100) as i64);
         let mut signature = if shape == "steady" { i as u64 % 6 } else { signature };
         match shape {
-            "random" => (gap, took) = (random.spread(40), random.spread(40)),
+            "random" => (gap, took) = (spread(random, 40), spread(random, 40)),
             "equal" => (gap, took) = (100, 100),
-            "zero" => (gap, took) = (0, random.below(2) as i64 * i64::from(random.below(50) == 0)),
+            "zero" => (gap, took) = (0, random.u64(..2) as i64 * i64::from(random.u64(..50) == 0)),
             // Ever shorter: what is told of one start is later than the next ones.
             "descending" => (gap, took) = ((1 << 40) >> (i % 41), (1 << 38) >> (i % 39)),
-            "nested" if i % 3 == 2 => gap = -(took + gap) - random.spread(8),
+            "nested" if i % 3 == 2 => gap = -(took + gap) - spread(random, 8),
             "extreme" => {
-                let edge = |random: &mut Random| match random.below(4) {
-                    0 => i64::MIN.wrapping_add(random.spread(20)),
-                    1 => i64::MAX.wrapping_sub(random.spread(20)),
-                    2 => random.next() as i64,
-                    _ => random.spread(62) - random.spread(62),
+                let edge = |random: &mut Rng| match random.u64(..4) {
+                    0 => i64::MIN.wrapping_add(spread(random, 20)),
+                    1 => i64::MAX.wrapping_sub(spread(random, 20)),
+                    2 => random.u64(..) as i64,
+                    _ => spread(random, 62) - spread(random, 62),
                 };
                 (gap, took) = (edge(random), edge(random));
             }
-            "bursts" if random.below(200) == 0 => took = 1 << (20 + random.below(12)),
-            "lonely" => signature = random.next(),
+            "bursts" if random.u64(..200) == 0 => took = 1 << (20 + random.u64(..12)),
+            "lonely" => signature = random.u64(..),
             _ => {}
         }
         let start = now.wrapping_add(gap);
@@ -74,9 +59,9 @@ fn calls(shape: &str, count: usize, random: &mut Random) -> Vec<Call> {
         let mut result = 0;
         if shape == "clocks" || shape == "extreme" {
             function = [3, CLOCKS[0], CLOCKS[1]][signature as usize % 3];
-            result = match (random.below(9), function) {
-                (0, _) => random.next(),
-                (1, _) => [f64::NAN, f64::INFINITY, -0.0, 1e300, 5e-324][random.below(5) as usize].to_bits(),
+            result = match (random.u64(..9), function) {
+                (0, _) => random.u64(..),
+                (1, _) => [f64::NAN, f64::INFINITY, -0.0, 1e300, 5e-324][random.u64(..5) as usize].to_bits(),
                 (_, 261) => (start.wrapping_add(25) as f64 * 1e-9 - 1234.0).to_bits(),
                 _ => 1e-9f64.to_bits(),
             };
@@ -126,7 +111,7 @@ fn binned(text: &str) -> Time {
 
 #[test]
 fn exact_times_come_back() {
-    let mut random = Random(1);
+    let mut random = Rng::with_seed(1);
     for shape in SHAPES {
         let long = if ["random", "nested"].contains(&shape) { CALLS as usize } else { 5000 };
         for count in [1, 2, 3, 10, 1000, long + 700] {
@@ -170,7 +155,7 @@ fn check_bounds(time: &Time, shape: &str, calls: &[Call]) {
 
 #[test]
 fn binned_times_are_within_their_bounds() {
-    let mut random = Random(2);
+    let mut random = Rng::with_seed(2);
     for text in
         ["binned=1.2", "binned=1.05", "binned=2", "binned=16", "binned=1.001", "binned=1.5,MPI_Wait=1.01"]
     {
@@ -184,7 +169,7 @@ fn binned_times_are_within_their_bounds() {
 
 #[test]
 fn binned_times_are_within_their_bounds_over_long_runs() {
-    let mut random = Random(3);
+    let mut random = Rng::with_seed(3);
     for shape in ["bursts", "descending"] {
         check_bounds(&binned("binned=1.2"), shape, &calls(shape, 100_000, &mut random));
     }
@@ -193,7 +178,7 @@ fn binned_times_are_within_their_bounds_over_long_runs() {
 /// A call of a step follows the one before at once; where it is told to begin then says next to nothing new.
 #[test]
 fn regular_times_take_little() {
-    let calls = calls("steady", CALLS as usize, &mut Random(4));
+    let calls = calls("steady", CALLS as usize, &mut Rng::with_seed(4));
     let size = |time: &Time| pack(time, &calls).iter().map(|block| block.bytes.len()).sum::<usize>();
     let each = |bytes: usize| bytes as f64 / f64::from(CALLS);
     // The numbers are drawn from 40 and 100 possible ones: that is 1.497 bytes.
@@ -203,17 +188,17 @@ fn regular_times_take_little() {
 
 #[test]
 fn whatever_bytes_end_well() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     for round in 0..300 {
         let time = if round % 2 == 0 { Time::Exact } else { binned("binned=1.1") };
         let bytes: Vec<u8> =
-            (0..random.below(600)).map(|_| random.next() as u8 & [0xff, 0, 0x81][round % 3]).collect();
-        let calls = random.below(400) as u32 + u32::from(round % 10 == 0) * random.next() as u32;
+            (0..random.u64(..600)).map(|_| random.u64(..) as u8 & [0xff, 0, 0x81][round % 3]).collect();
+        let calls = random.u64(..400) as u32 + u32::from(round % 10 == 0) * random.u64(..) as u32;
         let mut unpacker = Unpacker::new(&time).unwrap();
         if unpacker.begin(&bytes, calls).is_ok() {
             assert!(calls <= CALLS);
             while unpacker.left() > 0 {
-                let _ = unpacker.next(random.below(5), random.below(600) as u16);
+                let _ = unpacker.next(random.u64(..5), random.u64(..600) as u16);
             }
         } else {
             assert_eq!(unpacker.left(), 0);
@@ -224,14 +209,14 @@ fn whatever_bytes_end_well() {
 
 #[test]
 fn flipped_bytes_end_well() {
-    let mut random = Random(6);
+    let mut random = Rng::with_seed(6);
     for time in [Time::Exact, binned("binned=1.2")] {
         let calls = calls("bursts", 300, &mut random);
         let block = pack(&time, &calls).remove(0);
         let mut different = 0;
         for at in 0..block.bytes.len() {
             let mut bytes = block.bytes.clone();
-            bytes[at] ^= 1 << random.below(8);
+            bytes[at] ^= 1 << random.u64(..8);
             let mut unpacker = Unpacker::new(&time).unwrap();
             unpacker.begin(&bytes, block.calls).unwrap();
             let told: Vec<_> =
@@ -247,7 +232,7 @@ fn flipped_bytes_end_well() {
 
 #[test]
 fn more_or_fewer_bytes_than_a_block_has_are_noticed() {
-    let calls = calls("steady", 500, &mut Random(7));
+    let calls = calls("steady", 500, &mut Rng::with_seed(7));
     for time in [Time::Exact, binned("binned=1.2")] {
         let block = pack(&time, &calls).remove(0);
         let mut longer = block.bytes.clone();
@@ -264,7 +249,7 @@ fn more_or_fewer_bytes_than_a_block_has_are_noticed() {
 
 #[test]
 fn blocks_are_read_in_any_order() {
-    let calls = calls("random", 2 * CALLS as usize + 5, &mut Random(8));
+    let calls = calls("random", 2 * CALLS as usize + 5, &mut Rng::with_seed(8));
     let blocks = pack(&Time::Exact, &calls);
     let mut unpacker = Unpacker::new(&Time::Exact).unwrap();
     for block in blocks.iter().rev() {
@@ -277,14 +262,14 @@ fn blocks_are_read_in_any_order() {
 /// A clock that keeps step with ours costs next to nothing beside the call's own times.
 #[test]
 fn what_mpi_wtime_returns_costs_little() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     let mut now = 51_234_000_000_000;
     let mut bytes = |results: bool| {
         let calls: Vec<Call> = (0..CALLS)
             .map(|i| {
-                let start = now + 40 + random.below(8) as i64;
-                now = start + 60 + random.below(8) as i64;
-                let read = start + 20 + random.below(4) as i64;
+                let start = now + 40 + random.u64(..8) as i64;
+                now = start + 60 + random.u64(..8) as i64;
+                let read = start + 20 + random.u64(..4) as i64;
                 let (second, nanosecond) = (read / 1_000_000_000, read % 1_000_000_000);
                 let result = (second as f64 + 1e-9 * nanosecond as f64).to_bits();
                 let function = if results && i % 2 == 0 { 261 } else { 7 };

@@ -18,28 +18,21 @@ const CUTS: u64 = 20;
 /// Start times of a program that calls in turn four functions of different length, each with noise, and now and then is
 /// interrupted. Number N can be had only by going through those before, so a second walk is compared with the file.
 struct Times {
-    random: u64,
+    random: fastrand::Rng,
     time: i64,
     count: u64,
 }
 
 impl Times {
     fn new() -> Times {
-        Times { random: 88_172_645_463_325_252, time: 1_700_000_000_000_000_000, count: 0 }
-    }
-
-    fn draw(&mut self) -> i64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) as i64
+        Times { random: fastrand::Rng::with_seed(1), time: 1_700_000_000_000_000_000, count: 0 }
     }
 
     fn next(&mut self) -> i64 {
         let usual = [1500, 300, 12_000, 800][self.count as usize % 4];
         // Four draws together are near enough to what clocks show.
-        let noise: i64 = (0..4).map(|_| self.draw() % (usual / 4)).sum();
-        let late = if self.draw() % 5000 == 0 { self.draw() % 50_000 } else { 0 };
+        let noise: i64 = (0..4).map(|_| self.random.i64(0..usual / 4)).sum();
+        let late = if self.random.i64(0..5000) == 0 { self.random.i64(0..50_000) } else { 0 };
         self.count += 1;
         self.time += usual + noise + late;
         self.time
@@ -159,8 +152,8 @@ fn main() {
     tell("read back, all the same", seconds() - begin - making);
 
     // Longest first, so that one file serves for all.
-    let mut random = Times::new();
-    let mut cuts: Vec<u64> = (0..CUTS).map(|_| random.draw() as u64 % bytes).collect();
+    let mut random = fastrand::Rng::with_seed(1);
+    let mut cuts: Vec<u64> = (0..CUTS).map(|_| random.u64(..bytes)).collect();
     cuts.sort_unstable_by(|a, b| b.cmp(a));
     let whole = open(&path);
     let ends: Vec<(u64, u64)> = whole.ends(KEY).collect();

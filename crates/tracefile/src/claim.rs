@@ -14,6 +14,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use refrain_fold::xxh64;
+
 use crate::disk::Stamp;
 use crate::part::{self, directory};
 use crate::private::Private;
@@ -569,8 +571,7 @@ pub fn processes_seen() -> u64 {
     if boot.is_empty() || space.is_empty() {
         return 0;
     }
-    let mix = |sum: u64, byte: u8| (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
-    boot.bytes().chain([b' ']).chain(space.bytes()).fold(0xcbf2_9ce4_8422_2325, mix).max(1)
+    xxh64(format!("{boot} {space}").as_bytes(), 0).max(1)
 }
 
 pub fn host_name() -> String {

@@ -18,6 +18,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use refrain_fold::bundle::Bundle;
+use refrain_fold::xxh64;
 
 use crate::claim::{host_name, processes_seen};
 use crate::flight::{self, Doing};
@@ -128,8 +129,7 @@ pub fn directory(trace: &Path) -> PathBuf {
 /// The directory for the parts on one host, where they are kept elsewhere than in `parts`, beside the trace. Traces of the same
 /// name in other places have others.
 pub fn local_directory(storage: &Path, parts: &Path) -> PathBuf {
-    let mix = |sum: u32, byte: &u8| (sum ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    let hash = parts.as_os_str().as_encoded_bytes().iter().fold(0x811c_9dc5, mix);
+    let hash = xxh64(parts.as_os_str().as_encoded_bytes(), 0) as u32;
     let mut name = parts.file_stem().unwrap_or_default().to_owned();
     name.push(format!(".{hash:08x}.parts"));
     storage.join(name)

@@ -5,10 +5,10 @@ mod stencil;
 use std::collections::BTreeMap;
 use std::io::{self, Cursor, Write};
 
+use fastrand::Rng;
 use refrain_fold::pack::{Kind, Method};
 use refrain_tracefile::chunks::{Error, Key, Merger, Section, Settings, Shape, Writer, small};
 use refrain_tracefile::{Loaded, append, load, outline, read, sections, write};
-use stencil::Random;
 
 const SMALL: Settings = Settings { budget: 1 << 16, chunk: 300 };
 
@@ -17,11 +17,11 @@ fn key(member: u64, lane: u64) -> Key {
 }
 
 /// Numbers of many sorts.
-fn numbers(random: &mut Random, sort: u64, count: usize) -> Vec<i64> {
+fn numbers(random: &mut Rng, sort: u64, count: usize) -> Vec<i64> {
     let mut time = 1_700_000_000_000_000_000i64;
     (0..count as i64)
         .map(|i| {
-            let any = random.below(1 << 53);
+            let any = random.u64(..1 << 53);
             time += 5000 + (any % 800) as i64;
             match sort % 6 {
                 0 => time,
@@ -37,19 +37,19 @@ fn numbers(random: &mut Random, sort: u64, count: usize) -> Vec<i64> {
 
 /// A section of several streams, pushed in batches in turn, and what is in it.
 fn section(seed: u64, streams: u64, most: usize, settings: Settings) -> (Vec<u8>, BTreeMap<Key, Vec<i64>>) {
-    let mut random = Random(seed);
+    let mut random = Rng::with_seed(seed);
     let mut writer = Writer::new(Vec::new(), settings);
     let all: BTreeMap<Key, Vec<i64>> = (0..streams)
         .map(|at| {
-            let count = (random.below(1 << 53) % most as u64) as usize + 1;
+            let count = (random.u64(..1 << 53) % most as u64) as usize + 1;
             (key(at % 3, at / 3), numbers(&mut random, at, count))
         })
         .collect();
     let mut left: Vec<(Key, &[i64])> = all.iter().map(|(key, numbers)| (*key, &numbers[..])).collect();
     while !left.is_empty() {
-        let at = (random.below(1 << 53) % left.len() as u64) as usize;
+        let at = (random.u64(..1 << 53) % left.len() as u64) as usize;
         let (key, numbers) = left[at];
-        let (now, later) = numbers.split_at(numbers.len().min(random.below(1 << 53) as usize % 700 + 1));
+        let (now, later) = numbers.split_at(numbers.len().min(random.u64(..1 << 53) as usize % 700 + 1));
         let stream = writer.stream(key, Kind((key.lane % 4) as u8));
         writer.push(stream, now).unwrap();
         assert!(writer.held() <= settings.budget, "{} bytes wait", writer.held());
@@ -129,9 +129,9 @@ fn a_cut_file_keeps_its_whole_chunks() {
     let ends = ends(&bytes);
     let whole = Section::open(Cursor::new(&bytes)).unwrap().check().unwrap();
     assert_eq!(ends.len() as u64, whole.chunks);
-    let mut random = Random(9);
+    let mut random = Rng::with_seed(9);
     for _ in 0..200 {
-        let cut = (random.below(1 << 53) % bytes.len() as u64) as usize;
+        let cut = (random.u64(..1 << 53) % bytes.len() as u64) as usize;
         let mut section = Section::open(Cursor::new(&bytes[..cut])).unwrap();
         assert!(!section.is_whole());
         let mut expected: BTreeMap<Key, u64> = BTreeMap::new();
@@ -152,11 +152,11 @@ fn a_cut_file_keeps_its_whole_chunks() {
 #[test]
 fn a_damaged_chunk_is_named_and_the_others_are_read() {
     let (bytes, all) = section(5, 4, 1500, SMALL);
-    let mut random = Random(10);
+    let mut random = Rng::with_seed(10);
     for _ in 0..150 {
         let mut bad = bytes.clone();
-        let at = (random.below(1 << 53) % bytes.len() as u64) as usize;
-        bad[at] ^= 1 << (random.below(1 << 53) % 8);
+        let at = (random.u64(..1 << 53) % bytes.len() as u64) as usize;
+        bad[at] ^= 1 << (random.u64(..1 << 53) % 8);
         let mut section = Section::open(Cursor::new(&bad)).unwrap();
         let noticed = section.check().is_err();
         assert!(noticed, "byte {at} of {} is another, and nobody says so", bytes.len());
@@ -189,18 +189,18 @@ fn a_damaged_chunk_is_named_and_the_others_are_read() {
 
 #[test]
 fn any_bytes_are_read_without_a_panic() {
-    let mut random = Random(11);
+    let mut random = Rng::with_seed(11);
     let (good, _) = section(6, 5, 400, SMALL);
     for round in 0..400 {
         let mut bytes = good.clone();
         for _ in 0..1 + round % 20 {
-            let at = (random.below(1 << 53) % bytes.len() as u64) as usize;
-            match random.below(1 << 53) % 3 {
-                0 => bytes[at] = random.below(1 << 53) as u8,
+            let at = (random.u64(..1 << 53) % bytes.len() as u64) as usize;
+            match random.u64(..1 << 53) % 3 {
+                0 => bytes[at] = random.u64(..1 << 53) as u8,
                 1 => {
                     bytes.remove(at);
                 }
-                _ => bytes.insert(at, random.below(1 << 53) as u8),
+                _ => bytes.insert(at, random.u64(..1 << 53) as u8),
             }
         }
         let mut section = Section::open(Cursor::new(&bytes)).unwrap();
@@ -210,7 +210,7 @@ fn any_bytes_are_read_without_a_panic() {
 
 #[test]
 fn bytes_of_a_shape_that_no_writer_makes() {
-    let mut random = Random(12);
+    let mut random = Rng::with_seed(12);
     let good = Shape.pack(Kind::NUMBER, &numbers(&mut random, 3, 1000), usize::MAX).unwrap();
     for at in 0..good.len() {
         for flip in [1, 2, 4, 8, 16, 32, 64, 128, 255] {
@@ -278,7 +278,7 @@ fn ranks_are_merged_by_index_and_streams_renamed() {
 
 #[test]
 fn each_stream_is_packed_as_it_is_best() {
-    let mut random = Random(13);
+    let mut random = Rng::with_seed(13);
     let mut sizes = Vec::new();
     for sort in 0..6 {
         let mut writer = Writer::with(Vec::new(), Settings::default(), small());

@@ -43,14 +43,11 @@ fn most<T>(what: impl FnOnce() -> T) -> (usize, T) {
 fn write(file: &mut [u8], streams: u64, numbers: u64, settings: Settings) -> usize {
     let mut sink = std::io::Cursor::new(file);
     let mut writer = Writer::new(&mut sink, settings);
-    let (mut seed, mut time) = (88_172_645_463_325_252u64, 0i64);
+    let (mut random, mut time) = (fastrand::Rng::with_seed(1), 0);
     let mut batch = [0; 64];
     for round in 0..numbers / 64 {
         for number in &mut batch {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            time += 5000 + (seed >> 52) as i64;
+            time += 5000 + random.i64(0..1 << 12);
             *number = time;
         }
         let stream = writer.stream(Key { member: 0, lane: round % streams }, Kind::TIME);

@@ -3,6 +3,7 @@
 mod seal;
 mod stencil;
 
+use fastrand::Rng;
 use refrain_fold::bundle::{
     Bundle, Cohort, Index, Lane, Number, SymbolEntry, Tally, ThreadPart, Variant, Walk, merge,
 };
@@ -11,7 +12,6 @@ use refrain_fold::ranks::{RankList, RankMap};
 use refrain_fold::stream;
 use refrain_tracefile::{Trace, read, sections, write, write_plain};
 use seal::reseal;
-use stencil::Random;
 
 /// Symbols and, for each, one number.
 type Calls = Vec<(u32, i64)>;
@@ -35,38 +35,38 @@ enum Step {
 }
 
 impl Program {
-    fn any(random: &mut Random, symbols: &mut u32, depth: u32) -> Vec<Step> {
-        let step = |random: &mut Random| {
+    fn any(random: &mut Rng, symbols: &mut u32, depth: u32) -> Vec<Step> {
+        let step = |random: &mut Rng| {
             let next = *symbols;
             *symbols += 1;
-            match random.below(8) {
+            match random.u64(..8) {
                 0 | 1 if depth > 0 => Step::Loop {
                     body: Program::any(random, symbols, depth - 1),
-                    least: random.below(3),
-                    spread: 1 + random.below(4),
-                    by_rank: random.below(2) == 0,
+                    least: random.u64(..3),
+                    spread: 1 + random.u64(..4),
+                    by_rank: random.u64(..2) == 0,
                 },
-                2 | 3 => Step::Sometimes(next, 1 + random.below(4)),
-                4 if next > 0 => Step::Call(random.below(u64::from(next)) as u32),
+                2 | 3 => Step::Sometimes(next, 1 + random.u64(..4)),
+                4 if next > 0 => Step::Call(random.u64(..u64::from(next)) as u32),
                 _ => Step::Call(next),
             }
         };
-        let count = 1 + random.below(5);
+        let count = 1 + random.u64(..5);
         let mut step = step;
         (0..count).map(|_| step(random)).collect()
     }
 
-    fn run(body: &[Step], rank: u32, random: &mut Random, calls: &mut Calls) {
+    fn run(body: &[Step], rank: u32, random: &mut Rng, calls: &mut Calls) {
         for step in body {
             match step {
                 Step::Call(symbol) => calls.push((*symbol, i64::from(rank) * 3 + i64::from(*symbol))),
                 Step::Sometimes(symbol, one_of) => {
-                    if u64::from(rank).is_multiple_of(*one_of) || random.below(*one_of) == 0 {
-                        calls.push((*symbol, random.below(2) as i64));
+                    if u64::from(rank).is_multiple_of(*one_of) || random.u64(..*one_of) == 0 {
+                        calls.push((*symbol, random.u64(..2) as i64));
                     }
                 }
                 Step::Loop { body, least, spread, by_rank } => {
-                    let more = if *by_rank { u64::from(rank) % spread } else { random.below(*spread) };
+                    let more = if *by_rank { u64::from(rank) % spread } else { random.u64(..*spread) };
                     (0..least + more).for_each(|_| Program::run(body, rank, random, calls));
                 }
             }
@@ -130,15 +130,15 @@ fn expand(bundle: &Bundle, rank: u32) -> Calls {
 
 /// A run of a random program on up to nine ranks: what each did, and the trace.
 fn any(seed: u64, score: bool) -> (Vec<Calls>, Trace) {
-    let mut random = Random(seed * 7919 + 1);
+    let mut random = Rng::with_seed(seed * 7919 + 1);
     let mut symbols = 0;
     let program = Program { body: Program::any(&mut random, &mut symbols, 3) };
     let matching = if seed.is_multiple_of(3) { Matching::Exact { window: 50 } } else { Matching::Elastic };
     let mut all = Vec::new();
     let mut merged = Bundle::default();
-    for rank in 0..1 + random.below(9) as u32 {
+    for rank in 0..1 + random.u64(..9) as u32 {
         let mut calls = Vec::new();
-        let steps = 1 + random.below(3);
+        let steps = 1 + random.u64(..3);
         (0..steps).for_each(|_| Program::run(&program.body, rank, &mut random, &mut calls));
         merged = merge(merged, bundle(rank, &calls, matching)).unwrap();
         all.push(calls);
@@ -176,7 +176,7 @@ fn every_rank_comes_back() {
 
 #[test]
 fn any_bytes_are_safe() {
-    let mut random = Random(99);
+    let mut random = Rng::with_seed(99);
     for seed in 0..60 {
         let (_, trace) = any(seed, true);
         for good in [write(&trace), write_plain(&trace)] {
@@ -184,8 +184,8 @@ fn any_bytes_are_safe() {
                 let mut bytes = good.clone();
                 let places = sections(&good).unwrap();
                 let body = places[1].offset;
-                let at = body + random.below((bytes.len() - body) as u64) as usize;
-                bytes[at] ^= 1 << random.below(8);
+                let at = body + random.u64(..(bytes.len() - body) as u64) as usize;
+                bytes[at] ^= 1 << random.u64(..8);
                 // The checksums would notice; behind them nothing may rely on them.
                 reseal(&mut bytes, &places);
                 let Ok(trace) = read(&bytes) else { continue };

@@ -4,6 +4,7 @@ mod seal;
 mod stencil;
 mod torus;
 
+use fastrand::Rng;
 use refrain_fold::bundle::classes::Kind;
 use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
 use refrain_fold::bundle::{Bundle, Class, Classes, SymbolEntry, Tally, ThreadPart};
@@ -17,7 +18,6 @@ use refrain_tracefile::{
     sections, write, write_plain,
 };
 use seal::{crc, reseal};
-use stencil::Random;
 
 fn small() -> Trace {
     stencil::trace(3, 20)
@@ -146,8 +146,8 @@ fn of_numbers(values: &[i64]) -> Trace {
 /// An overview is the same trace without times, and blocks are not unpacked for it: damage there is not noticed.
 #[test]
 fn an_outline_is_the_trace_without_what_it_does_not_need() {
-    let mut random = Random(77);
-    let values: Vec<i64> = (0..5000).map(|_| random.below(1000) as i64).collect();
+    let mut random = Rng::with_seed(77);
+    let values: Vec<i64> = (0..5000).map(|_| random.u64(..1000) as i64).collect();
     for trace in [small(), torus::trace(&[3, 3], 4), of_numbers(&values), any_trace(&mut random)] {
         for bytes in [write(&trace), write_plain(&trace)] {
             let Contents { trace: mut seen, sections: stored, .. } = outline(&bytes).unwrap();
@@ -176,8 +176,8 @@ fn an_outline_is_the_trace_without_what_it_does_not_need() {
 /// Numbers without a shape are stored as they were packed: nothing is gained by packing them again.
 #[test]
 fn irregular_numbers_are_a_section_of_their_own() {
-    let mut random = Random(31);
-    let values: Vec<i64> = (0..100_000).map(|_| random.below(1000) as i64).collect();
+    let mut random = Rng::with_seed(31);
+    let values: Vec<i64> = (0..100_000).map(|_| random.u64(..1000) as i64).collect();
     let trace = of_numbers(&values);
     let bytes = write(&trace);
     let blocks = sections(&bytes).unwrap().into_iter().find(|s| s.name == "blocks").unwrap();
@@ -196,9 +196,9 @@ fn irregular_numbers_are_a_section_of_their_own() {
 /// Damage under a right checksum, as a hostile writer would do it.
 #[test]
 fn nonsense_under_a_right_checksum() {
-    let mut random = Random(17);
+    let mut random = Rng::with_seed(17);
     let mut refused = 0;
-    let noise: Vec<i64> = (0..600).map(|_| random.below(99) as i64).collect();
+    let noise: Vec<i64> = (0..600).map(|_| random.u64(..99) as i64).collect();
     let nest: Vec<i64> = (0..300).map(|i| i % 9 + i / 9 * 100).collect();
     let mut sited = any_trace(&mut random);
     while sited.bundle.sites.stacks.len() < 10 {
@@ -211,9 +211,9 @@ fn nonsense_under_a_right_checksum() {
     for round in 0..750 {
         let (good, places) = (&files[round % 15], &places[round % 15]);
         let mut bad = good.clone();
-        for _ in 0..1 + random.below(3) {
-            let at = places[0].stored as u64 + random.below((good.len() - places[0].stored) as u64);
-            bad[at as usize] = random.below(256) as u8;
+        for _ in 0..1 + random.u64(..3) {
+            let at = places[0].stored as u64 + random.u64(..(good.len() - places[0].stored) as u64);
+            bad[at as usize] = random.u64(..256) as u8;
         }
         reseal(&mut bad, places);
         match read(&bad) {
@@ -286,30 +286,30 @@ fn giants_are_refused() {
 
 #[test]
 fn random_bytes_after_a_good_start() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     for _ in 0..20_000 {
         let mut bytes = b"\x93RFN\x01".to_vec();
-        bytes.extend((0..random.below(80)).map(|_| random.below(256) as u8));
+        bytes.extend((0..random.u64(..80)).map(|_| random.u64(..256) as u8));
         assert!(read(&bytes).is_err());
     }
 }
 
-fn any_text(random: &mut Random) -> String {
+fn any_text(random: &mut Rng) -> String {
     let letters = ['a', 'Z', ' ', '\0', '\u{1}', '/', 'é', '日', '\u{10ffff}', '0'];
-    (0..random.below(12)).map(|_| letters[random.below(letters.len() as u64) as usize]).collect()
+    (0..random.u64(..12)).map(|_| letters[random.u64(..letters.len() as u64) as usize]).collect()
 }
 
-fn any_number(random: &mut Random) -> u64 {
-    let bits = random.below(65) as u32;
-    random.below(u64::MAX).checked_shr(64 - bits).unwrap_or(0) | u64::from(bits == 64) << 63
+fn any_number(random: &mut Rng) -> u64 {
+    let bits = random.u64(..65) as u32;
+    random.u64(..u64::MAX).checked_shr(64 - bits).unwrap_or(0) | u64::from(bits == 64) << 63
 }
 
-fn any_site(random: &mut Random, sites: &mut Sites) -> u64 {
+fn any_site(random: &mut Rng, sites: &mut Sites) -> u64 {
     let mut outer = 0;
-    for _ in 0..random.below(5) {
-        let build_id = (0..random.below(2) * 20).map(|_| random.below(256) as u8).collect();
+    for _ in 0..random.u64(..5) {
+        let build_id = (0..random.u64(..2) * 20).map(|_| random.u64(..256) as u8).collect();
         let module = Module { path: any_text(random), build_id };
-        let unknown = random.below(6) == 0;
+        let unknown = random.u64(..6) == 0;
         let frame = match unknown {
             true => Frame { module: 0, offset: 0 },
             false => Frame { module: module.key(), offset: any_number(random) },
@@ -318,8 +318,8 @@ fn any_site(random: &mut Random, sites: &mut Sites) -> u64 {
             sites.add_module(module);
         }
         // Some go on from others.
-        let known = sites.stacks.keys().nth(random.below(4) as usize).copied();
-        outer = known.filter(|_| random.below(2) == 0).unwrap_or(outer);
+        let known = sites.stacks.keys().nth(random.u64(..4) as usize).copied();
+        outer = known.filter(|_| random.u64(..2) == 0).unwrap_or(outer);
         outer = sites.add_stack(Stack { outer, frame });
     }
     outer
@@ -328,9 +328,9 @@ fn any_site(random: &mut Random, sites: &mut Sites) -> u64 {
 /// Ranks of the traces below.
 const WORLD: u32 = 20;
 
-fn any_profile(random: &mut Random) -> Profile {
-    let ranks: Vec<u32> = (0..WORLD).filter(|_| random.below(4) > 0).collect();
-    let alike = random.below(2) == 0;
+fn any_profile(random: &mut Rng) -> Profile {
+    let ranks: Vec<u32> = (0..WORLD).filter(|_| random.u64(..4) > 0).collect();
+    let alike = random.u64(..2) == 0;
     let usual = any_number(random) >> 20;
     let mut profile = Profile::default();
     for rank in ranks {
@@ -342,18 +342,18 @@ fn any_profile(random: &mut Random) -> Profile {
     profile
 }
 
-fn any_trace(random: &mut Random) -> Trace {
-    let texts = |random: &mut Random| (0..random.below(4)).map(|_| any_text(random)).collect::<Vec<_>>();
+fn any_trace(random: &mut Rng) -> Trace {
+    let texts = |random: &mut Rng| (0..random.u64(..4)).map(|_| any_text(random)).collect::<Vec<_>>();
     let mut bundle = Bundle::default();
-    for rank in 0..random.below(6) as u32 {
+    for rank in 0..random.u64(..6) as u32 {
         let lanes = |i: u64| (i % 3) as u16;
         let mut sites = Sites::default();
-        let symbols = (0..1 + random.below(6)).map(|i| {
-            let any_tally = |random: &mut Random| {
+        let symbols = (0..1 + random.u64(..6)).map(|i| {
+            let any_tally = |random: &mut Rng| {
                 let [total, min, max] = [0; 3].map(|_| any_number(random));
                 Tally { total, min, max }
             };
-            let kinds = if lanes(i) > 0 { random.below(4) * random.below(8) } else { 0 };
+            let kinds = if lanes(i) > 0 { random.u64(..4) * random.u64(..8) } else { 0 };
             let class = |_| Class {
                 kind: Kind::new(any_number(random) as i64, any_number(random) as i64),
                 count: any_number(random),
@@ -371,20 +371,20 @@ fn any_trace(random: &mut Random) -> Trace {
         });
         let symbols: Vec<SymbolEntry> = symbols.collect();
         let count = symbols.len() as u64;
-        let calls = 1 + random.below(50);
-        let mut structure: Grammar = (0..calls).map(|_| random.below(count) as u32).collect();
-        structure.rules[0][0].count += random.below(2) * any_number(random) % (1 << 50);
+        let calls = 1 + random.u64(..50);
+        let mut structure: Grammar = (0..calls).map(|_| random.u64(..count) as u32).collect();
+        structure.rules[0][0].count += random.u64(..2) * any_number(random) % (1 << 50);
         let mut stream = || {
-            let values: Vec<i64> = match random.below(4) {
-                0 => (0..1 + random.below(6000)).map(|_| any_number(random) as i64).collect(),
-                1 => (0..300 + random.below(50) as i64).map(|i| i % 9 + i / 9 * 100).collect(),
-                _ => (0..1 + random.below(6)).map(|_| any_number(random) as i64).collect(),
+            let values: Vec<i64> = match random.u64(..4) {
+                0 => (0..1 + random.u64(..6000)).map(|_| any_number(random) as i64).collect(),
+                1 => (0..300 + random.u64(..50) as i64).map(|i| i % 9 + i / 9 * 100).collect(),
+                _ => (0..1 + random.u64(..6)).map(|_| any_number(random) as i64).collect(),
             };
             stencil::stream(&values)
         };
         let lanes = (0..count).map(|i| (0..lanes(i)).map(|_| stream()).collect()).collect();
         let part = ThreadPart {
-            thread: random.below(3) as u32,
+            thread: random.u64(..3) as u32,
             structure: structure.into(),
             times: Vec::new(),
             lanes,
@@ -407,51 +407,51 @@ fn any_trace(random: &mut Random) -> Trace {
         started: any_number(random),
         wall_ns: any_number(random),
         options: texts(random).into_iter().zip(texts(random)).collect(),
-        split: random.below(2) == 0,
-        timed: random.below(2) == 0,
-        complete: random.below(2) == 0,
+        split: random.u64(..2) == 0,
+        timed: random.u64(..2) == 0,
+        complete: random.u64(..2) == 0,
         notes: texts(random),
-        memory: (random.below(2) == 0).then(|| refrain_tracefile::Memory {
-            min: random.below(1 << 40) << 10,
-            mean: random.below(1 << 40) << 10,
-            max: random.below(1 << 40) << 10,
-            root: random.below(1 << 40) << 10,
+        memory: (random.u64(..2) == 0).then(|| refrain_tracefile::Memory {
+            min: random.u64(..1 << 40) << 10,
+            mean: random.u64(..1 << 40) << 10,
+            max: random.u64(..1 << 40) << 10,
+            root: random.u64(..1 << 40) << 10,
         }),
-        merge_ms: (random.below(2) == 0).then(|| any_number(random)),
-        clocks: (random.below(2) == 0).then(|| any_clocks(random)),
-        flight: (0..random.below(4)).map(|_| any_flight(random)).collect(),
-        paths: (random.below(2) == 0).then(|| any_paths(random, symbols)),
-        profile: (random.below(2) == 0).then(|| any_profile(random)),
+        merge_ms: (random.u64(..2) == 0).then(|| any_number(random)),
+        clocks: (random.u64(..2) == 0).then(|| any_clocks(random)),
+        flight: (0..random.u64(..4)).map(|_| any_flight(random)).collect(),
+        paths: (random.u64(..2) == 0).then(|| any_paths(random, symbols)),
+        profile: (random.u64(..2) == 0).then(|| any_profile(random)),
     };
     Trace { meta, bundle }
 }
 
-fn any_paths(random: &mut Random, symbols: u64) -> Paths {
+fn any_paths(random: &mut Rng, symbols: u64) -> Paths {
     let mut paths = Paths::default();
-    for _ in 0..if symbols == 0 { 0 } else { random.below(20) } {
-        let before = match random.below(4) {
+    for _ in 0..if symbols == 0 { 0 } else { random.u64(..20) } {
+        let before = match random.u64(..4) {
             0 => Before::Nothing,
             1 => Before::Others,
-            _ => Before::Call(random.below(symbols)),
+            _ => Before::Call(random.u64(..symbols)),
         };
-        let path = paths.0.entry((random.below(symbols), before)).or_default();
-        for _ in 0..random.below(30) {
-            path.duration.add(any_number(random) >> random.below(64));
-            path.gap.add(random.below(100_000));
+        let path = paths.0.entry((random.u64(..symbols), before)).or_default();
+        for _ in 0..random.u64(..30) {
+            path.duration.add(any_number(random) >> random.u64(..64));
+            path.gap.add(random.u64(..100_000));
         }
     }
     settle(&mut paths);
     paths
 }
 
-fn any_flight(random: &mut Random) -> InFlight {
-    let place = |random: &mut Random| {
+fn any_flight(random: &mut Rng) -> InFlight {
+    let place = |random: &mut Rng| {
         let path = any_text(random);
-        let build_id = (0..random.below(3)).map(|byte| byte as u8 + 200).collect();
-        (random.below(2) == 0)
+        let build_id = (0..random.u64(..3)).map(|byte| byte as u8 + 200).collect();
+        (random.u64(..2) == 0)
             .then(|| CodeAddress { module: Module { path, build_id }, offset: any_number(random) })
     };
-    let arg = |random: &mut Random| match random.below(4) {
+    let arg = |random: &mut Rng| match random.u64(..4) {
         0 => Arg::Unknown,
         1 => Arg::Number(any_number(random) as i64),
         2 => Arg::Constant(any_number(random) as u16),
@@ -459,46 +459,46 @@ fn any_flight(random: &mut Random) -> InFlight {
     };
     InFlight {
         rank: any_number(random) as u32,
-        thread: random.below(3) as u32,
-        inside: random.below(2) == 0,
-        function: (random.below(2) == 0).then(|| any_number(random) as u16),
-        args: (0..random.below(5)).map(|_| arg(random)).collect(),
+        thread: random.u64(..3) as u32,
+        inside: random.u64(..2) == 0,
+        function: (random.u64(..2) == 0).then(|| any_number(random) as u16),
+        args: (0..random.u64(..5)).map(|_| arg(random)).collect(),
         waits_for: any_number(random),
-        requests: (0..random.below(3))
+        requests: (0..random.u64(..3))
             .map(|thread| Waited { thread: thread as u32, back: any_number(random) })
             .collect(),
-        ns: (random.below(2) == 0).then(|| any_number(random)),
+        ns: (random.u64(..2) == 0).then(|| any_number(random)),
         place: place(random),
-        error: (random.below(2) == 0).then(|| (any_number(random) as u16, any_text(random))),
-        fault: (random.below(2) == 0).then(|| any_number(random) as u32),
+        error: (random.u64(..2) == 0).then(|| (any_number(random) as u16, any_text(random))),
+        fault: (random.u64(..2) == 0).then(|| any_number(random) as u32),
         fault_place: place(random),
     }
 }
 
-fn any_clocks(random: &mut Random) -> Clocks {
-    let point = |random: &mut Random| Point {
+fn any_clocks(random: &mut Rng) -> Clocks {
+    let point = |random: &mut Rng| Point {
         at: any_number(random),
         common: any_number(random),
         error: any_number(random),
     };
-    let clock = |random: &mut Random| {
+    let clock = |random: &mut Rng| {
         let start = point(random);
         Clock {
-            ranks: (0..32).filter(|_| random.below(3) == 0).collect(),
-            counter: random.below(2) == 0,
-            monotonic: random.below(2) == 0,
+            ranks: (0..32).filter(|_| random.u64(..3) == 0).collect(),
+            counter: random.u64(..2) == 0,
+            monotonic: random.u64(..2) == 0,
             wander: any_number(random),
             residual: any_number(random),
             start,
-            end: if random.below(2) == 0 { start } else { point(random) },
+            end: if random.u64(..2) == 0 { start } else { point(random) },
         }
     };
-    Clocks { clocks: (0..random.below(4)).map(|_| clock(random)).collect() }
+    Clocks { clocks: (0..random.u64(..4)).map(|_| clock(random)).collect() }
 }
 
 #[test]
 fn what_is_written_is_read() {
-    let mut random = Random(2024);
+    let mut random = Rng::with_seed(2024);
     for _ in 0..30 {
         let trace = stencil::told(any_trace(&mut random));
         assert_eq!(read(&write(&trace)).unwrap(), trace);

@@ -2,10 +2,10 @@
 
 use refrain_fold::ranks::RankList;
 use refrain_tracefile::Meta;
-use refrain_tracefile::clocks::{Clock, Clocks};
+use refrain_tracefile::clocks::{Clock, Clocks, Point};
+use serde::Serialize;
 
 use crate::human::{duration, plural};
-use crate::json;
 
 /// From this change of rate on, in 10^-9, a counter is not what it should be: `CLOCK_MONOTONIC` is itself led by up to half
 /// of it.
@@ -88,31 +88,69 @@ pub fn lines(meta: &Meta) -> Vec<String> {
 }
 
 /// The same for programs, with each clock.
-pub fn write_json(clocks: &Clocks, out: &mut String) {
-    let Extremes { offset, drift, error, residual, wander } = Extremes::of(clocks);
-    let mut object = json::Object::new(out);
-    object.plain("offset_ns", offset).plain("drift_ppb", drift).plain("error_ns", error);
-    object.plain("residual_ns", residual).plain("wander_ppb", wander);
-    json::array(&clocks.clocks, object.key("clocks"), |clock, out| {
-        let mut object = json::Object::new(out);
-        object.text("ranks", &crate::human::ranks(&clock.ranks.iter().collect::<Vec<_>>()));
-        object.plain("counter", clock.counter).plain("monotonic", clock.monotonic);
-        for (name, point) in [("start", clock.start), ("end", clock.end)] {
-            let mut object = json::Object::new(object.key(name));
-            object.plain("at_ns", point.at).plain("offset_ns", point.offset()).plain("error_ns", point.error);
-            object.end();
+#[derive(Serialize)]
+pub struct ClocksDocument {
+    offset_ns: u64,
+    drift_ppb: u64,
+    error_ns: u64,
+    residual_ns: u64,
+    wander_ppb: u64,
+    clocks: Vec<ClockRow>,
+}
+
+#[derive(Serialize)]
+struct ClockRow {
+    ranks: String,
+    counter: bool,
+    monotonic: bool,
+    start: PointRow,
+    end: PointRow,
+    drift_ppb: i64,
+    residual_ns: u64,
+    wander_ppb: u64,
+}
+
+#[derive(Serialize)]
+struct PointRow {
+    at_ns: u64,
+    offset_ns: i64,
+    error_ns: u64,
+}
+
+impl ClocksDocument {
+    pub fn of(clocks: &Clocks) -> ClocksDocument {
+        let Extremes { offset, drift, error, residual, wander } = Extremes::of(clocks);
+        ClocksDocument {
+            offset_ns: offset,
+            drift_ppb: drift,
+            error_ns: error,
+            residual_ns: residual,
+            wander_ppb: wander,
+            clocks: clocks.clocks.iter().map(ClockRow::of).collect(),
         }
-        object.plain("drift_ppb", clock.drift()).plain("residual_ns", clock.residual);
-        object.plain("wander_ppb", clock.wander);
-        object.end();
-    });
-    object.end();
+    }
+}
+
+impl ClockRow {
+    fn of(clock: &Clock) -> ClockRow {
+        let point =
+            |point: Point| PointRow { at_ns: point.at, offset_ns: point.offset(), error_ns: point.error };
+        ClockRow {
+            ranks: crate::human::ranks(&clock.ranks.iter().collect::<Vec<_>>()),
+            counter: clock.counter,
+            monotonic: clock.monotonic,
+            start: point(clock.start),
+            end: point(clock.end),
+            drift_ppb: clock.drift(),
+            residual_ns: clock.residual,
+            wander_ppb: clock.wander,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refrain_tracefile::clocks::Point;
 
     fn clock(ranks: &[u32], offsets: (i64, i64), error: u64) -> Clock {
         let point = |at: u64, offset| Point { at, common: at.saturating_add_signed(offset), error };
@@ -154,8 +192,8 @@ mod tests {
 
     #[test]
     fn clocks_for_programs() {
-        let mut text = String::new();
-        write_json(&Clocks { clocks: vec![clock(&[0, 1], (5, 5), 7)] }, &mut text);
+        let text =
+            crate::json::text(&ClocksDocument::of(&Clocks { clocks: vec![clock(&[0, 1], (5, 5), 7)] }));
         let start = r#"{"offset_ns":5,"drift_ppb":0,"error_ns":7,"residual_ns":0,"wander_ppb":0,"clocks":[{"ranks":"0,1""#;
         let start = start.replace("0,1\"", &format!("{}\"", crate::human::ranks(&[0, 1])));
         assert!(text.starts_with(&start), "{text}");

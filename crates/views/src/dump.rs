@@ -1,5 +1,7 @@
 //! Every call of the ranks asked for, with every argument by name, one a line.
 
+mod line;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt::Write as _;
@@ -8,7 +10,7 @@ use std::ops::Range;
 
 use refrain_encode::Reader;
 use refrain_fold::bundle::Bundle;
-use refrain_model::{Call, Function, Value};
+use refrain_model::{Call, Function};
 use refrain_sites::{Location, Names};
 use refrain_times::{CALLS, CallTime};
 use refrain_tracefile::Trace;
@@ -18,6 +20,8 @@ use crate::json;
 use crate::select::{Between, Numbers};
 use crate::timed::{Timed, Times};
 use crate::value;
+
+pub(crate) use line::{At, Line, at};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
@@ -93,7 +97,7 @@ pub fn dump_as(trace: &Trace, which: &Selection, how: &How, out: &mut dyn Write)
     }
     let at_once = if how.merged { chosen.len() } else { 1 };
     let lines = |place| Lines::new(trace, &reader, which, how.times, (place, at_once));
-    let mut shown = Shown { bundle, how, columns, line: String::new(), out };
+    let mut shown = Shown { bundle, how, columns, text: String::new(), json: Vec::new(), out };
     if how.merged {
         let mut all: Vec<Lines> = chosen.into_iter().map(lines).collect::<Result<_, _>>()?;
         // By when the next call of each began; those that are not known come where the thread is.
@@ -227,26 +231,34 @@ struct Shown<'a> {
     bundle: &'a Bundle,
     how: &'a How<'a>,
     columns: Columns,
-    line: String,
+    /// The line that is made, in either format.
+    text: String,
+    json: Vec<u8>,
     out: &'a mut dyn Write,
 }
 
 impl Shown<'_> {
     fn show(&mut self, lines: &Lines) -> Result<(), Error> {
         let Some((position, call, told)) = &lines.call else { return Ok(()) };
-        let (line, how) = (&mut self.line, self.how);
-        line.clear();
+        let how = self.how;
         let site = how.from.map(|from| site(self.bundle, lines.calls.symbol(), from));
         let time = how.times.map(|times| (told.as_ref(), times.has_errors()));
         match how.format {
             Format::Text => {
-                as_text(call, lines.place, *position, time, &self.columns, line);
-                site_text(site.as_deref().unwrap_or_default(), line);
+                self.text.clear();
+                as_text(call, lines.place, *position, time, &self.columns, &mut self.text);
+                site_text(site.as_deref().unwrap_or_default(), &mut self.text);
+                self.text.push('\n');
+                self.out.write_all(self.text.as_bytes())?;
             }
-            Format::Json => as_json(call, lines.place, *position, time, site.as_deref(), line),
+            Format::Json => {
+                self.json.clear();
+                let line = Line::of(call, lines.place, *position, time, site.as_deref());
+                json::write(&line, &mut self.json)?;
+                self.json.push(b'\n');
+                self.out.write_all(&self.json)?;
+            }
         }
-        line.push('\n');
-        self.out.write_all(line.as_bytes())?;
         Ok(())
     }
 }
@@ -358,71 +370,10 @@ pub fn call_text(call: &Call, returned: Option<u64>, line: &mut String) {
     }
 }
 
-pub(crate) fn as_json(
-    call: &Call,
-    (rank, thread): (u32, u32),
-    position: u64,
-    time: Time,
-    site: Option<&[Location]>,
-    line: &mut String,
-) {
-    let mut object = json::Object::new(line);
-    object.plain("rank", rank).plain("thread", thread).plain("number", position);
-    let returned = time.and_then(|(told, _)| told?.result).map(f64::from_bits);
-    if let Some((Some(CallTime { span, start_error, end_error, .. }), errors)) = time {
-        object.plain("start", span.start).plain("end", span.end);
-        if errors {
-            object.plain("start_error", start_error).plain("end_error", end_error);
-        }
-    }
-    object.text("call", call.function.name);
-    let mut args = json::Object::new(object.key("args"));
-    for (param, value) in call.function.params.iter().zip(&call.args) {
-        value::json(value, args.key(param.name));
-    }
-    args.end();
-    match returned {
-        Some(number) if number.is_finite() => drop(object.plain("result", format_args!("{number:?}"))),
-        Some(number) => drop(object.text("result", &format!("{number:?}"))),
-        None => value::json(&call.result, object.key("result")),
-    }
-    if !call.facts.is_empty() {
-        let mut facts = json::Object::new(object.key("facts"));
-        for (i, (name, _)) in call.facts.iter().enumerate() {
-            let known = call.facts[..i].iter().any(|(earlier, _)| earlier == name);
-            let all: Vec<&Value> = call.facts.iter().filter(|(n, _)| n == name).map(|(_, v)| v).collect();
-            match all.as_slice() {
-                _ if known => {}
-                [one] => value::json(one, facts.key(name)),
-                // A call that makes two types (MPI_File_get_view): in the order of its parameters.
-                several => json::array(several, facts.key(name), |v, out| value::json(v, out)),
-            }
-        }
-        facts.end();
-    }
-    if let Some(site) = site {
-        json::array(site, object.key("site"), place_json);
-    }
-    object.end();
-}
-
-/// A frame by name, as far as there is one.
-pub(crate) fn place_json(place: &Location, out: &mut String) {
-    let mut object = json::Object::new(out);
-    if let Some(function) = &place.function {
-        object.text("function", function);
-    }
-    if let Some(source) = &place.source {
-        object.text("file", &source.file).plain("line", source.line);
-    }
-    object.text("module", &place.module).plain("offset", place.offset);
-    object.end();
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use refrain_model::{Address, Area, function};
+    use refrain_model::{Address, Area, Value, function};
 
     fn send() -> Call {
         Call {
@@ -449,9 +400,9 @@ mod tests {
         let shown = |errors, start| {
             let span = refrain_times::Span { start, end: 2_000_000_003 };
             let told = CallTime { span, start_error: 7, end_error: 1_500_000_000, result: None };
-            let (mut text, mut json) = (String::new(), String::new());
-            as_text(&send(), (3, 0), 12, Some((Some(&told), errors)), &columns(1, 2, false), &mut text);
-            as_json(&send(), (3, 0), 12, Some((Some(&told), errors)), None, &mut json);
+            let (mut text, time) = (String::new(), Some((Some(&told), errors)));
+            as_text(&send(), (3, 0), 12, time, &columns(1, 2, false), &mut text);
+            let json = json::text(&Line::of(&send(), (3, 0), 12, time, None));
             let json =
                 json.split_once(r#""number":12,"#).unwrap().1.split_once(r#","call""#).unwrap().0.to_owned();
             (text.split_once("MPI_Send").unwrap().0.to_owned(), json)
@@ -469,8 +420,7 @@ mod tests {
 
     #[test]
     fn one_call_as_in_the_design() {
-        let mut line = String::new();
-        as_json(&send(), (0, 0), 12, None, None, &mut line);
+        let line = json::text(&Line::of(&send(), (0, 0), 12, None, None));
         assert_eq!(
             line,
             r#"{"rank":0,"thread":0,"number":12,"call":"MPI_Send","args":{"buf":"heap#3+0","count":1,"datatype":"MPI_INT","dest":1,"tag":9,"comm":"world"},"result":0}"#
@@ -490,8 +440,7 @@ mod tests {
         let mut call = send();
         call.facts =
             vec![("size", Value::Int(16)), ("group", Value::List(vec![Value::Int(0), Value::Int(2)]))];
-        let mut line = String::new();
-        as_json(&call, (0, 0), 0, None, None, &mut line);
+        let mut line = json::text(&Line::of(&call, (0, 0), 0, None, None));
         assert!(line.ends_with(r#","result":0,"facts":{"size":16,"group":[0,2]}}"#), "{line}");
         line.clear();
         as_text(&call, (0, 0), 0, None, &columns(1, 1, false), &mut line);
@@ -503,8 +452,7 @@ mod tests {
         let mut call = send();
         let two = [("size", 12), ("lb", 0), ("size", 4), ("lb", 0)];
         call.facts = two.map(|(name, value)| (name, Value::Int(value))).to_vec();
-        let mut line = String::new();
-        as_json(&call, (0, 0), 0, None, None, &mut line);
+        let line = json::text(&Line::of(&call, (0, 0), 0, None, None));
         assert!(line.ends_with(r#""facts":{"size":[12,4],"lb":[0,0]}}"#), "{line}");
     }
 }

@@ -5,10 +5,13 @@ use std::io::Write;
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::Node;
+use refrain_fold::ranks::RankList;
 use refrain_model::time::Time;
 use refrain_model::{Code, Histograms, Lossy, Numbers};
-use refrain_sites::plain;
-use refrain_tracefile::Trace;
+use refrain_sites::printable;
+use refrain_tracefile::{Memory, Trace};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::clocks;
 use crate::error::Error;
@@ -31,7 +34,7 @@ pub struct File<'a> {
 }
 
 /// How many memory references a file has beside its calls.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Beside {
     pub references: u64,
     pub threads: u64,
@@ -283,7 +286,7 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     for (name, text) in &lines {
         // Hosts, options and notes are what the file says they are.
-        writeln!(out, "{name:<width$}  {}", plain(text))?;
+        writeln!(out, "{name:<width$}  {}", printable(text))?;
     }
     Ok(out.flush()?)
 }
@@ -328,7 +331,7 @@ fn hosts(trace: &Trace) -> String {
     /// More than this does not fit on one screen.
     const MOST: usize = 4;
     let hosts = &trace.meta.hosts;
-    let show = |(name, ranks): &(String, refrain_fold::ranks::RankList)| {
+    let show = |(name, ranks): &(String, RankList)| {
         let ranks: Vec<u32> = ranks.iter().collect();
         format!("{name} (rank {})", folded(&ranks))
     };
@@ -347,8 +350,8 @@ fn hosts(trace: &Trace) -> String {
 
 /// As one would type it.
 fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./=,:+@%^".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
+    let bare = |c: char| c.is_alphanumeric() || "-_./=,:+@%^".contains(c);
+    if !word.is_empty() && word.chars().all(bare) {
         word.to_string()
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
@@ -360,69 +363,114 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or("").trim_end()
 }
 
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    file: &'a str,
+    bytes: u64,
+    complete: bool,
+    refrain_version: &'a str,
+    command: &'a [String],
+    library: &'a str,
+    abi: &'a str,
+    ranks: u32,
+    threads: u32,
+    hosts: Vec<Host<'a>>,
+    started: String,
+    wall_ns: u64,
+    calls: u64,
+    bytes_per_call: Box<RawValue>,
+    symbols: usize,
+    structures: usize,
+    rules: u64,
+    loops: u64,
+    streams: usize,
+    kinds_of_ranks: usize,
+    sites: u64,
+    modules: usize,
+    #[serde(serialize_with = "json::pairs")]
+    sections: &'a [(&'a str, u64)],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    references: Option<&'a Beside>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracer_memory: Option<Held>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    merge_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clocks: Option<clocks::ClocksDocument>,
+    split: bool,
+    timed: bool,
+    #[serde(serialize_with = "json::pairs")]
+    options: &'a [(String, String)],
+    notes: &'a [String],
+    #[serde(flatten)]
+    flight: Option<&'a Picture>,
+}
+
+#[derive(Serialize)]
+struct Host<'a> {
+    name: &'a str,
+    ranks: String,
+}
+
+/// The bytes that the tracer held on each rank, and on rank 0 with the merge.
+#[derive(Serialize)]
+struct Held {
+    min: u64,
+    mean: u64,
+    max: u64,
+    root: u64,
+}
+
 pub fn write_json(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let (meta, bundle) = (&trace.meta, &trace.bundle);
     let calls = calls(bundle);
-    let mut text = String::new();
-    let mut object = json::Object::document(&mut text, "info");
-    object.text("file", file.name).plain("bytes", file.bytes).plain("complete", meta.complete);
-    object.text("refrain_version", &meta.refrain_version);
-    json::array(&meta.command, object.key("command"), |word, out| json::string(word, out));
-    object.text("library", &meta.library).text("abi", &meta.abi).plain("ranks", meta.ranks);
-    object.plain("threads", threads(bundle));
-    json::array(&meta.hosts, object.key("hosts"), |(name, ranks), out| {
-        let mut host = json::Object::new(out);
-        let ranks: Vec<u32> = ranks.iter().collect();
-        host.text("name", name).text("ranks", &rank_list(&ranks));
-        host.end();
-    });
-    object.text("started", &date(i64::try_from(meta.started).unwrap_or(i64::MAX)));
-    object.plain("wall_ns", meta.wall_ns).plain("calls", calls);
-    object.plain("bytes_per_call", format_args!("{:.6}", bytes_per_call(file, calls)));
-    object.plain("symbols", bundle.symbols.len()).plain("structures", bundle.structures.len());
-    object
-        .plain("rules", rules(bundle))
-        .plain("loops", loops(bundle))
-        .plain("streams", bundle.streams.len())
-        .plain("kinds_of_ranks", bundle.of_threads().len())
-        .plain("sites", sites(bundle))
-        .plain("modules", bundle.sites.modules.len());
-    let mut sections = json::Object::new(object.key("sections"));
-    for (name, bytes) in file.sections {
-        sections.plain(name, bytes);
+    let document = Document {
+        schema: "refrain-info-1",
+        file: file.name,
+        bytes: file.bytes,
+        complete: meta.complete,
+        refrain_version: &meta.refrain_version,
+        command: &meta.command,
+        library: &meta.library,
+        abi: &meta.abi,
+        ranks: meta.ranks,
+        threads: threads(bundle),
+        hosts: meta.hosts.iter().map(Host::of).collect(),
+        started: date(i64::try_from(meta.started).unwrap_or(i64::MAX)),
+        wall_ns: meta.wall_ns,
+        calls,
+        bytes_per_call: json::number(format!("{:.6}", bytes_per_call(file, calls))),
+        symbols: bundle.symbols.len(),
+        structures: bundle.structures.len(),
+        rules: rules(bundle),
+        loops: loops(bundle),
+        streams: bundle.streams.len(),
+        kinds_of_ranks: bundle.of_threads().len(),
+        sites: sites(bundle),
+        modules: bundle.sites.modules.len(),
+        sections: file.sections,
+        references: file.references.as_ref(),
+        tracer_memory: meta.memory.as_ref().map(Held::of),
+        merge_ms: meta.merge_ms,
+        clocks: meta.clocks.as_ref().map(clocks::ClocksDocument::of),
+        split: meta.split,
+        timed: meta.timed,
+        options: &meta.options,
+        notes: &meta.notes,
+        flight: Some(&file.flight).filter(|flight| !flight.is_empty()),
+    };
+    Ok(json::document(&document, out)?)
+}
+
+impl Host<'_> {
+    fn of((name, ranks): &(String, RankList)) -> Host<'_> {
+        Host { name, ranks: rank_list(&ranks.iter().collect::<Vec<_>>()) }
     }
-    sections.end();
-    if let Some(beside) = &file.references {
-        let mut object = json::Object::new(object.key("references"));
-        object.plain("references", beside.references).plain("threads", beside.threads);
-        object.plain("complete", beside.complete);
-        json::array(&beside.notes, object.key("notes"), |note, out| json::string(note, out));
-        object.end();
+}
+
+impl Held {
+    fn of(&Memory { min, mean, max, root }: &Memory) -> Held {
+        Held { min, mean, max, root }
     }
-    if let Some(memory) = &meta.memory {
-        let mut held = json::Object::new(object.key("tracer_memory"));
-        held.plain("min", memory.min).plain("mean", memory.mean).plain("max", memory.max);
-        held.plain("root", memory.root);
-        held.end();
-    }
-    if let Some(merge) = meta.merge_ms {
-        object.plain("merge_ms", merge);
-    }
-    if let Some(known) = &meta.clocks {
-        clocks::write_json(known, object.key("clocks"));
-    }
-    object.plain("split", meta.split).plain("timed", meta.timed);
-    let mut options = json::Object::new(object.key("options"));
-    for (name, value) in &meta.options {
-        options.text(name, value);
-    }
-    options.end();
-    json::array(&meta.notes, object.key("notes"), |note, out| json::string(note, out));
-    if !file.flight.is_empty() {
-        file.flight.write_json(&mut object);
-    }
-    object.end();
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
 }

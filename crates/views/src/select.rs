@@ -1,23 +1,15 @@
 //! Which ranks, which calls and when: `0,3-5`, `100..200` and `1.5..2`.
 
-use std::fmt;
 use std::ops::Range;
 
 pub use refrain_model::{BadNumbers, Numbers};
 use refrain_times::CallTime;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no range of calls: write 10..20, 10.., ..20, or 10 for one call")]
 pub struct BadPositions {
     text: String,
 }
-
-impl fmt::Display for BadPositions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no range of calls: write 10..20, 10.., ..20, or 10 for one call", self.text)
-    }
-}
-
-impl std::error::Error for BadPositions {}
 
 /// `10..20` (without 20), `10..`, `..20`, or `10`.
 pub fn positions(text: &str) -> Result<Range<u64>, BadPositions> {
@@ -54,18 +46,11 @@ impl Between {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{text}' is no stretch of time: write 1.5..2 in seconds, 1.5.. or ..2")]
 pub struct BadBetween {
     text: String,
 }
-
-impl fmt::Display for BadBetween {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "'{}' is no stretch of time: write 1.5..2 in seconds, 1.5.. or ..2", self.text)
-    }
-}
-
-impl std::error::Error for BadBetween {}
 
 /// `1.5..2`, `1.5..` or `..2`, in seconds.
 pub fn between(text: &str) -> Result<Between, BadBetween> {

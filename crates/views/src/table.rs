@@ -1,9 +1,9 @@
 //! Columns that line up.
 
+use comfy_table::{CellAlignment, presets};
+
 /// Rows of cells below a heading; the first column to the left, the others to the right.
-pub struct Table {
-    rows: Vec<Vec<String>>,
-}
+pub struct Table(comfy_table::Table);
 
 impl Table {
     pub fn new<const N: usize>(heading: [&str; N]) -> Table {
@@ -12,7 +12,10 @@ impl Table {
 
     /// With a heading whose length is known only now.
     pub fn of<S: Into<String>>(heading: Vec<S>) -> Table {
-        Table { rows: vec![heading.into_iter().map(Into::into).collect()] }
+        let mut table = Table(comfy_table::Table::new());
+        table.0.load_style(presets::NOTHING);
+        table.push(heading.into_iter().map(Into::into).collect());
+        table
     }
 
     pub fn row<const N: usize>(&mut self, cells: [String; N]) {
@@ -20,35 +23,15 @@ impl Table {
     }
 
     pub fn push(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        self.0.add_row(cells);
     }
 
-    pub fn render(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(column))
-                .map(|cell| cell.chars().count())
-                .max()
-                .unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut out = String::new();
-        for row in &self.rows {
-            let mut line = String::new();
-            for (column, cell) in row.iter().enumerate() {
-                let width = widths[column];
-                if column == 0 {
-                    line.push_str(&format!("{cell:<width$}"));
-                } else {
-                    line.push_str(&format!("  {cell:>width$}"));
-                }
-            }
-            out.push_str(line.trim_end());
-            out.push('\n');
+    pub fn render(&mut self) -> String {
+        for (at, column) in self.0.column_iter_mut().enumerate() {
+            let (before, side) = if at == 0 { (0, CellAlignment::Left) } else { (2, CellAlignment::Right) };
+            column.set_padding((before, 0)).set_cell_alignment(side);
         }
-        out
+        self.0.trim_fmt() + "\n"
     }
 }
 
@@ -62,5 +45,20 @@ mod tests {
         table.row(["MPI_Send".into(), "1".into()]);
         table.row(["x".into(), "123,456".into()]);
         assert_eq!(table.render(), "name        calls\nMPI_Send        1\nx         123,456\n");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let mut table = Table::new(["\u{540d}\u{524d}", "n"]);
+        table.row(["abcd".into(), "1".into()]);
+        assert_eq!(table.render(), "\u{540d}\u{524d}  n\nabcd  1\n");
+    }
+
+    /// As a list of ranks may be.
+    #[test]
+    fn a_cell_may_be_very_long() {
+        let mut table = Table::new(["ranks", "number"]);
+        table.row(["1,".repeat(100_000), "1".into()]);
+        assert_eq!(table.render().matches(',').count(), 100_000);
     }
 }

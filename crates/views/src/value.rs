@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use refrain_model::{Address, Area, Class, Status, Value, maker_of};
+use refrain_model::{Address, Area, Call, Class, Status, Value, maker_of};
+use serde::{Serialize, Serializer};
 
 use crate::json;
 
@@ -14,7 +15,7 @@ pub fn text(value: &Value, out: &mut String) {
         Value::Name(name) => out.push_str(name),
         Value::Mask(names) => mask(names, out),
         // Quoted and escaped as in JSON, so that a call stays on its line.
-        Value::Text(text) => json::string(text, out),
+        Value::Text(text) => out.push_str(&json::text(&**text)),
         Value::Object(class, id) => object(*class, *id, out),
         Value::Comm(name) => out.push_str(name),
         Value::Address(a) => address(*a, out),
@@ -44,35 +45,33 @@ pub fn text(value: &Value, out: &mut String) {
     }
 }
 
-pub fn json(value: &Value, out: &mut String) {
-    match value {
-        Value::Unset => out.push_str("null"),
-        Value::Int(n) => push(n, out),
-        Value::Bool(b) => push(b, out),
-        Value::Name(name) => json::string(name, out),
-        Value::Text(text) => json::string(text, out),
-        Value::Comm(name) => json::string(name, out),
-        // None of these holds a character that needs escaping.
-        Value::Mask(_) | Value::Object(..) | Value::Address(_) => {
-            out.push('"');
-            text(value, out);
-            out.push('"');
-        }
-        Value::Status(s) => {
-            let mut object = json::Object::new(out);
-            for (name, field) in fields(s) {
-                json(&field, object.key(name));
+/// A value as JSON.
+pub struct Json<'a>(pub &'a Value);
+
+impl Serialize for Json<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Unset => to.serialize_unit(),
+            Value::Int(n) => to.serialize_i64(*n),
+            Value::Bool(b) => to.serialize_bool(*b),
+            Value::Name(name) => to.serialize_str(name),
+            Value::Text(text) => to.serialize_str(text),
+            Value::Comm(name) => to.serialize_str(name),
+            Value::Mask(_) | Value::Object(..) | Value::Address(_) => {
+                let mut shown = String::new();
+                text(self.0, &mut shown);
+                to.serialize_str(&shown)
             }
-            object.end();
-        }
-        Value::List(values) => json::array(values, out, json),
-        Value::InOut(before, after) => {
-            let mut object = json::Object::new(out);
-            json(before, object.key("in"));
-            json(after, object.key("out"));
-            object.end();
+            Value::Status(s) => to.collect_map(fields(s).iter().map(|(name, field)| (name, Json(field)))),
+            Value::List(values) => to.collect_seq(values.iter().map(Json)),
+            Value::InOut(before, after) => to.collect_map([("in", Json(before)), ("out", Json(after))]),
         }
     }
+}
+
+/// The arguments of a call by the names of the parameters.
+pub fn args(call: &Call) -> impl Iterator<Item = (&'static str, &Value)> {
+    call.function.params.iter().map(|param| param.name).zip(&call.args)
 }
 
 /// What MPI does not define is unset.
@@ -162,9 +161,7 @@ mod tests {
         let mut out = String::new();
         text(&value, &mut out);
         assert_eq!(out, as_text);
-        out.clear();
-        json(&value, &mut out);
-        assert_eq!(out, as_json);
+        assert_eq!(json::text(&Json(&value)), as_json);
     }
 
     fn at(area: Area, segment: u32, offset: i64) -> Value {

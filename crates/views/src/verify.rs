@@ -7,7 +7,7 @@ use std::io::Write;
 
 use refrain_encode::{Reader, calls_of_all};
 use refrain_fold::bundle::{self, Cohort, Lane, Own, blend};
-use refrain_sites::plain;
+use refrain_sites::printable;
 use refrain_tracefile::Trace;
 
 use crate::error::Error;
@@ -200,7 +200,7 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
         let partial = if report.complete { "" } else { " (a partial trace: the run did not finish)" };
         let what = match &report.lossy {
             None => "what was recorded".to_owned(),
-            Some(words) => format!("what was kept of what was recorded with --lossy {}", plain(words)),
+            Some(words) => format!("what was kept of what was recorded with --lossy {}", printable(words)),
         };
         writeln!(
             out,

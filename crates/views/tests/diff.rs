@@ -5,6 +5,7 @@ mod common;
 use std::path::Path;
 
 use common::*;
+use fastrand::Rng;
 use refrain_encode::Reader;
 use refrain_fold::bundle::Tally;
 use refrain_model::Call;
@@ -70,17 +71,6 @@ fn quickly(found: &Diff) -> Vec<((u32, u32), u64)> {
     all
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) % limit
-    }
-}
-
 fn irecv(segment: i64, count: i64, source: i64, request: i64) -> Encoded {
     let call = call("MPI_Irecv").heap(segment, 8 * count).number(count).object("MPI_INT").tagged(source);
     call.tagged(7).object("MPI_COMM_WORLD").tagged(2 * request)
@@ -98,10 +88,10 @@ fn alltoallv(counts: &[i64]) -> Encoded {
 }
 
 /// A program: loops of calls with numbers that go by step and rank.
-fn program(random: &mut Random, rank: i64) -> Vec<Encoded> {
+fn program(random: &mut Rng, rank: i64) -> Vec<Encoded> {
     let mut calls = vec![call("MPI_Barrier").object("MPI_COMM_WORLD")];
-    for phase in 0..1 + random.below(3) as i64 {
-        let (steps, body, stride) = (1 + random.below(30) as i64, random.below(4), random.below(3) as i64);
+    for phase in 0..1 + random.u64(..3) as i64 {
+        let (steps, body, stride) = (1 + random.u64(..30) as i64, random.u64(..4), random.u64(..3) as i64);
         for step in 0..steps {
             calls.push(send(8 + stride * step + rank % 2, "MPI_INT").from(&[0x10, 0x20 + phase as u64]));
             if body > 0 {
@@ -122,7 +112,7 @@ fn program(random: &mut Random, rank: i64) -> Vec<Encoded> {
 
 fn ranks(seed: u64, ranks: i64) -> Vec<Vec<Vec<Encoded>>> {
     // The same program on all, with numbers of the rank.
-    (0..ranks).map(|rank| vec![program(&mut Random(seed), rank)]).collect()
+    (0..ranks).map(|rank| vec![program(&mut Rng::with_seed(seed), rank)]).collect()
 }
 
 #[test]
@@ -166,19 +156,19 @@ fn stored_traces_are_equal_to_themselves_and_to_no_other() {
 
 #[test]
 fn one_number_of_one_call_of_one_rank_is_found() {
-    let (mut random, mut tried) = (Random(99), 0);
+    let (mut random, mut tried) = (Rng::with_seed(99), 0);
     for seed in 1..60 {
         let calls = ranks(seed, 4);
-        let rank = random.below(4) as usize;
-        let at = random.below(calls[rank][0].len() as u64) as usize;
+        let rank = random.u64(..4) as usize;
+        let at = random.u64(..calls[rank][0].len() as u64) as usize;
         let numbers = calls[rank][0][at].numbers();
         if numbers == 0 {
             continue;
         }
         let mut other = calls.clone();
         // If it is a length or a flag there may be no such call: those that cannot be read are left out.
-        let number = random.below(numbers as u64) as usize;
-        let by = if random.below(2) == 0 { 1 } else { 1000 };
+        let number = random.u64(..numbers as u64) as usize;
+        let by = if random.u64(..2) == 0 { 1 } else { 1000 };
         other[rank][0][at] = other[rank][0][at].clone().changed(number, by);
         let traces = [(trace_of(&calls), trace_of(&other)), (looped(&calls), looped(&other))];
         for (a, b) in &traces {
@@ -207,14 +197,14 @@ fn one_number_of_one_call_of_one_rank_is_found() {
 
 #[test]
 fn calls_that_are_missing_more_or_others_are_found() {
-    let mut random = Random(7);
+    let mut random = Rng::with_seed(7);
     for seed in 1..60 {
         let calls = ranks(seed, 3);
         let mut other = calls.clone();
-        for _ in 0..1 + random.below(2) {
-            let of = &mut other[random.below(3) as usize][0];
-            let at = random.below(of.len() as u64) as usize;
-            match random.below(4) {
+        for _ in 0..1 + random.u64(..2) {
+            let of = &mut other[random.u64(..3) as usize][0];
+            let at = random.u64(..of.len() as u64) as usize;
+            match random.u64(..4) {
                 0 => drop(of.remove(at)),
                 1 => of.insert(at, send(3, "MPI_DOUBLE")),
                 2 => of[at] = call("MPI_Barrier").object("MPI_COMM_SELF"),

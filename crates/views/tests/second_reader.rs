@@ -151,6 +151,7 @@ fn triangles() -> Trace {
 /// Counts without a shape (blocks), some of which come again and can be guessed, and some of which stand there often; nested
 /// strides (running sums), a stride, and a stride over and over.
 fn numbers() -> Trace {
+    // Of its own: the fixtures are made of these numbers.
     let mut state = 88_172_645_463_325_252u64;
     let mut noise = || {
         state ^= state << 13;

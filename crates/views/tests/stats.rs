@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Encoded, alike, alltoall, call, contiguous, send, split, trace_of};
+use fastrand::Rng;
 use refrain_fold::bundle::Tally;
 use refrain_tracefile::Trace;
 use refrain_views::stats::{Amount, Per, Stats, stats, write_json, write_text};
@@ -144,34 +145,23 @@ fn counts_in_arrays() {
     check(2, &mixed, "MPI_Alltoallw", 2 * (12 + 32 + 2), true);
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % n
-    }
-}
-
 /// Random programs: what the folded form says is what a counter beside the program says, on every rank.
 #[test]
 fn random_programs() {
-    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut random = Rng::with_seed(0x2545_f491_4f6c_dd1d);
     for _ in 0..60 {
-        let ranks = 1 + random.below(4) as usize;
+        let ranks = 1 + random.u64(..4) as usize;
         let mut expected = vec![(0u64, 0u128); ranks];
         let mut programs = Vec::new();
         for (calls, bytes) in &mut expected {
             let mut sizes = [0u128; 3];
             let mut program = Vec::new();
-            for _ in 0..random.below(40) {
-                let id = random.below(3) as usize;
-                let count = random.below(5) as i64;
-                match random.below(4) {
+            for _ in 0..random.u64(..40) {
+                let id = random.u64(..3) as usize;
+                let count = random.u64(..5) as i64;
+                match random.u64(..4) {
                     0 => {
-                        sizes[id] = u128::from(4 * random.below(3));
+                        sizes[id] = u128::from(4 * random.u64(..3));
                         program.push(contiguous(1, id as i64, sizes[id] as i64));
                     }
                     // A type that was never made has no size to expect.

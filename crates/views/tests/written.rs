@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Encoded, alltoall, call, contiguous, looped, send, split, trace_of};
+use fastrand::Rng;
 use refrain_fold::ranks::RankList;
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
 use refrain_tracefile::{Memory, Trace};
@@ -21,31 +22,21 @@ fn dumped(trace: &Trace) -> Vec<u8> {
     out
 }
 
-/// Numbers that follow no rule, the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, most: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % most
-    }
-
-    /// A program: loops within loops of a few calls, some numbers of which depend on the rank, the step or on nothing.
-    fn calls(&mut self, rank: i64, depth: u64, out: &mut Vec<Encoded>) {
-        for place in 0..1 + self.below(4) {
-            let stack = [100 + depth, 200 + place];
-            match self.below(if depth < 3 { 7 } else { 5 }) {
-                0 => out.push(send(self.below(1000) as i64, "MPI_INT").from(&stack)),
-                1 => out.push(send(rank * 3, "MPI_DOUBLE").from(&stack)),
-                2 => out.push(call("MPI_Barrier").object("MPI_COMM_WORLD").from(&stack)),
-                3 => out.push(contiguous(3, self.below(3) as i64, 12)),
-                4 => out.push(alltoall(rank % 2, "MPI_INT", "MPI_COMM_WORLD")),
-                _ => {
-                    let mut body = Vec::new();
-                    self.calls(rank, depth + 1, &mut body);
-                    for _ in 0..1 + self.below(12) {
-                        out.extend(body.iter().cloned());
-                    }
+/// A program: loops within loops of a few calls, some numbers of which depend on the rank, the step or on nothing.
+fn add_calls(random: &mut Rng, rank: i64, depth: u64, out: &mut Vec<Encoded>) {
+    for place in 0..1 + random.u64(..4) {
+        let stack = [100 + depth, 200 + place];
+        match random.u64(..if depth < 3 { 7 } else { 5 }) {
+            0 => out.push(send(random.u64(..1000) as i64, "MPI_INT").from(&stack)),
+            1 => out.push(send(rank * 3, "MPI_DOUBLE").from(&stack)),
+            2 => out.push(call("MPI_Barrier").object("MPI_COMM_WORLD").from(&stack)),
+            3 => out.push(contiguous(3, random.u64(..3) as i64, 12)),
+            4 => out.push(alltoall(rank % 2, "MPI_INT", "MPI_COMM_WORLD")),
+            _ => {
+                let mut body = Vec::new();
+                add_calls(random, rank, depth + 1, &mut body);
+                for _ in 0..1 + random.u64(..12) {
+                    out.extend(body.iter().cloned());
                 }
             }
         }
@@ -56,11 +47,11 @@ fn random(seed: u64) -> Vec<Vec<Vec<Encoded>>> {
     let ranks = 1 + seed % 5;
     let rank = |rank: u64| {
         // Half of the programs are the same on all ranks but for what they do with it.
-        let mut dice = Dice(if seed.is_multiple_of(2) { seed } else { seed ^ rank << 20 });
+        let mut random = Rng::with_seed(if seed.is_multiple_of(2) { seed } else { seed ^ rank << 20 });
         let threads = 1 + seed % 3 / 2;
         let thread = |_| {
             let mut calls = vec![split(0, 0, &[0, 1])];
-            dice.calls(rank as i64, 0, &mut calls);
+            add_calls(&mut random, rank as i64, 0, &mut calls);
             calls
         };
         (0..threads).map(thread).collect()
@@ -82,11 +73,11 @@ fn what_is_written_is_read() {
 
 #[test]
 fn every_kind_of_stream_and_every_field() {
-    let mut dice = Dice(7);
+    let mut random = Rng::with_seed(7);
     let mut calls = Vec::new();
     for i in 0..4000i64 {
         // Numbers without a shape, nested strides, strides, constants.
-        calls.push(send(dice.below(1 << 40) as i64, "MPI_INT"));
+        calls.push(send(random.u64(..1 << 40) as i64, "MPI_INT"));
         calls.push(alltoall(i / 10 * 1000 + i % 10, "MPI_INT", "MPI_COMM_WORLD"));
         calls.push(contiguous(i, 0, 4));
     }

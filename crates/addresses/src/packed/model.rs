@@ -373,6 +373,7 @@ mod tests {
 
     /// A loop over arrays, a list, and now and then anything.
     fn trace(count: u64, fields: Fields) -> Vec<Reference> {
+        // Of its own: what was written of these numbers is held by the test.
         let mut state = 7u64;
         let mut draw = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

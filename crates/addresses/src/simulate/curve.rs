@@ -2,7 +2,7 @@
 
 use super::Type;
 use super::stack::Stack;
-use crate::Batch;
+use crate::{Batch, KINDS};
 
 /// Which references share a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub struct Curve {
     shift: u32,
     /// One, or that of data and that of fetches.
     distances: Vec<Distances>,
-    passed_over: u64,
+    passed_over: [u64; KINDS],
     references: u64,
 }
 
@@ -99,7 +99,7 @@ impl Curve {
         Curve {
             shift: line.trailing_zeros(),
             distances: (0..caches).map(|_| Distances::new()).collect(),
-            passed_over: 0,
+            passed_over: [0; KINDS],
             references: 0,
         }
     }
@@ -109,7 +109,7 @@ impl Curve {
         self.references += batch.len() as u64;
         for at in 0..batch.len() {
             let Some(kind) = Type::of(batch.kinds[at]) else {
-                self.passed_over += 1;
+                self.passed_over[usize::from(batch.kinds[at])] += 1;
                 continue;
             };
             let address = batch.addresses[at];
@@ -127,8 +127,8 @@ impl Curve {
         self.references
     }
 
-    /// References that are neither reads, writes nor fetches.
-    pub fn passed_over(&self) -> u64 {
+    /// References that are neither reads, writes nor fetches, by kind.
+    pub fn passed_over(&self) -> [u64; KINDS] {
         self.passed_over
     }
 

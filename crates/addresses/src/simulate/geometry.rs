@@ -1,7 +1,5 @@
 //! What a cache looks like.
 
-use std::fmt;
-
 /// More lines than any cache has; their bookkeeping still fits in memory.
 const MOST_LINES: u64 = 1 << 28;
 
@@ -14,19 +12,19 @@ pub struct Geometry {
 }
 
 /// Why there is no such cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
+    #[error("a cache without {0} is none")]
     Nothing(&'static str),
+    #[error("lines have a power of two of bytes, from 4 to 1M, and {0} is none; 64 is common")]
     Line(u64),
     /// Less than one line in each way.
-    Small {
-        least: u64,
-    },
+    #[error("that is less than one line in each way: make it {} or more, or take fewer ways", short_size(*.least))]
+    Small { least: u64 },
     /// Sizes that would do: the next smaller, the next larger.
-    Sets {
-        below: u64,
-        above: u64,
-    },
+    #[error("the number of sets, size / (ways x line), must be a power of two: with these ways and lines make it {} or {}", short_size(*.below), short_size(*.above))]
+    Sets { below: u64, above: u64 },
+    #[error("that is too large: caches here have {MOST_LINES} lines at most")]
     Large,
 }
 
@@ -88,32 +86,6 @@ pub fn short_size(bytes: u64) -> String {
     }
     bytes.to_string()
 }
-
-impl fmt::Display for Misfit {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Misfit::Nothing(what) => write!(out, "a cache without {what} is none"),
-            Misfit::Line(line) => write!(
-                out,
-                "lines have a power of two of bytes, from 4 to 1M, and {line} is none; 64 is common"
-            ),
-            Misfit::Small { least } => write!(
-                out,
-                "that is less than one line in each way: make it {} or more, or take fewer ways",
-                short_size(*least)
-            ),
-            Misfit::Sets { below, above } => write!(
-                out,
-                "the number of sets, size / (ways x line), must be a power of two: with these ways and lines make it {} or {}",
-                short_size(*below),
-                short_size(*above)
-            ),
-            Misfit::Large => write!(out, "that is too large: caches here have {MOST_LINES} lines at most"),
-        }
-    }
-}
-
-impl std::error::Error for Misfit {}
 
 #[cfg(test)]
 mod tests {

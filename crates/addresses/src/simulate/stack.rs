@@ -5,10 +5,7 @@
 //! distance; a tree of sums over the row counts them (Bennett and Kruskal, 1975). When the row is full, the marks move
 //! together, so memory goes by the lines and not by the references.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
-use crate::mixer::Mixer;
+use refrain_fold::FastMap;
 
 const WORD: usize = 64;
 /// Places at first.
@@ -16,7 +13,7 @@ const LEAST: usize = 1 << 16;
 
 pub(super) struct Stack {
     /// Where each line's mark is.
-    places: HashMap<u64, usize, BuildHasherDefault<Mixer>>,
+    places: FastMap<u64, usize>,
     marks: Marks,
     /// The next free place.
     next: usize,
@@ -26,7 +23,7 @@ pub(super) struct Stack {
 
 impl Stack {
     pub(super) fn new() -> Stack {
-        Stack { places: HashMap::default(), marks: Marks::new(LEAST), next: 0, last: None }
+        Stack { places: FastMap::default(), marks: Marks::new(LEAST), next: 0, last: None }
     }
 
     /// The distance of a line since its last use; none if this is its first.
@@ -162,19 +159,13 @@ mod tests {
     /// A list of lines, the latest first: a line's place in it is its distance.
     #[test]
     fn as_a_list_does_it_and_over_compactions() {
-        let mut state = 88_172_645_463_325_252u64;
-        let mut next = move || {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            state
-        };
+        let mut random = fastrand::Rng::with_seed(1);
         let mut stack = Stack::new();
         let mut list: Vec<u64> = Vec::new();
         for round in 0..300_000u64 {
             let line = match round / 100_000 {
-                0 => next() % 300,
-                1 => ((next() % 30) * (next() % 30)) << 40,
+                0 => random.u64(..300),
+                1 => (random.u64(..30) * random.u64(..30)) << 40,
                 _ => round % 200,
             };
             let expected = list.iter().rposition(|have| *have == line);

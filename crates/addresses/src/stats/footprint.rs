@@ -3,10 +3,8 @@
 //! A page has as many lines as a word has bits, so each page that a kind of reference touches is one word in a table.
 //! Memory goes by these pages and not by the references, up to a bound; what comes after that is not counted.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
+use refrain_fold::FastMap;
 
-use crate::mixer::Mixer;
 use crate::{Batch, KINDS};
 
 pub const LINE: u64 = 64;
@@ -39,7 +37,7 @@ pub struct Footprint {
 
 pub(super) struct Pages {
     /// By page and kind, a bit for each line.
-    lines: HashMap<u64, u64, BuildHasherDefault<Mixer>>,
+    lines: FastMap<u64, u64>,
     /// Page and lines that are not in the table yet; no lines where there is nothing.
     recent: Box<[[(u64, u64); RECENT]; KINDS]>,
     most: usize,
@@ -49,7 +47,7 @@ pub(super) struct Pages {
 impl Pages {
     pub(super) fn new(most: usize) -> Pages {
         let recent = Box::new([[(0, 0); RECENT]; KINDS]);
-        Pages { lines: HashMap::default(), recent, most, exact: true }
+        Pages { lines: FastMap::default(), recent, most, exact: true }
     }
 
     pub(super) fn add(&mut self, batch: &Batch) {
@@ -157,13 +155,9 @@ mod tests {
     /// The same as a set of all lines says, with pages that push each other out.
     #[test]
     fn as_counted_one_by_one() {
-        let mut state = 7u64;
-        let references: Vec<(u8, u64, u16)> = (0..20_000)
-            .map(|_| {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                ((state >> 62) as u8, (state >> 20) % (1 << 22), 1)
-            })
-            .collect();
+        let mut random = fastrand::Rng::with_seed(7);
+        let references: Vec<(u8, u64, u16)> =
+            (0..20_000).map(|_| (random.u8(..4), random.u64(..1 << 22), 1)).collect();
         let count = |of: &dyn Fn(u8) -> bool| {
             let lines: std::collections::HashSet<u64> =
                 references.iter().filter(|r| of(r.0)).map(|r| r.1 / LINE).collect();

@@ -1,26 +1,11 @@
 //! Traces to test with: random, but the same in every run.
 #![allow(dead_code)]
 
+use fastrand::Rng;
 use refrain_addresses::{Batch, Error, Fields, Format, Options, Reader, Reference, Writer};
 
-/// Xorshift, which is enough here.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    pub fn below(&mut self, most: u64) -> u64 {
-        self.next() % most
-    }
-
-    pub fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
+pub fn pick<T: Copy>(random: &mut Rng, from: &[T]) -> T {
+    from[random.usize(..from.len())]
 }
 
 /// What all references of a trace keep to.
@@ -55,46 +40,36 @@ impl Bounds {
 }
 
 /// Runs, strides, jumps near and far, and extremes.
-pub fn references(random: &mut Random, count: usize, fields: Fields, bounds: Bounds) -> Vec<Reference> {
+pub fn references(random: &mut Rng, count: usize, fields: Fields, bounds: Bounds) -> Vec<Reference> {
     let mut out: Vec<Reference> = Vec::with_capacity(count);
     let mut last = [0u64; 8];
-    let mut time = if random.below(2) == 0 { 0 } else { random.next() >> 1 };
-    let words: Vec<u32> = (0..400).map(|_| random.next() as u32).collect();
+    let mut time = if random.u64(..2) == 0 { 0 } else { random.u64(..) >> 1 };
+    let words: Vec<u32> = (0..400).map(|_| random.u64(..) as u32).collect();
     while out.len() < count {
-        let kind = random.below(bounds.kinds) as u8;
-        let offset = match random.below(8) {
+        let kind = random.u64(..bounds.kinds) as u8;
+        let offset = match random.u64(..8) {
             0..3 => 4,
-            3 => random.next() as i8 as i64,
-            4 => random.next() as i16 as i64,
-            5 => random.next() as i32 as i64,
-            6 => random.next() as i64,
-            _ => random.pick(&[
-                0,
-                -1,
-                127,
-                128,
-                -128,
-                -129,
-                32767,
-                -32769,
-                i32::MIN as i64,
-                i64::MIN,
-                i64::MAX,
-                8,
-            ]),
+            3 => random.u64(..) as i8 as i64,
+            4 => random.u64(..) as i16 as i64,
+            5 => random.u64(..) as i32 as i64,
+            6 => random.u64(..) as i64,
+            _ => pick(
+                random,
+                &[0, -1, 127, 128, -128, -129, 32767, -32769, i32::MIN as i64, i64::MIN, i64::MAX, 8],
+            ),
         };
-        let step = match (random.below(6), bounds.time) {
+        let step = match (random.u64(..6), bounds.time) {
             (0..2, _) => 1,
             (2, _) => 0,
-            (3, _) => random.below(256),
-            (4, bound) => random.below(bound.unwrap_or(1 << 20) + 1),
+            (3, _) => random.u64(..256),
+            (4, bound) => random.u64(..bound.unwrap_or(1 << 20) + 1),
             (_, Some(bound)) => bound,
-            (_, None) => random.next(),
+            (_, None) => random.u64(..),
         };
-        let run = if random.below(40) == 0 {
-            random.pick(&[254, 255, 256, 257, 300, 9000])
+        let run = if random.u64(..40) == 0 {
+            pick(random, &[254, 255, 256, 257, 300, 9000])
         } else {
-            random.below(4)
+            random.u64(..4)
         };
         for _ in 0..=run {
             let address = &mut last[usize::from(kind)];
@@ -106,16 +81,16 @@ pub fn references(random: &mut Random, count: usize, fields: Fields, bounds: Bou
             }
             if fields.words && kind & 3 == 2 {
                 reference.word =
-                    if random.below(4) == 0 { random.next() as u32 } else { random.pick(&words[..]) };
+                    if random.u64(..4) == 0 { random.u64(..) as u32 } else { pick(random, &words[..]) };
             }
             if fields.sizes {
-                reference.size = random.pick(&[0, 1, 2, 4, 8, 16, 32, 512, 65_535]);
+                reference.size = pick(random, &[0, 1, 2, 4, 8, 16, 32, 512, 65_535]);
             }
             if fields.flags {
-                reference.flag = random.below(16) == 0;
+                reference.flag = random.u64(..16) == 0;
             }
             if fields.pcs {
-                reference.pc = if random.below(3) == 0 { random.next() } else { 0x40_0000 };
+                reference.pc = if random.u64(..3) == 0 { random.u64(..) } else { 0x40_0000 };
             }
             out.push(reference);
         }

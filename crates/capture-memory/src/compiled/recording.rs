@@ -5,11 +5,10 @@
 //! record, the two are in one block. What a block looked like is kept as a *plan*, and which plan followed it last time: the
 //! next one is mostly a comparison.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
+use refrain_fold::FastMap;
 use refrain_fold::bundle::Bundle;
 use refrain_fold::bundle::sites::{Frame, Module};
 use refrain_references::{Access, Block as Symbol, Error, MOST_OF_BLOCK, Reference, Thread};
@@ -63,37 +62,17 @@ impl Plan {
 
 const NO_PATH: Path = Path::MAX;
 
-/// Words and addresses of code: one multiplication mixes them.
-#[derive(Default)]
-struct Mixed(u64);
-
-impl Hasher for Mixed {
-    fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    }
-}
-
-type Map<V> = HashMap<u64, V, BuildHasherDefault<Mixed>>;
-
 #[derive(Debug)]
 pub struct Recording {
     thread: Thread,
     paths: Paths,
     plans: Vec<Plan>,
     /// By the first word: those that begin so, the last one that fitted first.
-    fitting: Map<Vec<u32>>,
+    fitting: FastMap<u64, Vec<u32>>,
     /// The last plan.
     last: usize,
-    symbols: HashMap<(u32, Path), u32>,
-    places: Map<Where>,
+    symbols: FastMap<(u32, Path), u32>,
+    places: FastMap<u64, Where>,
     addresses: Vec<u64>,
     limit: u64,
 }
@@ -104,10 +83,10 @@ impl Recording {
             thread,
             paths: Paths::default(),
             plans: Vec::new(),
-            fitting: Map::default(),
+            fitting: FastMap::default(),
             last: 0,
-            symbols: HashMap::new(),
-            places: Map::default(),
+            symbols: FastMap::default(),
+            places: FastMap::default(),
             addresses: Vec::new(),
             limit,
         }

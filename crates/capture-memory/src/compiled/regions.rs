@@ -1,9 +1,10 @@
 //! Functions at which recording goes on and off.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering::Relaxed;
+
+use refrain_fold::FastMap;
 
 use super::own::own;
 use super::threads::{guarded, locked, quietly};
@@ -15,9 +16,9 @@ static REGIONS: Mutex<Option<Regions>> = Mutex::new(None);
 #[derive(Debug, Default)]
 struct Regions {
     /// By where in a function it tells that it was entered: whether recording goes on there; `None`: neither on nor off.
-    known: HashMap<u64, Option<bool>>,
+    known: FastMap<u64, Option<bool>>,
     /// By the path of a file: which of its code is such a function.
-    of: HashMap<String, Vec<(Range<u64>, bool)>>,
+    of: FastMap<String, Vec<(Range<u64>, bool)>>,
 }
 
 impl Regions {

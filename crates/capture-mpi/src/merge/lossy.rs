@@ -1,9 +1,9 @@
 //! What is lost on purpose.
 
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use refrain_encode::{Agreed, hash_symbol};
+use refrain_fold::FastMap;
 use refrain_fold::bundle::{Bundle, Link};
 
 use super::agreement::agree;
@@ -36,7 +36,7 @@ pub fn lose_on_purpose<L: Link>(
     let bundle = match catch_unwind(AssertUnwindSafe(change)) {
         Ok(Ok(became)) => {
             let old = bundle.symbols.iter().map(|symbol| hash_symbol(&symbol.bytes, symbol.site));
-            let became: HashMap<u64, u64> = old.zip(became).collect();
+            let became: FastMap<u64, u64> = old.zip(became).collect();
             own.paths = own.paths.take().map(|paths| paths.renamed(|was| became.get(&was).copied()));
             changed
         }

@@ -1,10 +1,10 @@
 //! The file, on rank 0: what is wrong with its name is said at the beginning already.
 
 use refrain_model::time::Time;
-use std::collections::HashMap;
 use std::fs::File;
 
 use refrain_encode::{Folding, hash_symbol};
+use refrain_fold::FastMap;
 use refrain_fold::bundle::Bundle;
 use refrain_guest::process::clock::Moment;
 use refrain_guest::process::host;
@@ -111,7 +111,7 @@ pub fn write(
     }
     trace.meta.paths = trace.meta.paths.take().map(|paths| {
         let symbols = (0..).zip(&trace.bundle.symbols);
-        let numbers: HashMap<u64, u64> =
+        let numbers: FastMap<u64, u64> =
             symbols.map(|(number, symbol)| (hash_symbol(&symbol.bytes, symbol.site), number)).collect();
         let mut paths = paths.renamed(|signature| numbers.get(&signature).copied());
         refrain_tracefile::settle(&mut paths);

@@ -1,10 +1,11 @@
 //! What a simulation came to, for people and for programs.
 
 use refrain_addresses::simulate::{ALL, Cache, Curve, Distances, Hierarchy, Type, Write, short_size};
-use refrain_addresses::{Format, kind};
+use refrain_addresses::{Format, KINDS, kind};
 use refrain_views::human::{plural, thousands};
-use refrain_views::json::{Object, array};
+use refrain_views::json;
 use refrain_views::table::Table;
+use serde::Serialize;
 
 fn percent(n: u64, of: u64) -> String {
     match of {
@@ -87,50 +88,105 @@ fn described(cache: &Cache) -> String {
     )
 }
 
-pub fn json(caches: &Hierarchy, format: Format) -> String {
-    let mut out = String::new();
-    let mut object = Object::document(&mut out, "caches");
-    object.text("format", format.name()).plain("references", caches.references());
-    let mut passed = Object::new(object.key("passed_over"));
-    for (n, count) in caches.passed_over().into_iter().enumerate().filter(|(_, count)| *count > 0) {
-        passed.plain(kind::NAMES[n], count);
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    format: &'static str,
+    references: u64,
+    #[serde(serialize_with = "json::pairs")]
+    passed_over: Vec<(&'static str, u64)>,
+    caches: Vec<OfCache>,
+    memory: Memory,
+}
+
+#[derive(Serialize)]
+struct OfCache {
+    name: String,
+    size: u64,
+    ways: u64,
+    line: u64,
+    sets: u64,
+    policy: &'static str,
+    write_policy: &'static str,
+    allocate: bool,
+    #[serde(flatten)]
+    types: Types,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    straddling: Option<u64>,
+    evictions: u64,
+    write_backs: u64,
+    passed_on: u64,
+    dirty_at_end: u64,
+}
+
+/// Those that come to a cache.
+#[derive(Serialize)]
+struct Types {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read: Option<Counted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    write: Option<Counted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fetch: Option<Counted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<Counted>,
+}
+
+#[derive(Serialize)]
+struct Counted {
+    accesses: u64,
+    misses: u64,
+}
+
+#[derive(Serialize)]
+struct Memory {
+    lines_read: u64,
+    writes: u64,
+}
+
+/// References that no cache takes, by the name of their kind.
+fn passed_over(counts: [u64; KINDS]) -> Vec<(&'static str, u64)> {
+    kind::NAMES.into_iter().zip(counts).filter(|(_, count)| *count > 0).collect()
+}
+
+impl OfCache {
+    fn of(caches: &Hierarchy, name: String, cache: &Cache) -> OfCache {
+        let (config, counts, types) = (cache.config(), cache.counts(), caches.types(&name));
+        let counted = |kind: Type| {
+            let (accesses, misses) = (counts.accesses[kind as usize], counts.misses[kind as usize]);
+            types.contains(&kind).then_some(Counted { accesses, misses })
+        };
+        let [read, write, fetch, written] = ALL.map(counted);
+        OfCache {
+            size: config.geometry.size(),
+            ways: config.geometry.ways(),
+            line: config.geometry.line(),
+            sets: config.geometry.sets(),
+            policy: config.policy.name(),
+            write_policy: config.write.name(),
+            allocate: config.allocate,
+            types: Types { read, write, fetch, written },
+            straddling: name.starts_with("l1").then_some(counts.straddling),
+            evictions: counts.evictions,
+            write_backs: counts.write_backs,
+            passed_on: counts.writes_through,
+            dirty_at_end: cache.dirty(),
+            name,
+        }
     }
-    passed.end();
-    array(caches.caches(), object.key("caches"), |(name, cache), out| {
-        let (config, counts) = (cache.config(), cache.counts());
-        let mut object = Object::new(out);
-        object
-            .text("name", &name)
-            .plain("size", config.geometry.size())
-            .plain("ways", config.geometry.ways())
-            .plain("line", config.geometry.line())
-            .plain("sets", config.geometry.sets())
-            .text("policy", config.policy.name())
-            .text("write_policy", config.write.name())
-            .plain("allocate", config.allocate);
-        for kind in caches.types(&name) {
-            let mut counted = Object::new(object.key(kind.name()));
-            counted
-                .plain("accesses", counts.accesses[kind as usize])
-                .plain("misses", counts.misses[kind as usize]);
-            counted.end();
-        }
-        if name.starts_with("l1") {
-            object.plain("straddling", counts.straddling);
-        }
-        object
-            .plain("evictions", counts.evictions)
-            .plain("write_backs", counts.write_backs)
-            .plain("passed_on", counts.writes_through)
-            .plain("dirty_at_end", cache.dirty());
-        object.end();
-    });
-    let mut memory = Object::new(object.key("memory"));
-    memory.plain("lines_read", caches.memory().lines_read).plain("writes", caches.memory().writes);
-    memory.end();
-    object.end();
-    out.push('\n');
-    out
+}
+
+pub fn json(caches: &Hierarchy, format: Format) -> String {
+    let memory = caches.memory();
+    let document = Document {
+        schema: "refrain-caches-1",
+        format: format.name(),
+        references: caches.references(),
+        passed_over: passed_over(caches.passed_over()),
+        caches: caches.caches().into_iter().map(|(name, cache)| OfCache::of(caches, name, cache)).collect(),
+        memory: Memory { lines_read: memory.lines_read, writes: memory.writes },
+    };
+    json::text(&document) + "\n"
 }
 
 /// Types that a cache of the curve has references of, and all of them if there are several.
@@ -157,8 +213,9 @@ fn sizes(distances: &[(&str, &Distances)]) -> Vec<u64> {
 pub fn curve_table(curve: &Curve, format: Format) -> String {
     let caches = curve.caches();
     let mut out = format!("{} as {}", plural(curve.references(), "reference"), format.name());
-    if curve.passed_over() > 0 {
-        out.push_str(&format!(", {} of unknown type passed over", thousands(curve.passed_over())));
+    let passed_over: u64 = curve.passed_over().iter().sum();
+    if passed_over > 0 {
+        out.push_str(&format!(", {} of unknown type passed over", thousands(passed_over)));
     }
     out.push_str(&format!(
         "\nmiss ratios of fully associative LRU caches with lines of {} bytes\n\n",
@@ -193,44 +250,81 @@ pub fn curve_table(curve: &Curve, format: Format) -> String {
     out
 }
 
-pub fn curve_json(curve: &Curve, format: Format) -> String {
-    let caches = curve.caches();
-    let sizes = sizes(&caches);
-    let mut out = String::new();
-    let mut object = Object::document(&mut out, "curve");
-    object
-        .text("format", format.name())
-        .plain("references", curve.references())
-        .plain("passed_over", curve.passed_over())
-        .plain("line", curve.line());
-    array(&caches, object.key("caches"), |(name, distances), out| {
-        let mut object = Object::new(out);
-        object.text("name", name).plain("lines", distances.lines());
-        by_type(object.key("references"), &distances.references());
-        by_type(object.key("first_uses"), &distances.first());
-        let misses = distances.misses(sizes.iter().copied());
-        array(sizes.iter().zip(&misses), object.key("curve"), |(size, misses), out| {
-            let all: u64 = distances.references().iter().sum();
-            let ratio = if all == 0 { 0.0 } else { misses.iter().sum::<u64>() as f64 / all as f64 };
-            let mut row = Object::new(out);
-            row.plain("size", size * curve.line()).plain("lines", size).plain("miss_ratio", ratio);
-            by_type(row.key("misses"), misses);
-            row.end();
-        });
-        array(distances.rows(), object.key("distances"), |(distance, [read, write, fetch]), out| {
-            out.push_str(&format!("[{distance},{read},{write},{fetch}]"));
-        });
-        object.end();
-    });
-    object.end();
-    out.push('\n');
-    out
+#[derive(Serialize)]
+struct CurveDocument {
+    schema: &'static str,
+    format: &'static str,
+    references: u64,
+    #[serde(serialize_with = "json::pairs")]
+    passed_over: Vec<(&'static str, u64)>,
+    line: u64,
+    caches: Vec<OfDistances>,
 }
 
-fn by_type(out: &mut String, counts: &[u64; 3]) {
-    let mut object = Object::new(out);
-    for kind in &ALL[..3] {
-        object.plain(kind.name(), counts[*kind as usize]);
+#[derive(Serialize)]
+struct OfDistances {
+    name: &'static str,
+    lines: u64,
+    references: ByType,
+    first_uses: ByType,
+    curve: Vec<OfSize>,
+    /// Each with its reads, writes and fetches.
+    distances: Vec<[u64; 4]>,
+}
+
+#[derive(Serialize)]
+struct OfSize {
+    size: u64,
+    lines: u64,
+    miss_ratio: f64,
+    misses: ByType,
+}
+
+#[derive(Serialize)]
+struct ByType {
+    read: u64,
+    write: u64,
+    fetch: u64,
+}
+
+impl From<[u64; 3]> for ByType {
+    fn from([read, write, fetch]: [u64; 3]) -> ByType {
+        ByType { read, write, fetch }
     }
-    object.end();
+}
+
+impl OfDistances {
+    fn of(name: &'static str, distances: &Distances, line: u64, sizes: &[u64]) -> OfDistances {
+        let all: u64 = distances.references().iter().sum();
+        let of_size = |(&lines, misses): (&u64, [u64; 3])| OfSize {
+            size: lines * line,
+            lines,
+            miss_ratio: if all == 0 { 0.0 } else { misses.iter().sum::<u64>() as f64 / all as f64 },
+            misses: misses.into(),
+        };
+        let rows = distances.rows().map(|(distance, [read, write, fetch])| [distance, read, write, fetch]);
+        OfDistances {
+            name,
+            lines: distances.lines(),
+            references: distances.references().into(),
+            first_uses: distances.first().into(),
+            curve: sizes.iter().zip(distances.misses(sizes.iter().copied())).map(of_size).collect(),
+            distances: rows.collect(),
+        }
+    }
+}
+
+pub fn curve_json(curve: &Curve, format: Format) -> String {
+    let caches = curve.caches();
+    let (sizes, line) = (sizes(&caches), curve.line());
+    let of_cache = |(name, distances)| OfDistances::of(name, distances, line, &sizes);
+    let document = CurveDocument {
+        schema: "refrain-curve-1",
+        format: format.name(),
+        references: curve.references(),
+        passed_over: passed_over(curve.passed_over()),
+        line,
+        caches: caches.into_iter().map(of_cache).collect(),
+    };
+    json::text(&document) + "\n"
 }

@@ -3,8 +3,9 @@
 use refrain_addresses::stats::{LINE, PAGE, Report, Stream, TIME_CLASSES, Touched, WIDTHS};
 use refrain_addresses::{Format, kind};
 use refrain_views::human::{plural, size, thousands};
-use refrain_views::json::{Object, array};
+use refrain_views::json;
 use refrain_views::table::Table;
+use serde::{Serialize, Serializer};
 
 /// Kinds that occur, with their streams.
 fn streams(report: &Report) -> Vec<(usize, &Stream)> {
@@ -186,81 +187,153 @@ fn packing(report: &Report) -> String {
     out
 }
 
-pub fn json(report: &Report, format: Format) -> String {
-    let mut out = String::new();
-    let mut object = Object::document(&mut out, "addresses");
-    object.text("format", format.name()).plain("references", report.all.count).plain("step", report.step);
-    array(report.fields.names(), object.key("fields"), refrain_views::json::string);
-    array(streams(report), object.key("kinds"), |(number, stream), out| {
-        let mut object = Object::new(out);
-        object.plain("kind", number).text("name", kind::NAMES[number]);
-        json_stream(report, stream, report.footprint.kinds[number], object);
-    });
-    json_stream(report, &report.all, report.footprint.all, Object::new(object.key("all")));
-    let mut footprint = Object::new(object.key("footprint"));
-    footprint.plain("line", LINE).plain("page", PAGE).plain("exact", report.footprint.exact);
-    footprint.end();
-    if report.words.total() > 0 {
-        let mut words = Object::new(object.key("words"));
-        words.plain("fetches", report.words.total()).plain("different", report.words.distinct());
-        array(report.words.most_common(), words.key("most_common"), |(word, count), out| {
-            out.push_str(&format!("[\"{word:08x}\",{count}]"));
-        });
-        words.end();
-    }
-    let packing = &report.packing;
-    let mut packed = Object::new(object.key("packing"));
-    packed
-        .text("format", packing.format.name())
-        .plain("original", packing.original)
-        .plain("binary", packing.binary)
-        .plain("no_repeats", packing.no_repeats)
-        .plain("pdats", packing.pdats);
-    if let Some(lz) = packing.lz {
-        packed.plain("pdats_gzip", lz);
-    }
-    packed
-        .plain("overhead", packing.overhead())
-        .plain("locality", packing.locality())
-        .plain("sequentiality", packing.sequentiality())
-        .plain("compression", packing.compression());
-    packed.end();
-    object.end();
-    out.push('\n');
-    out
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    format: &'static str,
+    references: u64,
+    step: i64,
+    fields: Vec<&'static str>,
+    kinds: Vec<OfKind>,
+    all: OfStream,
+    footprint: Footprint,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    words: Option<Words>,
+    packing: Packing,
 }
 
-fn json_stream(report: &Report, stream: &Stream, touched: Touched, mut object: Object<'_>) {
-    object
-        .plain("references", stream.count)
-        .plain("lines", touched.lines)
-        .plain("pages", touched.pages)
-        .plain("locality_bits", stream.locality_bits())
-        .plain("locality_bytes", stream.locality_bytes())
-        .plain("exact", stream.exact)
-        .plain("steady", stream.steady)
-        .plain("repeated", stream.count - stream.repeats.runs());
-    if report.fields.sizes {
-        object.plain("adjacent", stream.adjacent);
+#[derive(Serialize)]
+struct OfKind {
+    kind: usize,
+    name: &'static str,
+    #[serde(flatten)]
+    stream: OfStream,
+}
+
+#[derive(Serialize)]
+struct OfStream {
+    references: u64,
+    lines: u64,
+    pages: u64,
+    locality_bits: f64,
+    locality_bytes: f64,
+    exact: u64,
+    steady: u64,
+    repeated: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    adjacent: Option<u64>,
+    /// Offsets by the bytes that they take.
+    #[serde(serialize_with = "json::pairs")]
+    negative: Vec<(String, u64)>,
+    #[serde(serialize_with = "json::pairs")]
+    positive: Vec<(String, u64)>,
+    repeats: Vec<Repeats>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    times: Option<Times>,
+}
+
+#[derive(Serialize)]
+struct Repeats {
+    from: u64,
+    to: u64,
+    runs: u64,
+}
+
+/// By class.
+struct Times([u64; TIME_CLASSES.len()]);
+
+impl Serialize for Times {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(TIME_CLASSES.iter().zip(&self.0))
     }
-    for (name, counts) in [("negative", &stream.negative), ("positive", &stream.positive)] {
-        let mut widths = Object::new(object.key(name));
-        for (bytes, count) in WIDTHS.iter().zip(counts) {
-            widths.plain(&bytes.to_string(), count);
+}
+
+#[derive(Serialize)]
+struct Footprint {
+    line: u64,
+    page: u64,
+    exact: bool,
+}
+
+#[derive(Serialize)]
+struct Words {
+    fetches: u64,
+    different: usize,
+    most_common: Vec<(String, u64)>,
+}
+
+#[derive(Serialize)]
+struct Packing {
+    format: &'static str,
+    original: u64,
+    binary: u64,
+    no_repeats: u64,
+    pdats: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pdats_gzip: Option<u64>,
+    overhead: f64,
+    locality: f64,
+    sequentiality: f64,
+    compression: f64,
+}
+
+impl OfStream {
+    fn of(report: &Report, stream: &Stream, touched: Touched) -> OfStream {
+        let by_width =
+            |counts: &[u64]| WIDTHS.iter().zip(counts).map(|(bytes, n)| (bytes.to_string(), *n)).collect();
+        let repeats = stream.repeats.rows().into_iter().map(|(from, to, runs)| Repeats { from, to, runs });
+        OfStream {
+            references: stream.count,
+            lines: touched.lines,
+            pages: touched.pages,
+            locality_bits: stream.locality_bits(),
+            locality_bytes: stream.locality_bytes(),
+            exact: stream.exact,
+            steady: stream.steady,
+            repeated: stream.count - stream.repeats.runs(),
+            adjacent: report.fields.sizes.then_some(stream.adjacent),
+            negative: by_width(&stream.negative),
+            positive: by_width(&stream.positive),
+            repeats: repeats.collect(),
+            times: report.fields.times.then_some(Times(stream.times)),
         }
-        widths.end();
     }
-    array(stream.repeats.rows(), object.key("repeats"), |(from, to, count), out| {
-        let mut row = Object::new(out);
-        row.plain("from", from).plain("to", to).plain("runs", count);
-        row.end();
-    });
-    if report.fields.times {
-        let mut times = Object::new(object.key("times"));
-        for (class, count) in TIME_CLASSES.iter().zip(stream.times) {
-            times.plain(class, count);
-        }
-        times.end();
-    }
-    object.end();
+}
+
+pub fn json(report: &Report, format: Format) -> String {
+    let (packing, words) = (&report.packing, &report.words);
+    let kind = |(number, stream): (usize, &Stream)| OfKind {
+        kind: number,
+        name: kind::NAMES[number],
+        stream: OfStream::of(report, stream, report.footprint.kinds[number]),
+    };
+    let most_common = || words.most_common().into_iter().map(|(word, count)| (format!("{word:08x}"), count));
+    let document = Document {
+        schema: "refrain-addresses-1",
+        format: format.name(),
+        references: report.all.count,
+        step: report.step,
+        fields: report.fields.names(),
+        kinds: streams(report).into_iter().map(kind).collect(),
+        all: OfStream::of(report, &report.all, report.footprint.all),
+        footprint: Footprint { line: LINE, page: PAGE, exact: report.footprint.exact },
+        words: (words.total() > 0).then(|| Words {
+            fetches: words.total(),
+            different: words.distinct(),
+            most_common: most_common().collect(),
+        }),
+        packing: Packing {
+            format: packing.format.name(),
+            original: packing.original,
+            binary: packing.binary,
+            no_repeats: packing.no_repeats,
+            pdats: packing.pdats,
+            pdats_gzip: packing.lz,
+            overhead: packing.overhead(),
+            locality: packing.locality(),
+            sequentiality: packing.sequentiality(),
+            compression: packing.compression(),
+        },
+    };
+    json::text(&document) + "\n"
 }

@@ -41,7 +41,7 @@ pub struct Findings {
     problems: Vec<Problem>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Problem {
     pub what: String,
     /// Empty where nothing can be said.

@@ -1,11 +1,13 @@
 //! What was found, for people and for programs.
 
+use std::borrow::Cow;
 use std::path::Path;
 
-use refrain_sites::plain;
+use refrain_sites::printable;
 use refrain_views::json;
+use serde::Serialize;
 
-use super::{Findings, Kind};
+use super::{Findings, Kind, Problem};
 
 /// For people.
 pub fn text(found: &Findings) -> String {
@@ -40,7 +42,7 @@ pub fn text(found: &Findings) -> String {
         }
     }
     let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-    lines.iter().map(|(name, text)| format!("{name:<width$}  {}\n", plain(text))).collect()
+    lines.iter().map(|(name, text)| format!("{name:<width$}  {}\n", printable(text))).collect()
 }
 
 fn kind(kind: &Kind) -> String {
@@ -55,60 +57,62 @@ fn kind(kind: &Kind) -> String {
     }
 }
 
-/// One object; what was not found is null.
+/// What was not found is null.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    program: Option<Cow<'a, str>>,
+    kind: &'static str,
+    library: Option<Library<'a>>,
+    bindings: &'a [&'static str],
+    launcher: Option<Launcher<'a>>,
+    capture: Option<Cow<'a, str>>,
+    records: &'a [String],
+    notes: &'a [String],
+    problems: &'a [Problem],
+}
+
+#[derive(Serialize)]
+struct Library<'a> {
+    path: Cow<'a, str>,
+    name: &'static str,
+    version: Option<&'a str>,
+    abi: &'static str,
+}
+
+#[derive(Serialize)]
+struct Launcher<'a> {
+    path: Cow<'a, str>,
+    abi: Option<&'static str>,
+}
+
 pub fn json(found: &Findings) -> String {
-    let mut text = String::new();
-    let mut object = json::Object::document(&mut text, "doctor");
-    let path = |path: Option<&Path>, out: &mut String| match path {
-        Some(path) => json::string(&path.to_string_lossy(), out),
-        None => out.push_str("null"),
+    let document = Document {
+        schema: "refrain-doctor-1",
+        program: found.program.as_deref().map(Path::to_string_lossy),
+        kind: match &found.kind {
+            Kind::Unknown => "unknown",
+            Kind::Dynamic => "dynamic",
+            Kind::Static => "static",
+            Kind::Script(_) => "script",
+            Kind::Python(_) => "python",
+            Kind::OtherMachine(_) => "other machine",
+        },
+        library: found.library.as_ref().map(|library| Library {
+            path: library.path.to_string_lossy(),
+            name: library.name,
+            version: library.version.as_deref(),
+            abi: library.family.abi(),
+        }),
+        bindings: &found.bindings,
+        launcher: found.launcher.as_ref().map(|launcher| Launcher {
+            path: launcher.path.to_string_lossy(),
+            abi: launcher.family.map(|family| family.abi()),
+        }),
+        capture: found.capture.as_deref().map(Path::to_string_lossy),
+        records: &found.records,
+        notes: &found.notes,
+        problems: &found.problems,
     };
-    path(found.program.as_deref(), object.key("program"));
-    let word = match &found.kind {
-        Kind::Unknown => "unknown",
-        Kind::Dynamic => "dynamic",
-        Kind::Static => "static",
-        Kind::Script(_) => "script",
-        Kind::Python(_) => "python",
-        Kind::OtherMachine(_) => "other machine",
-    };
-    object.text("kind", word);
-    match &found.library {
-        None => object.key("library").push_str("null"),
-        Some(library) => {
-            let mut inner = json::Object::new(object.key("library"));
-            path(Some(&library.path), inner.key("path"));
-            inner.text("name", library.name);
-            match &library.version {
-                Some(version) => json::string(version, inner.key("version")),
-                None => inner.key("version").push_str("null"),
-            }
-            inner.text("abi", library.family.abi());
-            inner.end();
-        }
-    }
-    json::array(&found.bindings, object.key("bindings"), |binding, out| json::string(binding, out));
-    match &found.launcher {
-        None => object.key("launcher").push_str("null"),
-        Some(launcher) => {
-            let mut inner = json::Object::new(object.key("launcher"));
-            path(Some(&launcher.path), inner.key("path"));
-            match launcher.family {
-                Some(family) => json::string(family.abi(), inner.key("abi")),
-                None => inner.key("abi").push_str("null"),
-            }
-            inner.end();
-        }
-    }
-    path(found.capture.as_deref(), object.key("capture"));
-    json::array(&found.records, object.key("records"), |record, out| json::string(record, out));
-    json::array(&found.notes, object.key("notes"), |note, out| json::string(note, out));
-    json::array(&found.problems, object.key("problems"), |problem, out| {
-        let mut inner = json::Object::new(out);
-        inner.text("what", &problem.what).text("help", &problem.help);
-        inner.end();
-    });
-    object.end();
-    text.push('\n');
-    text
+    json::text(&document) + "\n"
 }

@@ -48,13 +48,13 @@ pub struct RunFlags {
     /// Say nothing when all is well
     #[arg(long, short)]
     quiet: bool,
-    /// What records: QEMU, or what the program was compiled with (see `refrain memory cc --help`)
+    /// Record by QEMU or by compiled-in calls (see `refrain memory cc --help`)
     #[arg(long, value_enum, default_value = "auto")]
     engine: Choice,
     /// Leave addresses as random as the system makes them, where no emulator is used: runs differ in them then
     #[arg(long)]
     random_addresses: bool,
-    /// Keep the order of blocks of code as rules, which is smallest, or as the program's loops
+    /// Keep the order of code blocks as rules (smallest) or as the program's loops
     #[arg(long, value_enum, default_value = "rules")]
     fold: Fold,
     /// Do not keep by which calls code was reached
@@ -72,7 +72,7 @@ pub struct RunFlags {
     /// Stop recording when this function is called, until --from is called again
     #[arg(long, value_name = "FUNCTION", help_heading = CHOOSING)]
     to: Option<String>,
-    /// Begin switched off: `refrain_memory_on()` in the program (include/refrain.h) or `refrain memory on FILE` switches on
+    /// Begin switched off; `refrain_memory_on()` in the program (include/refrain.h) or `refrain memory on FILE` switches on
     #[arg(long, conflicts_with = "from", help_heading = CHOOSING)]
     off: bool,
     /// Record the program's own code only
@@ -347,7 +347,7 @@ fn traces(
     for program in &found.programs {
         let Some(process) = program.first() else { continue };
         let mut meta = meta.clone();
-        let name = refrain_sites::plain(&process.program).into_owned();
+        let name = refrain_sites::printable(&process.program).into_owned();
         if process.parent != 0 {
             meta.notes.push(format!("forked by process {}, which has a trace of its own", process.parent));
         } else if process.image > 0 {

@@ -92,7 +92,7 @@ pub struct Flags {
     /// Keep buffer addresses, as allocation and offset [default: on; env: REFRAIN_POINTERS]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub pointers: Option<Switch>,
-    /// How exactly time is kept [default: mean; env: REFRAIN_TIME]:
+    /// How exactly time is kept: mean, histogram, binned, exact, off [default: mean; env: REFRAIN_TIME]
     ///   mean                    of each kind of call: total, mean, shortest and longest
     ///   histogram               also how the durations and the gaps before them are distributed, for each call after another
     ///   binned=BASE             when each call began and ended, to within BASE - 1 of the time before [BASE: 1.2];
@@ -101,7 +101,7 @@ pub struct Flags {
     ///   off                     no clock is read
     #[arg(long, value_name = "WORDS", verbatim_doc_comment)]
     pub time: Option<String>,
-    /// Fold numbers apart from the calls they belong to; off is for comparison, and larger [default: on;
+    /// Store arguments as separate streams; off is Pilgrim's way, for comparison, and larger [default: on;
     /// env: REFRAIN_SPLIT]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub split: Option<Switch>,
@@ -110,7 +110,7 @@ pub struct Flags {
     /// equal ranks)
     #[arg(long, value_name = "grammar|loops")]
     pub fold: Option<String>,
-    /// Keep where each call was made: the line that calls MPI, or all that led to it [default: off, with --fold loops
+    /// Keep where each call was made: the line that calls MPI, or the whole call stack [default: off, with --fold loops
     /// full; env: REFRAIN_STACKS]
     #[arg(long, value_name = "off|site|full", hide_possible_values = true)]
     pub stacks: Option<Stacks>,
@@ -118,7 +118,7 @@ pub struct Flags {
     /// env: REFRAIN_RECURSION]
     #[arg(long, value_name = "fold|keep", hide_possible_values = true)]
     pub recursion: Option<Recursion>,
-    /// What may be lost, words with commas between them [default: nothing; env: REFRAIN_LOSSY]:
+    /// What may be lost to make the trace smaller; words with commas between them [default: nothing; env: REFRAIN_LOSSY]:
     ///   histograms=TRIGGER:BINS  the order of peers and counts that take more than TRIGGER numbers to tell; at most BINS
     ///                            different ones are left (1:16 for all that are not constant; without numbers 64:64).
     ///                            Displacements stay as they were
@@ -129,18 +129,18 @@ pub struct Flags {
     ///   sites-in=MODULE+0xA-0xB  which place in this code made a call (with --stacks)
     #[arg(long, value_name = "WORDS", verbatim_doc_comment)]
     pub lossy: Option<String>,
-    /// While the program runs, keep what was recorded where it survives a crash [default: on; env: REFRAIN_SAFE]
+    /// While the program runs, keep its calls in parts (OUT.parts), which survive a crash [default: on; env: REFRAIN_SAFE]
     #[arg(long, value_name = "on|off", hide_possible_values = true)]
     pub safe: Option<Switch>,
-    /// Keep it in this directory of each host, such as a local disk, and not beside the trace [env: REFRAIN_PARTS]
+    /// Keep the parts in this directory of each host, such as a local disk, and not beside the trace [env: REFRAIN_PARTS]
     #[arg(long, value_name = "DIRECTORY")]
     pub parts: Option<PathBuf>,
-    /// How many seconds a rank waits in MPI_Finalize for the others; if one does not come by then, the program goes on,
-    /// and the trace is made of what the ranks have kept [default: 30; env: REFRAIN_PATIENCE]
+    /// How many seconds a rank waits in MPI_Finalize for the others. Then the program goes on, and the trace is made of
+    /// the parts [default: 30; env: REFRAIN_PATIENCE]
     #[arg(long, value_name = "SECONDS")]
     pub patience: Option<String>,
-    /// Told to end (SIGTERM; SIGINT and SIGHUP where a launcher is named), the command has so many seconds before it is
-    /// killed; a second Ctrl-C kills it at once [default: 30; env: REFRAIN_GRACE]
+    /// How many seconds the command may take to end after SIGTERM (of a launcher also after SIGINT and SIGHUP); then it is
+    /// killed. A second Ctrl-C kills it at once [default: 30; env: REFRAIN_GRACE]
     #[arg(long, value_name = "SECONDS")]
     pub grace: Option<u32>,
     /// No closing line
@@ -324,7 +324,7 @@ fn fold(flags: &Flags, variable: Option<OsString>) -> Result<Folding, Failure> {
         (None, None) => return Ok(Folding::default()),
     };
     text.parse()
-        .map_err(|why| Failure::new(format!("{place}: {why}")).help("`refrain run --help` tells them"))
+        .map_err(|why| Failure::new(format!("{place}: {why}")).help("`refrain run --help` lists them"))
 }
 
 fn choice<T: ValueEnum>(

@@ -1,11 +1,12 @@
 //! Handles: objects that are used, made, completed and freed.
 
+use refrain_fold::xxh64;
 use refrain_model::{Class, Dir, Effect, Kind, Scope};
 
 use super::{Call, Encoder};
 use crate::comms::Later;
 use crate::defined::{Completed, Undefined};
-use crate::hash::{hash_bytes, mix};
+use crate::hash::mix;
 use crate::host::{DatatypeInfo, Host, Memory};
 use crate::layout::{NewGroup, Outcome};
 use crate::objects::Code;
@@ -333,10 +334,11 @@ fn list(record: &mut Record, lane: u16, ranks: &[i32]) {
     }
 }
 
-/// A hash of everything about a call that creates a request, but the request.
+/// A hash of everything about a call that creates a request, but the request. It names the pool, which also says what
+/// statuses leave open, and nobody compares the calls. Calls that the memo knows do not ask for it.
 fn signature(record: &Record) -> u64 {
     record
         .values
         .iter()
-        .fold(hash_bytes(&record.symbol), |h, &(lane, v)| mix(mix(h, u64::from(lane)), v as u64))
+        .fold(xxh64(&record.symbol, 0), |h, &(lane, v)| mix(mix(h, u64::from(lane)), v as u64))
 }

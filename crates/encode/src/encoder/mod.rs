@@ -4,6 +4,7 @@ mod handles;
 mod numbers;
 mod texts;
 
+use refrain_fold::FastMap;
 use refrain_model::{
     Address, Amount, Class, Cond, Dir, Effect, Function, Kind, Len, Returns, constant, constant_by_id,
 };
@@ -13,7 +14,6 @@ use std::sync::Arc;
 use crate::comms::{Comm, Comms, Later};
 use crate::defined::Undefined;
 use crate::facts::{Facts, Names, Numbers};
-use crate::hash::FastMap;
 use crate::host::{Host, Memory, Topology};
 use crate::layout::Outcome;
 use crate::memo::Plans;

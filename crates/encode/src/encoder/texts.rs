@@ -1,10 +1,11 @@
 //! Strings and functions: what is kept by content, in the symbol. Strings that are others in every call would make a symbol
 //! each; they go to lanes, where counters and the like fold.
 
+use refrain_fold::{FastMap, FastSet};
 use refrain_model::{CType, Dir, Kind, constant_by_id};
 
 use super::{Call, Encoder};
-use crate::hash::{FastMap, FastSet, hash_bytes};
+use crate::hash::hash_bytes;
 use crate::host::Host;
 use crate::record::Record;
 use crate::wire;

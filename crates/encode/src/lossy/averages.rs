@@ -24,10 +24,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use refrain_fold::bundle::Bundle;
+use refrain_fold::xxh64;
 use refrain_model::{Call, Class, Dir, Kind, Value, constant, function};
 
 use crate::error::Error;
-use crate::hash::{hash_bytes, mix};
+use crate::hash::mix;
 use crate::layout::{Layout, Outcome, Slot};
 use crate::params::comm_param;
 use crate::reader::Reader;
@@ -249,7 +250,7 @@ impl Types {
     fn look(&self, call: &Call, layout: &Layout, sides: &[Side], thread: u32, site: u64) -> Option<Look> {
         let comm = match layout.slots.get(comm_param(layout.function)?)? {
             Slot::Object(_, id) => u64::from(*id) << 1,
-            Slot::Fixed(Value::Name(name)) => hash_bytes(name.as_bytes()) | 1,
+            Slot::Fixed(Value::Name(name)) => xxh64(name.as_bytes(), 0) | 1,
             _ => return None,
         };
         let mut sizes = [None; 2];
@@ -414,7 +415,7 @@ fn read(bundle: &Bundle, rank: u32, size: u32) -> Result<(Averages, HashMap<Look
     let mut crowded: HashSet<String> = HashSet::new();
     let mut averages = Averages::default();
     // Added to a check it makes a kind that nobody agrees on.
-    let doubt = mix(hash_bytes(b"doubt"), rank.into()) | 1;
+    let doubt = mix(xxh64(b"doubt", 0), rank.into()) | 1;
     let reader = Reader::new(bundle);
     for thread in reader.threads(rank) {
         let mut events = reader.events(rank, thread)?;
@@ -427,7 +428,7 @@ fn read(bundle: &Bundle, rank: u32, size: u32) -> Result<(Averages, HashMap<Look
             let (sides, site) = (sides(layout), bundle.symbols[event.symbol as usize].site);
             let Some(look) = types.look(call, layout, &sides, thread, site) else { continue };
             let reading = looks.entry(look).or_insert_with(|| Reading {
-                label: hash_bytes(function.as_bytes()),
+                label: xxh64(function.as_bytes(), 0),
                 sum: Sum::new(function),
                 comms: HashSet::new(),
             });
@@ -439,12 +440,12 @@ fn read(bundle: &Bundle, rank: u32, size: u32) -> Result<(Averages, HashMap<Look
                     if order.1 != thread {
                         crowded.insert(name.clone());
                     }
-                    let call = mix(hash_bytes(name.as_bytes()), order.0);
+                    let call = mix(xxh64(name.as_bytes(), 0), order.0);
                     reading.label = reading.label.wrapping_add(call);
                     order.0 += 1;
                     if reading.comms.insert(name.clone()) {
                         let Group { hash, size } = groups.get(name);
-                        let own = mix(hash_bytes(name.as_bytes()), hash);
+                        let own = mix(xxh64(name.as_bytes(), 0), hash);
                         let all = if own_rank == 0 { size.unwrap_or(0) } else { 0 };
                         let share = own.wrapping_mul(1u64.wrapping_sub(all));
                         let share = if size.is_none() { doubt } else { share };

@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use refrain_fold::bundle::Bundle;
 use refrain_fold::bundle::sites::{Frame, Module, Sites, Stack};
-
-use crate::hash::hash_bytes;
+use refrain_fold::xxh64;
 
 /// The call stacks of one rank, or of several together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -31,7 +30,7 @@ impl Near {
     pub(super) fn of(bundle: &Bundle) -> Near {
         let mut near = Near { stacks: bundle.sites.clone(), ..Near::default() };
         for symbol in bundle.symbols.iter().filter(|symbol| symbol.site != 0) {
-            near.kinds.entry(hash_bytes(&symbol.bytes)).or_default().insert(symbol.site);
+            near.kinds.entry(xxh64(&symbol.bytes, 0)).or_default().insert(symbol.site);
         }
         near
     }
@@ -52,7 +51,7 @@ impl Near {
     pub(super) fn sites(&self, bundle: &Bundle, fewer: u32) -> Vec<u64> {
         let mut known: HashMap<u64, HashMap<u64, u64>> = HashMap::new();
         let site = |symbol: &refrain_fold::bundle::SymbolEntry| {
-            let kind = hash_bytes(&symbol.bytes);
+            let kind = xxh64(&symbol.bytes, 0);
             let sites = known.entry(kind).or_insert_with(|| self.taken(kind, fewer));
             sites.get(&symbol.site).copied().unwrap_or(symbol.site)
         };

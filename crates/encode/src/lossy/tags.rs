@@ -17,10 +17,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use refrain_fold::bundle::{Bundle, SymbolEntry};
 use refrain_fold::stream::Stream;
+use refrain_fold::xxh64;
 use refrain_model::{Call, Class, Dir, Kind, Value};
 
 use crate::error::Error;
-use crate::hash::{hash_bytes, mix};
+use crate::hash::mix;
 use crate::layout::{Layout, Outcome, Slot};
 use crate::params::{Message, comm_param, speaks_of_a_file};
 use crate::reader::Reader;
@@ -259,7 +260,7 @@ fn learn_group(call: &Call, groups: &mut HashMap<String, Option<u64>>) {
         // As its parent's.
         (Some(Value::Text(text)), None) => {
             let parent = text.strip_prefix("as ").unwrap_or(text);
-            groups.get(parent).copied().unwrap_or(Some(hash_bytes(parent.as_bytes())))
+            groups.get(parent).copied().unwrap_or(Some(xxh64(parent.as_bytes(), 0)))
         }
         _ => Some(0),
     };

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use fastrand::Rng;
 use refrain_model::{Class, Dir, Function, Kind, Param, constants};
 
 use super::{
@@ -10,20 +11,8 @@ use super::{
     handle,
 };
 
-/// A small deterministic generator.
-pub struct Random(pub u64);
-
-impl Random {
-    pub fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as usize % n
-    }
-
-    pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.below(of.len())]
-    }
+pub fn one<T: Copy>(random: &mut Rng, of: &[T]) -> T {
+    of[random.usize(..of.len())]
 }
 
 /// More elements than any array of these calls has.
@@ -53,38 +42,38 @@ fn is_input_scalar(p: &Param) -> bool {
 }
 
 /// An object that a program may pass: a constant, or one of a few others. Communicators are asked about: they are there.
-fn object(random: &mut Random, class: Class) -> u64 {
+fn object(random: &mut Rng, class: Class) -> u64 {
     if class == Class::Comm {
-        return handle(random.one(&["MPI_COMM_WORLD", "MPI_COMM_WORLD", "MPI_COMM_SELF"])) as u64;
+        return handle(one(random, &["MPI_COMM_WORLD", "MPI_COMM_WORLD", "MPI_COMM_SELF"])) as u64;
     }
     match values_of(class.set()) {
-        values @ [_, ..] if random.below(2) == 0 => random.one(values) as u64,
-        _ => 0x700 + random.below(4) as u64,
+        values @ [_, ..] if random.usize(..2) == 0 => one(random, values) as u64,
+        _ => 0x700 + random.usize(..4) as u64,
     }
 }
 
-fn number(random: &mut Random, kind: Kind) -> i64 {
+fn number(random: &mut Rng, kind: Kind) -> i64 {
     match kind {
-        Kind::Peer(_) | Kind::Root(_) | Kind::Rank if random.below(3) == 0 => {
-            i64::from(random.one(&[ANY_SOURCE, PROC_NULL, ROOT]) as i32)
+        Kind::Peer(_) | Kind::Root(_) | Kind::Rank if random.usize(..3) == 0 => {
+            i64::from(one(random, &[ANY_SOURCE, PROC_NULL, ROOT]) as i32)
         }
-        Kind::Tag if random.below(3) == 0 => i64::from(ANY_TAG as i32),
-        Kind::Undefinable | Kind::Rank if random.below(4) == 0 => UNDEFINED.into(),
-        Kind::Logical => random.below(2) as i64,
-        Kind::Mask(_) if random.below(2) == 0 => ["MPI_MODE_NOCHECK", "MPI_MODE_CREATE", "MPI_MODE_RDWR"]
+        Kind::Tag if random.usize(..3) == 0 => i64::from(ANY_TAG as i32),
+        Kind::Undefinable | Kind::Rank if random.usize(..4) == 0 => UNDEFINED.into(),
+        Kind::Logical => random.usize(..2) as i64,
+        Kind::Mask(_) if random.usize(..2) == 0 => ["MPI_MODE_NOCHECK", "MPI_MODE_CREATE", "MPI_MODE_RDWR"]
             .into_iter()
-            .filter(|_| random.below(2) == 0)
+            .filter(|_| random.usize(..2) == 0)
             .fold(0, |bits, name| bits | constant_value(name)),
-        Kind::Enum(set) if random.below(2) == 0 => {
+        Kind::Enum(set) if random.usize(..2) == 0 => {
             let values = values_of(set);
-            if values.is_empty() { 3 } else { random.one(values) }
+            if values.is_empty() { 3 } else { one(random, values) }
         }
-        _ => random.below(6) as i64,
+        _ => random.usize(..6) as i64,
     }
 }
 
 impl Arguments {
-    pub fn new(random: &mut Random, f: &'static Function, narrow: bool) -> Arguments {
+    pub fn new(random: &mut Rng, f: &'static Function, narrow: bool) -> Arguments {
         let strings = [c"one".as_ptr() as usize, c"two".as_ptr() as usize, 0];
         let mut lists = vec![0; ELEMENTS];
         lists[..3].copy_from_slice(&strings);
@@ -93,19 +82,19 @@ impl Arguments {
             arguments.blocks.push(vec![0; WORDS].into());
             arguments.write(random, p, i, narrow);
             let block = arguments.blocks[i].as_ptr() as usize;
-            let pointer = if random.below(8) == 0 { 0 } else { block };
+            let pointer = if random.usize(..8) == 0 { 0 } else { block };
             let word = match p.kind {
                 Kind::Handle(class) if is_input_scalar(p) => object(random, class) as usize,
-                Kind::Status => random.one(&[block, block, STATUS_IGNORE]),
-                Kind::Buffer => random.one(&[0, IN_PLACE, block]),
-                Kind::Value => random.one(&[0, block]),
-                Kind::Function => random.one(&[0, 0x4000]),
+                Kind::Status => one(random, &[block, block, STATUS_IGNORE]),
+                Kind::Buffer => one(random, &[0, IN_PLACE, block]),
+                Kind::Value => one(random, &[0, block]),
+                Kind::Function => one(random, &[0, 0x4000]),
                 Kind::String if p.dir == Dir::In => block,
                 _ if p.len.is_empty() && p.dir == Dir::In && p.kind.is_number() => {
                     number(random, p.kind) as usize
                 }
                 // Names that stand for arrays.
-                Kind::Int if p.name.ends_with("weights") && random.below(3) == 0 => random.one(&[3, 4]),
+                Kind::Int if p.name.ends_with("weights") && random.usize(..3) == 0 => one(random, &[3, 4]),
                 _ => pointer,
             };
             arguments.words.push(word);
@@ -114,7 +103,7 @@ impl Arguments {
     }
 
     /// Other contents for parameter `i`, as the program or the call may write them.
-    pub fn write(&mut self, random: &mut Random, p: &Param, i: usize, narrow: bool) {
+    pub fn write(&mut self, random: &mut Rng, p: &Param, i: usize, narrow: bool) {
         let block = &mut self.blocks[i][..];
         let mut put = |k: usize, width: usize, value: u64| {
             let bytes = &mut block[k * width / 8];
@@ -130,7 +119,7 @@ impl Arguments {
                 // A call makes or frees no communicator that was there from the start.
                 let own = class == Class::Comm && p.dir != Dir::In;
                 for k in 0..ELEMENTS {
-                    let some = match random.below(4) {
+                    let some = match random.usize(..4) {
                         0 if own => handle("MPI_COMM_NULL") as u64,
                         some if own => 0x700 + some as u64,
                         _ => object(random, class),
@@ -140,24 +129,24 @@ impl Arguments {
             }
             Kind::Status => {
                 for k in 0..ELEMENTS {
-                    let source = random.one(&[0, 1, 4, PROC_NULL as u64, ANY_SOURCE as u64]);
+                    let source = one(random, &[0, 1, 4, PROC_NULL as u64, ANY_SOURCE as u64]);
                     put(6 * k, 4, source);
-                    put(6 * k + 1, 4, random.one(&[3, 9, ANY_TAG as u64]));
-                    put(3 * k + 1, 8, random.below(100) as u64);
-                    put(6 * k + 4, 4, random.one(&[0, 0, 5]));
-                    put(6 * k + 5, 4, random.one(&[0, 0, 1]));
+                    put(6 * k + 1, 4, one(random, &[3, 9, ANY_TAG as u64]));
+                    put(3 * k + 1, 8, random.usize(..100) as u64);
+                    put(6 * k + 4, 4, one(random, &[0, 0, 5]));
+                    put(6 * k + 5, 4, one(random, &[0, 0, 1]));
                 }
             }
             Kind::String => {
-                put(0, 8, u64::from_le_bytes(random.one(&[*b"abc\0    ", *b"abcdef\0 ", *b"\0       "])))
+                put(0, 8, u64::from_le_bytes(one(random, &[*b"abc\0    ", *b"abcdef\0 ", *b"\0       "])))
             }
             Kind::Strings => (0..ELEMENTS).for_each(|k| put(k, 8, self.lists[k] as u64)),
             Kind::StringsOfStrings => {
                 let list = self.lists.as_ptr() as u64;
                 (0..ELEMENTS).for_each(|k| put(k, 8, list));
             }
-            Kind::ArgVector => put(0, 8, random.one(&[0, self.lists.as_ptr() as u64])),
-            Kind::OutPointer | Kind::OutAttribute => put(0, 8, random.one(&[0, 1, 0x5000])),
+            Kind::ArgVector => put(0, 8, one(random, &[0, self.lists.as_ptr() as u64])),
+            Kind::OutPointer | Kind::OutAttribute => put(0, 8, one(random, &[0, 1, 0x5000])),
             kind if kind.is_number() => {
                 let width = if p.ctype.is_wide() { 8 } else { 4 };
                 (0..ELEMENTS).for_each(|k| put(k, width, number(random, kind) as u64));

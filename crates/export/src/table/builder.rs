@@ -10,7 +10,7 @@ use arrow_array::builder::{
 use arrow_array::types::Int32Type;
 use arrow_schema::{DataType, Field, Fields};
 use refrain_model::{Status, Value};
-use refrain_views::value;
+use refrain_views::{json, value};
 
 use super::names::Form;
 
@@ -193,9 +193,7 @@ impl Cells {
                 cells.append(true);
             }
             (Cells::Json(cells), of) => {
-                buffer.clear();
-                value::json(of, buffer);
-                cells.append_value(buffer.as_str());
+                cells.append_value(json::text(&value::Json(of)));
             }
             _ => {}
         }

@@ -9,6 +9,7 @@ use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use refrain_model::{Function, Value, function};
 use refrain_tracefile::Trace;
 use refrain_views::json;
+use serde::Serialize;
 
 use super::builder::Cells;
 use super::names::{Form, Of, Side, column, place};
@@ -215,38 +216,57 @@ impl Columns {
     }
 }
 
+/// Members in the order that is given.
+#[derive(Serialize)]
+struct Object<'a, T: Serialize>(#[serde(serialize_with = "json::pairs")] Vec<(&'a str, T)>);
+
+/// What is in a column.
+#[derive(Default, Serialize)]
+struct Said {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parameter: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    side: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fact: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<bool>,
+    form: &'static str,
+}
+
+impl Said {
+    fn of(of: Of, form: Form) -> Said {
+        let said = Said { form: form.word(), ..Said::default() };
+        match of {
+            Of::Param(name, Side::In) => Said { parameter: Some(name), ..said },
+            Of::Param(name, Side::Out) => Said { parameter: Some(name), side: Some("out"), ..said },
+            Of::Fact(name) => Said { fact: Some(name), ..said },
+            Of::Result => Said { result: Some(true), ..said },
+        }
+    }
+}
+
 /// What a reader needs to know of the trace, and to turn rows back into calls.
 fn metadata(trace: &Trace, shapes: &Shapes, columns: &[Column]) -> HashMap<String, String> {
     let meta = &trace.meta;
-    let mut said = String::new();
-    let mut object = json::Object::new(&mut said);
-    for (column, of, form) in columns.iter().filter_map(|c| c.of.map(|(of, form)| (c, of, form))) {
-        let mut one = json::Object::new(object.key(&column.name));
-        match of {
-            Of::Param(name, Side::In) => one.text("parameter", name),
-            Of::Param(name, Side::Out) => one.text("parameter", name).text("side", "out"),
-            Of::Fact(name) => one.text("fact", name),
-            Of::Result => one.plain("result", true),
-        };
-        one.text("form", form.word());
-        one.end();
-    }
-    object.end();
-    let mut parameters = String::new();
-    let mut object = json::Object::new(&mut parameters);
-    for name in &shapes.functions {
+    let of_columns = columns.iter().filter_map(|column| {
+        let (of, form) = column.of?;
+        Some((column.name.as_str(), Said::of(of, form)))
+    });
+    let params = |name: &&'static str| {
         let params = function(name).map_or(&[][..], |function| function.params);
-        json::array(params, object.key(name), |param, out| json::string(param.name, out));
-    }
-    object.end();
+        (*name, params.iter().map(|param| param.name).collect())
+    };
+    let said = Object(of_columns.collect());
+    let parameters: Object<Vec<&str>> = Object(shapes.functions.iter().map(params).collect());
     let entries = [
         ("refrain.table", "1".to_string()),
         ("refrain.version", env!("CARGO_PKG_VERSION").to_string()),
         ("refrain.command", meta.command.join(" ")),
         ("refrain.library", meta.library.clone()),
         ("refrain.ranks", meta.ranks.to_string()),
-        ("refrain.columns", said),
-        ("refrain.parameters", parameters),
+        ("refrain.columns", json::text(&said)),
+        ("refrain.parameters", json::text(&parameters)),
     ];
     entries.into_iter().map(|(name, text)| (name.to_string(), text)).collect()
 }

@@ -9,7 +9,9 @@ use crate::stream::Stream;
 pub struct SharedLane<'a> {
     /// Index into `Bundle::symbols`, and which of its lanes.
     pub symbol: u32,
+    /// Which of the lanes of that symbol.
     pub lane: u16,
+    /// What all ranks have there.
     pub stream: &'a Stream,
     /// How many of its numbers count.
     pub used: u64,

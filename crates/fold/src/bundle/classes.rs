@@ -11,9 +11,11 @@ pub const LENGTHS: usize = 65;
 /// Occurrences of a symbol that are alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class {
+    /// What the occurrences have in common.
     pub kind: Kind,
     /// How many occurrences there are.
     pub count: u64,
+    /// What was measured of them.
     pub tally: Tally,
 }
 
@@ -35,7 +37,7 @@ impl Kind {
 }
 
 /// The classes of one symbol. None is there where they are not known, or where all occurrences are alike and their
-/// numbers say how ([`Classes::settle`]).
+/// numbers say how.
 ///
 /// Which classes there are does not depend on the order in which occurrences come or recordings are joined: the second
 /// number stops to count where all together have more than [`MOST`] classes, and a part has no more than the whole.
@@ -60,14 +62,17 @@ impl Classes {
         classes
     }
 
+    /// In order of kind, none twice.
     pub fn list(&self) -> &[Class] {
         &self.list
     }
 
+    /// Nothing is known of classes.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
+    /// Adds occurrences to the class of their kind.
     pub fn add(&mut self, mut class: Class) {
         if self.together {
             class.kind.value = 0;
@@ -115,6 +120,7 @@ impl Classes {
         })
     }
 
+    /// The same with every time changed.
     pub fn map_times(&self, change: impl Fn(u64) -> u64) -> Classes {
         let tally =
             |Tally { total, min, max }| Tally { total: change(total), min: change(min), max: change(max) };

@@ -12,6 +12,7 @@ use super::{Error, Structure};
 /// Appends values to a byte string.
 #[derive(Debug, Default)]
 pub struct Out {
+    /// What was written until now.
     pub bytes: Vec<u8>,
 }
 
@@ -25,19 +26,23 @@ impl Out {
         self.bytes.push(number as u8);
     }
 
+    /// A number that may be negative: zigzag, then as [`Out::number`].
     pub fn signed(&mut self, number: i64) {
         self.number(zigzag(number));
     }
 
+    /// Sixteen bytes, little-endian.
     pub fn wide(&mut self, number: u128) {
         self.bytes.extend_from_slice(&number.to_le_bytes());
     }
 
+    /// The length, then the bytes.
     pub fn block(&mut self, bytes: &[u8]) {
         self.number(bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
+    /// The length, then each element.
     pub fn list<T>(&mut self, list: &[T], mut each: impl FnMut(&mut Out, &T)) {
         self.number(list.len() as u64);
         for entry in list {
@@ -54,6 +59,7 @@ impl Out {
         });
     }
 
+    /// Rules of items.
     pub fn grammar(&mut self, grammar: &Grammar) {
         self.list(&grammar.rules, |out, rule| {
             out.list(rule, |out, item| {
@@ -67,6 +73,7 @@ impl Out {
         });
     }
 
+    /// Rules or loops, with a byte that says which.
     pub fn structure(&mut self, structure: &Structure) {
         match structure {
             Structure::Rules(rules) => match rules.sealed() {
@@ -89,6 +96,7 @@ impl Out {
         }
     }
 
+    /// Terms, shape and blocks.
     pub fn stream(&mut self, stream: &Stream) {
         self.list(&stream.terms, |out, term| match *term {
             Term::Value(value) => {
@@ -127,6 +135,7 @@ impl Out {
         });
     }
 
+    /// The parts of the list.
     pub fn ranks(&mut self, ranks: &RankList) {
         self.list(&ranks.parts, |out, part| {
             out.number(part.start.into());
@@ -139,6 +148,7 @@ impl Out {
 }
 
 impl Out {
+    /// The parts of the function.
     pub fn rank_map(&mut self, map: &RankMap) {
         self.list(&map.parts, |out, part| {
             out.number(part.start.into());
@@ -160,10 +170,12 @@ pub struct In<'a> {
 }
 
 impl<'a> In<'a> {
+    /// From the first byte on.
     pub fn new(bytes: &'a [u8]) -> In<'a> {
         In { bytes, at: 0 }
     }
 
+    /// All was read: bytes that are left are an error.
     pub fn end(self) -> Result<(), Error> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(Error::Trailing { at: self.at }) }
     }
@@ -176,6 +188,7 @@ impl<'a> In<'a> {
         Ok(taken)
     }
 
+    /// What [`Out::number`] wrote.
     pub fn number(&mut self) -> Result<u64, Error> {
         let at = self.at;
         let mut number = 0u64;
@@ -193,21 +206,25 @@ impl<'a> In<'a> {
         Err(Error::Number { at })
     }
 
+    /// The same for a smaller type; too large is an error.
     pub fn small<T: TryFrom<u64>>(&mut self) -> Result<T, Error> {
         let at = self.at;
         T::try_from(self.number()?).map_err(|_| Error::Number { at })
     }
 
+    /// What [`Out::signed`] wrote.
     pub fn signed(&mut self) -> Result<i64, Error> {
         self.number().map(unzigzag)
     }
 
+    /// What [`Out::wide`] wrote.
     pub fn wide(&mut self) -> Result<u128, Error> {
         let mut bytes = [0; 16];
         bytes.copy_from_slice(self.take(16)?);
         Ok(u128::from_le_bytes(bytes))
     }
 
+    /// What [`Out::block`] wrote, lent.
     pub fn block(&mut self) -> Result<&'a [u8], Error> {
         let len = self.count(1)?;
         self.take(len)
@@ -223,6 +240,7 @@ impl<'a> In<'a> {
         }
     }
 
+    /// What [`Out::list`] wrote. The length is held against the bytes that are left before room is made.
     pub fn list<T>(
         &mut self,
         mut each: impl FnMut(&mut In<'a>) -> Result<T, Error>,
@@ -231,6 +249,7 @@ impl<'a> In<'a> {
         (0..count).map(|_| each(self)).collect()
     }
 
+    /// What [`Out::indices`] wrote.
     pub fn indices(&mut self) -> Result<Vec<u32>, Error> {
         let mut expected = 0i64;
         self.list(|from| {
@@ -242,6 +261,7 @@ impl<'a> In<'a> {
         })
     }
 
+    /// What [`Out::grammar`] wrote. It is not yet validated.
     pub fn grammar(&mut self) -> Result<Grammar, Error> {
         let rules = self.list(|from| {
             from.list(|from| {
@@ -255,6 +275,7 @@ impl<'a> In<'a> {
         Ok(Grammar { rules })
     }
 
+    /// What [`Out::structure`] wrote. It is not yet validated.
     pub fn structure(&mut self) -> Result<Structure, Error> {
         let at = self.at;
         match self.number()? {
@@ -273,6 +294,7 @@ impl<'a> In<'a> {
         }
     }
 
+    /// What [`Out::stream`] wrote. It is not yet validated.
     pub fn stream(&mut self) -> Result<Stream, Error> {
         self.nested_stream(0)
     }
@@ -310,6 +332,7 @@ impl<'a> In<'a> {
         Ok(Stream { terms, shape, blocks })
     }
 
+    /// What [`Out::ranks`] wrote. It is not yet validated.
     pub fn ranks(&mut self) -> Result<RankList, Error> {
         let parts = self.list(|from| {
             let start = from.small()?;
@@ -321,6 +344,7 @@ impl<'a> In<'a> {
 }
 
 impl In<'_> {
+    /// What [`Out::rank_map`] wrote. It is not yet validated.
     pub fn rank_map(&mut self) -> Result<RankMap, Error> {
         let parts = self.list(|from| {
             let (start, value) = (from.small()?, from.signed()?);
@@ -337,6 +361,7 @@ pub fn zigzag(number: i64) -> u64 {
     (number << 1 ^ number >> 63) as u64
 }
 
+/// The number that [`zigzag`] was given.
 pub fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }

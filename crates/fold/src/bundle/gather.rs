@@ -1,11 +1,14 @@
-//! Bringing the bundles of all ranks together on rank 0 in log2(P) pairwise phases (paper 3.5).
+//! Bringing the bundles of all ranks together on rank 0 in log2(P) pairwise phases.
 
 use super::{Bundle, Error, Manifest, Parcel, RankTree, Want};
 
 /// How bytes get from rank to rank: in order, whole, one partner at a time.
 pub trait Link {
+    /// Why bytes did not get there. An error of the merge itself is passed on as one.
     type Error;
+    /// Gives bytes to another rank.
     fn send(&mut self, to: u32, bytes: &[u8]) -> Result<(), Self::Error>;
+    /// Takes the next bytes that came from another rank.
     fn recv(&mut self, from: u32) -> Result<Vec<u8>, Self::Error>;
 }
 

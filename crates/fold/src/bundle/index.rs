@@ -57,19 +57,19 @@ mod tests {
     use super::*;
     use crate::bundle::Cohort;
     use crate::ranks::RankList;
-    use crate::testing::Random;
+    use fastrand::Rng;
 
     #[test]
     fn the_cohort_found_is_the_one_that_has_the_rank() {
-        let mut random = Random(41);
+        let mut random = Rng::with_seed(41);
         for _ in 0..200 {
             let mut bundle = Bundle { world: 80, ..Bundle::default() };
             for thread in 0..3 {
-                let mut lists: Vec<Vec<u32>> = vec![Vec::new(); 1 + random.below(6) as usize];
+                let mut lists: Vec<Vec<u32>> = vec![Vec::new(); 1 + random.u64(..6) as usize];
                 for rank in 0..80 {
                     let all = lists.len() as u64;
                     // Some ranks have no such thread.
-                    if let Some(list) = lists.get_mut(random.below(all + 1) as usize) {
+                    if let Some(list) = lists.get_mut(random.u64(..all + 1) as usize) {
                         list.push(rank);
                     }
                 }

@@ -9,9 +9,15 @@ use super::hash::{self, Hash};
 use super::template::{self, Formula, MOST_NUMBERS};
 
 #[derive(Debug, Clone, PartialEq)]
+/// The streams that the members of a cohort have in one lane.
 pub enum Lane {
     /// All ranks have this stream (an index into `Bundle::streams`). The most common case by far, and free of ranks.
-    Same { stream: u32, used: u64 },
+    Same {
+        /// Index into `Bundle::streams`.
+        stream: u32,
+        /// How many of its numbers count, if that is known; otherwise 0.
+        used: u64,
+    },
     /// Every rank is in one of the variants, which go by their lowest rank once the bundle is canonical. Of loops, ranks
     /// that never come by may be in none: they have no numbers there.
     Varied(Vec<Variant>),
@@ -20,6 +26,7 @@ pub enum Lane {
 /// Ranks whose streams differ in numbers only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
+    /// Who they are.
     pub ranks: RankList,
     /// Index into `Bundle::streams`. Numbers that are told by rank are 0 in it (1 where they are steps).
     pub stream: u32,
@@ -33,8 +40,9 @@ pub struct Variant {
 /// A number of the stream that is not the same on all ranks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Number {
-    /// Which of the stream's numbers: see [`template`](super::template).
+    /// Which of the stream's numbers, in the order in which the stream is written down.
     pub place: u32,
+    /// The number of each rank.
     pub values: RankMap,
 }
 
@@ -115,6 +123,7 @@ impl Lane {
         one.into_iter().chain(many.into_iter().flatten())
     }
 
+    /// The streams it refers to.
     pub fn streams(&self) -> impl Iterator<Item = u32> {
         let (one, many) = match self {
             Lane::Same { stream, .. } => (Some(*stream), None),

@@ -16,6 +16,7 @@ use super::{Bundle, Cohort, Lane, Side, Variant};
 /// A cohort as one thread has it: its lists and functions are of ranks. The digest is that of the whole cohort.
 #[derive(Debug, Clone)]
 pub struct OfThread<'a> {
+    /// Which thread.
     pub thread: u32,
     cohort: Cow<'a, Cohort>,
 }

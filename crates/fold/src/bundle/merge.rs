@@ -20,35 +20,49 @@ use super::{
 /// A bundle by hashes. Cohorts refer to the lists here, which are in the giver's order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Manifest {
+    /// As [`Bundle::world`].
     pub world: u32,
+    /// By content, with what was measured.
     pub symbols: Vec<(Hash, Tally, Classes)>,
     /// Hashes of the expansions, so they depend on no rank's numbering.
     pub structures: Vec<Hash>,
+    /// By content.
     pub streams: Vec<Hash>,
+    /// Whole: they are small.
     pub cohorts: Vec<Cohort>,
     /// Of more bits than the stacks are known by, so that two of one site are both brought, and noticed.
     pub sites: Vec<Hash>,
+    /// By content.
     pub modules: Vec<Hash>,
 }
 
 /// What the taker of a manifest lacks, as indices into it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Want {
+    /// Symbols.
     pub symbols: Vec<u32>,
+    /// Structures.
     pub structures: Vec<u32>,
+    /// Streams.
     pub streams: Vec<u32>,
+    /// Call stacks.
     pub sites: Vec<u32>,
+    /// Modules.
     pub modules: Vec<u32>,
 }
 
 /// What was wanted, in the same order.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parcel {
+    /// Bytes, lanes, site.
     pub symbols: Vec<(Box<[u8]>, u16, u64)>,
     /// Terminals are the giver's: indices into the manifest's symbols.
     pub structures: Vec<Structure>,
+    /// Streams.
     pub streams: Vec<Stream>,
+    /// Call stacks.
     pub stacks: Vec<Stack>,
+    /// Modules.
     pub modules: Vec<Module>,
 }
 
@@ -64,6 +78,7 @@ pub fn merge(mut a: Bundle, mut b: Bundle) -> Result<Bundle, Error> {
 }
 
 impl Bundle {
+    /// What another needs to say what it lacks.
     pub fn manifest(&self) -> Manifest {
         let hashes = Hashes::of(self);
         Manifest {
@@ -236,6 +251,7 @@ impl Bundle {
         out.bytes
     }
 
+    /// What [`Bundle::to_bytes`] wrote, validated. Safe on any bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Bundle, Error> {
         let mut from = In::new(bytes);
         let manifest = Manifest::from_bytes(from.block()?)?;
@@ -354,6 +370,7 @@ impl Sites {
 }
 
 impl Manifest {
+    /// Reads back with [`Manifest::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Out::default();
         out.number(self.world.into());
@@ -391,6 +408,7 @@ impl Manifest {
         out.bytes
     }
 
+    /// Safe on any bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Manifest, Error> {
         let mut from = In::new(bytes);
         let manifest = Manifest {
@@ -475,6 +493,7 @@ fn read_lane(from: &mut In) -> Result<Lane, Error> {
 }
 
 impl Want {
+    /// Reads back with [`Want::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Out::default();
         out.indices(&self.symbols);
@@ -485,6 +504,7 @@ impl Want {
         out.bytes
     }
 
+    /// Safe on any bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Want, Error> {
         let mut from = In::new(bytes);
         let want = Want {
@@ -500,6 +520,7 @@ impl Want {
 }
 
 impl Parcel {
+    /// What [`Bundle::parcel_bytes`] wrote. Safe on any bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Parcel, Error> {
         let mut from = In::new(bytes);
         let parcel = Parcel {

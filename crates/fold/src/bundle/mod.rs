@@ -53,27 +53,33 @@ use structure::lanes_of;
 pub const MOST_RANKS: u64 = 1 << 24;
 
 #[derive(Debug, Clone, PartialEq, Default)]
+/// What one or many ranks recorded: see the [module](self).
 pub struct Bundle {
     /// How many ranks there are, which says which members are whose threads (see [`member`]). 0 where that is not known:
     /// then all are first threads.
     pub world: u32,
+    /// All symbols that some rank has.
     pub symbols: Vec<SymbolEntry>,
     /// Distinct structures; terminals are indices into `symbols`.
     pub structures: Vec<Structure>,
     /// Distinct streams.
     pub streams: Vec<Stream>,
+    /// Who did what: the members of all cohorts are all that recorded.
     pub cohorts: Vec<Cohort>,
     /// What the symbols' sites stand for.
     pub sites: Sites,
 }
 
 #[derive(Debug, Clone, PartialEq)]
+/// A kind of event.
 pub struct SymbolEntry {
+    /// What it is, in the words of whoever records: opaque here, compared as bytes.
     pub bytes: Box<[u8]>,
     /// Where it comes from: a stack of `Bundle::sites`, or 0.
     pub site: u64,
     /// How many streams hang off it.
     pub lanes: u16,
+    /// What was measured of all its occurrences; of no meaning here.
     pub tally: Tally,
     /// The same by what the numbers are. Where there are any, they add up to `tally`.
     pub classes: Classes,
@@ -82,8 +88,11 @@ pub struct SymbolEntry {
 /// A measured quantity over all occurrences of a symbol on all ranks (for MPI: nanoseconds).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
+    /// Of all occurrences together.
     pub total: u64,
+    /// The smallest.
     pub min: u64,
+    /// The largest.
     pub max: u64,
 }
 
@@ -133,6 +142,7 @@ pub fn blend(member: u32, digest: u64) -> u64 {
 /// What one thread of one rank recorded.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadPart {
+    /// Which thread; the first is 0.
     pub thread: u32,
     /// Symbols are indices into the rank's.
     pub structure: Structure,
@@ -146,91 +156,150 @@ pub struct ThreadPart {
     pub digest: u64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Why something is no bundle, or cannot become part of one.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The bytes end in the middle of something.
+    #[error("the data end early, at byte {at}")]
     Truncated {
+        /// At this byte.
         at: usize,
     },
     /// A number that does not fit its type.
+    #[error("the number at byte {at} is too large for its field")]
     Number {
+        /// At this byte.
         at: usize,
     },
     /// More elements announced than bytes are left.
+    #[error("{count} elements announced at byte {at} do not fit the data")]
     Count {
+        /// At this byte.
         at: usize,
+        /// So many.
         count: u64,
     },
     /// An unknown variant.
+    #[error("unknown variant {byte} at byte {at}")]
     Variant {
+        /// At this byte.
         at: usize,
+        /// What stands there.
         byte: u8,
     },
     /// Bytes after the end.
+    #[error("unexpected bytes from byte {at} on")]
     Trailing {
+        /// At this byte.
         at: usize,
     },
     /// An index that points nowhere.
+    #[error("{what} {index} of {len} does not exist")]
     Index {
+        /// Of what.
         what: &'static str,
+        /// Which one.
         index: u64,
+        /// How many there are.
         len: usize,
     },
     /// A grammar that reaches itself, refers to a missing rule, or has an empty repeat.
+    #[error("structure {index} is not a grammar that ends")]
     Structure {
+        /// Which one.
         index: usize,
     },
+    /// A stream that is not well formed.
+    #[error("stream {index} is not well formed")]
     Stream {
+        /// Which one.
         index: usize,
     },
+    /// A list of ranks that is not well formed.
+    #[error("the rank list of cohort {cohort} is not well formed")]
     Ranks {
+        /// Of which cohort.
         cohort: usize,
     },
     /// A cohort whose streams do not match its symbols' lanes.
+    #[error("cohort {cohort} has {have} streams where its symbols need {need}")]
     Lanes {
+        /// Of which cohort.
         cohort: usize,
+        /// How many there are.
         have: usize,
+        /// How many there should be.
         need: usize,
     },
     /// Functions of the rank that are not over the ranks they should be, or for numbers that are not there.
+    #[error("what depends on the rank in lane {lane} of cohort {cohort} is not well formed")]
     Numbers {
+        /// Of which cohort.
         cohort: usize,
+        /// Of which lane.
         lane: usize,
     },
     /// A thread of a rank that has no number as a member: it would be beyond 32 bits, or the rank is not in the world.
+    #[error("thread {thread} of rank {rank} cannot be numbered in a world of {world} ranks")]
     Member {
+        /// Which thread.
         thread: u32,
+        /// Of which rank.
         rank: u32,
+        /// How many ranks there are.
         world: u32,
     },
     /// Recordings of runs with different numbers of ranks.
+    #[error("one part is of a run with {mine} ranks, the other of one with {theirs}")]
     Worlds {
+        /// Ranks of the first.
         mine: u32,
+        /// Ranks of the second.
         theirs: u32,
     },
     /// The same thread of the same rank was recorded twice.
+    #[error("thread {thread} of rank {rank} is recorded twice")]
     Overlap {
+        /// Which thread.
         thread: u32,
+        /// Of which rank.
         rank: u32,
     },
     /// Side lanes that are not in order, twice there, or not one for each symbol.
+    #[error("the side lanes of cohort {cohort} are not well formed")]
     Side {
+        /// Of which cohort.
         cohort: usize,
     },
     /// A parcel that is not what was asked for.
+    #[error("{have} {what} came where {need} were asked for")]
     Parcel {
+        /// Of what.
         what: &'static str,
+        /// How many there are.
         have: usize,
+        /// How many there should be.
         need: usize,
     },
     /// Call stacks that do not hold together, or the lack of one that a symbol refers to.
+    #[error("{}", bad_site(*.symbol))]
     Site {
+        /// Which symbol, if it is one.
         symbol: Option<usize>,
     },
     /// Two call stacks, or two modules, have one hash.
+    #[error("two different call stacks have the same hash of 64 bits, by chance; trace without call stacks")]
     Clash,
     /// Holding functions of the rank against their ranks takes more steps than were allowed.
+    #[error("what depends on the rank takes more work to check than its size allows")]
     TooMuchWork,
+}
+
+fn bad_site(symbol: Option<usize>) -> String {
+    match symbol {
+        Some(symbol) => format!("the call stack of symbol {symbol} is missing"),
+        None => "a call stack is not well formed".into(),
+    }
 }
 
 impl From<TooMuch> for Error {
@@ -242,54 +311,11 @@ impl From<TooMuch> for Error {
 /// How closely a bundle is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
+    /// Everything.
     All,
     /// Blocks of streams are not unpacked ([`Stream::validate_but_blocks`]).
     ButBlocks,
 }
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Error::Truncated { at } => write!(f, "the data end early, at byte {at}"),
-            Error::Number { at } => write!(f, "the number at byte {at} is too large for its field"),
-            Error::Count { at, count } => {
-                write!(f, "{count} elements announced at byte {at} do not fit the data")
-            }
-            Error::Variant { at, byte } => write!(f, "unknown variant {byte} at byte {at}"),
-            Error::Trailing { at } => write!(f, "unexpected bytes from byte {at} on"),
-            Error::Index { what, index, len } => write!(f, "{what} {index} of {len} does not exist"),
-            Error::Structure { index } => write!(f, "structure {index} is not a grammar that ends"),
-            Error::Stream { index } => write!(f, "stream {index} is not well formed"),
-            Error::Ranks { cohort } => write!(f, "the rank list of cohort {cohort} is not well formed"),
-            Error::Lanes { cohort, have, need } => {
-                write!(f, "cohort {cohort} has {have} streams where its symbols need {need}")
-            }
-            Error::Numbers { cohort, lane } => {
-                write!(f, "what depends on the rank in lane {lane} of cohort {cohort} is not well formed")
-            }
-            Error::Member { thread, rank, world } => {
-                write!(f, "thread {thread} of rank {rank} cannot be numbered in a world of {world} ranks")
-            }
-            Error::Worlds { mine, theirs } => {
-                write!(f, "one part is of a run with {mine} ranks, the other of one with {theirs}")
-            }
-            Error::Overlap { thread, rank } => write!(f, "thread {thread} of rank {rank} is recorded twice"),
-            Error::Side { cohort } => write!(f, "the side lanes of cohort {cohort} are not well formed"),
-            Error::Parcel { what, have, need } => write!(f, "{have} {what} came where {need} were asked for"),
-            Error::Site { symbol: Some(symbol) } => write!(f, "the call stack of symbol {symbol} is missing"),
-            Error::Site { symbol: None } => write!(f, "a call stack is not well formed"),
-            Error::TooMuchWork => {
-                write!(f, "what depends on the rank takes more work to check than its size allows")
-            }
-            Error::Clash => write!(
-                f,
-                "two different call stacks have the same hash of 64 bits, by chance; trace without call stacks"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
 
 impl Bundle {
     /// The recording of one rank of a world of so many (0: not known), a cohort a thread. Equal streams are stored
@@ -358,6 +384,7 @@ impl Bundle {
         Ok(bundle)
     }
 
+    /// The cohort that this thread of this rank is in.
     pub fn cohort_of(&self, rank: u32, thread: u32) -> Option<&Cohort> {
         let member = self.member(rank, thread)?;
         self.cohorts.iter().find(|c| c.ranks.contains(member))

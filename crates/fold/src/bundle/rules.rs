@@ -250,11 +250,11 @@ impl Sealed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use fastrand::Rng;
 
     fn calls(seed: u64, length: usize) -> Grammar {
-        let mut random = Random(seed);
-        (0..length).map(|_| 10 + random.below(4) as u32).collect()
+        let mut random = Rng::with_seed(seed);
+        (0..length).map(|_| 10 + random.u64(..4) as u32).collect()
     }
 
     fn sealed(grammar: &Grammar) -> Rules {

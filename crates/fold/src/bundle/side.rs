@@ -23,6 +23,7 @@ impl SideKind {
 /// The side lanes of one kind that a cohort has.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Side {
+    /// What its numbers mean.
     pub kind: SideKind,
     /// By symbol, in the order of [`super::Structure::symbols`]. Members that have none for a symbol are in no cohort with
     /// members that have.

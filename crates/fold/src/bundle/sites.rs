@@ -42,6 +42,7 @@ impl From<Frame> for Spot {
 pub struct Stack {
     /// The site of the rest, 0 where there is none.
     pub outer: u64,
+    /// Where the innermost call returns to.
     pub frame: Frame,
 }
 
@@ -59,6 +60,7 @@ impl Stack {
 /// A program or a library, as it was found in a process; or a function of Python.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Module {
+    /// Where its file lay.
     pub path: String,
     /// Empty where it has none.
     pub build_id: Box<[u8]>,
@@ -88,6 +90,7 @@ impl Module {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The call stacks that symbols refer to, and the modules that these are in.
 pub struct Sites {
     /// By site. With a stack all that it was called from is there.
     pub stacks: BTreeMap<u64, Stack>,
@@ -99,6 +102,7 @@ pub struct Sites {
 }
 
 impl Sites {
+    /// There is neither a stack nor a module.
     pub fn is_empty(&self) -> bool {
         self.stacks.is_empty() && self.modules.is_empty()
     }
@@ -136,6 +140,7 @@ impl Sites {
         site
     }
 
+    /// Adds a stack whose outer part is there, and says its site.
     pub fn add_stack(&mut self, stack: Stack) -> u64 {
         let site = stack.site();
         self.clashed |= *self.stacks.entry(site).or_insert(stack) != stack;
@@ -228,10 +233,12 @@ impl Sites {
 }
 
 impl Out {
+    /// Three numbers.
     pub fn stack(&mut self, stack: &Stack) {
         [stack.outer, stack.frame.module, stack.frame.offset].into_iter().for_each(|word| self.number(word));
     }
 
+    /// Path and build-id.
     pub fn module(&mut self, module: &Module) {
         self.block(module.path.as_bytes());
         self.block(&module.build_id);
@@ -239,11 +246,13 @@ impl Out {
 }
 
 impl In<'_> {
+    /// What [`Out::stack`] wrote.
     pub fn stack(&mut self) -> Result<Stack, Error> {
         let outer = self.number()?;
         Ok(Stack { outer, frame: Frame { module: self.number()?, offset: self.number()? } })
     }
 
+    /// What [`Out::module`] wrote.
     pub fn module(&mut self) -> Result<Module, Error> {
         let path = String::from_utf8_lossy(self.block()?).into_owned();
         Ok(Module { path, build_id: self.block()?.into() })

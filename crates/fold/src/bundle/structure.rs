@@ -6,7 +6,9 @@ use crate::loops::{Loops, Node};
 use super::{Rules, SymbolEntry};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// In which order symbols came.
 pub enum Structure {
+    /// As a grammar.
     Rules(Rules),
     /// The shape alone. The times are lanes of the cohort, before those of its symbols, one for each node.
     Loops(Loops),
@@ -42,6 +44,7 @@ impl Structure {
         }
     }
 
+    /// The tree, if it is one of loops.
     pub fn loops(&self) -> Option<&Loops> {
         match self {
             Structure::Rules(_) => None,
@@ -49,6 +52,7 @@ impl Structure {
         }
     }
 
+    /// The grammar, if it is one of rules.
     pub fn rules(&self) -> Option<&Rules> {
         match self {
             Structure::Rules(rules) => Some(rules),
@@ -56,6 +60,7 @@ impl Structure {
         }
     }
 
+    /// Holds together, as far as it says by itself.
     pub fn is_valid(&self) -> bool {
         match self {
             Structure::Rules(rules) => rules.is_valid(),
@@ -63,6 +68,7 @@ impl Structure {
         }
     }
 
+    /// The same over other symbols.
     pub fn map_symbols(&self, f: impl FnMut(u32) -> u32) -> Structure {
         match self {
             Structure::Rules(rules) => Structure::Rules(rules.map_symbols(f)),

@@ -4,18 +4,19 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use super::*;
 use crate::grammar::Item;
 use crate::ranks::RankMap;
-use crate::testing::{Random, probes};
+use crate::testing::probes;
+use fastrand::Rng;
 
 /// `prefix rest^count`, as a program with a start-up and a loop would give.
-fn grammar(random: &mut Random, symbols: u64) -> Grammar {
+fn grammar(random: &mut Rng, symbols: u64) -> Grammar {
     let mut rule = |len: u64| -> Vec<Item> {
-        let items = 1 + random.below(len);
+        let items = 1 + random.u64(..len);
         let mut item =
-            || Item { symbol: Symbol::Terminal(random.below(symbols) as u32), count: 1 + random.below(3) };
+            || Item { symbol: Symbol::Terminal(random.u64(..symbols) as u32), count: 1 + random.u64(..3) };
         (0..items).map(|_| item()).collect()
     };
     let (mut start, body) = (rule(3), rule(5));
-    start.push(Item { symbol: Symbol::Rule(1), count: 1 + random.below(4) });
+    start.push(Item { symbol: Symbol::Rule(1), count: 1 + random.u64(..4) });
     Grammar { rules: vec![start, body] }
 }
 
@@ -23,42 +24,42 @@ fn grammar(random: &mut Random, symbols: u64) -> Grammar {
 const WORLD: u32 = 100;
 
 /// Few choices, so that ranks often agree in part or in all.
-fn recording(random: &mut Random, rank: u32) -> Bundle {
+fn recording(random: &mut Rng, rank: u32) -> Bundle {
     let kinds = 4;
-    let offset = random.below(kinds);
+    let offset = random.u64(..kinds);
     let mut sites = Sites::default();
     let symbols: Vec<SymbolEntry> = (0..kinds)
         .map(|i| {
             // Every rank numbers its symbols differently.
             let kind = (i + offset) % kinds;
-            let time = 1 + random.below(100);
+            let time = 1 + random.u64(..100);
             let class = |_| Class {
-                kind: classes::Kind::new(random.below(100) as i64, random.below(4) as i64 - 1),
-                count: 1 + random.below(3),
+                kind: classes::Kind::new(random.u64(..100) as i64, random.u64(..4) as i64 - 1),
+                count: 1 + random.u64(..3),
                 tally: Tally { total: 3 * time, min: time / 2, max: time },
             };
             let classes = Classes::new(false, (0..kind * 4).map(class));
             SymbolEntry {
                 bytes: vec![kind as u8; kind as usize].into(),
-                site: site(&mut Random(kind + 10 * u64::from(rank % 4 == 3)), &mut sites),
+                site: site(&mut Rng::with_seed(kind + 10 * u64::from(rank % 4 == 3)), &mut sites),
                 lanes: kind as u16,
                 tally: classes.whole().unwrap_or(Tally { total: 3 * time, min: time / 2, max: time }),
                 classes,
             }
         })
         .collect();
-    let threads = 1 + random.below(2) as u32;
-    let same = random.below(3);
+    let threads = 1 + random.u64(..2) as u32;
+    let same = random.u64(..3);
     let parts = (0..threads)
         .map(|thread| {
             let structure = match same {
                 0 => grammar(random, kinds),
                 _ => {
-                    let fixed = grammar(&mut Random(77 + u64::from(thread)), kinds);
+                    let fixed = grammar(&mut Rng::with_seed(77 + u64::from(thread)), kinds);
                     fixed.map_terminals(|t| (u64::from(t) + kinds - offset) as u32 % kinds as u32)
                 }
             };
-            let mut stream = || Stream::constant(random.below(3) as i64 - 1);
+            let mut stream = || Stream::constant(random.u64(..3) as i64 - 1);
             let lanes: Vec<Vec<Stream>> =
                 symbols.iter().map(|s| (0..s.lanes).map(|_| stream()).collect()).collect();
             ThreadPart {
@@ -67,7 +68,7 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
                 times: Vec::new(),
                 lanes,
                 lengths: Vec::new(),
-                digest: random.below(2),
+                digest: random.u64(..2),
             }
         })
         .collect();
@@ -75,12 +76,12 @@ fn recording(random: &mut Random, rank: u32) -> Bundle {
 }
 
 /// None, or one of a few stacks, some of which go on from others.
-fn site(random: &mut Random, sites: &mut Sites) -> u64 {
-    let frames: Vec<sites::Frame> = (0..random.below(4))
+fn site(random: &mut Rng, sites: &mut Sites) -> u64 {
+    let frames: Vec<sites::Frame> = (0..random.u64(..4))
         .map(|i| {
             let path = format!("/bin/{}", i % 2);
             let module = sites::Module { path, build_id: [].into() };
-            let frame = sites::Frame { module: module.key(), offset: random.below(2) };
+            let frame = sites::Frame { module: module.key(), offset: random.u64(..2) };
             sites.add_module(module);
             frame
         })
@@ -144,10 +145,10 @@ fn digest(bundle: &Bundle) -> u64 {
     bundle.cohorts.iter().fold(0, |sum, cohort| sum.wrapping_add(cohort.digest))
 }
 
-fn shuffled(random: &mut Random, len: usize) -> Vec<usize> {
+fn shuffled(random: &mut Rng, len: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..len).collect();
     for i in (1..len).rev() {
-        order.swap(i, random.below(i as u64 + 1) as usize);
+        order.swap(i, random.u64(..i as u64 + 1) as usize);
     }
     order
 }
@@ -160,9 +161,9 @@ fn merged(parts: impl Iterator<Item = Bundle>) -> Bundle {
 
 #[test]
 fn the_order_of_merging_changes_nothing() {
-    let mut random = Random(3);
+    let mut random = Rng::with_seed(3);
     for _ in 0..60 {
-        let size = 1 + random.below(9) as u32;
+        let size = 1 + random.u64(..9) as u32;
         let ranks: Vec<Bundle> = (0..size).map(|rank| recording(&mut random, rank)).collect();
         let mut expected = BTreeMap::new();
         for rank in &ranks {
@@ -199,7 +200,7 @@ fn the_order_of_merging_changes_nothing() {
 
 #[test]
 fn ranks_that_did_the_same_are_one_cohort() {
-    let mut random = Random(9);
+    let mut random = Rng::with_seed(9);
     let one = recording(&mut random, 0);
     let like = |rank: u32| {
         let mut copy = one.clone();
@@ -329,7 +330,7 @@ fn functions_of_the_rank_in_nested_strides() {
 #[test]
 fn functions_of_the_rank_in_long_lists() {
     let list = |r: u32| -> Vec<i64> {
-        let noise = (1..200).map(|at| (Random(at).next() >> 40) as i64);
+        let noise = (1..200).map(|at| (Rng::with_seed(at).u64(..) >> 40) as i64);
         std::iter::once(i64::from(r) * 3 - 1).chain(noise).collect()
     };
     check_patterns(24, 1, 24, |r| vec![list(r)]);
@@ -410,7 +411,7 @@ fn threads_that_have_no_number_are_refused() {
 /// Numbers that follow nothing come back all the same, and as whole streams, not as functions.
 #[test]
 fn irregular_numbers_stay_streams() {
-    let noise = |rank: u32, at: u64| (Random(u64::from(rank) * 1000 + at + 1).next() >> 40) as i64;
+    let noise = |rank: u32, at: u64| (Rng::with_seed(u64::from(rank) * 1000 + at + 1).u64(..) >> 40) as i64;
     for length in [1, 5, 40, 200] {
         check_patterns(24, 1, 24 * 4 + 40, |rank| vec![(0..length).map(|at| noise(rank, at)).collect()]);
     }
@@ -421,7 +422,7 @@ fn irregular_numbers_stay_streams() {
 
 #[test]
 fn only_what_is_new_travels() {
-    let mut random = Random(21);
+    let mut random = Rng::with_seed(21);
     let (a, mut b) = (recording(&mut random, 0), recording(&mut random, 1));
     b = merge(b, a.clone()).unwrap();
     assert_eq!(b.missing(&a.manifest()), Want::default());
@@ -479,7 +480,7 @@ fn gathered(bundles: &[Bundle], spoiled: Option<usize>) -> Vec<Gathered> {
 #[test]
 fn gathering_equals_merging_one_by_one() {
     for size in [1, 2, 3, 5, 8, 13] {
-        let mut random = Random(100 + u64::from(size));
+        let mut random = Rng::with_seed(100 + u64::from(size));
         let mut ranks: Vec<Bundle> = (0..size).map(|rank| recording(&mut random, rank)).collect();
         if size > 2 {
             // Its tracing failed.
@@ -496,7 +497,7 @@ fn gathering_equals_merging_one_by_one() {
 
 #[test]
 fn bad_data_from_one_rank_costs_only_its_part() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     let ranks: Vec<Bundle> = (0..5).map(|rank| recording(&mut random, rank)).collect();
     let mut results = gathered(&ranks, Some(3));
     assert_eq!(results[2].lost.len(), 1);
@@ -508,23 +509,23 @@ fn bad_data_from_one_rank_costs_only_its_part() {
 
 #[test]
 fn reading_any_bytes_is_safe() {
-    let mut random = Random(42);
-    let whole = merged((0..6).map(|rank| recording(&mut Random(500 + u64::from(rank)), rank)));
+    let mut random = Rng::with_seed(42);
+    let whole = merged((0..6).map(|rank| recording(&mut Rng::with_seed(500 + u64::from(rank)), rank)));
     let bytes = whole.to_bytes();
     for len in 0..bytes.len() {
         assert!(Bundle::from_bytes(&bytes[..len]).is_err(), "cut at {len}");
     }
     for _ in 0..20_000 {
         let mut damaged = bytes.clone();
-        for _ in 0..1 + random.below(3) {
-            let at = random.below(damaged.len() as u64) as usize;
-            damaged[at] = random.below(256) as u8;
+        for _ in 0..1 + random.u64(..3) {
+            let at = random.u64(..damaged.len() as u64) as usize;
+            damaged[at] = random.u64(..256) as u8;
         }
         // Whatever comes out must be usable.
         if let Ok(bundle) = Bundle::from_bytes(&damaged) {
             bundle.validate().unwrap();
         }
-        let noise: Vec<u8> = (0..random.below(40)).map(|_| random.below(256) as u8).collect();
+        let noise: Vec<u8> = (0..random.u64(..40)).map(|_| random.u64(..256) as u8).collect();
         let _ = (Manifest::from_bytes(&noise), Want::from_bytes(&noise), Parcel::from_bytes(&noise));
     }
 }

@@ -8,13 +8,14 @@ use super::template;
 use super::{Bundle, Error, Lane, SideKind, Structure, get};
 use crate::loops;
 
+type Symbols<'a> = Box<dyn Iterator<Item = u32> + 'a>;
 type Numbers<'a> = Box<dyn Iterator<Item = i64> + 'a>;
 /// Of one kind, by symbol.
 type OfKind<'a> = (SideKind, HashMap<u32, Numbers<'a>>);
 
 /// The calls of one thread of one rank: [`Walk::next_symbol`] steps, [`Walk::value`] reads what hangs off the symbol.
 pub struct Walk<'a> {
-    symbols: Box<dyn Iterator<Item = u32> + 'a>,
+    symbols: Symbols<'a>,
     /// By symbol: where its lanes start in `values`, and how many there are.
     lanes: HashMap<u32, (usize, u16)>,
     values: Vec<Numbers<'a>>,
@@ -48,20 +49,12 @@ impl<'a> Walk<'a> {
     pub fn of(bundle: &'a Bundle, cohort: usize, member: u32) -> Result<Walk<'a>, Error> {
         let source = Source::new(bundle, cohort, member)?;
         let values = source.values(|_| true, |_, _| 0)?;
-        let symbols: Box<dyn Iterator<Item = u32>> = match source.structure {
+        let symbols: Symbols<'a> = match source.structure {
             Structure::Rules(grammar) => Box::new(grammar.iter()),
             Structure::Loops(loops) => Box::new(loops::Cursor::new(loops, source.times(|_| 0)?)),
         };
         let sides = source.sides(|_| Some(0))?;
-        Ok(Walk {
-            symbols,
-            lanes: source.lanes,
-            values,
-            current: None,
-            sides,
-            symbol: 0,
-            passed: Rc::default(),
-        })
+        Ok(source.walk(symbols, values, sides))
     }
 
     /// How often each symbol comes among the first `n` calls of one of the members of a cohort, where it does. Found in the
@@ -97,7 +90,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Walk<'a>, Error> {
         let source = Source::new(bundle, cohort, member)?;
         let values = source.values(|_| true, taken)?;
-        let symbols: Box<dyn Iterator<Item = u32>> = match source.structure {
+        let symbols: Symbols<'a> = match source.structure {
             Structure::Rules(grammar) => Box::new(grammar.iter_from(n).0),
             Structure::Loops(loops) => {
                 let place = source.seek(loops, n);
@@ -106,15 +99,7 @@ impl<'a> Walk<'a> {
             }
         };
         let sides = source.sides(|symbol| Some(made(symbol)))?;
-        Ok(Walk {
-            symbols,
-            lanes: source.lanes,
-            values,
-            current: None,
-            sides,
-            symbol: 0,
-            passed: Rc::default(),
-        })
+        Ok(source.walk(symbols, values, sides))
     }
 
     /// The same without all symbols but these. What has none of them is not walked through, as far as that can be told; the
@@ -133,7 +118,7 @@ impl<'a> Walk<'a> {
         let passed = Rc::new(Cell::new(0));
         let known = passed.clone();
         let pass = move |_: &u32| known.set(known.get() + 1);
-        let symbols: Box<dyn Iterator<Item = u32>> = match source.structure {
+        let symbols: Symbols<'a> = match source.structure {
             _ if wanted.is_empty() => Box::new(std::iter::empty()),
             Structure::Rules(grammar) => {
                 let most = usize::try_from(most).unwrap_or(usize::MAX);
@@ -150,7 +135,7 @@ impl<'a> Walk<'a> {
                 )
             }
         };
-        Ok(Walk { symbols, lanes: source.lanes, values, current: None, sides, symbol: 0, passed })
+        Ok(Walk { passed, ..source.walk(symbols, values, sides) })
     }
 
     /// How many symbols of any kind a walk of [`Walk::only`] has gone through so far.
@@ -219,6 +204,12 @@ impl<'a> Source<'a> {
             return Err(Error::Lanes { cohort: index, have: cohort.lanes.len(), need: start });
         }
         Ok(Source { bundle, cohort: index, member, structure, lanes })
+    }
+
+    /// Before its first symbol.
+    fn walk(self, symbols: Symbols<'a>, values: Vec<Numbers<'a>>, sides: Vec<OfKind<'a>>) -> Walk<'a> {
+        let Source { lanes, .. } = self;
+        Walk { symbols, lanes, values, current: None, sides, symbol: 0, passed: Rc::default() }
     }
 
     /// By lane, the numbers of these symbols that are not yet taken; nothing for others, and for the times of loops.

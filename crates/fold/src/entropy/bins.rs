@@ -334,7 +334,7 @@ mod tests {
 
     #[test]
     fn numbers_come_back() {
-        let mut random = crate::testing::Random(5);
+        let mut random = fastrand::Rng::with_seed(5);
         let shapes: [&dyn Fn(u64, u64) -> i64; 8] = [
             &|_, _| 7,
             &|i, _| i as i64 * 8,
@@ -347,7 +347,7 @@ mod tests {
         ];
         for (at, shape) in shapes.iter().enumerate() {
             for count in [0usize, 1, 2, 3, 15, 16, 17, 300, 5000, 40_000] {
-                let numbers: Vec<i64> = (0..count as u64).map(|i| shape(i, random.next())).collect();
+                let numbers: Vec<i64> = (0..count as u64).map(|i| shape(i, random.u64(..))).collect();
                 let bytes = encode(&numbers);
                 let mut again = vec![9];
                 decode(&bytes, count, &mut again).unwrap();
@@ -358,8 +358,8 @@ mod tests {
 
     #[test]
     fn random_numbers_take_little_more_than_they_hold() {
-        let mut random = crate::testing::Random(6);
-        let numbers: Vec<i64> = (0..32_768).map(|_| (random.next() >> 44) as i64).collect();
+        let mut random = fastrand::Rng::with_seed(6);
+        let numbers: Vec<i64> = (0..32_768).map(|_| (random.u64(..) >> 44) as i64).collect();
         assert!(encode(&numbers).len() < 32_768 * 20 / 8 + 300, "20 bits each");
         let times: Vec<i64> = numbers
             .iter()
@@ -373,8 +373,8 @@ mod tests {
 
     #[test]
     fn damaged_bytes_give_an_error_or_numbers() {
-        let mut random = crate::testing::Random(8);
-        let numbers: Vec<i64> = (0..500).map(|i| i * 3 + (random.next() % 9) as i64).collect();
+        let mut random = fastrand::Rng::with_seed(8);
+        let numbers: Vec<i64> = (0..500).map(|i| i * 3 + (random.u64(..) % 9) as i64).collect();
         let good = encode(&numbers);
         for at in 0..good.len() * 8 {
             let mut bytes = good.clone();
@@ -384,7 +384,7 @@ mod tests {
             assert!(into.len() <= 500);
         }
         for _ in 0..2000 {
-            let bytes: Vec<u8> = (0..random.next() % 60).map(|_| random.next() as u8).collect();
+            let bytes: Vec<u8> = (0..random.u64(..) % 60).map(|_| random.u64(..) as u8).collect();
             let _ = decode(&bytes, 1000, &mut Vec::new());
         }
     }

@@ -49,6 +49,7 @@ impl Bit {
 
 /// Where decisions go to, or come from: given what to write, returns what was written or read.
 pub trait Coder {
+    /// A decision, with a chance that learns from it.
     fn bit(&mut self, bit: bool, chance: &mut Bit) -> bool;
     /// The same with a chance that the caller keeps: of 2^16, neither 0 nor all.
     fn given(&mut self, bit: bool, chance: u32) -> bool;
@@ -57,6 +58,7 @@ pub trait Coder {
 }
 
 #[derive(Debug, Clone)]
+/// Writes decisions into bytes.
 pub struct Encoder {
     low: u64,
     range: u64,
@@ -161,6 +163,7 @@ impl Coder for Encoder {
 }
 
 #[derive(Debug, Clone)]
+/// Reads decisions from bytes. Behind their end it reads zeros.
 pub struct Decoder<B> {
     /// Relative to the low end.
     code: u64,
@@ -170,6 +173,7 @@ pub struct Decoder<B> {
 }
 
 impl<B: AsRef<[u8]>> Decoder<B> {
+    /// From the first byte on.
     pub fn new(bytes: B) -> Decoder<B> {
         let mut decoder = Decoder { code: 0, range: u64::MAX, bytes, at: 0 };
         for _ in 0..8 {
@@ -214,6 +218,7 @@ impl<B: AsRef<[u8]>> Decoder<B> {
     }
 
     #[inline]
+    /// Takes the choice that has this share of 2^scale from `low` on.
     pub fn share(&mut self, low: u32, share: u32) {
         self.code = self.code.wrapping_sub(self.range * u64::from(low));
         self.range *= u64::from(share);

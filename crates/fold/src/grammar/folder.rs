@@ -20,6 +20,7 @@ pub struct Folder {
 }
 
 impl Folder {
+    /// With no symbols yet.
     pub fn new() -> Folder {
         Folder::default()
     }
@@ -29,11 +30,13 @@ impl Folder {
         self.len
     }
 
+    /// Nothing was pushed.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     #[inline]
+    /// The next symbol of the sequence.
     pub fn push(&mut self, symbol: u32) {
         self.len += 1;
         if !self.round.step(symbol) {

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 /// Several grammars over one set of rules. Each start reaches only what it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Forest {
+    /// Of all grammars.
     pub rules: Vec<Vec<Item>>,
     /// The start rule of each grammar; equal grammars have the same.
     pub starts: Vec<u32>,

@@ -113,17 +113,17 @@ pub(super) fn digram_hash([a, n, b, m]: [u64; 4]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use fastrand::Rng;
     use std::collections::HashMap;
 
     #[test]
     fn behaves_like_a_map() {
-        let mut random = Random(7);
+        let mut random = Rng::with_seed(7);
         let mut index = Index::default();
         let mut model: HashMap<u32, u32> = HashMap::new();
         for _ in 0..20_000 {
             // Few distinct hashes, so that chains collide and wrap round the end of the table.
-            let node = random.below(300) as u32;
+            let node = random.u64(..300) as u32;
             let hash = (node % 37).wrapping_mul(0x0100_0001);
             if let std::collections::hash_map::Entry::Vacant(free) = model.entry(node) {
                 assert_eq!(index.find(hash, |n| n == node), None);

@@ -1,5 +1,8 @@
 use super::*;
-use crate::testing::{Random, loops, probes};
+use crate::testing::{cases, loops, nests, probes};
+use fastrand::Rng;
+use proptest::collection::vec;
+use proptest::prelude::*;
 use std::collections::HashSet;
 
 fn fold(symbols: &[u32]) -> Grammar {
@@ -89,17 +92,19 @@ fn count_plainly(symbols: &[u32]) -> Vec<(u32, u64)> {
     counts
 }
 
-#[test]
-fn properties_hold_after_every_push() {
-    let mut random = Random(1);
-    for round in 0..60 {
-        let symbols = match round % 3 {
-            0 => (0..150).map(|_| random.below(2 + round / 6) as u32).collect(),
-            1 => loops(&mut random, 4, 200),
-            _ => loops(&mut random, 2, 200),
-        };
+fn some_symbols() -> impl Strategy<Value = Vec<u32>> {
+    let random = (2..12u32).prop_flat_map(|symbols| vec(0..symbols, 150));
+    let disturbed = (any::<u64>(), prop_oneof![Just(2), Just(4)])
+        .prop_map(|(seed, symbols)| loops(&mut Rng::with_seed(seed), symbols, 200));
+    prop_oneof![random, vec(nests(4), 1..6).prop_map(|nests| nests.concat()), disturbed]
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+    #[test]
+    fn properties_hold_after_every_push(symbols in some_symbols()) {
         let mut folder = Folder::new();
-        for (at, &symbol) in symbols.iter().enumerate() {
+        for (at, &symbol) in symbols.iter().take(200).enumerate() {
             folder.push(symbol);
             assert_sound(&folder.finish(), &symbols[..=at]);
         }
@@ -108,11 +113,11 @@ fn properties_hold_after_every_push() {
 
 #[test]
 fn properties_hold_on_long_sequences() {
-    let mut random = Random(2);
+    let mut random = Rng::with_seed(2);
     for round in 0..20 {
         let symbols = match round % 2 {
             0 => loops(&mut random, 2 + round, 10_000),
-            _ => (0..10_000).map(|_| random.below(1 + round) as u32).collect(),
+            _ => (0..10_000).map(|_| random.u64(..1 + round) as u32).collect(),
         };
         assert_sound(&fold(&symbols), &symbols);
     }
@@ -173,14 +178,14 @@ fn predicts_the_next_round() {
 
 #[test]
 fn push_n_is_many_pushes() {
-    let mut random = Random(3);
+    let mut random = Rng::with_seed(3);
     for _ in 0..200 {
         let (mut folder, mut symbols) = (Folder::new(), Vec::new());
         let pattern: Vec<(u32, u64)> =
-            (0..1 + random.below(5)).map(|_| (random.below(3) as u32, 1 + random.below(4))).collect();
-        for _ in 0..1 + random.below(10) {
+            (0..1 + random.u64(..5)).map(|_| (random.u64(..3) as u32, 1 + random.u64(..4))).collect();
+        for _ in 0..1 + random.u64(..10) {
             for &(symbol, count) in &pattern {
-                let count = if random.below(20) == 0 { 7 } else { count };
+                let count = if random.u64(..20) == 0 { 7 } else { count };
                 folder.push_n(symbol, count);
                 symbols.extend((0..count).map(|_| symbol));
             }
@@ -192,7 +197,7 @@ fn push_n_is_many_pushes() {
 
 #[test]
 fn folding_goes_on_after_finish() {
-    let symbols = loops(&mut Random(4), 3, 500);
+    let symbols = loops(&mut Rng::with_seed(4), 3, 500);
     let (mut plain, mut watched) = (Folder::new(), Folder::new());
     for &symbol in &symbols {
         plain.push(symbol);
@@ -271,17 +276,17 @@ fn depth_does_not_matter() {
 /// Nothing runs for ever or panics on rules that `validate` refuses.
 #[test]
 fn unchecked_grammars_do_no_harm() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     for _ in 0..2000 {
-        let rules = 1 + random.below(4);
+        let rules = 1 + random.u64(..4);
         let grammar = Grammar {
             rules: (0..rules)
                 .map(|_| {
-                    let item = |r: &mut Random| match r.below(2) {
-                        0 => item(Symbol::Terminal(r.below(3) as u32), r.below(3)),
-                        _ => item(Symbol::Rule(r.below(rules + 1) as u32), r.below(3)),
+                    let item = |r: &mut Rng| match r.u64(..2) {
+                        0 => item(Symbol::Terminal(r.u64(..3) as u32), r.u64(..3)),
+                        _ => item(Symbol::Rule(r.u64(..rules + 1) as u32), r.u64(..3)),
                     };
-                    (0..random.below(4)).map(|_| item(&mut random)).collect()
+                    (0..random.u64(..4)).map(|_| item(&mut random)).collect()
                 })
                 .collect(),
         };
@@ -320,14 +325,14 @@ fn assert_joins(sequences: &[Vec<u32>]) -> Forest {
 
 #[test]
 fn forests_keep_every_sequence() {
-    let mut random = Random(6);
+    let mut random = Rng::with_seed(6);
     for round in 0..400 {
         let mut sequences: Vec<Vec<u32>> = Vec::new();
-        for _ in 0..random.below(6) {
-            let length = random.below(1 + round) as usize;
+        for _ in 0..random.u64(..6) {
+            let length = random.u64(..1 + round) as usize;
             sequences.push(loops(&mut random, 2 + round % 5, length));
             // Relatives: equal, contained, slightly different.
-            let relative = match random.below(4) {
+            let relative = match random.u64(..4) {
                 0 => sequences[0].clone(),
                 1 => [&sequences[0][..], &[1, 2]].concat(),
                 2 => sequences[0][..sequences[0].len() / 2].to_vec(),

@@ -34,11 +34,8 @@ mod paths;
 mod times;
 mod tree;
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use super::{Folded, Node, Spot};
-use crate::stream::Mix;
+use crate::FastMap;
 use paths::Paths;
 use times::Times;
 use tree::{NONE, ROOT, Tree};
@@ -59,7 +56,7 @@ pub(super) struct Elastic {
     /// The open bodies, the outermost first.
     stack: Vec<OpenBody>,
     tree: Tree,
-    leaves: HashMap<u32, u32, BuildHasherDefault<Mix>>,
+    leaves: FastMap<u32, u32>,
     paths: Paths,
     /// Scratch: the way from a leaf up to the child of an open body, without that child.
     way: Vec<u32>,
@@ -89,7 +86,7 @@ impl Elastic {
         let mut elastic = Elastic {
             stack: Vec::new(),
             tree: Tree::new(),
-            leaves: HashMap::default(),
+            leaves: FastMap::default(),
             paths: Paths::default(),
             way: Vec::new(),
             len: 0,

@@ -8,12 +8,10 @@
 //!
 //! As in the grammar's folder, symbols that keep to the last loop are only compared and counted.
 
-use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-
 use super::{Folded, Loops, Node};
+use crate::FastMap;
 use crate::round::Round;
-use crate::stream::{Mix, Stream};
+use crate::stream::Stream;
 
 const GRAM: usize = 8;
 /// Longest iteration that is kept expanded for comparison.
@@ -36,7 +34,7 @@ pub(super) struct Exact {
 struct Queue {
     items: Vec<Item>,
     /// Where the last [`GRAM`] events, by hash, last ended.
-    index: HashMap<u64, u32, BuildHasherDefault<Mix>>,
+    index: FastMap<u64, u32>,
     /// Of `BASE`, as far as they were needed.
     powers: Vec<u64>,
     window: usize,
@@ -60,7 +58,7 @@ const NONE: u32 = u32::MAX;
 impl Exact {
     pub fn new(window: usize) -> Exact {
         let window = window.clamp(1, 1 << 24);
-        let queue = Queue { items: Vec::new(), index: HashMap::default(), powers: vec![1], window };
+        let queue = Queue { items: Vec::new(), index: FastMap::default(), powers: vec![1], window };
         Exact { queue, done: Vec::new(), len: 0, round: Round::default(), head: 0 }
     }
 

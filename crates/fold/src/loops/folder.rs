@@ -10,7 +10,10 @@ use super::exact::Exact;
 pub enum Matching {
     /// The same symbols in the same order, in inner loops too. An iteration is at most `window` events long, inner loops
     /// taken once.
-    Exact { window: usize },
+    Exact {
+        /// Events that an iteration has at most; [`WINDOW`] is usual.
+        window: usize,
+    },
     /// Much the same: what an iteration leaves out is noted, and so is how often an inner loop ran.
     Elastic,
 }
@@ -31,6 +34,7 @@ enum Kind {
 }
 
 impl Folder {
+    /// With no symbols yet.
     pub fn new(matching: Matching) -> Folder {
         let kind = match matching {
             Matching::Exact { window } => Kind::Exact(Exact::new(window)),
@@ -49,6 +53,7 @@ impl Folder {
     }
 
     #[inline]
+    /// The next symbol of the sequence.
     pub fn push(&mut self, symbol: u32) {
         match &mut self.kind {
             Kind::Exact(exact) => exact.push(symbol),
@@ -106,6 +111,7 @@ impl Folder {
         }
     }
 
+    /// Nothing was pushed.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

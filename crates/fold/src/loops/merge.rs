@@ -28,10 +28,13 @@ pub enum Source {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
+/// One tree for two, and where the times of its nodes come from.
 pub struct Merged {
+    /// The tree.
     pub loops: Loops,
     /// By merged node.
     pub first: Vec<Source>,
+    /// The same of the second tree.
     pub second: Vec<Source>,
 }
 
@@ -49,6 +52,7 @@ pub fn merge(first: &Loops, second: &Loops, who: &[Kinds]) -> Merged {
     Merged { loops: Loops { nodes: out.nodes }, first: out.first, second: out.second }
 }
 
+/// How many loops are within each other at most.
 pub fn depth(loops: &Loops) -> usize {
     let mut ends: Vec<usize> = Vec::new();
     let mut deepest = 0;

@@ -106,6 +106,7 @@ fn shape(times: &Stream, item: &Item, room: &mut u64) -> Option<String> {
 }
 
 impl Folded {
+    /// The tree as a line of text, with the times of each node: for tests and for looking at.
     pub fn notation(&self, name: impl FnMut(u32) -> String) -> String {
         notation(&self.loops, |node| vector(&self.times[node], self.lengths[node]), name)
     }

@@ -144,22 +144,22 @@ fn bezout(a: i128, b: i128) -> (i128, i128) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use fastrand::Rng;
 
-    fn any_box(random: &mut Random) -> Part {
+    fn any_box(random: &mut Rng) -> Part {
         let mut dims = Vec::new();
-        let mut stride = 1 + random.below(3);
-        for _ in 0..random.below(4) {
-            let count = 2 + random.below(5);
+        let mut stride = 1 + random.u64(..3);
+        for _ in 0..random.u64(..4) {
+            let count = 2 + random.u64(..5);
             dims.insert(0, (count as u32, stride as u32));
             // Often just past the row, often a multiple of its stride.
-            stride = match random.below(3) {
+            stride = match random.u64(..3) {
                 0 => stride * count,
-                1 => stride * (count + random.below(4)),
-                _ => stride * count + random.below(7),
+                1 => stride * (count + random.u64(..4)),
+                _ => stride * count + random.u64(..7),
             };
         }
-        Part { start: random.below(60) as u32, dims }
+        Part { start: random.u64(..60) as u32, dims }
     }
 
     fn ranks(part: &Part) -> Vec<u32> {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_boxes_have_in_common_is_what_their_ranks_have() {
-        let mut random = Random(23);
+        let mut random = Rng::with_seed(23);
         let mut met = 0;
         for _ in 0..20_000 {
             let (a, b) = (any_box(&mut random), any_box(&mut random));
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_box_folds_as_its_ranks_do() {
-        let mut random = Random(29);
+        let mut random = Rng::with_seed(29);
         for _ in 0..20_000 {
             let part = any_box(&mut random);
             assert_eq!(part.folded(), RankList::from_sorted(&ranks(&part)), "{part:?}");

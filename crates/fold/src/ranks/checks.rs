@@ -34,6 +34,7 @@ impl Checks {
         Checks::within(u64::MAX)
     }
 
+    /// Steps that were taken.
     pub fn spent(&self) -> u64 {
         self.spent
     }
@@ -189,25 +190,25 @@ fn in_common(boxes: &[Part], ranks: &RankList, left: &mut u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use fastrand::Rng;
 
     /// What is found by boxes is what the ranks say, whatever is asked.
     #[test]
     fn boxes_and_ranks_agree() {
-        let mut random = Random(31);
+        let mut random = Rng::with_seed(31);
         let (mut yes, mut no) = (0, 0);
         for round in 0..3000u64 {
             let limit = [6, 20, 60][round as usize % 3];
-            let all: Vec<u32> = (0..limit).filter(|_| random.below(8) > 0).map(|rank| rank as u32).collect();
+            let all: Vec<u32> = (0..limit).filter(|_| random.u64(..8) > 0).map(|rank| rank as u32).collect();
             let ranks = RankList::from_sorted(&all);
-            let period = 1 + random.below(5) as i64;
+            let period = 1 + random.u64(..5) as i64;
             let pairs: Vec<(u32, i64)> = all.iter().map(|&rank| (rank, i64::from(rank) % period)).collect();
             let mut map = if round % 2 == 0 { RankMap::loose(pairs) } else { RankMap::from_pairs(pairs) };
             // Some are not what they should be.
             let parts = map.parts.len() as u64;
-            match random.below(4) {
-                0 if parts > 0 => map.parts[random.below(parts) as usize].start += random.below(3) as u32,
-                1 if parts > 0 => drop(map.parts.remove(random.below(parts) as usize)),
+            match random.u64(..4) {
+                0 if parts > 0 => map.parts[random.u64(..parts) as usize].start += random.u64(..3) as u32,
+                1 if parts > 0 => drop(map.parts.remove(random.u64(..parts) as usize)),
                 _ => {}
             }
             map.parts.sort_by_key(|part| part.start);

@@ -28,10 +28,12 @@ impl RankList {
         Some(RankList { parts: self.parts.iter().map(part).collect::<Option<_>>()? })
     }
 
+    /// The lowest rank.
     pub fn first(&self) -> Option<u32> {
         self.parts.first().map(|part| part.start)
     }
 
+    /// The highest rank.
     pub fn last(&self) -> Option<u32> {
         let part = self.parts.last()?;
         let span = part.dims.iter().map(|&(count, stride)| count.saturating_sub(1).saturating_mul(stride));
@@ -112,19 +114,19 @@ fn cut(start: u32, value: i64, dims: &[Dim], range: &Range<u64>, out: &mut Vec<M
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use fastrand::Rng;
 
     #[test]
     fn what_is_between_two_bounds() {
-        let mut random = Random(5);
+        let mut random = Rng::with_seed(5);
         for round in 0..3000u64 {
             let limit = [12, 40, 300][round as usize % 3];
             let mut ranks: Vec<u32> = match round % 2 {
-                0 => (0..random.below(30)).map(|_| random.below(limit) as u32).collect(),
+                0 => (0..random.u64(..30)).map(|_| random.u64(..limit) as u32).collect(),
                 _ => {
                     // A box of up to three dimensions.
-                    let (a, b) = (2 + random.below(4) as u32, 2 + random.below(4) as u32);
-                    let (row, plane) = (b + random.below(3) as u32, a * (b + 5) + random.below(9) as u32);
+                    let (a, b) = (2 + random.u64(..4) as u32, 2 + random.u64(..4) as u32);
+                    let (row, plane) = (b + random.u64(..3) as u32, a * (b + 5) + random.u64(..9) as u32);
                     let point = |i: u32| i / (a * b) * plane + i / b % a * row + i % b;
                     (0..3 * a * b).map(point).collect()
                 }
@@ -133,8 +135,8 @@ mod tests {
             ranks.dedup();
             let list = RankList::from_sorted(&ranks);
             let map = RankMap::from_pairs(ranks.iter().map(|&r| (r, i64::from(r) * 7 % 5)).collect());
-            let low = random.below(limit);
-            let range = low..low + random.below(limit);
+            let low = random.u64(..limit);
+            let range = low..low + random.u64(..limit);
             let kept: Vec<u32> = ranks.iter().copied().filter(|r| range.contains(&u64::from(*r))).collect();
             let within = list.within(range.clone());
             assert_eq!(within.validate(), Ok(()));

@@ -19,22 +19,29 @@ use super::{MOST_HOLES, Part, RankList, holes};
 /// Parts go by their first rank. They may interleave, but share no rank. Arithmetic on numbers wraps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct RankMap {
+    /// By first rank.
     pub parts: Vec<MapPart>,
 }
 
 /// For all indices `0 <= ik < countk`: the rank `start + i0*stride0 + ...` has the number `value + i0*step0 + ...`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MapPart {
+    /// The first rank.
     pub start: u32,
+    /// Its number.
     pub value: i64,
     /// Outermost first; every stride leads past all of the inner dimensions.
     pub dims: Vec<Dim>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// Ranks at equal distances, and how their numbers change.
 pub struct Dim {
+    /// How many.
     pub count: u32,
+    /// From one rank to the next.
     pub stride: u32,
+    /// From one number to the next.
     pub step: i64,
 }
 
@@ -116,6 +123,7 @@ impl RankMap {
         }
     }
 
+    /// The number of a rank.
     pub fn get(&self, rank: u32) -> Option<i64> {
         self.parts.iter().find_map(|part| part.get(rank))
     }
@@ -127,10 +135,12 @@ impl RankMap {
         self.parts.iter().all(same).then_some(value)
     }
 
+    /// How many ranks have a number.
     pub fn len(&self) -> u64 {
         self.parts.iter().map(MapPart::len).fold(0, u64::saturating_add)
     }
 
+    /// No rank has a number.
     pub fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

@@ -1,33 +1,49 @@
 //! Parts of a stream that are written down another way.
 
-use super::core::Mix;
 use super::rows::{self, DEEPEST};
 use super::summary::{Climb, Join, Summary, summary};
 use super::{Error, Inside, Iter, Stream, Term};
 use crate::entropy;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
 /// Numbers that are not told by values and strides.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum Block {
     /// Numbers without a shape, entropy coded ([`entropy::encode`]). At most [`entropy::LONGEST`], equal neighbours
     /// taken once.
-    Packed { count: u32, bytes: Box<[u8]> },
+    Packed {
+        /// How many numbers.
+        count: u32,
+        /// What they were packed into.
+        bytes: Box<[u8]>,
+    },
     /// Running sums: each number is the one before (zero at first) and the next of `steps`, a stream of values without
     /// strides or blocks. Nested strides are of this kind: 0 1 2 10 11 12 20 21 22 are steps of 0, then 1 1 8 over and
     /// over. `count` numbers; where it is the last item of the stream it goes on for ever, and `count` is zero.
-    Running { count: u64, steps: Box<Stream> },
+    Running {
+        /// How many numbers; 0 for ever.
+        count: u64,
+        /// From each number to the next.
+        steps: Box<Stream>,
+    },
     /// Rows of numbers at one distance: see [`Rows`]. `count` is as above.
-    Rows { count: u64, rows: Box<Rows> },
+    Rows {
+        /// How many numbers; 0 for ever.
+        count: u64,
+        /// The rows.
+        rows: Box<Rows>,
+    },
 }
 
 /// Row after row: each begins with the next of `starts` and has as many numbers, `step` apart, as the next of `counts`
 /// says, but at least one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rows {
+    /// From one number of a row to the next.
     pub step: i64,
+    /// The first number of each row.
     pub starts: Stream,
+    /// How many numbers each row has.
     pub counts: Stream,
 }
 
@@ -66,6 +82,7 @@ impl Block {
         }
     }
 
+    /// It has no numbers.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -78,21 +95,6 @@ impl Block {
             Block::Rows { rows, .. } => 8 + memory_of(&rows.starts) + memory_of(&rows.counts),
         };
         size_of::<Block>() + inside
-    }
-
-    pub(super) fn hash(&self) -> u64 {
-        let mut mix = Mix::default();
-        match self {
-            Block::Packed { count, bytes } => {
-                mix.write_u64((*count).into());
-                for word in bytes.chunks(8) {
-                    let word = word.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
-                    mix.write_u64(word);
-                }
-            }
-            Block::Running { .. } | Block::Rows { .. } => Hash::hash(self, &mut mix),
-        }
-        mix.finish()
     }
 
     pub(super) fn check(&self) -> Result<(), Error> {

@@ -6,10 +6,11 @@
 use super::finish::{Stretch, begins_with, close, open_item, stretches};
 use super::row::{LONG, Row};
 use super::{Block, MIN_STRIDE, Stream, Term};
+use crate::FastMap;
 use crate::grammar::{self, Runs};
 use crate::round::Round;
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 
 /// Longest round that is kept expanded for comparison, in numbers.
 const LONGEST_ROUND: u64 = 1 << 13;
@@ -31,8 +32,8 @@ pub(super) struct Core {
     round: Round<i64>,
     pub terms: Vec<Term>,
     pub blocks: Vec<Block>,
-    ids: HashMap<Term, u32, BuildHasherDefault<Mix>>,
-    block_ids: HashMap<u64, u32, BuildHasherDefault<Mix>>,
+    ids: FastMap<Term, u32>,
+    block_ids: FastMap<u64, u32>,
     shape: grammar::Folder,
     /// Whether strides are left alone.
     flat: bool,
@@ -114,7 +115,7 @@ impl Core {
     pub fn push_block(&mut self, block: Block) {
         self.tell_shape();
         self.flush();
-        let hash = block.hash();
+        let hash = FxBuildHasher.hash_one(&block);
         let known = self.block_ids.get(&hash).copied();
         let id = known.filter(|&id| self.blocks[id as usize] == block).unwrap_or_else(|| {
             self.blocks.push(block);
@@ -442,32 +443,5 @@ impl Run {
         self.count += 1;
         self.next = self.next.wrapping_add(self.step);
         true
-    }
-}
-
-/// A hasher for a few integers: they come from the program, not from an adversary.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Mix(u64);
-
-impl Hasher for Mix {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        self.0 ^= self.0 >> 29;
-    }
-
-    fn write_u32(&mut self, word: u32) {
-        self.write_u64(word.into());
-    }
-
-    fn write_usize(&mut self, word: usize) {
-        self.write_u64(word as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }

@@ -58,6 +58,7 @@ struct Running {
 }
 
 impl Folder {
+    /// With no numbers yet.
     pub fn new() -> Folder {
         Folder::default()
     }
@@ -72,11 +73,13 @@ impl Folder {
         self.len
     }
 
+    /// Nothing was pushed.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     #[inline]
+    /// The next number.
     pub fn push(&mut self, value: i64) {
         self.len += 1;
         if let Mode::Shape = self.mode {

@@ -177,7 +177,7 @@ impl Stream {
 mod tests {
     use super::*;
     use crate::stream::Folder;
-    use crate::testing::Random;
+    use fastrand::Rng;
 
     fn fold(values: &[i64]) -> Stream {
         let mut folder = Folder::new();
@@ -186,17 +186,17 @@ mod tests {
     }
 
     /// Numbers as programs have them: constants, strides, nested strides, rows, noise, and such as wrap.
-    fn numbers(random: &mut Random, limit: usize) -> Vec<i64> {
+    fn numbers(random: &mut Rng, limit: usize) -> Vec<i64> {
         let mut out: Vec<i64> = Vec::new();
         while out.len() < limit {
-            let (start, step) = (random.below(50) as i64 - 25, random.below(9) as i64 - 4);
-            let n = 1 + random.below(40) as i64;
-            match random.below(8) {
+            let (start, step) = (random.u64(..50) as i64 - 25, random.u64(..9) as i64 - 4);
+            let n = 1 + random.u64(..40) as i64;
+            match random.u64(..8) {
                 0 => out.extend(std::iter::repeat_n(start, n as usize)),
                 1 => out.extend((0..n).map(|i| start + step * i)),
                 2 => out.extend((0..n).flat_map(|i| (0..5).map(move |j| start + 100 * i + step * j))),
                 3 => out.extend((0..n).flat_map(|i| (0..=i).map(move |j| 10 * i + j))),
-                4 => out.extend((0..20 * n).map(|_| random.next() as i64 >> 50)),
+                4 => out.extend((0..20 * n).map(|_| random.u64(..) as i64 >> 50)),
                 5 => out.extend((0..n).map(|i| i.wrapping_mul(i64::MAX / 3))),
                 6 => {
                     let mut sum = start;
@@ -206,7 +206,7 @@ mod tests {
                     }));
                 }
                 _ => {
-                    let block: Vec<i64> = (0..random.below(9)).map(|_| random.below(4) as i64).collect();
+                    let block: Vec<i64> = (0..random.u64(..9)).map(|_| random.u64(..4) as i64).collect();
                     out.extend(block.repeat(n as usize));
                 }
             }
@@ -217,16 +217,16 @@ mod tests {
 
     #[test]
     fn differences_are_found_where_they_are() {
-        let mut random = Random(77);
+        let mut random = Rng::with_seed(77);
         for round in 0..150 {
-            let length = 1 + random.below(3000) as usize;
+            let length = 1 + random.u64(..3000) as usize;
             let values = numbers(&mut random, length);
             let mut other = values.clone();
-            for _ in 0..random.below(4) {
-                let at = random.below(length as u64) as usize;
-                other[at] = if random.below(3) == 0 { random.next() as i64 } else { other[at] ^ 1 };
+            for _ in 0..random.u64(..4) {
+                let at = random.u64(..length as u64) as usize;
+                other[at] = if random.u64(..3) == 0 { random.u64(..) as i64 } else { other[at] ^ 1 };
             }
-            let n = random.below(length as u64 + 1);
+            let n = random.u64(..length as u64 + 1);
             let places = (0..n).zip(values.iter().zip(&other)).filter(|(_, (a, b))| a != b);
             let places: Vec<u64> = places.map(|(at, _)| at).collect();
             let (a, b) = (fold(&values), fold(&other));
@@ -237,9 +237,9 @@ mod tests {
 
     #[test]
     fn the_same_numbers_in_other_words_are_equal() {
-        let mut random = Random(5);
+        let mut random = Rng::with_seed(5);
         for round in 0..80 {
-            let length = 2 + random.below(2000) as usize;
+            let length = 2 + random.u64(..2000) as usize;
             let values = numbers(&mut random, length);
             let folded = fold(&values);
             // Values without any shape, and what comes after them is another thing.

@@ -171,7 +171,7 @@ impl Open {
 
 /// The distance from number to number that is met most often.
 fn likely(steps: impl Iterator<Item = (i64, u64)>, most: usize) -> Option<i64> {
-    let mut often: std::collections::HashMap<i64, u64> = std::collections::HashMap::new();
+    let mut often: crate::FastMap<i64, u64> = crate::FastMap::default();
     for (at, (step, count)) in steps.enumerate() {
         if at > most {
             return None;

@@ -1,5 +1,9 @@
 use super::*;
-use crate::testing::{Random, loops};
+use crate::testing::{cases, loops};
+use fastrand::Rng;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
 
 fn fold(values: &[i64]) -> Stream {
     let mut folder = Folder::new();
@@ -172,9 +176,9 @@ fn rows_of_nests_with_bounds_that_move() {
 /// What begins like rows need not stay so.
 #[test]
 fn rows_that_end() {
-    let mut random = Random(3);
+    let mut random = Rng::with_seed(3);
     let mut values: Vec<i64> = (0..200).flat_map(|i| (0..=i).map(move |j| 8 * (1000 * i + j))).collect();
-    values.extend((0..20_000).map(|_| random.below(1 << 30) as i64));
+    values.extend((0..20_000).map(|_| random.u64(..1 << 30) as i64));
     values.extend((0..300).flat_map(|i| (0..=i).map(move |j| 8 * (1000 * i + j))));
     assert_sound(&fold(&values), &values);
 }
@@ -182,9 +186,9 @@ fn rows_that_end() {
 /// Lists of any length without a shape that come again are kept about once.
 #[test]
 fn random_rounds() {
-    let mut random = Random(21);
+    let mut random = Rng::with_seed(21);
     for period in [300, 700, 1000, 2000, 5000, 10_000, 65_536] {
-        let round: Vec<i64> = (0..period).map(|_| random.below(1 << 20) as i64).collect();
+        let round: Vec<i64> = (0..period).map(|_| random.u64(..1 << 20) as i64).collect();
         let values = round.repeat(9.max(40_000 / period));
         let stream = fold(&values);
         assert_sound(&stream, &values);
@@ -229,8 +233,8 @@ fn nested_strides() {
 /// What comes after numbers without a shape is folded as if they had not been.
 #[test]
 fn shapes_return() {
-    let mut random = Random(26);
-    let noise: Vec<i64> = (0..20_000).map(|_| random.next() as i64 >> 24).collect();
+    let mut random = Rng::with_seed(26);
+    let noise: Vec<i64> = (0..20_000).map(|_| random.u64(..) as i64 >> 24).collect();
     let alone = size(&fold(&noise));
     let later: [(&str, &dyn Fn(i64) -> i64); 5] = [
         ("constant", &|_| 5),
@@ -258,31 +262,32 @@ fn shapes_return() {
 /// Every generator for a while, then the next: everything comes back, wherever it is cut.
 #[test]
 fn mixtures() {
-    let mut random = Random(27);
+    let mut random = Rng::with_seed(27);
     for round in 0..24 {
         let mut values: Vec<i64> = Vec::new();
         while values.len() < 30_000 {
             let (count, scale) =
-                (1 + random.below(if round % 2 == 0 { 9000 } else { 900 }), random.below(60));
-            let start = if random.below(4) == 0 { random.next() as i64 } else { random.below(1000) as i64 };
-            let list: Vec<i64> = (0..1 + random.below(3000)).map(|_| random.next() as i64 >> scale).collect();
-            let kind = random.below(9);
+                (1 + random.u64(..if round % 2 == 0 { 9000 } else { 900 }), random.u64(..60));
+            let start = if random.u64(..4) == 0 { random.u64(..) as i64 } else { random.u64(..1000) as i64 };
+            let list: Vec<i64> =
+                (0..1 + random.u64(..3000)).map(|_| random.u64(..) as i64 >> scale).collect();
+            let kind = random.u64(..9);
             let mut at = start;
             values.extend((0..count as i64).map(|i| match kind {
                 0 => start,
                 1 => start.wrapping_add(i << (scale / 2)),
                 2 => list[i as usize % 5.min(list.len())],
                 3 => list[i as usize % list.len()],
-                4 => random.next() as i64 >> scale,
-                5 => [start, 0, i64::MIN, i64::MAX][random.below(4) as usize],
+                4 => random.u64(..) as i64 >> scale,
+                5 => [start, 0, i64::MIN, i64::MAX][random.u64(..4) as usize],
                 6 => start.wrapping_add(i % 7 + i / 7 % 9 * 100 + i / 63 * 1000),
                 7 => {
-                    at = at.wrapping_add(random.below(100) as i64);
+                    at = at.wrapping_add(random.u64(..100) as i64);
                     at
                 }
                 _ => {
-                    if random.below(50) == 0 {
-                        random.next() as i64
+                    if random.u64(..50) == 0 {
+                        random.u64(..) as i64
                     } else {
                         list[i as usize % 3.min(list.len())]
                     }
@@ -304,12 +309,12 @@ fn mixtures() {
 
 #[test]
 fn agrees_with_every_prefix() {
-    let mut random = Random(22);
+    let mut random = Rng::with_seed(22);
     for round in 0..60u64 {
         let scale = [1, 3, -5, i64::MAX / 5, i64::MIN][round as usize % 5];
         let values: Vec<i64> = match round % 3 {
             0 => loops(&mut random, 6, 150).iter().map(|&v| scale.wrapping_mul(v.into())).collect(),
-            1 => (0..100).map(|_| scale.wrapping_mul(random.below(5) as i64)).collect(),
+            1 => (0..100).map(|_| scale.wrapping_mul(random.u64(..5) as i64)).collect(),
             _ => strides(&mut random, 150, scale),
         };
         let (mut folder, mut watched) = (Folder::new(), Folder::new());
@@ -323,15 +328,15 @@ fn agrees_with_every_prefix() {
 }
 
 /// Nested loops over strides and constants.
-fn strides(random: &mut Random, limit: usize, scale: i64) -> Vec<i64> {
+fn strides(random: &mut Rng, limit: usize, scale: i64) -> Vec<i64> {
     let mut values = Vec::new();
     while values.len() < limit {
         let mut round = Vec::new();
-        for _ in 0..1 + random.below(3) {
-            let (start, step) = (random.below(5) as i64, random.below(5) as i64 - 2);
-            round.extend((0..1 + random.below(8) as i64).map(|i| scale.wrapping_mul(start + i * step)));
+        for _ in 0..1 + random.u64(..3) {
+            let (start, step) = (random.u64(..5) as i64, random.u64(..5) as i64 - 2);
+            round.extend((0..1 + random.u64(..8) as i64).map(|i| scale.wrapping_mul(start + i * step)));
         }
-        values.extend(round.repeat(1 + random.below(5) as usize));
+        values.extend(round.repeat(1 + random.u64(..5) as usize));
     }
     values.truncate(limit);
     values
@@ -339,25 +344,29 @@ fn strides(random: &mut Random, limit: usize, scale: i64) -> Vec<i64> {
 
 #[test]
 fn long_and_mixed() {
-    let mut random = Random(23);
+    let mut random = Rng::with_seed(23);
     for round in 0..15 {
         let values = match round % 3 {
             0 => strides(&mut random, 30_000, 7),
             1 => loops(&mut random, 50, 15_000).iter().map(|&v| v.into()).collect(),
-            _ => (0..15_000).map(|_| random.below(1 << (4 * round)) as i64).collect(),
+            _ => (0..15_000).map(|_| random.u64(..1 << (4 * round)) as i64).collect(),
         };
+        assert_sound(&fold(&values), &values);
+    }
+}
+
+const EXTREMES: [i64; 9] = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX, 1 << 62, -(1 << 62)];
+
+proptest! {
+    #![proptest_config(cases(3000))]
+    #[test]
+    fn extremes_come_back(values in vec(select(&EXTREMES), 0..12)) {
         assert_sound(&fold(&values), &values);
     }
 }
 
 #[test]
 fn extremes() {
-    let mut random = Random(24);
-    let pool = [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX, 1 << 62, -(1 << 62)];
-    for _ in 0..3000 {
-        let values: Vec<i64> = (0..random.below(12)).map(|_| pool[random.below(9) as usize]).collect();
-        assert_sound(&fold(&values), &values);
-    }
     // A stride goes on behind the end of the numbers.
     let near: Vec<i64> = (0..5).map(|i| i64::MAX - 10 + 2 * i).collect();
     assert_sound(&fold(&near), &near);
@@ -405,13 +414,13 @@ fn everything_wraps() {
 /// Sums and extremes of strides against their numbers.
 #[test]
 fn strides_are_summed_across_the_ends() {
-    let mut random = Random(28);
+    let mut random = Rng::with_seed(28);
     for round in 0..4000 {
         let near = [0, i64::MIN, i64::MAX, -1][round % 4];
-        let start = near.wrapping_add(random.next() as i64 >> (1 + random.below(62)));
-        let step = (random.next() as i64 >> random.below(63)).max(i64::MIN + 1);
+        let start = near.wrapping_add(random.u64(..) as i64 >> (1 + random.u64(..62)));
+        let step = (random.u64(..) as i64 >> random.u64(..63)).max(i64::MIN + 1);
         let term = Term::Stride { start, step: if step == 0 { 1 } else { step }, count: 3 };
-        let n = 1 + random.below(60);
+        let n = 1 + random.u64(..60);
         let numbers = || (0..n).map(|i| term.at(i));
         let summary = term.summary(n);
         assert_eq!(summary.sum, numbers().map(i128::from).sum::<i128>(), "{n} of {term:?}");
@@ -426,20 +435,20 @@ fn strides_are_summed_across_the_ends() {
 /// No shape: a few percent more than their information, whatever it is.
 #[test]
 fn random_numbers_cost_their_information() {
-    let mut random = Random(25);
-    let mut check = |count: usize, bits: f64, over: f64, next: &mut dyn FnMut(&mut Random) -> i64| {
+    let mut random = Rng::with_seed(25);
+    let mut check = |count: usize, bits: f64, over: f64, next: &mut dyn FnMut(&mut Rng) -> i64| {
         let values: Vec<i64> = (0..count).map(|_| next(&mut random)).collect();
         let stream = fold(&values);
         assert_sound(&stream, &values);
         let each = size(&stream) as f64 * 8.0 / count as f64;
         assert!(each < bits * over, "{each} bits where {bits} are needed");
     };
-    check(10_000, 64.0, 1.01, &mut |r| r.next() as i64);
-    check(10_000, 6.64, 1.03, &mut |r| r.below(100) as i64);
-    check(50_000, 1.0, 1.05, &mut |r| r.below(2) as i64);
-    check(1_000, 9.97, 1.08, &mut |r| r.below(1000) as i64);
-    check(400, 9.97, 1.15, &mut |r| r.below(1000) as i64);
-    check(50_000, 2.0, 1.05, &mut |r| r.next().trailing_zeros().into());
+    check(10_000, 64.0, 1.01, &mut |r| r.u64(..) as i64);
+    check(10_000, 6.64, 1.03, &mut |r| r.u64(..100) as i64);
+    check(50_000, 1.0, 1.05, &mut |r| r.u64(..2) as i64);
+    check(1_000, 9.97, 1.08, &mut |r| r.u64(..1000) as i64);
+    check(400, 9.97, 1.15, &mut |r| r.u64(..1000) as i64);
+    check(50_000, 2.0, 1.05, &mut |r| r.u64(..).trailing_zeros().into());
 }
 
 #[test]
@@ -516,18 +525,18 @@ fn bad_streams_are_refused() {
 
 #[test]
 fn several_at_once_are_as_one_after_the_other() {
-    let mut random = Random(31);
+    let mut random = Rng::with_seed(31);
     for round in 0..60 {
         let (mut runs, mut singles) = (Folder::new(), Folder::new());
         for _ in 0..400 {
             let value = match round % 3 {
-                0 => random.below(2) as i64,
-                1 => random.below(1 << 20) as i64,
-                _ => random.below(50) as i64 / 48,
+                0 => random.u64(..2) as i64,
+                1 => random.u64(..1 << 20) as i64,
+                _ => random.u64(..50) as i64 / 48,
             };
-            let count = match random.below(40) {
-                0 => random.below(6000),
-                _ => random.below(4),
+            let count = match random.u64(..40) {
+                0 => random.u64(..6000),
+                _ => random.u64(..4),
             };
             runs.push_n(value, count);
             (0..count).for_each(|_| singles.push(value));
@@ -540,20 +549,19 @@ fn several_at_once_are_as_one_after_the_other() {
 /// What a run costs does not go by its length, whatever comes between.
 #[test]
 fn long_runs_take_no_longer_than_short_ones() {
-    let steps = |long: u64, between: fn(&mut Random) -> i64| {
-        let mut random = Random(41);
+    let steps = |long: u64, between: fn(&mut Rng) -> i64| {
+        let mut random = Rng::with_seed(41);
         crate::testing::steps(|| {
             let mut folder = Folder::new();
             for _ in 0..20_000 {
-                folder.push_n(0, long + random.below(long));
+                folder.push_n(0, long + random.u64(..long));
                 folder.push_n(between(&mut random), 1);
             }
             let stream = folder.finish();
             assert_eq!(stream.validate(), Ok(()));
         })
     };
-    for between in [|_: &mut Random| 1, |r: &mut Random| r.next() as i64, |r: &mut Random| r.below(3) as i64]
-    {
+    for between in [|_: &mut Rng| 1, |r: &mut Rng| r.u64(..) as i64, |r: &mut Rng| r.u64(..3) as i64] {
         for long in [10, 1000, 1 << 20, 1 << 40] {
             let steps = steps(long, between);
             assert!(steps < 20_000 * 40, "{steps} steps for runs of {long}");
@@ -584,9 +592,9 @@ fn every_short_stream() {
             assert_sound(&fold(&values), &values);
         }
     }
-    let mut random = Random(17);
+    let mut random = Rng::with_seed(17);
     for _ in 0..20_000 {
-        let values: Vec<i64> = (0..6 + random.below(14)).map(|_| random.below(4) as i64).collect();
+        let values: Vec<i64> = (0..6 + random.u64(..14)).map(|_| random.u64(..4) as i64).collect();
         assert_sound(&fold(&values), &values);
     }
 }

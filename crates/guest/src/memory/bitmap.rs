@@ -387,6 +387,11 @@ fn next_bit(words: &[AtomicU64], index: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use proptest::test_runner::{RngSeed, TestRunner};
+    use std::cell::Cell;
     use std::collections::BTreeMap;
 
     const GIB: usize = 1 << REGION_BITS;
@@ -432,6 +437,8 @@ mod tests {
         check("+3ffffff0:20 ?3ffffff0 ?40000000 ?40000010 ?40000011", "3ffffff0 3ffffff0 3ffffff0 none");
         check("+10000000:c0000000 ?90000000 ?cfffffff ?d0000001", "10000000 10000000 none");
         check("+10000000:c0000000 -10000000 ?90000000 ?cfffffff", "none none");
+        // More granules than `lengths` can say.
+        check("+10000000:2000000000 -10000000 ?10000000 ?1f00000000 ?200fffffff", "none none none");
         check("+555500001000:20 ?7fff00000000", "none");
         check("+7ffffffffff0:10 ?7fffffffffff ?800000000000", "7ffffffffff0 none");
         check("+7ffffffffff0:20 ?7ffffffffff0 +ffffffffffff0000:10 ?ffffffffffff0000", "none none");
@@ -460,28 +467,63 @@ mod tests {
         assert_eq!(bitmap.length(0x1010), None);
     }
 
-    /// Random allocations among neighbours, against an ordered map.
-    #[test]
-    fn agrees_with_an_ordered_map() {
-        let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut random = |below: usize| {
-            seed ^= seed << 13;
-            seed ^= seed >> 7;
-            seed ^= seed << 17;
-            (seed >> 11) as usize % below
-        };
+    #[derive(Debug, Clone, Copy)]
+    enum Does {
+        Insert(usize),
+        Remove,
+        Find(usize),
+    }
+
+    const MIB: usize = 1 << 20;
+
+    fn does(sizes: &'static [usize]) -> impl Strategy<Value = Does> {
+        let find = (0..16usize).prop_map(Does::Find);
+        prop_oneof![3 => select(sizes).prop_map(Does::Insert), 2 => Just(Does::Remove), 3 => find]
+    }
+
+    /// What is done somewhere: mostly among neighbours around a gibibyte's end; else megabytes apart, so that searches pass
+    /// over empty words of all summaries.
+    fn step() -> impl Strategy<Value = (usize, Does)> {
+        let near = (0..0x8000usize).prop_map(|granule| GIB - 0x40000 + 16 * granule);
+        let far = (0..2 * GIB / (3 * MIB)).prop_map(|place| 3 * MIB * place);
+        prop_oneof![
+            3 => (near, does(&[1, 16, 24, 100, 512, 700, 5000, 70_000])),
+            1 => (far, does(&[16, 70_000, 7 * MIB, 50 * MIB, 300 * MIB])),
+        ]
+    }
+
+    fn seeded(cases: u32) -> ProptestConfig {
+        let rng_seed = RngSeed::Fixed(1);
+        ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() }
+    }
+
+    /// How many pointers were found, and how many of these so far behind their segment's start that only this summary knows
+    /// it.
+    #[derive(Debug, Default, Clone, Copy)]
+    struct Found {
+        all: usize,
+        by_used2: usize,
+        by_used3: usize,
+    }
+
+    impl Found {
+        fn count(&mut self, behind: usize) {
+            self.all += 1;
+            self.by_used2 += usize::from((2 * MIB..128 * MIB).contains(&behind));
+            self.by_used3 += usize::from(behind >= 128 * MIB);
+        }
+    }
+
+    fn as_an_ordered_map(steps: &[(usize, Does)], found: &mut Found) {
         let bitmap = Bitmap::boxed();
         let mut model: BTreeMap<usize, usize> = BTreeMap::new();
-        let base = GIB - 0x40000;
-        for _ in 0..40_000 {
-            let at = base + (random(0x80000) & !15);
+        for &(at, does) in steps {
             let below = model
                 .range(..=at)
                 .next_back()
                 .map(|(&start, &size)| (start, start + size.next_multiple_of(16)));
-            match random(3) {
-                0 => {
-                    let size = [1, 16, 24, 100, 512, 700, 5000, 70_000][random(8)];
+            match does {
+                Does::Insert(size) => {
                     let free = below.is_none_or(|(_, end)| end <= at)
                         && model.range(at..).next().is_none_or(|(&next, _)| at + size <= next);
                     if free {
@@ -489,19 +531,51 @@ mod tests {
                         model.insert(at, size);
                     }
                 }
-                1 => {
+                Does::Remove => {
                     if let Some((start, _)) = below {
                         bitmap.remove(start);
                         model.remove(&start);
                     }
                 }
-                _ => {
-                    let pointer = at + random(16);
+                Does::Find(inside) => {
+                    let pointer = at + inside;
                     let expected = below.filter(|&(_, end)| pointer <= end).map(|(start, _)| start);
                     assert_eq!(bitmap.find(pointer), expected, "{pointer:x}");
+                    assert_eq!(
+                        expected.and_then(|start| bitmap.length(start)),
+                        expected.map(|start| model[&start].next_multiple_of(16))
+                    );
+                    if let Some(start) = expected {
+                        found.count(pointer - start);
+                    }
                 }
             }
         }
-        assert!(model.len() > 3, "the test has something to find");
+    }
+
+    fn agree(cases: u32, steps: usize) -> Found {
+        let found = Cell::new(Found::default());
+        let outcome = TestRunner::new(seeded(cases)).run(&vec(step(), steps), |steps| {
+            let mut more = found.get();
+            as_an_ordered_map(&steps, &mut more);
+            found.set(more);
+            Ok(())
+        });
+        outcome.unwrap_or_else(|error| panic!("{error}"));
+        found.get()
+    }
+
+    /// Short histories, which proptest makes shorter where one fails.
+    #[test]
+    fn agrees_with_an_ordered_map() {
+        let found = agree(100, 400);
+        assert!(found.all > 500 && found.by_used2 > 100 && found.by_used3 > 50, "{found:?}");
+    }
+
+    /// One map that lives long: most words were in use before.
+    #[test]
+    fn agrees_with_an_ordered_map_for_long() {
+        let found = agree(1, 40_000);
+        assert!(found.all > 1000 && found.by_used2 > 10, "{found:?}");
     }
 }

@@ -6,6 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use refrain_fold::FastMap;
+
 use super::area::{AREAS, Area, gpu_key, heap_key, mapping_key};
 use super::bitmap::Bitmap;
 use super::freed::{Freed, Reader};
@@ -14,7 +16,6 @@ use super::gpu::table::{Segment, SegmentTable};
 use super::mappings::Mappings;
 use super::statics::Modules;
 use super::{gpu, live};
-use crate::process::hash::FastMap;
 use crate::process::stack;
 
 /// Addresses whose places are remembered: at first, and at most. Powers of two.

@@ -12,9 +12,13 @@
 //! Frames are kept in pieces of `PIECE`, counted from the outermost, so that stacks share the pieces they have in common.
 //! Only stacks that come again are kept here: see `Stacks::look_outwards`.
 
+use std::hash::Hasher;
 use std::ops::Range;
 
-use crate::process::hash::{FastMap, add};
+use refrain_fold::FastMap;
+use rustc_hash::FxHasher;
+
+use crate::process::hash::add;
 
 use super::cfi::{Cfa, Saved};
 use super::unwind::Raw;
@@ -96,7 +100,9 @@ unsafe fn word(address: usize) -> usize {
 
 /// Of contents, for finding them.
 fn sum(words: impl Iterator<Item = usize>) -> u64 {
-    words.fold(0, |sum: u64, word| (sum.rotate_left(5) ^ word as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    let mut hasher = FxHasher::default();
+    words.for_each(|word| hasher.write_usize(word));
+    hasher.finish()
 }
 
 impl Cache {

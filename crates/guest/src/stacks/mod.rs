@@ -12,10 +12,11 @@ mod places;
 mod python;
 mod unwind;
 
+use refrain_fold::FastMap;
 use refrain_fold::bundle::sites::{Frame, Module};
 
 use crate::objects::closed;
-use crate::process::hash::{FastMap, add};
+use crate::process::hash::add;
 use crate::process::stack;
 use crate::threads::marks::Caller;
 use cache::Cache;

@@ -1,7 +1,7 @@
 //! What is known of the places that calls return to: how their frames are unwound, and what they are called in a site.
 //! Looked up once for each place. A new stack is mostly made of places that others had too.
 
-use crate::process::hash::FastMap;
+use refrain_fold::FastMap;
 use refrain_fold::bundle::sites::Frame;
 
 use super::cfi::{self, Cfa, Rule, Saved};

@@ -18,9 +18,10 @@ use std::ptr::null_mut;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
+use refrain_fold::FastMap;
 use refrain_fold::bundle::sites::{Frame, Module, PYTHON};
 
-use crate::process::hash::{FastMap, add};
+use crate::process::hash::add;
 use crate::process::next::first;
 use layout::{Found, Layout, Memory};
 

@@ -47,6 +47,7 @@ impl Moment {
 mod tests {
     use super::super::owed::Owed;
     use super::*;
+    use fastrand::Rng;
 
     #[derive(Debug, Clone)]
     enum Does {
@@ -78,30 +79,21 @@ mod tests {
 
     type Rules = (Time, Option<Time>, bool);
 
-    struct Random(u64);
-
-    impl Random {
-        fn below(&mut self, n: usize) -> usize {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (self.0 >> 33) as usize % n
-        }
-    }
-
     /// A run that came to its end, as one order of all that was done; then destinations are mixed up.
-    fn run(random: &mut Random) -> Vec<Rank> {
-        let ranks = 2 + random.below(4);
+    fn run(random: &mut Rng) -> Vec<Rank> {
+        let ranks = 2 + random.usize(..4);
         let mut scripts: Vec<Vec<Does>> = vec![Vec::new(); ranks];
-        for step in 0..10 + random.below(40) {
-            match random.below(10) {
+        for step in 0..10 + random.usize(..40) {
+            match random.usize(..10) {
                 0 => scripts.iter_mut().for_each(|script| script.push(Does::All)),
                 1 => {
-                    let members: Vec<usize> = (0..ranks).filter(|_| random.below(2) == 0).collect();
+                    let members: Vec<usize> = (0..ranks).filter(|_| random.usize(..2) == 0).collect();
                     for member in &members {
                         scripts[*member].push(Does::Some(step, members.clone()));
                     }
                 }
                 _ => {
-                    let (from, to) = (random.below(ranks), random.below(ranks));
+                    let (from, to) = (random.usize(..ranks), random.usize(..ranks));
                     scripts[from].push(Does::Send(to));
                     scripts[to].push(Does::Receive);
                 }
@@ -111,18 +103,18 @@ mod tests {
             let sends: Vec<usize> =
                 (0..script.len()).filter(|at| matches!(script[*at], Does::Send(_))).collect();
             for at in &sends {
-                script.swap(*at, sends[random.below(sends.len())]);
+                script.swap(*at, sends[random.usize(..sends.len())]);
             }
             script.push(Does::End);
         }
         let timed = |(rank, script): (usize, Vec<Does>)| {
             // Clocks of ranks have little to do with each other.
-            let speed = 1 + random.below(20);
+            let speed = 1 + random.usize(..20);
             let mut now = Time { phase: 0, ns: 0, rank: rank as u32 };
             let mut events = Vec::new();
             for does in script {
-                let begin = Time { ns: now.ns + 1 + random.below(speed * 10) as u64, ..now };
-                let mut until = Time { ns: begin.ns + 1 + random.below(speed * 10) as u64, ..begin };
+                let begin = Time { ns: now.ns + 1 + random.usize(..speed * 10) as u64, ..now };
+                let mut until = Time { ns: begin.ns + 1 + random.usize(..speed * 10) as u64, ..begin };
                 now = until;
                 if let Does::All = does {
                     until = Time { rank: now.rank, ..until.end_of_phase() };
@@ -217,7 +209,7 @@ mod tests {
     #[test]
     fn by_the_rules_no_rank_waits_for_ever() {
         let stuck = |rules: &dyn Fn(Moment) -> Rules| {
-            (0..2000).filter(|seed| !ends(run(&mut Random(*seed)), rules)).count()
+            (0..2000).filter(|seed| !ends(run(&mut Rng::with_seed(*seed)), rules)).count()
         };
         assert_eq!(stuck(&|now| (now.horizon(0), now.before(), now.sends_wait())), 0);
         assert_eq!(stuck(&|now| (now.horizon(30), now.before(), now.sends_wait())), 0);

@@ -229,85 +229,32 @@ impl<W: io::Write> Pieces<W> {
 }
 
 /// Why numbers could not be read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
-    Io(io::Error),
+    #[error("cannot read numbers: {0}")]
+    Io(#[from] io::Error),
     /// Bytes differ from what was written. Offsets are those of the file.
-    Damaged {
-        start: u64,
-        end: u64,
-    },
+    #[error(
+        "the file is damaged: the chunk at offset {start}..{end} does not match its checksum; copy it again"
+    )]
+    Damaged { start: u64, end: u64 },
     /// The checksum holds, but the numbers do not come out.
-    Malformed {
-        start: u64,
-        end: u64,
-    },
+    #[error(
+        "the chunk at offset {start}..{end} makes no sense; the program that wrote the file is at fault, please report it"
+    )]
+    Malformed { start: u64, end: u64 },
     /// A newer writer's way to pack.
-    Method {
-        method: u8,
-        start: u64,
-    },
+    #[error(
+        "the chunk at offset {start} is packed in a way (number {method}) that this Refrain does not know; use a newer Refrain"
+    )]
+    Method { method: u8, start: u64 },
     /// These numbers of the stream are in no chunk.
-    Lost {
-        key: Key,
-        from: u64,
-        to: u64,
-    },
+    #[error("numbers {from}..{to} of stream {} of member {} are not in the file", .key.lane, .key.member)]
+    Lost { key: Key, from: u64, to: u64 },
     /// Numbers are there twice.
-    Twice {
-        key: Key,
-        from: u64,
-    },
+    #[error("number {from} of stream {} of member {} is there twice; the program that wrote the file is at fault, please report it", .key.lane, .key.member)]
+    Twice { key: Key, from: u64 },
     /// It ends without its footer.
-    Cut {
-        chunks: u64,
-    },
-}
-
-impl From<io::Error> for Error {
-    fn from(error: io::Error) -> Error {
-        Error::Io(error)
-    }
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Error::Io(error) => write!(f, "cannot read numbers: {error}"),
-            Error::Damaged { start, end } => write!(
-                f,
-                "the file is damaged: the chunk at offset {start}..{end} does not match its checksum; copy it again"
-            ),
-            Error::Malformed { start, end } => write!(
-                f,
-                "the chunk at offset {start}..{end} makes no sense; the program that wrote the file is at fault, \
-                 please report it"
-            ),
-            Error::Method { method, start } => write!(
-                f,
-                "the chunk at offset {start} is packed in a way (number {method}) that this Refrain does not know; \
-                 use a newer Refrain"
-            ),
-            Error::Lost { key: Key { member, lane }, from, to } => {
-                write!(f, "numbers {from}..{to} of stream {lane} of member {member} are not in the file")
-            }
-            Error::Twice { key: Key { member, lane }, from } => write!(
-                f,
-                "number {from} of stream {lane} of member {member} is there twice; the program that wrote the file \
-                 is at fault, please report it"
-            ),
-            Error::Cut { chunks } => {
-                write!(f, "the chunks end without their footer: what is left are {chunks}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Error::Io(error) => Some(error),
-            _ => None,
-        }
-    }
+    #[error("the chunks end without their footer: what is left are {chunks}")]
+    Cut { chunks: u64 },
 }

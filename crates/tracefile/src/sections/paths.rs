@@ -176,11 +176,8 @@ mod tests {
 
     /// One time in so many is long.
     fn some(symbols: u32, turns: u64, rarely: u64) -> Paths {
-        let (mut recorder, mut seed, mut now) = (Recorder::default(), 9u64, 0);
-        let mut draw = |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        };
+        let (mut recorder, mut random, mut now) = (Recorder::default(), fastrand::Rng::with_seed(9), 0);
+        let mut draw = |below: u64| random.u64(..below);
         for _ in 0..turns {
             for symbol in 0..symbols {
                 let start = now + 500 + draw(400);

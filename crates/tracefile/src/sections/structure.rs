@@ -381,13 +381,9 @@ mod tests {
     use super::*;
 
     /// The steps of 1,000 calls that hardly repeat.
-    fn calls(seed: u32) -> Rules {
-        let mut state = seed;
-        let mut next = || {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            state >> 30
-        };
-        (0..1000).map(|_| next()).collect::<Grammar>().into()
+    fn calls(seed: u64) -> Rules {
+        let mut random = fastrand::Rng::with_seed(seed);
+        (0..1000).map(|_| random.u32(..4)).collect::<Grammar>().into()
     }
 
     #[test]

@@ -9,10 +9,11 @@ use refrain_fold::ranks::RankList;
 use refrain_fold::stream::{Folder, Stream};
 use refrain_tracefile::{Meta, Profile, Trace};
 
-pub struct Random(pub u64);
+/// Of its own: the fixtures are made of these numbers.
+struct Random(u64);
 
 impl Random {
-    pub fn below(&mut self, limit: u64) -> u64 {
+    fn below(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

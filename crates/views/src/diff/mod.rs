@@ -7,6 +7,7 @@
 
 mod calls;
 mod faces;
+mod json;
 mod member;
 mod pair;
 mod rows;
@@ -24,10 +25,11 @@ use refrain_tracefile::Trace;
 
 use crate::error::Error;
 pub use calls::Change;
+pub use json::write_json;
 pub use rows::{CallsOfRank, Row, rows};
 pub use settings::Ignore;
 pub use slower::{Moved, Slower, slower};
-pub use write::{Report, write_json, write_text};
+pub use write::{Report, write_text};
 
 use calls::Comparing;
 use pair::Pair;

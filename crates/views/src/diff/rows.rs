@@ -6,12 +6,13 @@ use std::rc::Rc;
 use refrain_fold::bundle::Bundle;
 use refrain_fold::loops::{Loops, Node};
 use refrain_tracefile::Trace;
+use serde::Serialize;
 
 use super::{FunctionRow, Sources, Unread, Which};
 use crate::stats::{Amount, folded, layouts, stats};
 
 /// Calls on all ranks, and by rank.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CallsOfRank {
     pub total: u64,
     /// Ranks that made any.

@@ -1,4 +1,4 @@
-//! What was found, for people and as JSON.
+//! What was found, for people.
 
 use std::io::Write;
 
@@ -6,10 +6,9 @@ use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
 
 use super::calls::SITE;
-use super::{CallsOfRank, Diff, First, FunctionRow, Moved, Row, Slower, Which};
+use super::{CallsOfRank, Diff, First, FunctionRow, Row, Slower, Which};
 use crate::error::Error;
 use crate::human::{duration, plural, size, thousands};
-use crate::json;
 use crate::stats::Amount;
 use crate::table::Table;
 
@@ -71,12 +70,12 @@ impl Report<'_> {
     }
 
     /// Of both calls.
-    fn places(&self, first: &First) -> (Option<String>, Option<String>) {
+    pub(super) fn places(&self, first: &First) -> (Option<String>, Option<String>) {
         (self.place(Which::A, first.symbol.0), self.place(Which::B, first.symbol.1))
     }
 
     /// What differs, with the names of places.
-    fn changes(&self, first: &First) -> Vec<(String, String, String)> {
+    pub(super) fn changes(&self, first: &First) -> Vec<(String, String, String)> {
         let changes = first.changes.iter().map(|change| {
             let (a, b) = match change.what.as_str() {
                 SITE => self.sites(first),
@@ -98,7 +97,7 @@ fn more(out: &mut dyn Write, all: usize, shown: usize, what: &str) -> Result<(),
 pub fn write_text(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error> {
     let diff = report.diff;
     for note in &diff.notes {
-        writeln!(out, "note: {}", refrain_sites::plain(note))?;
+        writeln!(out, "note: {}", refrain_sites::printable(note))?;
     }
     let ignored = diff.ignored.iter().filter(|word| report.slower.is_none() || **word != "time");
     let ignored: Vec<&str> = ignored.copied().collect();
@@ -127,7 +126,7 @@ pub fn write_text(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error>
             ("A", report.files.0, (diff.ranks.0, diff.calls.0)),
             ("B", report.files.1, (diff.ranks.1, diff.calls.1)),
         ] {
-            writeln!(out, "  {name}  {}: {}", refrain_sites::plain(file), side(ranks, calls))?;
+            writeln!(out, "  {name}  {}: {}", refrain_sites::printable(file), side(ranks, calls))?;
         }
     }
     for first in diff.firsts.iter().take(report.shown()) {
@@ -230,7 +229,7 @@ fn by_rank(calls: &CallsOfRank, ranks: u32) -> String {
     }
 }
 
-fn each_gave(amount: Option<Amount>, calls: &CallsOfRank) -> Option<u128> {
+pub(super) fn each_gave(amount: Option<Amount>, calls: &CallsOfRank) -> Option<u128> {
     amount.filter(|amount| amount.exact)?.bytes.checked_div(calls.total.into())
 }
 
@@ -310,128 +309,4 @@ fn slower_text(report: &Report<'_>, slower: &Slower, out: &mut dyn Write) -> Res
     let within = plural(slower.within as u64, &format!("other {what}"));
     writeln!(out, "Times of {within} are within noise.")?;
     Ok(())
-}
-
-pub fn write_json(report: &Report<'_>, out: &mut dyn Write) -> Result<(), Error> {
-    let diff = report.diff;
-    let mut text = String::new();
-    let mut object = json::Object::document(&mut text, "diff");
-    object.plain("equal", report.is_equal());
-    both(&mut object, "files", |object, key, a| {
-        object.text(key, if a { report.files.0 } else { report.files.1 });
-    });
-    both(&mut object, "ranks", |object, key, a| {
-        object.plain(key, if a { diff.ranks.0 } else { diff.ranks.1 });
-    });
-    both(&mut object, "calls", |object, key, a| {
-        object.plain(key, if a { diff.calls.0 } else { diff.calls.1 });
-    });
-    json::array(&diff.ignored, object.key("not_compared"), |word, out| json::string(word, out));
-    json::array(&diff.notes, object.key("notes"), |note, out| json::string(note, out));
-    json::array(&diff.firsts, object.key("first"), |first, out| first_json(report, first, out));
-    json::array(&diff.alone, object.key("alone"), |(which, thread, ranks), out| {
-        let mut object = json::Object::new(out);
-        object.text("in", if *which == Which::A { "a" } else { "b" });
-        object.plain("thread", thread).text("ranks", &ranks.to_string());
-        object.end();
-    });
-    json::array(&diff.functions, object.key("functions"), |row, out| {
-        let mut object = json::Object::new(out);
-        object.text("function", row.name).plain("a", row.calls.0).plain("b", row.calls.1);
-        match row.differ {
-            Some(differ) => drop(object.plain("differ", differ)),
-            None => object.key("differ").push_str("null"),
-        }
-        object.end();
-    });
-    if let Some(rows) = report.rows {
-        json::array(rows, object.key("rows"), |row, out| row_json(report, row, out));
-    }
-    if let Some(slower) = report.slower {
-        let mut times = json::Object::new(object.key("times"));
-        times.plain("within_noise", slower.within);
-        json::array(&slower.moved, times.key("changed"), moved_json);
-        times.end();
-    }
-    object.end();
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
-}
-
-/// `"key":{"a":...,"b":...}`
-fn both(object: &mut json::Object<'_>, key: &str, mut write: impl FnMut(&mut json::Object<'_>, &str, bool)) {
-    let mut inner = json::Object::new(object.key(key));
-    write(&mut inner, "a", true);
-    write(&mut inner, "b", false);
-    inner.end();
-}
-
-fn or_null(object: &mut json::Object<'_>, key: &str, text: Option<&str>) {
-    match text {
-        Some(text) => drop(object.text(key, text)),
-        None => object.key(key).push_str("null"),
-    }
-}
-
-fn first_json(report: &Report<'_>, first: &First, out: &mut String) {
-    let mut object = json::Object::new(out);
-    object.text("ranks", &first.ranks.to_string()).plain("thread", first.thread);
-    object.plain("rank", first.rank);
-    both(&mut object, "number", |object, key, a| {
-        object.plain(key, if a { first.number.0 } else { first.number.1 });
-    });
-    both(&mut object, "function", |object, key, a| {
-        or_null(object, key, if a { first.function.0 } else { first.function.1 });
-    });
-    let places = report.places(first);
-    both(&mut object, "at", |object, key, a| {
-        or_null(object, key, if a { places.0.as_deref() } else { places.1.as_deref() });
-    });
-    json::array(report.changes(first), object.key("changes"), |(what, a, b), out| {
-        let mut object = json::Object::new(out);
-        object.text("what", &what).text("a", &a).text("b", &b);
-        object.end();
-    });
-    object.end();
-}
-
-fn row_json(report: &Report<'_>, row: &Row, out: &mut String) {
-    let mut object = json::Object::new(out);
-    object.text("function", row.function);
-    or_null(&mut object, "at", row.at.as_deref());
-    object.plain("alike", row.is_alike(report.diff.ranks));
-    both(&mut object, "calls", |object, key, a| {
-        let calls = if a { &row.calls.0 } else { &row.calls.1 };
-        let mut inner = json::Object::new(object.key(key));
-        inner.plain("total", calls.total).plain("ranks", calls.ranks);
-        inner.plain("least", calls.least).plain("most", calls.most);
-        inner.end();
-    });
-    both(&mut object, "bytes_a_call", |object, key, a| {
-        let (amount, calls) = if a { (row.payload.0, &row.calls.0) } else { (row.payload.1, &row.calls.1) };
-        match each_gave(amount, calls) {
-            Some(bytes) => drop(object.plain(key, bytes)),
-            None => object.key(key).push_str("null"),
-        }
-    });
-    both(&mut object, "loops", |object, key, a| {
-        let turns = if a { &row.turns.0 } else { &row.turns.1 };
-        json::array(turns, object.key(key), |turns, out| out.push_str(&turns.to_string()));
-    });
-    object.end();
-}
-
-fn moved_json(moved: &Moved, out: &mut String) {
-    let mut object = json::Object::new(out);
-    object.text("function", moved.function);
-    or_null(&mut object, "at", moved.at.as_deref());
-    both(&mut object, "mean_ns", |object, key, a| {
-        object.plain(key, (if a { moved.a.mean() } else { moved.b.mean() }).round() as u64);
-    });
-    both(&mut object, "calls", |object, key, a| {
-        object.plain(key, if a { moved.a.calls } else { moved.b.calls });
-    });
-    object.plain("noise_ns", moved.noise.round() as u64);
-    object.end();
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use refrain_encode::Reader;
 use refrain_model::{Call, Class, Kind, Value, constant};
-use refrain_sites::plain;
+use refrain_sites::printable;
 use refrain_tracefile::Trace;
 
 use super::history::{History, Nth, channels};
@@ -43,7 +43,7 @@ pub(super) fn conclude(trace: &Trace, reader: &Reader<'_>, doing: &[Doing]) -> V
     if more > 0 {
         told.push(format!("and {more} more"));
     }
-    told.into_iter().map(|one| plain(&one).into_owned()).collect()
+    told.into_iter().map(|one| printable(&one).into_owned()).collect()
 }
 
 struct All<'a> {

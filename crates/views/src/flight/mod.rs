@@ -4,6 +4,7 @@
 mod conclude;
 mod history;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::io;
@@ -11,12 +12,13 @@ use std::io;
 use refrain_encode::{Error, Reader, calls_of};
 use refrain_fold::bundle::sites::{Frame, Sites};
 use refrain_model::{Call, Class, Effect, Kind, Value, constant_by_id, function_by_id};
-use refrain_sites::{Names, plain};
+use refrain_sites::{Names, printable};
 use refrain_tracefile::{Arg, CodeAddress, InFlight, Trace, Waited};
+use serde::{Serialize, Serializer};
 
 use crate::human::{duration, ranks as rank_list, signal};
+use crate::value;
 use crate::waiting::brief;
-use crate::{json, value};
 
 /// So many calls before are looked at for those that made a request.
 const MOST_BEFORE: u64 = 1 << 16;
@@ -294,7 +296,7 @@ impl Picture {
                 (Some(least), Some(most)) => format!(", for {} to {}", duration(least), duration(most)),
                 _ => String::new(),
             };
-            plain(&format!("{}{thread}: {}{long}", of_ranks(&ranks), line.told)).into_owned()
+            printable(&format!("{}{thread}: {}{long}", of_ranks(&ranks), line.told)).into_owned()
         };
         let mut told: Vec<String> = lines.iter().map(text).collect();
         if more > 0 {
@@ -313,46 +315,82 @@ impl Picture {
         }
         out.flush()
     }
+}
 
-    /// The members `in_flight` and `conclusions`.
-    pub fn write_json(&self, object: &mut json::Object<'_>) {
-        json::array(&self.doing, object.key("in_flight"), |one, out| {
-            let mut object = json::Object::new(out);
-            object.plain("rank", one.rank).plain("thread", one.thread).plain("inside", one.inside);
-            if let Some(call) = &one.call {
-                object.text("call", call.function.name);
-                let mut args = json::Object::new(object.key("args"));
-                for (p, arg) in
-                    call.function.params.iter().zip(&call.args).filter(|(_, a)| **a != Value::Unset)
-                {
-                    value::json(arg, args.key(p.name));
-                }
-                args.end();
-            }
-            if let Some(site) = &one.site {
-                object.text("site", &plain(site));
-            }
-            if one.waits_for > 0 {
-                object.plain("requests", one.waits_for);
-                json::array(&one.requests, object.key("made_by"), |(call, _), out| {
-                    json::string(&plain(&brief(call)), out);
-                });
-            }
-            if let Some(ns) = one.ns {
-                object.plain("ns", ns);
-            }
-            if let Some((class, text)) = &one.error {
-                object.text("error_class", class).text("error", &plain(text));
-            }
-            if let Some((number, place)) = &one.fault {
-                object.text("signal", &signal((*number).into()));
-                if let Some(place) = place {
-                    object.text("signal_at", &plain(place));
-                }
-            }
-            object.text("told", &plain(&one.state()));
-            object.end();
-        });
-        json::array(&self.conclusions, object.key("conclusions"), |one, out| json::string(one, out));
+/// What a [`Picture`] is for programs.
+#[derive(Serialize)]
+struct FlightDocument<'a> {
+    in_flight: Vec<FlightRow<'a>>,
+    conclusions: &'a [String],
+}
+
+#[derive(Serialize)]
+struct FlightRow<'a> {
+    rank: u32,
+    thread: u32,
+    inside: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    call: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    args: Option<Args<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    site: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    made_by: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_class: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Cow<'a, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signal_at: Option<Cow<'a, str>>,
+    told: String,
+}
+
+/// Those that are known.
+struct Args<'a>(&'a Call);
+
+impl Serialize for Args<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let known = value::args(self.0).filter(|(_, value)| **value != Value::Unset);
+        to.collect_map(known.map(|(name, value)| (name, value::Json(value))))
+    }
+}
+
+impl<'a> FlightRow<'a> {
+    fn of(one: &'a Doing) -> FlightRow<'a> {
+        let (call, waits) = (one.call.as_ref(), one.waits_for > 0);
+        let made_by = || one.requests.iter().map(|(call, _)| printable(&brief(call)).into_owned()).collect();
+        let (signal_number, signal_at) =
+            one.fault.as_ref().map_or((None, None), |(n, at)| (Some(*n), at.as_deref()));
+        FlightRow {
+            rank: one.rank,
+            thread: one.thread,
+            inside: one.inside,
+            call: call.map(|call| call.function.name),
+            args: call.map(Args),
+            site: one.site.as_deref().map(printable),
+            requests: waits.then_some(one.waits_for),
+            made_by: waits.then(made_by),
+            ns: one.ns,
+            error_class: one.error.as_ref().map(|(class, _)| class.as_str()),
+            error: one.error.as_ref().map(|(_, text)| printable(text)),
+            signal: signal_number.map(|number| signal(number.into())),
+            signal_at: signal_at.map(printable),
+            told: printable(&one.state()).into_owned(),
+        }
+    }
+}
+
+/// The members `in_flight` and `conclusions`.
+impl Serialize for Picture {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let in_flight = self.doing.iter().map(FlightRow::of).collect();
+        FlightDocument { in_flight, conclusions: &self.conclusions }.serialize(to)
     }
 }

@@ -4,6 +4,7 @@ use refrain_fold::bundle::Bundle;
 use refrain_fold::ranks::RankList;
 use refrain_model::{Class, Kind, Len};
 use refrain_sites::Names;
+use serde::Serialize;
 
 use super::params::{Is, Numbers, Param, Pattern, on};
 use super::place::call_site;
@@ -13,10 +14,11 @@ use crate::human::thousands;
 /// With fewer ranks than these any number may be theirs, such as that of the neighbours on a grid.
 const FEWEST: u32 = 8;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Flag {
     pub node: usize,
     /// Which call it is.
+    #[serde(skip)]
     pub who: String,
     /// All of it, as a sentence.
     pub text: String,

@@ -171,13 +171,8 @@ mod tests {
         let steps = |turn: fn(u32) -> Vec<u32>| (0..300).flat_map(turn).collect::<Vec<u32>>();
         check(&steps(|step| vec![1, 2, 2, 3, step % 7]));
         check(&steps(|step| [vec![1; 1 + step as usize % 4], vec![2, 3, 2, 3]].concat()));
-        // Some hundred thousand numbers that look random.
-        let mut x = 1u32;
-        let drawn = (0..20_000).map(|_| {
-            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            x >> 29
-        });
-        check(&drawn.collect::<Vec<u32>>());
+        let mut random = fastrand::Rng::with_seed(1);
+        check(&(0..20_000).map(|_| random.u32(..8)).collect::<Vec<u32>>());
     }
 
     #[test]

@@ -12,15 +12,127 @@
 use std::io::Write;
 
 use refrain_fold::loops::Node;
-use refrain_sites::Names;
+use refrain_fold::ranks::RankList;
+use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
+use serde::{Serialize, Serializer};
 
+use super::flags::Flag;
 use super::place::{How, Where, stack};
-use super::tree::Known;
+use super::steps::Count;
+use super::tree::Turns;
 use super::{Options, View, cohorts};
-use crate::dump::place_json;
+use crate::dump::At;
 use crate::error::Error;
-use crate::json::{self, Object};
+use crate::json;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    ranks: u32,
+    kinds: Vec<Kind<'a>>,
+}
+
+#[derive(Serialize)]
+struct Kind<'a> {
+    thread: u32,
+    #[serde(serialize_with = "json::shown")]
+    ranks: &'a RankList,
+    folded: &'static str,
+    loops: &'static str,
+    steps: Option<Steps<'a>>,
+    flags: &'a [Flag],
+    nodes: Nodes<'a>,
+}
+
+#[derive(Serialize)]
+struct Steps<'a> {
+    most: bool,
+    calls: u64,
+    all_calls: u64,
+    loops: Vec<StepLoop<'a>>,
+}
+
+#[derive(Serialize)]
+struct StepLoop<'a> {
+    #[serde(serialize_with = "json::shown")]
+    ranks: &'a RankList,
+    node: usize,
+    steps: u64,
+    turns: u64,
+    outside: u64,
+    at_least: bool,
+    at: Option<Around<'a>>,
+}
+
+/// Where a loop is in the source.
+#[derive(Serialize)]
+struct Around<'a> {
+    kind: How,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last: Option<u32>,
+}
+
+impl<'a> Around<'a> {
+    fn of(place: &'a Where) -> Around<'a> {
+        Around {
+            kind: place.how,
+            function: place.function.as_deref(),
+            file: place.file.as_deref(),
+            first: place.lines.map(|lines| lines.0),
+            last: place.lines.map(|lines| lines.1),
+        }
+    }
+}
+
+/// As they are written, one at a time: there may be many.
+struct Nodes<'a> {
+    trace: &'a Trace,
+    names: &'a dyn Names,
+    view: &'a View<'a>,
+}
+
+#[derive(Serialize)]
+struct OneNode<'a> {
+    #[serde(flatten)]
+    what: What,
+    times: &'a [Turns],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<Around<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum What {
+    Loop {
+        inside: u32,
+    },
+    Event {
+        call: &'static str,
+        #[serde(serialize_with = "json::pairs")]
+        params: Vec<(&'static str, Param)>,
+        #[serde(serialize_with = "by_name")]
+        site: Vec<Location>,
+    },
+}
+
+/// A number where it is one and the same in all calls of all ranks.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Param {
+    Number(i64),
+    Text(String),
+}
+
+fn by_name<S: Serializer>(places: &[Location], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(places.iter().map(At::of))
+}
 
 pub fn write_json(
     trace: &Trace,
@@ -33,118 +145,73 @@ pub fn write_json(
     for (cohort, rank) in &cohorts {
         views.push(View::new(trace, names, (cohort, *rank), options)?);
     }
-    let mut text = String::new();
-    let mut object = Object::document(&mut text, "loops");
-    object.plain("ranks", trace.meta.ranks);
-    json::array(&views, object.key("kinds"), |view, out| kind(trace, names, view, out));
-    object.end();
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    out.flush()?;
-    Ok(())
+    let kinds = views.iter().map(|view| Kind::of(trace, names, view)).collect();
+    let document = Document { schema: "refrain-loops-1", ranks: trace.meta.ranks, kinds };
+    Ok(json::document(&document, out)?)
 }
 
-fn kind(trace: &Trace, names: &dyn Names, view: &View, out: &mut String) {
-    let tree = &view.tree;
-    let mut object = Object::new(out);
-    object.plain("thread", tree.cohort.thread).text("ranks", &tree.ranks.to_string());
-    object.text("folded", if tree.found { "grammar" } else { "loops" });
-    object.text("loops", if tree.of_source { "source" } else { "folded" });
-    match &view.steps {
-        None => object.key("steps").push_str("null"),
-        Some(found) => {
-            let mut steps = Object::new(object.key("steps"));
-            steps.plain("most", found.hold_most());
-            steps.plain("calls", found.calls).plain("all_calls", found.all_calls);
-            json::array(&found.loops, steps.key("loops"), |(node, count, ranks), out| {
-                let mut one = Object::new(out);
-                one.text("ranks", &ranks.to_string()).plain("node", node).plain("steps", count.steps);
-                one.plain("turns", count.turns).plain("outside", count.outside);
-                one.plain("at_least", count.at_least);
-                match &view.places[*node] {
-                    Some(place) => at(place, one.key("at")),
-                    None => one.key("at").push_str("null"),
-                }
-                one.end();
-            });
-            steps.end();
+impl<'a> Kind<'a> {
+    fn of(trace: &'a Trace, names: &'a dyn Names, view: &'a View<'a>) -> Kind<'a> {
+        let tree = &view.tree;
+        Kind {
+            thread: tree.cohort.thread,
+            ranks: &tree.ranks,
+            folded: if tree.found { "grammar" } else { "loops" },
+            loops: if tree.of_source { "source" } else { "folded" },
+            steps: view.steps.as_ref().map(|found| Steps {
+                most: found.hold_most(),
+                calls: found.calls,
+                all_calls: found.all_calls,
+                loops: found.loops.iter().map(|one| StepLoop::of(view, one)).collect(),
+            }),
+            flags: &view.flags,
+            nodes: Nodes { trace, names, view },
         }
     }
-    json::array(&view.flags, object.key("flags"), |flag, out| {
-        let mut one = Object::new(out);
-        one.plain("node", flag.node).text("text", &flag.text);
-        one.end();
-    });
-    json::array(0..tree.nodes.len(), object.key("nodes"), |node, out| {
-        node_json(trace, names, view, node, out)
-    });
-    object.end();
 }
 
-fn node_json(trace: &Trace, names: &dyn Names, view: &View, node: usize, out: &mut String) {
-    let branch = &view.tree.nodes[node];
-    let mut object = Object::new(out);
-    match branch.node {
-        Node::Loop { inside } => {
-            object.plain("inside", inside);
-        }
-        Node::Event(symbol) => {
-            object.text("call", view.tree.function(symbol).map_or("?", |f| f.name));
-            let mut params = Object::new(object.key("params"));
-            for param in view.params(&trace.bundle, symbol).iter() {
-                let text = param.text();
-                match text.parse::<i64>() {
-                    Ok(number) => params.plain(param.name, number),
-                    Err(_) => params.text(param.name, &text),
-                };
-            }
-            params.end();
-            let frames = stack(&trace.bundle, symbol);
-            let places = frames.iter().flat_map(|frame| names.places(*frame).to_vec());
-            json::array(places, object.key("site"), |place, out| place_json(&place, out));
+impl<'a> StepLoop<'a> {
+    fn of(view: &'a View<'_>, (node, count, ranks): &'a (usize, Count, RankList)) -> StepLoop<'a> {
+        StepLoop {
+            ranks,
+            node: *node,
+            steps: count.steps,
+            turns: count.turns,
+            outside: count.outside,
+            at_least: count.at_least,
+            at: view.places[*node].as_ref().map(Around::of),
         }
     }
-    json::array(&branch.turns, object.key("times"), |turns, out| {
-        let mut one = Object::new(out);
-        one.text("ranks", &turns.ranks.to_string()).plain("reached", turns.reached).plain("runs", turns.runs);
-        one.plain("low", turns.low).plain("high", turns.high);
-        one.text(
-            "known",
-            match turns.known {
-                Known::All => "all",
-                Known::Mean => "mean",
-                Known::Each => "each",
-                Known::Total => "total",
-                Known::AtLeast => "at least",
+}
+
+impl Serialize for Nodes<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq((0..self.view.tree.nodes.len()).map(|node| self.one(node)))
+    }
+}
+
+impl Nodes<'_> {
+    fn one(&self, node: usize) -> OneNode<'_> {
+        let branch = &self.view.tree.nodes[node];
+        let what = match branch.node {
+            Node::Loop { inside } => What::Loop { inside },
+            Node::Event(symbol) => What::Event {
+                call: self.view.tree.function(symbol).map_or("?", |f| f.name),
+                params: self.params(symbol),
+                site: self.site(symbol),
             },
-        );
-        one.text("vector", &turns.vector);
-        one.end();
-    });
-    if let Some(place) = &view.places[node] {
-        at(place, object.key("at"));
+        };
+        OneNode { what, times: &branch.turns, at: self.view.places[node].as_ref().map(Around::of) }
     }
-    object.end();
-}
 
-fn at(place: &Where, out: &mut String) {
-    let mut object = Object::new(out);
-    object.text(
-        "kind",
-        match place.how {
-            How::Loop => "loop",
-            How::Recursion => "recursion",
-            How::Calls => "calls",
-        },
-    );
-    if let Some(function) = &place.function {
-        object.text("function", function);
+    fn params(&self, symbol: u32) -> Vec<(&'static str, Param)> {
+        let of_one = |text: String| text.parse().map_or(Param::Text(text), Param::Number);
+        let all = self.view.params(&self.trace.bundle, symbol);
+        all.iter().map(|param| (param.name, of_one(param.text()))).collect()
     }
-    if let Some(file) = &place.file {
-        object.text("file", file);
+
+    fn site(&self, symbol: u32) -> Vec<Location> {
+        let frames = stack(&self.trace.bundle, symbol);
+        frames.iter().flat_map(|frame| self.names.places(*frame).to_vec()).collect()
     }
-    if let Some((first, last)) = place.lines {
-        object.plain("first", first).plain("last", last);
-    }
-    object.end();
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use refrain_fold::bundle::Bundle;
 use refrain_fold::bundle::sites::Frame;
 use refrain_sites::{Around, Location, Names, Turn, nest};
+use serde::Serialize;
 
 use super::tree::Tree;
 
@@ -20,7 +21,8 @@ pub struct Where {
     pub code: Option<(usize, Turn)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum How {
     /// The lines of the loop, `for` and all.
     Loop,

@@ -354,10 +354,10 @@ impl<'t> Finder<'t> {
                 continue;
             }
             // Its calls are made beside it too.
-            let plain = self.always_made(inner, rank);
+            let always = self.always_made(inner, rank);
             let beside: Vec<usize> = self.tree.body(Some(node)).collect();
             let twins = |&at: &usize| self.twins(at, &beside, rank);
-            let beside = plain.iter().map(twins).min().unwrap_or(0);
+            let beside = always.iter().map(twins).min().unwrap_or(0);
             let same_place = self.tree.nodes[inner].repeats()
                 && self.places[inner].as_ref().is_some_and(|place| place.how == How::Loop)
                 && self.places[inner] == self.places[node];

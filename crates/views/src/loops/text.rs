@@ -143,15 +143,15 @@ impl Writer<'_, '_> {
         let _ = writeln!(self.text, "{who}{thread}");
         if tree.of_rules {
             self.text.push_str(
-                "folded by grammar: its calls are too many to be gone through, and these loops are what repeats in its rules \
-                 (run with --fold loops to keep loops in the trace)\n",
+                "folded by grammar: the trace has no loops, and too many calls to look for them; this is what repeats in its rules \
+                 (record with --fold loops to keep loops)\n",
             );
         } else if tree.found {
             let many = tree.ranks.len() > 1;
             let _ = writeln!(
                 self.text,
-                "folded by grammar: these loops were found in the calls of rank {}{} (run with --fold loops to keep \
-                 them in the trace)",
+                "folded by grammar: the trace has no loops; these were found in the calls of rank {}{} (record with --fold \
+                 loops to keep loops)",
                 tree.ranks.iter().next().unwrap_or(0),
                 if many { ", the others made the same" } else { "" }
             );
@@ -169,7 +169,7 @@ impl Writer<'_, '_> {
             None => writeln!(self.text, "time-step loop: none, no calls but polls are repeated"),
             Some(steps) if steps.hold_most() && !self.has_code(steps) => {
                 let why = match self.bundle.sites.stacks.is_empty() {
-                    true => "the trace has no call sites (run with --stacks site)",
+                    true => "the trace has no call sites (record with --fold loops, or --stacks site)",
                     false => "the program's code is not at hand",
                 };
                 writeln!(

@@ -12,6 +12,7 @@ use refrain_fold::loops::{Folder, Loops, Matching, Node};
 use refrain_fold::ranks::RankList;
 use refrain_fold::stream::Stream;
 use refrain_model::Function;
+use serde::Serialize;
 
 use super::chronology;
 use super::follows::{self, Follows};
@@ -19,6 +20,7 @@ use super::rules;
 use super::together::{self, Together};
 use super::{MOST_CALLS, calls};
 use crate::error::Error;
+use crate::json;
 
 /// What the ranks of a cohort did, as loops within loops.
 #[derive(Debug)]
@@ -67,13 +69,15 @@ pub struct Branch {
 const FEW: usize = 8;
 
 /// How often a node runs each time its place is reached.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Turns {
+    #[serde(serialize_with = "json::shown")]
     pub ranks: RankList,
     /// How often its place is reached on each of the ranks, and how often it runs in all.
     pub reached: u64,
     pub runs: u64,
     /// Of a loop, how often it runs at all when it is reached, if that is known.
+    #[serde(skip)]
     pub entered: Option<u64>,
     /// The fewest and the most at a time.
     pub low: u64,
@@ -84,7 +88,8 @@ pub struct Turns {
 }
 
 /// What is known of how often a node runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Known {
     /// Everything.
     All,
@@ -95,6 +100,7 @@ pub enum Known {
     /// How often in all, but not how often its place was reached.
     Total,
     /// Of a loop, that it ran at least so often (`low` and `high` are as with the mean); of a call, that its loop did.
+    #[serde(rename = "at least")]
     AtLeast,
 }
 

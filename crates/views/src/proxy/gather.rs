@@ -59,16 +59,13 @@ pub(super) struct Gathered {
 }
 
 /// Why there is no program.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Refusal {
+    #[error("{0}")]
     Unread(Error),
     /// A call that C cannot be written for.
-    Call {
-        rank: u32,
-        number: u64,
-        function: &'static str,
-        why: String,
-    },
+    #[error("call {number} of rank {rank}, {function}, cannot be written as C: {why}")]
+    Call { rank: u32, number: u64, function: &'static str, why: String },
 }
 
 enum Fold {

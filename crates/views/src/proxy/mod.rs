@@ -96,19 +96,6 @@ pub fn obstacles(trace: &Trace) -> Vec<String> {
     all
 }
 
-impl std::fmt::Display for Refusal {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Refusal::Unread(error) => write!(f, "{error}"),
-            Refusal::Call { rank, number, function, why } => {
-                write!(f, "call {number} of rank {rank}, {function}, cannot be written as C: {why}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refusal {}
-
 /// The program and what is to be said of it.
 pub fn program(
     trace: &Trace,

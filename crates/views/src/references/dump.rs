@@ -13,8 +13,9 @@ use refrain_tracefile::Trace;
 use serde::Serialize;
 
 use super::{Recorded, shown};
-use crate::dump::{as_json, call_text};
+use crate::dump::{self, call_text};
 use crate::error::Error;
+use crate::json;
 use crate::select::Numbers;
 use crate::timed::Timed;
 
@@ -39,6 +40,14 @@ struct Line<'a> {
     offset: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<&'a str>,
+}
+
+/// A call among them.
+#[derive(Serialize)]
+struct CallLine<'a> {
+    rank: u32,
+    thread: u32,
+    call: dump::Line<'a>,
 }
 
 /// What a thread did.
@@ -90,7 +99,7 @@ pub fn dump(
                 let module = bundle.sites.modules.get(&event.place.module);
                 let module = module.map_or("", |module| module.path.rsplit('/').next().unwrap_or_default());
                 let plus = if module.is_empty() { "" } else { "+" };
-                let _ = write!(line, "  {}{plus}{:#x}", refrain_sites::plain(module), event.place.offset);
+                let _ = write!(line, "  {}{plus}{:#x}", refrain_sites::printable(module), event.place.offset);
             }
         }
         line.push('\n');
@@ -109,14 +118,13 @@ pub fn dump_json(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let modules = &recorded.trace.bundle.sites.modules;
-    let mut text = String::new();
     each(recorded, which, calls, |(rank, thread), done| {
         let (number, event) = match done {
             Done::Reference(number, event) => (number, event),
             Done::Call((of_calls, number), call) => {
-                text.clear();
-                as_json(call, (rank, of_calls), number, None, None, &mut text);
-                return writeln!(out, "{{\"rank\":{rank},\"thread\":{thread},\"call\":{text}}}");
+                let call = dump::Line::of(call, (rank, of_calls), number, None, None);
+                json::write(&CallLine { rank, thread, call }, &mut *out)?;
+                return out.write_all(b"\n");
             }
         };
         let place = names.map(|names| shown(names, event.place));
@@ -131,7 +139,7 @@ pub fn dump_json(
             offset: event.place.offset,
             place: place.as_deref(),
         };
-        serde_json::to_writer(&mut *out, &line)?;
+        json::write(&line, &mut *out)?;
         out.write_all(b"\n")
     })?;
     out.flush()?;

@@ -5,10 +5,11 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use super::{Counts, Recorded, counts, json};
+use super::{Counts, Recorded, counts};
 use crate::error::Error;
 use crate::human::{date, duration, plural, size, thousands};
 use crate::info::File;
+use crate::json;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -65,7 +66,7 @@ pub fn write_json(recorded: &Recorded, file: &File<'_>, out: &mut dyn Write) -> 
         notes: &meta.notes,
         sections: file.sections.iter().map(|&(name, bytes)| Section { name, bytes }).collect(),
     };
-    json(&document, out)
+    Ok(json::document(&document, out)?)
 }
 
 /// Different call paths by which blocks were reached.
@@ -81,10 +82,10 @@ pub fn write_text(recorded: &Recorded, file: &File<'_>, out: &mut dyn Write) -> 
     let mut lines: Vec<(&str, String)> = Vec::new();
     let state = if meta.complete { "complete" } else { "partial: the run did not finish" };
     lines.push(("file", format!("{}, {}, {state}", file.name, plural(file.bytes, "byte"))));
-    lines.push(("command", refrain_sites::plain(&meta.command.join(" ")).into_owned()));
+    lines.push(("command", refrain_sites::printable(&meta.command.join(" ")).into_owned()));
     lines.push((
         "recorded by",
-        format!("{}, Refrain {}", refrain_sites::plain(&meta.library), meta.refrain_version),
+        format!("{}, Refrain {}", refrain_sites::printable(&meta.library), meta.refrain_version),
     ));
     if meta.started > 0 {
         lines.push(("started", date(i64::try_from(meta.started).unwrap_or(i64::MAX))));
@@ -128,10 +129,10 @@ pub fn write_text(recorded: &Recorded, file: &File<'_>, out: &mut dyn Write) -> 
     ));
     lines.push(("call paths", thousands(paths(recorded) as u64)));
     for (name, value) in &meta.options {
-        lines.push(("option", format!("--{name} {}", refrain_sites::plain(value))));
+        lines.push(("option", format!("--{name} {}", refrain_sites::printable(value))));
     }
     for note in &meta.notes {
-        lines.push(("note", refrain_sites::plain(note).into_owned()));
+        lines.push(("note", refrain_sites::printable(note).into_owned()));
     }
     let sections: Vec<String> =
         file.sections.iter().map(|(name, bytes)| format!("{name} {}", thousands(*bytes))).collect();

@@ -12,9 +12,10 @@ use refrain_sites::Names;
 use serde::Serialize;
 
 use super::lanes::{by_symbol, nest, shape};
-use super::{Recorded, json, shown};
+use super::{Recorded, shown};
 use crate::error::Error;
 use crate::human::{plural, thousands};
+use crate::json;
 
 /// What has less than one part of so many of a thread's references is left out, unless all is asked for.
 const SHARE: u64 = 100;
@@ -285,7 +286,8 @@ pub fn write_json(
     out: &mut dyn Write,
 ) -> Result<(), Error> {
     let most = if all { usize::MAX } else { MOST_LINES * 100 };
-    json(&Document { schema: "refrain-memory-loops-1", kinds: kinds(recorded, names, all, most)? }, out)
+    let document = Document { schema: "refrain-memory-loops-1", kinds: kinds(recorded, names, all, most)? };
+    Ok(json::document(&document, out)?)
 }
 
 pub fn write_text(

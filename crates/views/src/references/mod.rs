@@ -8,8 +8,6 @@ mod loops;
 mod stats;
 mod verify;
 
-use std::io;
-
 use refrain_fold::bundle::sites::{Frame, NO_MODULE};
 use refrain_references::{Chunks, Error as Bad, References};
 use refrain_sites::{Location, Names};
@@ -103,11 +101,4 @@ fn shown(names: &dyn Names, frame: Frame) -> String {
         Some(place) => place.to_string(),
         None => format!("{:#x}", frame.offset),
     }
-}
-
-fn json<T: serde::Serialize>(document: &T, out: &mut dyn io::Write) -> Result<(), Error> {
-    serde_json::to_writer(&mut *out, document).map_err(io::Error::from)?;
-    writeln!(out)?;
-    out.flush()?;
-    Ok(())
 }

@@ -9,9 +9,10 @@ use refrain_references::{Access, Event};
 use refrain_sites::Names;
 use serde::Serialize;
 
-use super::{Counts, Recorded, json, shown};
+use super::{Counts, Recorded, shown};
 use crate::error::Error;
 use crate::human::{plural, size, thousands};
+use crate::json;
 use crate::table::Table;
 
 const LINE: u64 = 64;
@@ -264,7 +265,7 @@ impl Line {
 }
 
 pub fn write_json(stats: &Stats, out: &mut dyn Write) -> Result<(), Error> {
-    json(stats, out)
+    Ok(json::document(stats, out)?)
 }
 
 /// Rows of instructions that are shown.

@@ -7,9 +7,10 @@ use refrain_encode::{Apart, ClassLanes, Decoder, Layout, Slot};
 use refrain_fold::bundle::{Tally, classes::Kind};
 use refrain_model::Value;
 use refrain_tracefile::Trace;
+use serde::Serialize;
 
-use super::folded;
 use super::sizes::named_type;
+use super::{Timing, folded};
 use crate::error::Error;
 use crate::human::{duration, plural, size, thousands};
 use crate::json;
@@ -265,39 +266,74 @@ fn mean(row: &ClassRow) -> u64 {
     row.time.total.checked_div(row.calls).unwrap_or(0)
 }
 
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    ranks: u32,
+    per: &'static str,
+    classes: Vec<Class>,
+}
+
+#[derive(Serialize)]
+struct Class {
+    function: &'static str,
+    #[serde(flatten)]
+    what: ClassKey,
+    calls: u64,
+    #[serde(flatten)]
+    time: Timing,
+}
+
+/// What a class is told by.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ClassKey {
+    Bytes {
+        min_bytes: u128,
+        max_bytes: u128,
+    },
+    Elements {
+        min_elements: u128,
+        max_elements: u128,
+    },
+    Peer {
+        #[serde(serialize_with = "json::shown")]
+        peer: Peer,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        relative: Option<i64>,
+    },
+}
+
+impl ClassKey {
+    fn of(what: What) -> ClassKey {
+        match what {
+            What::Size(Size::Bytes(min_bytes, max_bytes)) => ClassKey::Bytes { min_bytes, max_bytes },
+            What::Size(Size::Elements(min_elements, max_elements)) => {
+                ClassKey::Elements { min_elements, max_elements }
+            }
+            What::Peer(peer @ Peer::Relative(by)) => ClassKey::Peer { peer, relative: Some(by) },
+            What::Peer(peer) => ClassKey::Peer { peer, relative: None },
+        }
+    }
+}
+
 pub fn write_classes_json(
     trace: &Trace,
     by: By,
     rows: &[ClassRow],
     out: &mut dyn Write,
 ) -> Result<(), Error> {
-    let mut text = String::new();
-    let mut object = json::Object::document(&mut text, "classes");
-    object.plain("ranks", trace.meta.ranks);
-    object.text("per", if by == By::Size { "size" } else { "peer" });
-    json::array(rows, object.key("classes"), |row, out| {
-        let mut object = json::Object::new(out);
-        object.text("function", row.function);
-        match row.what {
-            What::Size(Size::Bytes(least, most)) => {
-                object.plain("min_bytes", least).plain("max_bytes", most);
-            }
-            What::Size(Size::Elements(least, most)) => {
-                object.plain("min_elements", least).plain("max_elements", most);
-            }
-            What::Peer(peer) => {
-                object.text("peer", &peer.to_string());
-                if let Peer::Relative(by) = peer {
-                    object.plain("relative", by);
-                }
-            }
-        }
-        object.plain("calls", row.calls).plain("time_ns", row.time.total).plain("mean_ns", mean(row));
-        object.plain("min_ns", row.time.min).plain("max_ns", row.time.max);
-        object.end();
-    });
-    object.end();
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+    let class = |row: &ClassRow| Class {
+        function: row.function,
+        what: ClassKey::of(row.what),
+        calls: row.calls,
+        time: Timing::of(row.time, mean(row)),
+    };
+    let document = Document {
+        schema: "refrain-classes-1",
+        ranks: trace.meta.ranks,
+        per: if by == By::Size { "size" } else { "peer" },
+        classes: rows.iter().map(class).collect(),
+    };
+    Ok(json::document(&document, out)?)
 }

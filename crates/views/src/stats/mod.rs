@@ -22,6 +22,7 @@ use refrain_encode::{Layout, Reader};
 use refrain_fold::bundle::{Bundle, Cohort, Tally};
 use refrain_model::function_by_id;
 use refrain_tracefile::Trace;
+use serde::Serialize;
 
 use crate::error::Error;
 pub use classes::{By, ClassRow, Peer, Size, What, classes, write_classes_json, write_classes_text};
@@ -40,11 +41,28 @@ const LONGEST_WALK: u64 = 1 << 26;
 const MOST_WALKED: u64 = 1 << 27;
 
 /// An amount of data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 pub struct Amount {
+    #[serde(rename = "payload")]
     pub bytes: u128,
     /// Otherwise it is at least this.
+    #[serde(rename = "payload_exact", skip_serializing_if = "bool::clone")]
     pub exact: bool,
+}
+
+/// What a tally says of some calls, for programs.
+#[derive(Serialize)]
+struct Timing {
+    time_ns: u64,
+    mean_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+}
+
+impl Timing {
+    fn of(tally: Tally, mean: u64) -> Timing {
+        Timing { time_ns: tally.total, mean_ns: mean, min_ns: tally.min, max_ns: tally.max }
+    }
 }
 
 impl Default for Amount {
@@ -77,9 +95,10 @@ pub struct FunctionRow {
     pub time: Option<Tally>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize)]
 pub struct RankRow {
     pub calls: u64,
+    #[serde(flatten)]
     pub payload: Amount,
 }
 

@@ -6,8 +6,9 @@ use refrain_sites::{Location, Names};
 use refrain_times::levels::Levels;
 use refrain_times::paths::{Before, Histogram};
 use refrain_tracefile::Trace;
+use serde::Serialize;
 
-use crate::dump::place_json;
+use crate::dump::At;
 use crate::error::Error;
 use crate::human::{duration, thousands};
 use crate::json;
@@ -111,37 +112,53 @@ pub fn write_paths_text(rows: &[PathRow<'_>], out: &mut dyn Write) -> Result<(),
     Ok(out.flush()?)
 }
 
-pub fn write_paths_json(trace: &Trace, rows: &[PathRow<'_>], out: &mut dyn Write) -> Result<(), Error> {
-    let mut text = String::new();
-    let mut object = json::Object::document(&mut text, "paths");
-    object.plain("ranks", trace.meta.ranks);
-    json::array(rows, object.key("paths"), |row, out| {
-        let mut object = json::Object::new(out);
-        object.text("function", row.function);
-        match row.after {
-            After::Nothing => object.key("after").push_str("null"),
-            after => json::string(after.name(), object.key("after")),
-        }
-        if let Some(place) = &row.place {
-            place_json(place, object.key("at"));
-        }
-        histogram(row.duration, object.key("duration"));
-        histogram(row.gap, object.key("gap"));
-        object.end();
-    });
-    object.end();
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    ranks: u32,
+    paths: Vec<Path<'a>>,
 }
 
-/// Each bin as its least and greatest time, and how many there are.
-fn histogram(histogram: &Histogram, out: &mut String) {
-    let mut object = json::Object::new(out);
-    object.plain("count", histogram.count()).plain("total_ns", histogram.total);
-    json::array(histogram.levels(), object.key("bins"), |(level, count), out| {
-        let (low, high) = (Levels::<8>::lowest(level).0, Levels::<8>::greatest(level));
-        json::array([low, high, count], out, |number, out| out.push_str(&number.to_string()));
-    });
-    object.end();
+#[derive(Serialize)]
+struct Path<'a> {
+    function: &'static str,
+    after: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at: Option<At<'a>>,
+    duration: Distribution,
+    gap: Distribution,
+}
+
+#[derive(Serialize)]
+struct Distribution {
+    count: u64,
+    total_ns: u64,
+    /// Each bin as its least and greatest time, and how many there are.
+    bins: Vec<[u64; 3]>,
+}
+
+impl Distribution {
+    fn of(histogram: &Histogram) -> Distribution {
+        let bin = |(level, count)| [Levels::<8>::lowest(level).0, Levels::<8>::greatest(level), count];
+        let bins = histogram.levels().map(bin).collect();
+        Distribution { count: histogram.count(), total_ns: histogram.total, bins }
+    }
+}
+
+impl<'a> Path<'a> {
+    fn of(row: &'a PathRow<'_>) -> Path<'a> {
+        Path {
+            function: row.function,
+            after: Some(row.after).filter(|after| *after != After::Nothing).map(After::name),
+            at: row.place.as_ref().map(At::of),
+            duration: Distribution::of(row.duration),
+            gap: Distribution::of(row.gap),
+        }
+    }
+}
+
+pub fn write_paths_json(trace: &Trace, rows: &[PathRow<'_>], out: &mut dyn Write) -> Result<(), Error> {
+    let paths = rows.iter().map(Path::of).collect();
+    let document = Document { schema: "refrain-paths-1", ranks: trace.meta.ranks, paths };
+    Ok(json::document(&document, out)?)
 }

@@ -7,9 +7,10 @@ use refrain_fold::bundle::Tally;
 use refrain_fold::ranks::RankList;
 use refrain_sites::{Location, Names};
 use refrain_tracefile::Trace;
+use serde::Serialize;
 
-use super::folded;
-use crate::dump::place_json;
+use super::{Timing, folded};
+use crate::dump::At;
 use crate::error::Error;
 use crate::human::{duration, thousands};
 use crate::json;
@@ -120,25 +121,38 @@ pub fn write_sites_text(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) ->
     Ok(out.flush()?)
 }
 
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    ranks: u32,
+    sites: Vec<Site<'a>>,
+}
+
+#[derive(Serialize)]
+struct Site<'a> {
+    function: &'static str,
+    calls: u64,
+    #[serde(serialize_with = "json::shown")]
+    ranks: &'a RankList,
+    #[serde(flatten)]
+    time: Option<Timing>,
+    at: Option<At<'a>>,
+}
+
+impl<'a> Site<'a> {
+    fn of(row: &'a SiteRow) -> Site<'a> {
+        Site {
+            function: row.function,
+            calls: row.calls,
+            ranks: &row.ranks,
+            time: measured(row).map(|(time, mean)| Timing::of(time, mean)),
+            at: row.place.as_ref().map(At::of),
+        }
+    }
+}
+
 pub fn write_sites_json(trace: &Trace, rows: &[SiteRow], out: &mut dyn Write) -> Result<(), Error> {
-    let mut text = String::new();
-    let mut object = json::Object::document(&mut text, "sites");
-    object.plain("ranks", trace.meta.ranks);
-    json::array(rows, object.key("sites"), |row, out| {
-        let mut object = json::Object::new(out);
-        object.text("function", row.function).plain("calls", row.calls).text("ranks", &row.ranks.to_string());
-        if let Some((time, mean)) = measured(row) {
-            object.plain("time_ns", time.total).plain("mean_ns", mean);
-            object.plain("min_ns", time.min).plain("max_ns", time.max);
-        }
-        match &row.place {
-            Some(place) => place_json(place, object.key("at")),
-            None => object.key("at").push_str("null"),
-        }
-        object.end();
-    });
-    object.end();
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+    let sites = rows.iter().map(Site::of).collect();
+    let document = Document { schema: "refrain-sites-1", ranks: trace.meta.ranks, sites };
+    Ok(json::document(&document, out)?)
 }

@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use refrain_model::function_by_id;
 use refrain_tracefile::Trace;
 use refrain_tracefile::profile::{Profile, Spent};
+use serde::Serialize;
 
 use crate::human::{duration, plural, ranks as rank_list};
-use crate::json;
 use crate::table::Table;
 
 /// The time of one rank, to within 1/32 or some part of the wall time; outside and inside exact where it is the least or the most
@@ -226,8 +226,8 @@ pub(super) fn text(trace: &Trace, profile: &Profile, all: bool, text: &mut Strin
         text.push_str(&format!("\n{verdict}\n"));
     }
     text.push_str(
-        "\nTimes outside MPI and in it are exact for the least and the most, all others to within 3.2% or 0.1% of the wall \
-         time, those of\nfunctions to within 3.2% or 0.8% of it. Wall time is from the start of MPI_Init to MPI_Finalize.",
+        "\nWall time is from the start of MPI_Init to MPI_Finalize. Times are rounded: the largest and the smallest are exact, the\n\
+         others are right to within 3.2% or 0.1% of the wall time, those of functions to within 3.2% or 0.8% of it.",
     );
     if is_chosen(trace) {
         text.push_str(" Calls that were not recorded count as time outside MPI.");
@@ -236,14 +236,31 @@ pub(super) fn text(trace: &Trace, profile: &Profile, all: bool, text: &mut Strin
 }
 
 /// The members of a rank's object.
-pub(super) fn json(functions: &[&'static str], rank: &RankTimes, object: &mut json::Object<'_>) {
-    object.plain("wall_ns", rank.wall()).plain("outside_ns", rank.outside).plain("mpi_ns", rank.inside);
-    let told = functions.iter().zip(&rank.functions).filter(|(_, ns)| **ns > 0);
-    json::array(told, object.key("functions"), |(name, ns), out| {
-        let mut object = json::Object::new(out);
-        object.text("function", name).plain("time_ns", ns);
-        object.end();
-    });
+#[derive(Serialize)]
+pub(super) struct RankTimesRow {
+    wall_ns: u64,
+    outside_ns: u64,
+    mpi_ns: u64,
+    functions: Vec<FunctionTimeRow>,
+}
+
+#[derive(Serialize)]
+struct FunctionTimeRow {
+    function: &'static str,
+    time_ns: u64,
+}
+
+impl RankTimesRow {
+    pub(super) fn of(functions: &[&'static str], rank: &RankTimes) -> RankTimesRow {
+        let all = functions.iter().zip(&rank.functions);
+        let all = all.map(|(&function, &time_ns)| FunctionTimeRow { function, time_ns });
+        RankTimesRow {
+            wall_ns: rank.wall(),
+            outside_ns: rank.outside,
+            mpi_ns: rank.inside,
+            functions: all.filter(|one| one.time_ns > 0).collect(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ use std::io::Write;
 
 use refrain_fold::bundle::Tally;
 use refrain_tracefile::Trace;
-use refrain_tracefile::profile::Spent;
+use refrain_tracefile::profile::{Profile, Spent};
+use serde::Serialize;
 
 use super::times::{self, Times};
-use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats};
+use super::{Amount, DEFINITION, FunctionRow, RankRow, Stats, Timing};
 use crate::error::Error;
 use crate::human::{duration, ranks as rank_list, size, thousands};
 use crate::json;
@@ -109,65 +110,98 @@ fn ranks(trace: &Trace, stats: &Stats, all: bool, text: &mut String) {
     }
 }
 
-/// One object: exact numbers, nanoseconds and bytes.
-pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -> Result<(), Error> {
-    let mut text = String::new();
-    let mut object = json::Object::document(&mut text, "stats");
-    let total = total(&stats.ranks);
-    object.plain("ranks", trace.meta.ranks).plain("calls", total.calls);
-    amount(total.payload, &mut object);
-    if per != Per::Rank {
-        json::array(&stats.functions, object.key("functions"), |row, out| {
-            let mut object = json::Object::new(out);
-            object.text("function", row.name).plain("calls", row.calls);
-            if let Some(payload) = row.payload {
-                amount(payload, &mut object);
-            }
-            if let Some(time) = measured(row) {
-                object.plain("time_ns", time.total).plain("mean_ns", mean(row).unwrap_or(0));
-                object.plain("min_ns", time.min).plain("max_ns", time.max);
-            }
-            object.end();
-        });
-    }
-    let profile = trace.meta.profile.as_ref();
-    if per != Per::Function {
-        let times = profile.map(Times::of).unwrap_or_default();
-        // Both are in order.
-        let mut next = times.ranks.iter().peekable();
-        json::array((0u32..).zip(&stats.ranks), object.key("by_rank"), |(rank, row), out| {
-            let mut object = json::Object::new(out);
-            object.plain("rank", rank).plain("calls", row.calls);
-            amount(row.payload, &mut object);
-            if let Some(times_of_rank) = next.next_if(|times| times.rank == rank) {
-                times::json(&times.functions, times_of_rank, &mut object);
-            }
-            object.end();
-        });
-        if let Some(verdict) = times.verdict() {
-            object.text("verdict", &verdict);
-        }
-    }
-    if let Some((profile, inside)) = profile.and_then(|p| Some((p, p.row(Spent::Inside)?))) {
-        let mut summary = json::Object::new(object.key("mpi_time"));
-        let times = stats.functions.iter().filter_map(measured);
-        summary.plain("total_ns", times.fold(0u64, |sum, time| sum.saturating_add(time.total)));
-        summary.plain("min_ns", inside.least.1).plain("min_rank", inside.least.0);
-        summary.plain("max_ns", inside.most.1).plain("max_rank", inside.most.0);
-        summary.plain("by_rank_least_told_ns", profile.least_told());
-        summary.end();
-    }
-    object.end();
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+/// Exact numbers, nanoseconds and bytes.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    ranks: u32,
+    #[serde(flatten)]
+    total: RankRow,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    functions: Option<Vec<Function>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by_rank: Option<Vec<OfRank>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verdict: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi_time: Option<MpiTime>,
 }
 
-fn amount(amount: Amount, object: &mut json::Object<'_>) {
-    object.plain("payload", amount.bytes);
-    if !amount.exact {
-        object.plain("payload_exact", false);
+#[derive(Serialize)]
+struct Function {
+    function: &'static str,
+    calls: u64,
+    #[serde(flatten)]
+    payload: Option<Amount>,
+    #[serde(flatten)]
+    time: Option<Timing>,
+}
+
+#[derive(Serialize)]
+struct OfRank {
+    rank: u32,
+    #[serde(flatten)]
+    row: RankRow,
+    #[serde(flatten)]
+    times: Option<times::RankTimesRow>,
+}
+
+#[derive(Serialize)]
+struct MpiTime {
+    total_ns: u64,
+    min_ns: u64,
+    min_rank: u32,
+    max_ns: u64,
+    max_rank: u32,
+    by_rank_least_told_ns: u64,
+}
+
+impl Function {
+    fn of(row: &FunctionRow) -> Function {
+        let time = measured(row).map(|time| Timing::of(time, mean(row).unwrap_or(0)));
+        Function { function: row.name, calls: row.calls, payload: row.payload, time }
     }
+}
+
+impl MpiTime {
+    fn of(profile: &Profile, stats: &Stats) -> Option<MpiTime> {
+        let inside = profile.row(Spent::Inside)?;
+        let times = stats.functions.iter().filter_map(measured);
+        Some(MpiTime {
+            total_ns: times.fold(0u64, |sum, time| sum.saturating_add(time.total)),
+            min_ns: inside.least.1,
+            min_rank: inside.least.0,
+            max_ns: inside.most.1,
+            max_rank: inside.most.0,
+            by_rank_least_told_ns: profile.least_told(),
+        })
+    }
+}
+
+fn by_rank(stats: &Stats, times: &Times) -> Vec<OfRank> {
+    // Both are in order.
+    let mut next = times.ranks.iter().peekable();
+    let of_rank = |(rank, row): (u32, &RankRow)| OfRank {
+        rank,
+        row: *row,
+        times: next.next_if(|of| of.rank == rank).map(|of| times::RankTimesRow::of(&times.functions, of)),
+    };
+    (0u32..).zip(&stats.ranks).map(of_rank).collect()
+}
+
+pub fn write_json(trace: &Trace, stats: &Stats, per: Per, out: &mut dyn Write) -> Result<(), Error> {
+    let profile = trace.meta.profile.as_ref();
+    let times = (per != Per::Function).then(|| profile.map(Times::of).unwrap_or_default());
+    let document = Document {
+        schema: "refrain-stats-1",
+        ranks: trace.meta.ranks,
+        total: total(&stats.ranks),
+        functions: (per != Per::Rank).then(|| stats.functions.iter().map(Function::of).collect()),
+        by_rank: times.as_ref().map(|times| by_rank(stats, times)),
+        verdict: times.as_ref().and_then(Times::verdict),
+        mpi_time: profile.and_then(|profile| MpiTime::of(profile, stats)),
+    };
+    Ok(json::document(&document, out)?)
 }
 
 fn shown(amount: Amount) -> String {

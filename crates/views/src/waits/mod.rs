@@ -16,6 +16,7 @@ mod write;
 
 use refrain_fold::bundle::sites::Frame;
 use refrain_tracefile::Trace;
+use serde::Serialize;
 
 use crate::error::Error;
 use crate::timed::Times;
@@ -87,10 +88,12 @@ pub struct CallSite {
 }
 
 /// How often, how long in all and how long at most, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Sum {
     pub count: u64,
+    #[serde(rename = "total_ns")]
     pub total: u64,
+    #[serde(rename = "longest_ns")]
     pub longest: u64,
 }
 
@@ -144,16 +147,21 @@ pub struct Imbalance {
 }
 
 /// Where the time of a rank went, in nanoseconds; that of its threads together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct RankTimes {
     /// Outside MPI.
+    #[serde(rename = "computing_ns")]
     pub computing: u64,
     /// In MPI, but not waiting.
+    #[serde(rename = "communicating_ns")]
     pub communicating: u64,
+    #[serde(rename = "waiting_ns")]
     pub waiting: u64,
     /// In `MPI_Init` and its like.
+    #[serde(rename = "setup_ns")]
     pub setup: u64,
     /// What others waited for it.
+    #[serde(rename = "caused_ns")]
     pub caused: u64,
 }
 
@@ -168,7 +176,7 @@ pub struct OnPath {
 }
 
 /// What could not be looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Left {
     /// Messages that were sent and, as far as the trace goes, not received; and the other way around.
     pub sends: u64,

@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use refrain_sites::Names;
+use serde::Serialize;
 
-use super::{CallSite, Left, Pattern, Sum, Waits};
-use crate::dump::place_json;
+use super::{CallSite, Left, RankTimes, Sum, Waits};
+use crate::dump;
 use crate::error::Error;
 use crate::human::{duration, plural, thousands};
 use crate::json;
@@ -107,7 +108,7 @@ pub fn write_text(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Resu
     write_ranks(waits, out)?;
     write_path(waits, &at, sited, out)?;
     let mut said = unmatched(&waits.left);
-    said.extend(waits.notes.iter().map(|note| refrain_sites::plain(note).into_owned()));
+    said.extend(waits.notes.iter().map(|note| refrain_sites::printable(note).into_owned()));
     if !said.is_empty() {
         writeln!(out)?;
     }
@@ -218,74 +219,112 @@ pub fn unmatched(left: &Left) -> Vec<String> {
     lines
 }
 
-fn sum_json(sum: &Sum, object: &mut json::Object) {
-    object.plain("count", sum.count).plain("total_ns", sum.total).plain("longest_ns", sum.longest);
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    span_ns: u64,
+    waits: Vec<Wait>,
+    imbalances: Vec<Imbalance>,
+    ranks: Vec<OfRank<RankTimes>>,
+    critical_path: Vec<Step>,
+    left: Left,
+    notes: &'a [String],
 }
 
-fn ranks_json(all: &[(u32, Sum)], out: &mut String) {
-    json::array(all, out, |(rank, sum), out| {
-        let mut object = json::Object::new(out);
-        object.plain("rank", rank);
-        sum_json(sum, &mut object);
-        object.end();
-    });
+#[derive(Serialize)]
+struct Wait {
+    pattern: &'static str,
+    #[serde(flatten)]
+    place: Called,
+    #[serde(flatten)]
+    all: Sum,
+    ranks: Vec<Waiter>,
+}
+
+#[derive(Serialize)]
+struct Waiter {
+    rank: u32,
+    #[serde(flatten)]
+    all: Sum,
+    causes: Vec<OfRank<Sum>>,
+}
+
+#[derive(Serialize)]
+struct Imbalance {
+    #[serde(flatten)]
+    place: Called,
+    #[serde(flatten)]
+    all: Sum,
+    ranks: Vec<OfRank<Sum>>,
+}
+
+#[derive(Serialize)]
+struct Step {
+    rank: u32,
+    computing: bool,
+    #[serde(flatten)]
+    place: Called,
+    time_ns: u64,
+}
+
+#[derive(Serialize)]
+struct OfRank<T> {
+    rank: u32,
+    #[serde(flatten)]
+    what: T,
+}
+
+#[derive(Serialize)]
+struct Called {
+    function: &'static str,
+    #[serde(serialize_with = "dump::at")]
+    at: Option<refrain_sites::Location>,
+}
+
+impl Called {
+    fn of(place: &CallSite, names: &dyn Names) -> Called {
+        Called { function: place.function, at: site(place, names) }
+    }
+}
+
+impl Waiter {
+    fn of(waiter: &super::Waiter) -> Waiter {
+        Waiter { rank: waiter.rank, all: waiter.all, causes: of_ranks(&waiter.causes) }
+    }
+}
+
+fn of_ranks(all: &[(u32, Sum)]) -> Vec<OfRank<Sum>> {
+    all.iter().map(|&(rank, what)| OfRank { rank, what }).collect()
 }
 
 pub fn write_json(waits: &Waits, names: &dyn Names, out: &mut dyn Write) -> Result<(), Error> {
-    let mut text = String::new();
-    let mut document = json::Object::document(&mut text, "waits");
-    document.plain("span_ns", waits.span);
-    let place = |place: &CallSite, object: &mut json::Object| {
-        object.text("function", place.function);
-        match site(place, names) {
-            Some(site) => place_json(&site, object.key("at")),
-            None => object.key("at").push_str("null"),
-        }
+    let called = |place| Called::of(place, names);
+    let rows = waits.rows.iter().map(|row| Wait {
+        pattern: row.pattern.key(),
+        place: called(&row.place),
+        all: row.all,
+        ranks: row.ranks.iter().map(Waiter::of).collect(),
+    });
+    let imbalances = waits.imbalances.iter().map(|row| Imbalance {
+        place: called(&row.place),
+        all: row.all,
+        ranks: of_ranks(&row.ranks),
+    });
+    let path = waits.path.iter().map(|step| Step {
+        rank: step.rank,
+        computing: step.computing,
+        place: called(&step.place),
+        time_ns: step.time,
+    });
+    let document = Document {
+        schema: "refrain-waits-1",
+        span_ns: waits.span,
+        waits: rows.collect(),
+        imbalances: imbalances.collect(),
+        ranks: (0..).zip(&waits.ranks).map(|(rank, what)| OfRank { rank, what: *what }).collect(),
+        critical_path: path.collect(),
+        left: waits.left,
+        notes: &waits.notes,
     };
-    json::array(&waits.rows, document.key("waits"), |row, out| {
-        let mut object = json::Object::new(out);
-        object.text("pattern", Pattern::key(row.pattern));
-        place(&row.place, &mut object);
-        sum_json(&row.all, &mut object);
-        json::array(&row.ranks, object.key("ranks"), |waiter, out| {
-            let mut object = json::Object::new(out);
-            object.plain("rank", waiter.rank);
-            sum_json(&waiter.all, &mut object);
-            ranks_json(&waiter.causes, object.key("causes"));
-            object.end();
-        });
-        object.end();
-    });
-    json::array(&waits.imbalances, document.key("imbalances"), |row, out| {
-        let mut object = json::Object::new(out);
-        place(&row.place, &mut object);
-        sum_json(&row.all, &mut object);
-        ranks_json(&row.ranks, object.key("ranks"));
-        object.end();
-    });
-    json::array(waits.ranks.iter().enumerate(), document.key("ranks"), |(rank, times), out| {
-        let mut object = json::Object::new(out);
-        object.plain("rank", rank).plain("computing_ns", times.computing);
-        object.plain("communicating_ns", times.communicating).plain("waiting_ns", times.waiting);
-        object.plain("setup_ns", times.setup).plain("caused_ns", times.caused);
-        object.end();
-    });
-    json::array(&waits.path, document.key("critical_path"), |step, out| {
-        let mut object = json::Object::new(out);
-        object.plain("rank", step.rank).plain("computing", step.computing);
-        place(&step.place, &mut object);
-        object.plain("time_ns", step.time);
-        object.end();
-    });
-    let Left { sends, receives, unclear, unknown, collectives, elsewhere, reversed } = waits.left;
-    let mut left = json::Object::new(document.key("left"));
-    left.plain("sends", sends).plain("receives", receives).plain("unclear", unclear);
-    left.plain("unknown", unknown).plain("collectives", collectives);
-    left.plain("elsewhere", elsewhere).plain("reversed", reversed);
-    left.end();
-    json::array(&waits.notes, document.key("notes"), |note, out| json::string(note, out));
-    document.end();
-    text.push('\n');
-    out.write_all(text.as_bytes())?;
-    Ok(out.flush()?)
+    Ok(json::document(&document, out)?)
 }

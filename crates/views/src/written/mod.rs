@@ -246,9 +246,7 @@ fn clock(clock: &Clock, text: &mut String) {
 }
 
 fn quoted(text: &str) -> String {
-    let mut out = String::new();
-    json::string(text, &mut out);
-    out
+    json::text(text)
 }
 
 fn hex(bytes: &[u8]) -> String {

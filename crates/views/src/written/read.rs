@@ -1,6 +1,5 @@
 //! The text back into a trace. Nothing in it is believed: what is read is validated as a file would be.
 
-use std::fmt;
 use std::str::FromStr;
 
 use refrain_fold::bundle::classes::Kind;
@@ -20,23 +19,17 @@ use refrain_tracefile::{Memory, Profile, Trace};
 use super::VERSION;
 use super::flight;
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}{what}", place(*.line))]
 pub struct BadText {
     /// From 1; 0 where all of it together does not make a trace.
     pub line: usize,
     pub what: String,
 }
 
-impl fmt::Display for BadText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.line {
-            0 => write!(f, "{}", self.what),
-            line => write!(f, "line {line}: {}", self.what),
-        }
-    }
+fn place(line: usize) -> String {
+    if line == 0 { String::new() } else { format!("line {line}: ") }
 }
-
-impl std::error::Error for BadText {}
 
 pub(super) type Read<T> = Result<T, String>;
 

@@ -14,6 +14,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use fastrand::Rng;
 use refrain_encode::{Folding, Reader, Tape, hash_symbol};
 use refrain_fold::bundle::Bundle;
 use refrain_fold::pack::{Kind, number};
@@ -99,25 +100,6 @@ pub fn watch(start: Instant, longest: Duration) {
     });
 }
 
-pub struct Random(u64);
-
-impl Random {
-    pub fn new(seed: u64) -> Random {
-        Random((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, most: usize) -> usize {
-        ((self.next() >> 16) % most.max(1) as u64) as usize
-    }
-}
-
 /// A good trace, and where its sections are.
 struct Seed {
     bytes: Vec<u8>,
@@ -178,8 +160,8 @@ impl Fuzz {
     /// Everything that reads, on one mutant. `Err` is what went wrong.
     pub fn round(&mut self, number: u64) -> Result<(), String> {
         MUTANT.store(number, Relaxed);
-        let mut random = Random::new(number);
-        match random.below(16) {
+        let mut random = Rng::with_seed(number);
+        match random.usize(..16) {
             0..4 => self.text(&mut random),
             4 => self.part(&mut random),
             _ => self.file(&mut random),
@@ -205,17 +187,17 @@ impl Fuzz {
         }
     }
 
-    fn file(&mut self, random: &mut Random) -> Result<(), String> {
+    fn file(&mut self, random: &mut Rng) -> Result<(), String> {
         // Plain ones stand at even places; of a packed one everything after the change is another thing.
-        let packed = usize::from(random.below(4) == 0);
-        let seed = &self.seeds[random.below(self.seeds.len() / 2) * 2 + packed];
+        let packed = usize::from(random.usize(..4) == 0);
+        let seed = &self.seeds[random.usize(..self.seeds.len() / 2) * 2 + packed];
         let whole = seed.bytes.clone();
         let mut bytes = whole.clone();
-        for _ in 0..1 + random.below(2) * random.below(4) {
+        for _ in 0..1 + random.usize(..2) * random.usize(..4) {
             // Not the header: its lengths say where sections are.
-            let section = &seed.sections[1 + random.below(seed.sections.len() - 1)];
+            let section = &seed.sections[1 + random.usize(..seed.sections.len() - 1)];
             if section.stored > 0 {
-                let at = section.offset + random.below(section.stored);
+                let at = section.offset + random.usize(..section.stored);
                 change(&mut bytes, at, random);
             }
         }
@@ -320,12 +302,12 @@ impl Fuzz {
 
     /// With times of every call that nobody wrote so, or that are far off, in chunks with right checksums.
     fn timed(&mut self, trace: &Trace) -> Result<(), String> {
-        let mut random = Random::new(MUTANT.load(Relaxed) ^ 0x7100);
+        let mut random = Rng::with_seed(MUTANT.load(Relaxed) ^ 0x7100);
         // One in three: it takes as long as all else together.
-        if random.below(3) > 0 {
+        if random.usize(..3) > 0 {
             return Ok(());
         }
-        let word = ["exact", "binned", "binned=1.001", "binned=16,MPI_Send=1.001"][random.below(4)];
+        let word = ["exact", "binned", "binned=1.001", "binned=16,MPI_Send=1.001"][random.usize(..4)];
         let mut trace = trace.clone();
         trace.meta.options.retain(|(name, _)| name != "time");
         trace.meta.options.push(("time".into(), word.into()));
@@ -344,7 +326,7 @@ impl Fuzz {
         let short = calls < 1 << 18;
         let all = Selection::default;
         let between = Selection { between: Some(select::between("1..2").unwrap()), ..all() };
-        let between = short.then(|| (between, random.below(2) == 0));
+        let between = short.then(|| (between, random.usize(..2) == 0));
         for (which, merged) in [(all(), false), (all(), true)].into_iter().chain(between) {
             self.command("dump with times", || {
                 let how = How { format: Format::Json, from: None, times: Some(&times), merged };
@@ -364,15 +346,15 @@ impl Fuzz {
     }
 
     /// `import`.
-    fn text(&mut self, random: &mut Random) -> Result<(), String> {
-        let mut bytes = self.texts[random.below(self.texts.len())].clone().into_bytes();
-        for _ in 0..1 + random.below(4) {
-            let at = random.below(bytes.len());
+    fn text(&mut self, random: &mut Rng) -> Result<(), String> {
+        let mut bytes = self.texts[random.usize(..self.texts.len())].clone().into_bytes();
+        for _ in 0..1 + random.usize(..4) {
+            let at = random.usize(..bytes.len());
             // Of a text, numbers are what matters.
-            match random.below(3) {
-                0 => bytes[at] = b"0123456789 x:-|r\n"[random.below(17)],
+            match random.usize(..3) {
+                0 => bytes[at] = b"0123456789 x:-|r\n"[random.usize(..17)],
                 1 => {
-                    let digits = format!("{}", random.next() >> random.below(64));
+                    let digits = format!("{}", random.u64(..) >> random.usize(..64));
                     bytes.splice(at..at, digits.into_bytes());
                 }
                 _ => change(&mut bytes, at, random),
@@ -389,23 +371,23 @@ impl Fuzz {
     }
 
     /// `recover`.
-    fn part(&mut self, random: &mut Random) -> Result<(), String> {
+    fn part(&mut self, random: &mut Rng) -> Result<(), String> {
         if self.parts.is_empty() {
             return Ok(());
         }
-        let mut part = self.parts[random.below(self.parts.len())].clone();
-        let mut snapshot = self.snapshots[random.below(self.snapshots.len())].clone();
-        for _ in 0..1 + random.below(4) {
-            let bytes = if random.below(2) == 0 { &mut part } else { &mut snapshot };
+        let mut part = self.parts[random.usize(..self.parts.len())].clone();
+        let mut snapshot = self.snapshots[random.usize(..self.snapshots.len())].clone();
+        for _ in 0..1 + random.usize(..4) {
+            let bytes = if random.usize(..2) == 0 { &mut part } else { &mut snapshot };
             // A header is mostly zeros.
-            let (from, to) = match random.below(4) {
+            let (from, to) = match random.usize(..4) {
                 0 => (0, 256),
                 _ => (
                     bytes.len().saturating_sub(if bytes.len() > part::HEADER { 300 } else { 1 << 20 }),
                     bytes.len(),
                 ),
             };
-            let at = (from + random.below(to - from)).min(bytes.len() - 1);
+            let at = (from + random.usize(..to - from)).min(bytes.len() - 1);
             change(bytes, at, random);
         }
         let sum = crc(&snapshot[4..]);
@@ -449,7 +431,7 @@ impl Drop for Fuzz {
 }
 
 /// Times of the first calls of the first threads: whatever bytes, or numbers from one end to the other.
-fn chunks(trace: &Trace, time: &Time, random: &mut Random) -> Vec<u8> {
+fn chunks(trace: &Trace, time: &Time, random: &mut Rng) -> Vec<u8> {
     let reader = Reader::new(&trace.bundle);
     let mut writer = Writer::new(Cursor::new(Vec::new()), Settings::default());
     for rank in 0..trace.meta.ranks.min(40) {
@@ -462,24 +444,24 @@ fn chunks(trace: &Trace, time: &Time, random: &mut Random) -> Vec<u8> {
             let mut packer = Packer::new(time).unwrap();
             let each = packer.numbers();
             let mut block = None;
-            let mut at = random.next() as i64 >> 16;
-            for _ in 0..1 + random.below(300) {
+            let mut at = random.u64(..) as i64 >> 16;
+            for _ in 0..1 + random.usize(..300) {
                 let Some(Ok(call)) = calls.next() else { break };
                 let symbol = calls.symbol().map(|symbol| &trace.bundle.symbols[symbol as usize]);
                 let signature = symbol.map_or(0, |symbol| hash_symbol(&symbol.bytes, symbol.site));
-                let mut far = || random.next() as i64 >> random.below(64);
+                let mut far = || random.u64(..) as i64 >> random.usize(..64);
                 at = at.wrapping_add(far());
                 let span = Span { start: at, end: at.wrapping_add(far()) };
-                block = packer.push(signature, call.function.id, span, random.next()).or(block);
+                block = packer.push(signature, call.function.id, span, random.u64(..)).or(block);
             }
             let Some(mut block) = packer.finish().or(block) else { continue };
-            if random.below(2) == 0 {
-                for _ in 0..1 + random.below(4) {
-                    let at = random.below(block.bytes.len());
+            if random.usize(..2) == 0 {
+                for _ in 0..1 + random.usize(..4) {
+                    let at = random.usize(..block.bytes.len());
                     change(&mut block.bytes, at, random);
                 }
-                if random.below(4) == 0 {
-                    block.calls += random.below(40_000) as u32;
+                if random.usize(..4) == 0 {
+                    block.calls += random.usize(..40_000) as u32;
                 }
             }
             let key = Key { member: member.into(), lane: 0 };
@@ -514,22 +496,22 @@ impl Write for Head {
 }
 
 /// A byte, or a few, become something else. The length stays.
-fn change(bytes: &mut [u8], at: usize, random: &mut Random) {
-    match random.below(6) {
-        0 => bytes[at] ^= 1 << random.below(8),
-        1 => bytes[at] = random.next() as u8,
-        2 => bytes[at] = [0, 1, 2, 3, 0x7f, 0x80, 0xfe, 0xff][random.below(8)],
+fn change(bytes: &mut [u8], at: usize, random: &mut Rng) {
+    match random.usize(..6) {
+        0 => bytes[at] ^= 1 << random.usize(..8),
+        1 => bytes[at] = random.u8(..),
+        2 => bytes[at] = [0, 1, 2, 3, 0x7f, 0x80, 0xfe, 0xff][random.usize(..8)],
         3 => bytes[at] = bytes[at].wrapping_add(1),
         // A large number, as varints go.
         4 => {
-            let length = 1 + random.below(9);
+            let length = 1 + random.usize(..9);
             let end = (at + length).min(bytes.len());
             bytes[at..end].fill(0xff);
             bytes[end - 1] = 0x7f;
         }
         _ => {
-            let other = random.below(bytes.len());
-            let length = 1 + random.below(8).min(bytes.len() - other.max(at) - 1);
+            let other = random.usize(..bytes.len());
+            let length = 1 + random.usize(..8).min(bytes.len() - other.max(at) - 1);
             let copy = bytes[other..other + length].to_vec();
             bytes[at..at + length].copy_from_slice(&copy);
         }

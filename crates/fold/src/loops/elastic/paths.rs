@@ -1,7 +1,6 @@
 //! Paths, as a tree: where symbols come from, and what several of them have in common.
 
-use std::collections::HashMap;
-
+use crate::FastMap;
 use crate::loops::Spot;
 
 /// The path of nothing, or of what has nothing in common.
@@ -11,8 +10,8 @@ pub(super) const NOWHERE: u32 = 0;
 pub(super) struct Paths {
     /// By path. `NOWHERE` is left out.
     known: Vec<Path>,
-    longer: HashMap<(u32, Spot), u32>,
-    of: HashMap<u32, u32>,
+    longer: FastMap<(u32, Spot), u32>,
+    of: FastMap<u32, u32>,
 }
 
 #[derive(Debug, Clone, Copy)]

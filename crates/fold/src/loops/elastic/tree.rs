@@ -240,7 +240,7 @@ impl Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Random;
+    use fastrand::Rng;
 
     fn places(tree: &Tree) -> Vec<u32> {
         let order: Vec<u32> = tree.children(ROOT).collect();
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn there_is_always_room() {
         for seed in 1..4 {
-            let (mut tree, mut random) = (Tree::new(), Random(seed));
+            let (mut tree, mut random) = (Tree::new(), Rng::with_seed(seed));
             let mut model: Vec<u32> = Vec::new();
             for i in 0..5000 {
                 let id = tree.event(i, NOWHERE);
@@ -259,7 +259,7 @@ mod tests {
                 let at = match seed {
                     1 => 0,
                     2 => model.len().min(1),
-                    _ => random.below(model.len() as u64 + 1) as usize,
+                    _ => random.u64(..model.len() as u64 + 1) as usize,
                 };
                 let prev = at.checked_sub(1).map_or(NONE, |before| model[before]);
                 tree.insert(id, ROOT, prev);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::loops::{Cursor, Node};
-use crate::testing::{Random, loops, probes};
+use crate::testing::{loops, probes};
+use fastrand::Rng;
 
 const MATCHINGS: [Matching; 4] = [
     Matching::Elastic,
@@ -207,23 +208,23 @@ fn every_short_sequence() {
 
 #[test]
 fn sequences_come_back_at_any_time() {
-    let mut random = Random(3);
+    let mut random = Rng::with_seed(3);
     for round in 0..150u64 {
         let symbols = match round % 3 {
-            0 => (0..300).map(|_| random.below(2 + round / 6) as u32).collect(),
+            0 => (0..300).map(|_| random.u64(..2 + round / 6) as u32).collect(),
             1 => loops(&mut random, 2 + round % 30, 400),
             _ => Program::new(&mut random, round % 2 == 0).run(&mut random, 600),
         };
         for matching in MATCHINGS {
             let mut folder = Folder::new(matching);
             for symbol in (0..60).filter(|_| round % 4 < 2) {
-                let path: Vec<u64> = (0..random.below(4)).map(|_| random.below(4)).collect();
+                let path: Vec<u64> = (0..random.u64(..4)).map(|_| random.u64(..4)).collect();
                 folder.define(symbol, spots(&path));
             }
             for (at, &symbol) in symbols.iter().enumerate() {
                 assert_eq!(folder.len(), at as u64);
                 folder.push(symbol);
-                if random.below(12) == 0 || at + 1 == symbols.len() {
+                if random.u64(..12) == 0 || at + 1 == symbols.len() {
                     assert_sound(&folder.finish(), &symbols[..=at], matching);
                 }
             }
@@ -234,7 +235,7 @@ fn sequences_come_back_at_any_time() {
 /// What is read from anywhere on is what is read when all before it was read too.
 #[test]
 fn any_place_can_be_gone_to() {
-    let mut random = Random(57);
+    let mut random = Rng::with_seed(57);
     for round in 0..60 {
         let symbols = loops(&mut random, 2 + round % 7, 20 + 5 * round as usize);
         for matching in MATCHINGS {
@@ -259,10 +260,10 @@ fn any_place_can_be_gone_to() {
 
 #[test]
 fn long_sequences_come_back() {
-    let mut random = Random(4);
+    let mut random = Rng::with_seed(4);
     for round in 0..16u64 {
         let symbols = match round % 4 {
-            0 => (0..20_000).map(|_| random.below(1 + 30 * round) as u32).collect(),
+            0 => (0..20_000).map(|_| random.u64(..1 + 30 * round) as u32).collect(),
             1 => loops(&mut random, 2 + 10 * round, 20_000),
             2 => (0..20_000).map(|i| i / (1 + round as u32)).collect(),
             _ => Program::new(&mut random, false).run(&mut random, 20_000),
@@ -288,46 +289,46 @@ struct Program(Vec<Step>);
 
 impl Program {
     /// With `helpers`, some places share their symbols.
-    fn new(random: &mut Random, helpers: bool) -> Program {
+    fn new(random: &mut Rng, helpers: bool) -> Program {
         let mut next = 0;
         let steps = (0..3).flat_map(|_| Program::steps(random, &mut next, 3, helpers)).collect();
         Program(vec![Step::Loop(1_000_000, 1, steps)])
     }
 
-    fn steps(random: &mut Random, next: &mut u32, depth: u32, helpers: bool) -> Vec<Step> {
-        let step = |random: &mut Random| match random.below(6) {
+    fn steps(random: &mut Rng, next: &mut u32, depth: u32, helpers: bool) -> Vec<Step> {
+        let step = |random: &mut Rng| match random.u64(..6) {
             0 | 1 if depth > 0 => {
                 let body = Program::steps(random, next, depth - 1, helpers);
-                Step::Loop(random.below(4), 1 + random.below(4), body)
+                Step::Loop(random.u64(..4), 1 + random.u64(..4), body)
             }
-            2 if depth > 0 => Step::If(1 + random.below(4), Program::steps(random, next, depth - 1, helpers)),
-            _ if helpers && random.below(4) == 0 => Step::Call(random.below(u64::from(*next) + 1) as u32),
+            2 if depth > 0 => Step::If(1 + random.u64(..4), Program::steps(random, next, depth - 1, helpers)),
+            _ if helpers && random.u64(..4) == 0 => Step::Call(random.u64(..u64::from(*next) + 1) as u32),
             _ => {
                 *next += 1;
                 Step::Call(*next)
             }
         };
         let mut step = step;
-        (0..1 + random.below(4)).map(|_| step(random)).collect()
+        (0..1 + random.u64(..4)).map(|_| step(random)).collect()
     }
 
-    fn run(&self, random: &mut Random, length: usize) -> Vec<u32> {
+    fn run(&self, random: &mut Rng, length: usize) -> Vec<u32> {
         let mut out = Vec::new();
         Program::walk(&self.0, random, length, &mut out);
         out.truncate(length);
         out
     }
 
-    fn walk(steps: &[Step], random: &mut Random, length: usize, out: &mut Vec<u32>) {
+    fn walk(steps: &[Step], random: &mut Rng, length: usize, out: &mut Vec<u32>) {
         for step in steps {
             match step {
                 _ if out.len() >= length => return,
                 Step::Call(symbol) => out.push(*symbol),
                 Step::Loop(least, spread, body) => {
-                    let trips = least + random.below(*spread);
+                    let trips = least + random.u64(..*spread);
                     (0..trips).for_each(|_| Program::walk(body, random, length, out));
                 }
-                Step::If(odds, body) if random.below(*odds) == 0 => Program::walk(body, random, length, out),
+                Step::If(odds, body) if random.u64(..*odds) == 0 => Program::walk(body, random, length, out),
                 Step::If(..) => {}
             }
         }
@@ -336,7 +337,7 @@ impl Program {
 
 #[test]
 fn programs_keep_their_size_however_long_they_run() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     for _ in 0..40 {
         let program = Program::new(&mut random, false);
         let symbols = program.run(&mut random, 40_000);
@@ -386,10 +387,10 @@ fn an_iteration_longer_than_the_window_is_none() {
 /// something more in the middle or at the end of a step.
 #[test]
 fn a_code_like_pop() {
-    let (mut random, mut symbols) = (Random(6), (1000..1400).collect::<Vec<u32>>());
+    let (mut random, mut symbols) = (Rng::with_seed(6), (1000..1400).collect::<Vec<u32>>());
     let mut trips = Vec::new();
     for step in 0..200 {
-        let iterations = 3 + random.below(20);
+        let iterations = 3 + random.u64(..20);
         trips.push(iterations.to_string());
         symbols.extend([0, 1, 0, 1, 2]);
         (0..iterations).for_each(|_| symbols.extend([10, 11, 12]));
@@ -469,9 +470,9 @@ fn wide_bodies_are_not_looked_at_for_each_event() {
 /// Symbols in random order: most are left out of most iterations, and that takes no time.
 #[test]
 fn random_orders_take_the_same_steps_an_event_however_many_symbols() {
-    let mut random = crate::testing::Random(44);
+    let mut random = Rng::with_seed(44);
     for symbols in [20, 200, 2_000, 20_000] {
-        let sequence: Vec<u32> = (0..60_000).map(|_| random.below(symbols) as u32).collect();
+        let sequence: Vec<u32> = (0..60_000).map(|_| random.u64(..symbols) as u32).collect();
         let mut folder = Folder::new(Matching::Elastic);
         let pushed = crate::testing::steps(|| sequence.iter().for_each(|&symbol| folder.push(symbol)));
         let mut folded = Folded::default();

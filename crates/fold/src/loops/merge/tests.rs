@@ -137,22 +137,22 @@ fn hidden_nodes_are_absent() {
 
 #[test]
 fn any_two_trees_come_back() {
-    let mut random = crate::testing::Random(5);
+    let mut random = fastrand::Rng::with_seed(5);
     let mut some = |symbols: u32| {
         let mut text = String::new();
         let mut open = 0;
-        for _ in 0..random.below(24) {
-            match random.below(8) {
+        for _ in 0..random.u64(..24) {
+            match random.u64(..8) {
                 0 => {
                     text.push('(');
-                    text.push(char::from(b'a' + random.below(symbols.into()) as u8));
+                    text.push(char::from(b'a' + random.u32(..symbols) as u8));
                     open += 1;
                 }
                 1 if open > 0 => {
                     text.push(')');
                     open -= 1;
                 }
-                _ => text.push(char::from(b'a' + random.below(symbols.into()) as u8)),
+                _ => text.push(char::from(b'a' + random.u32(..symbols) as u8)),
             }
         }
         (0..open).for_each(|_| text.push(')'));
@@ -167,9 +167,9 @@ fn any_two_trees_come_back() {
 /// What no loop was found in: every symbol stands everywhere.
 #[test]
 fn long_sequences_of_few_symbols() {
-    let mut random = crate::testing::Random(6);
+    let mut random = fastrand::Rng::with_seed(6);
     let mut any =
-        |length| Loops { nodes: (0..length).map(|_| Node::Event(random.below(3) as u32)).collect() };
+        |length| Loops { nodes: (0..length).map(|_| Node::Event(random.u64(..3) as u32)).collect() };
     let (a, b) = (any(20_000), any(30_000));
     let pairs: usize = shared(&trees(&a), &trees(&b)).iter().map(Vec::len).sum();
     assert!(pairs <= MOST_PLACES * a.nodes.len(), "{pairs}");
@@ -194,19 +194,19 @@ fn in_order_slowly(wish: &[usize], who: &[Kinds]) -> Vec<usize> {
 
 #[test]
 fn what_no_rank_has_both_of_is_in_the_order_that_is_wished() {
-    let mut random = crate::testing::Random(8);
+    let mut random = fastrand::Rng::with_seed(8);
     for round in 0..500 {
-        let kinds = 1 + random.below(if round % 2 == 0 { 4 } else { 130 });
-        let who: Vec<Kinds> = (0..random.below(30))
+        let kinds = 1 + random.u64(..if round % 2 == 0 { 4 } else { 130 });
+        let who: Vec<Kinds> = (0..random.u64(..30))
             .map(|_| {
                 let mut kinds_of = vec![0; kinds.div_ceil(64) as usize];
-                (0..1 + random.below(2)).map(|_| random.below(kinds)).for_each(|kind| {
+                (0..1 + random.u64(..2)).map(|_| random.u64(..kinds)).for_each(|kind| {
                     kinds_of[kind as usize / 64] |= 1 << (kind % 64);
                 });
                 kinds_of
             })
             .collect();
-        let wish: Vec<usize> = who.iter().map(|_| random.below(10) as usize).collect();
+        let wish: Vec<usize> = who.iter().map(|_| random.u64(..10) as usize).collect();
         assert_eq!(in_order(&wish, &before(&who)), in_order_slowly(&wish, &who));
     }
 }

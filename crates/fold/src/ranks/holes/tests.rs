@@ -1,6 +1,6 @@
 use super::*;
 use crate::ranks::{Checks, RankMap};
-use crate::testing::Random;
+use fastrand::Rng;
 
 /// The loose form says the same of all ranks that are there, and takes at most so many parts.
 fn check(most: usize, ranks: &[u32], name: &str, f: impl Fn(u32) -> i64) {
@@ -74,19 +74,19 @@ fn a_cube_without_its_diagonal() {
 /// Whatever is missing, and whatever the numbers, all that is there comes back.
 #[test]
 fn any_holes_in_anything() {
-    let mut random = Random(9);
+    let mut random = Rng::with_seed(9);
     for round in 0..600u64 {
-        let (first, side) = (random.below(50) as u32, 2 + random.below(9) as u32);
-        let rows = 2 + random.below(9) as u32;
+        let (first, side) = (random.u64(..50) as u32, 2 + random.u64(..9) as u32);
+        let rows = 2 + random.u64(..9) as u32;
         let holes = [1, 4, 20, 2][round as usize % 4];
         let ranks: Vec<u32> = (0..side * rows)
-            .filter(|_| random.below(holes + 1) > 0)
+            .filter(|_| random.u64(..holes + 1) > 0)
             .map(|at| first + at / side * (side + 3) + at % side)
             .collect();
         if ranks.is_empty() {
             continue;
         }
-        let noise = random.next();
+        let noise = random.u64(..);
         check(ranks.len(), &ranks, "columns", |rank| i64::from(rank % (side + 3)));
         check(ranks.len(), &ranks, "extremes", |rank| i64::MAX.wrapping_mul(i64::from(rank)));
         check(ranks.len(), &ranks, "noise", |rank| (noise >> (rank % 60)) as i64 & 3);

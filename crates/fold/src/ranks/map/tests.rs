@@ -1,6 +1,6 @@
 use super::*;
 use crate::ranks::Checks;
-use crate::testing::Random;
+use fastrand::Rng;
 
 fn map(ranks: impl IntoIterator<Item = u32>, f: impl Fn(u32) -> i64) -> RankMap {
     let pairs: Vec<(u32, i64)> = ranks.into_iter().map(|rank| (rank, f(rank))).collect();
@@ -97,21 +97,22 @@ fn the_interior_of_a_grid() {
 
 #[test]
 fn joining_in_any_order() {
-    let mut random = Random(5);
+    let mut random = Rng::with_seed(5);
     for round in 0..300u64 {
         let kind = round % 4;
         let mut pairs: Vec<(u32, i64)> = Vec::new();
         let mut rank = 0;
-        for _ in 0..random.below(200) {
-            rank += if kind == 0 { 1 } else { 1 + random.below(kind) as u32 };
-            let value = [i64::from(rank % 7), random.below(3) as i64, random.next() as i64, 4][kind as usize];
+        for _ in 0..random.u64(..200) {
+            rank += if kind == 0 { 1 } else { 1 + random.u64(..kind) as u32 };
+            let value =
+                [i64::from(rank % 7), random.u64(..3) as i64, random.u64(..) as i64, 4][kind as usize];
             pairs.push((rank, value));
         }
         let whole = RankMap::from_pairs(pairs.clone());
         assert_eq!(whole.pairs(), pairs);
-        let mut pieces: Vec<Vec<(u32, i64)>> = vec![Vec::new(); 1 + random.below(90) as usize];
+        let mut pieces: Vec<Vec<(u32, i64)>> = vec![Vec::new(); 1 + random.u64(..90) as usize];
         for &pair in &pairs {
-            let to = random.below(pieces.len() as u64) as usize;
+            let to = random.u64(..pieces.len() as u64) as usize;
             pieces[to].push(pair);
         }
         let joined = pieces.into_iter().map(RankMap::from_pairs).fold(RankMap::default(), RankMap::union);

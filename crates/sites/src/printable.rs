@@ -9,17 +9,17 @@ pub fn is_hidden(c: char) -> bool {
 }
 
 /// Such characters written as in JSON: `name\u001b[2J`.
-pub fn plain(text: &str) -> Cow<'_, str> {
+pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 8);
-    text.chars().for_each(|c| push_plain(c, &mut out));
+    text.chars().for_each(|c| push_printable(c, &mut out));
     Cow::Owned(out)
 }
 
 /// One character of it.
-pub fn push_plain(c: char, out: &mut String) {
+fn push_printable(c: char, out: &mut String) {
     match c {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),
@@ -33,7 +33,7 @@ pub fn push_plain(c: char, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::plain;
+    use super::printable;
 
     #[test]
     fn what_is_not_to_be_seen_is_told() {
@@ -45,7 +45,7 @@ mod tests {
             ("a\u{202e}cba\u{2028}b", r"a\u202ecba\u2028b"),
             (r"back\slash", r"back\slash"),
         ] {
-            assert_eq!(plain(text), shown);
+            assert_eq!(printable(text), shown);
         }
     }
 }

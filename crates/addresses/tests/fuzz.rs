@@ -1,0 +1,18 @@
+//! A few of the inputs that `scripts/fuzz` tries for as long as one likes.
+
+mod mutants;
+
+use refrain_addresses::Format;
+
+#[test]
+fn no_input_makes_a_decoder_panic() {
+    for format in Format::ALL {
+        let mut fuzz = mutants::Fuzz::new(format);
+        let rounds: Vec<(u64, bool)> = (0..300).map(|number| fuzz.round(number)).collect();
+        let refused = rounds.iter().filter(|(_, refused)| *refused).count();
+        let read: u64 = rounds.iter().map(|(read, _)| read).sum();
+        println!("{}: {refused} refused, {read} references", format.name());
+        // Some are damaged, and of most something is read.
+        assert!(refused > 0 && read > 10_000, "{}: {refused} {read}", format.name());
+    }
+}

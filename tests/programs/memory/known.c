@@ -4,7 +4,7 @@
    A thread has an area of its own. Its stack lies in it too while a kernel runs, so calls, returns, pushes and pops are known
    as well. Recording goes from `begin` to `finish`.
 
-   usage: known [threads]; with -DUSE_MPI every rank does the same. */
+   usage: known [threads]; with -DUSE_MPI every rank does the same, and says it in a file known.RANK. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,6 +153,9 @@ int main(int argc, char **argv) {
     static char prefix[16];
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    /* A launcher may break the lines of several ranks into each other. */
+    snprintf(prefix, sizeof prefix, "known.%d", rank);
+    if (!freopen(prefix, "w", stdout)) return 2;
     snprintf(prefix, sizeof prefix, "%d.", rank);
     who = prefix;
 #endif

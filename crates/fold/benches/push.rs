@@ -43,9 +43,17 @@ fn into_exact_loops(bencher: Bencher, sequence: Sequence<u64>) {
 }
 
 fn into_loops(bencher: Bencher, sequence: Sequence<u64>, matching: Matching) {
+    pushed(bencher, sequence, matching, |_| ());
+}
+
+/// With what is done before each push.
+fn pushed(bencher: Bencher, sequence: Sequence<u64>, matching: Matching, before: impl Fn(&Folder)) {
     let symbols = symbols(sequence);
     let push = |mut folder: Folder| {
-        symbols.iter().for_each(|&symbol| folder.push(symbol));
+        for &symbol in &symbols {
+            before(&folder);
+            folder.push(symbol);
+        }
         folder
     };
     bencher.counter(ItemsCount::new(EVENTS)).with_inputs(|| Folder::new(matching)).bench_local_values(push);
@@ -63,15 +71,9 @@ fn into_exact_loops_foreseen(bencher: Bencher, sequence: Sequence<u64>) {
 }
 
 fn foreseen(bencher: Bencher, sequence: Sequence<u64>, matching: Matching) {
-    let symbols = symbols(sequence);
-    let push = |mut folder: Folder| {
-        for &symbol in &symbols {
-            black_box(folder.predicted());
-            folder.push(symbol);
-        }
-        folder
-    };
-    bencher.counter(ItemsCount::new(EVENTS)).with_inputs(|| Folder::new(matching)).bench_local_values(push);
+    pushed(bencher, sequence, matching, |folder| {
+        black_box(folder.predicted());
+    });
 }
 
 #[divan::bench(args = ORDERS, sample_count = 5, sample_size = 1)]

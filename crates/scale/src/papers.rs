@@ -178,7 +178,7 @@ fn send(r: &mut Rank<'_>, count: u32, to: u32, tag: u32) {
 
 fn receive(r: &mut Rank<'_>, count: u32, from: u32, tag: u32) {
     let world = r.world();
-    r.recv_told(into(count), from, tag as i32, world);
+    r.recv_with_status(into(count), from, tag as i32, world);
 }
 
 fn start_send(r: &mut Rank<'_>, count: u32, to: u32, tag: u32) {

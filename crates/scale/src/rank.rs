@@ -373,7 +373,7 @@ impl<'a> Rank<'a> {
     }
 
     /// With a status.
-    pub fn recv_told(&mut self, data: Data, from: u32, tag: i32, comm: Comm) {
+    pub fn recv_with_status(&mut self, data: Data, from: u32, tag: i32, comm: Comm) {
         let double = self.template.double;
         let args =
             [data.address(), word(data.count), double, Peer::Rank(from).word(), word(tag), comm.0, SCRATCH];

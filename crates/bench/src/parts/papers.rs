@@ -25,7 +25,7 @@ const fn program(pattern: &'static str, steps: u32, most: u64, says: &'static st
     Program { pattern, steps, most, says }
 }
 
-const PROGRAMS: [Program; 28] = [
+const PROGRAMS: [Program; 32] = [
     program(
         "npb-bt",
         2,
@@ -65,7 +65,11 @@ const PROGRAMS: [Program; 28] = [
     program("osu-bw", 1, 16_384, "P section 4.1: a few KB"),
     program("osu-bibw", 1, 16_384, "P section 4.1: a few KB"),
     program("osu-allreduce", 2, 16_384, "P section 4.1: a few KB"),
+    program("osu-bcast", 2, 16_384, "P section 4.1: a few KB"),
+    program("osu-reduce", 2, 16_384, "P section 4.1: a few KB"),
     program("osu-alltoall", 2, 16_384, "P section 4.1: a few KB"),
+    program("osu-allgather", 2, 16_384, "P section 4.1: a few KB"),
+    program("osu-barrier", 2, 16_384, "P section 4.1: a few KB"),
     program("osu-put", 2, 16_384, "P section 4.1: a few KB"),
     program("osu-get", 2, 16_384, "P section 4.1: a few KB"),
     program("osu-acc", 2, 16_384, "P section 4.1: a few KB"),

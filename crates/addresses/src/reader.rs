@@ -149,8 +149,8 @@ fn open(input: &mut Input, format: Format) -> Result<(Format, Box<dyn Decode>), 
             (format, Box::new(pdats::Decoder::new(header)))
         }
         Format::Rfa => {
-            let fields = packed::read_header(input)?;
-            (format, Box::new(packed::Decoder::new(fields, 0)))
+            let (fields, way) = packed::read_header(input)?;
+            (format, Box::new(packed::Decoder::new(fields, way, 0)))
         }
         Format::Rfn => return Err(Fault::damaged(0, "a trace of memory references is no address trace")),
         Format::Pdi | Format::Pdi64 => {

@@ -13,8 +13,15 @@ use refrain_addresses::{Batch, Division, Error, Fields, Format, Options, Reader,
 const HEADER: usize = 8;
 const BLOCK_HEADER: usize = 12;
 
+/// Columns, and what is mixed.
+const LEVELS: [Option<u32>; 2] = [None, Some(10)];
+
 fn options(block: u32, group: u32) -> Options {
     Options { division: Division { block, group }, ..Options::default() }
+}
+
+fn at_level(level: Option<u32>, options: Options) -> Options {
+    Options { level, ..options }
 }
 
 fn sample(count: usize, seed: u64, options: &Options) -> (Vec<Reference>, Vec<u8>) {
@@ -55,11 +62,11 @@ fn blocks(bytes: &[u8]) -> Vec<usize> {
 
 #[test]
 fn every_set_of_fields() {
-    for set in 0..32u8 {
+    for (set, level) in (0..32u8).flat_map(|set| LEVELS.map(|level| (set, level))) {
         let [times, words, sizes, flags, pcs] = std::array::from_fn(|at| set >> at & 1 != 0);
         let fields = Fields { times, words, sizes, flags, pcs };
         let all = references(&mut Rng::with_seed(u64::from(set) + 1), 3000, fields, Bounds::NONE);
-        let bytes = write(&all, fields, Format::Rfa, &options(500, 2)).unwrap();
+        let bytes = write(&all, fields, Format::Rfa, &at_level(level, options(500, 2))).unwrap();
         let mut reader = Reader::new(Box::new(Cursor::new(bytes)), Format::Rfa).unwrap();
         assert_eq!(reader.fields(), fields);
         let mut batch = Batch::new();
@@ -72,8 +79,9 @@ fn every_set_of_fields() {
 
 #[test]
 fn from_any_record_on() {
-    let (all, bytes) = sample(2000, 5, &options(100, 3));
-    for skip in [0, 1, 99, 100, 299, 300, 301, 1199, 1200, 1999, 2000, 2001, u64::MAX] {
+    let skips = [0, 1, 99, 100, 299, 300, 301, 1199, 1200, 1999, 2000, 2001, u64::MAX];
+    for (level, skip) in LEVELS.iter().flat_map(|level| skips.map(|skip| (*level, skip))) {
+        let (all, bytes) = sample(2000, 5, &at_level(level, options(100, 3)));
         let reader = open_after(Cursor::new(bytes.clone()), skip).unwrap();
         let (read, error) = rest(reader);
         assert!(error.is_none(), "{error:?}");
@@ -129,67 +137,73 @@ fn what_is_before_is_not_read() {
 /// A bit anywhere in a block: all blocks before it arrive, and the error says where it begins.
 #[test]
 fn one_bit_of_each_block() {
-    let (all, bytes) = sample(2000, 9, &options(100, 4));
-    let blocks = blocks(&bytes);
-    assert_eq!(blocks.len(), 21);
-    let mut random = Rng::with_seed(4);
-    for (at, pair) in blocks.windows(2).enumerate() {
-        for _ in 0..20 {
-            let mut bytes = bytes.clone();
-            bytes[pair[0] + random.u64(..(pair[1] - pair[0]) as u64) as usize] ^= 1 << random.u64(..8);
-            let (read, error) = read(&bytes, Format::Rfa);
-            assert_eq!(place(error), (100 * at as u64 + 1, pair[0] as u64));
-            assert_eq!(read, all[..100 * at]);
+    for level in LEVELS {
+        let (all, bytes) = sample(2000, 9, &at_level(level, options(100, 4)));
+        let blocks = blocks(&bytes);
+        assert_eq!(blocks.len(), 21);
+        let mut random = Rng::with_seed(4);
+        for (at, pair) in blocks.windows(2).enumerate() {
+            for _ in 0..if level.is_none() { 20 } else { 3 } {
+                let mut bytes = bytes.clone();
+                bytes[pair[0] + random.u64(..(pair[1] - pair[0]) as u64) as usize] ^= 1 << random.u64(..8);
+                let (read, error) = read(&bytes, Format::Rfa);
+                assert_eq!(place(error), (100 * at as u64 + 1, pair[0] as u64));
+                assert_eq!(read, all[..100 * at]);
+            }
         }
-    }
-    // The index, all of it.
-    for at in blocks[20]..bytes.len() {
-        let mut bytes = bytes.clone();
-        bytes[at] ^= 1;
-        let (read, error) = read(&bytes, Format::Rfa);
-        assert_eq!(place(error), (2001, blocks[20] as u64), "byte {at}");
-        assert_eq!(read, all);
-        assert!(matches!(open_after(Cursor::new(bytes), 500), Err(Error::Damaged { .. })), "byte {at}");
+        // The index, all of it.
+        for at in (blocks[20]..bytes.len()).step_by(if level.is_none() { 1 } else { 11 }) {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 1;
+            let (read, error) = read(&bytes, Format::Rfa);
+            assert_eq!(place(error), (2001, blocks[20] as u64), "byte {at}");
+            assert_eq!(read, all);
+            assert!(matches!(open_after(Cursor::new(bytes), 500), Err(Error::Damaged { .. })), "byte {at}");
+        }
     }
 }
 
 #[test]
 fn blocks_that_are_missing_or_moved() {
-    let (all, bytes) = sample(2000, 10, &options(100, 4));
-    let blocks = blocks(&bytes);
-    // One whole group is gone: everything left can be read, and the end says that something is missing.
-    let without = [&bytes[..blocks[4]], &bytes[blocks[8]..]].concat();
-    let (read_without, error) = read(&without, Format::Rfa);
-    assert_eq!(read_without, [&all[..400], &all[800..]].concat());
-    assert_eq!(place(error).0, 1601);
-    // A trace cannot begin in the middle of a group.
-    let middle = [&bytes[..HEADER], &bytes[blocks[1]..]].concat();
-    let (read_middle, error) = read(&middle, Format::Rfa);
-    assert!(read_middle.is_empty());
-    assert_eq!(place(error), (1, HEADER as u64));
-    let (_, error) = read(&[&bytes[..], &[0]].concat(), Format::Rfa);
-    assert_eq!(place(error), (2001, bytes.len() as u64));
+    for level in LEVELS {
+        let (all, bytes) = sample(2000, 10, &at_level(level, options(100, 4)));
+        let blocks = blocks(&bytes);
+        // One whole group is gone: everything left can be read, and the end says that something is missing.
+        let without = [&bytes[..blocks[4]], &bytes[blocks[8]..]].concat();
+        let (read_without, error) = read(&without, Format::Rfa);
+        assert_eq!(read_without, [&all[..400], &all[800..]].concat());
+        assert_eq!(place(error).0, 1601);
+        // A trace cannot begin in the middle of a group.
+        let middle = [&bytes[..HEADER], &bytes[blocks[1]..]].concat();
+        let (read_middle, error) = read(&middle, Format::Rfa);
+        assert!(read_middle.is_empty());
+        assert_eq!(place(error), (1, HEADER as u64));
+        let (_, error) = read(&[&bytes[..], &[0]].concat(), Format::Rfa);
+        assert_eq!(place(error), (2001, bytes.len() as u64));
+    }
 }
 
 /// What a checksum does not find, as someone computed it anew: columns that say too little, too much or nonsense.
 #[test]
 fn blocks_that_no_writer_makes() {
-    let (all, bytes) = sample(300, 12, &options(100, 4));
-    let blocks = blocks(&bytes);
-    let mut random = Rng::with_seed(8);
-    for _ in 0..2000 {
-        let mut bytes = bytes.clone();
-        let body = blocks[1] + BLOCK_HEADER;
-        bytes[body + random.u64(..(blocks[2] - body) as u64) as usize] ^= 1 << random.u64(..8);
-        let mut crc = flate2::Crc::new();
-        crc.update(&bytes[blocks[1]..blocks[1] + 8]);
-        crc.update(&bytes[body..blocks[2]]);
-        bytes[blocks[1] + 8..body].copy_from_slice(&crc.sum().to_le_bytes());
-        let (read, error) = read(&bytes, Format::Rfa);
-        // Other references may come of it, but none before are harmed and an error is no panic.
-        assert_eq!(read[..100], all[..100]);
-        if let Some(error) = error {
-            assert!(place(Some(error)).1 >= blocks[1] as u64);
+    for level in LEVELS {
+        let (all, bytes) = sample(300, 12, &at_level(level, options(100, 4)));
+        let blocks = blocks(&bytes);
+        let mut random = Rng::with_seed(8);
+        for _ in 0..if level.is_none() { 2000 } else { 150 } {
+            let mut bytes = bytes.clone();
+            let body = blocks[1] + BLOCK_HEADER;
+            bytes[body + random.u64(..(blocks[2] - body) as u64) as usize] ^= 1 << random.u64(..8);
+            let mut crc = flate2::Crc::new();
+            crc.update(&bytes[blocks[1]..blocks[1] + 8]);
+            crc.update(&bytes[body..blocks[2]]);
+            bytes[blocks[1] + 8..body].copy_from_slice(&crc.sum().to_le_bytes());
+            let (read, error) = read(&bytes, Format::Rfa);
+            // Other references may come of it, but none before are harmed and an error is no panic.
+            assert_eq!(read[..100], all[..100]);
+            if let Some(error) = error {
+                assert!(place(Some(error)).1 >= blocks[1] as u64);
+            }
         }
     }
 }
@@ -216,12 +230,14 @@ fn a_column_with_more_than_is_needed() {
 /// Blocks of one reference that take as many bytes as any, and of many that take none.
 #[test]
 fn the_smallest_blocks() {
-    let (all, bytes) = sample(500, 21, &options(1, 1));
-    assert_eq!(read(&bytes, Format::Rfa).0, all);
-    let all = vec![Reference::default(); 300];
-    let bytes = write(&all, Fields::NONE, Format::Rfa, &options(1, 1)).unwrap();
-    assert_eq!(read(&bytes, Format::Rfa).0, all);
-    assert_eq!(rest(open_after(Cursor::new(bytes), 200).unwrap()).0, all[200..]);
+    for level in LEVELS {
+        let (all, bytes) = sample(500, 21, &at_level(level, options(1, 1)));
+        assert_eq!(read(&bytes, Format::Rfa).0, all);
+        let all = vec![Reference::default(); 300];
+        let bytes = write(&all, Fields::NONE, Format::Rfa, &at_level(level, options(1, 1))).unwrap();
+        assert_eq!(read(&bytes, Format::Rfa).0, all);
+        assert_eq!(rest(open_after(Cursor::new(bytes), 200).unwrap()).0, all[200..]);
+    }
 }
 
 /// A block goes on while there is next to nothing in it, to the end of its group at most, and ends once there is.
@@ -259,12 +275,12 @@ fn what_is_regular_takes_next_to_nothing() {
             ..Reference::default()
         })
         .collect();
-    for pcs in [false, true] {
+    for (level, pcs) in LEVELS.iter().flat_map(|level| [(*level, false), (*level, true)]) {
         let fields = Fields { pcs, ..Fields::NONE };
         let mut kept = all.clone();
         kept.iter_mut().filter(|_| !pcs).for_each(|reference| reference.pc = 0);
-        let bytes = write(&kept, fields, Format::Rfa, &Options::default()).unwrap();
-        assert!(bytes.len() < 400, "{} bytes", bytes.len());
+        let bytes = write(&kept, fields, Format::Rfa, &at_level(level, Options::default())).unwrap();
+        assert!(bytes.len() < 450, "{} bytes at level {level:?}", bytes.len());
         assert_eq!(read(&bytes, Format::Rfa).0, kept);
     }
 }
@@ -287,7 +303,9 @@ fn a_loop_of_fetches_takes_next_to_nothing() {
             }
         }
     }
-    let bytes = write(&all, fields, Format::Rfa, &Options::default()).unwrap();
-    assert!(bytes.len() < 600, "{} bytes", bytes.len());
-    assert_eq!(read(&bytes, Format::Rfa).0, all);
+    for level in LEVELS {
+        let bytes = write(&all, fields, Format::Rfa, &at_level(level, Options::default())).unwrap();
+        assert!(bytes.len() < 600, "{} bytes", bytes.len());
+        assert_eq!(read(&bytes, Format::Rfa).0, all);
+    }
 }

@@ -1,10 +1,11 @@
 //! Blocks to references.
 
 use super::columns::Taking;
+use super::mixed::{self, Reading};
 use super::model::Model;
 use super::streams::Unpacker;
 use super::{
-    BLOCK_HEADER, END_MARK, ENTRY, FOOTER, MOST, MOST_BYTES, TAG_BLOCK, TAG_END, TAG_FIRST, checksum,
+    BLOCK_HEADER, END_MARK, ENTRY, FOOTER, MOST, MOST_BYTES, TAG_BLOCK, TAG_END, TAG_FIRST, Way, checksum,
     most_bytes, number,
 };
 use crate::error::Fault;
@@ -16,10 +17,8 @@ const NO_WRITER: &str = "its block has a good checksum, but no writer makes such
 
 pub(crate) struct Decoder {
     fields: Fields,
-    model: Model,
-    unpacker: Unpacker,
-    /// The block's columns, and how many of its references are left. It was checked, and began at this byte.
-    taking: Taking,
+    unpacking: Unpacking,
+    /// How many references of the block are left. It was checked, and began at this byte.
     left: u32,
     begin: u64,
     /// References of the blocks so far, and those before where reading began.
@@ -29,14 +28,73 @@ pub(crate) struct Decoder {
     ended: bool,
 }
 
+/// One of the ways, with the bytes of a block.
+enum Unpacking {
+    Columns(Box<(Model, Unpacker, Taking)>),
+    Mixed(Box<(mixed::Model, Reading)>),
+}
+
+impl Unpacking {
+    fn new(fields: Fields, way: Way) -> Unpacking {
+        match way {
+            Way::Columns => {
+                Unpacking::Columns(Box::new((Model::new(fields), Unpacker::default(), Taking::default())))
+            }
+            Way::Mixed(bits) => {
+                Unpacking::Mixed(Box::new((mixed::Model::new(fields, bits), Reading::default())))
+            }
+        }
+    }
+
+    /// False if no writer makes these bytes.
+    fn begin(&mut self, bytes: &[u8], first: bool, count: u32) -> bool {
+        match self {
+            Unpacking::Columns(it) => it.1.unpack(bytes, first, count, &mut it.2),
+            Unpacking::Mixed(it) => {
+                it.1.begin(bytes);
+                !it.1.lacking()
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        match self {
+            Unpacking::Columns(it) => it.0.forget(),
+            Unpacking::Mixed(it) => it.0.forget(),
+        }
+    }
+
+    /// So many references; `last`: there are no more in the block. False if no writer makes this.
+    fn take(&mut self, fields: Fields, count: u32, last: bool, batch: &mut Batch) -> bool {
+        match self {
+            Unpacking::Columns(it) => {
+                let (model, _, taking) = &mut **it;
+                for _ in 0..count {
+                    let mut reference = Reference::default();
+                    model.code(taking, &mut reference);
+                    batch.push(fields, reference);
+                }
+                !taking.lacking && (!last || taking.spent())
+            }
+            Unpacking::Mixed(it) => {
+                let (model, reading) = &mut **it;
+                for _ in 0..count {
+                    let mut reference = Reference::default();
+                    model.code(reading, &mut reference);
+                    batch.push(fields, reference);
+                }
+                !reading.lacking() && (!last || reading.spent())
+            }
+        }
+    }
+}
+
 impl Decoder {
     /// From the first block on, or from one that needs none before it, with so many references before.
-    pub(crate) fn new(fields: Fields, before: u64) -> Decoder {
+    pub(crate) fn new(fields: Fields, way: Way, before: u64) -> Decoder {
         Decoder {
             fields,
-            model: Model::new(fields),
-            unpacker: Unpacker::default(),
-            taking: Taking::default(),
+            unpacking: Unpacking::new(fields, way),
             left: 0,
             begin: 0,
             total: before,
@@ -73,13 +131,13 @@ impl Decoder {
             return Err(Fault::damaged(input.offset(), "its block is not what its checksum says"));
         }
         let first = head[3] == TAG_FIRST;
-        if !self.unpacker.unpack(bytes, first, count, &mut self.taking) {
+        if !self.unpacking.begin(bytes, first, count) {
             return Err(Fault::damaged(input.offset(), NO_WRITER));
         }
         self.begin = input.offset();
         input.consume(BLOCK_HEADER + length);
         if first && self.begun {
-            self.model.forget();
+            self.unpacking.forget();
         }
         self.begun = true;
         self.left = count;
@@ -134,13 +192,8 @@ impl Decode for Decoder {
             self.block(input)?;
         }
         let count = self.left.min(BATCH as u32);
-        for _ in 0..count {
-            let mut reference = Reference::default();
-            self.model.code(&mut self.taking, &mut reference);
-            batch.push(self.fields, reference);
-        }
         let last = self.left == count;
-        if self.taking.lacking || last && !self.taking.spent() {
+        if !self.unpacking.take(self.fields, count, last, batch) {
             batch.clear();
             return Err(Fault::damaged(self.begin, NO_WRITER));
         }

@@ -1,24 +1,22 @@
 //! References to blocks.
 
 use super::columns::Filling;
+use super::mixed::{self, Writing};
 use super::model::Model;
 use super::streams::{Job, Line};
 use super::{
-    BLOCK_HEADER, Division, END_MARK, HEADER, MOST, MOST_THICK, TAG_BLOCK, TAG_END, TAG_FIRST, THIN,
+    BLOCK_HEADER, Division, END_MARK, HEADER, MOST, MOST_THICK, TAG_BLOCK, TAG_END, TAG_FIRST, THIN, Way,
     checksum, header,
 };
 use crate::output::Output;
 use crate::writer::{Encode, Unfit};
-use crate::{Batch, Fields};
+use crate::{Batch, Fields, Reference};
 
 pub(crate) struct Encoder {
     fields: Fields,
     division: Division,
-    model: Model,
-    filling: Filling,
-    line: Line,
-    /// A block is being packed.
-    packing: bool,
+    way: Way,
+    packing: Packing,
     /// References of the block, and when to see whether it ends.
     block: u32,
     due: u32,
@@ -32,16 +30,65 @@ pub(crate) struct Encoder {
     index: Vec<(u64, u64)>,
 }
 
+/// One of the ways, with what a block has so far.
+enum Packing {
+    Columns(Box<Columns>),
+    Mixed(Box<(mixed::Model, Writing)>),
+}
+
+struct Columns {
+    model: Model,
+    filling: Filling,
+    line: Line,
+    /// A block is being packed.
+    packing: bool,
+}
+
+impl Packing {
+    fn new(fields: Fields, way: Way, level: Option<u32>) -> Packing {
+        match way {
+            Way::Columns => Packing::Columns(Box::new(Columns {
+                model: Model::new(fields),
+                filling: Filling::default(),
+                line: Line::new(level),
+                packing: false,
+            })),
+            Way::Mixed(bits) => Packing::Mixed(Box::new((mixed::Model::new(fields, bits), Writing::new()))),
+        }
+    }
+
+    #[inline(always)]
+    fn code(&mut self, reference: &mut Reference) {
+        match self {
+            Packing::Columns(it) => it.model.code(&mut it.filling, reference),
+            Packing::Mixed(it) => it.0.code(&mut it.1, reference),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Packing::Columns(it) => it.filling.bytes(),
+            Packing::Mixed(it) => it.1.length(),
+        }
+    }
+
+    fn forget(&mut self) {
+        match self {
+            Packing::Columns(it) => it.model.forget(),
+            Packing::Mixed(it) => it.0.forget(),
+        }
+    }
+}
+
 impl Encoder {
     pub(crate) fn new(fields: Fields, division: Division, level: Option<u32>) -> Encoder {
         let division = Division { block: division.block.clamp(1, MOST_THICK), group: division.group.max(1) };
+        let way = Way::of_level(level);
         Encoder {
             fields,
             division,
-            model: Model::new(fields),
-            filling: Filling::default(),
-            line: Line::new(level),
-            packing: false,
+            way,
+            packing: Packing::new(fields, way, level),
             block: 0,
             due: division.block,
             grouped: 0,
@@ -53,7 +100,7 @@ impl Encoder {
 
     fn begin(&mut self, out: &mut Output) {
         if self.offset == 0 {
-            out.put(&header(self.fields));
+            out.put(&header(self.fields, self.way));
             self.offset = HEADER as u64;
         }
     }
@@ -61,7 +108,7 @@ impl Encoder {
     /// Ends the block, unless there is next to nothing in it.
     fn end_thick(&mut self, out: &mut Output) {
         let Division { block, group } = self.division;
-        let thin = self.filling.bytes() < (self.block / THIN) as usize;
+        let thin = self.packing.bytes() < (self.block / THIN) as usize;
         if thin && self.block <= MOST - block && self.block / block < group - self.grouped {
             self.due += block;
         } else {
@@ -69,28 +116,44 @@ impl Encoder {
         }
     }
 
-    /// Hands the block over to be packed, and writes the one before.
+    /// Hands the block over to be packed, and writes the one before, or this one if it is packed already.
     fn end_block(&mut self, out: &mut Output) {
-        let emptied = self.collect(out);
-        let first = self.grouped == 0;
-        let filling = std::mem::replace(&mut self.filling, emptied);
-        self.line.take(Job { filling, first, references: self.block, bytes: Ok(Vec::new()) });
-        self.packing = true;
+        let (first, references) = (self.grouped == 0, self.block);
+        match &mut self.packing {
+            Packing::Columns(_) => {
+                let emptied = self.collect(out);
+                if let Packing::Columns(it) = &mut self.packing {
+                    let filling = std::mem::replace(&mut it.filling, emptied);
+                    it.line.take(Job { filling, first, references, bytes: Ok(Vec::new()) });
+                    it.packing = true;
+                }
+            }
+            Packing::Mixed(it) => {
+                let bytes = it.1.end();
+                self.write(first, references, &bytes, out);
+            }
+        }
         self.grouped += self.block / self.division.block;
         (self.block, self.due) = (0, self.division.block);
         if self.grouped == self.division.group {
             self.grouped = 0;
-            self.model.forget();
+            self.packing.forget();
         }
     }
 
     /// Writes the block that is being packed, if there is one. What it was filled with can be filled again.
     fn collect(&mut self, out: &mut Output) -> Filling {
-        if !std::mem::take(&mut self.packing) {
+        let Packing::Columns(it) = &mut self.packing else { return Filling::default() };
+        if !std::mem::take(&mut it.packing) {
             return Filling::default();
         }
-        let Job { mut filling, first, references, bytes } = self.line.collect();
-        let bytes = bytes.expect("zstd packs whatever it is given");
+        let Job { mut filling, first, references, bytes } = it.line.collect();
+        self.write(first, references, &bytes.expect("zstd packs whatever it is given"), out);
+        filling.clear();
+        filling
+    }
+
+    fn write(&mut self, first: bool, references: u32, bytes: &[u8], out: &mut Output) {
         if first {
             self.index.push((self.offset, self.total));
         }
@@ -98,14 +161,12 @@ impl Encoder {
         head[..4].copy_from_slice(&references.to_le_bytes());
         head[3] = if first { TAG_FIRST } else { TAG_BLOCK };
         head[4..8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-        let sum = checksum(&[&head[..8], &bytes]);
+        let sum = checksum(&[&head[..8], bytes]);
         head[8..].copy_from_slice(&sum.to_le_bytes());
         out.put(&head);
-        out.put(&bytes);
+        out.put(bytes);
         self.offset += (BLOCK_HEADER + bytes.len()) as u64;
         self.total += u64::from(references);
-        filling.clear();
-        filling
     }
 }
 
@@ -113,7 +174,7 @@ impl Encode for Encoder {
     fn encode(&mut self, batch: &Batch, out: &mut Output) -> Result<(), Unfit> {
         self.begin(out);
         for mut reference in batch.iter() {
-            self.model.code(&mut self.filling, &mut reference);
+            self.packing.code(&mut reference);
             self.block += 1;
             if self.block == self.due {
                 self.end_thick(out);

@@ -14,11 +14,12 @@ pub fn open_after<R: Read + Seek + Send + 'static>(mut from: R, skip: u64) -> Re
     from.rewind().map_err(failed)?;
     let mut head = Vec::new();
     Read::by_ref(&mut from).take(HEADER as u64).read_to_end(&mut head).map_err(failed)?;
-    let fields = read_header(&mut Input::new(Box::new(std::io::Cursor::new(head)))).map_err(damaged)?;
+    let (fields, way) =
+        read_header(&mut Input::new(Box::new(std::io::Cursor::new(head)))).map_err(damaged)?;
     let (offset, before) = find(&mut from, skip)?;
     from.seek(SeekFrom::Start(offset)).map_err(failed)?;
     let input = Input::from(Box::new(from), offset);
-    let mut reader = Reader::with(Format::Rfa, input, Box::new(Decoder::new(fields, before)), before);
+    let mut reader = Reader::with(Format::Rfa, input, Box::new(Decoder::new(fields, way, before)), before);
     reader.skip(skip - before);
     Ok(reader)
 }

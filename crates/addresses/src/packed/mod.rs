@@ -1,13 +1,17 @@
-//! Refrain's own packed form: references guessed from those before them, what is left in columns that zstd packs, in blocks
-//! that are checked one by one, with an index at the end. ADDRESSES.md has the bytes.
+//! Refrain's own packed form: references guessed from those before them, in blocks that are checked one by one, with an
+//! index at the end. What is left of them goes into columns that zstd packs, or, where it is to be small rather than soon
+//! done, into binary decisions. ADDRESSES.md has the bytes.
 
 pub(crate) mod columns;
 mod decode;
 mod encode;
 mod index;
+mod mixed;
 pub(crate) mod model;
 pub(crate) mod streams;
 mod tables;
+
+use std::ops::RangeInclusive;
 
 use crate::Fields;
 use crate::error::Fault;
@@ -18,7 +22,7 @@ pub(crate) use encode::Encoder;
 pub use index::open_after;
 
 pub(crate) const MAGIC: [u8; 4] = *b"\x93RFA";
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const HEADER: usize = 8;
 
 /// A block's tag, count of references, length, checksum.
@@ -70,15 +74,53 @@ fn bits(fields: Fields) -> u8 {
     [times, words, sizes, flags, pcs].iter().rev().fold(0, |bits, there| bits << 1 | u8::from(*there))
 }
 
-fn header(fields: Fields) -> [u8; HEADER] {
+/// How what is left of references is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Columns,
+    /// With tables of 2^so many entries.
+    Mixed(u8),
+}
+
+/// What a writer may choose of these, and a reader has room for.
+const TABLE_BITS: RangeInclusive<u8> = 12..=20;
+
+/// From this level on a trace is mixed; the tables are larger with each.
+const MIXED_LEVEL: u32 = 10;
+
+impl Way {
+    fn of_level(level: Option<u32>) -> Way {
+        match level.unwrap_or(0).min(19).checked_sub(MIXED_LEVEL) {
+            None => Way::Columns,
+            Some(above) => Way::Mixed(16 + (above / 3) as u8),
+        }
+    }
+
+    fn byte(self) -> u8 {
+        match self {
+            Way::Columns => 0,
+            Way::Mixed(bits) => bits,
+        }
+    }
+
+    fn of_byte(byte: u8) -> Option<Way> {
+        match byte {
+            0 => Some(Way::Columns),
+            bits => TABLE_BITS.contains(&bits).then_some(Way::Mixed(bits)),
+        }
+    }
+}
+
+fn header(fields: Fields, way: Way) -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..4].copy_from_slice(&MAGIC);
     bytes[4] = VERSION;
     bytes[5] = bits(fields);
+    bytes[6] = way.byte();
     bytes
 }
 
-pub(crate) fn read_header(input: &mut Input) -> Result<Fields, Fault> {
+pub(crate) fn read_header(input: &mut Input) -> Result<(Fields, Way), Fault> {
     if !input.at_least(HEADER)? {
         return Err(Fault::damaged(input.offset(), "its header is cut short"));
     }
@@ -87,15 +129,14 @@ pub(crate) fn read_header(input: &mut Input) -> Result<Fields, Fault> {
         return Err(Fault::damaged(0, "it does not begin with the mark 93 52 46 41"));
     }
     if bytes[4] != VERSION {
-        return Err(Fault::damaged(4, format!("version {} is not known, only 2", bytes[4])));
+        return Err(Fault::damaged(4, format!("version {} is not known, only {VERSION}", bytes[4])));
     }
     let there = |bit: u8| bytes[5] >> bit & 1 != 0;
     let fields = Fields { times: there(0), words: there(1), sizes: there(2), flags: there(3), pcs: there(4) };
-    if bits(fields) != bytes[5] || bytes[6..] != [0, 0] {
-        return Err(Fault::damaged(5, "its header has flags that are not known"));
-    }
+    let way = Way::of_byte(bytes[6]).filter(|_| bits(fields) == bytes[5] && bytes[7] == 0);
+    let way = way.ok_or_else(|| Fault::damaged(5, "its header has flags that are not known"))?;
     input.consume(HEADER);
-    Ok(fields)
+    Ok((fields, way))
 }
 
 /// Of everything in a block but itself.

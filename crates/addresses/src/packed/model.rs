@@ -401,9 +401,9 @@ mod tests {
         (0..count).map(each).collect()
     }
 
-    /// What version 2 says of a trace. If this fails, files written before cannot be read, and the version must be another.
+    /// What version 3 says of a trace in columns. If this fails, files written before cannot be read, and the version must be another.
     #[test]
-    fn the_columns_of_version_2() {
+    fn the_columns_of_version_3() {
         let all = Fields { times: true, words: true, sizes: true, flags: true, pcs: true };
         let hashes = [Fields::NONE, Fields { pcs: true, ..Fields::NONE }, all].map(|fields| {
             let trace = trace(30_000, fields);

@@ -52,6 +52,12 @@ impl Stretches {
         (self.last as u32) << LOWER_BITS | address as u32 & ((1 << LOWER_BITS) - 1)
     }
 
+    /// The number, if the address has one without replacing another.
+    pub(crate) fn known(&self, address: u64) -> Option<u32> {
+        let at = self.uppers.iter().position(|known| *known == address >> LOWER_BITS)?;
+        Some((at as u32) << LOWER_BITS | address as u32 & ((1 << LOWER_BITS) - 1))
+    }
+
     fn find(&mut self, upper: u64) {
         self.last = self.uppers.iter().position(|known| *known == upper).unwrap_or_else(|| {
             self.oldest = (self.oldest + 1) % 16;

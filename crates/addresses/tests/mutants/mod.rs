@@ -157,7 +157,8 @@ fn trace(format: Format, random: &mut Rng) -> Good {
         }
         _ => (anything(random, format, fields), small),
     };
-    let options = Options { division, ..Options::default() };
+    let level = (format == Format::Rfa && random.usize(..6) == 0).then_some(10);
+    let options = Options { division, level, ..Options::default() };
     let mut writer = Writer::with(Vec::new(), format, fields, &options).expect("its own fields fit");
     writer.write(&batch).expect("what was made fits");
     Good { bytes: writer.finish().expect("memory can be written to"), references: batch.len() as u64 }

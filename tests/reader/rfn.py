@@ -10,6 +10,7 @@ two tables that FORMAT.md names as part of the format, crates/model/calls.txt an
 Meant to be read beside the document: plain, not fast."""
 
 import functools
+import itertools
 import json
 import math
 import os
@@ -135,10 +136,10 @@ FIELDS = {
         "Bits Count Text Magnitude SymbolLength SymbolByte SymbolLanes Item ItemCount Thread RankParts RankStart RankDims "
         "RankCount RankStride CohortStructure Lane LaneStream Shape ShapeCount Value Step StrideCount Tallies TallyMinimum "
         "TallySpread TallyTotal Variants NumberPlace MapShape MapValue MapStep ProfileRow Level LevelRun "
-        "PathBefore PathLevel PathCount PathTotal".split()
+        "PathBefore PathLevel PathCount PathTotal MapView".split()
     )
 }
-FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43, Classes=44, ClassBits=45, ClassValue=46, ClassCount=47)
+FIELDS.update(SiteUp=40, SiteModule=41, SiteOffset=42, SymbolSite=43, Classes=44, ClassBits=45, ClassValue=46, ClassCount=47, Pooled=48, SiteKnown=49)
 BYTES = {FIELDS["Text"], FIELDS["SymbolByte"]}
 
 
@@ -232,9 +233,9 @@ class Packed(Tokens):
     def __init__(self, data, length):
         self.shift = 64 - min(max(max(length, 1).bit_length() - 1 + 3, 14), 20)
         self.buckets = {}
-        self.by_field = [[1250] * 12 for _ in range(48)]
+        self.by_field = [[1250] * 12 for _ in range(50)]
         self.by_known = [[1250] * 12 for _ in range(12)]
-        self.last = [[0, 0, 0] for _ in range(48)]
+        self.last = [[0, 0, 0] for _ in range(50)]
         self.any = [0, 0]
         self.low, self.high, self.code = 0, M32, 0
         self.data, self.at = None, 0
@@ -648,7 +649,8 @@ class File:
                 need(member not in self.members and member < 1 << 32, "a member of two cohorts, or of none")
                 FORMS.update(["threads of one cohort"] if rank >= self.meta["ranks"] else [])
                 self.members[member] = len(self.cohorts), rank
-            self.cohorts.append({"ranks": ranks, "structure": structure, "lanes": lanes, "digest": digest})
+            base = thread * self.meta["ranks"]
+            self.cohorts.append({"ranks": ranks, "base": base, "structure": structure, "lanes": lanes, "digest": digest})
 
     def choose(self, t, place, past):
         symbol, head, lane, lanes = place
@@ -699,29 +701,124 @@ class File:
     def function(self, t, a, b, near, past):
         """A function of the rank, as a table."""
         how = t.number("MapShape", a, b)
+        shape, rank_seen_at = None, lambda seen: seen
+        if how == 0:
+            shape = self.parts(t, near)
+            if not shape:
+                FORMS.add("another order of ranks")
+                rank_seen_at = self.order(t)
+                how = t.number("MapShape", a, b)
+                need(how == 0 or how % 2, "an order of a function that has its own")
+                shape = None if how else self.parts(t, near)
         if how and how % 2 == 0:
             table = past["maps"][-(how // 2)]
         else:
-            shape = past["shapes"][-(how // 2 + 1)] if how else self.parts(t, near)
+            shape = past["shapes"][-(how // 2 + 1)] if how else shape
             past["shapes"].append(shape)
             table = {}
             for start, dims in shape:
                 value = t.zigzag("MapValue", a, b)
                 steps = [t.zigzag("MapStep", a, b) for _ in dims]
-                for rank, index in points((start, dims)):
-                    table[rank] = signed(value + sum(i * step for i, step in zip(index, steps)))
+                for seen, index in points((start, dims)):
+                    table[rank_seen_at(seen)] = signed(value + sum(i * step for i, step in zip(index, steps)))
         past["maps"].append(table)
         return table
 
+    def order(self, t):
+        """Which rank is seen at a place."""
+        columns, side, skew = (t.number("MapView", k) for k in range(3))
+        need(2 <= side < 1 << 16 and skew < side, "an order of no ranks")
+
+        def rank_seen_at(seen):
+            if seen >= side * side:
+                return seen
+            outer = seen // side
+            inner = (seen - skew * outer) % side
+            return side * inner + outer if columns else side * outer + inner
+
+        return rank_seen_at
+
     def read_streams(self, t):
         count = t.number("Count", 5)
-        hints = [(0, 0)] * count
+        uses = [None] * count
         for cohort in self.cohorts:
-            for (_, head, lane, _), variants in cohort["lanes"]:
+            for (symbol, head, lane, _), variants in cohort["lanes"]:
                 for _, stream, _ in variants:
-                    if hints[stream] == (0, 0):
-                        hints[stream] = (pair(head, lane), head)
-        self.streams = [self.stream(t, hint) for hint in hints]
+                    uses[stream] = uses[stream] or ((pair(head, lane), head), symbol, lane)
+        self.streams, last = [], {}
+        for use in uses:
+            hint, symbol, lane = use or ((0, 0), M32, 0)
+            stream = self.stream(t, hint)
+            if symbol < len(self.symbols) and stream[1]:
+                key = self.symbols[symbol][0], lane
+                other, number = last.get(key, (symbol, None))
+                if other != symbol and number is not None and stream[0][0][0] == "value":
+                    FORMS.add("numbers near those of other places")
+                    stream[0][0] = ("value", signed(stream[0][0][1] + number))
+                is_constant = len(stream[0]) == 1 and stream[0][0][0] == "value" and [what for what, _ in stream[1]] == [0]
+                last[key] = symbol, stream[0][0][1] if is_constant else None
+            self.streams.append(stream)
+        self.read_pools(t)
+
+    def read_pools(self, t):
+        """Streams without steps: numbers of many members, told together."""
+        groups, seen = {}, set()
+        for cohort in self.cohorts:
+            for (symbol, head, lane, _), variants in cohort["lanes"]:
+                for ranks, stream, _ in variants:
+                    if not self.streams[stream][1] and stream not in seen:
+                        seen.add(stream)
+                        first = cohort["base"] + min(cohort["ranks"] if ranks is None else ranks)
+                        groups.setdefault((symbol, lane), (head, []))[1].append((first, stream))
+        need(len(seen) == sum(not start for _, start in self.streams), "a stream is empty")
+        room = 0
+        for (symbol, lane), (head, streams) in groups.items():
+            streams.sort()
+            how = t.number("Count", 24)
+            lag = t.number("Count", 25) if how == 0 else 0
+            told, length = [], 0
+            for _ in streams:
+                length += t.zigzag("Count", 26)
+                need(0 <= length <= 1 << 16, "a stream of too many numbers")
+                tail, numbers = t.number("Count", 27), []
+                for at in range(length if how == 0 else 0):
+                    origin = numbers[at - lag] if 0 < lag <= at else None
+                    if origin is None:
+                        numbers.append(t.zigzag("Pooled", pair(pair(head, lane), 6), 0))
+                    else:
+                        by = t.zigzag("Pooled", pair(pair(head, lane), 7), origin + 1 & M32)
+                        numbers.append(signed(origin + by))
+                told.append((length, tail, numbers))
+            if how:
+                FORMS.add("transposed numbers")
+                room -= self.transpose(symbol, how - 1, streams, told)
+                need(room >= 0, "the transpose of numbers that are not there")
+            else:
+                FORMS.add("numbers told together")
+                room += 2 * sum(length for length, _, _ in told)
+            for (_, stream), (_, tail, numbers) in zip(streams, told):
+                self.streams[stream] = row_of(numbers, tail)
+        self.rows = seen
+
+    def transpose(self, symbol, lane, streams, told):
+        rows = []
+        for cohort in self.cohorts:
+            for place, variants in cohort["lanes"]:
+                if (place[0], place[2]) == (symbol, lane):
+                    for ranks, stream, own in variants:
+                        need(not own and self.streams[stream][1], "the transpose of numbers that are not there")
+                        ranks = cohort["ranks"] if ranks is None else ranks
+                        rows += [(cohort["base"] + rank, stream) for rank in ranks]
+        rows.sort()
+        width = len(rows)
+        longest = max((length for length, _, _ in told), default=0)
+        count = -(-longest // width) * width
+        table = [list(itertools.islice(numbers_of(self.streams[stream], {}), count)) for _, stream in rows]
+        column = {member: at for at, (member, _) in enumerate(rows)}
+        for (first, _), (length, _, numbers) in zip(streams, told):
+            at = column[first]
+            numbers += [table[k % width][k // width * width + at] for k in range(length)]
+        return width * count
 
     def stream(self, t, hint):
         """(terms, start rule); a term is a list so that it can be told from a rule."""
@@ -780,7 +877,7 @@ class File:
             modules.append((path, bytes(t.number("Bits", 8) for _ in range(t.number("Count", 17)))))
         keys = [0] + [module_key(*module) for module in modules]
         need(len(set(keys)) == len(keys), "a module is there twice")
-        frames, last, sites = [], {}, [0]
+        frames, last, sites, known, inner = [], {}, [0], {}, [0] * 4
         for _ in range(t.number("Count", 18)):
             up = t.number("SiteUp", min(len(frames), 255))
             need(up <= len(frames), "a call stack is called from one that is not there")
@@ -788,13 +885,21 @@ class File:
             sibling = frames[left] if up else None
             del frames[left:]
             module = t.number("SiteModule", frames[-1][0] + 1 if frames else 0)
-            offset = 0
+            offset = number = 0
             if module:
-                near = sibling[1] if sibling and sibling[0] == module else last.get(module, 0)
-                offset = (near + unzigzag(t.measure("SiteOffset", 1 if up else 0))) & M64
+                number = t.number("SiteKnown", 1, sibling[3]) if up else t.number("SiteKnown", 0, functools.reduce(pair, inner, 0))
+                offsets = known.setdefault(module, [])
+                if number == 0:
+                    near = sibling[1] if sibling and sibling[0] == module else last.get(module, 0)
+                    offsets.append((near + t.zigzag("SiteOffset", 3 if up else 2)) & M64)
+                    number = len(offsets)
+                need(number <= len(offsets), "an offset that was not told")
+                offset = offsets[number - 1]
+            if not up:
+                inner = inner[1:] + [number]
             last[module] = offset
             site = stack_site(frames[-1][2] if frames else 0, keys[module], offset)
-            frames.append((module, offset, site))
+            frames.append((module, offset, site, number))
             sites.append(site)
         need(len(set(sites)) == len(sites), "a call stack is there twice")
         before = 0
@@ -837,10 +942,35 @@ class File:
             told = [t.number("ClassCount", how) for _ in range(count - (how == 0))]
             return [told + [n - sum(told)], parts(told, n) if how == 1 else told, told][how]
 
+        groups = {}
+
+        def light(symbol, many):
+            """Which of a symbol's tallies are told with those of others."""
+            if kind < 2:
+                return [False] * many
+            head = head_of(self.symbols[symbol][0])
+            some = t.number("Tallies", 2, head)
+            need(some < 3, "light tallies of an unknown kind")
+            return [t.number("Tallies", 3, head) == 1 for _ in range(many)] if some == 2 else [some == 1] * many
+
+        def part(symbol, n):
+            """A part of what the light calls of a function took, when that is known."""
+            group = groups.setdefault(head_of(self.symbols[symbol][0]), {"count": 0})
+            start, end = group["count"], min(group["count"] + n, M64)
+            group["count"] = end
+
+            def share():
+                total, low, high = group["tally"]
+                until = [total * calls // group["count"] if group["count"] else 0 for calls in (start, end)]
+                return until[1] - until[0], low, high
+
+            return share
+
         def times(symbol, n):
             number = t.number("Classes", 0) if self.symbols[symbol][1] else 0
             if number == 0:
-                return tally(n), None
+                told = part(symbol, n) if light(symbol, 1)[0] else tally(n)
+                return lambda: (known_now(told), None)
             FORMS.add("classes")
             count, together = (number + 1) // 2, number % 2 == 0
             need(count <= (65 if together else 16), "there are too many classes")
@@ -851,18 +981,32 @@ class File:
             counts = parts(known["shares"], n) if same == 2 else counts_of(count, n)
             shared = math.gcd(*counts) or 1
             known["shares"] = [c // shared for c in counts]
-            classes, low = [], None
-            for kind, c in zip(known["kinds"], counts):
-                classes.append((kind, c, tally(c, low)))
-                low = classes[-1][2][1]
-            every = [one[2] for one in classes]
-            whole = min(sum(one[0] for one in every), M64), min(one[1] for one in every), max(one[2] for one in every)
-            return whole, (together, classes)
+            told, low = [], None
+            for what, c, is_light in zip(known["kinds"], counts, light(symbol, count)):
+                told.append((what, c, part(symbol, c) if is_light else tally(c, low)))
+                low = low if is_light else told[-1][2][1]
 
-        if t.number("Tallies") == 0:
+            def all_of_it():
+                classes = [(what, c, known_now(one)) for what, c, one in told]
+                every = [one[2] for one in classes]
+                whole = min(sum(one[0] for one in every), M64), min(one[1] for one in every), max(one[2] for one in every)
+                return whole, (together, classes)
+
+            return all_of_it
+
+        def known_now(told):
+            return told() if callable(told) else told
+
+        kind = t.number("Tallies")
+        need(kind < 3, "tallies of an unknown kind")
+        if kind == 0:
             self.tallies = [(tally(0), None)] * len(self.symbols)
         else:
-            self.tallies = [times(symbol, n) for symbol, n in enumerate(self.occurrences())]
+            told = [times(symbol, n) for symbol, n in enumerate(self.occurrences())]
+            for group in groups.values():
+                FORMS.add("light tallies")
+                group["tally"] = tally(group["count"])
+            self.tallies = [one() for one in told]
         self.profile = self.read_profile(t) if t.number("Tallies", 1) else None
 
     def read_profile(self, t):
@@ -1158,6 +1302,25 @@ def fill(stream, own, place):
             term = "rows", term[1], step, starts, counts
         terms.append(term)
     return (terms, stream[1]), place
+
+
+def row_of(numbers, tail):
+    """A stream of these numbers, of which the last so many come over and over; 0: it goes on as a stride."""
+    last = tail or 3
+    need(last <= len(numbers), "a stream that goes on as it cannot")
+    before, end = numbers[:-last], numbers[-last:]
+    terms, start = [], []
+    if before:
+        terms.append(("packed", [(number, 1) for number in before]))
+        start.append((0, 1))
+    if tail:
+        terms.append(("packed", [(number, 1) for number in end]))
+    else:
+        step = signed(end[1] - end[0])
+        need(step != 0 and signed(end[2] - end[1]) == step, "a stream that goes on as it cannot")
+        terms.append(("stride", end[0], step, 3))
+    start.append((len(terms) - 1, 1))
+    return terms, start
 
 
 def numbers_of(stream, own):
@@ -1683,6 +1846,12 @@ def known_length(f, i):
     return None
 
 
+def summed(f, i):
+    """Whether parameter i may be running sums of the one before."""
+    p, q = f.params[i], f.params[i - 1]
+    return i > 0 and p.name.endswith("displs") and q.name.endswith("counts") and p.len == q.len and p.dir == "in"
+
+
 def in_lanes(p):
     if p.kind in ("int", "undefinable", "logical", "mask", "Status"):
         return True
@@ -1776,7 +1945,17 @@ class Caller:
         if kind == "number":
             return number(take(slot[1]))
         if kind == "list":
-            return several(length(slot[1]), lambda: number(take(slot[2])))
+            count = length(slot[1])
+            if count is not None and count < 0 and summed(f, i):
+                FORMS.add("sums of counts")
+                at, gap, unit = take(slot[2]), take(slot[2]), signed(take(slot[2]) + 1)
+                need(isinstance(args[i - 1], list) and len(args[i - 1]) == -1 - count, "sums of other counts")
+                sums = []
+                for one in args[i - 1]:
+                    sums.append(number(at))
+                    at = signed(at + unit * one + gap)
+                return sums
+            return several(count, lambda: number(take(slot[2])))
         if kind == "inout":
             count = length(slot[1])
             before = several(count, lambda: number(take(slot[2])))
@@ -1948,8 +2127,14 @@ def check(file, table, lines):
 
 
 def same(one, other):
-    for name in "flags meta symbols structures cohorts members streams sites tallies profile".split():
+    for name in "flags meta symbols structures cohorts members sites tallies profile".split():
         need(getattr(one, name) == getattr(other, name), f"{name} differ")
+    need(len(one.streams) == len(other.streams), "streams differ")
+    for at, streams in enumerate(zip(one.streams, other.streams)):
+        first = lambda stream: list(itertools.islice(numbers_of(stream, {}), 4096))
+        # What is told with others has no shape of its own.
+        rows = at in one.rows or at in other.rows
+        need(streams[0] == streams[1] or rows and first(streams[0]) == first(streams[1]), "streams differ")
 
 
 def vectors(text):

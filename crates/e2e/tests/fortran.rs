@@ -66,13 +66,46 @@ fn is_place(text: &str) -> bool {
     text.contains('#') && text.contains('+') && ["heap", "static", "stack", "other"].contains(&kind)
 }
 
+/// Ids of requests are names: which one a new request gets depends on the program's variable, in place of which Open MPI's
+/// Fortran has one of its own. So each request is called by how many were made before it.
+fn by_order(name: &str, args: String, made: &mut BTreeMap<String, usize>) -> String {
+    const USE: [&str; 11] = [
+        "MPI_Wait",
+        "MPI_Test",
+        "MPI_Start",
+        "MPI_Cancel",
+        "MPI_Request_free",
+        "MPI_Request_get_status",
+        "MPI_Pready",
+        "MPI_Pready_range",
+        "MPI_Pready_list",
+        "MPI_Parrived",
+        "MPI_Grequest_complete",
+    ];
+    let mut parts = args.split("req#");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    let makes = args.contains("\"request\":") && !USE.contains(&name);
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        let (id, rest) = part.split_at(end);
+        if makes {
+            let next = made.values().max().map_or(0, |last| last + 1);
+            made.insert(id.to_owned(), next);
+        }
+        out += &format!("request {:?}{rest}", made.get(id));
+    }
+    out
+}
+
 /// A rank's calls, as they are compared.
 fn calls(dump: &[Json]) -> Vec<String> {
     let mut segments = BTreeMap::new();
+    let mut made = BTreeMap::new();
     let mut show = |call: &Json| {
         let name = call.get("call").text().unwrap_or_default();
         let args = normal(&Argument { call: name, name: "args" }, call.get("args"), &mut segments);
         let failed = call.get("result").int().is_some_and(|code| code != 0) && !name.starts_with("MPI_Aint");
+        let args = by_order(name, args.to_string(), &mut made);
         format!("{name} {args}{}", if failed { " failed" } else { "" })
     };
     dump.iter().filter(|call| !compare::is_vain_poll(call)).map(&mut show).collect()

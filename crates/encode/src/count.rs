@@ -52,7 +52,7 @@ pub fn elements_of_all(bundle: &Bundle, cohort: &Cohort) -> u64 {
         let Some(entry) = bundle.symbols.get(symbol as usize) else { continue };
         let lengths = Layout::parse(&entry.bytes).map(|layout| layout.lengths()).unwrap_or_default();
         for lane in lengths.into_iter().filter_map(|lane| lanes.get(next + usize::from(lane))) {
-            elements = elements.saturating_add(sum(bundle, lane, first, times));
+            elements = elements.saturating_add(lengths_of(bundle, lane, first, times));
         }
         next += usize::from(entry.lanes);
     }
@@ -80,6 +80,14 @@ fn with_polls<'a, T>(
 fn sum(bundle: &Bundle, lane: &Lane, rank: u32, n: u64) -> u64 {
     let sum = bundle.stream_of(lane, rank).map_or(0, |stream| stream.sum(n));
     u64::try_from(sum.max(0)).unwrap_or(u64::MAX)
+}
+
+/// Displacements that follow from counts have a length below 0, see [`crate::sums`].
+fn lengths_of(bundle: &Bundle, lane: &Lane, rank: u32, n: u64) -> u64 {
+    let Some(stream) = bundle.stream_of(lane, rank) else { return 0 };
+    let sum = stream.sum(n);
+    let elements = if sum < 0 { -sum - i128::from(n) } else { sum };
+    u64::try_from(elements.max(0)).unwrap_or(u64::MAX)
 }
 
 /// Ranks of a cohort that did something equally often.
@@ -150,7 +158,12 @@ fn alike<'a>(cohort: &Cohort, lane: &'a Lane, ranks: &Cow<'a, RankList>) -> Vec<
 fn by_number(variant: &Variant) -> Vec<Cow<'_, RankList>> {
     match variant.numbers.as_slice() {
         [] => vec![Cow::Borrowed(&variant.ranks)],
-        [one] if one.values.len() == variant.ranks.len() && one.values.parts.iter().all(is_constant) => {
+        // Its parts are ranks where it sees the ranks in their own order.
+        [one]
+            if one.values.view.is_none()
+                && one.values.len() == variant.ranks.len()
+                && one.values.parts.iter().all(is_constant) =>
+        {
             one.values.parts.iter().map(|part| Cow::Owned(ranks_of(part))).collect()
         }
         _ => by_own(&Lane::Varied(vec![variant.clone()]), &variant.ranks),

@@ -17,6 +17,7 @@ use crate::facts::{STATUS_LANES, STATUS_MARK};
 use crate::layout::{Layout, NewComm, NewGroup, Outcome, Slot};
 use crate::objects::{Code, made_by};
 use crate::shape::{Length, Shape};
+use crate::sums::{self, Rule};
 use crate::tables;
 use crate::wire;
 
@@ -259,7 +260,15 @@ impl Decoder {
                     None => before,
                 }
             }
-            Slot::List { len, lane } => {
+            Slot::List { len: Some(len), lane, sums: Some(counts) } => {
+                let length = next(*len);
+                if let Some(n) = sums::summed(length) {
+                    return self.sums(f, i, n, &args[usize::from(*counts)], || next(*lane));
+                }
+                let n = self.checked_length(f, i, length)?;
+                Value::List(self.many(n, |_| Ok(number(next(*lane))))?)
+            }
+            Slot::List { len, lane, .. } => {
                 let n = self.length(f, i, *len, args, next)?;
                 Value::List(self.many(n, |_| Ok(number(next(*lane))))?)
             }
@@ -340,6 +349,34 @@ impl Decoder {
             }
         }
         Ok(out)
+    }
+
+    /// So many displacements, told by three numbers.
+    fn sums(
+        &self,
+        f: &'static Function,
+        i: usize,
+        n: i64,
+        counts: &Value,
+        mut next: impl FnMut() -> i64,
+    ) -> Result<Value, Error> {
+        let rule = Rule { first: next(), gap: next(), unit: next().wrapping_add(1) };
+        let n = self.checked_length(f, i, n)?;
+        if self.passing {
+            return Ok(Value::List(Vec::new()));
+        }
+        let counts = match counts {
+            Value::List(counts) if counts.len() == n => counts,
+            _ => return Err(bad_value(f, i, sums::length(n))),
+        };
+        let mut at = rule.first;
+        let displacement = |count: &Value| {
+            let Value::Int(count) = *count else { return Err(bad_value(f, i, sums::length(n))) };
+            let here = at;
+            at = rule.after(here, count);
+            Ok(number(f.params[i].kind, here, 0))
+        };
+        Ok(Value::List(counts.iter().map(displacement).collect::<Result<_, Error>>()?))
     }
 
     /// Some elements more are read.

@@ -53,6 +53,8 @@ pub enum Slot {
     List {
         len: Option<u16>,
         lane: u16,
+        /// A length below 0 says that they are running sums of the numbers of this parameter.
+        sums: Option<u8>,
     },
     ListInOut {
         len: Option<u16>,
@@ -343,7 +345,7 @@ impl Parser<'_> {
             Form::Numbers { changed: true } if one => Slot::InOut { before: lane, after },
             Form::Numbers { changed: true } => Slot::ListInOut { len, before: lane, after },
             _ if one => Slot::Number { lane },
-            _ => Slot::List { len, lane },
+            _ => Slot::List { len, lane, sums: step.sums },
         })
     }
 

@@ -46,6 +46,7 @@ mod seek;
 mod shape;
 mod sharing;
 mod structure;
+mod sums;
 mod tables;
 mod tape;
 mod wire;

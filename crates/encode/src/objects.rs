@@ -58,6 +58,11 @@ impl Pool {
     pub(crate) fn give_back(&mut self, id: u32) {
         self.free.push(Reverse(id));
     }
+
+    /// All that were taken were given back.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.free.len() == self.next as usize
+    }
 }
 
 /// Ids of objects are numbers of the thread that made them, so that they do not depend on which thread was faster.

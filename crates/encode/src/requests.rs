@@ -1,11 +1,13 @@
 //! Request ids: a pool for each creating signature, so that the order of completion leaves no mark on the ids
-//! (Pilgrim, 3.4.3).
+//! (Pilgrim, 3.4.3). A signature that is new takes the pool that its variable had before, if nothing of that is under way:
+//! a count that changes from stage to stage, and from rank to rank, changes no id.
 
 use refrain_fold::FastMap;
 use refrain_model::function_by_id;
 
 use crate::comms::Later;
 use crate::defined::{Set, Undefined};
+use crate::hash::mix;
 use crate::objects::Pool;
 
 /// Distinct signatures that get a pool of their own. A program that never repeats itself shares one pool per function
@@ -74,6 +76,8 @@ pub struct New {
     pub(crate) address: usize,
     /// Of the call.
     pub(crate) signature: u64,
+    /// Of the call without its numbers.
+    pub(crate) symbol: u64,
     pub(crate) function: u16,
     pub(crate) persistent: bool,
     /// A receive from any source or with any tag.
@@ -100,6 +104,8 @@ pub struct Requests {
     /// By id: where its entry is.
     entry_of: Vec<u32>,
     pool_of: FastMap<u64, u32>,
+    /// By what kind of call made it and the program's variable: the pool of the last request there.
+    pool_at: FastMap<u64, u32>,
     pools: Vec<Pool>,
     /// By pool: the function whose requests are in it, and what their statuses do not say.
     functions: Vec<(u16, Undefined)>,
@@ -127,20 +133,34 @@ impl Requests {
         self.calls << 16 | u64::from(self.thread & 0xffff)
     }
 
-    fn pool(&mut self, signature: u64, function: u16, wild: bool) -> u32 {
-        let known = self.pool_of.get(&signature).copied();
-        known.unwrap_or_else(|| {
-            let shared = u64::from(function) | u64::from(wild) << 16;
-            let key = if self.pool_of.len() < MAX_POOLS { signature } else { shared };
-            let pools = &mut self.pools;
-            let functions = &mut self.functions;
-            let ids = &mut self.ids;
-            *self.pool_of.entry(key).or_insert_with(|| {
+    fn pool(&mut self, new: &New) -> u32 {
+        let at = mix(mix(new.symbol, new.address as u64), u64::from(new.wild));
+        let pool = match self.pool_of.get(&new.signature) {
+            Some(&known) => known,
+            None => self.pool_of_new(new, at),
+        };
+        let room = self.pool_at.len() < MAX_POOLS;
+        if let Some(last) = self.pool_at.get_mut(&at) {
+            *last = pool;
+        } else if room {
+            self.pool_at.insert(at, pool);
+        }
+        pool
+    }
+
+    /// The pool of a signature that has none.
+    fn pool_of_new(&mut self, new: &New, at: u64) -> u32 {
+        let here = self.pool_at.get(&at).copied().filter(|&pool| self.pools[pool as usize].is_idle());
+        let shared = u64::from(new.function) | u64::from(new.wild) << 16;
+        let key = if self.pool_of.len() < MAX_POOLS { new.signature } else { shared };
+        let Requests { pools, functions, ids, pool_of, .. } = self;
+        *pool_of.entry(key).or_insert_with(|| {
+            here.unwrap_or_else(|| {
                 pools.push(Pool::default());
-                let undefined = function_by_id(function).map(Undefined::of_request);
+                let undefined = function_by_id(new.function).map(Undefined::of_request);
                 // Of one that nobody saw being made nothing is known.
                 let undefined = undefined.unwrap_or(Undefined::EVERYTHING);
-                functions.push((function, if wild { undefined.wild() } else { undefined }));
+                functions.push((new.function, if new.wild { undefined.wild() } else { undefined }));
                 ids.push(Vec::new());
                 (pools.len() - 1) as u32
             })
@@ -156,7 +176,7 @@ impl Requests {
 
     /// The id of a new request.
     pub(crate) fn create(&mut self, new: New) -> u32 {
-        let pool = self.pool(new.signature, new.function, new.wild);
+        let pool = self.pool(&new);
         self.insert_in(pool, new.handle, new.address, new.persistent, new.later)
     }
 
@@ -167,6 +187,7 @@ impl Requests {
             handle,
             address,
             signature: handle,
+            symbol: handle,
             function: 0,
             persistent: false,
             wild,
@@ -415,7 +436,7 @@ mod tests {
     use super::*;
 
     fn new(handle: u64, address: usize, signature: u64, persistent: bool) -> New {
-        New { handle, address, signature, function: 1, persistent, wild: false, later: None }
+        New { handle, address, signature, symbol: 0, function: 1, persistent, wild: false, later: None }
     }
 
     fn start(r: &mut Requests, handle: u64, address: usize, signature: u64) -> u64 {
@@ -472,6 +493,33 @@ mod tests {
         assert_eq!(start(&mut r, 3, 0, 6), 2);
         assert_eq!(finish(&mut r, 1, 0), 0);
         assert_eq!(start(&mut r, 4, 0, 5), 0);
+    }
+
+    /// Counts that differ from stage to stage leave no mark either, as long as one is over before the next begins.
+    #[test]
+    fn a_new_signature_takes_the_pool_of_its_variable() {
+        let mut r = Requests::default();
+        for s in 0..5 {
+            assert_eq!(start(&mut r, 1, 0x10, s), 0);
+            assert_eq!(finish(&mut r, 1, 0x10), 0);
+        }
+        // Another variable, another pool; and where the pool is in use.
+        assert_eq!(start(&mut r, 2, 0x18, 5), 1);
+        assert_eq!(start(&mut r, 3, 0x18, 6), 2);
+        finish(&mut r, 2, 0x18);
+        finish(&mut r, 3, 0x18);
+        // What is known stays where it is, whatever the variable.
+        assert_eq!([5, 6, 3].map(|s| start(&mut r, 10 + s, 0x18, s)), [1, 2, 0]);
+    }
+
+    #[test]
+    fn calls_of_other_kinds_share_no_pool() {
+        let mut r = Requests::default();
+        for (id, symbol, wild) in [(0, 1, false), (1, 2, false), (2, 1, true), (0, 1, false)] {
+            let signature = 10 + u64::from(id);
+            assert_eq!(r.create(New { symbol, wild, ..new(7, 0x10, signature, false) }), id);
+            finish(&mut r, 7, 0x10);
+        }
     }
 
     #[test]

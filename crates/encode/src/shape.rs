@@ -31,6 +31,8 @@ pub(crate) struct Step {
     /// The condition on an earlier output that decides at reading time whether it was written. Other conditions are decided at
     /// writing time and leave an absent mark in the symbol.
     pub(crate) dynamic: Option<Cond>,
+    /// Displacements may be told as running sums of the numbers of this parameter, the one before: see [`crate::sums`].
+    pub(crate) sums: Option<u8>,
     /// A call that fails leaves nothing to read here. A buffer's address is the caller's, whichever way the data go.
     pub(crate) output: bool,
 }
@@ -143,6 +145,7 @@ impl Step {
             form,
             length: Length::new(f, i),
             dynamic: p.when.iter().copied().find(by_output),
+            sums: summed(f, i),
             output: p.dir == Dir::Out && p.kind != Kind::Buffer,
         }
     }
@@ -175,6 +178,15 @@ impl Step {
         let facts = if self.form == (Form::Codes { facts: true }) { Some(take(3)?) } else { None };
         Some(Lanes { length, first, after, facts, end })
     }
+}
+
+/// The counts whose running sums parameter `i` may have.
+fn summed(f: &Function, i: usize) -> Option<u8> {
+    let counts = i.checked_sub(1)?;
+    let (p, q) = (&f.params[i], &f.params[counts]);
+    let is_pair = p.name.ends_with("displs") && q.name.ends_with("counts");
+    (is_pair && p.len == q.len && p.dir == Dir::In && Length::new(f, i) == Length::OwnLane)
+        .then_some(counts as u8)
 }
 
 impl Length {
@@ -283,6 +295,8 @@ mod tests {
         assert_eq!(step("MPI_Iprobe", "status").dynamic, Some(Cond::Flag(3)));
         assert_eq!(step("MPI_Waitall", "array_of_statuses").length, Length::Said(0));
         assert_eq!(step("MPI_Alltoallv", "sendcounts").length, Length::OwnLane);
+        assert_eq!(step("MPI_Alltoallv", "sdispls").sums, Some(1));
+        assert_eq!(step("MPI_Alltoallv", "sendcounts").sums, None);
         assert_eq!(Shape::of(refrain_model::function("MPI_Recv").unwrap()).comm, Some(5));
     }
 

@@ -255,7 +255,16 @@ mod tests {
     }
 
     fn new(handle: u64, address: usize, signature: u64) -> New {
-        New { handle, address, signature, function: 1, persistent: false, wild: false, later: None }
+        New {
+            handle,
+            address,
+            signature,
+            symbol: 0,
+            function: 1,
+            persistent: false,
+            wild: false,
+            later: None,
+        }
     }
 
     #[test]

@@ -34,6 +34,52 @@ fn ranks_are_relative_inside_and_absolute_outside() {
     assert_eq!(w.record.values, [(0, 0)]);
 }
 
+/// The numbers in the lanes of a call's displacements, lengths too.
+fn of_displacements(w: &World, from: u16) -> Vec<i64> {
+    w.record.values.iter().filter(|(lane, _)| (from..from + 2).contains(lane)).map(|(_, v)| *v).collect()
+}
+
+#[test]
+fn displacements_that_are_sums_of_counts_are_told_by_three_numbers() {
+    let mut w = world();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let counts = [3i32, 1, 4, 1, 5];
+    let mut check = |displacements: [i32; 5], told: &[i64]| {
+        let args = [0, 1, int, 0, start(&counts), start(&displacements), int, world];
+        let shown = displacements.map(|d| d.to_string()).join(",");
+        w.check("MPI_Allgatherv", &args, &format!("BOTTOM 1 INT BOTTOM [3,1,4,1,5] [{shown}] INT world"));
+        assert_eq!(of_displacements(&w, 3), told);
+        w.record.symbol.clone()
+    };
+    let packed = check([0, 3, 4, 8, 9], &[-6, 0, 0, 0]);
+    check([7, 10, 11, 15, 16], &[-6, 7, 0, 0]);
+    // With gaps, and in bytes.
+    check([0, 5, 8, 14, 17], &[-6, 0, 2, 0]);
+    check([0, 12, 16, 32, 36], &[-6, 0, 0, 3]);
+    let other = check([0, 3, 4, 8, 8], &[5, 0, 3, 4, 8, 8]);
+    assert_eq!(packed, other, "whether they are sums is no matter of the symbol");
+}
+
+#[test]
+fn displacements_of_other_collectives_are_told_so_too() {
+    let mut w = world();
+    let (world, int) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"));
+    let (counts, at_counts) = ([2i32, 0, 1, 1, 3], [0i32, 2, 2, 3, 4]);
+    let shown = "[2,0,1,1,3] [0,2,2,3,4] INT";
+    let both = [0, start(&counts), start(&at_counts), int, 0, start(&counts), start(&at_counts), int, world];
+    w.check("MPI_Alltoallv", &both, &format!("BOTTOM {shown} BOTTOM {shown} world"));
+    assert_eq!(w.record.values.len(), 2 * (1 + 5 + 1 + 3));
+    let in_place = [IN_PLACE, 0, 0, 0, 0, start(&counts), start(&at_counts), int, world];
+    w.check("MPI_Alltoallv", &in_place, &format!("IN_PLACE - - - BOTTOM {shown} world"));
+    let (wide, at_wide) =
+        ([1i64 << 40, 1, 2, 3, 4], [0i64, 1 << 40, (1 << 40) + 1, (1 << 40) + 3, (1 << 40) + 6]);
+    let large = [0, 1, int, 0, start(&wide), start(&at_wide), int, world];
+    let numbers = |all: &[i64]| all.iter().map(i64::to_string).collect::<Vec<_>>().join(",");
+    let shown = format!("BOTTOM 1 INT BOTTOM [{}] [{}] INT world", numbers(&wide), numbers(&at_wide));
+    w.check("MPI_Allgatherv_c", &large, &shown);
+    assert_eq!(of_displacements(&w, 3), [-6, 0, 0, 0]);
+}
+
 #[test]
 fn garbage_above_an_int_is_not_seen() {
     let mut w = world();

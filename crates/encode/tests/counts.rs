@@ -123,7 +123,7 @@ fn halves(many: u32) -> (Bundle, Cohort) {
     // The same number for rows of ranks: 5 in the lower half, 7 in the upper.
     let part =
         |start, value| MapPart { start, value, dims: vec![Dim { count: many / 2, stride: 1, step: 0 }] };
-    let values = RankMap { parts: vec![part(0, 5), part(many / 2, 7)] };
+    let values = RankMap::plainly(vec![part(0, 5), part(many / 2, 7)]);
     let all = Variant { numbers: vec![Number { place: 0, values }], ..variant(&ranks(0, &[(many, 1)]), 1) };
     let lanes = vec![
         Lane::same(0),

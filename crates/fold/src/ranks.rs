@@ -12,10 +12,12 @@ mod checks;
 mod cut;
 mod holes;
 mod map;
+mod view;
 
 pub use checks::{Checks, TooMuch};
 pub use holes::MOST_HOLES;
 pub use map::{Dim, MapPart, RankMap};
+pub use view::View;
 
 use std::fmt;
 

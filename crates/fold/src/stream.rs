@@ -12,6 +12,7 @@
 mod block;
 mod core;
 mod finish;
+mod flat;
 mod folder;
 mod prints;
 mod row;
@@ -21,6 +22,7 @@ mod tables;
 mod term;
 
 pub use block::{Block, Rows};
+pub use flat::Flat;
 pub use folder::Folder;
 pub use rows::DEEPEST;
 
@@ -123,6 +125,13 @@ impl Stream {
             (&[Term::Value(value)], [start]) if start.len() == 1 => Some(value),
             _ => None,
         }
+    }
+
+    /// What it takes to write it down, roughly in numbers, without its blocks: its terms, or its steps where these are many and far more.
+    pub(crate) fn weight(&self) -> u64 {
+        let terms = self.terms.len() as u64;
+        let steps: u64 = self.shape.rules.iter().map(|rule| rule.len() as u64).sum();
+        if steps > (2 * terms).max(16) { 2 * steps } else { terms }
     }
 
     /// The numbers, for ever.

@@ -15,6 +15,7 @@
 mod call;
 pub mod choice;
 mod constants;
+pub mod grid;
 mod lossy;
 mod numbers;
 mod table;

@@ -64,6 +64,7 @@ const SLOWER: u64 = 20;
 
 pub fn flags(facts: &Facts<'_>) -> Value {
     let mut found = Vec::new();
+    found.extend(extrapolated(facts));
     found.extend(died(facts));
     found.extend(a_part(facts));
     found.extend(imbalance(facts));
@@ -92,6 +93,23 @@ fn flag(
     see: &'static str,
 ) -> Flag {
     Flag { level, weight, head: head.into(), text, help: help.to_owned(), see }
+}
+
+fn extrapolated(facts: &Facts<'_>) -> Option<Flag> {
+    let meta = &facts.input.trace.meta;
+    let from = meta.extrapolated()?;
+    let doubts = meta.notes.iter().filter(|note| !note.starts_with("extrapolated"));
+    let doubts: String =
+        doubts.take(MOST_DOING).map(|note| format!(" {}.", capital(&printable(note)))).collect();
+    Some(flag(
+        Level::Warning,
+        u64::MAX,
+        "This run never was",
+        format!("Extrapolated {}, nobody recorded it.{doubts}", printable(from)),
+        "What stands here is what laws say that fit the traces it was worked out from. A law may fit by chance; more traces \
+         make that less likely.",
+        "run",
+    ))
 }
 
 fn died(facts: &Facts<'_>) -> Option<Flag> {

@@ -3,11 +3,15 @@
 //! Of each parameter of each function the Shannon entropy of order 0, with the numbers of all ranks in one pool: what a
 //! perfect coder would need that knows how often each number occurs, and nothing else. Numbers that follow a pattern
 //! are no information, so a parameter counts as it stands, relative to the rank (also modulo the ranks), or as the
-//! difference to the number 1 to 64 before it on the same rank, whichever is least. Requests are not counted: their ids
-//! are the tracer's names.
+//! difference to the number 1 to 64 (or as many as there are ranks) before it on the same rank, whichever is least; the
+//! numbers that nothing stands before are a pool of their own. Of more than 2^20 numbers only the differences to the one before
+//! and to the one in the row before are looked at. Requests are not counted: their ids are the tracer's names.
 //!
 //! `distinct` counts parameters that say the same only once: those whose numbers are a times another's plus b,
-//! throughout (the bytes of a status and the count asked from it). `polls` are the calls that found nothing.
+//! throughout (the bytes of a status and the count asked from it). `once` leaves out, too, what follows from other numbers of the call
+//! or of other ranks: displacements that are running sums of counts, and counts that are those of the other side (what a rank
+//! receives from others is what these send to it). So it is the matrix of an `MPI_Alltoallv`, once. `polls` are the calls that found
+//! nothing.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::process::ExitCode;
@@ -16,6 +20,8 @@ use refrain_encode::{Calls, hash_bytes};
 use refrain_model::{Call, Class, Kind, Value};
 
 const DISTANCES: usize = 64;
+/// Of more numbers not all distances are tried.
+const MANY: usize = 1 << 20;
 
 /// A parameter's numbers, in order, rank by rank.
 #[derive(Default)]
@@ -67,7 +73,8 @@ impl Numbers {
             if number == 2 && !self.ranks.iter().all(rank_like) {
                 continue;
             }
-            for distance in 0..=DISTANCES {
+            let most = if self.len() > MANY { 1 } else { DISTANCES };
+            for distance in (0..=most).chain([ranks as usize]) {
                 least = least.min(self.entropy_of(view, distance));
                 if least == 0.0 {
                     return 0.0;
@@ -78,17 +85,38 @@ impl Numbers {
     }
 
     fn entropy_of(&self, view: &dyn Fn(i64, i64) -> i64, distance: usize) -> f64 {
-        let mut counts: HashMap<i64, u64> = HashMap::new();
-        let mut total = 0u64;
+        let mut counts: HashMap<(bool, i64), u64> = HashMap::new();
+        let mut total = [0u64; 2];
         for (rank, values) in &self.ranks {
             for (at, &value) in values.iter().enumerate() {
-                let before =
-                    if distance == 0 || at < distance { 0 } else { view(*rank, values[at - distance]) };
-                *counts.entry(view(*rank, value).wrapping_sub(before)).or_default() += 1;
-                total += 1;
+                let known = distance > 0 && at >= distance;
+                let before = if known { view(*rank, values[at - distance]) } else { 0 };
+                *counts.entry((known, view(*rank, value).wrapping_sub(before))).or_default() += 1;
+                total[usize::from(known)] += 1;
             }
         }
-        counts.values().map(|&n| n as f64 * (total as f64 / n as f64).log2()).sum()
+        let bits = |(&(known, _), &n): (&(bool, i64), &u64)| {
+            n as f64 * (total[usize::from(known)] as f64 / n as f64).log2()
+        };
+        counts.iter().map(bits).sum()
+    }
+
+    /// Whether rows and columns of `other` are exchanged here, in each table with an entry for every two ranks.
+    fn is_transpose_of(&self, other: &Numbers, ranks: usize) -> bool {
+        let all = |numbers: &Numbers| {
+            let ids = numbers.ranks.iter().map(|(rank, _)| *rank);
+            let whole = |(_, values): &(i64, Vec<i64>)| {
+                values.len().is_multiple_of(ranks) && values.len() == numbers.ranks[0].1.len()
+            };
+            ids.eq(0..ranks as i64) && numbers.ranks.iter().all(whole)
+        };
+        if ranks < 2 || self.len() != other.len() || !all(self) || !all(other) {
+            return false;
+        }
+        (0..ranks).all(|rank| {
+            let mut places = self.ranks[rank].1.iter().enumerate();
+            places.all(|(at, value)| other.ranks[at % ranks].1[at / ranks * ranks + rank] == *value)
+        })
     }
 }
 
@@ -135,14 +163,28 @@ fn add(pools: &mut Pools, name: &str, rank: i64, value: &Value) {
 }
 
 fn collect(pools: &mut Pools, rank: i64, call: &Call) {
+    let mut before = None;
     for (parameter, value) in call.function.params.iter().zip(&call.args) {
         if parameter.kind != Kind::Handle(Class::Request) {
-            add(pools, &format!("{}.{}", call.function.name, parameter.name), rank, value);
+            let sums = if before.is_some_and(|counts| are_sums(counts, value)) { SUMS } else { "" };
+            add(pools, &format!("{}.{}{sums}", call.function.name, parameter.name), rank, value);
         }
+        before = Some(value);
     }
     for (fact, value) in &call.facts {
         add(pools, &format!("{}.{fact}", call.function.name), rank, value);
     }
+}
+
+/// Of a parameter whose numbers follow from those of the one before.
+const SUMS: &str = " (sums)";
+
+fn are_sums(counts: &Value, value: &Value) -> bool {
+    let (Value::List(counts), Value::List(sums)) = (counts, value) else { return false };
+    let number = |value: &Value| if let Value::Int(number) = value { *number } else { 0 };
+    let follows =
+        |(pair, count): (&[Value], &Value)| number(&pair[1]).wrapping_sub(number(&pair[0])) == number(count);
+    sums.len() > 1 && sums.len() == counts.len() && sums.windows(2).zip(counts).all(follows)
 }
 
 /// A test or probe that found nothing.
@@ -168,7 +210,7 @@ fn measure(file: &str, parameters: bool) -> Result<(), String> {
         }
     }
     let ranks = i64::from(trace.meta.ranks.max(1));
-    let (mut total, mut distinct, mut seen) = (0.0, 0.0, HashSet::new());
+    let (mut total, mut distinct, mut once, mut seen) = (0.0, 0.0, 0.0, HashSet::new());
     for (name, numbers) in &pools {
         let bits = numbers.entropy(ranks);
         total += bits;
@@ -176,12 +218,24 @@ fn measure(file: &str, parameters: bool) -> Result<(), String> {
         if new {
             distinct += bits;
         }
+        let twin = |(other, twin): (&String, &Numbers)| {
+            other > name && numbers.is_transpose_of(twin, ranks as usize)
+        };
+        let other_side = bits > 0.0 && pools.iter().any(twin);
+        if new && !other_side && !name.contains(SUMS) {
+            once += bits;
+        }
         if parameters && bits > 0.0 {
-            let again = if new { "" } else { " (as another)" };
+            let again = match (new, other_side) {
+                (false, _) => " (as another)",
+                (_, true) => " (as the other side)",
+                _ => "",
+            };
             println!("{name} {} numbers {:.1} bytes{again}", numbers.len(), bits / 8.0);
         }
     }
-    println!("calls {calls} polls {polls} entropy {:.1} distinct {:.1}", total / 8.0, distinct / 8.0);
+    let [total, distinct, once] = [total, distinct, once].map(|bits| bits / 8.0);
+    println!("calls {calls} polls {polls} entropy {total:.1} distinct {distinct:.1} once {once:.1}");
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Ranks on a Cartesian grid, numbered as MPI does: the last dimension runs fastest.
 
+use refrain_model::grid;
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grid {
     pub dims: Vec<u32>,
@@ -9,33 +11,11 @@ pub struct Grid {
 impl Grid {
     /// As near to a cube as the factors of `size` allow, longest dimension first (what `MPI_Dims_create` aims at).
     pub fn balanced(size: u32, dimensions: usize, periodic: bool) -> Grid {
-        let mut factors = Vec::new();
-        let (mut left, mut factor) = (size, 2);
-        while factor * factor <= left {
-            while left.is_multiple_of(factor) {
-                factors.push(factor);
-                left /= factor;
-            }
-            factor += 1;
-        }
-        if left > 1 {
-            factors.push(left);
-        }
-        let mut dims = vec![1; dimensions];
-        for factor in factors.into_iter().rev() {
-            if let Some(shortest) = dims.iter_mut().min() {
-                *shortest *= factor;
-            }
-        }
-        dims.sort_unstable_by(|a, b| b.cmp(a));
-        Grid { dims, periodic }
+        Grid { dims: grid::balanced(size, dimensions), periodic }
     }
 
     pub fn coords(&self, rank: u32) -> Vec<u32> {
-        let mut left = rank;
-        let mut coords: Vec<u32> = self.dims.iter().rev().map(|dim| (left % dim, left /= dim).0).collect();
-        coords.reverse();
-        coords
+        grid::coordinates(&self.dims, rank)
     }
 
     pub fn rank(&self, coords: &[u32]) -> u32 {

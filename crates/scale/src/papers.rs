@@ -39,6 +39,7 @@ pub enum Paper {
     Pop,
     Raptor,
     Umt2k,
+    Stencil5,
     Stencil9,
     Stencil27,
     Recursive3d,
@@ -61,7 +62,7 @@ pub enum Loop {
 }
 
 impl Paper {
-    pub const ALL: [(&'static str, Paper); 32] = [
+    pub const ALL: [(&'static str, Paper); 33] = [
         ("npb-bt", Paper::Bt),
         ("npb-sp", Paper::Sp),
         ("npb-lu", Paper::Lu),
@@ -79,6 +80,7 @@ impl Paper {
         ("pop", Paper::Pop),
         ("raptor", Paper::Raptor),
         ("umt2k", Paper::Umt2k),
+        ("stencil5", Paper::Stencil5),
         ("stencil9", Paper::Stencil9),
         ("stencil27", Paper::Stencil27),
         ("recursive3d", Paper::Recursive3d),
@@ -134,6 +136,7 @@ impl Paper {
             Paper::Pop => pop::run(r, steps),
             Paper::Raptor => unstructured::raptor(r, steps),
             Paper::Umt2k => unstructured::umt2k(r, steps),
+            Paper::Stencil5 => stencils::in_a_line(r, steps),
             Paper::Stencil9 => stencils::run(r, 2, |axes| if axes == 1 { 12 } else { 1 }, steps),
             Paper::Stencil27 | Paper::Recursive3d => stencils::run(r, 3, |axes| [0, 36, 6, 1][axes], steps),
             Paper::Osu(which) => osu::run(r, which, steps),

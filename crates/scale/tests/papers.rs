@@ -1,6 +1,8 @@
 //! A pattern of the papers and its program make the same calls, on every rank, in the same order, with the same peers, tags
 //! and counts. Ignored in a plain `cargo test`: needs the MPI libraries and the built command.
 
+mod rows;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +12,7 @@ use refrain_encode::Calls;
 use refrain_model::{Call, Value};
 use refrain_scale::{Options, Paper, Pattern, simulate};
 use refrain_tracefile::Trace;
+use rows::as_rows;
 
 /// The program, what it is told after its steps, and so many steps.
 fn program(pattern: &str) -> (&'static str, Option<&str>, u32) {
@@ -34,6 +37,7 @@ fn program(pattern: &str) -> (&'static str, Option<&str>, u32) {
         "pop" => ("tests/programs/pop_like.c", None, 9),
         "raptor" => ("bench/papers/raptor.c", None, 2),
         "umt2k" => ("bench/papers/umt2k.c", None, 2),
+        "stencil5" => ("tests/programs/stencil1d5.c", None, 3),
         "stencil9" => ("tests/programs/stencil2d9.c", None, 3),
         "stencil27" => ("tests/programs/stencil3d27.c", None, 3),
         "recursive3d" => ("tests/programs/stencil3d_recursive.c", None, 3),
@@ -170,7 +174,8 @@ fn numbers_of_ranks_are_legal_or_refused() {
         for fold in ["grammar", "loops"] {
             let options = Options { folding: fold.parse().unwrap(), ..Options::default() };
             let done = simulate(name.parse().unwrap(), 16, 2, &options).unwrap();
-            assert_eq!(refrain_tracefile::read(&done.bytes).unwrap(), done.trace, "{name}");
+            let read = refrain_tracefile::read(&done.bytes).unwrap();
+            assert!(as_rows(read) == as_rows(done.trace), "{name}");
         }
     }
     for name in ["npb-bt", "npb-sp", "npb-lu", "npb-cg", "npb-mg", "npb-ft", "milc-strong"] {

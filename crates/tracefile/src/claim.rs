@@ -775,9 +775,13 @@ mod tests {
         });
         all.sort();
         all.dedup();
-        let mut names: Vec<_> = all.iter().map(|(_, trace)| trace.file_name().unwrap().to_owned()).collect();
+        let jobs: Vec<u32> = all.iter().map(|(job, _)| *job).collect();
+        assert_eq!(jobs, [0, 1, 2], "{all:?}");
+        // A rank that came too late passes a name over now and then.
+        let mut names: Vec<&PathBuf> = all.iter().map(|(_, trace)| trace).collect();
         names.sort();
-        assert_eq!(names, ["x.3.rfn", "x.4.rfn", "x.rfn"], "{all:?}");
+        names.dedup();
+        assert!(names.len() == 3 && !names.contains(&&place.0.join("x.2.rfn")), "{all:?}");
         // Nothing else is left of those who tried.
         assert_eq!(fs::read_dir(&place.0).unwrap().count(), 4);
 

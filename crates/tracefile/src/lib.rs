@@ -39,10 +39,11 @@ use refrain_fold::ranks::{Checks, RankList};
 use refrain_times::paths::Paths;
 
 use clocks::Clocks;
-use container::{APART, Apart, Body, COMPLETE, Kind, ORDER, SPLIT, TIMED};
+use container::{APART, Apart, COMPLETE, Kind, ORDER, SPLIT, TIMED};
 use get::{Bad, Get};
 use model::Model;
 use pack::{Decoder, Encoder};
+use sections::pools::Pools;
 use token::{Put, Token};
 
 pub use disk::{
@@ -110,6 +111,16 @@ pub struct Meta {
     pub clocks: Option<Clocks>,
     /// Of a run that did not end by itself: what its threads were doing.
     pub flight: Vec<InFlight>,
+}
+
+/// The option of a trace that nobody recorded: it says what it was worked out from.
+pub const EXTRAPOLATED: &str = "extrapolated";
+
+impl Meta {
+    /// What a trace that nobody recorded was worked out from.
+    pub fn extrapolated(&self) -> Option<&str> {
+        self.options.iter().find(|(name, _)| name == EXTRAPOLATED).map(|(_, from)| from.as_str())
+    }
 }
 
 /// What a thread was doing when its recording was found: the call that it had entered and not left, or else the last one.
@@ -213,23 +224,16 @@ pub fn write_to(trace: &Trace, mut out: impl io::Write) -> io::Result<()> {
 
 fn put_file<E>(trace: &Trace, may_pack: bool, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
     let kinds = kinds_of(trace);
-    // Tokens are made as often as they are needed, and never held.
-    let mut counting = Put::counting();
-    kinds.iter().for_each(|&kind| tokens(&mut counting, trace, kind));
-    let plain_len = counting.len();
+    let Body { pools, bytes, ends, unpacked } = body(trace, &kinds, may_pack);
     let meta = &trace.meta;
     let flag = |on: bool, flag: u8| if on { flag } else { 0 };
     let flags = flag(meta.complete, COMPLETE) | flag(meta.split, SPLIT) | flag(meta.timed, TIMED);
-    let (packed, ends) = if may_pack { pack(trace, &kinds, plain_len) } else { Default::default() };
-    let is_packed = may_pack && packed.len() < plain_len;
-    let (bytes, ends) = if is_packed { (packed, ends) } else { put_all(Put::plain(), trace, &kinds) };
-    let unpacked = is_packed.then_some(plain_len);
-    let body = Body { bytes: &bytes, ends: kinds.into_iter().zip(ends).collect(), unpacked };
+    let body = container::Body { bytes: &bytes, ends: kinds.into_iter().zip(ends).collect(), unpacked };
     let paths = meta.paths.as_ref().map(|paths| sections::paths::write(paths, trace.bundle.symbols.len()));
     let small = [(Kind::Paths, paths), (Kind::Sides, sections::sides::write(&trace.bundle))];
     let small: Vec<(Kind, Vec<u8>)> =
         small.into_iter().filter_map(|(kind, bytes)| Some((kind, bytes?))).collect();
-    let mut apart: Vec<Apart> = sections::streams::about_blocks(&trace.bundle).into_iter().collect();
+    let mut apart: Vec<Apart> = sections::streams::about_blocks(&trace.bundle, &pools).into_iter().collect();
     let about = |(kind, bytes): &(Kind, Vec<u8>)| Apart {
         kind: *kind,
         length: bytes.len(),
@@ -238,15 +242,57 @@ fn put_file<E>(trace: &Trace, may_pack: bool, out: &mut impl FnMut(&[u8]) -> Res
     apart.extend(small.iter().map(about));
     out(&container::header(flags, &body, &apart))?;
     out(&bytes)?;
-    sections::streams::blocks(&trace.bundle, out)?;
+    sections::streams::blocks(&trace.bundle, &pools, out)?;
     small.iter().try_for_each(|(_, bytes)| out(bytes))
 }
 
+/// The sections that are made of tokens.
+struct Body {
+    pools: Pools,
+    bytes: Vec<u8>,
+    /// Where in the bytes each section ends.
+    ends: Vec<usize>,
+    /// How long they are unpacked, if they are packed.
+    unpacked: Option<usize>,
+}
+
+/// More plain bytes than these are not packed a second time to see which way is shorter.
+const TRIED: usize = 1 << 20;
+
+fn body(trace: &Trace, kinds: &[Kind], may_pack: bool) -> Body {
+    let apart = || body_with(trace, kinds, Pools::default(), may_pack);
+    let pools = if may_pack { Pools::new(&trace.bundle) } else { Pools::default() };
+    if pools.is_empty() {
+        return apart();
+    }
+    let together = body_with(trace, kinds, pools, may_pack);
+    if together.unpacked.is_some_and(|plain| plain > TRIED) {
+        return together;
+    }
+    let apart = apart();
+    let size = |body: &Body| {
+        let blocks = sections::streams::about_blocks(&trace.bundle, &body.pools);
+        body.bytes.len() + blocks.map_or(0, |blocks| blocks.length)
+    };
+    if size(&together) < size(&apart) { together } else { apart }
+}
+
+fn body_with(trace: &Trace, kinds: &[Kind], pools: Pools, may_pack: bool) -> Body {
+    // Tokens are made as often as they are needed, and never held.
+    let mut counting = Put::counting();
+    kinds.iter().for_each(|&kind| tokens(&mut counting, trace, &pools, kind));
+    let plain_len = counting.len();
+    let (packed, ends) = if may_pack { pack(trace, &pools, kinds, plain_len) } else { Default::default() };
+    let is_packed = may_pack && packed.len() < plain_len;
+    let (bytes, ends) = if is_packed { (packed, ends) } else { put_all(Put::plain(), trace, &pools, kinds) };
+    Body { pools, bytes, ends, unpacked: is_packed.then_some(plain_len) }
+}
+
 /// The bytes of all sections, and where in them each ends.
-fn put_all(mut put: Put, trace: &Trace, kinds: &[Kind]) -> (Vec<u8>, Vec<usize>) {
+fn put_all(mut put: Put, trace: &Trace, pools: &Pools, kinds: &[Kind]) -> (Vec<u8>, Vec<usize>) {
     let mut ends = Vec::new();
     for &kind in kinds {
-        tokens(&mut put, trace, kind);
+        tokens(&mut put, trace, pools, kind);
         ends.push(put.len());
     }
     (put.finish(), ends)
@@ -310,14 +356,14 @@ fn kinds_of(trace: &Trace) -> Vec<Kind> {
     ORDER.into_iter().filter(has).collect()
 }
 
-fn tokens(put: &mut Put, trace: &Trace, kind: Kind) {
+fn tokens(put: &mut Put, trace: &Trace, pools: &Pools, kind: Kind) {
     let bundle = &trace.bundle;
     match kind {
         Kind::Meta => sections::meta::write(put, &trace.meta),
         Kind::Symbols => sections::symbols::write(put, &bundle.symbols),
         Kind::Structure => sections::structure::write(put, &bundle.structures),
         Kind::Ranks => sections::cohorts::write(put, bundle),
-        Kind::Streams => sections::streams::write(put, bundle),
+        Kind::Streams => sections::streams::write(put, bundle, pools),
         Kind::Tallies => {
             sections::tallies::write(put, bundle);
             sections::profile::write(put, trace.meta.profile.as_ref());
@@ -335,9 +381,9 @@ fn plain(tokens: &[Token]) -> Vec<u8> {
 }
 
 /// All sections as one packed stream, and where in it each ends.
-fn pack(trace: &Trace, kinds: &[Kind], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
+fn pack(trace: &Trace, pools: &Pools, kinds: &[Kind], plain_len: usize) -> (Vec<u8>, Vec<usize>) {
     let put = Put::packing(Encoder::new(primed(plain_len)));
-    let (mut bytes, mut ends) = put_all(put, trace, kinds);
+    let (mut bytes, mut ends) = put_all(put, trace, pools, kinds);
     let least = plain_len.saturating_sub(MARGIN).div_ceil(RATIO);
     bytes.resize(bytes.len().max(least), 0);
     if let Some(last) = ends.last_mut() {

@@ -63,7 +63,9 @@ mod tests {
         let traces = std::env::split_paths(&from).map(|path| crate::open(path).unwrap());
         let tokens_of = |trace| {
             let mut put = crate::Put::default();
-            crate::kinds_of(&trace).into_iter().for_each(|kind| crate::tokens(&mut put, &trace, kind));
+            crate::kinds_of(&trace)
+                .into_iter()
+                .for_each(|kind| crate::tokens(&mut put, &trace, &Default::default(), kind));
             put.tokens
         };
         let tokens: Vec<Token> = traces.flat_map(tokens_of).collect();

@@ -64,6 +64,8 @@ pub enum Field {
     PathCount = 37,
     /// How far their total is from what the levels say.
     PathTotal = 38,
+    /// In which order a function of the rank sees the ranks.
+    MapView = 39,
     /// How many frames less than the call stack before a new one goes on from.
     SiteUp = 40,
     SiteModule = 41,
@@ -75,10 +77,14 @@ pub enum Field {
     ClassBits = 45,
     ClassValue = 46,
     ClassCount = 47,
+    /// A number of many ranks' streams.
+    Pooled = 48,
+    /// Which of the offsets that were told of a module a frame has.
+    SiteKnown = 49,
 }
 
-/// One more than the largest number; not all below it are used.
-pub const FIELDS: usize = 48;
+/// One more than the largest number.
+pub const FIELDS: usize = 50;
 
 /// How a field's values become binary decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +98,7 @@ pub enum Coding {
 }
 
 impl Field {
-    const ALL: [Field; 47] = [
+    const ALL: [Field; 50] = [
         Field::Bits,
         Field::Count,
         Field::Text,
@@ -132,6 +138,7 @@ impl Field {
         Field::PathLevel,
         Field::PathCount,
         Field::PathTotal,
+        Field::MapView,
         Field::SiteUp,
         Field::SiteModule,
         Field::SiteOffset,
@@ -140,6 +147,8 @@ impl Field {
         Field::ClassBits,
         Field::ClassValue,
         Field::ClassCount,
+        Field::Pooled,
+        Field::SiteKnown,
     ];
 
     pub fn from_number(number: u8) -> Option<Field> {

@@ -41,7 +41,7 @@ fn every_second(ranks: u32, start: u32) -> Part {
 fn by_parity(ranks: u32) -> RankMap {
     let part =
         |start: u32| MapPart { start, value: 0, dims: vec![Dim { count: ranks / 2, stride: 2, step: 2 }] };
-    RankMap { parts: vec![part(0), part(1)] }
+    RankMap::plainly(vec![part(0), part(1)])
 }
 
 /// A lane whose number is a function of the rank.
@@ -83,7 +83,7 @@ fn lanes_that_share_a_function_are_checked_once_whatever_the_ranks() {
 #[test]
 fn a_small_file_cannot_ask_for_much_work() {
     let single = |start: u32| MapPart { start, value: 0, dims: vec![] };
-    let values = RankMap { parts: (0..256).map(single).collect() };
+    let values = RankMap::plainly((0..256).map(single).collect());
     let lane = Lane::Varied(vec![of_number(all(256), values)]);
     let with = |lanes: usize| {
         let bytes = write(&one_call(256, vec![lane.clone(); lanes]));

@@ -197,20 +197,31 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
     let (meta, bundle) = (&trace.meta, &trace.bundle);
     let calls = calls(bundle);
     let mut lines: Vec<(&str, String)> = Vec::new();
-    let state = if meta.complete { "complete" } else { "partial: the run did not finish" };
+    let state = match (meta.extrapolated(), meta.complete) {
+        (Some(_), _) => "extrapolated, not recorded",
+        (None, true) => "complete",
+        (None, false) => "partial: the run did not finish",
+    };
     lines.push(("file", format!("{}, {}, {state}", file.name, plural(file.bytes, "byte"))));
     lines.push(("command", meta.command.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")));
     lines.push(("MPI library", format!("{} ({})", first_line(&meta.library), meta.abi)));
     lines.push(("written by", format!("Refrain {}", meta.refrain_version)));
-    lines.push(("started", date(i64::try_from(meta.started).unwrap_or(i64::MAX))));
-    // Of a process that was killed the last time it looked at the clock is known.
-    let at_least = if meta.complete { "" } else { "at least " };
-    lines.push(("wall time", format!("{at_least}{} after MPI_Init", duration(meta.wall_ns))));
+    match meta.extrapolated() {
+        Some(from) => lines.push(("extrapolated", from.to_owned())),
+        None => {
+            lines.push(("started", date(i64::try_from(meta.started).unwrap_or(i64::MAX))));
+            // Of a process that was killed the last time it looked at the clock is known.
+            let at_least = if meta.complete { "" } else { "at least " };
+            lines.push(("wall time", format!("{at_least}{} after MPI_Init", duration(meta.wall_ns))));
+        }
+    }
     lines.push(("ranks", thousands(meta.ranks.into())));
     if threads(bundle) > 1 {
         lines.push(("threads", format!("up to {} a rank", threads(bundle))));
     }
-    lines.push(("hosts", hosts(trace)));
+    if !meta.hosts.is_empty() || meta.extrapolated().is_none() {
+        lines.push(("hosts", hosts(trace)));
+    }
     let each = format!("{:.3} bytes a call", bytes_per_call(file, calls));
     lines.push(("calls", if calls == 0 { "0".into() } else { format!("{}, {each}", thousands(calls)) }));
     lines.push((
@@ -295,7 +306,10 @@ pub fn write_text(trace: &Trace, file: &File<'_>, out: &mut dyn Write) -> Result
 fn kept(trace: &Trace) -> Vec<String> {
     let pointers = pointers_kept(&trace.meta.options);
     let time = if trace.meta.timed {
-        "time: total, mean, shortest and longest for each kind of call, message size and peer, and by rank, to within 3.2%"
+        "time: total, mean, shortest and longest for each kind of call, message size and peer, and by rank, to within 3.2%; \
+         where that is below about 1/1000 of the time in MPI, for each function"
+    } else if trace.meta.extrapolated().is_some() {
+        "time: none, as nothing was timed"
     } else {
         "time: not kept (--time off)"
     };
@@ -318,6 +332,7 @@ fn kept(trace: &Trace) -> Vec<String> {
     }
     let stacks = stacks_kept(&trace.meta.options);
     let mut told = vec!["pointers", "time", "split", "ranks", "only", "skip", "window", "pcontrol", "lossy"];
+    told.push(refrain_tracefile::EXTRAPOLATED);
     if stacks.is_some() {
         told.extend(["stacks", "recursion"]);
     }

@@ -24,6 +24,8 @@ pub struct Report {
     /// Sets of ranks that made the same calls.
     pub cohorts: usize,
     pub complete: bool,
+    /// Nobody recorded it: what it was worked out from.
+    pub extrapolated: Option<String>,
     /// The words of `--lossy`: what was recorded was not all kept.
     pub lossy: Option<String>,
     /// Only ranks were to be recorded that the run did not have.
@@ -76,6 +78,7 @@ pub fn verify(trace: &Trace, progress: &mut dyn FnMut(u64, u64)) -> Report {
     let mut report = Report {
         complete: trace.meta.complete,
         cohorts: bundle.cohorts.len(),
+        extrapolated: trace.meta.extrapolated().map(str::to_owned),
         lossy: lossy(trace).map(str::to_owned),
         in_vain: in_vain(trace),
         ..Report::default()
@@ -198,9 +201,12 @@ pub fn write_text(report: &Report, out: &mut dyn Write) -> Result<(), Error> {
         writeln!(out, "yes: but nothing was recorded, as none of the chosen ranks was in the run")?;
     } else if report.problems.is_empty() {
         let partial = if report.complete { "" } else { " (a partial trace: the run did not finish)" };
-        let what = match &report.lossy {
-            None => "what was recorded".to_owned(),
-            Some(words) => format!("what was kept of what was recorded with --lossy {}", printable(words)),
+        let what = match (&report.extrapolated, &report.lossy) {
+            (Some(from), _) => format!("what was extrapolated {}; nobody recorded it", printable(from)),
+            (None, None) => "what was recorded".to_owned(),
+            (None, Some(words)) => {
+                format!("what was kept of what was recorded with --lossy {}", printable(words))
+            }
         };
         writeln!(
             out,

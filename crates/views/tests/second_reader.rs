@@ -192,6 +192,39 @@ fn grid() -> Trace {
     trace_of(&(0..24).map(rank).collect::<Vec<_>>())
 }
 
+/// An integer sort on 16 ranks: what one sends to another is drawn, what it receives is what others send, and both change
+/// little from step to step. (Numbers told together, transposed numbers, sums of counts.)
+fn sort() -> Trace {
+    const RANKS: usize = 16;
+    let drawn = |from: usize, to: usize| (from * 7919 + to * 104_729 + from * to * 31) % 61;
+    let keys = |from: usize, to: usize, step: usize| {
+        let changed = step > 0 && (from * 5 + to * 3).is_multiple_of(RANKS);
+        (40 + drawn(from, to) * drawn(to, from + 1) % 23 + usize::from(changed)) as i64
+    };
+    let rank = |rank: usize| {
+        let step = |step: usize| {
+            let sent: Vec<i64> = (0..RANKS).map(|to| keys(rank, to, step)).collect();
+            let received: Vec<i64> = (0..RANKS).map(|from| keys(from, rank, step)).collect();
+            let out = call("MPI_Alltoallv").buffer().list(&sent).sums(RANKS).object("MPI_INT");
+            out.buffer().list(&received).sums(RANKS).object("MPI_INT").object("MPI_COMM_WORLD")
+        };
+        vec![vec![rank_of_world(rank as i64), step(0), step(1), step(2), barrier()]]
+    };
+    trace_of(&(0..RANKS).map(rank).collect::<Vec<_>>())
+}
+
+/// Sizes that go along the diagonals of a grid, around it, but for the first rank.
+fn diagonal() -> Trace {
+    let rank = |rank: i64| {
+        let (row, column) = (rank / 6, rank % 6);
+        let (thick, wide) = (3 + i64::from((row + column) % 6 < 2), 5 + i64::from(column < 4));
+        let mut calls = vec![rank_of_world(rank), send(thick * wide, "MPI_INT")];
+        calls.extend((rank == 0).then(barrier));
+        vec![calls]
+    };
+    trace_of(&(0..36).map(rank).collect::<Vec<_>>())
+}
+
 /// Numbers in the symbols, a call that failed.
 fn whole() -> Trace {
     let failed = call("MPI_Barrier").failed().object("MPI_COMM_WORLD").number(5);
@@ -236,13 +269,15 @@ fn flying() -> Trace {
     trace
 }
 
-fn made() -> [(&'static str, Trace); 8] {
+fn made() -> [(&'static str, Trace); 10] {
     [
         ("crew", trace_of(&crew())),
+        ("diagonal", diagonal()),
         ("flying", flying()),
         ("grid", grid()),
         ("loops", loops()),
         ("numbers", numbers()),
+        ("sort", sort()),
         ("threads", threads()),
         ("triangles", triangles()),
         ("whole", whole()),
@@ -283,7 +318,7 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     std::fs::create_dir(&scratch).unwrap();
     let mut words = vec![PathBuf::from("check")];
     let paths = [traces("tests/fixtures"), traces("tests/seeds")].concat();
-    assert!(paths.len() >= 21, "{paths:?}");
+    assert!(paths.len() >= 22, "{paths:?}");
     for (name, path) in paths.iter().enumerate() {
         let trace = refrain_tracefile::open(path).unwrap();
         let calls = scratch.join(format!("{name}.json"));
@@ -302,9 +337,9 @@ fn the_second_reader_finds_the_same_calls_and_digests() {
     let forms = said.lines().last().unwrap().strip_prefix("forms: ").unwrap();
     assert_eq!(
         forms,
-        "all but, blocks, classes, counted blocks, failed polls, functions of the rank, functions of the rank in blocks, groups without \
-         numbers, guesses, ignored statuses, inline values, loops, members, paths, rows, rules, running sums, shared rules, sites, statuses, strides, \
-         strides without end, texts in lanes, threads, threads of one cohort, variants",
+        "all but, another order of ranks, blocks, classes, counted blocks, failed polls, functions of the rank, functions of the rank in blocks, groups without \
+         numbers, guesses, ignored statuses, inline values, light tallies, loops, members, numbers near those of other places, numbers told together, paths, rows, rules, running sums, shared rules, shifted blocks, sites, statuses, strides, \
+         strides without end, sums of counts, texts in lanes, threads, threads of one cohort, transposed numbers, variants",
     );
 }
 

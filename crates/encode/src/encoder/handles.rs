@@ -143,6 +143,7 @@ impl Encoder {
                         handle,
                         address: call.args[i],
                         signature: signature(record),
+                        symbol: xxh64(&record.symbol, 0),
                         function: call.f.id,
                         persistent: call.f.persistent,
                         wild,

@@ -9,6 +9,7 @@ use crate::host::Host;
 use crate::layout::Outcome;
 use crate::record::Record;
 use crate::shape::{Form, Lanes, lanes_of_place};
+use crate::sums::{self, Rule};
 use crate::wire;
 
 impl Encoder {
@@ -113,6 +114,15 @@ impl Encoder {
             return;
         }
         let n = self.count(call, i);
+        if let (Some(length), Some(counts)) = (length, step.sums)
+            && let Some(rule) = self.running_sums(call, i, usize::from(counts), n)
+        {
+            record.push(length, sums::length(n));
+            for number in [rule.first, rule.gap, rule.unit.wrapping_sub(1)] {
+                record.push(first, number);
+            }
+            return;
+        }
         if let Some(length) = length {
             record.push(length, n as i64);
         }
@@ -129,6 +139,15 @@ impl Encoder {
                 record.push(lane, value(self, call.element(i, k)));
             }
         }
+    }
+
+    /// What makes displacements of counts, if something does. The counts of a call that failed may not be there.
+    fn running_sums<H: Host>(&self, call: &Call<'_, H>, i: usize, counts: usize, n: usize) -> Option<Rule> {
+        let place = call.args[counts];
+        if place == 0 || call.end == Outcome::Failed || self.facts.names_an_array(place) {
+            return None;
+        }
+        Rule::of(n, |k| call.element(counts, k), |k| call.element(i, k))
     }
 
     pub(super) fn status<H: Host>(

@@ -32,6 +32,7 @@ use crate::hash::mix;
 use crate::layout::{Layout, Outcome, Slot};
 use crate::params::comm_param;
 use crate::reader::Reader;
+use crate::sums;
 
 /// Of one rank, or of several together.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -160,7 +161,8 @@ struct Side {
     counts: usize,
     datatype: usize,
     lane: u16,
-    displacements: Option<u16>,
+    /// The lane of their length, and their own.
+    displacements: Option<(Option<u16>, u16)>,
 }
 
 /// The function whose calls those of this one meet, if its counts have a mean: calls with large counts meet others.
@@ -175,14 +177,14 @@ fn sides(layout: &Layout) -> Vec<Side> {
     let list = |name: &str| {
         let at = f.index_of(name)?;
         match layout.slots[at] {
-            Slot::List { lane, .. } => Some((at, lane)),
+            Slot::List { len, lane, .. } => Some((at, len, lane)),
             _ => None,
         }
     };
     let names = [("sendcounts", "sdispls", "sendtype"), ("recvcounts", "rdispls", "recvtype")].into_iter();
     let side = |(counts, displacements, datatype)| {
-        let (counts, lane) = list(counts)?;
-        let displacements = list(displacements).map(|(_, lane)| lane);
+        let (counts, _, lane) = list(counts)?;
+        let displacements = list(displacements).map(|(_, len, lane)| (len, lane));
         Some(Side { counts, datatype: f.index_of(datatype)?, lane, displacements })
     };
     names.filter_map(side).collect()
@@ -521,11 +523,15 @@ impl Filling {
             let size = i64::try_from(self.types.size(&call.args[side.datatype])?).ok()?;
             let count = mean / size;
             let mut before = 0i64;
+            // Where they are told as sums of the counts, they follow from these: from 0, without gaps, in units of 1.
+            let mut summed = false;
             for (lane, value) in &mut values {
                 if *lane == side.lane {
                     *value = count;
-                } else if Some(*lane) == side.displacements {
-                    *value = before;
+                } else if side.displacements.is_some_and(|(length, _)| length == Some(*lane)) {
+                    summed = sums::summed(*value).is_some();
+                } else if side.displacements.is_some_and(|(_, own)| own == *lane) {
+                    *value = if summed { 0 } else { before };
                     before = before.saturating_add(count);
                 }
             }

@@ -35,7 +35,7 @@ impl Joined {
                 Slot::Number { .. },
                 Slot::Codes { len: None, lane: requests },
                 Slot::Number { lane: done },
-                Slot::List { len: None, lane: indices },
+                Slot::List { len: None, lane: indices, .. },
                 ref statuses,
             ] => Some(Joined {
                 requests,

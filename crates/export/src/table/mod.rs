@@ -66,9 +66,14 @@ pub(crate) fn write(input: &mut Input, out: &Output, begin: Begin) -> Result<Rep
     let mut notes = Vec::new();
     if input.times.is_none() {
         let how = if input.trace.meta.timed { time_of(input.trace)?.to_string() } else { "off".into() };
-        notes.push(format!(
-            "start_ns and end_ns are empty: the run was recorded with --time {how}; --time exact keeps them"
-        ));
+        notes.push(match input.trace.meta.extrapolated() {
+            Some(from) => {
+                format!("start_ns and end_ns are empty: the trace was extrapolated {from}, nobody recorded it")
+            }
+            None => format!(
+                "start_ns and end_ns are empty: the run was recorded with --time {how}; --time exact keeps them"
+            ),
+        });
     }
     Ok(Report { calls, notes })
 }

@@ -148,9 +148,9 @@ impl Out {
 }
 
 impl Out {
-    /// The parts of the function.
+    /// The parts of the function, of ranks as they are.
     pub fn rank_map(&mut self, map: &RankMap) {
-        self.list(&map.parts, |out, part| {
+        self.list(&map.plain().parts, |out, part| {
             out.number(part.start.into());
             out.signed(part.value);
             out.list(&part.dims, |out, dim| {
@@ -352,7 +352,7 @@ impl In<'_> {
                 |from: &mut In| Ok(Dim { count: from.small()?, stride: from.small()?, step: from.signed()? });
             Ok(MapPart { start, value, dims: from.list(dim)? })
         })?;
-        Ok(RankMap { parts })
+        Ok(RankMap::plainly(parts))
     }
 }
 

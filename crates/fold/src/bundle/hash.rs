@@ -74,6 +74,16 @@ pub fn of_module(module: &Module) -> Hash {
     mixer.finish()
 }
 
+/// Of ranks and their numbers.
+pub fn of_pairs(pairs: &[(u32, i64)]) -> Hash {
+    let mut mixer = Mixer::new(7);
+    for &(rank, number) in pairs {
+        mixer.word(rank.into());
+        mixer.word(number as u64);
+    }
+    mixer.finish()
+}
+
 pub fn of_stream(stream: &Stream) -> Hash {
     let mut mixer = Mixer::new(2);
     hash_stream(&mut mixer, stream);

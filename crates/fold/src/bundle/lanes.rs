@@ -1,12 +1,14 @@
 //! What the ranks of a cohort have in one lane: one stream, or one with numbers that are functions of the rank.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 
 use crate::ranks::{RankList, RankMap};
 use crate::stream::Stream;
 
 use super::hash::{self, Hash};
-use super::template::{self, Formula, MOST_NUMBERS};
+use super::template::{self, Formula, Formulas, MOST_NUMBERS, MOST_PLACES};
 
 #[derive(Debug, Clone, PartialEq)]
 /// The streams that the members of a cohort have in one lane.
@@ -56,7 +58,13 @@ pub struct StreamSet {
     known: HashMap<Hash, u32>,
     /// By stream, once asked for: what it has in common with those that differ in numbers only.
     forms: Vec<Option<Hash>>,
+    /// Functions in their final form, by the numbers of all ranks: lanes of one cohort often have the same.
+    maps: RefCell<HashMap<(Hash, bool), RankMap>>,
 }
+
+/// So many functions are kept, of so many parts at most: what is tried and not taken may be far more than the file.
+const KEPT: usize = 4096;
+const KEPT_PARTS: usize = 64;
 
 impl StreamSet {
     pub fn new(streams: Vec<Stream>) -> StreamSet {
@@ -70,7 +78,7 @@ impl StreamSet {
         for (index, hash) in (0u32..).zip(hashes) {
             known.entry(hash).or_insert(index);
         }
-        StreamSet { forms: vec![None; streams.len()], streams, known }
+        StreamSet { forms: vec![None; streams.len()], streams, known, maps: RefCell::default() }
     }
 
     pub fn add(&mut self, stream: Stream) -> u32 {
@@ -91,6 +99,21 @@ impl StreamSet {
 
     fn get(&self, index: u32) -> &Stream {
         &self.streams[index as usize]
+    }
+
+    /// As [`RankMap::loose`] makes it, or, where there are many to make, [`RankMap::loose_at_once`].
+    fn loose(&self, mut pairs: Vec<(u32, i64)>, many: bool) -> RankMap {
+        pairs.sort_by_key(|pair| pair.0);
+        let key = (hash::of_pairs(&pairs), many);
+        if let Some(known) = self.maps.borrow().get(&key) {
+            return known.clone();
+        }
+        let map = if many { RankMap::loose_at_once(pairs) } else { RankMap::loose(pairs) };
+        let mut maps = self.maps.borrow_mut();
+        if map.parts.len() <= KEPT_PARTS && maps.len() < KEPT {
+            maps.insert(key, map.clone());
+        }
+        map
     }
 }
 
@@ -191,23 +214,28 @@ impl Lane {
             Lane::Same { stream, .. } => return Lane::same(stream),
             Lane::Varied(variants) => variants,
         };
-        let mut best: Vec<Variant> = variants.into_iter().map(|v| v.folded(table)).collect();
-        best.sort_by_key(|v| v.ranks.parts.first().map(|part| part.start));
-        let mut least = cost(&best, table);
-        for other in [flat_by_length(&best, table), flat_by_period(&best, table)].into_iter().flatten() {
+        let mut folded: Vec<Variant> = variants.into_iter().map(|v| v.folded(table)).collect();
+        folded.sort_by_key(|v| v.ranks.parts.first().map(|part| part.start));
+        let mut least = cost(&folded, table);
+        let mut best = None;
+        // What comes over and over is shorter than the whole.
+        let flat = flat_by_period(&folded, least, table).or_else(|| flat_by_length(&folded, least, table));
+        let others = [flat, flat_by_round(&folded, least, table)];
+        for other in others.into_iter().flatten() {
             let price = cost(&other, table);
             if price < least {
-                (best, least) = (other, price);
+                (best, least) = (Some(other), price);
             }
         }
         // Numbers that follow no rule are better off as streams, where they are side by side.
-        let ranks: u64 = best.iter().map(|v| v.ranks.len()).sum();
-        if least > 4 * ranks {
-            let other = apart(&best, table);
+        let ranks: u64 = folded.iter().map(|v| v.ranks.len()).sum();
+        if least > 4 * ranks && folded.iter().any(|v| !v.numbers.is_empty()) {
+            let other = apart(&folded, table);
             if cost(&other, table) < least {
-                best = other;
+                best = Some(other);
             }
         }
+        let mut best = best.unwrap_or(folded);
         best.iter_mut().for_each(|v| v.used = 0);
         Lane::of_variants(best)
     }
@@ -232,16 +260,16 @@ impl Lane {
 fn cost(variants: &[Variant], table: &StreamSet) -> u64 {
     let one = |v: &Variant| {
         let maps: u64 = v.numbers.iter().map(|n| 1 + n.values.cost()).sum();
-        2 + table.get(v.stream).terms.len() as u64 + maps
+        2 + table.get(v.stream).weight() + maps
     };
-    let choice = if variants.len() > 1 { choice(variants).cost() } else { 0 };
+    let choice = if variants.len() > 1 { choice(variants, table).cost() } else { 0 };
     choice + variants.iter().map(one).sum::<u64>()
 }
 
 /// For each rank, which variant it is of.
-pub fn choice(variants: &[Variant]) -> RankMap {
+pub fn choice(variants: &[Variant], table: &StreamSet) -> RankMap {
     let pairs = (0i64..).zip(variants).flat_map(|(at, v)| v.ranks.iter().map(move |rank| (rank, at)));
-    RankMap::loose(pairs.collect())
+    table.loose(pairs.collect(), false)
 }
 
 impl Variant {
@@ -252,7 +280,12 @@ impl Variant {
             self.ranks = self.ranks.union(&other.ranks);
             return None;
         }
-        if !template::is_of_one_form(table.get(self.stream), table.get(other.stream)) {
+        // What was in its final form once may have more than can be joined.
+        let far = |v: &Variant| v.numbers.last().is_some_and(|n| n.place as usize >= MOST_NUMBERS);
+        if far(self)
+            || far(&other)
+            || !template::is_of_one_form(table.get(self.stream), table.get(other.stream))
+        {
             return Some(other);
         }
         self.used = both_used(self.used, other.used);
@@ -261,7 +294,7 @@ impl Variant {
         let mut own: HashMap<u32, RankMap> = self.numbers.drain(..).map(|n| (n.place, n.values)).collect();
         let mut their: HashMap<u32, RankMap> =
             other.numbers.into_iter().map(|n| (n.place, n.values)).collect();
-        for (place, (mine, theirs)) in (0u32..).zip(mine.into_iter().zip(theirs)) {
+        for (place, (mine, theirs)) in (0u32..).zip(mine.into_iter().zip(theirs)).take(MOST_NUMBERS) {
             let (a, b) = (own.remove(&place), their.remove(&place));
             if a.is_none() && b.is_none() && mine == theirs {
                 continue;
@@ -280,7 +313,7 @@ impl Variant {
     /// Numbers in their final form.
     fn folded(mut self, table: &mut StreamSet) -> Variant {
         for number in &mut self.numbers {
-            number.values = RankMap::loose(number.values.pairs_of(&self.ranks));
+            number.values = table.loose(number.values.pairs_of(&self.ranks), false);
         }
         self.settled(table)
     }
@@ -345,18 +378,18 @@ impl Columns {
 }
 
 /// Numbers that happen to be equal, or at equal distances, on some ranks make streams of another form there. Where all
-/// are as long, and short, they are taken as what they are: so many numbers.
-fn flat_by_length(variants: &[Variant], table: &mut StreamSet) -> Option<Vec<Variant>> {
+/// are as long, and not very long, they are taken as what they are: so many numbers.
+fn flat_by_length(variants: &[Variant], least: u64, table: &mut StreamSet) -> Option<Vec<Variant>> {
     let used = variants.first()?.used;
-    let length = usize::try_from(used).ok().filter(|n| (1..=MOST_NUMBERS).contains(n))?;
+    let length = usize::try_from(used).ok().filter(|n| (1..=MOST_PLACES).contains(n))?;
     if variants.len() < 2 || variants.iter().any(|v| v.used != used) {
         return None;
     }
-    flatten(variants, length - 1, 1, table)
+    flatten(variants, length - 1, 1, least, table)
 }
 
 /// The same for streams that are short rounds.
-fn flat_by_period(variants: &[Variant], table: &mut StreamSet) -> Option<Vec<Variant>> {
+fn flat_by_period(variants: &[Variant], least: u64, table: &mut StreamSet) -> Option<Vec<Variant>> {
     if variants.len() < 2 {
         return None;
     }
@@ -365,11 +398,39 @@ fn flat_by_period(variants: &[Variant], table: &mut StreamSet) -> Option<Vec<Var
         let (before, period) = template::period(table.get(variant.stream))?;
         once = once.max(before);
         again = least_common_multiple(again, period);
-        if once + again > MOST_NUMBERS {
+        if once + again > MOST_PLACES {
             return None;
         }
     }
-    flatten(variants, once, again, table)
+    flatten(variants, once, again, least, table)
+}
+
+/// The same where rounds are of several lengths: those of each length for themselves.
+fn flat_by_round(variants: &[Variant], least: u64, table: &mut StreamSet) -> Option<Vec<Variant>> {
+    let mut rounds: BTreeMap<usize, (usize, Vec<Variant>)> = BTreeMap::new();
+    let mut flat = Vec::new();
+    for variant in variants {
+        match template::period(table.get(variant.stream)) {
+            Some((before, period)) => {
+                let (once, of_it) = rounds.entry(period).or_default();
+                *once = before.max(*once);
+                of_it.push(variant.clone());
+            }
+            None => flat.push(variant.clone()),
+        }
+    }
+    if rounds.len() < 2 && flat.is_empty() {
+        return None;
+    }
+    for (again, (once, of_it)) in rounds {
+        let several = of_it.len() > 1 && once + again <= MOST_PLACES;
+        match several.then(|| flatten(&of_it, once, again, least, table)).flatten() {
+            Some(whole) => flat.extend(whole),
+            None => flat.extend(of_it),
+        }
+    }
+    flat.sort_by_key(|v| v.ranks.parts.first().map(|part| part.start));
+    Some(flat)
 }
 
 fn least_common_multiple(a: usize, b: usize) -> usize {
@@ -380,23 +441,66 @@ fn least_common_multiple(a: usize, b: usize) -> usize {
     a / x.max(1) * b
 }
 
-fn flatten(variants: &[Variant], once: usize, again: usize, table: &mut StreamSet) -> Option<Vec<Variant>> {
+/// After so many numbers it is known what the others will cost.
+const TRIED: usize = 64;
+/// So many numbers of all ranks are held at a time.
+const HELD: usize = 64;
+
+/// Nothing where it would cost more than `least`, as far as the first numbers say.
+fn flatten(
+    variants: &[Variant],
+    once: usize,
+    again: usize,
+    least: u64,
+    table: &mut StreamSet,
+) -> Option<Vec<Variant>> {
     let length = once + again;
-    let mut numbers: Vec<Vec<(u32, i64)>> = vec![Vec::new(); length];
-    let mut ranks: Vec<u32> = Vec::new();
-    for variant in variants {
-        let formulas = template::formulas(table.get(variant.stream), length)?;
-        let columns = variant.rows(table)?;
-        for (pairs, formula) in numbers.iter_mut().zip(formulas) {
-            columns.add(formula, pairs);
+    debug_assert!(length <= MOST_PLACES);
+    // Numbers that are equal on all ranks are one number that comes several times.
+    let (mut known, mut order): (Vec<RankMap>, _) = (Vec::new(), Vec::with_capacity(length));
+    let mut spent = 0;
+    for from in (0..length).step_by(HELD) {
+        for pairs in stretch(variants, from..length.min(from + HELD), table)? {
+            let values = table.loose(pairs, length > MOST_NUMBERS);
+            let at = known.iter().position(|known| *known == values).unwrap_or(known.len());
+            order.push(at as u32);
+            if at == known.len() {
+                // What is the same on all ranks goes back into the stream.
+                spent += if values.as_constant().is_some() { 1 } else { values.cost() };
+                known.push(values);
+            }
+            let tried = order.len() as u64;
+            if spent > least || order.len() > TRIED && spent / tried * length as u64 > 2 * least {
+                return None;
+            }
         }
-        ranks.extend(&columns.ranks);
     }
-    let numbers = (0u32..).zip(numbers);
-    let numbers = numbers.map(|(place, pairs)| Number { place, values: RankMap::loose(pairs) }).collect();
-    let stream = table.add(template::flat(once, again));
-    let whole = Variant { ranks: ranks.into_iter().collect(), stream, used: 0, numbers };
-    Some(vec![whole.settled(table)])
+    let numbers = (0u32..).zip(known).map(|(place, values)| Number { place, values }).collect();
+    let ranks = variants.iter().flat_map(|variant| variant.ranks.iter()).collect();
+    let stream = table.add(template::in_order(&order, once));
+    Some(vec![Variant { ranks, stream, used: 0, numbers }.settled(table)])
+}
+
+/// The numbers of all ranks at these places.
+fn stretch(variants: &[Variant], places: Range<usize>, table: &StreamSet) -> Option<Vec<Vec<(u32, i64)>>> {
+    let mut numbers: Vec<Vec<(u32, i64)>> = vec![Vec::new(); places.len()];
+    for variant in variants {
+        let stream = table.get(variant.stream);
+        if variant.numbers.is_empty() {
+            let mut own = stream.iter_from(places.start as u64);
+            for pairs in &mut numbers {
+                let number = own.next()?;
+                pairs.extend(variant.ranks.iter().map(|rank| (rank, number)));
+            }
+        } else {
+            let columns = variant.rows(table)?;
+            let mut formulas = Formulas::new(stream).skip(places.start);
+            for pairs in &mut numbers {
+                columns.add(formulas.next()?, pairs);
+            }
+        }
+    }
+    Some(numbers)
 }
 
 /// Every distinct stream for itself.

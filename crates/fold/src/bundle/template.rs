@@ -6,19 +6,21 @@
 
 use std::rc::Rc;
 
-use crate::grammar::{Grammar, Item, Runs, Symbol};
+use crate::grammar::{Folder, Grammar, Item, Runs, Symbol};
 use crate::stream::{Block, Inside, Numbers, Rows, Stream, Term};
 
-/// So many numbers of a stream may be functions of the rank, the first ones. In streams with more, the others are data:
-/// ranks share such a stream only if these are equal.
+/// So many numbers of a stream may be functions of the rank, the first ones.
+pub const MOST_PLACES: usize = 2048;
+/// So many may be while ranks merge. In streams with more, the others are data: ranks share such a stream only if these
+/// are equal.
 pub const MOST_NUMBERS: usize = 64;
 
-/// The numbers of a stream that may be told elsewhere: at most [`MOST_NUMBERS`].
+/// The numbers of a stream that may be told elsewhere: at most [`MOST_PLACES`].
 pub fn numbers(stream: &Stream) -> Vec<i64> {
-    let mut numbers = Vec::with_capacity(stream.terms.len().min(MOST_NUMBERS));
+    let mut numbers = Vec::with_capacity(stream.terms.len().min(MOST_PLACES));
     each(stream, &mut |number, _| {
         numbers.push(number);
-        numbers.len() < MOST_NUMBERS
+        numbers.len() < MOST_PLACES
     });
     numbers
 }
@@ -40,7 +42,7 @@ fn each(stream: &Stream, see: &mut dyn FnMut(i64, bool) -> bool) -> bool {
     })
 }
 
-/// Whether two streams differ in nothing but numbers that may be told elsewhere.
+/// Whether two streams differ in nothing but numbers that may be told elsewhere while ranks merge.
 pub fn is_of_one_form(a: &Stream, b: &Stream) -> bool {
     without(a, |_| true) == without(b, |_| true)
 }
@@ -84,14 +86,14 @@ pub fn own_numbers(stream: &Stream, own: &[(u32, i64)]) -> Numbers {
 
 /// The same stream with other numbers: `change` gets the place of each that has one, and what it is.
 pub fn with_numbers(stream: &Stream, mut change: impl FnMut(u32, i64) -> i64) -> Stream {
-    replaced(stream, &mut |place, number, _| change(place, number))
+    replaced(stream, MOST_PLACES, &mut |place, number, _| change(place, number))
 }
 
-fn replaced(stream: &Stream, change: &mut dyn FnMut(u32, i64, bool) -> i64) -> Stream {
+fn replaced(stream: &Stream, most: usize, change: &mut dyn FnMut(u32, i64, bool) -> i64) -> Stream {
     let mut at = 0;
     let numbers = changed(stream, &mut |number, step| {
         at += 1;
-        if at > MOST_NUMBERS as u32 { number } else { change(at - 1, number, step) }
+        if at > most as u32 { number } else { change(at - 1, number, step) }
     });
     filled(stream, &numbers)
 }
@@ -114,14 +116,16 @@ fn filled(stream: &Stream, numbers: &Numbers) -> Stream {
     Stream { terms: numbers.terms.clone(), shape: stream.shape.clone(), blocks }
 }
 
-/// What stands for a number that is told elsewhere. (A stride must have a step.)
+/// What stands for a number that is told elsewhere while ranks merge. (A stride must have a step.)
 pub fn without(stream: &Stream, mut told: impl FnMut(u32) -> bool) -> Stream {
-    replaced(stream, &mut |place, number, step| if told(place) { step.into() } else { number })
+    replaced(stream, MOST_NUMBERS, &mut |place, number, step| if told(place) { step.into() } else { number })
 }
 
-/// Which term comes next for ever, and how far into it.
-struct Places<'a> {
+/// The numbers of a stream for ever, each as what it is made of. There are none where packed numbers or running sums come.
+pub struct Formulas<'a> {
     stream: &'a Stream,
+    /// By term, the place of its first number.
+    first: Vec<u32>,
     runs: Runs<'a>,
     last: Option<Item>,
     /// The term being walked, how often it is still to come (for ever is the largest number), how far into it we are.
@@ -130,14 +134,26 @@ struct Places<'a> {
     at: u64,
 }
 
-impl<'a> Places<'a> {
-    fn new(stream: &'a Stream) -> Places<'a> {
+impl<'a> Formulas<'a> {
+    pub fn new(stream: &'a Stream) -> Formulas<'a> {
+        // What comes after a block has no place that is known here.
+        let mut place = 0;
+        let mut first = Vec::new();
+        for term in &stream.terms {
+            let numbers = match term {
+                Term::Value(_) => 1,
+                Term::Stride { .. } => 2,
+                Term::Block(_) => break,
+            };
+            first.push(place);
+            place += numbers;
+        }
         let rules = &stream.shape.rules;
         let (last, before) = match rules.first().and_then(|start| start.split_last()) {
             Some((last, before)) => (Some(*last), before),
             None => (None, &[][..]),
         };
-        Places { stream, runs: Runs::over(rules, before), last, term: 0, left: 0, at: 0 }
+        Formulas { stream, first, runs: Runs::over(rules, before), last, term: 0, left: 0, at: 0 }
     }
 
     fn step(&mut self) -> Option<(usize, u64)> {
@@ -182,30 +198,19 @@ pub struct Formula {
     pub step: Option<(u32, i64)>,
 }
 
-/// The first `count` numbers of the stream, each as what it is made of.
-pub fn formulas(stream: &Stream, count: usize) -> Option<Vec<Formula>> {
-    if !stream.blocks.is_empty() {
-        return None;
-    }
-    let mut first = Vec::with_capacity(stream.terms.len());
-    let mut place = 0u32;
-    for term in &stream.terms {
-        first.push(place);
-        place += if matches!(term, Term::Value(_)) { 1 } else { 2 };
-    }
-    let mut places = Places::new(stream);
-    let mut formulas = Vec::with_capacity(count);
-    for _ in 0..count {
-        let (term, at) = places.step()?;
-        let base = *first.get(term)?;
-        let step = match stream.terms.get(term)? {
+impl Iterator for Formulas<'_> {
+    type Item = Formula;
+
+    fn next(&mut self) -> Option<Formula> {
+        let (term, at) = self.step()?;
+        let base = *self.first.get(term)?;
+        let step = match self.stream.terms.get(term)? {
             Term::Value(_) => None,
             Term::Stride { .. } => Some((base + 1, i64::try_from(at).ok()?)),
             Term::Block(_) => return None,
         };
-        formulas.push(Formula { base, step });
+        Some(Formula { base, step })
     }
-    Some(formulas)
 }
 
 /// How many numbers come once, and how many then over and over: where that is all there is to the stream.
@@ -220,7 +225,7 @@ pub fn period(stream: &Stream) -> Option<(usize, usize)> {
                 Term::Block(_) => return None,
             };
             sum = sum.saturating_add(count.saturating_mul(len));
-            if sum > MOST_NUMBERS as u64 {
+            if sum > MOST_PLACES as u64 {
                 return None;
             }
         }
@@ -236,17 +241,81 @@ pub fn period(stream: &Stream) -> Option<(usize, usize)> {
     Some((length(Runs::over(&stream.shape.rules, before))?, again))
 }
 
-/// A stream of so many numbers and then so many over and over, all of them to be told elsewhere.
-pub fn flat(once: usize, again: usize) -> Stream {
-    let items = |range: std::ops::Range<usize>| -> Vec<Item> {
-        range.map(|t| Item { symbol: Symbol::Terminal(t as u32), count: 1 }).collect()
-    };
-    let mut rules = vec![items(0..once)];
-    if again == 1 {
-        rules[0].extend(items(once..once + 1));
+/// A stream of values in this order, of which the first `once` come once and the others over and over; all of them are to
+/// be told elsewhere. They are numbered as they first come.
+pub fn in_order(order: &[u32], once: usize) -> Stream {
+    let (once, again) = order.split_at(once);
+    let mut once = once.to_vec();
+    let mut again = shortest_round(again).to_vec();
+    while !once.is_empty() && once.last() == again.last() {
+        once.pop();
+        again.rotate_right(1);
+    }
+    let mut start: Vec<Item> = Vec::new();
+    for &term in &once {
+        let symbol = Symbol::Terminal(term);
+        match start.last_mut() {
+            Some(last) if last.symbol == symbol => last.count += 1,
+            _ => start.push(Item { symbol, count: 1 }),
+        }
+    }
+    let mut rules = vec![start];
+    if let [term] = again[..] {
+        rules[0].push(Item { symbol: Symbol::Terminal(term), count: 1 });
     } else {
         rules[0].push(Item { symbol: Symbol::Rule(1), count: 1 });
-        rules.push(items(once..once + again));
+        let mut folder = Folder::new();
+        again.iter().for_each(|&term| folder.push(term));
+        let after_start = |item: &Item| match item.symbol {
+            Symbol::Rule(rule) => Item { symbol: Symbol::Rule(rule + 1), ..*item },
+            Symbol::Terminal(_) => *item,
+        };
+        let folded = folder.into_grammar().rules;
+        rules.extend(folded.iter().map(|rule| rule.iter().map(after_start).collect::<Vec<Item>>()));
     }
-    Stream { terms: vec![Term::Value(0); once + again], shape: Grammar { rules }, blocks: Vec::new() }
+    let terms = order.iter().max().map_or(0, |most| *most as usize + 1);
+    Stream { terms: vec![Term::Value(0); terms], shape: Grammar { rules }, blocks: Vec::new() }
+}
+
+/// What comes over and over, once.
+fn shortest_round(round: &[u32]) -> &[u32] {
+    let repeats = |length: &usize| {
+        round.len().is_multiple_of(*length) && round[*length..] == round[..round.len() - length]
+    };
+    let length = (1..=round.len()).find(repeats).unwrap_or(0);
+    &round[..length]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_becomes_a_stream() {
+        for (order, once) in [
+            (&[0][..], 0),
+            (&[0, 1, 2], 0),
+            (&[0, 1, 2, 0], 1),
+            (&[0, 0, 1, 1, 2, 3, 2, 3], 4),
+            (&[0, 1, 0, 1, 0, 1], 5),
+            (&[0, 1, 2, 0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 0, 1, 2, 0, 1, 2, 3], 3),
+        ] {
+            let stream = in_order(order, once);
+            stream.validate().unwrap();
+            let told = with_numbers(&stream, |place, _| place.into());
+            let endless = order.iter().chain(order[once..].iter().cycle()).map(|&term| i64::from(term));
+            let length = 3 * order.len();
+            assert_eq!(
+                told.iter().take(length).collect::<Vec<_>>(),
+                endless.take(length).collect::<Vec<_>>(),
+                "{order:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_round_that_began_early_is_the_same_round() {
+        assert_eq!(in_order(&[0, 1, 2, 0], 1), in_order(&[0, 1, 2], 0));
+        assert_eq!(in_order(&[0, 1, 0, 1, 0], 3), in_order(&[0, 1], 0));
+    }
 }

@@ -265,7 +265,7 @@ fn check_patterns(ranks: u32, times: u64, most: u64, lanes: impl Fn(u32) -> Vec<
     let mut cost = all.streams.len() as u64;
     for lane in &all.cohorts[0].lanes {
         if let Lane::Varied(variants) = lane {
-            cost += choice(variants).cost();
+            cost += choice(variants, &StreamSet::default()).cost();
             cost += variants.iter().flat_map(|v| &v.numbers).map(|n| n.values.cost()).sum::<u64>();
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{MOST_HOLES, Part, RankList, RankMap};
+use super::{MOST_HOLES, Part, RankList, RankMap, View};
 
 /// More work than was allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,8 @@ pub struct Checks {
     lists: HashMap<RankList, usize>,
     /// (boxes, ranks, how many they have in common), the first two as places in `lists`.
     known: HashSet<(usize, usize, u64)>,
+    /// How ranks are seen, by their place in `lists`.
+    seen: HashMap<(View, usize), RankList>,
 }
 
 /// Looking at a rank takes as long as so many steps among boxes.
@@ -26,7 +28,7 @@ const A_RANK: u64 = 2;
 impl Checks {
     /// At most `most` steps.
     pub fn within(most: u64) -> Checks {
-        Checks { left: most, spent: 0, lists: HashMap::new(), known: HashSet::new() }
+        Checks { left: most, spent: 0, lists: HashMap::new(), known: HashSet::new(), seen: HashMap::new() }
     }
 
     /// As many steps as it takes: for what does not come from a file.
@@ -57,7 +59,27 @@ impl Checks {
         if !map.is_sound() || !enough.contains(&map.len()) {
             return Ok(false);
         }
-        self.have_in_common(map.shape(), ranks, ranks.len())
+        match map.view {
+            None => self.have_in_common(map.shape(), ranks, ranks.len()),
+            Some(view) => {
+                let seen = self.seen(view, ranks)?;
+                self.have_in_common(map.shape(), &seen, seen.len())
+            }
+        }
+    }
+
+    fn seen(&mut self, view: View, ranks: &RankList) -> Result<RankList, TooMuch> {
+        let key = (view, self.number(ranks));
+        if let Some(seen) = self.seen.get(&key) {
+            let seen = seen.clone();
+            self.spend((seen.parts.len() + ranks.parts.len()) as u64)?;
+            return Ok(seen);
+        }
+        // They are looked at, sorted and folded.
+        self.spend_on_ranks(ranks.len().saturating_mul(4))?;
+        let seen: RankList = ranks.iter().map(|rank| view.seen(rank)).collect();
+        self.seen.insert(key, seen.clone());
+        Ok(seen)
     }
 
     /// Each of the ranks in these groups is one of `ranks`, and in no other group. Every list must be valid.

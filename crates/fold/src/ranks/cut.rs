@@ -42,20 +42,28 @@ impl RankList {
 }
 
 impl RankMap {
-    /// The numbers of those in a range, in time of the number of parts.
+    /// The numbers of those in a range, in time of the number of parts; of ranks where they are seen otherwise.
     pub fn within(&self, range: Range<u64>) -> RankMap {
+        if self.view.is_some() {
+            let pairs = self.pairs().into_iter().filter(|pair| range.contains(&pair.0.into()));
+            return RankMap::from_pairs(pairs.collect());
+        }
         let mut parts = Vec::new();
         for part in &self.parts {
             cut(part.start, part.value, &part.dims, &range, &mut parts);
         }
         parts.sort_by_key(|part| part.start);
-        RankMap { parts }
+        RankMap::plainly(parts)
     }
 
-    /// The same numbers for ranks that much higher, or lower; nothing if a part would begin beyond 32 bits.
+    /// The same numbers for ranks that much higher, or lower; nothing if a part would begin beyond 32 bits, or if the ranks
+    /// are seen otherwise: the grid would have to move too.
     pub fn moved(&self, by: i64) -> Option<RankMap> {
+        if self.view.is_some() {
+            return (by == 0).then(|| self.clone());
+        }
         let part = |part: &MapPart| Some(MapPart { start: moved(part.start, by)?, ..part.clone() });
-        Some(RankMap { parts: self.parts.iter().map(part).collect::<Option<_>>()? })
+        Some(RankMap::plainly(self.parts.iter().map(part).collect::<Option<_>>()?))
     }
 }
 

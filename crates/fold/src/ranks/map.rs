@@ -9,9 +9,10 @@
 //! assert_eq!(RankMap::from_pairs((0..24).map(right).collect()).parts.len(), 2);
 //! ```
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::{MOST_HOLES, Part, RankList, holes};
+use super::{MOST_HOLES, Part, RankList, View, holes, view};
 
 /// A function from ranks to numbers. Equal functions made by [`RankMap::from_pairs`] have equal representations, and so
 /// have those made by [`RankMap::loose`], which may have numbers for other ranks too.
@@ -21,6 +22,8 @@ use super::{MOST_HOLES, Part, RankList, holes};
 pub struct RankMap {
     /// By first rank.
     pub parts: Vec<MapPart>,
+    /// If there is one, the ranks of the parts are those that this shows.
+    pub view: Option<View>,
 }
 
 /// For all indices `0 <= ik < countk`: the rank `start + i0*stride0 + ...` has the number `value + i0*step0 + ...`.
@@ -64,7 +67,12 @@ impl RankMap {
         let dim = |&(count, stride): &(u32, u32)| Dim { count, stride, step: 0 };
         let part =
             |part: &Part| MapPart { start: part.start, value, dims: part.dims.iter().map(dim).collect() };
-        RankMap { parts: ranks.parts.iter().map(part).collect() }
+        RankMap::plainly(ranks.parts.iter().map(part).collect())
+    }
+
+    /// Parts of ranks as they are.
+    pub fn plainly(parts: Vec<MapPart>) -> RankMap {
+        RankMap { parts, view: None }
     }
 
     /// Each rank must be there once, in any order. Takes near linear time.
@@ -74,11 +82,11 @@ impl RankMap {
         }
         let mut parts = if pairs.is_empty() { Vec::new() } else { nest(&pairs, 0) };
         parts.sort_by_key(|part| part.start);
-        RankMap { parts }
+        RankMap::plainly(parts)
     }
 
-    /// The same for fewer parts, if there are fewer when ranks that are not there get numbers as well. Who asks for
-    /// their numbers gets some.
+    /// The same for fewer parts, if there are fewer when ranks that are not there get numbers as well (who asks for
+    /// their numbers gets some), or when the ranks are seen in another order.
     pub fn loose(mut pairs: Vec<(u32, i64)>) -> RankMap {
         pairs.sort_by_key(|p| p.0);
         let parts = if pairs.is_empty() { Vec::new() } else { nest(&pairs, 0) };
@@ -87,14 +95,38 @@ impl RankMap {
         let loose = if exact { None } else { holes::loose(&pairs, price(&parts)) };
         let mut parts = loose.unwrap_or(parts);
         parts.sort_by_key(|part| part.start);
-        RankMap { parts }
+        match view::seen(&pairs, price(&parts)) {
+            Some((view, parts)) => RankMap { parts, view: Some(view) },
+            None => RankMap::plainly(parts),
+        }
+    }
+
+    /// The same where there are many functions to fold: one that is a few boxes in another order is not folded in other ways
+    /// to see whether that is less.
+    pub fn loose_at_once(mut pairs: Vec<(u32, i64)>) -> RankMap {
+        pairs.sort_by_key(|p| p.0);
+        match view::plainly_better(&pairs) {
+            Some((view, parts)) => RankMap { parts, view: Some(view) },
+            None => RankMap::loose(pairs),
+        }
+    }
+
+    /// The same, of ranks as they are. Takes time in the number of ranks where they are seen otherwise.
+    pub fn plain(&self) -> Cow<'_, RankMap> {
+        match self.view {
+            None => Cow::Borrowed(self),
+            Some(_) => Cow::Owned(self.folded()),
+        }
     }
 
     /// All ranks and their numbers, by rank.
     pub fn pairs(&self) -> Vec<(u32, i64)> {
         let mut pairs = Vec::with_capacity(usize::try_from(self.len()).unwrap_or(0).min(1 << 24));
         self.parts.iter().for_each(|part| part.expand(&mut pairs));
-        if self.parts.len() > 1 {
+        if let Some(view) = self.view {
+            pairs.iter_mut().for_each(|pair| pair.0 = view.rank(pair.0));
+        }
+        if self.parts.len() > 1 || self.view.is_some() {
             // The parts are sorted runs, which a stable sort takes as such.
             pairs.sort_by_key(|p| p.0);
         }
@@ -118,14 +150,17 @@ impl RankMap {
     pub fn only(self, ranks: &RankList) -> RankMap {
         let most = ranks.len().saturating_mul(MOST_HOLES);
         match self.len() {
-            len if len > ranks.len() && len <= most => RankMap::from_pairs(self.pairs_of(ranks)),
+            len if (len > ranks.len() || self.view.is_some()) && len <= most => {
+                RankMap::from_pairs(self.pairs_of(ranks))
+            }
             _ => self,
         }
     }
 
     /// The number of a rank.
     pub fn get(&self, rank: u32) -> Option<i64> {
-        self.parts.iter().find_map(|part| part.get(rank))
+        let seen = self.view.map_or(rank, |view| view.seen(rank));
+        self.parts.iter().find_map(|part| part.get(seen))
     }
 
     /// The number, if all ranks have the same one.
@@ -145,7 +180,7 @@ impl RankMap {
         self.parts.is_empty()
     }
 
-    /// Both, which must have no rank in common. Costs time in the number of parts as long as there are few; only
+    /// Both, which must have no rank in common and be plain. Costs time in the number of parts as long as there are few; only
     /// then are the ranks looked at one by one. So the result need not be in its final form: see [`RankMap::folded`].
     pub fn union(mut self, other: RankMap) -> RankMap {
         self.parts.extend(other.parts);
@@ -160,10 +195,10 @@ impl RankMap {
 
     /// What it takes to write it down, roughly in numbers.
     pub fn cost(&self) -> u64 {
-        price(&self.parts)
+        price(&self.parts) + if self.view.is_some() { view::PRICE } else { 0 }
     }
 
-    /// Its ranks, as a list whose parts may interleave.
+    /// Its ranks, as seen if there is a view, as a list whose parts may interleave.
     pub fn shape(&self) -> RankList {
         let part = |part: &MapPart| Part {
             start: part.start,
@@ -174,7 +209,9 @@ impl RankMap {
 
     /// Well formed parts that go by their first rank. They may yet share some.
     pub(super) fn is_sound(&self) -> bool {
-        self.parts.iter().all(MapPart::is_sound) && self.parts.is_sorted_by_key(|part| part.start)
+        self.parts.iter().all(MapPart::is_sound)
+            && self.parts.is_sorted_by_key(|part| part.start)
+            && self.view.is_none_or(View::is_sound)
     }
 }
 

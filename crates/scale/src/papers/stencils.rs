@@ -1,4 +1,4 @@
-//! The 9-point, 27-point and recursive stencils of `tests/programs`.
+//! The 5-point, 9-point, 27-point and recursive stencils of `tests/programs`.
 
 use super::{into, out, sum_at_root};
 use crate::grid::Grid;
@@ -33,7 +33,7 @@ impl Field {
 
 /// `count`: numbers in a message to a neighbour that differs in so many coordinates.
 pub(super) fn run(r: &mut Rank<'_>, dimensions: usize, count: impl Fn(usize) -> u32, steps: u32) {
-    let (world, field) = (r.world(), Field::new(r, dimensions));
+    let field = Field::new(r, dimensions);
     let directions = 3i32.pow(dimensions as u32);
     let mut near = Vec::new();
     for there in 0..directions {
@@ -43,11 +43,26 @@ pub(super) fn run(r: &mut Rank<'_>, dimensions: usize, count: impl Fn(usize) -> 
             near.push((other, there, count(axes)));
         }
     }
+    exchange(r, &near, directions - 1, steps);
+}
+
+/// Two neighbours on either side.
+pub(super) fn in_a_line(r: &mut Rank<'_>, steps: u32) {
+    let there = |away: i32| r.rank.checked_add_signed(away).filter(|other| *other < r.size);
+    let sides = (0..).zip([-2, -1, 1, 2]);
+    let near: Vec<_> = sides.filter_map(|(side, away)| Some((there(away)?, side, 16))).collect();
+    exchange(r, &near, 3, steps);
+}
+
+/// With each neighbour, a tag that says where it is, and a count. What comes from there was sent the opposite way: the two tags
+/// add up to `both`.
+fn exchange(r: &mut Rank<'_>, near: &[(u32, i32, u32)], both: i32, steps: u32) {
+    let world = r.world();
     for _ in 0..steps {
-        for &(other, there, count) in &near {
-            r.irecv(into(count), other, directions - 1 - there, world);
+        for &(other, there, count) in near {
+            r.irecv(into(count), other, both - there, world);
         }
-        for &(other, there, count) in &near {
+        for &(other, there, count) in near {
             r.isend(out(count), other, there, world);
         }
         r.waitall();

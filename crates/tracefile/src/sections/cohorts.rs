@@ -112,7 +112,7 @@ impl Division {
 /// A lane's place: its symbol's number and head, and which of how many.
 #[derive(Clone, Copy)]
 pub struct LaneKey {
-    symbol: u32,
+    pub symbol: u32,
     pub head: u32,
     pub lane: u16,
     lanes: u16,
@@ -414,6 +414,7 @@ fn choose(
         return Err(bad());
     }
     if choice.len() == ranks.len()
+        && choice.view.is_none()
         && let Some(members) = boxes(choice, count)
     {
         return Ok(members);

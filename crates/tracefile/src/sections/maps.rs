@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::rc::Rc;
 
-use refrain_fold::ranks::{Checks, Dim, MapPart, RankList, RankMap};
+use refrain_fold::ranks::{Checks, Dim, MapPart, RankList, RankMap, View};
 
 use crate::get::{Bad, Get};
 use crate::sections::{read_parts, write_parts};
@@ -70,13 +70,20 @@ const RANKS: u64 = 1;
 const WHOLE: u64 = 2;
 
 /// Functions of more parts are not told by one token, so that a small file cannot stand for a lot.
-const MOST_PARTS: usize = 256;
+const MOST_PARTS: usize = 1 << 16;
 
 pub fn write(put: &mut Put, map: &RankMap, hint: u64, near: u32, past: &mut Past) {
     if let Some(ago) = past.maps.ago(map).filter(|_| map.parts.len() <= MOST_PARTS) {
         put.put(Field::MapShape, hint, WHOLE + 2 * (ago - 1));
         past.maps.note(map);
         return;
+    }
+    if let Some(View { side, skew, columns }) = map.view {
+        put.put(Field::MapShape, hint, NEW);
+        put.put(Field::RankParts, 0, 0);
+        put.put(Field::MapView, 0, columns.into());
+        put.put(Field::MapView, 1, side.into());
+        put.put(Field::MapView, 2, skew.into());
     }
     let shape = map.shape();
     match past.shapes.ago(&shape) {
@@ -106,17 +113,31 @@ pub fn read(
     past: &mut Past,
     checks: &mut Checks,
 ) -> Result<Rc<RankMap>, Bad> {
-    let how = get.get(Field::MapShape, hint)?;
     let missing = || Bad::new("a function of the rank like one that is not there");
+    let mut how = get.get(Field::MapShape, hint)?;
+    let mut new = None;
+    let mut view = None;
+    if how == NEW {
+        let shape = read_parts(get, near)?;
+        if shape.is_empty() {
+            let columns = get.get(Field::MapView, 0)? != 0;
+            let (side, skew) = (get.small(Field::MapView, 1)?, get.small(Field::MapView, 2)?);
+            view = Some(View { side, skew, columns });
+            how = get.get(Field::MapShape, hint)?;
+        } else {
+            new = Some(shape);
+        }
+    }
     let map = match how {
         NEW => {
-            let shape = Rc::new(read_parts(get, near)?);
-            Rc::new(read_numbers(get, hint, shape, past)?)
+            let shape = Rc::new(new.map_or_else(|| read_parts(get, near), Ok)?);
+            Rc::new(RankMap { parts: read_numbers(get, hint, shape, past)?, view })
         }
         how if how % 2 == RANKS => {
             let shape = past.shapes.at(how / 2 + 1).ok_or_else(missing)?;
-            Rc::new(read_numbers(get, hint, shape, past)?)
+            Rc::new(RankMap { parts: read_numbers(get, hint, shape, past)?, view })
         }
+        _ if view.is_some() => return Err(missing()),
         how => {
             let map = past.maps.at(how / 2).filter(|map| map.parts.len() <= MOST_PARTS);
             let map = map.ok_or_else(missing)?;
@@ -128,7 +149,7 @@ pub fn read(
     Ok(map)
 }
 
-fn read_numbers(get: &mut Get, hint: u64, shape: Rc<RankList>, past: &mut Past) -> Result<RankMap, Bad> {
+fn read_numbers(get: &mut Get, hint: u64, shape: Rc<RankList>, past: &mut Past) -> Result<Vec<MapPart>, Bad> {
     past.shapes.list.push(shape.clone());
     let mut parts = Vec::new();
     for part in &shape.parts {
@@ -137,5 +158,5 @@ fn read_numbers(get: &mut Get, hint: u64, shape: Rc<RankList>, past: &mut Past) 
         let dims = part.dims.iter().map(dim).collect::<Result<_, Bad>>()?;
         parts.push(MapPart { start: part.start, value, dims });
     }
-    Ok(RankMap { parts })
+    Ok(parts)
 }

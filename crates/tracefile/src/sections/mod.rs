@@ -2,9 +2,11 @@
 
 pub mod cohorts;
 pub mod flight;
+mod light;
 pub mod maps;
 pub mod meta;
 pub mod paths;
+pub mod pools;
 pub mod profile;
 pub mod sides;
 pub mod sites;

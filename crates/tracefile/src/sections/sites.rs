@@ -6,7 +6,7 @@ use refrain_fold::bundle::SymbolEntry;
 use refrain_fold::bundle::sites::{Frame, Module, NO_MODULE, Sites, Stack};
 
 use crate::get::{Bad, Get};
-use crate::token::{Field, Put, unzigzag, zigzag};
+use crate::token::{Field, Put, pair, two};
 
 /// A hint, as in `meta`.
 const PATH: u64 = 9;
@@ -43,11 +43,17 @@ pub fn write(put: &mut Put, sites: &Sites, symbols: &[SymbolEntry]) {
         put.put(Field::SiteUp, path.depth(), up as u64);
         let sibling = path.rise(up);
         put.put(Field::SiteModule, path.hint(), module);
+        let mut number = 0;
         if module != 0 {
-            let distance = offset.wrapping_sub(path.expected(module, sibling));
-            put.measure(Field::SiteOffset, u64::from(up > 0), zigzag(distance as i64));
+            let known = path.number_of(module, offset);
+            put.put(Field::SiteKnown, path.known_hint(sibling), known.unwrap_or(0).into());
+            if known.is_none() {
+                let distance = offset.wrapping_sub(path.expected(module, sibling));
+                put.signed(Field::SiteOffset, offset_hint(sibling), distance as i64);
+            }
+            number = known.unwrap_or_else(|| path.learn(module, offset));
         }
-        path.push(module, offset);
+        path.push(Place { module, offset, number }, sibling);
         index_of.insert(site, index_of.len() as i64 + 1);
         open.push(site);
     }
@@ -87,14 +93,19 @@ pub fn read(get: &mut Get, symbols: &mut [SymbolEntry]) -> Result<Sites, Bad> {
         let module = get.get(Field::SiteModule, path.hint())?;
         let key = usize::try_from(module).ok().and_then(|module| keys.get(module));
         let key = *key.ok_or_else(|| Bad(format!("module {module} of {} does not exist", keys.len() - 1)))?;
-        let offset = match module {
-            0 => 0,
-            module => {
-                let distance = unzigzag(get.measure(Field::SiteOffset, u64::from(up > 0))?);
-                path.expected(module, sibling).wrapping_add(distance as u64)
+        let (mut offset, mut number) = (0, 0);
+        if module != 0 {
+            number = get.small(Field::SiteKnown, path.known_hint(sibling))?;
+            if number == 0 {
+                let distance = get.signed(Field::SiteOffset, offset_hint(sibling))?;
+                offset = path.expected(module, sibling).wrapping_add(distance as u64);
+                number = path.learn(module, offset);
+            } else {
+                offset =
+                    path.offset_of(module, number).ok_or_else(|| Bad::new("an offset that was not told"))?;
             }
-        };
-        path.push(module, offset);
+        }
+        path.push(Place { module, offset, number }, sibling);
         let outer = open.last().copied().unwrap_or(0);
         let site = sites.add_stack(Stack { outer, frame: Frame { module: key, offset } });
         if sites.stacks.len() != order.len() {
@@ -113,13 +124,30 @@ pub fn read(get: &mut Get, symbols: &mut [SymbolEntry]) -> Result<Sites, Bad> {
     Ok(sites)
 }
 
+/// A frame as it is told.
+#[derive(Clone, Copy)]
+struct Place {
+    module: u64,
+    offset: u64,
+    /// Of the offset, among those of its module, from 1 in the order in which they came; 0 where no module is known.
+    number: u32,
+}
+
+/// So many numbers of the last frames that were told right inside others are a hint at the next.
+const LAST: usize = 4;
+
 /// What was told before a stack: the one before it, and more.
 #[derive(Default)]
 struct Path {
-    /// Module and offset, outermost first.
-    frames: Vec<(u64, u64)>,
+    /// Outermost first.
+    frames: Vec<Place>,
     /// By module: the last offset in it.
     last: HashMap<u64, u64>,
+    /// By module its offsets in the order of their numbers, and the numbers of offsets.
+    offsets: HashMap<u64, Vec<u64>>,
+    numbers: HashMap<(u64, u64), u32>,
+    /// The last numbers of frames that had no sibling, oldest first.
+    inner: [u32; LAST],
 }
 
 impl Path {
@@ -127,8 +155,8 @@ impl Path {
         self.frames.len().min(255) as u64
     }
 
-    /// So many frames less; the last of them.
-    fn rise(&mut self, up: usize) -> Option<(u64, u64)> {
+    /// So many frames less; the last of them, a sibling of the next frame.
+    fn rise(&mut self, up: usize) -> Option<Place> {
         let left = self.frames.len() - up;
         let sibling = self.frames.get(left).copied();
         self.frames.truncate(left);
@@ -137,19 +165,52 @@ impl Path {
 
     /// The module of the frame outside.
     fn hint(&self) -> u64 {
-        self.frames.last().map_or(0, |(module, _)| module + 1)
+        self.frames.last().map_or(0, |place| place.module + 1)
+    }
+
+    /// What follows a sibling mostly follows it elsewhere; what is called mostly comes in the same order again.
+    fn known_hint(&self, sibling: Option<Place>) -> u64 {
+        match sibling {
+            Some(place) => two(1, place.number),
+            None => two(0, self.inner.into_iter().fold(0, pair)),
+        }
     }
 
     /// Where the next frame is expected, in this module: calls of one function are near each other.
-    fn expected(&self, module: u64, sibling: Option<(u64, u64)>) -> u64 {
+    fn expected(&self, module: u64, sibling: Option<Place>) -> u64 {
         match sibling {
-            Some((same, offset)) if same == module => offset,
+            Some(place) if place.module == module => place.offset,
             _ => self.last.get(&module).copied().unwrap_or(0),
         }
     }
 
-    fn push(&mut self, module: u64, offset: u64) {
-        self.last.insert(module, offset);
-        self.frames.push((module, offset));
+    fn number_of(&self, module: u64, offset: u64) -> Option<u32> {
+        self.numbers.get(&(module, offset)).copied()
     }
+
+    fn offset_of(&self, module: u64, number: u32) -> Option<u64> {
+        self.offsets.get(&module)?.get(number as usize - 1).copied()
+    }
+
+    /// Numbers an offset. One that has a number gets another: a writer tells none twice.
+    fn learn(&mut self, module: u64, offset: u64) -> u32 {
+        let offsets = self.offsets.entry(module).or_default();
+        offsets.push(offset);
+        let number = offsets.len() as u32;
+        self.numbers.insert((module, offset), number);
+        number
+    }
+
+    fn push(&mut self, place: Place, sibling: Option<Place>) {
+        self.last.insert(place.module, place.offset);
+        if sibling.is_none() {
+            self.inner.rotate_left(1);
+            self.inner[LAST - 1] = place.number;
+        }
+        self.frames.push(place);
+    }
+}
+
+fn offset_hint(sibling: Option<Place>) -> u64 {
+    2 + u64::from(sibling.is_some())
 }

@@ -1,5 +1,6 @@
 //! Section `streams`: the distinct streams, terms where they are first met in the shape.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 
 use refrain_fold::bundle::{Bundle, Cohort, Structure, SymbolEntry, normal};
@@ -9,6 +10,7 @@ use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
 use crate::container::{Apart, Kind};
 use crate::get::{Bad, Get};
 use crate::sections::cohorts::layouts;
+use crate::sections::pools::{self, Pools, Uses};
 use crate::token::{Field, Put, pair, two};
 
 // Steps. Known terms and rules take turns from `KNOWN` on, or from `KNOWN_WITH_BLOCKS` if the file has blocks.
@@ -23,16 +25,25 @@ const ROWS: u64 = 0;
 const NEW_RUNNING: u64 = 5;
 const KNOWN_WITH_BLOCKS: u64 = 6;
 
-/// For each stream, what it is: a hint made of the first place that uses it.
-fn uses(count: usize, cohorts: &[Cohort], structures: &[Structure], symbols: &[SymbolEntry]) -> Vec<u64> {
+/// The first place that uses a stream.
+#[derive(Clone, Copy)]
+struct Use {
+    hint: u64,
+    symbol: u32,
+    lane: u16,
+}
+
+/// For each stream, where it is used first.
+fn uses(count: usize, cohorts: &[Cohort], structures: &[Structure], symbols: &[SymbolEntry]) -> Vec<Use> {
     let layouts = layouts(structures, symbols);
-    let mut uses = vec![0; count];
+    let mut uses = vec![Use { hint: 0, symbol: u32::MAX, lane: 0 }; count];
     for cohort in cohorts {
         let Some(layout) = layouts.get(cohort.structure as usize) else { continue };
         for (place, streams) in layout.places(symbols).zip(&cohort.lanes) {
             for stream in streams.streams() {
-                if let Some(slot) = uses.get_mut(stream as usize).filter(|slot| **slot == 0) {
-                    *slot = two(pair(place.head, place.lane.into()), place.head);
+                if let Some(slot) = uses.get_mut(stream as usize).filter(|slot| slot.hint == 0) {
+                    let hint = two(pair(place.head, place.lane.into()), place.head);
+                    *slot = Use { hint, symbol: place.symbol, lane: place.lane };
                 }
             }
         }
@@ -40,12 +51,62 @@ fn uses(count: usize, cohorts: &[Cohort], structures: &[Structure], symbols: &[S
     uses
 }
 
+/// What streams begin near: calls that differ in nothing but their place in the program mostly have numbers near each other.
+struct Near<'a> {
+    symbols: &'a [SymbolEntry],
+    /// By the bytes of a symbol and its lane.
+    last: HashMap<(&'a [u8], u16), Last>,
+}
+
+/// The last stream of a lane.
+struct Last {
+    symbol: u32,
+    /// If it has but one.
+    number: Option<i64>,
+}
+
+impl<'a> Near<'a> {
+    fn new(symbols: &'a [SymbolEntry]) -> Near<'a> {
+        Near { symbols, last: HashMap::new() }
+    }
+
+    fn key(&self, of: Use) -> Option<(&'a [u8], u16)> {
+        Some((&self.symbols.get(of.symbol as usize)?.bytes, of.lane))
+    }
+
+    /// What the first number of a stream is told from; 0 where nothing is near.
+    fn to(&self, of: Use) -> i64 {
+        match self.key(of).and_then(|key| self.last.get(&key)) {
+            Some(&Last { symbol, number: Some(number) }) if symbol != of.symbol => number,
+            _ => 0,
+        }
+    }
+
+    fn next(&mut self, of: Use, stream: &Stream) {
+        if let Some(key) = self.key(of) {
+            self.last.insert(key, Last { symbol: of.symbol, number: stream.as_constant() });
+        }
+    }
+}
+
+/// Adds to a stream's first term, if that is a value.
+fn shift(stream: &mut Stream, by: i64) {
+    if let Some(Term::Value(value)) = stream.terms.first_mut() {
+        *value = value.wrapping_add(by);
+    }
+}
+
 fn known(with_blocks: bool) -> u64 {
     if with_blocks { KNOWN_WITH_BLOCKS } else { KNOWN }
 }
 
-fn has_blocks(bundle: &Bundle) -> bool {
-    of_calls(bundle).iter().any(|stream| !stream.blocks.is_empty())
+fn has_blocks(bundle: &Bundle, pools: &Pools) -> bool {
+    alone_of(bundle, pools).any(|stream| !stream.blocks.is_empty())
+}
+
+/// Those that are not told with others.
+fn alone_of<'a>(bundle: &'a Bundle, pools: &'a Pools) -> impl Iterator<Item = &'a Stream> {
+    of_calls(bundle).iter().enumerate().filter(|(at, _)| !pools.has(*at)).map(|(_, stream)| stream)
 }
 
 /// How many of the streams, the first ones, are not of side lanes alone.
@@ -90,10 +151,10 @@ pub fn read_rest(get: &mut Get, packed: &[u8]) -> Result<Vec<Stream>, Bad> {
 
 /// Section `blocks`: the packed numbers of all streams in the order in which the streams mention them. `None` if it is
 /// not there.
-pub fn about_blocks(bundle: &Bundle) -> Option<Apart> {
-    has_blocks(bundle).then(|| {
+pub fn about_blocks(bundle: &Bundle, pools: &Pools) -> Option<Apart> {
+    has_blocks(bundle, pools).then(|| {
         let (mut length, mut crc) = (0, crc32fast::Hasher::new());
-        let Ok(()) = blocks(bundle, &mut |bytes: &[u8]| {
+        let Ok(()) = blocks(bundle, pools, &mut |bytes: &[u8]| {
             length += bytes.len();
             crc.update(bytes);
             Ok::<(), Infallible>(())
@@ -103,8 +164,12 @@ pub fn about_blocks(bundle: &Bundle) -> Option<Apart> {
 }
 
 /// Its bytes, piece by piece.
-pub fn blocks<E>(bundle: &Bundle, out: &mut impl FnMut(&[u8]) -> Result<(), E>) -> Result<(), E> {
-    let with = of_calls(bundle).iter().filter(|stream| !stream.blocks.is_empty());
+pub fn blocks<E>(
+    bundle: &Bundle,
+    pools: &Pools,
+    out: &mut impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let with = alone_of(bundle, pools).filter(|stream| !stream.blocks.is_empty());
     with.into_iter().try_for_each(|stream| put_packed(&normal(stream), out))
 }
 
@@ -119,14 +184,24 @@ fn put_packed<E>(stream: &Stream, out: &mut impl FnMut(&[u8]) -> Result<(), E>) 
     })
 }
 
-pub fn write(put: &mut Put, bundle: &Bundle) {
+pub fn write(put: &mut Put, bundle: &Bundle, pools: &Pools) {
     let streams = of_calls(bundle);
     put.put(Field::Count, 5, streams.len() as u64);
-    let known = known(has_blocks(bundle));
+    let known = known(has_blocks(bundle, pools));
     let uses = uses(streams.len(), &bundle.cohorts, &bundle.structures, &bundle.symbols);
-    for (stream, hint) in streams.iter().zip(uses) {
-        write_one(put, &normal(stream), hint, known);
+    let mut near = Near::new(&bundle.symbols);
+    for (at, (stream, of)) in streams.iter().zip(uses).enumerate() {
+        if pools.has(at) {
+            put.put(Field::Shape, of.hint, END);
+            continue;
+        }
+        let mut told = normal(stream);
+        let by = near.to(of).wrapping_neg();
+        near.next(of, &told);
+        shift(&mut told, by);
+        write_one(put, &told, of.hint, known);
     }
+    pools.write(put, bundle);
 }
 
 pub fn read(
@@ -138,7 +213,18 @@ pub fn read(
 ) -> Result<Vec<Stream>, Bad> {
     let count = get.count(Field::Count, 5)?;
     let uses = uses(count, cohorts, structures, symbols);
-    uses.into_iter().map(|hint| read_one(get, hint, blocks, 0)).collect()
+    let mut near = Near::new(symbols);
+    let mut streams = Vec::with_capacity(uses.len());
+    for of in uses {
+        let mut stream = read_one(get, of.hint, blocks, 0)?;
+        if !pools::is_elsewhere(&stream) {
+            shift(&mut stream, near.to(of));
+            near.next(of, &stream);
+        }
+        streams.push(stream);
+    }
+    pools::read(get, &mut streams, &Uses { cohorts, structures, symbols })?;
+    Ok(streams)
 }
 
 fn write_one(put: &mut Put, stream: &Stream, hint: u64, known: u64) {

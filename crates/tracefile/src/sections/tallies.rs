@@ -6,11 +6,23 @@ use refrain_fold::bundle::classes::{self, Kind};
 use refrain_fold::bundle::{Bundle, Class, Classes, SymbolEntry, Tally};
 
 use crate::get::{Bad, Get};
-use crate::token::{Field, Put, bits};
+use crate::sections::light::{self, Group};
+use crate::sections::symbols::head;
+use crate::token::{Field, Put, bits, two};
 
-// How the tallies are stored.
+// How the tallies are stored: one for all, each, or each but for those that are light.
 const ALL_EQUAL: u64 = 0;
 const EACH: u64 = 1;
+const BUT_LIGHT: u64 = 2;
+
+// Which tallies of a symbol are light.
+const NONE_LIGHT: u64 = 0;
+const ALL_LIGHT: u64 = 1;
+const SOME_LIGHT: u64 = 2;
+
+/// Hints of these: of a symbol, of one of its classes.
+const OF_SYMBOL: u32 = 2;
+const OF_CLASS: u32 = 3;
 
 /// Where ranks of a tree differ they are counted one by one, as long as that is not more than so many nodes, over all
 /// cohorts: a few bytes of a file can be many nodes of many ranks.
@@ -54,10 +66,45 @@ pub fn write(put: &mut Put, bundle: &Bundle) {
         return;
     }
     let counts = occurrences(bundle);
-    put.put(Field::Tallies, 0, EACH);
+    let light = light::find(&bundle.symbols, &counts, members(bundle));
+    let any = light.iter().flatten().any(|light| *light);
+    put.put(Field::Tallies, 0, if any { BUT_LIGHT } else { EACH });
     let mut before = Before::default();
-    for (symbol, count) in bundle.symbols.iter().zip(counts) {
-        write_symbol(put, symbol, count, &mut before);
+    let mut groups = Groups::default();
+    for ((symbol, &count), light) in bundle.symbols.iter().zip(&counts).zip(&light) {
+        write_symbol(put, symbol, count, &mut before, any.then_some(light));
+        let all = light::tallies(symbol, count);
+        let told_together = all.into_iter().zip(light).filter(|(_, light)| **light);
+        told_together.for_each(|((tally, count), _)| groups.of(symbol).add(tally, count));
+    }
+    groups.list.iter().for_each(|group| write_one(put, group.tally, group.count, None));
+}
+
+/// How many ranks and threads there are.
+fn members(bundle: &Bundle) -> u64 {
+    bundle.cohorts.iter().map(|cohort| cohort.ranks.len()).sum()
+}
+
+/// Light tallies by function, in the order in which functions come.
+#[derive(Default)]
+struct Groups {
+    number: HashMap<u32, usize>,
+    list: Vec<Group>,
+}
+
+impl Groups {
+    fn number_of(&mut self, symbol: &SymbolEntry) -> usize {
+        let next = self.list.len();
+        let number = *self.number.entry(head(&symbol.bytes)).or_insert(next);
+        if number == next {
+            self.list.push(Group::NONE);
+        }
+        number
+    }
+
+    fn of(&mut self, symbol: &SymbolEntry) -> &mut Group {
+        let number = self.number_of(symbol);
+        &mut self.list[number]
     }
 }
 
@@ -68,16 +115,92 @@ pub fn read(get: &mut Get, bundle: &mut Bundle) -> Result<(), Bad> {
             let tally = read_one(get, 0, None)?;
             bundle.symbols.iter_mut().for_each(|symbol| symbol.tally = tally);
         }
-        EACH => {
+        how @ (EACH | BUT_LIGHT) => {
             let counts = occurrences(bundle);
             let mut before = Before::default();
-            for (symbol, count) in bundle.symbols.iter_mut().zip(counts) {
-                read_symbol(get, symbol, count, &mut before)?;
+            let mut groups = Groups::default();
+            let mut told = Vec::new();
+            for (symbol, count) in bundle.symbols.iter().zip(counts) {
+                let groups = (how == BUT_LIGHT).then_some(&mut groups);
+                told.push(read_symbol(get, symbol, count, &mut before, groups)?);
             }
+            for group in &mut groups.list {
+                group.tally = read_one(get, group.count, None)?;
+            }
+            let symbols = bundle.symbols.iter_mut();
+            symbols.zip(told).for_each(|(symbol, told)| told.settle(symbol, &groups.list));
         }
         other => return Err(Bad(format!("unknown kind of tallies {other}"))),
     }
     Ok(())
+}
+
+/// What was read of a symbol.
+enum Told {
+    Whole(Measured),
+    Classes { together: bool, list: Vec<(Kind, u64, Measured)> },
+}
+
+enum Measured {
+    Tally(Tally),
+    /// Light: calls `from..to` of a group.
+    Part {
+        group: usize,
+        from: u64,
+        to: u64,
+    },
+}
+
+impl Measured {
+    fn tally(&self, groups: &[Group]) -> Tally {
+        match *self {
+            Measured::Tally(tally) => tally,
+            Measured::Part { group, from, to } => {
+                let group = &groups[group];
+                Tally { total: group.share(from, to), ..group.tally }
+            }
+        }
+    }
+}
+
+impl Told {
+    fn settle(&self, symbol: &mut SymbolEntry, groups: &[Group]) {
+        match self {
+            Told::Whole(measured) => symbol.tally = measured.tally(groups),
+            Told::Classes { together, list } => {
+                let class = |(kind, count, measured): &(Kind, u64, Measured)| Class {
+                    kind: *kind,
+                    count: *count,
+                    tally: measured.tally(groups),
+                };
+                symbol.classes = Classes::new(*together, list.iter().map(class));
+                symbol.tally = symbol.classes.whole().unwrap_or(Tally { total: 0, min: 0, max: 0 });
+            }
+        }
+    }
+}
+
+/// Which tallies of a symbol are light.
+fn write_light(put: &mut Put, symbol: &SymbolEntry, light: &[bool]) {
+    let head = head(&symbol.bytes);
+    let some = match light.iter().filter(|light| **light).count() {
+        0 => NONE_LIGHT,
+        all if all == light.len() => ALL_LIGHT,
+        _ => SOME_LIGHT,
+    };
+    put.put(Field::Tallies, two(OF_SYMBOL, head), some);
+    if some == SOME_LIGHT {
+        light.iter().for_each(|&light| put.put(Field::Tallies, two(OF_CLASS, head), light.into()));
+    }
+}
+
+fn read_light(get: &mut Get, symbol: &SymbolEntry, tallies: usize) -> Result<Vec<bool>, Bad> {
+    let head = head(&symbol.bytes);
+    match get.get(Field::Tallies, two(OF_SYMBOL, head))? {
+        all @ (NONE_LIGHT | ALL_LIGHT) => Ok(vec![all == ALL_LIGHT; tallies]),
+        SOME_LIGHT => (0..tallies).map(|_| Ok(get.get(Field::Tallies, two(OF_CLASS, head))? == 1)).collect(),
+        other => Err(Bad(format!("unknown kind of light tallies {other}"))),
+    }
 }
 
 // Hints of a number of classes: of this, of what it shares with the classes before it, of how their counts are told.
@@ -105,15 +228,28 @@ struct Before {
 }
 
 /// A symbol without lanes has no classes; of others a number says how many, and whether the second number counts.
-fn write_symbol(put: &mut Put, symbol: &SymbolEntry, count: u64, before: &mut Before) {
+fn write_symbol(
+    put: &mut Put,
+    symbol: &SymbolEntry,
+    count: u64,
+    before: &mut Before,
+    light: Option<&Vec<bool>>,
+) {
     let Classes { together, .. } = symbol.classes;
     let list = symbol.classes.list();
     if symbol.lanes > 0 {
         let number = (2 * list.len() as u64 + u64::from(together)).saturating_sub(1);
         put.put(Field::Classes, HOW_MANY, number);
     }
+    let is_light = |number: usize| light.is_some_and(|light| light[number]);
     if list.is_empty() {
-        return write_one(put, symbol.tally, count, None);
+        if let Some(light) = light {
+            write_light(put, symbol, light);
+        }
+        if !is_light(0) {
+            write_one(put, symbol.tally, count, None);
+        }
+        return;
     }
     let kinds: Vec<Kind> = list.iter().map(|class| class.kind).collect();
     let counts: Vec<u64> = list.iter().map(|class| class.count).collect();
@@ -147,19 +283,33 @@ fn write_symbol(put: &mut Put, symbol: &SymbolEntry, count: u64, before: &mut Be
         let told = &told[..told.len() - usize::from(how == LAST_FOLLOWS)];
         told.iter().for_each(|&share| put.put(Field::ClassCount, how, share));
     }
+    if let Some(light) = light {
+        write_light(put, symbol, light);
+    }
     let mut last = None;
-    for class in list {
+    for (_, class) in list.iter().enumerate().filter(|(number, _)| !is_light(*number)) {
         write_one(put, class.tally, class.count, last);
         last = Some(down(class.tally.min, KEPT_DOWN));
     }
     *before = Before { kinds, together, shares };
 }
 
-fn read_symbol(get: &mut Get, symbol: &mut SymbolEntry, count: u64, before: &mut Before) -> Result<(), Bad> {
+fn read_symbol(
+    get: &mut Get,
+    symbol: &SymbolEntry,
+    count: u64,
+    before: &mut Before,
+    mut groups: Option<&mut Groups>,
+) -> Result<Told, Bad> {
+    let may_be_light = groups.is_some();
+    let light = |get: &mut Get, tallies: usize| match may_be_light {
+        true => read_light(get, symbol, tallies),
+        false => Ok(vec![false; tallies]),
+    };
     let number = if symbol.lanes > 0 { get.get(Field::Classes, HOW_MANY)? } else { 0 };
     if number == 0 {
-        symbol.tally = read_one(get, count, None)?;
-        return Ok(());
+        let light = light(get, 1)?[0];
+        return Ok(Told::Whole(read_measured(get, symbol, count, None, groups.filter(|_| light))?));
     }
     let (length, together) = (number.div_ceil(2), number.is_multiple_of(2));
     let most = if together { classes::LENGTHS } else { classes::MOST };
@@ -183,16 +333,34 @@ fn read_symbol(get: &mut Get, symbol: &mut SymbolEntry, count: u64, before: &mut
     };
     let shared = counts.iter().copied().fold(0, divisor).max(1);
     before.shares = counts.iter().map(|count| count / shared).collect();
+    let light = light(get, length)?;
     let mut list = Vec::with_capacity(length);
     let mut last = None;
-    for (&kind, count) in before.kinds.iter().zip(counts) {
-        let tally = read_one(get, count, last)?;
-        last = Some(tally.min);
-        list.push(Class { kind, count, tally });
+    for ((&kind, count), light) in before.kinds.iter().zip(counts).zip(light) {
+        let measured = read_measured(get, symbol, count, last, groups.as_deref_mut().filter(|_| light))?;
+        if let Measured::Tally(tally) = measured {
+            last = Some(tally.min);
+        }
+        list.push((kind, count, measured));
     }
-    symbol.classes = Classes::new(together, list);
-    symbol.tally = symbol.classes.whole().unwrap_or(Tally { total: 0, min: 0, max: 0 });
-    Ok(())
+    Ok(Told::Classes { together, list })
+}
+
+/// A tally, or where there are groups a part of one of them.
+fn read_measured(
+    get: &mut Get,
+    symbol: &SymbolEntry,
+    count: u64,
+    last: Option<u64>,
+    groups: Option<&mut Groups>,
+) -> Result<Measured, Bad> {
+    let Some(groups) = groups else {
+        return read_one(get, count, last).map(Measured::Tally);
+    };
+    let group = groups.number_of(symbol);
+    let from = groups.list[group].count;
+    groups.list[group].grow(count);
+    Ok(Measured::Part { group, from, to: groups.list[group].count })
 }
 
 /// Kinds ascend.

@@ -202,7 +202,7 @@ fn profile(ranks: u32) -> Profile {
     all
 }
 
-/// With times as a file tells them, to some precision.
+/// With times as a file tells them, to some precision, and with streams that are told together as rows of numbers.
 pub fn told(mut trace: Trace) -> Trace {
     let told = refrain_tracefile::read(&refrain_tracefile::write(&trace)).unwrap();
     for (symbol, told) in trace.bundle.symbols.iter_mut().zip(told.bundle.symbols) {
@@ -211,6 +211,12 @@ pub fn told(mut trace: Trace) -> Trace {
         };
         assert_eq!((kinds(symbol), symbol.classes.together), (kinds(&told), told.classes.together));
         (symbol.tally, symbol.classes) = (told.tally, told.classes);
+    }
+    for (stream, told) in trace.bundle.streams.iter_mut().zip(told.bundle.streams) {
+        if *stream != told {
+            assert_eq!(stream.flat(1 << 16).unwrap(), told.flat(1 << 16).unwrap());
+            *stream = told;
+        }
     }
     trace
 }

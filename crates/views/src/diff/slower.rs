@@ -4,7 +4,8 @@
 //! their variance is at most (longest - m)(m - shortest), so that the mean is uncertain by no more than the root of that over
 //! n. Where a trace tells the time of a function by rank, its spread over ranks says so too: the larger of both counts. Noise
 //! is twice the uncertainty of the difference of both means (of less than ten calls more, about as Student's t has it; of one
-//! call nothing is known), and what the file leaves open: tallies are kept to within 1/32.
+//! call nothing is known), and what the file leaves open: tallies are kept to within 1/32. (Light
+//! ones have the mean of all light calls of their function, and the spread of these.)
 //! What two runs have not in common, such as a busy machine, no trace of one run can show: that is told as a change.
 
 use std::collections::HashMap;

@@ -33,7 +33,7 @@ use std::rc::Rc;
 use refrain_encode::Reader;
 use refrain_model::{Call, Function, Value};
 use refrain_times::{CallTime, Span};
-use refrain_tracefile::Trace;
+use refrain_tracefile::{EXTRAPOLATED, Trace};
 
 use crate::error::Error;
 use crate::human::plural;
@@ -61,7 +61,11 @@ impl<'a> When<'a> {
         Ok(When(match times {
             Some(times) => Source::File(times),
             None => {
-                let word = if trace.meta.timed { time_of(trace)?.to_string() } else { "off".into() };
+                let word = match (trace.meta.extrapolated(), trace.meta.timed) {
+                    (Some(_), _) => EXTRAPOLATED.to_owned(),
+                    (None, true) => time_of(trace)?.to_string(),
+                    (None, false) => "off".to_owned(),
+                };
                 Source::Sums(Means::of(trace)?, word)
             }
         }))
@@ -81,6 +85,10 @@ impl<'a> When<'a> {
     pub fn note(&self) -> Option<String> {
         let Source::Sums(means, word) = &self.0 else { return None };
         Some(match means.is_off() {
+            true if word == EXTRAPOLATED => {
+                "times are made up: the trace was extrapolated, nobody recorded it, so each call takes a microsecond"
+                    .into()
+            }
             true => {
                 "times are made up: the run was recorded with --time off, so each call takes a microsecond"
                     .into()

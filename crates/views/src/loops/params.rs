@@ -46,6 +46,8 @@ pub enum Is {
     Array { length: Option<Numbers>, numbers: Numbers },
     /// Texts, others in every call.
     Texts,
+    /// Displacements that are running sums of this parameter.
+    Sums(&'static str),
 }
 
 /// What ranks have, by what they have.
@@ -192,6 +194,12 @@ pub fn params(bundle: &Bundle, tree: &Tree, comms: &Comms, world: u32, symbol: u
         };
         ranks.iter().map(sum).collect()
     };
+    let below_zero = |lane: u16| {
+        let Some(lane) = lanes.get(usize::from(lane)) else { return false };
+        let most = |&(rank, calls): &(u32, u64)| Some(bundle.stream_of(lane, rank)?.min_max(calls)?.1);
+        let mut all = ranks.iter().filter_map(most).peekable();
+        all.peek().is_some() && all.all(|most| most < 0)
+    };
     let counted_as = |kind: Kind| match kind {
         Kind::Peer(comm) => comms.of_slot(layout.slots.get(usize::from(comm))?),
         _ => None,
@@ -210,12 +218,15 @@ pub fn params(bundle: &Bundle, tree: &Tree, comms: &Comms, world: u32, symbol: u
             }
             Slot::Object(class, id) => Is::Fixed(Value::Object(*class, *id)),
             Slot::Number { lane } | Slot::InOut { before: lane, .. } => Is::Numbers(numbers(*lane, None)),
-            Slot::List { len: Some(len), lane } => {
+            Slot::List { len: Some(len), sums: Some(counts), .. } if below_zero(*len) => {
+                Is::Sums(layout.function.params.get(usize::from(*counts)).map_or("", |counts| counts.name))
+            }
+            Slot::List { len: Some(len), lane, .. } => {
                 let lengths = total(*len);
                 Is::Array { length: Some(numbers(*len, None)), numbers: numbers(*lane, Some(&lengths)) }
             }
             // Another parameter says how many there are.
-            Slot::List { len: None, lane } => {
+            Slot::List { len: None, lane, .. } => {
                 let said = match param.len {
                     [Len::Param(other)] => layout.slots.get(usize::from(*other)),
                     _ => None,
@@ -418,6 +429,7 @@ impl Param {
         match &self.is {
             Is::Fixed(fixed) => value::text(fixed, &mut out),
             Is::Texts => out.push_str("(texts)"),
+            Is::Sums(counts) => out = format!("(sums of {counts})"),
             Is::Numbers(numbers) => out = text(self.kind, numbers, self.world),
             Is::Array { length, numbers } => {
                 let length = length

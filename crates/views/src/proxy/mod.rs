@@ -196,9 +196,14 @@ fn whole(
     let world = trace.meta.ranks;
     let mut out = String::new();
     let command = trace.meta.command.join(" ").replace("*/", "* /").replace(['\n', '\r'], " ");
+    let never = trace.meta.extrapolated().map(|from| {
+        let from = from.replace("*/", "* /").replace(['\n', '\r'], " ");
+        format!("   The trace was extrapolated {from}, nobody recorded it.\n")
+    });
+    let never = never.unwrap_or_default();
     let _ = write!(
         out,
-        "/* The MPI calls of: {command}\n   Written by `refrain proxy` from {}: {world} ranks, {} calls.\n\n   \
+        "/* The MPI calls of: {command}\n   Written by `refrain proxy` from {}: {world} ranks, {} calls.\n{never}\n   \
          mpicc app.c -o app && mpiexec -n {world} ./app\n\n   Messages have the sizes, peers and order of the trace; \
          what is in them is not known. */\n",
         options.file.replace("*/", "* /"),

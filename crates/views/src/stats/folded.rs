@@ -257,7 +257,7 @@ fn of_side(
     let (count, elements) = match side.count.map(|i| &o.layout.slots[i]) {
         None => (i128::from(o.times), o.times),
         Some(Slot::Number { lane }) => (o.lane(*lane)?.sum(o.times), o.times),
-        Some(Slot::List { len: Some(len), lane }) => {
+        Some(Slot::List { len: Some(len), lane, .. }) => {
             let elements = u64::try_from(o.lane(*len)?.sum(o.times)).map_err(|_| NeedWalk)?;
             (o.lane(*lane)?.sum(elements), elements)
         }

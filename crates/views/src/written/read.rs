@@ -9,7 +9,7 @@ use refrain_fold::bundle::{
 };
 use refrain_fold::grammar::{Grammar, Item, Symbol};
 use refrain_fold::loops::{Loops, Node};
-use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap};
+use refrain_fold::ranks::{Dim, MapPart, Part, RankList, RankMap, View};
 use refrain_fold::stream::{Block, DEEPEST, Rows, Stream, Term};
 use refrain_times::paths::{Before, Histogram, Path, Paths};
 use refrain_tracefile::clocks::{Clock, Clocks, Point};
@@ -263,7 +263,14 @@ fn ranks(text: &str) -> Read<RankList> {
     Ok(list)
 }
 
+fn view(text: &str) -> Read<View> {
+    let columns = text.contains('c');
+    let (side, skew) = text.split_once(['r', 'c']).ok_or_else(|| format!("`{text}` is no order of ranks"))?;
+    Ok(View { side: number(side, "a side")?, skew: number(skew, "a skew")?, columns })
+}
+
 fn map(text: &str) -> Read<RankMap> {
+    let (seen, text) = text.split_once('@').map_or((None, text), |(seen, text)| (Some(seen), text));
     let part = |text: &str| -> Read<MapPart> {
         let bad = || format!("`{text}` is no function of the rank");
         let (start, rest) = text.split_once('=').ok_or_else(bad)?;
@@ -277,7 +284,8 @@ fn map(text: &str) -> Read<RankMap> {
         };
         Ok(MapPart { start: number(start, "a rank")?, value, dims: pieces.map(dim).collect::<Read<_>>()? })
     };
-    Ok(RankMap { parts: text.split(',').map(part).collect::<Read<_>>()? })
+    let parts = text.split(',').map(part).collect::<Read<_>>()?;
+    Ok(RankMap { parts, view: seen.map(view).transpose()? })
 }
 
 fn rules(words: &[Word], terminal: char) -> Read<Grammar> {

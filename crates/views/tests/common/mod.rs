@@ -104,6 +104,14 @@ impl Encoded {
         self
     }
 
+    /// Displacements that are sums of so many counts, from 0 on.
+    pub fn sums(mut self, counts: usize) -> Self {
+        self.symbol.push(LANE);
+        self.lane(&[-1 - counts as i64]);
+        self.lane(&[0; 3]);
+        self
+    }
+
     /// A list whose length another parameter says.
     pub fn elements(mut self, values: &[i64]) -> Self {
         self.symbol.push(LANE);

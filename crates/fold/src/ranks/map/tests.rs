@@ -125,7 +125,7 @@ fn bad_maps_are_refused() {
     let dim = |count, stride| Dim { count, stride, step: 1 };
     let over = |parts: &[(u32, &[Dim])], ranks: &[u32]| {
         let part = |&(start, dims): &(u32, &[Dim])| MapPart { start, value: 0, dims: dims.to_vec() };
-        let map = RankMap { parts: parts.iter().map(part).collect() };
+        let map = RankMap::plainly(parts.iter().map(part).collect());
         Checks::unbounded().is_over(&map, &RankList::from_sorted(ranks)) == Ok(true)
     };
     assert!(over(&[(0, &[dim(2, 2)]), (1, &[])], &[0, 1, 2]));

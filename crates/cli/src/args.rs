@@ -31,6 +31,7 @@ Examples:
   refrain doctor -- mpiexec -n 16 ./app what would be traced, and what would be in the way?
   refrain verify app.rfn                is it what was recorded?
   refrain diff a.rfn b.rfn              are these the same run? if not, where do they part?
+  refrain extrapolate a16.rfn a36.rfn a64.rfn --ranks 4096 -o a4096.rfn   the same program on more ranks
   refrain replay app.rfn -- mpiexec -n 16   make the same calls again, in the same time
   refrain proxy app.rfn -o app.c        a C program that makes them
   refrain export app.rfn --to otf2 -o app-otf2   for other tools: `refrain export --help` lists formats
@@ -427,6 +428,51 @@ Exit codes: 0 equal, 1 different, 2 it could not be done.")]
         #[command(flatten)]
         modules: Modules,
     },
+    /// From traces at several numbers of ranks, a prediction of the trace at another
+    #[command(after_help = "\
+Examples:
+  refrain run --out a16.rfn -- mpiexec -n 16 ./app
+  refrain run --out a36.rfn -- mpiexec -n 36 ./app
+  refrain run --out a64.rfn -- mpiexec -n 64 ./app
+  refrain extrapolate a16.rfn a36.rfn a64.rfn --ranks 4096 -o a4096.rfn
+  refrain stats a4096.rfn                              every other command reads it
+
+For each place in the program it looks for an exact law that says how often it is reached, and what its numbers are, from the rank,
+the number of ranks and the turn of the loop. Ranks may lie on a line, on grids of two to four dimensions as MPI_Dims_create makes
+them, or be told apart by first, last, odd or even. A law holds for every rank of every trace. It is looked for without the largest
+trace, and must hold there: so three traces are better than two, and it helps if each side of the program's grid has three
+different lengths in them (for three dimensions 27, 64 and 125 ranks).
+
+What follows no law is listed, with what was seen at each number of ranks, and nothing is written. With --guess such numbers are
+those of a rank of the largest trace. A number that depends on data follows no law. Where two laws or grids that are equally simple
+fit and differ on the ranks that are asked for, that is listed too.
+
+It is a prediction: a law that fits all traces may fit by chance. More traces make that less likely. What only two traces tell of is
+listed as not confirmed.
+
+Times are not extrapolated: the new trace has none. It says that it was extrapolated, and from what (`refrain info`).
+
+Exit codes: 0 written, 1 something was not worked out, 2 it could not be done.")]
+    Extrapolate {
+        /// Traces of the same program, each at another number of ranks
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// For so many ranks
+        #[arg(long, value_name = "N")]
+        ranks: u32,
+        /// Write the trace here
+        #[arg(long, short, value_name = "FILE")]
+        out: PathBuf,
+        /// Where no law is found, take what the largest trace has
+        #[arg(long)]
+        guess: bool,
+        /// Replace the trace if it is there already
+        #[arg(long)]
+        force: bool,
+        /// What was found out as one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Make the calls of a trace again, on any MPI library
     #[command(after_help = crate::replay::help())]
     Replay {
@@ -575,9 +621,10 @@ impl Command {
             Command::Recover { directories, out, .. } => {
                 out.clone().or_else(|| Some(directories.first()?.with_extension("")))
             }
-            Command::Import { out, .. } | Command::Proxy { out, .. } | Command::Export { out, .. } => {
-                Some(out.clone())
-            }
+            Command::Import { out, .. }
+            | Command::Proxy { out, .. }
+            | Command::Export { out, .. }
+            | Command::Extrapolate { out, .. } => Some(out.clone()),
             Command::Report { flags } => {
                 Some(flags.out.clone().unwrap_or_else(|| flags.file.with_extension("html")))
             }
@@ -676,7 +723,8 @@ Examples:
 
 The time of a function is that of its calls on all ranks together. A rank that is outside MPI for longer than the others
 makes them wait; a line below the table of ranks names it. The trace keeps sums and means to within 1.6%, other times to
-within 3.2%. Times by rank are in units of 1/512 to 1/1024 of the wall time, times by rank and function in units of 1/64 to
+within 3.2%. Call sites, sizes and peers that took less than about 1/1000 of the time in MPI are shown with the mean, shortest and
+longest time of all such calls of their function. Times by rank are in units of 1/512 to 1/1024 of the wall time, times by rank and function in units of 1/64 to
 1/128; less than a unit is shown as none. The largest and the smallest time outside MPI, and in MPI, are exact.
 
 --plot draws with blocks in a UTF-8 locale, otherwise in ASCII. It is as wide as the terminal, or as COLUMNS says. Of a

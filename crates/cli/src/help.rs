@@ -29,7 +29,7 @@ const RARE: [&str; 11] = [
 ];
 
 /// Commands as `refrain -h` lists them: recording, looking, going on with it, addresses, the shell.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 23] = [
     "run",
     "doctor",
     "env",
@@ -44,6 +44,7 @@ const ORDER: [&str; 22] = [
     "view",
     "report",
     "diff",
+    "extrapolate",
     "replay",
     "proxy",
     "export",

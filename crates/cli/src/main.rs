@@ -6,6 +6,7 @@ mod args;
 mod diff;
 mod doctor;
 mod export;
+mod extrapolate;
 mod failure;
 mod flight;
 mod help;
@@ -175,6 +176,9 @@ fn command(command: Command, placing: Arc<Mutex<()>>) -> Result<ExitCode, Failur
         Command::Diff { a, b, ignore, time, all, json, modules } => {
             let ignore = ignore.unwrap_or_default();
             diff::diff(&a, &b, &diff::How { ignore, time, all, json, folders: &modules.folders })
+        }
+        Command::Extrapolate { files, ranks, out, guess, force, json } => {
+            extrapolate::command(&files, &extrapolate::How { ranks, out, guess, force, json })
         }
         Command::Replay { flags } => replay::replay(&flags),
         Command::Proxy { file, out, force, ranks, modules } => {

@@ -291,6 +291,44 @@ fn what_is_said_of_memory_references() {
     both.lines().for_each(|line| fits("memory-dump", line, "dump"));
 }
 
+#[test]
+fn what_is_said_of_more_ranks() {
+    let place = Scratch::new("schemas-extrapolate");
+    let simulated = |pattern: &str, ranks: u32| {
+        let done = refrain_scale::simulate(pattern.parse().unwrap(), ranks, 3, &Default::default()).unwrap();
+        place.file(&format!("{pattern}{ranks}.rfn"), done.bytes);
+    };
+    for ranks in [4, 9, 16, 25] {
+        simulated("ring", ranks);
+        simulated("alltoallv", ranks);
+    }
+    let to = |pattern: &str, more: &str| {
+        let files: Vec<String> = [4, 9, 16].map(|ranks| format!("{pattern}{ranks}.rfn")).into();
+        place.refrain(format!("extrapolate {} --ranks 25 {more}", files.join(" ")).as_str())
+    };
+    let exact = to("ring", "-o more.rfn --json");
+    fits("extrapolate", &exact.check(0, "").out, "ring");
+    let says = |words: &str, text: &str| {
+        let out = place.refrain(words).check(0, "").out.clone();
+        assert!(out.contains(text), "{words}: {out}");
+    };
+    says("diff more.rfn ring25.rfn", "equal: 25 ranks");
+    says("info more.rfn", "extrapolated, not recorded");
+    says("verify more.rfn", "what was extrapolated from 4, 9, 16 ranks; nobody recorded it");
+    fits("info", &place.refrain("info more.rfn --json").check(0, "").out, "info");
+    to("ring", "-o more.rfn").check(2, "more.rfn exists already");
+    let not = to("alltoallv", "-o none.rfn --json");
+    fits("extrapolate", &not.check(1, "").out, "alltoallv");
+    assert!(!place.path("none.rfn").exists());
+    let not = to("alltoallv", "-o none.rfn").check(1, "").out.clone();
+    assert!(not.contains("MPI_Alltoallv sendcounts"), "{not}");
+    place.refrain("extrapolate ring4.rfn --ranks 25 -o none.rfn").check(2, "one trace does not say");
+    place.refrain("extrapolate ring4.rfn ring4.rfn --ranks 25 -o none.rfn").check(2, "both have 4 ranks");
+    place
+        .refrain("extrapolate ring4.rfn alltoallv9.rfn --ranks 25 -o none.rfn")
+        .check(2, "not of the same program");
+}
+
 /// The checker above is not one that says yes to everything.
 #[test]
 fn what_does_not_fit_is_refused() {

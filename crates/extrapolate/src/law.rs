@@ -1,0 +1,169 @@
+//! Laws: a number as an exact function of the rank, the number of ranks and the turn of a loop.
+
+use std::collections::HashMap;
+
+use crate::place::{Key, Place, Quantity, Turn};
+
+/// What was seen.
+#[derive(Debug, Clone)]
+pub struct Sample<'a> {
+    /// Of which trace.
+    pub input: usize,
+    pub place: &'a Place,
+    pub turn: Turn,
+    pub value: i64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Law {
+    /// (sum of factor * quantity, + constant) / over, where that is a whole number.
+    Linear { terms: Vec<(Quantity, i64)>, constant: i64, over: i64 },
+    /// Part `at` of a line that is cut into `parts`, the first ones longer where it does not divide, times `scale`. How long
+    /// the line is lies in a range; at the end all of it must say the same.
+    Share { scale: i64, line: (i64, i64), at: Whose, parts: Quantity },
+}
+
+/// Whose part of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    First,
+    Last,
+    At(Quantity),
+}
+
+impl Whose {
+    pub fn of(self, parts: i64, place: &Place, turn: &Turn) -> Option<i64> {
+        match self {
+            Whose::First => Some(0),
+            Whose::Last => Some(parts - 1),
+            Whose::At(quantity) => quantity.of(place, turn),
+        }
+    }
+}
+
+fn divided_up(number: i64, by: i64) -> i64 {
+    -(-number).div_euclid(by)
+}
+
+impl Law {
+    pub fn constant(value: i64) -> Law {
+        Law::Linear { terms: Vec::new(), constant: value, over: 1 }
+    }
+
+    pub fn as_constant(&self) -> Option<i64> {
+        match self {
+            Law::Linear { terms, constant, over: 1 } if terms.is_empty() => Some(*constant),
+            _ => None,
+        }
+    }
+
+    /// How much it takes to say it. That there is a grid is to be said too.
+    pub fn weight(&self) -> usize {
+        let of = |quantity: &Quantity| 1 + usize::from(quantity.grid().is_some());
+        match self {
+            Law::Linear { terms, .. } => 1 + terms.iter().map(|(quantity, _)| of(quantity)).sum::<usize>(),
+            Law::Share { parts, .. } => 2 + of(parts),
+        }
+    }
+
+    pub fn of(&self, place: &Place, turn: &Turn) -> Option<i64> {
+        match self {
+            Law::Linear { terms, constant, over } => {
+                let mut sum = i128::from(*constant);
+                for (quantity, factor) in terms {
+                    sum += i128::from(quantity.of(place, turn)?) * i128::from(*factor);
+                }
+                let over = i128::from(*over);
+                (sum % over == 0).then(|| i64::try_from(sum / over).ok())?
+            }
+            Law::Share { scale, line: (low, high), at, parts } => {
+                let parts = parts.of(place, turn).filter(|parts| *parts > 0)?;
+                let at = at.of(parts, place, turn)?;
+                let (least, most) = (divided_up(low - at, parts), divided_up(high - at, parts));
+                (least == most).then(|| least.checked_mul(*scale))?
+            }
+        }
+    }
+}
+
+/// A law for each kind of rank.
+#[derive(Debug, Clone)]
+pub struct Rules {
+    pub key: Key,
+    pub laws: HashMap<(u64, u64), Law>,
+    /// Every law was found without one of the traces, and holds there.
+    pub confirmed: bool,
+    /// Other laws fit as well, and say something else.
+    pub rival: Option<Rival>,
+}
+
+/// What two laws that fit say of one rank that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rival {
+    pub rank: i64,
+    pub one: i64,
+    pub other: i64,
+}
+
+impl std::fmt::Display for Rival {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "two laws fit: {} and {} on rank {}", self.one, self.other, self.rank)
+    }
+}
+
+/// Where laws that fit are held against each other: ranks that are asked for, and turns of their loops.
+pub type Probe<'a> = (&'a Place, Turn);
+
+/// Where two laws differ. One that says nothing of some rank is no rival.
+pub fn rival<'a, 'b: 'a>(
+    probes: impl IntoIterator<Item = &'a Probe<'b>>,
+    one: impl Fn(&Place, &Turn) -> Option<i64>,
+    other: impl Fn(&Place, &Turn) -> Option<i64>,
+) -> Option<Rival> {
+    let mut found = None;
+    for (place, turn) in probes {
+        let (one, other) = (one(place, turn), other(place, turn)?);
+        let differs = |one: i64| (one != other).then_some(Rival { rank: place.rank, one, other });
+        found = found.or(one.and_then(differs));
+    }
+    found
+}
+
+/// The first of some laws, and whether another that is no longer says something else.
+pub fn first_of(mut laws: impl Iterator<Item = Law>, probes: &[&Probe<'_>]) -> Option<(Law, Option<Rival>)> {
+    let first = laws.next()?;
+    if probes.is_empty() {
+        return Some((first, None));
+    }
+    let says = |law: &Law| {
+        let law = law.clone();
+        move |place: &Place, turn: &Turn| law.of(place, turn)
+    };
+    let mut laws = laws.filter(|law| law.weight() <= first.weight());
+    let other = laws.find_map(|law| rival(probes.iter().copied(), says(&first), says(&law)));
+    Some((first, other))
+}
+
+impl Rules {
+    pub fn always(law: Law) -> Rules {
+        Rules { key: Key::default(), laws: HashMap::from([((1, 0), law)]), confirmed: true, rival: None }
+    }
+
+    /// How many laws it takes, and how many quantities they add up.
+    pub fn weight(&self) -> usize {
+        self.laws.values().map(Law::weight).sum()
+    }
+
+    /// The grids that something depends on.
+    pub fn grids(&self) -> impl Iterator<Item = usize> + '_ {
+        let of_law = |law: &Law| match law {
+            Law::Linear { terms, .. } => terms.iter().map(|(quantity, _)| quantity.grid()).collect(),
+            Law::Share { parts, .. } => vec![parts.grid()],
+        };
+        self.laws.values().flat_map(of_law).chain([self.key.grid()]).flatten()
+    }
+
+    pub fn of(&self, place: &Place, turn: &Turn) -> Option<i64> {
+        self.laws.get(&(self.key.class(place), self.key.turn_class(turn)))?.of(place, turn)
+    }
+}

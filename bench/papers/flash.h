@@ -8,6 +8,9 @@
 
 enum { FACE = 64, BLOCK = 4096 };
 
+/* A sweep of the piecewise parabolic method takes about 1000 operations a cell. Blocks are 8^3 cells. */
+enum { CELLS = 512, A_CELL = 1000 };
+
 struct mesh {
     /* Bits of each coordinate; whether the mesh goes around its ends; whether blocks are ever cut, and how often they were. */
     int bits[3], periodic, adaptive, epoch;
@@ -151,6 +154,12 @@ static inline void fill_guards(void)
     for (int i = 0; i < peers; i++)
         start_send(FACE * faces[i], peer[i], 1);
     wait_all();
+}
+
+/* What a rank computes with its blocks in one sweep. */
+static inline void sweep_blocks(const struct mesh *mesh)
+{
+    compute((double)CELLS * (first_leaf(mesh, rank + 1) - first_leaf(mesh, rank)), A_CELL);
 }
 
 static inline void smallest_step(void)

@@ -37,8 +37,10 @@ int main(int argc, char **argv)
     find_peers(&mesh);
     broadcast(30);
     for (int step = 0; step < steps; step++) {
-        for (int sweep = 0; sweep < 3; sweep++)
+        for (int sweep = 0; sweep < 3; sweep++) {
             fill_guards();
+            sweep_blocks(&mesh);
+        }
         smallest_step();
         if (step % REFINED_EVERY != REFINED_EVERY - 1)
             continue;

@@ -12,8 +12,10 @@ int main(int argc, char **argv)
     find_peers(&mesh);
     broadcast(30);
     for (int step = 0; step < steps; step++) {
-        for (int sweep = 0; sweep < 3; sweep++)
+        for (int sweep = 0; sweep < 3; sweep++) {
             fill_guards();
+            sweep_blocks(&mesh);
+        }
         smallest_step();
         int source = (int)(mixed(step / SAME_SOURCE, 0, 7) % size);
         if (rank == source && source != 0)

@@ -10,8 +10,10 @@ int main(int argc, char **argv)
     broadcast(30);
     for (int step = 0; step < steps; step++) {
         sum_all(4);
-        for (int sweep = 0; sweep < 3; sweep++)
+        for (int sweep = 0; sweep < 3; sweep++) {
             fill_guards();
+            sweep_blocks(&mesh);
+        }
         smallest_step();
     }
     free(mesh.before);

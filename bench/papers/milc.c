@@ -52,12 +52,17 @@ static void start_gather(int direction, int numbers)
     start_send(count, along(&grid, axis, -by), direction);
 }
 
+/* A product of a 3x3 matrix and a vector, both complex, takes 66 operations, the sum of two vectors 6: eight and seven of them
+ * for each site of one parity. */
+static const double A_SITE = 8 * 66 + 7 * 6;
+
 /* The operator on the sites of one parity: forwards, then backwards. */
 static void apply(void)
 {
     for (int direction = 0; direction < 2 * AXES; direction++)
         start_gather(direction, 3);
     wait_each();
+    compute(0.5 * sites[X] * sites[Y] * sites[Z] * sites[T], A_SITE);
 }
 
 static void solve(int step)

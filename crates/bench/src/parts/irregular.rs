@@ -20,7 +20,8 @@ pub fn irregular(bench: &mut Bench, given: &Arguments) -> Result<()> {
     bench.table(Table::new(
         "irregular",
         "Programs whose numbers vary (MPICH). Bytes per call; polls that found nothing are calls, but not among those divided by.\n\
-         entropy: of order 0, of each parameter over all ranks; distinct: parameters that say the same counted once.",
+         entropy: of order 0, of each parameter over all ranks; distinct: parameters that say the same counted once; \
+         once: without what follows from other numbers of the call or from the other side.",
     ));
     for (program, steps) in PROGRAMS {
         for ranks in [4, 8, 16].into_iter().filter(|ranks| *ranks <= most) {
@@ -29,7 +30,7 @@ pub fn irregular(bench: &mut Bench, given: &Arguments) -> Result<()> {
             bench.command(&["dump"]).arg(bench.trace()).output(&text).run()?;
             // The steps of a program that polls differ from run to run, so one run has to do for all columns.
             let said = Task::new(&entropy).arg(bench.trace()).run()?.out;
-            let [calls, polls, entropy, distinct] = numbers(&said)[..] else { return Err(said.into()) };
+            let [calls, polls, entropy, distinct, once] = numbers(&said)[..] else { return Err(said.into()) };
             let (each, text_bytes, packed) = (calls - polls, size(&text)? as f64, xz(bench, &text)? as f64);
             bench.row(
                 &[("program", &program), ("ranks", &ranks)],
@@ -40,6 +41,7 @@ pub fn irregular(bench: &mut Bench, given: &Arguments) -> Result<()> {
                     ("per-call", BytesEach.of(bytes / each).varies()),
                     ("entropy", BytesEach.of(entropy / each).varies()),
                     ("distinct", BytesEach.of(distinct / each).varies()),
+                    ("once", BytesEach.of(once / each).varies()),
                     ("ratio", Ratio.of(bytes / distinct).varies()),
                     ("text", Bytes.of(text_bytes).varies()),
                     ("text/call", BytesEach.of(text_bytes / each).varies()),

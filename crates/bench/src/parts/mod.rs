@@ -5,11 +5,13 @@ mod calls;
 mod cluster;
 mod costs;
 mod exports;
+mod extrapolate;
 mod folding;
 mod instructions;
 mod irregular;
 mod loops_sizes;
 mod memory;
+mod overhead;
 mod packing;
 mod papers;
 mod patterns;
@@ -48,7 +50,7 @@ const fn apart(name: &'static str, arguments: &'static str, about: &'static str,
 }
 
 /// In the order in which `make bench` measures them.
-pub static PARTS: [Part; 40] = [
+pub static PARTS: [Part; 42] = [
     part("calls", "", "Processor time per call", calls::calls),
     part(
         "instructions",
@@ -117,6 +119,21 @@ pub static PARTS: [Part; 40] = [
         "Programs of the papers on so many simulated ranks (64 256 1024 4096 16384): bytes of both folds, growth, kinds of \
          ranks, what the papers say; PAPERS=\"npb-bt milc\" takes only these",
         papers::papers,
+    ),
+    apart(
+        "overhead",
+        "[ROUNDS [LIBRARY...]]",
+        "Processor time of whole programs of the papers on two ranks, untraced and traced, so many rounds (7) on these \
+         libraries (mpich): without any computing between messages and with as much as the program it stands for; \
+         OVERHEAD=\"lu milc\" takes only these",
+        overhead::overhead,
+    ),
+    apart(
+        "extrapolate",
+        "",
+        "Which programs `refrain extrapolate` gives exactly, on simulated ranks, and which parts of the others it does not work \
+         out; PATTERNS=\"ring npb-bt\" takes only these",
+        extrapolate::extrapolate,
     ),
     part(
         "loops-sizes",

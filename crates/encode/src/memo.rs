@@ -18,6 +18,7 @@ use crate::facts::Facts;
 use crate::hash::mix;
 use crate::host::{Host, Memory};
 use crate::record::{Record, Values};
+use crate::requests::Source;
 use crate::shape::{Form, Shape};
 use crate::tables::Tables;
 
@@ -116,8 +117,8 @@ struct Entry {
     mark: u32,
     values: Vec<(u16, i64)>,
     status: Option<Filled>,
-    /// The pool of the request's ids, and the parameter; the id is the last of `values`.
-    pool: Option<(u32, u8)>,
+    /// Where the request's id comes from, and the parameter; the id is the last of `values`.
+    request: Option<(Source, u8)>,
     /// The entry that came after this one last time.
     next: usize,
 }
@@ -329,13 +330,13 @@ impl Memo {
             let values = &mut entry.values[first..first + undefined.numbers()];
             changed |= facts.fill_status(host, place, base, undefined, values);
         }
-        if let Some((pool, request)) = entry.pool {
+        if let Some((source, request)) = entry.request {
             let pointer = args[usize::from(request)];
             let handle = host.handle_at(Class::Request, pointer, 0);
             if facts.null_request(handle).is_some() {
                 return None;
             }
-            let number = tables.create_in(pool, handle, pointer, f.persistent);
+            let number = tables.create_in(source, handle, pointer, f.persistent);
             if let Some(last) = entry.values.last_mut() {
                 changed |= last.1 != number;
                 last.1 = number;
@@ -437,10 +438,10 @@ impl Memo {
             },
             _ => None,
         };
-        let pool = match plan.request {
-            // Without a place for the request none was made: the pool is that of an earlier one.
-            Some(at) => match tables.last_pool().filter(|_| args[usize::from(at)] != 0) {
-                Some(pool) => Some((pool, at)),
+        let request = match plan.request {
+            // Without a place for the request none was made: the source is that of an earlier one.
+            Some(at) => match tables.last_source().filter(|_| args[usize::from(at)] != 0) {
+                Some(source) => Some((source, at)),
                 None => return,
             },
             None => None,
@@ -471,7 +472,7 @@ impl Memo {
             mark: next_mark(&mut self.marks),
             values: record.values.clone(),
             status,
-            pool,
+            request,
             next: at,
         };
         match self.entries.get_mut(at) {

@@ -104,8 +104,10 @@ pub struct Requests {
     /// By id: where its entry is.
     entry_of: Vec<u32>,
     pool_of: FastMap<u64, u32>,
-    /// By what kind of call made it and the program's variable: the pool of the last request there.
-    pool_at: FastMap<u64, u32>,
+    /// By what kind of call made it and the program's variable: its place in `last_at`.
+    variables: FastMap<u64, u32>,
+    /// The pool of the last request there.
+    last_at: Vec<u32>,
     pools: Vec<Pool>,
     /// By pool: the function whose requests are in it, and what their statuses do not say.
     functions: Vec<(u16, Undefined)>,
@@ -114,8 +116,16 @@ pub struct Requests {
     next: u32,
     /// The calls of its thread that looked something up, here or in another table.
     calls: u64,
-    pub(crate) last_pool: Option<u32>,
+    pub(crate) last_source: Option<Source>,
     pub(crate) set: Set,
+}
+
+/// Where the ids of a call's requests come from.
+#[derive(Debug, Clone, Copy)]
+pub struct Source {
+    pool: u32,
+    /// The program's variable, by its place in [`Requests::last_at`]. [`NONE`] if there are too many.
+    variable: u32,
 }
 
 impl Requests {
@@ -133,24 +143,28 @@ impl Requests {
         self.calls << 16 | u64::from(self.thread & 0xffff)
     }
 
-    fn pool(&mut self, new: &New) -> u32 {
+    fn source(&mut self, new: &New) -> Source {
         let at = mix(mix(new.symbol, new.address as u64), u64::from(new.wild));
+        let seen = self.variables.get(&at).copied();
         let pool = match self.pool_of.get(&new.signature) {
             Some(&known) => known,
-            None => self.pool_of_new(new, at),
+            None => self.pool_of_new(new, seen.map(|variable| self.last_at[variable as usize])),
         };
-        let room = self.pool_at.len() < MAX_POOLS;
-        if let Some(last) = self.pool_at.get_mut(&at) {
-            *last = pool;
-        } else if room {
-            self.pool_at.insert(at, pool);
-        }
-        pool
+        let variable = seen.unwrap_or_else(|| {
+            if self.last_at.len() == MAX_POOLS {
+                return NONE;
+            }
+            let variable = self.last_at.len() as u32;
+            self.last_at.push(pool);
+            self.variables.insert(at, variable);
+            variable
+        });
+        Source { pool, variable }
     }
 
-    /// The pool of a signature that has none.
-    fn pool_of_new(&mut self, new: &New, at: u64) -> u32 {
-        let here = self.pool_at.get(&at).copied().filter(|&pool| self.pools[pool as usize].is_idle());
+    /// The pool of a signature that has none. The last request of its variable came from `last`.
+    fn pool_of_new(&mut self, new: &New, last: Option<u32>) -> u32 {
+        let here = last.filter(|&pool| self.pools[pool as usize].is_idle());
         let shared = u64::from(new.function) | u64::from(new.wild) << 16;
         let key = if self.pool_of.len() < MAX_POOLS { new.signature } else { shared };
         let Requests { pools, functions, ids, pool_of, .. } = self;
@@ -176,8 +190,8 @@ impl Requests {
 
     /// The id of a new request.
     pub(crate) fn create(&mut self, new: New) -> u32 {
-        let pool = self.pool(&new);
-        self.insert_in(pool, new.handle, new.address, new.persistent, new.later)
+        let source = self.source(&new);
+        self.insert_in(source, new.handle, new.address, new.persistent, new.later)
     }
 
     /// One that was made by a call that was not seen (a generalised request of another language, say).
@@ -195,16 +209,20 @@ impl Requests {
         })
     }
 
-    /// As `create`, where the pool is known already.
+    /// As `create`, where the source is known already.
     pub(crate) fn insert_in(
         &mut self,
-        pool: u32,
+        source: Source,
         handle: u64,
         address: usize,
         persistent: bool,
         later: Option<Box<Later>>,
     ) -> u32 {
-        self.last_pool = Some(pool);
+        self.last_source = Some(source);
+        let Source { pool, variable } = source;
+        if let Some(last) = self.last_at.get_mut(variable as usize) {
+            *last = pool;
+        }
         let list = self.list_of(handle).unwrap_or_else(|| {
             self.lists.push(List::default());
             let list = (self.lists.len() - 1) as u32;

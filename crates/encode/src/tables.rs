@@ -7,7 +7,7 @@ use refrain_model::Function;
 use crate::comms::Later;
 use crate::defined::{Set, Undefined};
 use crate::objects::Code;
-use crate::requests::{Found, New, Requests};
+use crate::requests::{Found, New, Requests, Source};
 
 /// A request of another thread, as it stands in a lane: below zero.
 pub(crate) fn foreign(thread: u32, id: u32) -> i64 {
@@ -28,10 +28,10 @@ pub trait Tables {
     fn next_call(&mut self);
     fn create(&mut self, new: New) -> i64;
     /// As `create`, for a signature whose pool is known.
-    fn create_in(&mut self, pool: u32, handle: u64, address: usize, persistent: bool) -> i64;
+    fn create_in(&mut self, source: Source, handle: u64, address: usize, persistent: bool) -> i64;
     /// The pool of the request that was made last.
-    fn last_pool(&self) -> Option<u32>;
-    fn forget_pool(&mut self);
+    fn last_source(&self) -> Option<Source>;
+    fn forget_source(&mut self);
     /// Which operation a handle stands for that the program keeps at this address, and what its status does not say.
     fn number(&mut self, handle: u64, address: usize) -> (i64, Undefined);
     /// A call of this thread has set something of a status.
@@ -74,16 +74,16 @@ impl Tables for Requests {
     }
 
     #[inline]
-    fn create_in(&mut self, pool: u32, handle: u64, address: usize, persistent: bool) -> i64 {
-        lane(self.insert_in(pool, handle, address, persistent, None))
+    fn create_in(&mut self, source: Source, handle: u64, address: usize, persistent: bool) -> i64 {
+        lane(self.insert_in(source, handle, address, persistent, None))
     }
 
-    fn last_pool(&self) -> Option<u32> {
-        self.last_pool
+    fn last_source(&self) -> Option<Source> {
+        self.last_source
     }
 
-    fn forget_pool(&mut self) {
-        self.last_pool = None;
+    fn forget_source(&mut self) {
+        self.last_source = None;
     }
 
     #[inline]
@@ -134,12 +134,12 @@ pub struct Crowd<'a, P> {
     peers: &'a P,
     thread: u32,
     stamp: u64,
-    last_pool: Option<u32>,
+    last_source: Option<Source>,
 }
 
 impl<'a, P: Peers> Crowd<'a, P> {
     pub fn new(peers: &'a P, thread: u32) -> Crowd<'a, P> {
-        Crowd { peers, thread, stamp: 0, last_pool: None }
+        Crowd { peers, thread, stamp: 0, last_source: None }
     }
 
     fn own<R>(&self, look: impl FnOnce(&mut Requests) -> R) -> Option<R> {
@@ -168,23 +168,23 @@ impl<P: Peers> Tables for Crowd<'_, P> {
     }
 
     fn create(&mut self, new: New) -> i64 {
-        let made = self.own(|table| (table.create(new), table.last_pool));
-        let (id, pool) = made.unwrap_or_default();
-        self.last_pool = pool;
+        let made = self.own(|table| (table.create(new), table.last_source));
+        let (id, source) = made.unwrap_or_default();
+        self.last_source = source;
         lane(id)
     }
 
-    fn create_in(&mut self, pool: u32, handle: u64, address: usize, persistent: bool) -> i64 {
-        self.last_pool = Some(pool);
-        lane(self.own(|table| table.insert_in(pool, handle, address, persistent, None)).unwrap_or(0))
+    fn create_in(&mut self, source: Source, handle: u64, address: usize, persistent: bool) -> i64 {
+        self.last_source = Some(source);
+        lane(self.own(|table| table.insert_in(source, handle, address, persistent, None)).unwrap_or(0))
     }
 
-    fn last_pool(&self) -> Option<u32> {
-        self.last_pool
+    fn last_source(&self) -> Option<Source> {
+        self.last_source
     }
 
-    fn forget_pool(&mut self) {
-        self.last_pool = None;
+    fn forget_source(&mut self) {
+        self.last_source = None;
     }
 
     /// A library may hand one handle to operations of several threads: the one that is kept at this address comes

@@ -104,6 +104,32 @@ fn at<T>(value: &T) -> usize {
     std::ptr::from_ref(value) as usize
 }
 
+/// A new kind of request takes the ids that its variable had last, also if that call was recalled.
+#[test]
+fn ids_follow_the_variable_of_a_recalled_call() {
+    let mut p = Pair::new();
+    let (world, int, null) = (handle("MPI_COMM_WORLD"), handle("MPI_INT"), handle("MPI_REQUEST_NULL"));
+    let request = Cell::new(0usize);
+    let receive = |p: &mut Pair, count: usize, handle: usize| {
+        p.call("MPI_Irecv", &[0, count, int, 1, 9, world, at(&request)], || request.set(handle));
+    };
+    let wait = |p: &mut Pair, handle: usize| {
+        request.set(handle);
+        p.call("MPI_Wait", &[at(&request), STATUS_IGNORE], || request.set(null));
+    };
+    // The second begins before the first is complete, so it has ids of its own.
+    receive(&mut p, 1, 500);
+    receive(&mut p, 2, 501);
+    wait(&mut p, 500);
+    wait(&mut p, 501);
+    receive(&mut p, 1, 500);
+    wait(&mut p, 500);
+    assert!(p.recalled > 0);
+    receive(&mut p, 3, 502);
+    wait(&mut p, 502);
+    p.check();
+}
+
 #[test]
 fn what_is_recalled_is_what_encoding_gives() {
     let mut p = Pair::new();

@@ -133,7 +133,7 @@ impl Encoder {
             let mut undefined = Undefined::NONE;
             let number = match self.facts.null_request(handle) {
                 Some(null) => {
-                    call.tables.forget_pool();
+                    call.tables.forget_source();
                     null
                 }
                 None if call.f.params[i].dir == Dir::Out => {

@@ -20,14 +20,14 @@ const fn program(name: &'static str, bare: u32, computing: u32) -> Program {
 }
 
 const PROGRAMS: [Program; 8] = [
-    program("lu", 1000, 8),
-    program("cg", 300, 5),
-    program("mg", 100, 4),
-    program("milc", 5, 2),
-    program("sweep3d", 20, 2),
-    program("flash_sedov", 5000, 40),
-    program("flash_cellular", 300, 40),
-    program("flash_stirturb", 1000, 40),
+    program("lu", 6000, 8),
+    program("cg", 900, 25),
+    program("mg", 1000, 40),
+    program("milc", 150, 2),
+    program("sweep3d", 600, 2),
+    program("flash_sedov", 60_000, 250),
+    program("flash_cellular", 3000, 250),
+    program("flash_stirturb", 25_000, 250),
 ];
 
 /// What is computed between messages, and how the programs are told.

@@ -231,12 +231,12 @@ fn a_column_with_more_than_is_needed() {
 #[test]
 fn the_smallest_blocks() {
     for level in LEVELS {
-        let (all, bytes) = sample(500, 21, &at_level(level, options(1, 1)));
+        let (all, bytes) = sample(80, 21, &at_level(level, options(1, 1)));
         assert_eq!(read(&bytes, Format::Rfa).0, all);
-        let all = vec![Reference::default(); 300];
+        let all = vec![Reference::default(); 60];
         let bytes = write(&all, Fields::NONE, Format::Rfa, &at_level(level, options(1, 1))).unwrap();
         assert_eq!(read(&bytes, Format::Rfa).0, all);
-        assert_eq!(rest(open_after(Cursor::new(bytes), 200).unwrap()).0, all[200..]);
+        assert_eq!(rest(open_after(Cursor::new(bytes), 40).unwrap()).0, all[40..]);
     }
 }
 

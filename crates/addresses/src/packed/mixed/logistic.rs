@@ -109,7 +109,7 @@ const RECIPROCALS: [u32; SEEN as usize + 1] = {
 };
 
 /// What a mixer takes at most; what is not used is 0.
-pub(crate) const INPUTS: usize = 16;
+pub(crate) const INPUTS: usize = 19;
 
 pub(crate) type Inputs = [i32; INPUTS];
 

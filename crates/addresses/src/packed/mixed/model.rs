@@ -11,6 +11,8 @@ use crate::{Fields, Reference};
 
 /// Entries of small tables, to the power of two.
 const REST_BITS: u32 = 16;
+/// Of pages and of what is in them.
+const NEAR_BITS: u32 = 18;
 /// Of what is known of a place, of a page, and of who wrote to an address.
 const PLACE_BITS: u32 = 18;
 const PAGE_BITS: u32 = 16;
@@ -20,7 +22,7 @@ const OFFSET_BITS: u32 = 12;
 
 /// Acts, addresses and pages that are remembered.
 const ACTS: usize = 18;
-const ADDRESSES: usize = 8;
+const ADDRESSES: usize = 12;
 
 /// What words, times and sizes are told from; not 0, as they are no addresses.
 const NUMBERS: u64 = 1;
@@ -69,7 +71,7 @@ struct Past {
     kinds: u64,
     /// By place, the last addresses; by page likewise; by address, the last instruction that wrote there.
     places: Box<[[u64; 3]]>,
-    in_pages: Box<[[u64; 2]]>,
+    in_pages: Box<[[u64; 4]]>,
     writers: Box<[u64]>,
     /// Who wrote last to the last address.
     writer: u64,
@@ -92,7 +94,7 @@ impl Past {
             pages: [0; 3],
             kinds: 0,
             places: vec![[0; 3]; 1 << PLACE_BITS].into(),
-            in_pages: vec![[0; 2]; 1 << PAGE_BITS].into(),
+            in_pages: vec![[0; 4]; 1 << PAGE_BITS].into(),
             writers: vec![0; 1 << WRITER_BITS].into(),
             writer: 0,
             fetched: false,
@@ -122,7 +124,8 @@ impl Past {
         self.addresses[0] = address;
         let page = address >> OFFSET_BITS;
         let in_page = &mut self.in_pages[spread(page, PAGE_BITS)];
-        *in_page = [address, in_page[0]];
+        let [last, before, earlier, _] = *in_page;
+        *in_page = [address, last, before, earlier];
         self.pages = [page, self.pages[0], self.pages[1]];
         let writer = &mut self.writers[spread(address, WRITER_BITS)];
         self.writer = *writer;
@@ -150,10 +153,10 @@ impl Model {
             told_instructions: Bits::new(4, table),
             kinds: Bits::new(4, table),
             placed: Chain::new(13, 4, table),
-            loose: Chain::new(13, 4, table),
-            pages: Chain::new(8, 3, REST_BITS),
+            loose: Chain::new(16, 4, table),
+            pages: Chain::new(10, 3, NEAR_BITS),
             told_pages: Bits::new(4, table),
-            offsets: Chain::new(7, 4, REST_BITS),
+            offsets: Chain::new(9, 4, NEAR_BITS),
             told_offsets: Bits::new(6, table),
             sizes: Chain::new(3, 2, REST_BITS),
             told_sizes: Bits::new(1, REST_BITS),
@@ -286,6 +289,8 @@ impl Model {
         let kind = u64::from(it.kind);
         let [last, before, earlier] = past.pages;
         let two = mix(last, before);
+        let [_, b, c, d, _, f, _, _, i, ..] = past.addresses;
+        let step = |to: u64, from: u64| (to >> OFFSET_BITS).wrapping_sub(from >> OFFSET_BITS);
         let contexts = [
             of(mix(last, kind)),
             of(two),
@@ -295,6 +300,8 @@ impl Model {
             of(mix(past.addresses[0], 9)),
             from(last << OFFSET_BITS, mix(place, 10)),
             from(last << OFFSET_BITS, mix(kind, 11)),
+            from(c & !OFFSET, mix(mix(step(c, f), step(f, i)), 12)),
+            from(b & !OFFSET, mix(mix(step(b, d), step(d, f)), 13)),
         ];
         let start = it.address & !OFFSET;
         let start = self.pages.find(curve, coder, names, &contexts, place, start).unwrap_or_else(|| {
@@ -304,8 +311,8 @@ impl Model {
         self.pages.learn(names, start);
 
         let page = start >> OFFSET_BITS;
-        let [last, before] = past.in_pages[spread(page, PAGE_BITS)];
-        let step = last.wrapping_sub(before);
+        let [last, before, earlier, first] = past.in_pages[spread(page, PAGE_BITS)];
+        let (step, step_before) = (last.wrapping_sub(before), before.wrapping_sub(earlier));
         let contexts = [
             of(mix(page, last)),
             of(mix(mix(page, last), before)),
@@ -314,6 +321,8 @@ impl Model {
             from(last, mix(place, 7)),
             of(mix(page, place)),
             from(last, mix(step, 8)),
+            from(last, mix(mix(step, step_before), 9)),
+            from(last, mix(mix(mix(step, step_before), earlier.wrapping_sub(first)), 10)),
         ];
         let address = self.offsets.find(curve, coder, names, &contexts, place ^ 1, it.address);
         let address = address.unwrap_or_else(|| {
@@ -472,9 +481,10 @@ fn placed(past: &Past, place: u64, kind: u64, near: u64) -> [Context; 13] {
 }
 
 /// And where it is not.
-fn loose(past: &Past, kind: u64) -> [Context; 13] {
+fn loose(past: &Past, kind: u64) -> [Context; 16] {
     let addresses = |count: usize| hash(&past.addresses[..count], kind);
-    let [a, b, c, d, _, f, _, h] = past.addresses;
+    let [a, b, c, d, _, f, _, h, i, ..] = past.addresses;
+    let l = past.addresses[11];
     let page = mix(past.pages[0], kind);
     // Streams that take turns, whatever page they are on.
     let turns = past.kinds & 63 | kind << 6;
@@ -493,5 +503,9 @@ fn loose(past: &Past, kind: u64) -> [Context; 13] {
         from(b, mix(mix(turns, b.wrapping_sub(d)), 2)),
         from(c, mix(mix(turns, c.wrapping_sub(f)), 3)),
         from(d, mix(mix(turns, d.wrapping_sub(h)), 4)),
+        // The same way again, wherever it begins: two steps of a stream tell the third.
+        from(b, mix(mix(b.wrapping_sub(d), d.wrapping_sub(f)), 5)),
+        from(c, mix(mix(c.wrapping_sub(f), f.wrapping_sub(i)), 6)),
+        from(d, mix(mix(d.wrapping_sub(h), h.wrapping_sub(l)), 7)),
     ]
 }

@@ -37,11 +37,11 @@ pub fn of_name(name: &str) -> (Option<Format>, Compression) {
 
 /// Compressions that are not read, by how their files begin.
 const OTHERS: [(&[u8], &str); 5] = [
-    (b"BZh", "bzip2"),
-    (b"\x04\x22\x4d\x18", "lz4"),
     (b"LZIP", "lzip"),
-    (b"\x1f\x9d", "compress"),
     (b"PK\x03\x04", "zip"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+    (b"\x1f\xa0", "lzh"),
+    (b"\x1f\x1e", "pack"),
 ];
 
 fn of_bytes(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
@@ -60,7 +60,7 @@ fn of_bytes(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
             match OTHERS.iter().find(|(mark, _)| head.starts_with(mark)) {
                 Some((_, tool)) => Err(Error::Unknown {
                     what: format!(
-                        "it is compressed with {tool}; gzip, zstd and xz are read, others through a pipe"
+                        "it is compressed with {tool}; gzip, zstd, xz, bzip2, lz4 and compress are read, others through a pipe"
                     ),
                 }),
                 None => of_text(head, name),
@@ -141,6 +141,6 @@ mod tests {
         check(b"", "-", Err("--from"));
         check(&[0; 9], "a", Err("--from"));
         check(b"hello, world\n", "a.txt", Err("pdt64"));
-        check(b"BZh91AY&SY", "a.din.bz2", Err("bzip2; gzip, zstd and xz are read"));
+        check(b"LZIP\x01", "a.din.lz", Err("lzip; gzip, zstd, xz, bzip2, lz4 and compress are read"));
     }
 }

@@ -24,6 +24,8 @@ mod error;
 mod format;
 mod guessed;
 mod input;
+mod lz4;
+mod lzw;
 mod output;
 mod packed;
 mod pdats;

@@ -120,7 +120,13 @@ fn a_compressed_file_cut_short_gives_what_it_has() {
     use refrain_addresses::{Compression, Packed};
     use std::io::Write;
     let (all, bytes) = sample(Format::RawTime, 60_000, 5);
-    for compression in [Compression::Gzip, Compression::Zstd, Compression::Xz] {
+    for compression in [
+        Compression::Gzip,
+        Compression::Zstd,
+        Compression::Xz,
+        Compression::Bzip2,
+        Compression::Lz4,
+    ] {
         let mut packed = Packed::new(Vec::new(), compression, None).unwrap();
         packed.write_all(&bytes).unwrap();
         let packed = packed.finish().unwrap();

@@ -11,7 +11,9 @@ const LACKEY: &str = "==7== Lackey, an example Valgrind tool\nI  0401ab70,3\n M 
 fn there_and_back_through_files_and_pipes() {
     let place = Scratch::new("back");
     place.file("a.din", DIN);
-    for packed in ["a.pdt", "a.pdt.gz", "a.pdt64.zst", "a.raw.xz", "a.rfa", "a.rfa.xz"] {
+    let all =
+        ["a.pdt", "a.pdt.gz", "a.pdt64.zst", "a.raw.xz", "a.rfa", "a.rfa.xz", "a.din.bz2", "a.pdt64.lz4"];
+    for packed in all {
         place.refrain(&format!("convert a.din {packed}")).check(0, "");
         let back = place.refrain(&format!("convert {packed} - --to din"));
         assert_eq!(back.check(0, "").out, DIN, "{packed}");
@@ -22,6 +24,29 @@ fn there_and_back_through_files_and_pipes() {
     let back = place.refrain_with("convert - - --to din", &packed.check(0, "").bytes);
     assert_eq!(back.check(0, "").out, DIN);
     assert!(!place.names().iter().any(|name| name.contains("part")), "{:?}", place.names());
+}
+
+/// Two lines as a file of `compress`, each code a byte.
+fn of_compress() -> Vec<u8> {
+    let bits =
+        "0 10\n1 20\n".bytes().enumerate().fold(0u128, |bits, (i, byte)| bits | u128::from(byte) << (9 * i));
+    // Eight codes of nine bits are a group.
+    [&[0x1f, 0x9d, 0x90][..], &bits.to_le_bytes()[..12]].concat()
+}
+
+#[test]
+fn files_of_compress_are_read_and_not_written() {
+    let place = Scratch::new("compress");
+    // Known by its bytes, whatever its name.
+    for name in ["a.din.Z", "a.din", "a"] {
+        place.file(name, of_compress());
+        let back = place.refrain(&format!("convert {name} - --to din"));
+        assert_eq!(back.check(0, "").out, "0 10\n1 20\n", "{name}");
+    }
+    place.refrain("convert a.din.Z b.din.Z").check(2, "read, not written");
+    place.refrain("convert a.din.Z - --to din.Z").check(2, "read, not written");
+    place.refrain("convert a.din.Z b.din.lz4 --level 3").check(2, "no level");
+    place.refrain("convert a.din.Z b.din.bz2 --level 10").check(2, "1 to 9");
 }
 
 #[test]

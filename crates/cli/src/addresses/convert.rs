@@ -56,7 +56,7 @@ pub struct Convert {
     /// pdi, pdi64: take the words of this file, and read IN only once
     #[arg(long, value_name = "FILE")]
     dictionary: Option<PathBuf>,
-    /// How hard to compress: gz 1-9, zst 1-22, xz 0-9; rfa itself 1-19
+    /// How hard to compress: gz and bz2 1-9, zst 1-22, xz 0-9; rfa itself 1-19
     #[arg(long, value_name = "N")]
     level: Option<u32>,
     /// Replace OUT if it is there already
@@ -75,6 +75,7 @@ pub fn convert_help() -> String {
 Examples:
   refrain convert app.din app.pdt               dinero to PDATS
   refrain convert app.din.gz app.pdt64.zst      compressed files are read and written as such
+  refrain convert app.din.Z app.din.bz2
   valgrind --tool=lackey --trace-mem=yes --log-fd=9 ./app 9>&1 >/dev/null |
     refrain convert --from lackey --drop sizes - app.pdt64
   refrain convert --drop sizes,fetches --pcs app.lackey app.rawp   data references, each with its instruction
@@ -98,6 +99,7 @@ Formats, and how files of them are called:
   pdi             .pdi     PDI, as PDATS and with instruction words, for 32 bits
   pdi64           .pdi64   PDI for 64 bits
   rfa             .rfa     Refrain's own: all there is of each reference, mostly the smallest, read from any place on
+Compressed files: .gz, .zst, .xz, .bz2, .lz4; .Z is read, not written. IN is known by its bytes, whatever its name.
 Kinds: 0 read, 1 write, 2 fetch, 3 unknown, 4 to 6 the first three of the supervisor, 7 other.
 
 Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill. But
@@ -247,6 +249,15 @@ fn pump<W: std::io::Write>(
 }
 
 fn target(flags: &Convert) -> Result<(Format, Compression), Failure> {
+    let target = chosen_target(flags)?;
+    match target.1 {
+        Compression::Lzw => Err(Failure::new("files of compress (.Z) are read, not written")
+            .help("`.gz` takes its place everywhere; `.xz` and `.zst` are smaller")),
+        _ => Ok(target),
+    }
+}
+
+fn chosen_target(flags: &Convert) -> Result<(Format, Compression), Failure> {
     if let Some(target) = flags.to {
         return Ok(target);
     }
@@ -257,7 +268,7 @@ fn target(flags: &Convert) -> Result<(Format, Compression), Failure> {
             format!("the name {} does not say in which format", flags.output.display())
         };
         Failure::new(what)
-            .help(format!("say it with `--to`: {}, each with .gz, .zst or .xz", flags::formats()))
+            .help(format!("say it with `--to`: {}, each with .gz, .zst, .xz, .bz2 or .lz4", flags::formats()))
     })
 }
 
@@ -268,6 +279,9 @@ fn level(level: Option<u32>, format: Format, compression: Compression) -> Result
         Compression::None => {
             return Err(Failure::new("--level is for compressed files")
                 .help("`--to pdt.zst` writes one, and so does `--to rfa`"));
+        }
+        Compression::Lz4 => {
+            return Err(Failure::new("lz4 has no level to choose").help("`.zst` has, and is as fast at `--level 1`"));
         }
         _ => compression.levels(),
     };

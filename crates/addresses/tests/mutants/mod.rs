@@ -106,7 +106,7 @@ fn input(format: Format, random: &mut Rng, good: &[u8]) -> Vec<u8> {
     let mut bytes = match random.usize(..8) {
         0 => (0..count).map(|_| random.u8(..)).collect(),
         1 if format.is_text() => {
-            let letters = b"0123456789abcdefILSM ,\n\r\tx==";
+            let letters = b"0123456789abcdefILSMrwimcv ,:@|#<>\n\r\tx==";
             (0..count).map(|_| letters[random.usize(..letters.len())]).collect()
         }
         _ => good.to_vec(),
@@ -146,6 +146,10 @@ fn mend(bytes: &mut [u8]) {
 /// Any references, or, in the packed form, those of a loop, of which many are in one block.
 fn trace(format: Format, random: &mut Rng) -> Good {
     let fields = if random.usize(..2) == 0 { format.keeps() } else { format.needs() };
+    if !format.is_written() {
+        let batch = anything(random, format, fields);
+        return Good { bytes: printed(format, &batch), references: batch.len() as u64 };
+    }
     let small = Division { block: 1 + random.usize(..200) as u32, group: 1 + random.usize(..3) as u32 };
     let (batch, division) = match random.usize(..32) {
         0 if format == Format::Rfa => (regular(random, fields, 200_000), Division::default()),
@@ -162,6 +166,30 @@ fn trace(format: Format, random: &mut Rng) -> Good {
     let mut writer = Writer::with(Vec::new(), format, fields, &options).expect("its own fields fit");
     writer.write(&batch).expect("what was made fits");
     Good { bytes: writer.finish().expect("memory can be written to"), references: batch.len() as u64 }
+}
+
+/// As the tool prints them whose text nothing writes.
+fn printed(format: Format, batch: &Batch) -> Vec<u8> {
+    let mut text = String::new();
+    if format == Format::Drmemtrace {
+        text += "Output format:\n<--record#-> <--instr#->: <---tid---> <record details>\n-----\n";
+    }
+    for (number, Reference { kind, address, size, pc, .. }) in batch.iter().enumerate() {
+        text += &match (format, kind) {
+            (Format::Drmemtrace, 2) => {
+                format!("{number:>12} {number:>11}: 77 ifetch {size:>7} byte(s) @ 0x{address:016x} 90 nop\n")
+            }
+            (Format::Drmemtrace, kind) => {
+                let name = ["read ", "write"][usize::from(kind)];
+                format!("{number:>12} 1: 77 {name} {size:>8} byte(s) @ 0x{address:016x} by PC 0x{pc:016x}\n")
+            }
+            (_, kind) => {
+                let name = ["cpu/mem-loads,ldlat=30/P", "cpu/mem-stores/P", "page-faults"][usize::from(kind)];
+                format!("app 77 4.5: {name}: {address:>16x} {pc:>16x} main+0x10 (/tmp/app)\n")
+            }
+        };
+    }
+    text.into_bytes()
 }
 
 /// Arrays gone through side by side, now and then with a place where it is otherwise.
@@ -192,7 +220,12 @@ fn anything(random: &mut Rng, format: Format, fields: Fields) -> Batch {
             address &= u64::from(u32::MAX);
         }
         time = time.wrapping_add(if wide && random.usize(..9) == 0 { random.u64(..) >> shift } else { 1 });
-        let kind = random.usize(..if format == Format::Lackey { 3 } else { 8 }) as u8;
+        let kinds = match format {
+            Format::Lackey | Format::Drmemtrace | Format::Perf => 3,
+            Format::Dinero | Format::Xdin => 4,
+            _ => 8,
+        };
+        let kind = random.usize(..kinds) as u8;
         let word = if kind & 3 == 2 { random.u32(..) } else { 0 };
         batch.push(fields, Reference { kind, address, time, word, size: 8, flag: false, pc: address });
     }

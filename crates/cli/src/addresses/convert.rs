@@ -76,6 +76,7 @@ Examples:
   refrain convert app.din app.pdt               dinero to PDATS
   refrain convert app.din.gz app.pdt64.zst      compressed files are read and written as such
   refrain convert app.din.Z app.din.bz2
+  perf script -F event,addr,ip | refrain convert --from perf - app.rfa
   valgrind --tool=lackey --trace-mem=yes --log-fd=9 ./app 9>&1 >/dev/null |
     refrain convert --from lackey --drop sizes - app.pdt64
   refrain convert --drop sizes,fetches --pcs app.lackey app.rawp   data references, each with its instruction
@@ -90,7 +91,11 @@ Formats, and how files of them are called:
   din-word        .dinw    and an instruction word
   din-time        .dint    and a time (Green Stamp)
   din-size        .dins    and size and flag (RATCHET I)
+  dinero          .dinero  din with the labels of DineroIV: 3 miscellaneous, 4 copy back, 5 invalidate
+  xdin            .xdin    DineroIV's extended form: r 1000 4
   lackey          .lackey  Valgrind's lackey; M is a read and a write
+  drmemtrace      .drmemtrace  what DynamoRIO's `drmemtrace -tool view` prints; only read
+  perf            .perf    samples: perf mem record; perf script -F event,addr,ip; only read
   raw             .raw     9 bytes: kind, address
   raw-time        .rawt    17 bytes: kind, address, time
   raw-pc          .rawp    17 bytes: kind, address, address of the instruction
@@ -101,6 +106,10 @@ Formats, and how files of them are called:
   rfa             .rfa     Refrain's own: all there is of each reference, mostly the smallest, read from any place on
 Compressed files: .gz, .zst, .xz, .bz2, .lz4; .Z is read, not written. IN is known by its bytes, whatever its name.
 Kinds: 0 read, 1 write, 2 fetch, 3 unknown, 4 to 6 the first three of the supervisor, 7 other.
+
+Labels 4 and 5 of din are the supervisor's reads and writes, as in the papers about PDATS. To DineroIV they copy a line back and
+invalidate one: `--from dinero` reads them so, and keeps both as kind 7, which `simulate` passes over. A warning says what was
+done. Text behind kind and address (din, dinero) or size (xdin) is left out, and that is said too.
 
 Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill. But
 lackey's M is the read and the write that it stands for from here on: written back they are two lines.
@@ -214,7 +223,8 @@ fn least(format: Format, compression: Compression) -> u64 {
         _ if compression != Compression::None => 0,
         Format::Raw => 9,
         Format::RawTime | Format::RawPc => 17,
-        Format::Din | Format::DinWord | Format::DinTime | Format::DinSize | Format::Lackey => 4,
+        Format::Din | Format::Dinero | Format::DinWord | Format::DinTime | Format::DinSize => 4,
+        Format::Xdin | Format::Lackey => 6,
         _ => 0,
     }
 }
@@ -320,7 +330,7 @@ fn dictionary(flags: &Convert, format: Format, source: &Source) -> Result<Dictio
         return Err(Failure::new("the dictionary needs a first pass, and only a file can be read twice")
             .help("`--dictionary FILE` gives the words: another .pdi, or a text with one word a line"));
     }
-    let mut first = Source::of_thread(&flags.input, flags.from, flags.rank, flags.thread)?;
+    let mut first = Source::of_thread(&flags.input, flags.from, flags.rank, flags.thread)?.quiet();
     let mut bar = Bar::new("counting words");
     let mut counts = WordCounts::new();
     let mut batch = Batch::new();

@@ -37,6 +37,7 @@ mod shape;
 pub mod simulate;
 pub mod stats;
 mod text;
+mod thin;
 mod writer;
 
 pub use compression::{Compression, Packed};
@@ -49,4 +50,5 @@ pub use pdi::{Dictionary, WordCounts, dictionary_of};
 pub use reader::Reader;
 pub use reference::{BATCH, Batch, Fields, KINDS, Reference, kind};
 pub use shape::Shape;
+pub use thin::{Filter, Sample, Thin};
 pub use writer::{Options, Writer};

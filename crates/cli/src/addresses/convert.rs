@@ -7,12 +7,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use refrain_addresses::{
-    Batch, Compression, Dictionary, Error, Format, Options, Packed, Shape, WordCounts, Writer, dictionary_of,
+    Batch, Compression, Dictionary, Error, Fields, Filter, Format, Options, Packed, Sample, Shape, Thin,
+    WordCounts, Writer, dictionary_of,
 };
 use refrain_views::human::{plural, size};
 
 use super::files::{Source, Target, is_dash, said, said_of_output};
-use super::flags::{self, Drop, Step};
+use super::flags::{self, Cache, Drop, Step};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say;
@@ -38,6 +39,12 @@ pub struct Convert {
     /// Give each reference the address of the fetch before it
     #[arg(long)]
     pcs: bool,
+    /// Only references that miss in a cache: SIZE,WAYS,LINE as 32K,8,64; what it writes back too: 32K,8,64,write-backs
+    #[arg(long, value_name = "CACHE", value_parser = flags::filter)]
+    filter: Option<Cache>,
+    /// Only the first N of every M references, or of every M units of time: 1000/100000, times=1000/100000
+    #[arg(long, value_name = "N/M", value_parser = flags::sample)]
+    sample: Option<Sample>,
     /// Begin after so many references; in an rfa file they need not be read
     #[arg(long, value_name = "N")]
     skip: Option<u64>,
@@ -83,6 +90,8 @@ Examples:
   refrain convert app.pdt64 - --to din | head   to look at it
   refrain convert app.lackey app.rfa            all of it, packed small
   refrain convert --skip 5000000 --limit 10 --drop sizes app.rfa - --to din
+  refrain convert --filter 32K,8,64 app.lackey misses.rfa          what a first-level cache lets through
+  refrain convert --sample 10000/1000000 app.rfa some.rfa          a hundredth, in pieces of 10,000
   refrain convert app.dinw app.pdi              instruction words; reads app.dinw twice, for the 256 most common
   refrain convert --dictionary app.pdi b.dinw b.pdi                once, with those of another trace
 
@@ -111,6 +120,12 @@ Labels 4 and 5 of din are the supervisor's reads and writes, as in the papers ab
 invalidate one: `--from dinero` reads them so, and keeps both as kind 7, which `simulate` passes over. A warning says what was
 done. Text behind kind and address (din, dinero) or size (xdin) is left out, and that is said too.
 
+--filter: fetches go through one such cache, reads and writes through another, each with LRU; writes bring their lines in. A
+reference goes on, as it is, if any of its lines was missing. Lines that were written to and leave go on only with write-backs, as
+writes of the whole line behind the reference they leave for; those still in the cache at the end do not. References of unknown type
+always go on. With --sample too the filter sees all references, so that its cache is warm. Both count references of IN, fetches
+that are dropped included, behind --skip; --limit counts those written.
+
 Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill. But
 lackey's M is the read and the write that it stands for from here on: written back they are two lines.
 Where IN is damaged, everything before is written, the error says which record and byte, and the exit code is 2. It takes
@@ -122,10 +137,14 @@ While it is written, OUT is OUT.<process>.part. Ctrl-C ends a conversion and rem
 pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
     let (format, compression) = target(flags)?;
     let level = level(flags.level, format, compression)?;
-    let mut shape = shape(flags);
+    let shape = shape(flags);
     let mut source = Source::of_thread(&flags.input, flags.from, flags.rank, flags.thread)?;
     if let Some(skip) = flags.skip {
         source.skip(&flags.input, skip)?;
+    }
+    if matches!(flags.sample, Some(Sample::Times { .. })) && !source.reader.fields().times {
+        let what = format!("--sample times=N/M needs times, and {} has none", flags.input.display());
+        return Err(Failure::new(what).help("`--sample N/M` takes the first N of every M references"));
     }
     let steps = flags::steps(&flags.step);
     if !flags.step.is_empty() && !matches!(format, Format::Pdats64 | Format::Pdi64) {
@@ -147,10 +166,14 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
     let target =
         Target::create(&flags.output, flags.force, format.is_text() && compression == Compression::None)?;
     let written = |error: &Error| said_of_output(&flags.output, error);
-    let room = (least(format, compression), target.free());
+    let thin = thin(flags);
+    // How many are left is not known before.
+    let least = if thin.is_idle() { least(format, compression) } else { 0 };
+    let room = (least, target.free());
+    let mut between = Between { shape, thin };
     let packed = Packed::new(target, compression, level).map_err(|error| written(&Error::Write(error)))?;
     let mut writer = Writer::with(packed, format, fields, &options).map_err(|error| written(&error))?;
-    let done = pump(&mut source, &mut shape, flags.limit, &mut writer, room);
+    let done = pump(&mut source, &mut between, flags.limit, &mut writer, room);
     if let Err(Stopped::Writing(error @ Error::Write(_))) = &done {
         if error.is_broken_pipe() {
             return Ok(ExitCode::SUCCESS);
@@ -229,9 +252,29 @@ fn least(format: Format, compression: Compression) -> u64 {
     }
 }
 
+/// What becomes of references on their way.
+struct Between {
+    shape: Shape,
+    thin: Thin,
+}
+
+impl Between {
+    fn apply(&mut self, before: Fields, batch: &mut Batch) {
+        self.shape.attach(batch);
+        let pcs = before.pcs || self.shape.attach_pcs;
+        self.thin.apply(Fields { pcs, ..before }, batch);
+        self.shape.trim(batch);
+    }
+}
+
+fn thin(flags: &Convert) -> Thin {
+    let filter = flags.filter.map(|cache| Filter::new(&cache.geometry, cache.write_backs));
+    Thin::new(filter, flags.sample)
+}
+
 fn pump<W: std::io::Write>(
     source: &mut Source,
-    shape: &mut Shape,
+    between: &mut Between,
     limit: Option<u64>,
     writer: &mut Writer<W>,
     // Bytes that a reference takes at least, and those that are free.
@@ -245,7 +288,7 @@ fn pump<W: std::io::Write>(
         if let Some(free) = free.filter(|free| needed > *free) {
             return Err(Stopped::NoRoom { references: source.known(), needed, free });
         }
-        shape.apply(&mut batch);
+        between.apply(source.reader.fields(), &mut batch);
         if batch.len() as u64 > left {
             batch.truncate(left as usize);
         }
@@ -291,7 +334,9 @@ fn level(level: Option<u32>, format: Format, compression: Compression) -> Result
                 .help("`--to pdt.zst` writes one, and so does `--to rfa`"));
         }
         Compression::Lz4 => {
-            return Err(Failure::new("lz4 has no level to choose").help("`.zst` has, and is as fast at `--level 1`"));
+            return Err(
+                Failure::new("lz4 has no level to choose").help("`.zst` has, and is as fast at `--level 1`")
+            );
         }
         _ => compression.levels(),
     };

@@ -1,12 +1,14 @@
 //! Bytes that nobody meant for them, through decoders and what the commands do with references: good traces with a few bytes
 //! changed and the checksums made right again, and bytes that are no trace at all. A panic is a finding.
 
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 
 use fastrand::Rng;
 use refrain_addresses::simulate::{Curve, Streams};
 use refrain_addresses::stats::Stats;
-use refrain_addresses::{Batch, Division, Fields, Format, Options, Reader, Reference, Writer};
+use refrain_addresses::{
+    Batch, Compression, Division, Fields, Format, Options, Packed, Reader, Reference, Writer, open,
+};
 
 /// References that one input may give, beside twice those of the good trace: a damaged count may stand for more than
 /// anyone can wait for.
@@ -70,6 +72,78 @@ fn round(format: Format, seed: u64, good: &Good) -> (u64, bool) {
         }
     }
     (read, false)
+}
+
+/// The ways to compress of which there are inputs.
+pub const COMPRESSIONS: [Compression; 6] = [
+    Compression::Gzip,
+    Compression::Zstd,
+    Compression::Xz,
+    Compression::Bzip2,
+    Compression::Lz4,
+    Compression::Lzw,
+];
+
+/// As [`Fuzz::round`], of a trace that was compressed and then changed, headers and lengths first of all.
+pub fn compressed_round(compression: Compression, number: u64) -> (u64, bool) {
+    let mut random = Rng::with_seed(number);
+    let good = trace(Format::Din, &mut Rng::with_seed(number / EACH));
+    let mut bytes = compressed(compression, &good.bytes);
+    for _ in 0..1 + random.usize(..3) {
+        let most = if random.bool() { bytes.len().min(24) } else { bytes.len() };
+        let at = random.usize(..most.max(1));
+        match random.usize(..6) {
+            0 => bytes.truncate(at),
+            1 => bytes.insert(at.min(bytes.len()), random.u8(..)),
+            2 if at + 4 <= bytes.len() => bytes[at..at + 4].fill(if random.bool() { 0xff } else { 0 }),
+            3 => bytes.extend_from_within(..at.min(bytes.len())),
+            _ if at < bytes.len() => bytes[at] ^= 1 << random.usize(..8),
+            _ => {}
+        }
+    }
+    let mut reader = match open(Box::new(Cursor::new(bytes)), "a.din", None) {
+        Ok(reader) => reader,
+        Err(_) => return (0, true),
+    };
+    let (mut batch, mut read) = (Batch::new(), 0);
+    while read < MOST + 2 * good.references {
+        match reader.read(&mut batch) {
+            Ok(false) => return (read, false),
+            Ok(true) => read += batch.len() as u64,
+            Err(_) => return (read, true),
+        }
+    }
+    (read, false)
+}
+
+fn compressed(compression: Compression, bytes: &[u8]) -> Vec<u8> {
+    if compression == Compression::Lzw {
+        return of_compress(bytes);
+    }
+    let mut packed = Packed::new(Vec::new(), compression, None).expect("it is written");
+    packed.write_all(bytes).expect("memory can be written to");
+    packed.finish().expect("memory can be written to")
+}
+
+/// A file of `compress` in which each code is a byte: 199 of them and one that clears the table are 25 groups of eight.
+fn of_compress(bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x1f, 0x9d, 0x90];
+    for some in bytes.chunks(199) {
+        let codes = some.iter().map(|byte| u32::from(*byte)).chain([256]);
+        let (mut bits, mut have) = (0u32, 0);
+        for code in codes {
+            bits |= code << have;
+            have += 9;
+            while have >= 8 {
+                out.push(bits as u8);
+                (bits, have) = (bits >> 8, have - 8);
+            }
+        }
+        if have > 0 {
+            out.push(bits as u8);
+        }
+    }
+    out
 }
 
 /// `stats`, `simulate` and `convert`, one of them for each input.

@@ -81,7 +81,11 @@ impl Thin {
         match self.sample {
             None => true,
             Some(Sample::References { take, of }) => at % of.max(1) < take,
-            Some(Sample::Times { take, of }) => reference.time.wrapping_sub(start) % of.max(1) < take,
+            Some(Sample::Times { take, of }) => {
+                // Times may go back behind the first.
+                let passed = i128::from(reference.time) - i128::from(start);
+                passed.rem_euclid(i128::from(of.max(1))) < i128::from(take)
+            }
         }
     }
 }

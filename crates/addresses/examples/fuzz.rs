@@ -1,6 +1,6 @@
 //! Decoders, and what the commands do with references, on bytes that nobody meant for them, for a while:
 //! `fuzz [--seconds N] [FORMAT...]`. A panic is a finding; the seed that is printed with it finds it again:
-//! `fuzz --seed S FORMAT`.
+//! `fuzz --seed S FORMAT`. Without a format, also traces that were compressed, each way as long as a format.
 
 #[path = "../tests/mutants/mod.rs"]
 mod mutants;
@@ -23,6 +23,7 @@ fn main() {
     }
     if formats.is_empty() {
         formats.extend(Format::ALL);
+        compressed(Duration::from_secs(seconds));
     }
     for format in formats {
         let end = Instant::now() + Duration::from_secs(seconds);
@@ -47,5 +48,24 @@ fn main() {
             "{:<9} {inputs:>9} inputs, {errors:>9} refused, {references:>12} references, no panic",
             format.name()
         );
+    }
+}
+
+fn compressed(time: Duration) {
+    for compression in mutants::COMPRESSIONS {
+        let end = Instant::now() + time;
+        let (mut inputs, mut references, mut errors) = (0u64, 0u64, 0u64);
+        while Instant::now() < end {
+            let outcome = std::panic::catch_unwind(|| mutants::compressed_round(compression, inputs));
+            let (read, failed) = outcome.unwrap_or_else(|_| {
+                eprintln!("compressed_round({compression:?}, {inputs})");
+                std::process::exit(1);
+            });
+            inputs += 1;
+            references += read;
+            errors += u64::from(failed);
+        }
+        let name = format!("{compression:?}");
+        println!("{name:<9} {inputs:>9} inputs, {errors:>9} refused, {references:>12} references, no panic");
     }
 }

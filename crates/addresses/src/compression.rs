@@ -2,8 +2,13 @@
 
 use std::io::{self, BufReader, Cursor, Read, Write};
 
+use bzip2::write::BzEncoder;
 use flate2::write::GzEncoder;
 use liblzma::write::XzEncoder;
+use lz4_flex::frame::{BlockSize, FrameEncoder, FrameInfo};
+
+use crate::lz4::Lz4;
+use crate::lzw::Lzw;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
@@ -12,10 +17,14 @@ pub enum Compression {
     Gzip,
     Zstd,
     Xz,
+    Bzip2,
+    Lz4,
+    /// `.Z` of the old `compress`. It is read, not written: everything else is smaller.
+    Lzw,
 }
 
 /// Enough of a file to know what compressed it.
-const MAGIC: usize = 6;
+const MAGIC: usize = 10;
 
 /// The largest window of `zstd --long=31`.
 const WINDOW: u32 = 31;
@@ -23,9 +32,14 @@ const WINDOW: u32 = 31;
 impl Compression {
     /// The name without the extension that says how it is compressed, and what that is.
     pub fn of_name(name: &str) -> (&str, Compression) {
-        for (extension, compression) in
-            [(".gz", Compression::Gzip), (".zst", Compression::Zstd), (".xz", Compression::Xz)]
-        {
+        for (extension, compression) in [
+            (".gz", Compression::Gzip),
+            (".zst", Compression::Zstd),
+            (".xz", Compression::Xz),
+            (".bz2", Compression::Bzip2),
+            (".lz4", Compression::Lz4),
+            (".Z", Compression::Lzw),
+        ] {
             if let Some(stem) = name.strip_suffix(extension) {
                 return (stem, compression);
             }
@@ -40,19 +54,32 @@ impl Compression {
             Compression::Zstd
         } else if bytes.starts_with(b"\xfd7zXZ\0") {
             Compression::Xz
+        } else if is_bzip2(bytes) {
+            Compression::Bzip2
+        } else if bytes.starts_with(&crate::lz4::MARK) || bytes.starts_with(&crate::lz4::OLD_MARK) {
+            Compression::Lz4
+        } else if bytes.starts_with(&crate::lzw::MARK) {
+            Compression::Lzw
         } else {
             Compression::None
         }
     }
 
+    /// Those to choose from; without a choice, only 0.
     pub fn levels(self) -> std::ops::RangeInclusive<u32> {
         match self {
-            Compression::None => 0..=0,
-            Compression::Gzip => 1..=9,
+            Compression::None | Compression::Lz4 | Compression::Lzw => 0..=0,
+            Compression::Gzip | Compression::Bzip2 => 1..=9,
             Compression::Zstd => 1..=22,
             Compression::Xz => 0..=9,
         }
     }
+}
+
+/// Three letters are too few to tell a file by: a block or the end must follow.
+fn is_bzip2(bytes: &[u8]) -> bool {
+    let (block, end) = (b"1AY&SY", b"\x17rE8P\x90");
+    matches!(bytes, [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..] if rest.starts_with(block) || rest.starts_with(end))
 }
 
 /// The beginning of an input that was looked at.
@@ -104,6 +131,9 @@ pub(crate) fn unpacked(from: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + 
             Box::new(decoder)
         }
         Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(buffered(from))),
+        Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered(from))),
+        Compression::Lz4 => Box::new(Lz4::new(buffered(from))),
+        Compression::Lzw => Box::new(Lzw::new(buffered(from))),
     })
 }
 
@@ -113,10 +143,12 @@ pub enum Packed<W: Write> {
     Gzip(GzEncoder<W>),
     Zstd(zstd::stream::write::Encoder<'static, W>),
     Xz(XzEncoder<W>),
+    Bzip2(BzEncoder<W>),
+    Lz4(Box<FrameEncoder<W>>),
 }
 
 impl<W: Write> Packed<W> {
-    /// At this level, or the library's own.
+    /// At this level, or the library's own. What cannot be written is an error.
     pub fn new(into: W, compression: Compression, level: Option<u32>) -> io::Result<Packed<W>> {
         Ok(match compression {
             Compression::None => Packed::Plain(into),
@@ -129,6 +161,16 @@ impl<W: Write> Packed<W> {
                 Packed::Zstd(encoder)
             }
             Compression::Xz => Packed::Xz(XzEncoder::new(into, level.unwrap_or(6))),
+            Compression::Bzip2 => {
+                Packed::Bzip2(BzEncoder::new(into, bzip2::Compression::new(level.unwrap_or(9))))
+            }
+            Compression::Lz4 => {
+                let frame = FrameInfo::new().block_size(BlockSize::Max256KB).content_checksum(true);
+                Packed::Lz4(Box::new(FrameEncoder::with_frame_info(frame, into)))
+            }
+            Compression::Lzw => {
+                return Err(io::Error::new(io::ErrorKind::Unsupported, "`.Z` is read and not written"));
+            }
         })
     }
 
@@ -139,6 +181,8 @@ impl<W: Write> Packed<W> {
             Packed::Gzip(encoder) => encoder.finish()?,
             Packed::Zstd(encoder) => encoder.finish()?,
             Packed::Xz(encoder) => encoder.finish()?,
+            Packed::Bzip2(encoder) => encoder.finish()?,
+            Packed::Lz4(encoder) => encoder.finish()?,
         };
         into.flush()?;
         Ok(into)
@@ -152,6 +196,8 @@ impl<W: Write> Write for Packed<W> {
             Packed::Gzip(encoder) => encoder.write(bytes),
             Packed::Zstd(encoder) => encoder.write(bytes),
             Packed::Xz(encoder) => encoder.write(bytes),
+            Packed::Bzip2(encoder) => encoder.write(bytes),
+            Packed::Lz4(encoder) => encoder.write(bytes),
         }
     }
 
@@ -180,7 +226,8 @@ mod tests {
         Ok(out)
     }
 
-    const ALL: [Compression; 3] = [Compression::Gzip, Compression::Zstd, Compression::Xz];
+    const ALL: [Compression; 5] =
+        [Compression::Gzip, Compression::Zstd, Compression::Xz, Compression::Bzip2, Compression::Lz4];
 
     #[test]
     fn what_is_packed_comes_back() {
@@ -204,10 +251,44 @@ mod tests {
         }
     }
 
+    /// Each has checksums: what is read is right, or there is an error.
+    #[test]
+    fn bits_that_are_flipped_are_noticed() {
+        let bytes: Vec<u8> = (0..3000u32).flat_map(|i| (i * i % 1009).to_le_bytes()).collect();
+        for compression in ALL {
+            let packed = pack(&bytes, compression);
+            for bit in (0..8 * packed.len()).step_by(7) {
+                let mut packed = packed.clone();
+                packed[bit / 8] ^= 1 << (bit % 8);
+                // The mark itself: then it is some other file. Gzip does not check all of its header.
+                if Compression::of_bytes(&packed) == compression
+                    && let Ok(read) = unpack(packed)
+                {
+                    assert!(read == bytes, "{compression:?}, bit {bit}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn names() {
         assert_eq!(Compression::of_name("a.pdt.gz"), ("a.pdt", Compression::Gzip));
         assert_eq!(Compression::of_name("a.zst"), ("a", Compression::Zstd));
         assert_eq!(Compression::of_name("a.pdt"), ("a.pdt", Compression::None));
+        assert_eq!(Compression::of_name("a.din.bz2"), ("a.din", Compression::Bzip2));
+        assert_eq!(Compression::of_name("a.din.lz4"), ("a.din", Compression::Lz4));
+        assert_eq!(Compression::of_name("a.din.Z"), ("a.din", Compression::Lzw));
+    }
+
+    #[test]
+    fn letters_are_no_compressed_file() {
+        assert_eq!(Compression::of_bytes(b"BZh9 1000\n"), Compression::None);
+        assert_eq!(Compression::of_bytes(b"BZh91AY&SY"), Compression::Bzip2);
+    }
+
+    #[test]
+    fn what_is_only_read_is_not_written() {
+        let error = Packed::new(Vec::new(), Compression::Lzw, None).err().unwrap();
+        assert!(error.to_string().contains("not written"), "{error}");
     }
 }

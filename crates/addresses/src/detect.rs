@@ -37,11 +37,11 @@ pub fn of_name(name: &str) -> (Option<Format>, Compression) {
 
 /// Compressions that are not read, by how their files begin.
 const OTHERS: [(&[u8], &str); 5] = [
-    (b"BZh", "bzip2"),
-    (b"\x04\x22\x4d\x18", "lz4"),
     (b"LZIP", "lzip"),
-    (b"\x1f\x9d", "compress"),
     (b"PK\x03\x04", "zip"),
+    (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+    (b"\x1f\xa0", "lzh"),
+    (b"\x1f\x1e", "pack"),
 ];
 
 fn of_bytes(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
@@ -60,7 +60,7 @@ fn of_bytes(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
             match OTHERS.iter().find(|(mark, _)| head.starts_with(mark)) {
                 Some((_, tool)) => Err(Error::Unknown {
                     what: format!(
-                        "it is compressed with {tool}; gzip, zstd and xz are read, others through a pipe"
+                        "it is compressed with {tool}; gzip, zstd, xz, bzip2, lz4 and compress are read, others through a pipe"
                     ),
                 }),
                 None => of_text(head, name),
@@ -84,17 +84,42 @@ fn of_text(head: &[u8], name: Option<Format>) -> Result<Format, Error> {
     if columns == 2 && matches!(first, "I" | "L" | "S" | "M") && line.contains(',') {
         return Ok(Format::Lackey);
     }
-    let hex = line.split_whitespace().all(|word| word.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    match columns {
-        _ if !hex || first.len() != 1 => name.ok_or_else(|| unknown("neither its name nor its first bytes are those of one")),
+    if is_view(line) {
+        return Ok(Format::Drmemtrace);
+    }
+    if line.contains("|OP ") || line.contains("mem-loads") || line.contains("mem-stores") {
+        return Ok(Format::Perf);
+    }
+    let hex = |word: &str| {
+        let digits = word.strip_prefix("0x").unwrap_or(word);
+        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
+    // How many columns are numbers; what follows them is text.
+    let numbers = |from: usize| line.split_whitespace().skip(from).take_while(|word| hex(word)).count();
+    if matches!(first, "r" | "w" | "i" | "m" | "c" | "v") && numbers(1) >= 2 {
+        return Ok(Format::Xdin);
+    }
+    let is_kind = matches!(first.as_bytes(), [b'0'..=b'7']);
+    match numbers(0) {
+        0 | 1 => name.ok_or_else(|| unknown("neither its name nor its first bytes are those of one")),
+        _ if !is_kind => name.ok_or_else(|| unknown("neither its name nor its first bytes are those of one")),
         2 => Ok(Format::Din),
-        4 => Ok(Format::DinSize),
-        3 => Err(Error::Unknown {
+        4 if columns == 4 => Ok(Format::DinSize),
+        3 if columns == 3 => Err(Error::Unknown {
             what: "the third column may be instruction words or times; say `--from din-word` or `--from din-time`"
                 .to_owned(),
         }),
-        _ => name.ok_or_else(|| unknown("neither its name nor its first bytes are those of one")),
+        _ => name.ok_or_else(|| unknown("it has more columns than any; `--from din` takes the first two")),
     }
+}
+
+/// The first lines of drmemtrace's view, or a record of it.
+fn is_view(line: &str) -> bool {
+    let record = line.split_once(": ").is_some_and(|(numbers, rest)| {
+        let digits = |text: &str| text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b' '));
+        digits(numbers) && (rest.contains(" byte(s) @ 0x") || rest.contains("<marker: "))
+    });
+    record || line == "Output format:" || line.starts_with("<--record#->")
 }
 
 fn unknown(why: &str) -> Error {
@@ -127,6 +152,14 @@ mod tests {
         check(&[&pdats::MAGIC[..], &[2]].concat(), "wrong.din", Ok(Format::Pdats));
         check(&pdi::MAGIC, "-", Ok(Format::Pdi));
         check(&packed::MAGIC, "wrong.pdt", Ok(Format::Rfa));
+        check(b"0 0x1000\n", "-", Ok(Format::Din));
+        check(b"r 1000 4\n", "-", Ok(Format::Xdin));
+        check(b"c 1000 4 text\n", "a.din", Ok(Format::Xdin));
+        check(b"0 1000 ; text\n", "-", Ok(Format::Din));
+        check(b"0 1000 main a b\n", "a.din", Ok(Format::Din));
+        check(b"Output format:\n<--record#->", "-", Ok(Format::Drmemtrace));
+        check(b"  7  1:  99 read 8 byte(s) @ 0x10 by PC 0x20\n", "a.txt", Ok(Format::Drmemtrace));
+        check(b" cpu/mem-loads,ldlat=30/P:  10  20\n", "-", Ok(Format::Perf));
     }
 
     #[test]
@@ -141,6 +174,8 @@ mod tests {
         check(b"", "-", Err("--from"));
         check(&[0; 9], "a", Err("--from"));
         check(b"hello, world\n", "a.txt", Err("pdt64"));
-        check(b"BZh91AY&SY", "a.din.bz2", Err("bzip2; gzip, zstd and xz are read"));
+        check(b"0 1 2 3 4\n", "a.txt", Err("--from din"));
+        check(b"9 1000\n", "a.txt", Err("--from"));
+        check(b"LZIP\x01", "a.din.lz", Err("lzip; gzip, zstd, xz, bzip2, lz4 and compress are read"));
     }
 }

@@ -24,6 +24,9 @@ pub enum Error {
     /// Fields that the output's format needs and the trace lacks.
     #[error("{} needs {}, which this trace does not have; `--fill {}=0` writes zeros", .format.name(), .fields.names().join(" and "), .fields.names().join("=0,"))]
     Lacks { format: Format, fields: Fields },
+    /// The output's format is one that tools print and nothing writes.
+    #[error("{} is read, not written; `--to xdin` and `--to lackey` are texts with sizes, `--to rfa` keeps everything", .format.name())]
+    ReadOnly { format: Format },
     /// Nothing says which format this is.
     #[error("{what}")]
     Unknown { what: String },

@@ -12,8 +12,16 @@ pub enum Format {
     DinTime,
     /// Dinero with sizes and flags (RATCHET I).
     DinSize,
+    /// Dinero with the labels of DineroIV: 4 copies back, 5 invalidates.
+    Dinero,
+    /// DineroIV's extended form: a letter, address and size.
+    Xdin,
     /// Valgrind's `--tool=lackey --trace-mem=yes`.
     Lackey,
+    /// What the `view` tool of DynamoRIO's drmemtrace prints. Only read.
+    Drmemtrace,
+    /// Samples as `perf script -F event,addr,ip` prints them. Only read.
+    Perf,
     /// Kind and address, 9 bytes.
     Raw,
     /// Kind, address and time, 17 bytes.
@@ -40,12 +48,16 @@ const SIZES: Fields = Fields { sizes: true, ..Fields::NONE };
 const PCS: Fields = Fields { pcs: true, ..Fields::NONE };
 
 impl Format {
-    pub const ALL: [Format; 13] = [
+    pub const ALL: [Format; 17] = [
         Format::Din,
         Format::DinWord,
         Format::DinTime,
         Format::DinSize,
+        Format::Dinero,
+        Format::Xdin,
         Format::Lackey,
+        Format::Drmemtrace,
+        Format::Perf,
         Format::Raw,
         Format::RawTime,
         Format::RawPc,
@@ -62,7 +74,11 @@ impl Format {
             Format::DinWord => "din-word",
             Format::DinTime => "din-time",
             Format::DinSize => "din-size",
+            Format::Dinero => "dinero",
+            Format::Xdin => "xdin",
             Format::Lackey => "lackey",
+            Format::Drmemtrace => "drmemtrace",
+            Format::Perf => "perf",
             Format::Raw => "raw",
             Format::RawTime => "raw-time",
             Format::RawPc => "raw-pc",
@@ -95,13 +111,13 @@ impl Format {
     /// The fields that can be kept.
     pub fn keeps(self) -> Fields {
         match self {
-            Format::Din | Format::Raw => Fields::NONE,
+            Format::Din | Format::Dinero | Format::Raw => Fields::NONE,
             Format::DinWord | Format::Pdi | Format::Pdi64 => WORDS,
             Format::DinTime | Format::RawTime | Format::Pdats | Format::Pdats64 => TIMES,
             Format::DinSize => Fields { sizes: true, flags: true, ..Fields::NONE },
-            Format::Lackey => SIZES,
-            Format::RawPc => PCS,
-            Format::Rfn => Fields { sizes: true, pcs: true, ..Fields::NONE },
+            Format::Lackey | Format::Xdin => SIZES,
+            Format::RawPc | Format::Perf => PCS,
+            Format::Rfn | Format::Drmemtrace => Fields { sizes: true, pcs: true, ..Fields::NONE },
             Format::Rfa => Fields { times: true, words: true, sizes: true, flags: true, pcs: true },
         }
     }
@@ -116,7 +132,17 @@ impl Format {
 
     /// Lines of text.
     pub fn is_text(self) -> bool {
-        matches!(self, Format::Din | Format::DinWord | Format::DinTime | Format::DinSize | Format::Lackey)
+        match self {
+            Format::Din | Format::DinWord | Format::DinTime | Format::DinSize | Format::Dinero => true,
+            Format::Xdin | Format::Lackey | Format::Drmemtrace | Format::Perf => true,
+            Format::Raw | Format::RawTime | Format::RawPc | Format::Pdats | Format::Pdats64 => false,
+            Format::Pdi | Format::Pdi64 | Format::Rfa | Format::Rfn => false,
+        }
+    }
+
+    /// Whether there is a writer, and not only a reader.
+    pub fn is_written(self) -> bool {
+        !matches!(self, Format::Drmemtrace | Format::Perf | Format::Rfn)
     }
 }
 

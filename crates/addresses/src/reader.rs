@@ -19,6 +19,11 @@ pub(crate) trait Decode: Send {
     fn ahead(&self) -> u64 {
         0
     }
+
+    /// What was read in a way that its user may not expect, in sentences.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 pub struct Reader {
@@ -32,6 +37,8 @@ pub struct Reader {
     skip: u64,
     /// Waits until everything before it was delivered.
     error: Option<Error>,
+    /// Of the decoder, once there is none.
+    notes: Vec<String>,
 }
 
 impl Reader {
@@ -54,7 +61,16 @@ impl Reader {
 
     /// Behind so many references.
     pub(crate) fn with(format: Format, input: Input, decoder: Box<dyn Decode>, records: u64) -> Reader {
-        Reader { format, fields: decoder.fields(), input, decoder, records, skip: 0, error: None }
+        Reader {
+            format,
+            fields: decoder.fields(),
+            input,
+            decoder,
+            records,
+            skip: 0,
+            error: None,
+            notes: Vec::new(),
+        }
     }
 
     /// Passes over so many references more; [`crate::open_after`] does not even read them.
@@ -80,6 +96,17 @@ impl Reader {
         self.decoder.ahead()
     }
 
+    /// What was read in a way that its user may not expect, in sentences: labels with two meanings, text that was left out.
+    pub fn notes(&self) -> Vec<String> {
+        [self.notes.clone(), self.decoder.notes()].concat()
+    }
+
+    /// After an error nothing follows.
+    fn end(&mut self) {
+        self.notes = self.decoder.notes();
+        self.decoder = Box::new(Nothing(self.fields));
+    }
+
     /// Bytes of the trace read so far.
     pub fn offset(&self) -> u64 {
         self.input.offset()
@@ -90,7 +117,7 @@ impl Reader {
     pub fn read(&mut self, batch: &mut Batch) -> Result<bool, Error> {
         if let Some(error) = self.error.take() {
             batch.clear();
-            self.decoder = Box::new(Nothing(self.fields));
+            self.end();
             return Err(error);
         }
         let done = loop {
@@ -107,7 +134,7 @@ impl Reader {
         if let Err(fault) = done {
             let error = fault.at_record(self.format, self.records + 1);
             if batch.is_empty() {
-                self.decoder = Box::new(Nothing(self.fields));
+                self.end();
                 return Err(error);
             }
             self.error = Some(error);
@@ -139,8 +166,12 @@ fn open(input: &mut Input, format: Format) -> Result<(Format, Box<dyn Decode>), 
     let fields = format.keeps();
     Ok(match format {
         Format::Din | Format::DinWord | Format::DinTime | Format::DinSize => {
-            (format, Box::new(text::DinDecoder::new(fields)))
+            (format, Box::new(text::DinDecoder::new(fields, text::Labels::Papers)))
         }
+        Format::Dinero => (format, Box::new(text::DinDecoder::new(fields, text::Labels::Dinero))),
+        Format::Xdin => (format, Box::new(text::XdinDecoder::default())),
+        Format::Drmemtrace => (format, Box::new(text::DrmemtraceDecoder::default())),
+        Format::Perf => (format, Box::new(text::PerfDecoder::default())),
         Format::Lackey => (format, Box::new(text::LackeyDecoder)),
         Format::Raw | Format::RawTime | Format::RawPc => (format, Box::new(raw::Decoder::new(fields))),
         Format::Pdats | Format::Pdats64 => {

@@ -27,6 +27,12 @@ impl Shape {
     }
 
     pub fn apply(&mut self, batch: &mut Batch) {
+        self.attach(batch);
+        self.trim(batch);
+    }
+
+    /// The first half of [`Shape::apply`]: what needs the references before.
+    pub fn attach(&mut self, batch: &mut Batch) {
         if self.attach_pcs {
             batch.pcs.clear();
             for (kind, address) in batch.kinds.iter().zip(&batch.addresses) {
@@ -36,6 +42,10 @@ impl Shape {
                 batch.pcs.push(self.pc);
             }
         }
+    }
+
+    /// The second half: what is left out and put in.
+    pub fn trim(&self, batch: &mut Batch) {
         if self.no_fetches {
             leave_fetches_out(batch);
         }

@@ -65,6 +65,9 @@ impl<W: Write> Writer<W> {
     }
 
     pub fn with(into: W, format: Format, fields: Fields, options: &Options) -> Result<Writer<W>, Error> {
+        if !format.is_written() {
+            return Err(Error::ReadOnly { format });
+        }
         let loses = fields.without(format.keeps());
         if loses != Fields::NONE {
             return Err(Error::Loses { format, fields: loses });
@@ -77,6 +80,8 @@ impl<W: Write> Writer<W> {
             Format::Din | Format::DinWord | Format::DinTime | Format::DinSize => {
                 Box::new(text::DinEncoder::new(fields))
             }
+            Format::Dinero => Box::new(text::DineroEncoder::new()),
+            Format::Xdin => Box::new(text::XdinEncoder),
             Format::Lackey => Box::new(text::LackeyEncoder),
             Format::Raw | Format::RawTime | Format::RawPc => Box::new(raw::Encoder::new(fields)),
             Format::Pdats => {
@@ -87,7 +92,7 @@ impl<W: Write> Writer<W> {
                 options.repeats,
             )),
             Format::Pdi => Box::new(pdi::Encoder::new(pdi::Header::classic(), &options.dictionary)),
-            Format::Rfn => return Err(Error::Loses { format, fields }),
+            Format::Rfn | Format::Drmemtrace | Format::Perf => return Err(Error::ReadOnly { format }),
             Format::Rfa => Box::new(packed::Encoder::new(fields, options.division, options.level)),
             Format::Pdi64 => {
                 Box::new(pdi::Encoder::new(pdi::Header::wide(options.steps), &options.dictionary))

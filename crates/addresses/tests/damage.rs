@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Bounds, read, references, write};
+use common::{Bounds, read, references, write, written};
 use fastrand::Rng;
 use refrain_addresses::{Batch, Error, Format, Options, Reference, WordCounts, open};
 
@@ -28,7 +28,7 @@ fn place(error: &Error) -> (u64, u64) {
 
 #[test]
 fn cut_at_every_byte() {
-    for (format, seed) in Format::ALL.into_iter().flat_map(|format| [(format, 7), (format, 8)]) {
+    for (format, seed) in written().flat_map(|format| [(format, 7), (format, 8)]) {
         let (all, bytes) = sample(format, 60, seed);
         let mut whole = 0;
         for end in 0..bytes.len() {
@@ -70,6 +70,58 @@ fn damage_is_found_where_it_is() {
         din.iter().enumerate().filter(|(_, b)| **b == b'\n').map(|(at, _)| at + 1).collect();
     check(Format::Din, lines[3000] + 2, b'x', 3002, lines[3000] as u64);
     check(Format::Din, lines[3000], b'9', 3002, lines[3000] as u64);
+}
+
+/// What tools print and nothing writes: each line that is whole gives its reference, whatever follows.
+#[test]
+fn tools_texts_cut_at_every_byte() {
+    let view = "Output format:\n<--record#-> <--instr#->: <---tid---> <record details>\n-----\n\
+                1 0: 7 <marker: version 6>\n\
+                2 1: 7 ifetch       4 byte(s) @ 0x0000000000401012 48 8d 34 25 lea %rsi\n\
+                3 1: 7 read         8 byte(s) @ 0x0000000000402000 by PC 0x0000000000401012\n\
+                4 1: 7 write        8 byte(s) @ 0x0000000000402008 by PC 0x0000000000401012\n";
+    let perf = "# a header\n  cpu/mem-loads,ldlat=30/P:  7ffd4a1b2c38  401012 main\n\
+                cpu/mem-stores/P:  0  401012\ncpu/mem-stores/P:  7ffd4a1b2c40  401012\n";
+    for (format, text, whole) in [(Format::Drmemtrace, view, 3), (Format::Perf, perf, 2)] {
+        let (all, error) = read(text.as_bytes(), format);
+        assert!(error.is_none() && all.len() == whole, "{}: {error:?}", format.name());
+        for end in 0..text.len() {
+            let (read, error) = read(&text.as_bytes()[..end], format);
+            assert_eq!(read, all[..read.len()], "{} cut at {end}", format.name());
+            assert_eq!(error.is_none(), end == 0 || text.as_bytes()[end - 1] == b'\n', "{end}");
+        }
+    }
+}
+
+/// The labels of dinero that have two meanings, and text behind a line: read, and said.
+#[test]
+fn labels_and_text_are_told() {
+    let notes = |text: &str, format: Format| {
+        let mut reader =
+            refrain_addresses::Reader::new(Box::new(std::io::Cursor::new(text.to_owned())), format).unwrap();
+        let (mut batch, mut kinds) = (Batch::new(), Vec::<u8>::new());
+        while reader.read(&mut batch).unwrap_or(false) {
+            kinds.extend(&batch.kinds);
+        }
+        (kinds, reader.notes().join("\n"))
+    };
+    let (kinds, told) = notes("0 10\n4 20\n5 30\n3 40\n", Format::Din);
+    assert_eq!(kinds, [0, 4, 5, 3]);
+    assert!(told.starts_with("2 references have labels 4 or 5") && told.contains("--from dinero"), "{told}");
+    let (kinds, told) = notes("0 10\n4 20\n5 30\n3 40\n", Format::Dinero);
+    assert_eq!(kinds, [0, 7, 7, 3]);
+    assert!(told.contains("one copy-back is kept as kind 7") && told.contains("one invalidation"), "{told}");
+    assert!(told.contains("one miscellaneous reference is kept as kind 3"), "{told}");
+    let (kinds, told) = notes("r 10 4\nW 20 8 text\ni 30 4\nm 40 1\nc 50 40\nv 60 40\n", Format::Xdin);
+    assert_eq!(kinds, [0, 1, 2, 3, 7, 7]);
+    assert!(told.contains("one line has text"), "{told}");
+    // Also after an error.
+    let (kinds, told) = notes("0 10 some text\n1 20\t# and more\n0 30z\n", Format::Din);
+    assert_eq!(kinds, [0, 1]);
+    assert!(told.starts_with("2 lines have text"), "{told}");
+    assert_eq!(notes("0 10\r\n2 20  \n", Format::Din).1, "");
+    // Columns that are a format's own are no text.
+    assert!(read(b"0 10 20 text\n", Format::DinWord).1.is_some());
 }
 
 #[test]
@@ -120,8 +172,12 @@ fn a_compressed_file_cut_short_gives_what_it_has() {
     use refrain_addresses::{Compression, Packed};
     use std::io::Write;
     let (all, bytes) = sample(Format::RawTime, 60_000, 5);
-    for compression in [Compression::Gzip, Compression::Zstd, Compression::Xz] {
-        let mut packed = Packed::new(Vec::new(), compression, None).unwrap();
+    for compression in
+        [Compression::Gzip, Compression::Zstd, Compression::Xz, Compression::Bzip2, Compression::Lz4]
+    {
+        // Bzip2 gives whole blocks, which are the smaller the lower the level.
+        let level = (compression == Compression::Bzip2).then_some(1);
+        let mut packed = Packed::new(Vec::new(), compression, level).unwrap();
         packed.write_all(&bytes).unwrap();
         let packed = packed.finish().unwrap();
         let cut = packed[..packed.len() * 3 / 4].to_vec();
@@ -145,7 +201,7 @@ fn a_compressed_file_cut_short_gives_what_it_has() {
 #[test]
 fn random_damage() {
     let rounds = std::env::var("REFRAIN_FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
-    for format in Format::ALL {
+    for format in written() {
         let mut random = Rng::with_seed(0x1234_5678_9abc_def1);
         for round in 0..rounds {
             let (all, mut bytes) = sample(format, 300, 100 + round % 7);

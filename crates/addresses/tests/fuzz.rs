@@ -16,3 +16,15 @@ fn no_input_makes_a_decoder_panic() {
         assert!(refused > 0 && read > 10_000, "{}: {refused} {read}", format.name());
     }
 }
+
+#[test]
+fn no_compressed_input_makes_a_decoder_panic() {
+    for compression in mutants::COMPRESSIONS {
+        let rounds: Vec<(u64, bool)> =
+            (0..600).map(|number| mutants::compressed_round(compression, number)).collect();
+        let refused = rounds.iter().filter(|(_, refused)| *refused).count();
+        let read: u64 = rounds.iter().map(|(read, _)| read).sum();
+        println!("{compression:?}: {refused} refused, {read} references");
+        assert!(refused > 100 && read > 1000, "{compression:?}: {refused} {read}");
+    }
+}

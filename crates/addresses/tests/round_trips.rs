@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Bounds, pick, read, references, write};
+use common::{Bounds, pick, read, references, write, written};
 use fastrand::Rng;
 use refrain_addresses::{
     Batch, Division, Error, Fields, Format, KINDS, Options, Reference, Shape, WordCounts, Writer,
@@ -63,8 +63,8 @@ fn there_and_back(from: Format, to: Format, count: usize, seed: u64) {
 #[test]
 fn every_pair_of_formats() {
     let mut seed = 0x9e37_79b9_7f4a_7c15;
-    for from in Format::ALL {
-        for to in Format::ALL {
+    for from in written() {
+        for to in written() {
             for count in [0, 1, 2, 100, 10_000] {
                 seed += 1;
                 there_and_back(from, to, count, seed);

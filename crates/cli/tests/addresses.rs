@@ -11,7 +11,9 @@ const LACKEY: &str = "==7== Lackey, an example Valgrind tool\nI  0401ab70,3\n M 
 fn there_and_back_through_files_and_pipes() {
     let place = Scratch::new("back");
     place.file("a.din", DIN);
-    for packed in ["a.pdt", "a.pdt.gz", "a.pdt64.zst", "a.raw.xz", "a.rfa", "a.rfa.xz"] {
+    let all =
+        ["a.pdt", "a.pdt.gz", "a.pdt64.zst", "a.raw.xz", "a.rfa", "a.rfa.xz", "a.din.bz2", "a.pdt64.lz4"];
+    for packed in all {
         place.refrain(&format!("convert a.din {packed}")).check(0, "");
         let back = place.refrain(&format!("convert {packed} - --to din"));
         assert_eq!(back.check(0, "").out, DIN, "{packed}");
@@ -22,6 +24,86 @@ fn there_and_back_through_files_and_pipes() {
     let back = place.refrain_with("convert - - --to din", &packed.check(0, "").bytes);
     assert_eq!(back.check(0, "").out, DIN);
     assert!(!place.names().iter().any(|name| name.contains("part")), "{:?}", place.names());
+}
+
+/// Two lines as a file of `compress`, each code a byte.
+fn of_compress() -> Vec<u8> {
+    let bits =
+        "0 10\n1 20\n".bytes().enumerate().fold(0u128, |bits, (i, byte)| bits | u128::from(byte) << (9 * i));
+    // Eight codes of nine bits are a group.
+    [&[0x1f, 0x9d, 0x90][..], &bits.to_le_bytes()[..12]].concat()
+}
+
+#[test]
+fn files_of_compress_are_read_and_not_written() {
+    let place = Scratch::new("compress");
+    // Known by its bytes, whatever its name.
+    for name in ["a.din.Z", "a.din", "a"] {
+        place.file(name, of_compress());
+        let back = place.refrain(&format!("convert {name} - --to din"));
+        assert_eq!(back.check(0, "").out, "0 10\n1 20\n", "{name}");
+    }
+    place.refrain("convert a.din.Z b.din.Z").check(2, "read, not written");
+    place.refrain("convert a.din.Z - --to din.Z").check(2, "read, not written");
+    place.refrain("convert a.din.Z b.din.lz4 --level 3").check(2, "no level");
+    place.refrain("convert a.din.Z b.din.bz2 --level 10").check(2, "1 to 9");
+}
+
+#[test]
+fn misses_and_samples() {
+    let place = Scratch::new("thin");
+    // Two lines of 16 bytes: the last read takes the place of the line that was written to.
+    place.file("a.din", "0 0\n1 4\n0 8\n2 0\n2 4\n0 10\n0 20\n");
+    let left = |options: &str| {
+        place.refrain(&format!("convert {options} a.din - --to din")).check(0, "").out.clone()
+    };
+    assert_eq!(left("--filter 32,full,16"), "0 0\n2 0\n0 10\n0 20\n");
+    assert_eq!(left("--filter 32,full,16,write-backs"), "0 0\n2 0\n0 10\n0 20\n1 0\n");
+    assert_eq!(left("--filter 32,full,16 --drop fetches --limit 2"), "0 0\n0 10\n");
+    assert_eq!(left("--sample 2/3"), "0 0\n1 4\n2 0\n2 4\n0 20\n");
+    assert_eq!(left("--sample 1/2 --skip 1"), "1 4\n2 0\n0 10\n");
+    assert_eq!(left("--sample 1/2 --filter 32,full,16"), "0 0\n0 20\n");
+    // Instructions are known although their fetches are left out.
+    let pcs = place.refrain("convert --pcs --drop fetches --filter 32,full,16 a.din - --to raw-pc");
+    let pcs: Vec<u8> = pcs.check(0, "").bytes.chunks(17).map(|record| record[9]).collect();
+    assert_eq!(pcs, [0, 4, 4]);
+    place.refrain("convert --sample times=1/2 a.din b.din").check(2, "needs times");
+    place.refrain("convert --sample 3/2 a.din b.din").check(2, "N is 1 to M");
+    place.refrain("convert --filter 32K,8 a.din b.din").check(2, "32K,8,64");
+    place.file("a.dint", "0 0 64\n0 1 65\n0 2 c8\n0 3 12c\n");
+    let some = place.refrain("convert --sample times=1/100 a.dint - --to din-time");
+    assert_eq!(some.check(0, "").out, "0 0 64\n0 2 c8\n0 3 12c\n");
+}
+
+#[test]
+fn labels_with_two_meanings_are_told() {
+    let place = Scratch::new("labels");
+    place.file("a.din", "0 10 ; text\n4 20\n5 30\n");
+    let told = place.refrain("convert a.din a.raw").check(0, "2 references have labels 4 or 5").err.clone();
+    assert!(told.contains("`--from dinero`") && told.contains("one line has text"), "{told}");
+    assert_eq!(told.matches("labels").count(), 1, "{told}");
+    let dinero = place.refrain("convert --from dinero a.din - --to din");
+    assert_eq!(dinero.check(0, "one copy-back is kept as kind 7").out, "0 10\n7 20\n7 30\n");
+    place.refrain("simulate --from dinero a.din --l1 1K,2,32").check(0, "one invalidation");
+    place.refrain("convert --from dinero a.din b.dinero").check(2, "DineroIV knows");
+    place.file("a.xdin", "r 10 4\nw 1ffe0 10\n");
+    let back = place.refrain("convert a.xdin - --to xdin");
+    assert_eq!(back.check(0, "").out, "r 10 4\nw 1ffe0 10\n");
+    assert_eq!(back.err, "");
+    place.refrain("convert a.xdin b.perf --drop sizes").check(2, "perf is read, not written");
+}
+
+#[test]
+fn what_tools_print() {
+    let place = Scratch::new("tools");
+    let view = "Output format:\n<--record#-> <--instr#->: <---tid---> <record details>\n-----\n\
+                1 0: 7 <marker: version 6>\n2 1: 7 ifetch 4 byte(s) @ 0x401012 90 nop\n\
+                3 1: 7 write 8 byte(s) @ 0x402000 by PC 0x401012\n";
+    let lackey = place.refrain_with("convert --drop pcs - - --to lackey", view);
+    assert_eq!(lackey.check(0, "").out, "I  00401012,4\n S 00402000,8\n");
+    let samples = " cpu/mem-loads,ldlat=30/P:   7ffd10  401012 main\n cpu/mem-stores/P:  0 401016\n";
+    let din = place.refrain_with("convert --drop pcs - - --to din", samples);
+    assert_eq!(din.check(0, "one sample without an address").out, "0 7ffd10\n");
 }
 
 #[test]

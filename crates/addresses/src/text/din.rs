@@ -1,9 +1,11 @@
 //! Dinero's `din`, and what others added to its lines: kind, address, then an instruction word, a time (Green Stamp), or
-//! size and flag (RATCHET I), all in hexadecimal.
+//! size and flag (RATCHET I), all in hexadecimal. As DineroIV does, text behind kind and address is left out, if nothing was added.
 
+use super::labels::{Labels, Seen};
 use super::{Cursor, lines, put_hex};
 use crate::error::Fault;
 use crate::input::Input;
+use crate::kind::ESCAPE;
 use crate::output::Output;
 use crate::reader::Decode;
 use crate::writer::{Encode, Unfit};
@@ -14,11 +16,12 @@ const LONGEST: usize = 2 + 17 + 17 + 17;
 
 pub(crate) struct Decoder {
     fields: Fields,
+    seen: Seen,
 }
 
 impl Decoder {
-    pub(crate) fn new(fields: Fields) -> Decoder {
-        Decoder { fields }
+    pub(crate) fn new(fields: Fields, labels: Labels) -> Decoder {
+        Decoder { fields, seen: Seen::new(labels) }
     }
 }
 
@@ -28,12 +31,21 @@ impl Decode for Decoder {
     }
 
     fn decode(&mut self, input: &mut Input, batch: &mut Batch) -> Result<(), Fault> {
-        let fields = self.fields;
-        lines(input, batch, |cursor, batch| line(cursor, fields, batch))
+        let (fields, seen) = (self.fields, &mut self.seen);
+        lines(input, batch, |cursor, batch| line(cursor, fields, seen, batch))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.seen.notes()
     }
 }
 
-fn line(cursor: &mut Cursor<'_>, fields: Fields, batch: &mut Batch) -> Result<(), &'static str> {
+fn line(
+    cursor: &mut Cursor<'_>,
+    fields: Fields,
+    seen: &mut Seen,
+    batch: &mut Batch,
+) -> Result<(), &'static str> {
     cursor.blanks();
     if matches!(cursor.peek(), b'\r' | b'\n') {
         return cursor.end();
@@ -42,7 +54,9 @@ fn line(cursor: &mut Cursor<'_>, fields: Fields, batch: &mut Batch) -> Result<()
     if kind >= KINDS as u64 {
         return Err("kinds are 0 to 7");
     }
-    let mut reference = Reference { kind: kind as u8, address: cursor.column()?, ..Reference::default() };
+    let label = kind as u8;
+    let mut reference =
+        Reference { kind: seen.kind_of(label), address: cursor.column()?, ..Reference::default() };
     if fields.words {
         let word = cursor.column()?;
         reference.word = u32::try_from(word).map_err(|_| "an instruction word has more than 32 bits")?;
@@ -58,7 +72,11 @@ fn line(cursor: &mut Cursor<'_>, fields: Fields, batch: &mut Batch) -> Result<()
             _ => return Err("a flag is 0 or 1"),
         };
     }
-    cursor.end()?;
+    let text = match fields {
+        Fields::NONE => cursor.rest()?,
+        _ => cursor.end().map(|()| false)?,
+    };
+    seen.count(label, text);
     batch.push(fields, reference);
     Ok(())
 }
@@ -77,6 +95,27 @@ pub(crate) struct Encoder {
 impl Encoder {
     pub(crate) fn new(fields: Fields) -> Encoder {
         Encoder { fields }
+    }
+}
+
+/// Labels from 4 on mean something else to DineroIV.
+pub(crate) struct DineroEncoder(Encoder);
+
+impl DineroEncoder {
+    pub(crate) fn new() -> DineroEncoder {
+        DineroEncoder(Encoder::new(Fields::NONE))
+    }
+}
+
+impl Encode for DineroEncoder {
+    fn encode(&mut self, batch: &Batch, out: &mut Output) -> Result<(), Unfit> {
+        let Some(at) = batch.kinds.iter().position(|kind| *kind > ESCAPE) else {
+            return self.0.encode(batch, out);
+        };
+        let mut before = batch.clone();
+        before.truncate(at);
+        self.0.encode(&before, out)?;
+        Err((at, super::labels::unfit(batch.kinds[at]).into()))
     }
 }
 

@@ -1,14 +1,22 @@
 //! Traces as lines of text.
 
 mod din;
+mod drmemtrace;
+mod labels;
 mod lackey;
+mod perf;
+mod xdin;
 
 use crate::error::Fault;
 use crate::input::Input;
 use crate::{BATCH, Batch};
 
-pub(crate) use din::{Decoder as DinDecoder, Encoder as DinEncoder};
+pub(crate) use din::{Decoder as DinDecoder, DineroEncoder, Encoder as DinEncoder};
+pub(crate) use drmemtrace::Decoder as DrmemtraceDecoder;
+pub(crate) use labels::Labels;
 pub(crate) use lackey::{Decoder as LackeyDecoder, Encoder as LackeyEncoder};
+pub(crate) use perf::Decoder as PerfDecoder;
+pub(crate) use xdin::{Decoder as XdinDecoder, Encoder as XdinEncoder};
 
 /// No line is longer, so that a file without any is no reason to read all of it.
 const LONGEST_LINE: usize = 1 << 12;
@@ -100,6 +108,29 @@ impl Cursor<'_> {
         Ok(())
     }
 
+    /// The end of the line, whatever stands before it. Whether there is anything; it stands apart from what was read.
+    fn rest(&mut self) -> Result<bool, &'static str> {
+        let before = self.at;
+        self.blanks();
+        let apart = self.at > before;
+        if matches!(self.peek(), b'\r' | b'\n') {
+            return self.end().map(|()| false);
+        }
+        if !apart {
+            return Err("a number is followed by something that is none");
+        }
+        self.skip_line();
+        Ok(true)
+    }
+
+    /// What stands on the line from here on, without its end. The line is read.
+    fn line(&mut self) -> &[u8] {
+        let from = self.at;
+        self.skip_line();
+        let line = &self.bytes[from..self.at - 1];
+        line.strip_suffix(b"\r").unwrap_or(line)
+    }
+
     fn skip_line(&mut self) {
         while self.peek() != b'\n' {
             self.at += 1;
@@ -141,6 +172,15 @@ fn lines(
                 _ => Err(Fault::damaged(input.offset(), "the last line has no end, it may be cut short")),
             };
         }
+    }
+}
+
+/// A sentence with a count, if there is anything to count.
+fn counted(notes: &mut Vec<String>, count: u64, one: &str, many: &str) {
+    match count {
+        0 => {}
+        1 => notes.push(format!("one {one}")),
+        count => notes.push(format!("{count} {many}")),
     }
 }
 

@@ -26,6 +26,7 @@ impl Bounds {
             Format::Pdats => Bounds { address: u64::from(u32::MAX), time: Some(65_536), ..Bounds::NONE },
             Format::Pdi => Bounds { address: u64::from(u32::MAX), ..Bounds::NONE },
             Format::Lackey => Bounds { kinds: 3, ..Bounds::NONE },
+            Format::Dinero | Format::Xdin => Bounds { kinds: 4, ..Bounds::NONE },
             _ => Bounds::NONE,
         }
     }
@@ -37,6 +38,11 @@ impl Bounds {
         };
         Bounds { address: self.address.min(other.address), kinds: self.kinds.min(other.kinds), time }
     }
+}
+
+/// The formats that can be written.
+pub fn written() -> impl Iterator<Item = Format> {
+    Format::ALL.into_iter().filter(|format| format.is_written())
 }
 
 /// Runs, strides, jumps near and far, and extremes.

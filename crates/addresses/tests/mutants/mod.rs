@@ -1,12 +1,14 @@
 //! Bytes that nobody meant for them, through decoders and what the commands do with references: good traces with a few bytes
 //! changed and the checksums made right again, and bytes that are no trace at all. A panic is a finding.
 
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 
 use fastrand::Rng;
 use refrain_addresses::simulate::{Curve, Streams};
 use refrain_addresses::stats::Stats;
-use refrain_addresses::{Batch, Division, Fields, Format, Options, Reader, Reference, Writer};
+use refrain_addresses::{
+    Batch, Compression, Division, Fields, Format, Options, Packed, Reader, Reference, Writer, open,
+};
 
 /// References that one input may give, beside twice those of the good trace: a damaged count may stand for more than
 /// anyone can wait for.
@@ -72,6 +74,78 @@ fn round(format: Format, seed: u64, good: &Good) -> (u64, bool) {
     (read, false)
 }
 
+/// The ways to compress of which there are inputs.
+pub const COMPRESSIONS: [Compression; 6] = [
+    Compression::Gzip,
+    Compression::Zstd,
+    Compression::Xz,
+    Compression::Bzip2,
+    Compression::Lz4,
+    Compression::Lzw,
+];
+
+/// As [`Fuzz::round`], of a trace that was compressed and then changed, headers and lengths first of all.
+pub fn compressed_round(compression: Compression, number: u64) -> (u64, bool) {
+    let mut random = Rng::with_seed(number);
+    let good = trace(Format::Din, &mut Rng::with_seed(number / EACH));
+    let mut bytes = compressed(compression, &good.bytes);
+    for _ in 0..1 + random.usize(..3) {
+        let most = if random.bool() { bytes.len().min(24) } else { bytes.len() };
+        let at = random.usize(..most.max(1));
+        match random.usize(..6) {
+            0 => bytes.truncate(at),
+            1 => bytes.insert(at.min(bytes.len()), random.u8(..)),
+            2 if at + 4 <= bytes.len() => bytes[at..at + 4].fill(if random.bool() { 0xff } else { 0 }),
+            3 => bytes.extend_from_within(..at.min(bytes.len())),
+            _ if at < bytes.len() => bytes[at] ^= 1 << random.usize(..8),
+            _ => {}
+        }
+    }
+    let mut reader = match open(Box::new(Cursor::new(bytes)), "a.din", None) {
+        Ok(reader) => reader,
+        Err(_) => return (0, true),
+    };
+    let (mut batch, mut read) = (Batch::new(), 0);
+    while read < MOST + 2 * good.references {
+        match reader.read(&mut batch) {
+            Ok(false) => return (read, false),
+            Ok(true) => read += batch.len() as u64,
+            Err(_) => return (read, true),
+        }
+    }
+    (read, false)
+}
+
+fn compressed(compression: Compression, bytes: &[u8]) -> Vec<u8> {
+    if compression == Compression::Lzw {
+        return of_compress(bytes);
+    }
+    let mut packed = Packed::new(Vec::new(), compression, None).expect("it is written");
+    packed.write_all(bytes).expect("memory can be written to");
+    packed.finish().expect("memory can be written to")
+}
+
+/// A file of `compress` in which each code is a byte: 199 of them and one that clears the table are 25 groups of eight.
+fn of_compress(bytes: &[u8]) -> Vec<u8> {
+    let mut out = vec![0x1f, 0x9d, 0x90];
+    for some in bytes.chunks(199) {
+        let codes = some.iter().map(|byte| u32::from(*byte)).chain([256]);
+        let (mut bits, mut have) = (0u32, 0);
+        for code in codes {
+            bits |= code << have;
+            have += 9;
+            while have >= 8 {
+                out.push(bits as u8);
+                (bits, have) = (bits >> 8, have - 8);
+            }
+        }
+        if have > 0 {
+            out.push(bits as u8);
+        }
+    }
+    out
+}
+
 /// `stats`, `simulate` and `convert`, one of them for each input.
 enum Users {
     Stats(Box<Stats>),
@@ -106,7 +180,7 @@ fn input(format: Format, random: &mut Rng, good: &[u8]) -> Vec<u8> {
     let mut bytes = match random.usize(..8) {
         0 => (0..count).map(|_| random.u8(..)).collect(),
         1 if format.is_text() => {
-            let letters = b"0123456789abcdefILSM ,\n\r\tx==";
+            let letters = b"0123456789abcdefILSMrwimcv ,:@|#<>\n\r\tx==";
             (0..count).map(|_| letters[random.usize(..letters.len())]).collect()
         }
         _ => good.to_vec(),
@@ -146,6 +220,10 @@ fn mend(bytes: &mut [u8]) {
 /// Any references, or, in the packed form, those of a loop, of which many are in one block.
 fn trace(format: Format, random: &mut Rng) -> Good {
     let fields = if random.usize(..2) == 0 { format.keeps() } else { format.needs() };
+    if !format.is_written() {
+        let batch = anything(random, format, fields);
+        return Good { bytes: printed(format, &batch), references: batch.len() as u64 };
+    }
     let small = Division { block: 1 + random.usize(..200) as u32, group: 1 + random.usize(..3) as u32 };
     let (batch, division) = match random.usize(..32) {
         0 if format == Format::Rfa => (regular(random, fields, 200_000), Division::default()),
@@ -162,6 +240,30 @@ fn trace(format: Format, random: &mut Rng) -> Good {
     let mut writer = Writer::with(Vec::new(), format, fields, &options).expect("its own fields fit");
     writer.write(&batch).expect("what was made fits");
     Good { bytes: writer.finish().expect("memory can be written to"), references: batch.len() as u64 }
+}
+
+/// As the tool prints them whose text nothing writes.
+fn printed(format: Format, batch: &Batch) -> Vec<u8> {
+    let mut text = String::new();
+    if format == Format::Drmemtrace {
+        text += "Output format:\n<--record#-> <--instr#->: <---tid---> <record details>\n-----\n";
+    }
+    for (number, Reference { kind, address, size, pc, .. }) in batch.iter().enumerate() {
+        text += &match (format, kind) {
+            (Format::Drmemtrace, 2) => {
+                format!("{number:>12} {number:>11}: 77 ifetch {size:>7} byte(s) @ 0x{address:016x} 90 nop\n")
+            }
+            (Format::Drmemtrace, kind) => {
+                let name = ["read ", "write"][usize::from(kind)];
+                format!("{number:>12} 1: 77 {name} {size:>8} byte(s) @ 0x{address:016x} by PC 0x{pc:016x}\n")
+            }
+            (_, kind) => {
+                let name = ["cpu/mem-loads,ldlat=30/P", "cpu/mem-stores/P", "page-faults"][usize::from(kind)];
+                format!("app 77 4.5: {name}: {address:>16x} {pc:>16x} main+0x10 (/tmp/app)\n")
+            }
+        };
+    }
+    text.into_bytes()
 }
 
 /// Arrays gone through side by side, now and then with a place where it is otherwise.
@@ -192,7 +294,12 @@ fn anything(random: &mut Rng, format: Format, fields: Fields) -> Batch {
             address &= u64::from(u32::MAX);
         }
         time = time.wrapping_add(if wide && random.usize(..9) == 0 { random.u64(..) >> shift } else { 1 });
-        let kind = random.usize(..if format == Format::Lackey { 3 } else { 8 }) as u8;
+        let kinds = match format {
+            Format::Lackey | Format::Drmemtrace | Format::Perf => 3,
+            Format::Dinero | Format::Xdin => 4,
+            _ => 8,
+        };
+        let kind = random.usize(..kinds) as u8;
         let word = if kind & 3 == 2 { random.u32(..) } else { 0 };
         batch.push(fields, Reference { kind, address, time, word, size: 8, flag: false, pc: address });
     }

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 
 use clap::Args;
 use refrain_addresses::{
-    Batch, Compression, Dictionary, Error, Format, Options, Packed, Shape, WordCounts, Writer, dictionary_of,
+    Batch, Compression, Dictionary, Error, Fields, Filter, Format, Options, Packed, Sample, Shape, Thin,
+    WordCounts, Writer, dictionary_of,
 };
 use refrain_views::human::{plural, size};
 
 use super::files::{Source, Target, is_dash, said, said_of_output};
-use super::flags::{self, Drop, Step};
+use super::flags::{self, Cache, Drop, Step};
 use crate::failure::Failure;
 use crate::progress::Bar;
 use crate::say;
@@ -38,6 +39,12 @@ pub struct Convert {
     /// Give each reference the address of the fetch before it
     #[arg(long)]
     pcs: bool,
+    /// Only references that miss in a cache: SIZE,WAYS,LINE as 32K,8,64; what it writes back too: 32K,8,64,write-backs
+    #[arg(long, value_name = "CACHE", value_parser = flags::filter)]
+    filter: Option<Cache>,
+    /// Only the first N of every M references, or of every M units of time: 1000/100000, times=1000/100000
+    #[arg(long, value_name = "N/M", value_parser = flags::sample)]
+    sample: Option<Sample>,
     /// Begin after so many references; in an rfa file they need not be read
     #[arg(long, value_name = "N")]
     skip: Option<u64>,
@@ -56,7 +63,7 @@ pub struct Convert {
     /// pdi, pdi64: take the words of this file, and read IN only once
     #[arg(long, value_name = "FILE")]
     dictionary: Option<PathBuf>,
-    /// How hard to compress: gz 1-9, zst 1-22, xz 0-9; rfa itself 1-19
+    /// How hard to compress: gz and bz2 1-9, zst 1-22, xz 0-9; rfa itself 1-19
     #[arg(long, value_name = "N")]
     level: Option<u32>,
     /// Replace OUT if it is there already
@@ -75,12 +82,16 @@ pub fn convert_help() -> String {
 Examples:
   refrain convert app.din app.pdt               dinero to PDATS
   refrain convert app.din.gz app.pdt64.zst      compressed files are read and written as such
+  refrain convert app.din.Z app.din.bz2
+  perf script -F event,addr,ip | refrain convert --from perf - app.rfa
   valgrind --tool=lackey --trace-mem=yes --log-fd=9 ./app 9>&1 >/dev/null |
     refrain convert --from lackey --drop sizes - app.pdt64
   refrain convert --drop sizes,fetches --pcs app.lackey app.rawp   data references, each with its instruction
   refrain convert app.pdt64 - --to din | head   to look at it
   refrain convert app.lackey app.rfa            all of it, packed small
   refrain convert --skip 5000000 --limit 10 --drop sizes app.rfa - --to din
+  refrain convert --filter 32K,8,64 app.lackey misses.rfa          what a first-level cache lets through
+  refrain convert --sample 10000/1000000 app.rfa some.rfa          a hundredth, in pieces of 10,000
   refrain convert app.dinw app.pdi              instruction words; reads app.dinw twice, for the 256 most common
   refrain convert --dictionary app.pdi b.dinw b.pdi                once, with those of another trace
 
@@ -89,7 +100,11 @@ Formats, and how files of them are called:
   din-word        .dinw    and an instruction word
   din-time        .dint    and a time (Green Stamp)
   din-size        .dins    and size and flag (RATCHET I)
+  dinero          .dinero  din with the labels of DineroIV: 3 miscellaneous, 4 copy back, 5 invalidate
+  xdin            .xdin    DineroIV's extended form: r 1000 4
   lackey          .lackey  Valgrind's lackey; M is a read and a write
+  drmemtrace      .drmemtrace  what DynamoRIO's `drmemtrace -tool view` prints; only read
+  perf            .perf    samples: perf mem record; perf script -F event,addr,ip; only read
   raw             .raw     9 bytes: kind, address
   raw-time        .rawt    17 bytes: kind, address, time
   raw-pc          .rawp    17 bytes: kind, address, address of the instruction
@@ -98,7 +113,18 @@ Formats, and how files of them are called:
   pdi             .pdi     PDI, as PDATS and with instruction words, for 32 bits
   pdi64           .pdi64   PDI for 64 bits
   rfa             .rfa     Refrain's own: all there is of each reference, mostly the smallest, read from any place on
+Compressed files: .gz, .zst, .xz, .bz2, .lz4; .Z is read, not written. IN is known by its bytes, whatever its name.
 Kinds: 0 read, 1 write, 2 fetch, 3 unknown, 4 to 6 the first three of the supervisor, 7 other.
+
+Labels 4 and 5 of din are the supervisor's reads and writes, as in the papers about PDATS. To DineroIV they copy a line back and
+invalidate one: `--from dinero` reads them so, and keeps both as kind 7, which `simulate` passes over. A warning says what was
+done. Text behind kind and address (din, dinero) or size (xdin) is left out, and that is said too.
+
+--filter: fetches go through one such cache, reads and writes through another, each with LRU; writes bring their lines in. A
+reference goes on, as it is, if any of its lines was missing. Lines that were written to and leave go on only with write-backs, as
+writes of the whole line behind the reference they leave for; those still in the cache at the end do not. References of unknown type
+always go on. With --sample too the filter sees all references, so that its cache is warm. Both count references of IN, fetches
+that are dropped included, behind --skip; --limit counts those written.
 
 Nothing is lost unnoticed: what OUT cannot keep must be named with --drop, what it needs and IN lacks with --fill. But
 lackey's M is the read and the write that it stands for from here on: written back they are two lines.
@@ -111,10 +137,14 @@ While it is written, OUT is OUT.<process>.part. Ctrl-C ends a conversion and rem
 pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
     let (format, compression) = target(flags)?;
     let level = level(flags.level, format, compression)?;
-    let mut shape = shape(flags);
+    let shape = shape(flags);
     let mut source = Source::of_thread(&flags.input, flags.from, flags.rank, flags.thread)?;
     if let Some(skip) = flags.skip {
         source.skip(&flags.input, skip)?;
+    }
+    if matches!(flags.sample, Some(Sample::Times { .. })) && !source.reader.fields().times {
+        let what = format!("--sample times=N/M needs times, and {} has none", flags.input.display());
+        return Err(Failure::new(what).help("`--sample N/M` takes the first N of every M references"));
     }
     let steps = flags::steps(&flags.step);
     if !flags.step.is_empty() && !matches!(format, Format::Pdats64 | Format::Pdi64) {
@@ -136,10 +166,14 @@ pub fn convert(flags: &Convert) -> Result<ExitCode, Failure> {
     let target =
         Target::create(&flags.output, flags.force, format.is_text() && compression == Compression::None)?;
     let written = |error: &Error| said_of_output(&flags.output, error);
-    let room = (least(format, compression), target.free());
+    let thin = thin(flags);
+    // How many are left is not known before.
+    let least = if thin.is_idle() { least(format, compression) } else { 0 };
+    let room = (least, target.free());
+    let mut between = Between { shape, thin };
     let packed = Packed::new(target, compression, level).map_err(|error| written(&Error::Write(error)))?;
     let mut writer = Writer::with(packed, format, fields, &options).map_err(|error| written(&error))?;
-    let done = pump(&mut source, &mut shape, flags.limit, &mut writer, room);
+    let done = pump(&mut source, &mut between, flags.limit, &mut writer, room);
     if let Err(Stopped::Writing(error @ Error::Write(_))) = &done {
         if error.is_broken_pipe() {
             return Ok(ExitCode::SUCCESS);
@@ -212,14 +246,35 @@ fn least(format: Format, compression: Compression) -> u64 {
         _ if compression != Compression::None => 0,
         Format::Raw => 9,
         Format::RawTime | Format::RawPc => 17,
-        Format::Din | Format::DinWord | Format::DinTime | Format::DinSize | Format::Lackey => 4,
+        Format::Din | Format::Dinero | Format::DinWord | Format::DinTime | Format::DinSize => 4,
+        Format::Xdin | Format::Lackey => 6,
         _ => 0,
     }
 }
 
+/// What becomes of references on their way.
+struct Between {
+    shape: Shape,
+    thin: Thin,
+}
+
+impl Between {
+    fn apply(&mut self, before: Fields, batch: &mut Batch) {
+        self.shape.attach(batch);
+        let pcs = before.pcs || self.shape.attach_pcs;
+        self.thin.apply(Fields { pcs, ..before }, batch);
+        self.shape.trim(batch);
+    }
+}
+
+fn thin(flags: &Convert) -> Thin {
+    let filter = flags.filter.map(|cache| Filter::new(&cache.geometry, cache.write_backs));
+    Thin::new(filter, flags.sample)
+}
+
 fn pump<W: std::io::Write>(
     source: &mut Source,
-    shape: &mut Shape,
+    between: &mut Between,
     limit: Option<u64>,
     writer: &mut Writer<W>,
     // Bytes that a reference takes at least, and those that are free.
@@ -233,7 +288,7 @@ fn pump<W: std::io::Write>(
         if let Some(free) = free.filter(|free| needed > *free) {
             return Err(Stopped::NoRoom { references: source.known(), needed, free });
         }
-        shape.apply(&mut batch);
+        between.apply(source.reader.fields(), &mut batch);
         if batch.len() as u64 > left {
             batch.truncate(left as usize);
         }
@@ -247,6 +302,15 @@ fn pump<W: std::io::Write>(
 }
 
 fn target(flags: &Convert) -> Result<(Format, Compression), Failure> {
+    let target = chosen_target(flags)?;
+    match target.1 {
+        Compression::Lzw => Err(Failure::new("files of compress (.Z) are read, not written")
+            .help("`.gz` takes its place everywhere; `.xz` and `.zst` are smaller")),
+        _ => Ok(target),
+    }
+}
+
+fn chosen_target(flags: &Convert) -> Result<(Format, Compression), Failure> {
     if let Some(target) = flags.to {
         return Ok(target);
     }
@@ -257,7 +321,7 @@ fn target(flags: &Convert) -> Result<(Format, Compression), Failure> {
             format!("the name {} does not say in which format", flags.output.display())
         };
         Failure::new(what)
-            .help(format!("say it with `--to`: {}, each with .gz, .zst or .xz", flags::formats()))
+            .help(format!("say it with `--to`: {}, each with .gz, .zst, .xz, .bz2 or .lz4", flags::formats()))
     })
 }
 
@@ -268,6 +332,11 @@ fn level(level: Option<u32>, format: Format, compression: Compression) -> Result
         Compression::None => {
             return Err(Failure::new("--level is for compressed files")
                 .help("`--to pdt.zst` writes one, and so does `--to rfa`"));
+        }
+        Compression::Lz4 => {
+            return Err(
+                Failure::new("lz4 has no level to choose").help("`.zst` has, and is as fast at `--level 1`")
+            );
         }
         _ => compression.levels(),
     };
@@ -306,7 +375,7 @@ fn dictionary(flags: &Convert, format: Format, source: &Source) -> Result<Dictio
         return Err(Failure::new("the dictionary needs a first pass, and only a file can be read twice")
             .help("`--dictionary FILE` gives the words: another .pdi, or a text with one word a line"));
     }
-    let mut first = Source::of_thread(&flags.input, flags.from, flags.rank, flags.thread)?;
+    let mut first = Source::of_thread(&flags.input, flags.from, flags.rank, flags.thread)?.quiet();
     let mut bar = Bar::new("counting words");
     let mut counts = WordCounts::new();
     let mut batch = Batch::new();

@@ -13,7 +13,7 @@ use refrain_tracefile::{End, FileType};
 
 use crate::ahead::{self, Work};
 use crate::failure::{Failure, not_read, not_saved};
-use crate::references;
+use crate::{references, say};
 
 /// Whether it is a trace of memory references.
 pub fn is_recorded(path: &Path, format: Option<Format>) -> bool {
@@ -33,6 +33,20 @@ pub struct Source {
     path: PathBuf,
     /// It was said that there are many references.
     told: bool,
+    /// What the reader has to say is another's to tell.
+    quiet: bool,
+}
+
+/// At its end, however that comes: labels with two meanings and text that was left out are worth a word.
+impl Drop for Source {
+    fn drop(&mut self) {
+        let notes = if self.quiet { Vec::new() } else { self.reader.notes() };
+        for note in notes {
+            let name =
+                if is_dash(&self.path) { "standard input".into() } else { self.path.display().to_string() };
+            say(&format!("{name}: {note}"));
+        }
+    }
 }
 
 /// A byte that stands for more references than this is worth a word.
@@ -53,6 +67,7 @@ impl Source {
                 size: None,
                 path: path.to_owned(),
                 told: false,
+                quiet: false,
             });
         }
         if rank.or(thread).is_some() {
@@ -87,7 +102,13 @@ impl Source {
         let counted = Counted { from, read: read.clone() };
         let reader =
             open(Box::new(counted), &path.to_string_lossy(), format).map_err(|error| said(path, &error))?;
-        Ok(Source { reader, read, size, path: path.to_owned(), told: false })
+        Ok(Source { reader, read, size, path: path.to_owned(), told: false, quiet: false })
+    }
+
+    /// One that is read a second time, which tells what there is to tell.
+    pub fn quiet(mut self) -> Source {
+        self.quiet = true;
+        self
     }
 
     /// The next references, as [`Reader::read`]. Where a few bytes stand for many, that is said before they come.

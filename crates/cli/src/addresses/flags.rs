@@ -1,6 +1,9 @@
 //! Values of the options for address traces.
 
-use refrain_addresses::{Compression, Fields, Format, KINDS, kind, of_name};
+use refrain_addresses::simulate::Geometry;
+use refrain_addresses::{Compression, Fields, Format, KINDS, Sample, kind, of_name};
+
+use super::caches;
 
 /// `--from`: a format.
 pub fn format(text: &str) -> Result<Format, String> {
@@ -85,6 +88,46 @@ pub fn steps(chosen: &[Step]) -> [i16; KINDS] {
     steps
 }
 
+/// `--filter`: a cache, and whether what it writes back goes on too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cache {
+    pub geometry: Geometry,
+    pub write_backs: bool,
+}
+
+pub fn filter(text: &str) -> Result<Cache, String> {
+    let form = "it is SIZE,WAYS,LINE: 32K,8,64; write-backs may follow";
+    let words: Vec<&str> = text.split(',').map(str::trim).collect();
+    let (size, ways, line, write_backs) = match words[..] {
+        [size, ways, line] => (size, ways, line, false),
+        [size, ways, line, "write-backs"] => (size, ways, line, true),
+        _ => return Err(form.to_owned()),
+    };
+    let (size, line) = (caches::size(size)?, caches::size(line)?);
+    let geometry = match ways {
+        "full" => Geometry::fully_associative(size, line),
+        ways => Geometry::new(size, ways.parse().map_err(|_| form.to_owned())?, line),
+    };
+    Ok(Cache { geometry: geometry.map_err(|misfit| misfit.to_string())?, write_backs })
+}
+
+/// `--sample`: so many references out of every so many (`1000/100000`), or of times (`times=1000/100000`).
+pub fn sample(text: &str) -> Result<Sample, String> {
+    let form =
+        "it is N/M, the first N of every M references, or times=N/M, of every M units of time; N is 1 to M";
+    let (times, numbers) = match text.strip_prefix("times=") {
+        Some(numbers) => (true, numbers),
+        None => (false, text),
+    };
+    let (take, of) = numbers.split_once('/').ok_or(form)?;
+    let number = |text: &str| text.trim().parse::<u64>().map_err(|_| form.to_owned());
+    let (take, of) = (number(take)?, number(of)?);
+    if take == 0 || take > of {
+        return Err(form.to_owned());
+    }
+    Ok(if times { Sample::Times { take, of } } else { Sample::References { take, of } })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +144,20 @@ mod tests {
         assert!(drop("kinds").unwrap_err().contains("times"));
         assert_eq!(steps(&[step("8").unwrap(), step("2=4").unwrap()]), [8, 8, 4, 8, 8, 8, 8, 8]);
         assert!(step("8=4").is_err() && step("40000").is_err());
+    }
+
+    #[test]
+    fn thinning() {
+        let cache = filter("32K,8,64").unwrap();
+        assert_eq!((cache.geometry.sets(), cache.write_backs), (64, false));
+        assert!(filter("1K,full,64,write-backs").unwrap().write_backs);
+        for wrong in ["32K,8", "32K,8,64,lru", "32K,x,64", "32K,8,60", ""] {
+            assert!(filter(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(sample("10/1000"), Ok(Sample::References { take: 10, of: 1000 }));
+        assert_eq!(sample("times=1/2"), Ok(Sample::Times { take: 1, of: 2 }));
+        for wrong in ["10", "0/10", "11/10", "0/0", "a/b", "times=3", "-1/10"] {
+            assert!(sample(wrong).is_err(), "{wrong}");
+        }
     }
 }

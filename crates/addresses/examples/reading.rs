@@ -1,6 +1,6 @@
 //! How long a simulator waits for its trace, and how long it takes in all: `reading TRACE...`, the same trace in several
 //! forms. Nanoseconds of processor time for a reference, the kernel's included, best of seven, and how many times faster than
-//! the first file. All must come to the same misses; the last line on standard error has them: of data, of fetches, of the
+//! the first file. All must come to the same misses; the last line on standard error has them: of fetches, of data, of the
 //! level behind.
 
 use std::fs::File;

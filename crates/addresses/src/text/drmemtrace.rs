@@ -137,7 +137,10 @@ fn hex(word: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<(Vec<(u8, u64, u16, u64)>, Decoder), &'static str> {
+    /// Kind, address, size and instruction.
+    type Found = (u8, u64, u16, u64);
+
+    fn read(text: &str) -> Result<(Vec<Found>, Decoder), &'static str> {
         let (mut cursor, mut batch) = (Cursor { bytes: text.as_bytes(), at: 0 }, Batch::new());
         let mut decoder = Decoder::default();
         while cursor.at < text.len() {

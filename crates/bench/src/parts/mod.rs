@@ -1,5 +1,6 @@
 //! All parts. A new one is a function and a line here.
 
+mod address_peers;
 mod addresses;
 mod calls;
 mod cluster;
@@ -50,7 +51,7 @@ const fn apart(name: &'static str, arguments: &'static str, about: &'static str,
 }
 
 /// In the order in which `make bench` measures them.
-pub static PARTS: [Part; 42] = [
+pub static PARTS: [Part; 43] = [
     part("calls", "", "Processor time per call", calls::calls),
     part(
         "instructions",
@@ -216,6 +217,14 @@ pub static PARTS: [Part; 42] = [
         "Address traces of real programs, packed every way (1000000 10000000); PROGRAMS names some of \
          them, OURS=1 leaves out the compressors of others",
         addresses::addresses,
+    ),
+    apart(
+        "address-peers",
+        "[REFERENCES...]",
+        "Address traces of Debian's programs (1000000 10000000): `rfa`, raw records with xz -9e, bytesort, VPC4, pdt64.xz; bytes, \
+         processor time, memory; and simulation from din, pdt64, rfa beside a loop in C. PROGRAMS names some of them, \
+         FORMS=\"data pcs fetches\" takes only these",
+        address_peers::address_peers,
     ),
     apart(
         "meet",
